@@ -1,0 +1,1 @@
+//! What an application links: endpoints on virtual circuits through shared memory.

@@ -1,0 +1,1 @@
+//! The host interface: service, network-interface loop, data paths and event strategies.

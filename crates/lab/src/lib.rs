@@ -1,0 +1,1 @@
+//! The test world in virtual time.

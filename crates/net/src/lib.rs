@@ -1,0 +1,1 @@
+//! Links, switches and the topology that joins them.

@@ -1,0 +1,1 @@
+//! Segmentation and reassembly: cells from SDUs and SDUs from cells.

@@ -1,0 +1,1 @@
+//! What runs on circuits: IP over ATM, ARP, OAM, reliable transfer.

@@ -1,0 +1,1 @@
+//! Traffic contracts, pacing and policing.

@@ -1,0 +1,182 @@
+//! The ATM cell (I.361): header, and the slot in which cells travel inside Cellway.
+
+use crate::address::{CircuitId, Vci, Vpi};
+use crate::units::Time;
+
+/// Octets of a cell on a wire: header 4, HEC 1, payload 48.
+pub const CELL_OCTETS: usize = 53;
+/// Octets of a cell's payload.
+pub const PAYLOAD_OCTETS: usize = 48;
+
+/// The payload type indicator, three bits (I.361).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PayloadType {
+    /// User data. `end` is the ATM-user-to-ATM-user bit: the last cell of an AAL5 PDU.
+    User {
+        /// Explicit forward congestion indication.
+        congestion: bool,
+        /// ATM-user-to-ATM-user indication.
+        end: bool,
+    },
+    /// F5 OAM, segment flow.
+    OamSegment,
+    /// F5 OAM, end-to-end flow.
+    OamEndToEnd,
+    /// Resource management.
+    ResourceManagement,
+    /// Reserved by the standard.
+    Reserved,
+}
+
+impl PayloadType {
+    /// From the three bits; higher bits are ignored.
+    pub const fn from_bits(bits: u8) -> Self {
+        match bits & 7 {
+            4 => PayloadType::OamSegment,
+            5 => PayloadType::OamEndToEnd,
+            6 => PayloadType::ResourceManagement,
+            7 => PayloadType::Reserved,
+            user => PayloadType::User { congestion: user & 2 != 0, end: user & 1 != 0 },
+        }
+    }
+
+    /// The three bits.
+    pub const fn bits(self) -> u8 {
+        match self {
+            PayloadType::User { congestion, end } => (congestion as u8) << 1 | end as u8,
+            PayloadType::OamSegment => 4,
+            PayloadType::OamEndToEnd => 5,
+            PayloadType::ResourceManagement => 6,
+            PayloadType::Reserved => 7,
+        }
+    }
+}
+
+impl Default for PayloadType {
+    fn default() -> Self {
+        PayloadType::User { congestion: false, end: false }
+    }
+}
+
+/// What a cell header says. `gfc` exists at the UNI only; inside Cellway it is zero, and then the UNI layout with its
+/// 8-bit VPI and the NNI layout with its 12-bit VPI are the same 32 bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct CellHeader {
+    /// Virtual path and channel.
+    pub circuit: CircuitId,
+    /// Payload type.
+    pub payload_type: PayloadType,
+    /// Cell loss priority: may be dropped first.
+    pub clp: bool,
+}
+
+impl CellHeader {
+    /// The header's four octets as a number, first octet highest, in NNI layout.
+    pub const fn to_word(self) -> u32 {
+        self.circuit.key() << 4 | (self.payload_type.bits() as u32) << 1 | self.clp as u32
+    }
+
+    /// From the header's four octets as a number, in NNI layout.
+    pub const fn from_word(word: u32) -> Self {
+        CellHeader {
+            circuit: CircuitId { vpi: Vpi::truncated(word >> 20), vci: Vci((word >> 4) as u16) },
+            payload_type: PayloadType::from_bits((word >> 1) as u8),
+            clp: word & 1 != 0,
+        }
+    }
+}
+
+/// A cell inside Cellway: one 64-octet cache line.
+///
+/// | octets | what |
+/// |---|---|
+/// | 0..4 | header as on the wire, NNI layout |
+/// | 4 | HEC; not kept up inside, computed where a cell leaves for a real wire |
+/// | 5..8 | zero |
+/// | 8..16 | when the cell may be seen, nanoseconds, set by links |
+/// | 16..64 | payload: three 16-octet lanes, aligned, so that one 64-octet store writes header and payload |
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C, align(64))]
+pub struct Cell {
+    header: [u8; 4],
+    hec: u8,
+    zero: [u8; 3],
+    at_nanos: u64,
+    /// The payload.
+    pub payload: [u8; PAYLOAD_OCTETS],
+}
+
+const _: () = assert!(size_of::<Cell>() == 64 && core::mem::offset_of!(Cell, payload) == 16);
+
+impl Cell {
+    /// A cell of this header and payload.
+    pub const fn new(header: CellHeader, payload: [u8; PAYLOAD_OCTETS]) -> Self {
+        Cell { header: header.to_word().to_be_bytes(), hec: 0, zero: [0; 3], at_nanos: 0, payload }
+    }
+
+    /// What the header says.
+    pub const fn header(&self) -> CellHeader {
+        CellHeader::from_word(u32::from_be_bytes(self.header))
+    }
+
+    /// The header as a number, first octet highest.
+    pub const fn header_word(&self) -> u32 {
+        u32::from_be_bytes(self.header)
+    }
+
+    /// Replaces the header.
+    pub const fn set_header(&mut self, header: CellHeader) {
+        self.header = header.to_word().to_be_bytes();
+    }
+
+    /// Replaces the header by its number; a switch does this per cell.
+    pub const fn set_header_word(&mut self, word: u32) {
+        self.header = word.to_be_bytes();
+    }
+
+    /// The circuit.
+    pub const fn circuit(&self) -> CircuitId {
+        CircuitId::from_key(self.header_word() >> 4)
+    }
+
+    /// When the cell may be seen by the far end of the link it is on.
+    pub const fn at(&self) -> Time {
+        Time::from_nanos(self.at_nanos)
+    }
+
+    /// Sets when the cell may be seen by the far end of the link it is on.
+    pub const fn set_at(&mut self, at: Time) {
+        self.at_nanos = at.as_nanos();
+    }
+}
+
+impl Default for Cell {
+    fn default() -> Self {
+        Cell::new(CellHeader::default(), [0; PAYLOAD_OCTETS])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_header_has_its_fields_where_i_361_puts_them() {
+        let header = CellHeader {
+            circuit: CircuitId::new(0x0ab, 0x1234).unwrap(),
+            payload_type: PayloadType::User { congestion: false, end: true },
+            clp: true,
+        };
+        assert_eq!(header.to_word(), 0x0ab1_2343);
+        // F5 end-to-end OAM on 0.5.
+        assert_eq!(CellHeader::from_word(0x0000_005a).payload_type, PayloadType::OamEndToEnd);
+    }
+
+    proptest! {
+        #[test]
+        fn every_word_is_a_header_and_comes_back(word: u32) {
+            prop_assert_eq!(CellHeader::from_word(word).to_word(), word);
+        }
+    }
+}

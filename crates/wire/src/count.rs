@@ -1,0 +1,140 @@
+//! What is counted: cells, PDUs and octets that passed, and what was dropped, by reason.
+//!
+//! A drop is not an error: it is a counter with a reason. This list is the one that code, `status`, metrics and
+//! documentation share.
+
+/// Declares the reasons once: variant, name in output, meaning.
+macro_rules! reasons {
+    ($($variant:ident $name:literal $meaning:literal;)+) => {
+        /// Why something was dropped.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum DropReason { $(#[doc = $meaning] $variant),+ }
+
+        impl DropReason {
+            /// All reasons, in the order of their counters.
+            pub const ALL: &'static [DropReason] = &[$(DropReason::$variant),+];
+
+            /// The name in output: `status`, metrics, JSON.
+            pub const fn name(self) -> &'static str {
+                match self { $(DropReason::$variant => $name),+ }
+            }
+
+            /// One sentence for people.
+            pub const fn meaning(self) -> &'static str {
+                match self { $(DropReason::$variant => $meaning),+ }
+            }
+        }
+    };
+}
+
+reasons! {
+    HeaderError "header_error" "A cell header's HEC does not match and cannot be corrected (I.432.1).";
+    UnknownCircuit "unknown_circuit" "No circuit of this VPI and VCI exists here.";
+    NotOpen "not_open" "The circuit exists, and no endpoint has opened it.";
+    WrongAal "wrong_aal" "A cell or PDU of another adaptation layer than the circuit's.";
+    Malformed "malformed" "A frame, cell or PDU that its format does not allow.";
+    Crc "crc" "A PDU's or cell's CRC does not match.";
+    Length "length" "A PDU's length field contradicts the cells that came.";
+    Oversize "oversize" "A PDU longer than the circuit's maximum SDU or than its buffer.";
+    Aborted "aborted" "The sender gave the PDU up (AAL5 length 0).";
+    Timeout "timeout" "A PDU's next cell did not come in time.";
+    Sequence "sequence" "A sequence number shows loss or repetition within a PDU.";
+    NoBuffer "no_buffer" "The endpoint had no free buffer.";
+    RingFull "ring_full" "The endpoint's receive ring was full.";
+    QueueFull "queue_full" "A link's or switch port's queue was full.";
+    NonConforming "non_conforming" "Beyond the circuit's traffic contract (GCRA).";
+    NotPermitted "not_permitted" "A descriptor or message that its sender has no right to.";
+    BadDescriptor "bad_descriptor" "A descriptor that points outside the segment or names no channel.";
+    LinkDown "link_down" "The link was down.";
+    Lost "lost" "Lost on purpose, by a fault that the test world or the user asked for.";
+    Closed "closed" "The circuit or endpoint was closed before delivery.";
+}
+
+impl DropReason {
+    /// How many reasons there are.
+    pub const COUNT: usize = Self::ALL.len();
+}
+
+impl core::fmt::Display for DropReason {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Counters of one direction of a link, circuit or endpoint. They wrap after 2^64.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Cells that passed.
+    pub cells: u64,
+    /// PDUs that passed whole.
+    pub pdus: u64,
+    /// Octets of SDU in those PDUs; of cell payload where only cells are seen.
+    pub octets: u64,
+    dropped: [u64; DropReason::COUNT],
+}
+
+impl Counters {
+    /// Counts `n` drops (cells where cells are handled, PDUs where PDUs are).
+    pub fn drop_n(&mut self, reason: DropReason, n: u64) {
+        let counter = &mut self.dropped[reason as usize];
+        *counter = counter.wrapping_add(n);
+    }
+
+    /// Counts one drop.
+    pub fn drop_one(&mut self, reason: DropReason) {
+        self.drop_n(reason, 1);
+    }
+
+    /// How many were dropped for `reason`.
+    pub fn dropped(&self, reason: DropReason) -> u64 {
+        self.dropped[reason as usize]
+    }
+
+    /// How many were dropped for any reason.
+    pub fn dropped_total(&self) -> u64 {
+        self.dropped.iter().fold(0, |sum, n| sum.wrapping_add(*n))
+    }
+
+    /// The reasons that have occurred, with their counts.
+    pub fn drops(&self) -> impl Iterator<Item = (DropReason, u64)> + '_ {
+        DropReason::ALL.iter().copied().zip(self.dropped).filter(|(_, n)| *n > 0)
+    }
+
+    /// Adds what `other` has counted.
+    pub fn add(&mut self, other: &Counters) {
+        self.cells = self.cells.wrapping_add(other.cells);
+        self.pdus = self.pdus.wrapping_add(other.pdus);
+        self.octets = self.octets.wrapping_add(other.octets);
+        for (mine, theirs) in self.dropped.iter_mut().zip(other.dropped) {
+            *mine = mine.wrapping_add(theirs);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_reason_has_a_name_of_its_own() {
+        let names: BTreeSet<_> = DropReason::ALL.iter().map(|r| r.name()).collect();
+        assert_eq!(names.len(), DropReason::COUNT);
+        for (i, r) in DropReason::ALL.iter().enumerate() {
+            assert_eq!(*r as usize, i);
+        }
+    }
+
+    #[test]
+    fn drops_are_kept_apart_by_reason() {
+        let mut c = Counters::default();
+        c.drop_one(DropReason::Crc);
+        c.drop_n(DropReason::NoBuffer, 3);
+        let mut sum = c;
+        sum.add(&c);
+        assert_eq!(sum.dropped(DropReason::Crc), 2);
+        assert_eq!(sum.dropped_total(), 8);
+        assert_eq!(sum.drops().count(), 2);
+    }
+}

@@ -1,0 +1,141 @@
+//! Units: time in nanoseconds since an epoch of the caller's, and rates in cells per second.
+
+use core::fmt;
+use core::ops::{Add, AddAssign, Sub};
+use core::time::Duration;
+
+/// A moment: nanoseconds since an epoch that whoever drives the state machines chose (the start of the process live,
+/// zero in virtual time). State machines take it as `now` and never ask a clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Time(u64);
+
+impl Time {
+    /// The epoch.
+    pub const ZERO: Time = Time(0);
+    /// A moment that never comes.
+    pub const MAX: Time = Time(u64::MAX);
+
+    /// The moment `nanos` nanoseconds after the epoch.
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Time(nanos)
+    }
+
+    /// The moment `micros` microseconds after the epoch.
+    pub const fn from_micros(micros: u64) -> Self {
+        Time(micros.saturating_mul(1_000))
+    }
+
+    /// The moment `millis` milliseconds after the epoch.
+    pub const fn from_millis(millis: u64) -> Self {
+        Time(millis.saturating_mul(1_000_000))
+    }
+
+    /// Nanoseconds since the epoch.
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// Seconds since the epoch.
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// How long after `earlier` this moment is; zero if it is not after it.
+    pub const fn since(self, earlier: Time) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add<Duration> for Time {
+    type Output = Time;
+    fn add(self, d: Duration) -> Time {
+        Time(self.0.saturating_add(u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)))
+    }
+}
+
+impl AddAssign<Duration> for Time {
+    fn add_assign(&mut self, d: Duration) {
+        *self = *self + d;
+    }
+}
+
+impl Sub for Time {
+    type Output = Duration;
+    fn sub(self, earlier: Time) -> Duration {
+        self.since(earlier)
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:09} s", self.0 / 1_000_000_000, self.0 % 1_000_000_000)
+    }
+}
+
+/// A rate in cells per second (ITU-T I.371 states all contracts in cells).
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub struct CellRate(f64);
+
+impl CellRate {
+    /// The payload rate of STS-3c / STM-1: 149.76 Mbit/s, 353 207.5 cells/s.
+    pub const OC3C: CellRate = CellRate(149_760_000.0 / 424.0);
+
+    /// `cells_per_s` cells each second; `None` unless positive and finite.
+    pub fn from_cells_per_s(cells_per_s: f64) -> Option<Self> {
+        (cells_per_s.is_finite() && cells_per_s > 0.0).then_some(CellRate(cells_per_s))
+    }
+
+    /// The rate whose cell *payloads* (48 octets) carry `bits_per_s`, as Linux's `text2qos` counts.
+    pub fn from_payload_bits_per_s(bits_per_s: f64) -> Option<Self> {
+        Self::from_cells_per_s(bits_per_s / 384.0)
+    }
+
+    /// The rate whose whole cells (53 octets) fill a line of `bits_per_s`.
+    pub fn from_line_bits_per_s(bits_per_s: f64) -> Option<Self> {
+        Self::from_cells_per_s(bits_per_s / 424.0)
+    }
+
+    /// Cells each second.
+    pub fn cells_per_s(self) -> f64 {
+        self.0
+    }
+
+    /// Bits of cell payload each second.
+    pub fn payload_bits_per_s(self) -> f64 {
+        self.0 * 384.0
+    }
+
+    /// Bits of whole 53-octet cells each second.
+    pub fn line_bits_per_s(self) -> f64 {
+        self.0 * 424.0
+    }
+
+    /// Nanoseconds from one cell to the next.
+    pub fn interval_nanos(self) -> f64 {
+        1e9 / self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn oc3c_carries_353207_5_cells_per_second() {
+        assert!((CellRate::OC3C.cells_per_s() - 353_207.547).abs() < 0.001);
+        assert!((CellRate::OC3C.interval_nanos() - 2831.2).abs() < 0.1);
+    }
+
+    #[test]
+    fn time_saturates() {
+        assert_eq!(Time::ZERO.since(Time::MAX), Duration::ZERO);
+        assert_eq!(Time::MAX + Duration::from_secs(1), Time::MAX);
+    }
+
+    #[test]
+    fn rates_that_are_no_rates_are_refused() {
+        for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert_eq!(CellRate::from_cells_per_s(bad), None);
+        }
+    }
+}
