@@ -1,1 +1,25 @@
 //! Links, switches and the topology that joins them.
+//!
+//! A [`Network`] holds nodes (host interfaces, switches) and links. [`Network::run`] does one bounded round at a moment
+//! `now` that the caller gives: live from a clock, in tests from a virtual one. In: cells and frames that nodes and socket
+//! shells write; out: the same at the far ends, later, fewer or other if a link's rate, delay or faults say so.
+//! Single-threaded: one thread owns a network and all that is in it.
+//!
+//! A link carries either cells or frames ([`Carries`]); a switch converts between them with `sar`.
+#![forbid(unsafe_code)]
+
+pub mod fault;
+pub mod frame;
+mod line;
+pub mod network;
+pub mod node;
+pub mod ring;
+pub mod tap;
+
+pub use fault::{FaultConfig, Outage};
+pub use frame::{Aal, Frame, FramePool};
+pub use line::LineCounters;
+pub use network::{ConnectError, End, LinkConfig, LinkId, LinkInfo, Network, NodeId, Side};
+pub use node::{Carries, Node, NodeIo, Outputs};
+pub use ring::Ring;
+pub use tap::{TapBuffer, TapConfig, TapRecord};

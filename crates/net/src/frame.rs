@@ -1,0 +1,221 @@
+//! Whole PDUs inside a network: handles into a bounded pool of buffers, counted so that multipoint copies share one.
+
+use sar::SduMeta;
+use wire::{CircuitId, Time};
+
+/// Octets of an AAL0 frame: a cell header without HEC in network order (NNI layout), and the payload.
+pub const AAL0_FRAME_OCTETS: usize = 52;
+
+/// Adaptation layers that a frame can be of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Aal {
+    /// One cell: 52 octets, header (without HEC, network order) and payload. OAM cells travel on frame links like this too.
+    Aal0,
+    /// The SDU of an AAL5 PDU (I.363.5): no padding, no trailer.
+    #[default]
+    Aal5,
+}
+
+const NO_BUFFER: u32 = u32::MAX;
+
+/// A whole SDU on its way. It owns one share of a buffer in the [`FramePool`] and must be given back by
+/// [`FramePool::release`]; dropping it without that loses the buffer until the pool goes.
+#[derive(Debug)]
+#[must_use = "a frame owns a buffer: pass it on or release it"]
+pub struct Frame {
+    /// The circuit, on the link that the frame is on.
+    pub circuit: CircuitId,
+    /// What the octets are.
+    pub aal: Aal,
+    /// What AAL5 carries beside the SDU; of AAL0 frames, the header in the octets rules.
+    pub meta: SduMeta,
+    buffer: u32,
+    octets: u32,
+    at: Time,
+}
+
+impl Default for Frame {
+    fn default() -> Self {
+        Frame {
+            circuit: CircuitId::default(),
+            aal: Aal::Aal5,
+            meta: SduMeta::default(),
+            buffer: NO_BUFFER,
+            octets: 0,
+            at: Time::ZERO,
+        }
+    }
+}
+
+impl Frame {
+    /// Octets of the SDU.
+    pub fn len(&self) -> usize {
+        self.octets as usize
+    }
+
+    /// Whether the SDU has no octets.
+    pub fn is_empty(&self) -> bool {
+        self.octets == 0
+    }
+
+    /// Shortens the SDU; a longer length changes nothing.
+    pub fn truncate(&mut self, octets: usize) {
+        self.octets = self.octets.min(u32::try_from(octets).unwrap_or(u32::MAX));
+    }
+
+    /// When the frame may be seen by the far end of the link it is on.
+    pub fn at(&self) -> Time {
+        self.at
+    }
+
+    pub(crate) fn set_at(&mut self, at: Time) {
+        self.at = at;
+    }
+
+    /// Cells that the frame would fill on a cell link: what a frame link of a rate charges for it.
+    pub fn cells(&self) -> u64 {
+        match self.aal {
+            Aal::Aal0 => 1,
+            // Trailer of 8 octets, padded to whole payloads (I.363.5).
+            Aal::Aal5 => (u64::from(self.octets) + 8).div_ceil(48),
+        }
+    }
+}
+
+/// The buffers of all frames of a network: so many of so many octets, allocated once.
+#[derive(Debug)]
+pub struct FramePool {
+    memory: Vec<u8>,
+    buffer_octets: usize,
+    shares: Vec<u32>,
+    free: Vec<u32>,
+}
+
+impl FramePool {
+    /// `buffers` of `buffer_octets` each (at least 52, so that AAL0 fits). Memory that is never written is never touched.
+    pub fn new(buffers: usize, buffer_octets: usize) -> Self {
+        let buffers = buffers.min(NO_BUFFER as usize - 1);
+        let buffer_octets = buffer_octets.max(AAL0_FRAME_OCTETS);
+        FramePool {
+            memory: vec![0; buffers * buffer_octets],
+            buffer_octets,
+            shares: vec![0; buffers],
+            free: (0..buffers as u32).rev().collect(),
+        }
+    }
+
+    /// The longest SDU that fits.
+    pub fn buffer_octets(&self) -> usize {
+        self.buffer_octets
+    }
+
+    /// Buffers in all.
+    pub fn buffers(&self) -> usize {
+        self.shares.len()
+    }
+
+    /// Buffers that frames own now.
+    pub fn in_use(&self) -> usize {
+        self.shares.len() - self.free.len()
+    }
+
+    /// A frame of `octets` with a buffer of its own whose contents are stale: write all of them, or truncate.
+    /// `None` if no buffer is free or `octets` do not fit.
+    pub fn allocate(&mut self, circuit: CircuitId, aal: Aal, meta: SduMeta, octets: usize) -> Option<Frame> {
+        if octets > self.buffer_octets {
+            return None;
+        }
+        let buffer = self.free.pop()?;
+        self.shares[buffer as usize] = 1;
+        Some(Frame { circuit, aal, meta, buffer, octets: octets as u32, at: Time::ZERO })
+    }
+
+    /// [`FramePool::allocate`] and fill.
+    pub fn copy_in(&mut self, circuit: CircuitId, aal: Aal, meta: SduMeta, sdu: &[u8]) -> Option<Frame> {
+        let frame = self.allocate(circuit, aal, meta, sdu.len())?;
+        let start = frame.buffer as usize * self.buffer_octets;
+        self.memory[start..start + sdu.len()].copy_from_slice(sdu);
+        Some(frame)
+    }
+
+    /// The SDU.
+    pub fn octets(&self, frame: &Frame) -> &[u8] {
+        let start = (frame.buffer as usize).saturating_mul(self.buffer_octets);
+        self.memory.get(start..start + frame.len()).unwrap_or_default()
+    }
+
+    /// The SDU, to write; `None` if other frames share the buffer.
+    pub fn octets_mut(&mut self, frame: &Frame) -> Option<&mut [u8]> {
+        if self.shares.get(frame.buffer as usize) != Some(&1) {
+            return None;
+        }
+        let start = frame.buffer as usize * self.buffer_octets;
+        self.memory.get_mut(start..start + frame.len())
+    }
+
+    /// Another frame of the same buffer.
+    pub fn share(&mut self, frame: &Frame) -> Frame {
+        let mut copy = Frame { circuit: frame.circuit, aal: frame.aal, meta: frame.meta, ..Frame::default() };
+        if let Some(shares) = self.shares.get_mut(frame.buffer as usize) {
+            *shares += 1;
+            (copy.buffer, copy.octets, copy.at) = (frame.buffer, frame.octets, frame.at);
+        }
+        copy
+    }
+
+    /// Gives a frame's share back; the last one frees the buffer.
+    pub fn release(&mut self, frame: Frame) {
+        if let Some(shares) = self.shares.get_mut(frame.buffer as usize) {
+            *shares -= 1;
+            if *shares == 0 {
+                self.free.push(frame.buffer);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn circuit() -> CircuitId {
+        CircuitId::new(0, 100).unwrap()
+    }
+
+    #[test]
+    fn a_pool_gives_no_more_than_it_has_and_takes_all_back() {
+        let mut pool = FramePool::new(2, 100);
+        let a = pool.copy_in(circuit(), Aal::Aal5, SduMeta::default(), b"first").unwrap();
+        let b = pool.copy_in(circuit(), Aal::Aal5, SduMeta::default(), b"second").unwrap();
+        assert!(pool.allocate(circuit(), Aal::Aal5, SduMeta::default(), 1).is_none());
+        assert_eq!((pool.octets(&a), pool.octets(&b)), (&b"first"[..], &b"second"[..]));
+        pool.release(a);
+        pool.release(b);
+        assert_eq!(pool.in_use(), 0);
+    }
+
+    #[test]
+    fn a_shared_buffer_is_read_only_and_lives_until_its_last_frame() {
+        let mut pool = FramePool::new(1, 100);
+        let a = pool.copy_in(circuit(), Aal::Aal5, SduMeta::default(), b"sdu").unwrap();
+        let b = pool.share(&a);
+        assert!(pool.octets_mut(&b).is_none());
+        pool.release(a);
+        assert_eq!(pool.in_use(), 1);
+        assert!(pool.octets_mut(&b).is_some());
+        pool.release(b);
+        assert_eq!(pool.in_use(), 0);
+    }
+
+    #[test]
+    fn an_sdu_longer_than_a_buffer_gets_none() {
+        let mut pool = FramePool::new(1, 100);
+        assert!(pool.allocate(circuit(), Aal::Aal5, SduMeta::default(), 101).is_none());
+        let mut frame = pool.allocate(circuit(), Aal::Aal5, SduMeta::default(), 100).unwrap();
+        assert_eq!(frame.cells(), 3);
+        frame.truncate(40);
+        assert_eq!((frame.len(), frame.cells()), (40, 1));
+        pool.release(frame);
+        pool.release(Frame::default());
+    }
+}

@@ -1,0 +1,313 @@
+//! One direction of a link. Unlimited: one ring that the sender writes and the receiver reads. With rate, delay or faults:
+//! a transmit queue whose items leave at the line's rate, the line itself, and the ring of what has arrived.
+
+use crate::fault::{Fate, FaultConfig, Faults};
+use crate::frame::{Aal, Frame, FramePool};
+use crate::ring::Ring;
+use std::collections::VecDeque;
+use std::time::Duration;
+use traffic::CellClock;
+use wire::{Cell, CellRate, Counters, DropReason, Time};
+
+/// Counters of one direction of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LineCounters {
+    /// What the sender gave to the link, and what was dropped on it or before it for want of room.
+    pub sent: Counters,
+    /// What arrived at the far end.
+    pub delivered: Counters,
+}
+
+/// What a line carries: cells or frames.
+pub(crate) trait Unit: Default {
+    fn at(&self) -> Time;
+    fn set_at(&mut self, at: Time);
+    /// Time on the line, in cell times.
+    fn cell_times(&self) -> u64;
+    fn count(&self, counters: &mut Counters);
+    fn duplicate(&self, pool: &mut FramePool) -> Self;
+    fn discard(self, pool: &mut FramePool);
+    /// Flips a bit; false if a receiver would notice and drop it instead.
+    fn corrupt(&mut self, faults: &mut Faults) -> bool;
+}
+
+impl Unit for Cell {
+    fn at(&self) -> Time {
+        Cell::at(self)
+    }
+
+    fn set_at(&mut self, at: Time) {
+        Cell::set_at(self, at);
+    }
+
+    fn cell_times(&self) -> u64 {
+        1
+    }
+
+    fn count(&self, counters: &mut Counters) {
+        counters.cells += 1;
+        counters.pdus += u64::from(ends_pdu(self.header_word()));
+        counters.octets += wire::cell::PAYLOAD_OCTETS as u64;
+    }
+
+    fn duplicate(&self, _: &mut FramePool) -> Self {
+        *self
+    }
+
+    fn discard(self, _: &mut FramePool) {}
+
+    fn corrupt(&mut self, faults: &mut Faults) -> bool {
+        // Beyond the 32 header bits lies the payload; a flipped header bit stands for an error that the HEC missed.
+        match faults.below(32 + 384) {
+            bit @ 0..32 => self.set_header_word(self.header_word() ^ 1 << bit),
+            bit => self.payload[(bit - 32) / 8] ^= 1 << (bit % 8),
+        }
+        true
+    }
+}
+
+/// Whether a cell of this header is the last of an AAL5 PDU: user data with the ATM-user-to-ATM-user bit.
+pub(crate) const fn ends_pdu(header_word: u32) -> bool {
+    header_word & 0b1010 == 0b0010
+}
+
+impl Unit for Frame {
+    fn at(&self) -> Time {
+        Frame::at(self)
+    }
+
+    fn set_at(&mut self, at: Time) {
+        Frame::set_at(self, at);
+    }
+
+    fn cell_times(&self) -> u64 {
+        self.cells()
+    }
+
+    fn count(&self, counters: &mut Counters) {
+        match self.aal {
+            Aal::Aal5 => {
+                counters.pdus += 1;
+                counters.octets += self.len() as u64;
+            }
+            Aal::Aal0 => {
+                counters.cells += 1;
+                counters.octets += wire::cell::PAYLOAD_OCTETS as u64;
+            }
+        }
+    }
+
+    fn duplicate(&self, pool: &mut FramePool) -> Self {
+        pool.share(self)
+    }
+
+    fn discard(self, pool: &mut FramePool) {
+        pool.release(self);
+    }
+
+    fn corrupt(&mut self, _: &mut Faults) -> bool {
+        false
+    }
+}
+
+/// What makes a line slower or worse than memory.
+#[derive(Debug)]
+struct Timed<T> {
+    clock: Option<CellClock>,
+    delay: Duration,
+    faults: Option<Faults>,
+    queue: Ring<T>,
+    flight: VecDeque<T>,
+    flight_limit: usize,
+}
+
+/// One direction of a link for one kind of unit.
+#[derive(Debug)]
+pub(crate) struct Lane<T> {
+    pub(crate) arrived: Ring<T>,
+    timed: Option<Box<Timed<T>>>,
+    up: bool,
+    sent: Counters,
+    delivered: Counters,
+}
+
+impl<T: Unit> Lane<T> {
+    pub(crate) fn new(
+        queue: usize,
+        rate: Option<CellRate>,
+        delay: Duration,
+        faults: Option<&FaultConfig>,
+        direction: u64,
+    ) -> Self {
+        let timed = (rate.is_some() || !delay.is_zero() || faults.is_some()).then(|| {
+            let late = faults.map_or(Duration::ZERO, |f| f.reorder_by);
+            let in_the_air = rate.map_or(0.0, |r| r.cells_per_s() * (delay + late).as_secs_f64());
+            // Room for the line's bandwidth-delay product; a cap keeps a typing error from taking all memory.
+            let flight_limit = queue.max(1) + (in_the_air.ceil() as usize).min(1 << 20);
+            Box::new(Timed {
+                clock: rate.map(CellClock::new),
+                delay,
+                faults: faults.map(|f| Faults::new(f, direction)),
+                queue: Ring::new(queue.max(1)),
+                flight: VecDeque::with_capacity(flight_limit + 1),
+                flight_limit,
+            })
+        });
+        Lane {
+            arrived: Ring::new(queue.max(1)),
+            timed,
+            up: true,
+            sent: Counters::default(),
+            delivered: Counters::default(),
+        }
+    }
+
+    /// Slots that the sender may write.
+    pub(crate) fn writable(&mut self) -> &mut [T] {
+        match &mut self.timed {
+            Some(timed) => timed.queue.writable(),
+            None => self.arrived.writable(),
+        }
+    }
+
+    pub(crate) fn room(&self) -> usize {
+        self.timed.as_ref().map_or(self.arrived.room(), |t| t.queue.room())
+    }
+
+    /// Sends the first `n` slots of [`Lane::writable`]: they are counted and, on a line with a rate, get their time.
+    /// On a line that is down they go nowhere and are counted so.
+    pub(crate) fn commit(&mut self, n: usize, now: Time, pool: &mut FramePool) {
+        let up = self.up;
+        let n = n.min(self.writable().len());
+        let (ring, mut clock) = match &mut self.timed {
+            Some(timed) => (&mut timed.queue, timed.clock.as_mut()),
+            None => (&mut self.arrived, None),
+        };
+        for unit in &mut ring.writable()[..n] {
+            if up {
+                unit.count(&mut self.sent);
+                let left = clock.as_mut().map_or(now, |c| c.send(unit.cell_times(), now));
+                unit.set_at(left);
+            } else {
+                self.sent.drop_one(DropReason::LinkDown);
+                core::mem::take(unit).discard(pool);
+            }
+        }
+        if up {
+            ring.commit(n);
+        }
+    }
+
+    /// What the sender could not send.
+    pub(crate) fn count_drops(&mut self, reason: DropReason, n: u64) {
+        self.sent.drop_n(reason, n);
+    }
+
+    pub(crate) fn counters(&self) -> LineCounters {
+        match &self.timed {
+            Some(_) => LineCounters { sent: self.sent, delivered: self.delivered },
+            // Nothing can happen between the two ends of one ring.
+            None => {
+                let mut delivered = Counters::default();
+                (delivered.cells, delivered.pdus, delivered.octets) =
+                    (self.sent.cells, self.sent.pdus, self.sent.octets);
+                LineCounters { sent: self.sent, delivered }
+            }
+        }
+    }
+
+    /// Moves what is due. True if anything moved.
+    pub(crate) fn run(&mut self, now: Time, pool: &mut FramePool) -> bool {
+        let Some(timed) = &mut self.timed else { return false };
+        let mut moved = false;
+        while timed.flight.len() < timed.flight_limit && timed.queue.front().is_some_and(|u| u.at() <= now) {
+            let Some(unit) = timed.queue.pop() else { break };
+            moved = true;
+            timed.depart(unit, &mut self.sent, pool);
+        }
+        while self.arrived.room() > 0 && timed.flight.front().is_some_and(|u| u.at() <= now) {
+            let Some(unit) = timed.flight.pop_front() else { break };
+            moved = true;
+            unit.count(&mut self.delivered);
+            if let Err(unit) = self.arrived.push(unit) {
+                unit.discard(pool);
+            }
+        }
+        moved
+    }
+
+    /// When [`Lane::run`] has something to do next, if the far end reads what has arrived.
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
+        let timed = self.timed.as_ref()?;
+        let leaves = timed.queue.front().filter(|_| timed.flight.len() < timed.flight_limit).map(Unit::at);
+        let arrives = timed.flight.front().filter(|_| self.arrived.room() > 0).map(Unit::at);
+        [leaves, arrives].into_iter().flatten().min()
+    }
+
+    /// Takes the line down (all that is on it is lost) or up.
+    pub(crate) fn set_up(&mut self, up: bool, pool: &mut FramePool) {
+        if self.up && !up {
+            let n = self.clear(pool);
+            self.sent.drop_n(DropReason::LinkDown, n);
+        }
+        self.up = up;
+    }
+
+    pub(crate) fn is_up(&self) -> bool {
+        self.up
+    }
+
+    /// Empties the line; how much was on it.
+    pub(crate) fn clear(&mut self, pool: &mut FramePool) -> u64 {
+        let mut n = 0;
+        let mut discard = |unit: T| {
+            unit.discard(pool);
+            n += 1;
+        };
+        while let Some(unit) = self.arrived.pop() {
+            discard(unit);
+        }
+        if let Some(timed) = &mut self.timed {
+            while let Some(unit) = timed.queue.pop() {
+                discard(unit);
+            }
+            timed.flight.drain(..).for_each(discard);
+        }
+        n
+    }
+}
+
+impl<T: Unit> Timed<T> {
+    /// `unit` has left the sender; its `at` says when.
+    fn depart(&mut self, mut unit: T, counters: &mut Counters, pool: &mut FramePool) {
+        let left = unit.at();
+        unit.set_at(left + self.delay);
+        let fate = match &mut self.faults {
+            Some(faults) => faults.fate(left),
+            None => Fate::Arrives { twice: false, late_by: Duration::ZERO, flip: false },
+        };
+        let (twice, late_by, flip) = match fate {
+            Fate::Dropped(reason) => {
+                counters.drop_one(reason);
+                return unit.discard(pool);
+            }
+            Fate::Arrives { twice, late_by, flip } => (twice, late_by, flip),
+        };
+        if flip && !self.faults.as_mut().is_some_and(|f| unit.corrupt(f)) {
+            counters.drop_one(DropReason::Crc);
+            return unit.discard(pool);
+        }
+        if twice && self.flight.len() + 1 < self.flight_limit {
+            let copy = unit.duplicate(pool);
+            self.insert(copy);
+        }
+        unit.set_at(left + self.delay + late_by);
+        self.insert(unit);
+    }
+
+    /// Keeps the line in order of arrival; of equal times, in order of departure.
+    fn insert(&mut self, unit: T) {
+        let place = self.flight.iter().rposition(|u| u.at() <= unit.at()).map_or(0, |i| i + 1);
+        self.flight.insert(place, unit);
+    }
+}

@@ -1,0 +1,381 @@
+//! Nodes, links and the round over them.
+
+use crate::fault::FaultConfig;
+use crate::frame::FramePool;
+use crate::line::{Lane, LineCounters};
+use crate::node::{Carries, Line, Lines, NONE, Node, NodeIo, Port};
+use crate::tap::{Tap, TapBuffer, TapConfig};
+use std::time::Duration;
+use wire::{CellRate, Time};
+
+/// A node of a network. Not reused after the node is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId {
+    index: u32,
+    generation: u32,
+}
+
+/// A link of a network. Not reused after the link is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkId {
+    index: u32,
+    generation: u32,
+}
+
+/// One of the two ends of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Side {
+    /// The end that was named first.
+    A,
+    /// The other.
+    B,
+}
+
+impl Side {
+    /// The sender of a line: lines lie two by two, the one from A first.
+    pub(crate) const fn of_line(line: u32) -> Side {
+        if line.is_multiple_of(2) { Side::A } else { Side::B }
+    }
+}
+
+/// What is at an end of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum End {
+    /// A port of a node.
+    Port(NodeId, u16),
+    /// A shell that moves cells or frames in and out through [`Network::external`].
+    External,
+}
+
+/// A link's properties, the same in both directions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LinkConfig {
+    /// Cells or frames.
+    pub carries: Carries,
+    /// Cells each second, or as fast as memory is.
+    pub rate: Option<CellRate>,
+    /// From one end to the other, beyond the time that sending takes.
+    pub delay: Duration,
+    /// Cells (or frames) that wait at the sender at most, and as many at the receiver.
+    pub queue_cells: usize,
+    /// Faults on purpose.
+    pub faults: Option<FaultConfig>,
+}
+
+impl Default for LinkConfig {
+    /// An unlimited cell link with a queue of 4096 cells.
+    fn default() -> Self {
+        LinkConfig { carries: Carries::Cells, rate: None, delay: Duration::ZERO, queue_cells: 4096, faults: None }
+    }
+}
+
+/// Why two ends cannot be connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ConnectError {
+    /// The node is not there.
+    #[error("no such node")]
+    NoNode,
+    /// A port has one link at most.
+    #[error("port {0} has a link already")]
+    PortInUse(u16),
+    /// Both ends are outside.
+    #[error("a link needs a node at one end at least")]
+    NoNodeAtAll,
+}
+
+#[derive(Debug)]
+struct Link {
+    ends: [End; 2],
+    config: LinkConfig,
+}
+
+struct NodeSlot {
+    name: String,
+    node: Box<dyn Node>,
+    ports: Vec<Port>,
+}
+
+struct Slot<T> {
+    generation: u32,
+    content: Option<T>,
+}
+
+/// What [`Network::links`] tells of a link.
+#[derive(Debug)]
+pub struct LinkInfo<'a> {
+    /// Its name in calls.
+    pub id: LinkId,
+    /// What it joins, A first.
+    pub ends: [End; 2],
+    /// As it was connected.
+    pub config: &'a LinkConfig,
+    /// Whether it passes anything.
+    pub up: bool,
+    /// Counters of the direction from A to B.
+    pub from_a: LineCounters,
+    /// Counters of the direction from B to A.
+    pub from_b: LineCounters,
+}
+
+/// Nodes and links, run by one thread. See the crate's head.
+pub struct Network {
+    nodes: Vec<Slot<NodeSlot>>,
+    links: Vec<Slot<Link>>,
+    lines: Lines,
+}
+
+impl std::fmt::Debug for Network {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<_> = self.nodes.iter().filter_map(|n| n.content.as_ref().map(|n| &n.name)).collect();
+        f.debug_struct("Network").field("nodes", &names).field("links", &self.links().count()).finish_non_exhaustive()
+    }
+}
+
+impl Network {
+    /// An empty network whose frames take their buffers from `pool`.
+    pub fn new(pool: FramePool) -> Self {
+        Network { nodes: Vec::new(), links: Vec::new(), lines: Lines { lines: Vec::new(), taps: Vec::new(), pool } }
+    }
+
+    /// Adds a node. Names are for people; nothing requires that they differ.
+    pub fn add_node(&mut self, name: &str, node: Box<dyn Node>) -> NodeId {
+        let content = NodeSlot { name: name.to_owned(), node, ports: Vec::new() };
+        let (index, generation) = insert(&mut self.nodes, content);
+        NodeId { index, generation }
+    }
+
+    fn slot(&self, id: NodeId) -> Option<&NodeSlot> {
+        self.nodes.get(id.index as usize).filter(|s| s.generation == id.generation)?.content.as_ref()
+    }
+
+    fn slot_mut(&mut self, id: NodeId) -> Option<&mut NodeSlot> {
+        self.nodes.get_mut(id.index as usize).filter(|s| s.generation == id.generation)?.content.as_mut()
+    }
+
+    /// Removes a node and all links at it. The node comes back to the caller.
+    pub fn remove_node(&mut self, id: NodeId) -> Option<Box<dyn Node>> {
+        self.slot(id)?;
+        let at_it = |end: &End| matches!(end, End::Port(node, _) if *node == id);
+        let links: Vec<_> = self.links().filter(|l| l.ends.iter().any(at_it)).map(|l| l.id).collect();
+        for link in links {
+            self.remove_link(link);
+        }
+        let slot = self.nodes.get_mut(id.index as usize)?;
+        slot.generation = slot.generation.wrapping_add(1);
+        slot.content.take().map(|s| s.node)
+    }
+
+    /// A node's name.
+    pub fn node_name(&self, id: NodeId) -> Option<&str> {
+        self.slot(id).map(|s| s.name.as_str())
+    }
+
+    /// The node of this name.
+    pub fn node_named(&self, name: &str) -> Option<NodeId> {
+        self.nodes().find(|(_, n)| *n == name).map(|(id, _)| id)
+    }
+
+    /// All nodes and their names.
+    pub fn nodes(&self) -> impl Iterator<Item = (NodeId, &str)> {
+        self.nodes.iter().enumerate().filter_map(|(i, s)| {
+            let id = NodeId { index: i as u32, generation: s.generation };
+            s.content.as_ref().map(|c| (id, c.name.as_str()))
+        })
+    }
+
+    /// A node as its own type, between two rounds. `None` if it is gone or of another type.
+    pub fn node_mut<T: Node + 'static>(&mut self, id: NodeId) -> Option<&mut T> {
+        self.slot_mut(id)?.node.as_any_mut().downcast_mut()
+    }
+
+    /// A node together with its ports: for changes that give frames back or send something at once.
+    pub fn with_node<T: Node + 'static, R>(
+        &mut self,
+        id: NodeId,
+        now: Time,
+        f: impl FnOnce(&mut T, &mut NodeIo<'_>) -> R,
+    ) -> Option<R> {
+        let slot = self.nodes.get_mut(id.index as usize).filter(|s| s.generation == id.generation)?.content.as_mut()?;
+        let node = slot.node.as_any_mut().downcast_mut()?;
+        Some(f(node, &mut NodeIo { ports: &slot.ports, lines: &mut self.lines, now }))
+    }
+
+    /// Connects two ends by a new link.
+    ///
+    /// # Errors
+    /// [`ConnectError`], and nothing has changed.
+    pub fn connect(&mut self, a: End, b: End, config: LinkConfig) -> Result<LinkId, ConnectError> {
+        if a == End::External && b == End::External {
+            return Err(ConnectError::NoNodeAtAll);
+        }
+        for end in [a, b] {
+            if let End::Port(node, port) = end {
+                let slot = self.slot(node).ok_or(ConnectError::NoNode)?;
+                if slot.ports.get(port as usize).is_some_and(|p| p.input != NONE) || (a == b) {
+                    return Err(ConnectError::PortInUse(port));
+                }
+            }
+        }
+        let line = |direction| match config.carries {
+            Carries::Cells => {
+                Line::Cells(Lane::new(config.queue_cells, config.rate, config.delay, config.faults.as_ref(), direction))
+            }
+            Carries::Frames => Line::Frames(Lane::new(
+                config.queue_cells,
+                config.rate,
+                config.delay,
+                config.faults.as_ref(),
+                direction,
+            )),
+        };
+        let (from_a, from_b) = (line(0), line(1));
+        let (index, generation) = insert(&mut self.links, Link { ends: [a, b], config });
+        let lines = &mut self.lines;
+        lines.lines.resize_with(lines.lines.len().max(index as usize * 2 + 2), || None);
+        lines.taps.resize_with(lines.taps.len().max(index as usize + 1), || None);
+        lines.lines[index as usize * 2] = Some(from_a);
+        lines.lines[index as usize * 2 + 1] = Some(from_b);
+        lines.taps[index as usize] = None;
+        self.plug(a, Port { output: index * 2, input: index * 2 + 1 });
+        self.plug(b, Port { output: index * 2 + 1, input: index * 2 });
+        Ok(LinkId { index, generation })
+    }
+
+    fn plug(&mut self, end: End, lines: Port) {
+        let End::Port(node, port) = end else { return };
+        let Some(slot) = self.slot_mut(node) else { return };
+        let port = port as usize;
+        slot.ports.resize(slot.ports.len().max(port + 1), Port::UNCONNECTED);
+        slot.ports[port] = lines;
+    }
+
+    /// Removes a link; what is on it is lost. False if it is gone already.
+    pub fn remove_link(&mut self, id: LinkId) -> bool {
+        let Some(slot) = self.links.get_mut(id.index as usize).filter(|s| s.generation == id.generation) else {
+            return false;
+        };
+        let Some(link) = slot.content.take() else { return false };
+        slot.generation = slot.generation.wrapping_add(1);
+        for line in &mut self.lines.lines[id.index as usize * 2..][..2] {
+            match line.take() {
+                Some(Line::Cells(mut lane)) => lane.clear(&mut self.lines.pool),
+                Some(Line::Frames(mut lane)) => lane.clear(&mut self.lines.pool),
+                None => 0,
+            };
+        }
+        self.lines.taps[id.index as usize] = None;
+        for end in link.ends {
+            self.plug(end, Port::UNCONNECTED);
+        }
+        true
+    }
+
+    fn link(&self, id: LinkId) -> Option<&Link> {
+        self.links.get(id.index as usize).filter(|s| s.generation == id.generation)?.content.as_ref()
+    }
+
+    /// All links with their counters.
+    pub fn links(&self) -> impl Iterator<Item = LinkInfo<'_>> {
+        let ids = self.links.iter().enumerate().filter(|(_, s)| s.content.is_some());
+        ids.filter_map(|(i, s)| self.link_info(LinkId { index: i as u32, generation: s.generation }))
+    }
+
+    /// One link with its counters.
+    pub fn link_info(&self, id: LinkId) -> Option<LinkInfo<'_>> {
+        let link = self.link(id)?;
+        let of = |line: usize| match self.lines.lines.get(id.index as usize * 2 + line) {
+            Some(Some(Line::Cells(lane))) => (lane.counters(), lane.is_up()),
+            Some(Some(Line::Frames(lane))) => (lane.counters(), lane.is_up()),
+            _ => (LineCounters::default(), false),
+        };
+        let ((from_a, up), (from_b, _)) = (of(0), of(1));
+        Some(LinkInfo { id, ends: link.ends, config: &link.config, up, from_a, from_b })
+    }
+
+    /// Takes a link down, losing what is on it, or up. A link that is down takes all it is given and counts it
+    /// `link_down`, so that senders do not wait for it. False if the link is gone.
+    pub fn set_link_up(&mut self, id: LinkId, up: bool) -> bool {
+        if self.link(id).is_none() {
+            return false;
+        }
+        for line in &mut self.lines.lines[id.index as usize * 2..][..2] {
+            match line {
+                Some(Line::Cells(lane)) => lane.set_up(up, &mut self.lines.pool),
+                Some(Line::Frames(lane)) => lane.set_up(up, &mut self.lines.pool),
+                None => {}
+            }
+        }
+        true
+    }
+
+    /// The external end of a link as port 0: inputs are what the network sent to the outside, outputs go into the network.
+    /// `None` if the link is gone or has no external end.
+    pub fn external<R>(&mut self, id: LinkId, now: Time, f: impl FnOnce(&mut NodeIo<'_>) -> R) -> Option<R> {
+        let link = self.link(id)?;
+        let port = match link.ends {
+            [End::External, _] => Port { output: id.index * 2, input: id.index * 2 + 1 },
+            [_, End::External] => Port { output: id.index * 2 + 1, input: id.index * 2 },
+            _ => return None,
+        };
+        Some(f(&mut NodeIo { ports: &[port], lines: &mut self.lines, now }))
+    }
+
+    /// Copies what the link is given from now on, in both directions; replaces an earlier tap. False if the link is gone.
+    pub fn set_tap(&mut self, id: LinkId, config: Option<TapConfig>) -> bool {
+        if self.link(id).is_none() {
+            return false;
+        }
+        self.lines.taps[id.index as usize] = config.map(|c| Box::new(Tap::new(c)));
+        true
+    }
+
+    /// Swaps what the tap has seen with `buffer`, which is emptied first. False if there is no tap.
+    pub fn drain_tap(&mut self, id: LinkId, buffer: &mut TapBuffer) -> bool {
+        if self.link(id).is_none() {
+            return false;
+        }
+        let Some(tap) = &mut self.lines.taps[id.index as usize] else { return false };
+        tap.swap(buffer);
+        true
+    }
+
+    /// The pool that frames take their buffers from.
+    pub fn pool(&self) -> &FramePool {
+        &self.lines.pool
+    }
+
+    /// One round over all links and nodes. True if anything happened: run again before sleeping.
+    pub fn run(&mut self, now: Time) -> bool {
+        let mut busy = false;
+        for line in self.lines.lines.iter_mut().flatten() {
+            busy |= match line {
+                Line::Cells(lane) => lane.run(now, &mut self.lines.pool),
+                Line::Frames(lane) => lane.run(now, &mut self.lines.pool),
+            };
+        }
+        for slot in self.nodes.iter_mut().filter_map(|s| s.content.as_mut()) {
+            busy |= slot.node.run(&mut NodeIo { ports: &slot.ports, lines: &mut self.lines, now }, now);
+        }
+        busy
+    }
+
+    /// When to run next even if nothing comes from outside; `None`: never.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        let lines = self.lines.lines.iter().flatten().filter_map(|line| match line {
+            Line::Cells(lane) => lane.poll_timeout(),
+            Line::Frames(lane) => lane.poll_timeout(),
+        });
+        let nodes = self.nodes.iter().filter_map(|s| s.content.as_ref()?.node.poll_timeout());
+        lines.chain(nodes).min()
+    }
+}
+
+/// Puts `content` into the first free slot or a new one.
+fn insert<T>(slots: &mut Vec<Slot<T>>, content: T) -> (u32, u32) {
+    let index = slots.iter().position(|s| s.content.is_none()).unwrap_or_else(|| {
+        slots.push(Slot { generation: 0, content: None });
+        slots.len() - 1
+    });
+    slots[index].content = Some(content);
+    (index as u32, slots[index].generation)
+}

@@ -1,0 +1,297 @@
+//! What a node sees: its ports, each one end of a link, as slices of cells or queues of frames.
+
+use crate::frame::{Frame, FramePool};
+use crate::line::Lane;
+use crate::network::Side;
+use crate::ring::Ring;
+use crate::tap::Tap;
+use std::any::Any;
+use wire::{Cell, DropReason, Time};
+
+/// What a link carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Carries {
+    /// 53-octet cells.
+    #[default]
+    Cells,
+    /// Whole SDUs: no segmentation on the way.
+    Frames,
+}
+
+/// An element of a network: a host interface, a switch.
+pub trait Node: Send {
+    /// Does a bounded amount of work: reads inputs, writes outputs. True if it did anything: the caller runs it again.
+    fn run(&mut self, io: &mut NodeIo<'_>, now: Time) -> bool;
+
+    /// When the node wants to run even if nothing arrives.
+    fn poll_timeout(&self) -> Option<Time>;
+
+    /// For the owner, who knows the type: [`crate::Network::node_mut`].
+    fn as_any_mut(&mut self) -> &mut dyn Any;
+}
+
+/// One direction of a link.
+#[derive(Debug)]
+pub(crate) enum Line {
+    Cells(Lane<Cell>),
+    Frames(Lane<Frame>),
+}
+
+/// The two lines of a port, as indices into the network's lines; [`NONE`] where no link is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Port {
+    pub(crate) input: u32,
+    pub(crate) output: u32,
+}
+
+pub(crate) const NONE: u32 = u32::MAX;
+
+impl Port {
+    pub(crate) const UNCONNECTED: Port = Port { input: NONE, output: NONE };
+}
+
+/// The lines and what belongs to them: taps, one place for each link, and the frame pool.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    pub(crate) lines: Vec<Option<Line>>,
+    pub(crate) taps: Vec<Option<Box<Tap>>>,
+    pub(crate) pool: FramePool,
+}
+
+impl Lines {
+    fn get(&self, line: u32) -> Option<&Line> {
+        self.lines.get(line as usize)?.as_ref()
+    }
+
+    fn get_mut(&mut self, line: u32) -> Option<&mut Line> {
+        self.lines.get_mut(line as usize)?.as_mut()
+    }
+
+    fn cells_out(&mut self, line: u32) -> &mut [Cell] {
+        match self.get_mut(line) {
+            Some(Line::Cells(lane)) => lane.writable(),
+            _ => &mut [],
+        }
+    }
+
+    fn commit(&mut self, line: u32, n: usize, now: Time) {
+        let tap = self.taps.get_mut(line as usize / 2).and_then(Option::as_mut);
+        if let Some(Some(Line::Cells(lane))) = self.lines.get_mut(line as usize) {
+            if let (Some(tap), true) = (tap, lane.is_up()) {
+                let cells = lane.writable();
+                tap.see_cells(&cells[..n.min(cells.len())], Side::of_line(line), now);
+            }
+            lane.commit(n, now, &mut self.pool);
+        }
+    }
+
+    fn put_frame(&mut self, line: u32, frame: Frame, now: Time) -> Result<(), Frame> {
+        let tap = self.taps.get_mut(line as usize / 2).and_then(Option::as_mut);
+        let Some(Some(Line::Frames(lane))) = self.lines.get_mut(line as usize) else { return Err(frame) };
+        let up = lane.is_up();
+        let Some(slot) = lane.writable().first_mut() else { return Err(frame) };
+        if let (Some(tap), true) = (tap, up) {
+            tap.see_frame(&frame, &self.pool, Side::of_line(line), now);
+        }
+        *slot = frame;
+        lane.commit(1, now, &mut self.pool);
+        Ok(())
+    }
+
+    fn count_drops(&mut self, line: u32, reason: DropReason, n: u64) {
+        match self.get_mut(line) {
+            Some(Line::Cells(lane)) => lane.count_drops(reason, n),
+            Some(Line::Frames(lane)) => lane.count_drops(reason, n),
+            None => {}
+        }
+    }
+}
+
+/// A node's ports during one [`Node::run`]; also what a socket shell gets of an external link end, as port 0.
+#[derive(Debug)]
+pub struct NodeIo<'a> {
+    pub(crate) ports: &'a [Port],
+    pub(crate) lines: &'a mut Lines,
+    pub(crate) now: Time,
+}
+
+impl NodeIo<'_> {
+    /// Ports there are: one more than the highest that a link has been connected to.
+    pub fn ports(&self) -> usize {
+        self.ports.len()
+    }
+
+    /// The moment of this round.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    fn port(&self, port: usize) -> Port {
+        self.ports.get(port).copied().unwrap_or(Port::UNCONNECTED)
+    }
+
+    /// What the link at `port` carries; `None` if no link is there.
+    pub fn carries(&self, port: usize) -> Option<Carries> {
+        match self.lines.get(self.port(port).output)? {
+            Line::Cells(_) => Some(Carries::Cells),
+            Line::Frames(_) => Some(Carries::Frames),
+        }
+    }
+
+    /// Cells that have arrived at `port`, oldest first, as many as lie side by side.
+    pub fn cells_in(&self, port: usize) -> &[Cell] {
+        match self.lines.get(self.port(port).input) {
+            Some(Line::Cells(lane)) => lane.arrived.readable(),
+            _ => &[],
+        }
+    }
+
+    /// Takes the first `n` cells of [`NodeIo::cells_in`] off the link.
+    pub fn consume(&mut self, port: usize, n: usize) {
+        if let Some(Line::Cells(lane)) = self.lines.get_mut(self.port(port).input) {
+            lane.arrived.consume(n);
+        }
+    }
+
+    /// Room for cells at `port`, as much as lies side by side. Empty: wait, or drop and count. Contents are stale.
+    pub fn cells_out(&mut self, port: usize) -> &mut [Cell] {
+        self.lines.cells_out(self.port(port).output)
+    }
+
+    /// Sends the first `n` cells of [`NodeIo::cells_out`].
+    pub fn commit(&mut self, port: usize, n: usize) {
+        self.lines.commit(self.port(port).output, n, self.now);
+    }
+
+    /// Sends one cell; false if there is no room (or no cell link).
+    pub fn put_cell(&mut self, port: usize, cell: &Cell) -> bool {
+        let Some(slot) = self.cells_out(port).first_mut() else { return false };
+        *slot = *cell;
+        self.commit(port, 1);
+        true
+    }
+
+    /// How many cells or frames the link at `port` takes now.
+    pub fn room(&self, port: usize) -> usize {
+        match self.lines.get(self.port(port).output) {
+            Some(Line::Cells(lane)) => lane.room(),
+            Some(Line::Frames(lane)) => lane.room(),
+            None => 0,
+        }
+    }
+
+    /// The oldest frame that has arrived at `port`, and its SDU.
+    pub fn frame_in(&self, port: usize) -> Option<(&Frame, &[u8])> {
+        match self.lines.get(self.port(port).input) {
+            Some(Line::Frames(lane)) => lane.arrived.front().map(|f| (f, self.lines.pool.octets(f))),
+            _ => None,
+        }
+    }
+
+    /// Takes the oldest frame off the link; pass it on or release it.
+    pub fn take_frame(&mut self, port: usize) -> Option<Frame> {
+        match self.lines.get_mut(self.port(port).input) {
+            Some(Line::Frames(lane)) => lane.arrived.pop(),
+            _ => None,
+        }
+    }
+
+    /// Takes the oldest frame off the link and gives its buffer back.
+    pub fn release_frame(&mut self, port: usize) {
+        if let Some(frame) = self.take_frame(port) {
+            self.lines.pool.release(frame);
+        }
+    }
+
+    /// Sends a frame.
+    ///
+    /// # Errors
+    /// The frame itself, if there is no room (or no frame link).
+    pub fn put_frame(&mut self, port: usize, frame: Frame) -> Result<(), Frame> {
+        self.lines.put_frame(self.port(port).output, frame, self.now)
+    }
+
+    /// The pool that frames take their buffers from.
+    pub fn pool(&self) -> &FramePool {
+        &self.lines.pool
+    }
+
+    /// The pool, to allocate, fill and release.
+    pub fn pool_mut(&mut self) -> &mut FramePool {
+        &mut self.lines.pool
+    }
+
+    /// Counts what a node dropped instead of sending it at `port`.
+    pub fn count_drops(&mut self, port: usize, reason: DropReason, n: u64) {
+        self.lines.count_drops(self.port(port).output, reason, n);
+    }
+
+    /// Reads the cells at `port` while all outputs can be written: `f` gets them and returns how many it is done with.
+    pub fn forward(&mut self, port: usize, f: impl FnOnce(&[Cell], &mut Outputs<'_>) -> usize) {
+        let input = self.port(port).input;
+        let Some(Line::Cells(lane)) = self.lines.get_mut(input) else { return };
+        // The ring moves out for the time of `f` (three words and a pointer), so that reading it borrows nothing of the
+        // lines that `f` writes. No line is the input and an output of one node.
+        let mut ring: Ring<Cell> = core::mem::take(&mut lane.arrived);
+        let mut outputs = Outputs { io: NodeIo { ports: self.ports, lines: self.lines, now: self.now }, input };
+        let done = f(ring.readable(), &mut outputs);
+        ring.consume(done);
+        if let Some(Line::Cells(lane)) = self.lines.get_mut(input) {
+            lane.arrived = ring;
+        }
+    }
+}
+
+/// The outputs of a node while one of its inputs is read.
+#[derive(Debug)]
+pub struct Outputs<'a> {
+    io: NodeIo<'a>,
+    input: u32,
+}
+
+impl Outputs<'_> {
+    /// [`NodeIo::cells_out`].
+    pub fn cells_out(&mut self, port: usize) -> &mut [Cell] {
+        if self.is_looped(port) { &mut [] } else { self.io.cells_out(port) }
+    }
+
+    /// [`NodeIo::commit`].
+    pub fn commit(&mut self, port: usize, n: usize) {
+        if !self.is_looped(port) {
+            self.io.commit(port, n);
+        }
+    }
+
+    /// [`NodeIo::put_cell`].
+    pub fn put_cell(&mut self, port: usize, cell: &Cell) -> bool {
+        !self.is_looped(port) && self.io.put_cell(port, cell)
+    }
+
+    /// [`NodeIo::carries`].
+    pub fn carries(&self, port: usize) -> Option<Carries> {
+        self.io.carries(port)
+    }
+
+    /// [`NodeIo::put_frame`].
+    ///
+    /// # Errors
+    /// The frame itself, if there is no room.
+    pub fn put_frame(&mut self, port: usize, frame: Frame) -> Result<(), Frame> {
+        self.io.put_frame(port, frame)
+    }
+
+    /// [`NodeIo::pool_mut`].
+    pub fn pool_mut(&mut self) -> &mut FramePool {
+        &mut self.io.lines.pool
+    }
+
+    /// [`NodeIo::count_drops`].
+    pub fn count_drops(&mut self, port: usize, reason: DropReason, n: u64) {
+        self.io.count_drops(port, reason, n);
+    }
+
+    /// A link from a node's port to another port of the same node, whose ring is being read, cannot be written meanwhile.
+    fn is_looped(&self, port: usize) -> bool {
+        self.io.port(port).output == self.input
+    }
+}

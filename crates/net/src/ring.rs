@@ -1,0 +1,161 @@
+//! A single-threaded ring whose contents are seen as contiguous slices: the queue of every link.
+
+/// A queue of at most `limit` items. Its memory is allocated once.
+#[derive(Debug, Default)]
+pub struct Ring<T> {
+    slots: Box<[T]>,
+    head: usize,
+    tail: usize,
+    limit: usize,
+}
+
+impl<T: Default> Ring<T> {
+    /// A ring for at most `limit` items; memory for the next power of two.
+    pub fn new(limit: usize) -> Self {
+        let capacity = limit.max(1).next_power_of_two();
+        Ring { slots: (0..capacity).map(|_| T::default()).collect(), head: 0, tail: 0, limit }
+    }
+
+    /// Items in it.
+    pub fn len(&self) -> usize {
+        self.tail.wrapping_sub(self.head)
+    }
+
+    /// Whether nothing is in it.
+    pub fn is_empty(&self) -> bool {
+        self.head == self.tail
+    }
+
+    /// How many more it takes.
+    pub fn room(&self) -> usize {
+        self.limit - self.len()
+    }
+
+    /// The most it holds.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
+    fn index(&self, position: usize) -> usize {
+        position & self.slots.len().wrapping_sub(1)
+    }
+
+    /// The oldest items, as many as lie side by side; empty only if the ring is.
+    pub fn readable(&self) -> &[T] {
+        let start = self.index(self.head);
+        let n = self.len().min(self.slots.len() - start.min(self.slots.len()));
+        self.slots.get(start..start + n).unwrap_or_default()
+    }
+
+    /// Free slots, as many as lie side by side; empty only if the ring is full. What is in them is stale.
+    pub fn writable(&mut self) -> &mut [T] {
+        let start = self.index(self.tail);
+        let n = self.room().min(self.slots.len() - start.min(self.slots.len()));
+        self.slots.get_mut(start..start + n).unwrap_or_default()
+    }
+
+    /// Makes the first `n` slots of [`Ring::writable`] part of the queue; more than there are counts as all.
+    pub fn commit(&mut self, n: usize) {
+        let n = n.min(self.writable().len());
+        self.tail = self.tail.wrapping_add(n);
+    }
+
+    /// Takes the first `n` items of [`Ring::readable`] out; more than there are counts as all.
+    pub fn consume(&mut self, n: usize) {
+        let n = n.min(self.readable().len());
+        self.head = self.head.wrapping_add(n);
+    }
+
+    /// The oldest item.
+    pub fn front(&self) -> Option<&T> {
+        self.readable().first()
+    }
+
+    /// The oldest item, to change.
+    pub fn front_mut(&mut self) -> Option<&mut T> {
+        if self.is_empty() {
+            return None;
+        }
+        let i = self.index(self.head);
+        self.slots.get_mut(i)
+    }
+
+    /// Takes the oldest item out.
+    pub fn pop(&mut self) -> Option<T> {
+        let item = core::mem::take(self.front_mut()?);
+        self.head = self.head.wrapping_add(1);
+        Some(item)
+    }
+
+    /// Appends an item, or gives it back if the ring is full.
+    ///
+    /// # Errors
+    /// The item itself.
+    pub fn push(&mut self, item: T) -> Result<(), T> {
+        match self.writable().first_mut() {
+            Some(slot) => *slot = item,
+            None => return Err(item),
+        }
+        self.tail = self.tail.wrapping_add(1);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    #[test]
+    fn the_limit_holds_even_where_the_memory_is_larger() {
+        let mut ring = Ring::new(5);
+        for i in 0..5 {
+            assert_eq!(ring.push(i), Ok(()));
+        }
+        assert_eq!(ring.push(5), Err(5));
+        assert!(ring.writable().is_empty());
+    }
+
+    #[test]
+    fn a_ring_without_memory_takes_and_gives_nothing() {
+        let mut ring = Ring::<u8>::default();
+        assert!(ring.readable().is_empty() && ring.writable().is_empty() && ring.pop().is_none());
+        assert_eq!(ring.push(1), Err(1));
+    }
+
+    proptest! {
+        #[test]
+        fn a_ring_is_a_bounded_queue(limit in 1usize..40, steps in proptest::collection::vec((0u8..4, 0usize..20), 0..200)) {
+            let mut ring = Ring::new(limit);
+            let mut model = VecDeque::new();
+            let mut next = 0u32;
+            for (what, n) in steps {
+                match what {
+                    0 => {
+                        let room = ring.writable();
+                        let n = n.min(room.len());
+                        for slot in &mut room[..n] {
+                            *slot = next;
+                            model.push_back(next);
+                            next += 1;
+                        }
+                        ring.commit(n);
+                    }
+                    1 => {
+                        let n = n.min(ring.readable().len());
+                        for want in ring.readable()[..n].iter().copied() {
+                            prop_assert_eq!(model.pop_front(), Some(want));
+                        }
+                        ring.consume(n);
+                    }
+                    2 => if ring.push(next).is_ok() { model.push_back(next); next += 1; } else { prop_assert_eq!(model.len(), limit) },
+                    _ => prop_assert_eq!(ring.pop(), model.pop_front()),
+                }
+                prop_assert_eq!(ring.len(), model.len());
+                prop_assert_eq!(ring.room(), limit - model.len());
+                prop_assert_eq!(ring.front(), model.front());
+            }
+        }
+    }
+}

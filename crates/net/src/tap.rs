@@ -1,0 +1,161 @@
+//! A bounded observer on a link: it copies what the link is given, for captures. What does not fit is counted, never
+//! waited for.
+
+use crate::frame::{Aal, Frame, FramePool};
+use crate::network::Side;
+use sar::SduMeta;
+use wire::{Cell, CircuitId, Time};
+
+/// What a tap copies and how much it holds between two [`crate::Network::drain_tap`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TapConfig {
+    /// Only these circuits (as the link names them); empty: all.
+    pub circuits: Vec<CircuitId>,
+    /// Records it holds.
+    pub records: usize,
+    /// Octets of cells and SDUs it holds.
+    pub octets: usize,
+}
+
+impl Default for TapConfig {
+    fn default() -> Self {
+        TapConfig { circuits: Vec::new(), records: 16_384, octets: 4 << 20 }
+    }
+}
+
+/// One record of a tap.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TapRecord<'a> {
+    /// When the sender gave it to the link.
+    pub at: Time,
+    /// The end that sent it.
+    pub from: Side,
+    /// What it was.
+    pub what: Tapped<'a>,
+}
+
+/// What a tap saw.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Tapped<'a> {
+    /// A cell.
+    Cell(Cell),
+    /// A whole SDU of a frame link.
+    Frame {
+        /// Its circuit.
+        circuit: CircuitId,
+        /// What the octets are.
+        aal: Aal,
+        /// What AAL5 carries beside the SDU.
+        meta: SduMeta,
+        /// The SDU.
+        octets: &'a [u8],
+    },
+}
+
+#[derive(Debug)]
+enum Head {
+    Cell(Cell),
+    Frame { circuit: CircuitId, aal: Aal, meta: SduMeta, start: usize, octets: usize },
+}
+
+/// Records between two drains. Made by the reader, swapped with the tap's own, read, swapped again: no copy, no allocation.
+#[derive(Debug, Default)]
+pub struct TapBuffer {
+    heads: Vec<(Time, Side, Head)>,
+    octets: Vec<u8>,
+    dropped: u64,
+}
+
+impl TapBuffer {
+    /// An empty buffer with the memory that `config` asks for.
+    pub fn new(config: &TapConfig) -> Self {
+        TapBuffer { heads: Vec::with_capacity(config.records), octets: Vec::with_capacity(config.octets), dropped: 0 }
+    }
+
+    /// What was seen, oldest first.
+    pub fn records(&self) -> impl Iterator<Item = TapRecord<'_>> {
+        self.heads.iter().map(|(at, from, head)| TapRecord {
+            at: *at,
+            from: *from,
+            what: match head {
+                Head::Cell(cell) => Tapped::Cell(*cell),
+                Head::Frame { circuit, aal, meta, start, octets } => Tapped::Frame {
+                    circuit: *circuit,
+                    aal: *aal,
+                    meta: *meta,
+                    octets: &self.octets[*start..*start + *octets],
+                },
+            },
+        })
+    }
+
+    /// Cells and frames that did not fit since the last drain.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// Records in it.
+    pub fn len(&self) -> usize {
+        self.heads.len()
+    }
+
+    /// Whether nothing was seen.
+    pub fn is_empty(&self) -> bool {
+        self.heads.is_empty()
+    }
+
+    /// Forgets all records, keeps the memory.
+    pub fn clear(&mut self) {
+        self.heads.clear();
+        self.octets.clear();
+        self.dropped = 0;
+    }
+}
+
+/// A tap at work on one link.
+#[derive(Debug)]
+pub(crate) struct Tap {
+    config: TapConfig,
+    buffer: TapBuffer,
+}
+
+impl Tap {
+    pub(crate) fn new(config: TapConfig) -> Self {
+        Tap { buffer: TapBuffer::new(&config), config }
+    }
+
+    fn wants(&self, circuit: CircuitId) -> bool {
+        self.config.circuits.is_empty() || self.config.circuits.contains(&circuit)
+    }
+
+    fn has_room(&mut self, octets: usize) -> bool {
+        let fits =
+            self.buffer.heads.len() < self.config.records && self.buffer.octets.len() + octets <= self.config.octets;
+        if !fits {
+            self.buffer.dropped += 1;
+        }
+        fits
+    }
+
+    pub(crate) fn see_cells(&mut self, cells: &[Cell], from: Side, at: Time) {
+        for cell in cells {
+            if self.wants(cell.circuit()) && self.has_room(0) {
+                self.buffer.heads.push((at, from, Head::Cell(*cell)));
+            }
+        }
+    }
+
+    pub(crate) fn see_frame(&mut self, frame: &Frame, pool: &FramePool, from: Side, at: Time) {
+        if self.wants(frame.circuit) && self.has_room(frame.len()) {
+            let start = self.buffer.octets.len();
+            self.buffer.octets.extend_from_slice(pool.octets(frame));
+            let (circuit, aal, meta) = (frame.circuit, frame.aal, frame.meta);
+            self.buffer.heads.push((at, from, Head::Frame { circuit, aal, meta, start, octets: frame.len() }));
+        }
+    }
+
+    pub(crate) fn swap(&mut self, other: &mut TapBuffer) {
+        other.clear();
+        core::mem::swap(&mut self.buffer, other);
+    }
+}
