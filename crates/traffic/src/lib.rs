@@ -7,6 +7,14 @@
 //! no whole number of nanoseconds does not drift.
 #![forbid(unsafe_code)]
 
+pub mod admission;
 pub mod clock;
+pub mod contract;
+pub mod gcra;
+pub mod pacer;
 
+pub use admission::{Admission, Refused};
 pub use clock::{CellClock, Fine};
+pub use contract::{Category, Contract, ContractError};
+pub use gcra::{Gcra, LeakyBucket};
+pub use pacer::Pacer;
