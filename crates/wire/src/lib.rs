@@ -14,9 +14,19 @@
 #[cfg(test)]
 extern crate std;
 
+pub mod aal5;
 pub mod address;
+pub mod atmarp;
+pub mod atmtcp;
 pub mod cell;
 pub mod count;
+pub mod crc;
+pub mod erf;
+pub mod hec;
+pub mod llc;
+pub mod oam;
+pub mod octets;
+pub mod udp;
 pub mod units;
 
 pub use address::{AddressError, CircuitId, PvcAddress, Vci, Vpi};
