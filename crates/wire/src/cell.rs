@@ -134,6 +134,13 @@ impl Cell {
         self.header = word.to_be_bytes();
     }
 
+    /// Gives a slot that held another cell this header and no time; its payload is left for the caller to write.
+    pub const fn clear(&mut self, header: CellHeader) {
+        self.header = header.to_word().to_be_bytes();
+        self.hec = 0;
+        self.at_nanos = 0;
+    }
+
     /// The circuit.
     pub const fn circuit(&self) -> CircuitId {
         CircuitId::from_key(self.header_word() >> 4)
