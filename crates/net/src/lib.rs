@@ -14,6 +14,7 @@ mod line;
 pub mod network;
 pub mod node;
 pub mod ring;
+pub mod switch;
 pub mod tap;
 
 pub use fault::{FaultConfig, Outage};
@@ -22,4 +23,5 @@ pub use line::LineCounters;
 pub use network::{ConnectError, End, LinkConfig, LinkId, LinkInfo, Network, NodeId, Side};
 pub use node::{Carries, Node, NodeIo, Outputs};
 pub use ring::Ring;
+pub use switch::{Label, RouteError, RouteOptions, Switch, SwitchConfig};
 pub use tap::{TapBuffer, TapConfig, TapRecord};

@@ -170,6 +170,11 @@ impl<T: Unit> Lane<T> {
         }
     }
 
+    /// Whether nothing but the receiver's next round is between a full line and room on it.
+    pub(crate) fn is_unlimited(&self) -> bool {
+        self.timed.is_none()
+    }
+
     pub(crate) fn room(&self) -> usize {
         self.timed.as_ref().map_or(self.arrived.room(), |t| t.queue.room())
     }

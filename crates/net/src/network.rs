@@ -236,8 +236,8 @@ impl Network {
         lines.lines[index as usize * 2] = Some(from_a);
         lines.lines[index as usize * 2 + 1] = Some(from_b);
         lines.taps[index as usize] = None;
-        self.plug(a, Port { output: index * 2, input: index * 2 + 1 });
-        self.plug(b, Port { output: index * 2 + 1, input: index * 2 });
+        self.plug(a, Port { output: index * 2, input: index * 2 + 1, to_node: b != End::External });
+        self.plug(b, Port { output: index * 2 + 1, input: index * 2, to_node: a != End::External });
         Ok(LinkId { index, generation })
     }
 
@@ -313,8 +313,8 @@ impl Network {
     pub fn external<R>(&mut self, id: LinkId, now: Time, f: impl FnOnce(&mut NodeIo<'_>) -> R) -> Option<R> {
         let link = self.link(id)?;
         let port = match link.ends {
-            [End::External, _] => Port { output: id.index * 2, input: id.index * 2 + 1 },
-            [_, End::External] => Port { output: id.index * 2 + 1, input: id.index * 2 },
+            [End::External, _] => Port { output: id.index * 2, input: id.index * 2 + 1, to_node: true },
+            [_, End::External] => Port { output: id.index * 2 + 1, input: id.index * 2, to_node: true },
             _ => return None,
         };
         Some(f(&mut NodeIo { ports: &[port], lines: &mut self.lines, now }))

@@ -42,12 +42,14 @@ pub(crate) enum Line {
 pub(crate) struct Port {
     pub(crate) input: u32,
     pub(crate) output: u32,
+    /// Whether the far end is a node.
+    pub(crate) to_node: bool,
 }
 
 pub(crate) const NONE: u32 = u32::MAX;
 
 impl Port {
-    pub(crate) const UNCONNECTED: Port = Port { input: NONE, output: NONE };
+    pub(crate) const UNCONNECTED: Port = Port { input: NONE, output: NONE, to_node: false };
 }
 
 /// The lines and what belongs to them: taps, one place for each link, and the frame pool.
@@ -180,6 +182,18 @@ impl NodeIo<'_> {
         }
     }
 
+    /// Whether a full link at `port` is sure to have room after the next round: memory, and a node that reads it. Who
+    /// forwards waits for such a link and drops at any other.
+    pub fn waits(&self, port: usize) -> bool {
+        let port = self.port(port);
+        port.to_node
+            && match self.lines.get(port.output) {
+                Some(Line::Cells(lane)) => lane.is_unlimited(),
+                Some(Line::Frames(lane)) => lane.is_unlimited(),
+                None => false,
+            }
+    }
+
     /// The oldest frame that has arrived at `port`, and its SDU.
     pub fn frame_in(&self, port: usize) -> Option<(&Frame, &[u8])> {
         match self.lines.get(self.port(port).input) {
@@ -209,6 +223,17 @@ impl NodeIo<'_> {
     /// The frame itself, if there is no room (or no frame link).
     pub fn put_frame(&mut self, port: usize, frame: Frame) -> Result<(), Frame> {
         self.lines.put_frame(self.port(port).output, frame, self.now)
+    }
+
+    /// Lets `f` write cells of a frame's SDU straight into the room at `port` and sends what it wrote; returns how many.
+    pub fn write_cells(&mut self, port: usize, frame: &Frame, f: impl FnOnce(&[u8], &mut [Cell]) -> usize) -> usize {
+        let line = self.port(port).output;
+        let Lines { lines, pool, .. } = &mut *self.lines;
+        let Some(Some(Line::Cells(lane))) = lines.get_mut(line as usize) else { return 0 };
+        let room = lane.writable();
+        let n = f(pool.octets(frame), room).min(room.len());
+        self.lines.commit(line, n, self.now);
+        n
     }
 
     /// The pool that frames take their buffers from.
@@ -270,6 +295,21 @@ impl Outputs<'_> {
     /// [`NodeIo::carries`].
     pub fn carries(&self, port: usize) -> Option<Carries> {
         self.io.carries(port)
+    }
+
+    /// [`NodeIo::waits`]; never for the link that is being read.
+    pub fn waits(&self, port: usize) -> bool {
+        self.io.waits(port) && !self.is_looped(port)
+    }
+
+    /// [`NodeIo::room`].
+    pub fn room(&self, port: usize) -> usize {
+        if self.is_looped(port) { 0 } else { self.io.room(port) }
+    }
+
+    /// [`NodeIo::pool`].
+    pub fn pool(&self) -> &FramePool {
+        self.io.pool()
     }
 
     /// [`NodeIo::put_frame`].

@@ -1,0 +1,297 @@
+//! The switch between external link ends: what goes in at one port comes out at others.
+
+use net::{
+    Aal, Carries, End, FramePool, Label, LinkConfig, LinkId, Network, NodeId, RouteOptions, Switch, SwitchConfig,
+};
+use sar::{Event, Reassembler, ReassemblyConfig, SduMeta, Segmentation};
+use wire::oam::{Function, Loopback};
+use wire::{Cell, CellHeader, CellRate, CircuitId, DropReason, PayloadType, Time, Vpi};
+
+struct Bench {
+    network: Network,
+    switch: NodeId,
+    links: Vec<LinkId>,
+}
+
+fn vc(name: &str) -> Label {
+    Label::Vc(id(name))
+}
+
+fn id(name: &str) -> CircuitId {
+    name.parse().unwrap()
+}
+
+impl Bench {
+    fn new(ports: &[Carries]) -> Self {
+        let mut network = Network::new(FramePool::new(64, 65_568));
+        let switch = network.add_node("s1", Box::new(Switch::new(SwitchConfig::default())));
+        let connect = |(port, carries): (usize, &Carries)| {
+            let config = LinkConfig { carries: *carries, ..LinkConfig::default() };
+            network.connect(End::External, End::Port(switch, port as u16), config).unwrap()
+        };
+        let links = ports.iter().enumerate().map(connect).collect();
+        Bench { network, switch, links }
+    }
+
+    fn route(&mut self, from: (u16, Label), to: (u16, Label)) {
+        self.route_as(from, to, Aal::Aal5);
+    }
+
+    fn route_as(&mut self, from: (u16, Label), to: (u16, Label), aal: Aal) {
+        self.network.node_mut::<Switch>(self.switch).unwrap().add_route(from, to, RouteOptions { aal }).unwrap();
+    }
+
+    fn send(&mut self, port: usize, cells: &[Cell]) {
+        self.network.external(self.links[port], Time::ZERO, |io| assert!(cells.iter().all(|c| io.put_cell(0, c))));
+        self.run();
+    }
+
+    fn send_frame(&mut self, port: usize, circuit: &str, aal: Aal, octets: &[u8]) {
+        self.network.external(self.links[port], Time::ZERO, |io| {
+            let frame = io.pool_mut().copy_in(id(circuit), aal, SduMeta::default(), octets).unwrap();
+            io.put_frame(0, frame).unwrap();
+        });
+        self.run();
+    }
+
+    fn run(&mut self) {
+        while self.network.run(Time::ZERO) {}
+    }
+
+    fn cells(&mut self, port: usize) -> Vec<Cell> {
+        let take = |io: &mut net::NodeIo<'_>| {
+            let cells = io.cells_in(0).to_vec();
+            io.consume(0, cells.len());
+            cells
+        };
+        self.network.external(self.links[port], Time::ZERO, take).unwrap()
+    }
+
+    fn frames(&mut self, port: usize) -> Vec<(CircuitId, Aal, Vec<u8>)> {
+        let take = |io: &mut net::NodeIo<'_>| {
+            let mut frames = Vec::new();
+            while let Some((frame, octets)) = io.frame_in(0) {
+                frames.push((frame.circuit, frame.aal, octets.to_vec()));
+                io.release_frame(0);
+            }
+            frames
+        };
+        self.network.external(self.links[port], Time::ZERO, take).unwrap()
+    }
+}
+
+fn sdu(octets: usize) -> Vec<u8> {
+    (0..octets).map(|i| (i * 7 + i / 256) as u8).collect()
+}
+
+fn cells_of(circuit: &str, sdu: &[u8]) -> Vec<Cell> {
+    let mut cells = vec![Cell::default(); sdu.len() / 48 + 2];
+    let n = Segmentation::new(id(circuit), sdu.len(), SduMeta::default()).unwrap().fill(sdu, &mut cells);
+    cells.truncate(n);
+    cells
+}
+
+fn sdus_of(cells: &[Cell]) -> Vec<Vec<u8>> {
+    let mut reassembler = Reassembler::new(ReassemblyConfig::default());
+    let (mut sdus, mut used, mut buffer) = (Vec::new(), 0, vec![0; 65_568]);
+    while used < cells.len() {
+        let step = reassembler.push(&cells[used..], &mut buffer, Time::ZERO);
+        used += step.cells_used;
+        if let Event::Complete { sdu_octets, .. } = step.event {
+            sdus.push(buffer[..sdu_octets].to_vec());
+        }
+    }
+    sdus
+}
+
+const CELLS: Carries = Carries::Cells;
+const FRAMES: Carries = Carries::Frames;
+
+#[test]
+fn a_vc_is_translated_and_keeps_payload_type_and_priority() {
+    let mut b = Bench::new(&[CELLS, CELLS]);
+    b.route((0, vc("0.100")), (1, vc("7.200")));
+    let payload_type = PayloadType::User { congestion: true, end: true };
+    let cell = Cell::new(CellHeader { circuit: id("0.100"), payload_type, clp: true }, [9; 48]);
+    b.send(0, &[cell]);
+    let got = b.cells(1);
+    assert_eq!(got.len(), 1);
+    assert_eq!(got[0].header(), CellHeader { circuit: id("7.200"), payload_type, clp: true });
+    assert_eq!(got[0].payload, [9; 48]);
+}
+
+#[test]
+fn a_vp_takes_all_its_channels_along_and_a_vc_goes_before_it() {
+    let mut b = Bench::new(&[CELLS, CELLS, CELLS]);
+    let vp = |n| Label::Vp(Vpi::new(n).unwrap());
+    b.route((0, vp(5)), (1, vp(6)));
+    b.route((0, vc("5.50")), (2, vc("1.50")));
+    b.send(0, &cells_of("5.40", b"by path"));
+    b.send(0, &cells_of("5.50", b"by channel"));
+    assert_eq!(b.cells(1)[0].circuit(), id("6.40"));
+    assert_eq!(b.cells(2)[0].circuit(), id("1.50"));
+}
+
+#[test]
+fn point_to_multipoint_gives_each_leaf_all_cells() {
+    let mut b = Bench::new(&[CELLS, CELLS, CELLS, FRAMES]);
+    for (port, label) in [(1, "0.101"), (2, "0.102"), (3, "0.103")] {
+        b.route((0, vc("0.100")), (port, vc(label)));
+    }
+    let sent = sdu(5000);
+    b.send(0, &cells_of("0.100", &sent));
+    for port in [1, 2] {
+        assert_eq!(sdus_of(&b.cells(port)), vec![sent.clone()]);
+    }
+    assert_eq!(b.frames(3), vec![(id("0.103"), Aal::Aal5, sent)]);
+    assert_eq!(b.network.pool().in_use(), 0);
+}
+
+#[test]
+fn an_unknown_circuit_is_counted_at_its_port() {
+    let mut b = Bench::new(&[CELLS, CELLS]);
+    b.send(0, &cells_of("0.100", &sdu(100)));
+    let switch = b.network.node_mut::<Switch>(b.switch).unwrap();
+    assert_eq!(switch.port_drops(0).dropped(DropReason::UnknownCircuit), 3);
+}
+
+#[test]
+fn counters_of_a_route_tell_cells_and_pdus_in_and_out() {
+    let mut b = Bench::new(&[CELLS, CELLS]);
+    b.route((0, vc("0.100")), (1, vc("0.100")));
+    b.send(0, &cells_of("0.100", &sdu(1000)));
+    let switch = b.network.node_mut::<Switch>(b.switch).unwrap();
+    let route = switch.routes().next().unwrap();
+    assert_eq!((route.received.cells, route.received.pdus), (21, 1));
+    assert_eq!((route.branches[0].sent.cells, route.branches[0].sent.pdus), (21, 1));
+}
+
+#[test]
+fn a_full_output_drops_and_counts_and_a_removed_route_forwards_nothing() {
+    let mut b = Bench::new(&[CELLS]);
+    let slow = LinkConfig { rate: CellRate::from_cells_per_s(1.0), queue_cells: 10, ..LinkConfig::default() };
+    b.links.push(b.network.connect(End::External, End::Port(b.switch, 1), slow).unwrap());
+    b.route((0, vc("0.100")), (1, vc("0.100")));
+    b.send(0, &cells_of("0.100", &sdu(1000)));
+    let switch = b.network.node_mut::<Switch>(b.switch).unwrap();
+    let sent = switch.routes().next().unwrap().branches[0].sent;
+    assert_eq!((sent.cells, sent.dropped(DropReason::QueueFull)), (10, 11));
+    assert!(switch.remove_route(0, vc("0.100"), None));
+    assert!(!switch.remove_route(0, vc("0.100"), None));
+    assert_eq!(switch.routes().count(), 0);
+    let link = b.network.link_info(b.links[1]).unwrap();
+    assert_eq!(link.from_b.sent.dropped(DropReason::QueueFull), 11);
+}
+
+#[test]
+fn cells_become_frames_and_frames_cells() {
+    let mut b = Bench::new(&[CELLS, FRAMES, FRAMES]);
+    b.route((0, vc("0.100")), (1, vc("1.42")));
+    b.route((1, vc("1.42")), (0, vc("0.100")));
+    b.route((1, vc("1.43")), (2, vc("1.44")));
+    for octets in [1, 40, 41, 1500, 9188, 65_535] {
+        let sent = sdu(octets);
+        b.send(0, &cells_of("0.100", &sent));
+        assert_eq!(b.frames(1), vec![(id("1.42"), Aal::Aal5, sent.clone())], "{octets}");
+        b.send_frame(1, "1.42", Aal::Aal5, &sent);
+        assert_eq!(sdus_of(&b.cells(0)), vec![sent.clone()], "{octets}");
+        b.send_frame(1, "1.43", Aal::Aal5, &sent);
+        assert_eq!(b.frames(2), vec![(id("1.44"), Aal::Aal5, sent)], "{octets}");
+    }
+    assert_eq!(b.network.pool().in_use(), 0);
+}
+
+#[test]
+fn a_pdu_with_a_missing_cell_becomes_no_frame() {
+    let mut b = Bench::new(&[CELLS, FRAMES]);
+    b.route((0, vc("0.100")), (1, vc("0.100")));
+    let mut cells = cells_of("0.100", &sdu(500));
+    cells.remove(3);
+    b.send(0, &cells);
+    assert!(b.frames(1).is_empty());
+    let switch = b.network.node_mut::<Switch>(b.switch).unwrap();
+    let dropped = switch.routes().next().unwrap().received;
+    assert_eq!(dropped.dropped(DropReason::Crc) + dropped.dropped(DropReason::Length), 1);
+    assert_eq!(b.network.pool().in_use(), 0);
+}
+
+#[test]
+fn aal0_cells_cross_as_frames_of_52_octets() {
+    let mut b = Bench::new(&[CELLS, FRAMES]);
+    b.route_as((0, vc("0.100")), (1, vc("0.200")), Aal::Aal0);
+    b.route_as((1, vc("0.200")), (0, vc("0.100")), Aal::Aal0);
+    let payload_type = PayloadType::User { congestion: false, end: true };
+    let cell = Cell::new(CellHeader { circuit: id("0.100"), payload_type, clp: true }, [3; 48]);
+    b.send(0, &[cell]);
+    let frames = b.frames(1);
+    assert_eq!((frames.len(), frames[0].1, frames[0].2.len()), (1, Aal::Aal0, 52));
+    b.send_frame(1, "0.200", Aal::Aal0, &frames[0].2);
+    let back = b.cells(0);
+    assert_eq!((back[0].header(), back[0].payload), (cell.header(), cell.payload));
+}
+
+fn loopback(circuit: &str, payload_type: PayloadType) -> Cell {
+    let header = CellHeader { circuit: id(circuit), payload_type, clp: false };
+    Cell::new(header, Function::Loopback(Loopback::request(77)).emit())
+}
+
+fn is_answer(cell: &Cell) -> bool {
+    matches!(Function::parse(&cell.payload), Ok(Function::Loopback(Loopback { request: false, correlation: 77, .. })))
+}
+
+#[test]
+fn a_segment_loopback_is_answered_and_an_end_to_end_one_passes() {
+    let mut b = Bench::new(&[CELLS, CELLS]);
+    b.route((0, vc("0.100")), (1, vc("0.200")));
+    b.send(0, &[loopback("0.100", PayloadType::OamSegment)]);
+    let answer = b.cells(0);
+    assert!(answer.len() == 1 && is_answer(&answer[0]) && answer[0].circuit() == id("0.100"));
+    assert!(b.cells(1).is_empty());
+    // What comes back is not answered again.
+    b.send(0, &answer);
+    assert!(b.cells(0).is_empty() && b.cells(1).is_empty());
+    b.send(0, &[loopback("0.100", PayloadType::OamEndToEnd)]);
+    let passed = b.cells(1);
+    assert!(passed.len() == 1 && passed[0].circuit() == id("0.200") && !is_answer(&passed[0]));
+    // No circuit, no answer.
+    b.send(0, &[loopback("0.101", PayloadType::OamSegment)]);
+    assert!(b.cells(0).is_empty());
+}
+
+#[test]
+fn the_flows_of_a_path_are_answered_where_the_path_ends() {
+    let mut b = Bench::new(&[CELLS, CELLS]);
+    let user = PayloadType::default();
+    b.route((0, vc("0.100")), (1, vc("0.200")));
+    b.route((0, Label::Vp(Vpi::new(9).unwrap())), (1, Label::Vp(Vpi::new(8).unwrap())));
+    for circuit in ["0.3", "0.4", "9.3"] {
+        b.send(0, &[loopback(circuit, user)]);
+        assert!(b.cells(0).iter().any(is_answer), "{circuit}");
+    }
+    // The path goes on: its end-to-end flow, and its channels' segment flow, pass.
+    b.send(0, &[loopback("9.4", user), loopback("9.50", PayloadType::OamSegment)]);
+    assert!(b.cells(0).is_empty());
+    assert_eq!(b.cells(1).iter().map(Cell::circuit).collect::<Vec<_>>(), [id("8.4"), id("8.50")]);
+    b.send(0, &[loopback("3.4", user)]);
+    assert!(b.cells(0).is_empty());
+}
+
+#[test]
+fn an_oam_cell_crosses_to_a_frame_link_and_back() {
+    let mut b = Bench::new(&[CELLS, FRAMES]);
+    b.route((0, vc("0.100")), (1, vc("0.200")));
+    b.route((1, vc("0.200")), (0, vc("0.100")));
+    b.send(0, &[loopback("0.100", PayloadType::OamEndToEnd)]);
+    let frames = b.frames(1);
+    assert_eq!((frames.len(), frames[0].1), (1, Aal::Aal0));
+    b.send_frame(1, "0.200", Aal::Aal0, &frames[0].2);
+    let back = b.cells(0);
+    assert_eq!(back[0].header(), loopback("0.100", PayloadType::OamEndToEnd).header());
+    // A segment request on the frame link is answered there.
+    let mut request = frames[0].2.clone();
+    request[3] = PayloadType::OamSegment.bits() << 1;
+    b.send_frame(1, "0.200", Aal::Aal0, &request);
+    assert_eq!(b.frames(1).len(), 1);
+    assert!(b.cells(0).is_empty());
+    assert_eq!(b.network.pool().in_use(), 0);
+}
