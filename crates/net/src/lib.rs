@@ -16,6 +16,7 @@ pub mod node;
 pub mod ring;
 pub mod switch;
 pub mod tap;
+pub mod topology;
 
 pub use fault::{FaultConfig, Outage};
 pub use frame::{Aal, Frame, FramePool};
