@@ -8,6 +8,8 @@
 //! A link carries either cells or frames ([`Carries`]); a switch converts between them with `sar`.
 #![forbid(unsafe_code)]
 
+pub mod atmtcp;
+pub mod external;
 pub mod fault;
 pub mod frame;
 mod line;
@@ -17,7 +19,9 @@ pub mod ring;
 pub mod switch;
 pub mod tap;
 pub mod topology;
+pub mod udp;
 
+pub use external::External;
 pub use fault::{FaultConfig, Outage};
 pub use frame::{Aal, Frame, FramePool};
 pub use line::LineCounters;

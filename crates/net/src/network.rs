@@ -1,5 +1,6 @@
 //! Nodes, links and the round over them.
 
+use crate::external::External;
 use crate::fault::FaultConfig;
 use crate::frame::FramePool;
 use crate::line::{Lane, LineCounters};
@@ -84,8 +85,8 @@ pub enum ConnectError {
 }
 
 #[derive(Debug)]
-struct Link {
-    ends: [End; 2],
+pub(crate) struct Link {
+    pub(crate) ends: [End; 2],
     config: LinkConfig,
 }
 
@@ -122,6 +123,7 @@ pub struct Network {
     nodes: Vec<Slot<NodeSlot>>,
     links: Vec<Slot<Link>>,
     lines: Lines,
+    pub(crate) externals: Vec<(LinkId, Box<dyn External>)>,
 }
 
 impl std::fmt::Debug for Network {
@@ -134,7 +136,8 @@ impl std::fmt::Debug for Network {
 impl Network {
     /// An empty network whose frames take their buffers from `pool`.
     pub fn new(pool: FramePool) -> Self {
-        Network { nodes: Vec::new(), links: Vec::new(), lines: Lines { lines: Vec::new(), taps: Vec::new(), pool } }
+        let lines = Lines { lines: Vec::new(), taps: Vec::new(), pool };
+        Network { nodes: Vec::new(), links: Vec::new(), lines, externals: Vec::new() }
     }
 
     /// Adds a node. Names are for people; nothing requires that they differ.
@@ -264,13 +267,14 @@ impl Network {
             };
         }
         self.lines.taps[id.index as usize] = None;
+        self.externals.retain(|(link, _)| *link != id);
         for end in link.ends {
             self.plug(end, Port::UNCONNECTED);
         }
         true
     }
 
-    fn link(&self, id: LinkId) -> Option<&Link> {
+    pub(crate) fn link(&self, id: LinkId) -> Option<&Link> {
         self.links.get(id.index as usize).filter(|s| s.generation == id.generation)?.content.as_ref()
     }
 
@@ -356,6 +360,10 @@ impl Network {
         for slot in self.nodes.iter_mut().filter_map(|s| s.content.as_mut()) {
             busy |= slot.node.run(&mut NodeIo { ports: &slot.ports, lines: &mut self.lines, now }, now);
         }
+        for i in 0..self.externals.len() {
+            let id = self.externals[i].0;
+            busy |= self.with_external(id, now, |external, io| external.run(io, now)).unwrap_or_default();
+        }
         busy
     }
 
@@ -366,7 +374,7 @@ impl Network {
             Line::Frames(lane) => lane.poll_timeout(),
         });
         let nodes = self.nodes.iter().filter_map(|s| s.content.as_ref()?.node.poll_timeout());
-        lines.chain(nodes).min()
+        lines.chain(nodes).chain(self.externals.iter().filter_map(|(_, e)| e.poll_timeout())).min()
     }
 }
 

@@ -1,0 +1,322 @@
+//! ATM over TCP as Linux's `atmtcp` speaks it: a frame link over one TCP connection.
+//!
+//! [`Machine`] holds the protocol: octets in, frames out, and back. [`Shell`] puts it on a socket. What a circuit's octets
+//! are, AAL5 SDUs or AAL0 cells, nothing on the wire says: the circuit's configuration does ([`Machine::set_aal0`]).
+
+mod shell;
+
+pub use shell::{Role, Shell};
+
+use crate::frame::{AAL0_FRAME_OCTETS, Aal, Frame};
+use crate::node::NodeIo;
+use sar::SduMeta;
+use std::collections::{BTreeMap, BTreeSet};
+use wire::atmtcp::{Control, HEAD_OCTETS, Head, MAX_OCTETS, MAX_TEXT_OCTETS, qos_aal};
+use wire::{CircuitId, DropReason};
+
+/// Octets that wait for the connection at most, beyond the frame that goes over the mark.
+const OUT_MARK: usize = 128 * 1024;
+/// Circuits of the peer that are remembered at most.
+const MAX_PEER_CIRCUITS: usize = 4096;
+
+/// Why a peer's connection is given up. Its octets cannot be brought into step again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum LinkError {
+    /// A head that no `atmtcp` sends: a giant PDU, a VPI beyond the standard's.
+    #[error("the peer speaks no atmtcp: {0}")]
+    BadHead(wire::Error),
+}
+
+#[derive(Debug)]
+enum Input {
+    Head {
+        got: usize,
+    },
+    /// A control text; what exceeds the buffer is passed over.
+    Text {
+        got: usize,
+        octets: usize,
+    },
+    Frame {
+        frame: Frame,
+        got: usize,
+    },
+    /// Octets of a frame that is dropped already.
+    Skip {
+        left: usize,
+    },
+    /// A whole frame for which the link has no room yet.
+    Ready {
+        frame: Frame,
+    },
+}
+
+/// One connection's protocol. See the module's head.
+#[derive(Debug)]
+pub struct Machine {
+    input: Input,
+    head: [u8; HEAD_OCTETS],
+    text: [u8; MAX_TEXT_OCTETS],
+    out: Vec<u8>,
+    sent: usize,
+    aal0: BTreeSet<CircuitId>,
+    opened: BTreeMap<CircuitId, String>,
+    peer: BTreeMap<CircuitId, Option<u8>>,
+}
+
+impl Default for Machine {
+    fn default() -> Self {
+        Machine::new()
+    }
+}
+
+impl Machine {
+    /// A connection on which nothing has passed.
+    pub fn new() -> Self {
+        Machine {
+            input: Input::Head { got: 0 },
+            head: [0; HEAD_OCTETS],
+            text: [0; MAX_TEXT_OCTETS],
+            out: Vec::with_capacity(2 * (OUT_MARK + HEAD_OCTETS + MAX_OCTETS)),
+            sent: 0,
+            aal0: BTreeSet::new(),
+            opened: BTreeMap::new(),
+            peer: BTreeMap::new(),
+        }
+    }
+
+    /// Sets whether a circuit's octets are AAL0 cells rather than AAL5 SDUs.
+    pub fn set_aal0(&mut self, circuit: CircuitId, aal0: bool) {
+        if aal0 {
+            self.aal0.insert(circuit)
+        } else {
+            self.aal0.remove(&circuit)
+        };
+    }
+
+    fn aal(&self, circuit: CircuitId) -> Aal {
+        if self.aal0.contains(&circuit) { Aal::Aal0 } else { Aal::Aal5 }
+    }
+
+    /// Tells the peer, now and after each new connection, that a circuit is open here. `qos` as `qos2text` prints it.
+    pub fn open(&mut self, circuit: CircuitId, qos: &str) {
+        self.opened.insert(circuit, qos.to_owned());
+        self.write_text(&Control::Open { circuit, qos }.to_string());
+    }
+
+    /// Tells the peer that a circuit is closed here.
+    pub fn close(&mut self, circuit: CircuitId) {
+        if self.opened.remove(&circuit).is_some() {
+            self.write_text(&Control::Close { circuit }.to_string());
+        }
+    }
+
+    /// Circuits that the peer has told to be open, with their AAL where the text named one.
+    pub fn peer_circuits(&self) -> impl Iterator<Item = (CircuitId, Option<u8>)> + '_ {
+        self.peer.iter().map(|(circuit, aal)| (*circuit, *aal))
+    }
+
+    /// Begins anew on another connection; the buffer of a half received frame goes back.
+    pub fn restart(&mut self, io: &mut NodeIo<'_>) {
+        self.drop_input(io);
+        self.out.clear();
+        self.sent = 0;
+        self.peer.clear();
+        for (circuit, qos) in std::mem::take(&mut self.opened) {
+            self.open(circuit, &qos);
+        }
+    }
+
+    /// Gives back the buffer of a frame that has not arrived whole.
+    pub fn drop_input(&mut self, io: &mut NodeIo<'_>) {
+        if let Input::Frame { frame, .. } | Input::Ready { frame } =
+            std::mem::replace(&mut self.input, Input::Head { got: 0 })
+        {
+            io.pool_mut().release(frame);
+        }
+    }
+
+    /// Whether a frame waits for room on the link: read no more from the peer until it has gone.
+    pub fn is_blocked(&self) -> bool {
+        matches!(self.input, Input::Ready { .. })
+    }
+
+    /// Takes the peer's octets, in pieces of any size; gives how many it took. Fewer than all: the link is full.
+    ///
+    /// # Errors
+    /// [`LinkError`]: drop the connection.
+    pub fn receive(&mut self, octets: &[u8], io: &mut NodeIo<'_>) -> Result<usize, LinkError> {
+        let mut rest = octets;
+        loop {
+            self.input = match std::mem::replace(&mut self.input, Input::Head { got: 0 }) {
+                Input::Ready { frame } => match io.put_frame(0, frame) {
+                    Ok(()) => Input::Head { got: 0 },
+                    Err(frame) => {
+                        self.input = Input::Ready { frame };
+                        return Ok(octets.len() - rest.len());
+                    }
+                },
+                Input::Head { got } => {
+                    let n = take(&mut rest, &mut self.head[got..]);
+                    if got + n == HEAD_OCTETS { self.begin(io)? } else { Input::Head { got: got + n } }
+                }
+                Input::Text { got, octets } => {
+                    let n = take(&mut rest, &mut self.text[got..octets]);
+                    if got + n == octets {
+                        self.control(octets, io);
+                        Input::Head { got: 0 }
+                    } else {
+                        Input::Text { got: got + n, octets }
+                    }
+                }
+                Input::Frame { frame, got } => {
+                    let buffer = io.pool_mut().octets_mut(&frame).unwrap_or_default();
+                    let n = take(&mut rest, buffer.get_mut(got..).unwrap_or_default());
+                    if got + n >= frame.len() { self.complete(frame, io) } else { Input::Frame { frame, got: got + n } }
+                }
+                Input::Skip { left } => {
+                    let n = left.min(rest.len());
+                    rest = &rest[n..];
+                    if left == n { Input::Head { got: 0 } } else { Input::Skip { left: left - n } }
+                }
+            };
+            if rest.is_empty() && !self.is_blocked() {
+                return Ok(octets.len());
+            }
+        }
+    }
+
+    /// A head is whole.
+    fn begin(&mut self, io: &mut NodeIo<'_>) -> Result<Input, LinkError> {
+        let head = Head::parse(&self.head).map_err(LinkError::BadHead)?;
+        let skip = |io: &mut NodeIo<'_>, reason| {
+            io.count_drops(0, reason, 1);
+            if head.octets == 0 { Input::Head { got: 0 } } else { Input::Skip { left: head.octets } }
+        };
+        if head.is_control() {
+            let fits = (1..=MAX_TEXT_OCTETS).contains(&head.octets);
+            return Ok(if fits {
+                Input::Text { got: 0, octets: head.octets }
+            } else {
+                skip(io, DropReason::Malformed)
+            });
+        }
+        let aal = self.aal(head.circuit);
+        if head.octets == 0 || aal == Aal::Aal0 && head.octets != AAL0_FRAME_OCTETS {
+            return Ok(skip(io, DropReason::Malformed));
+        }
+        if head.octets > io.pool().buffer_octets() {
+            return Ok(skip(io, DropReason::Oversize));
+        }
+        Ok(match io.pool_mut().allocate(head.circuit, aal, SduMeta::default(), head.octets) {
+            Some(frame) => Input::Frame { frame, got: 0 },
+            None => skip(io, DropReason::NoBuffer),
+        })
+    }
+
+    fn complete(&mut self, frame: Frame, io: &mut NodeIo<'_>) -> Input {
+        if frame.aal == Aal::Aal0
+            && let Some([a, b, c, d, ..]) = io.pool_mut().octets_mut(&frame)
+        {
+            // The header word is in the order of the sender's machine, which is little-endian.
+            std::mem::swap(a, d);
+            std::mem::swap(b, c);
+        }
+        Input::Ready { frame }
+    }
+
+    fn control(&mut self, octets: usize, io: &mut NodeIo<'_>) {
+        match Control::parse(&self.text[..octets]) {
+            Ok(Control::Open { circuit, qos }) => {
+                if self.peer.len() < MAX_PEER_CIRCUITS || self.peer.contains_key(&circuit) {
+                    self.peer.insert(circuit, qos_aal(qos));
+                }
+            }
+            Ok(Control::Close { circuit }) => {
+                self.peer.remove(&circuit);
+            }
+            // As `atmtcp` does: an unknown text is passed over, the link stays.
+            Err(_) => io.count_drops(0, DropReason::Malformed, 1),
+        }
+    }
+
+    /// Whether a frame can be given to [`Machine::transmit`].
+    pub fn has_room(&self) -> bool {
+        self.out.len() - self.sent < OUT_MARK
+    }
+
+    /// Takes the oldest frame of the link; false if there is none or no room for it.
+    pub fn transmit(&mut self, io: &mut NodeIo<'_>) -> bool {
+        if !self.has_room() {
+            return false;
+        }
+        let Some((frame, octets)) = io.frame_in(0) else { return false };
+        let aal = self.aal(frame.circuit);
+        let fits = octets.len() <= MAX_OCTETS && !octets.is_empty() && frame.circuit.key() != 0;
+        let reason = if frame.aal != aal {
+            // OAM cells on an AAL5 circuit, for one: atmtcp cannot carry them.
+            Some(DropReason::WrongAal)
+        } else if !fits {
+            Some(DropReason::Malformed)
+        } else {
+            None
+        };
+        if reason.is_none() {
+            let head = Head { circuit: frame.circuit, octets: octets.len() }.to_octets();
+            make_room(&mut self.out, &mut self.sent);
+            self.out.extend_from_slice(&head);
+            match (aal, octets) {
+                (Aal::Aal0, [a, b, c, d, payload @ ..]) => {
+                    self.out.extend_from_slice(&[*d, *c, *b, *a]);
+                    self.out.extend_from_slice(payload);
+                }
+                _ => self.out.extend_from_slice(octets),
+            }
+        }
+        io.release_frame(0);
+        if let Some(reason) = reason {
+            io.count_drops(0, reason, 1);
+        }
+        true
+    }
+
+    fn write_text(&mut self, text: &str) {
+        // Bounded like everything: a peer that reads nothing hears no more of circuits, which nothing depends on.
+        if self.has_room() && text.len() <= MAX_TEXT_OCTETS {
+            make_room(&mut self.out, &mut self.sent);
+            self.out.extend_from_slice(&Head { circuit: CircuitId::default(), octets: text.len() }.to_octets());
+            self.out.extend_from_slice(text.as_bytes());
+        }
+    }
+
+    /// Octets for the peer.
+    pub fn poll_transmit(&self) -> &[u8] {
+        &self.out[self.sent..]
+    }
+
+    /// The first `n` octets of [`Machine::poll_transmit`] are on their way.
+    pub fn transmitted(&mut self, n: usize) {
+        self.sent = (self.sent + n).min(self.out.len());
+        if self.sent == self.out.len() {
+            self.out.clear();
+            self.sent = 0;
+        }
+    }
+}
+
+/// Moves what is unsent to the front, so that appending one frame never allocates.
+fn make_room(out: &mut Vec<u8>, sent: &mut usize) {
+    if out.capacity() - out.len() < HEAD_OCTETS + MAX_OCTETS {
+        out.copy_within(*sent.., 0);
+        out.truncate(out.len() - *sent);
+        *sent = 0;
+    }
+}
+
+/// Copies what there is of `from` into `to`, and takes it off `from`.
+fn take(from: &mut &[u8], to: &mut [u8]) -> usize {
+    let n = from.len().min(to.len());
+    to[..n].copy_from_slice(&from[..n]);
+    *from = &from[n..];
+    n
+}

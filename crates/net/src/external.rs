@@ -1,0 +1,90 @@
+//! Link ends outside the process: what a socket shell offers to a network and to the thread that waits for it.
+
+use crate::network::{End, LinkId, Network};
+use crate::node::NodeIo;
+use std::os::fd::BorrowedFd;
+use wire::Time;
+
+/// A shell at the external end of a link. Nothing in it blocks.
+///
+/// [`crate::Network::attach`] gives it to its link; [`crate::Network::run`] then calls [`External::run`] in each round and
+/// keeps the link up or down as [`External::is_up`] says. The waiting thread polls [`External::as_fd`] for reading if
+/// [`External::wants_read`], for writing if [`External::wants_write`], and passes what it saw to
+/// [`crate::Network::handle_ready`].
+pub trait External: Send {
+    /// What to wait for now; it may be another, or none, after any other call.
+    fn as_fd(&self) -> Option<BorrowedFd<'_>>;
+
+    /// Whether the shell can take octets in.
+    fn wants_read(&self) -> bool;
+
+    /// Whether octets, or a connection, wait for the socket.
+    fn wants_write(&self) -> bool;
+
+    /// The socket can be read: octets become cells or frames at port 0 of `io`.
+    fn handle_readable(&mut self, io: &mut NodeIo<'_>, now: Time);
+
+    /// The socket can be written, or a connection has been made or refused.
+    fn handle_writable(&mut self, io: &mut NodeIo<'_>, now: Time);
+
+    /// Takes cells or frames from port 0 of `io` to the socket; timers. True if it did anything.
+    fn run(&mut self, io: &mut NodeIo<'_>, now: Time) -> bool;
+
+    /// When to run next even if nothing happens.
+    fn poll_timeout(&self) -> Option<Time>;
+
+    /// Whether cells or frames can pass at present.
+    fn is_up(&self) -> bool;
+
+    /// One line for people: to whom connected, or why not.
+    fn status(&self) -> String;
+}
+
+impl Network {
+    /// Lets a shell serve the external end of a link; it goes with the link. False if there is no such end.
+    pub fn attach(&mut self, id: LinkId, external: Box<dyn External>) -> bool {
+        let fits = self.link(id).is_some_and(|l| l.ends.contains(&End::External));
+        if fits {
+            self.externals.retain(|(link, _)| *link != id);
+            self.externals.push((id, external));
+        }
+        fits
+    }
+
+    /// The attached shells: what to wait for.
+    pub fn externals(&self) -> impl Iterator<Item = (LinkId, &dyn External)> {
+        self.externals.iter().map(|(id, e)| (*id, e.as_ref()))
+    }
+
+    /// A link's shell can be read, can be written, or both. The next [`Network::run`] goes on from there.
+    pub fn handle_ready(&mut self, id: LinkId, readable: bool, writable: bool, now: Time) {
+        self.with_external(id, now, |external, io| {
+            if readable {
+                external.handle_readable(io, now);
+            }
+            if writable {
+                external.handle_writable(io, now);
+            }
+        });
+    }
+
+    pub(crate) fn with_external<R>(
+        &mut self,
+        id: LinkId,
+        now: Time,
+        f: impl FnOnce(&mut dyn External, &mut NodeIo<'_>) -> R,
+    ) -> Option<R> {
+        // The shell moves out while it works on the network that holds it.
+        let place = self.externals.iter().position(|(link, _)| *link == id)?;
+        let (_, mut external) = self.externals.swap_remove(place);
+        let up = external.is_up();
+        let result = self.external(id, now, |io| f(external.as_mut(), io));
+        if external.is_up() != up || self.link_info(id).is_some_and(|l| l.up != external.is_up()) {
+            self.set_link_up(id, external.is_up());
+        }
+        self.externals.push((id, external));
+        let last = self.externals.len() - 1;
+        self.externals.swap(place, last);
+        result
+    }
+}
