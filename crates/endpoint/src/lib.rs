@@ -1,1 +1,27 @@
-//! What an application links: endpoints on virtual circuits through shared memory.
+//! What an application links: an endpoint on virtual circuits, with its data in memory shared with the host interface.
+//!
+//! An [`Endpoint`] has a communication segment of buffers and three rings of descriptors: send, receive and free (U-Net,
+//! checklist C-7 to C-11). The service opens circuits on it and then stays out of the way: sending and receiving are
+//! stores and loads, and a system call only to wake somebody who sleeps. In: SDUs of the application. Out: descriptors
+//! that the host interface takes, and the SDUs that it delivered.
+//!
+//! The layout of the shared memory is in [`layout`], the messages to the service in [`control`].
+#![deny(unsafe_code)]
+#![deny(unsafe_op_in_unsafe_fn)]
+
+pub mod client;
+pub mod control;
+pub mod layout;
+#[allow(unsafe_code)]
+pub mod ring;
+#[allow(unsafe_code)]
+pub mod segment;
+pub mod seqpacket;
+
+pub use client::{Connection, Endpoint, EndpointConfig, Error, Loan, Local, Received, SendError};
+pub use control::{Aal, DataPath, Events, OpenOptions};
+pub use layout::Geometry;
+
+/// A channel: a circuit opened on an endpoint. The service gives the number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+pub struct ChannelId(pub u32);

@@ -1,0 +1,137 @@
+//! Messages between an application and the service: JSON, one to a packet of a `SOCK_SEQPACKET` UNIX socket.
+//!
+//! The client speaks first ([`Request::Hello`]); each request has one answer, in order. A connection has one endpoint at
+//! most, and what it has opened ends with it. The answer to [`Request::CreateEndpoint`] carries three file descriptors
+//! (`SCM_RIGHTS`): the segment, the eventfd that wakes the host, the eventfd that wakes the client. Long answers to
+//! management requests come in parts.
+
+use crate::ChannelId;
+use crate::layout::Geometry;
+use serde::{Deserialize, Serialize};
+use wire::CircuitId;
+
+/// Version of these messages.
+pub const VERSION: u32 = 1;
+/// Most octets of one packet.
+pub const MAX_PACKET_OCTETS: usize = 64 * 1024;
+
+/// The adaptation layer of a channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Aal {
+    /// Bare cells: messages of 52 octets, four of header (network order) and 48 of payload.
+    Aal0,
+    /// SDUs of 1 to 65 535 octets.
+    #[default]
+    Aal5,
+    /// The circuit's OAM cells, as AAL0 messages, beside whatever else has the circuit open.
+    Oam,
+}
+
+/// How the two sides learn that something has arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Events {
+    /// A wake-up for whoever sleeps.
+    #[default]
+    Interrupt,
+    /// The host looks at the endpoint's rings all the time.
+    Polling,
+}
+
+/// How an SDU gets from the application's memory into cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DataPath {
+    /// The host copies the SDU into memory of its own first: the buffer is free at once.
+    Copying,
+    /// Cells are made from the shared segment itself: one copy.
+    #[default]
+    Shared,
+}
+
+/// How a circuit is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct OpenOptions {
+    /// Adaptation layer.
+    pub aal: Aal,
+}
+
+/// What an application asks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Request {
+    /// First of all.
+    Hello {
+        /// [`VERSION`].
+        version: u32,
+    },
+    /// Make this connection's endpoint.
+    CreateEndpoint {
+        /// The host it belongs to.
+        host: String,
+        /// Sizes of the segment.
+        geometry: Geometry,
+        /// Event strategy.
+        events: Events,
+        /// Data path.
+        path: DataPath,
+    },
+    /// Open a circuit of the host's on the endpoint.
+    Open {
+        /// VPI and VCI.
+        vpi_vci: String,
+        /// How.
+        options: OpenOptions,
+    },
+    /// Close a channel.
+    Close {
+        /// Which.
+        channel: ChannelId,
+    },
+    /// For the program behind the service: status, circuits, links.
+    Manage(serde_json::Value),
+}
+
+/// What the service answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Response {
+    /// To a greeting.
+    Welcome {
+        /// The service's version of these messages.
+        version: u32,
+    },
+    /// The endpoint is there; three file descriptors come along.
+    Created {
+        /// Its number, as `status` shows it.
+        endpoint: u64,
+    },
+    /// The circuit is open.
+    Opened {
+        /// Its channel.
+        channel: ChannelId,
+    },
+    /// The channel is closed.
+    Closed,
+    /// Part of an answer to a management request, as JSON text; `last` ends it.
+    Managed {
+        /// The part.
+        text: String,
+        /// Whether it is the last.
+        last: bool,
+    },
+    /// The request is refused.
+    Refused {
+        /// Why, and what to do.
+        reason: String,
+    },
+}
+
+impl Request {
+    /// A request to open `circuit`.
+    pub fn open(circuit: CircuitId, options: OpenOptions) -> Self {
+        Request::Open { vpi_vci: circuit.to_string(), options }
+    }
+}

@@ -1,0 +1,258 @@
+//! The shared segment, octet by octet. All numbers are in the machine's byte order.
+//!
+//! | octets | what |
+//! |---|---|
+//! | 0..8 | magic, `CELLWAY1` |
+//! | 8..12 | version, 1 |
+//! | 12..16 | octets of a descriptor, 64 |
+//! | 16..40 | slots of the send, receive and free ring; buffers; octets of a buffer; zero (u32 each) |
+//! | 64..68 | host sleeps: the client rings its doorbell after pushing |
+//! | 128..132 | client sleeps: the host rings its doorbell after pushing or after taking a descriptor |
+//! | 256.. | send ring, receive ring, free ring, each: 64 octets with the consumer's index, 64 with the producer's, slots |
+//! | page | buffers, one after another |
+//!
+//! An index counts descriptors since the beginning and wraps at 2^32; the slot is its remainder by the ring's size.
+//! Producer: client for send and free, host for receive. Each side trusts its own index only.
+//!
+//! A descriptor:
+//!
+//! | octets | what |
+//! |---|---|
+//! | 0..4 | channel |
+//! | 4..8 | octets of the SDU |
+//! | 8..12 | buffer, counted from 0; all ones: the SDU is in the descriptor |
+//! | 12 | user-to-user indication |
+//! | 13 | common part indicator |
+//! | 14 | bit 0 cell loss priority, bit 1 congestion |
+//! | 15..24 | zero |
+//! | 24..64 | an SDU of up to 40 octets: U-Net's single-cell message |
+
+use serde::{Deserialize, Serialize};
+
+/// What the segment begins with.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"CELLWAY1");
+/// Version of this layout.
+pub const VERSION: u32 = 1;
+/// Octets of a descriptor.
+pub const DESCRIPTOR_OCTETS: usize = 64;
+/// Longest SDU that travels inside a descriptor: what one AAL5 cell carries.
+pub const INLINE_OCTETS: usize = 40;
+/// Where the word is that says that the host sleeps.
+pub const HOST_SLEEPS: usize = 64;
+/// Where the word is that says that the client sleeps.
+pub const CLIENT_SLEEPS: usize = 128;
+const RINGS: usize = 256;
+const RING_HEAD_OCTETS: usize = 128;
+const PAGE: usize = 4096;
+/// Most octets of one segment.
+pub const MAX_SEGMENT_OCTETS: usize = 1 << 30;
+
+/// Sizes of a segment's parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Geometry {
+    /// Slots of the send ring, a power of two.
+    pub send_ring: u32,
+    /// Slots of the receive ring, a power of two.
+    pub receive_ring: u32,
+    /// Slots of the free ring, a power of two.
+    pub free_ring: u32,
+    /// Buffers.
+    pub buffers: u32,
+    /// Octets of a buffer, a multiple of 64: the longest SDU.
+    pub buffer_octets: u32,
+}
+
+impl Default for Geometry {
+    fn default() -> Self {
+        Geometry { send_ring: 256, receive_ring: 256, free_ring: 256, buffers: 256, buffer_octets: 65_536 }
+    }
+}
+
+/// Why sizes are refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum GeometryError {
+    /// A ring's size.
+    #[error("a ring of {0} slots: a power of two from 2 to 65536 is needed")]
+    Ring(u32),
+    /// The buffers' number or size.
+    #[error("{buffers} buffers of {octets} octets: 1 to 65536 buffers, octets a multiple of 64 up to 65536")]
+    Buffers {
+        /// How many.
+        buffers: u32,
+        /// Octets of each.
+        octets: u32,
+    },
+    /// The sum.
+    #[error("a segment of {0} octets: at most {MAX_SEGMENT_OCTETS}")]
+    Segment(usize),
+}
+
+impl Geometry {
+    /// Whether all parts can be.
+    ///
+    /// # Errors
+    /// The first part that cannot.
+    pub fn checked(self) -> Result<Self, GeometryError> {
+        for ring in [self.send_ring, self.receive_ring, self.free_ring] {
+            if !ring.is_power_of_two() || !(2..=65_536).contains(&ring) {
+                return Err(GeometryError::Ring(ring));
+            }
+        }
+        let Geometry { buffers, buffer_octets: octets, .. } = self;
+        if !(1..=65_536).contains(&buffers) || !(64..=65_536).contains(&octets) || octets % 64 != 0 {
+            return Err(GeometryError::Buffers { buffers, octets });
+        }
+        match self.octets() {
+            sum if sum > MAX_SEGMENT_OCTETS => Err(GeometryError::Segment(sum)),
+            _ => Ok(self),
+        }
+    }
+
+    const fn ring_octets(slots: u32) -> usize {
+        RING_HEAD_OCTETS + slots as usize * DESCRIPTOR_OCTETS
+    }
+
+    /// Where the send ring begins.
+    pub const fn send_at(&self) -> usize {
+        RINGS
+    }
+
+    /// Where the receive ring begins.
+    pub const fn receive_at(&self) -> usize {
+        self.send_at() + Self::ring_octets(self.send_ring)
+    }
+
+    /// Where the free ring begins.
+    pub const fn free_at(&self) -> usize {
+        self.receive_at() + Self::ring_octets(self.receive_ring)
+    }
+
+    /// Where the buffers begin.
+    pub const fn buffers_at(&self) -> usize {
+        (self.free_at() + Self::ring_octets(self.free_ring)).next_multiple_of(PAGE)
+    }
+
+    /// Octets of the whole segment.
+    pub const fn octets(&self) -> usize {
+        (self.buffers_at() + self.buffers as usize * self.buffer_octets as usize).next_multiple_of(PAGE)
+    }
+
+    /// Where buffer `index` begins, if there is one of that number.
+    pub const fn buffer_at(&self, index: u32) -> Option<usize> {
+        if index < self.buffers { Some(self.buffers_at() + index as usize * self.buffer_octets as usize) } else { None }
+    }
+}
+
+/// A descriptor as either side means it; what a peer wrote is only as good as its checks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Descriptor {
+    /// Channel.
+    pub channel: u32,
+    /// Octets of the SDU.
+    pub octets: u32,
+    /// Buffer, or [`Descriptor::INLINE`].
+    pub buffer: u32,
+    /// User-to-user indication.
+    pub uu: u8,
+    /// Common part indicator.
+    pub cpi: u8,
+    /// Cell loss priority.
+    pub clp: bool,
+    /// Congestion experienced.
+    pub congestion: bool,
+    /// The SDU, if it is here.
+    pub inline: [u8; INLINE_OCTETS],
+}
+
+impl Descriptor {
+    /// The buffer number that says that the SDU is in the descriptor.
+    pub const INLINE: u32 = u32::MAX;
+
+    /// Names a buffer and nothing else: what the free ring holds.
+    pub const fn of_buffer(buffer: u32) -> Self {
+        Descriptor {
+            channel: 0,
+            octets: 0,
+            buffer,
+            uu: 0,
+            cpi: 0,
+            clp: false,
+            congestion: false,
+            inline: [0; INLINE_OCTETS],
+        }
+    }
+
+    /// As eight words of the ring.
+    pub fn to_words(self) -> [u64; 8] {
+        let mut octets = [0u8; DESCRIPTOR_OCTETS];
+        octets[..4].copy_from_slice(&self.channel.to_ne_bytes());
+        octets[4..8].copy_from_slice(&self.octets.to_ne_bytes());
+        octets[8..12].copy_from_slice(&self.buffer.to_ne_bytes());
+        octets[12] = self.uu;
+        octets[13] = self.cpi;
+        octets[14] = u8::from(self.clp) | u8::from(self.congestion) << 1;
+        octets[24..].copy_from_slice(&self.inline);
+        let mut words = [0; 8];
+        for (word, part) in words.iter_mut().zip(octets.as_chunks::<8>().0) {
+            *word = u64::from_ne_bytes(*part);
+        }
+        words
+    }
+
+    /// From eight words of the ring, whatever they hold.
+    pub fn from_words(words: [u64; 8]) -> Self {
+        let mut octets = [0u8; DESCRIPTOR_OCTETS];
+        for (part, word) in octets.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+            *part = word.to_ne_bytes();
+        }
+        let word = |i: usize| u32::from_ne_bytes([octets[i], octets[i + 1], octets[i + 2], octets[i + 3]]);
+        let mut inline = [0; INLINE_OCTETS];
+        inline.copy_from_slice(&octets[24..]);
+        Descriptor {
+            channel: word(0),
+            octets: word(4),
+            buffer: word(8),
+            uu: octets[12],
+            cpi: octets[13],
+            clp: octets[14] & 1 != 0,
+            congestion: octets[14] & 2 != 0,
+            inline,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn parts_do_not_overlap_and_lines_are_whole() {
+        let g = Geometry::default().checked().unwrap();
+        for at in [g.send_at(), g.receive_at(), g.free_at(), g.buffers_at()] {
+            assert_eq!(at % 64, 0);
+        }
+        assert!(g.send_at() < g.receive_at() && g.receive_at() < g.free_at() && g.free_at() < g.buffers_at());
+        assert_eq!(g.buffer_at(255).unwrap() + 65_536, g.octets());
+        assert_eq!(g.buffer_at(256), None);
+    }
+
+    #[test]
+    fn sizes_that_cannot_be_are_refused() {
+        let g = Geometry::default();
+        assert!(Geometry { send_ring: 3, ..g }.checked().is_err());
+        assert!(Geometry { free_ring: 0, ..g }.checked().is_err());
+        assert!(Geometry { buffers: 0, ..g }.checked().is_err());
+        assert!(Geometry { buffer_octets: 65_537, ..g }.checked().is_err());
+        assert!(Geometry { buffers: 65_536, buffer_octets: 65_536, ..g }.checked().is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_words_are_a_descriptor(words: [u64; 8]) {
+            let d = Descriptor::from_words(words);
+            prop_assert_eq!(Descriptor::from_words(d.to_words()), d);
+        }
+    }
+}

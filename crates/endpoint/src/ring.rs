@@ -1,0 +1,230 @@
+//! Rings of descriptors between two processes: one producer, one consumer, no lock.
+//!
+//! Each side keeps its own index to itself and only publishes it; the other's index is a hint, read rarely and bounded
+//! by the ring's size. A peer that writes nonsense into an index makes the ring look full, empty, or holding what it
+//! holds anyway: never more than its slots.
+
+use crate::layout::{DESCRIPTOR_OCTETS, Descriptor};
+use crate::segment::Segment;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Where a ring is.
+#[derive(Debug, Clone)]
+struct Place {
+    segment: Arc<Segment>,
+    at: usize,
+    slots: u32,
+}
+
+impl Place {
+    fn head(&self) -> &AtomicU32 {
+        self.segment.word32(self.at)
+    }
+
+    fn tail(&self) -> &AtomicU32 {
+        self.segment.word32(self.at + 64)
+    }
+
+    fn slot(&self, index: u32) -> usize {
+        self.at + 128 + (index & (self.slots - 1)) as usize * DESCRIPTOR_OCTETS
+    }
+}
+
+/// The side that pushes.
+#[derive(Debug)]
+pub struct Producer {
+    place: Place,
+    tail: u32,
+    head_seen: u32,
+}
+
+/// The side that pops.
+#[derive(Debug)]
+pub struct Consumer {
+    place: Place,
+    head: u32,
+    tail_seen: u32,
+}
+
+/// Which of a segment's rings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// Client to host: SDUs to send.
+    Send,
+    /// Host to client: SDUs received.
+    Receive,
+    /// Client to host: buffers to receive into.
+    Free,
+}
+
+fn place(segment: &Arc<Segment>, which: Which) -> Place {
+    let g = segment.geometry();
+    let (at, slots) = match which {
+        Which::Send => (g.send_at(), g.send_ring),
+        Which::Receive => (g.receive_at(), g.receive_ring),
+        Which::Free => (g.free_at(), g.free_ring),
+    };
+    Place { segment: segment.clone(), at, slots }
+}
+
+impl Producer {
+    /// The producing side of a fresh ring. There must be one only.
+    pub fn new(segment: &Arc<Segment>, which: Which) -> Self {
+        Producer { place: place(segment, which), tail: 0, head_seen: 0 }
+    }
+
+    /// How many descriptors may be pushed now.
+    pub fn room(&mut self) -> u32 {
+        if self.tail.wrapping_sub(self.head_seen) >= self.place.slots {
+            self.look();
+        }
+        self.place.slots.saturating_sub(self.tail.wrapping_sub(self.head_seen))
+    }
+
+    /// Reads the consumer's index, and believes it only if it lies between what was seen and what was pushed.
+    fn look(&mut self) {
+        let head = self.place.head().load(Ordering::Acquire);
+        if self.tail.wrapping_sub(head) <= self.tail.wrapping_sub(self.head_seen) {
+            self.head_seen = head;
+        }
+    }
+
+    /// Pushes a descriptor and publishes it; false if the ring is full.
+    pub fn push(&mut self, descriptor: Descriptor) -> bool {
+        if self.room() == 0 {
+            return false;
+        }
+        let slot = self.place.slot(self.tail);
+        for (i, word) in descriptor.to_words().into_iter().enumerate() {
+            self.place.segment.word64(slot + 8 * i).store(word, Ordering::Relaxed);
+        }
+        self.tail = self.tail.wrapping_add(1);
+        self.place.tail().store(self.tail, Ordering::Release);
+        true
+    }
+
+    /// How many of all pushed descriptors the consumer is done with (wraps at 2^32); never more than were pushed.
+    pub fn consumed(&mut self) -> u32 {
+        self.look();
+        self.head_seen
+    }
+
+    /// How many have been pushed (wraps at 2^32).
+    pub fn pushed(&self) -> u32 {
+        self.tail
+    }
+}
+
+impl Consumer {
+    /// The consuming side of a fresh ring. There must be one only.
+    pub fn new(segment: &Arc<Segment>, which: Which) -> Self {
+        Consumer { place: place(segment, which), head: 0, tail_seen: 0 }
+    }
+
+    /// How many descriptors wait, at most as many as there are slots.
+    pub fn waiting(&mut self) -> u32 {
+        if self.tail_seen == self.head {
+            self.tail_seen = self.place.tail().load(Ordering::Acquire);
+        }
+        let n = self.tail_seen.wrapping_sub(self.head);
+        if n > self.place.slots {
+            // Forged: take it for an empty ring, and look again next time.
+            self.tail_seen = self.head;
+            return 0;
+        }
+        n
+    }
+
+    /// A copy of the oldest descriptor, which stays in the ring.
+    pub fn peek(&mut self) -> Option<Descriptor> {
+        if self.waiting() == 0 {
+            return None;
+        }
+        let slot = self.place.slot(self.head);
+        let words = std::array::from_fn(|i| self.place.segment.word64(slot + 8 * i).load(Ordering::Relaxed));
+        Some(Descriptor::from_words(words))
+    }
+
+    /// Gives the oldest descriptor's slot, and whatever its SDU was in, back to the producer.
+    pub fn advance(&mut self) {
+        if self.tail_seen != self.head {
+            self.head = self.head.wrapping_add(1);
+            self.place.head().store(self.head, Ordering::Release);
+        }
+    }
+
+    /// Takes the oldest descriptor.
+    pub fn pop(&mut self) -> Option<Descriptor> {
+        let descriptor = self.peek()?;
+        self.advance();
+        Some(descriptor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::Geometry;
+
+    fn segment() -> Arc<Segment> {
+        let geometry = Geometry { send_ring: 4, receive_ring: 4, free_ring: 4, buffers: 1, buffer_octets: 64 };
+        Arc::new(Segment::anonymous(geometry).unwrap())
+    }
+
+    #[test]
+    fn descriptors_come_out_in_order_and_a_full_ring_refuses() {
+        let s = segment();
+        let (mut p, mut c) = (Producer::new(&s, Which::Send), Consumer::new(&s, Which::Send));
+        for round in 0..10 {
+            for i in 0..4 {
+                assert!(p.push(Descriptor::of_buffer(round * 4 + i)));
+            }
+            assert!(!p.push(Descriptor::of_buffer(99)));
+            for i in 0..4 {
+                assert_eq!(c.pop().map(|d| d.buffer), Some(round * 4 + i));
+            }
+            assert_eq!(c.pop(), None);
+            assert_eq!(p.consumed(), (round + 1) * 4);
+        }
+    }
+
+    #[test]
+    fn forged_indices_never_give_more_than_the_slots() {
+        let s = segment();
+        let (mut p, mut c) = (Producer::new(&s, Which::Receive), Consumer::new(&s, Which::Receive));
+        for forged in [5, 1000, u32::MAX, 1 << 31] {
+            s.word32(s.geometry().receive_at() + 64).store(forged, Ordering::Relaxed);
+            assert_eq!(c.waiting(), 0);
+            s.word32(s.geometry().receive_at()).store(forged, Ordering::Relaxed);
+            assert!(p.room() <= 4);
+            assert!(p.consumed() <= 4);
+        }
+    }
+
+    #[test]
+    fn two_threads_pass_200_000_descriptors() {
+        let s = segment();
+        let (mut p, mut c) = (Producer::new(&s, Which::Send), Consumer::new(&s, Which::Send));
+        const N: u32 = 200_000;
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                for i in 0..N {
+                    while !p.push(Descriptor { octets: i ^ 0x5555, ..Descriptor::of_buffer(i) }) {
+                        std::thread::yield_now();
+                    }
+                }
+            });
+            for i in 0..N {
+                let d = loop {
+                    match c.pop() {
+                        Some(d) => break d,
+                        None => std::thread::yield_now(),
+                    }
+                };
+                assert_eq!((d.buffer, d.octets), (i, i ^ 0x5555));
+            }
+        });
+    }
+}

@@ -1,0 +1,211 @@
+//! The shared memory itself: a sealed memfd that two processes map, or anonymous memory for both ends in one.
+//!
+//! The other side may write anything at any time. So no reference is ever made into the memory on the host's side:
+//! words go by atomics, buffers by copies through raw pointers, and every offset is checked against the geometry that
+//! this side keeps for itself.
+
+use crate::layout::{DESCRIPTOR_OCTETS, Geometry, GeometryError, MAGIC, VERSION};
+use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::mm::{MapFlags, ProtFlags};
+use std::os::fd::{AsFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+/// Why there is no segment.
+#[derive(Debug, thiserror::Error)]
+pub enum SegmentError {
+    /// The sizes cannot be.
+    #[error(transparent)]
+    Geometry(#[from] GeometryError),
+    /// The system refused memory.
+    #[error("shared memory of {octets} octets: {source}")]
+    System {
+        /// What was asked for.
+        octets: usize,
+        /// What it said.
+        source: rustix::io::Errno,
+    },
+    /// The descriptor that came is not a segment of this geometry.
+    #[error("the shared memory that came has {got} octets; {want} were agreed")]
+    Size {
+        /// Octets it has.
+        got: u64,
+        /// Octets it should have.
+        want: usize,
+    },
+}
+
+/// A mapped segment.
+#[derive(Debug)]
+pub struct Segment {
+    base: NonNull<u8>,
+    geometry: Geometry,
+}
+
+// SAFETY: the mapping belongs to this value alone until it is dropped, and all access goes by atomics or by raw copies
+// that tolerate other writers; nothing in it is tied to a thread.
+unsafe impl Send for Segment {}
+// SAFETY: as above; methods that take `&self` make no reference to the memory other than to atomics.
+unsafe impl Sync for Segment {}
+
+impl Segment {
+    /// A new sealed segment, and the descriptor to hand to the other side.
+    ///
+    /// # Errors
+    /// Sizes that cannot be, or no memory.
+    pub fn create(geometry: Geometry) -> Result<(Self, OwnedFd), SegmentError> {
+        let geometry = geometry.checked()?;
+        let octets = geometry.octets();
+        let system = |source| SegmentError::System { octets, source };
+        let fd =
+            rustix::fs::memfd_create("cellway", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).map_err(system)?;
+        rustix::fs::ftruncate(&fd, octets as u64).map_err(system)?;
+        rustix::fs::fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL).map_err(system)?;
+        let segment = Self::map(Some(fd.as_fd()), geometry)?;
+        segment.write_head();
+        Ok((segment, fd))
+    }
+
+    /// A segment for both ends in one process.
+    ///
+    /// # Errors
+    /// Sizes that cannot be, or no memory.
+    pub fn anonymous(geometry: Geometry) -> Result<Self, SegmentError> {
+        let segment = Self::map(None, geometry.checked()?)?;
+        segment.write_head();
+        Ok(segment)
+    }
+
+    /// Maps a segment that the service made.
+    ///
+    /// # Errors
+    /// Another size than agreed, or no memory.
+    pub fn open(fd: &OwnedFd, geometry: Geometry) -> Result<Self, SegmentError> {
+        let geometry = geometry.checked()?;
+        let want = geometry.octets();
+        let got = rustix::fs::fstat(fd).map_err(|source| SegmentError::System { octets: want, source })?.st_size as u64;
+        if got != want as u64 {
+            return Err(SegmentError::Size { got, want });
+        }
+        Self::map(Some(fd.as_fd()), geometry)
+    }
+
+    fn map(fd: Option<rustix::fd::BorrowedFd<'_>>, geometry: Geometry) -> Result<Self, SegmentError> {
+        let octets = geometry.octets();
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing of this process.
+        let base = unsafe {
+            match fd {
+                Some(fd) => rustix::mm::mmap(std::ptr::null_mut(), octets, access, MapFlags::SHARED, fd, 0),
+                None => rustix::mm::mmap_anonymous(std::ptr::null_mut(), octets, access, MapFlags::SHARED),
+            }
+        };
+        let base = base.map_err(|source| SegmentError::System { octets, source })?.cast();
+        let base = NonNull::new(base).ok_or(SegmentError::System { octets, source: rustix::io::Errno::NOMEM })?;
+        Ok(Segment { base, geometry })
+    }
+
+    fn write_head(&self) {
+        let g = self.geometry;
+        let words =
+            [VERSION, DESCRIPTOR_OCTETS as u32, g.send_ring, g.receive_ring, g.free_ring, g.buffers, g.buffer_octets];
+        self.copy_in(0, &MAGIC.to_le_bytes());
+        for (i, word) in words.iter().enumerate() {
+            self.copy_in(8 + 4 * i, &word.to_ne_bytes());
+        }
+    }
+
+    /// The sizes of its parts.
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    fn check(&self, at: usize, octets: usize, align: usize) {
+        let inside = at.checked_add(octets).is_some_and(|end| end <= self.geometry.octets());
+        assert!(inside && at.is_multiple_of(align), "{octets} octets at {at} are not inside the segment");
+    }
+
+    /// The 32-bit word at `at`. Panics if it is not inside: offsets come from this side's geometry, never from a peer.
+    pub(crate) fn word32(&self, at: usize) -> &AtomicU32 {
+        self.check(at, 4, 4);
+        // SAFETY: inside the mapping, which lives as long as `self`, and aligned (the base is a page); all access to
+        // this word, by either process, is atomic.
+        unsafe { self.base.add(at).cast::<AtomicU32>().as_ref() }
+    }
+
+    /// The 64-bit word at `at`. Panics as [`Segment::word32`] does.
+    pub(crate) fn word64(&self, at: usize) -> &AtomicU64 {
+        self.check(at, 8, 8);
+        // SAFETY: as in `word32`.
+        unsafe { self.base.add(at).cast::<AtomicU64>().as_ref() }
+    }
+
+    /// Copies octets out of the segment. Panics if they are not inside.
+    pub fn copy_out(&self, at: usize, into: &mut [u8]) {
+        self.check(at, into.len(), 1);
+        // SAFETY: the source is inside the mapping, the destination is a slice of this process's own and cannot overlap
+        // it. The other side may write meanwhile: then the copy holds some mixture of octets, which the callers check
+        // as they check all that a peer sends; no value of `u8` is invalid, and nothing is read twice.
+        unsafe { self.base.add(at).as_ptr().copy_to_nonoverlapping(into.as_mut_ptr(), into.len()) }
+    }
+
+    /// Copies octets into the segment. Panics if they do not fit inside.
+    pub fn copy_in(&self, at: usize, from: &[u8]) {
+        self.check(at, from.len(), 1);
+        // SAFETY: the destination is inside the mapping and the source is a slice of this process's own; no reference
+        // to the memory exists on this side (the client's slices of a buffer end before the buffer goes to the host).
+        unsafe { self.base.add(at).as_ptr().copy_from_nonoverlapping(from.as_ptr(), from.len()) }
+    }
+
+    /// Where a buffer begins in memory, for the client's slices of it. Panics if there is no such buffer.
+    pub(crate) fn buffer(&self, index: u32) -> NonNull<[u8]> {
+        let octets = self.geometry.buffer_octets as usize;
+        let at = self.geometry.buffer_at(index).unwrap_or(usize::MAX);
+        self.check(at, octets, 1);
+        // SAFETY: inside the mapping, as just checked.
+        NonNull::slice_from_raw_parts(unsafe { self.base.add(at) }, octets)
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made by `map` with this size, and all references into it have ended with `self`.
+        let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.geometry.octets()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: Geometry = Geometry { send_ring: 4, receive_ring: 4, free_ring: 4, buffers: 4, buffer_octets: 128 };
+
+    #[test]
+    fn what_one_side_writes_the_other_reads() {
+        let (ours, fd) = Segment::create(SMALL).unwrap();
+        let theirs = Segment::open(&fd, SMALL).unwrap();
+        let at = SMALL.buffer_at(3).unwrap();
+        ours.copy_in(at, b"hello");
+        let mut got = [0; 5];
+        theirs.copy_out(at, &mut got);
+        assert_eq!(&got, b"hello");
+        theirs.copy_out(0, &mut got);
+        assert_eq!(&got, b"CELLW");
+    }
+
+    #[test]
+    fn the_size_is_sealed() {
+        let (_segment, fd) = Segment::create(SMALL).unwrap();
+        assert!(rustix::fs::ftruncate(&fd, 0).is_err());
+        assert!(rustix::fs::ftruncate(&fd, 1 << 20).is_err());
+        let other = Geometry { buffers: 400, ..SMALL };
+        assert!(matches!(Segment::open(&fd, other), Err(SegmentError::Size { .. })));
+    }
+
+    #[test]
+    #[should_panic(expected = "not inside")]
+    fn nothing_is_copied_past_the_end() {
+        let segment = Segment::anonymous(SMALL).unwrap();
+        segment.copy_in(SMALL.octets() - 1, &[0; 2]);
+    }
+}
