@@ -126,7 +126,7 @@ impl Segment {
     }
 
     /// The 32-bit word at `at`. Panics if it is not inside: offsets come from this side's geometry, never from a peer.
-    pub(crate) fn word32(&self, at: usize) -> &AtomicU32 {
+    pub fn word32(&self, at: usize) -> &AtomicU32 {
         self.check(at, 4, 4);
         // SAFETY: inside the mapping, which lives as long as `self`, and aligned (the base is a page); all access to
         // this word, by either process, is atomic.

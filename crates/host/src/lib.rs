@@ -1,1 +1,21 @@
-//! The host interface: service, network-interface loop, data paths and event strategies.
+//! The host interface: what stands between applications' endpoints and the network.
+//!
+//! [`HostInterface`] is a node of a [`net::Network`]: a state machine without threads or clocks. In: descriptors from
+//! endpoints' send rings, cells or frames from links. Out: cells or frames, and SDUs in the endpoints' own buffers.
+//! [`engine`] is the thread that runs a network on this machine's clock, and [`service`] the door through which
+//! applications get their endpoints and circuits; neither decides anything about data.
+//!
+//! A data path ([`path`]) and an event strategy ([`events`]) is a module each.
+#![forbid(unsafe_code)]
+
+mod attached;
+mod circuit;
+pub mod engine;
+pub mod events;
+mod interface;
+pub mod path;
+pub mod service;
+
+pub use attached::{AttachError, Attached};
+pub use circuit::CircuitStatus;
+pub use interface::{CircuitConfig, EndpointId, EndpointStatus, HostInterface, OpenError};

@@ -1,0 +1,217 @@
+//! One endpoint as the host sees it: its rings, its channels, the SDU that is leaving.
+
+use crate::events::Strategy;
+use crate::path::{Path, Source};
+use endpoint::layout::{Descriptor, Geometry, INLINE_OCTETS};
+use endpoint::ring::{Consumer, Producer, Which};
+use endpoint::segment::{Segment, SegmentError};
+use endpoint::{Aal, DataPath, Events};
+use rustix::fd::OwnedFd;
+use sar::{SduMeta, Segmentation};
+use std::sync::Arc;
+use wire::{CircuitId, Counters, DropReason};
+
+/// Why an endpoint cannot be attached.
+#[derive(Debug, thiserror::Error)]
+pub enum AttachError {
+    /// Its memory.
+    #[error(transparent)]
+    Segment(#[from] SegmentError),
+    /// Bounded by configuration.
+    #[error("the host has {0} endpoints, which is its limit (max_endpoints in the description)")]
+    Full(usize),
+}
+
+/// What a channel leads to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Channel {
+    pub(crate) circuit: CircuitId,
+    pub(crate) aal: Aal,
+}
+
+/// The SDU that is leaving.
+#[derive(Debug)]
+pub(crate) struct Leaving {
+    pub(crate) channel: Channel,
+    pub(crate) source: Source,
+    pub(crate) octets: usize,
+    pub(crate) meta: SduMeta,
+    /// Its cells, on a cell link and if it is AAL5.
+    pub(crate) segmentation: Option<Segmentation>,
+}
+
+/// An endpoint of the host.
+#[derive(Debug)]
+pub struct Attached {
+    pub(crate) segment: Arc<Segment>,
+    send: Consumer,
+    receive: Producer,
+    free: Consumer,
+    /// Free buffers that are in hand: taken for a PDU that then failed.
+    stash: Vec<u32>,
+    pub(crate) channels: Vec<Option<Channel>>,
+    pub(crate) leaving: Option<Leaving>,
+    pub(crate) path: Path,
+    pub(crate) strategy: Strategy,
+    pub(crate) sent: Counters,
+    pub(crate) received: Counters,
+}
+
+impl Attached {
+    /// The host's ends of a fresh segment. `wake_client` is rung when the client sleeps and there is news.
+    pub fn new(segment: Arc<Segment>, events: Events, path: DataPath, wake_client: Option<OwnedFd>) -> Self {
+        let geometry = *segment.geometry();
+        Attached {
+            send: Consumer::new(&segment, Which::Send),
+            receive: Producer::new(&segment, Which::Receive),
+            free: Consumer::new(&segment, Which::Free),
+            stash: Vec::with_capacity(64),
+            channels: Vec::new(),
+            leaving: None,
+            path: Path::new(path, geometry.buffer_octets as usize),
+            strategy: Strategy::new(events, wake_client),
+            sent: Counters::default(),
+            received: Counters::default(),
+            segment,
+        }
+    }
+
+    pub(crate) fn geometry(&self) -> &Geometry {
+        self.segment.geometry()
+    }
+
+    /// Whether a descriptor waits to be sent.
+    pub(crate) fn has_work(&mut self) -> bool {
+        self.leaving.is_some() || self.send.waiting() > 0
+    }
+
+    /// Takes up the next descriptor that is in order; counts and passes over those that are not, `most` at most.
+    /// True if an SDU is leaving now.
+    pub(crate) fn take_up(&mut self, most: usize) -> bool {
+        for _ in 0..most {
+            if self.leaving.is_some() {
+                return true;
+            }
+            let Some(descriptor) = self.send.peek() else { return false };
+            match self.checked(&descriptor) {
+                Ok(leaving) => self.leaving = Some(leaving),
+                Err(reason) => {
+                    self.sent.drop_one(reason);
+                    self.done();
+                }
+            }
+        }
+        self.leaving.is_some()
+    }
+
+    /// A copy of a descriptor, held against what the service recorded.
+    fn checked(&mut self, d: &Descriptor) -> Result<Leaving, DropReason> {
+        let channel = self.channels.get(d.channel as usize).copied().flatten().ok_or(DropReason::BadDescriptor)?;
+        let octets = d.octets as usize;
+        let at = match d.buffer {
+            Descriptor::INLINE if octets <= INLINE_OCTETS => None,
+            Descriptor::INLINE => return Err(DropReason::BadDescriptor),
+            buffer => Some(self.geometry().buffer_at(buffer).ok_or(DropReason::BadDescriptor)?),
+        };
+        if octets == 0 || octets > self.geometry().buffer_octets as usize {
+            return Err(DropReason::BadDescriptor);
+        }
+        let meta = SduMeta { uu: d.uu, cpi: d.cpi, clp: d.clp, congestion: d.congestion };
+        let segmentation = match channel.aal {
+            Aal::Aal5 => Some(Segmentation::new(channel.circuit, octets, meta).map_err(|_| DropReason::BadDescriptor)?),
+            Aal::Aal0 | Aal::Oam if octets == wire::octets::CELL52_OCTETS => None,
+            Aal::Aal0 | Aal::Oam => return Err(DropReason::WrongAal),
+        };
+        let source = self.path.begin(&self.segment, d, at);
+        Ok(Leaving { channel, source, octets, meta, segmentation })
+    }
+
+    /// The descriptor taken up last is done with: its slot and buffer are the client's again.
+    pub(crate) fn done(&mut self) {
+        self.leaving = None;
+        self.send.advance();
+        self.strategy.note();
+    }
+
+    /// Gives up the SDU that is leaving, if it is of this circuit.
+    pub(crate) fn give_up(&mut self, circuit: CircuitId, aal: Aal) {
+        if self.leaving.as_ref().is_some_and(|l| l.channel.circuit == circuit && l.channel.aal == aal) {
+            self.sent.drop_one(DropReason::Closed);
+            self.done();
+        }
+    }
+
+    /// A buffer to receive into.
+    pub(crate) fn take_buffer(&mut self) -> Option<u32> {
+        if let Some(buffer) = self.stash.pop() {
+            return Some(buffer);
+        }
+        // A hostile client could fill the ring with nonsense: a bounded look.
+        for _ in 0..8 {
+            let buffer = self.free.pop()?.buffer;
+            if buffer < self.geometry().buffers {
+                return Some(buffer);
+            }
+            self.received.drop_one(DropReason::BadDescriptor);
+        }
+        None
+    }
+
+    /// Keeps a buffer whose PDU failed for the next one.
+    pub(crate) fn keep_buffer(&mut self, buffer: u32) {
+        // More than were ever given cannot come back, but a hostile client may give one twice.
+        if self.stash.len() < self.geometry().buffers as usize {
+            self.stash.push(buffer);
+        }
+    }
+
+    /// Delivers an SDU: in `buffer`, or in `inline` if that is `None`. False, counted, if the receive ring is full; the
+    /// buffer is kept then.
+    pub(crate) fn deliver(&mut self, channel: u32, octets: usize, meta: SduMeta, at: Place<'_>) -> bool {
+        let mut d = Descriptor::of_buffer(Descriptor::INLINE);
+        d.channel = channel;
+        d.octets = octets as u32;
+        (d.uu, d.cpi, d.clp, d.congestion) = (meta.uu, meta.cpi, meta.clp, meta.congestion);
+        match at {
+            Place::Buffer(buffer) => d.buffer = buffer,
+            Place::Inline(sdu) => d.inline[..sdu.len()].copy_from_slice(sdu),
+        }
+        if !self.receive.push(d) {
+            self.received.drop_one(DropReason::RingFull);
+            if let Place::Buffer(buffer) = at {
+                self.keep_buffer(buffer);
+            }
+            return false;
+        }
+        self.received.pdus = self.received.pdus.wrapping_add(1);
+        self.received.octets = self.received.octets.wrapping_add(octets as u64);
+        self.strategy.note();
+        true
+    }
+
+    /// Delivers an SDU that is at hand whole: inside the descriptor, or in a free buffer.
+    pub(crate) fn deliver_copy(&mut self, channel: u32, sdu: &[u8], meta: SduMeta) -> Result<(), DropReason> {
+        let place = if sdu.len() <= INLINE_OCTETS {
+            Place::Inline(sdu)
+        } else if sdu.len() > self.geometry().buffer_octets as usize {
+            self.received.drop_one(DropReason::Oversize);
+            return Err(DropReason::Oversize);
+        } else {
+            let at = self.take_buffer().and_then(|b| Some((b, self.geometry().buffer_at(b)?)));
+            let Some((buffer, at)) = at else {
+                self.received.drop_one(DropReason::NoBuffer);
+                return Err(DropReason::NoBuffer);
+            };
+            self.segment.copy_in(at, sdu);
+            Place::Buffer(buffer)
+        };
+        if self.deliver(channel, sdu.len(), meta, place) { Ok(()) } else { Err(DropReason::RingFull) }
+    }
+}
+
+/// Where a delivered SDU is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Place<'a> {
+    Buffer(u32),
+    Inline(&'a [u8]),
+}

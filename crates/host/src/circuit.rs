@@ -1,0 +1,163 @@
+//! One circuit of a host: who has it open, its contract, the PDU that is arriving.
+
+use crate::attached::{Attached, Place};
+use crate::interface::{CircuitConfig, EndpointId};
+use endpoint::Aal;
+use sar::{Event, Reassembler, ReassemblyConfig};
+use traffic::Pacer;
+use wire::{Cell, CircuitId, Counters, DropReason, Time};
+
+/// An opener of a circuit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct User {
+    pub(crate) endpoint: EndpointId,
+    pub(crate) channel: u32,
+    pub(crate) aal: Aal,
+}
+
+/// What `status` shows of a circuit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CircuitStatus {
+    /// VPI and VCI.
+    pub circuit: CircuitId,
+    /// As it was made.
+    pub config: CircuitConfig,
+    /// The adaptation layer that it is open with, if it is.
+    pub open: Option<Aal>,
+    /// The endpoint that has it open.
+    pub endpoint: Option<EndpointId>,
+    /// From applications.
+    pub sent: Counters,
+    /// To applications.
+    pub received: Counters,
+}
+
+/// A circuit.
+#[derive(Debug)]
+pub(crate) struct Circuit {
+    pub(crate) id: CircuitId,
+    pub(crate) config: CircuitConfig,
+    pub(crate) data: Option<User>,
+    pub(crate) oam: Option<User>,
+    pub(crate) pacer: Option<Pacer>,
+    reassembler: Reassembler,
+    buffer: Option<u32>,
+    pub(crate) sent: Counters,
+    pub(crate) received: Counters,
+}
+
+impl Circuit {
+    pub(crate) fn new(id: CircuitId, config: CircuitConfig) -> Self {
+        Circuit {
+            id,
+            data: None,
+            oam: None,
+            pacer: Pacer::of_contract(&config.contract),
+            reassembler: Reassembler::new(reassembly(&config)),
+            buffer: None,
+            sent: Counters::default(),
+            received: Counters::default(),
+            config,
+        }
+    }
+
+    /// Ends the opener's PDU and gives its buffer back.
+    pub(crate) fn close_data(&mut self, endpoint: Option<&mut Attached>) {
+        self.data = None;
+        if let (Some(endpoint), Some(buffer)) = (endpoint, self.buffer.take()) {
+            endpoint.keep_buffer(buffer);
+        }
+        self.buffer = None;
+        self.reassembler = Reassembler::new(reassembly(&self.config));
+    }
+
+    pub(crate) fn status(&self) -> CircuitStatus {
+        CircuitStatus {
+            circuit: self.id,
+            config: self.config.clone(),
+            open: self.data.map(|u| u.aal),
+            endpoint: self.data.map(|u| u.endpoint),
+            sent: self.sent,
+            received: self.received,
+        }
+    }
+
+    /// Takes user cells of this circuit that came one after another.
+    pub(crate) fn receive_aal5(&mut self, user: User, endpoint: &mut Attached, mut cells: &[Cell], now: Time) {
+        while let Some(first) = cells.first() {
+            let begins = self.reassembler.needs_buffer();
+            if begins && first.header_word() & 2 != 0 {
+                // A PDU of one cell: U-Net's single-cell message needs no buffer.
+                let mut payload = [0; wire::cell::PAYLOAD_OCTETS];
+                let step = self.reassembler.push(&cells[..1], &mut payload, now);
+                cells = &cells[1..];
+                match step.event {
+                    Event::Complete { sdu_octets, meta } => {
+                        let inline = Place::Inline(&payload[..sdu_octets]);
+                        let delivered = endpoint.deliver(user.channel, sdu_octets, meta, inline);
+                        self.count(delivered, sdu_octets);
+                    }
+                    Event::Failed(reason) => self.received.drop_one(reason),
+                    Event::NeedMore => {}
+                }
+                continue;
+            }
+            if begins {
+                self.buffer = endpoint.take_buffer();
+            }
+            let step = match self.buffer.and_then(|b| endpoint.geometry().buffer_at(b)) {
+                None => self.reassembler.skip(cells, now),
+                Some(at) => {
+                    let segment = &endpoint.segment;
+                    let octets = endpoint.geometry().buffer_octets as usize;
+                    self.reassembler.push_with(cells, octets, |offset, part| segment.copy_in(at + offset, part), now)
+                }
+            };
+            cells = &cells[step.cells_used..];
+            match (step.event, self.buffer) {
+                (Event::NeedMore, _) => {}
+                (Event::Complete { sdu_octets, meta }, Some(buffer)) => {
+                    self.buffer = None;
+                    let delivered = endpoint.deliver(user.channel, sdu_octets, meta, Place::Buffer(buffer));
+                    self.count(delivered, sdu_octets);
+                }
+                (Event::Complete { .. }, None) => self.received.drop_one(DropReason::NoBuffer),
+                (Event::Failed(reason), buffer) => {
+                    self.received.drop_one(reason);
+                    endpoint.received.drop_one(reason);
+                    if let Some(buffer) = buffer {
+                        self.buffer = None;
+                        endpoint.keep_buffer(buffer);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Counts an SDU that was delivered or met a full ring.
+    pub(crate) fn count(&mut self, delivered: bool, octets: usize) {
+        if delivered {
+            self.received.pdus = self.received.pdus.wrapping_add(1);
+            self.received.octets = self.received.octets.wrapping_add(octets as u64);
+        } else {
+            self.received.drop_one(DropReason::RingFull);
+        }
+    }
+
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
+        self.reassembler.poll_timeout()
+    }
+
+    pub(crate) fn handle_timeout(&mut self, endpoint: Option<&mut Attached>, now: Time) {
+        // The reason is counted when the PDU's end passes or is replaced; the buffer is free from now on.
+        if self.reassembler.handle_timeout(now).is_some()
+            && let (Some(endpoint), Some(buffer)) = (endpoint, self.buffer.take())
+        {
+            endpoint.keep_buffer(buffer);
+        }
+    }
+}
+
+fn reassembly(config: &CircuitConfig) -> ReassemblyConfig {
+    ReassemblyConfig { max_sdu_octets: config.max_sdu_octets, timeout: config.reassembly_timeout, any_cpi: false }
+}

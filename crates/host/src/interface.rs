@@ -1,0 +1,619 @@
+//! The host interface as a node: takes turns over endpoints on the way out, demultiplexes by circuit on the way in.
+
+use crate::attached::{AttachError, Attached, Leaving};
+use crate::circuit::{Circuit, CircuitStatus, User};
+use endpoint::{Aal, ChannelId};
+use net::{Aal as FrameAal, Carries, Node, NodeIo};
+use sar::aal0;
+use std::any::Any;
+use std::collections::HashMap;
+use std::time::Duration;
+use traffic::Contract;
+use wire::oam::{Flow, Function};
+use wire::{Cell, CircuitId, Counters, DropReason, Time};
+
+/// Cells that one endpoint may send before it is the next one's turn.
+const TURN_CELLS: usize = 1024;
+/// Descriptors that one endpoint may have looked at in a turn.
+const TURN_DESCRIPTORS: usize = 64;
+/// Cells or frames taken from a port in one round.
+const ROUND_CELLS: usize = 4096;
+/// OAM answers that wait for room on the link.
+const MAX_ANSWERS: usize = 64;
+
+/// An endpoint's number on its host; not used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EndpointId(pub u64);
+
+/// What a host knows of a circuit before anybody opens it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CircuitConfig {
+    /// Traffic contract: cells leave by it.
+    pub contract: Contract,
+    /// Longest SDU received.
+    pub max_sdu_octets: usize,
+    /// How long a PDU may pause between two cells.
+    pub reassembly_timeout: Option<Duration>,
+    /// The port (link) of the host that the circuit is on.
+    pub port: u16,
+}
+
+impl Default for CircuitConfig {
+    /// Best effort, on port 0, SDUs of up to 65 535 octets, no timeout.
+    fn default() -> Self {
+        CircuitConfig { contract: Contract::default(), max_sdu_octets: 65_535, reassembly_timeout: None, port: 0 }
+    }
+}
+
+/// Why a circuit cannot be opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum OpenError {
+    /// The endpoint is gone.
+    #[error("no such endpoint")]
+    NoEndpoint,
+    /// The description has no such circuit at this host.
+    #[error("no circuit {0} ends at this host (add one: cellway circuit add)")]
+    NoCircuit(CircuitId),
+    /// One opener at a time.
+    #[error("circuit {0} is open already, by endpoint {1}")]
+    InUse(CircuitId, u64),
+    /// The channel is not open.
+    #[error("no channel {0} is open on this endpoint")]
+    NoChannel(u32),
+    /// Bounded.
+    #[error("an endpoint has 65536 channels at most")]
+    TooManyChannels,
+}
+
+/// What `status` shows of an endpoint.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EndpointStatus {
+    /// Its number.
+    pub id: EndpointId,
+    /// Event strategy.
+    pub events: endpoint::Events,
+    /// Data path.
+    pub path: endpoint::DataPath,
+    /// Octets of its segment.
+    pub segment_octets: usize,
+    /// Channels open.
+    pub channels: usize,
+    /// What its application sent.
+    pub sent: Counters,
+    /// What it was given.
+    pub received: Counters,
+}
+
+/// The host interface.
+#[derive(Debug)]
+pub struct HostInterface {
+    endpoints: Vec<(EndpointId, Attached)>,
+    circuits: HashMap<u32, Circuit>,
+    next_id: u64,
+    turn: usize,
+    max_endpoints: usize,
+    answers: Vec<(u16, Cell)>,
+    /// Cells and frames of circuits that are not here.
+    stray: Counters,
+    next_timeout: Option<Time>,
+    /// The last round's moment: a pacer's time before it is not waited for, but for room on the link.
+    now: Time,
+}
+
+impl HostInterface {
+    /// A host with `max_endpoints` endpoints at most.
+    pub fn new(max_endpoints: usize) -> Self {
+        HostInterface {
+            endpoints: Vec::new(),
+            circuits: HashMap::new(),
+            next_id: 1,
+            turn: 0,
+            max_endpoints,
+            answers: Vec::with_capacity(MAX_ANSWERS),
+            stray: Counters::default(),
+            next_timeout: None,
+            now: Time::ZERO,
+        }
+    }
+
+    /// Makes a circuit known. An existing one is replaced only if it differs; true if something changed.
+    pub fn add_circuit(&mut self, id: CircuitId, config: CircuitConfig) -> bool {
+        if self.circuits.get(&id.key()).is_some_and(|c| c.config == config) {
+            return false;
+        }
+        self.remove_circuit(id);
+        self.circuits.insert(id.key(), Circuit::new(id, config));
+        true
+    }
+
+    /// Forgets a circuit; its opener's channels on it close.
+    pub fn remove_circuit(&mut self, id: CircuitId) -> bool {
+        let Some(mut circuit) = self.circuits.remove(&id.key()) else { return false };
+        for user in [circuit.data, circuit.oam].into_iter().flatten() {
+            if let Some(endpoint) = find(&mut self.endpoints, user.endpoint) {
+                endpoint.give_up(id, user.aal);
+                if let Some(channel) = endpoint.channels.get_mut(user.channel as usize) {
+                    *channel = None;
+                }
+            }
+        }
+        let endpoint = circuit.data.and_then(|u| find(&mut self.endpoints, u.endpoint));
+        circuit.close_data(endpoint);
+        true
+    }
+
+    /// Takes an endpoint in.
+    ///
+    /// # Errors
+    /// The host has as many as it may.
+    pub fn attach(&mut self, endpoint: Attached) -> Result<EndpointId, AttachError> {
+        if self.endpoints.len() >= self.max_endpoints {
+            return Err(AttachError::Full(self.max_endpoints));
+        }
+        let id = EndpointId(self.next_id);
+        self.next_id += 1;
+        self.endpoints.push((id, endpoint));
+        Ok(id)
+    }
+
+    /// Ends an endpoint and all it opened; its memory goes with it.
+    pub fn detach(&mut self, id: EndpointId) -> bool {
+        let Some(at) = self.endpoints.iter().position(|(i, _)| *i == id) else { return false };
+        for circuit in self.circuits.values_mut() {
+            if circuit.data.is_some_and(|u| u.endpoint == id) {
+                circuit.close_data(None);
+            }
+            circuit.oam.take_if(|u| u.endpoint == id);
+        }
+        self.endpoints.remove(at);
+        true
+    }
+
+    /// Opens a circuit on an endpoint.
+    ///
+    /// # Errors
+    /// No such circuit or endpoint, or somebody else has it.
+    pub fn open(&mut self, id: EndpointId, circuit: CircuitId, aal: Aal) -> Result<ChannelId, OpenError> {
+        let endpoint = find(&mut self.endpoints, id).ok_or(OpenError::NoEndpoint)?;
+        let c = self.circuits.get_mut(&circuit.key()).ok_or(OpenError::NoCircuit(circuit))?;
+        let place = if aal == Aal::Oam { &mut c.oam } else { &mut c.data };
+        if let Some(user) = place {
+            return Err(OpenError::InUse(circuit, user.endpoint.0));
+        }
+        let channel = crate::attached::Channel { circuit, aal };
+        let number = match endpoint.channels.iter().position(Option::is_none) {
+            Some(free) => free,
+            None if endpoint.channels.len() >= 65_536 => return Err(OpenError::TooManyChannels),
+            None => {
+                endpoint.channels.push(None);
+                endpoint.channels.len() - 1
+            }
+        };
+        endpoint.channels[number] = Some(channel);
+        *place = Some(User { endpoint: id, channel: number as u32, aal });
+        Ok(ChannelId(number as u32))
+    }
+
+    /// Closes a channel.
+    ///
+    /// # Errors
+    /// It is not open.
+    pub fn close(&mut self, id: EndpointId, channel: ChannelId) -> Result<(), OpenError> {
+        let endpoint = find(&mut self.endpoints, id).ok_or(OpenError::NoEndpoint)?;
+        let place = endpoint.channels.get_mut(channel.0 as usize).and_then(Option::take);
+        let open = place.ok_or(OpenError::NoChannel(channel.0))?;
+        endpoint.give_up(open.circuit, open.aal);
+        if let Some(circuit) = self.circuits.get_mut(&open.circuit.key()) {
+            match open.aal {
+                Aal::Oam => circuit.oam = None,
+                Aal::Aal0 | Aal::Aal5 => circuit.close_data(Some(endpoint)),
+            }
+        }
+        Ok(())
+    }
+
+    /// All circuits, in order.
+    pub fn circuits(&self) -> Vec<CircuitStatus> {
+        let mut all: Vec<_> = self.circuits.values().map(Circuit::status).collect();
+        all.sort_by_key(|c| c.circuit);
+        all
+    }
+
+    /// All endpoints.
+    pub fn endpoints(&self) -> Vec<EndpointStatus> {
+        let status = |(id, e): &(EndpointId, Attached)| EndpointStatus {
+            id: *id,
+            events: e.strategy.kind(),
+            path: e.path.kind(),
+            segment_octets: e.geometry().octets(),
+            channels: e.channels.iter().flatten().count(),
+            sent: e.sent,
+            received: e.received,
+        };
+        self.endpoints.iter().map(status).collect()
+    }
+
+    /// What came for circuits that are not here.
+    pub fn stray(&self) -> &Counters {
+        &self.stray
+    }
+
+    /// Before the thread sleeps: asks all endpoints to ring. False if one of them polls, or has something to send.
+    pub fn arm(&mut self) -> bool {
+        let mut quiet = true;
+        for (_, e) in &mut self.endpoints {
+            quiet &= e.strategy.arm(&e.segment);
+        }
+        for (_, e) in &mut self.endpoints {
+            quiet &= !e.has_work() || e.leaving.is_some();
+        }
+        quiet
+    }
+
+    /// After the thread's sleep.
+    pub fn disarm(&mut self) {
+        for (_, e) in &mut self.endpoints {
+            e.strategy.disarm(&e.segment);
+        }
+    }
+
+    fn receive_cells(&mut self, port: u16, cells: &[Cell], now: Time) {
+        let mut rest = cells;
+        while let Some(first) = rest.first() {
+            let key = first.header_word() >> 4;
+            let n = rest.iter().position(|c| c.header_word() >> 4 != key).unwrap_or(rest.len());
+            let (run, after) = rest.split_at(n);
+            rest = after;
+            self.receive_run(port, CircuitId::from_key(key), run, now);
+        }
+    }
+
+    /// Cells of one circuit that came one after another.
+    fn receive_run(&mut self, port: u16, id: CircuitId, mut run: &[Cell], now: Time) {
+        while let Some(first) = run.first() {
+            let is_oam = |c: &Cell| Flow::of(c.header()).is_some();
+            if is_oam(first) {
+                self.receive_oam(port, first);
+                run = &run[1..];
+                continue;
+            }
+            let n = run.iter().position(is_oam).unwrap_or(run.len());
+            let (user_cells, after) = run.split_at(n);
+            run = after;
+            let Some(circuit) = self.circuits.get_mut(&id.key()) else {
+                self.stray.drop_n(DropReason::UnknownCircuit, n as u64);
+                continue;
+            };
+            circuit.received.cells = circuit.received.cells.wrapping_add(n as u64);
+            let user = circuit.data;
+            let endpoint = user.and_then(|u| find(&mut self.endpoints, u.endpoint));
+            let (Some(user), Some(endpoint)) = (user, endpoint) else {
+                circuit.received.drop_n(DropReason::NotOpen, n as u64);
+                continue;
+            };
+            endpoint.received.cells = endpoint.received.cells.wrapping_add(n as u64);
+            match user.aal {
+                Aal::Aal5 => circuit.receive_aal5(user, endpoint, user_cells, now),
+                Aal::Aal0 | Aal::Oam => {
+                    for cell in user_cells {
+                        let message = aal0::to_message(cell);
+                        match endpoint.deliver_copy(user.channel, &message, sar::SduMeta::default()) {
+                            Ok(()) => circuit.count(true, message.len()),
+                            Err(reason) => circuit.received.drop_one(reason),
+                        }
+                    }
+                }
+            }
+            if circuit.poll_timeout().is_some() {
+                self.next_timeout = self.circuits.values().filter_map(Circuit::poll_timeout).min();
+            }
+        }
+    }
+
+    /// An OAM cell: loopback requests are answered here, everything else goes to who asked for the circuit's OAM flow.
+    fn receive_oam(&mut self, port: u16, cell: &Cell) {
+        let id = cell.circuit();
+        if let Ok(Function::Loopback(mut loopback)) = Function::parse(&cell.payload)
+            && loopback.request
+        {
+            let f4 = matches!(Flow::of(cell.header()), Some(Flow::F4Segment | Flow::F4EndToEnd));
+            let ends_here = if f4 {
+                self.circuits.values().any(|c| c.id.vpi == id.vpi)
+            } else {
+                self.circuits.contains_key(&id.key())
+            };
+            if !ends_here {
+                self.stray.drop_one(DropReason::UnknownCircuit);
+            } else if self.answers.len() < MAX_ANSWERS {
+                loopback.request = false;
+                self.answers.push((port, Cell::new(cell.header(), Function::Loopback(loopback).emit())));
+            } else {
+                self.stray.drop_one(DropReason::QueueFull);
+            }
+            return;
+        }
+        let Some(circuit) = self.circuits.get_mut(&id.key()) else {
+            self.stray.drop_one(DropReason::UnknownCircuit);
+            return;
+        };
+        let endpoint = circuit.oam.and_then(|u| Some((u, find(&mut self.endpoints, u.endpoint)?)));
+        match endpoint {
+            Some((user, endpoint)) => {
+                // A full ring is counted by the endpoint.
+                let _ = endpoint.deliver_copy(user.channel, &aal0::to_message(cell), sar::SduMeta::default());
+            }
+            None => circuit.received.drop_one(DropReason::NotOpen),
+        }
+    }
+
+    fn receive_frame(&mut self, port: u16, frame: &net::Frame, octets: &[u8], now: Time) {
+        if frame.aal == FrameAal::Aal0 {
+            if let Some(cell) = aal0::to_cell(octets, frame.circuit) {
+                self.receive_run(port, frame.circuit, &[cell], now);
+            } else {
+                self.stray.drop_one(DropReason::Malformed);
+            }
+            return;
+        }
+        let Some(circuit) = self.circuits.get_mut(&frame.circuit.key()) else {
+            return self.stray.drop_one(DropReason::UnknownCircuit);
+        };
+        let Some(user) = circuit.data else { return circuit.received.drop_one(DropReason::NotOpen) };
+        let Some(endpoint) = find(&mut self.endpoints, user.endpoint) else {
+            return circuit.received.drop_one(DropReason::NotOpen);
+        };
+        let delivered = match user.aal {
+            Aal::Aal5 if octets.is_empty() => Err(DropReason::Malformed),
+            Aal::Aal5 if octets.len() > circuit.config.max_sdu_octets => Err(DropReason::Oversize),
+            Aal::Aal5 => endpoint.deliver_copy(user.channel, octets, frame.meta),
+            Aal::Aal0 | Aal::Oam => Err(DropReason::WrongAal),
+        };
+        match delivered {
+            Ok(()) => circuit.count(true, octets.len()),
+            Err(reason) => circuit.received.drop_one(reason),
+        }
+    }
+
+    fn send_answers(&mut self, io: &mut NodeIo<'_>) {
+        self.answers.retain(|(port, cell)| !send_cell(io, usize::from(*port), cell));
+    }
+
+    fn handle_timeouts(&mut self, now: Time) {
+        if self.next_timeout.is_none_or(|t| t > now) {
+            return;
+        }
+        for circuit in self.circuits.values_mut() {
+            if circuit.poll_timeout().is_some_and(|t| t <= now) {
+                let endpoint = circuit.data.and_then(|u| find(&mut self.endpoints, u.endpoint));
+                circuit.handle_timeout(endpoint, now);
+            }
+        }
+        self.next_timeout = self.circuits.values().filter_map(Circuit::poll_timeout).min();
+    }
+
+    /// One endpoint's turn. True if anything left.
+    fn send_turn(&mut self, at: usize, io: &mut NodeIo<'_>, now: Time) -> bool {
+        let (_, endpoint) = &mut self.endpoints[at];
+        let mut cells_left = TURN_CELLS;
+        let mut any = false;
+        for _ in 0..TURN_DESCRIPTORS {
+            if cells_left == 0 || !endpoint.take_up(TURN_DESCRIPTORS) {
+                break;
+            }
+            let Some(leaving) = &mut endpoint.leaving else { break };
+            let Some(circuit) = self.circuits.get_mut(&leaving.channel.circuit.key()) else {
+                endpoint.sent.drop_one(DropReason::UnknownCircuit);
+                endpoint.done();
+                continue;
+            };
+            let port = usize::from(circuit.config.port);
+            let sent = match io.carries(port) {
+                // A host without a link is like an unplugged fibre.
+                None => {
+                    circuit.sent.drop_one(DropReason::LinkDown);
+                    endpoint.done();
+                    any = true;
+                    continue;
+                }
+                Some(Carries::Cells) => {
+                    send_cells(leaving, &endpoint.path, &endpoint.segment, circuit, io, cells_left, now)
+                }
+                Some(Carries::Frames) => send_frame(leaving, &endpoint.path, &endpoint.segment, circuit, io),
+            };
+            if sent.cells == 0 {
+                break;
+            }
+            any = true;
+            cells_left = cells_left.saturating_sub(sent.cells);
+            endpoint.sent.cells = endpoint.sent.cells.wrapping_add(sent.cells as u64);
+            circuit.sent.cells = circuit.sent.cells.wrapping_add(sent.cells as u64);
+            if sent.done {
+                let octets = leaving.octets as u64;
+                for counters in [&mut circuit.sent, &mut endpoint.sent] {
+                    counters.pdus = counters.pdus.wrapping_add(1);
+                    counters.octets = counters.octets.wrapping_add(octets);
+                }
+                endpoint.done();
+            }
+        }
+        any
+    }
+}
+
+/// What left of an SDU in one step.
+struct Sent {
+    cells: usize,
+    done: bool,
+}
+
+impl Sent {
+    const NOTHING: Sent = Sent { cells: 0, done: false };
+}
+
+fn send_cells(
+    leaving: &mut Leaving,
+    path: &crate::path::Path,
+    segment: &endpoint::segment::Segment,
+    circuit: &mut Circuit,
+    io: &mut NodeIo<'_>,
+    most: usize,
+    now: Time,
+) -> Sent {
+    let port = usize::from(circuit.config.port);
+    let most = circuit.pacer.map_or(most, |p| p.allowed(now, most));
+    let room = io.cells_out(port);
+    let room = room.len().min(most);
+    if room == 0 {
+        return Sent::NOTHING;
+    }
+    let source = &leaving.source;
+    let (cells, done) = match &mut leaving.segmentation {
+        Some(segmentation) => {
+            let out = &mut io.cells_out(port)[..room];
+            let n = segmentation.fill_with(|at, part| path.read(source, segment, at, part), out);
+            (n, segmentation.is_done())
+        }
+        None => {
+            let mut message = [0; wire::octets::CELL52_OCTETS];
+            path.read(source, segment, 0, &mut message);
+            let Some(cell) = message_cell(&message, leaving) else { return Sent { cells: 1, done: true } };
+            io.cells_out(port)[0] = cell;
+            (1, true)
+        }
+    };
+    io.commit(port, cells);
+    if let Some(pacer) = &mut circuit.pacer {
+        pacer.sent(cells, now);
+    }
+    Sent { cells, done }
+}
+
+/// A message as a cell of its channel's circuit. On a data channel it is a user cell whatever its header says, on an
+/// OAM channel an OAM cell; else an application could write into flows that are not its own.
+fn message_cell(message: &[u8], leaving: &Leaving) -> Option<Cell> {
+    let mut cell = aal0::to_cell(message, leaving.channel.circuit)?;
+    let header = cell.header();
+    let is_oam = Flow::of(header).is_some();
+    if leaving.channel.aal == Aal::Oam && !is_oam {
+        cell.set_header(Flow::F5EndToEnd.header(header));
+    } else if leaving.channel.aal != Aal::Oam && is_oam {
+        cell.set_header(wire::CellHeader { payload_type: wire::PayloadType::default(), ..header });
+    }
+    Some(cell)
+}
+
+fn send_frame(
+    leaving: &mut Leaving,
+    path: &crate::path::Path,
+    segment: &endpoint::segment::Segment,
+    circuit: &mut Circuit,
+    io: &mut NodeIo<'_>,
+) -> Sent {
+    let port = usize::from(circuit.config.port);
+    if io.room(port) == 0 {
+        return Sent::NOTHING;
+    }
+    let aal = if leaving.channel.aal == Aal::Aal5 { FrameAal::Aal5 } else { FrameAal::Aal0 };
+    let Some(frame) = io.pool_mut().allocate(circuit.id, aal, leaving.meta, leaving.octets) else {
+        return Sent::NOTHING;
+    };
+    let cells = frame.cells() as usize;
+    if let Some(into) = io.pool_mut().octets_mut(&frame) {
+        path.read(&leaving.source, segment, 0, into);
+        if aal == FrameAal::Aal0 {
+            match message_cell(into, leaving) {
+                Some(cell) => into.copy_from_slice(&aal0::to_message(&cell)),
+                None => into.fill(0),
+            }
+        }
+    }
+    match io.put_frame(port, frame) {
+        Ok(()) => Sent { cells, done: true },
+        Err(frame) => {
+            io.pool_mut().release(frame);
+            Sent::NOTHING
+        }
+    }
+}
+
+/// Sends one cell on whatever the link carries; false if there is no room.
+fn send_cell(io: &mut NodeIo<'_>, port: usize, cell: &Cell) -> bool {
+    match io.carries(port) {
+        Some(Carries::Cells) => io.put_cell(port, cell),
+        Some(Carries::Frames) => {
+            if io.room(port) == 0 {
+                return false;
+            }
+            let message = aal0::to_message(cell);
+            let pool = io.pool_mut();
+            let Some(frame) = pool.copy_in(cell.circuit(), FrameAal::Aal0, sar::SduMeta::default(), &message) else {
+                return false;
+            };
+            match io.put_frame(port, frame) {
+                Ok(()) => true,
+                Err(frame) => {
+                    io.pool_mut().release(frame);
+                    false
+                }
+            }
+        }
+        None => true,
+    }
+}
+
+fn find(endpoints: &mut [(EndpointId, Attached)], id: EndpointId) -> Option<&mut Attached> {
+    // Numbers only grow, so the list is sorted.
+    let at = endpoints.binary_search_by_key(&id, |(i, _)| *i).ok()?;
+    Some(&mut endpoints[at].1)
+}
+
+impl Node for HostInterface {
+    fn run(&mut self, io: &mut NodeIo<'_>, now: Time) -> bool {
+        let mut any = false;
+        self.now = now;
+        self.handle_timeouts(now);
+        for port in 0..io.ports() {
+            let mut left = ROUND_CELLS;
+            while left > 0 {
+                let cells = io.cells_in(port);
+                let n = cells.len().min(left);
+                if n == 0 {
+                    break;
+                }
+                self.receive_cells(port as u16, &cells[..n], now);
+                io.consume(port, n);
+                left -= n;
+                any = true;
+            }
+            while left > 0 {
+                let Some((frame, octets)) = io.frame_in(port) else { break };
+                self.receive_frame(port as u16, frame, octets, now);
+                io.release_frame(port);
+                left -= 1;
+                any = true;
+            }
+        }
+        self.send_answers(io);
+        let n = self.endpoints.len();
+        for i in 0..n {
+            any |= self.send_turn((self.turn + i) % n, io, now);
+        }
+        self.turn = if n == 0 { 0 } else { (self.turn + 1) % n };
+        for (_, endpoint) in &mut self.endpoints {
+            endpoint.strategy.ring(&endpoint.segment);
+        }
+        any
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        let paced = self.endpoints.iter().filter_map(|(_, e)| {
+            let circuit = self.circuits.get(&e.leaving.as_ref()?.channel.circuit.key())?;
+            circuit.pacer.map(|p| p.next_time()).filter(|t| *t > self.now)
+        });
+        paced.chain(self.next_timeout).min()
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+}

@@ -1,0 +1,305 @@
+//! The door: a UNIX socket at which applications get endpoints and circuits.
+//!
+//! The kernel says who is at the other end (`SO_PEERCRED`); a policy says what they may. One thread, never blocking on a
+//! client. What a connection opened ends with it, however it ends.
+
+use crate::attached::Attached;
+use crate::engine::EngineHandle;
+use crate::interface::EndpointId;
+use endpoint::control::{MAX_PACKET_OCTETS, Request, Response, VERSION};
+use endpoint::segment::Segment;
+use endpoint::seqpacket::{PacketError, Packets, Peer};
+use net::NodeId;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::Errno;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use wire::CircuitId;
+
+/// Octets of JSON text in one part of a long answer; quoting may double them.
+const PART_OCTETS: usize = MAX_PACKET_OCTETS / 3;
+/// Requests of one connection that are served before the others' turn.
+const TURN: usize = 16;
+
+/// The program's part: who may do what, and requests that are not about endpoints.
+pub trait Handler: Send + Sync {
+    /// Whether `peer` may connect at all.
+    ///
+    /// # Errors
+    /// Why not.
+    fn admit(&self, peer: Peer) -> Result<(), String>;
+
+    /// Whether `peer` may open `circuit` of `host`.
+    ///
+    /// # Errors
+    /// Why not.
+    fn may_open(&self, peer: Peer, host: &str, circuit: CircuitId) -> Result<(), String>;
+
+    /// A management request.
+    ///
+    /// # Errors
+    /// Why it is refused.
+    fn manage(&self, peer: Peer, request: serde_json::Value) -> Result<serde_json::Value, String>;
+}
+
+/// Why the service does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Somebody answers there.
+    #[error("a service already listens at {0} (stop it, or choose another place with --socket)")]
+    Running(PathBuf),
+    /// The system.
+    #[error("cannot listen at {path}: {source}")]
+    System {
+        /// Where.
+        path: PathBuf,
+        /// What it said.
+        source: Errno,
+    },
+}
+
+/// A running service; stops when dropped.
+#[derive(Debug)]
+pub struct Service {
+    path: PathBuf,
+    stop: OwnedFd,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Client {
+    packets: Packets,
+    peer: Peer,
+    greeted: bool,
+    endpoint: Option<(String, NodeId, EndpointId)>,
+    max_connections: Option<usize>,
+}
+
+impl Service {
+    /// Listens at `path`, over a stale socket file of a service that died.
+    ///
+    /// # Errors
+    /// Another service is there, or the path cannot be made.
+    pub fn start(
+        path: &Path,
+        engine: EngineHandle,
+        handler: Arc<dyn Handler>,
+        max_connections: usize,
+    ) -> Result<Self, StartError> {
+        let system = |source| StartError::System { path: path.to_path_buf(), source };
+        match Packets::connect(path) {
+            Ok(_) => return Err(StartError::Running(path.to_path_buf())),
+            Err(Errno::CONNREFUSED) => rustix::fs::unlink(path).map_err(system)?,
+            Err(_) => {}
+        }
+        let listener = Packets::listen(path).map_err(system)?;
+        let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(system)?;
+        let thread_stop = stop.try_clone().map_err(|_| system(Errno::MFILE))?;
+        let thread = std::thread::Builder::new()
+            .name("service".into())
+            .spawn(move || serve(&listener, &thread_stop, &engine, &*handler, max_connections))
+            .map_err(|_| system(Errno::AGAIN))?;
+        Ok(Service { path: path.to_path_buf(), stop, thread: Some(thread) })
+    }
+
+    /// Where it listens.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = rustix::io::write(&self.stop, &1u64.to_ne_bytes());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        let _ = rustix::fs::unlink(&self.path);
+    }
+}
+
+fn serve(listener: &OwnedFd, stop: &OwnedFd, engine: &EngineHandle, handler: &dyn Handler, max: usize) {
+    let mut clients: Vec<Client> = Vec::new();
+    loop {
+        let mut fds = vec![PollFd::new(stop, PollFlags::IN), PollFd::new(listener, PollFlags::IN)];
+        fds.extend(clients.iter().map(|c| PollFd::new(&c.packets, PollFlags::IN)));
+        match poll(&mut fds, None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(e) => {
+                tracing::error!("service: waiting for clients: {e}");
+                return;
+            }
+        }
+        let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+        drop(fds);
+        if ready[0] {
+            for client in &mut clients {
+                client.end(engine);
+            }
+            return;
+        }
+        let mut place = 2;
+        clients.retain_mut(|client| {
+            let stays = !ready[place] || client.turn(engine, handler);
+            place += 1;
+            if !stays {
+                client.end(engine);
+            }
+            stays
+        });
+        if ready[1] {
+            match Packets::accept(listener) {
+                Ok(Some(packets)) => match packets.peer() {
+                    Ok(peer) => {
+                        let max_connections = (clients.len() >= max).then_some(max);
+                        clients.push(Client { packets, peer, greeted: false, endpoint: None, max_connections });
+                    }
+                    Err(e) => tracing::warn!("service: a client without credentials: {e}"),
+                },
+                Ok(None) => {}
+                Err(e) => {
+                    tracing::warn!("service: cannot accept a client: {e}");
+                    std::thread::sleep(std::time::Duration::from_millis(10));
+                }
+            }
+        }
+    }
+}
+
+impl Client {
+    /// Serves what waits. False if the connection has ended.
+    fn turn(&mut self, engine: &EngineHandle, handler: &dyn Handler) -> bool {
+        for _ in 0..TURN {
+            match self.packets.receive::<Request>() {
+                Ok(None) => return true,
+                Ok(Some((request, _fds))) => {
+                    let served = self.serve(request, engine, handler);
+                    if let Err(reason) = served
+                        && self.send(&Response::Refused { reason }).is_err()
+                    {
+                        return false;
+                    }
+                    if self.max_connections.is_some() || !self.greeted {
+                        return false;
+                    }
+                }
+                Err(PacketError::Malformed(what)) => {
+                    let reason = format!("not a message of this protocol: {what}");
+                    let _ = self.send(&Response::Refused { reason });
+                    return false;
+                }
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+
+    fn send(&self, response: &Response) -> Result<(), PacketError> {
+        self.packets.send(response, &[])
+    }
+
+    fn serve(&mut self, request: Request, engine: &EngineHandle, handler: &dyn Handler) -> Result<(), String> {
+        let gone = |e: crate::engine::Stopped| e.to_string();
+        let answer = match request {
+            Request::Hello { version } => {
+                if version != VERSION {
+                    return Err(format!("this service speaks version {VERSION} of the protocol, not {version}"));
+                }
+                if let Some(max) = self.max_connections {
+                    return Err(format!("the service has {max} connections, which is its limit"));
+                }
+                handler.admit(self.peer)?;
+                self.greeted = true;
+                Response::Welcome { version: VERSION }
+            }
+            _ if !self.greeted => return Err("a greeting must come first".into()),
+            Request::CreateEndpoint { host, geometry, events, path } => {
+                if self.endpoint.is_some() {
+                    return Err("this connection has its endpoint already".into());
+                }
+                let (segment, memory) = Segment::create(geometry).map_err(|e| e.to_string())?;
+                let bell = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|e| e.to_string());
+                let (wake_host, wake_client) = (bell()?, bell()?);
+                let ours = (dup(&wake_host)?, dup(&wake_client)?);
+                let name = host.clone();
+                let made = engine.with(move |core| {
+                    let Some((node, host)) = core.host(&name) else { return Err(no_host(&name)) };
+                    let endpoint = Attached::new(Arc::new(segment), events, path, Some(ours.1));
+                    let id = host.attach(endpoint).map_err(|e| e.to_string())?;
+                    core.add_doorbell(node, id, ours.0);
+                    Ok((node, id))
+                });
+                let (node, id) = made.map_err(gone)??;
+                self.endpoint = Some((host, node, id));
+                let fds = [memory.as_fd(), wake_host.as_fd(), wake_client.as_fd()];
+                let created = Response::Created { endpoint: id.0 };
+                return self.packets.send(&created, &fds).map_err(|e| e.to_string());
+            }
+            Request::Open { vpi_vci, options } => {
+                let (host, node, id) = self.endpoint.clone().ok_or("create the endpoint first")?;
+                let circuit: CircuitId = vpi_vci.parse().map_err(|e| format!("circuit {vpi_vci}: {e}"))?;
+                handler.may_open(self.peer, &host, circuit)?;
+                let opened = engine.with(move |core| {
+                    let host = core.network.node_mut::<crate::HostInterface>(node).ok_or("the host is gone")?;
+                    host.open(id, circuit, options.aal).map_err(|e| e.to_string())
+                });
+                Response::Opened { channel: opened.map_err(gone)?? }
+            }
+            Request::Close { channel } => {
+                let (_, node, id) = self.endpoint.clone().ok_or("create the endpoint first")?;
+                let closed = engine.with(move |core| {
+                    let host = core.network.node_mut::<crate::HostInterface>(node).ok_or("the host is gone")?;
+                    host.close(id, channel).map_err(|e| e.to_string())
+                });
+                closed.map_err(gone)??;
+                Response::Closed
+            }
+            Request::Manage(request) => {
+                let text = handler.manage(self.peer, request)?.to_string();
+                return self.send_parts(&text).map_err(|e| e.to_string());
+            }
+        };
+        self.send(&answer).map_err(|e| e.to_string())
+    }
+
+    fn send_parts(&self, text: &str) -> Result<(), PacketError> {
+        let mut rest = text;
+        loop {
+            let mut cut = rest.len().min(PART_OCTETS);
+            while !rest.is_char_boundary(cut) {
+                cut -= 1;
+            }
+            let (part, after) = rest.split_at(cut);
+            rest = after;
+            let response = Response::Managed { text: part.to_owned(), last: rest.is_empty() };
+            // The client reads these at once; one that does not is not waited for longer than this.
+            let mut patience = 200;
+            while let Err(e) = self.send(&response) {
+                match e {
+                    PacketError::System(Errno::AGAIN) if patience > 0 => patience -= 1,
+                    e => return Err(e),
+                }
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+            if rest.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn end(&mut self, engine: &EngineHandle) {
+        if let Some((_, node, id)) = self.endpoint.take() {
+            // If the engine has stopped, the endpoint has ended with it.
+            let _ = engine.with(move |core| core.remove_endpoint(node, id));
+        }
+    }
+}
+
+fn dup(fd: &OwnedFd) -> Result<OwnedFd, String> {
+    fd.try_clone().map_err(|e| e.to_string())
+}
+
+fn no_host(name: &str) -> String {
+    format!("no host `{name}` in this network (cellway status lists them)")
+}
