@@ -1,0 +1,30 @@
+# make help says what there is. Each target installs what it lacks, or says what to install.
+
+PROFILE_DIR := $(or $(CARGO_TARGET_DIR),target)/release
+FILE ?=
+
+.PHONY: help build demo test quick bench clean
+
+help: ## what there is (default)
+	@echo "Cellway: ATM for Linux in user space. Targets:"
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
+
+build: ## the program, optimised: target/release/cellway
+	@scripts/rust-ready build-only
+	cargo build --release --locked --package cellway
+
+demo: build ## a PDU crosses the system: two hosts, a switch, under a minute (FILE=... is the file to carry)
+	$(PROFILE_DIR)/cellway demo $(FILE)
+
+test: ## everything: style, lints, documentation, licences, unit, property, corpus and interop tests
+	@scripts/test
+
+quick: ## what one wants while working: style, lints, unit and property tests
+	@scripts/test fmt clippy test
+
+bench: build ## throughput from application to application, with this machine's memcpy beside it
+	$(PROFILE_DIR)/cellway bench path
+
+clean: ## build output and results; the cached guest stays (~/.cache/cellway)
+	cargo clean
+	rm -rf out

@@ -1,0 +1,178 @@
+//! A Linux 5.10 guest under QEMU, with the kernel's ATM stack and atm-tools, that runs one script and powers off.
+//!
+//! In the script, `emit FILE` sends a file to the test by way of the console. The host's loopback is 10.0.2.2.
+//! `aread` reads on until it is killed, and prints at once only to the console: give it no file.
+
+use crate::peer::Peer;
+use crate::{initramfs, program};
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+/// Time for a boot, a script and a shutdown on a slow machine without hardware virtualisation.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
+const PRELUDE: &str = r#"
+emit() { echo "guest: file $1"; base64 "$1"; echo "guest: file end"; }
+say() { echo "guest: $*"; }
+"#;
+
+/// A guest that runs, or has run.
+pub struct Guest {
+    console: Peer,
+    // Kept until the kernel has been loaded, and removed with the guest.
+    _initramfs: tempfile::NamedTempFile,
+}
+
+/// What a guest said and sent before it powered off.
+pub struct Report {
+    /// The console, line by line.
+    pub console: Vec<String>,
+}
+
+impl Guest {
+    /// Whether this machine can run a guest; says why not.
+    pub fn available() -> bool {
+        let tools = [
+            ("qemu-system-x86_64", "qemu-system-x86"),
+            ("atmtcp", "atm-tools"),
+            ("busybox", "busybox-static"),
+            ("cpio", "cpio"),
+            ("dpkg", "dpkg"),
+        ];
+        if !cfg!(target_arch = "x86_64") {
+            return crate::skip("the guest is built from this machine's atm-tools, and its kernel is for x86-64");
+        }
+        crate::have(&tools)
+    }
+
+    /// Boots a guest that runs `script` with `files` (name, content) beside it in `/test`.
+    pub fn boot(script: &str, files: &[(&str, &[u8])]) -> anyhow::Result<Self> {
+        let (kernel, base) = prepare()?;
+        let script = format!("{PRELUDE}{script}");
+        let names: Vec<String> = files.iter().map(|(name, _)| format!("test/{name}")).collect();
+        let mut all: Vec<(&str, &[u8])> = vec![("test/script", script.as_bytes())];
+        all.extend(names.iter().map(String::as_str).zip(files.iter().map(|(_, content)| *content)));
+        let mut initramfs = tempfile::NamedTempFile::new()?;
+        initramfs.write_all(&initramfs::archive(&all))?;
+        initramfs.write_all(&std::fs::read(base)?)?;
+        initramfs.flush()?;
+
+        // TCG by default: seen on machines with a /dev/kvm that opens and then never runs the guest.
+        let accelerator = std::env::var("CELLWAY_GUEST_ACCEL").unwrap_or_else(|_| "tcg".to_owned());
+        let mut qemu = Command::new("qemu-system-x86_64");
+        qemu.args(["-accel", &accelerator, "-m", "256", "-display", "none", "-monitor", "none", "-serial", "stdio"])
+            .args(["-no-reboot", "-nic", "user,model=e1000", "-append", "console=ttyS0 quiet panic=-1"])
+            .arg("-kernel")
+            .arg(kernel)
+            .arg("-initrd")
+            .arg(initramfs.path());
+        Ok(Guest { console: Peer::start(&mut qemu)?, _initramfs: initramfs })
+    }
+
+    /// Waits for a line of the console that contains `what`.
+    pub fn wait_for(&mut self, what: &str) -> anyhow::Result<String> {
+        self.console.wait_for(what, PATIENCE)
+    }
+
+    /// Waits until the script has ended and the guest is off; an error if the script failed.
+    pub fn finish(mut self) -> anyhow::Result<Report> {
+        let (_, log) = self.console.wait(PATIENCE)?;
+        let report = Report { console: log.to_vec() };
+        anyhow::ensure!(
+            report.console.iter().any(|line| line == "guest: end 0"),
+            "the guest's script failed; its console:\n{}",
+            report.console.join("\n")
+        );
+        Ok(report)
+    }
+}
+
+impl Report {
+    /// The content of a file that the script sent with `emit`.
+    pub fn file(&self, name: &str) -> anyhow::Result<Vec<u8>> {
+        let head = format!("guest: file {name}");
+        let text: String = self
+            .console
+            .iter()
+            .skip_while(|line| **line != head)
+            .skip(1)
+            .take_while(|line| *line != "guest: file end")
+            .map(String::as_str)
+            .collect();
+        anyhow::ensure!(self.console.contains(&head), "the guest sent no {name}:\n{}", self.console.join("\n"));
+        base64(&text).ok_or_else(|| anyhow::anyhow!("{name} came damaged over the console: {text}"))
+    }
+
+    /// The AAL5 line of an interface in `/proc/net/atm/devices`: sent, errors, received, errors, dropped.
+    pub fn aal5_counters(&self, interface: u32) -> anyhow::Result<[u64; 5]> {
+        self.console
+            .iter()
+            .rev()
+            .filter(|line| line.trim_start().starts_with(&format!("{interface} ")))
+            .find_map(|line| {
+                let (_, rest) = line.split_once("5 (")?;
+                let mut numbers = rest.split_once(')')?.0.split_whitespace().map_while(|word| word.parse().ok());
+                Some([numbers.next()?, numbers.next()?, numbers.next()?, numbers.next()?, numbers.next()?])
+            })
+            .ok_or_else(|| anyhow::anyhow!("no counters of interface {interface}:\n{}", self.console.join("\n")))
+    }
+}
+
+/// The SDU that `aread` printed: `5:  68 65 6C 6C 6F`.
+pub fn aread_sdu(line: &str) -> Option<Vec<u8>> {
+    let (octets, hex) = line.split_once(':')?;
+    let sdu: Option<Vec<u8>> = hex.split_whitespace().map(|pair| u8::from_str_radix(pair, 16).ok()).collect();
+    sdu.filter(|sdu| octets.trim().parse() == Ok(sdu.len()))
+}
+
+fn prepare() -> anyhow::Result<(PathBuf, PathBuf)> {
+    let output = Command::new(program::root().join("tests/interop/prepare-guest")).output()?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    anyhow::ensure!(output.status.success(), "tests/interop/prepare-guest failed:\n{errors}");
+    let text = String::from_utf8(output.stdout)?;
+    let (kernel, base) = text.trim().split_once('\n').ok_or_else(|| anyhow::anyhow!("prepare-guest said {text:?}"))?;
+    Ok((kernel.into(), base.into()))
+}
+
+fn base64(text: &str) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len() / 4 * 3);
+    let (mut bits, mut held) = (0_u32, 0_u32);
+    for letter in text.trim_end_matches('=').bytes() {
+        let value = match letter {
+            b'A'..=b'Z' => letter - b'A',
+            b'a'..=b'z' => letter - b'a' + 26,
+            b'0'..=b'9' => letter - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => return None,
+        };
+        bits = bits << 6 | u32::from(value);
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            out.push((bits >> held) as u8);
+        }
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{aread_sdu, base64};
+
+    #[test]
+    fn base64_gives_back_the_octets() {
+        assert_eq!(base64("aGVsbG8="), Some(b"hello".to_vec()));
+        assert_eq!(base64("/+8A"), Some(vec![0xFF, 0xEF, 0]));
+        assert_eq!(base64("a?=="), None);
+    }
+
+    #[test]
+    fn the_line_of_aread_is_read() {
+        assert_eq!(aread_sdu("5:  68 65 6C 6C 6F"), Some(b"hello".to_vec()));
+        assert_eq!(aread_sdu("6:  68 65 6C 6C 6F"), None);
+        assert_eq!(aread_sdu("Link 0: virtual"), None);
+    }
+}

@@ -1,0 +1,27 @@
+//! The program under test: `cellway`, of the same profile as the test that runs it.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+/// The path of `cellway`; built if it is not there or older than its sources.
+pub fn cellway() -> anyhow::Result<PathBuf> {
+    // A test runs in target/PROFILE/deps.
+    let test = std::env::current_exe()?;
+    let folder = test.ancestors().nth(2).ok_or_else(|| anyhow::anyhow!("{} has no folder", test.display()))?;
+    let profile = match folder.file_name().and_then(|name| name.to_str()) {
+        Some("debug") | None => "dev",
+        Some(name) => name,
+    };
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let built = Command::new(cargo)
+        .args(["build", "--quiet", "--locked", "--package", "cellway", "--profile", profile])
+        .current_dir(root())
+        .status()?;
+    anyhow::ensure!(built.success(), "cellway does not build");
+    Ok(folder.join("cellway"))
+}
+
+/// The root of the project.
+pub fn root() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}

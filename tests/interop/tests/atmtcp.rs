@@ -1,0 +1,112 @@
+//! The stock `atmtcp` program as a judge of our ATM over TCP frames: it relays between two links of ours, and records
+//! what it understood. It needs no kernel support for that.
+
+use interop::peer::Peer;
+use interop::{have, pattern};
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::process::Command;
+use std::time::{Duration, Instant};
+use wire::CircuitId;
+use wire::atmtcp::{Control, HEAD_OCTETS, Head};
+
+const WAIT: Duration = Duration::from_secs(20);
+
+#[test]
+fn stock_atmtcp_relays_our_frames_and_records_what_we_meant() {
+    if !have(&[("atmtcp", "atm-tools")]) {
+        return;
+    }
+    let (left_port, right_port) = (free_port(), free_port());
+    let record = tempfile::NamedTempFile::new().unwrap();
+    let mut atmtcp = Command::new(interop::find("atmtcp").unwrap());
+    atmtcp.args(["listen", &left_port.to_string(), "listen", &right_port.to_string(), "write"]).arg(record.path());
+    let mut atmtcp = Peer::start(&mut atmtcp).unwrap();
+    // It listens on the second port when somebody has come to the first.
+    let mut left = connect(left_port);
+    atmtcp.wait_for("Link 0: incoming ATMTCP connection", WAIT).unwrap();
+    let mut right = connect(right_port);
+    atmtcp.wait_for("Link 1: incoming ATMTCP connection", WAIT).unwrap();
+
+    let circuit: CircuitId = "1.42".parse().unwrap();
+    let qos = "cbr,aal5:max_pcr=1000,max_sdu=9180";
+    let open = Control::Open { circuit, qos }.to_string();
+    let mut recorded = Vec::new();
+    send(&mut left, CircuitId::default(), open.as_bytes());
+    let (on, text) = receive(&mut right);
+    assert_eq!(on, CircuitId::default());
+    // It parses the quality of service and prints it anew: what comes out is what it understood.
+    let Ok(Control::Open { circuit: opened, qos: understood }) = Control::parse(&text) else {
+        panic!("not an open: {}", String::from_utf8_lossy(&text));
+    };
+    assert_eq!((opened, understood), (circuit, qos));
+
+    for octets in [1, 40, 48, 1500, 9188, 65_535] {
+        let sdu = pattern(octets);
+        send(&mut left, circuit, &sdu);
+        assert!(receive(&mut right) == (circuit, sdu.clone()), "{octets} octets from left to right");
+        send(&mut right, circuit, &sdu);
+        assert!(receive(&mut left) == (circuit, sdu.clone()), "{octets} octets from right to left");
+        recorded.push((0, sdu.clone()));
+        recorded.push((1, sdu));
+    }
+    send(&mut right, CircuitId::default(), Control::Close { circuit }.to_string().as_bytes());
+    let (_, text) = receive(&mut left);
+    assert_eq!(Control::parse(&text), Ok(Control::Close { circuit }));
+
+    drop((left, right));
+    atmtcp.kill();
+    let data = records(&std::fs::read(record.path()).unwrap());
+    assert!(data == recorded, "its record has {} data frames, {} were sent", data.len(), recorded.len());
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn connect(port: u16) -> TcpStream {
+    let deadline = Instant::now() + WAIT;
+    loop {
+        match TcpStream::connect(("127.0.0.1", port)) {
+            Ok(stream) => {
+                stream.set_read_timeout(Some(WAIT)).unwrap();
+                return stream;
+            }
+            Err(error) => assert!(Instant::now() < deadline, "nobody listens on {port}: {error}"),
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn send(stream: &mut TcpStream, circuit: CircuitId, octets: &[u8]) {
+    stream.write_all(&Head { circuit, octets: octets.len() }.to_octets()).unwrap();
+    stream.write_all(octets).unwrap();
+}
+
+fn receive(stream: &mut TcpStream) -> (CircuitId, Vec<u8>) {
+    let mut head = [0; HEAD_OCTETS];
+    stream.read_exact(&mut head).unwrap();
+    let head = Head::parse(&head).unwrap();
+    let mut octets = vec![0; head.octets];
+    stream.read_exact(&mut octets).unwrap();
+    (head.circuit, octets)
+}
+
+/// The data frames of a record of `atmtcp write`: a link number, then the head as on the wire, then the octets.
+fn records(mut file: &[u8]) -> Vec<(u32, Vec<u8>)> {
+    let mut out = Vec::new();
+    while let Some((stream, rest)) = file.split_first_chunk::<4>() {
+        let (head, rest) = rest.split_first_chunk::<HEAD_OCTETS>().unwrap();
+        // All ones: a control structure of the machine's own shape, 120 octets with the head.
+        if head[4..] == [0xFF; 4] {
+            file = &rest[112..];
+            continue;
+        }
+        let head = Head::parse(head).unwrap();
+        if !head.is_control() {
+            out.push((u32::from_be_bytes(*stream), rest[..head.octets].to_vec()));
+        }
+        file = &rest[head.octets..];
+    }
+    out
+}
