@@ -1,0 +1,194 @@
+//! A network of named hosts and switches in virtual time.
+
+use crate::trace::Trace;
+use net::topology::{CircuitDescription, CircuitTable, Fabric, LinkDescription, TopologyError};
+use net::{Aal, FramePool, LinkConfig, LinkId, Network, Switch, SwitchConfig, TapBuffer, TapConfig};
+use std::time::Duration;
+use traffic::Contract;
+use wire::Time;
+
+/// Rounds at one moment after which something is taken to spin without end.
+const MAX_ROUNDS: usize = 1_000_000;
+
+type Action<H> = Box<dyn FnOnce(&mut World<H>)>;
+
+/// A test world whose hosts are of type `H`. See the crate's head.
+pub struct World<H> {
+    seed: u64,
+    now: Time,
+    network: Network,
+    fabric: Fabric<H>,
+    trace: Trace,
+    links: Vec<LinkId>,
+    seen: TapBuffer,
+    tap: TapConfig,
+    schedule: Vec<(Time, Action<H>)>,
+}
+
+impl<H> std::fmt::Debug for World<H> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("World").field("seed", &self.seed).field("now", &self.now).finish_non_exhaustive()
+    }
+}
+
+impl<H: CircuitTable + 'static> World<H> {
+    /// An empty world at moment zero.
+    pub fn new(seed: u64) -> Self {
+        let tap = TapConfig { circuits: Vec::new(), records: 4096, octets: 1 << 20 };
+        World {
+            seed,
+            now: Time::ZERO,
+            network: Network::new(FramePool::new(64, 65_568)),
+            fabric: Fabric::new(),
+            trace: Trace::default(),
+            links: Vec::new(),
+            seen: TapBuffer::new(&tap),
+            tap,
+            schedule: Vec::new(),
+        }
+    }
+
+    /// The seed.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The moment.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// The network itself.
+    pub fn network(&mut self) -> &mut Network {
+        &mut self.network
+    }
+
+    /// Adds a host.
+    ///
+    /// # Panics
+    /// If the name is taken: the test is wrong.
+    pub fn add_host(&mut self, name: &str, host: H) {
+        self.fabric.add_host(&mut self.network, name, host).expect("a name of its own");
+    }
+
+    /// Adds a switch.
+    ///
+    /// # Panics
+    /// If the name is taken.
+    pub fn add_switch(&mut self, name: &str) {
+        self.fabric.add_switch(&mut self.network, name, SwitchConfig::default()).expect("a name of its own");
+    }
+
+    /// Adds a link. Its faults get a seed from the world's and the link's number.
+    ///
+    /// # Panics
+    /// If an end does not exist or is taken.
+    pub fn add_link(&mut self, a: &str, b: &str, mut config: LinkConfig) -> LinkId {
+        if let Some(faults) = &mut config.faults {
+            faults.seed = self.seed.wrapping_mul(1009).wrapping_add(self.links.len() as u64);
+        }
+        let ends = [a, b].map(|e| e.parse().expect("an end of a link"));
+        let id = self.fabric.add_link(&mut self.network, &LinkDescription { ends, config }).expect("two free ends");
+        self.network.set_tap(id, Some(self.tap.clone()));
+        self.links.push(id);
+        id
+    }
+
+    /// Adds a circuit between `ends`, like `alpha 0.100`; more than two: from the first to the others.
+    ///
+    /// # Errors
+    /// As the topology refuses it.
+    pub fn add_circuit(&mut self, ends: &[&str], aal: Aal, contract: Contract) -> Result<(), TopologyError> {
+        let ends = ends.iter().map(|e| e.parse()).collect::<Result<_, _>>()?;
+        self.fabric.add_circuit(&mut self.network, &CircuitDescription { ends, aal, contract })
+    }
+
+    /// Removes the circuit with these ends.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn remove_circuit(&mut self, ends: &[&str]) -> Result<(), TopologyError> {
+        let ends = ends.iter().map(|e| e.parse()).collect::<Result<_, _>>()?;
+        let circuit = CircuitDescription { ends, aal: Aal::Aal5, contract: Contract::default() };
+        self.fabric.remove_circuit(&mut self.network, &circuit)
+    }
+
+    /// A host.
+    ///
+    /// # Panics
+    /// If there is none of this name.
+    pub fn host(&mut self, name: &str) -> &mut H {
+        let id = self.fabric.node(name).expect("a host of this name");
+        self.network.node_mut(id).expect("a host")
+    }
+
+    /// A switch.
+    ///
+    /// # Panics
+    /// If there is none of this name.
+    pub fn switch(&mut self, name: &str) -> &mut Switch {
+        let id = self.fabric.node(name).expect("a switch of this name");
+        self.network.node_mut(id).expect("a switch")
+    }
+
+    /// Does something at a moment.
+    pub fn at(&mut self, at: Time, action: impl FnOnce(&mut World<H>) + 'static) {
+        let place = self.schedule.partition_point(|(t, _)| *t <= at);
+        self.schedule.insert(place, (at, Box::new(action)));
+    }
+
+    /// What happens next after all that can happen now.
+    fn next(&self) -> Option<Time> {
+        self.schedule.first().map(|(t, _)| *t).into_iter().chain(self.network.poll_timeout()).min()
+    }
+
+    /// Everything that happens at this moment.
+    fn step(&mut self) {
+        while self.schedule.first().is_some_and(|(t, _)| *t <= self.now) {
+            let (_, action) = self.schedule.remove(0);
+            action(self);
+        }
+        for round in 0.. {
+            let busy = self.network.run(self.now);
+            for (number, link) in self.links.iter().enumerate() {
+                if self.network.drain_tap(*link, &mut self.seen) {
+                    self.trace.add_tap(number, &self.seen);
+                }
+            }
+            if !busy {
+                break;
+            }
+            assert!(round < MAX_ROUNDS, "the network spins at {}", self.now);
+        }
+    }
+
+    /// Lets time pass until nothing is left to happen, or for `limit`. Returns whether all came to rest.
+    pub fn settle(&mut self, limit: Duration) -> bool {
+        let end = self.now + limit;
+        loop {
+            self.step();
+            match self.next() {
+                None => return true,
+                Some(at) if at > end => {
+                    self.now = end;
+                    return false;
+                }
+                // A node that asks for a moment that has passed is run once more, a nanosecond later.
+                Some(at) => self.now = if at > self.now { at } else { self.now + Duration::from_nanos(1) },
+            }
+        }
+    }
+
+    /// The trace so far, with the counters of all links.
+    pub fn trace(&self) -> Trace {
+        let mut trace = self.trace;
+        for link in self.network.links() {
+            for counters in [link.from_a.sent, link.from_a.delivered, link.from_b.sent, link.from_b.delivered] {
+                for n in [counters.cells, counters.pdus, counters.octets, counters.dropped_total()] {
+                    trace.add(&n.to_be_bytes());
+                }
+            }
+        }
+        trace
+    }
+}
