@@ -5,6 +5,7 @@
 //! gives one waits for its result, and no lock is held on the way of data.
 
 use crate::interface::{EndpointId, HostInterface};
+use net::topology::Fabric;
 use net::{Network, NodeId};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -21,32 +22,14 @@ const ROUNDS: u32 = 32;
 /// A timeout nearer than this is waited for awake: a sleep would come back too late.
 const TOO_NEAR: Duration = Duration::from_micros(80);
 
-/// A link's end outside: a socket. Runs on the engine's thread and must not block.
-pub trait External: Send {
-    /// Moves what can be moved between the socket and the network. True if it did anything.
-    fn run(&mut self, network: &mut Network, now: Time) -> bool;
-
-    /// Names the descriptors to wait for, and what for.
-    fn poll_fds<'a>(&'a self, add: &mut dyn FnMut(BorrowedFd<'a>, PollFlags));
-
-    /// When to run even if no descriptor is ready.
-    fn poll_timeout(&self) -> Option<Time> {
-        None
-    }
-}
-
-/// A number for an external, to remove it by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ExternalId(u64);
-
 /// What the engine's thread owns; commands get it.
 pub struct Core {
     /// The network.
     pub network: Network,
+    /// Its names, links and circuits.
+    pub fabric: Fabric<HostInterface>,
     hosts: Vec<NodeId>,
     doorbells: Vec<(NodeId, EndpointId, OwnedFd)>,
-    externals: Vec<(ExternalId, Box<dyn External>)>,
-    next_external: u64,
     epoch: Instant,
 }
 
@@ -60,20 +43,6 @@ impl Core {
     /// The network's time.
     pub fn now(&self) -> Time {
         Time::ZERO + self.epoch.elapsed()
-    }
-
-    /// Adds a host to the network.
-    pub fn add_host(&mut self, name: &str, host: HostInterface) -> NodeId {
-        let id = self.network.add_node(name, Box::new(host));
-        self.hosts.push(id);
-        id
-    }
-
-    /// Removes a host; its endpoints end.
-    pub fn remove_host(&mut self, id: NodeId) {
-        self.hosts.retain(|h| *h != id);
-        self.doorbells.retain(|(h, _, _)| *h != id);
-        self.network.remove_node(id);
     }
 
     /// The host of a name.
@@ -95,18 +64,11 @@ impl Core {
         }
     }
 
-    /// Adds the outside of a link.
-    pub fn add_external(&mut self, external: Box<dyn External>) -> ExternalId {
-        let id = ExternalId(self.next_external);
-        self.next_external += 1;
-        self.externals.push((id, external));
-        id
-    }
-
-    /// Removes the outside of a link.
-    pub fn remove_external(&mut self, id: ExternalId) -> Option<Box<dyn External>> {
-        let at = self.externals.iter().position(|(i, _)| *i == id)?;
-        Some(self.externals.remove(at).1)
+    /// Looks again which nodes are hosts: after each command, which may have added or removed some.
+    fn find_hosts(&mut self) {
+        let nodes: Vec<NodeId> = self.network.nodes().map(|(id, _)| id).collect();
+        self.hosts = nodes.into_iter().filter(|id| self.network.node_mut::<HostInterface>(*id).is_some()).collect();
+        self.doorbells.retain(|(host, ..)| self.hosts.contains(host));
     }
 
     fn rounds(&mut self) -> bool {
@@ -118,11 +80,42 @@ impl Core {
             }
             any = true;
         }
-        for (_, external) in &mut self.externals {
-            let now = Time::ZERO + self.epoch.elapsed();
-            any |= external.run(&mut self.network, now);
+        // Sockets are looked at between sleeps too, or a busy network would never hear them.
+        if any && self.network.externals().next().is_some() {
+            self.wait(&[], Some(Duration::ZERO));
         }
         any
+    }
+
+    /// Waits for sockets and for `others`; gives which of `others` are ready.
+    fn wait(&mut self, others: &[BorrowedFd<'_>], timeout: Option<Duration>) -> Vec<bool> {
+        let spec = timeout.map(|d| Timespec { tv_sec: d.as_secs() as i64, tv_nsec: d.subsec_nanos().into() });
+        let mut links = Vec::new();
+        let ready: Vec<PollFlags> = {
+            let mut fds: Vec<_> = others.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
+            for (link, external) in self.network.externals() {
+                let mut flags = PollFlags::empty();
+                flags.set(PollFlags::IN, external.wants_read());
+                flags.set(PollFlags::OUT, external.wants_write());
+                if let (Some(fd), false) = (external.as_fd(), flags.is_empty()) {
+                    fds.push(PollFd::from_borrowed_fd(fd, flags));
+                    links.push(link);
+                }
+            }
+            // An error here is EINTR or lack of memory; either way the next round looks at everything.
+            let _ = poll(&mut fds, spec.as_ref());
+            fds.iter().map(PollFd::revents).collect()
+        };
+        let (others, sockets) = ready.split_at(others.len());
+        let now = self.now();
+        for (link, flags) in links.into_iter().zip(sockets) {
+            if !flags.is_empty() {
+                let broken = flags.intersects(PollFlags::HUP | PollFlags::ERR);
+                let readable = broken || flags.contains(PollFlags::IN);
+                self.network.handle_ready(link, readable, broken || flags.contains(PollFlags::OUT), now);
+            }
+        }
+        others.iter().map(|flags| !flags.is_empty()).collect()
     }
 
     fn arm(&mut self) -> bool {
@@ -145,31 +138,19 @@ impl Core {
 
     /// Sleeps until something happens. False if it was not worth sleeping.
     fn sleep(&mut self, wake: &OwnedFd) -> bool {
-        let due = self.externals.iter().filter_map(|(_, e)| e.poll_timeout()).chain(self.network.poll_timeout()).min();
-        let left = due.map(|t| t.since(self.now()));
+        let left = self.network.poll_timeout().map(|t| t.since(self.now()));
         if left.is_some_and(|d| d < TOO_NEAR) || !self.arm() {
             self.disarm();
             return false;
         }
-        let spec = left.map(|d| Timespec { tv_sec: d.as_secs() as i64, tv_nsec: d.subsec_nanos().into() });
-        let mut fds = vec![PollFd::new(wake, PollFlags::IN)];
-        fds.extend(self.doorbells.iter().map(|(_, _, bell)| PollFd::new(bell, PollFlags::IN)));
-        for (_, external) in &self.externals {
-            external.poll_fds(&mut |fd, flags| fds.push(PollFd::from_borrowed_fd(fd, flags)));
+        let bells = std::mem::take(&mut self.doorbells);
+        let fds: Vec<_> = std::iter::once(wake.as_fd()).chain(bells.iter().map(|(_, _, b)| b.as_fd())).collect();
+        let rung = self.wait(&fds, left);
+        for (fd, _) in fds.iter().zip(rung).filter(|(_, rung)| *rung) {
+            let _ = rustix::io::read(fd, &mut [0; 8]);
         }
-        // An error here is EINTR or lack of memory; either way the next round looks at everything.
-        let _ = poll(&mut fds, spec.as_ref());
-        let rung: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
         drop(fds);
-        let mut count = [0; 8];
-        if rung.first() == Some(&true) {
-            let _ = rustix::io::read(wake, &mut count);
-        }
-        for ((_, _, bell), rung) in self.doorbells.iter().zip(&rung[1..]) {
-            if *rung {
-                let _ = rustix::io::read(bell, &mut count);
-            }
-        }
+        self.doorbells = bells;
         self.disarm();
         true
     }
@@ -202,14 +183,8 @@ pub fn start(network: Network) -> std::io::Result<EngineHandle> {
     let thread_wake = wake.try_clone()?;
     let (commands, receiver) = channel::<Command>();
     let thread = std::thread::Builder::new().name("engine".into()).spawn(move || {
-        let core = Core {
-            network,
-            hosts: Vec::new(),
-            doorbells: Vec::new(),
-            externals: Vec::new(),
-            next_external: 0,
-            epoch: Instant::now(),
-        };
+        let core =
+            Core { network, fabric: Fabric::new(), hosts: Vec::new(), doorbells: Vec::new(), epoch: Instant::now() };
         run(core, &receiver, &thread_wake);
     })?;
     Ok(EngineHandle(Arc::new(Shared { commands: Mutex::new(Some(commands)), wake, thread: Mutex::new(Some(thread)) })))
@@ -222,6 +197,7 @@ fn run(mut core: Core, commands: &Receiver<Command>, wake: &OwnedFd) {
             match commands.try_recv() {
                 Ok(command) => {
                     command(&mut core);
+                    core.find_hosts();
                     idle = 0;
                 }
                 Err(std::sync::mpsc::TryRecvError::Empty) => break,

@@ -3,6 +3,7 @@
 use crate::attached::{AttachError, Attached, Leaving};
 use crate::circuit::{Circuit, CircuitStatus, User};
 use endpoint::{Aal, ChannelId};
+use net::topology::{CircuitOptions, CircuitTable};
 use net::{Aal as FrameAal, Carries, Node, NodeIo};
 use sar::aal0;
 use std::any::Any;
@@ -565,6 +566,20 @@ fn find(endpoints: &mut [(EndpointId, Attached)], id: EndpointId) -> Option<&mut
     // Numbers only grow, so the list is sorted.
     let at = endpoints.binary_search_by_key(&id, |(i, _)| *i).ok()?;
     Some(&mut endpoints[at].1)
+}
+
+impl CircuitTable for HostInterface {
+    fn add_circuit(&mut self, port: u16, circuit: CircuitId, options: &CircuitOptions) -> Result<(), String> {
+        let config = CircuitConfig { contract: options.contract, port, ..CircuitConfig::default() };
+        self.add_circuit(circuit, config);
+        Ok(())
+    }
+
+    fn remove_circuit(&mut self, port: u16, circuit: CircuitId) {
+        if self.circuits.get(&circuit.key()).is_some_and(|c| c.config.port == port) {
+            self.remove_circuit(circuit);
+        }
+    }
 }
 
 impl Node for HostInterface {

@@ -46,7 +46,7 @@ impl Lan {
                     for vci in [100, 101, 102, 103, 666] {
                         host.add_circuit(CircuitId::new(0, vci).unwrap(), CircuitConfig::default());
                     }
-                    core.add_host(name, host)
+                    core.network.add_node(name, Box::new(host))
                 });
                 let config = LinkConfig { carries, ..LinkConfig::default() };
                 core.network.connect(End::Port(nodes[0], 0), End::Port(nodes[1], 0), config).unwrap();
