@@ -1,1 +1,10 @@
-//! What runs on circuits: IP over ATM, ARP, OAM, reliable transfer.
+//! What runs on circuits, as users of endpoints: IP over ATM, OAM loopback, reliable transfer.
+//!
+//! Each is a state machine that takes PDUs and `now` and gives PDUs and deadlines ([`ip`], [`oam`], [`transfer`]); the
+//! shells in [`device`] and at the end of [`transfer`] join it to an endpoint, a TUN device or an in-process TCP/IP stack.
+#![forbid(unsafe_code)]
+
+pub mod device;
+pub mod ip;
+pub mod oam;
+pub mod transfer;

@@ -1,0 +1,397 @@
+//! A reliable stream over a circuit in both directions: numbered PDUs, a window, selective acknowledgement.
+//!
+//! AAL5 says whether a PDU is whole, not whether it came. This adds only that. A PDU of the sender:
+//!
+//! | octets | what |
+//! |---|---|
+//! | 0..2 | `Cw` |
+//! | 2 | 1: data; 3: data, and the stream ends with it |
+//! | 3 | zero |
+//! | 4..8 | number of the stream, chosen by its sender |
+//! | 8..16 | number of the PDU, from 0 |
+//! | 16.. | octets of the stream |
+//!
+//! and of the receiver, for each few PDUs: kind 2, the stream's number, the number of the first PDU that is missing, and
+//! 64 bits that say which of the 64 after that one have come.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+use wire::Time;
+
+mod shell;
+
+pub use shell::{Progress, TransferError, receive_stream, send_stream};
+
+/// Octets before the stream's.
+pub const HEAD_OCTETS: usize = 16;
+const ACK_OCTETS: usize = 24;
+const DATA: u8 = 1;
+const ACK: u8 = 2;
+const LAST: u8 = 3;
+/// PDUs on their way at most: as many as an acknowledgement can speak of.
+pub const WINDOW: u64 = 64;
+/// Longest wait for an acknowledgement.
+const MAX_RTO: Duration = Duration::from_secs(2);
+const MIN_RTO: Duration = Duration::from_millis(20);
+
+fn head(kind: u8, stream: u32, number: u64) -> [u8; HEAD_OCTETS] {
+    let mut h = [0; HEAD_OCTETS];
+    h[..2].copy_from_slice(b"Cw");
+    h[2] = kind;
+    h[4..8].copy_from_slice(&stream.to_be_bytes());
+    h[8..].copy_from_slice(&number.to_be_bytes());
+    h
+}
+
+fn parse(pdu: &[u8]) -> Option<(u8, u32, u64, &[u8])> {
+    let (h, rest) = pdu.split_first_chunk::<HEAD_OCTETS>()?;
+    let kind = h[2];
+    if h[..2] != *b"Cw" || !matches!(kind, DATA | ACK | LAST) {
+        return None;
+    }
+    let stream = u32::from_be_bytes([h[4], h[5], h[6], h[7]]);
+    let number = u64::from_be_bytes([h[8], h[9], h[10], h[11], h[12], h[13], h[14], h[15]]);
+    Some((kind, stream, number, rest))
+}
+
+#[derive(Debug)]
+struct Slot {
+    pdu: Vec<u8>,
+    sent_at: Time,
+    /// Sent once only: its acknowledgement measures the round trip.
+    once: bool,
+    arrived: bool,
+    due: bool,
+}
+
+/// The sending side.
+#[derive(Debug)]
+pub struct Sender {
+    stream: u32,
+    first: u64,
+    slots: VecDeque<Slot>,
+    ended: bool,
+    srtt: Option<Duration>,
+    deviation: Duration,
+    rto: Duration,
+    last_progress: Time,
+    /// PDUs sent again.
+    pub repeated: u64,
+}
+
+impl Sender {
+    /// A stream of this number.
+    pub fn new(stream: u32, now: Time) -> Self {
+        Sender {
+            stream,
+            first: 0,
+            slots: VecDeque::new(),
+            ended: false,
+            srtt: None,
+            deviation: Duration::ZERO,
+            rto: Duration::from_millis(200),
+            last_progress: now,
+            repeated: 0,
+        }
+    }
+
+    /// Whether more of the stream can be taken.
+    pub fn has_room(&self) -> bool {
+        !self.ended && (self.slots.len() as u64) < WINDOW
+    }
+
+    /// Takes the stream's next octets, as one PDU; `last` ends it.
+    pub fn push(&mut self, octets: &[u8], last: bool, now: Time) {
+        debug_assert!(self.has_room());
+        let number = self.first + self.slots.len() as u64;
+        let mut pdu = head(if last { LAST } else { DATA }, self.stream, number).to_vec();
+        pdu.extend_from_slice(octets);
+        self.ended |= last;
+        self.slots.push_back(Slot { pdu, sent_at: now, once: true, arrived: false, due: true });
+    }
+
+    /// The next PDU that is due; call [`Sender::sent`] when it is on its way.
+    pub fn poll_transmit(&self) -> Option<&[u8]> {
+        self.slots.iter().find(|s| s.due).map(|s| &s.pdu[..])
+    }
+
+    /// The PDU that [`Sender::poll_transmit`] gave has been sent.
+    pub fn sent(&mut self, now: Time) {
+        if let Some(slot) = self.slots.iter_mut().find(|s| s.due) {
+            slot.due = false;
+            slot.sent_at = now;
+        }
+    }
+
+    /// A PDU that came from the receiver.
+    pub fn handle_pdu(&mut self, pdu: &[u8], now: Time) {
+        let Some((ACK, stream, missing, rest)) = parse(pdu) else { return };
+        let Some(bits) = rest.first_chunk::<8>().filter(|_| stream == self.stream) else { return };
+        let bits = u64::from_be_bytes(*bits);
+        if missing < self.first || missing > self.first + self.slots.len() as u64 {
+            return;
+        }
+        let mut newest: Option<Time> = None;
+        let mut arrived = |slot: &mut Slot| {
+            if !slot.arrived {
+                slot.arrived = true;
+                slot.due = false;
+                newest = newest.max(slot.once.then_some(slot.sent_at));
+                self.last_progress = now;
+            }
+        };
+        while self.first < missing {
+            if let Some(mut slot) = self.slots.pop_front() {
+                arrived(&mut slot);
+            }
+            self.first += 1;
+        }
+        let mut highest = None;
+        for (i, slot) in self.slots.iter_mut().enumerate().skip(1) {
+            if i <= 64 && bits >> (i - 1) & 1 == 1 {
+                arrived(slot);
+                highest = highest.max(Some(slot.sent_at));
+            }
+        }
+        if let Some(sent_at) = newest {
+            self.measure(now.since(sent_at));
+        }
+        // What was sent before something that has come is lost: circuits keep their order (I.150).
+        if let Some(highest) = highest {
+            for slot in self.slots.iter_mut().filter(|s| !s.arrived && !s.due && s.sent_at < highest) {
+                slot.due = true;
+                slot.once = false;
+                self.repeated += 1;
+            }
+        }
+    }
+
+    /// RFC 6298.
+    fn measure(&mut self, rtt: Duration) {
+        let srtt = match self.srtt {
+            None => {
+                self.deviation = rtt / 2;
+                rtt
+            }
+            Some(srtt) => {
+                self.deviation = (self.deviation * 3 + srtt.abs_diff(rtt)) / 4;
+                (srtt * 7 + rtt) / 8
+            }
+        };
+        self.srtt = Some(srtt);
+        self.rto = (srtt + self.deviation * 4).clamp(MIN_RTO, MAX_RTO);
+    }
+
+    fn oldest(&self) -> Option<Time> {
+        self.slots.iter().filter(|s| !s.arrived && !s.due).map(|s| s.sent_at).min()
+    }
+
+    /// When the oldest PDU without an acknowledgement is sent again.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        self.oldest().map(|sent| sent + self.rto)
+    }
+
+    /// Sends again what has waited too long, and waits longer next time.
+    pub fn handle_timeout(&mut self, now: Time) {
+        let Some(oldest) = self.oldest().filter(|sent| *sent + self.rto <= now) else { return };
+        for slot in self.slots.iter_mut().filter(|s| !s.arrived && !s.due && s.sent_at <= oldest) {
+            slot.due = true;
+            slot.once = false;
+            self.repeated += 1;
+        }
+        self.rto = (self.rto * 2).min(MAX_RTO);
+    }
+
+    /// Whether the whole stream has arrived.
+    pub fn is_done(&self) -> bool {
+        self.ended && self.slots.is_empty()
+    }
+
+    /// When something was last acknowledged.
+    pub fn last_progress(&self) -> Time {
+        self.last_progress
+    }
+}
+
+/// The receiving side.
+#[derive(Debug, Default)]
+pub struct Receiver {
+    stream: Option<u32>,
+    next: u64,
+    early: BTreeMap<u64, (Vec<u8>, bool)>,
+    ready: VecDeque<Vec<u8>>,
+    ended: bool,
+    /// PDUs since the last acknowledgement.
+    unacknowledged: u32,
+    urgent: bool,
+}
+
+impl Receiver {
+    /// Waits for the first stream that begins.
+    pub fn new() -> Self {
+        Receiver::default()
+    }
+
+    /// A PDU that came from the sender.
+    pub fn handle_pdu(&mut self, pdu: &[u8]) {
+        let Some((kind @ (DATA | LAST), stream, number, octets)) = parse(pdu) else { return };
+        if self.stream.is_none() && number < WINDOW {
+            self.stream = Some(stream);
+        }
+        if self.stream != Some(stream) || number >= self.next + WINDOW {
+            return;
+        }
+        self.unacknowledged += 1;
+        let last = kind == LAST;
+        if number == self.next {
+            self.take(octets.to_vec(), last);
+            while let Some((octets, last)) = self.early.remove(&self.next) {
+                self.take(octets, last);
+            }
+        } else {
+            self.urgent = true;
+            if number > self.next {
+                self.early.entry(number).or_insert_with(|| (octets.to_vec(), last));
+            }
+        }
+    }
+
+    fn take(&mut self, octets: Vec<u8>, last: bool) {
+        self.next += 1;
+        self.ended |= last;
+        self.urgent |= last;
+        self.ready.push_back(octets);
+    }
+
+    /// The next octets of the stream.
+    pub fn poll_octets(&mut self) -> Option<Vec<u8>> {
+        self.ready.pop_front()
+    }
+
+    /// An acknowledgement, if one is due; `idle` says that nothing more has come for now.
+    pub fn poll_transmit(&mut self, idle: bool) -> Option<[u8; ACK_OCTETS]> {
+        let stream = self.stream?;
+        if self.unacknowledged == 0 || !(idle || self.urgent || self.unacknowledged >= 8) {
+            return None;
+        }
+        self.unacknowledged = 0;
+        self.urgent = false;
+        let bits = self.early.keys().filter_map(|n| n.checked_sub(self.next + 1)).filter(|n| *n < 64);
+        let bits = bits.fold(0u64, |bits, n| bits | 1 << n);
+        let mut ack = [0; ACK_OCTETS];
+        ack[..HEAD_OCTETS].copy_from_slice(&head(ACK, stream, self.next));
+        ack[HEAD_OCTETS..].copy_from_slice(&bits.to_be_bytes());
+        Some(ack)
+    }
+
+    /// Whether the stream has ended and all of it has been fetched.
+    pub fn is_done(&self) -> bool {
+        self.ended && self.ready.is_empty()
+    }
+
+    /// Whether a stream has begun.
+    pub fn has_begun(&self) -> bool {
+        self.stream.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
+
+    /// A path with loss, duplication and delay, in order, both ways.
+    struct Path {
+        rng: StdRng,
+        loss: f64,
+        queue: VecDeque<(Time, Vec<u8>)>,
+    }
+
+    impl Path {
+        fn send(&mut self, pdu: &[u8], now: Time) {
+            let n = if self.rng.random_bool(self.loss) { 0 } else { 1 + usize::from(self.rng.random_bool(0.02)) };
+            for _ in 0..n {
+                self.queue.push_back((now + Duration::from_micros(300), pdu.to_vec()));
+            }
+        }
+        fn arrived(&mut self, now: Time) -> Option<Vec<u8>> {
+            self.queue.pop_front_if(|(at, _)| *at <= now).map(|(_, pdu)| pdu)
+        }
+    }
+
+    fn run(seed: u64, loss: f64, octets: usize) -> (Vec<u8>, Vec<u8>, u64) {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let data: Vec<u8> = (0..octets).map(|_| rng.random()).collect();
+        let mut there = Path { rng: StdRng::seed_from_u64(seed + 1), loss, queue: VecDeque::new() };
+        let mut back = Path { rng: StdRng::seed_from_u64(seed + 2), loss, queue: VecDeque::new() };
+        let mut now = Time::ZERO;
+        let (mut s, mut r) = (Sender::new(9, now), Receiver::new());
+        let mut chunks = data.chunks(1000).peekable();
+        let mut got = Vec::new();
+        for _ in 0..2_000_000 {
+            while s.has_room()
+                && let Some(chunk) = chunks.next()
+            {
+                s.push(chunk, chunks.peek().is_none(), now);
+            }
+            while let Some(pdu) = s.poll_transmit() {
+                there.send(pdu, now);
+                s.sent(now);
+            }
+            while let Some(pdu) = there.arrived(now) {
+                r.handle_pdu(&pdu);
+            }
+            while let Some(octets) = r.poll_octets() {
+                got.extend(octets);
+            }
+            while let Some(ack) = r.poll_transmit(true) {
+                back.send(&ack, now);
+            }
+            while let Some(pdu) = back.arrived(now) {
+                s.handle_pdu(&pdu, now);
+            }
+            s.handle_timeout(now);
+            if s.is_done() {
+                break;
+            }
+            now += Duration::from_micros(50);
+        }
+        assert!(s.is_done() && r.is_done(), "seed {seed}, loss {loss}: the transfer did not end");
+        (data, got, s.repeated)
+    }
+
+    #[test]
+    fn a_clean_path_needs_no_repetition() {
+        let (data, got, repeated) = run(1, 0.0, 300_000);
+        assert!(data == got);
+        assert_eq!(repeated, 0);
+    }
+
+    #[test]
+    fn whatever_is_lost_the_stream_arrives_whole() {
+        for seed in 0..30 {
+            let (data, got, _) = run(seed, [0.01, 0.1, 0.3][seed as usize % 3], 100_000);
+            assert!(data == got, "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn nonsense_changes_nothing() {
+        let mut s = Sender::new(1, Time::ZERO);
+        let mut r = Receiver::new();
+        let mut rng = StdRng::seed_from_u64(3);
+        s.push(&[1, 2, 3], true, Time::ZERO);
+        for _ in 0..20_000 {
+            let mut pdu: Vec<u8> = (0..rng.random_range(0..40)).map(|_| rng.random()).collect();
+            if pdu.len() > 3 {
+                pdu[..3].copy_from_slice(&[b'C', b'w', rng.random_range(0..4)]);
+            }
+            s.handle_pdu(&pdu, Time::ZERO);
+            r.handle_pdu(&pdu);
+            assert!(r.early.len() <= WINDOW as usize);
+            r.poll_octets();
+        }
+        assert!(!s.is_done());
+    }
+}
