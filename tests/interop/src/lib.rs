@@ -7,6 +7,7 @@
 
 pub mod guest;
 pub mod initramfs;
+pub mod lan;
 pub mod peer;
 pub mod program;
 

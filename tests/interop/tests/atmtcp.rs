@@ -1,6 +1,8 @@
 //! The stock `atmtcp` program as a judge of our ATM over TCP frames: it relays between two links of ours, and records
 //! what it understood. It needs no kernel support for that.
 
+use endpoint::OpenOptions;
+use interop::lan::Lan;
 use interop::peer::Peer;
 use interop::{have, pattern};
 use std::io::{Read as _, Write as _};
@@ -109,4 +111,36 @@ fn records(mut file: &[u8]) -> Vec<(u32, Vec<u8>)> {
         file = &rest[head.octets..];
     }
     out
+}
+
+#[test]
+fn stock_atmtcp_joins_two_of_our_links_and_applications_talk_across_it() {
+    if !have(&[("atmtcp", "atm-tools")]) {
+        return;
+    }
+    let lan = Lan::with(&[("alpha", "left", &[100]), ("beta", "right", &[100])]).unwrap();
+    let record = tempfile::NamedTempFile::new().unwrap();
+    let mut atmtcp = Command::new(interop::find("atmtcp").unwrap());
+    for outside in [0, 1] {
+        atmtcp.args(["connect", "127.0.0.1", &lan.port(outside).to_string()]);
+    }
+    let mut atmtcp = Peer::start(atmtcp.arg("write").arg(record.path())).unwrap();
+    atmtcp.wait_for("Link 1: ATMTCP connection", WAIT).unwrap();
+
+    let circuit: CircuitId = "0.100".parse().unwrap();
+    let (mut alpha, mut beta) = (lan.endpoint("alpha").unwrap(), lan.endpoint("beta").unwrap());
+    let to_beta = alpha.open(circuit, OpenOptions::default()).unwrap();
+    let to_alpha = beta.open(circuit, OpenOptions::default()).unwrap();
+    let mut recorded = Vec::new();
+    for octets in [1, 40, 48, 1500, 9188, 65_535] {
+        let sdu = pattern(octets);
+        alpha.send_copy(to_beta, &sdu).unwrap();
+        assert!(beta.receive(Some(WAIT)).unwrap().expect("an SDU")[..] == sdu, "{octets} octets to beta");
+        beta.send_copy(to_alpha, &sdu).unwrap();
+        assert!(alpha.receive(Some(WAIT)).unwrap().expect("an SDU back")[..] == sdu, "{octets} octets to alpha");
+        recorded.push((0, sdu.clone()));
+        recorded.push((1, sdu));
+    }
+    atmtcp.kill();
+    assert!(records(&std::fs::read(record.path()).unwrap()) == recorded, "its record differs from what was sent");
 }

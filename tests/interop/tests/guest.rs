@@ -1,6 +1,9 @@
 //! A Linux 5.10 guest with the kernel's own ATM stack as the peer.
 
-use interop::guest::{Guest, aread_sdu};
+use endpoint::OpenOptions;
+use interop::guest::{Guest, PATIENCE, aread_sdu};
+use interop::lan::Lan;
+use interop::pattern;
 
 /// The judge before the judged: two ATM over TCP ends in one guest, without Cellway. If this fails, the guest is at
 /// fault and not the link.
@@ -24,4 +27,62 @@ fn two_kernel_interfaces_in_one_guest_pass_an_sdu() {
     assert_eq!(report.console.iter().find_map(|line| aread_sdu(line)).unwrap(), b"a PDU of the kernel");
     assert_eq!(report.aal5_counters(0).unwrap(), [0, 0, 1, 0, 0]);
     assert_eq!(report.aal5_counters(1).unwrap(), [1, 0, 0, 0, 0]);
+}
+
+/// An application's endpoint in shared memory, a cell link, a switch, ATM over TCP, the kernel's ATM stack: each way.
+#[test]
+fn a_guest_exchanges_aal5_pdus_with_an_application_octet_for_octet() {
+    if !Guest::available() {
+        return;
+    }
+    let lan = Lan::new(&[100, 101, 102, 103]).unwrap();
+    let mut alpha = lan.endpoint("alpha").unwrap();
+    let mut channel = |vci| alpha.open(wire::CircuitId::new(0, vci).unwrap(), OpenOptions::default()).unwrap();
+    let (write, read, upload, download) = (channel(100), channel(101), channel(102), channel(103));
+
+    // A file of several PDUs, the last one shorter; no PDU of ttcp's is as short as its end marks.
+    let file = pattern(70_000);
+    let script = format!(
+        r#"
+        atmtcp virtual connect 10.0.2.2 {port} 2>&1 &
+        sleep 1
+        aread 0.101 &
+        ttcp_atm -r -a -l 9180 0.103 > /tmp/download &
+        sleep 0.5
+        awrite 0.100 "a PDU of the guest"
+        ttcp_atm -t -a -l 9180 0.102 < /test/file
+        say ready
+        while [ "$(stat -c %s /tmp/download)" -lt 70000 ]; do sleep 0.2; done
+        sleep 0.5
+        emit /tmp/download
+        cat /proc/net/atm/devices
+        "#,
+        port = lan.port(0),
+    );
+    let mut guest = Guest::boot(&script, &[("file", &file)]).unwrap();
+
+    let first = alpha.receive(Some(PATIENCE)).unwrap().expect("the SDU of awrite");
+    assert_eq!((first.channel(), &first[..]), (write, &b"a PDU of the guest"[..]));
+    drop(first);
+    let mut uploaded = Vec::new();
+    while uploaded.len() < file.len() {
+        let sdu = alpha.receive(Some(PATIENCE)).unwrap().expect("an SDU of ttcp_atm");
+        assert_eq!(sdu.channel(), upload);
+        uploaded.extend_from_slice(&sdu);
+    }
+    assert!(uploaded[..file.len()] == file, "the file arrived changed from the guest");
+
+    guest.wait_for("guest: ready").unwrap();
+    let sdus = [pattern(1), pattern(41), pattern(48), pattern(1000)];
+    for sdu in &sdus {
+        alpha.send_copy(read, sdu).unwrap();
+    }
+    for sdu in file.chunks(9180) {
+        alpha.send_copy(download, sdu).unwrap();
+    }
+    let report = guest.finish().unwrap();
+    let downloaded = report.file("/tmp/download").unwrap();
+    assert!(downloaded == file, "{} octets arrived in the guest, changed", downloaded.len());
+    let read: Vec<Vec<u8>> = report.console.iter().filter_map(|line| aread_sdu(line)).collect();
+    assert!(read == sdus, "aread printed:\n{}", report.console.join("\n"));
 }

@@ -1,0 +1,105 @@
+//! A Cellway network in the test's own process, live: engine, service, endpoints in shared memory, and a link outside.
+//!
+//! Host `alpha` — cell link — switch `s1` — ATM over TCP — `outside`, which is the peer. So a PDU of an application is
+//! segmented at alpha, switched, put together again at the switch's port and sent as a frame; and back.
+
+use endpoint::seqpacket::Peer;
+use endpoint::{Endpoint, EndpointConfig, Geometry};
+use host::HostInterface;
+use host::engine::{self, EngineHandle};
+use host::service::{Handler, Service};
+use net::atmtcp::{Role, Shell};
+use net::topology::{Attachment, CircuitDescription, LinkDescription};
+use net::{Carries, FramePool, LinkConfig, Network};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The network; it ends with its owner.
+pub struct Lan {
+    engine: EngineHandle,
+    service: Option<Service>,
+    socket: PathBuf,
+    outside: Vec<SocketAddr>,
+    _folder: tempfile::TempDir,
+}
+
+struct Everybody;
+
+impl Handler for Everybody {
+    fn admit(&self, _: Peer) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn may_open(&self, _: Peer, _: &str, _: wire::CircuitId) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn manage(&self, _: Peer, _: serde_json::Value) -> Result<serde_json::Value, String> {
+        Err("nothing to manage here".to_owned())
+    }
+}
+
+impl Lan {
+    /// Brings it up with the AAL5 circuits `vcis` (VPI 0, the same number at both ends) from alpha to the outside.
+    pub fn new(vcis: &[u16]) -> anyhow::Result<Self> {
+        Self::with(&[("alpha", "outside", vcis)])
+    }
+
+    /// As [`Lan::new`], with a host, a name of the outside and the circuits between them for each outside link.
+    pub fn with(outsides: &[(&str, &str, &[u16])]) -> anyhow::Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let socket = folder.path().join("cellway.sock");
+        let engine = engine::start(Network::new(FramePool::new(256, 65_536)))?;
+        let wanted: Vec<(String, String, Vec<u16>)> =
+            outsides.iter().map(|(host, name, vcis)| ((*host).into(), (*name).into(), vcis.to_vec())).collect();
+        let outside = engine.with(move |core| build(core, &wanted))??;
+        let service = Service::start(&socket, engine.clone(), Arc::new(Everybody), 16)?;
+        Ok(Lan { engine, service: Some(service), socket, outside, _folder: folder })
+    }
+
+    /// Where the ATM-over-TCP link of the given number listens.
+    pub fn port(&self, outside: usize) -> u16 {
+        self.outside[outside].port()
+    }
+
+    /// An endpoint on a host, with room for a few long SDUs.
+    pub fn endpoint(&self, host: &str) -> anyhow::Result<Endpoint> {
+        let geometry = Geometry { buffers: 128, buffer_octets: 65_536, ..Geometry::default() };
+        let config = EndpointConfig { host: host.to_owned(), geometry, ..EndpointConfig::default() };
+        Ok(Endpoint::create(&self.socket, &config)?)
+    }
+}
+
+impl Drop for Lan {
+    fn drop(&mut self) {
+        self.service.take();
+        self.engine.stop();
+    }
+}
+
+fn build(core: &mut engine::Core, wanted: &[(String, String, Vec<u16>)]) -> anyhow::Result<Vec<SocketAddr>> {
+    let (network, fabric) = (&mut core.network, &mut core.fabric);
+    let end = |station: &str| Attachment { station: station.to_owned(), port: None };
+    fabric.add_switch(network, "s1", Default::default())?;
+    let mut addresses = Vec::new();
+    for (host, outside, vcis) in wanted {
+        if fabric.node(host).is_none() {
+            fabric.add_host(network, host, HostInterface::new(16))?;
+            let cells = LinkDescription { ends: [end(host), end("s1")], config: LinkConfig::default() };
+            fabric.add_link(network, &cells)?;
+        }
+        fabric.add_outside(outside)?;
+        let config = LinkConfig { carries: Carries::Frames, ..LinkConfig::default() };
+        let link = fabric.add_link(network, &LinkDescription { ends: [end("s1"), end(outside)], config })?;
+        let shell = Shell::new(Role::Listen(SocketAddr::from(([127, 0, 0, 1], 0))))?;
+        addresses.push(shell.local_address()?);
+        anyhow::ensure!(network.attach(link, Box::new(shell)), "the link has no end outside");
+        for vci in vcis {
+            let ends = vec![format!("{host} 0.{vci}").parse()?, format!("{outside} 0.{vci}").parse()?];
+            let circuit = CircuitDescription { ends, aal: net::Aal::Aal5, contract: Default::default() };
+            fabric.add_circuit(network, &circuit)?;
+        }
+    }
+    Ok(addresses)
+}
