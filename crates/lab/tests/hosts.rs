@@ -1,0 +1,122 @@
+//! Real host interfaces in the world: SDUs from one endpoint's rings to another's, in virtual time.
+
+use endpoint::layout::Descriptor;
+use endpoint::segment::Segment;
+use endpoint::{Aal, DataPath, Events, Geometry, Local};
+use host::{Attached, EndpointId, HostInterface};
+use lab::{World, for_seeds};
+use net::{Carries, FaultConfig, LinkConfig};
+use rand::rngs::StdRng;
+use rand::{Rng, RngCore, SeedableRng};
+use std::sync::Arc;
+use std::time::Duration;
+use traffic::Contract;
+use wire::{CellRate, CircuitId};
+
+const BUFFERS: u32 = 64;
+const GEOMETRY: Geometry =
+    Geometry { send_ring: 64, receive_ring: 64, free_ring: 64, buffers: 2 * BUFFERS, buffer_octets: 9216 };
+
+/// An application's end, and the channel it has open.
+struct Application {
+    local: Local,
+    channel: u32,
+}
+
+impl Application {
+    /// Opens 0.100 at a host of the world; half of the buffers are given to the host to receive into.
+    fn open(world: &mut World<HostInterface>, host: &str, path: DataPath) -> Self {
+        let segment = Arc::new(Segment::anonymous(GEOMETRY).unwrap());
+        let mut local = Local::new(&segment);
+        assert!((0..BUFFERS).all(|buffer| local.free.push(Descriptor::of_buffer(buffer))));
+        let host = world.host(host);
+        let id: EndpointId = host.attach(Attached::new(segment, Events::Polling, path, None)).unwrap();
+        let channel = host.open(id, CircuitId::new(0, 100).unwrap(), Aal::Aal5).unwrap().0;
+        Application { local, channel }
+    }
+
+    fn send(&mut self, n: u32, sdu: &[u8]) {
+        let buffer = BUFFERS + n % BUFFERS;
+        self.local.segment.copy_in(GEOMETRY.buffer_at(buffer).unwrap(), sdu);
+        let descriptor =
+            Descriptor { channel: self.channel, octets: sdu.len() as u32, ..Descriptor::of_buffer(buffer) };
+        assert!(self.local.send.push(descriptor));
+    }
+
+    fn receive(&mut self) -> Option<Vec<u8>> {
+        let d = self.local.receive.pop()?;
+        if d.buffer == Descriptor::INLINE {
+            return Some(d.inline[..d.octets as usize].to_vec());
+        }
+        let mut sdu = vec![0; d.octets as usize];
+        self.local.segment.copy_out(GEOMETRY.buffer_at(d.buffer).unwrap(), &mut sdu);
+        assert!(self.local.free.push(Descriptor::of_buffer(d.buffer)));
+        Some(sdu)
+    }
+}
+
+fn sdus(seed: u64) -> Vec<Vec<u8>> {
+    let mut rng = StdRng::seed_from_u64(seed);
+    let sdu = |_| {
+        let octets = if rng.random() { rng.random_range(1..=40) } else { rng.random_range(41..=9180) };
+        let mut sdu = vec![0; octets];
+        rng.fill_bytes(&mut sdu);
+        sdu
+    };
+    (0..40).map(sdu).collect()
+}
+
+/// Sends the seed's SDUs from alpha to beta over two links; what beta's application gets.
+fn exchange(seed: u64, links: [LinkConfig; 2], path: DataPath) -> Vec<Vec<u8>> {
+    let mut world = World::new(seed);
+    world.add_host("alpha", HostInterface::new(4));
+    world.add_host("beta", HostInterface::new(4));
+    world.add_switch("s1");
+    let [a, b] = links;
+    world.add_link("alpha", "s1:0", a);
+    world.add_link("beta", "s1:1", b);
+    world.add_circuit(&["alpha 0.100", "beta 0.100"], net::Aal::Aal5, Contract::default()).unwrap();
+    let mut alpha = Application::open(&mut world, "alpha", path);
+    let mut beta = Application::open(&mut world, "beta", path);
+    let mut got = Vec::new();
+    for (n, sdu) in (0..).zip(sdus(seed)) {
+        alpha.send(n, &sdu);
+        assert!(world.settle(Duration::from_secs(10)), "something still waits");
+        got.extend(std::iter::from_fn(|| beta.receive()));
+    }
+    assert_eq!(world.network().pool().in_use(), 0);
+    got
+}
+
+fn link(carries: Carries) -> LinkConfig {
+    LinkConfig { carries, rate: Some(CellRate::OC3C), delay: Duration::from_micros(50), ..LinkConfig::default() }
+}
+
+#[test]
+fn sdus_pass_from_endpoint_to_endpoint_over_cell_and_frame_links() {
+    for_seeds("sdus_pass_from_endpoint_to_endpoint_over_cell_and_frame_links", 20, |seed| {
+        for links in [[Carries::Cells; 2], [Carries::Frames; 2], [Carries::Cells, Carries::Frames]] {
+            for path in [DataPath::Copying, DataPath::Shared] {
+                assert_eq!(exchange(seed, links.map(link), path), sdus(seed), "{links:?} {path:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn over_bad_links_an_endpoint_gets_no_sdu_that_was_not_sent() {
+    let (mut arrived, mut cases) = (0, 0);
+    for_seeds("over_bad_links_an_endpoint_gets_no_sdu_that_was_not_sent", 100, |seed| {
+        let reorder_by = Duration::from_micros(20);
+        let (loss, duplication, corruption, reordering) = (0.002, 0.002, 0.002, 0.002);
+        let faults = FaultConfig { loss, duplication, corruption, reordering, reorder_by, ..FaultConfig::default() };
+        let bad = LinkConfig { faults: Some(faults), ..link(Carries::Cells) };
+        let sent = sdus(seed);
+        let got = exchange(seed, [bad.clone(), bad], DataPath::Shared);
+        assert!(got.iter().all(|sdu| sent.contains(sdu)));
+        arrived += got.len();
+        cases += 1;
+    });
+    let share = arrived as f64 / f64::from(cases * 40);
+    assert!(cases == 1 || (0.2..0.99).contains(&share), "{share} of all SDUs arrived");
+}
