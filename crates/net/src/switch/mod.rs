@@ -46,6 +46,8 @@ impl Default for SwitchConfig {
 struct PortState {
     vcs: KeyTable,
     vps: KeyTable,
+    /// How many channels of each VPI are switched here: those paths end at this port.
+    channels: KeyTable,
     dropped: Counters,
     /// A frame that is on its way into cells.
     pending: Option<Pending>,
@@ -109,6 +111,7 @@ impl Switch {
         route.add_branch(out_port, out_label, options)?;
         self.routes[index as usize] = Some(route);
         self.table_mut(port, label).insert(label.key(), index);
+        self.count_channel(port, label, 1);
         Ok(())
     }
 
@@ -125,9 +128,19 @@ impl Switch {
                 self.orphans.extend(route.take_partial());
             }
             self.table_mut(port, label).remove(label.key());
+            self.count_channel(port, label, -1);
             self.free.push(index);
         }
         found
+    }
+
+    fn count_channel(&mut self, port: u16, label: Label, change: i32) {
+        let Label::Vc(circuit) = label else { return };
+        let (channels, vpi) = (&mut self.ports[port as usize].channels, circuit.vpi.get().into());
+        match channels.get(vpi).unwrap_or_default().saturating_add_signed(change) {
+            0 => channels.remove(vpi),
+            n => channels.insert(vpi, n),
+        }
     }
 
     fn table(&self, port: u16, label: Label) -> &KeyTable {
@@ -208,7 +221,7 @@ impl Switch {
         };
         let path_ends_here = route.is_none()
             && matches!(circuit.vci, Vci::F4_SEGMENT | Vci::F4_END_TO_END)
-            && state.vcs.keys().any(|k| CircuitId::from_key(k).vpi == circuit.vpi);
+            && state.channels.get(circuit.vpi.get().into()).is_some();
         let route = route.and_then(|r| self.routes[r as usize].as_mut());
         let is_path = route.as_ref().is_some_and(|r| r.is_path());
         if route.is_none() && !path_ends_here {

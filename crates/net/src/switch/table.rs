@@ -81,7 +81,8 @@ impl KeyTable {
     }
 
     /// All keys, in no order.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = u32> {
+    #[cfg(test)]
+    fn keys(&self) -> impl Iterator<Item = u32> {
         self.places.iter().map(|(k, _)| *k).filter(|k| *k != FREE)
     }
 }
