@@ -10,6 +10,7 @@ pub mod initramfs;
 pub mod lan;
 pub mod peer;
 pub mod program;
+pub mod tshark;
 
 use std::io::Write as _;
 use std::path::PathBuf;
