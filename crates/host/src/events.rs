@@ -1,7 +1,7 @@
 //! Event strategies: how host and application learn that something has arrived.
 //!
 //! Both sides keep a word in the segment that says "I sleep". `interrupt` sets it before sleeping and is rung awake;
-//! `polling` never sets it, so nobody rings. A new strategy is a variant of [`Strategy`] and its cases here.
+//! `polling` never sets it, so nobody rings. A new strategy is a variant of `Strategy` and its cases here.
 
 use endpoint::Events;
 use endpoint::layout::{CLIENT_SLEEPS, HOST_SLEEPS};
