@@ -1,2 +1,128 @@
-//! The program.
-fn main() {}
+//! The program: command line, configuration, daemon, reports. It wires the rooms together and holds no protocol.
+#![forbid(unsafe_code)]
+
+mod bench;
+mod capture;
+mod client;
+mod config;
+mod daemon;
+mod demo;
+mod doctor;
+mod ip;
+mod manage;
+mod output;
+mod ping;
+mod report;
+mod status;
+mod transfer;
+mod ttcp;
+
+use clap::{CommandFactory, Parser, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// ATM for Linux in user space: hosts, switches and links, and virtual circuits over them.
+///
+/// Begin with `cellway demo`, or with `cellway up examples/two-hosts.toml` in one terminal and, in others,
+/// `cellway receive beta 0.100` and `echo hello | cellway send alpha 0.100`.
+#[derive(Debug, Parser)]
+#[command(name = "cellway", version, after_help = "Exit status: 0 done, 1 failed, 2 wrong usage, 3 no service there.")]
+struct Arguments {
+    /// The service's socket
+    #[arg(long, global = true, env = "CELLWAY_SOCKET", value_name = "PATH")]
+    socket: Option<PathBuf>,
+    /// Print results as JSON
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Bring up the network that a description says, and run it until Ctrl-C
+    Up(daemon::Up),
+    /// Look at a description without running it
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
+    /// Links, circuits and endpoints, with what passed and what was dropped
+    Status(status::Status),
+    /// List, add and remove circuits
+    #[command(subcommand)]
+    Circuit(manage::CircuitCommand),
+    /// List, add and remove links
+    #[command(subcommand)]
+    Link(manage::LinkCommand),
+    /// Send standard input or a file over a circuit
+    Send(transfer::Send),
+    /// Receive from a circuit to standard output or a file
+    Receive(transfer::Receive),
+    /// Measure throughput over a circuit, as the classic ttcp does
+    Ttcp(ttcp::Ttcp),
+    /// OAM loopback: is the circuit there, and how long is the way (I.610)
+    Ping(ping::Ping),
+    /// IP over ATM on a circuit: TUN device, or in-process stack
+    #[command(subcommand)]
+    Ip(ip::IpCommand),
+    /// Record what passes on a link, for tshark
+    Capture(capture::Capture),
+    /// Measure this machine
+    #[command(subcommand)]
+    Bench(bench::BenchCommand),
+    /// What this machine can and cannot do, and what to do about it
+    Doctor,
+    /// The whole way of a PDU, shown: two hosts, a switch, a file, pings, TCP, a report
+    Demo(demo::Demo),
+    /// Completions for a shell
+    Completions {
+        /// bash, zsh, fish, ...
+        shell: clap_complete::Shell,
+    },
+    /// The manual page
+    Man,
+}
+
+/// What every command gets.
+#[derive(Debug, Clone)]
+struct Context {
+    socket: PathBuf,
+    json: bool,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let socket = arguments.socket.unwrap_or_else(client::default_socket);
+    let context = Context { socket, json: arguments.json };
+    let result = match arguments.command {
+        Command::Up(up) => daemon::run(&context, &up),
+        Command::Config(command) => config::run(&context, &command),
+        Command::Status(status) => status::run(&context, &status),
+        Command::Circuit(command) => manage::run_circuit(&context, &command),
+        Command::Link(command) => manage::run_link(&context, &command),
+        Command::Send(send) => transfer::run_send(&context, &send),
+        Command::Receive(receive) => transfer::run_receive(&context, &receive),
+        Command::Ttcp(ttcp) => ttcp::run(&context, &ttcp),
+        Command::Ping(ping) => ping::run(&context, &ping),
+        Command::Ip(command) => ip::run(&context, &command),
+        Command::Capture(capture) => capture::run(&context, &capture),
+        Command::Bench(command) => bench::run(&context, &command),
+        Command::Doctor => doctor::run(&context),
+        Command::Demo(demo) => demo::run(&context, &demo),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Arguments::command(), "cellway", &mut std::io::stdout());
+            Ok(())
+        }
+        Command::Man => clap_mangen::Man::new(Arguments::command()).render(&mut std::io::stdout()).map_err(Into::into),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) if output::is_broken_pipe(&e) => ExitCode::SUCCESS,
+        Err(e) => {
+            output::print_error(&context, &e);
+            match e.downcast_ref::<endpoint::Error>() {
+                Some(endpoint::Error::NoService { .. } | endpoint::Error::ServiceGone) => ExitCode::from(3),
+                _ => ExitCode::FAILURE,
+            }
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! `cellway bench`: measurements with the machine's limit beside them, in the same run.
+
+mod path;
+
+pub(crate) use path::{memcpy_gbit_s, run_case};
+
+use crate::Context;
+use anyhow::Result;
+use clap::Subcommand;
+
+/// Measurements.
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchCommand {
+    /// Throughput from application to application through the switch, on cell links and on frame links
+    Path {
+        /// Runs of each case, interleaved; the median is given
+        #[arg(long, default_value_t = 5)]
+        runs: usize,
+        /// Milliseconds of each run
+        #[arg(long, default_value_t = 300)]
+        millis: u64,
+    },
+}
+
+/// `cellway bench`
+pub(crate) fn run(context: &Context, command: &BenchCommand) -> Result<()> {
+    match command {
+        BenchCommand::Path { runs, millis } => path::run(context, *runs, *millis),
+    }
+}
+
+/// The middle value; of an even number, the lower of the two.
+pub(crate) fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or_default()
+}

@@ -1,0 +1,73 @@
+//! What the commands that talk to a running service share.
+
+use crate::Context;
+use anyhow::Result;
+use endpoint::{Aal, ChannelId, Connection, Endpoint, EndpointConfig, Geometry, OpenOptions};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use wire::CircuitId;
+
+/// Where the service listens unless told otherwise: the user's runtime folder, or a folder of the user's in /tmp.
+pub(crate) fn default_socket() -> PathBuf {
+    match std::env::var_os("XDG_RUNTIME_DIR") {
+        Some(dir) if !dir.is_empty() => PathBuf::from(dir).join("cellway.sock"),
+        _ => PathBuf::from(format!("/tmp/cellway-{}/cellway.sock", rustix::process::getuid().as_raw())),
+    }
+}
+
+/// Asks the daemon something.
+pub(crate) fn manage(context: &Context, request: Value) -> Result<Value> {
+    Ok(Connection::open(&context.socket)?.manage(request)?)
+}
+
+/// How big an endpoint is to be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Size {
+    /// Few buffers of the longest SDU.
+    Small,
+    /// Many, for streams.
+    Large,
+}
+
+/// An endpoint on `host` with one circuit open.
+pub(crate) fn open(
+    context: &Context,
+    host: &str,
+    circuit: CircuitId,
+    aal: Aal,
+    size: Size,
+) -> Result<(Endpoint, ChannelId)> {
+    let geometry = match size {
+        Size::Small => Geometry { buffers: 64, ..Geometry::default() },
+        Size::Large => {
+            Geometry { send_ring: 512, receive_ring: 2048, free_ring: 2048, buffers: 1024, ..Geometry::default() }
+        }
+    };
+    let config = EndpointConfig {
+        host: host.to_owned(),
+        geometry,
+        send_buffers: Some(geometry.buffers / 8),
+        ..EndpointConfig::default()
+    };
+    let mut endpoint = Endpoint::create(&context.socket, &config)?;
+    let channel = endpoint.open(circuit, OpenOptions { aal })?;
+    Ok((endpoint, channel))
+}
+
+/// Set by Ctrl-C and by SIGTERM; the commands end in order then.
+pub(crate) fn interrupted() -> Result<Arc<AtomicBool>> {
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        // A second one ends the process at once.
+        signal_hook::flag::register_conditional_shutdown(signal, 130, flag.clone())?;
+        signal_hook::flag::register(signal, flag.clone())?;
+    }
+    Ok(flag)
+}
+
+/// Whether to go on.
+pub(crate) fn goes_on(flag: &AtomicBool) -> bool {
+    !flag.load(Ordering::Relaxed)
+}

@@ -1,0 +1,486 @@
+//! The description of a network: one TOML file in the field's words. `config show` prints every default.
+
+use crate::{Context, output};
+use anyhow::{Context as _, Result, anyhow, bail};
+use clap::Subcommand;
+use net::topology::{
+    Attachment, CircuitDescription, CircuitEnd, Description, LinkDescription, Station, parse_circuit_rate,
+    parse_link_rate,
+};
+use net::{Aal, Carries, FaultConfig, LinkConfig};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use toml::Spanned;
+use traffic::Contract;
+
+/// Looking at descriptions.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Read a description and say what is wrong with it
+    Check {
+        /// The file
+        file: PathBuf,
+    },
+    /// Print a description with every default filled in
+    Show {
+        /// The file
+        file: PathBuf,
+    },
+}
+
+/// The whole file.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct File {
+    /// Hosts by name.
+    pub(crate) host: BTreeMap<String, Host>,
+    /// Switches by name.
+    pub(crate) switch: BTreeMap<String, Switch>,
+    /// Far ends of links that leave this program, by name.
+    pub(crate) outside: BTreeMap<String, Outside>,
+    /// Links.
+    pub(crate) link: Vec<Spanned<Link>>,
+    /// Circuits.
+    pub(crate) circuit: Vec<Spanned<Circuit>>,
+}
+
+/// `[host.NAME]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Host {
+    /// Address and prefix for `cellway ip`, such as `10.0.0.1/24`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) ip: Option<String>,
+    /// Endpoints at most.
+    pub(crate) max_endpoints: usize,
+}
+
+impl Default for Host {
+    fn default() -> Self {
+        Host { ip: None, max_endpoints: 256 }
+    }
+}
+
+/// `[switch.NAME]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Switch {
+    /// Ports, numbered from 0.
+    pub(crate) ports: u16,
+    /// Routes at most.
+    pub(crate) max_routes: usize,
+}
+
+impl Default for Switch {
+    fn default() -> Self {
+        let default = net::SwitchConfig::default();
+        Switch { ports: default.ports, max_routes: default.max_routes }
+    }
+}
+
+/// `[outside.NAME]`
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Outside {}
+
+/// `[[link]]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Link {
+    /// Two names, with a port after a colon where it matters.
+    pub(crate) ends: [String; 2],
+    /// `unlimited`, `OC-3c`, `20 Mbit/s`, ...
+    #[serde(default = "unlimited")]
+    pub(crate) rate: String,
+    /// Microseconds from end to end.
+    #[serde(default)]
+    pub(crate) delay_us: u64,
+    /// `cells` or `frames`.
+    #[serde(default = "cells")]
+    pub(crate) carries: String,
+    /// Cells (or frames) that wait at most.
+    #[serde(default = "queue_cells")]
+    pub(crate) queue_cells: usize,
+    /// Faults on purpose.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) faults: Option<LinkFaults>,
+    /// ATM over TCP: `listen ADDRESS:PORT` or `connect ADDRESS:PORT`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) atmtcp: Option<String>,
+    /// Cells in UDP datagrams.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) udp: Option<Udp>,
+}
+
+fn unlimited() -> String {
+    "unlimited".into()
+}
+fn cells() -> String {
+    "cells".into()
+}
+fn queue_cells() -> usize {
+    LinkConfig::default().queue_cells
+}
+
+/// `faults = { ... }` of a link: probabilities per cell.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct LinkFaults {
+    /// Same seed, same faults.
+    pub(crate) seed: u64,
+    /// Lost.
+    pub(crate) loss: f64,
+    /// Arriving twice.
+    pub(crate) duplication: f64,
+    /// Arriving late.
+    pub(crate) reordering: f64,
+    /// With a bit flipped.
+    pub(crate) corruption: f64,
+}
+
+/// `udp = { ... }` of a link.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Udp {
+    /// This end.
+    pub(crate) local: SocketAddr,
+    /// The far end.
+    pub(crate) peer: SocketAddr,
+    /// `cell`: one 53-octet cell to a datagram; `batch`: up to 27.
+    #[serde(default = "one_cell")]
+    pub(crate) form: String,
+}
+
+fn one_cell() -> String {
+    "cell".into()
+}
+
+/// `[[circuit]]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Circuit {
+    /// `"alpha 0.100"` for each end; more than two: from the first to all others.
+    pub(crate) ends: Vec<String>,
+    /// `cbr`, `rt-vbr`, `nrt-vbr`, `abr` or `ubr`.
+    #[serde(default = "ubr")]
+    pub(crate) category: String,
+    /// Peak cell rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) pcr: Option<String>,
+    /// Sustainable cell rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) scr: Option<String>,
+    /// Maximum burst size in cells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) mbs: Option<u32>,
+    /// Cell delay variation tolerance in microseconds.
+    #[serde(default = "cdvt_us")]
+    pub(crate) cdvt_us: u64,
+    /// `aal5` or `aal0`.
+    #[serde(default = "aal5")]
+    pub(crate) aal: String,
+}
+
+fn ubr() -> String {
+    "ubr".into()
+}
+fn aal5() -> String {
+    "aal5".into()
+}
+/// A thread on a general-purpose machine wakes this late now and then; it may catch up then.
+fn cdvt_us() -> u64 {
+    1000
+}
+
+/// What is outside at a link.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Shell {
+    /// ATM over TCP.
+    AtmTcp(net::atmtcp::Role),
+    /// Cells in datagrams.
+    Udp(Udp),
+}
+
+/// A file read and understood.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Config {
+    pub(crate) file: File,
+    pub(crate) description: Description,
+    /// The outside of links, by the link.
+    pub(crate) shells: Vec<(LinkDescription, Shell)>,
+}
+
+impl Link {
+    pub(crate) fn describe(&self) -> Result<(LinkDescription, Option<Shell>)> {
+        let shell = match (&self.atmtcp, &self.udp) {
+            (Some(_), Some(_)) => bail!("a link has `atmtcp` or `udp`, not both"),
+            (Some(text), None) => Some(Shell::AtmTcp(parse_atmtcp(text)?)),
+            (None, Some(udp)) => Some(Shell::Udp(udp.clone())),
+            (None, None) => None,
+        };
+        let carries = match (self.carries.as_str(), &shell) {
+            ("frames", Some(Shell::Udp(_))) => bail!("a UDP link carries cells"),
+            (_, Some(Shell::AtmTcp(_))) | ("frames", None) => Carries::Frames,
+            ("cells", _) => Carries::Cells,
+            (other, _) => bail!("carries = \"{other}\": write cells or frames"),
+        };
+        let faults = self.faults.as_ref().map(|f| FaultConfig {
+            seed: f.seed,
+            loss: f.loss,
+            duplication: f.duplication,
+            reordering: f.reordering,
+            reorder_by: Duration::from_micros(100),
+            corruption: f.corruption,
+            outages: Vec::new(),
+        });
+        let config = LinkConfig {
+            carries,
+            rate: parse_link_rate(&self.rate)?,
+            delay: Duration::from_micros(self.delay_us),
+            queue_cells: self.queue_cells.clamp(16, 1 << 20),
+            faults,
+        };
+        let ends: [Attachment; 2] = [self.ends[0].parse()?, self.ends[1].parse()?];
+        Ok((LinkDescription { ends, config }, shell))
+    }
+}
+
+fn parse_atmtcp(text: &str) -> Result<net::atmtcp::Role> {
+    let (verb, address) = text.split_once(' ').unwrap_or((text, ""));
+    let resolve = || {
+        use std::net::ToSocketAddrs;
+        let address =
+            if address.contains(':') { address.to_owned() } else { format!("{address}:{}", wire::atmtcp::PORT) };
+        let found = address.to_socket_addrs().with_context(|| format!("atmtcp address {address}"))?.next();
+        found.ok_or_else(|| anyhow!("atmtcp address {address}: no such host"))
+    };
+    match verb {
+        "listen" => Ok(net::atmtcp::Role::Listen(resolve()?)),
+        "connect" => Ok(net::atmtcp::Role::Connect(resolve()?)),
+        _ => bail!("atmtcp = \"{text}\": write \"listen ADDRESS:PORT\" or \"connect ADDRESS:PORT\""),
+    }
+}
+
+impl Circuit {
+    pub(crate) fn describe(&self) -> Result<CircuitDescription> {
+        if self.ends.len() < 2 {
+            bail!("a circuit has two ends at least, such as ends = [\"alpha 0.100\", \"beta 0.100\"]");
+        }
+        let ends = self.ends.iter().map(|e| e.parse::<CircuitEnd>()).collect::<Result<Vec<_>, _>>()?;
+        let rate = |text: &Option<String>| text.as_deref().map(parse_circuit_rate).transpose();
+        let contract = Contract {
+            category: self.category.parse().with_context(|| format!("category = \"{}\"", self.category))?,
+            pcr: rate(&self.pcr)?,
+            scr: rate(&self.scr)?,
+            mbs: self.mbs,
+            cdvt: Duration::from_micros(self.cdvt_us),
+        };
+        let aal = match self.aal.as_str() {
+            "aal5" => Aal::Aal5,
+            "aal0" => Aal::Aal0,
+            other => bail!("aal = \"{other}\": write aal5 or aal0"),
+        };
+        Ok(CircuitDescription { ends, aal, contract: contract.checked()? })
+    }
+}
+
+/// Reads a description.
+pub(crate) fn load(path: &Path) -> Result<Config> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("{}", path.display()))?;
+    parse(&text, &path.display().to_string())
+}
+
+/// Understands a description; `name` stands in messages.
+pub(crate) fn parse(text: &str, name: &str) -> Result<Config> {
+    let file: File = toml::from_str(text).map_err(|e| {
+        let line = e.span().map_or(1, |s| line_of(text, s.start));
+        anyhow!("{name}:{line}: {}{}", e.message().trim(), nearest(e.message()))
+    })?;
+    let mut config = Config::default();
+    let stations = &mut config.description.stations;
+    for (names, station) in [
+        (file.host.keys().collect::<Vec<_>>(), Station::Host),
+        (file.switch.keys().collect(), Station::Switch),
+        (file.outside.keys().collect(), Station::Outside),
+    ] {
+        for station_name in names {
+            if stations.insert(station_name.clone(), station).is_some() {
+                bail!("{name}: two stations are called `{station_name}`: give one of them another name");
+            }
+        }
+    }
+    for link in &file.link {
+        let at = || format!("{name}:{}", line_of(text, link.span().start));
+        let (description, shell) = link.get_ref().describe().with_context(at)?;
+        for end in &description.ends {
+            known(&config.description, &end.station).with_context(at)?;
+        }
+        let outside = description.ends.iter().any(|e| config.description.stations[&e.station] == Station::Outside);
+        match (outside, &shell) {
+            (true, None) => {
+                return Err(
+                    anyhow!("this link leads outside: say how, by atmtcp = \"...\" or udp = {{...}}").context(at())
+                );
+            }
+            (false, Some(_)) => {
+                return Err(
+                    anyhow!("a link with atmtcp or udp leads to an [outside.NAME]: name one as an end").context(at())
+                );
+            }
+            _ => {}
+        }
+        if let Some(shell) = shell {
+            config.shells.push((description.clone(), shell));
+        }
+        config.description.links.push(description);
+    }
+    for circuit in &file.circuit {
+        let at = || format!("{name}:{}", line_of(text, circuit.span().start));
+        let description = circuit.get_ref().describe().with_context(at)?;
+        for end in &description.ends {
+            known(&config.description, &end.station).with_context(at)?;
+        }
+        config.description.circuits.push(description);
+    }
+    for (host, settings) in &file.host {
+        if let Some(ip) = &settings.ip {
+            crate::ip::parse_address(ip).with_context(|| format!("{name}: host {host}"))?;
+        }
+    }
+    config.file = file;
+    Ok(config)
+}
+
+fn known(description: &Description, station: &str) -> Result<()> {
+    if description.stations.contains_key(station) {
+        return Ok(());
+    }
+    let near = description.stations.keys().min_by_key(|k| distance(k, station));
+    let hint = near.map(|n| format!(" (is it `{n}`?)")).unwrap_or_default();
+    bail!("there is no station `{station}`{hint}: add [host.{station}], [switch.{station}] or [outside.{station}]")
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    text.as_bytes().iter().take(at).filter(|b| **b == b'\n').count() + 1
+}
+
+/// Of serde's "unknown field `x`, expected one of `a`, `b`": the nearest of those.
+fn nearest(message: &str) -> String {
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    match (message.starts_with("unknown field"), quoted.next()) {
+        (true, Some(unknown)) => quoted
+            .min_by_key(|known| distance(known, unknown))
+            .map(|known| format!(" (is it `{known}`?)"))
+            .unwrap_or_default(),
+        _ => String::new(),
+    }
+}
+
+/// Levenshtein's.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let replace = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = replace.min(row[j] + 1).min(row[j + 1] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+/// `cellway config`
+pub(crate) fn run(context: &Context, command: &ConfigCommand) -> Result<()> {
+    match command {
+        ConfigCommand::Check { file } => {
+            let config = load(file)?;
+            let d = &config.description;
+            let json = serde_json::json!({
+                "file": file, "stations": d.stations.len(), "links": d.links.len(), "circuits": d.circuits.len(),
+            });
+            output::print(context, &json, || {
+                format!(
+                    "{}: {} stations, {} links, {} circuits: in order",
+                    file.display(),
+                    d.stations.len(),
+                    d.links.len(),
+                    d.circuits.len()
+                )
+            })
+        }
+        ConfigCommand::Show { file } => {
+            let config = load(file)?;
+            let json = serde_json::to_value(&config.file)?;
+            output::print(context, &json, || toml::to_string_pretty(&config.file).unwrap_or_else(|e| e.to_string()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const GOOD: &str = "[host.alpha]\n[host.beta]\nip = \"10.0.0.2/24\"\n[switch.s1]\n\n[[link]]\nends = [\"alpha\", \"s1:0\"]\nrate = \"OC-3c\"\n[[link]]\nends = [\"beta\", \"s1:1\"]\n\n[[circuit]]\nends = [\"alpha 0.100\", \"beta 0.100\"]\ncategory = \"cbr\"\npcr = \"20 Mbit/s\"\n";
+
+    fn error(text: &str) -> String {
+        format!("{:#}", parse(text, "net.toml").unwrap_err())
+    }
+
+    #[test]
+    fn the_designs_example_is_understood() {
+        let config = parse(GOOD, "x").unwrap();
+        assert_eq!(config.description.links.len(), 2);
+        let circuit = &config.description.circuits[0];
+        assert_eq!(circuit.contract.pcr.unwrap().payload_bits_per_s().round(), 20e6);
+    }
+
+    #[test]
+    fn errors_name_file_line_and_cure() {
+        let e = error(&GOOD.replace("rate =", "rat ="));
+        assert!(e.starts_with("net.toml:8: unknown field `rat`") && e.contains("is it `rate`?"), "{e}");
+        let e = error(&GOOD.replace("\"beta\", ", "\"bata\", "));
+        assert!(e.starts_with("net.toml:9:") && e.contains("no station `bata` (is it `beta`?)"), "{e}");
+        let e = error(&GOOD.replace("20 Mbit/s", "fast"));
+        assert!(e.starts_with("net.toml:12:") && e.contains("fast"), "{e}");
+        let e = error(&GOOD.replace("OC-3c", "OC-3d"));
+        assert!(e.contains("OC-3d") && e.contains("write"), "{e}");
+        assert!(error("[host.a]\n[switch.a]\n").contains("two stations"));
+        assert!(error("[host.a]\nip = \"10.0.0/8\"\n").contains("host a"));
+    }
+
+    #[test]
+    fn every_example_is_in_order() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+        let mut n = 0;
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|e| e == "toml") {
+                load(&path).unwrap();
+                n += 1;
+            }
+        }
+        assert!(n >= 5, "{n} examples");
+    }
+
+    #[test]
+    fn what_show_prints_means_the_same() {
+        let config = parse(GOOD, "x").unwrap();
+        let again = parse(&toml::to_string_pretty(&config.file).unwrap(), "y").unwrap();
+        assert_eq!(again.description, config.description);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "[\\[\\]a-z.=\"0-9 \n:{},/-]{0,200}", cut in 0usize..250) {
+            let _ = parse(&text, "x");
+            let _ = parse(&GOOD[..cut.min(GOOD.len())], "x");
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! `cellway up`: the network of a description, in the foreground, until Ctrl-C. SIGHUP reads the file again and applies
+//! the difference.
+
+use crate::config::{self, Config, Shell};
+use crate::{Context, client, manage};
+use anyhow::{Context as _, Result, anyhow};
+use clap::Args;
+use host::HostInterface;
+use host::engine::{self, Core, EngineHandle};
+use host::service::{Handler, Service};
+use net::topology::{Applied, LinkDescription};
+use net::{FramePool, LinkId, Network};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Buffers of frames in one network, 64 KiB each: 16 MiB.
+pub(crate) const FRAMES: usize = 256;
+const MAX_CONNECTIONS: usize = 1024;
+
+/// Brings up a network and runs it in the foreground. Ctrl-C ends it and leaves nothing behind; SIGHUP reads the file
+/// again: what did not change goes on undisturbed.
+#[derive(Debug, Args)]
+pub(crate) struct Up {
+    /// The description (see `examples/`)
+    file: PathBuf,
+    /// How much to log: error, warn, info, debug
+    #[arg(long, default_value = "info")]
+    log: String,
+}
+
+/// A running network.
+pub(crate) struct Daemon {
+    pub(crate) engine: EngineHandle,
+    service: Option<Service>,
+    config: Arc<Mutex<Config>>,
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        self.service.take();
+        self.engine.stop();
+    }
+}
+
+impl Daemon {
+    /// Starts a network and its service.
+    pub(crate) fn start(config: Config, socket: &Path) -> Result<Self> {
+        let engine = engine::start(Network::new(FramePool::new(FRAMES, 65_536))).context("starting the engine")?;
+        apply(&engine, &Config::default(), &config)?;
+        let config = Arc::new(Mutex::new(config));
+        let handler: Arc<dyn Handler> = Arc::new(manage::Manager::new(engine.clone(), config.clone()));
+        prepare_folder(socket)?;
+        let service = Service::start(socket, engine.clone(), handler, MAX_CONNECTIONS);
+        let service = service.inspect_err(|_| engine.stop())?;
+        Ok(Daemon { engine, service: Some(service), config })
+    }
+
+    /// Makes `wanted` so.
+    fn reload(&self, wanted: Config) -> Result<Applied> {
+        let mut config = self.config.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let applied = apply(&self.engine, &config, &wanted)?;
+        *config = wanted;
+        Ok(applied)
+    }
+}
+
+/// The socket's folder, for its user alone if it is made here.
+fn prepare_folder(socket: &Path) -> Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    let Some(folder) = socket.parent().filter(|f| !f.as_os_str().is_empty() && !f.exists()) else { return Ok(()) };
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .with_context(|| format!("making {} for the socket", folder.display()))
+}
+
+fn apply(engine: &EngineHandle, before: &Config, wanted: &Config) -> Result<Applied> {
+    let old_shells = before.shells.clone();
+    let wanted = wanted.clone();
+    engine.with(move |core| apply_here(core, &old_shells, &wanted))?
+}
+
+fn apply_here(core: &mut Core, old_shells: &[(LinkDescription, Shell)], wanted: &Config) -> Result<Applied> {
+    let hosts = &wanted.file.host;
+    let Core { network, fabric, .. } = core;
+    let applied = fabric.apply(network, &wanted.description, |name| {
+        HostInterface::new(hosts.get(name).map_or(256, |h| h.max_endpoints))
+    })?;
+    for (description, shell) in &wanted.shells {
+        let unchanged = old_shells.iter().any(|(d, s)| d == description && s == shell);
+        let id = fabric.links().find(|(_, d, _)| *d == description).map(|(id, ..)| id);
+        let Some(id) = id else { continue };
+        if !unchanged || !network.externals().any(|(link, _)| link == id) {
+            attach(network, id, shell, wanted).with_context(|| format!("link {}", written(description)))?;
+        }
+    }
+    Ok(applied)
+}
+
+/// Puts a socket at the outside of a link.
+pub(crate) fn attach(network: &mut Network, id: LinkId, shell: &Shell, config: &Config) -> Result<()> {
+    let external: Box<dyn net::external::External> = match shell {
+        Shell::AtmTcp(role) => {
+            let mut shell = net::atmtcp::Shell::new(*role).with_context(|| format!("{role:?}"))?;
+            for circuit in config.description.circuits.iter().filter(|c| c.aal == net::Aal::Aal0) {
+                for end in &circuit.ends {
+                    shell.machine().set_aal0(end.circuit, true);
+                }
+            }
+            Box::new(shell)
+        }
+        Shell::Udp(udp) => {
+            let form = match udp.form.as_str() {
+                "cell" => net::udp::Form::Cell(wire::octets::Format::Uni),
+                "batch" => net::udp::Form::Batch,
+                other => return Err(anyhow!("form = \"{other}\": write cell or batch")),
+            };
+            Box::new(net::udp::Shell::new(udp.local, udp.peer, form).with_context(|| format!("UDP {}", udp.local))?)
+        }
+    };
+    if !network.attach(id, external) {
+        return Err(anyhow!("the link has no outside end"));
+    }
+    Ok(())
+}
+
+/// A link as its description writes it.
+pub(crate) fn written(link: &LinkDescription) -> String {
+    format!("{} - {}", link.ends[0], link.ends[1])
+}
+
+/// `cellway up`
+pub(crate) fn run(context: &Context, up: &Up) -> Result<()> {
+    tracing_subscriber::fmt()
+        .with_env_filter(tracing_subscriber::EnvFilter::new(&up.log))
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .init();
+    let stop = client::interrupted()?;
+    let hangup = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(signal_hook::consts::SIGHUP, hangup.clone())?;
+    let config = config::load(&up.file)?;
+    let d = &config.description;
+    let counts = (d.stations.len(), d.links.len(), d.circuits.len());
+    let daemon = Daemon::start(config, &context.socket)?;
+    tracing::info!(
+        "up: {} stations, {} links, {} circuits; socket {}",
+        counts.0,
+        counts.1,
+        counts.2,
+        context.socket.display()
+    );
+    if context.json {
+        println!("{}", serde_json::json!({ "up": up.file, "socket": context.socket }));
+    }
+    while client::goes_on(&stop) {
+        std::thread::sleep(Duration::from_millis(50));
+        if hangup.swap(false, Ordering::Relaxed) {
+            match config::load(&up.file).and_then(|c| daemon.reload(c)) {
+                Ok(a) => tracing::info!(
+                    "applied {}: circuits {} added, {} removed, {} unchanged; links {} added, {} removed",
+                    up.file.display(),
+                    a.added_circuits,
+                    a.removed_circuits,
+                    a.unchanged_circuits,
+                    a.added_links,
+                    a.removed_links
+                ),
+                Err(e) => tracing::error!("not applied: {e:#}"),
+            }
+        }
+    }
+    tracing::info!("down");
+    drop(daemon);
+    Ok(())
+}

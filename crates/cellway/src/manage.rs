@@ -1,0 +1,320 @@
+//! Management: what the daemon answers (`Manager`), and the commands that ask (`circuit`, `link`).
+
+use crate::config::{Circuit, Config, Link};
+use crate::daemon::{attach, written};
+use crate::{Context, client, output, status};
+use anyhow::{Result, anyhow};
+use clap::Subcommand;
+use endpoint::seqpacket::Peer;
+use host::engine::EngineHandle;
+use host::service::Handler;
+use net::{TapBuffer, TapConfig};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use wire::CircuitId;
+
+/// A capture that nobody reads for so long is ended.
+const CAPTURE_PATIENCE: Duration = Duration::from_secs(10);
+
+/// What can be asked.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum Request {
+    /// Everything that `status` shows.
+    Status,
+    /// Add a circuit.
+    AddCircuit(Circuit),
+    /// Remove the circuit of these ends.
+    RemoveCircuit {
+        /// As they were given.
+        ends: Vec<String>,
+    },
+    /// Add a link.
+    AddLink(Link),
+    /// Remove a link by its name.
+    RemoveLink {
+        /// `alpha:0 - s1:0`.
+        name: String,
+    },
+    /// Begin to record a link.
+    CaptureStart {
+        /// Its name.
+        link: String,
+        /// Only these circuits; empty: all.
+        circuits: Vec<String>,
+    },
+    /// What has been recorded since the last time.
+    CaptureRead {
+        /// Its name.
+        link: String,
+    },
+    /// End it.
+    CaptureStop {
+        /// Its name.
+        link: String,
+    },
+}
+
+/// The program's part of the service.
+pub(crate) struct Manager {
+    engine: EngineHandle,
+    config: Arc<Mutex<Config>>,
+    owner: u32,
+    captures: Mutex<HashMap<String, Instant>>,
+}
+
+impl Manager {
+    pub(crate) fn new(engine: EngineHandle, config: Arc<Mutex<Config>>) -> Self {
+        let owner = rustix::process::getuid().as_raw();
+        Manager { engine, config, owner, captures: Mutex::default() }
+    }
+
+    fn serve(&self, request: Request) -> Result<Value> {
+        self.end_stale_captures()?;
+        let config = self.config.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let done = json!({ "done": true });
+        match request {
+            Request::Status => self.engine.with(move |core| status::collect(core, &config)).map_err(Into::into),
+            Request::AddCircuit(circuit) => {
+                let description = circuit.describe()?;
+                self.engine.with(move |core| core.fabric.add_circuit(&mut core.network, &description))??;
+                Ok(done)
+            }
+            Request::RemoveCircuit { ends } => {
+                let ends = ends.iter().map(|e| e.parse()).collect::<Result<Vec<_>, _>>()?;
+                self.engine.with(move |core| {
+                    let circuit = core.fabric.circuits().find(|c| c.ends == ends).cloned();
+                    let circuit = circuit
+                        .ok_or_else(|| anyhow!("no circuit has these ends (`cellway circuit list` shows them)"))?;
+                    anyhow::Ok(core.fabric.remove_circuit(&mut core.network, &circuit)?)
+                })??;
+                Ok(done)
+            }
+            Request::AddLink(link) => {
+                let (description, shell) = link.describe()?;
+                self.engine.with(move |core| {
+                    for end in &description.ends {
+                        let known = core.fabric.stations().any(|(name, _)| name == end.station);
+                        if !known && shell.is_some() {
+                            core.fabric.add_outside(&end.station)?;
+                        }
+                    }
+                    let id = core.fabric.add_link(&mut core.network, &description)?;
+                    if let Some(shell) = &shell
+                        && let Err(e) = attach(&mut core.network, id, shell, &config)
+                    {
+                        core.fabric.remove_link(&mut core.network, id)?;
+                        return Err(e);
+                    }
+                    anyhow::Ok(json!({ "link": core.fabric.link_name(id) }))
+                })?
+            }
+            Request::RemoveLink { name } => self.engine.with(move |core| {
+                let id = find_link(core, &name)?;
+                let gone = core.fabric.remove_link(&mut core.network, id)?;
+                let circuits: Vec<_> = gone.iter().map(status::circuit_name).collect();
+                anyhow::Ok(json!({ "removed_circuits": circuits }))
+            })?,
+            Request::CaptureStart { link, circuits } => {
+                let circuits = circuits.iter().map(|c| c.parse()).collect::<Result<Vec<CircuitId>, _>>()?;
+                let name = self.engine.with(move |core| {
+                    let id = find_link(core, &link)?;
+                    core.network.set_tap(id, Some(TapConfig { circuits, ..TapConfig::default() }));
+                    core.fabric.link_name(id).ok_or_else(|| anyhow!("the link is gone"))
+                })??;
+                self.captures.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone(), Instant::now());
+                Ok(json!({ "link": name, "epoch_unix_nanos": self.epoch_unix_nanos()? }))
+            }
+            Request::CaptureRead { link } => {
+                self.captures.lock().unwrap_or_else(PoisonError::into_inner).insert(link.clone(), Instant::now());
+                self.engine.with(move |core| {
+                    let id = find_link(core, &link)?;
+                    let mut buffer = TapBuffer::new(&TapConfig::default());
+                    core.network.drain_tap(id, &mut buffer);
+                    anyhow::Ok(crate::capture::to_json(&buffer))
+                })?
+            }
+            Request::CaptureStop { link } => {
+                self.captures.lock().unwrap_or_else(PoisonError::into_inner).remove(&link);
+                self.engine.with(move |core| {
+                    let id = find_link(core, &link)?;
+                    core.network.set_tap(id, None);
+                    anyhow::Ok(())
+                })??;
+                Ok(done)
+            }
+        }
+    }
+
+    /// When the network's time was zero.
+    fn epoch_unix_nanos(&self) -> Result<u64> {
+        let now = self.engine.with(|core| core.now())?;
+        let unix = std::time::SystemTime::UNIX_EPOCH.elapsed()?;
+        Ok((unix.as_nanos() as u64).saturating_sub(now.as_nanos()))
+    }
+
+    fn end_stale_captures(&self) -> Result<()> {
+        let mut captures = self.captures.lock().unwrap_or_else(PoisonError::into_inner);
+        let stale: Vec<_> =
+            captures.extract_if(|_, read| read.elapsed() > CAPTURE_PATIENCE).map(|(name, _)| name).collect();
+        for name in stale {
+            self.engine.with(move |core| {
+                if let Ok(id) = find_link(core, &name) {
+                    core.network.set_tap(id, None);
+                }
+            })?;
+        }
+        Ok(())
+    }
+}
+
+fn find_link(core: &host::engine::Core, name: &str) -> Result<net::LinkId> {
+    let plain = |s: &str| s.split_whitespace().collect::<String>();
+    let all: Vec<_> = core.fabric.links().map(|(id, d, _)| (id, core.fabric.link_name(id), written(d))).collect();
+    let found = all.iter().find(|(_, full, short)| {
+        full.as_deref().is_some_and(|f| plain(f) == plain(name)) || plain(short) == plain(name)
+    });
+    found.map(|(id, ..)| *id).ok_or_else(|| anyhow!("no link `{name}` (`cellway link list` shows them)"))
+}
+
+impl Handler for Manager {
+    fn admit(&self, peer: Peer) -> Result<(), String> {
+        if peer.uid == self.owner || peer.uid == 0 {
+            return Ok(());
+        }
+        Err(format!("user {} may not use the network of user {} (run it as that user)", peer.uid, self.owner))
+    }
+
+    fn may_open(&self, peer: Peer, _host: &str, _circuit: CircuitId) -> Result<(), String> {
+        self.admit(peer)
+    }
+
+    fn manage(&self, _peer: Peer, request: Value) -> Result<Value, String> {
+        let request = serde_json::from_value(request).map_err(|e| format!("request not understood: {e}"))?;
+        self.serve(request).map_err(|e| format!("{e:#}"))
+    }
+}
+
+/// Asks the daemon.
+pub(crate) fn ask(context: &Context, request: &Request) -> Result<Value> {
+    client::manage(context, serde_json::to_value(request)?)
+}
+
+/// Circuits.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CircuitCommand {
+    /// All circuits with their counters
+    List,
+    /// Add a circuit: `cellway circuit add "alpha 0.300" "beta 0.300" --category cbr --pcr "20 Mbit/s"`
+    Add {
+        /// Its ends, each a host and vpi.vci in quotes; more than two: from the first to all others
+        #[arg(required = true, num_args = 2..)]
+        ends: Vec<String>,
+        /// cbr, rt-vbr, nrt-vbr, abr or ubr
+        #[arg(long, default_value = "ubr")]
+        category: String,
+        /// Peak cell rate, such as "20 Mbit/s" or "5000 cell/s"
+        #[arg(long)]
+        pcr: Option<String>,
+        /// aal5 or aal0
+        #[arg(long, default_value = "aal5")]
+        aal: String,
+    },
+    /// Remove a circuit by its ends
+    Remove {
+        /// Its ends, as `circuit list` shows them
+        #[arg(required = true, num_args = 2..)]
+        ends: Vec<String>,
+    },
+}
+
+/// `cellway circuit`
+pub(crate) fn run_circuit(context: &Context, command: &CircuitCommand) -> Result<()> {
+    match command {
+        CircuitCommand::List => {
+            let status = ask(context, &Request::Status)?;
+            output::print(context, &status["circuits"], || status::circuits_text(&status))
+        }
+        CircuitCommand::Add { ends, category, pcr, aal } => {
+            let circuit = Circuit {
+                ends: ends.clone(),
+                category: category.clone(),
+                pcr: pcr.clone(),
+                scr: None,
+                mbs: None,
+                cdvt_us: 1000,
+                aal: aal.clone(),
+            };
+            circuit.describe()?;
+            let done = ask(context, &Request::AddCircuit(circuit))?;
+            output::print(context, &done, || format!("added {}", ends.join(" - ")))
+        }
+        CircuitCommand::Remove { ends } => {
+            let done = ask(context, &Request::RemoveCircuit { ends: ends.clone() })?;
+            output::print(context, &done, || format!("removed {}", ends.join(" - ")))
+        }
+    }
+}
+
+/// Links.
+#[derive(Debug, Subcommand)]
+pub(crate) enum LinkCommand {
+    /// All links with their counters
+    List,
+    /// Add a link: `cellway link add alpha s1:2`, or to the outside: `cellway link add alpha linux --atmtcp "listen 127.0.0.1:2812"`
+    Add {
+        /// One end: a station, with :PORT where it matters
+        a: String,
+        /// The other; with --atmtcp a new name for what is outside
+        b: String,
+        /// unlimited, OC-3c, "20 Mbit/s", ...
+        #[arg(long, default_value = "unlimited")]
+        rate: String,
+        /// cells or frames
+        #[arg(long, default_value = "cells")]
+        carries: String,
+        /// "listen ADDRESS:PORT" or "connect ADDRESS:PORT"
+        #[arg(long)]
+        atmtcp: Option<String>,
+    },
+    /// Remove a link and the circuits over it, by its name: `cellway link remove "alpha:0 - s1:0"`
+    Remove {
+        /// As `link list` shows it
+        name: String,
+    },
+}
+
+/// `cellway link`
+pub(crate) fn run_link(context: &Context, command: &LinkCommand) -> Result<()> {
+    match command {
+        LinkCommand::List => {
+            let status = ask(context, &Request::Status)?;
+            output::print(context, &status["links"], || status::links_text(&status))
+        }
+        LinkCommand::Add { a, b, rate, carries, atmtcp } => {
+            let link = Link {
+                ends: [a.clone(), b.clone()],
+                rate: rate.clone(),
+                delay_us: 0,
+                carries: carries.clone(),
+                queue_cells: 4096,
+                faults: None,
+                atmtcp: atmtcp.clone(),
+                udp: None,
+            };
+            link.describe()?;
+            let done = ask(context, &Request::AddLink(link))?;
+            output::print(context, &done, || format!("added {}", done["link"].as_str().unwrap_or_default()))
+        }
+        LinkCommand::Remove { name } => {
+            let done = ask(context, &Request::RemoveLink { name: name.clone() })?;
+            output::print(context, &done, || {
+                let n = done["removed_circuits"].as_array().map_or(0, Vec::len);
+                format!("removed {name} and {n} circuits over it")
+            })
+        }
+    }
+}
