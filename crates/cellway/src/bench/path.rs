@@ -146,7 +146,7 @@ fn measure(folder: &Path, runs: usize, length: Duration) -> Result<Vec<Value>> {
     let bar = output::progress(Some((runs * SIZES.len() * 2) as u64));
     let mut samples = vec![(Vec::new(), Vec::new(), Vec::new()); SIZES.len() * 2];
     for _ in 0..runs {
-        for (i, (frames, _, socket)) in daemons.iter().enumerate() {
+        for (i, (_, _, socket)) in daemons.iter().enumerate() {
             for (j, &pdu_octets) in SIZES.iter().enumerate() {
                 let memcpy = memcpy_gbit_s(pdu_octets, length / 10);
                 let (sent, arrived, seconds) = run_case(socket, pdu_octets, length)?;
