@@ -15,10 +15,12 @@ fn a_guest_with_classical_ip_pings_us_and_carries_tcp() {
     if !Guest::available() {
         return;
     }
-    let lan = Lan::new(&[100]).unwrap();
+    // Nobody is on the other circuit: only InATMARP can say on which of the two the guest's address is.
+    let lan = Lan::new(&[99, 100]).unwrap();
     let mut alpha = lan.endpoint("alpha").unwrap();
-    let channel = alpha.open("0.100".parse().unwrap(), OpenOptions::default()).unwrap();
-    let mut host = Host::new(alpha, Ipv4Addr::new(10, 0, 0, 1), 24, stack::ip::MTU, &[channel.0]);
+    let mut open = |circuit: &str| alpha.open(circuit.parse().unwrap(), OpenOptions::default()).unwrap().0;
+    let channels = [open("0.99"), open("0.100")];
+    let mut host = Host::new(alpha, Ipv4Addr::new(10, 0, 0, 1), 24, stack::ip::MTU, &channels);
 
     let file = pattern(300_000);
     let script = format!(
