@@ -114,8 +114,16 @@ impl IpInterface {
 
     /// A PDU that came on a circuit.
     pub fn handle_pdu(&mut self, circuit: u32, pdu: &[u8], now: Time) {
+        if !self.peers.contains_key(&circuit) {
+            return self.received.drop_one(DropReason::UnknownCircuit);
+        }
         match Protocol::parse(pdu) {
-            Ok((Protocol::Routed(IPV4 | IPV6), packet)) => {
+            Ok((Protocol::Routed(ethertype @ (IPV4 | IPV6)), packet)) => {
+                // The Ethertype and the packet's own version are said by the peer: they must agree.
+                let version = if ethertype == IPV4 { 4 } else { 6 };
+                if packet.first().is_none_or(|o| o >> 4 != version) {
+                    return self.received.drop_one(DropReason::Malformed);
+                }
                 if self.packets.len() >= QUEUE {
                     return self.received.drop_one(DropReason::QueueFull);
                 }
@@ -263,6 +271,35 @@ mod tests {
         }
         assert!(!a.handle_packet(&packet(B, MTU + 1)));
         assert_eq!(a.sent.dropped(DropReason::Oversize), 1);
+    }
+
+    #[test]
+    fn a_pdu_that_contradicts_itself_or_comes_on_no_circuit_of_ours_is_counted_and_dropped() {
+        let mut i = IpInterface::new(A, MTU);
+        i.add_circuit(1, Some(B), Time::ZERO);
+        let mut pdu = vec![0; ROUTED_OCTETS];
+        Protocol::Routed(IPV6).emit(&mut pdu);
+        i.handle_pdu(1, &pdu, Time::ZERO);
+        pdu.extend(packet(A, 40));
+        i.handle_pdu(1, &pdu, Time::ZERO);
+        assert_eq!(i.received.dropped(DropReason::Malformed), 2);
+        Protocol::Routed(IPV4).emit(&mut pdu);
+        i.handle_pdu(2, &pdu, Time::ZERO);
+        assert_eq!(i.received.dropped(DropReason::UnknownCircuit), 1);
+        assert_eq!(i.poll_packet(), None);
+        i.handle_pdu(1, &pdu, Time::ZERO);
+        assert_eq!(i.poll_packet(), Some(packet(A, 40)));
+    }
+
+    #[test]
+    fn what_the_user_said_about_a_peer_is_not_changed_by_the_peer() {
+        let (mut a, mut b) = (IpInterface::new(A, MTU), IpInterface::new(B, MTU));
+        let said = Ipv4Addr::new(10, 0, 0, 77);
+        a.add_circuit(1, Some(said), Time::ZERO);
+        b.add_circuit(1, None, Time::ZERO);
+        exchange(&mut a, &mut b, Time::ZERO);
+        assert_eq!(a.peers().next(), Some((1, Some(said))));
+        assert_eq!(b.peers().next(), Some((1, Some(A))));
     }
 
     proptest! {

@@ -21,6 +21,9 @@ pub enum TransferError {
     /// Nothing came.
     #[error("the other side has not answered for {0:?} (is a receiver running on this circuit?)")]
     Silent(Duration),
+    /// A receiver is there, and not for this stream.
+    #[error("the receiver follows another stream, or began in the middle of this one: start it before the sender")]
+    Refused,
     /// The caller said stop.
     #[error("interrupted")]
     Interrupted,
@@ -75,6 +78,9 @@ pub fn send_stream(
         if !progress(total) {
             return Err(TransferError::Interrupted);
         }
+        if sender.is_refused() && !sender.is_done() {
+            return Err(TransferError::Refused);
+        }
         if now().since(sender.last_progress()) > PATIENCE {
             return Err(TransferError::Silent(PATIENCE));
         }
@@ -101,8 +107,9 @@ pub fn receive_stream(
     loop {
         let mut idle = true;
         if let Some(pdu) = endpoint.receive(Some(MAX_WAIT))? {
-            receiver.handle_pdu(&pdu);
-            heard = Instant::now();
+            if receiver.handle_pdu(&pdu) {
+                heard = Instant::now();
+            }
             idle = false;
         }
         for _ in 0..super::WINDOW {
@@ -110,7 +117,9 @@ pub fn receive_stream(
                 idle = true;
                 break;
             };
-            receiver.handle_pdu(&pdu);
+            if receiver.handle_pdu(&pdu) {
+                heard = Instant::now();
+            }
             idle = false;
         }
         while let Some(octets) = receiver.poll_octets() {
@@ -145,8 +154,10 @@ fn acknowledge(
     receiver: &mut Receiver,
     idle: bool,
 ) -> Result<(), TransferError> {
-    if let Some(ack) = receiver.poll_transmit(idle) {
-        match endpoint.send_copy(channel, &ack) {
+    let ack = receiver.poll_transmit(idle);
+    let refusal = receiver.poll_refusal();
+    for answer in ack.iter().map(|a| &a[..]).chain(refusal.iter().map(|r| &r[..])) {
+        match endpoint.send_copy(channel, answer) {
             // A full ring loses the acknowledgement; the sender asks again.
             Ok(()) | Err(SendError::Full) => {}
             Err(e) => return Err(io::Error::other(e).into()),
