@@ -22,12 +22,14 @@ const WORKING_SET: usize = 256 * 1024;
 pub(crate) fn memcpy_gbit_s(octets: usize, length: Duration) -> f64 {
     let n = (WORKING_SET / 2 / octets).max(1);
     let from = vec![0x5au8; n * octets];
-    let mut to = vec![0u8; n * octets];
+    // Source and destination at the same place of their pages slow some processors' string moves down tenfold.
+    const APART: usize = 2112;
+    let mut to = vec![0u8; n * octets + APART];
     let begin = Instant::now();
     let mut copied = 0u64;
     while begin.elapsed() < length {
         for _ in 0..16 {
-            for (a, b) in from.chunks_exact(octets).zip(to.chunks_exact_mut(octets)) {
+            for (a, b) in from.chunks_exact(octets).zip(to[APART..].chunks_exact_mut(octets)) {
                 b.copy_from_slice(black_box(a));
                 black_box(&mut *b);
             }
