@@ -58,6 +58,24 @@ impl Lan {
         Ok(Lan { engine, service: Some(service), socket, outside, _folder: folder })
     }
 
+    /// Two hosts, `alpha` and `beta`, at one switch, nothing outside; an AAL5 circuit 0.`vci` between them.
+    pub fn of_two_hosts(vci: u16) -> anyhow::Result<Self> {
+        let lan = Self::with(&[])?;
+        lan.engine.with(move |core| -> anyhow::Result<()> {
+            let (network, fabric) = (&mut core.network, &mut core.fabric);
+            for host in ["alpha", "beta"] {
+                fabric.add_host(network, host, HostInterface::new(16))?;
+                let end = |station: &str| Attachment { station: station.to_owned(), port: None };
+                let link = LinkDescription { ends: [end(host), end("s1")], config: LinkConfig::default() };
+                fabric.add_link(network, &link)?;
+            }
+            let ends = vec![format!("alpha 0.{vci}").parse()?, format!("beta 0.{vci}").parse()?];
+            let circuit = CircuitDescription { ends, aal: net::Aal::Aal5, contract: Default::default() };
+            Ok(fabric.add_circuit(network, &circuit)?)
+        })??;
+        Ok(lan)
+    }
+
     /// Where the ATM-over-TCP link of the given number listens.
     pub fn port(&self, outside: usize) -> u16 {
         self.outside[outside].port()
