@@ -1,0 +1,99 @@
+//! Writes the corpus's first files: `cargo run -p fuzz-targets --example seed_corpus`. Files that a fuzzer added stay.
+
+use sar::{SduMeta, Segmentation};
+use std::path::Path;
+use wire::llc::Protocol;
+use wire::oam::{Function, Loopback};
+use wire::octets::{Format, emit52, emit53};
+use wire::{Cell, CellHeader, CircuitId};
+
+fn cells(sdu: &[u8]) -> Vec<Cell> {
+    let mut s =
+        Segmentation::new(CircuitId::from_key(100), sdu.len(), SduMeta::default()).expect("a length that AAL5 has");
+    let mut cells = vec![Cell::default(); s.cells_left()];
+    s.fill(sdu, &mut cells);
+    cells
+}
+
+fn main() -> std::io::Result<()> {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus"));
+    let put = |target: &str, name: &str, octets: &[u8]| {
+        std::fs::create_dir_all(root.join(target))?;
+        std::fs::write(root.join(target).join(name), octets)
+    };
+    let sdu: Vec<u8> = (1..=100).collect();
+    let three = cells(&sdu);
+    put("cell", "user", &emit53(&three[0], Format::Uni))?;
+    put("cell", "idle", &emit53(&Cell::new(CellHeader::from_word(1), [0x6a; 48]), Format::Nni))?;
+    put("hec", "headers", &three.iter().flat_map(|c| emit53(c, Format::Uni)[..5].to_vec()).collect::<Vec<_>>())?;
+    put("aal5", "pdu", &three.iter().flat_map(|c| c.payload).collect::<Vec<_>>())?;
+    for (name, f) in [("ais", Function::Ais), ("loopback", Function::Loopback(Loopback::request(1)))] {
+        put("oam", name, &f.emit())?;
+    }
+    let mut routed = vec![0; 8];
+    Protocol::Routed(wire::llc::IPV4).emit(&mut routed);
+    routed.extend([0x45, 0, 0, 20, 0, 0, 0, 0, 64, 1, 0, 0, 10, 0, 0, 2, 10, 0, 0, 1]);
+    put("llc", "ipv4", &routed)?;
+    put("llc", "bridged", &[0xaa, 0xaa, 3, 0, 0x80, 0xc2, 0, 7, 0, 0, 1, 2, 3])?;
+    let arp = wire::atmarp::Packet {
+        operation: wire::atmarp::Operation::InverseRequest,
+        sender: wire::atmarp::End { ip: Some([10, 0, 0, 2].into()), ..Default::default() },
+        target: wire::atmarp::End::default(),
+    };
+    let mut octets = vec![0; arp.buffer_len()];
+    arp.emit(&mut octets);
+    put("atmarp", "inverse_request", &octets)?;
+    let mut with_llc = vec![0; 8];
+    Protocol::Routed(wire::llc::ARP).emit(&mut with_llc);
+    with_llc.extend(&octets);
+    put("ip", "inverse_request", &with_llc)?;
+    put("ip", "ipv4", &routed)?;
+    let open = b"O 0.100 0.0.100 ubr,aal5:tx:none,rx:max_sdu=1024";
+    put("atmtcp", "open", open)?;
+    put("atmtcp", "close", b"C 1.42")?;
+    let mut link = vec![0, 0, 0, 0, 0, 0, 0, open.len() as u8];
+    link.extend(open);
+    link.extend([0, 0, 0, 100, 0, 0, 0, 100]);
+    link.extend(&sdu);
+    put("atmtcp", "head", &link[..8])?;
+    put("atmtcp_link", "open_and_data", &link)?;
+    let head = wire::erf::Head {
+        time: std::time::Duration::from_secs(1),
+        kind: wire::erf::Kind::Cell,
+        interface: 1,
+        header: three[0].header(),
+        payload_octets: 48,
+    };
+    put("erf", "cell", &[&head.emit()[..], &three[0].payload].concat())?;
+    let mut batch = [0; wire::udp::MAX_OCTETS];
+    let n = wire::udp::emit(7, &three, &mut batch);
+    put("udp_batch", "three", &batch[..n])?;
+    put("udp_link", "batch", &batch[..n])?;
+    put("udp_link", "cells", &three.iter().flat_map(|c| emit53(c, Format::Uni)).collect::<Vec<_>>())?;
+    let stream: Vec<u8> = three
+        .iter()
+        .flat_map(|c| {
+            std::iter::once(c.header().payload_type.bits() << 1).chain(emit52(c)[4..].to_vec()).collect::<Vec<_>>()
+        })
+        .collect();
+    put("reassembly", "pdu", &stream)?;
+    let mut good = endpoint::layout::Descriptor::of_buffer(0);
+    good.octets = 100;
+    let mut inline = endpoint::layout::Descriptor::of_buffer(u32::MAX);
+    inline.octets = 40;
+    let mut aal0 = endpoint::layout::Descriptor::of_buffer(3);
+    (aal0.channel, aal0.octets) = (1, 52);
+    let portions: Vec<u8> = [good, inline, aal0, good]
+        .iter()
+        .flat_map(|d| {
+            [0u8, 0x20].into_iter().chain(d.to_words().into_iter().flat_map(u64::to_ne_bytes)).collect::<Vec<_>>()
+        })
+        .collect();
+    put("descriptors", "four", &portions)?;
+    put("control", "hello", br#"{"hello":{"version":1}}"#)?;
+    put("control", "open", br#"{"open":{"vpi_vci":"0.100","options":{"aal":"aal5"}}}"#)?;
+    put("control", "create", br#"{"create_endpoint":{"host":"alpha","geometry":{"send_ring":4,"receive_ring":4,"free_ring":4,"buffers":4,"buffer_octets":128},"events":"interrupt","path":"shared"}}"#)?;
+    let mut data = b"Cw\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00stream octets...".to_vec();
+    data.extend(b"Cw\x02\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x05");
+    put("transfer", "data_and_ack", &data)
+}

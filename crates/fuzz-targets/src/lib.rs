@@ -1,0 +1,133 @@
+//! What a fuzzer feeds: every parser and every state machine that a peer can reach, as functions of octets. None may
+//! panic, whatever the octets; what parses must come back when it is written again.
+//!
+//! `fuzz/` drives them with libFuzzer; `tests/replay.rs` replays the corpus and mutations of it in every test run.
+#![forbid(unsafe_code)]
+
+mod machines;
+
+use wire::erf::Head as ErfHead;
+use wire::octets::{Format, emit52, emit53, parse52, parse53};
+
+/// A target.
+pub type Target = fn(&[u8]);
+
+/// All targets by name: the folders of the corpus.
+pub const TARGETS: &[(&str, Target)] = &[
+    ("cell", cell),
+    ("hec", hec),
+    ("aal5", aal5),
+    ("oam", oam),
+    ("llc", llc),
+    ("atmarp", atmarp),
+    ("atmtcp", atmtcp),
+    ("erf", erf),
+    ("udp_batch", udp_batch),
+    ("reassembly", machines::reassembly),
+    ("atmtcp_link", machines::atmtcp_link),
+    ("udp_link", machines::udp_link),
+    ("descriptors", machines::descriptors),
+    ("control", control),
+    ("ip", machines::ip),
+    ("transfer", machines::transfer),
+];
+
+fn cell(octets: &[u8]) {
+    for format in [Format::Uni, Format::Nni] {
+        if let Ok(cell) = parse53(octets, format) {
+            let again = emit53(&cell, format);
+            // Flow control bits are not kept; all else is.
+            assert_eq!(again[5..], octets[5..53]);
+            assert_eq!(parse53(&again, format), Ok(cell));
+        }
+        if let Ok(cell) = parse52(octets, format) {
+            assert_eq!(parse52(&emit52(&cell), format), Ok(cell));
+        }
+    }
+}
+
+fn hec(octets: &[u8]) {
+    let mut receiver = wire::hec::Receiver::default();
+    for header in octets.as_chunks::<5>().0 {
+        let mut header = *header;
+        if receiver.check(&mut header) != wire::hec::Verdict::Bad {
+            assert_eq!(wire::hec::syndrome(header), 0);
+        }
+    }
+}
+
+fn aal5(octets: &[u8]) {
+    if let Ok(trailer) = wire::aal5::check(octets) {
+        assert!(usize::from(trailer.length) + 8 <= octets.len());
+        assert_eq!(octets[octets.len() - 8..], trailer.to_octets());
+    }
+}
+
+fn oam(octets: &[u8]) {
+    if let Some(payload) = octets.first_chunk::<48>()
+        && let Ok(function) = wire::oam::Function::parse(payload)
+    {
+        assert_eq!(wire::oam::Function::parse(&function.emit()), Ok(function));
+    }
+}
+
+fn llc(octets: &[u8]) {
+    if let Ok((protocol, rest)) = wire::llc::Protocol::parse(octets) {
+        let mut head = [0; 10];
+        protocol.emit(&mut head);
+        assert_eq!(octets.len(), protocol.buffer_len() + rest.len());
+    }
+}
+
+fn atmarp(octets: &[u8]) {
+    if let Ok(packet) = wire::atmarp::Packet::parse(octets) {
+        let mut again = [0; wire::atmarp::MAX_OCTETS];
+        packet.emit(&mut again);
+        assert_eq!(wire::atmarp::Packet::parse(&again[..packet.buffer_len()]), Ok(packet));
+    }
+}
+
+fn atmtcp(octets: &[u8]) {
+    if let Some(head) = octets.first_chunk()
+        && let Ok(parsed) = wire::atmtcp::Head::parse(head)
+    {
+        assert_eq!(parsed.to_octets(), *head);
+    }
+    if let Ok(control) = wire::atmtcp::Control::parse(octets) {
+        let text = control.to_string();
+        assert_eq!(wire::atmtcp::Control::parse(text.as_bytes()), Ok(control));
+    }
+}
+
+fn erf(octets: &[u8]) {
+    if let Ok((head, payload)) = ErfHead::parse(octets) {
+        let mut again = head.emit().to_vec();
+        again.extend_from_slice(payload);
+        let (back, same) = ErfHead::parse(&again).expect("what was written is read");
+        assert_eq!((back.kind, back.header, same), (head.kind, head.header, payload));
+    }
+}
+
+fn udp_batch(octets: &[u8]) {
+    if let Ok(batch) = wire::udp::Batch::new_checked(octets) {
+        let cells: Vec<_> = batch.cells().collect();
+        let mut again = [0; wire::udp::MAX_OCTETS];
+        let n = wire::udp::emit(batch.sequence, &cells, &mut again);
+        assert_eq!(&again[..n], octets);
+    }
+}
+
+fn control(octets: &[u8]) {
+    use endpoint::control::{Request, Response};
+    if let Ok(request) = serde_json::from_slice::<Request>(octets) {
+        let again = serde_json::to_vec(&request).expect("a request is JSON");
+        assert_eq!(serde_json::from_slice::<Request>(&again).ok(), Some(request));
+    }
+    let _ = serde_json::from_slice::<Response>(octets);
+}
+
+/// Feeds the target of this name; what `fuzz/fuzz_targets` call. Panics if there is none of that name.
+pub fn run(name: &str, octets: &[u8]) {
+    let (_, target) = TARGETS.iter().find(|(n, _)| *n == name).expect("a target of this name");
+    target(octets);
+}

@@ -1,0 +1,145 @@
+//! State machines under octets from a peer.
+
+use endpoint::layout::{DESCRIPTOR_OCTETS, Geometry};
+use endpoint::segment::Segment;
+use endpoint::{Aal, DataPath, Events};
+use host::{Attached, CircuitConfig, HostInterface};
+use net::{Carries, End, FramePool, LinkConfig, Network};
+use sar::{Event, Reassembler, ReassemblyConfig};
+use std::sync::Arc;
+use wire::octets::{Format, parse52};
+use wire::{CircuitId, Time};
+
+/// Octets as cells of 52, then 49 octets each: a header octet that says what the cell is, and its payload.
+pub(crate) fn reassembly(octets: &[u8]) {
+    let mut r = Reassembler::new(ReassemblyConfig { max_sdu_octets: 1000, ..ReassemblyConfig::default() });
+    let mut buffer = [0; 500];
+    for part in octets.as_chunks::<49>().0 {
+        let (kind, payload) = (part[0], &part[1..]);
+        let mut message = [0; 52];
+        message[3] = kind & 0xf;
+        message[4..].copy_from_slice(payload);
+        let Ok(cell) = parse52(&message, Format::Nni) else { continue };
+        let step =
+            if kind & 0x80 != 0 { r.skip(&[cell], Time::ZERO) } else { r.push(&[cell], &mut buffer, Time::ZERO) };
+        if let Event::Complete { sdu_octets, .. } = step.event {
+            assert!(sdu_octets <= buffer.len() && sdu_octets > 0);
+        }
+    }
+}
+
+/// A network with a host at one end of a link and nothing at the other.
+fn outside(carries: Carries) -> (Network, net::LinkId) {
+    let mut network = Network::new(FramePool::new(8, 65_536));
+    let mut host = HostInterface::new(4);
+    host.add_circuit(CircuitId::from_key(100), CircuitConfig::default());
+    let node = network.add_node("host", Box::new(host));
+    let config = LinkConfig { carries, queue_cells: 64, ..LinkConfig::default() };
+    let link = network.connect(End::Port(node, 0), End::External, config).expect("a fresh port");
+    (network, link)
+}
+
+/// A TCP peer's octets, in portions.
+pub(crate) fn atmtcp_link(octets: &[u8]) {
+    let (mut network, link) = outside(Carries::Frames);
+    let mut machine = net::atmtcp::Machine::new();
+    let portion = usize::from(octets.first().copied().unwrap_or(1)).max(1);
+    for part in octets.chunks(portion) {
+        let mut rest = part;
+        // What does not fit now fits after a round, or the link is in error.
+        for _ in 0..100 {
+            let taken = network.external(link, Time::ZERO, |io| machine.receive(rest, io));
+            match taken {
+                Some(Ok(n)) => rest = &rest[n..],
+                _ => return,
+            }
+            network.run(Time::ZERO);
+            if rest.is_empty() {
+                break;
+            }
+        }
+    }
+    assert!(network.pool().in_use() <= 8);
+}
+
+/// A UDP peer's datagrams.
+pub(crate) fn udp_link(octets: &[u8]) {
+    for form in [net::udp::Form::Cell(Format::Uni), net::udp::Form::Batch] {
+        let (mut network, link) = outside(Carries::Cells);
+        let mut codec = net::udp::Codec::new(form);
+        for datagram in octets.chunks(usize::from(octets.first().copied().unwrap_or(53)).max(1) * 6) {
+            network.external(link, Time::ZERO, |io| codec.receive(datagram, io));
+            network.run(Time::ZERO);
+        }
+    }
+}
+
+/// What a hostile client writes into its segment: the whole of it, in portions, between rounds of the host.
+pub(crate) fn descriptors(octets: &[u8]) {
+    let geometry = Geometry { send_ring: 4, receive_ring: 4, free_ring: 4, buffers: 4, buffer_octets: 128 };
+    for (path, carries) in [(DataPath::Shared, Carries::Cells), (DataPath::Copying, Carries::Frames)] {
+        let segment = Arc::new(Segment::anonymous(geometry).expect("a small segment"));
+        let mut network = Network::new(FramePool::new(8, 65_536));
+        let nodes = [0, 1].map(|i| {
+            let mut host = HostInterface::new(2);
+            host.add_circuit(CircuitId::from_key(100), CircuitConfig::default());
+            host.add_circuit(CircuitId::from_key(101), CircuitConfig::default());
+            let segment =
+                if i == 0 { segment.clone() } else { Arc::new(Segment::anonymous(geometry).expect("a small segment")) };
+            let id = host.attach(Attached::new(segment, Events::Interrupt, path, None)).expect("room");
+            host.open(id, CircuitId::from_key(100), Aal::Aal5).expect("a circuit");
+            host.open(id, CircuitId::from_key(101), Aal::Aal0).expect("a circuit");
+            network.add_node(["a", "b"][i], Box::new(host))
+        });
+        let config = LinkConfig { carries, queue_cells: 64, ..LinkConfig::default() };
+        network.connect(End::Port(nodes[0], 0), End::Port(nodes[1], 0), config).expect("fresh ports");
+        // Each portion: where (two octets), then a descriptor's worth of octets, and the send ring's producer index.
+        for (i, part) in octets.chunks(2 + DESCRIPTOR_OCTETS).enumerate() {
+            let Some((at, data)) = part.split_at_checked(2) else { break };
+            let at = usize::from(u16::from_le_bytes([at[0], at[1]])) % (geometry.octets() - DESCRIPTOR_OCTETS);
+            segment.copy_in(at, data);
+            let slot = geometry.send_at() + 128 + (i % 4) * DESCRIPTOR_OCTETS;
+            segment.copy_in(slot, data);
+            if i % 3 != 2 {
+                segment.copy_in(geometry.send_at() + 64, &(i as u32 + 1).to_ne_bytes());
+            }
+            for _ in 0..3 {
+                network.run(Time::from_micros(i as u64));
+            }
+        }
+        assert!(network.pool().in_use() <= 8);
+    }
+}
+
+/// IP and ATMARP from a circuit's far end.
+pub(crate) fn ip(octets: &[u8]) {
+    let mut ip = stack::ip::IpInterface::new(std::net::Ipv4Addr::new(10, 0, 0, 1), stack::ip::MTU);
+    ip.add_circuit(1, None, Time::ZERO);
+    for pdu in octets.chunks(64) {
+        ip.handle_pdu(1, pdu, Time::ZERO);
+        ip.handle_packet(pdu);
+        ip.handle_timeout(Time::ZERO);
+        while let Some((_, pdu)) = ip.poll_pdu() {
+            assert!(pdu.len() <= stack::ip::MTU + 8);
+        }
+        while ip.poll_packet().is_some() {}
+    }
+}
+
+/// A transfer's peer.
+pub(crate) fn transfer(octets: &[u8]) {
+    let mut sender = stack::transfer::Sender::new(0, Time::ZERO);
+    let mut receiver = stack::transfer::Receiver::new();
+    for (i, pdu) in octets.chunks(32).enumerate() {
+        let now = Time::from_millis(i as u64);
+        if sender.has_room() {
+            sender.push(&[1, 2, 3], false, now);
+            sender.sent(now);
+        }
+        sender.handle_pdu(pdu, now);
+        receiver.handle_pdu(pdu);
+        let _ = receiver.poll_transmit(true);
+        while receiver.poll_octets().is_some() {}
+        sender.handle_timeout(now);
+    }
+}
