@@ -1,59 +1,17 @@
 //! Real host interfaces in the world: SDUs from one endpoint's rings to another's, in virtual time.
 
-use endpoint::layout::Descriptor;
-use endpoint::segment::Segment;
-use endpoint::{Aal, DataPath, Events, Geometry, Local};
-use host::{Attached, EndpointId, HostInterface};
+use application::Application;
+use endpoint::DataPath;
+use host::HostInterface;
 use lab::{World, for_seeds};
 use net::{Carries, FaultConfig, LinkConfig};
 use rand::rngs::StdRng;
 use rand::{Rng, RngCore, SeedableRng};
-use std::sync::Arc;
 use std::time::Duration;
 use traffic::Contract;
-use wire::{CellRate, CircuitId};
+use wire::CellRate;
 
-const BUFFERS: u32 = 64;
-const GEOMETRY: Geometry =
-    Geometry { send_ring: 64, receive_ring: 64, free_ring: 64, buffers: 2 * BUFFERS, buffer_octets: 9216 };
-
-/// An application's end, and the channel it has open.
-struct Application {
-    local: Local,
-    channel: u32,
-}
-
-impl Application {
-    /// Opens 0.100 at a host of the world; half of the buffers are given to the host to receive into.
-    fn open(world: &mut World<HostInterface>, host: &str, path: DataPath) -> Self {
-        let segment = Arc::new(Segment::anonymous(GEOMETRY).unwrap());
-        let mut local = Local::new(&segment);
-        assert!((0..BUFFERS).all(|buffer| local.free.push(Descriptor::of_buffer(buffer))));
-        let host = world.host(host);
-        let id: EndpointId = host.attach(Attached::new(segment, Events::Polling, path, None)).unwrap();
-        let channel = host.open(id, CircuitId::new(0, 100).unwrap(), Aal::Aal5).unwrap().0;
-        Application { local, channel }
-    }
-
-    fn send(&mut self, n: u32, sdu: &[u8]) {
-        let buffer = BUFFERS + n % BUFFERS;
-        self.local.segment.copy_in(GEOMETRY.buffer_at(buffer).unwrap(), sdu);
-        let descriptor =
-            Descriptor { channel: self.channel, octets: sdu.len() as u32, ..Descriptor::of_buffer(buffer) };
-        assert!(self.local.send.push(descriptor));
-    }
-
-    fn receive(&mut self) -> Option<Vec<u8>> {
-        let d = self.local.receive.pop()?;
-        if d.buffer == Descriptor::INLINE {
-            return Some(d.inline[..d.octets as usize].to_vec());
-        }
-        let mut sdu = vec![0; d.octets as usize];
-        self.local.segment.copy_out(GEOMETRY.buffer_at(d.buffer).unwrap(), &mut sdu);
-        assert!(self.local.free.push(Descriptor::of_buffer(d.buffer)));
-        Some(sdu)
-    }
-}
+mod application;
 
 fn sdus(seed: u64) -> Vec<Vec<u8>> {
     let mut rng = StdRng::seed_from_u64(seed);

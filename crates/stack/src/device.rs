@@ -1,6 +1,7 @@
 //! Where IP packets come from and go to: a TUN device, or a TCP/IP stack in this process.
 
 pub mod inprocess;
+pub mod netstack;
 pub mod tun;
 
 use crate::ip::IpInterface;

@@ -79,6 +79,11 @@ impl IpInterface {
         known.or_else(only)
     }
 
+    /// Whether another packet can be taken.
+    pub fn has_room(&self) -> bool {
+        self.pdus.len() < QUEUE
+    }
+
     /// An IP packet to be sent. False, counted, if it cannot be.
     pub fn handle_packet(&mut self, packet: &[u8]) -> bool {
         let (ethertype, to) = match packet.first().map(|o| o >> 4) {

@@ -1,124 +1,48 @@
 //! A TCP/IP stack in this process (smoltcp) over IP over ATM: what a user without the right to a TUN device gets.
 
+use super::netstack::NetStack;
 use super::shuttle;
-use crate::ip::IpInterface;
 use crate::oam::Statistics;
 use endpoint::Endpoint;
-use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
-use smoltcp::phy::{self, DeviceCapabilities, Medium};
+use smoltcp::phy;
 use smoltcp::socket::{icmp, tcp};
-use smoltcp::time::Instant as NetInstant;
-use smoltcp::wire::{HardwareAddress, Icmpv4Packet, Icmpv4Repr, IpAddress, IpCidr};
-use std::collections::VecDeque;
+use smoltcp::wire::{Icmpv4Packet, Icmpv4Repr, IpAddress};
 use std::io;
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 use wire::Time;
 
-const BUFFER_OCTETS: usize = 1 << 20;
-
-/// Packets between smoltcp and the interface.
-#[derive(Debug, Default)]
-struct Queue {
-    received: VecDeque<Vec<u8>>,
-    to_send: VecDeque<Vec<u8>>,
-    mtu: usize,
-}
-
-impl phy::Device for Queue {
-    type RxToken<'a> = RxToken;
-    type TxToken<'a> = TxToken<'a>;
-
-    fn receive(&mut self, _: NetInstant) -> Option<(RxToken, TxToken<'_>)> {
-        if self.to_send.len() >= 32 {
-            return None;
-        }
-        let packet = self.received.pop_front()?;
-        Some((RxToken(packet), TxToken(&mut self.to_send)))
-    }
-
-    fn transmit(&mut self, _: NetInstant) -> Option<TxToken<'_>> {
-        (self.to_send.len() < 32).then_some(TxToken(&mut self.to_send))
-    }
-
-    fn capabilities(&self) -> DeviceCapabilities {
-        let mut capabilities = DeviceCapabilities::default();
-        capabilities.medium = Medium::Ip;
-        capabilities.max_transmission_unit = self.mtu;
-        capabilities
-    }
-}
-
-/// A packet for smoltcp.
-pub struct RxToken(Vec<u8>);
-
-impl phy::RxToken for RxToken {
-    fn consume<R, F: FnOnce(&[u8]) -> R>(self, f: F) -> R {
-        f(&self.0)
-    }
-}
-
-/// Room for a packet from smoltcp.
-pub struct TxToken<'a>(&'a mut VecDeque<Vec<u8>>);
-
-impl phy::TxToken for TxToken<'_> {
-    fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, len: usize, f: F) -> R {
-        let mut packet = vec![0; len];
-        let result = f(&mut packet);
-        self.0.push_back(packet);
-        result
-    }
-}
+/// Longest sleep: the rings are looked at again even if nothing is said to be due.
+const MAX_WAIT: Duration = Duration::from_millis(10);
 
 /// An in-process host: one address, an endpoint with its circuits open.
+#[derive(Debug)]
 pub struct Host {
     endpoint: Endpoint,
-    ip: IpInterface,
-    queue: Queue,
-    interface: Interface,
-    sockets: SocketSet<'static>,
+    stack: NetStack,
     epoch: Instant,
-}
-
-impl std::fmt::Debug for Host {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Host").field("ip", &self.ip).finish_non_exhaustive()
-    }
 }
 
 impl Host {
     /// A host of `address`, over channels that are open on `endpoint`.
     pub fn new(endpoint: Endpoint, address: Ipv4Addr, prefix: u8, mtu: usize, channels: &[u32]) -> Self {
-        let mut ip = IpInterface::new(address, mtu);
+        let mut stack = NetStack::new(address, prefix, mtu, u64::from(std::process::id()));
         for channel in channels {
-            ip.add_circuit(*channel, None, Time::ZERO);
+            stack.ip().add_circuit(*channel, None, Time::ZERO);
         }
-        let mut queue = Queue { mtu, ..Queue::default() };
-        let mut config = Config::new(HardwareAddress::Ip);
-        config.random_seed = u64::from(std::process::id());
-        let mut interface = Interface::new(config, &mut queue, NetInstant::ZERO);
-        interface.update_ip_addrs(|addresses| {
-            // The list has room for more than one address.
-            let _ = addresses.push(IpCidr::new(IpAddress::Ipv4(address), prefix));
-        });
-        Host { endpoint, ip, queue, interface, sockets: SocketSet::new(Vec::new()), epoch: Instant::now() }
+        Host { endpoint, stack, epoch: Instant::now() }
+    }
+
+    fn now(&self) -> Time {
+        Time::ZERO + self.epoch.elapsed()
     }
 
     /// One round of everything. True if something moved.
     fn step(&mut self) -> bool {
-        let now = Time::ZERO + self.epoch.elapsed();
-        let net_now = NetInstant::from_micros((now.as_nanos() / 1000) as i64);
-        self.ip.handle_timeout(now);
-        let mut any = shuttle(&mut self.endpoint, &mut self.ip, now);
-        while let Some(packet) = self.ip.poll_packet() {
-            self.queue.received.push_back(packet);
-        }
-        any |= self.interface.poll(net_now, &mut self.queue, &mut self.sockets)
-            == smoltcp::iface::PollResult::SocketStateChanged;
-        while let Some(packet) = self.queue.to_send.pop_front() {
-            any |= self.ip.handle_packet(&packet);
-        }
-        any | shuttle(&mut self.endpoint, &mut self.ip, now)
+        let now = self.now();
+        let received = shuttle(&mut self.endpoint, self.stack.ip(), now);
+        let ran = self.stack.run(now);
+        received | ran | shuttle(&mut self.endpoint, self.stack.ip(), now)
     }
 
     /// Steps until `f` gives something; fails after `patience` without.
@@ -133,19 +57,18 @@ impl Host {
                 return Err(io::Error::new(io::ErrorKind::TimedOut, format!("nothing came for {patience:?}")));
             }
             if !moved {
-                let now = NetInstant::from_micros(self.epoch.elapsed().as_micros() as i64);
-                let wait = self.interface.poll_delay(now, &self.sockets).map_or(10_000, |d| d.total_micros());
-                let wait = Duration::from_micros(wait.clamp(1, 10_000));
-                self.wait(wait)?;
+                let now = self.now();
+                let wait = self.stack.poll_timeout(now).map_or(MAX_WAIT, |at| at.since(now));
+                self.wait(wait.clamp(Duration::from_micros(1), MAX_WAIT))?;
             }
         }
     }
 
     fn wait(&mut self, most: Duration) -> io::Result<()> {
-        let now = Time::ZERO + self.epoch.elapsed();
+        let now = self.now();
         let received = self.endpoint.receive(Some(most)).map_err(io::Error::other)?;
         if let Some(pdu) = received {
-            self.ip.handle_pdu(pdu.channel().0, &pdu, now);
+            self.stack.handle_pdu(pdu.channel().0, &pdu, now);
         }
         Ok(())
     }
@@ -159,7 +82,7 @@ impl Host {
         let mut socket = icmp::Socket::new(buffer(), buffer());
         let ident = std::process::id() as u16;
         socket.bind(icmp::Endpoint::Ident(ident)).map_err(|e| io::Error::other(e.to_string()))?;
-        let handle = self.sockets.add(socket);
+        let handle = self.stack.sockets().add(socket);
         let data = vec![0x5a; octets];
         let checksums = phy::ChecksumCapabilities::default();
         let mut rtts = Vec::new();
@@ -169,10 +92,10 @@ impl Host {
             let mut packet = vec![0; request.buffer_len()];
             request.emit(&mut Icmpv4Packet::new_unchecked(&mut packet), &checksums);
             let sent = Instant::now();
-            let socket = self.sockets.get_mut::<icmp::Socket<'_>>(handle);
+            let socket = self.stack.sockets().get_mut::<icmp::Socket<'_>>(handle);
             socket.send_slice(&packet, IpAddress::Ipv4(to)).map_err(|e| io::Error::other(e.to_string()))?;
             let answered = self.until(Duration::from_secs(2), |host| {
-                let socket = host.sockets.get_mut::<icmp::Socket<'_>>(handle);
+                let socket = host.stack.sockets().get_mut::<icmp::Socket<'_>>(handle);
                 let (packet, _) = socket.recv().ok()?;
                 let packet = Icmpv4Packet::new_checked(packet).ok()?;
                 let reply = Icmpv4Repr::parse(&packet, &phy::ChecksumCapabilities::default()).ok()?;
@@ -192,16 +115,8 @@ impl Host {
                 }
             }
         }
-        self.sockets.remove(handle);
+        self.stack.sockets().remove(handle);
         Ok(Statistics::of(count, lost, &rtts))
-    }
-
-    fn tcp(&mut self) -> SocketHandle {
-        let buffer = || tcp::SocketBuffer::new(vec![0; BUFFER_OCTETS]);
-        let mut socket = tcp::Socket::new(buffer(), buffer());
-        socket.set_nagle_enabled(false);
-        socket.set_timeout(Some(smoltcp::time::Duration::from_secs(30)));
-        self.sockets.add(socket)
     }
 
     /// Serves echo requests until `stop` says so.
@@ -222,14 +137,12 @@ impl Host {
     /// # Errors
     /// Nobody connects in `patience`, or the connection breaks.
     pub fn tcp_receive(&mut self, port: u16, patience: Duration, mut sink: impl FnMut(&[u8])) -> io::Result<u64> {
-        let handle = self.tcp();
-        let socket = self.sockets.get_mut::<tcp::Socket<'_>>(handle);
-        socket.listen(port).map_err(|e| io::Error::other(e.to_string()))?;
-        self.until(patience, |host| host.sockets.get::<tcp::Socket<'_>>(handle).may_recv().then_some(()))?;
+        let handle = self.stack.listen(port).map_err(|e| io::Error::other(e.to_string()))?;
+        self.until(patience, |host| host.stack.tcp_socket(handle).may_recv().then_some(()))?;
         let mut total = 0;
         loop {
             let n = self.until(Duration::from_secs(30), |host| {
-                let socket = host.sockets.get_mut::<tcp::Socket<'_>>(handle);
+                let socket = host.stack.tcp_socket(handle);
                 if socket.can_recv() {
                     let take = |octets: &mut [u8]| {
                         sink(octets);
@@ -244,12 +157,10 @@ impl Host {
             }
             total += n as u64;
         }
-        self.sockets.get_mut::<tcp::Socket<'_>>(handle).close();
+        self.stack.tcp_socket(handle).close();
         // The last acknowledgements; a peer that is gone already does not matter.
-        let _ = self.until(Duration::from_secs(1), |host| {
-            (!host.sockets.get::<tcp::Socket<'_>>(handle).is_open()).then_some(())
-        });
-        self.sockets.remove(handle);
+        let _ = self.until(Duration::from_secs(1), |host| (!host.stack.tcp_socket(handle).is_open()).then_some(()));
+        self.stack.sockets().remove(handle);
         Ok(total)
     }
 
@@ -266,20 +177,16 @@ impl Host {
         let local = 49_152 + (std::process::id() as u16 % 16_000);
         let mut refused = 0;
         let handle = loop {
-            let handle = self.tcp();
-            let socket = self.sockets.get_mut::<tcp::Socket<'_>>(handle);
-            let remote = (IpAddress::Ipv4(to), port);
-            socket
-                .connect(self.interface.context(), remote, local + refused)
-                .map_err(|e| io::Error::other(e.to_string()))?;
+            let connecting = self.stack.connect(to, port, local + refused);
+            let handle = connecting.map_err(|e| io::Error::other(e.to_string()))?;
             let open = self.until(Duration::from_secs(10), |host| {
-                let socket = host.sockets.get::<tcp::Socket<'_>>(handle);
+                let socket = host.stack.tcp_socket(handle);
                 if socket.may_send() { Some(true) } else { (!socket.is_open()).then_some(false) }
             })?;
             if open {
                 break handle;
             }
-            self.sockets.remove(handle);
+            self.stack.sockets().remove(handle);
             refused += 1;
             if refused == 50 {
                 return Err(io::Error::new(io::ErrorKind::ConnectionRefused, format!("{to}:{port} refuses")));
@@ -292,7 +199,7 @@ impl Host {
         let mut total = 0;
         loop {
             let n = self.until(Duration::from_secs(30), |host| {
-                let socket = host.sockets.get_mut::<tcp::Socket<'_>>(handle);
+                let socket = host.stack.tcp_socket(handle);
                 if !socket.may_send() {
                     return Some(Err(io::Error::from(io::ErrorKind::ConnectionReset)));
                 }
@@ -310,18 +217,18 @@ impl Host {
             }
             total += n as u64;
         }
-        self.sockets.get_mut::<tcp::Socket<'_>>(handle).close();
+        self.stack.tcp_socket(handle).close();
         self.until(Duration::from_secs(30), |host| {
             use tcp::State::{Closed, FinWait2, TimeWait};
-            let state = host.sockets.get::<tcp::Socket<'_>>(handle).state();
+            let state = host.stack.tcp_socket(handle).state();
             matches!(state, Closed | FinWait2 | TimeWait).then_some(())
         })?;
         // Let the peer's own end be acknowledged.
         let _ = self.until(Duration::from_millis(200), |host| {
-            let state = host.sockets.get::<tcp::Socket<'_>>(handle).state();
+            let state = host.stack.tcp_socket(handle).state();
             matches!(state, tcp::State::Closed | tcp::State::TimeWait).then_some(())
         });
-        self.sockets.remove(handle);
+        self.stack.sockets().remove(handle);
         Ok(total)
     }
 }
