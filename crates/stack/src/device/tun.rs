@@ -4,6 +4,7 @@ use super::shuttle;
 use crate::ip::IpInterface;
 use endpoint::Endpoint;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -114,7 +115,11 @@ impl Tun {
                 PollFd::new(&self.device, PollFlags::IN),
                 PollFd::from_borrowed_fd(self.endpoint.as_fd(), PollFlags::IN),
             ];
-            poll(&mut fds, Some(&spec))?;
+            match poll(&mut fds, Some(&spec)) {
+                // A signal: the caller's `stop` knows whether it means the end.
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
+            }
         }
         self.endpoint.disarm();
         Ok(())
