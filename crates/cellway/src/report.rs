@@ -72,7 +72,7 @@ fn throughput(rows: &[Value]) -> Result<String> {
         }
         chart
             .configure_series_labels()
-            .position(SeriesLabelPosition::UpperLeft)
+            .position(SeriesLabelPosition::LowerRight)
             .border_style(RGBColor(200, 200, 200))
             .background_style(WHITE)
             .draw()

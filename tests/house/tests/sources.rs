@@ -91,7 +91,7 @@ fn no_file_names_a_path_of_one_machine() {
     assert!(bad.is_empty(), "{}", bad.join("\n"));
 }
 
-/// Whether a path begins at `at`, rather than going on there (`target/work/x`, `https://example.org/home/`).
+/// Whether a path begins at `at`, rather than going on there (`target/debug/x`, `https://example.org/home/`).
 fn starts_a_path(line: &str, at: usize) -> bool {
     line[..at].chars().next_back().is_none_or(|before| !before.is_alphanumeric() && !"._-$}/".contains(before))
 }
