@@ -14,6 +14,8 @@
 #[cfg(test)]
 extern crate std;
 
+pub mod aal1;
+pub mod aal2;
 pub mod aal5;
 pub mod address;
 pub mod atmarp;
