@@ -66,10 +66,21 @@ impl Daemon {
     }
 }
 
-/// The socket's folder, for its user alone if it is made here.
+/// The socket's folder, for its user alone if it is made here. One that belongs to somebody else could be exchanged under
+/// our feet.
 fn prepare_folder(socket: &Path) -> Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    let Some(folder) = socket.parent().filter(|f| !f.as_os_str().is_empty() && !f.exists()) else { return Ok(()) };
+    use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+    let Some(folder) = socket.parent().filter(|f| !f.as_os_str().is_empty()) else { return Ok(()) };
+    if let Ok(found) = std::fs::symlink_metadata(folder) {
+        if found.uid() != rustix::process::geteuid().as_raw() && found.uid() != 0 {
+            return Err(anyhow!(
+                "{} belongs to user {}: choose another place with --socket",
+                folder.display(),
+                found.uid()
+            ));
+        }
+        return Ok(());
+    }
     std::fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -86,6 +97,12 @@ fn apply(engine: &EngineHandle, before: &Config, wanted: &Config) -> Result<Appl
 fn apply_here(core: &mut Core, old_shells: &[(LinkDescription, Shell)], wanted: &Config) -> Result<Applied> {
     let hosts = &wanted.file.host;
     let Core { network, fabric, .. } = core;
+    for (name, switch) in &wanted.file.switch {
+        if fabric.node(name).is_none() {
+            let config = net::SwitchConfig { ports: switch.ports, max_routes: switch.max_routes };
+            fabric.add_switch(network, name, config)?;
+        }
+    }
     let applied = fabric.apply(network, &wanted.description, |name| {
         HostInterface::new(hosts.get(name).map_or(256, |h| h.max_endpoints))
     })?;

@@ -219,6 +219,12 @@ pub(crate) enum CircuitCommand {
         /// Peak cell rate, such as "20 Mbit/s" or "5000 cell/s"
         #[arg(long)]
         pcr: Option<String>,
+        /// Sustainable cell rate (VBR)
+        #[arg(long)]
+        scr: Option<String>,
+        /// Maximum burst size in cells (VBR)
+        #[arg(long)]
+        mbs: Option<u32>,
         /// aal5 or aal0
         #[arg(long, default_value = "aal5")]
         aal: String,
@@ -238,13 +244,13 @@ pub(crate) fn run_circuit(context: &Context, command: &CircuitCommand) -> Result
             let status = ask(context, &Request::Status)?;
             output::print(context, &status["circuits"], || status::circuits_text(&status))
         }
-        CircuitCommand::Add { ends, category, pcr, aal } => {
+        CircuitCommand::Add { ends, category, pcr, scr, mbs, aal } => {
             let circuit = Circuit {
                 ends: ends.clone(),
                 category: category.clone(),
                 pcr: pcr.clone(),
-                scr: None,
-                mbs: None,
+                scr: scr.clone(),
+                mbs: *mbs,
                 cdvt_us: 1000,
                 aal: aal.clone(),
             };
