@@ -16,6 +16,7 @@ extern crate std;
 
 pub mod aal1;
 pub mod aal2;
+pub mod aal34;
 pub mod aal5;
 pub mod address;
 pub mod atmarp;
@@ -23,6 +24,7 @@ pub mod atmtcp;
 pub mod cell;
 pub mod count;
 pub mod crc;
+pub mod delineation;
 pub mod erf;
 pub mod hec;
 pub mod llc;
