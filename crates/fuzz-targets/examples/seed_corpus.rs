@@ -26,6 +26,23 @@ fn main() -> std::io::Result<()> {
     put("cell", "user", &emit53(&three[0], Format::Uni))?;
     put("cell", "idle", &emit53(&Cell::new(CellHeader::from_word(1), [0x6a; 48]), Format::Nni))?;
     put("hec", "headers", &three.iter().flat_map(|c| emit53(c, Format::Uni)[..5].to_vec()).collect::<Vec<_>>())?;
+    put("delineation", "line", &emit53(&three[0], Format::Uni).repeat(9))?;
+    let aal1 = |octet: u8| std::iter::once(octet).chain([0xd7; 47]);
+    put(
+        "aal1",
+        "eight",
+        &[0x8b, 0x17, 0x2d, 0x3a, 0x4e, 0x59, 0x63, 0x74].into_iter().flat_map(aal1).collect::<Vec<_>>(),
+    )?;
+    let mut packets = vec![0x01, 0x08, 0xac, 0x13];
+    packets.resize(4 + 44, 0);
+    packets.extend([0xff, 0xff, 0xe9]);
+    put("aal2", "two", &packets)?;
+    let single = wire::aal34::Segment { segment_type: wire::aal34::SegmentType::Single, sequence: 0, mid: 7, li: 12 };
+    let cpcs = [0, 1, 0, 4, 1, 2, 3, 4, 0, 1, 0, 4];
+    let mut body = [0; wire::aal34::SAR_PAYLOAD_OCTETS];
+    body[..12].copy_from_slice(&cpcs);
+    put("aal34", "cpcs", &cpcs)?;
+    put("aal34", "single", &single.emit(&body))?;
     put("aal5", "pdu", &three.iter().flat_map(|c| c.payload).collect::<Vec<_>>())?;
     for (name, f) in [("ais", Function::Ais), ("loopback", Function::Loopback(Loopback::request(1)))] {
         put("oam", name, &f.emit())?;

@@ -16,6 +16,10 @@ pub type Target = fn(&[u8]);
 pub const TARGETS: &[(&str, Target)] = &[
     ("cell", cell),
     ("hec", hec),
+    ("delineation", delineation),
+    ("aal1", aal1),
+    ("aal2", aal2),
+    ("aal34", aal34),
     ("aal5", aal5),
     ("oam", oam),
     ("llc", llc),
@@ -53,6 +57,60 @@ fn hec(octets: &[u8]) {
         if receiver.check(&mut header) != wire::hec::Verdict::Bad {
             assert_eq!(wire::hec::syndrome(header), 0);
         }
+    }
+}
+
+fn delineation(octets: &[u8]) {
+    let mut receiver = wire::delineation::Delineation::default();
+    for octet in octets {
+        if let wire::delineation::Event::Cell([a, b, c, d, e, ..]) = receiver.handle_octet(*octet) {
+            assert_eq!(wire::hec::syndrome([a, b, c, d, e]), 0);
+        }
+    }
+    let mut line = octets.to_vec();
+    wire::delineation::Scrambler::default().scramble(&mut line);
+    wire::delineation::Scrambler::default().descramble(&mut line);
+    assert_eq!(line, octets);
+}
+
+fn aal1(octets: &[u8]) {
+    let mut receiver = wire::aal1::Receiver::default();
+    for payload in octets.as_chunks::<48>().0 {
+        receiver.check(payload[0]);
+        for structured in [false, true] {
+            if let Ok((number, pointer, stream)) = wire::aal1::parse(payload, structured) {
+                assert_eq!(number.to_octet(), payload[0]);
+                assert_eq!(pointer.map(|p| p.to_octet()), pointer.map(|_| payload[1]));
+                assert_eq!(1 + usize::from(pointer.is_some()) + stream.len(), payload.len());
+            }
+        }
+    }
+}
+
+fn aal2(octets: &[u8]) {
+    if let Some((first, rest)) = octets.split_first()
+        && let Ok(start) = wire::aal2::StartField::parse(*first)
+    {
+        assert_eq!(start.to_octet(), *first);
+        let mut packets = rest.get(usize::from(start.offset)..).unwrap_or_default();
+        while let Some((head, rest)) = packets.split_first_chunk()
+            && let Ok(header) = wire::aal2::PacketHeader::parse(*head)
+        {
+            assert_eq!(header.to_octets(), *head);
+            packets = rest.get(usize::from(header.payload_octets)..).unwrap_or_default();
+        }
+    }
+}
+
+fn aal34(octets: &[u8]) {
+    for payload in octets.as_chunks::<48>().0 {
+        if let Ok((segment, body)) = wire::aal34::Segment::parse(payload) {
+            assert_eq!(segment.emit(body), *payload);
+            assert!(segment.payload_octets().is_none_or(|n| n <= body.len()));
+        }
+    }
+    if let Ok(sdu) = wire::aal34::check(octets) {
+        assert_eq!(wire::aal34::cpcs_pdu_octets(sdu.len()), octets.len());
     }
 }
 

@@ -233,7 +233,7 @@ mod tests {
     fn fields_stand_where_i_363_3_puts_them() {
         let segment = Segment { segment_type: SegmentType::Begin, sequence: 5, mid: 0x2ab, li: 44 };
         let p = segment.emit(&[0; SAR_PAYLOAD_OCTETS]);
-        assert_eq!((p[0], p[1], p[46] >> 2), (0b10_0101_10, 0xab, 44));
+        assert_eq!((p[0], p[1], p[46] >> 2), (0b1001_0110, 0xab, 44));
         assert_eq!(remainder10(&p), 0);
     }
 

@@ -10,7 +10,7 @@
 //! octets whose header word stands in its sender's byte order (little-endian on the machines that exist).
 
 use crate::Error;
-use crate::address::{CircuitId, Vci, Vpi};
+use crate::address::{CircuitId, PvcAddress, Vci, Vpi};
 use core::fmt;
 
 /// Octets of a frame's head.
@@ -21,6 +21,8 @@ pub const MAX_OCTETS: usize = 65_535;
 pub const PORT: u16 = 2812;
 /// Longest control text that Cellway reads; `O` with the longest QoS that `qos2text` prints is below 200.
 pub const MAX_TEXT_OCTETS: usize = 256;
+/// Longest QoS text: what `O 4095.65535 0.4095.65535 ` leaves of [`MAX_TEXT_OCTETS`], so that what was read can be written.
+pub const MAX_QOS_OCTETS: usize = MAX_TEXT_OCTETS - 26;
 
 /// A frame's head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,9 +92,14 @@ impl<'a> Control<'a> {
         let circuit = words.next().and_then(|w| w.parse().ok()).ok_or(bad("circuit"))?;
         match verb {
             Some("O") => {
-                let (Some(_pvc), Some(qos), None) = (words.next(), words.next(), words.next()) else {
+                let (Some(pvc), Some(qos), None) = (words.next(), words.next(), words.next()) else {
                     return Err(bad("open"));
                 };
+                pvc.parse::<PvcAddress>().map_err(|_| bad("address"))?;
+                // Printable only: the text goes into logs and out to other peers.
+                if qos.len() > MAX_QOS_OCTETS || !qos.bytes().all(|b| b.is_ascii_graphic()) {
+                    return Err(bad("QoS"));
+                }
                 Ok(Control::Open { circuit, qos })
             }
             Some("C") => Ok(Control::Close { circuit }),
@@ -140,6 +147,18 @@ mod tests {
             assert!(Control::parse(bad).is_err());
         }
         assert!(Head::parse(&[0, 0, 0, 0, 0, 1, 0, 0]).is_err());
+    }
+
+    #[test]
+    fn a_qos_that_could_not_be_sent_on_is_refused() {
+        let circuit = "4095.65535".parse().unwrap();
+        let open = |octets| Control::Open { circuit, qos: &"q".repeat(octets) }.to_string();
+        assert_eq!(open(MAX_QOS_OCTETS).len(), MAX_TEXT_OCTETS);
+        assert!(Control::parse(open(MAX_QOS_OCTETS).as_bytes()).is_ok());
+        let too_long = std::format!("O 1.42 0.1.42 {}", "q".repeat(MAX_QOS_OCTETS + 1));
+        for bad in [too_long.as_bytes(), b"O 1.42 0.1.42 q\0 ", b"O 1.42 0.1.42 \x1b[2J", b"O 1.42 x ubr,aal5"] {
+            assert!(Control::parse(bad).is_err());
+        }
     }
 
     proptest! {
