@@ -94,6 +94,20 @@ fn main() -> std::io::Result<()> {
         })
         .collect();
     put("reassembly", "pdu", &stream)?;
+    let mut operations = Vec::new();
+    for cell in &three {
+        operations.push(0);
+        operations.extend(emit53(cell, Format::Uni));
+    }
+    // Connectionless: BOM, COM and EOM of MID 1, then two cells read of each list, and a delete.
+    for (segment_type, li) in [(0x80, 44), (0x00, 44), (0x40, 8u8)] {
+        let mut part = [0x55; 51];
+        (part[0], part[1], part[2]) = (1, 8, 0x50);
+        (part[3], part[4], part[49]) = (segment_type, 1, li << 2);
+        operations.extend(part);
+    }
+    operations.extend([10, 0, 10, 3, 3, 0]);
+    put("penn", "two_lists", &operations)?;
     let mut good = endpoint::layout::Descriptor::of_buffer(0);
     good.octets = 100;
     let mut inline = endpoint::layout::Descriptor::of_buffer(u32::MAX);

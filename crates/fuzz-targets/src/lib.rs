@@ -28,6 +28,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("erf", erf),
     ("udp_batch", udp_batch),
     ("reassembly", machines::reassembly),
+    ("penn", machines::penn),
     ("atmtcp_link", machines::atmtcp_link),
     ("udp_link", machines::udp_link),
     ("descriptors", machines::descriptors),

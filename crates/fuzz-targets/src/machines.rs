@@ -28,6 +28,55 @@ pub(crate) fn reassembly(octets: &[u8]) {
     }
 }
 
+/// Operations on the shared reassembly memory, each an octet that says which, and what it needs: a cell of 53 octets, or
+/// a slot's header octets and payload with its CRC-10 put right, or a read, or a delete.
+pub(crate) fn penn(octets: &[u8]) {
+    use sar::penn::{Config, Event, ListId, Reassembler};
+    let config = Config { circuits: 3, pdus: 3, slots: 9, longest_list: 6, open_at_begin_only: false };
+    let mut r = Reassembler::new(config).expect("small capacities");
+    let (mut rest, mut now) = (octets, Time::ZERO);
+    let mut memory = [0; 200];
+    while let Some((&kind, after)) = rest.split_first() {
+        now += std::time::Duration::from_micros(u64::from(kind));
+        rest = match kind & 3 {
+            0 => {
+                let Some((cell, rest)) = after.split_first_chunk::<53>() else { break };
+                r.handle_octets(cell, now);
+                rest
+            }
+            1 => {
+                let Some((parts, rest)) = after.split_first_chunk::<50>() else { break };
+                let mut message = [0; 52];
+                (message[1], message[3]) = (parts[0] & 8, parts[1]);
+                message[4..].copy_from_slice(&parts[2..]);
+                message[50] &= 0xfc;
+                message[51] = 0;
+                let [high, low] = wire::crc::remainder10(&message[4..]).to_be_bytes();
+                message[50] |= high;
+                message[51] = low;
+                if let Ok(cell) = parse52(&message, Format::Uni)
+                    && let Event::Stored { list, .. } = r.handle_cell(&cell, now)
+                {
+                    assert!(r.status(list).is_some_and(|status| status.last_cell == now));
+                }
+                rest
+            }
+            2 => {
+                let Some((&list, rest)) = after.split_first() else { break };
+                let read = r.read_into(ListId::from_number(list.into()), usize::from(kind >> 2), &mut memory);
+                assert!(read.octets <= memory.len() && read.cells * 48 >= read.octets);
+                rest
+            }
+            _ => {
+                let Some((&list, rest)) = after.split_first() else { break };
+                r.delete(ListId::from_number((list % 8).into()));
+                rest
+            }
+        };
+        assert_eq!(r.check(), Ok(()));
+    }
+}
+
 /// A network with a host at one end of a link and nothing at the other.
 fn outside(carries: Carries) -> (Network, net::LinkId) {
     let mut network = Network::new(FramePool::new(8, 65_536));

@@ -25,6 +25,7 @@
 #![deny(unsafe_code)]
 
 pub mod aal0;
+pub mod penn;
 mod reassemble;
 mod segment;
 

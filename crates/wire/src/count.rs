@@ -43,6 +43,7 @@ reasons! {
     NoBuffer "no_buffer" "The endpoint had no free buffer.";
     RingFull "ring_full" "The endpoint's receive ring was full.";
     QueueFull "queue_full" "A link's or switch port's queue was full.";
+    TableFull "table_full" "No entry was free for a new circuit or PDU.";
     NonConforming "non_conforming" "Beyond the circuit's traffic contract (GCRA).";
     NotPermitted "not_permitted" "A descriptor or message that its sender has no right to.";
     BadDescriptor "bad_descriptor" "A descriptor that points outside the segment or names no channel.";
