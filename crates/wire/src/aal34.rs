@@ -25,6 +25,10 @@ use crate::crc::remainder10;
 
 /// Octets of a SAR-PDU's payload.
 pub const SAR_PAYLOAD_OCTETS: usize = 44;
+/// Where they stand in the cell's payload.
+pub const SAR_PAYLOAD: core::ops::Range<usize> = 2..2 + SAR_PAYLOAD_OCTETS;
+/// Largest MID: ten bits.
+pub const MAX_MID: u16 = 1023;
 /// Octets of the CPCS header, and of the trailer.
 pub const CPCS_OCTETS: usize = 4;
 /// The LI of an EOM that gives its PDU up (abort).
@@ -118,15 +122,21 @@ impl Segment {
     /// The cell's payload, with its CRC. Bits beyond a field's width are dropped.
     pub fn emit(self, body: &[u8; SAR_PAYLOAD_OCTETS]) -> [u8; PAYLOAD_OCTETS] {
         let mut p = [0; PAYLOAD_OCTETS];
-        let [m1, m0] = self.mid.to_be_bytes();
-        p[0] = self.segment_type.bits() << 6 | (self.sequence & 15) << 2 | m1 & 3;
-        p[1] = m0;
-        p[2..46].copy_from_slice(body);
-        p[46] = self.li << 2;
-        let [c1, c0] = remainder10(&p).to_be_bytes();
-        p[46] |= c1;
-        p[47] = c0;
+        p[SAR_PAYLOAD].copy_from_slice(body);
+        self.seal(&mut p);
         p
+    }
+
+    /// Writes the fields and the CRC around the 44 octets that already stand at [`SAR_PAYLOAD`].
+    pub fn seal(self, payload: &mut [u8; PAYLOAD_OCTETS]) {
+        let [m1, m0] = self.mid.to_be_bytes();
+        payload[0] = self.segment_type.bits() << 6 | (self.sequence & 15) << 2 | m1 & 3;
+        payload[1] = m0;
+        payload[46] = self.li << 2;
+        payload[47] = 0;
+        let [c1, c0] = remainder10(payload).to_be_bytes();
+        payload[46] |= c1;
+        payload[47] = c0;
     }
 }
 

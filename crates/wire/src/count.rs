@@ -37,9 +37,11 @@ reasons! {
     Crc "crc" "A PDU's or cell's CRC does not match.";
     Length "length" "A PDU's length field contradicts the cells that came.";
     Oversize "oversize" "A PDU longer than the circuit's maximum SDU or than its buffer.";
-    Aborted "aborted" "The sender gave the PDU up (AAL5 length 0).";
+    Aborted "aborted" "The sender gave the PDU up (AAL5 length 0, AAL3/4 EOM with LI 63).";
     Timeout "timeout" "A PDU's next cell did not come in time.";
     Sequence "sequence" "A sequence number shows loss or repetition within a PDU.";
+    Tag "tag" "A PDU ends with another tag than it began with: cells of two PDUs (AAL3/4 BTag, ETag).";
+    TooManyOpen "too_many_open" "A PDU began while as many were open as may be at once (AAL3/4 MIDs of a circuit).";
     NoBuffer "no_buffer" "The endpoint had no free buffer.";
     RingFull "ring_full" "The endpoint's receive ring was full.";
     QueueFull "queue_full" "A link's or switch port's queue was full.";
