@@ -26,6 +26,7 @@
 
 pub mod aal0;
 pub mod penn;
+pub mod aal34;
 mod reassemble;
 mod segment;
 
