@@ -52,7 +52,7 @@ pub(crate) fn open(
         ..EndpointConfig::default()
     };
     let mut endpoint = Endpoint::create(&context.socket, &config)?;
-    let channel = endpoint.open(circuit, OpenOptions { aal })?;
+    let channel = endpoint.open(circuit, OpenOptions { aal, ..OpenOptions::default() })?;
     Ok((endpoint, channel))
 }
 

@@ -106,7 +106,7 @@ impl Connection {
     fn answer(&self) -> Result<(Response, Vec<OwnedFd>), Error> {
         loop {
             match self.packets.receive::<Response>()? {
-                Some((Response::Refused { reason }, _)) => return Err(Error::Refused(reason)),
+                Some((Response::Refused { reason, .. }, _)) => return Err(Error::Refused(reason)),
                 Some(answer) => return Ok(answer),
                 None => {}
             }

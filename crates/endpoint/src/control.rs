@@ -2,8 +2,9 @@
 //!
 //! The client speaks first ([`Request::Hello`]); each request has one answer, in order. A connection has one endpoint at
 //! most, and what it has opened ends with it. The answer to [`Request::CreateEndpoint`] carries three file descriptors
-//! (`SCM_RIGHTS`): the segment, the eventfd that wakes the host, the eventfd that wakes the client. Long answers to
-//! management requests come in parts.
+//! (`SCM_RIGHTS`): the segment, the eventfd that wakes the host, the eventfd that wakes the client. The request may carry
+//! one: an end of a pair of UNIX stream sockets, on which the host then sends [`BELL_OCTETS`] instead of ringing the eventfd;
+//! the pair's other end tells of the host's end too. Long answers to management requests come in parts.
 
 use crate::ChannelId;
 use crate::layout::Geometry;
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use wire::CircuitId;
 
 /// Version of these messages.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Most octets of one packet.
 pub const MAX_PACKET_OCTETS: usize = 64 * 1024;
 
@@ -50,12 +51,61 @@ pub enum DataPath {
     Shared,
 }
 
+/// Octets of one ring of a bell that is a socket.
+pub const BELL_OCTETS: usize = 8;
+
+/// Which way SDUs go on a channel. One opener may send and another receive on the same circuit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// Both ways.
+    #[default]
+    Both,
+    /// From the application only.
+    Send,
+    /// To the application only.
+    Receive,
+}
+
+impl Direction {
+    /// Whether the application sends.
+    pub fn sends(self) -> bool {
+        self != Direction::Receive
+    }
+
+    /// Whether the application receives.
+    pub fn receives(self) -> bool {
+        self != Direction::Send
+    }
+}
+
 /// How a circuit is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OpenOptions {
     /// Adaptation layer.
     pub aal: Aal,
+    /// Which way.
+    pub direction: Direction,
+}
+
+/// Why something was refused, for programs; the reason in words stands beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Refusal {
+    /// Anything else.
+    #[default]
+    Other,
+    /// There is no such host.
+    NoHost,
+    /// No such circuit ends at the host.
+    NoCircuit,
+    /// Somebody else has the circuit open.
+    InUse,
+    /// The policy says no.
+    NotAllowed,
+    /// A limit of the configuration.
+    Limit,
 }
 
 /// What an application asks.
@@ -126,6 +176,9 @@ pub enum Response {
     Refused {
         /// Why, and what to do.
         reason: String,
+        /// Why, for programs.
+        #[serde(default)]
+        kind: Refusal,
     },
 }
 

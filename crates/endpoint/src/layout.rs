@@ -7,7 +7,8 @@
 //! | 12..16 | octets of a descriptor, 64 |
 //! | 16..40 | slots of the send, receive and free ring; buffers; octets of a buffer; zero (u32 each) |
 //! | 64..68 | host sleeps: the client rings its doorbell after pushing |
-//! | 128..132 | client sleeps: the host rings its doorbell after pushing or after taking a descriptor |
+//! | 128..132 | client sleeps: 1, the host rings its doorbell after pushing or after taking a descriptor; 2, after pushing only |
+//! | 192..196 | client waits for room: the host empties the client's bell socket when half of the send ring is free |
 //! | 256.. | send ring, receive ring, free ring, each: 64 octets with the consumer's index, 64 with the producer's, slots |
 //! | page | buffers, one after another |
 //!
@@ -41,6 +42,12 @@ pub const INLINE_OCTETS: usize = 40;
 pub const HOST_SLEEPS: usize = 64;
 /// Where the word is that says that the client sleeps.
 pub const CLIENT_SLEEPS: usize = 128;
+/// Its value when the client wants to hear of anything.
+pub const ANY_NEWS: u32 = 1;
+/// Its value when the client wants to hear of SDUs only.
+pub const NEWS_OF_SDUS: u32 = 2;
+/// Where the word is that says that the client waits for room in the send ring.
+pub const CLIENT_WAITS: usize = 192;
 const RINGS: usize = 256;
 const RING_HEAD_OCTETS: usize = 128;
 const PAGE: usize = 4096;

@@ -19,7 +19,7 @@ pub mod segment;
 pub mod seqpacket;
 
 pub use client::{Connection, Endpoint, EndpointConfig, Error, Loan, Local, Received, SendError};
-pub use control::{Aal, DataPath, Events, OpenOptions};
+pub use control::{Aal, DataPath, Direction, Events, OpenOptions};
 pub use layout::Geometry;
 
 /// A channel: a circuit opened on an endpoint. The service gives the number.

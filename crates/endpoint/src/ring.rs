@@ -111,6 +111,12 @@ impl Producer {
         self.head_seen
     }
 
+    /// Takes up this side's own index again as it was published: another process that shares this side has moved it.
+    pub fn catch_up(&mut self) {
+        self.tail = self.place.tail().load(Ordering::Acquire);
+        self.head_seen = self.place.head().load(Ordering::Acquire);
+    }
+
     /// How many have been pushed (wraps at 2^32).
     pub fn pushed(&self) -> u32 {
         self.tail
@@ -121,6 +127,12 @@ impl Consumer {
     /// The consuming side of a fresh ring. There must be one only.
     pub fn new(segment: &Arc<Segment>, which: Which) -> Self {
         Consumer { place: place(segment, which), head: 0, tail_seen: 0 }
+    }
+
+    /// Takes up this side's own index again as it was published: another process that shares this side has moved it.
+    pub fn catch_up(&mut self) {
+        self.head = self.place.head().load(Ordering::Acquire);
+        self.tail_seen = self.head;
     }
 
     /// How many descriptors wait, at most as many as there are slots.
@@ -135,6 +147,12 @@ impl Consumer {
             return 0;
         }
         n
+    }
+
+    /// How many wait by the producer's index of this moment.
+    pub fn waiting_now(&mut self) -> u32 {
+        self.tail_seen = self.head;
+        self.waiting()
     }
 
     /// A copy of the oldest descriptor, which stays in the ring.
@@ -200,6 +218,21 @@ mod tests {
             s.word32(s.geometry().receive_at()).store(forged, Ordering::Relaxed);
             assert!(p.room() <= 4);
             assert!(p.consumed() <= 4);
+        }
+    }
+
+    #[test]
+    fn two_who_share_a_side_take_turns() {
+        let s = segment();
+        let mut producers = [Producer::new(&s, Which::Send), Producer::new(&s, Which::Send)];
+        let mut consumers = [Consumer::new(&s, Which::Send), Consumer::new(&s, Which::Send)];
+        for i in 0..20 {
+            let (p, c) = (&mut producers[i % 2], &mut consumers[i / 2 % 2]);
+            p.catch_up();
+            assert_eq!((p.pushed(), p.room()), (i as u32, 4));
+            assert!(p.push(Descriptor::of_buffer(i as u32)));
+            c.catch_up();
+            assert_eq!(c.pop().map(|d| d.buffer), Some(i as u32));
         }
     }
 

@@ -20,6 +20,19 @@ const MAX_FDS: usize = 4;
 #[derive(Debug)]
 pub struct Packets(OwnedFd);
 
+impl From<OwnedFd> for Packets {
+    /// A socket that is connected already.
+    fn from(fd: OwnedFd) -> Self {
+        Packets(fd)
+    }
+}
+
+impl From<Packets> for OwnedFd {
+    fn from(packets: Packets) -> Self {
+        packets.0
+    }
+}
+
 /// Why a packet did not pass.
 #[derive(Debug, thiserror::Error)]
 pub enum PacketError {

@@ -1,12 +1,11 @@
 //! One endpoint as the host sees it: its rings, its channels, the SDU that is leaving.
 
-use crate::events::Strategy;
+use crate::events::{Bell, Strategy};
 use crate::path::{Path, Source};
 use endpoint::layout::{Descriptor, Geometry, INLINE_OCTETS};
 use endpoint::ring::{Consumer, Producer, Which};
 use endpoint::segment::{Segment, SegmentError};
-use endpoint::{Aal, DataPath, Events};
-use rustix::fd::OwnedFd;
+use endpoint::{Aal, DataPath, Direction, Events};
 use sar::{SduMeta, Segmentation};
 use std::sync::Arc;
 use wire::{CircuitId, Counters, DropReason};
@@ -27,6 +26,7 @@ pub enum AttachError {
 pub(crate) struct Channel {
     pub(crate) circuit: CircuitId,
     pub(crate) aal: Aal,
+    pub(crate) direction: Direction,
 }
 
 /// The SDU that is leaving.
@@ -58,8 +58,8 @@ pub struct Attached {
 }
 
 impl Attached {
-    /// The host's ends of a fresh segment. `wake_client` is rung when the client sleeps and there is news.
-    pub fn new(segment: Arc<Segment>, events: Events, path: DataPath, wake_client: Option<OwnedFd>) -> Self {
+    /// The host's ends of a fresh segment. `bell` is rung when the client sleeps and there is news.
+    pub fn new(segment: Arc<Segment>, events: Events, path: DataPath, bell: Option<Bell>) -> Self {
         let geometry = *segment.geometry();
         Attached {
             send: Consumer::new(&segment, Which::Send),
@@ -69,7 +69,7 @@ impl Attached {
             channels: Vec::new(),
             leaving: None,
             path: Path::new(path, geometry.buffer_octets as usize),
-            strategy: Strategy::new(events, wake_client),
+            strategy: Strategy::new(events, bell),
             sent: Counters::default(),
             received: Counters::default(),
             segment,
@@ -80,9 +80,17 @@ impl Attached {
         self.segment.geometry()
     }
 
-    /// Whether a descriptor waits to be sent.
-    pub(crate) fn has_work(&mut self) -> bool {
-        self.leaving.is_some() || self.send.waiting() > 0
+    /// At the end of a round: rings, and lets a client go on that waits for room once half of its ring is free.
+    pub(crate) fn tell(&mut self) {
+        self.strategy.ring(&self.segment);
+        if self.strategy.client_waits(&self.segment) && self.send.waiting_now() <= self.geometry().send_ring / 2 {
+            self.strategy.let_on(&self.segment);
+        }
+    }
+
+    /// Whether the host may sleep as far as this endpoint goes: nothing new to send, nobody to be let on.
+    pub(crate) fn is_quiet(&mut self) -> bool {
+        self.leaving.is_some() || (self.send.waiting() == 0 && !self.strategy.client_waits(&self.segment))
     }
 
     /// Takes up the next descriptor that is in order; counts and passes over those that are not, `most` at most.
@@ -107,6 +115,9 @@ impl Attached {
     /// A copy of a descriptor, held against what the service recorded.
     fn checked(&mut self, d: &Descriptor) -> Result<Leaving, DropReason> {
         let channel = self.channels.get(d.channel as usize).copied().flatten().ok_or(DropReason::BadDescriptor)?;
+        if !channel.direction.sends() {
+            return Err(DropReason::BadDescriptor);
+        }
         let octets = d.octets as usize;
         let at = match d.buffer {
             Descriptor::INLINE if octets <= INLINE_OCTETS => None,
@@ -130,7 +141,7 @@ impl Attached {
     pub(crate) fn done(&mut self) {
         self.leaving = None;
         self.send.advance();
-        self.strategy.note();
+        self.strategy.note_taken();
     }
 
     /// Gives up the SDU that is leaving, if it is of this circuit.
@@ -185,7 +196,7 @@ impl Attached {
         }
         self.received.pdus = self.received.pdus.wrapping_add(1);
         self.received.octets = self.received.octets.wrapping_add(octets as u64);
-        self.strategy.note();
+        self.strategy.note_pushed();
         true
     }
 

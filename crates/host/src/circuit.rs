@@ -37,7 +37,9 @@ pub struct CircuitStatus {
 pub(crate) struct Circuit {
     pub(crate) id: CircuitId,
     pub(crate) config: CircuitConfig,
-    pub(crate) data: Option<User>,
+    /// Who sends on it, and who receives: often the same.
+    pub(crate) sender: Option<User>,
+    pub(crate) receiver: Option<User>,
     pub(crate) oam: Option<User>,
     pub(crate) pacer: Option<Pacer>,
     reassembler: Reassembler,
@@ -50,7 +52,8 @@ impl Circuit {
     pub(crate) fn new(id: CircuitId, config: CircuitConfig) -> Self {
         Circuit {
             id,
-            data: None,
+            sender: None,
+            receiver: None,
             oam: None,
             pacer: Pacer::of_contract(&config.contract),
             reassembler: Reassembler::new(reassembly(&config)),
@@ -61,9 +64,9 @@ impl Circuit {
         }
     }
 
-    /// Ends the opener's PDU and gives its buffer back.
-    pub(crate) fn close_data(&mut self, endpoint: Option<&mut Attached>) {
-        self.data = None;
+    /// Ends the receiver, gives up its PDU and gives its buffer back.
+    pub(crate) fn close_receiver(&mut self, endpoint: Option<&mut Attached>) {
+        self.receiver = None;
         if let (Some(endpoint), Some(buffer)) = (endpoint, self.buffer.take()) {
             endpoint.keep_buffer(buffer);
         }
@@ -75,8 +78,8 @@ impl Circuit {
         CircuitStatus {
             circuit: self.id,
             config: self.config.clone(),
-            open: self.data.map(|u| u.aal),
-            endpoint: self.data.map(|u| u.endpoint),
+            open: self.receiver.or(self.sender).map(|u| u.aal),
+            endpoint: self.receiver.or(self.sender).map(|u| u.endpoint),
             sent: self.sent,
             received: self.received,
         }

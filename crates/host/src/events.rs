@@ -4,48 +4,108 @@
 //! `polling` never sets it, so nobody rings. A new strategy is a variant of `Strategy` and its cases here.
 
 use endpoint::Events;
-use endpoint::layout::{CLIENT_SLEEPS, HOST_SLEEPS};
+use endpoint::control::BELL_OCTETS;
+use endpoint::layout::{CLIENT_SLEEPS, CLIENT_WAITS, HOST_SLEEPS, NEWS_OF_SDUS};
 use endpoint::segment::Segment;
 use rustix::fd::OwnedFd;
+use rustix::net::{RecvFlags, SendFlags};
 use std::sync::atomic::{AtomicU32, Ordering, fence};
+
+/// What wakes a client.
+#[derive(Debug)]
+pub enum Bell {
+    /// An eventfd of the service's.
+    Event(OwnedFd),
+    /// An end of a pair of stream sockets of the client's. Whatever the client did to it, the host does not wait on it.
+    Socket(OwnedFd),
+}
+
+impl Bell {
+    fn ring(&self) {
+        // A full one, of a client that never reads it, is awake enough; one whose client has gone needs no bell.
+        let _ = match self {
+            Bell::Event(fd) => rustix::io::write(fd, &1u64.to_ne_bytes()),
+            Bell::Socket(fd) => rustix::net::send(fd, &[0; BELL_OCTETS], SendFlags::DONTWAIT | SendFlags::NOSIGNAL),
+        };
+    }
+
+    /// Takes what the client has put into its socket in order to wait until it is taken.
+    fn empty(&self) {
+        let Bell::Socket(fd) = self else { return };
+        let mut octets = [0; 4096];
+        // Bounded: a client that goes on writing has itself to blame.
+        for _ in 0..256 {
+            match rustix::net::recv(fd, &mut octets[..], RecvFlags::DONTWAIT) {
+                Ok((1.., _)) => {}
+                _ => return,
+            }
+        }
+    }
+}
 
 /// The host's side of one endpoint's strategy.
 #[derive(Debug)]
 pub(crate) struct Strategy {
     kind: Events,
-    wake_client: Option<OwnedFd>,
-    /// Something was given to the client since the last bell.
-    news: bool,
+    bell: Option<Bell>,
+    /// An SDU was given to the client since the last bell.
+    pushed: bool,
+    /// A descriptor of the client's was done with since the last bell.
+    taken: bool,
 }
 
 impl Strategy {
-    pub(crate) fn new(kind: Events, wake_client: Option<OwnedFd>) -> Self {
-        Strategy { kind, wake_client, news: false }
+    pub(crate) fn new(kind: Events, bell: Option<Bell>) -> Self {
+        Strategy { kind, bell, pushed: false, taken: false }
     }
 
     pub(crate) fn kind(&self) -> Events {
         self.kind
     }
 
-    /// Something was pushed, or a descriptor was taken.
-    pub(crate) fn note(&mut self) {
-        self.news = true;
+    /// An SDU was pushed.
+    pub(crate) fn note_pushed(&mut self) {
+        self.pushed = true;
+    }
+
+    /// A descriptor was taken.
+    pub(crate) fn note_taken(&mut self) {
+        self.taken = true;
     }
 
     /// At the end of a round: rings if there was news and the client sleeps.
     pub(crate) fn ring(&mut self, segment: &Segment) {
-        if !std::mem::take(&mut self.news) {
+        let (pushed, taken) = (std::mem::take(&mut self.pushed), std::mem::take(&mut self.taken));
+        if !pushed && !taken {
             return;
         }
         // What was pushed must be visible before the flag is read.
         fence(Ordering::SeqCst);
         let flag = word(segment, CLIENT_SLEEPS);
-        if flag.load(Ordering::Relaxed) != 0
+        let wanted = match flag.load(Ordering::Relaxed) {
+            0 => false,
+            NEWS_OF_SDUS => pushed,
+            _ => true,
+        };
+        if wanted
             && flag.swap(0, Ordering::AcqRel) != 0
-            && let Some(fd) = &self.wake_client
+            && let Some(bell) = &self.bell
         {
-            // A full eventfd, by a client that never reads it, is awake enough.
-            let _ = rustix::io::write(fd, &1u64.to_ne_bytes());
+            bell.ring();
+        }
+    }
+
+    /// Whether the client waits for room in its send ring.
+    pub(crate) fn client_waits(&self, segment: &Segment) -> bool {
+        word(segment, CLIENT_WAITS).load(Ordering::Relaxed) != 0
+    }
+
+    /// There is room: lets the client go on.
+    pub(crate) fn let_on(&self, segment: &Segment) {
+        if word(segment, CLIENT_WAITS).swap(0, Ordering::AcqRel) != 0
+            && let Some(bell) = &self.bell
+        {
+            bell.empty();
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::attached::{AttachError, Attached, Leaving};
 use crate::circuit::{Circuit, CircuitStatus, User};
-use endpoint::{Aal, ChannelId};
+use endpoint::{Aal, ChannelId, Direction, OpenOptions};
 use net::topology::{CircuitOptions, CircuitTable};
 use net::{Aal as FrameAal, Carries, Node, NodeIo};
 use sar::aal0;
@@ -130,7 +130,7 @@ impl HostInterface {
     /// Forgets a circuit; its opener's channels on it close.
     pub fn remove_circuit(&mut self, id: CircuitId) -> bool {
         let Some(mut circuit) = self.circuits.remove(&id.key()) else { return false };
-        for user in [circuit.data, circuit.oam].into_iter().flatten() {
+        for user in [circuit.sender, circuit.receiver, circuit.oam].into_iter().flatten() {
             if let Some(endpoint) = find(&mut self.endpoints, user.endpoint) {
                 endpoint.give_up(id, user.aal);
                 if let Some(channel) = endpoint.channels.get_mut(user.channel as usize) {
@@ -138,8 +138,8 @@ impl HostInterface {
                 }
             }
         }
-        let endpoint = circuit.data.and_then(|u| find(&mut self.endpoints, u.endpoint));
-        circuit.close_data(endpoint);
+        let endpoint = circuit.receiver.and_then(|u| find(&mut self.endpoints, u.endpoint));
+        circuit.close_receiver(endpoint);
         true
     }
 
@@ -161,27 +161,45 @@ impl HostInterface {
     pub fn detach(&mut self, id: EndpointId) -> bool {
         let Some(at) = self.endpoints.iter().position(|(i, _)| *i == id) else { return false };
         for circuit in self.circuits.values_mut() {
-            if circuit.data.is_some_and(|u| u.endpoint == id) {
-                circuit.close_data(None);
+            if circuit.receiver.is_some_and(|u| u.endpoint == id) {
+                circuit.close_receiver(None);
             }
+            circuit.sender.take_if(|u| u.endpoint == id);
             circuit.oam.take_if(|u| u.endpoint == id);
         }
         self.endpoints.remove(at);
         true
     }
 
-    /// Opens a circuit on an endpoint.
+    /// Opens a circuit on an endpoint, both ways.
     ///
     /// # Errors
     /// No such circuit or endpoint, or somebody else has it.
     pub fn open(&mut self, id: EndpointId, circuit: CircuitId, aal: Aal) -> Result<ChannelId, OpenError> {
+        self.open_with(id, circuit, OpenOptions { aal, direction: Direction::Both })
+    }
+
+    /// Opens a circuit on an endpoint.
+    ///
+    /// # Errors
+    /// No such circuit or endpoint, or somebody else has it that way.
+    pub fn open_with(
+        &mut self,
+        id: EndpointId,
+        circuit: CircuitId,
+        options: OpenOptions,
+    ) -> Result<ChannelId, OpenError> {
+        let OpenOptions { aal, direction } = options;
         let endpoint = find(&mut self.endpoints, id).ok_or(OpenError::NoEndpoint)?;
         let c = self.circuits.get_mut(&circuit.key()).ok_or(OpenError::NoCircuit(circuit))?;
-        let place = if aal == Aal::Oam { &mut c.oam } else { &mut c.data };
-        if let Some(user) = place {
+        let user = match aal {
+            Aal::Oam => c.oam,
+            _ => c.sender.filter(|_| direction.sends()).or(c.receiver.filter(|_| direction.receives())),
+        };
+        if let Some(user) = user {
             return Err(OpenError::InUse(circuit, user.endpoint.0));
         }
-        let channel = crate::attached::Channel { circuit, aal };
+        let channel = crate::attached::Channel { circuit, aal, direction };
         let number = match endpoint.channels.iter().position(Option::is_none) {
             Some(free) => free,
             None if endpoint.channels.len() >= 65_536 => return Err(OpenError::TooManyChannels),
@@ -191,7 +209,17 @@ impl HostInterface {
             }
         };
         endpoint.channels[number] = Some(channel);
-        *place = Some(User { endpoint: id, channel: number as u32, aal });
+        let user = Some(User { endpoint: id, channel: number as u32, aal });
+        if aal == Aal::Oam {
+            c.oam = user;
+        } else {
+            if direction.sends() {
+                c.sender = user;
+            }
+            if direction.receives() {
+                c.receiver = user;
+            }
+        }
         Ok(ChannelId(number as u32))
     }
 
@@ -207,7 +235,14 @@ impl HostInterface {
         if let Some(circuit) = self.circuits.get_mut(&open.circuit.key()) {
             match open.aal {
                 Aal::Oam => circuit.oam = None,
-                Aal::Aal0 | Aal::Aal5 => circuit.close_data(Some(endpoint)),
+                Aal::Aal0 | Aal::Aal5 => {
+                    if open.direction.receives() {
+                        circuit.close_receiver(Some(endpoint));
+                    }
+                    if open.direction.sends() {
+                        circuit.sender = None;
+                    }
+                }
             }
         }
         Ok(())
@@ -246,7 +281,7 @@ impl HostInterface {
             quiet &= e.strategy.arm(&e.segment);
         }
         for (_, e) in &mut self.endpoints {
-            quiet &= !e.has_work() || e.leaving.is_some();
+            quiet &= e.is_quiet();
         }
         quiet
     }
@@ -286,7 +321,7 @@ impl HostInterface {
                 continue;
             };
             circuit.received.cells = circuit.received.cells.wrapping_add(n as u64);
-            let user = circuit.data;
+            let user = circuit.receiver;
             let endpoint = user.and_then(|u| find(&mut self.endpoints, u.endpoint));
             let (Some(user), Some(endpoint)) = (user, endpoint) else {
                 circuit.received.drop_n(DropReason::NotOpen, n as u64);
@@ -359,7 +394,7 @@ impl HostInterface {
         let Some(circuit) = self.circuits.get_mut(&frame.circuit.key()) else {
             return self.stray.drop_one(DropReason::UnknownCircuit);
         };
-        let Some(user) = circuit.data else { return circuit.received.drop_one(DropReason::NotOpen) };
+        let Some(user) = circuit.receiver else { return circuit.received.drop_one(DropReason::NotOpen) };
         let Some(endpoint) = find(&mut self.endpoints, user.endpoint) else {
             return circuit.received.drop_one(DropReason::NotOpen);
         };
@@ -385,7 +420,7 @@ impl HostInterface {
         }
         for circuit in self.circuits.values_mut() {
             if circuit.poll_timeout().is_some_and(|t| t <= now) {
-                let endpoint = circuit.data.and_then(|u| find(&mut self.endpoints, u.endpoint));
+                let endpoint = circuit.receiver.and_then(|u| find(&mut self.endpoints, u.endpoint));
                 circuit.handle_timeout(endpoint, now);
             }
         }
@@ -615,7 +650,7 @@ impl Node for HostInterface {
         }
         self.turn = if n == 0 { 0 } else { (self.turn + 1) % n };
         for (_, endpoint) in &mut self.endpoints {
-            endpoint.strategy.ring(&endpoint.segment);
+            endpoint.tell();
         }
         any
     }

@@ -18,4 +18,5 @@ pub mod service;
 
 pub use attached::{AttachError, Attached};
 pub use circuit::CircuitStatus;
+pub use events::Bell;
 pub use interface::{CircuitConfig, EndpointId, EndpointStatus, HostInterface, OpenError};

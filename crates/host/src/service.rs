@@ -3,10 +3,11 @@
 //! The kernel says who is at the other end (`SO_PEERCRED`); a policy says what they may. One thread, never blocking on a
 //! client. What a connection opened ends with it, however it ends.
 
-use crate::attached::Attached;
+use crate::attached::{AttachError, Attached};
 use crate::engine::EngineHandle;
-use crate::interface::EndpointId;
-use endpoint::control::{MAX_PACKET_OCTETS, Request, Response, VERSION};
+use crate::events::Bell;
+use crate::interface::{EndpointId, OpenError};
+use endpoint::control::{MAX_PACKET_OCTETS, Refusal, Request, Response, VERSION};
 use endpoint::segment::Segment;
 use endpoint::seqpacket::{PacketError, Packets, Peer};
 use net::NodeId;
@@ -66,6 +67,34 @@ pub struct Service {
     path: PathBuf,
     stop: OwnedFd,
     thread: Option<JoinHandle<()>>,
+}
+
+/// A request that is not served.
+struct Refused {
+    kind: Refusal,
+    reason: String,
+}
+
+impl Refused {
+    fn new(kind: Refusal, reason: impl ToString) -> Self {
+        Refused { kind, reason: reason.to_string() }
+    }
+}
+
+impl<T: ToString> From<T> for Refused {
+    fn from(reason: T) -> Self {
+        Refused::new(Refusal::Other, reason)
+    }
+}
+
+fn not_opened(e: OpenError) -> Refused {
+    let kind = match e {
+        OpenError::NoCircuit(_) => Refusal::NoCircuit,
+        OpenError::InUse(..) => Refusal::InUse,
+        OpenError::TooManyChannels => Refusal::Limit,
+        OpenError::NoEndpoint | OpenError::NoChannel(_) => Refusal::Other,
+    };
+    Refused::new(kind, e)
 }
 
 struct Client {
@@ -173,10 +202,10 @@ impl Client {
         for _ in 0..TURN {
             match self.packets.receive::<Request>() {
                 Ok(None) => return true,
-                Ok(Some((request, _fds))) => {
-                    let served = self.serve(request, engine, handler);
-                    if let Err(reason) = served
-                        && self.send(&Response::Refused { reason }).is_err()
+                Ok(Some((request, fds))) => {
+                    let served = self.serve(request, fds, engine, handler);
+                    if let Err(Refused { kind, reason }) = served
+                        && self.send(&Response::Refused { reason, kind }).is_err()
                     {
                         return false;
                     }
@@ -186,7 +215,7 @@ impl Client {
                 }
                 Err(PacketError::Malformed(what)) => {
                     let reason = format!("not a message of this protocol: {what}");
-                    let _ = self.send(&Response::Refused { reason });
+                    let _ = self.send(&Response::Refused { reason, kind: Refusal::Other });
                     return false;
                 }
                 Err(_) => return false,
@@ -199,17 +228,24 @@ impl Client {
         self.packets.send(response, &[])
     }
 
-    fn serve(&mut self, request: Request, engine: &EngineHandle, handler: &dyn Handler) -> Result<(), String> {
-        let gone = |e: crate::engine::Stopped| e.to_string();
+    fn serve(
+        &mut self,
+        request: Request,
+        fds: Vec<OwnedFd>,
+        engine: &EngineHandle,
+        handler: &dyn Handler,
+    ) -> Result<(), Refused> {
+        let not_allowed = |reason: String| Refused::new(Refusal::NotAllowed, reason);
         let answer = match request {
             Request::Hello { version } => {
                 if version != VERSION {
-                    return Err(format!("this service speaks version {VERSION} of the protocol, not {version}"));
+                    return Err(format!("this service speaks version {VERSION} of the protocol, not {version}").into());
                 }
                 if let Some(max) = self.max_connections {
-                    return Err(format!("the service has {max} connections, which is its limit"));
+                    let reason = format!("the service has {max} connections, which is its limit");
+                    return Err(Refused::new(Refusal::Limit, reason));
                 }
-                handler.admit(self.peer)?;
+                handler.admit(self.peer).map_err(not_allowed)?;
                 self.greeted = true;
                 Response::Welcome { version: VERSION }
             }
@@ -218,49 +254,58 @@ impl Client {
                 if self.endpoint.is_some() {
                     return Err("this connection has its endpoint already".into());
                 }
-                let (segment, memory) = Segment::create(geometry).map_err(|e| e.to_string())?;
-                let bell = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|e| e.to_string());
+                let (segment, memory) = Segment::create(geometry)?;
+                let bell = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
                 let (wake_host, wake_client) = (bell()?, bell()?);
-                let ours = (dup(&wake_host)?, dup(&wake_client)?);
+                let doorbell = wake_host.try_clone()?;
+                let bell = match fds.into_iter().next() {
+                    Some(fd) => socket_bell(fd)?,
+                    None => Bell::Event(wake_client.try_clone()?),
+                };
                 let name = host.clone();
                 let made = engine.with(move |core| {
-                    let Some((node, host)) = core.host(&name) else { return Err(no_host(&name)) };
-                    let endpoint = Attached::new(Arc::new(segment), events, path, Some(ours.1));
-                    let id = host.attach(endpoint).map_err(|e| e.to_string())?;
-                    core.add_doorbell(node, id, ours.0);
+                    let Some((node, host)) = core.host(&name) else {
+                        return Err(Refused::new(Refusal::NoHost, no_host(&name)));
+                    };
+                    let endpoint = Attached::new(Arc::new(segment), events, path, Some(bell));
+                    let id = host.attach(endpoint).map_err(|e| match e {
+                        AttachError::Full(_) => Refused::new(Refusal::Limit, e),
+                        AttachError::Segment(_) => e.into(),
+                    })?;
+                    core.add_doorbell(node, id, doorbell);
                     Ok((node, id))
                 });
-                let (node, id) = made.map_err(gone)??;
+                let (node, id) = made??;
                 self.endpoint = Some((host, node, id));
                 let fds = [memory.as_fd(), wake_host.as_fd(), wake_client.as_fd()];
                 let created = Response::Created { endpoint: id.0 };
-                return self.packets.send(&created, &fds).map_err(|e| e.to_string());
+                return self.packets.send(&created, &fds).map_err(Into::into);
             }
             Request::Open { vpi_vci, options } => {
                 let (host, node, id) = self.endpoint.clone().ok_or("create the endpoint first")?;
                 let circuit: CircuitId = vpi_vci.parse().map_err(|e| format!("circuit {vpi_vci}: {e}"))?;
-                handler.may_open(self.peer, &host, circuit)?;
+                handler.may_open(self.peer, &host, circuit).map_err(not_allowed)?;
                 let opened = engine.with(move |core| {
                     let host = core.network.node_mut::<crate::HostInterface>(node).ok_or("the host is gone")?;
-                    host.open(id, circuit, options.aal).map_err(|e| e.to_string())
+                    host.open_with(id, circuit, options).map_err(not_opened)
                 });
-                Response::Opened { channel: opened.map_err(gone)?? }
+                Response::Opened { channel: opened?? }
             }
             Request::Close { channel } => {
                 let (_, node, id) = self.endpoint.clone().ok_or("create the endpoint first")?;
                 let closed = engine.with(move |core| {
                     let host = core.network.node_mut::<crate::HostInterface>(node).ok_or("the host is gone")?;
-                    host.close(id, channel).map_err(|e| e.to_string())
+                    host.close(id, channel).map_err(not_opened)
                 });
-                closed.map_err(gone)??;
+                closed??;
                 Response::Closed
             }
             Request::Manage(request) => {
                 let text = handler.manage(self.peer, request)?.to_string();
-                return self.send_parts(&text).map_err(|e| e.to_string());
+                return self.send_parts(&text).map_err(Into::into);
             }
         };
-        self.send(&answer).map_err(|e| e.to_string())
+        self.send(&answer).map_err(Into::into)
     }
 
     fn send_parts(&self, text: &str) -> Result<(), PacketError> {
@@ -296,8 +341,14 @@ impl Client {
     }
 }
 
-fn dup(fd: &OwnedFd) -> Result<OwnedFd, String> {
-    fd.try_clone().map_err(|e| e.to_string())
+/// A client's own bell: nothing but an end of a pair of UNIX stream sockets, for sending on which never blocks.
+fn socket_bell(fd: OwnedFd) -> Result<Bell, Refused> {
+    use rustix::net::{AddressFamily, SocketType, sockopt};
+    let (family, kind) = (sockopt::socket_domain(&fd), sockopt::socket_type(&fd));
+    if family != Ok(AddressFamily::UNIX) || kind != Ok(SocketType::STREAM) {
+        return Err("a bell is an end of a pair of UNIX stream sockets".into());
+    }
+    Ok(Bell::Socket(fd))
 }
 
 fn no_host(name: &str) -> String {

@@ -1,12 +1,21 @@
 //! Applications, service and engine together, on real sockets and shared memory.
 
-use endpoint::{Aal, Connection, DataPath, Endpoint, EndpointConfig, Error, Events, Geometry, OpenOptions, SendError};
+use endpoint::control::{BELL_OCTETS, Request, Response, VERSION};
+use endpoint::layout::{CLIENT_SLEEPS, CLIENT_WAITS, NEWS_OF_SDUS};
+use endpoint::segment::Segment;
+use endpoint::seqpacket::Packets;
+use endpoint::{
+    Aal, Connection, DataPath, Direction, Endpoint, EndpointConfig, Error, Events, Geometry, OpenOptions, SendError,
+};
 use host::engine::{self, EngineHandle};
 use host::service::{Handler, Service, StartError};
 use host::{CircuitConfig, HostInterface};
 use net::{Carries, End, FramePool, LinkConfig, Network};
+use rustix::fd::AsFd;
+use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use wire::{CircuitId, DropReason};
 
@@ -129,7 +138,7 @@ fn aal0_messages_and_polling_endpoints_work() {
     let lan = Lan::new(Carries::Cells);
     let mut a = lan.endpoint("alpha", DataPath::Shared, Events::Polling);
     let mut b = lan.endpoint("beta", DataPath::Shared, Events::Polling);
-    let aal0 = OpenOptions { aal: Aal::Aal0 };
+    let aal0 = OpenOptions { aal: Aal::Aal0, ..OpenOptions::default() };
     let to_b = a.open(circuit(102), aal0).unwrap();
     b.open(circuit(102), aal0).unwrap();
     let mut message = pattern(52, 1);
@@ -192,6 +201,82 @@ fn refusals_say_what_is_wrong() {
     ));
     let nowhere = Connection::open(&lan.socket.with_extension("none")).unwrap_err();
     assert!(refused(nowhere).contains("cellway up"));
+}
+
+#[test]
+fn one_endpoint_may_send_and_another_receive_on_the_same_circuit() {
+    let lan = Lan::new(Carries::Frames);
+    let endpoint = |host| lan.endpoint(host, DataPath::Shared, Events::Interrupt);
+    let [mut writer, mut reader, mut third] = [endpoint("alpha"), endpoint("alpha"), endpoint("alpha")];
+    let mut far = endpoint("beta");
+    let way = |direction| OpenOptions { direction, ..OpenOptions::default() };
+    let out = writer.open(circuit(100), way(Direction::Send)).unwrap();
+    let inward = reader.open(circuit(100), way(Direction::Receive)).unwrap();
+    for taken in [Direction::Send, Direction::Receive, Direction::Both] {
+        assert!(matches!(third.open(circuit(100), way(taken)), Err(Error::Refused(_))), "{taken:?}");
+    }
+    let there = far.open(circuit(100), OpenOptions::default()).unwrap();
+    writer.send_copy(out, b"out").unwrap();
+    assert_eq!(&far.receive(TIMEOUT).unwrap().unwrap()[..], b"out");
+    // What a receiver sends does not leave.
+    reader.send_copy(inward, b"not mine to send").unwrap();
+    far.send_copy(there, b"in").unwrap();
+    assert_eq!(&reader.receive(TIMEOUT).unwrap().unwrap()[..], b"in");
+    assert!(writer.try_receive().is_none() && far.try_receive().is_none());
+    writer.close(out).unwrap();
+    third.open(circuit(100), way(Direction::Send)).unwrap();
+}
+
+/// Whether reading would wait.
+fn near_waits(near: &std::os::unix::net::UnixStream) -> bool {
+    near.set_nonblocking(true).unwrap();
+    matches!((&*near).read(&mut [0]), Err(e) if e.kind() == std::io::ErrorKind::WouldBlock)
+}
+
+#[test]
+fn a_bell_of_the_clients_own_rings_for_sdus_opens_when_there_is_room_and_tells_of_the_end() {
+    let mut lan = Lan::new(Carries::Frames);
+    let mut far = lan.endpoint("beta", DataPath::Shared, Events::Interrupt);
+    let there = far.open(circuit(100), OpenOptions::default()).unwrap();
+
+    let packets = Packets::connect(&lan.socket).unwrap();
+    let ask = |request: &Request, fds: &[rustix::fd::BorrowedFd<'_>]| {
+        packets.send(request, fds).unwrap();
+        packets.receive::<Response>().unwrap().unwrap()
+    };
+    ask(&Request::Hello { version: VERSION }, &[]);
+    let geometry = Geometry { buffers: 16, ..Geometry::default() };
+    let create =
+        Request::CreateEndpoint { host: "alpha".into(), geometry, events: Events::Interrupt, path: DataPath::Shared };
+    let (pipe, _) = rustix::pipe::pipe().unwrap();
+    let (refused, _) = ask(&create, &[pipe.as_fd()]);
+    assert!(matches!(refused, Response::Refused { .. }), "a pipe is no bell: {refused:?}");
+    let (near, host_end) = std::os::unix::net::UnixStream::pair().unwrap();
+    near.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let (created, fds) = ask(&create, &[host_end.as_fd()]);
+    assert!(matches!(created, Response::Created { .. }), "{created:?}");
+    drop(host_end);
+    let segment = Segment::open(&fds[0], geometry).unwrap();
+    ask(&Request::open(circuit(100), OpenOptions::default()), &[]);
+
+    segment.word32(CLIENT_SLEEPS).store(NEWS_OF_SDUS, Ordering::SeqCst);
+    far.send_copy(there, b"ring").unwrap();
+    let mut rung = [0; BELL_OCTETS];
+    (&near).read_exact(&mut rung).unwrap();
+    assert_eq!(segment.word32(CLIENT_SLEEPS).load(Ordering::SeqCst), 0, "one ring for one sleep");
+
+    // What the client puts there is taken as soon as there is room: now.
+    near.set_nonblocking(true).unwrap();
+    while (&near).write(&[0; 4096]).is_ok() {}
+    near.set_nonblocking(false).unwrap();
+    near.set_write_timeout(Some(Duration::from_secs(10))).unwrap();
+    segment.word32(CLIENT_WAITS).store(1, Ordering::SeqCst);
+    rustix::io::write(&fds[1], &1u64.to_ne_bytes()).unwrap();
+    (&near).write_all(&[0]).unwrap();
+
+    lan.service.take();
+    // The octet above may be unread at the other end: the kernel calls that a reset.
+    assert!(matches!((&near).read(&mut rung), Ok(0) | Err(_)) && !near_waits(&near));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::median;
 use crate::daemon::Daemon;
 use crate::{Context, config, output};
 use anyhow::{Context as _, Result, bail};
-use endpoint::{Aal, Endpoint, EndpointConfig, Geometry, OpenOptions, SendError};
+use endpoint::{Endpoint, EndpointConfig, Geometry, OpenOptions, SendError};
 use serde_json::{Value, json};
 use std::hint::black_box;
 use std::path::Path;
@@ -51,7 +51,7 @@ fn endpoint(socket: &Path, host: &str) -> Result<(Endpoint, endpoint::ChannelId)
     let config = EndpointConfig { host: host.into(), geometry, send_buffers: Some(32), ..EndpointConfig::default() };
     let mut endpoint = Endpoint::create(socket, &config)?;
     let circuit = CircuitId::new(0, 100).context("0.100")?;
-    let channel = endpoint.open(circuit, OpenOptions { aal: Aal::Aal5 })?;
+    let channel = endpoint.open(circuit, OpenOptions::default())?;
     Ok((endpoint, channel))
 }
 
