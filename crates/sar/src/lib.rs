@@ -25,8 +25,9 @@
 #![deny(unsafe_code)]
 
 pub mod aal0;
-pub mod penn;
+pub mod aal1;
 pub mod aal34;
+pub mod penn;
 mod reassemble;
 mod segment;
 
