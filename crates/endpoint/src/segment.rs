@@ -9,7 +9,7 @@ use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{MapFlags, ProtFlags};
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 /// Why there is no segment.
 #[derive(Debug, thiserror::Error)]
@@ -155,6 +155,14 @@ impl Segment {
         // SAFETY: the destination is inside the mapping and the source is a slice of this process's own; no reference
         // to the memory exists on this side (the client's slices of a buffer end before the buffer goes to the host).
         unsafe { self.base.add(at).as_ptr().copy_from_nonoverlapping(from.as_ptr(), from.len()) }
+    }
+
+    /// Octets of the segment, as memory that the other side may write at any time. Panics if they are not inside.
+    pub fn octets(&self, at: usize, octets: usize) -> &[AtomicU8] {
+        self.check(at, octets, 1);
+        // SAFETY: inside the mapping, which lives as long as `self`; an atomic has its octet's layout and may change
+        // under a shared reference.
+        unsafe { std::slice::from_raw_parts(self.base.add(at).as_ptr().cast::<AtomicU8>(), octets) }
     }
 
     /// Where a buffer begins in memory, for the client's slices of it. Panics if there is no such buffer.

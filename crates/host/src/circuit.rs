@@ -111,9 +111,8 @@ impl Circuit {
             let step = match self.buffer.and_then(|b| endpoint.geometry().buffer_at(b)) {
                 None => self.reassembler.skip(cells, now),
                 Some(at) => {
-                    let segment = &endpoint.segment;
                     let octets = endpoint.geometry().buffer_octets as usize;
-                    self.reassembler.push_with(cells, octets, |offset, part| segment.copy_in(at + offset, part), now)
+                    self.reassembler.push_shared(cells, endpoint.segment.octets(at, octets), now)
                 }
             };
             cells = &cells[step.cells_used..];
@@ -152,11 +151,13 @@ impl Circuit {
     }
 
     pub(crate) fn handle_timeout(&mut self, endpoint: Option<&mut Attached>, now: Time) {
-        // The reason is counted when the PDU's end passes or is replaced; the buffer is free from now on.
-        if self.reassembler.handle_timeout(now).is_some()
-            && let (Some(endpoint), Some(buffer)) = (endpoint, self.buffer.take())
-        {
-            endpoint.keep_buffer(buffer);
+        let Some(reason) = self.reassembler.handle_timeout(now) else { return };
+        self.received.drop_one(reason);
+        if let Some(endpoint) = endpoint {
+            endpoint.received.drop_one(reason);
+            if let Some(buffer) = self.buffer.take() {
+                endpoint.keep_buffer(buffer);
+            }
         }
     }
 }

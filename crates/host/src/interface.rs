@@ -506,12 +506,12 @@ fn send_cells(
     let (cells, done) = match &mut leaving.segmentation {
         Some(segmentation) => {
             let out = &mut io.cells_out(port)[..room];
-            let n = segmentation.fill_with(|at, part| path.read(source, segment, at, part), out);
+            let n = path.fill(source, segment, segmentation, out);
             (n, segmentation.is_done())
         }
         None => {
             let mut message = [0; wire::octets::CELL52_OCTETS];
-            path.read(source, segment, 0, &mut message);
+            path.read(source, segment, &mut message);
             let Some(cell) = message_cell(&message, leaving) else { return Sent { cells: 1, done: true } };
             io.cells_out(port)[0] = cell;
             (1, true)
@@ -555,7 +555,7 @@ fn send_frame(
     };
     let cells = frame.cells() as usize;
     if let Some(into) = io.pool_mut().octets_mut(&frame) {
-        path.read(&leaving.source, segment, 0, into);
+        path.read(&leaving.source, segment, into);
         if aal == FrameAal::Aal0 {
             match message_cell(into, leaving) {
                 Some(cell) => into.copy_from_slice(&aal0::to_message(&cell)),

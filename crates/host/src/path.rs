@@ -1,10 +1,12 @@
 //! Data paths: how an SDU's octets get from the application's memory to the segmenter.
 //!
-//! Each path is a way to begin an SDU; what it gives is read by the segmenter octet by octet, once. A new path is a
+//! Each path is a way to begin an SDU; what it gives is read by the segmenter in one pass. A new path is a
 //! variant here and a case of `begin`.
 
 use endpoint::layout::{Descriptor, INLINE_OCTETS};
 use endpoint::segment::Segment;
+use sar::Segmentation;
+use wire::Cell;
 
 /// Where the octets of the SDU that is being sent are.
 #[derive(Debug)]
@@ -51,13 +53,28 @@ impl Path {
         }
     }
 
-    /// Copies the SDU's octets from `at` on.
-    #[inline]
-    pub(crate) fn read(&self, source: &Source, segment: &Segment, at: usize, into: &mut [u8]) {
+    /// Copies the SDU, as many octets as `into` has.
+    pub(crate) fn read(&self, source: &Source, segment: &Segment, into: &mut [u8]) {
         match source {
-            Source::Inline(octets) => into.copy_from_slice(&octets[at..at + into.len()]),
-            Source::Shared(from) => segment.copy_out(from + at, into),
-            Source::Staged => into.copy_from_slice(&self.staging[at..at + into.len()]),
+            Source::Inline(octets) => into.copy_from_slice(&octets[..into.len()]),
+            Source::Shared(from) => segment.copy_out(*from, into),
+            Source::Staged => into.copy_from_slice(&self.staging[..into.len()]),
+        }
+    }
+
+    /// Segments on: from where the SDU is into cells, in one pass.
+    pub(crate) fn fill(
+        &self,
+        source: &Source,
+        segment: &Segment,
+        segmentation: &mut Segmentation,
+        out: &mut [Cell],
+    ) -> usize {
+        let octets = segmentation.sdu_octets();
+        match source {
+            Source::Inline(sdu) => segmentation.fill(&sdu[..octets], out),
+            Source::Shared(from) => segmentation.fill_shared(segment.octets(*from, octets), out),
+            Source::Staged => segmentation.fill(&self.staging[..octets], out),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! In: an SDU and room for cells, or cells and room for an SDU; both in batches, both the caller's. Out: how far it
 //! got. Nothing is allocated. A [`Segmentation`] goes on where it stopped, so that circuits can take turns; a
 //! [`Reassembler`] writes into the buffer that its caller took from the receiving endpoint. AAL5 follows I.363.5,
-//! AAL0 is the bare cell.
+//! AAL0 is the bare cell. What AAL5 does per octet is done by a [`Kernel`] that fits the processor.
 //!
 //! ```
 //! use sar::{Event, Reassembler, ReassemblyConfig, SduMeta, Segmentation};
@@ -27,10 +27,16 @@
 pub mod aal0;
 pub mod aal1;
 pub mod aal34;
+mod batch;
+mod demux;
+mod kernel;
 pub mod penn;
 mod reassemble;
 mod segment;
 
+pub use batch::{Batch, Outgoing, segment_batch, segment_batch_by, segment_batch53};
+pub use demux::{CircuitCounts, Delivery, Demux, DemuxConfig, OpenError, Progress, Reason};
+pub use kernel::Kernel;
 pub use reassemble::{Event, Reassembler, ReassemblyConfig, Step};
 pub use segment::{SegmentError, Segmentation};
 

@@ -4,13 +4,16 @@
 //! an event other than [`Event::NeedMore`]. Without one it calls [`Reassembler::skip`]. A lost last cell makes two PDUs
 //! one, which the length or the CRC shows: both are lost, the next is whole. Nothing past an SDU's own cells is written,
 //! and nothing past the buffer; the padding and trailer are written only where they fit.
+//!
+//! The cells are those of one circuit: whose they are is not looked at again (many circuits: [`crate::Demux`]).
 
 use crate::SduMeta;
+use crate::kernel::{In, Kernel, SLOT, Stop, WIRE, pass_over};
+use core::sync::atomic::AtomicU8;
 use core::time::Duration;
-use wire::aal5::{MAX_SDU_OCTETS, TRAILER_OCTETS, Trailer, cells};
+use wire::aal5::{MAX_SDU_OCTETS, cells};
 use wire::cell::PAYLOAD_OCTETS;
-use wire::crc::Crc32;
-use wire::{Cell, Counters, DropReason, PayloadType, Time};
+use wire::{Cell, Counters, DropReason, Time};
 
 /// Bounds of a circuit's reassembly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,142 +62,161 @@ pub enum Event {
 #[derive(Debug, Clone)]
 pub struct Reassembler {
     config: ReassemblyConfig,
-    crc: Crc32,
-    octets: usize,
-    clp: bool,
+    kernel: Kernel,
+    pdu: In,
     /// The PDU is lost already, and why; its remaining cells are passed over.
     lost: Option<DropReason>,
     last_cell: Time,
-    tail: [u8; TRAILER_OCTETS],
     counters: Counters,
+}
+
+/// Why a PDU that has ended is not delivered.
+pub(crate) const fn fault(good: bool, length: usize, fits: bool, oversize: bool) -> DropReason {
+    match (good, length) {
+        (false, _) => DropReason::Crc,
+        (true, 0) => DropReason::Aborted,
+        _ if !fits => DropReason::Length,
+        _ if oversize => DropReason::Oversize,
+        // The common part indicator is all that is left.
+        _ => DropReason::Malformed,
+    }
 }
 
 impl Reassembler {
     /// Between two PDUs.
     pub fn new(config: ReassemblyConfig) -> Self {
-        Reassembler {
-            config,
-            crc: Crc32::new(),
-            octets: 0,
-            clp: false,
-            lost: None,
-            last_cell: Time::ZERO,
-            tail: [0; TRAILER_OCTETS],
-            counters: Counters::default(),
-        }
+        Self::with_kernel(Kernel::chosen(), config)
+    }
+
+    /// The same by a kernel of the caller's choice.
+    pub fn with_kernel(kernel: Kernel, config: ReassemblyConfig) -> Self {
+        // The longest PDU has the cells of the longest SDU; one more and a last cell was lost, or the peer babbles.
+        let longest = cells(config.max_sdu_octets) * PAYLOAD_OCTETS;
+        let pdu = In { state: kernel.start(), octets: 0, longest, clp: false };
+        Reassembler { config, kernel, pdu, lost: None, last_cell: Time::ZERO, counters: Counters::default() }
     }
 
     /// Whether the next cell is a PDU's first, for which the caller needs a buffer.
     pub const fn needs_buffer(&self) -> bool {
-        self.octets == 0 && self.lost.is_none()
+        self.pdu.octets == 0 && self.lost.is_none()
     }
 
-    /// Takes user cells of this circuit up to the end of a PDU or of the batch, and writes their payload to `buffer`.
+    /// Takes cells of this circuit up to the end of a PDU or of the batch, and writes their payload to `buffer`. Cells
+    /// that are not of user data are passed over.
     pub fn push(&mut self, cells: &[Cell], buffer: &mut [u8], now: Time) -> Step {
-        self.push_with(cells, buffer.len(), |at, part| buffer[at..at + part.len()].copy_from_slice(part), now)
+        // SAFETY: slices give their cells and octets.
+        #[allow(unsafe_code)]
+        unsafe {
+            self.run::<SLOT>(cells.as_ptr().cast(), cells.len(), buffer.as_mut_ptr(), buffer.len(), now)
+        }
     }
 
-    /// The same for a buffer of `buffer_octets` octets that is not a slice: `write(at, part)` copies `part` to its octets
-    /// from `at` on, which are inside it.
-    #[inline]
-    pub fn push_with(
-        &mut self,
-        cells: &[Cell],
-        buffer_octets: usize,
-        mut write: impl FnMut(usize, &[u8]),
-        now: Time,
-    ) -> Step {
-        if !cells.is_empty() {
-            self.last_cell = now;
+    /// The same for a buffer that others may read or write meanwhile.
+    pub fn push_shared(&mut self, cells: &[Cell], buffer: &[AtomicU8], now: Time) -> Step {
+        // SAFETY: as above; atomics may be written through a shared reference, and what is written is not read again.
+        #[allow(unsafe_code)]
+        unsafe {
+            let to = buffer.as_ptr().cast::<u8>().cast_mut();
+            self.run::<SLOT>(cells.as_ptr().cast(), cells.len(), to, buffer.len(), now)
         }
-        for (i, cell) in cells.iter().enumerate() {
-            let header = cell.header();
-            let PayloadType::User { congestion, end } = header.payload_type else { continue };
-            self.counters.cells = self.counters.cells.wrapping_add(1);
-            self.clp |= header.clp;
-            if self.lost.is_none() {
-                self.take(&cell.payload, buffer_octets, &mut write);
-            }
-            if end {
-                let event = self.finish(congestion, buffer_octets);
-                return Step { cells_used: i + 1, event };
-            }
+    }
+
+    /// The same for cells as on the wire, 53 octets each; one whose HEC is wrong is counted and passed over.
+    pub fn push53(&mut self, cells: &[u8], buffer: &mut [u8], now: Time) -> Step {
+        // SAFETY: as many cells as there are 53 octets.
+        #[allow(unsafe_code)]
+        unsafe {
+            self.run::<WIRE>(cells.as_ptr(), cells.len() / WIRE, buffer.as_mut_ptr(), buffer.len(), now)
         }
-        Step { cells_used: cells.len(), event: Event::NeedMore }
     }
 
     /// Passes over the rest of a PDU for which there is no buffer.
     pub fn skip(&mut self, cells: &[Cell], now: Time) -> Step {
-        self.lost.get_or_insert(DropReason::NoBuffer);
+        if !cells.is_empty() {
+            self.lost.get_or_insert(DropReason::NoBuffer);
+        }
         self.push(cells, &mut [], now)
     }
 
-    fn take(&mut self, payload: &[u8; PAYLOAD_OCTETS], buffer_octets: usize, write: &mut impl FnMut(usize, &[u8])) {
-        // The longest PDU has the cells of the longest SDU; one more and a last cell was lost, or the peer babbles.
-        let longest = cells(self.config.max_sdu_octets) * PAYLOAD_OCTETS;
-        if self.octets + PAYLOAD_OCTETS > longest {
-            self.lost = Some(DropReason::Oversize);
-            return;
+    /// # Safety
+    /// `cells` gives `n` cells of `S` octets, `to` has room for `room` octets.
+    #[allow(unsafe_code)]
+    unsafe fn run<const S: usize>(&mut self, cells: *const u8, n: usize, to: *mut u8, room: usize, now: Time) -> Step {
+        let mut used = 0;
+        loop {
+            let rest = cells.wrapping_add(used * S);
+            if let Some(reason) = self.lost {
+                // SAFETY: the caller's: `n - used` cells are left.
+                let passed = unsafe { pass_over::<S>(rest, n - used) };
+                used += passed.used;
+                self.took(passed.user_cells, now);
+                self.counters.drop_n(DropReason::HeaderError, passed.damaged as u64);
+                let event = if passed.ended { self.failed(reason) } else { Event::NeedMore };
+                return Step { cells_used: used, event };
+            }
+            // SAFETY: as above, and the room is the caller's.
+            let (taken, stop) = unsafe { self.kernel.reassemble::<S>(&mut self.pdu, rest, n - used, to, room) };
+            used += taken;
+            self.took(taken, now);
+            match stop {
+                Stop::More => return Step { cells_used: used, event: Event::NeedMore },
+                Stop::End { trailer, congestion, good } => {
+                    return Step { cells_used: used, event: self.finish(trailer, congestion, good, room) };
+                }
+                Stop::NotUser => used += 1,
+                Stop::Damaged => {
+                    self.counters.drop_one(DropReason::HeaderError);
+                    used += 1;
+                }
+                Stop::Longer => self.lost = Some(DropReason::Oversize),
+            }
         }
-        self.crc.update(payload);
-        let n = buffer_octets.saturating_sub(self.octets).min(PAYLOAD_OCTETS);
-        if n > 0 {
-            write(self.octets, &payload[..n]);
-        }
-        self.tail.copy_from_slice(&payload[PAYLOAD_OCTETS - TRAILER_OCTETS..]);
-        self.octets += PAYLOAD_OCTETS;
     }
 
-    fn finish(&mut self, congestion: bool, buffer_octets: usize) -> Event {
-        let trailer = Trailer::parse(&self.tail).unwrap_or_default();
-        let length = usize::from(trailer.length);
-        let fault = if self.lost.is_some() {
-            self.lost
-        } else if length == 0 && self.crc.is_good() {
-            Some(DropReason::Aborted)
-        } else if !self.crc.is_good() {
-            Some(DropReason::Crc)
-        } else if cells(length) * PAYLOAD_OCTETS != self.octets {
-            Some(DropReason::Length)
-        } else if length > self.config.max_sdu_octets || length > buffer_octets {
-            Some(DropReason::Oversize)
-        } else if trailer.cpi != 0 && !self.config.any_cpi {
-            Some(DropReason::Malformed)
-        } else {
-            None
-        };
-        let meta = SduMeta { uu: trailer.uu, cpi: trailer.cpi, clp: self.clp, congestion };
-        self.reset();
-        match fault {
-            Some(reason) => {
-                self.counters.drop_one(reason);
-                Event::Failed(reason)
-            }
-            None => {
-                self.counters.pdus = self.counters.pdus.wrapping_add(1);
-                self.counters.octets = self.counters.octets.wrapping_add(length as u64);
-                Event::Complete { sdu_octets: length, meta }
-            }
+    fn took(&mut self, user_cells: usize, now: Time) {
+        if user_cells > 0 {
+            self.last_cell = now;
+            self.counters.cells = self.counters.cells.wrapping_add(user_cells as u64);
         }
+    }
+
+    fn finish(&mut self, trailer: u64, congestion: bool, good: bool, room: usize) -> Event {
+        let [uu, cpi, l1, l0, ..] = trailer.to_le_bytes();
+        let length = usize::from(u16::from_be_bytes([l1, l0]));
+        let fits = cells(length) * PAYLOAD_OCTETS == self.pdu.octets;
+        let oversize = length > self.config.max_sdu_octets || length > room;
+        if !good || length == 0 || !fits || oversize || (cpi != 0 && !self.config.any_cpi) {
+            return self.failed(fault(good, length, fits, oversize));
+        }
+        let meta = SduMeta { uu, cpi, clp: self.pdu.clp, congestion };
+        self.reset();
+        self.counters.pdus = self.counters.pdus.wrapping_add(1);
+        self.counters.octets = self.counters.octets.wrapping_add(length as u64);
+        Event::Complete { sdu_octets: length, meta }
+    }
+
+    fn failed(&mut self, reason: DropReason) -> Event {
+        self.reset();
+        self.counters.drop_one(reason);
+        Event::Failed(reason)
     }
 
     fn reset(&mut self) {
-        self.crc = Crc32::new();
-        self.octets = 0;
-        self.clp = false;
+        self.pdu = In { state: self.kernel.start(), octets: 0, longest: self.pdu.longest, clp: false };
         self.lost = None;
     }
 
     /// When the PDU that has begun will be given up.
     pub fn poll_timeout(&self) -> Option<Time> {
-        let begun = self.octets > 0 && self.lost.is_none();
+        let begun = self.pdu.octets > 0 && self.lost.is_none();
         self.config.timeout.filter(|_| begun).map(|limit| self.last_cell + limit)
     }
 
-    /// Gives up a PDU whose next cell is overdue; its buffer may be used again and its later cells are passed over.
+    /// Gives up a PDU whose next cell is overdue, counted; its buffer may be used again. The next cell begins a new PDU:
+    /// if it is a late one of the old PDU, the CRC will show it.
     pub fn handle_timeout(&mut self, now: Time) -> Option<DropReason> {
         let _due = self.poll_timeout().filter(|due| *due <= now)?;
-        self.lost = Some(DropReason::Timeout);
+        let _ = self.failed(DropReason::Timeout);
         Some(DropReason::Timeout)
     }
 
@@ -209,6 +231,7 @@ mod tests {
     use super::*;
     use crate::Segmentation;
     use proptest::prelude::*;
+    use wire::aal5::Trailer;
 
     fn cells_of(sdu: &[u8], meta: SduMeta) -> Vec<Cell> {
         let mut s = Segmentation::new("0.100".parse().unwrap(), sdu.len(), meta).unwrap();
@@ -247,8 +270,12 @@ mod tests {
         let mut damaged = good.clone();
         damaged[1].payload[5] ^= 1;
         check(&damaged, normal, 200, DropReason::Crc);
-        let mut abort = [Cell::default()];
-        Segmentation::abort("0.100".parse().unwrap()).fill(&[], &mut abort);
+        let mut given_up = Segmentation::new("0.100".parse().unwrap(), 200, SduMeta::default()).unwrap();
+        let mut abort = [Cell::default(); 3];
+        assert_eq!(given_up.fill(&[8; 200], &mut abort[..2]), 2);
+        given_up.abort();
+        assert_eq!(given_up.fill(&[8; 200], &mut abort[2..]), 1);
+        assert!(given_up.is_done());
         check(&abort, normal, 200, DropReason::Aborted);
         check(
             &cells_of(&[1; 500], SduMeta::default()),
@@ -290,7 +317,11 @@ mod tests {
         assert_eq!(r.poll_timeout(), Some(Time::from_millis(6)));
         assert_eq!(r.handle_timeout(Time::from_millis(5)), None);
         assert_eq!(r.handle_timeout(Time::from_millis(6)), Some(DropReason::Timeout));
-        assert_eq!(run(&mut r, &pdu[1..], 200), [Err(DropReason::Timeout)]);
+        assert_eq!(r.counters().dropped(DropReason::Timeout), 1);
+        assert_eq!(run(&mut r, &pdu, 200), [Ok(vec![9; 100])], "the PDU after it is whole");
+        let _ = r.push(&pdu[..1], &mut [0; 200], Time::from_millis(10));
+        assert_eq!(r.handle_timeout(Time::from_millis(15)), Some(DropReason::Timeout));
+        assert_eq!(run(&mut r, &pdu[1..], 200), [Err(DropReason::Crc)], "late cells are no PDU");
         assert_eq!(run(&mut r, &pdu, 200), [Ok(vec![9; 100])]);
     }
 

@@ -1,9 +1,9 @@
 //! AAL5 segmentation (I.363.5): the SDU is read once; each octet is copied into its cell and taken into the CRC then.
 
 use crate::SduMeta;
-use wire::aal5::{MAX_SDU_OCTETS, TRAILER_OCTETS, Trailer, cells};
-use wire::cell::PAYLOAD_OCTETS;
-use wire::crc::Crc32;
+use crate::kernel::{Kernel, Out, SLOT, WIRE};
+use core::sync::atomic::AtomicU8;
+use wire::aal5::{MAX_SDU_OCTETS, Trailer, cells};
 use wire::{Cell, CellHeader, CircuitId, PayloadType};
 
 /// Why an SDU cannot be sent.
@@ -20,12 +20,32 @@ pub enum SegmentError {
 /// One SDU on its way into cells.
 #[derive(Debug, Clone, Copy)]
 pub struct Segmentation {
-    header: CellHeader,
-    meta: SduMeta,
-    sdu_octets: usize,
-    cells_done: usize,
-    cells: usize,
-    crc: Crc32,
+    out: Out,
+    kernel: Kernel,
+}
+
+pub(crate) const fn checked(sdu_octets: usize) -> Result<(), SegmentError> {
+    match sdu_octets {
+        0 => Err(SegmentError::Empty),
+        1..=MAX_SDU_OCTETS => Ok(()),
+        _ => Err(SegmentError::TooLong(sdu_octets)),
+    }
+}
+
+#[inline]
+pub(crate) const fn out(circuit: CircuitId, sdu_octets: usize, meta: SduMeta, state: u128) -> Out {
+    let payload_type = PayloadType::User { congestion: meta.congestion, end: false };
+    let header = CellHeader { circuit, payload_type, clp: meta.clp };
+    let trailer = Trailer { uu: meta.uu, cpi: meta.cpi, length: sdu_octets as u16, crc: 0 };
+    let [uu, cpi, l1, l0, ..] = trailer.to_octets();
+    Out {
+        state,
+        head: u32::from_le_bytes(header.to_word().to_be_bytes()),
+        sdu_octets: sdu_octets as u32,
+        cells: cells(sdu_octets) as u32,
+        done: 0,
+        trailer: u32::from_le_bytes([uu, cpi, l1, l0]),
+    }
 }
 
 impl Segmentation {
@@ -34,87 +54,93 @@ impl Segmentation {
     /// # Errors
     /// No octets, or more than 65 535.
     pub fn new(circuit: CircuitId, sdu_octets: usize, meta: SduMeta) -> Result<Self, SegmentError> {
-        match sdu_octets {
-            0 => Err(SegmentError::Empty),
-            1..=MAX_SDU_OCTETS => Ok(Self::of(circuit, sdu_octets, meta)),
-            _ => Err(SegmentError::TooLong(sdu_octets)),
-        }
+        Self::with_kernel(Kernel::chosen(), circuit, sdu_octets, meta)
     }
 
-    /// An abort: one cell that ends whatever PDU the receiver has begun, with length 0.
-    pub fn abort(circuit: CircuitId) -> Self {
-        Self::of(circuit, 0, SduMeta::default())
+    /// The same by a kernel of the caller's choice.
+    ///
+    /// # Errors
+    /// As [`Segmentation::new`].
+    pub fn with_kernel(
+        kernel: Kernel,
+        circuit: CircuitId,
+        sdu_octets: usize,
+        meta: SduMeta,
+    ) -> Result<Self, SegmentError> {
+        checked(sdu_octets)?;
+        Ok(Segmentation { out: out(circuit, sdu_octets, meta, kernel.start()), kernel })
     }
 
-    fn of(circuit: CircuitId, sdu_octets: usize, meta: SduMeta) -> Self {
-        let payload_type = PayloadType::User { congestion: meta.congestion, end: false };
-        let header = CellHeader { circuit, payload_type, clp: meta.clp };
-        Segmentation { header, meta, sdu_octets, cells_done: 0, cells: cells(sdu_octets), crc: Crc32::new() }
+    /// Gives the SDU up: what is left of it is one cell, which ends the PDU that the receiver has begun, with length 0
+    /// and the CRC of what was sent. If no cell was written yet, none is needed and [`Segmentation::is_done`] is true.
+    pub fn abort(&mut self) {
+        let begun = self.out.done > 0 && !self.is_done();
+        self.out.sdu_octets = 0;
+        self.out.trailer = 0;
+        self.out.cells = u32::from(begun);
+        self.out.done = 0;
     }
 
     /// Writes the next cells of `sdu` (the same octets at each call) into `out`; gives how many. None are written when
     /// the SDU is done, or if `sdu` is shorter than it was said to be.
     pub fn fill(&mut self, sdu: &[u8], out: &mut [Cell]) -> usize {
-        if sdu.len() < self.sdu_octets {
+        // SAFETY: slices give their octets and cells.
+        #[allow(unsafe_code)]
+        unsafe {
+            self.run::<SLOT>(sdu.as_ptr(), sdu.len(), out.as_mut_ptr().cast(), out.len())
+        }
+    }
+
+    /// The same for an SDU in memory that its owner may still write. Some kernels read an octet twice, to copy it and for
+    /// the CRC: an owner that writes meanwhile may send a PDU that its receiver drops, and nothing else.
+    pub fn fill_shared(&mut self, sdu: &[AtomicU8], out: &mut [Cell]) -> usize {
+        // SAFETY: as above; no octet is an invalid value, whoever writes it when, and no decision depends on one.
+        #[allow(unsafe_code)]
+        unsafe {
+            self.run::<SLOT>(sdu.as_ptr().cast(), sdu.len(), out.as_mut_ptr().cast(), out.len())
+        }
+    }
+
+    /// Writes the next cells as on the wire, 53 octets each with their HEC (I.432.1); gives how many cells.
+    pub fn fill53(&mut self, sdu: &[u8], out: &mut [u8]) -> usize {
+        // SAFETY: as many cells as there are 53 octets.
+        #[allow(unsafe_code)]
+        unsafe {
+            self.run::<WIRE>(sdu.as_ptr(), sdu.len(), out.as_mut_ptr(), out.len() / WIRE)
+        }
+    }
+
+    /// # Safety
+    /// `sdu` gives `octets` octets, `to` has room for `room` cells of `S` octets.
+    #[allow(unsafe_code)]
+    unsafe fn run<const S: usize>(&mut self, sdu: *const u8, octets: usize, to: *mut u8, room: usize) -> usize {
+        if octets < self.sdu_octets() {
             return 0;
         }
-        self.fill_with(|at, part| part.copy_from_slice(&sdu[at..at + part.len()]), out)
-    }
-
-    /// The same for an SDU that is not a slice, such as one in memory that its owner may still write: `read(at, part)`
-    /// copies the SDU's octets from `at` on into `part`. Each octet is asked for once, and the CRC is of what was copied.
-    #[inline]
-    pub fn fill_with(&mut self, mut read: impl FnMut(usize, &mut [u8]), out: &mut [Cell]) -> usize {
-        let n = out.len().min(self.cells - self.cells_done);
-        for cell in &mut out[..n] {
-            let at = (self.cells_done * PAYLOAD_OCTETS).min(self.sdu_octets);
-            let octets = (self.sdu_octets - at).min(PAYLOAD_OCTETS);
-            self.cells_done += 1;
-            let last = self.cells_done == self.cells;
-            let mut header = self.header;
-            header.payload_type = PayloadType::User { congestion: self.meta.congestion, end: last };
-            cell.clear(header);
-            read(at, &mut cell.payload[..octets]);
-            cell.payload[octets..].fill(0);
-            if last {
-                self.finish(cell);
-            } else {
-                self.crc.update(&cell.payload);
-            }
-        }
-        n
-    }
-
-    fn finish(&mut self, cell: &mut Cell) {
-        const AT: usize = PAYLOAD_OCTETS - TRAILER_OCTETS;
-        let mut trailer = Trailer { uu: self.meta.uu, cpi: self.meta.cpi, length: self.sdu_octets as u16, crc: 0 };
-        cell.payload[AT..].copy_from_slice(&trailer.to_octets());
-        self.crc.update(&cell.payload[..PAYLOAD_OCTETS - 4]);
-        trailer.crc = self.crc.finish();
-        cell.payload[AT..].copy_from_slice(&trailer.to_octets());
+        // SAFETY: the caller's, and the SDU's octets are there.
+        unsafe { self.kernel.segment::<S>(&mut self.out, sdu, to, room) }
     }
 
     /// Whether all cells have been written.
     pub const fn is_done(&self) -> bool {
-        self.cells_done == self.cells
+        self.out.done == self.out.cells
     }
 
     /// Cells still to be written.
     pub const fn cells_left(&self) -> usize {
-        self.cells - self.cells_done
+        (self.out.cells - self.out.done) as usize
     }
 
     /// The circuit.
     pub const fn circuit(&self) -> CircuitId {
-        self.header.circuit
+        CellHeader::from_word(self.out.head.swap_bytes()).circuit
     }
 
     /// Octets of the SDU.
     pub const fn sdu_octets(&self) -> usize {
-        self.sdu_octets
+        self.out.sdu_octets as usize
     }
 }
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,230 @@
+//! x86-64 with AVX-512 (F, BW, VL) and VPCLMULQDQ: a cell's slot is one vector.
+//!
+//! A cell is written by one masked load, which puts the payload beside a header that is there already, and one store.
+//! The three vectors of a group's 192 octets are loaded again for the CRC, from the first-level cache: cheaper than
+//! to shuffle them together.
+
+use super::engine::{PAYLOAD, Tail};
+use super::lanes::{LANE, Lane, Wide};
+use super::polynomial::fold;
+use core::arch::x86_64::*;
+
+/// Four lanes, in the order of their octets; a group is four cells.
+#[derive(Clone, Copy)]
+pub(super) struct Zmm(__m512i);
+
+/// 64-bit words of a vector whose last three lanes are a payload.
+const PAYLOAD_WORDS: __mmask8 = 0xfc;
+/// Octets of a vector that are a 53-octet cell's.
+const CELL53: __mmask64 = (1 << 53) - 1;
+
+impl Zmm {
+    /// # Safety
+    /// AVX-512F.
+    #[inline(always)]
+    unsafe fn four(lanes: [u128; 4]) -> __m512i {
+        let half = |v: u128| ((v >> 64) as i64, v as i64);
+        let [(b, a), (d, c), (f, e), (h, g)] = lanes.map(half);
+        // SAFETY: the caller's.
+        unsafe { _mm512_set_epi64(h, g, f, e, d, c, b, a) }
+    }
+
+    /// # Safety
+    /// AVX-512BW.
+    #[inline(always)]
+    unsafe fn turn(v: __m512i) -> __m512i {
+        const TURN: u128 = 0x0001_0203_0405_0607_0809_0a0b_0c0d_0e0f;
+        // SAFETY: the caller's.
+        unsafe { _mm512_shuffle_epi8(v, Self::four([TURN; 4])) }
+    }
+
+    /// # Safety
+    /// AVX-512F and VPCLMULQDQ.
+    #[inline(always)]
+    unsafe fn fold_and_add(v: __m512i, by: __m512i, add: __m512i) -> __m512i {
+        /// a ^ b ^ c.
+        const XOR3: i32 = 0x96;
+        // SAFETY: the caller's.
+        unsafe {
+            let (upper, lower) = (_mm512_clmulepi64_epi128::<0x11>(v, by), _mm512_clmulepi64_epi128::<0x00>(v, by));
+            _mm512_ternarylogic_epi64::<XOR3>(upper, lower, add)
+        }
+    }
+
+    /// The exclusive or of all four lanes.
+    ///
+    /// # Safety
+    /// AVX-512F.
+    #[inline(always)]
+    unsafe fn sum(v: __m512i) -> __m128i {
+        // SAFETY: the caller's.
+        unsafe {
+            let two = _mm256_xor_si256(_mm512_castsi512_si256(v), _mm512_extracti64x4_epi64::<1>(v));
+            _mm_xor_si128(_mm256_castsi256_si128(two), _mm256_extracti128_si256::<1>(two))
+        }
+    }
+
+    /// Folds the state and the payload in the upper three lanes of `slot` (in memory order) to the payload's end.
+    ///
+    /// # Safety
+    /// The features.
+    #[inline(always)]
+    unsafe fn absorb(state: __m128i, slot: __m512i) -> __m128i {
+        // SAFETY: the caller's.
+        unsafe {
+            let lanes = _mm512_mask_mov_epi64(Self::turn(slot), 0x03, _mm512_castsi128_si512(state));
+            let by = Self::four([fold(48), fold(32), fold(16), 0]);
+            let last = _mm512_maskz_mov_epi64(0xc0, lanes);
+            Self::sum(Self::fold_and_add(lanes, by, last))
+        }
+    }
+
+    /// A payload in the upper three lanes; the lowest is zero.
+    ///
+    /// # Safety
+    /// `from` gives 48 octets.
+    #[inline(always)]
+    unsafe fn payload(from: *const u8) -> __m512i {
+        // SAFETY: the words before `from` are masked off: they are not read.
+        unsafe { _mm512_maskz_loadu_epi64(PAYLOAD_WORDS, from.wrapping_sub(LANE).cast()) }
+    }
+
+    /// Writes a cell of a header and the payload in the upper three lanes of `slot`, whose lowest is zero.
+    ///
+    /// # Safety
+    /// `to` is a cell of `S` octets.
+    #[inline(always)]
+    unsafe fn put<const S: usize>(to: *mut u8, head: u64, slot: __m512i) {
+        // SAFETY: a slot is one store. On the wire the store of the payload is masked to its 48 octets, and the header
+        // goes before it because its eight octets reach into them.
+        unsafe {
+            if S == 64 {
+                let header = _mm512_zextsi128_si512(Lane::of(u128::from(head)));
+                _mm512_storeu_si512(to.cast(), _mm512_or_si512(slot, header));
+            } else {
+                to.cast::<u64>().write_unaligned(head);
+                _mm512_mask_storeu_epi64(to.add(S - PAYLOAD).wrapping_sub(LANE).cast(), PAYLOAD_WORDS, slot);
+            }
+        }
+    }
+}
+
+// The safety conditions are the trait's: the features are there, the pointers give the octets of a group.
+impl Wide for Zmm {
+    type Lane = __m128i;
+    const CELLS: usize = 4;
+    const WORTH: usize = 8;
+
+    #[inline(always)]
+    unsafe fn group_out<const S: usize>(from: *const u8, to: *mut u8, head: u64) -> [Self; 3] {
+        // SAFETY: four payloads of 48 octets, four cells. Masked octets are neither read nor written. On the wire, the
+        // first three stores write 11 octets into the cell after them, which is written next.
+        unsafe {
+            let header = _mm512_zextsi128_si512(Lane::of(u128::from(head)));
+            for i in 0..4 {
+                let payload = from.wrapping_add(i * PAYLOAD).wrapping_sub(S - PAYLOAD);
+                if S == 64 {
+                    let slot = _mm512_mask_loadu_epi64(header, PAYLOAD_WORDS, payload.cast());
+                    _mm512_storeu_si512(to.add(i * S).cast(), slot);
+                } else {
+                    let cell = _mm512_mask_loadu_epi8(header, CELL53 & !0x1f, payload.cast());
+                    if i < 3 {
+                        _mm512_storeu_si512(to.add(i * S).cast(), cell);
+                    } else {
+                        _mm512_mask_storeu_epi8(to.add(i * S).cast(), CELL53, cell);
+                    }
+                }
+            }
+            let part = |i: usize| Zmm(Zmm::turn(_mm512_loadu_si512(from.add(i * 64).cast())));
+            [part(0), part(1), part(2)]
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn group_in<const S: usize>(from: *const u8, to: *mut u8) -> [Self; 3] {
+        // SAFETY: four cells, four payloads of 48 octets, which are three vectors of 64.
+        unsafe {
+            let cell = |i: usize| match S {
+                64 => _mm512_loadu_si512(from.add(i * S).cast()),
+                _ => Zmm::payload(from.add(i * S + S - PAYLOAD)),
+            };
+            let (a, b, c, d) = (cell(0), cell(1), cell(2), cell(3));
+            // Words 0 to 7 are the first vector's, 8 to 15 the second's.
+            let parts = [
+                _mm512_permutex2var_epi64(a, _mm512_set_epi64(11, 10, 7, 6, 5, 4, 3, 2), b),
+                _mm512_permutex2var_epi64(b, _mm512_set_epi64(13, 12, 11, 10, 7, 6, 5, 4), c),
+                _mm512_permutex2var_epi64(c, _mm512_set_epi64(15, 14, 13, 12, 11, 10, 7, 6), d),
+            ];
+            for (i, part) in parts.into_iter().enumerate() {
+                _mm512_storeu_si512(to.add(i * 64).cast(), part);
+            }
+            parts.map(|part| Zmm(Zmm::turn(part)))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn begin(state: __m128i, [a, b, c]: [Self; 3]) -> [Self; 3] {
+        // SAFETY: the caller's. The group's last lane is the highest of the third vector.
+        unsafe {
+            let state = state.fold(Lane::of(fold(192)));
+            let highest = _mm512_inserti32x4::<3>(_mm512_setzero_si512(), state);
+            [a, b, Zmm(_mm512_xor_si512(c.0, highest))]
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn next(acc: [Self; 3], group: [Self; 3]) -> [Self; 3] {
+        // SAFETY: the caller's.
+        unsafe {
+            let k = Zmm::four([fold(192); 4]);
+            let step = |i: usize| Zmm(Zmm::fold_and_add(acc[i].0, k, group[i].0));
+            [step(0), step(1), step(2)]
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn gather([a, b, c]: [Self; 3]) -> __m128i {
+        // SAFETY: the caller's.
+        unsafe {
+            let sum = Zmm::fold_and_add(a.0, Zmm::four([fold(128); 4]), c.0);
+            let sum = Zmm::fold_and_add(b.0, Zmm::four([fold(64); 4]), sum);
+            let last = _mm512_maskz_mov_epi64(0xc0, sum);
+            Zmm::sum(Zmm::fold_and_add(sum, Zmm::four([fold(48), fold(32), fold(16), 0]), last))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn one_in<const S: usize>(state: __m128i, cell: *const u8, to: *mut u8) -> __m128i {
+        // SAFETY: a cell; 48 octets, to which the store is masked.
+        unsafe {
+            let slot = match S {
+                64 => _mm512_loadu_si512(cell.cast()),
+                _ => Zmm::payload(cell.add(S - PAYLOAD)),
+            };
+            _mm512_mask_storeu_epi64(to.wrapping_sub(LANE).cast(), PAYLOAD_WORDS, slot);
+            Zmm::absorb(state, slot)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn one_out<const S: usize>(state: __m128i, from: *const u8, to: *mut u8, head: u64) -> __m128i {
+        // SAFETY: 48 octets; a cell.
+        unsafe {
+            let slot = Zmm::payload(from);
+            Zmm::put::<S>(to, head, slot);
+            Zmm::absorb(state, slot)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn tail_out<const S: usize>(state: __m128i, tail: Tail, to: *mut u8, head: u64) -> __m128i {
+        // SAFETY: octets past the tail's and before it are masked off: they are not read; a cell.
+        unsafe {
+            let octets = ((1u64 << tail.octets) - 1) << LANE;
+            let slot = _mm512_maskz_loadu_epi8(octets, tail.from.wrapping_sub(LANE).cast());
+            let slot = _mm512_or_si512(slot, Zmm::four([0, 0, 0, u128::from(tail.trailer) << 64]));
+            Zmm::put::<S>(to, head, slot);
+            Zmm::absorb(state, slot)
+        }
+    }
+}

@@ -1,0 +1,401 @@
+//! The vector engine, over any vectors of 128-bit lanes with a carry-less multiplication.
+//!
+//! A payload is three lanes. Groups of cells fill three vectors, whatever the vector's width: one cell of 128-bit
+//! vectors, two of 256, four of 512. Three accumulators, folded over one group at each step, keep the multiplications
+//! independent; at the end of a run they are folded into one lane, which is the CRC state.
+
+use super::engine::{Engine, Expect, PAYLOAD, Tail};
+use super::polynomial::{BARRETT, GENERATOR, START, fold, power};
+use core::marker::PhantomData;
+
+/// Octets of a lane.
+pub(super) const LANE: usize = 16;
+
+/// 128 bits. In memory order when loaded; as a polynomial, the first octet highest, when turned.
+///
+/// # Safety of all its functions
+/// The processor has what the implementation uses; pointers give 16 octets.
+pub(super) trait Lane: Copy {
+    unsafe fn load(from: *const u8) -> Self;
+    unsafe fn store(self, to: *mut u8);
+    unsafe fn of(value: u128) -> Self;
+    unsafe fn value(self) -> u128;
+    unsafe fn xor(self, other: Self) -> Self;
+    /// Octets in the opposite order.
+    unsafe fn turn(self) -> Self;
+    /// The octets that `index` names, zero where it has its highest bit set.
+    unsafe fn pick(self, index: Self) -> Self;
+    /// Upper half times upper half of `by`, plus lower half times lower half.
+    unsafe fn fold(self, by: Self) -> Self;
+    /// Upper half times the lower half of `by`.
+    unsafe fn multiply_upper(self, by: Self) -> Self;
+    /// Lower half times the lower half of `by`.
+    unsafe fn multiply_lower(self, by: Self) -> Self;
+    /// The lower half alone.
+    unsafe fn lower(self) -> Self;
+    /// Both halves shifted right by 32 bits.
+    unsafe fn shift32(self) -> Self;
+}
+
+/// A vector of one or more lanes.
+///
+/// # Safety of all its functions
+/// As [`Lane`]; `from` and `to` give the octets of a group of cells.
+pub(super) trait Wide: Copy {
+    type Lane: Lane;
+    /// Cells of a group.
+    const CELLS: usize;
+    /// From how many cells on groups are worth their final folds.
+    const WORTH: usize;
+
+    /// Copies a group's payloads into cells; gives them, turned, in lanes of the implementation's choice.
+    unsafe fn group_out<const S: usize>(from: *const u8, to: *mut u8, head: u64) -> [Self; 3];
+    /// Copies the payloads of a group of cells out of them.
+    unsafe fn group_in<const S: usize>(from: *const u8, to: *mut u8) -> [Self; 3];
+    /// Folds `state`, which stands right before the group, into it.
+    unsafe fn begin(state: Self::Lane, group: [Self; 3]) -> [Self; 3];
+    /// Folds the accumulators over one group and adds the next.
+    unsafe fn next(acc: [Self; 3], group: [Self; 3]) -> [Self; 3];
+    /// All lanes folded to the end of the group.
+    unsafe fn gather(acc: [Self; 3]) -> Self::Lane;
+
+    /// One payload after `state`.
+    #[inline(always)]
+    unsafe fn one(state: Self::Lane, [a, b, c]: [Self::Lane; 3]) -> Self::Lane {
+        // SAFETY: the caller's.
+        unsafe {
+            let (state, a) = (state.fold(Self::Lane::of(fold(48))), a.fold(Self::Lane::of(fold(32))));
+            state.xor(a).xor(b.fold(Self::Lane::of(fold(16))).xor(c))
+        }
+    }
+
+    /// Copies one payload out of a cell.
+    #[inline(always)]
+    unsafe fn one_in<const S: usize>(state: Self::Lane, cell: *const u8, to: *mut u8) -> Self::Lane {
+        // SAFETY: the caller's.
+        unsafe {
+            let lanes = payload::<Self::Lane>(cell.add(S - PAYLOAD));
+            store(lanes, to);
+            Self::one(state, turned(lanes))
+        }
+    }
+
+    /// Copies one payload into a cell.
+    #[inline(always)]
+    unsafe fn one_out<const S: usize>(state: Self::Lane, from: *const u8, to: *mut u8, head: u64) -> Self::Lane {
+        // SAFETY: the caller's.
+        unsafe {
+            let lanes = payload::<Self::Lane>(from);
+            put::<Self::Lane, S>(to, head, lanes);
+            Self::one(state, turned(lanes))
+        }
+    }
+
+    /// One cell of a tail, zeros and a trailer.
+    #[inline(always)]
+    unsafe fn tail_out<const S: usize>(state: Self::Lane, tail: Tail, to: *mut u8, head: u64) -> Self::Lane {
+        // SAFETY: the caller's; a tail has at most 47 octets.
+        unsafe {
+            let piece = |at: usize| -> Self::Lane {
+                let n = tail.octets.saturating_sub(at).min(LANE);
+                partial(tail.from.wrapping_add(at), n, tail.before + at)
+            };
+            let trailer = Self::Lane::of(u128::from(tail.trailer) << 64);
+            let lanes = [piece(0), piece(LANE), piece(2 * LANE).xor(trailer)];
+            put::<Self::Lane, S>(to, head, lanes);
+            Self::one(state, turned(lanes))
+        }
+    }
+}
+
+/// # Safety
+/// `from` gives 48 octets.
+#[inline(always)]
+pub(super) unsafe fn payload<L: Lane>(from: *const u8) -> [L; 3] {
+    // SAFETY: the caller's.
+    unsafe { [L::load(from), L::load(from.add(LANE)), L::load(from.add(2 * LANE))] }
+}
+
+/// # Safety
+/// `to` has room for 48 octets.
+#[inline(always)]
+pub(super) unsafe fn store<L: Lane>([a, b, c]: [L; 3], to: *mut u8) {
+    // SAFETY: the caller's.
+    unsafe {
+        a.store(to);
+        b.store(to.add(LANE));
+        c.store(to.add(2 * LANE));
+    }
+}
+
+/// # Safety
+/// The processor's features.
+#[inline(always)]
+pub(super) unsafe fn turned<L: Lane>([a, b, c]: [L; 3]) -> [L; 3] {
+    // SAFETY: the caller's.
+    unsafe { [a.turn(), b.turn(), c.turn()] }
+}
+
+/// Writes a cell: header, and what lies between it and the payload, then the payload.
+///
+/// # Safety
+/// `to` is a cell of `S` octets.
+#[inline(always)]
+pub(super) unsafe fn put<L: Lane, const S: usize>(to: *mut u8, head: u64, lanes: [L; 3]) {
+    // SAFETY: eight octets of header on the wire reach three octets into the payload, which is written after them.
+    unsafe {
+        if S == 64 {
+            L::of(u128::from(head)).store(to);
+        } else {
+            to.cast::<u64>().write_unaligned(head);
+        }
+        store(lanes, to.add(S - PAYLOAD));
+    }
+}
+
+/// Up to 16 octets of an SDU, zeros after them. None is read that is not the SDU's.
+///
+/// # Safety
+/// `from` gives `n` octets, and so do the `before` octets that precede it.
+#[inline(always)]
+pub(super) unsafe fn partial<L: Lane>(from: *const u8, n: usize, before: usize) -> L {
+    /// Sixteen places in order, then sixteen that pick nothing.
+    static SLIDE: [u8; 2 * LANE] = {
+        let mut s = [0x80; 2 * LANE];
+        let mut i = 0;
+        while i < LANE {
+            s[i] = i as u8;
+            i += 1;
+        }
+        s
+    };
+    // SAFETY: with 16 octets up to the end of the piece, the load ends there; the index begins within the first 17
+    // octets of the slide. Shorter SDUs are read in overlapping parts that cover their `n` octets exactly.
+    unsafe {
+        if n == 0 {
+            L::of(0)
+        } else if before + n >= LANE {
+            L::load(from.add(n).sub(LANE)).pick(L::load(SLIDE.as_ptr().add(LANE - n)))
+        } else if n >= 8 {
+            let (a, b) = (from.cast::<u64>().read_unaligned(), from.add(n - 8).cast::<u64>().read_unaligned());
+            L::of(u128::from(u64::from_le(a)) | u128::from(u64::from_le(b)) << (8 * (n - 8)))
+        } else if n >= 4 {
+            let (a, b) = (from.cast::<u32>().read_unaligned(), from.add(n - 4).cast::<u32>().read_unaligned());
+            L::of(u128::from(u32::from_le(a)) | u128::from(u32::from_le(b)) << (8 * (n - 4)))
+        } else {
+            let (a, b, c) = (from.read(), from.add(n / 2).read(), from.add(n - 1).read());
+            L::of(u128::from(a) | u128::from(b) << (8 * (n / 2)) | u128::from(c) << (8 * (n - 1)))
+        }
+    }
+}
+
+/// The first `n` octets (0..=48) of a payload to memory that has room for no more.
+///
+/// # Safety
+/// `to` has room for `n` octets.
+#[inline(always)]
+unsafe fn store_part<L: Lane>(lanes: [L; 3], to: *mut u8, n: usize) {
+    let mut whole = [0u8; PAYLOAD];
+    // SAFETY: 48 octets of ours, of which at most 48 are copied.
+    unsafe {
+        store(lanes, whole.as_mut_ptr());
+        to.copy_from_nonoverlapping(whole.as_ptr(), n.min(PAYLOAD));
+    }
+}
+
+/// The remainder of 128 bits modulo the generator: two folds to 64 bits, then Barrett.
+///
+/// # Safety
+/// The processor's features.
+#[inline(always)]
+pub(super) unsafe fn remainder<L: Lane>(state: L) -> u32 {
+    // SAFETY: the caller's.
+    unsafe {
+        let down = L::of(power(64) as u128);
+        let ninety_six = state.multiply_upper(down).xor(state.lower());
+        let sixty_four = ninety_six.multiply_upper(down).xor(ninety_six.lower());
+        let quotient = sixty_four.shift32().multiply_lower(L::of(BARRETT as u128)).shift32();
+        quotient.multiply_lower(L::of(GENERATOR as u128)).xor(sixty_four).value() as u32
+    }
+}
+
+/// The engine.
+pub(super) struct Vectors<W>(PhantomData<W>);
+
+// The safety conditions are the trait's; each access is within the cells and octets that it names.
+impl<W: Wide> Engine for Vectors<W> {
+    type Acc = W::Lane;
+    const START: u128 = START;
+
+    #[inline(always)]
+    unsafe fn enter(state: u128) -> W::Lane {
+        // SAFETY: the caller's.
+        unsafe { W::Lane::of(state) }
+    }
+
+    #[inline(always)]
+    unsafe fn leave(acc: W::Lane) -> u128 {
+        // SAFETY: the caller's.
+        unsafe { acc.value() }
+    }
+
+    #[inline(always)]
+    unsafe fn cells_out<const S: usize>(
+        mut acc: W::Lane,
+        from: *const u8,
+        to: *mut u8,
+        cells: usize,
+        head: u64,
+    ) -> W::Lane {
+        let mut i = 0;
+        // SAFETY: payloads and cells `i` and the rest of their group are below `cells`.
+        unsafe {
+            if cells >= W::WORTH {
+                let mut group = W::begin(acc, W::group_out::<S>(from, to, head));
+                i = W::CELLS;
+                while i + W::CELLS <= cells {
+                    group = W::next(group, W::group_out::<S>(from.add(i * PAYLOAD), to.add(i * S), head));
+                    i += W::CELLS;
+                }
+                acc = W::gather(group);
+            }
+            while i < cells {
+                acc = W::one_out::<S>(acc, from.add(i * PAYLOAD), to.add(i * S), head);
+                i += 1;
+            }
+        }
+        acc
+    }
+
+    #[inline(always)]
+    unsafe fn tail_out<const S: usize>(acc: W::Lane, tail: Tail, to: *mut u8, head: u64) -> W::Lane {
+        // SAFETY: the caller's.
+        unsafe { W::tail_out::<S>(acc, tail, to, head) }
+    }
+
+    #[inline(always)]
+    unsafe fn cells_in<const S: usize>(
+        mut acc: W::Lane,
+        from: *const u8,
+        cells: usize,
+        expect: Expect,
+        seen: &mut u64,
+        to: *mut u8,
+    ) -> (W::Lane, usize) {
+        let mut i = 0;
+        // SAFETY: as in `cells_out`.
+        unsafe {
+            // Differences of a group's headers, gathered before one test.
+            let group_difference =
+                |i: usize| (i..i + W::CELLS).fold(0, |all, i| all | expect.difference(from.add(i * S)));
+            if cells >= W::WORTH {
+                let difference = group_difference(0);
+                if difference & expect.fixed == 0 {
+                    *seen |= difference;
+                    let mut group = W::begin(acc, W::group_in::<S>(from, to));
+                    i = W::CELLS;
+                    while i + W::CELLS <= cells {
+                        let difference = group_difference(i);
+                        if difference & expect.fixed != 0 {
+                            break;
+                        }
+                        *seen |= difference;
+                        group = W::next(group, W::group_in::<S>(from.add(i * S), to.add(i * PAYLOAD)));
+                        i += W::CELLS;
+                    }
+                    acc = W::gather(group);
+                }
+            }
+            while i < cells {
+                let cell = from.add(i * S);
+                let difference = expect.difference(cell);
+                if difference & expect.fixed != 0 {
+                    break;
+                }
+                *seen |= difference;
+                acc = W::one_in::<S>(acc, cell, to.add(i * PAYLOAD));
+                i += 1;
+            }
+        }
+        (acc, i)
+    }
+
+    #[inline(always)]
+    unsafe fn cell_in<const S: usize>(acc: W::Lane, from: *const u8, to: *mut u8, fit: usize) -> W::Lane {
+        // SAFETY: the payload is the cell's last 48 octets; `fit` of them may be written.
+        unsafe {
+            if fit == PAYLOAD {
+                return W::one_in::<S>(acc, from, to);
+            }
+            let lanes = payload::<W::Lane>(from.add(S - PAYLOAD));
+            if fit > 0 {
+                store_part(lanes, to, fit);
+            }
+            W::one(acc, turned(lanes))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn remainder(acc: W::Lane) -> u32 {
+        // SAFETY: the caller's.
+        unsafe { remainder(acc) }
+    }
+}
+
+/// A single lane is a vector too: one cell a group.
+macro_rules! lane_is_wide {
+    ($lane:ty) => {
+        impl $crate::kernel::lanes::Wide for $lane {
+            type Lane = $lane;
+            const CELLS: usize = 1;
+            const WORTH: usize = 1;
+
+            #[inline(always)]
+            unsafe fn group_out<const S: usize>(from: *const u8, to: *mut u8, head: u64) -> [Self; 3] {
+                use $crate::kernel::lanes::{payload, put, turned};
+                // SAFETY: the caller's: one payload, one cell.
+                unsafe {
+                    let lanes = payload::<Self>(from);
+                    put::<Self, S>(to, head, lanes);
+                    turned(lanes)
+                }
+            }
+
+            #[inline(always)]
+            unsafe fn group_in<const S: usize>(from: *const u8, to: *mut u8) -> [Self; 3] {
+                use $crate::kernel::lanes::{payload, store, turned};
+                // SAFETY: the caller's: one cell, one payload.
+                unsafe {
+                    let lanes = payload::<Self>(from.add(S - 48));
+                    store(lanes, to);
+                    turned(lanes)
+                }
+            }
+
+            #[inline(always)]
+            unsafe fn begin(state: Self, [a, b, c]: [Self; 3]) -> [Self; 3] {
+                use $crate::kernel::{lanes::Lane, polynomial::fold};
+                // SAFETY: the caller's.
+                unsafe { [a, b, c.xor(state.fold(Self::of(fold(48))))] }
+            }
+
+            #[inline(always)]
+            unsafe fn next(acc: [Self; 3], group: [Self; 3]) -> [Self; 3] {
+                use $crate::kernel::{lanes::Lane, polynomial::fold};
+                // SAFETY: the caller's.
+                unsafe {
+                    let k = Self::of(fold(48));
+                    [acc[0].fold(k).xor(group[0]), acc[1].fold(k).xor(group[1]), acc[2].fold(k).xor(group[2])]
+                }
+            }
+
+            #[inline(always)]
+            unsafe fn gather([a, b, c]: [Self; 3]) -> Self {
+                use $crate::kernel::{lanes::Lane, polynomial::fold};
+                // SAFETY: the caller's.
+                unsafe { a.fold(Self::of(fold(32))).xor(b.fold(Self::of(fold(16)))).xor(c) }
+            }
+        }
+    };
+}
+pub(super) use lane_is_wide;

@@ -1,0 +1,216 @@
+//! x86-64: 128-bit lanes (SSE4.2 and PCLMULQDQ; the same code in three-operand form with AVX2), and 256-bit vectors
+//! (AVX2 and VPCLMULQDQ).
+
+use super::engine::PAYLOAD;
+use super::lanes::{LANE, Lane, Wide, lane_is_wide};
+use super::polynomial::fold;
+use core::arch::x86_64::*;
+
+// The safety conditions are the traits': the features are there, the pointers give the octets of a lane or group.
+impl Lane for __m128i {
+    #[inline(always)]
+    unsafe fn load(from: *const u8) -> Self {
+        // SAFETY: 16 octets; no alignment needed.
+        unsafe { _mm_loadu_si128(from.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut u8) {
+        // SAFETY: as above.
+        unsafe { _mm_storeu_si128(to.cast(), self) }
+    }
+
+    #[inline(always)]
+    unsafe fn of(value: u128) -> Self {
+        // SAFETY: SSE2 is part of x86-64.
+        unsafe { _mm_set_epi64x((value >> 64) as i64, value as i64) }
+    }
+
+    #[inline(always)]
+    unsafe fn value(self) -> u128 {
+        // SAFETY: SSE2 is part of x86-64.
+        unsafe {
+            let upper = _mm_cvtsi128_si64(_mm_unpackhi_epi64(self, self)) as u64;
+            u128::from(upper) << 64 | u128::from(_mm_cvtsi128_si64(self) as u64)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn xor(self, other: Self) -> Self {
+        // SAFETY: SSE2 is part of x86-64.
+        unsafe { _mm_xor_si128(self, other) }
+    }
+
+    #[inline(always)]
+    unsafe fn turn(self) -> Self {
+        // SAFETY: SSSE3, implied by SSE4.2.
+        unsafe { _mm_shuffle_epi8(self, _mm_set_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)) }
+    }
+
+    #[inline(always)]
+    unsafe fn pick(self, index: Self) -> Self {
+        // SAFETY: SSSE3, implied by SSE4.2.
+        unsafe { _mm_shuffle_epi8(self, index) }
+    }
+
+    #[inline(always)]
+    unsafe fn fold(self, by: Self) -> Self {
+        // SAFETY: PCLMULQDQ is there.
+        unsafe { _mm_xor_si128(_mm_clmulepi64_si128::<0x11>(self, by), _mm_clmulepi64_si128::<0x00>(self, by)) }
+    }
+
+    #[inline(always)]
+    unsafe fn multiply_upper(self, by: Self) -> Self {
+        // SAFETY: PCLMULQDQ is there.
+        unsafe { _mm_clmulepi64_si128::<0x01>(self, by) }
+    }
+
+    #[inline(always)]
+    unsafe fn multiply_lower(self, by: Self) -> Self {
+        // SAFETY: PCLMULQDQ is there.
+        unsafe { _mm_clmulepi64_si128::<0x00>(self, by) }
+    }
+
+    #[inline(always)]
+    unsafe fn lower(self) -> Self {
+        // SAFETY: SSE2 is part of x86-64.
+        unsafe { _mm_move_epi64(self) }
+    }
+
+    #[inline(always)]
+    unsafe fn shift32(self) -> Self {
+        // SAFETY: SSE2 is part of x86-64.
+        unsafe { _mm_srli_epi64::<32>(self) }
+    }
+}
+
+lane_is_wide!(__m128i);
+
+/// Two lanes. A group is two cells; its vectors are [first of the one, first of the other], and the last two of each.
+#[derive(Clone, Copy)]
+pub(super) struct Ymm(__m256i);
+
+impl Ymm {
+    /// # Safety
+    /// AVX2.
+    #[inline(always)]
+    unsafe fn pair(lower: u128, upper: u128) -> __m256i {
+        let half = |v: u128| ((v >> 64) as i64, v as i64);
+        let ((d, c), (b, a)) = (half(upper), half(lower));
+        // SAFETY: the caller's.
+        unsafe { _mm256_set_epi64x(d, c, b, a) }
+    }
+
+    /// # Safety
+    /// AVX2.
+    #[inline(always)]
+    unsafe fn turn(v: __m256i) -> Self {
+        const TURN: u128 = 0x0001_0203_0405_0607_0809_0a0b_0c0d_0e0f;
+        // SAFETY: the caller's.
+        unsafe { Ymm(_mm256_shuffle_epi8(v, Self::pair(TURN, TURN))) }
+    }
+
+    /// # Safety
+    /// AVX2 and VPCLMULQDQ.
+    #[inline(always)]
+    unsafe fn fold(self, by: __m256i) -> __m256i {
+        // SAFETY: the caller's.
+        unsafe {
+            let (upper, lower) =
+                (_mm256_clmulepi64_epi128::<0x11>(self.0, by), _mm256_clmulepi64_epi128::<0x00>(self.0, by));
+            _mm256_xor_si256(upper, lower)
+        }
+    }
+}
+
+impl Wide for Ymm {
+    type Lane = __m128i;
+    const CELLS: usize = 2;
+    const WORTH: usize = 4;
+
+    #[inline(always)]
+    unsafe fn group_out<const S: usize>(from: *const u8, to: *mut u8, head: u64) -> [Self; 3] {
+        // SAFETY: two payloads of 48 octets, two cells.
+        unsafe {
+            let first = |i: usize| _mm_loadu_si128(from.add(i * PAYLOAD).cast());
+            let rest = |i: usize| _mm256_loadu_si256(from.add(i * PAYLOAD + LANE).cast());
+            let (a, b) = (first(0), first(1));
+            let (c, d) = (rest(0), rest(1));
+            if S == 64 {
+                let header = _mm256_castsi128_si256(Lane::of(u128::from(head)));
+                for (i, lane, rest) in [(0, a, c), (1, b, d)] {
+                    let cell = to.add(i * S);
+                    _mm256_storeu_si256(cell.cast(), _mm256_inserti128_si256::<1>(header, lane));
+                    _mm256_storeu_si256(cell.add(32).cast(), rest);
+                }
+            } else {
+                for (i, lane, rest) in [(0, a, c), (1, b, d)] {
+                    let cell = to.add(i * S);
+                    cell.cast::<u64>().write_unaligned(head);
+                    _mm_storeu_si128(cell.add(S - PAYLOAD).cast(), lane);
+                    _mm256_storeu_si256(cell.add(S - PAYLOAD + LANE).cast(), rest);
+                }
+            }
+            [Ymm::turn(_mm256_set_m128i(b, a)), Ymm::turn(c), Ymm::turn(d)]
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn group_in<const S: usize>(from: *const u8, to: *mut u8) -> [Self; 3] {
+        // SAFETY: two cells, two payloads of 48 octets.
+        unsafe {
+            let first = |i: usize| _mm_loadu_si128(from.add(i * S + S - PAYLOAD).cast());
+            let rest = |i: usize| _mm256_loadu_si256(from.add(i * S + S - PAYLOAD + LANE).cast());
+            let (a, b) = (first(0), first(1));
+            let (c, d) = (rest(0), rest(1));
+            for (i, lane, rest) in [(0, a, c), (1, b, d)] {
+                let to = to.add(i * PAYLOAD);
+                _mm_storeu_si128(to.cast(), lane);
+                _mm256_storeu_si256(to.add(LANE).cast(), rest);
+            }
+            [Ymm::turn(_mm256_set_m128i(b, a)), Ymm::turn(c), Ymm::turn(d)]
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn begin(state: __m128i, [a, b, c]: [Self; 3]) -> [Self; 3] {
+        // SAFETY: the caller's. The group's last lane is the upper one of the third vector.
+        unsafe {
+            let state = state.fold(Lane::of(fold(96)));
+            let upper = _mm256_inserti128_si256::<1>(_mm256_setzero_si256(), state);
+            [a, b, Ymm(_mm256_xor_si256(c.0, upper))]
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn next(acc: [Self; 3], group: [Self; 3]) -> [Self; 3] {
+        // SAFETY: the caller's.
+        unsafe {
+            let k = Ymm::pair(fold(96), fold(96));
+            let step = |i: usize| Ymm(_mm256_xor_si256(acc[i].fold(k), group[i].0));
+            [step(0), step(1), step(2)]
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn gather([a, b, c]: [Self; 3]) -> __m128i {
+        // SAFETY: the caller's. The lanes stand at octets 0 and 48, 16 and 32, 64 and 80 of 96; the lower ones are
+        // brought to 64, the upper ones to 80, then the lower one follows.
+        unsafe {
+            let (a, b) = (a.fold(Ymm::pair(fold(64), fold(32))), b.fold(Ymm::pair(fold(48), fold(48))));
+            let sum = _mm256_xor_si256(_mm256_xor_si256(a, b), c.0);
+            let (lower, upper) = (_mm256_castsi256_si128(sum), _mm256_extracti128_si256::<1>(sum));
+            lower.fold(Lane::of(fold(16))).xor(upper)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn one(state: __m128i, [a, b, c]: [__m128i; 3]) -> __m128i {
+        // SAFETY: the caller's.
+        unsafe {
+            let two = Ymm(_mm256_set_m128i(a, state)).fold(Ymm::pair(fold(48), fold(32)));
+            let (lower, upper) = (_mm256_castsi256_si128(two), _mm256_extracti128_si256::<1>(two));
+            lower.xor(upper).xor(b.fold(Lane::of(fold(16))).xor(c))
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Many circuits' cells, mixed: against one reassembler per circuit, and under loss.
+
+use proptest::prelude::*;
+use sar::{Delivery, Demux, DemuxConfig, Event, Kernel, Reason, Reassembler, ReassemblyConfig, SduMeta, Segmentation};
+use wire::octets::{Format, emit53};
+use wire::{Cell, CircuitId, DropReason, Time};
+
+fn cells(circuit: CircuitId, sdu: &[u8]) -> Vec<Cell> {
+    let mut s = Segmentation::new(circuit, sdu.len(), SduMeta::default()).unwrap();
+    let mut out = vec![Cell::default(); s.cells_left()];
+    s.fill(sdu, &mut out);
+    out
+}
+
+fn circuit(n: usize) -> CircuitId {
+    CircuitId::new((n % 3) as u16, 32 + (n / 3) as u16).unwrap()
+}
+
+/// Cells of each list in turn, chosen by `order`; those of one list keep their order.
+fn mixed(lists: Vec<Vec<Cell>>, order: &[u8]) -> Vec<Cell> {
+    let mut lists: Vec<_> = lists.into_iter().map(Vec::into_iter).collect();
+    let mut out = Vec::new();
+    let mut turn = order.iter().cycle();
+    while !lists.is_empty() {
+        let at = usize::from(*turn.next().unwrap()) % lists.len();
+        match lists[at].next() {
+            Some(cell) => out.push(cell),
+            None => drop(lists.swap_remove(at)),
+        }
+    }
+    out
+}
+
+/// All that comes of `input`, buffers given back at once.
+fn run(demux: &mut Demux, input: &[Cell], wired: bool, room: usize) -> Vec<(CircuitId, Vec<u8>)> {
+    let mut pool = vec![0; demux.pool_octets()];
+    let mut deliveries = vec![Delivery::default(); room];
+    let octets: Vec<u8> = input.iter().flat_map(|c| emit53(c, Format::Nni)).collect();
+    let (mut at, mut out) = (0, Vec::new());
+    while at < input.len() {
+        let progress = if wired {
+            demux.push53(&octets[at * 53..], &mut pool, &mut deliveries, Time::ZERO)
+        } else {
+            demux.push(&input[at..], &mut pool, &mut deliveries, Time::ZERO)
+        };
+        at += progress.cells_used;
+        for d in &deliveries[..progress.deliveries] {
+            out.push((d.circuit, pool[demux.octets_of(d)].to_vec()));
+            assert!(demux.release(d.buffer));
+            assert!(!demux.release(d.buffer), "a buffer is given back once");
+        }
+        match progress.reason {
+            Reason::Done => assert_eq!(at, input.len()),
+            Reason::Full => assert_eq!(progress.deliveries, room),
+            Reason::NotUser => at += 1,
+        }
+    }
+    out
+}
+
+fn kernel() -> impl Strategy<Value = Kernel> {
+    proptest::sample::select(Kernel::all())
+}
+
+proptest! {
+    #[test]
+    fn it_delivers_what_one_reassembler_for_each_circuit_does(
+        kernel in kernel(), wired: bool, room in 1usize..5,
+        sizes in proptest::collection::vec(proptest::collection::vec(1usize..500, 0..5), 1..20),
+        order in proptest::collection::vec(any::<u8>(), 64),
+        lost in proptest::collection::vec(any::<proptest::sample::Index>(), 0..8)) {
+        let config = DemuxConfig { circuits: 20, buffers: 20, max_sdu_octets: 400, any_cpi: false };
+        let mut demux = Demux::with_kernel(kernel, config);
+        for n in 0..sizes.len() { demux.open(circuit(n)).unwrap(); }
+        let lists = sizes.iter().enumerate().map(|(n, sizes)| {
+            sizes.iter().flat_map(|size| cells(circuit(n), &vec![n as u8 ^ *size as u8; *size])).collect()
+        }).collect();
+        let mut input = mixed(lists, &order);
+        for i in lost {
+            if !input.is_empty() { input.remove(i.index(input.len())); }
+        }
+        let mut want = Vec::new();
+        let mut single: Vec<(Reassembler, Vec<u8>)> = (0..sizes.len())
+            .map(|_| (Reassembler::new(ReassemblyConfig { max_sdu_octets: 400, ..Default::default() }), vec![0; 500])).collect();
+        for cell in &input {
+            let n = (0..sizes.len()).find(|n| circuit(*n) == cell.circuit()).unwrap();
+            let (r, buffer) = &mut single[n];
+            if let Event::Complete { sdu_octets, .. } = r.push(&[*cell], buffer, Time::ZERO).event {
+                want.push((circuit(n), buffer[..sdu_octets].to_vec()));
+            }
+        }
+        let got = run(&mut demux, &input, wired, room);
+        prop_assert_eq!(got.len() as u64, demux.counters().pdus);
+        prop_assert_eq!(got, want);
+        let dropped = |reason| single.iter().map(|(r, _)| r.counters().dropped(reason)).sum::<u64>();
+        for reason in DropReason::ALL {
+            if *reason != DropReason::Oversize {
+                prop_assert_eq!(demux.counters().dropped(*reason), dropped(*reason), "{}", reason);
+            }
+        }
+        // Whatever was lost, no buffer is: what is neither free nor in a PDU that has begun does not exist.
+        demux.expire(Time::from_nanos(1));
+        prop_assert_eq!(demux.free_buffers(), 20);
+    }
+
+    #[test]
+    fn circuits_come_and_go_and_are_always_found(ops in proptest::collection::vec((any::<bool>(), 0usize..60), 1..300)) {
+        let mut demux = Demux::new(DemuxConfig { circuits: 40, buffers: 4, max_sdu_octets: 100, any_cpi: false });
+        let mut open = std::collections::BTreeSet::new();
+        for (add, n) in ops {
+            if add {
+                prop_assert_eq!(demux.open(circuit(n)).is_ok(), open.len() < 40 && !open.contains(&n));
+                if open.len() < 40 { open.insert(n); }
+            } else {
+                prop_assert_eq!(demux.close(circuit(n)).is_some(), open.remove(&n));
+            }
+            for n in 0..60 {
+                prop_assert_eq!(demux.circuit(circuit(n)).is_some(), open.contains(&n));
+            }
+        }
+    }
+}
+
+#[test]
+fn buffers_that_run_out_cost_the_pdus_that_find_none_and_no_others() {
+    let mut demux = Demux::new(DemuxConfig { circuits: 3, buffers: 1, max_sdu_octets: 200, any_cpi: false });
+    for n in 0..3 {
+        demux.open(circuit(n)).unwrap();
+    }
+    let lists = (0..3).map(|n| cells(circuit(n), &[n as u8; 100])).collect();
+    let got = run(&mut demux, &mixed(lists, &[0, 1, 2]), false, 4);
+    assert_eq!(got, [(circuit(0), vec![0; 100])]);
+    assert_eq!(demux.counters().dropped(DropReason::NoBuffer), 2);
+    assert_eq!(run(&mut demux, &cells(circuit(2), &[7; 50]), false, 4), [(circuit(2), vec![7; 50])]);
+    assert_eq!(demux.circuit(circuit(2)).unwrap().dropped, 1);
+}
+
+#[test]
+fn cells_of_no_circuit_are_counted_and_oam_cells_are_the_callers() {
+    let mut demux = Demux::new(DemuxConfig::default());
+    demux.open(circuit(0)).unwrap();
+    let mut pool = vec![0; demux.pool_octets()];
+    let oam = wire::CellHeader {
+        circuit: circuit(0),
+        payload_type: wire::PayloadType::OamSegment,
+        ..wire::CellHeader::default()
+    };
+    let input = [cells(circuit(9), &[1; 10])[0], Cell::new(oam, [0; 48]), cells(circuit(0), &[1; 10])[0]];
+    let mut out = [Delivery::default(); 2];
+    let progress = demux.push(&input, &mut pool, &mut out, Time::ZERO);
+    assert_eq!((progress.cells_used, progress.reason), (1, Reason::NotUser));
+    assert_eq!(demux.counters().dropped(DropReason::UnknownCircuit), 1);
+    assert_eq!(demux.push(&input[2..], &mut pool, &mut out, Time::ZERO).deliveries, 1);
+}
+
+#[test]
+fn a_pdu_that_stops_is_dropped_when_the_clock_says_so() {
+    let mut demux = Demux::new(DemuxConfig { buffers: 1, ..DemuxConfig::default() });
+    demux.open(circuit(0)).unwrap();
+    let mut pool = vec![0; demux.pool_octets()];
+    let sdu = cells(circuit(0), &[5; 100]);
+    let _ = demux.push(&sdu[..2], &mut pool, &mut [], Time::from_millis(3));
+    assert_eq!(demux.expire(Time::from_millis(3)), 0);
+    assert_eq!(demux.expire(Time::from_millis(4)), 1);
+    assert_eq!(demux.counters().dropped(DropReason::Timeout), 1);
+    assert_eq!(run(&mut demux, &sdu, false, 1), [(circuit(0), vec![5; 100])]);
+}
