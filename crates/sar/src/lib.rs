@@ -26,6 +26,7 @@
 
 pub mod aal0;
 pub mod aal1;
+pub mod aal2;
 pub mod aal34;
 mod batch;
 mod demux;
