@@ -108,6 +108,26 @@ fn main() -> std::io::Result<()> {
     }
     operations.extend([10, 0, 10, 3, 3, 0]);
     put("penn", "two_lists", &operations)?;
+    // An adapter: DMA, transmission and reception on; channel 0 at 32 kB, 1 kB long; a descriptor of one cell; a jump
+    // past it with END; then cells out, and cells in to VCI 32 as AAL5.
+    put(
+        "eni155p",
+        "send_and_receive",
+        &[
+            [4, 4, 0, 0x5c, 0, 0],
+            [4, 0x10, 0, 0x20, 0, 0],
+            [3, 0, 4, 1, 0, 8],
+            [0, 0, 0x14, 0x23, 0, 14],
+            [4, 10, 0, 1, 0, 0],
+            [14, 0, 1, 0, 0, 0],
+            [13, 0, 0, 0, 0, 0],
+            [0x80, 0x80, 0, 0, 0, 0x80],
+            [12, 1, 0, 32, 7, 9],
+            [9, 4, 0, 3, 0, 0],
+            [15, 0, 0, 0, 1, 0],
+        ]
+        .concat(),
+    )?;
     let mut good = endpoint::layout::Descriptor::of_buffer(0);
     good.octets = 100;
     let mut inline = endpoint::layout::Descriptor::of_buffer(u32::MAX);

@@ -4,6 +4,7 @@
 //! `fuzz/` drives them with libFuzzer; `tests/replay.rs` replays the corpus and mutations of it in every test run.
 #![forbid(unsafe_code)]
 
+mod adapters;
 mod machines;
 
 use wire::erf::Head as ErfHead;
@@ -29,6 +30,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("udp_batch", udp_batch),
     ("reassembly", machines::reassembly),
     ("penn", machines::penn),
+    ("eni155p", adapters::eni155p),
     ("atmtcp_link", machines::atmtcp_link),
     ("udp_link", machines::udp_link),
     ("descriptors", machines::descriptors),

@@ -1,0 +1,654 @@
+//! A driver for the ENI155P, in the shape of Linux's: probe, open a circuit, send, serve interrupts, close.
+//!
+//! In: SDUs and interrupts. Out: register accesses, DMA queue entries, SDUs received. The host's memory that it uses is
+//! one range: a row of buffers of 64 KB for what goes out, one for what comes in. Nothing is allocated per PDU but the
+//! entry of a queue.
+
+use super::Bus;
+use crate::memory::HostMemory;
+use crate::midway::Eni155p;
+use crate::midway::registers::{self as r, dma_type};
+use crate::suni;
+use std::collections::{BTreeMap, VecDeque};
+use wire::{Error, Time};
+
+/// Octets of each buffer in the host's memory.
+pub const BUFFER_OCTETS: u64 = 1 << 16;
+/// Words kept free between the end of the queue of PDUs and the adapter's read pointer.
+const GAP: u32 = 8;
+/// Where the driver maps the window: nowhere in particular.
+const BAR: u32 = 0xf000_0000;
+const PROBE_STEP: u32 = 128 << 10;
+
+/// An adapter beside the driver, without a bus between.
+#[derive(Debug)]
+pub struct Direct<'a> {
+    /// The adapter.
+    pub adapter: &'a mut Eni155p,
+    /// The time of the accesses.
+    pub now: Time,
+}
+
+impl Bus for Direct<'_> {
+    fn config_read(&mut self, offset: usize, data: &mut [u8]) {
+        self.adapter.config_read(offset, data);
+    }
+
+    fn config_write(&mut self, offset: usize, data: &[u8]) {
+        self.adapter.config_write(offset, data);
+    }
+
+    fn read(&mut self, offset: u32) -> u32 {
+        let mut word = [0; 4];
+        self.adapter.bar_read(offset, &mut word, self.now);
+        u32::from_le_bytes(word)
+    }
+
+    fn write(&mut self, offset: u32, value: u32) {
+        self.adapter.bar_write(offset, &value.to_le_bytes(), self.now);
+    }
+}
+
+/// Adaptation layers that the adapter knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Aal {
+    /// Bare cells: SDUs of 52 octets, header and payload.
+    Aal0,
+    /// AAL5.
+    Aal5,
+}
+
+/// The rate that a channel's PDUs leave at: the clock divided by a prescaler and by a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Rate {
+    /// Which divisor: 4, 16, 128, 2048.
+    pub prescaler: u32,
+    /// One less than the number, 0 to 63.
+    pub rate: u32,
+}
+
+/// Why nothing was sent or opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum DriverError {
+    /// No circuit of this VCI is open; or one is already.
+    #[error("VCI {0} is not to be used so")]
+    Circuit(u32),
+    /// No channel, no room in the adapter's RAM, in a ring, in a queue, or no buffer: try again later.
+    #[error("no room for that now")]
+    Busy,
+    /// Not a length that the adaptation layer has.
+    #[error("no SDU has {0} octets here")]
+    Length(usize),
+}
+
+#[derive(Debug)]
+struct Circuit {
+    aal: Aal,
+    channel: usize,
+    rate: Rate,
+    /// The receive ring.
+    at: u32,
+    words: u32,
+    /// Where the next descriptor will be.
+    position: u32,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Channel {
+    at: u32,
+    words: u32,
+    /// Where the next PDU goes.
+    position: u32,
+    circuits: u32,
+}
+
+/// A PDU whose DMA runs.
+#[derive(Debug, Clone, Copy)]
+struct Running {
+    whose: u32,
+    position: u32,
+    /// Where its DMA queue entries end.
+    entry: u32,
+    buffer: u64,
+    octets: usize,
+}
+
+/// What came in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Received {
+    /// Whose.
+    pub vci: u32,
+    /// Where in the host's memory; hand it back with [`Eni::release`].
+    pub address: u64,
+    /// How long.
+    pub octets: usize,
+}
+
+/// What the driver has counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Statistics {
+    /// PDUs with a wrong CRC, or a length that contradicts its cells.
+    pub bad: u64,
+    /// PDUs that the adapter had no room for.
+    pub trashed: u64,
+    /// PDUs that found no buffer in the host's memory.
+    pub no_buffer: u64,
+    /// Cells that the adapter lost for want of room.
+    pub lost_cells: u64,
+    /// Descriptors without their mark: the adapter and the driver disagree.
+    pub confused: u64,
+    /// DMA that failed.
+    pub dma_errors: u64,
+}
+
+/// The driver.
+#[derive(Debug)]
+pub struct Eni {
+    /// The end system identifier.
+    pub esi: [u8; 6],
+    /// Octets of RAM found.
+    pub ram_octets: u32,
+    /// What went wrong so far.
+    pub statistics: Statistics,
+    /// Whether the line has a signal.
+    pub signal: bool,
+    circuits: BTreeMap<u32, Circuit>,
+    channels: [Channel; r::CHANNELS],
+    free: Vec<(u32, u32)>,
+    service_read: u32,
+    rx_write: u32,
+    tx_write: u32,
+    sending: VecDeque<Running>,
+    receiving: VecDeque<Running>,
+    send_buffers: Vec<u64>,
+    receive_buffers: Vec<u64>,
+    received: VecDeque<Received>,
+}
+
+impl Eni {
+    /// Finds the adapter out: identity, RAM, identifier; starts it with channel 0 ready. The host's memory from `memory`
+    /// on, `buffers` times two buffers, is the driver's.
+    ///
+    /// # Errors
+    /// What is there is no ENI155P, and why not.
+    pub fn probe(bus: &mut impl Bus, memory: u64, buffers: u64) -> Result<Self, Error> {
+        const WHAT: &str = "ENI155P";
+        let mut id = [0; 4];
+        bus.config_read(0, &mut id);
+        let id = u32::from_le_bytes(id);
+        let asic = match id {
+            0x0002_111a => true,
+            0x0000_111a => false,
+            other => return Err(Error::Field { what: WHAT, field: "vendor and device", value: other.into() }),
+        };
+        bus.config_write(0x10, &BAR.to_le_bytes());
+        bus.config_write(4, &6u16.to_le_bytes());
+        bus.config_write(0x60, &[0x80]);
+        let esi = if asic { esi_from_eeprom(bus)? } else { esi_from_rom(bus)? };
+        bus.config_write(0x60, &[0x80]);
+        let mcon = bus.read(r::REGISTERS_AT);
+        if (mcon & r::ID_ASIC != 0) != asic {
+            return Err(Error::Field { what: WHAT, field: "Midway identity", value: mcon.into() });
+        }
+        let ram_octets = size_ram(bus);
+        for at in (0..ram_octets).step_by(4) {
+            bus.write(r::RAM_AT + at, 0);
+        }
+        let mut driver = Eni {
+            esi,
+            ram_octets,
+            statistics: Statistics::default(),
+            signal: true,
+            circuits: BTreeMap::new(),
+            channels: Default::default(),
+            free: Vec::new(),
+            service_read: 0,
+            rx_write: 0,
+            tx_write: 0,
+            sending: VecDeque::new(),
+            receiving: VecDeque::new(),
+            send_buffers: (0..buffers).map(|n| memory + n * BUFFER_OCTETS).collect(),
+            receive_buffers: (buffers..2 * buffers).map(|n| memory + n * BUFFER_OCTETS).collect(),
+            received: VecDeque::new(),
+        };
+        driver.free_range(r::BUFFERS, ram_octets);
+        let phy = |register: u8| r::PHY_AT + 4 * u32::from(register);
+        bus.write(phy(suni::RSOP_CIE), 4);
+        driver.signal = bus.read(phy(suni::RSOP_SIS)) & 4 == 0;
+        register(bus, r::DMA_WR_RX, 0);
+        register(bus, r::DMA_WR_TX, 0);
+        register(bus, r::IE, u32::MAX);
+        register(bus, r::MC_S, 0x40 | r::TX_LOCK_MODE | r::DMA_ENABLE | r::TX_ENABLE | r::RX_ENABLE);
+        bus.read(r::REGISTERS_AT + 4 * r::ISA);
+        driver.open_channel(bus, 0, 128 << 10).map_err(|_| Error::Field {
+            what: WHAT,
+            field: "RAM octets",
+            value: ram_octets.into(),
+        })?;
+        Ok(driver)
+    }
+
+    /// Cuts `from..to` into free blocks, each a power of two and on a multiple of its size.
+    fn free_range(&mut self, mut from: u32, to: u32) {
+        while from < to {
+            let mut size = 128 << 10;
+            while !from.is_multiple_of(size) || from + size > to {
+                size /= 2;
+            }
+            self.free.push((size, from));
+            from += size;
+        }
+    }
+
+    fn allocate(&mut self, octets: u32) -> Option<(u32, u32)> {
+        let want = octets.next_power_of_two().clamp(1 << 10, 128 << 10);
+        let best = (0..self.free.len()).filter(|i| self.free[*i].0 >= want).min_by_key(|i| self.free[*i].0)?;
+        let (mut size, at) = self.free.swap_remove(best);
+        while size > want {
+            size /= 2;
+            self.free.push((size, at + size));
+        }
+        Some((size, at))
+    }
+
+    fn give_back(&mut self, mut size: u32, mut at: u32) {
+        // Joins a block with its other half as long as that is free too.
+        while size < 128 << 10
+            && let Some(buddy) = self.free.iter().position(|free| *free == (size, at ^ size))
+        {
+            self.free.swap_remove(buddy);
+            (at, size) = (at & !size, size * 2);
+        }
+        self.free.push((size, at));
+    }
+
+    fn open_channel(&mut self, bus: &mut impl Bus, number: usize, octets: u32) -> Result<(), DriverError> {
+        let (size, at) = self.allocate(octets).ok_or(DriverError::Busy)?;
+        let base = r::TX_PLACE + 4 * number as u32;
+        register(bus, base, at >> 10 | order(size) << 11);
+        let position = bus.read(r::REGISTERS_AT + 4 * (base + r::TX_DESCRSTART));
+        self.channels[number] = Channel { at, words: size / 4, position, circuits: 0 };
+        Ok(())
+    }
+
+    /// Opens a circuit: a receive ring of `ring_octets`, and a channel of its own if it has a rate.
+    ///
+    /// # Errors
+    /// No such circuit, no RAM, or no channel left.
+    pub fn open(
+        &mut self,
+        bus: &mut impl Bus,
+        vci: u32,
+        aal: Aal,
+        ring_octets: u32,
+        rate: Option<Rate>,
+    ) -> Result<(), DriverError> {
+        if vci >= r::CIRCUITS || self.circuits.contains_key(&vci) {
+            return Err(DriverError::Circuit(vci));
+        }
+        let channel = match rate {
+            None => 0,
+            Some(_) => {
+                let free = (1..r::CHANNELS).find(|n| self.channels[*n].words == 0).ok_or(DriverError::Busy)?;
+                self.open_channel(bus, free, 16 << 10)?;
+                free
+            }
+        };
+        let Some((size, at)) = self.allocate(ring_octets) else {
+            self.close_channel(channel);
+            return Err(DriverError::Busy);
+        };
+        self.channels[channel].circuits += 1;
+        let entry = r::RAM_AT + r::VCI_TABLE + 16 * vci;
+        let mode = if aal == Aal::Aal5 { 2 } else { 1 };
+        bus.write(entry + 4, 0);
+        bus.write(entry + 8, 0);
+        bus.write(entry, mode << 30 | (at >> 10) << 18 | order(size) << 15);
+        let rate = rate.unwrap_or_default();
+        self.circuits.insert(vci, Circuit { aal, channel, rate, at, words: size / 4, position: 0 });
+        Ok(())
+    }
+
+    fn close_channel(&mut self, number: usize) {
+        if number > 0 && self.channels[number].circuits == 0 && self.channels[number].words > 0 {
+            let channel = core::mem::take(&mut self.channels[number]);
+            self.give_back(4 * channel.words, channel.at);
+        }
+    }
+
+    /// Closes a circuit. What is still on its way there is lost.
+    ///
+    /// # Errors
+    /// It is not open, or has PDUs in DMA, or its channel has cells to send: serve interrupts, and try again.
+    pub fn close(&mut self, bus: &mut impl Bus, vci: u32) -> Result<(), DriverError> {
+        let circuit = self.circuits.get(&vci).ok_or(DriverError::Circuit(vci))?;
+        let entry = r::RAM_AT + r::VCI_TABLE + 16 * vci;
+        let word0 = bus.read(entry);
+        bus.write(entry, word0 & !(3 << 30));
+        if self.receiving.iter().any(|pdu| pdu.whose == vci) {
+            return Err(DriverError::Busy);
+        }
+        let channel = circuit.channel;
+        if channel > 0 {
+            let [read, start] = [r::TX_RDPTR, r::TX_DESCRSTART]
+                .map(|n| bus.read(r::REGISTERS_AT + 4 * (r::TX_PLACE + 4 * channel as u32 + n)));
+            if read != start || self.sending.iter().any(|pdu| pdu.whose == channel as u32) {
+                return Err(DriverError::Busy);
+            }
+        }
+        bus.write(entry, 0);
+        if let Some(circuit) = self.circuits.remove(&vci) {
+            self.give_back(4 * circuit.words, circuit.at);
+            self.channels[channel].circuits -= 1;
+            self.close_channel(channel);
+        }
+        Ok(())
+    }
+
+    /// Sends an SDU: 1 to 65535 octets of AAL5, or 52 of AAL0, by way of a buffer of the host's memory.
+    ///
+    /// # Errors
+    /// A length that is none; no circuit; no room at present.
+    pub fn send(
+        &mut self,
+        bus: &mut impl Bus,
+        memory: &mut impl HostMemory,
+        vci: u32,
+        sdu: &[u8],
+    ) -> Result<(), DriverError> {
+        let circuit = self.circuits.get(&vci).ok_or(DriverError::Circuit(vci))?;
+        let (number, rate, aal) = (circuit.channel, circuit.rate, circuit.aal);
+        let channel = self.channels[number];
+        let fits = match aal {
+            Aal::Aal0 => sdu.len() == 52,
+            Aal::Aal5 => (1..=65535).contains(&sdu.len()),
+        };
+        if !fits {
+            return Err(DriverError::Length(sdu.len()));
+        }
+        let cells = if aal == Aal::Aal5 { (sdu.len() as u32 + 8).div_ceil(48) } else { 1 };
+        let size = 2 + 12 * cells;
+        let base = r::REGISTERS_AT + 4 * (r::TX_PLACE + 4 * number as u32);
+        let read = bus.read(base + 4 * r::TX_RDPTR);
+        let free = read.wrapping_sub(channel.position + 1) & (channel.words - 1);
+        // At most: two jumps, words to a burst, bursts, words, octets, and zeros.
+        let entries = r::DMA_ENTRIES - 1 - (self.tx_write.wrapping_sub(self.tx_read(bus)) & (r::DMA_ENTRIES - 1));
+        if free < size + GAP || entries < 7 {
+            return Err(DriverError::Busy);
+        }
+        let Some(buffer) = self.send_buffers.pop() else { return Err(DriverError::Busy) };
+        let (header, data) = if aal == Aal::Aal0 { sdu.split_at(4) } else { (&[0, 0, 0, 0][..], sdu) };
+        memory.write(buffer, data).map_err(|_| DriverError::Busy)?;
+        let ring = |word: u32| r::RAM_AT + channel.at + 4 * (word & (channel.words - 1));
+        let position = channel.position;
+        let aal5 = if aal == Aal::Aal5 { r::TX_AAL5 } else { 0 };
+        let low_bits = u32::from(header[3]) & 0xf;
+        bus.write(ring(position), r::TX_IDENT | aal5 | rate.prescaler << 25 | rate.rate << 19 | cells);
+        bus.write(ring(position + 1), vci << 4 | low_bits);
+        if aal == Aal::Aal5 {
+            bus.write(ring(position + size - 2), sdu.len() as u32);
+        }
+        let of = |kind: u32, count: u32| count << 16 | (number as u32) << 6 | kind;
+        let end = (position + size) & (channel.words - 1);
+        self.entry_tx(bus, of(dma_type::JUMP, (position + 2) & (channel.words - 1)), 0);
+        let (mut at, mut left) = (buffer as u32, data.len() as u32);
+        for (kind, unit) in [(5, 32), (dma_type::WORD, 4), (dma_type::BYTE, 1)] {
+            if left >= unit {
+                self.entry_tx(bus, of(kind, left / unit), at);
+                (at, left) = (at + left / unit * unit, left % unit);
+            }
+        }
+        self.entry_tx(bus, of(dma_type::JUMP, end) | r::DMA_END, 0);
+        register(bus, r::DMA_WR_TX, self.tx_write);
+        self.sending.push_back(Running {
+            whose: number as u32,
+            position,
+            entry: self.tx_write,
+            buffer,
+            octets: sdu.len(),
+        });
+        self.channels[number].position = end;
+        Ok(())
+    }
+
+    fn tx_read(&self, bus: &mut impl Bus) -> u32 {
+        bus.read(r::REGISTERS_AT + 4 * r::DMA_RD_TX)
+    }
+
+    fn entry_tx(&mut self, bus: &mut impl Bus, word0: u32, address: u32) {
+        let at = r::RAM_AT + r::TX_QUEUE + 8 * self.tx_write;
+        bus.write(at, word0);
+        bus.write(at + 4, address);
+        self.tx_write = (self.tx_write + 1) % r::DMA_ENTRIES;
+    }
+
+    fn entry_rx(&mut self, bus: &mut impl Bus, word0: u32, address: u32) {
+        let at = r::RAM_AT + r::RX_QUEUE + 8 * self.rx_write;
+        bus.write(at, word0);
+        bus.write(at + 4, address);
+        self.rx_write = (self.rx_write + 1) % r::DMA_ENTRIES;
+    }
+
+    /// Serves an interrupt.
+    pub fn handle_interrupt(&mut self, bus: &mut impl Bus) {
+        let reason = bus.read(r::REGISTERS_AT + 4 * r::ISA);
+        if reason & r::SUNI_INT != 0 {
+            self.signal = bus.read(r::PHY_AT + 4 * u32::from(suni::RSOP_SIS)) & 4 == 0;
+        }
+        if reason & r::STAT_OVFL != 0 {
+            self.read_statistics(bus);
+        }
+        if reason & r::DMA_ERR != 0 {
+            self.statistics.dma_errors += 1;
+        }
+        if reason & r::TX_IDENT_MISM != 0 {
+            self.statistics.confused += 1;
+        }
+        if reason & r::RX_DMA_COMPLETE != 0 {
+            self.finish_receiving(bus);
+        }
+        if reason & r::SERVICE != 0 {
+            self.serve(bus);
+        }
+        if reason & r::TX_DMA_COMPLETE != 0 {
+            self.finish_sending(bus);
+        }
+    }
+
+    /// Reads and clears the adapter's own statistics.
+    pub fn read_statistics(&mut self, bus: &mut impl Bus) {
+        let stat = bus.read(r::REGISTERS_AT + 4 * r::STAT);
+        self.statistics.lost_cells += u64::from(stat & 0xffff);
+    }
+
+    fn serve(&mut self, bus: &mut impl Bus) {
+        while self.service_read != bus.read(r::REGISTERS_AT + 4 * r::SERV_WRITE) {
+            let vci = bus.read(r::RAM_AT + r::SERVICE_LIST + 4 * self.service_read);
+            self.service_read = (self.service_read + 1) % r::CIRCUITS;
+            let entry = r::RAM_AT + r::VCI_TABLE + 16 * (vci % r::CIRCUITS);
+            // First the flag, then the look: what comes between is served again.
+            let word0 = bus.read(entry);
+            bus.write(entry, word0 & !1);
+            while self.receive_one(bus, vci) {}
+            register(bus, r::DMA_WR_RX, self.rx_write);
+        }
+    }
+
+    /// Starts DMA of a circuit's next PDU; false if there is none.
+    fn receive_one(&mut self, bus: &mut impl Bus, vci: u32) -> bool {
+        let Some(circuit) = self.circuits.get(&vci) else { return false };
+        let entry = r::RAM_AT + r::VCI_TABLE + 16 * vci;
+        let mask = circuit.words - 1;
+        let position = circuit.position;
+        if bus.read(entry + 4) >> 16 & mask == position {
+            return false;
+        }
+        let ring = |word: u32| r::RAM_AT + circuit.at + 4 * (word & mask);
+        let descriptor = bus.read(ring(position));
+        if descriptor >> 25 != r::RX_IDENT >> 25 {
+            self.statistics.confused += 1;
+            return false;
+        }
+        let cells = if descriptor & r::RX_T != 0 { 0 } else { descriptor & r::CELLS };
+        let (words, octets) = match circuit.aal {
+            Aal::Aal0 => (13, 52),
+            Aal::Aal5 if cells == 0 => (0, 0),
+            Aal::Aal5 => (12 * cells, bus.read(ring(position + 12 * cells - 1)) & 0xffff),
+        };
+        let bad = descriptor & r::RX_CRC_ERR != 0 || circuit.aal == Aal::Aal5 && octets + 8 > 4 * words;
+        let octets = if bad { 0 } else { octets };
+        match (bad, words) {
+            (_, 0) => self.statistics.trashed += 1,
+            (true, _) => self.statistics.bad += 1,
+            _ => {}
+        }
+        let buffer = if octets > 0 { self.receive_buffers.pop() } else { None };
+        if octets > 0 && buffer.is_none() {
+            self.statistics.no_buffer += 1;
+        }
+        let end = (position + 1 + words) & mask;
+        let of = |kind: u32, count: u32| count << 16 | vci << 6 | kind;
+        self.entry_rx(bus, of(dma_type::JUMP, (position + 1) & mask), 0);
+        if let Some(buffer) = buffer {
+            let (whole, at) = (octets.div_ceil(4), buffer as u32);
+            if whole >= 4 {
+                self.entry_rx(bus, of(4, whole / 4), at);
+            }
+            if !whole.is_multiple_of(4) {
+                self.entry_rx(bus, of(dma_type::WORD, whole % 4), at + whole / 4 * 16);
+            }
+        }
+        self.entry_rx(bus, of(dma_type::JUMP, end) | r::DMA_END, 0);
+        let buffer = buffer.unwrap_or(u64::MAX);
+        self.receiving.push_back(Running {
+            whose: vci,
+            position: end,
+            entry: self.rx_write,
+            buffer,
+            octets: octets as usize,
+        });
+        if let Some(circuit) = self.circuits.get_mut(&vci) {
+            circuit.position = end;
+        }
+        // The queue has room for four entries each of so many PDUs; more wait in the adapter.
+        if self.receiving.len() < 120 {
+            true
+        } else {
+            register(bus, r::DMA_WR_RX, self.rx_write);
+            false
+        }
+    }
+
+    fn finish_receiving(&mut self, bus: &mut impl Bus) {
+        let was_full = self.receiving.len() >= 120;
+        let done = bus.read(r::REGISTERS_AT + 4 * r::DMA_RD_RX);
+        while let Some(pdu) = self.receiving.front().copied() {
+            let behind = |entry: u32| self.rx_write.wrapping_sub(entry) & (r::DMA_ENTRIES - 1);
+            if behind(pdu.entry) < behind(done) {
+                break;
+            }
+            self.receiving.pop_front();
+            if pdu.buffer != u64::MAX {
+                self.received.push_back(Received { vci: pdu.whose, address: pdu.buffer, octets: pdu.octets });
+            }
+        }
+        if was_full {
+            let circuits: Vec<u32> = self.circuits.keys().copied().collect();
+            for vci in circuits {
+                while self.receiving.len() < 120 && self.receive_one(bus, vci) {}
+            }
+            register(bus, r::DMA_WR_RX, self.rx_write);
+        }
+    }
+
+    fn finish_sending(&mut self, bus: &mut impl Bus) {
+        while let Some(pdu) = self.sending.front().copied() {
+            let start = bus.read(r::REGISTERS_AT + 4 * (r::TX_PLACE + 4 * pdu.whose + r::TX_DESCRSTART));
+            if start == pdu.position {
+                break;
+            }
+            self.sending.pop_front();
+            self.send_buffers.push(pdu.buffer);
+        }
+    }
+
+    /// The next SDU that has come.
+    pub fn poll_received(&mut self) -> Option<Received> {
+        self.received.pop_front()
+    }
+
+    /// The SDU has been read.
+    pub fn release(&mut self, received: Received) {
+        self.receive_buffers.push(received.address);
+    }
+}
+
+fn register(bus: &mut impl Bus, number: u32, value: u32) {
+    bus.write(r::REGISTERS_AT + 4 * number, value);
+}
+
+/// The size order of a buffer: 1 kB is 0.
+const fn order(octets: u32) -> u32 {
+    (octets >> 10).trailing_zeros()
+}
+
+/// Finds the RAM's size whether absent RAM reads as nothing or as other RAM: each step's start gets its own offset, the
+/// lowest last.
+fn size_ram(bus: &mut impl Bus) -> u32 {
+    let steps = || (0..r::RAM_WINDOW / PROBE_STEP).map(|n| n * PROBE_STEP);
+    let mut holds = |at: u32| {
+        [0x5555_5555, 0xaaaa_aaaa, at].into_iter().all(|pattern| {
+            bus.write(r::RAM_AT + at, pattern);
+            bus.read(r::RAM_AT + at) == pattern
+        })
+    };
+    let good = steps().rev().map(|at| if holds(at) { 0 } else { at }).filter(|at| *at > 0).min();
+    let end = good.unwrap_or(r::RAM_WINDOW);
+    steps().take_while(|at| *at < end && bus.read(r::RAM_AT + at) == *at).count() as u32 * PROBE_STEP
+}
+
+fn esi_from_rom(bus: &mut impl Bus) -> Result<[u8; 6], Error> {
+    const LAST: u32 = r::EPROM_OCTETS - 64;
+    let magic = bus.read(LAST + 56);
+    if magic != 0xa54b_872d || bus.read(LAST + 60) != !magic {
+        return Err(Error::Field { what: "ENI155P", field: "ROM mark", value: magic.into() });
+    }
+    let [a, b, c, d] = bus.read(LAST).to_be_bytes();
+    let [e, f, ..] = bus.read(LAST + 4).to_be_bytes();
+    Ok([a, b, c, d, e, f])
+}
+
+/// Reads the identifier bit by bit. The master's lines stand in the bridge's control register with its fixed pattern.
+fn esi_from_eeprom(bus: &mut impl Bus) -> Result<[u8; 6], Error> {
+    let mut esi = [0; 6];
+    for (i, octet) in esi.iter_mut().enumerate() {
+        let mut set = |clock: u8, data: u8| bus.config_write(0x60, &[0x0c | data << 1 | clock]);
+        for (clock, data) in [(0, 1), (1, 1), (1, 0), (0, 0)] {
+            set(clock, data);
+        }
+        let command = (64 + i as u8) << 1 | 1;
+        for bit in (0..8).rev().map(|bit| command >> bit & 1) {
+            for clock in [0, 1, 0] {
+                set(clock, bit);
+            }
+        }
+        let mut clocked = || {
+            let mut line = [0];
+            bus.config_write(0x60, &[0x0c | 2]);
+            bus.config_write(0x60, &[0x0c | 3]);
+            bus.config_read(0x60, &mut line);
+            bus.config_write(0x60, &[0x0c | 2]);
+            line[0] >> 1 & 1
+        };
+        let nobody = clocked();
+        if nobody != 0 {
+            return Err(Error::Field { what: "ENI155P", field: "EEPROM acknowledge", value: nobody.into() });
+        }
+        *octet = (0..8).fold(0, |octet, _| octet << 1 | clocked());
+        clocked();
+        for (clock, data) in [(0, 0), (1, 0), (1, 1)] {
+            bus.config_write(0x60, &[0x0c | data << 1 | clock]);
+        }
+    }
+    Ok(esi)
+}

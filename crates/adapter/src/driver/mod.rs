@@ -1,0 +1,18 @@
+//! Drivers of our own for the adapters: what tests, benchmarks and experiments drive the models with.
+
+pub mod eni;
+
+/// How a driver reaches its adapter.
+pub trait Bus {
+    /// Reads configuration space.
+    fn config_read(&mut self, offset: usize, data: &mut [u8]);
+
+    /// Writes configuration space.
+    fn config_write(&mut self, offset: usize, data: &[u8]);
+
+    /// Reads a word of the memory window.
+    fn read(&mut self, offset: u32) -> u32;
+
+    /// Writes a word of the memory window.
+    fn write(&mut self, offset: u32, value: u32);
+}

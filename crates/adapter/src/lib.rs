@@ -1,0 +1,36 @@
+//! Register-level models of ATM adapters, and drivers for them.
+//!
+//! In: a host's register accesses, its memory, cells from a line, the time. Out: cells for the line, writes to the
+//! host's memory, an interrupt line. A model is a state machine: it has no thread, no clock and no socket, and whatever a
+//! host writes to it is survived and counted. What a guest does through a bus and what a test does by hand are the same
+//! calls.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`midway`] | the Efficient Networks ENI155P: "Midway" segmentation and reassembly |
+//! | [`tonga`] | its PCI bridge: configuration space, serial EEPROM |
+//! | [`suni`] | its line framer |
+//! | [`memory`] | the host's memory, as an adapter sees it |
+//! | [`driver`] | a driver of our own for each model |
+//!
+//! ```
+//! use adapter::midway::{Config, Eni155p};
+//! use wire::Time;
+//!
+//! let mut adapter = Eni155p::new(Config::default());
+//! let mut id = [0; 4];
+//! adapter.config_read(0, &mut id);
+//! assert_eq!(u32::from_le_bytes(id), 0x0002_111a);
+//! // The Midway's identity register: bit 9 says "ASIC".
+//! adapter.bar_read(0x40000, &mut id, Time::ZERO);
+//! assert_ne!(u32::from_le_bytes(id) & 0x200, 0);
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod driver;
+pub mod memory;
+pub mod midway;
+pub mod suni;
+pub mod tonga;
+
+pub use memory::{HostMemory, Unmapped};

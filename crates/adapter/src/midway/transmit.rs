@@ -1,0 +1,270 @@
+//! Transmission: eight channels, each a ring of PDUs in the RAM, become cells at the rate that each PDU's segmentation
+//! descriptor names.
+//!
+//! A PDU is sent once its DMA has ended. Channels whose cells are due take turns; none may leave faster than the line.
+
+use super::Eni155p;
+use super::ram::Ring;
+use super::registers as r;
+use crate::suni::Loop;
+use core::time::Duration;
+use wire::cell::PAYLOAD_OCTETS;
+use wire::crc::Crc32;
+use wire::{Cell, CellHeader, DropReason, Time};
+
+const CELL_WORDS: u32 = PAYLOAD_OCTETS as u32 / 4;
+/// Words of a segmentation descriptor.
+const DESCRIPTOR_WORDS: u32 = 2;
+/// A cell's "last of its PDU" bit in the header word.
+const END_BIT: u32 = 2;
+
+/// What a channel may wait for the line while seven others have a cell: lateness that costs a shaped channel no rate.
+const CONTENTION: Duration = Duration::from_nanos(7 * 2832);
+
+/// The rate of a channel: its interval is a whole number of nanoseconds, so that nothing drifts.
+#[derive(Debug, Clone, Copy)]
+struct Shaper {
+    interval: Duration,
+    /// When the next cell may leave.
+    next: Time,
+}
+
+impl Shaper {
+    /// A cell leaves at `now`, which may be `late` after its time without being held against the next one.
+    fn sent(&mut self, now: Time, late: Duration) {
+        let earliest = Time::from_nanos(now.as_nanos().saturating_sub(late.as_nanos() as u64));
+        self.next = self.next.max(earliest) + self.interval;
+    }
+}
+
+/// A PDU on its way out.
+#[derive(Debug, Clone, Copy)]
+struct Pdu {
+    aal5: bool,
+    cells: u32,
+    sent: u32,
+    header_word: u32,
+    crc: Crc32,
+}
+
+/// A transmit channel.
+#[derive(Debug, Clone)]
+pub(super) struct Channel {
+    pub(super) place: u32,
+    /// The word where the PDU that is sent next, or is being sent, begins.
+    pub(super) read: u32,
+    /// The word where the PDU that DMA brings begins.
+    pub(super) start: u32,
+    /// The octet where DMA goes on.
+    pub(super) write_octet: u32,
+    pdu: Option<Pdu>,
+    /// Words of the PDU being sent that have left.
+    passed: u32,
+    rate: (u32, u32),
+    /// None for the fastest rate, which is faster than the line.
+    shaper: Option<Shaper>,
+    /// Nothing was left to send: the next PDU's rate begins with it.
+    idle: bool,
+}
+
+impl Channel {
+    pub(super) const fn new() -> Self {
+        Channel {
+            place: 0,
+            read: 0,
+            start: 0,
+            write_octet: 0,
+            pdu: None,
+            passed: 0,
+            rate: (0, 0),
+            shaper: None,
+            idle: true,
+        }
+    }
+
+    fn is_ready(&self) -> bool {
+        self.pdu.is_some() || self.read != self.start
+    }
+
+    /// What the read pointer's register shows: the next word to leave.
+    pub(super) const fn next_word(&self) -> u32 {
+        self.read.wrapping_add(self.passed)
+    }
+}
+
+impl Eni155p {
+    pub(super) fn channel_ring(&self, channel: usize) -> Option<Ring> {
+        let place = self.channels[channel].place;
+        self.ram.ring(place, place >> 11)
+    }
+
+    pub(super) fn place(&mut self, channel: usize, value: u32) {
+        // The shaper stays: who places a channel anew gains no cell.
+        let Channel { shaper, rate, .. } = self.channels[channel];
+        self.channels[channel] = Channel { place: value & 0x3fff, shaper, rate, ..Channel::new() };
+    }
+
+    /// Sends cells that are due at `now`, in the order of their channels' turns, to the front of `out`; gives how many.
+    /// Cells that loop back inside count against `out`'s length too, so that the work is bounded.
+    pub fn fill(&mut self, out: &mut [Cell], now: Time) -> usize {
+        let mut filled = 0;
+        if self.phy.loop_back() != Loop::Line {
+            self.line_loop.clear();
+        }
+        for _ in 0..out.len() {
+            if let Some(cell) = self.line_loop.pop_front() {
+                out[filled] = cell;
+                filled += 1;
+                self.phy.count_transmitted();
+                continue;
+            }
+            if self.control & r::TX_ENABLE == 0 || self.line.is_some_and(|line| line.allowed(now, 1) == 0) {
+                break;
+            }
+            let Some(channel) = self.due(now) else { break };
+            self.turn = (channel + 1) % r::CHANNELS;
+            if let Some(line) = &mut self.line {
+                line.sent(1, now);
+            }
+            self.segment(channel, &mut out[filled], now);
+            self.sent.cells = self.sent.cells.wrapping_add(1);
+            if self.phy.loop_back() == Loop::Diagnostic {
+                let cell = out[filled];
+                self.receive(&cell);
+            } else {
+                self.phy.count_transmitted();
+                filled += 1;
+            }
+        }
+        filled
+    }
+
+    /// When [`Eni155p::fill`] will have a cell; a time that has passed, if it has one now.
+    pub fn next_transmit(&self) -> Option<Time> {
+        if self.phy.loop_back() == Loop::Line && !self.line_loop.is_empty() {
+            return Some(Time::ZERO);
+        }
+        if self.control & r::TX_ENABLE == 0 {
+            return None;
+        }
+        let channels = self.channels.iter().filter(|channel| channel.is_ready());
+        let due = channels.map(|channel| match (channel.shaper, channel.pdu) {
+            (Some(shaper), Some(_)) => shaper.next,
+            // The rate of a PDU that has not begun stands in its descriptor: look.
+            _ => Time::ZERO,
+        });
+        due.min().map(|due| due.max(self.line.as_ref().map_or(Time::ZERO, traffic::Pacer::next_time)))
+    }
+
+    /// The channel whose turn it is among those that may send a cell at `now`.
+    fn due(&mut self, now: Time) -> Option<usize> {
+        for n in 0..r::CHANNELS {
+            let channel = (self.turn + n) % r::CHANNELS;
+            if !self.channels[channel].is_ready() {
+                continue;
+            }
+            if !self.begin(channel, now) {
+                // What stands there is no descriptor: the Midway stops sending.
+                self.status |= r::TX_IDENT_MISM;
+                self.control &= !r::TX_ENABLE;
+                self.sent.drop_one(DropReason::BadDescriptor);
+                return None;
+            }
+            if self.channels[channel].shaper.is_none_or(|shaper| shaper.next <= now) {
+                return Some(channel);
+            }
+        }
+        None
+    }
+
+    /// Reads the descriptor of a channel's next PDU, if none is on its way; false if it is none, or says more cells than
+    /// DMA has brought.
+    fn begin(&mut self, number: usize, now: Time) -> bool {
+        if self.channels[number].pdu.is_some() {
+            return true;
+        }
+        let Some(ring) = self.channel_ring(number) else { return false };
+        let channel = &self.channels[number];
+        let [word0, word1] = [0, 1].map(|n| ring.word(&self.ram, channel.read + n));
+        let cells = word0 & r::CELLS;
+        let words = DESCRIPTOR_WORDS + CELL_WORDS * cells;
+        if word0 & 0xf << 28 != r::TX_IDENT || cells == 0 || words > ring.distance(channel.read, channel.start) {
+            return false;
+        }
+        let rate = (word0 >> 25 & 3, word0 >> 19 & 63);
+        let channel = &mut self.channels[number];
+        if channel.rate != rate || channel.shaper.is_none() {
+            channel.rate = rate;
+            channel.shaper = shaper(rate, now);
+        }
+        if let Some(shaper) = &mut channel.shaper
+            && core::mem::take(&mut channel.idle)
+        {
+            shaper.next = shaper.next.max(now);
+        }
+        channel.passed = DESCRIPTOR_WORDS;
+        channel.pdu = Some(Pdu {
+            aal5: word0 & r::TX_AAL5 != 0,
+            cells,
+            sent: 0,
+            // VCI, PTI and CLP stand where the header has them; no VPI, no flow control.
+            header_word: word1 & 0x3fff,
+            crc: Crc32::new(),
+        });
+        true
+    }
+
+    /// Makes the next cell of a channel whose PDU has begun.
+    fn segment(&mut self, number: usize, out: &mut Cell, now: Time) {
+        let ring = self.channel_ring(number);
+        let late = self.tolerance + CONTENTION;
+        let channel = &mut self.channels[number];
+        let (Some(ring), Some(mut pdu)) = (ring, channel.pdu) else { return };
+        if let Some(shaper) = &mut channel.shaper {
+            shaper.sent(now, late);
+        }
+        let last = pdu.sent + 1 == pdu.cells;
+        let end = if last && pdu.aal5 { END_BIT } else { 0 };
+        out.clear(CellHeader::from_word(pdu.header_word | end));
+        ring.read(&self.ram, 4 * (channel.read + channel.passed), &mut out.payload);
+        if pdu.aal5 && last {
+            let (data, checksum) = out.payload.split_at_mut(PAYLOAD_OCTETS - 4);
+            pdu.crc.update(data);
+            checksum.copy_from_slice(&pdu.crc.finish().to_be_bytes());
+            ring.write(&mut self.ram, 4 * (channel.read + channel.passed + CELL_WORDS - 1), checksum);
+        } else if pdu.aal5 {
+            pdu.crc.update(&out.payload);
+        }
+        channel.passed += CELL_WORDS;
+        pdu.sent += 1;
+        channel.pdu = Some(pdu);
+        if last {
+            channel.read = ring.wrap(channel.next_word());
+            (channel.pdu, channel.passed) = (None, 0);
+            channel.idle = channel.read == channel.start;
+            self.status |= r::TX_COMPLETE_0 << number;
+            self.sent.pdus = self.sent.pdus.wrapping_add(1);
+            let octets = u64::from(pdu.cells) * PAYLOAD_OCTETS as u64;
+            self.sent.octets = self.sent.octets.wrapping_add(octets);
+        }
+    }
+}
+
+/// The shaper of a prescaler and a rate.
+fn shaper((prescaler, rate): (u32, u32), now: Time) -> Option<Shaper> {
+    let interval = Duration::from_nanos(r::interval_nanos(prescaler, rate));
+    ((prescaler, rate) != (0, 0)).then_some(Shaper { interval, next: now })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shapers_slowest_rate_is_190_cells_per_second_and_its_fastest_beyond_the_line() {
+        let rate = |prescaler, rate| 1e9 / r::interval_nanos(prescaler, rate) as f64;
+        assert!((rate(3, 63) - 25e6 / 2048.0 / 64.0).abs() < 1e-6);
+        assert!(rate(0, 0) > wire::CellRate::OC3C.cells_per_s());
+        assert!(shaper((0, 0), Time::ZERO).is_none() && shaper((0, 1), Time::ZERO).is_some());
+    }
+}

@@ -1,0 +1,406 @@
+//! Two ENI155P back to back, each with its driver, in virtual time.
+
+use adapter::driver::Bus;
+use adapter::driver::eni::{Aal, BUFFER_OCTETS, Direct, DriverError, Eni, Rate};
+use adapter::memory::{Flat, HostMemory};
+use adapter::midway::{Config, Eni155p, Pace, RamSize, registers as r};
+use adapter::suni;
+use adapter::tonga::Board;
+use std::time::Duration;
+use wire::{Cell, DropReason, Time};
+
+const MEMORY: u64 = 0x1000_0000;
+const BUFFERS: u64 = 16;
+
+struct Side {
+    adapter: Eni155p,
+    memory: Flat,
+    driver: Eni,
+}
+
+impl Side {
+    fn new(config: Config) -> Self {
+        let mut adapter = Eni155p::new(config);
+        let mut bus = Direct { adapter: &mut adapter, now: Time::ZERO };
+        let driver = Eni::probe(&mut bus, MEMORY, BUFFERS).unwrap();
+        Side { adapter, memory: Flat::new(MEMORY, (2 * BUFFERS * BUFFER_OCTETS) as usize), driver }
+    }
+
+    fn with<R>(&mut self, now: Time, f: impl FnOnce(&mut Eni, &mut Direct<'_>, &mut Flat) -> R) -> R {
+        let result = f(&mut self.driver, &mut Direct { adapter: &mut self.adapter, now }, &mut self.memory);
+        self.settle(now);
+        result
+    }
+
+    fn open(&mut self, vci: u32, aal: Aal, ring: u32, rate: Option<Rate>) -> Result<(), DriverError> {
+        self.with(Time::ZERO, |driver, bus, _| driver.open(bus, vci, aal, ring, rate))
+    }
+
+    fn send(&mut self, vci: u32, sdu: &[u8], now: Time) -> Result<(), DriverError> {
+        self.with(now, |driver, bus, memory| driver.send(bus, memory, vci, sdu))
+    }
+
+    /// DMA and interrupts until both rest.
+    fn settle(&mut self, now: Time) {
+        loop {
+            while self.adapter.run_dma(&mut self.memory, 1 << 16) {}
+            if !self.adapter.interrupt(now) {
+                return;
+            }
+            self.driver.handle_interrupt(&mut Direct { adapter: &mut self.adapter, now });
+        }
+    }
+
+    fn received(&mut self) -> Option<(u32, Vec<u8>)> {
+        let got = self.driver.poll_received()?;
+        let sdu = self.memory.slice(got.address, got.octets).unwrap().to_vec();
+        self.driver.release(got);
+        Some((got.vci, sdu))
+    }
+}
+
+struct Pair {
+    sides: [Side; 2],
+    now: Time,
+    /// Cells that passed from the first side to the second, and when.
+    log: Vec<(Time, Cell)>,
+}
+
+impl Pair {
+    fn new(config: Config) -> Self {
+        Pair { sides: [Side::new(config), Side::new(config)], now: Time::ZERO, log: Vec::new() }
+    }
+
+    /// Carries cells until nobody has any.
+    fn run(&mut self) {
+        let mut cells = [Cell::default(); 16];
+        while let Some(next) = self.sides.iter().filter_map(|side| side.adapter.next_transmit()).min() {
+            self.now = self.now.max(next);
+            for from in [0, 1] {
+                let n = self.sides[from].adapter.fill(&mut cells, self.now);
+                if from == 0 {
+                    self.log.extend(cells[..n].iter().map(|cell| (self.now, *cell)));
+                }
+                self.sides[1 - from].adapter.handle_cells(&cells[..n]);
+                self.sides[from].settle(self.now);
+                self.sides[1 - from].settle(self.now);
+            }
+        }
+    }
+}
+
+fn sdu(octets: usize, seed: u8) -> Vec<u8> {
+    (0..octets).map(|i| (i as u8).wrapping_mul(31) ^ (i >> 8) as u8 ^ seed).collect()
+}
+
+fn unpaced() -> Config {
+    Config { pace: Pace::Unpaced, ..Config::default() }
+}
+
+#[test]
+fn the_driver_finds_identity_ram_and_esi_of_every_board() {
+    for (board, ram) in [
+        (Board::Asic, RamSize::Kb512),
+        (Board::Asic, RamSize::Mb2),
+        (Board::Fpga, RamSize::Kb512),
+        (Board::Fpga, RamSize::Mb2),
+    ] {
+        let esi = [0x02, 0x13, 0x57, 0x9b, 0xdf, 0x80];
+        let side = Side::new(Config { board, ram, esi, ..Config::default() });
+        assert_eq!(side.driver.esi, esi, "{board:?}");
+        assert_eq!(side.driver.ram_octets as usize, ram.octets());
+        assert!(side.driver.signal);
+        assert_eq!(side.adapter.refused(), 0);
+    }
+}
+
+#[test]
+fn pdus_of_all_sizes_cross_in_both_directions_octet_for_octet() {
+    for board in [Board::Asic, Board::Fpga] {
+        let mut pair = Pair::new(Config { board, ram: RamSize::Mb2, ..unpaced() });
+        for side in &mut pair.sides {
+            side.open(100, Aal::Aal5, 128 << 10, None).unwrap();
+            side.open(101, Aal::Aal0, 16 << 10, None).unwrap();
+        }
+        for (i, octets) in [1, 3, 39, 40, 41, 48, 1500, 9188, 65535].into_iter().enumerate() {
+            for from in [0, 1] {
+                let sent = sdu(octets, i as u8 + from as u8);
+                let now = pair.now;
+                pair.sides[from].send(100, &sent, now).unwrap();
+                pair.run();
+                assert_eq!(pair.sides[1 - from].received(), Some((100, sent)), "{octets} octets");
+            }
+        }
+        let mut cell = sdu(52, 7);
+        // Header: VCI 101, payload type 1, loss priority.
+        cell[..4].copy_from_slice(&(101 << 4 | 3u32).to_be_bytes());
+        let now = pair.now;
+        pair.sides[0].send(101, &cell, now).unwrap();
+        pair.run();
+        assert_eq!(pair.sides[1].received(), Some((101, cell)));
+        for side in &mut pair.sides {
+            assert_eq!(side.driver.statistics, Default::default());
+            assert_eq!(side.adapter.dma_errors().dropped_total(), 0);
+            assert_eq!(side.adapter.received().dropped_total(), 0);
+        }
+    }
+}
+
+#[test]
+fn two_hundred_circuits_and_two_thousand_datagrams_pass_without_loss() {
+    let mut pair = Pair::new(Config { ram: RamSize::Mb2, ..unpaced() });
+    for vci in 32..232 {
+        for side in &mut pair.sides {
+            side.open(vci, Aal::Aal5, 4 << 10, None).unwrap();
+        }
+    }
+    for vci in 32..232 {
+        let now = pair.now;
+        pair.sides[0].send(vci, &sdu(200, vci as u8), now).unwrap();
+        pair.run();
+        assert_eq!(pair.sides[1].received(), Some((vci, sdu(200, vci as u8))));
+    }
+    // The DMA queues of 512 entries go round many times, several PDUs in flight.
+    pair.sides[1].open(300, Aal::Aal5, 128 << 10, None).unwrap();
+    pair.sides[0].open(300, Aal::Aal5, 1 << 10, None).unwrap();
+    let (mut sent, mut got) = (0u32, 0u32);
+    while got < 2048 {
+        while sent < 2048 {
+            let mut data = sdu(8192, sent as u8);
+            data[..4].copy_from_slice(&sent.to_be_bytes());
+            let now = pair.now;
+            match pair.sides[0].send(300, &data, now) {
+                Ok(()) => sent += 1,
+                Err(DriverError::Busy) => break,
+                Err(error) => panic!("{error}"),
+            }
+        }
+        pair.run();
+        while let Some((vci, data)) = pair.sides[1].received() {
+            assert_eq!((vci, &data[..4], data.len()), (300, &got.to_be_bytes()[..], 8192));
+            got += 1;
+        }
+    }
+    assert_eq!(pair.sides[1].driver.statistics, Default::default());
+}
+
+#[test]
+fn a_circuit_with_a_rate_leaves_at_it_to_the_cell_and_others_use_what_is_left() {
+    let mut pair = Pair::new(Config::default());
+    // 25 MHz / 16 / 32 = 48 828.125 cells/s: one each 20.48 us.
+    let rate = Rate { prescaler: 1, rate: 31 };
+    for side in &mut pair.sides {
+        side.open(50, Aal::Aal5, 16 << 10, Some(rate)).unwrap();
+        side.open(51, Aal::Aal5, 16 << 10, None).unwrap();
+    }
+    let now = pair.now;
+    pair.sides[0].send(50, &sdu(9188, 1), now).unwrap();
+    pair.sides[0].send(51, &sdu(9188, 2), now).unwrap();
+    pair.run();
+    let times = |vci: u16| -> Vec<u64> {
+        pair.log.iter().filter(|(_, cell)| cell.circuit().vci.get() == vci).map(|(at, _)| at.as_nanos()).collect()
+    };
+    let (shaped, best_effort) = (times(50), times(51));
+    assert_eq!((shaped.len(), best_effort.len()), (192, 192));
+    for (n, at) in shaped.iter().enumerate() {
+        let due = n as u64 * 20_480;
+        assert!((due..due + 2 * 2_832).contains(at), "cell {n} left at {at} ns, due at {due} ns");
+    }
+    // Both together never beat the line.
+    let all: Vec<u64> = pair.log.iter().map(|(at, _)| at.as_nanos()).collect();
+    let fastest = all.windows(2).map(|two| two[1] - two[0]).min().unwrap();
+    assert!((2_831..=2_832).contains(&fastest), "{fastest} ns between cells");
+    let last_best_effort = *best_effort.last().unwrap();
+    assert!(last_best_effort < 192 * 2_832 * 4 / 3, "best effort ended at {last_best_effort} ns");
+}
+
+#[test]
+fn a_line_of_oc3c_carries_135_6_mbit_s_of_cell_payload() {
+    let mut pair = Pair::new(Config::default());
+    for side in &mut pair.sides {
+        side.open(40, Aal::Aal5, 128 << 10, None).unwrap();
+    }
+    for n in 0..8 {
+        let now = pair.now;
+        pair.sides[0].send(40, &sdu(9188, n), now).unwrap();
+    }
+    pair.run();
+    assert_eq!(pair.log.len(), 8 * 192);
+    let seconds = pair.log.last().unwrap().0.as_secs_f64();
+    let mbit_s = (8.0 * 192.0 - 1.0) * 384.0 / seconds / 1e6;
+    assert!((mbit_s - 135.63).abs() < 0.1, "{mbit_s}");
+}
+
+#[test]
+fn a_damaged_pdu_is_marked_and_the_next_one_is_whole() {
+    let mut pair = Pair::new(unpaced());
+    pair.sides[0].open(40, Aal::Aal5, 16 << 10, None).unwrap();
+    pair.sides[1].open(40, Aal::Aal5, 16 << 10, None).unwrap();
+    pair.sides[0].send(40, &sdu(1000, 1), Time::ZERO).unwrap();
+    let mut cells = [Cell::default(); 64];
+    let n = pair.sides[0].adapter.fill(&mut cells, Time::ZERO);
+    assert_eq!(n, 21);
+    cells[4].payload[9] ^= 1;
+    pair.sides[1].adapter.handle_cells(&cells[..n]);
+    pair.sides[1].settle(Time::ZERO);
+    assert_eq!(pair.sides[1].received(), None);
+    assert_eq!(
+        (pair.sides[1].driver.statistics.bad, pair.sides[1].adapter.received().dropped(DropReason::Crc)),
+        (1, 1)
+    );
+    pair.sides[0].settle(Time::ZERO);
+    pair.sides[0].send(40, &sdu(1000, 2), Time::ZERO).unwrap();
+    pair.run();
+    assert_eq!(pair.sides[1].received(), Some((40, sdu(1000, 2))));
+}
+
+#[test]
+fn a_pdu_longer_than_its_ring_is_trashed_with_its_cells_counted_and_the_next_one_is_whole() {
+    let mut pair = Pair::new(unpaced());
+    pair.sides[0].open(40, Aal::Aal5, 16 << 10, None).unwrap();
+    pair.sides[1].open(40, Aal::Aal5, 1 << 10, None).unwrap();
+    pair.sides[0].send(40, &sdu(2000, 1), Time::ZERO).unwrap();
+    pair.run();
+    assert_eq!((pair.sides[1].received(), pair.sides[1].driver.statistics.trashed), (None, 1));
+    // A ring of 256 words holds a descriptor and 21 cells of twelve words, not a word more.
+    let lost = pair.sides[1].adapter.received().dropped(DropReason::NoBuffer);
+    assert_eq!(lost, 42 - 21);
+    pair.sides[1].with(Time::ZERO, |driver, bus, _| driver.read_statistics(bus));
+    assert_eq!(pair.sides[1].driver.statistics.lost_cells, lost);
+    pair.sides[0].send(40, &sdu(900, 2), Time::ZERO).unwrap();
+    pair.run();
+    assert_eq!(pair.sides[1].received(), Some((40, sdu(900, 2))));
+}
+
+#[test]
+fn cells_of_no_circuit_are_trashed_and_half_a_counter_of_them_interrupts_until_it_is_read() {
+    let mut side = Side::new(Config::default());
+    let cell =
+        Cell::new(wire::CellHeader { circuit: wire::CircuitId::new(0, 999).unwrap(), ..Default::default() }, [0; 48]);
+    for _ in 0..0x7fff {
+        side.adapter.handle_cell(&cell);
+    }
+    assert!(!side.adapter.interrupt(Time::ZERO));
+    side.adapter.handle_cell(&cell);
+    let mut bus = Direct { adapter: &mut side.adapter, now: Time::ZERO };
+    let isa = r::REGISTERS_AT + 4 * r::ISA;
+    assert_eq!((bus.read(isa), bus.read(isa)), (r::STAT_OVFL, r::STAT_OVFL));
+    assert_eq!(bus.read(r::REGISTERS_AT + 4 * r::STAT), 0x8000_0000);
+    assert_eq!((bus.read(isa), bus.read(r::REGISTERS_AT + 4 * r::STAT)), (0, 0));
+    for circuit in [wire::CircuitId::new(1, 40), wire::CircuitId::new(0, 1024)] {
+        let header = wire::CellHeader { circuit: circuit.unwrap(), ..Default::default() };
+        side.adapter.handle_cell(&Cell::new(header, [0; 48]));
+    }
+    assert_eq!(side.adapter.received().dropped(DropReason::UnknownCircuit), 0x8002);
+}
+
+#[test]
+fn the_hold_off_keeps_the_pin_low_for_its_time() {
+    let mut side = Side::new(unpaced());
+    let mc_s = r::REGISTERS_AT + 4 * r::MC_S;
+    let phy_loss = |side: &mut Side, signal| side.adapter.set_signal(signal);
+    let start = Time::from_millis(5);
+    side.adapter.bar_write(mc_s, &(0x40 | r::WAIT_500US).to_le_bytes(), start);
+    phy_loss(&mut side, false);
+    assert!(!side.adapter.interrupt(start));
+    let end = start + Duration::from_micros(500);
+    assert_eq!(side.adapter.poll_timeout(), Some(end));
+    side.adapter.handle_timeout(end);
+    assert!(side.adapter.interrupt(end));
+    side.settle(end);
+    assert!(!side.driver.signal && !side.adapter.interrupt(end));
+    assert_eq!(side.adapter.poll_timeout(), None);
+    phy_loss(&mut side, true);
+    side.settle(end);
+    assert!(side.driver.signal);
+}
+
+#[test]
+fn loop_backs_bring_cells_back() {
+    let mut side = Side::new(unpaced());
+    side.open(40, Aal::Aal5, 16 << 10, None).unwrap();
+    let mct = r::PHY_AT + 4 * u32::from(suni::MCT);
+    side.with(Time::ZERO, |_, bus, _| bus.write(mct, 2));
+    side.send(40, &sdu(500, 1), Time::ZERO).unwrap();
+    let mut cells = [Cell::default(); 32];
+    assert_eq!(side.adapter.fill(&mut cells, Time::ZERO), 0, "nothing leaves");
+    side.settle(Time::ZERO);
+    assert_eq!(side.received(), Some((40, sdu(500, 1))));
+
+    side.with(Time::ZERO, |_, bus, _| bus.write(mct, 4));
+    side.adapter.handle_cells(&cells[..3]);
+    let mut back = [Cell::default(); 8];
+    assert_eq!(side.adapter.fill(&mut back, Time::ZERO), 3);
+    assert_eq!(back[..3], cells[..3]);
+}
+
+#[test]
+fn circuits_close_and_their_ram_is_used_again() {
+    let mut pair = Pair::new(unpaced());
+    for round in 0..50 {
+        let rate = (round % 2 == 0).then_some(Rate { prescaler: 0, rate: 5 });
+        for side in &mut pair.sides {
+            side.open(40, Aal::Aal5, 128 << 10, rate).unwrap();
+            side.open(41, Aal::Aal5, 64 << 10, rate).unwrap();
+        }
+        let now = pair.now;
+        pair.sides[0].send(40, &sdu(9188, round), now).unwrap();
+        pair.run();
+        assert_eq!(pair.sides[1].received(), Some((40, sdu(9188, round))));
+        for side in &mut pair.sides {
+            for vci in [41, 40] {
+                side.with(now, |driver, bus, _| driver.close(bus, vci)).unwrap();
+            }
+        }
+    }
+    assert_eq!(pair.sides[1].open(1024, Aal::Aal5, 1024, None), Err(DriverError::Circuit(1024)));
+}
+
+#[test]
+fn dma_that_leads_nowhere_is_shown_and_passed_over() {
+    let mut pair = Pair::new(unpaced());
+    for side in &mut pair.sides {
+        side.open(40, Aal::Aal5, 16 << 10, None).unwrap();
+    }
+    // A memory that is elsewhere for the time of one PDU.
+    struct Nowhere;
+    impl HostMemory for Nowhere {
+        fn read(&mut self, address: u64, _: &mut [u8]) -> Result<(), adapter::Unmapped> {
+            Err(adapter::Unmapped { address })
+        }
+        fn write(&mut self, address: u64, _: &[u8]) -> Result<(), adapter::Unmapped> {
+            Err(adapter::Unmapped { address })
+        }
+    }
+    let side = &mut pair.sides[0];
+    let mut bus = Direct { adapter: &mut side.adapter, now: Time::ZERO };
+    side.driver.send(&mut bus, &mut side.memory, 40, &sdu(1000, 1)).unwrap();
+    while side.adapter.run_dma(&mut Nowhere, 1000) {}
+    assert!(side.adapter.dma_errors().dropped(DropReason::BadDescriptor) > 0);
+    side.settle(Time::ZERO);
+    assert_eq!(side.driver.statistics.dma_errors, 1);
+    pair.run();
+    assert_eq!(pair.sides[1].received().unwrap().1.len(), 1000, "what was in the ring, with a right CRC");
+    pair.sides[0].send(40, &sdu(1000, 2), Time::ZERO).unwrap();
+    pair.run();
+    assert_eq!(pair.sides[1].received(), Some((40, sdu(1000, 2))));
+}
+
+#[test]
+fn cells_agree_with_the_segmentation_of_the_sar_crate() {
+    let mut side = Side::new(unpaced());
+    side.open(77, Aal::Aal5, 16 << 10, None).unwrap();
+    for octets in [40, 41, 1000, 9188] {
+        let data = sdu(octets, 3);
+        side.send(77, &data, Time::ZERO).unwrap();
+        let mut cells = vec![Cell::default(); 200];
+        let n = side.adapter.fill(&mut cells, Time::ZERO);
+        side.settle(Time::ZERO);
+        let mut buffer = vec![0; octets];
+        let mut reassembler = sar::Reassembler::new(sar::ReassemblyConfig::default());
+        let step = reassembler.push(&cells[..n], &mut buffer, Time::ZERO);
+        assert!(matches!(step.event, sar::Event::Complete { sdu_octets, .. } if sdu_octets == octets), "{step:?}");
+        assert_eq!(buffer, data);
+        assert!(cells[..n].iter().all(|cell| cell.circuit().to_string() == "0.77"));
+    }
+}

@@ -1,0 +1,55 @@
+//! Adapters under a guest's accesses.
+
+use adapter::HostMemory;
+use adapter::memory::Flat;
+use adapter::midway::{Config, Eni155p, Pace, registers as r};
+use wire::{Cell, CellHeader, Time};
+
+/// Octets as a guest's doings, six each: what, where (two), a value (three) or what is made of it.
+pub(crate) fn eni155p(octets: &[u8]) {
+    let mut adapter = Eni155p::new(Config { pace: Pace::Unpaced, ..Config::default() });
+    adapter.config_write(4, &[6, 0]);
+    let mut memory = Flat::new(0, 1 << 16);
+    memory.write(0, &octets[..octets.len().min(1 << 16)]).expect("not more than there is");
+    let mut cells = [Cell::default(); 8];
+    let mut now = Time::ZERO;
+    for part in octets.as_chunks::<6>().0 {
+        let [kind, a, b, c, d, e] = *part;
+        let at = u32::from(u16::from_le_bytes([a, b]));
+        let value = u32::from_le_bytes([c, d, e, kind]);
+        // The RAM takes all of it, so that the kind's upper half is a mode or an identity.
+        let (value, data) = (value & 0x00ff_ffff, value.to_le_bytes());
+        match kind & 15 {
+            0..=2 => adapter.bar_write(r::RAM_AT + 4 * at, &data, now),
+            3 => adapter.bar_write(r::RAM_AT + r::BUFFERS + 4 * at, &(r::TX_IDENT | value).to_le_bytes(), now),
+            4..=6 => adapter.bar_write(r::REGISTERS_AT + 4 * (at % r::REGISTERS), &value.to_le_bytes(), now),
+            7 => adapter.bar_write(r::PHY_AT + 4 * (at & 255), &data, now),
+            8 => adapter.bar_write(at << 7, &data[..usize::from(c & 3) + 1], now),
+            9 => {
+                let mut read = [0; 8];
+                adapter.bar_read(r::REGISTERS_AT + at % 0x100, &mut read[..usize::from(c & 7) + 1], now);
+                adapter.bar_read(at << 7, &mut read, now);
+            }
+            10 => {
+                adapter.config_write(usize::from(a), &data[..3]);
+                adapter.config_read(usize::from(b), &mut [0; 4]);
+            }
+            11 => adapter.handle_cell(&Cell::new(CellHeader::from_word(value), [d; 48])),
+            12 => {
+                let cell = Cell::new(CellHeader::from_word(u32::from(c) << 4 | u32::from(a & 7)), [d; 48]);
+                for _ in 0..e & 31 {
+                    adapter.handle_cell(&cell);
+                }
+            }
+            13 => assert!(adapter.fill(&mut cells, now) <= cells.len()),
+            14 => {
+                adapter.run_dma(&mut memory, at as usize & 0x3fff);
+            }
+            _ => {
+                now += std::time::Duration::from_nanos(u64::from(value));
+                adapter.handle_timeout(now);
+                let _ = (adapter.interrupt(now), adapter.poll_timeout());
+            }
+        }
+    }
+}
