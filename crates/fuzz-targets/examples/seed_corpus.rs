@@ -15,6 +15,49 @@ fn cells(sdu: &[u8]) -> Vec<Cell> {
     cells
 }
 
+/// Blocks of 24 octets.
+fn aal1_cells() -> Vec<Cell> {
+    let config = sar::aal1::SenderConfig { block_octets: Some(24), clp: false };
+    let mut sender = sar::aal1::Sender::new(CircuitId::from_key(100), config).expect("blocks of some octets");
+    sender.set_residual(5);
+    let mut cells = vec![Cell::default(); 16];
+    let _ = sender.fill(&[0xd7; 16 * 47], &mut cells);
+    cells
+}
+
+/// Packets of several lengths, one header across two cells.
+fn aal2_cells() -> Vec<Cell> {
+    let mut sender = sar::aal2::Sender::new(CircuitId::from_key(100), sar::aal2::SenderConfig::default());
+    let mut cells = Vec::new();
+    let mut room = [Cell::default(); 2];
+    for (cid, octets) in [(8, 42), (10, 45), (11, 1), (8, 45), (200, 20)] {
+        let packet = sar::aal2::Packet { cid, uui: 3, payload: &[cid; 45][..octets] };
+        let n = sender.push(packet, &mut room, wire::Time::ZERO).expect("a packet that AAL2 has");
+        cells.extend_from_slice(&room[..n]);
+    }
+    let [last, _] = &mut room;
+    sender.flush(last);
+    cells.push(*last);
+    cells
+}
+
+/// Two MIDs in turn, then one cell alone.
+fn aal34_cells() -> Vec<Cell> {
+    let mut lanes = sar::aal34::Interleaver::new(CircuitId::from_key(100), &[1, 2]).expect("two MIDs");
+    let mut cells = Vec::new();
+    for octets in [[100, 500], [20, 0]] {
+        for (lane, octets) in octets.into_iter().enumerate() {
+            lanes.begin(lane, octets, SduMeta::default()).expect("a free lane");
+        }
+        while lanes.cells_left() > 0 {
+            let mut room = [Cell::default(); 4];
+            let filled = lanes.fill(|_| &[0x5a; 500], &mut room);
+            cells.extend_from_slice(&room[..filled.cells]);
+        }
+    }
+    cells
+}
+
 fn main() -> std::io::Result<()> {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus"));
     let put = |target: &str, name: &str, octets: &[u8]| {
@@ -43,6 +86,10 @@ fn main() -> std::io::Result<()> {
     body[..12].copy_from_slice(&cpcs);
     put("aal34", "cpcs", &cpcs)?;
     put("aal34", "single", &single.emit(&body))?;
+    let portions = |cells: &[Cell]| cells.iter().flat_map(|c| [&[0x80][..], &c.payload].concat()).collect::<Vec<_>>();
+    put("aal1_stream", "blocks", &portions(&aal1_cells()))?;
+    put("aal2_packets", "overlapping", &portions(&aal2_cells()))?;
+    put("aal34_reassembly", "interleaved", &portions(&aal34_cells()))?;
     put("aal5", "pdu", &three.iter().flat_map(|c| c.payload).collect::<Vec<_>>())?;
     for (name, f) in [("ais", Function::Ais), ("loopback", Function::Loopback(Loopback::request(1)))] {
         put("oam", name, &f.emit())?;

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod adapters;
+mod layers;
 mod machines;
 
 use wire::erf::Head as ErfHead;
@@ -29,6 +30,9 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("erf", erf),
     ("udp_batch", udp_batch),
     ("reassembly", machines::reassembly),
+    ("aal1_stream", layers::aal1),
+    ("aal2_packets", layers::aal2),
+    ("aal34_reassembly", layers::aal34),
     ("penn", machines::penn),
     ("eni155p", adapters::eni155p),
     ("atmtcp_link", machines::atmtcp_link),
