@@ -1,4 +1,5 @@
-//! tshark as the judge of a capture, and a plain pcap file for records that a test makes itself.
+//! tshark as the judge of a capture, and plain capture files for what a test makes itself: pcap for ERF records, and the
+//! one format in which tshark takes single cells of AAL1 and AAL3/4 as such.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,6 +13,20 @@ pub fn decode(capture: &Path, filter: &str) -> anyhow::Result<String> {
     let errors = String::from_utf8_lossy(&output.stderr);
     anyhow::ensure!(output.status.success(), "tshark: {errors}");
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Fields of each packet of `capture`, in the order of `names`; a field that a packet has not is empty.
+pub fn fields(capture: &Path, names: &[&str]) -> anyhow::Result<Vec<Vec<String>>> {
+    let mut tshark = Command::new("tshark");
+    tshark.args(["-n", "-T", "fields"]);
+    for name in names {
+        tshark.args(["-e", name]);
+    }
+    let output = tshark.arg("-r").arg(capture).output()?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    anyhow::ensure!(output.status.success(), "tshark: {errors}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    Ok(text.lines().map(|line| line.split('\t').map(str::to_owned).collect()).collect())
 }
 
 /// How many packets `filter` lets pass.
@@ -36,5 +51,48 @@ pub fn pcap(records: &[Vec<u8>]) -> Vec<u8> {
         }
         out.extend_from_slice(record);
     }
+    out
+}
+
+/// The adaptation layer that a Sniffer record names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Aal {
+    /// AAL1.
+    One = 1,
+    /// AAL3/4.
+    ThreeFour = 2,
+}
+
+/// A Sniffer (DOS) file of cells with their HEC, uncompressed, as version 5 has it. All numbers are little-endian.
+pub fn sniffer(cells: &[(Aal, wire::Cell)]) -> Vec<u8> {
+    const VERSION: u16 = 1;
+    const END: u16 = 3;
+    const CELL: u16 = 8;
+    const ATM: u8 = 10;
+    let head = |kind: u16, octets: usize| [kind, octets as u16, 0].into_iter().flat_map(u16::to_le_bytes);
+    let mut out = b"TRSNIFF data    \x1a".to_vec();
+    out.extend(head(VERSION, 18));
+    // Version 5.0, midnight of 1 January 2000, network, uncompressed.
+    out.extend([5, 0, 0, 20 << 9 | 1 << 5 | 1].into_iter().flat_map(u16::to_le_bytes));
+    out.extend([4, ATM, 1, 5, 0, 0, 0, 0, 0, 0]);
+    for (aal, cell) in cells {
+        let octets = wire::octets::emit53(cell, wire::octets::Format::Uni);
+        let length = (octets.len() as u16).to_le_bytes();
+        out.extend(head(CELL, 48 + octets.len()));
+        out.extend([0; 6]);
+        out.extend(length);
+        out.extend([0; 2]);
+        out.extend(length);
+        out.extend([0; 4]);
+        // A raw cell, no AAL5 trailer; then the layer, the circuit and one cell.
+        out.extend(0x100u32.to_le_bytes());
+        out.extend([0; 8]);
+        out.extend([*aal as u8, 0, 0, 0]);
+        let circuit = cell.circuit();
+        out.extend([circuit.vpi.get(), circuit.vci.0, 0, 1].into_iter().flat_map(u16::to_le_bytes));
+        out.extend([0; 8]);
+        out.extend(octets);
+    }
+    out.extend(head(END, 0));
     out
 }
