@@ -11,7 +11,7 @@ help: ## what there is (default)
 
 build: ## the program, optimised: target/release/cellway
 	@scripts/rust-ready build-only
-	cargo build --release --locked --package cellway
+	cargo build --release --locked --package cellway --package compat
 
 demo: build ## a PDU crosses the system: two hosts, a switch, under a minute (FILE=... is the file to carry)
 	$(PROFILE_DIR)/cellway demo $(FILE)

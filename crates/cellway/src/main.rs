@@ -13,6 +13,7 @@ mod manage;
 mod output;
 mod ping;
 mod report;
+mod run;
 mod status;
 mod transfer;
 mod ttcp;
@@ -64,6 +65,8 @@ enum Command {
     /// IP over ATM on a circuit: TUN device, or in-process stack
     #[command(subcommand)]
     Ip(ip::IpCommand),
+    /// Run a program that was written for Linux's ATM sockets
+    Run(run::Run),
     /// Record what passes on a link, for tshark
     Capture(capture::Capture),
     /// Measure this machine
@@ -104,6 +107,7 @@ fn main() -> ExitCode {
         Command::Ttcp(ttcp) => ttcp::run(&context, &ttcp),
         Command::Ping(ping) => ping::run(&context, &ping),
         Command::Ip(command) => ip::run(&context, &command),
+        Command::Run(run) => run::run(&context, &run),
         Command::Capture(capture) => capture::run(&context, &capture),
         Command::Bench(command) => bench::run(&context, &command),
         Command::Doctor => doctor::run(&context),

@@ -304,8 +304,8 @@ fn wrong_usage_and_wrong_files_are_told_with_a_cure() {
     let usage = cellway(Path::new("/nowhere"), &["ttcp", "alpha", "0.100"]).output().unwrap();
     assert_eq!(usage.status.code(), Some(2));
     for command in [
-        "up", "status", "circuit", "link", "send", "receive", "ttcp", "ping", "ip", "capture", "bench", "doctor",
-        "demo",
+        "up", "status", "circuit", "link", "send", "receive", "ttcp", "ping", "ip", "run", "capture", "bench",
+        "doctor", "demo",
     ] {
         let help = cellway(Path::new("/nowhere"), &[command, "--help"]).output().unwrap();
         assert!(help.status.success() && help.stdout.len() > 200, "{command} --help teaches little");

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The path of `cellway`; built if it is not there or older than its sources.
+/// The path of `cellway`, beside which is the library that `cellway run` preloads; built if it is not there or older than its sources.
 pub fn cellway() -> anyhow::Result<PathBuf> {
     // A test runs in target/PROFILE/deps.
     let test = std::env::current_exe()?;
@@ -14,7 +14,7 @@ pub fn cellway() -> anyhow::Result<PathBuf> {
     };
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let built = Command::new(cargo)
-        .args(["build", "--quiet", "--locked", "--package", "cellway", "--profile", profile])
+        .args(["build", "--quiet", "--locked", "--package", "cellway", "--package", "compat", "--profile", profile])
         .current_dir(root())
         .status()?;
     anyhow::ensure!(built.success(), "cellway does not build");

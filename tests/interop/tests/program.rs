@@ -1,68 +1,12 @@
 //! The program and its peers: a Linux guest in a network that `cellway up` brought up, with `send` and `receive`.
 
 use interop::guest::{Guest, PATIENCE, aread_sdu};
-use interop::peer::Peer;
-use interop::{pattern, program};
-use serde_json::Value;
+use interop::pattern;
+use interop::up::Up;
 use std::net::TcpListener;
-use std::path::PathBuf;
-use std::process::{Command, Output};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const WAIT: Duration = Duration::from_secs(30);
-
-/// `cellway up`, and a folder for what a test leaves.
-struct Up {
-    program: PathBuf,
-    folder: tempfile::TempDir,
-    _daemon: Peer,
-}
-
-impl Up {
-    fn new(description: &str) -> Self {
-        let program = program::cellway().unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("net.toml"), description).unwrap();
-        let mut command = Command::new(&program);
-        command.env("CELLWAY_SOCKET", folder.path().join("socket")).arg("up").arg(folder.path().join("net.toml"));
-        let mut daemon = Peer::start(&mut command).unwrap();
-        daemon.wait_for("up: ", WAIT).unwrap();
-        Up { program, folder, _daemon: daemon }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn command(&self, line: &str) -> Command {
-        let mut command = Command::new(&self.program);
-        command.env("CELLWAY_SOCKET", self.path("socket")).args(line.split(' ')).current_dir(self.folder.path());
-        command
-    }
-
-    fn start_command(&self, line: &str) -> Peer {
-        Peer::start(&mut self.command(line)).unwrap()
-    }
-
-    fn run(&self, line: &str) -> Output {
-        self.command(line).output().unwrap()
-    }
-
-    /// How many endpoints the service has.
-    fn endpoints(&self) -> usize {
-        let output = self.run("status --json");
-        let status: Value = serde_json::from_slice(&output.stdout).unwrap();
-        status["endpoints"].as_array().unwrap().len()
-    }
-
-    fn wait_for_endpoints(&self, n: usize, within: Duration) {
-        let deadline = Instant::now() + within;
-        while self.endpoints() != n {
-            assert!(Instant::now() < deadline, "{} endpoints, {n} expected", self.endpoints());
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-}
 
 #[test]
 fn a_guest_joins_a_network_that_cellway_up_brought_up() {

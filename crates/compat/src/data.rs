@@ -1,0 +1,483 @@
+//! A connected circuit: SDUs between the program's buffers and shared memory.
+//!
+//! The socket's descriptor is one end of a pair whose other end the host has. It is readable exactly when SDUs wait, by
+//! this protocol over the segment's word `CLIENT_SLEEPS`. The word is `NEWS_OF_SDUS` ("armed") or zero ("rung"). Armed, the
+//! ring was empty and the pair holds no bell; the host rings with its next push, once, and the word is zero. Rung, the pair
+//! holds one bell. To go back from rung to armed is to *settle*: arm, look at the ring again, and only if it is still empty
+//! take the one bell out.
+//!
+//! Settling costs system calls, so it is left until somebody could see the difference: before a call that waits, before a
+//! `poll` or `select` (which `exports` announces), or after each receive once the descriptor is in an epoll set.
+//!
+//! A full send ring makes the descriptor unwritable: the program's end of the pair is filled, and the host empties it when
+//! there is room. So waiting, to send or to receive, is one system call on the descriptor itself; `O_NONBLOCK`,
+//! `SO_RCVTIMEO` and signals have the effects that they have on any socket.
+
+use crate::abi::{CELL_OCTETS, HEADER_VPI_VCI};
+use crate::descriptors::{Hidden, borrow};
+use crate::memory::Parts;
+use crate::qos::{Qos, Way};
+use crate::service::{Created, Failed, Session};
+use crate::shared::{Guard, Shared};
+use endpoint::control::BELL_OCTETS;
+use endpoint::layout::{CLIENT_SLEEPS, CLIENT_WAITS, Descriptor, HOST_SLEEPS, INLINE_OCTETS, NEWS_OF_SDUS};
+use endpoint::ring::{Consumer, Producer, Which};
+use endpoint::segment::Segment;
+use endpoint::{Aal, ChannelId, Direction, Geometry};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{OwnedFd, RawFd};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags};
+use std::cell::UnsafeCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::time::{Duration, Instant};
+use wire::CircuitId;
+
+/// Memory for SDUs that wait to be read. Linux's default is 212 992 octets for each socket; here senders are faster.
+const RECEIVE_OCTETS: usize = 64 << 20;
+/// Memory for SDUs that wait to be sent.
+const SEND_OCTETS: usize = 1 << 20;
+/// A receiver looks so often before it sleeps.
+const SPINS: u32 = 400;
+/// How long closing waits for what was sent to leave.
+const LINGER: Duration = Duration::from_secs(5);
+/// How long a bell that has been promised may take.
+const BELL_PATIENCE: Duration = Duration::from_millis(100);
+
+/// One side of a ring, of which it is the turn of whoever holds the lock of that way.
+struct Turned<T>(UnsafeCell<T>);
+
+// SAFETY: reached by `Turned::get` only, which wants proof that the lock of its way is held.
+unsafe impl<T: Send> Sync for Turned<T> {}
+
+impl<T> Turned<T> {
+    /// What is inside, for as long as it is the caller's turn.
+    #[allow(clippy::mut_from_ref)]
+    fn get<'a>(&'a self, _turn: &'a mut Guard<'_, ()>) -> &'a mut T {
+        // SAFETY: the guard is of the lock of this way (each caller in this module passes it), exclusively borrowed for as
+        // long as the result lives.
+        unsafe { &mut *self.0.get() }
+    }
+}
+
+/// A connected circuit.
+pub(crate) struct Live {
+    session: Session,
+    channel: ChannelId,
+    segment: Arc<Segment>,
+    wake_host: Hidden<OwnedFd>,
+    send: Turned<Producer>,
+    receive: Turned<(Consumer, Producer)>,
+    qos: Qos,
+    circuit: CircuitId,
+    /// May write any VPI and VCI into the headers of cells.
+    any_header: bool,
+    gone: AtomicBool,
+}
+
+/// Sizes for a circuit's SDUs.
+fn geometry(qos: &Qos) -> Geometry {
+    let longest = |way| qos.max_sdu(way).clamp(1, 65_535) as usize;
+    let direction = qos.direction();
+    let mut octets = 64;
+    if direction.sends() {
+        octets = octets.max(longest(Way::Send));
+    }
+    if direction.receives() {
+        octets = octets.max(longest(Way::Receive));
+    }
+    let octets = octets.next_multiple_of(64);
+    let slots = |memory: usize, least, most| ((memory / octets) as u32).clamp(least, most).next_power_of_two();
+    let send = if direction.sends() { slots(SEND_OCTETS, 32, 256) } else { 2 };
+    let receive = if direction.receives() { slots(RECEIVE_OCTETS, 1024, 8192) } else { 2 };
+    Geometry {
+        send_ring: send,
+        receive_ring: receive,
+        free_ring: receive,
+        buffers: send + receive,
+        buffer_octets: octets as u32,
+    }
+}
+
+impl Live {
+    /// Opens a circuit of `host` whose bell is `bell`.
+    ///
+    /// # Errors
+    /// The service says no.
+    pub(crate) fn connect(host: &str, circuit: CircuitId, qos: Qos, bell: &Hidden<OwnedFd>) -> Result<Live, Failed> {
+        use rustix::fd::AsFd;
+        let session = Session::open()?;
+        let geometry = geometry(&qos);
+        let Created { memory, wake_host } = session.create(host, geometry, bell.0.as_fd())?;
+        let no_memory = |e| Failed { errno: Errno::NOMEM, why: format!("{e}") };
+        let segment = Arc::new(Segment::open(&memory, geometry).map_err(no_memory)?);
+        let mut free = Producer::new(&segment, Which::Free);
+        for buffer in geometry.send_ring..geometry.buffers {
+            free.push(Descriptor::of_buffer(buffer));
+        }
+        segment.word32(CLIENT_SLEEPS).store(NEWS_OF_SDUS, Ordering::SeqCst);
+        let channel = session.open_circuit(circuit, qos.service_aal(), qos.direction())?;
+        Ok(Live {
+            channel,
+            wake_host: Hidden::new(&wake_host)?,
+            send: Turned(UnsafeCell::new(Producer::new(&segment, Which::Send))),
+            receive: Turned(UnsafeCell::new((Consumer::new(&segment, Which::Receive), free))),
+            session,
+            segment,
+            qos,
+            circuit,
+            any_header: crate::socket::is_capable(rustix::thread::CapabilitySet::NET_ADMIN),
+            gone: AtomicBool::new(false),
+        })
+    }
+
+    /// Whether the program may send, as far as its QoS goes.
+    pub(crate) fn direction(&self) -> Direction {
+        self.qos.direction()
+    }
+
+    fn wake_host(&self) -> bool {
+        // What was written must be visible before the flag is read: else host and client could each see the other's old
+        // state.
+        fence(Ordering::SeqCst);
+        let flag = self.segment.word32(HOST_SLEEPS);
+        let asleep = flag.load(Ordering::Relaxed) != 0 && flag.swap(0, Ordering::AcqRel) != 0;
+        if asleep {
+            let _ = rustix::io::write(&self.wake_host.0, &1u64.to_ne_bytes());
+        }
+        asleep
+    }
+
+    /// Whether the service has ended the circuit.
+    fn is_gone(&self, fd: RawFd) -> bool {
+        if !self.gone.load(Ordering::Relaxed) {
+            let fd = borrow(fd);
+            let mut fds = [PollFd::new(&fd, PollFlags::empty())];
+            if matches!(poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(1..)) {
+                self.gone.store(true, Ordering::Relaxed);
+            }
+        }
+        self.gone.load(Ordering::Relaxed)
+    }
+
+    /// Sends one SDU.
+    ///
+    /// # Errors
+    /// As the kernel's `sendmsg` on a PVC; `EPIPE` is for the caller to signal.
+    ///
+    /// # Safety
+    /// The parts are readable, and nobody writes them during the call.
+    pub(crate) unsafe fn send(
+        &self,
+        shared: &Shared,
+        fd: RawFd,
+        parts: Parts<'_>,
+        flags: SendFlags,
+    ) -> Result<usize, Errno> {
+        let octets = parts.octets();
+        if self.gone.load(Ordering::Relaxed) {
+            return Err(Errno::PIPE);
+        }
+        if octets == 0 {
+            return Ok(0);
+        }
+        if octets > self.qos.max_sdu(Way::Send).max(0) as usize {
+            return Err(Errno::MSGSIZE);
+        }
+        if !self.direction().sends() {
+            return Err(Errno::INVAL);
+        }
+        let mut descriptor = Descriptor::of_buffer(Descriptor::INLINE);
+        descriptor.channel = self.channel.0;
+        descriptor.octets = octets as u32;
+        descriptor.clp = shared.clp.load(Ordering::Relaxed);
+        let mut cell = [0; CELL_OCTETS];
+        let is_cell = self.qos.service_aal() == Aal::Aal0;
+        if is_cell {
+            if octets != CELL_OCTETS {
+                return Err(Errno::INVAL);
+            }
+            // SAFETY: as the caller says.
+            unsafe { parts.gather(|at, part| cell[at..at + part.len()].copy_from_slice(part)) };
+            let header = u32::from_ne_bytes([cell[0], cell[1], cell[2], cell[3]]);
+            if !self.any_header && header & HEADER_VPI_VCI != self.circuit.key() << 4 {
+                return Err(Errno::ADDRNOTAVAIL);
+            }
+            cell[..4].copy_from_slice(&header.to_be_bytes());
+        } else if octets <= INLINE_OCTETS {
+            // SAFETY: as the caller says.
+            unsafe { parts.gather(|at, part| descriptor.inline[at..at + part.len()].copy_from_slice(part)) };
+        }
+        loop {
+            let mut turn = shared.send.lock()?;
+            let ring = self.send.get(&mut turn);
+            ring.catch_up();
+            if ring.room() == 0 {
+                self.become_unwritable(fd, ring);
+                drop(turn);
+                self.wait_writable(fd, flags)?;
+                continue;
+            }
+            if octets > INLINE_OCTETS {
+                // As many buffers as slots: the one of this slot is free because the slot is.
+                let buffer = ring.pushed() & (self.segment.geometry().send_ring - 1);
+                let Some(to) = self.segment.geometry().buffer_at(buffer) else { return Err(Errno::NOBUFS) };
+                descriptor.buffer = buffer;
+                if is_cell {
+                    self.segment.copy_in(to, &cell);
+                } else {
+                    // SAFETY: as the caller says.
+                    unsafe { parts.gather(|at, part| self.segment.copy_in(to + at, part)) };
+                }
+            }
+            ring.push(descriptor);
+            drop(turn);
+            // A host that sleeps may be one that is no more.
+            if self.wake_host() && self.is_gone(fd) {
+                return Err(Errno::PIPE);
+            }
+            return Ok(octets);
+        }
+    }
+
+    /// Fills the program's end of the pair, unless there is room after all. The host empties it when half is free.
+    fn become_unwritable(&self, fd: RawFd, ring: &mut Producer) {
+        let waits = self.segment.word32(CLIENT_WAITS);
+        if waits.load(Ordering::Relaxed) == 0 {
+            let octets = [0; 1024];
+            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+            while matches!(rustix::net::send(borrow(fd), &octets, flags), Ok(1..)) {}
+        }
+        waits.store(1, Ordering::SeqCst);
+        self.wake_host();
+        ring.catch_up();
+    }
+
+    fn wait_writable(&self, fd: RawFd, flags: SendFlags) -> Result<(), Errno> {
+        let flags = (flags & SendFlags::DONTWAIT) | SendFlags::NOSIGNAL;
+        match rustix::net::send(borrow(fd), &[0], flags) {
+            Ok(_) => Ok(()),
+            Err(e @ (Errno::PIPE | Errno::CONNRESET)) => {
+                self.gone.store(true, Ordering::Relaxed);
+                Err(if e == Errno::CONNRESET { Errno::PIPE } else { e })
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Receives one SDU: octets copied, and whether that was all of it.
+    ///
+    /// # Errors
+    /// As the kernel's `recvmsg` on a PVC.
+    ///
+    /// # Safety
+    /// The parts are writable, and nobody else uses them during the call.
+    pub(crate) unsafe fn receive(
+        &self,
+        shared: &Shared,
+        fd: RawFd,
+        parts: Parts<'_>,
+        flags: RecvFlags,
+    ) -> Result<(usize, bool), Errno> {
+        let mut looked = false;
+        loop {
+            let mut turn = shared.receive.lock()?;
+            let (ring, free) = self.receive.get(&mut turn);
+            ring.catch_up();
+            while let Some(descriptor) = ring.peek() {
+                // SAFETY: as the caller says.
+                let copied = unsafe { self.copy_out(&descriptor, parts) };
+                if copied.is_some() && flags.contains(RecvFlags::PEEK) {
+                    return copied.ok_or(Errno::IO);
+                }
+                ring.advance();
+                if descriptor.buffer != Descriptor::INLINE {
+                    free.catch_up();
+                    free.push(Descriptor::of_buffer(descriptor.buffer));
+                }
+                if let Some(copied) = copied {
+                    if shared.watched.load(Ordering::Relaxed) && ring.waiting() == 0 {
+                        self.settle(fd, ring);
+                    }
+                    if shared.stamped.load(Ordering::Relaxed) {
+                        shared.stamp.store(crate::socket::now_nanos(), Ordering::Relaxed);
+                    }
+                    return Ok(copied);
+                }
+            }
+            if !looked && !flags.contains(RecvFlags::DONTWAIT) {
+                drop(turn);
+                looked = true;
+                self.look(shared);
+                continue;
+            }
+            if !self.settle(fd, ring) {
+                continue;
+            }
+            drop(turn);
+            self.wait_readable(fd, flags)?;
+            if self.gone.load(Ordering::Relaxed) && self.segment_is_empty(shared)? {
+                return Ok((0, false));
+            }
+        }
+    }
+
+    fn segment_is_empty(&self, shared: &Shared) -> Result<bool, Errno> {
+        let mut turn = shared.receive.lock()?;
+        let (ring, _) = self.receive.get(&mut turn);
+        ring.catch_up();
+        Ok(ring.waiting() == 0)
+    }
+
+    /// Looks at the ring for a moment.
+    fn look(&self, shared: &Shared) {
+        for _ in 0..SPINS {
+            match self.segment_is_empty(shared) {
+                Ok(true) => std::hint::spin_loop(),
+                _ => return,
+            }
+        }
+    }
+
+    /// Copies an SDU to the program; `None` if the descriptor is nonsense.
+    ///
+    /// # Safety
+    /// As [`Live::receive`].
+    unsafe fn copy_out(&self, descriptor: &Descriptor, parts: Parts<'_>) -> Option<(usize, bool)> {
+        let octets = descriptor.octets as usize;
+        let from = match descriptor.buffer {
+            Descriptor::INLINE if octets <= INLINE_OCTETS => None,
+            Descriptor::INLINE => return None,
+            _ if octets > self.segment.geometry().buffer_octets as usize => return None,
+            buffer => Some(self.segment.geometry().buffer_at(buffer)?),
+        };
+        let mut cell = [0; CELL_OCTETS];
+        let is_cell = self.qos.service_aal() == Aal::Aal0;
+        if is_cell {
+            if octets != CELL_OCTETS {
+                return None;
+            }
+            self.segment.copy_out(from?, &mut cell);
+            let header = u32::from_be_bytes([cell[0], cell[1], cell[2], cell[3]]);
+            cell[..4].copy_from_slice(&header.to_ne_bytes());
+        }
+        let most = octets.min(parts.octets());
+        let fill = |at: usize, into: &mut [u8]| match from {
+            _ if is_cell => into.copy_from_slice(&cell[at..at + into.len()]),
+            None => into.copy_from_slice(&descriptor.inline[at..at + into.len()]),
+            Some(from) => self.segment.copy_out(from + at, into),
+        };
+        // SAFETY: as the caller says.
+        unsafe { parts.scatter(most, fill) };
+        Some((most, octets > most))
+    }
+
+    /// From rung to armed, if the ring is empty; false if something waits.
+    fn settle(&self, fd: RawFd, ring: &mut Consumer) -> bool {
+        let sleeps = self.segment.word32(CLIENT_SLEEPS);
+        if sleeps.load(Ordering::SeqCst) == NEWS_OF_SDUS {
+            return true;
+        }
+        sleeps.store(NEWS_OF_SDUS, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        ring.catch_up();
+        if ring.waiting() == 0 {
+            self.take_bell(fd);
+            return true;
+        }
+        if sleeps.compare_exchange(NEWS_OF_SDUS, 0, Ordering::SeqCst, Ordering::SeqCst).is_err() {
+            // The host has rung again meanwhile: one of two bells.
+            self.take_bell(fd);
+        }
+        false
+    }
+
+    /// Takes one bell out of the pair. It has been rung, or is being rung at this moment.
+    fn take_bell(&self, fd: RawFd) {
+        let begin = Instant::now();
+        let mut bell = [0; BELL_OCTETS];
+        loop {
+            match rustix::net::recv(borrow(fd), &mut bell[..], RecvFlags::DONTWAIT) {
+                Ok((1.., _)) => return,
+                Err(Errno::AGAIN) if begin.elapsed() < BELL_PATIENCE => std::thread::yield_now(),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return,
+                Ok(_) | Err(_) => return self.gone.store(true, Ordering::Relaxed),
+            }
+        }
+    }
+
+    fn wait_readable(&self, fd: RawFd, flags: RecvFlags) -> Result<(), Errno> {
+        let flags = (flags & RecvFlags::DONTWAIT) | RecvFlags::PEEK;
+        match rustix::net::recv(borrow(fd), &mut [0u8; 1][..], flags) {
+            Ok((1.., _)) => Ok(()),
+            Ok(_) | Err(Errno::CONNRESET) => {
+                self.gone.store(true, Ordering::Relaxed);
+                Ok(())
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Before the program waits on the descriptor in a way of its own: makes it readable only if an SDU waits.
+    pub(crate) fn announce_wait(&self, shared: &Shared, fd: RawFd) {
+        if let Ok(mut turn) = shared.receive.lock() {
+            let (ring, _) = self.receive.get(&mut turn);
+            ring.catch_up();
+            if ring.waiting() == 0 {
+                self.settle(fd, ring);
+            }
+        }
+    }
+
+    /// Octets of the first SDU that waits.
+    ///
+    /// # Errors
+    /// `EDEADLK` in a signal handler.
+    pub(crate) fn first_waiting(&self, shared: &Shared) -> Result<usize, Errno> {
+        let mut turn = shared.receive.lock()?;
+        let (ring, _) = self.receive.get(&mut turn);
+        ring.catch_up();
+        Ok(ring.peek().map_or(0, |d| d.octets as usize))
+    }
+
+    /// Octets that may be sent before the ring is full.
+    ///
+    /// # Errors
+    /// `EDEADLK` in a signal handler.
+    pub(crate) fn send_room(&self, shared: &Shared) -> Result<usize, Errno> {
+        let mut turn = shared.send.lock()?;
+        let ring = self.send.get(&mut turn);
+        ring.catch_up();
+        Ok(ring.room() as usize * self.segment.geometry().buffer_octets as usize)
+    }
+
+    /// Waits until everything that was sent has left.
+    pub(crate) fn flush(&self, shared: &Shared) {
+        let begin = Instant::now();
+        while begin.elapsed() < LINGER && !self.gone.load(Ordering::Relaxed) {
+            let Ok(mut turn) = shared.send.lock() else { return };
+            let ring = self.send.get(&mut turn);
+            ring.catch_up();
+            if ring.consumed() == ring.pushed() || self.session_is_over() {
+                return;
+            }
+            drop(turn);
+            self.wake_host();
+            std::thread::sleep(Duration::from_micros(50));
+        }
+    }
+
+    fn session_is_over(&self) -> bool {
+        let mut fds = [PollFd::new(&self.session, PollFlags::empty())];
+        matches!(poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(1..))
+    }
+
+    /// Gives the circuit back, now.
+    pub(crate) fn close(&self) {
+        if !self.session_is_over() {
+            self.session.close(self.channel);
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Descriptors of this library's own in the program's table: kept out of the program's way, and safe from its `close`.
+//!
+//! They get high numbers, so that the program's are the lowest as always, and are marked here: a program that closes all
+//! descriptors that it does not know would otherwise end its circuits.
+
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use rustix::io::Errno;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Descriptors beyond are not served.
+pub(crate) const MAX_FDS: usize = 1 << 16;
+
+static HIDDEN: [AtomicU64; MAX_FDS / 64] = [const { AtomicU64::new(0) }; MAX_FDS / 64];
+
+fn word(fd: RawFd) -> Option<(&'static AtomicU64, u64)> {
+    let fd = usize::try_from(fd).ok()?;
+    Some((HIDDEN.get(fd / 64)?, 1 << (fd % 64)))
+}
+
+/// Whether a number is one of this library's own.
+pub(crate) fn is_hidden(fd: RawFd) -> bool {
+    word(fd).is_some_and(|(word, bit)| word.load(Ordering::Relaxed) & bit != 0)
+}
+
+/// The first hidden number from `first` on.
+pub(crate) fn next_hidden(first: RawFd) -> Option<RawFd> {
+    (first.max(0)..MAX_FDS as RawFd).find(|fd| is_hidden(*fd))
+}
+
+fn mark(fd: RawFd, hidden: bool) {
+    if let Some((word, bit)) = word(fd) {
+        if hidden {
+            word.fetch_or(bit, Ordering::Relaxed);
+        } else {
+            word.fetch_and(!bit, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A descriptor of the library's own, or what wraps one.
+#[derive(Debug)]
+pub(crate) struct Hidden<T: AsFd = OwnedFd>(pub(crate) T);
+
+impl<T: AsFd + From<OwnedFd>> Hidden<T> {
+    /// Moves a descriptor out of the program's way.
+    ///
+    /// # Errors
+    /// No number is free.
+    pub(crate) fn new(fd: impl AsFd) -> Result<Self, Errno> {
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(1024);
+        let from = (limit / 2).clamp(16, MAX_FDS as u64 / 2) as RawFd;
+        let moved = rustix::io::fcntl_dupfd_cloexec(&fd, from)?;
+        if word(moved.as_raw_fd()).is_none() {
+            return Err(Errno::MFILE);
+        }
+        mark(moved.as_raw_fd(), true);
+        Ok(Hidden(moved.into()))
+    }
+}
+
+impl<T: AsFd> Drop for Hidden<T> {
+    fn drop(&mut self) {
+        // The number is an ordinary one again when the descriptor itself is closed, just after this.
+        mark(self.0.as_fd().as_raw_fd(), false);
+    }
+}
+
+/// A descriptor that the program gave with a call that is under way.
+pub(crate) fn borrow<'a>(fd: RawFd) -> BorrowedFd<'a> {
+    // SAFETY: only used for the time of one call of the program's on this descriptor. If another thread of the program
+    // closes it meanwhile, system calls on it fail or meet its successor: as they would without this library.
+    unsafe { BorrowedFd::borrow_raw(fd) }
+}

@@ -1,0 +1,309 @@
+//! Sending and receiving, by all their names.
+
+use super::{number, size};
+use crate::memory::{self, Parts, part};
+use crate::socket::Socket;
+use crate::{real, table};
+use libc::{c_int, c_uint, c_void, iovec, mmsghdr, msghdr, size_t, sockaddr, socklen_t, ssize_t, timespec};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags};
+
+/// Sends one SDU; a circuit that has ended says so with a signal too.
+unsafe fn send_ours(socket: &Socket, fd: c_int, parts: Result<Parts<'_>, Errno>, flags: c_int) -> Result<usize, Errno> {
+    let live = socket.live()?;
+    // SAFETY: the program's buffers, by the caller.
+    let sent = unsafe { live.send(socket.shared(), fd, parts?, SendFlags::from_bits_truncate(flags as u32)) };
+    if sent == Err(Errno::PIPE) {
+        // SAFETY: a signal to this thread, as the kernel sends it.
+        unsafe { libc::raise(libc::SIGPIPE) };
+    }
+    sent
+}
+
+unsafe fn receive_ours(
+    socket: &Socket,
+    fd: c_int,
+    parts: Result<Parts<'_>, Errno>,
+    flags: c_int,
+) -> Result<(usize, bool), Errno> {
+    let live = socket.live()?;
+    if flags & !(libc::MSG_DONTWAIT | libc::MSG_PEEK | libc::MSG_CMSG_CLOEXEC) != 0 {
+        return Err(Errno::OPNOTSUPP);
+    }
+    // SAFETY: the program's buffers, by the caller.
+    unsafe { live.receive(socket.shared(), fd, parts?, RecvFlags::from_bits_truncate(flags as u32)) }
+}
+
+/// `EINVAL` is what `readv` and `writev` say to too many parts.
+unsafe fn vector<'a>(parts: *const iovec, count: c_int) -> Result<Parts<'a>, Errno> {
+    let count = usize::try_from(count).map_err(|_| Errno::INVAL)?;
+    // SAFETY: as the program says.
+    unsafe { Parts::of(parts, count, Errno::INVAL) }
+}
+
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn read(fd: c_int, into: *mut c_void, octets: size_t) -> ssize_t {
+    // SAFETY: the program's arguments, passed on with the program's promises, here and in all functions below.
+    unsafe {
+        match table::get(fd) {
+            // The file system answers this before the socket is asked.
+            Some(_) if octets == 0 => 0,
+            Some(socket) => {
+                size(receive_ours(&socket, fd, Parts::new(&part(into, octets)), 0).map(|(octets, _)| octets))
+            }
+            None => real::read(fd, into, octets),
+        }
+    }
+}
+
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn __read_chk(fd: c_int, into: *mut c_void, octets: size_t, room: size_t) -> ssize_t {
+    check_room(octets, room);
+    // SAFETY: as for `read`.
+    unsafe { read(fd, into, octets) }
+}
+
+/// What the C library does for a program that was compiled to be careful and is about to overflow a buffer.
+fn check_room(octets: size_t, room: size_t) {
+    if octets > room {
+        std::process::abort();
+    }
+}
+
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn readv(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
+    // SAFETY: as for `read`.
+    unsafe {
+        match table::get(fd) {
+            Some(socket) => match vector(parts, count) {
+                Ok(parts) if parts.octets() == 0 => 0,
+                parts => size(receive_ours(&socket, fd, parts, 0).map(|(octets, _)| octets)),
+            },
+            None => real::readv(fd, parts, count),
+        }
+    }
+}
+
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn recv(fd: c_int, into: *mut c_void, octets: size_t, flags: c_int) -> ssize_t {
+    // SAFETY: as for `read`.
+    unsafe {
+        match table::get(fd) {
+            Some(socket) => {
+                size(receive_ours(&socket, fd, Parts::new(&part(into, octets)), flags).map(|(octets, _)| octets))
+            }
+            None => real::recv(fd, into, octets, flags),
+        }
+    }
+}
+
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn __recv_chk(fd: c_int, into: *mut c_void, octets: size_t, room: size_t, flags: c_int) -> ssize_t {
+    check_room(octets, room);
+    // SAFETY: as for `read`.
+    unsafe { recv(fd, into, octets, flags) }
+}
+
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn recvfrom(
+    fd: c_int,
+    into: *mut c_void,
+    octets: size_t,
+    flags: c_int,
+    from: *mut sockaddr,
+    from_octets: *mut socklen_t,
+) -> ssize_t {
+    // SAFETY: as for `read`.
+    unsafe {
+        match table::get(fd) {
+            Some(socket) => {
+                let received = receive_ours(&socket, fd, Parts::new(&part(into, octets)), flags);
+                if received.is_ok() && !from.is_null() {
+                    // A circuit has one far end, and says nothing of it.
+                    let _ = memory::put(from_octets, 0);
+                }
+                size(received.map(|(octets, _)| octets))
+            }
+            None => real::recvfrom(fd, into, octets, flags, from, from_octets),
+        }
+    }
+}
+
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn __recvfrom_chk(
+    fd: c_int,
+    into: *mut c_void,
+    octets: size_t,
+    room: size_t,
+    flags: c_int,
+    from: *mut sockaddr,
+    from_octets: *mut socklen_t,
+) -> ssize_t {
+    check_room(octets, room);
+    // SAFETY: as for `read`.
+    unsafe { recvfrom(fd, into, octets, flags, from, from_octets) }
+}
+
+unsafe fn receive_message(socket: &Socket, fd: c_int, message: *mut msghdr, flags: c_int) -> Result<usize, Errno> {
+    // SAFETY: as the program says to recvmsg.
+    unsafe {
+        let head = memory::get(message)?;
+        let parts = Parts::of(head.msg_iov, head.msg_iovlen, Errno::MSGSIZE);
+        let (octets, truncated) = receive_ours(socket, fd, parts, flags)?;
+        (*message).msg_flags = if truncated { libc::MSG_TRUNC } else { 0 };
+        (*message).msg_namelen = 0;
+        (*message).msg_controllen = 0;
+        Ok(octets)
+    }
+}
+
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
+    // SAFETY: as for `read`.
+    unsafe {
+        match table::get(fd) {
+            Some(socket) => size(receive_message(&socket, fd, message, flags)),
+            None => real::recvmsg(fd, message, flags),
+        }
+    }
+}
+
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn recvmmsg(
+    fd: c_int,
+    messages: *mut mmsghdr,
+    count: c_uint,
+    flags: c_int,
+    timeout: *mut timespec,
+) -> c_int {
+    let Some(socket) = table::get(fd) else {
+        // SAFETY: as for `read`.
+        return unsafe { real::recvmmsg(fd, messages, count, flags, timeout) };
+    };
+    let wait_for_one = flags & libc::MSG_WAITFORONE != 0;
+    let mut flags = flags & !libc::MSG_WAITFORONE;
+    each_message(messages, count, |message| {
+        // SAFETY: one of the program's messages.
+        let octets = unsafe { receive_message(&socket, fd, message, flags) };
+        if wait_for_one {
+            flags |= libc::MSG_DONTWAIT;
+        }
+        octets
+    })
+}
+
+/// One message after another until one fails: how many, or the first one's failure.
+fn each_message(
+    messages: *mut mmsghdr,
+    count: c_uint,
+    mut one: impl FnMut(*mut msghdr) -> Result<usize, Errno>,
+) -> c_int {
+    for i in 0..count {
+        // SAFETY: the program gave as many messages.
+        let message = unsafe { messages.add(i as usize) };
+        let done = memory::check(message).and_then(|()| {
+            // SAFETY: as above.
+            let head = unsafe { &raw mut (*message).msg_hdr };
+            one(head)
+        });
+        match done {
+            // SAFETY: as above.
+            Ok(octets) => unsafe { (*message).msg_len = octets as c_uint },
+            Err(e) if i == 0 => return number(Err(e)),
+            Err(_) => return i as c_int,
+        }
+    }
+    count as c_int
+}
+
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn write(fd: c_int, from: *const c_void, octets: size_t) -> ssize_t {
+    // SAFETY: as for `read`.
+    unsafe {
+        match table::get(fd) {
+            Some(socket) => size(send_ours(&socket, fd, Parts::new(&part(from, octets)), 0)),
+            None => real::write(fd, from, octets),
+        }
+    }
+}
+
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn writev(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
+    // SAFETY: as for `read`.
+    unsafe {
+        match table::get(fd) {
+            Some(socket) => size(send_ours(&socket, fd, vector(parts, count), 0)),
+            None => real::writev(fd, parts, count),
+        }
+    }
+}
+
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn send(fd: c_int, from: *const c_void, octets: size_t, flags: c_int) -> ssize_t {
+    // SAFETY: as for `read`.
+    unsafe {
+        match table::get(fd) {
+            Some(socket) => size(send_ours(&socket, fd, Parts::new(&part(from, octets)), flags)),
+            None => real::send(fd, from, octets, flags),
+        }
+    }
+}
+
+/// A PVC has its far end already.
+fn no_address(socket: &Socket, address: *const c_void) -> Result<(), Errno> {
+    socket.live()?;
+    if address.is_null() { Ok(()) } else { Err(Errno::ISCONN) }
+}
+
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn sendto(
+    fd: c_int,
+    from: *const c_void,
+    octets: size_t,
+    flags: c_int,
+    to: *const sockaddr,
+    to_octets: socklen_t,
+) -> ssize_t {
+    // SAFETY: as for `read`.
+    unsafe {
+        match table::get(fd) {
+            Some(socket) => {
+                let parts = part(from, octets);
+                let parts = no_address(&socket, to.cast()).and_then(|()| Parts::new(&parts));
+                size(send_ours(&socket, fd, parts, flags))
+            }
+            None => real::sendto(fd, from, octets, flags, to, to_octets),
+        }
+    }
+}
+
+unsafe fn send_message(socket: &Socket, fd: c_int, message: *const msghdr, flags: c_int) -> Result<usize, Errno> {
+    // SAFETY: as the program says to sendmsg.
+    unsafe {
+        let head = memory::get(message)?;
+        no_address(socket, head.msg_name)?;
+        let parts = Parts::of(head.msg_iov, head.msg_iovlen, Errno::MSGSIZE);
+        send_ours(socket, fd, parts, flags)
+    }
+}
+
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
+    // SAFETY: as for `read`.
+    unsafe {
+        match table::get(fd) {
+            Some(socket) => size(send_message(&socket, fd, message, flags)),
+            None => real::sendmsg(fd, message, flags),
+        }
+    }
+}
+
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int {
+    match table::get(fd) {
+        // SAFETY: one of the program's messages.
+        Some(socket) => each_message(messages, count, |message| unsafe { send_message(&socket, fd, message, flags) }),
+        // SAFETY: as for `read`.
+        None => unsafe { real::sendmmsg(fd, messages, count, flags) },
+    }
+}

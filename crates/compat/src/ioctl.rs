@@ -1,0 +1,168 @@
+//! `ioctl` on an ATM socket: the requests of `linux/atmdev.h` that tools make, and the general ones of sockets.
+
+use crate::abi::{VCI_BITS, VPI_BITS};
+use crate::interfaces::{self, Interface, TYPE};
+use crate::memory;
+use crate::service::complain;
+use crate::socket::{Socket, is_capable, now_nanos};
+use libc::{c_int, c_ulong, c_void};
+use rustix::io::Errno;
+use rustix::thread::CapabilitySet;
+use std::sync::atomic::Ordering;
+
+const ATM_GETLINKRATE: c_ulong = 0x4010_6181;
+const ATM_GETNAMES: c_ulong = 0x4010_6183;
+const ATM_GETTYPE: c_ulong = 0x4010_6184;
+const ATM_GETESI: c_ulong = 0x4010_6185;
+const ATM_GETADDR: c_ulong = 0x4010_6186;
+const ATM_RSTADDR: c_ulong = 0x4010_6187;
+const ATM_ADDADDR: c_ulong = 0x4010_6188;
+const ATM_DELADDR: c_ulong = 0x4010_6189;
+const ATM_GETCIRANGE: c_ulong = 0x4010_618a;
+const ATM_SETCIRANGE: c_ulong = 0x4010_618b;
+const ATM_SETESI: c_ulong = 0x4010_618c;
+const ATM_SETESIF: c_ulong = 0x4010_618d;
+const ATM_ADDLECSADDR: c_ulong = 0x4010_618e;
+const ATM_DELLECSADDR: c_ulong = 0x4010_618f;
+const ATM_GETLECSADDR: c_ulong = 0x4010_6190;
+const ATM_GETSTAT: c_ulong = 0x4010_6150;
+const ATM_GETSTATZ: c_ulong = 0x4010_6151;
+const ATM_SETSC: c_ulong = 0x4004_61f1;
+const SIOCGSTAMP: c_ulong = 0x8906;
+const SIOCINQ: c_ulong = 0x541b;
+const SIOCOUTQ: c_ulong = 0x5411;
+/// Requests of ATM are of this kind ("type" in `linux/ioctl.h`).
+const ATM_TYPE: c_ulong = b'a' as c_ulong;
+const ESI_OCTETS: usize = 6;
+
+/// `struct atmif_sioc`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct InterfaceRequest {
+    number: c_int,
+    length: c_int,
+    value: *mut c_void,
+}
+
+/// `struct atm_iobuf`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Buffer {
+    length: c_int,
+    value: *mut c_void,
+}
+
+/// A request on a socket of ours. `None`: it is one that the descriptor itself answers.
+///
+/// # Errors
+/// As the kernel.
+///
+/// # Safety
+/// The argument is what the request says.
+pub(crate) unsafe fn request(socket: &Socket, request: c_ulong, argument: *mut c_void) -> Option<Result<(), Errno>> {
+    // The kernel takes 32 bits; programs with a signed number give more.
+    let request = request & 0xffff_ffff;
+    // SAFETY: as the caller says.
+    unsafe {
+        match request {
+            SIOCINQ => Some(queued(socket, argument)),
+            SIOCOUTQ => Some(room(socket, argument)),
+            SIOCGSTAMP => Some(stamp(socket, argument)),
+            ATM_SETSC => Some(Ok(())),
+            ATM_GETNAMES => Some(names(argument)),
+            _ if (request >> 8) & 0xff == ATM_TYPE => Some(of_interface(request, argument)),
+            _ => None,
+        }
+    }
+}
+
+unsafe fn queued(socket: &Socket, argument: *mut c_void) -> Result<(), Errno> {
+    let live = socket.live().map_err(|_| Errno::INVAL)?;
+    let octets = live.first_waiting(socket.shared())? as c_int;
+    // SAFETY: an int, by the request's definition.
+    unsafe { memory::put(argument.cast(), octets) }
+}
+
+unsafe fn room(socket: &Socket, argument: *mut c_void) -> Result<(), Errno> {
+    let live = socket.live().map_err(|_| Errno::INVAL)?;
+    // Octets that may still be queued, as Linux's ATM says with this request.
+    let octets = live.send_room(socket.shared())? as c_int;
+    // SAFETY: an int, by the request's definition.
+    unsafe { memory::put(argument.cast(), octets) }
+}
+
+unsafe fn stamp(socket: &Socket, argument: *mut c_void) -> Result<(), Errno> {
+    let shared = socket.shared();
+    let known = shared.stamped.swap(true, Ordering::Relaxed);
+    let mut nanos = shared.stamp.load(Ordering::Relaxed);
+    if !known || nanos == 0 {
+        nanos = now_nanos();
+    }
+    let time = libc::timeval { tv_sec: (nanos / 1_000_000_000) as i64, tv_usec: (nanos % 1_000_000_000 / 1000) as i64 };
+    // SAFETY: a timeval, by the request's definition.
+    unsafe { memory::put(argument.cast(), time) }
+}
+
+unsafe fn names(argument: *mut c_void) -> Result<(), Errno> {
+    let argument = argument.cast::<Buffer>();
+    // SAFETY: an `atm_iobuf`, by the request's definition, here and below.
+    let buffer = unsafe { memory::get(argument) }?;
+    let octets: Vec<u8> = interfaces::numbers().flat_map(i32::to_ne_bytes).collect();
+    if octets.len() > usize::try_from(buffer.length).unwrap_or(0) {
+        return Err(Errno::TOOBIG);
+    }
+    // SAFETY: as above.
+    unsafe {
+        memory::put_octets(buffer.value, &octets)?;
+        memory::put(&raw mut (*argument).length, octets.len() as c_int)
+    }
+}
+
+unsafe fn of_interface(request: c_ulong, argument: *mut c_void) -> Result<(), Errno> {
+    let argument = argument.cast::<InterfaceRequest>();
+    // SAFETY: an `atmif_sioc`, by the requests' definition, here and below.
+    let sioc = unsafe { memory::get(argument) }?;
+    let number = i16::try_from(sioc.number).map_err(|_| Errno::NODEV)?;
+    if number < 0 {
+        return Err(Errno::NODEV);
+    }
+    interfaces::host(number)?;
+    let octets = match request {
+        ATM_GETTYPE => [TYPE.as_bytes(), &[0]].concat(),
+        // A host has no adapter, and so no end system identifier: zeros, as Linux's ATM over TCP says.
+        ATM_GETESI => vec![0; ESI_OCTETS],
+        ATM_GETCIRANGE => vec![VPI_BITS as u8, VCI_BITS as u8],
+        ATM_GETLINKRATE => ask(sioc.number)?.cells_per_s.to_ne_bytes().to_vec(),
+        ATM_GETSTAT | ATM_GETSTATZ => statistics(&ask(sioc.number)?),
+        // No addresses: a host has none before it registers them by ILMI.
+        ATM_GETADDR | ATM_GETLECSADDR => Vec::new(),
+        ATM_RSTADDR => return administrator(Ok(())),
+        ATM_ADDADDR | ATM_DELADDR | ATM_ADDLECSADDR | ATM_DELLECSADDR | ATM_SETESI | ATM_SETESIF | ATM_SETCIRANGE => {
+            return administrator(Err(Errno::OPNOTSUPP));
+        }
+        _ => return Err(Errno::NOTTY),
+    };
+    // SAFETY: as above; the program's buffer holds what the request gives, as with the kernel, which does not ask either.
+    unsafe {
+        memory::put_octets(sioc.value, &octets)?;
+        memory::put(&raw mut (*argument).length, octets.len() as c_int)
+    }
+}
+
+fn administrator(answer: Result<(), Errno>) -> Result<(), Errno> {
+    if is_capable(CapabilitySet::NET_ADMIN) { answer } else { Err(Errno::PERM) }
+}
+
+fn ask(number: c_int) -> Result<Interface, Errno> {
+    interfaces::ask(number).map_err(|e| {
+        complain(&e.why);
+        e.errno
+    })
+}
+
+/// `struct atm_dev_stats`: AAL0, AAL3/4, AAL5.
+fn statistics(interface: &Interface) -> Vec<u8> {
+    let aal34 = interfaces::Statistics::default();
+    let all = [interface.aal0, aal34, interface.aal5];
+    all.iter().flat_map(interfaces::Statistics::numbers).flat_map(i32::to_ne_bytes).collect()
+}

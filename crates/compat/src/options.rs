@@ -1,0 +1,128 @@
+//! `setsockopt`, `getsockopt`, `getsockname`.
+
+use crate::abi::{AF_ATMPVC, SO_ATMPVC, SO_ATMQOS, SO_SETCLP, option_parts};
+use crate::memory;
+use crate::qos::{QOS_OCTETS, Qos};
+use crate::socket::Socket;
+use libc::{c_int, c_void, socklen_t};
+use rustix::io::Errno;
+use std::sync::atomic::Ordering;
+
+/// An option of a level above `SOL_SOCKET`.
+///
+/// # Errors
+/// As the kernel.
+///
+/// # Safety
+/// The value is as many readable octets.
+pub(crate) unsafe fn set(
+    socket: &Socket,
+    level: c_int,
+    name: c_int,
+    value: *const c_void,
+    octets: socklen_t,
+) -> Result<(), Errno> {
+    check_size(level, name, octets as usize)?;
+    match name {
+        SO_ATMQOS => {
+            // SAFETY: as the caller says; the size was just checked, or is of another level and as large as it must be.
+            let qos = Qos::parse(unsafe { memory::get(value.cast::<[u8; QOS_OCTETS]>()) }?)?;
+            let mut settings = socket.shared().settings.lock()?;
+            if !settings.connected {
+                (settings.qos, settings.has_qos) = (qos, true);
+                return Ok(());
+            }
+            // A circuit's contract is its description's: no device that could change it.
+            Err(if settings.qos.may_become(&qos) { Errno::OPNOTSUPP } else { Errno::INVAL })
+        }
+        SO_SETCLP => {
+            // SAFETY: as the caller says.
+            let on = unsafe { memory::get(value.cast::<c_int>()) }? != 0;
+            socket.shared().clp.store(on, Ordering::Relaxed);
+            Ok(())
+        }
+        _ => Err(Errno::INVAL),
+    }
+}
+
+fn check_size(level: c_int, name: c_int, octets: usize) -> Result<(), Errno> {
+    let (its_level, its_octets) = option_parts(name);
+    let known = [SO_ATMQOS, SO_SETCLP, SO_ATMPVC].contains(&name);
+    if (its_level == level || known) && its_octets != octets {
+        return Err(Errno::INVAL);
+    }
+    Ok(())
+}
+
+/// Reads an option of a level above `SOL_SOCKET`.
+///
+/// # Errors
+/// As the kernel.
+///
+/// # Safety
+/// `octets` is to a length that may be read and written, `value` to as many writable octets.
+pub(crate) unsafe fn get(
+    socket: &Socket,
+    level: c_int,
+    name: c_int,
+    value: *mut c_void,
+    octets: *mut socklen_t,
+) -> Result<(), Errno> {
+    // SAFETY: as the caller says, here and below.
+    check_size(level, name, unsafe { memory::get(octets) }? as usize)?;
+    match name {
+        SO_ATMQOS => {
+            let settings = socket.shared().settings.lock()?;
+            if !settings.has_qos {
+                return Err(Errno::INVAL);
+            }
+            // SAFETY: as above.
+            unsafe { memory::put_octets(value, &settings.qos.0) }
+        }
+        SO_SETCLP => {
+            let on = c_int::from(socket.shared().clp.load(Ordering::Relaxed));
+            // SAFETY: as above. The kernel writes a long, past the end of the option; this does not.
+            unsafe { memory::put(value.cast(), on) }
+        }
+        SO_ATMPVC => {
+            let address = socket.address()?;
+            // SAFETY: as above.
+            unsafe { memory::put_octets(value, &address.emit()) }
+        }
+        _ => Err(Errno::INVAL),
+    }
+}
+
+/// What `SO_TYPE` and its like say, which the descriptor's own socket would answer otherwise.
+pub(crate) fn of_socket_level(socket: &Socket, name: c_int) -> Option<c_int> {
+    match name {
+        libc::SO_TYPE => Some(socket.kind),
+        libc::SO_DOMAIN => Some(socket.family),
+        libc::SO_PROTOCOL => Some(socket.protocol),
+        libc::SO_ERROR => Some(0),
+        _ => None,
+    }
+}
+
+/// `getsockname` and `getpeername`, which are the same on a PVC.
+///
+/// # Errors
+/// `ENOTCONN`; `EINVAL` for a negative length.
+///
+/// # Safety
+/// As [`get`].
+pub(crate) unsafe fn name(socket: &Socket, address: *mut c_void, octets: *mut socklen_t) -> Result<(), Errno> {
+    let name = socket.address()?.emit();
+    if socket.family != AF_ATMPVC {
+        return Err(Errno::NOTCONN);
+    }
+    // SAFETY: as the caller says.
+    unsafe {
+        let room = memory::get(octets)?;
+        if room.cast_signed() < 0 {
+            return Err(Errno::INVAL);
+        }
+        memory::put_octets(address, &name[..name.len().min(room as usize)])?;
+        memory::put(octets, name.len() as socklen_t)
+    }
+}

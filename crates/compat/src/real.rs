@@ -1,0 +1,95 @@
+//! The C library's own functions, behind those of this library.
+
+use libc::{FILE, fd_set, pollfd, sigset_t, sockaddr, socklen_t, timespec, timeval};
+use libc::{
+    c_char, c_int, c_uint, c_ulong, c_void, epoll_event, iovec, mmsghdr, mode_t, msghdr, nfds_t, size_t, ssize_t,
+};
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// Says why a call failed, where programs look.
+pub(crate) fn set_errno(errno: i32) {
+    // SAFETY: the C library gives the address of this thread's errno, which is valid as long as the thread.
+    unsafe { *libc::__errno_location() = errno }
+}
+
+fn resolve(cell: &AtomicPtr<c_void>, name: &CStr) -> *mut c_void {
+    let known = cell.load(Ordering::Relaxed);
+    if !known.is_null() {
+        return known;
+    }
+    // SAFETY: the name ends with a NUL; dlsym may be called at any time once the loader has begun to run initialisers.
+    let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
+    cell.store(found, Ordering::Relaxed);
+    found
+}
+
+macro_rules! real {
+    ($($name:ident = $symbol:literal ($($argument:ident: $type:ty),*) -> $result:ty, or $failed:expr;)*) => {$(
+        /// The function of this name of the next library.
+        ///
+        /// # Safety
+        /// As the function's own.
+        #[inline]
+        pub(crate) unsafe fn $name($($argument: $type),*) -> $result {
+            static CELL: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+            let found = resolve(&CELL, $symbol);
+            if found.is_null() {
+                set_errno(libc::ENOSYS);
+                return $failed;
+            }
+            // SAFETY: the C library's function of this name has this type (its manual page), and the caller keeps its
+            // contract.
+            unsafe {
+                let function: unsafe extern "C" fn($($type),*) -> $result = std::mem::transmute(found);
+                function($($argument),*)
+            }
+        }
+    )*};
+}
+
+real! {
+    socket = c"socket" (domain: c_int, kind: c_int, protocol: c_int) -> c_int, or -1;
+    bind = c"bind" (fd: c_int, address: *const sockaddr, octets: socklen_t) -> c_int, or -1;
+    connect = c"connect" (fd: c_int, address: *const sockaddr, octets: socklen_t) -> c_int, or -1;
+    listen = c"listen" (fd: c_int, backlog: c_int) -> c_int, or -1;
+    accept = c"accept" (fd: c_int, address: *mut sockaddr, octets: *mut socklen_t) -> c_int, or -1;
+    accept4 = c"accept4" (fd: c_int, address: *mut sockaddr, octets: *mut socklen_t, flags: c_int) -> c_int, or -1;
+    getsockname = c"getsockname" (fd: c_int, address: *mut sockaddr, octets: *mut socklen_t) -> c_int, or -1;
+    getpeername = c"getpeername" (fd: c_int, address: *mut sockaddr, octets: *mut socklen_t) -> c_int, or -1;
+    setsockopt = c"setsockopt" (fd: c_int, level: c_int, name: c_int, value: *const c_void, octets: socklen_t) -> c_int, or -1;
+    getsockopt = c"getsockopt" (fd: c_int, level: c_int, name: c_int, value: *mut c_void, octets: *mut socklen_t) -> c_int, or -1;
+    shutdown = c"shutdown" (fd: c_int, how: c_int) -> c_int, or -1;
+    ioctl = c"ioctl" (fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int, or -1;
+    read = c"read" (fd: c_int, into: *mut c_void, octets: size_t) -> ssize_t, or -1;
+    readv = c"readv" (fd: c_int, parts: *const iovec, count: c_int) -> ssize_t, or -1;
+    recv = c"recv" (fd: c_int, into: *mut c_void, octets: size_t, flags: c_int) -> ssize_t, or -1;
+    recvfrom = c"recvfrom" (fd: c_int, into: *mut c_void, octets: size_t, flags: c_int, from: *mut sockaddr, from_octets: *mut socklen_t) -> ssize_t, or -1;
+    recvmsg = c"recvmsg" (fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t, or -1;
+    recvmmsg = c"recvmmsg" (fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int, timeout: *mut timespec) -> c_int, or -1;
+    write = c"write" (fd: c_int, from: *const c_void, octets: size_t) -> ssize_t, or -1;
+    writev = c"writev" (fd: c_int, parts: *const iovec, count: c_int) -> ssize_t, or -1;
+    send = c"send" (fd: c_int, from: *const c_void, octets: size_t, flags: c_int) -> ssize_t, or -1;
+    sendto = c"sendto" (fd: c_int, from: *const c_void, octets: size_t, flags: c_int, to: *const sockaddr, to_octets: socklen_t) -> ssize_t, or -1;
+    sendmsg = c"sendmsg" (fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t, or -1;
+    sendmmsg = c"sendmmsg" (fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int, or -1;
+    close = c"close" (fd: c_int) -> c_int, or -1;
+    close_range = c"close_range" (first: c_uint, last: c_uint, flags: c_int) -> c_int, or -1;
+    dup = c"dup" (fd: c_int) -> c_int, or -1;
+    dup2 = c"dup2" (fd: c_int, new: c_int) -> c_int, or -1;
+    dup3 = c"dup3" (fd: c_int, new: c_int, flags: c_int) -> c_int, or -1;
+    fcntl = c"fcntl" (fd: c_int, command: c_int, argument: *mut c_void) -> c_int, or -1;
+    fcntl64 = c"fcntl64" (fd: c_int, command: c_int, argument: *mut c_void) -> c_int, or -1;
+    poll = c"poll" (fds: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int, or -1;
+    ppoll = c"ppoll" (fds: *mut pollfd, count: nfds_t, timeout: *const timespec, mask: *const sigset_t) -> c_int, or -1;
+    select = c"select" (count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set, timeout: *mut timeval) -> c_int, or -1;
+    pselect = c"pselect" (count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set, timeout: *const timespec, mask: *const sigset_t) -> c_int, or -1;
+    epoll_ctl = c"epoll_ctl" (epoll: c_int, operation: c_int, fd: c_int, event: *mut epoll_event) -> c_int, or -1;
+    open = c"open" (path: *const c_char, flags: c_int, mode: mode_t) -> c_int, or -1;
+    open64 = c"open64" (path: *const c_char, flags: c_int, mode: mode_t) -> c_int, or -1;
+    openat = c"openat" (folder: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> c_int, or -1;
+    openat64 = c"openat64" (folder: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> c_int, or -1;
+    fopen = c"fopen" (path: *const c_char, mode: *const c_char) -> *mut FILE, or std::ptr::null_mut();
+    fopen64 = c"fopen64" (path: *const c_char, mode: *const c_char) -> *mut FILE, or std::ptr::null_mut();
+    exit_now = c"_exit" (status: c_int) -> c_int, or -1;
+}

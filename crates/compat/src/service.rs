@@ -1,0 +1,196 @@
+//! The way to the service: a connection per socket, and questions about the network.
+
+use crate::descriptors::Hidden;
+use endpoint::control::{Refusal, Request, Response, VERSION};
+use endpoint::seqpacket::Packets;
+use endpoint::{ChannelId, Connection, DataPath, Direction, Events, Geometry, OpenOptions};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::time::Duration;
+use wire::CircuitId;
+
+/// Where the service is.
+pub(crate) const SOCKET_VARIABLE: &str = "CELLWAY_SOCKET";
+/// Hosts that serve interfaces 0, 1, ..., with commas between.
+pub(crate) const INTERFACES_VARIABLE: &str = "CELLWAY_ITF";
+/// If it is set, nothing is said on standard error.
+const QUIET_VARIABLE: &str = "CELLWAY_QUIET";
+/// A circuit that a process has just left is free a moment later.
+const IN_USE_TRIES: u32 = 20;
+/// An answer that takes longer does not come.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What the environment says.
+#[derive(Debug)]
+pub(crate) struct Environment {
+    pub(crate) socket: PathBuf,
+    pub(crate) hosts: Vec<String>,
+    quiet: bool,
+}
+
+/// What the environment says: read once.
+pub(crate) fn environment() -> &'static Environment {
+    static ENVIRONMENT: OnceLock<Environment> = OnceLock::new();
+    ENVIRONMENT.get_or_init(|| {
+        let hosts = std::env::var(INTERFACES_VARIABLE).unwrap_or_default();
+        Environment {
+            socket: std::env::var_os(SOCKET_VARIABLE).unwrap_or_default().into(),
+            hosts: hosts.split(',').filter(|h| !h.is_empty()).map(str::to_owned).collect(),
+            quiet: std::env::var_os(QUIET_VARIABLE).is_some(),
+        }
+    })
+}
+
+/// Says on standard error what an errno cannot.
+pub(crate) fn complain(what: &str) {
+    if !environment().quiet {
+        let _ =
+            rustix::io::write(crate::descriptors::borrow(libc::STDERR_FILENO), format!("cellway: {what}\n").as_bytes());
+    }
+}
+
+/// Why the service did not do something: for the program as errno, for its user in words.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    pub(crate) errno: Errno,
+    pub(crate) why: String,
+}
+
+impl Failed {
+    fn new(errno: Errno, why: impl ToString) -> Self {
+        Failed { errno, why: why.to_string() }
+    }
+
+    fn refused(kind: Refusal, reason: String) -> Self {
+        let errno = match kind {
+            Refusal::NoHost => Errno::NODEV,
+            Refusal::NoCircuit => Errno::ADDRNOTAVAIL,
+            Refusal::InUse => Errno::ADDRINUSE,
+            Refusal::NotAllowed => Errno::ACCESS,
+            Refusal::Limit => Errno::NOBUFS,
+            Refusal::Other => Errno::IO,
+        };
+        Failed::new(errno, reason)
+    }
+}
+
+impl From<Errno> for Failed {
+    fn from(errno: Errno) -> Self {
+        Failed::new(errno, errno)
+    }
+}
+
+/// What an endpoint comes with.
+#[derive(Debug)]
+pub(crate) struct Created {
+    pub(crate) memory: OwnedFd,
+    pub(crate) wake_host: OwnedFd,
+}
+
+/// A connection with an endpoint. The endpoint ends with the last copy of it.
+#[derive(Debug)]
+pub(crate) struct Session {
+    packets: Hidden<Packets>,
+}
+
+impl Session {
+    /// Connects and greets.
+    ///
+    /// # Errors
+    /// No service (`ENODEV`), or one that says no.
+    pub(crate) fn open() -> Result<Self, Failed> {
+        let path = &environment().socket;
+        let no_service = |e: Errno| {
+            let why = format!("no service at {}: {e} (is `cellway up` running?)", path.display());
+            Failed::new(Errno::NODEV, why)
+        };
+        let packets = Packets::connect(path).map_err(no_service)?;
+        rustix::net::sockopt::set_socket_timeout(&packets, rustix::net::sockopt::Timeout::Recv, Some(PATIENCE))?;
+        let session = Session { packets: Hidden::new(&packets)? };
+        match session.ask(&Request::Hello { version: VERSION }, &[])?.0 {
+            Response::Welcome { .. } => Ok(session),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    fn ask(&self, request: &Request, fds: &[BorrowedFd<'_>]) -> Result<(Response, Vec<OwnedFd>), Failed> {
+        let failed = |e: endpoint::seqpacket::PacketError| Failed::new(Errno::NODEV, e);
+        self.packets.0.send(request, fds).map_err(failed)?;
+        match self.packets.0.receive::<Response>().map_err(failed)? {
+            Some((Response::Refused { reason, kind }, _)) => Err(Failed::refused(kind, reason)),
+            Some(answer) => Ok(answer),
+            None => Err(Failed::new(Errno::NODEV, "the service does not answer")),
+        }
+    }
+
+    /// Makes an endpoint whose bell is one end of a pair of sockets.
+    ///
+    /// # Errors
+    /// No such host, no memory, a limit.
+    pub(crate) fn create(&self, host: &str, geometry: Geometry, bell: BorrowedFd<'_>) -> Result<Created, Failed> {
+        let request = Request::CreateEndpoint {
+            host: host.to_owned(),
+            geometry,
+            events: Events::Interrupt,
+            path: DataPath::Shared,
+        };
+        let (answer, fds) = self.ask(&request, &[bell])?;
+        match (answer, <[OwnedFd; 3]>::try_from(fds)) {
+            (Response::Created { .. }, Ok([memory, wake_host, _])) => Ok(Created { memory, wake_host }),
+            (answer, _) => Err(unexpected(&answer)),
+        }
+    }
+
+    /// Opens a circuit.
+    ///
+    /// # Errors
+    /// There is none, or it is open already.
+    pub(crate) fn open_circuit(
+        &self,
+        circuit: CircuitId,
+        aal: endpoint::Aal,
+        direction: Direction,
+    ) -> Result<ChannelId, Failed> {
+        let request = Request::open(circuit, OpenOptions { aal, direction });
+        let mut tries = 0;
+        loop {
+            match self.ask(&request, &[]) {
+                Ok((Response::Opened { channel }, _)) => return Ok(channel),
+                Ok((other, _)) => return Err(unexpected(&other)),
+                Err(e) if e.errno == Errno::ADDRINUSE && tries < IN_USE_TRIES => {
+                    tries += 1;
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    /// Closes a channel and waits until that is done.
+    pub(crate) fn close(&self, channel: ChannelId) {
+        // If the service does not answer, it has closed everything anyway.
+        let _ = self.ask(&Request::Close { channel }, &[]);
+    }
+}
+
+impl AsFd for Session {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.packets.0.as_fd()
+    }
+}
+
+fn unexpected(answer: &Response) -> Failed {
+    Failed::new(Errno::PROTO, format!("the service answers {answer:?}"))
+}
+
+/// What `cellway status` shows, as JSON.
+///
+/// # Errors
+/// No service.
+pub(crate) fn status() -> Result<serde_json::Value, Failed> {
+    let failed = |e: endpoint::Error| Failed::new(Errno::NODEV, e);
+    let connection = Connection::open(&environment().socket).map_err(failed)?;
+    connection.manage(serde_json::Value::String("status".into())).map_err(failed)
+}

@@ -1,0 +1,182 @@
+//! What the processes that share a socket after a fork have in common: a page of memory with the socket's settings and
+//! the locks that say whose turn it is on its rings.
+
+use crate::abi::Address;
+use crate::qos::{QOS_OCTETS, Qos};
+use rustix::fs::MemfdFlags;
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags};
+use std::cell::UnsafeCell;
+use std::mem::MaybeUninit;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+
+/// A lock between threads and processes, with what it guards. It outlives a holder that is killed.
+#[repr(C)]
+pub(crate) struct Lock<T> {
+    mutex: UnsafeCell<libc::pthread_mutex_t>,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the value is reached by a guard only, of which the mutex gives one at a time, to any thread or process.
+unsafe impl<T: Send> Sync for Lock<T> {}
+
+/// A held lock.
+pub(crate) struct Guard<'a, T>(&'a Lock<T>);
+
+impl<T> Lock<T> {
+    /// Makes the lock's mutex, which is zero so far.
+    fn initialise(&self) {
+        let mut attributes = MaybeUninit::uninit();
+        // SAFETY: the attributes are initialised before use and destroyed after; nobody knows this mutex yet. None of
+        // these calls fails with the constants given.
+        unsafe {
+            libc::pthread_mutexattr_init(attributes.as_mut_ptr());
+            libc::pthread_mutexattr_setpshared(attributes.as_mut_ptr(), libc::PTHREAD_PROCESS_SHARED);
+            libc::pthread_mutexattr_setrobust(attributes.as_mut_ptr(), libc::PTHREAD_MUTEX_ROBUST);
+            libc::pthread_mutexattr_settype(attributes.as_mut_ptr(), libc::PTHREAD_MUTEX_ERRORCHECK);
+            libc::pthread_mutex_init(self.mutex.get(), attributes.as_ptr());
+            libc::pthread_mutexattr_destroy(attributes.as_mut_ptr());
+        }
+    }
+
+    /// Waits for the lock.
+    ///
+    /// # Errors
+    /// `EDEADLK`: this thread holds it, and is in a signal handler now.
+    pub(crate) fn lock(&self) -> Result<Guard<'_, T>, Errno> {
+        // SAFETY: the mutex was initialised before anybody was given this value, and lives as long as it.
+        match unsafe { libc::pthread_mutex_lock(self.mutex.get()) } {
+            0 => Ok(Guard(self)),
+            libc::EOWNERDEAD => {
+                // A holder was killed. What is guarded is settings of plain numbers, or rings whose indices are
+                // published by one store: each is as before or as after.
+                // SAFETY: as above, and the mutex is held now.
+                unsafe { libc::pthread_mutex_consistent(self.mutex.get()) };
+                Ok(Guard(self))
+            }
+            other => Err(Errno::from_raw_os_error(other)),
+        }
+    }
+}
+
+impl<T> Deref for Guard<'_, T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        // SAFETY: the mutex is held as long as this guard lives.
+        unsafe { &*self.0.value.get() }
+    }
+}
+
+impl<T> DerefMut for Guard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as above, under an exclusive borrow of the one guard.
+        unsafe { &mut *self.0.value.get() }
+    }
+}
+
+impl<T> Drop for Guard<'_, T> {
+    fn drop(&mut self) {
+        // SAFETY: this thread holds the mutex.
+        unsafe { libc::pthread_mutex_unlock(self.0.mutex.get()) };
+    }
+}
+
+/// What a program has said about a socket. All zero is a value of it: no QoS, no address.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Settings {
+    pub(crate) qos: Qos,
+    pub(crate) has_qos: bool,
+    pub(crate) connected: bool,
+    /// Interface, VPI and VCI of a connected socket; of another, what an earlier bind left open.
+    pub(crate) address: Address,
+    pub(crate) partial: bool,
+}
+
+/// The page.
+#[repr(C)]
+pub(crate) struct Shared {
+    pub(crate) settings: Lock<Settings>,
+    /// Whose turn it is to send.
+    pub(crate) send: Lock<()>,
+    /// Whose turn it is to receive.
+    pub(crate) receive: Lock<()>,
+    /// Processes that have the socket.
+    pub(crate) owners: AtomicU32,
+    /// Cells leave with their loss priority set.
+    pub(crate) clp: AtomicBool,
+    /// Somebody watches the descriptor in a way that this library does not see begin.
+    pub(crate) watched: AtomicBool,
+    /// Somebody asks when SDUs came.
+    pub(crate) stamped: AtomicBool,
+    /// When the last one was read, nanoseconds since 1970.
+    pub(crate) stamp: AtomicU64,
+}
+
+/// The page as it is mapped here.
+pub(crate) struct Mapped {
+    page: NonNull<Shared>,
+}
+
+// SAFETY: a mapping is not tied to a thread, and `Shared` is made for many.
+unsafe impl Send for Mapped {}
+// SAFETY: as above.
+unsafe impl Sync for Mapped {}
+
+impl Mapped {
+    /// A page for a new socket. It stays common to all that this process forks.
+    ///
+    /// # Errors
+    /// No memory.
+    pub(crate) fn create(protocol: i32) -> Result<Self, Errno> {
+        let fd = rustix::fs::memfd_create("cellway-socket", MemfdFlags::CLOEXEC)?;
+        let octets = size_of::<Shared>();
+        rustix::fs::ftruncate(&fd, octets as u64)?;
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing of this process.
+        let page = unsafe { rustix::mm::mmap(std::ptr::null_mut(), octets, access, MapFlags::SHARED, &fd, 0) }?;
+        let mapped = Mapped { page: NonNull::new(page.cast::<Shared>()).ok_or(Errno::NOMEM)? };
+        // All zero is a value of each field: booleans, numbers, and mutexes that are initialised next.
+        mapped.settings.initialise();
+        mapped.send.initialise();
+        mapped.receive.initialise();
+        mapped.owners.store(1, std::sync::atomic::Ordering::Relaxed);
+        mapped.settings.lock()?.qos = Qos::of_protocol(protocol);
+        Ok(mapped)
+    }
+}
+
+impl Deref for Mapped {
+    type Target = Shared;
+    fn deref(&self) -> &Shared {
+        // SAFETY: the mapping is at least as long as a `Shared`, page-aligned, filled with zeros, which are a value of it,
+        // and stays until this is dropped. Other processes change it by the locks and atomics only.
+        unsafe { self.page.as_ref() }
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `create` with this size; no reference outlives `self`.
+        let _ = unsafe { rustix::mm::munmap(self.page.as_ptr().cast(), size_of::<Shared>()) };
+    }
+}
+
+const _: () = assert!(size_of::<Shared>() <= 4096 && QOS_OCTETS <= 128);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_tells_a_thread_that_has_it_already() {
+        let page = Mapped::create(13).unwrap();
+        let settings = page.settings.lock().unwrap();
+        assert_eq!(settings.qos.aal(), 13);
+        assert_eq!(page.settings.lock().err(), Some(Errno::DEADLK));
+        drop(settings);
+        assert!(!page.settings.lock().unwrap().connected);
+    }
+}

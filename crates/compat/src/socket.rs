@@ -1,0 +1,203 @@
+//! A socket of `AF_ATMPVC` or `AF_ATMSVC`: its settings, and its circuit once it is connected.
+
+use crate::abi::{AF_ATMPVC, ANY, Address, FIRST_USER_VCI};
+use crate::data::Live;
+use crate::descriptors::Hidden;
+use crate::interfaces;
+use crate::qos::Qos;
+use crate::service::{Failed, complain};
+use crate::shared::{Mapped, Settings, Shared};
+use rustix::fd::{OwnedFd, RawFd};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair, sockopt};
+use rustix::thread::CapabilitySet;
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, OnceLock};
+use wire::CircuitId;
+
+/// Whether this process may what root may.
+pub(crate) fn is_capable(what: CapabilitySet) -> bool {
+    rustix::thread::capabilities(None).is_ok_and(|sets| sets.effective.contains(what))
+}
+
+/// Nanoseconds since 1970.
+pub(crate) fn now_nanos() -> u64 {
+    std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |t| t.as_nanos() as u64)
+}
+
+/// A socket.
+pub(crate) struct Socket {
+    pub(crate) family: i32,
+    pub(crate) kind: i32,
+    pub(crate) protocol: i32,
+    shared: Mapped,
+    /// The other end of the pair, until the host has it.
+    far: Mutex<Option<Hidden<OwnedFd>>>,
+    live: OnceLock<Live>,
+}
+
+impl Socket {
+    /// A new one, and the descriptor for the program.
+    ///
+    /// # Errors
+    /// No memory or no descriptor is left.
+    pub(crate) fn create(
+        family: i32,
+        kind: i32,
+        protocol: i32,
+        flags: SocketFlags,
+    ) -> Result<(OwnedFd, Socket), Errno> {
+        let (near, far) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        // A short queue: filling it, which says that the send ring is full, is quick.
+        sockopt::set_socket_send_buffer_size(&near, 1)?;
+        let far = Hidden::new(&far)?;
+        let shared = Mapped::create(protocol)?;
+        Ok((near, Socket { family, kind, protocol, shared, far: Mutex::new(Some(far)), live: OnceLock::new() }))
+    }
+
+    /// What is shared with forked processes.
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// The circuit.
+    ///
+    /// # Errors
+    /// `ENOTCONN`.
+    #[inline]
+    pub(crate) fn live(&self) -> Result<&Live, Errno> {
+        self.live.get().ok_or(Errno::NOTCONN)
+    }
+
+    /// The address of a connected socket.
+    ///
+    /// # Errors
+    /// `ENOTCONN`.
+    pub(crate) fn address(&self) -> Result<Address, Errno> {
+        let settings = self.shared.settings.lock()?;
+        if settings.connected { Ok(settings.address) } else { Err(Errno::NOTCONN) }
+    }
+
+    /// `bind` and `connect`, which are the same on a PVC.
+    ///
+    /// # Errors
+    /// As the kernel; beyond that `EADDRNOTAVAIL`: the network has no such circuit at this host.
+    pub(crate) fn connect(&self, octets: &[u8]) -> Result<(), Errno> {
+        if self.family != AF_ATMPVC {
+            complain("signalled circuits (AF_ATMSVC) are not served: use permanent ones, itf.vpi.vci");
+            return Err(Errno::UNATCH);
+        }
+        let mut address = Address::parse(octets)?;
+        let mut settings = self.shared.settings.lock()?;
+        if !settings.has_qos {
+            return Err(Errno::BADFD);
+        }
+        if settings.partial {
+            let before = settings.address;
+            if i32::from(before.vpi) != crate::abi::UNSPEC {
+                address.vpi = before.vpi;
+            }
+            if before.vci != crate::abi::UNSPEC {
+                address.vci = before.vci;
+            }
+        }
+        if settings.connected {
+            return Err(Errno::ISCONN);
+        }
+        if address.vpi == 0 && address.vci == 0 {
+            return Err(Errno::INVAL);
+        }
+        if address.is_partial() && settings.partial {
+            return Err(Errno::INVAL);
+        }
+        if settings.qos.has_any_class() {
+            return Err(Errno::INVAL);
+        }
+        let (itf, host) = interfaces::host(address.itf)?;
+        address.itf = itf;
+        address.check_range()?;
+        if (1..FIRST_USER_VCI).contains(&address.vci) && !is_capable(CapabilitySet::NET_BIND_SERVICE) {
+            return Err(Errno::PERM);
+        }
+        let mut qos = settings.qos;
+        qos.settle()?;
+        if address.is_partial() {
+            (settings.address, settings.partial) = (address, true);
+            return Ok(());
+        }
+        let opened = self.open(&mut settings, host, address, qos);
+        opened.map_err(|Failed { errno, why }| {
+            complain(&format!("{}.{}.{} at {host}: {why}", address.itf, address.vpi, address.vci));
+            errno
+        })
+    }
+
+    fn open(&self, settings: &mut Settings, host: &str, wanted: Address, qos: Qos) -> Result<(), Failed> {
+        let mut far = self.far.lock().map_err(|_| Errno::BADFD)?;
+        // Another process that shares this socket has connected it, or is about to: the kernel's other answer.
+        let bell = far.as_ref().ok_or(Errno::INVAL)?;
+        let mut last = None;
+        for circuit in candidates(wanted)? {
+            match Live::connect(host, circuit, qos, bell) {
+                Ok(live) => {
+                    settings.address =
+                        Address { vpi: circuit.vpi.get() as i16, vci: i32::from(circuit.vci.get()), ..wanted };
+                    (settings.connected, settings.partial, settings.qos) = (true, false, qos);
+                    let _ = self.live.set(live);
+                    // From now on the host's is the only other end: when the host goes, the program's end says so.
+                    *far = None;
+                    return Ok(());
+                }
+                Err(e) => last = Some(e),
+            }
+        }
+        Err(last.unwrap_or(Failed { errno: Errno::ADDRINUSE, why: "no circuit is free".into() }))
+    }
+
+    /// Before a fork: one process more will have the socket.
+    pub(crate) fn note_fork(&self) {
+        self.shared.owners.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Before a wait on the descriptor; `watched` if others may follow unannounced.
+    pub(crate) fn announce_wait(&self, fd: RawFd, watched: bool) {
+        if watched {
+            self.shared.watched.store(true, Ordering::Relaxed);
+        }
+        if let Some(live) = self.live.get() {
+            live.announce_wait(&self.shared, fd);
+        }
+    }
+
+    /// At the end of the process: what was sent leaves, and the circuit is free for whoever comes next.
+    pub(crate) fn finish(&self) {
+        if let Some(live) = self.live.get() {
+            live.flush(&self.shared);
+            if self.shared.owners.load(Ordering::Acquire) == 1 {
+                live.close();
+            }
+        }
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        if self.shared.owners.load(Ordering::Acquire) == 1 {
+            self.finish();
+        }
+        self.shared.owners.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// The circuits that an address may mean: itself, or with wildcards those of the host that nobody has open.
+fn candidates(address: Address) -> Result<Vec<CircuitId>, Failed> {
+    let (vpi, vci) = (i32::from(address.vpi), address.vci);
+    if vpi != ANY && vci != ANY {
+        let circuit = u16::try_from(vpi).ok().zip(u16::try_from(vci).ok()).and_then(|(p, c)| CircuitId::new(p, c));
+        return Ok(circuit.into_iter().collect());
+    }
+    let fits = |wanted: i32, value: u16| wanted == ANY || wanted == i32::from(value);
+    let circuits = interfaces::ask(i32::from(address.itf))?.circuits.into_iter().filter(|c| c.open.is_none());
+    let circuits = circuits.map(|c| c.id).filter(|id| fits(vpi, id.vpi.get()) && fits(vci, id.vci.get()));
+    Ok(circuits.filter(|id| vci != ANY || i32::from(id.vci.get()) >= FIRST_USER_VCI).collect())
+}

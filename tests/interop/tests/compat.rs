@@ -1,0 +1,168 @@
+//! `cellway run`: Debian's own tools, unmodified, between themselves and with Cellway's commands.
+
+use interop::guest::aread_sdu;
+use interop::peer::Peer;
+use interop::up::Up;
+use interop::{have, pattern};
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+const WAIT: Duration = Duration::from_secs(30);
+
+const NETWORK: &str = r#"
+[host.alpha]
+[host.beta]
+[switch.s1]
+[[link]]
+ends = ["alpha", "s1:0"]
+[[link]]
+ends = ["beta", "s1:1"]
+[[circuit]]
+ends = ["alpha 0.100", "beta 0.100"]
+[[circuit]]
+ends = ["alpha 0.101", "beta 0.101"]
+[[circuit]]
+ends = ["alpha 0.102", "beta 0.102"]
+"#;
+
+fn tools() -> bool {
+    have(&[("aread", "atm-tools"), ("awrite", "atm-tools"), ("ttcp_atm", "atm-tools"), ("atmdiag", "atm-tools")])
+}
+
+/// `cellway run --host HOST -- COMMAND`.
+fn on(up: &Up, host: &str, command: &str) -> Command {
+    up.command(&format!("run --host {host} -- {command}"))
+}
+
+fn start(up: &Up, host: &str, command: &str) -> Peer {
+    Peer::start(&mut on(up, host, command)).unwrap()
+}
+
+fn succeeded(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Waits until so many endpoints have a channel: their sockets are bound.
+fn wait_until_bound(up: &Up, n: usize) {
+    up.wait_for_endpoints(n, WAIT);
+    std::thread::sleep(Duration::from_millis(50));
+}
+
+#[test]
+fn aread_and_awrite_work_between_themselves_and_with_send_and_receive() {
+    if !tools() {
+        return;
+    }
+    let up = Up::new(NETWORK);
+    // Its lines come one by one only where standard output is told so.
+    let mut aread = start(&up, "beta", "stdbuf -oL aread 0.0.100");
+    wait_until_bound(&up, 1);
+    for text in ["short", "longer-than-the-forty-octets-that-travel-inside-a-descriptor"] {
+        succeeded(&on(&up, "alpha", &format!("awrite 0.0.100 {text}")).output().unwrap());
+        // The socket knows the length; the tool prints 1000 octets at most.
+        let line = aread.wait_for(&format!("{}:", text.len()), WAIT).unwrap();
+        assert_eq!(aread_sdu(&line).unwrap(), text.as_bytes());
+    }
+    std::fs::write(up.path("note"), "of cellway send").unwrap();
+    succeeded(&up.run("send alpha 0.100 note"));
+    assert_eq!(aread_sdu(&aread.wait_for("15:", WAIT).unwrap()).unwrap(), b"of cellway send");
+    drop(aread);
+
+    let mut receive = up.start_command("receive beta 0.101 got --count 1");
+    wait_until_bound(&up, 1);
+    succeeded(&on(&up, "alpha", "awrite 0.0.101 of-awrite").output().unwrap());
+    assert!(receive.wait(WAIT).unwrap().0.success());
+    assert_eq!(std::fs::read(up.path("got")).unwrap(), b"of-awrite");
+}
+
+#[test]
+fn ttcp_atm_loses_nothing_and_a_file_arrives_octet_for_octet() {
+    if !tools() {
+        return;
+    }
+    let up = Up::new(NETWORK);
+    let mut sink = start(&up, "beta", "ttcp_atm -r -s -a -l 8192 0.0.100");
+    wait_until_bound(&up, 1);
+    let sent = on(&up, "alpha", "ttcp_atm -t -s -a -l 8192 -n 20480 0.0.100").output().unwrap();
+    assert!(sent.status.success());
+    let (status, said) = sink.wait(WAIT).unwrap();
+    assert!(status.success());
+    let octets = 8192 * 20_480;
+    assert!(said.iter().any(|line| line.contains(&format!("{octets} bytes"))), "{said:?}");
+
+    let file = pattern(1_000_000);
+    std::fs::write(up.path("file"), &file).unwrap();
+    std::fs::write(up.path("sink"), "exec ttcp_atm -r -a -l 9180 0.0.101 > copy").unwrap();
+    let mut sink = start(&up, "beta", "sh sink");
+    wait_until_bound(&up, 1);
+    let mut source = on(&up, "alpha", "ttcp_atm -t -a -l 9180 0.0.101");
+    source.stdin(std::fs::File::open(up.path("file")).unwrap());
+    assert!(source.output().unwrap().status.success());
+    // It writes the end marks too, and does not end by itself.
+    let copy = || std::fs::read(up.path("copy")).unwrap();
+    let begin = Instant::now();
+    while copy().len() < file.len() {
+        assert!(begin.elapsed() < WAIT, "{} octets came", copy().len());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    sink.kill();
+    assert!(copy()[..file.len()] == file, "the file came changed");
+
+    // Each side against Cellway's own.
+    let mut sink = up.start_command("ttcp -r beta 0.102 -l 8192 -n 500");
+    wait_until_bound(&up, 1);
+    assert!(on(&up, "alpha", "ttcp_atm -t -s -a -l 8192 -n 500 0.0.102").output().unwrap().status.success());
+    let (_, said) = sink.wait(WAIT).unwrap();
+    assert!(said.iter().any(|line| line.contains("0 of 500 lost")), "{said:?}");
+}
+
+#[test]
+fn atmdiag_and_the_files_of_proc_tell_of_the_interfaces() {
+    if !tools() {
+        return;
+    }
+    let up = Up::new(NETWORK);
+    let mut aread = start(&up, "beta", "stdbuf -oL aread 0.0.100");
+    wait_until_bound(&up, 1);
+    succeeded(&on(&up, "alpha", "awrite 0.0.100 counted").output().unwrap());
+    aread.wait_for("7:", WAIT).unwrap();
+    let row = |text: &str, begin: &str| -> Vec<String> {
+        let line = text.lines().find(|line| line.trim_start().starts_with(begin));
+        line.unwrap_or_else(|| panic!("no {begin} in {text}")).split_whitespace().map(str::to_owned).collect()
+    };
+    // Without --host, interfaces are all hosts in the order of their names.
+    let diag = succeeded(&up.run("run -- atmdiag 0"));
+    assert_eq!(row(&diag, "AAL5"), ["AAL5", "1", "0", "0", "0", "0"]);
+    let diag = succeeded(&up.run("run -- atmdiag 1"));
+    assert_eq!(row(&diag, "AAL5"), ["AAL5", "0", "0", "1", "0", "0"]);
+    let files = succeeded(&up.run("run -- cat /proc/net/atm/devices /proc/net/atm/pvc"));
+    assert!(row(&files, "0 cellway").join(" ").ends_with("5 ( 1 0 0 0 0 ) [1]"), "{files}");
+    assert!(row(&files, "1 cellway").join(" ").ends_with("5 ( 0 0 1 0 0 ) [2]"), "{files}");
+    assert_eq!(row(&files, "1   0   100")[..4], ["1", "0", "100", "5"]);
+    assert!(!up.run("run -- cat /proc/net/atm/no-such-file").status.success());
+}
+
+#[test]
+fn what_cannot_be_served_is_refused_with_a_sentence() {
+    if !tools() {
+        return;
+    }
+    let up = Up::new(NETWORK);
+    let refused = |line: &str, what: &str| {
+        let output = up.run(line);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains(what), "{line}: {said}");
+    };
+    refused("run --host alpha -- awrite 0.0.999 x", "no circuit 0.999 ends at this host");
+    refused("run --host alpha -- awrite 1.0.100 x", "No such device");
+    refused("run --host gamma -- awrite 0.0.100 x", "no host `gamma`");
+    refused("run -- no-such-program", "no program `no-such-program`");
+    let mut aread = start(&up, "beta", "aread 0.0.100");
+    wait_until_bound(&up, 1);
+    refused("run --host beta -- aread 0.0.100", "in use");
+    aread.kill();
+    if let Some(busybox) = interop::find("busybox") {
+        refused(&format!("run -- {} true", busybox.display()), "linked statically");
+    }
+}
