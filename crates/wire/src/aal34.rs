@@ -85,21 +85,27 @@ pub struct Segment {
 impl Segment {
     /// Reads a cell's payload whose CRC is right; gives the 44 octets of payload as well.
     pub fn parse(payload: &[u8; PAYLOAD_OCTETS]) -> Result<(Self, &[u8; SAR_PAYLOAD_OCTETS]), Error> {
-        const WHAT: &str = "AAL3/4 SAR-PDU";
-        let [h1, h0, body @ .., t1, t0] = payload;
-        let got = u32::from(u16::from_be_bytes([t1 & 3, *t0]));
+        let [.., t1, t0] = payload;
         // The remainder of the octets with their CRC in place differs from that CRC by what the CRC should be.
-        let want = u32::from(remainder10(payload)) ^ got;
-        if got != want {
-            return Err(Error::Checksum { what: WHAT, got, want });
+        let remainder = remainder10(payload);
+        if remainder != 0 {
+            let got = u16::from_be_bytes([t1 & 3, *t0]);
+            let want = (got ^ remainder).into();
+            return Err(Error::Checksum { what: "AAL3/4 SAR-PDU", got: got.into(), want });
         }
+        Ok(Self::fields(payload))
+    }
+
+    /// The same for a payload whose CRC is known to be right: its [`remainder10`] is zero.
+    pub const fn fields(payload: &[u8; PAYLOAD_OCTETS]) -> (Self, &[u8; SAR_PAYLOAD_OCTETS]) {
+        let [h1, h0, body @ .., t1, _] = payload;
         let segment = Segment {
-            segment_type: SegmentType::from_bits(h1 >> 6),
-            sequence: h1 >> 2 & 15,
-            mid: u16::from_be_bytes([h1 & 3, *h0]),
-            li: t1 >> 2,
+            segment_type: SegmentType::from_bits(*h1 >> 6),
+            sequence: *h1 >> 2 & 15,
+            mid: u16::from_be_bytes([*h1 & 3, *h0]),
+            li: *t1 >> 2,
         };
-        Ok((segment, body))
+        (segment, body)
     }
 
     /// How many octets of the payload count, if LI is one that the segment type allows: 44 in BOM and COM, 4 to 44 in
@@ -129,15 +135,26 @@ impl Segment {
 
     /// Writes the fields and the CRC around the 44 octets that already stand at [`SAR_PAYLOAD`].
     pub fn seal(self, payload: &mut [u8; PAYLOAD_OCTETS]) {
+        self.put_fields(payload);
+        let crc = remainder10(payload);
+        put_crc(payload, crc);
+    }
+
+    /// Writes the fields only, and zero where the CRC will stand.
+    pub const fn put_fields(self, payload: &mut [u8; PAYLOAD_OCTETS]) {
         let [m1, m0] = self.mid.to_be_bytes();
         payload[0] = self.segment_type.bits() << 6 | (self.sequence & 15) << 2 | m1 & 3;
         payload[1] = m0;
         payload[46] = self.li << 2;
         payload[47] = 0;
-        let [c1, c0] = remainder10(payload).to_be_bytes();
-        payload[46] |= c1;
-        payload[47] = c0;
     }
+}
+
+/// Writes the CRC of a payload that has its fields and zero in its place: its [`remainder10`].
+pub const fn put_crc(payload: &mut [u8; PAYLOAD_OCTETS], crc: u16) {
+    let [c1, c0] = crc.to_be_bytes();
+    payload[46] |= c1 & 3;
+    payload[47] = c0;
 }
 
 /// How many octets the CPCS-PDU of an SDU has: header, payload, padding, trailer.

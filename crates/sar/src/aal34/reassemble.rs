@@ -4,7 +4,8 @@
 //! sequence numbers of its PDU, or, if sixteen cells are gone, in its length. A PDU that fails frees its slot at once;
 //! what is left of it are cells of no open PDU, and the next beginning of that MID is always taken.
 
-use crate::SduMeta;
+use crate::kernel::Remainder;
+use crate::{Kernel, SduMeta};
 use core::time::Duration;
 use wire::aal34::{CPCS_OCTETS, Header, MAX_MID, SAR_PAYLOAD_OCTETS, Segment, SegmentType, Trailer, cpcs_pdu_octets};
 use wire::{Cell, Counters, DropReason, PayloadType, Time};
@@ -96,6 +97,7 @@ struct Slot {
 /// One circuit's reassembly. Allocates when made (slots, and two octets for each of the 1024 MIDs), not later.
 #[derive(Debug, Clone)]
 pub struct Reassembler {
+    remainder: Remainder,
     config: ReassemblyConfig,
     slots: Box<[Slot]>,
     /// The slot of each MID, or [`NONE`].
@@ -118,6 +120,11 @@ enum Taken {
 impl Reassembler {
     /// With no PDU open.
     pub fn new(config: ReassemblyConfig) -> Self {
+        Self::with_kernel(Kernel::chosen(), config)
+    }
+
+    /// The same with another kernel's CRC-10.
+    pub fn with_kernel(kernel: Kernel, config: ReassemblyConfig) -> Self {
         let n = config.max_open.clamp(1, usize::from(MAX_MID) + 1);
         let slot = Slot {
             mid: 0,
@@ -131,6 +138,7 @@ impl Reassembler {
             newer: NONE,
         };
         Reassembler {
+            remainder: kernel.remainder10(),
             config: ReassemblyConfig { max_open: n, ..config },
             slots: vec![slot; n].into_boxed_slice(),
             by_mid: vec![NONE; usize::from(MAX_MID) + 1].into_boxed_slice(),
@@ -157,9 +165,10 @@ impl Reassembler {
     fn take(&mut self, cell: &Cell, storage: &mut impl Storage, now: Time) -> Taken {
         let header = cell.header();
         let PayloadType::User { congestion, .. } = header.payload_type else { return Taken::Quietly };
-        let Ok((segment, body)) = Segment::parse(&cell.payload) else {
+        if (self.remainder)(&cell.payload) != 0 {
             return self.drop_cell(DropReason::Crc);
-        };
+        }
+        let (segment, body) = Segment::fields(&cell.payload);
         let open = self.by_mid[usize::from(segment.mid)];
         let starts = matches!(segment.segment_type, SegmentType::Begin | SegmentType::Single);
         if starts && open != NONE {

@@ -1,9 +1,10 @@
 //! AAL3/4 segmentation (I.363.3): one MID's SDUs into cells, each octet read once.
 
-use crate::SduMeta;
+use crate::kernel::Remainder;
+use crate::{Kernel, SduMeta};
 use wire::aal34::{
     CPCS_OCTETS, Header, LI_ABORT, MAX_MID, SAR_PAYLOAD, SAR_PAYLOAD_OCTETS, Segment, SegmentType, Trailer,
-    cpcs_pdu_octets,
+    cpcs_pdu_octets, put_crc,
 };
 use wire::{Cell, CellHeader, CircuitId, PayloadType};
 
@@ -36,8 +37,9 @@ pub const fn cells(sdu_octets: usize) -> usize {
 }
 
 /// What one MID's sender keeps from SDU to SDU: tags and sequence numbers go on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub struct Sender {
+    remainder: Remainder,
     circuit: CircuitId,
     mid: u16,
     tag: u8,
@@ -49,11 +51,19 @@ impl Sender {
     ///
     /// # Errors
     /// A MID beyond 1023.
-    pub const fn new(circuit: CircuitId, mid: u16) -> Result<Self, SegmentError> {
+    pub fn new(circuit: CircuitId, mid: u16) -> Result<Self, SegmentError> {
+        Self::with_kernel(Kernel::chosen(), circuit, mid)
+    }
+
+    /// The same with another kernel's CRC-10.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn with_kernel(kernel: Kernel, circuit: CircuitId, mid: u16) -> Result<Self, SegmentError> {
         if mid > MAX_MID {
             return Err(SegmentError::Mid(mid));
         }
-        Ok(Sender { circuit, mid, tag: 0, sequence: 0 })
+        Ok(Sender { remainder: kernel.remainder10(), circuit, mid, tag: 0, sequence: 0 })
     }
 
     /// Its MID.
@@ -72,6 +82,7 @@ impl Sender {
         }
         let payload_type = PayloadType::User { congestion: meta.congestion, end: false };
         let segmentation = Segmentation {
+            remainder: self.remainder,
             header: CellHeader { circuit: self.circuit, payload_type, clp: meta.clp },
             mid: self.mid,
             tag: self.tag,
@@ -88,8 +99,9 @@ impl Sender {
 }
 
 /// One SDU on its way into cells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub struct Segmentation {
+    remainder: Remainder,
     header: CellHeader,
     mid: u16,
     tag: u8,
@@ -116,9 +128,16 @@ impl Segmentation {
     #[inline]
     pub fn fill_with(&mut self, mut read: impl FnMut(usize, &mut [u8]), out: &mut [Cell]) -> usize {
         let n = out.len().min(self.cells - self.cells_done);
-        for cell in &mut out[..n] {
-            cell.clear(self.header);
-            self.write(&mut read, &mut cell.payload);
+        // The CRC reads more at once than was written at once, which a processor does well only some time later.
+        for group in out[..n].chunks_mut(8) {
+            for cell in &mut *group {
+                cell.clear(self.header);
+                self.write(&mut read, &mut cell.payload);
+            }
+            for cell in group {
+                let crc = (self.remainder)(&cell.payload);
+                put_crc(&mut cell.payload, crc);
+            }
         }
         n
     }
@@ -160,7 +179,7 @@ impl Segmentation {
             (false, false) => SegmentType::Continuation,
             (false, true) => SegmentType::End,
         };
-        Segment { segment_type, sequence: self.sequence, mid: self.mid, li: li as u8 }.seal(payload);
+        Segment { segment_type, sequence: self.sequence, mid: self.mid, li: li as u8 }.put_fields(payload);
         self.sequence = (self.sequence + 1) & 15;
         self.cells_done += 1;
     }

@@ -1,4 +1,4 @@
-//! The inner loops of AAL5, one set for each kind of processor, chosen once when the program first needs them.
+//! The inner loops of AAL5, and the CRC-10 of AAL3/4, one set for each kind of processor, chosen once when the program first needs them.
 //!
 //! | kernel | needs | cells a step |
 //! |---|---|---|
@@ -12,6 +12,7 @@
 //! `CELLWAY_KERNEL=NAME` chooses another than the best, where the machine has it.
 #![allow(unsafe_code)]
 
+mod crc10;
 mod demultiplex;
 mod engine;
 mod lanes;
@@ -29,6 +30,7 @@ mod neon;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
+pub(crate) use crc10::Remainder;
 pub(crate) use engine::{In, Out, Stop, pass_over};
 
 use crate::batch::{Batch, Outgoing};
@@ -192,6 +194,15 @@ impl Kernel {
     #[cfg(test)]
     pub(crate) fn model() -> Kernel {
         Kernel(&by_model::ENTRIES)
+    }
+
+    /// The CRC-10 of AAL3/4's cells.
+    pub(crate) fn remainder10(self) -> Remainder {
+        #[cfg(target_arch = "x86_64")]
+        if ["sse", "avx2", "avx2-vpclmul", "avx512"].contains(&self.name()) {
+            return crc10::by_pclmul;
+        }
+        crc10::by_table
     }
 
     pub(crate) fn start(self) -> u128 {

@@ -1,0 +1,147 @@
+//! Once made, the machines of AAL1, AAL2 and AAL3/4 allocate nothing, lossy cells included: counted by the allocator.
+
+use sar::{SduMeta, aal1, aal2, aal34};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use wire::{Cell, CircuitId, Time};
+
+struct Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+// SAFETY: all calls are passed on to the system's allocator unchanged; counting touches no memory that it hands out.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const LANES: usize = 4;
+
+/// All three layers, each with its sender and receiver, and where cells and SDUs stand meanwhile.
+struct World {
+    circuit_emulation: (aal1::Sender, aal1::Receiver),
+    packets: (aal2::Sender, aal2::Receiver),
+    pdus: (aal34::Interleaver, aal34::Reassembler),
+    sdus: [[u8; 2000]; LANES],
+    memory: Vec<u8>,
+    cells: [Cell; 64],
+    random: u64,
+    delivered: [u64; 3],
+}
+
+impl World {
+    fn new() -> Self {
+        let circuit = CircuitId::new(0, 100).unwrap();
+        let timeout = Some(Duration::from_millis(20));
+        let blocks = aal1::SenderConfig { block_octets: Some(24), clp: false };
+        let receiver = aal1::ReceiverConfig { block_octets: Some(24), residual: true, timeout };
+        let open = aal34::ReassemblyConfig { max_open: LANES, max_sdu_octets: 2000, timeout };
+        World {
+            circuit_emulation: (aal1::Sender::new(circuit, blocks).unwrap(), aal1::Receiver::new(receiver).unwrap()),
+            packets: (
+                aal2::Sender::new(circuit, aal2::SenderConfig::default()),
+                aal2::Receiver::new(aal2::ReceiverConfig::default()),
+            ),
+            pdus: (aal34::Interleaver::new(circuit, &[3, 500, 7, 1023]).unwrap(), aal34::Reassembler::new(open)),
+            sdus: [[9; 2000]; LANES],
+            memory: vec![0; LANES * 2000],
+            cells: [Cell::default(); 64],
+            random: 1,
+            delivered: [0; 3],
+        }
+    }
+
+    fn random(&mut self, below: usize) -> usize {
+        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.random >> 33) as usize % below
+    }
+
+    /// Of the first `n` cells, about one in fifty is lost and one damaged; gives how many are left.
+    fn spoil(&mut self, n: usize) -> usize {
+        let mut left = 0;
+        for at in 0..n {
+            if self.random(50) == 0 {
+                continue;
+            }
+            let mut cell = self.cells[at];
+            if self.random(50) == 0 {
+                cell.payload[self.random(48)] ^= 1 << self.random(8);
+            }
+            self.cells[left] = cell;
+            left += 1;
+        }
+        left
+    }
+
+    fn round(&mut self, now: Time) {
+        let filled = self.circuit_emulation.0.fill(&self.sdus[0], &mut self.cells);
+        let n = self.spoil(filled.cells);
+        let delivered = &mut self.delivered;
+        let (_, receiver) = &mut self.circuit_emulation;
+        receiver.push(&self.cells[..n], |_| delivered[0] += 1, now);
+        receiver.handle_timeout(now, |_| {});
+
+        let mut n = 0;
+        for _ in 0..30 {
+            let octets = 1 + self.random(45);
+            let packet = aal2::Packet { cid: 8, uui: 0, payload: &self.sdus[0][..octets] };
+            n += self.packets.0.push(packet, &mut self.cells[n..], now).unwrap();
+        }
+        n += usize::from(self.packets.0.handle_timeout(now, &mut self.cells[n]));
+        let n = self.spoil(n);
+        let delivered = &mut self.delivered;
+        self.packets.1.push(&self.cells[..n], |_| delivered[1] += 1);
+
+        for lane in 0..LANES {
+            let octets = self.random(2001);
+            if self.pdus.0.is_free(lane) {
+                self.pdus.0.begin(lane, octets, SduMeta::default()).unwrap();
+            }
+        }
+        let sdus = &self.sdus;
+        let filled = self.pdus.0.fill(|lane| &sdus[lane], &mut self.cells);
+        let n = self.spoil(filled.cells);
+        let mut slots = aal34::Slots::new(&mut self.memory, 2000);
+        let mut at = 0;
+        loop {
+            let step = self.pdus.1.push(&self.cells[at..n], &mut slots, now);
+            at += step.cells_used;
+            match step.event {
+                aal34::Event::NeedMore => break,
+                aal34::Event::Complete { .. } => self.delivered[2] += 1,
+                aal34::Event::Failed { .. } => {}
+            }
+        }
+        while self.pdus.1.handle_timeout(now).is_some() {}
+    }
+}
+
+#[test]
+fn the_machines_allocate_nothing_whatever_happens_to_their_cells() {
+    let mut world = World::new();
+    for ms in 0..100 {
+        world.round(Time::from_millis(ms));
+    }
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    for ms in 100..5000 {
+        world.round(Time::from_millis(ms));
+    }
+    assert_eq!(ALLOCATIONS.load(Ordering::Relaxed) - before, 0);
+    let [pieces, packets, pdus] = world.delivered;
+    assert!(pieces > 100_000 && packets > 50_000 && pdus > 1000, "{pieces} pieces, {packets} packets, {pdus} PDUs");
+    assert!(world.circuit_emulation.1.statistics().lost_cells > 1000);
+    assert!(world.packets.1.counters().dropped_total() > 1000);
+    assert!(world.pdus.1.counters().dropped_total() > 1000);
+}
