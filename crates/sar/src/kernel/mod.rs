@@ -1,4 +1,5 @@
-//! The inner loops of AAL5, and the CRC-10 of AAL3/4, one set for each kind of processor, chosen once when the program first needs them.
+//! The inner loops of AAL5, and the CRC-10 of AAL3/4, one set for each kind of processor, chosen once when the program
+//! first needs them.
 //!
 //! | kernel | needs | cells a step |
 //! |---|---|---|
