@@ -1,3 +1,5 @@
+//! The reassembler as a whole: what it delivers, what it drops, and that no slot is lost whatever arrives.
+
 use super::*;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
