@@ -245,9 +245,7 @@ impl Live {
     fn become_unwritable(&self, fd: RawFd, ring: &mut Producer) {
         let waits = self.segment.word32(CLIENT_WAITS);
         if waits.load(Ordering::Relaxed) == 0 {
-            let octets = [0; 1024];
-            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-            while matches!(rustix::net::send(borrow(fd), &octets, flags), Ok(1..)) {}
+            crate::socket::fill(borrow(fd));
         }
         waits.store(1, Ordering::SeqCst);
         self.wake_host();
@@ -266,7 +264,8 @@ impl Live {
         }
     }
 
-    /// Receives one SDU: octets copied, and whether that was all of it.
+    /// Receives one SDU: octets copied, and whether it was cut off. Parts that cannot be are told of, as the kernel does,
+    /// once there is something to be put there, which is lost then.
     ///
     /// # Errors
     /// As the kernel's `recvmsg` on a PVC.
@@ -277,9 +276,14 @@ impl Live {
         &self,
         shared: &Shared,
         fd: RawFd,
-        parts: Parts<'_>,
+        parts: Result<Parts<'_>, Errno>,
         flags: RecvFlags,
     ) -> Result<(usize, bool), Errno> {
+        let (parts, nowhere) = match parts {
+            Ok(parts) => (parts, None),
+            Err(Errno::FAULT) => (Parts::NONE, Some(Errno::FAULT)),
+            Err(e) => return Err(e),
+        };
         let mut looked = false;
         loop {
             let mut turn = shared.receive.lock()?;
@@ -303,7 +307,7 @@ impl Live {
                     if shared.stamped.load(Ordering::Relaxed) {
                         shared.stamp.store(crate::socket::now_nanos(), Ordering::Relaxed);
                     }
-                    return Ok(copied);
+                    return nowhere.map_or(Ok(copied), Err);
                 }
             }
             if !looked && !flags.contains(RecvFlags::DONTWAIT) {

@@ -85,6 +85,9 @@ pub(crate) struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
+    /// No octets at all.
+    pub(crate) const NONE: Self = Parts { parts: &[], octets: 0 };
+
     /// Parts of the program's, checked.
     ///
     /// # Errors
@@ -115,7 +118,7 @@ impl<'a> Parts<'a> {
             return Err(too_many);
         }
         if count == 0 {
-            return Ok(Parts { parts: &[], octets: 0 });
+            return Ok(Parts::NONE);
         }
         check(parts)?;
         // SAFETY: as the caller says.

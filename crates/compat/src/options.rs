@@ -30,6 +30,8 @@ pub(crate) unsafe fn set(
             let mut settings = socket.shared().settings.lock()?;
             if !settings.connected {
                 (settings.qos, settings.has_qos) = (qos, true);
+                drop(settings);
+                socket.set_writable(qos.direction().sends());
                 return Ok(());
             }
             // A circuit's contract is its description's: no device that could change it.
@@ -98,8 +100,8 @@ pub(crate) fn of_socket_level(socket: &Socket, name: c_int) -> Option<c_int> {
     match name {
         libc::SO_TYPE => Some(socket.kind),
         libc::SO_DOMAIN => Some(socket.family),
-        libc::SO_PROTOCOL => Some(socket.protocol),
-        libc::SO_ERROR => Some(0),
+        // The kernel keeps the layer elsewhere.
+        libc::SO_PROTOCOL | libc::SO_ERROR => Some(0),
         _ => None,
     }
 }

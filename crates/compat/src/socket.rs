@@ -7,9 +7,9 @@ use crate::interfaces;
 use crate::qos::Qos;
 use crate::service::{Failed, complain};
 use crate::shared::{Mapped, Settings, Shared};
-use rustix::fd::{OwnedFd, RawFd};
+use rustix::fd::{AsFd, OwnedFd, RawFd};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair, sockopt};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, socketpair, sockopt};
 use rustix::thread::CapabilitySet;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, OnceLock};
@@ -25,11 +25,16 @@ pub(crate) fn now_nanos() -> u64 {
     std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |t| t.as_nanos() as u64)
 }
 
+/// Fills a socket's queue to its other end: it is not writable until that has been emptied.
+pub(crate) fn fill(fd: impl AsFd) {
+    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    while matches!(rustix::net::send(&fd, &[0; 1024], flags), Ok(1..)) {}
+}
+
 /// A socket.
 pub(crate) struct Socket {
     pub(crate) family: i32,
     pub(crate) kind: i32,
-    pub(crate) protocol: i32,
     shared: Mapped,
     /// The other end of the pair, until the host has it.
     far: Mutex<Option<Hidden<OwnedFd>>>,
@@ -52,7 +57,17 @@ impl Socket {
         sockopt::set_socket_send_buffer_size(&near, 1)?;
         let far = Hidden::new(&far)?;
         let shared = Mapped::create(protocol)?;
-        Ok((near, Socket { family, kind, protocol, shared, far: Mutex::new(Some(far)), live: OnceLock::new() }))
+        // Nobody can send before the QoS says so.
+        fill(&near);
+        Ok((near, Socket { family, kind, shared, far: Mutex::new(Some(far)), live: OnceLock::new() }))
+    }
+
+    /// Before the circuit is open: makes the program's end writable. An end that was so stays so.
+    pub(crate) fn set_writable(&self, writable: bool) {
+        let mut octets = [0; 4096];
+        if let (true, Ok(Some(far))) = (writable, self.far.lock().as_deref()) {
+            while matches!(rustix::net::recv(&far.0, &mut octets[..], RecvFlags::DONTWAIT), Ok((1.., _))) {}
+        }
     }
 
     /// What is shared with forked processes.

@@ -31,7 +31,7 @@ unsafe fn receive_ours(
         return Err(Errno::OPNOTSUPP);
     }
     // SAFETY: the program's buffers, by the caller.
-    unsafe { live.receive(socket.shared(), fd, parts?, RecvFlags::from_bits_truncate(flags as u32)) }
+    unsafe { live.receive(socket.shared(), fd, parts, RecvFlags::from_bits_truncate(flags as u32)) }
 }
 
 /// `EINVAL` is what `readv` and `writev` say to too many parts.

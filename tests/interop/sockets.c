@@ -1,0 +1,704 @@
+/*
+ * What Linux's ATM sockets do, case by case: one line each, "name: result", the same wherever they are the same.
+ *
+ * Run on a kernel with ATM (interfaces 0 and 1, joined) and under `cellway run`; the test compares the lines. Written from
+ * the interface's description (linux/atm.h, socket(2)), with numbers of its own, so that it needs no header of ATM's.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/select.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PVC = 8, SVC = 20, LEVEL = 264, LEVEL_AAL = 265, AAL0 = 13, AAL5 = 5 };
+enum { NONE, UBR, CBR, VBR, ABR, ANY_CLASS };
+enum { QOS = 0x42020054, CLP = 0x42000004, ADDRESS = 0x4204000c, RANGE = 0x42010002 };
+
+struct address { uint16_t family, pad; int16_t itf, vpi; int32_t vci; };
+struct way { uint8_t class; int32_t max_pcr, pcr, min_pcr, max_cdv, max_sdu; uint32_t rest[4]; };
+struct qos { struct way tx, rx; uint8_t aal; };
+struct sioc { int number, length; void *value; };
+struct iobuf { int length; void *value; };
+_Static_assert(sizeof(struct address) == 12 && sizeof(struct qos) == 84, "as Linux has them");
+
+static const char *name_of(int e)
+{
+	static char other[16];
+	switch (e) {
+#define N(x) case x: return #x
+	N(EINVAL); N(EBADFD); N(EAFNOSUPPORT); N(EADDRINUSE); N(EADDRNOTAVAIL); N(ENODEV); N(EPERM); N(EPROTOTYPE);
+	N(ENOTCONN); N(EISCONN); N(EMSGSIZE); N(EAGAIN); N(EOPNOTSUPP); N(E2BIG); N(ENOTTY); N(EFAULT); N(EINTR);
+	N(EPIPE); N(EUNATCH); N(ENOPROTOOPT); N(EEXIST); N(ENOENT); N(EBADF); N(ESOCKTNOSUPPORT); N(EPROTONOSUPPORT);
+	N(ENXIO); N(ENOTSOCK); N(ENOBUFS); N(EDEADLK); N(EIO);
+#undef N
+	}
+	snprintf(other, sizeof(other), "errno %d", e);
+	return other;
+}
+
+static void say(const char *name, long result)
+{
+	if (result < 0)
+		printf("%s: %s\n", name, name_of(errno));
+	else
+		printf("%s: %ld\n", name, result);
+	fflush(stdout);
+}
+
+static void ok(const char *name, long result)
+{
+	say(name, result < 0 ? result : 0);
+}
+
+static struct qos ubr(int aal)
+{
+	struct qos q = { .aal = aal };
+	q.tx.class = q.rx.class = UBR;
+	return q;
+}
+
+static struct address at(int itf, int vpi, int vci)
+{
+	return (struct address) { .family = PVC, .itf = itf, .vpi = vpi, .vci = vci };
+}
+
+static int set_qos(int fd, struct qos q)
+{
+	return setsockopt(fd, LEVEL, QOS, &q, sizeof(q));
+}
+
+static int bind_to(int fd, struct address a)
+{
+	return bind(fd, (struct sockaddr *)&a, sizeof(a));
+}
+
+static int plain(int aal)
+{
+	return socket(PVC, SOCK_DGRAM, aal);
+}
+
+static int opened(int itf, int vci, struct qos q)
+{
+	int fd = plain(q.aal);
+	if (set_qos(fd, q) < 0 || bind_to(fd, at(itf, 0, vci)) < 0)
+		printf("cannot open %d.0.%d: %s\n", itf, vci, name_of(errno));
+	return fd;
+}
+
+/* Until something waits on fd, two seconds at most. */
+static void await(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	if (poll(&p, 1, 2000) != 1)
+		printf("nothing came\n");
+}
+
+static long try_bind(struct qos q, struct address a)
+{
+	int fd = plain(0), e;
+	long r = set_qos(fd, q);
+	if (r == 0)
+		r = bind_to(fd, a);
+	e = errno;
+	close(fd);
+	errno = e;
+	return r;
+}
+
+static long try_qos(struct qos q)
+{
+	int fd = plain(0), e;
+	long r = set_qos(fd, q);
+	e = errno;
+	close(fd);
+	errno = e;
+	return r;
+}
+
+static void making(void)
+{
+	int fd;
+	ok("socket dgram", fd = plain(0));
+	close(fd);
+	ok("socket raw", fd = socket(PVC, SOCK_RAW, 0));
+	close(fd);
+	ok("socket stream", socket(PVC, SOCK_STREAM, 0));
+	ok("socket of type 99", socket(PVC, 99, 0));
+	fd = socket(PVC, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, AAL5);
+	say("socket flags: nonblock", !!(fcntl(fd, F_GETFL) & O_NONBLOCK));
+	say("socket flags: cloexec", fcntl(fd, F_GETFD));
+	close(fd);
+	fd = plain(AAL5);
+	struct stat st;
+	fstat(fd, &st);
+	say("fstat says socket", S_ISSOCK(st.st_mode));
+	int value = -1;
+	socklen_t n = sizeof(value);
+	ok("SO_TYPE", getsockopt(fd, SOL_SOCKET, SO_TYPE, &value, &n));
+	say("SO_TYPE is", value);
+	n = sizeof(value);
+	getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &value, &n);
+	say("SO_DOMAIN is", value);
+	n = sizeof(value);
+	getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &value, &n);
+	say("SO_PROTOCOL is", value);
+	n = sizeof(value);
+	getsockopt(fd, SOL_SOCKET, SO_ERROR, &value, &n);
+	say("SO_ERROR is", value);
+	n = sizeof(value);
+	ok("SO_SNDBUF", getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &value, &n));
+	value = 100000;
+	ok("set SO_SNDBUF", setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &value, sizeof(value)));
+	ok("listen", listen(fd, 1));
+	ok("accept", accept(fd, NULL, NULL));
+	ok("shutdown", shutdown(fd, SHUT_RDWR));
+	close(fd);
+}
+
+static void unconnected(void)
+{
+	struct address a = at(0, 0, 100);
+	struct qos q;
+	char octets[16];
+	int fd = plain(AAL5), n;
+	socklen_t size = sizeof(q);
+	ok("bind without QoS", bind_to(fd, a));
+	ok("connect without QoS", connect(fd, (struct sockaddr *)&a, sizeof(a)));
+	ok("get QoS before it is set", getsockopt(fd, LEVEL, QOS, &q, &size));
+	size = sizeof(a);
+	ok("get address before connect", getsockopt(fd, LEVEL, ADDRESS, &a, &size));
+	ok("getsockname before connect", getsockname(fd, (struct sockaddr *)&a, &size));
+	ok("getpeername before connect", getpeername(fd, (struct sockaddr *)&a, &size));
+	ok("read before connect", read(fd, octets, 16));
+	ok("read of nothing before connect", read(fd, octets, 0));
+	ok("recv before connect", recv(fd, octets, 16, 0));
+	ok("write before connect", write(fd, octets, 16));
+	ok("write of nothing before connect", write(fd, octets, 0));
+	ok("send before connect", send(fd, octets, 16, 0));
+	ok("SIOCINQ before connect", ioctl(fd, FIONREAD, &n));
+	ok("SIOCOUTQ before connect", ioctl(fd, TIOCOUTQ, &n));
+	set_qos(fd, ubr(AAL5));
+	ok("bind with 11 octets", bind(fd, (struct sockaddr *)&a, 11));
+	ok("bind with 16 octets", bind(fd, (struct sockaddr *)octets, 16));
+	ok("bind with 200 octets", bind(fd, (struct sockaddr *)octets, 200));
+	a = at(0, 0, 100);
+	a.family = AF_INET;
+	ok("bind with another family", bind_to(fd, a));
+	ok("bind 0.0.0", bind_to(fd, at(0, 0, 0)));
+	ok("bind 77.0.100", bind_to(fd, at(77, 0, 100)));
+	ok("bind -5.0.100", bind_to(fd, at(-5, 0, 100)));
+	ok("bind VPI 300", bind_to(fd, at(0, 300, 100)));
+	ok("bind VPI -7", bind_to(fd, at(0, -7, 100)));
+	ok("bind VCI 70000", bind_to(fd, at(0, 0, 70000)));
+	ok("bind VCI -7", bind_to(fd, at(0, 0, -7)));
+	ok("bind at last", bind_to(fd, at(0, 0, 100)));
+	close(fd);
+}
+
+static void traffic(void)
+{
+	struct qos q = ubr(0), back;
+	int fd, value;
+	socklen_t size;
+	q.tx.class = q.rx.class = NONE;
+	ok("QoS none", try_qos(q));
+	q = ubr(0);
+	q.rx.class = CBR;
+	q.rx.max_pcr = 100;
+	ok("QoS UBR and CBR", try_qos(q));
+	q = ubr(0);
+	q.tx.class = q.rx.class = CBR;
+	ok("QoS CBR without rate", try_qos(q));
+	q.tx.max_pcr = q.rx.max_pcr = 1000;
+	ok("QoS CBR with rate", try_qos(q));
+	q.tx.min_pcr = 2000;
+	ok("QoS min above max", try_qos(q));
+	q.tx.max_pcr = -1;
+	ok("QoS min below unlimited", try_qos(q));
+	q.tx.min_pcr = -1;
+	ok("QoS min unlimited", try_qos(q));
+	q = ubr(0);
+	q.tx.class = ANY_CLASS;
+	ok("QoS any class", try_qos(q));
+	ok("bind with any class", try_bind(q, at(0, 0, 100)));
+	q.tx.class = 77;
+	q.rx.class = 77;
+	ok("QoS class 77", try_qos(q));
+	ok("bind AAL2", try_bind(ubr(2), at(0, 0, 100)));
+	ok("bind AAL 77", try_bind(ubr(77), at(0, 0, 100)));
+	q = ubr(AAL5);
+	q.tx.max_sdu = 70000;
+	ok("bind with SDUs of 70000", try_bind(q, at(0, 0, 100)));
+	q = ubr(AAL0);
+	q.rx.max_sdu = 53;
+	ok("bind AAL0 with SDUs of 53", try_bind(q, at(0, 0, 100)));
+
+	fd = plain(AAL5);
+	q = ubr(AAL5);
+	ok("set QoS with 80 octets", setsockopt(fd, LEVEL, QOS, &q, 80));
+	ok("set QoS with 88 octets", setsockopt(fd, LEVEL, QOS, &q, 88));
+	ok("set QoS at another level", setsockopt(fd, LEVEL_AAL, QOS, &q, sizeof(q)));
+	ok("set QoS from nowhere", setsockopt(fd, LEVEL, QOS, NULL, sizeof(q)));
+	ok("set range", setsockopt(fd, LEVEL, RANGE, &q, 2));
+	ok("set address", setsockopt(fd, LEVEL, ADDRESS, &q, 12));
+	ok("set an unknown option", setsockopt(fd, LEVEL, 3, &q, 4));
+	q.rx.max_sdu = 1234;
+	q.tx.pcr = 77;
+	set_qos(fd, q);
+	size = sizeof(back);
+	ok("get QoS", getsockopt(fd, LEVEL, QOS, &back, &size));
+	say("QoS comes back as it was", memcmp(&q, &back, 81) == 0);
+	size = 80;
+	ok("get QoS with 80 octets", getsockopt(fd, LEVEL, QOS, &back, &size));
+	value = 1;
+	ok("set CLP", setsockopt(fd, LEVEL, CLP, &value, sizeof(value)));
+	long got[2] = { 7, 7 };
+	size = 4;
+	ok("get CLP", getsockopt(fd, LEVEL, CLP, got, &size));
+	say("CLP is", (int)got[0]);
+	ok("get range", (size = 2, getsockopt(fd, LEVEL, RANGE, got, &size)));
+	close(fd);
+}
+
+static void connected(void)
+{
+	struct address a;
+	struct qos q = ubr(0), back;
+	int fd = plain(0), other, number;
+	socklen_t size = sizeof(a);
+	set_qos(fd, q);
+	a = at(0, 0, 100);
+	ok("connect", connect(fd, (struct sockaddr *)&a, sizeof(a)));
+	memset(&a, 0x55, sizeof(a));
+	ok("getsockname", getsockname(fd, (struct sockaddr *)&a, &size));
+	printf("name is %d %d.%d.%d of %d\n", a.family, a.itf, a.vpi, a.vci, (int)size);
+	memset(&a, 0x55, sizeof(a));
+	size = 4;
+	ok("getpeername with 4 octets", getpeername(fd, (struct sockaddr *)&a, &size));
+	printf("name is %d %x of %d\n", a.family, (unsigned short)a.itf, (int)size);
+	size = sizeof(a);
+	ok("get address", getsockopt(fd, LEVEL, ADDRESS, &a, &size));
+	printf("address is %d %d.%d.%d of %d\n", a.family, a.itf, a.vpi, a.vci, (int)size);
+	size = sizeof(back);
+	getsockopt(fd, LEVEL, QOS, &back, &size);
+	printf("QoS is aal %d, tx %d %d %d, rx %d %d %d\n", back.aal, back.tx.class, back.tx.max_sdu, back.tx.max_cdv,
+	       back.rx.class, back.rx.max_sdu, back.rx.max_cdv);
+	ok("bind again", bind_to(fd, at(0, 0, 100)));
+	ok("bind again elsewhere", bind_to(fd, at(0, 0, 101)));
+	ok("bind again to nonsense", bind_to(fd, at(0, 0, 0)));
+	ok("another socket on the same", try_bind(ubr(AAL5), at(0, 0, 100)));
+	ok("set the same QoS", set_qos(fd, back));
+	q = back;
+	q.tx.class = q.rx.class = CBR;
+	q.tx.max_pcr = q.rx.max_pcr = 10;
+	ok("set another class", set_qos(fd, q));
+	q = back;
+	q.aal = AAL0;
+	ok("set another AAL", set_qos(fd, q));
+	ok("set nonsense", (q.tx.class = NONE, q.rx.class = NONE, set_qos(fd, q)));
+	ok("SIOCOUTQ", ioctl(fd, TIOCOUTQ, &number));
+	say("SIOCOUTQ says room", number > 0);
+	ok("SIOCINQ", ioctl(fd, FIONREAD, &number));
+	say("SIOCINQ is", number);
+	close(fd);
+
+	fd = plain(AAL5);
+	set_qos(fd, ubr(AAL5));
+	ok("free after close", bind_to(fd, at(0, 0, 100)));
+	close(fd);
+
+	q = ubr(AAL5);
+	q.rx.class = NONE;
+	fd = opened(0, 100, q);
+	ok("a second sender", try_bind(q, at(0, 0, 100)));
+	ok("both ways beside a sender", try_bind(ubr(AAL5), at(0, 0, 100)));
+	q = ubr(AAL5);
+	q.tx.class = NONE;
+	other = plain(AAL5);
+	set_qos(other, q);
+	ok("a receiver beside a sender", bind_to(other, at(0, 0, 100)));
+	ok("a receiver sends", write(other, "x", 1));
+	ok("a sender receives", recv(fd, &q, sizeof(q), MSG_DONTWAIT));
+	q.tx.max_sdu = 100;
+	close(other);
+	other = opened(0, 100, q);
+	ok("a receiver with a size sends", write(other, "x", 1));
+	close(other);
+	close(fd);
+
+	fd = plain(AAL5);
+	set_qos(fd, ubr(AAL5));
+	ok("bind any interface", bind_to(fd, at(-1, 0, 101)));
+	size = sizeof(a);
+	getsockname(fd, (struct sockaddr *)&a, &size);
+	say("any interface is", a.itf);
+	close(fd);
+	fd = plain(AAL5);
+	set_qos(fd, ubr(AAL5));
+	ok("bind any VCI", bind_to(fd, at(0, 0, -1)));
+	getsockname(fd, (struct sockaddr *)&a, &size);
+	say("any VCI is a user's", a.vci >= 32 && a.vci < 65536 && a.vpi == 0);
+	close(fd);
+	fd = plain(AAL5);
+	set_qos(fd, ubr(AAL5));
+	ok("bind in part", bind_to(fd, at(0, 0, -2)));
+	ok("bind in part: write", write(fd, "x", 1));
+	close(fd);
+
+	fflush(stdout);
+	pid_t child = fork();
+	if (child == 0) {
+		if (setgid(1000) || setuid(1000))
+			_exit(2);
+		ok("VCI 5 without rights", try_bind(ubr(AAL5), at(0, 0, 5)));
+		ok("reset addresses without rights", ioctl(plain(0), 0x40106187, &(struct sioc) { 0, 0, NULL }));
+		_exit(0);
+	}
+	waitpid(child, NULL, 0);
+}
+
+static char big[70000], into[70000];
+
+static void transfer(void)
+{
+	int a = opened(0, 100, ubr(AAL5)), b = opened(1, 100, ubr(AAL5)), number;
+	struct address from = { 0 };
+	struct iovec two[2], three[3];
+	struct msghdr m = { 0 };
+	socklen_t size;
+	long n;
+	for (size_t i = 0; i < sizeof(big); i++)
+		big[i] = i * 31 + i / 256;
+
+	static const int sizes[] = { 1, 8, 40, 41, 48, 1500, 9180, 65527 };
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		char name[64];
+		snprintf(name, sizeof(name), "SDU of %d", sizes[i]);
+		say(name, write(a, big, sizes[i]));
+		await(b);
+		n = read(b, into, sizeof(into));
+		say("  read", n);
+		say("  the same", n >= 0 && memcmp(big, into, n) == 0);
+	}
+	write(b, "back", 4);
+	await(a);
+	say("the other way", read(a, into, 100));
+
+	say("write of nothing", write(a, big, 0));
+	say("send of nothing", send(a, big, 0, 0));
+	say("SDU of 65536", write(a, big, 65536));
+	say("sendto with an address", sendto(a, big, 10, 0, (struct sockaddr *)&from, sizeof(from)));
+	say("sendto with an address of nothing", sendto(a, big, 10, 0, (struct sockaddr *)&from, 0));
+	say("sendto without", sendto(a, "0123456789", 10, 0, NULL, 0));
+	await(b);
+	size = sizeof(from);
+	say("recvfrom", recvfrom(b, into, 100, 0, (struct sockaddr *)&from, &size));
+	say("recvfrom's address has", size);
+	say("write from nowhere", write(a, NULL, 10));
+
+	write(a, "abcdefgh", 8);
+	write(a, "second", 6);
+	await(b);
+	usleep(100000);
+	say("SIOCINQ of the first", (ioctl(b, FIONREAD, &number), number));
+	say("read of nothing", read(b, into, 0));
+	say("peek", recv(b, into, 100, MSG_PEEK));
+	say("peek shortly", recv(b, into, 3, MSG_PEEK));
+	say("read shortly", read(b, into, 3));
+	say("the rest is gone", (into[0] == 'a' && into[2] == 'c'));
+	say("the second", read(b, into, 100));
+	say("SIOCINQ of none", (ioctl(b, FIONREAD, &number), number));
+	write(a, "gone", 4);
+	write(a, "next", 4);
+	usleep(100000);
+	say("recv of nothing takes one", recv(b, into, 0, 0));
+	say("the next", (recv(b, into, 100, 0), into[0] == 'n'));
+	write(a, "flags", 5);
+	await(b);
+	say("recv with MSG_TRUNC", recv(b, into, 3, MSG_TRUNC));
+	say("recv with MSG_WAITALL", recv(b, into, 3, MSG_WAITALL));
+	say("recv with MSG_OOB", recv(b, into, 3, MSG_OOB));
+	say("recv with MSG_NOSIGNAL", recv(b, into, 3, MSG_NOSIGNAL));
+	two[0] = (struct iovec) { into, 2 };
+	two[1] = (struct iovec) { into + 100, 2 };
+	m = (struct msghdr) { .msg_iov = two, .msg_iovlen = 2, .msg_name = &from, .msg_namelen = sizeof(from) };
+	say("recvmsg", recvmsg(b, &m, 0));
+	printf("recvmsg's flags %x, name %d, control %d, octets %c%c%c%c\n", m.msg_flags, (int)m.msg_namelen,
+	       (int)m.msg_controllen, into[0], into[1], into[100], into[101]);
+	three[0] = (struct iovec) { "one", 3 };
+	three[1] = (struct iovec) { NULL, 0 };
+	three[2] = (struct iovec) { "two", 3 };
+	say("writev", writev(a, three, 3));
+	await(b);
+	say("readv", readv(b, two, 2));
+	m = (struct msghdr) { .msg_iov = three, .msg_iovlen = 3 };
+	say("sendmsg", sendmsg(a, &m, 0));
+	await(b);
+	m = (struct msghdr) { .msg_iov = &(struct iovec) { into, 100 }, .msg_iovlen = 1 };
+	say("recvmsg of all", recvmsg(b, &m, 0));
+	say("its flags", m.msg_flags);
+	m = (struct msghdr) { .msg_iov = three, .msg_iovlen = 3, .msg_name = &from, .msg_namelen = sizeof(from) };
+	say("sendmsg with an address", sendmsg(a, &m, 0));
+	m = (struct msghdr) { .msg_iov = three, .msg_iovlen = 5000 };
+	say("sendmsg of 5000 parts", sendmsg(a, &m, 0));
+	say("writev of -1 parts", writev(a, three, -1));
+	struct mmsghdr many[3] = { 0 };
+	for (int i = 0; i < 3; i++)
+		many[i].msg_hdr = (struct msghdr) { .msg_iov = three, .msg_iovlen = 3 };
+	say("sendmmsg", sendmmsg(a, many, 3, 0));
+	usleep(100000);
+	for (int i = 0; i < 3; i++)
+		many[i].msg_hdr = (struct msghdr) { .msg_iov = two, .msg_iovlen = 2 };
+	say("recvmmsg", recvmmsg(b, many, 2, 0, NULL));
+	say("its length", many[1].msg_len);
+	say("recvmmsg of more than there are", recvmmsg(b, many, 3, MSG_DONTWAIT, NULL));
+	say("recv without waiting", recv(b, into, 10, MSG_DONTWAIT));
+	say("recv to nowhere without waiting", recv(b, NULL, 10, MSG_DONTWAIT));
+	fcntl(b, F_SETFL, O_NONBLOCK);
+	say("read without blocking", read(b, into, 10));
+	say("recvmsg without blocking", recvmsg(b, &m, 0));
+	fcntl(b, F_SETFL, 0);
+	struct timeval tv = { 0, 50000 };
+	setsockopt(b, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
+	say("read with a time limit", read(b, into, 10));
+	tv.tv_usec = 0;
+	setsockopt(b, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
+	say("write after the other end has closed", (close(b), write(a, "lost", 4)));
+	close(a);
+
+	a = opened(0, 100, ubr(AAL0));
+	b = opened(1, 100, ubr(AAL0));
+	uint32_t header = 100 << 4 | 1;
+	memcpy(big, &header, 4);
+	say("cell", write(a, big, 52));
+	await(b);
+	say("cell comes", read(b, into, 100));
+	memcpy(&header, into, 4);
+	printf("its header %08x, payload %s\n", header, memcmp(big + 4, into + 4, 48) ? "changed" : "the same");
+	say("cell of 53", write(a, big, 53));
+	close(a);
+	close(b);
+}
+
+static void waiting(void)
+{
+	int a = opened(0, 100, ubr(AAL5)), b = opened(1, 100, ubr(AAL5)), fresh = plain(AAL5), e, copy;
+	struct pollfd p = { .fd = b, .events = POLLIN | POLLOUT };
+	struct epoll_event event = { .events = EPOLLIN };
+	fd_set set;
+	struct timeval none = { 0, 0 };
+	say("poll of nothing", poll(&p, 1, 0));
+	say("  its events", p.revents);
+	write(a, "x", 1);
+	p.events = POLLIN;
+	say("poll waits", poll(&p, 1, 2000));
+	p.events = POLLIN | POLLOUT;
+	say("poll of one", poll(&p, 1, 0));
+	say("  its events", p.revents);
+	FD_ZERO(&set);
+	FD_SET(b, &set);
+	say("select of one", select(b + 1, &set, NULL, NULL, &none));
+	read(b, into, 10);
+	FD_ZERO(&set);
+	FD_SET(b, &set);
+	say("select of none", select(b + 1, &set, NULL, NULL, &none));
+	FD_ZERO(&set);
+	FD_SET(b, &set);
+	say("select to write", select(b + 1, NULL, &set, NULL, &none));
+	e = epoll_create1(0);
+	say("epoll add", epoll_ctl(e, EPOLL_CTL_ADD, b, &event));
+	say("epoll of none", epoll_wait(e, &event, 1, 0));
+	for (int i = 0; i < 3; i++) {
+		write(a, "y", 1);
+		say("epoll of one", epoll_wait(e, &event, 1, 2000));
+		say("epoll of one, again", epoll_wait(e, &event, 1, 0));
+		read(b, into, 10);
+		say("epoll when read", epoll_wait(e, &event, 1, 0));
+	}
+	close(e);
+	p = (struct pollfd) { .fd = fresh, .events = POLLIN | POLLOUT };
+	say("poll before QoS", poll(&p, 1, 0));
+	set_qos(fresh, ubr(AAL5));
+	say("poll with QoS", poll(&p, 1, 0));
+	say("  its events", p.revents);
+	struct qos receive = ubr(AAL5);
+	receive.tx.class = NONE;
+	close(fresh);
+	fresh = opened(0, 101, receive);
+	p.fd = fresh;
+	say("poll of a receiver", poll(&p, 1, 0));
+	close(fresh);
+
+	copy = dup(b);
+	close(b);
+	write(a, "dup", 3);
+	await(copy);
+	say("read by a copy", read(copy, into, 10));
+	b = dup2(copy, 50);
+	say("dup2", b);
+	close(copy);
+	copy = fcntl(b, F_DUPFD, 60);
+	say("F_DUPFD", copy);
+	close(b);
+	b = copy;
+	fflush(stdout);
+	pid_t child = fork();
+	if (child == 0) {
+		write(a, "child", 5);
+		_exit(0);
+	}
+	waitpid(child, NULL, 0);
+	await(b);
+	say("a child's SDU", read(b, into, 10));
+	fflush(stdout);
+	child = fork();
+	if (child == 0) {
+		long n = read(b, into, 10);
+		_exit(n == 6 ? 6 : 1);
+	}
+	write(a, "parent", 6);
+	int status;
+	waitpid(child, &status, 0);
+	say("a child reads", WEXITSTATUS(status));
+	for (int i = 0; i < 20; i++) {
+		if ((child = fork()) == 0) {
+			write(a, big, 100 + i);
+			_exit(0);
+		}
+		waitpid(child, NULL, 0);
+		write(a, big, 200 + i);
+	}
+	long sum = 0;
+	for (int i = 0; i < 40; i++) {
+		await(b);
+		sum += read(b, into, 1000);
+	}
+	say("SDUs of parent and children in turn", sum);
+	close(a);
+	close(b);
+}
+
+static void nothing(int signal)
+{
+	(void)signal;
+}
+
+struct late { int fd; };
+
+static void *send_later(void *argument)
+{
+	usleep(100000);
+	write(((struct late *)argument)->fd, "late", 4);
+	return NULL;
+}
+
+static void *read_now(void *argument)
+{
+	char octets[10];
+	return (void *)read(((struct late *)argument)->fd, octets, 10);
+}
+
+static void signals_and_threads(void)
+{
+	int a = opened(0, 100, ubr(AAL5)), b = opened(1, 100, ubr(AAL5));
+	struct late sender = { a }, reader = { b };
+	struct sigaction action = { .sa_handler = nothing };
+	struct itimerval soon = { .it_value = { 0, 50000 } }, off = { 0 };
+	pthread_t thread;
+	void *result;
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &soon, NULL);
+	say("read and a signal", read(b, into, 10));
+	action.sa_flags = SA_RESTART;
+	sigaction(SIGALRM, &action, NULL);
+	pthread_create(&thread, NULL, send_later, &sender);
+	setitimer(ITIMER_REAL, &soon, NULL);
+	say("read and a signal that restarts", read(b, into, 10));
+	pthread_join(thread, NULL);
+	setitimer(ITIMER_REAL, &off, NULL);
+	pthread_create(&thread, NULL, read_now, &reader);
+	usleep(50000);
+	write(a, "to a thread", 10);
+	pthread_join(thread, &result);
+	say("a thread reads", (long)result);
+	struct timeval stamp, now;
+	ok("SIOCGSTAMP", ioctl(b, 0x8906, &stamp));
+	write(a, "stamped", 7);
+	await(b);
+	read(b, into, 10);
+	ok("SIOCGSTAMP of an SDU", ioctl(b, 0x8906, &stamp));
+	gettimeofday(&now, NULL);
+	say("it is near", labs(now.tv_sec - stamp.tv_sec) < 3);
+	close(a);
+	close(b);
+	say("read after close", read(b, into, 10));
+}
+
+static void requests(void)
+{
+	int fd = plain(0), svc = socket(SVC, SOCK_DGRAM, 0), numbers[8] = { 0 };
+	unsigned char text[64];
+	struct iobuf names = { sizeof(numbers), numbers };
+	struct sioc sioc = { 0, sizeof(text), text };
+	ok("socket of calls", svc);
+	ok("GETNAMES", ioctl(fd, 0x40106183, &names));
+	printf("names %d: %d %d\n", names.length, numbers[0], numbers[1]);
+	names.length = 4;
+	ok("GETNAMES without room", ioctl(fd, 0x40106183, &names));
+	ok("GETTYPE", ioctl(fd, 0x40106184, &sioc));
+	say("its length fits", sioc.length == (int)strlen((char *)text) + 1 && sioc.length <= 8);
+	sioc.number = 77;
+	ok("GETTYPE of 77", ioctl(fd, 0x40106184, &sioc));
+	sioc.number = 1;
+	ok("GETESI", ioctl(svc, 0x40106185, &sioc));
+	say("its length", sioc.length);
+	ok("GETCIRANGE", ioctl(fd, 0x4010618a, &sioc));
+	printf("range %d %d of %d\n", text[0], text[1], sioc.length);
+	ok("GETLINKRATE", ioctl(fd, 0x40106181, &sioc));
+	memcpy(numbers, text, 4);
+	printf("rate %d of %d\n", numbers[0], sioc.length);
+	ok("GETSTAT", ioctl(fd, 0x40106150, &sioc));
+	say("its length", sioc.length);
+	sioc.length = sizeof(text);
+	ok("GETADDR", ioctl(svc, 0x40106186, &sioc));
+	say("its length", sioc.length);
+	sioc.value = (void *)1;
+	ok("SETLOOP", ioctl(fd, 0x40106153, &sioc));
+	ok("QUERYLOOP", ioctl(fd, 0x40106154, &sioc));
+	ok("SONET_GETSTAT", ioctl(fd, 0x80246110, &sioc));
+	ok("an ioctl that nobody knows", ioctl(fd, 0x401061ff, &sioc));
+	ok("TCGETS", ioctl(fd, 0x5401, text));
+	ok("SETSC", ioctl(fd, 0x400461f1, 0));
+	close(svc);
+	close(fd);
+}
+
+int main(void)
+{
+	signal(SIGPIPE, SIG_IGN);
+	making();
+	unconnected();
+	traffic();
+	connected();
+	transfer();
+	waiting();
+	signals_and_threads();
+	requests();
+	puts("end");
+	return 0;
+}

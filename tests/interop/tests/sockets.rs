@@ -1,0 +1,70 @@
+//! The preloaded library beside the kernel: one program of socket calls (`sockets.c`), run on a Linux 5.10 guest's own ATM
+//! stack and under `cellway run`; each line it prints must be the same.
+
+use interop::guest::Guest;
+use interop::up::Up;
+use interop::{have, program};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Two interfaces that are joined, as the guest's two ends of ATM over TCP are.
+const NETWORK: &str = r#"
+[host.alpha]
+[host.beta]
+[[link]]
+ends = ["alpha", "beta"]
+carries = "frames"
+[[circuit]]
+ends = ["alpha 0.100", "beta 0.100"]
+[[circuit]]
+ends = ["alpha 0.101", "beta 0.101"]
+"#;
+
+/// Fewer cases than this, and the program has not run to its end.
+const LEAST_CASES: usize = 200;
+
+fn compile(folder: &Path, name: &str, options: &[&str]) -> PathBuf {
+    let out = folder.join(name);
+    let source = program::root().join("tests/interop/sockets.c");
+    // The cases that pass nonsense are meant.
+    let compiled = Command::new("cc").args(["-O1", "-w", "-o"]).arg(&out).arg(source).args(options).output().unwrap();
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    out
+}
+
+#[test]
+fn every_call_answers_as_the_kernel_does() {
+    if !have(&[("cc", "gcc")]) || !Guest::available() {
+        return;
+    }
+    let up = Up::new(NETWORK);
+    let folder = up.path("");
+    compile(&folder, "cases", &["-lpthread"]);
+    let output = up.command("run -- ./cases").env("CELLWAY_QUIET", "1").output().unwrap();
+    let ours = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{ours}\n{}", String::from_utf8_lossy(&output.stderr));
+
+    let cases = std::fs::read(compile(&folder, "cases-static", &["-static", "-lpthread"])).unwrap();
+    let script = r#"
+        atmtcp virtual listen 9000 2>&1 &
+        sleep 0.5
+        atmtcp virtual connect 127.0.0.1 9000 2>&1 &
+        sleep 1
+        timeout 60 /test/cases > /tmp/lines || true
+        emit /tmp/lines
+    "#;
+    let report = Guest::boot(script, &[("cases", &cases)]).unwrap().finish().unwrap();
+    let kernel = String::from_utf8(report.file("/tmp/lines").unwrap()).unwrap();
+    assert!(kernel.ends_with("end\n"), "the kernel's run ended early:\n{kernel}");
+
+    let (kernel, ours): (Vec<&str>, Vec<&str>) = (kernel.lines().collect(), ours.lines().collect());
+    let wrong: Vec<String> = kernel
+        .iter()
+        .zip(&ours)
+        .filter(|(kernel, ours)| kernel != ours)
+        .map(|(kernel, ours)| format!("kernel: {kernel}\n  ours: {ours}"))
+        .collect();
+    assert!(wrong.is_empty(), "{} of {} differ:\n{}", wrong.len(), kernel.len(), wrong.join("\n"));
+    assert_eq!(kernel.len(), ours.len());
+    assert!(kernel.len() > LEAST_CASES, "{} cases", kernel.len());
+}
