@@ -11,6 +11,7 @@
 //! | [`tonga`] | its PCI bridge: configuration space, serial EEPROM |
 //! | [`suni`] | its line framer |
 //! | [`memory`] | the host's memory, as an adapter sees it |
+//! | [`vfio`] | the adapter as a PCI device of a virtual machine |
 //! | [`driver`] | a driver of our own for each model |
 //!
 //! ```
@@ -32,5 +33,6 @@ pub mod memory;
 pub mod midway;
 pub mod suni;
 pub mod tonga;
+pub mod vfio;
 
 pub use memory::{HostMemory, Unmapped};

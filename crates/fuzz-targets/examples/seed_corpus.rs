@@ -175,6 +175,24 @@ fn main() -> std::io::Result<()> {
         ]
         .concat(),
     )?;
+    let mut messages = Vec::new();
+    for (command, payload) in [
+        (4u16, [16u32, 0, 0, 0].to_vec()),
+        (5, [32, 0, 0, 0, 0, 0, 0, 0].to_vec()),
+        (2, [32, 3, 0, 0, 0, 0, 0x1000, 0].to_vec()),
+        (10, [0x4_0010, 0, 0, 4, 0x5c].to_vec()),
+        (9, [0x4_0000, 0, 0, 4].to_vec()),
+        (8, [20, 33, 0, 0, 1].to_vec()),
+        (3, [24, 0, 0, 0, 0x1000, 0].to_vec()),
+        (13, Vec::new()),
+    ] {
+        messages.extend(7u16.to_ne_bytes());
+        messages.extend(command.to_ne_bytes());
+        for word in [16 + 4 * payload.len() as u32, 0, 0].into_iter().chain(payload) {
+            messages.extend(word.to_ne_bytes());
+        }
+    }
+    put("vfio_user", "session", &messages)?;
     let mut good = endpoint::layout::Descriptor::of_buffer(0);
     good.octets = 100;
     let mut inline = endpoint::layout::Descriptor::of_buffer(u32::MAX);

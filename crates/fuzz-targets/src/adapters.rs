@@ -3,6 +3,8 @@
 use adapter::HostMemory;
 use adapter::memory::Flat;
 use adapter::midway::{Config, Eni155p, Pace, registers as r};
+use adapter::vfio::protocol::{HEADER_OCTETS, Header};
+use adapter::vfio::session::Session;
 use wire::{Cell, CellHeader, Time};
 
 /// Octets as a guest's doings, six each: what, where (two), a value (three) or what is made of it.
@@ -51,5 +53,32 @@ pub(crate) fn eni155p(octets: &[u8]) {
                 let _ = (adapter.interrupt(now), adapter.poll_timeout());
             }
         }
+    }
+}
+
+/// A client's messages, one after the other, after the one that agrees on a version.
+pub(crate) fn vfio_user(octets: &[u8]) {
+    let mut adapter = Eni155p::new(Config::default());
+    let mut session = Session::default();
+    let mut replies = Vec::new();
+    let version = Header { id: 0, command: 1, size: 20, flags: 0 };
+    session
+        .handle(&version, &[0; 4], Vec::new(), &mut adapter, Time::ZERO, &mut replies)
+        .expect("the version is agreed on");
+    let mut rest = octets;
+    while let Ok(header) = Header::parse(rest) {
+        let Some((message, after)) = rest.split_at_checked(header.size) else { break };
+        replies.clear();
+        let payload = &message[HEADER_OCTETS..];
+        let result = session.handle(&header, payload, Vec::new(), &mut adapter, Time::ZERO, &mut replies);
+        if result.is_ok() && header.wants_reply() {
+            // One answer, as long as it says.
+            let size = u32::from_ne_bytes([replies[4], replies[5], replies[6], replies[7]]);
+            assert_eq!(size as usize, replies.len());
+            assert_eq!(replies[..2], message[..2]);
+        }
+        session.update_interrupt(adapter.interrupt(Time::ZERO));
+        adapter.run_dma(&mut session.memory, 1000);
+        rest = after;
     }
 }

@@ -35,6 +35,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("aal34_reassembly", layers::aal34),
     ("penn", machines::penn),
     ("eni155p", adapters::eni155p),
+    ("vfio_user", adapters::vfio_user),
     ("atmtcp_link", machines::atmtcp_link),
     ("udp_link", machines::udp_link),
     ("descriptors", machines::descriptors),

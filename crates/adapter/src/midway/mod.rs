@@ -347,8 +347,12 @@ impl Eni155p {
 
     /// When to call [`Eni155p::fill`], or look at [`Eni155p::interrupt`], next, even if nothing happens before.
     pub fn poll_timeout(&self) -> Option<Time> {
-        let hold_off = self.hold_off.filter(|_| self.wants_interrupt());
-        self.next_transmit().into_iter().chain(hold_off).min()
+        self.next_transmit().into_iter().chain(self.hold_off_end()).min()
+    }
+
+    /// When an interrupt that is held off now will come.
+    pub fn hold_off_end(&self) -> Option<Time> {
+        self.hold_off.filter(|_| self.wants_interrupt())
     }
 
     /// Time has passed: a hold-off may have ended. Look at [`Eni155p::interrupt`] then.

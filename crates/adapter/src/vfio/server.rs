@@ -1,0 +1,336 @@
+//! The socket of a virtual adapter, and the outside end of the link that its cells travel on.
+//!
+//! One client at a time; another waits in the socket's queue until that one has gone, however it went, and finds the
+//! adapter reset. Nothing blocks: the network's thread calls, and what cannot go on now goes on at the next call.
+
+use super::protocol::{HEADER_OCTETS, Header, MAX_MESSAGE_OCTETS};
+use super::session::{Session, Violation};
+use crate::midway::{Config, Eni155p};
+use net::NodeIo;
+use net::external::External;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags,
+    SocketType,
+};
+use std::collections::VecDeque;
+use std::io::IoSliceMut;
+use std::mem::MaybeUninit;
+use std::path::{Path, PathBuf};
+use wire::{DropReason, Time};
+
+/// Octets of messages that wait at most; more are left in the socket.
+const INPUT_OCTETS: usize = 2 * MAX_MESSAGE_OCTETS;
+/// Reads of one call at most, so that a fast client leaves time to others.
+const READS: usize = 16;
+/// Octets of answers that may wait before no more requests are taken.
+const OUTPUT_OCTETS: usize = 1 << 18;
+/// Octets of DMA per call.
+const DMA_OCTETS: usize = 1 << 16;
+/// File descriptors that may wait for their message.
+const MAX_FDS: usize = 8;
+
+/// Why there is no server.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Somebody answers there.
+    #[error("something already listens at {0}: stop it, or choose another socket")]
+    InUse(PathBuf),
+    /// The system.
+    #[error("cannot listen at {path}: {source}")]
+    System {
+        /// Where.
+        path: PathBuf,
+        /// What it said.
+        source: Errno,
+    },
+}
+
+/// A connected client.
+#[derive(Debug)]
+struct Client {
+    stream: OwnedFd,
+    session: Session,
+    input: Box<[u8]>,
+    /// What of `input` waits.
+    filled: usize,
+    /// Octets of the stream before `input`.
+    before: u64,
+    /// Descriptors, each with the place in the stream where the read that brought it ended: it belongs to the message
+    /// that holds the octet before that place.
+    fds: VecDeque<(u64, OwnedFd)>,
+    replies: Vec<u8>,
+    replied: usize,
+}
+
+/// Why a client has gone.
+#[derive(Debug, thiserror::Error)]
+enum Gone {
+    #[error("the client closed the connection")]
+    Closed,
+    #[error(transparent)]
+    System(#[from] Errno),
+    #[error(transparent)]
+    Violation(#[from] Violation),
+}
+
+impl Client {
+    fn new(stream: OwnedFd) -> Self {
+        Client {
+            stream,
+            session: Session::default(),
+            input: vec![0; INPUT_OCTETS].into(),
+            filled: 0,
+            before: 0,
+            fds: VecDeque::new(),
+            replies: Vec::new(),
+            replied: 0,
+        }
+    }
+
+    /// Reads once; false if nothing was there.
+    fn read(&mut self) -> Result<bool, Gone> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
+        let mut rights = RecvAncillaryBuffer::new(&mut space);
+        let mut parts = [IoSliceMut::new(&mut self.input[self.filled..])];
+        let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+        let n = match rustix::net::recvmsg(&self.stream, &mut parts, &mut rights, flags) {
+            Ok(message) => message.bytes,
+            Err(Errno::AGAIN | Errno::INTR) => return Ok(false),
+            Err(Errno::CONNRESET) => return Err(Gone::Closed),
+            Err(error) => return Err(error.into()),
+        };
+        if n == 0 {
+            return Err(Gone::Closed);
+        }
+        self.filled += n;
+        let end = self.before + self.filled as u64;
+        for message in rights.drain() {
+            if let RecvAncillaryMessage::ScmRights(more) = message {
+                let room = MAX_FDS.saturating_sub(self.fds.len());
+                self.fds.extend(more.take(room).map(|fd| (end, fd)));
+            }
+        }
+        Ok(true)
+    }
+
+    /// Answers whole messages that have been read.
+    fn answer(&mut self, adapter: &mut Eni155p, now: Time) -> Result<(), Gone> {
+        let mut at = 0;
+        while self.filled - at >= HEADER_OCTETS && self.replies.len() < OUTPUT_OCTETS {
+            let header = Header::parse(&self.input[at..self.filled]).map_err(Violation::from)?;
+            if self.filled - at < header.size {
+                break;
+            }
+            let end = self.before + (at + header.size) as u64;
+            let mut fds = Vec::new();
+            while self.fds.front().is_some_and(|(place, _)| *place <= end) {
+                fds.extend(self.fds.pop_front().map(|(_, fd)| fd));
+            }
+            let payload = &self.input[at + HEADER_OCTETS..at + header.size];
+            self.session.handle(&header, payload, fds, adapter, now, &mut self.replies)?;
+            at += header.size;
+        }
+        self.input.copy_within(at..self.filled, 0);
+        self.filled -= at;
+        self.before += at as u64;
+        Ok(())
+    }
+
+    /// Sends answers as far as the socket takes them.
+    fn flush(&mut self) -> Result<(), Gone> {
+        while self.replied < self.replies.len() {
+            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+            match rustix::net::send(&self.stream, &self.replies[self.replied..], flags) {
+                Ok(n) => self.replied += n,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(Errno::PIPE | Errno::CONNRESET) => return Err(Gone::Closed),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.replies.clear();
+        self.replied = 0;
+        Ok(())
+    }
+}
+
+/// An adapter that waits for a client at a socket, or has one.
+#[derive(Debug)]
+pub struct Server {
+    path: PathBuf,
+    listener: OwnedFd,
+    client: Option<Client>,
+    adapter: Eni155p,
+    /// The link had no room for the adapter's next cell.
+    blocked: bool,
+    last_gone: Option<String>,
+}
+
+impl Server {
+    /// Listens at `path`, over a stale socket file of a server that died. The socket is its user's alone.
+    ///
+    /// # Errors
+    /// Another server is there, or the path cannot be made.
+    pub fn listen(path: &Path, config: Config) -> Result<Self, StartError> {
+        let system = |source| StartError::System { path: path.to_path_buf(), source };
+        let address = SocketAddrUnix::new(path).map_err(system)?;
+        let socket = |flags| rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None);
+        let probe = socket(SocketFlags::CLOEXEC).map_err(system)?;
+        match rustix::net::connect(&probe, &address) {
+            Ok(()) => return Err(StartError::InUse(path.to_path_buf())),
+            Err(Errno::CONNREFUSED) => rustix::fs::unlink(path).map_err(system)?,
+            Err(_) => {}
+        }
+        let listener = socket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK).map_err(system)?;
+        rustix::net::bind(&listener, &address).map_err(system)?;
+        rustix::fs::chmod(path, rustix::fs::Mode::from_raw_mode(0o600)).map_err(system)?;
+        rustix::net::listen(&listener, 4).map_err(system)?;
+        Ok(Server {
+            path: path.to_path_buf(),
+            listener,
+            client: None,
+            adapter: Eni155p::new(config),
+            blocked: false,
+            last_gone: None,
+        })
+    }
+
+    /// The adapter, to look at its counters or to cut its signal.
+    pub fn adapter(&mut self) -> &mut Eni155p {
+        &mut self.adapter
+    }
+
+    fn accept(&mut self) {
+        if let Ok(stream) = rustix::net::accept_with(&self.listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+            tracing::info!(socket = %self.path.display(), "a client attached to the adapter");
+            self.client = Some(Client::new(stream));
+            self.last_gone = None;
+        }
+    }
+
+    /// Does `f` with the client, if there is one; a client that has gone leaves an adapter as it was at power-on.
+    fn with_client(&mut self, f: impl FnOnce(&mut Client, &mut Eni155p) -> Result<(), Gone>) {
+        let Some(client) = &mut self.client else { return };
+        if let Err(gone) = f(client, &mut self.adapter) {
+            tracing::info!(socket = %self.path.display(), reason = %gone, "a client has gone");
+            self.last_gone = Some(gone.to_string());
+            self.client = None;
+            self.adapter.reset();
+        }
+    }
+
+    /// DMA, the interrupt, answers.
+    fn settle(&mut self, now: Time) {
+        self.with_client(|client, adapter| {
+            if adapter.dma_waits() {
+                adapter.run_dma(&mut client.session.memory, DMA_OCTETS);
+            }
+            adapter.handle_timeout(now);
+            client.session.update_interrupt(adapter.interrupt(now));
+            client.flush()
+        });
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = rustix::fs::unlink(&self.path);
+    }
+}
+
+impl External for Server {
+    fn as_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.client.as_ref().map_or(self.listener.as_fd(), |client| client.stream.as_fd()))
+    }
+
+    fn wants_read(&self) -> bool {
+        self.client.as_ref().is_none_or(|client| client.replies.len() < OUTPUT_OCTETS)
+    }
+
+    fn wants_write(&self) -> bool {
+        self.client.as_ref().is_some_and(|client| !client.replies.is_empty())
+    }
+
+    fn handle_readable(&mut self, _: &mut NodeIo<'_>, now: Time) {
+        if self.client.is_none() {
+            return self.accept();
+        }
+        for _ in 0..READS {
+            let mut more = false;
+            self.with_client(|client, adapter| {
+                more = client.replies.len() < OUTPUT_OCTETS && client.read()?;
+                client.answer(adapter, now)
+            });
+            self.settle(now);
+            if !more {
+                return;
+            }
+        }
+    }
+
+    fn handle_writable(&mut self, _: &mut NodeIo<'_>, now: Time) {
+        // What waited for room to be answered is answered too.
+        self.with_client(|client, adapter| {
+            client.flush()?;
+            client.answer(adapter, now)
+        });
+        self.settle(now);
+    }
+
+    fn run(&mut self, io: &mut NodeIo<'_>, now: Time) -> bool {
+        if self.client.is_none() {
+            return false;
+        }
+        let mut any = self.adapter.dma_waits();
+        loop {
+            let cells = io.cells_in(0);
+            let n = cells.len();
+            if n == 0 {
+                break;
+            }
+            self.adapter.handle_cells(cells);
+            io.consume(0, n);
+            any = true;
+        }
+        let room = io.cells_out(0);
+        self.blocked = room.is_empty();
+        let n = self.adapter.fill(room, now);
+        if n > 0 {
+            io.commit(0, n);
+            any = true;
+        }
+        self.settle(now);
+        any
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        self.client.as_ref()?;
+        if self.adapter.dma_waits() {
+            return Some(Time::ZERO);
+        }
+        if self.blocked { self.adapter.hold_off_end() } else { self.adapter.poll_timeout() }
+    }
+
+    fn is_up(&self) -> bool {
+        self.client.is_some()
+    }
+
+    fn status(&self) -> String {
+        let (received, sent) = (self.adapter.received(), self.adapter.sent());
+        match (&self.client, &self.last_gone) {
+            (Some(client), _) => format!(
+                "attached; {} of {} ranges of memory reachable; PDUs in {}, out {}; cells dropped {}, bad descriptors {}",
+                client.session.memory.reachable(),
+                client.session.memory.len(),
+                received.pdus,
+                sent.pdus,
+                received.dropped_total() - received.dropped(DropReason::Crc),
+                sent.dropped_total() + self.adapter.dma_errors().dropped_total()
+            ),
+            (None, Some(reason)) => format!("waits at {}; the last client: {reason}", self.path.display()),
+            (None, None) => format!("waits at {}", self.path.display()),
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! The adapter behind its socket: our driver as the guest, by way of vfio-user, on a network that runs in a thread.
+
+use adapter::driver::Bus;
+use adapter::driver::eni::{Aal, BUFFER_OCTETS, Eni};
+use adapter::memory::HostMemory;
+use adapter::midway::{Config, registers as r};
+use adapter::vfio::guest::GuestMemory;
+use adapter::vfio::protocol::{HEADER_OCTETS, command};
+use adapter::vfio::server::{Server, StartError};
+use net::{End, FramePool, LinkConfig, Network, Node, NodeIo};
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
+use std::io::{IoSlice, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use wire::Time;
+
+const MEMORY: u64 = 0x10_0000;
+const BUFFERS: u64 = 8;
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Cells of one port leave by the other.
+struct Patch;
+
+impl Node for Patch {
+    fn run(&mut self, io: &mut NodeIo<'_>, _: Time) -> bool {
+        let mut any = false;
+        for (from, to) in [(0, 1), (1, 0)] {
+            while let Some(cell) = io.cells_in(from).first().copied() {
+                io.put_cell(to, &cell);
+                io.consume(from, 1);
+                any = true;
+            }
+        }
+        any
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        None
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn std::any::Any {
+        self
+    }
+}
+
+/// Two adapters, joined, in a thread of their own.
+struct World {
+    stop: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+    folder: tempfile::TempDir,
+}
+
+impl World {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let servers: Vec<Server> = (0..2)
+            .map(|n| Server::listen(&folder.path().join(format!("eni{n}.sock")), Config::default()).unwrap())
+            .collect();
+        let stop = Arc::new(AtomicBool::new(false));
+        let thread_stop = stop.clone();
+        let thread = std::thread::spawn(move || {
+            let mut network = Network::new(FramePool::new(4, 65_536));
+            let node = network.add_node("patch", Box::new(Patch));
+            let links: Vec<_> = servers
+                .into_iter()
+                .enumerate()
+                .map(|(port, server)| {
+                    let end = End::Port(node, port as u16);
+                    let link = network.connect(end, End::External, LinkConfig::default()).unwrap();
+                    assert!(network.attach(link, Box::new(server)));
+                    link
+                })
+                .collect();
+            let begin = Instant::now();
+            while !thread_stop.load(Ordering::Relaxed) {
+                let now = Time::ZERO + begin.elapsed();
+                for link in &links {
+                    network.handle_ready(*link, true, true, now);
+                }
+                if !network.run(now) {
+                    std::thread::sleep(Duration::from_micros(20));
+                }
+            }
+        });
+        World { stop, thread: Some(thread), folder }
+    }
+
+    fn guest(&self, n: usize) -> Guest {
+        Guest::attach(&self.folder.path().join(format!("eni{n}.sock")))
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let ended = thread.join();
+            assert!(std::thread::panicking() || ended.is_ok(), "the network's thread panicked");
+        }
+    }
+}
+
+/// A client of the socket.
+struct Client {
+    stream: UnixStream,
+    id: u16,
+}
+
+impl Client {
+    fn connect(path: &Path) -> Self {
+        let stream = UnixStream::connect(path).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut client = Client { stream, id: 0 };
+        let reply = client.call(command::VERSION, &[&[0, 0, 1, 0], b"{\"capabilities\":{}}\0"], &[]).unwrap();
+        assert!(reply[4..].starts_with(b"{\"capabilities\""));
+        client
+    }
+
+    fn send(&mut self, command: u16, flags: u32, parts: &[&[u8]], fds: &[&OwnedFd]) {
+        self.id = self.id.wrapping_add(1);
+        let mut message = Vec::new();
+        message.extend(self.id.to_ne_bytes());
+        message.extend(command.to_ne_bytes());
+        let size = HEADER_OCTETS + parts.iter().map(|part| part.len()).sum::<usize>();
+        message.extend((size as u32).to_ne_bytes());
+        message.extend(flags.to_ne_bytes());
+        message.extend([0; 4]);
+        message.extend(parts.concat());
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut rights = SendAncillaryBuffer::new(&mut space);
+        let fds: Vec<_> = fds.iter().map(|fd| fd.as_fd()).collect();
+        if !fds.is_empty() {
+            rights.push(SendAncillaryMessage::ScmRights(&fds));
+        }
+        let n = rustix::net::sendmsg(&self.stream, &[IoSlice::new(&message)], &mut rights, SendFlags::empty()).unwrap();
+        self.stream.write_all(&message[n..]).unwrap();
+    }
+
+    /// Sends a request and waits for its reply; an error number instead, if it says one.
+    fn call(&mut self, command: u16, parts: &[&[u8]], fds: &[&OwnedFd]) -> Result<Vec<u8>, u32> {
+        self.send(command, 0, parts, fds);
+        let mut header = [0; HEADER_OCTETS];
+        self.stream.read_exact(&mut header).unwrap();
+        let word = |at: usize| u32::from_ne_bytes(header[at..at + 4].try_into().unwrap());
+        assert_eq!(header[..2], self.id.to_ne_bytes());
+        let mut reply = vec![0; word(4) as usize - HEADER_OCTETS];
+        self.stream.read_exact(&mut reply).unwrap();
+        if word(8) & 0x20 != 0 { Err(word(12)) } else { Ok(reply) }
+    }
+
+    fn region(region: u32, offset: u64, count: usize) -> [u8; 16] {
+        let mut octets = [0; 16];
+        octets[..8].copy_from_slice(&offset.to_ne_bytes());
+        octets[8..12].copy_from_slice(&region.to_ne_bytes());
+        octets[12..].copy_from_slice(&(count as u32).to_ne_bytes());
+        octets
+    }
+}
+
+impl Bus for Client {
+    fn config_read(&mut self, offset: usize, data: &mut [u8]) {
+        let reply = self.call(command::REGION_READ, &[&Self::region(7, offset as u64, data.len())], &[]).unwrap();
+        data.copy_from_slice(&reply[16..]);
+    }
+
+    fn config_write(&mut self, offset: usize, data: &[u8]) {
+        self.call(command::REGION_WRITE, &[&Self::region(7, offset as u64, data.len()), data], &[]).unwrap();
+    }
+
+    fn read(&mut self, offset: u32) -> u32 {
+        let reply = self.call(command::REGION_READ, &[&Self::region(0, offset.into(), 4)], &[]).unwrap();
+        u32::from_ne_bytes(reply[16..20].try_into().unwrap())
+    }
+
+    /// Posted: nobody waits for it.
+    fn write(&mut self, offset: u32, value: u32) {
+        self.send(command::REGION_WRITE, 16, &[&Self::region(0, offset.into(), 4), &value.to_le_bytes()], &[]);
+    }
+}
+
+fn words(numbers: &[u32]) -> Vec<u8> {
+    numbers.iter().flat_map(|n| n.to_ne_bytes()).collect()
+}
+
+fn map_request(address: u64, size: u64) -> Vec<u8> {
+    [words(&[32, 3]), 0u64.to_ne_bytes().to_vec(), address.to_ne_bytes().to_vec(), size.to_ne_bytes().to_vec()].concat()
+}
+
+/// A guest: a client, its memory, its interrupt, its driver.
+struct Guest {
+    client: Client,
+    memory: GuestMemory,
+    event: OwnedFd,
+    driver: Eni,
+}
+
+impl Guest {
+    fn attach(path: &Path) -> Self {
+        let mut client = Client::connect(path);
+        let info = client.call(command::GET_INFO, &[&words(&[16, 0, 0, 0])], &[]).unwrap();
+        assert_eq!(info[4..], words(&[3, 9, 5])[..]);
+        let bar = client.call(command::GET_REGION_INFO, &[&words(&[32, 0, 0, 0]), &[0; 16]], &[]).unwrap();
+        assert_eq!(u64::from_ne_bytes(bar[16..24].try_into().unwrap()), 4 << 20);
+        let octets = 2 * BUFFERS * BUFFER_OCTETS;
+        let file = memfd_create("guest", MemfdFlags::CLOEXEC).unwrap();
+        ftruncate(&file, octets).unwrap();
+        client.call(command::DMA_MAP, &[&map_request(MEMORY, octets)], &[&file]).unwrap();
+        let event = eventfd(0, EventfdFlags::NONBLOCK).unwrap();
+        client.call(command::SET_IRQS, &[&words(&[20, 4 | 32, 0, 0, 1])], &[&event]).unwrap();
+        let mut memory = GuestMemory::default();
+        memory.map(3, 0, MEMORY, octets, Some(file)).unwrap();
+        let driver = Eni::probe(&mut client, MEMORY, BUFFERS).unwrap();
+        let mut guest = Guest { client, memory, event, driver };
+        guest.driver.open(&mut guest.client, 40, Aal::Aal5, 64 << 10, None).unwrap();
+        guest
+    }
+
+    /// Serves interrupts as they are signalled, until an SDU has come.
+    fn receive(&mut self) -> Vec<u8> {
+        let begin = Instant::now();
+        loop {
+            if let Some(got) = self.driver.poll_received() {
+                let mut sdu = vec![0; got.octets];
+                self.memory.read(got.address, &mut sdu).unwrap();
+                self.driver.release(got);
+                return sdu;
+            }
+            self.serve();
+            assert!(begin.elapsed() < PATIENCE, "no SDU came");
+        }
+    }
+
+    fn serve(&mut self) {
+        if rustix::io::read(&self.event, &mut [0; 8]).is_err() {
+            return std::thread::sleep(Duration::from_micros(50));
+        }
+        self.driver.handle_interrupt(&mut self.client);
+        self.client.call(command::SET_IRQS, &[&words(&[20, 1 | 16, 0, 0, 1])], &[]).unwrap();
+    }
+
+    fn send(&mut self, sdu: &[u8]) {
+        self.driver.send(&mut self.client, &mut self.memory, 40, sdu).unwrap();
+    }
+}
+
+fn sdu(octets: usize, seed: u8) -> Vec<u8> {
+    (0..octets).map(|i| (i as u8).wrapping_mul(31) ^ (i >> 8) as u8 ^ seed).collect()
+}
+
+#[test]
+fn two_guests_exchange_sdus_by_way_of_their_sockets() {
+    let world = World::new();
+    let (mut one, mut two) = (world.guest(0), world.guest(1));
+    for (n, octets) in [1, 40, 1500, 9188, 40_000].into_iter().enumerate() {
+        one.send(&sdu(octets, n as u8));
+        assert_eq!(two.receive(), sdu(octets, n as u8));
+        two.send(&sdu(octets, 100 + n as u8));
+        assert_eq!(one.receive(), sdu(octets, 100 + n as u8));
+        one.serve();
+        two.serve();
+    }
+}
+
+#[test]
+fn a_client_that_goes_leaves_a_fresh_adapter_and_the_other_circuit_undisturbed() {
+    let world = World::new();
+    let mut one = world.guest(0);
+    for round in 0..5 {
+        let mut two = world.guest(1);
+        // A PDU that the last client did not finish takes the next one with it.
+        two.send(&sdu(9188, 99));
+        two.send(&sdu(9188, round));
+        while let got = one.receive()
+            && got != sdu(9188, round)
+        {
+            assert_eq!(got, sdu(9188, 99));
+        }
+        // Gone in the middle of whatever it was doing: nothing is said.
+        two.send(&sdu(9188, 99));
+    }
+}
+
+#[test]
+fn memory_that_is_unmapped_is_out_of_reach() {
+    let world = World::new();
+    let (mut one, mut two) = (world.guest(0), world.guest(1));
+    let octets = 2 * BUFFERS * BUFFER_OCTETS;
+    let request = [words(&[24, 0]), MEMORY.to_ne_bytes().to_vec(), octets.to_ne_bytes().to_vec()].concat();
+    two.client.call(command::DMA_UNMAP, &[&request], &[]).unwrap();
+    one.send(&sdu(500, 1));
+    assert_eq!(two.receive(), vec![0; 500], "nothing was written to memory that is no longer the adapter's");
+    assert_eq!(two.driver.statistics.dma_errors, 1);
+}
+
+#[test]
+fn requests_that_make_no_sense_are_answered_by_errors_and_the_session_goes_on() {
+    const INVALID: u32 = 22;
+    const EXISTS: u32 = 17;
+    const UNSUPPORTED: u32 = 95;
+    let world = World::new();
+    let mut guest = world.guest(0);
+    let client = &mut guest.client;
+    assert_eq!(client.call(command::DMA_MAP, &[&map_request(MEMORY + 4096, 4096)], &[]), Err(EXISTS));
+    assert_eq!(client.call(command::DMA_MAP, &[&[0; 8]], &[]), Err(INVALID));
+    assert_eq!(client.call(command::GET_REGION_INFO, &[&words(&[32, 0, 9, 0]), &[0; 16]], &[]), Err(INVALID));
+    for (region, offset, count) in
+        [(0, (4 << 20) - 3, 4), (7, 256, 1), (1, 0, 1), (9, 0, 0), (0, u64::MAX, 4), (0, 0, 1 << 20)]
+    {
+        let request = Client::region(region, offset, count);
+        assert_eq!(client.call(command::REGION_READ, &[&request], &[]), Err(INVALID), "{region} {offset:#x} {count}");
+    }
+    // Fewer octets than it says.
+    assert_eq!(client.call(command::REGION_WRITE, &[&Client::region(0, 0, 8), &[0; 4]], &[]), Err(INVALID));
+    assert_eq!(client.call(command::SET_IRQS, &[&words(&[20, 1 | 32, 1, 0, 1])], &[]), Err(INVALID));
+    assert_eq!(client.call(11, &[&[0; 16]], &[]), Err(UNSUPPORTED));
+    assert_eq!(client.call(999, &[], &[]), Err(UNSUPPORTED));
+    assert_ne!(client.read(r::REGISTERS_AT) & r::ID_ASIC, 0);
+    client.call(command::RESET, &[], &[]).unwrap();
+    guest.driver = Eni::probe(&mut guest.client, MEMORY, BUFFERS).unwrap();
+}
+
+#[test]
+fn what_is_no_message_ends_the_connection_and_the_next_client_is_served() {
+    let world = World::new();
+    let path = world.folder.path().join("eni0.sock");
+    let region_before_version = [&1u16.to_ne_bytes()[..], &9u16.to_ne_bytes(), &words(&[32, 0, 0]), &[0; 16]].concat();
+    for garbage in
+        [vec![0xff; 100], vec![0; 16], words(&[0, 15, 0, 0]), words(&[1, u32::MAX, 0, 0]), region_before_version]
+    {
+        let mut stream = UnixStream::connect(&path).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        // The server may have gone before all is written.
+        let _ = stream.write_all(&garbage);
+        assert_eq!(stream.read(&mut [0; 64]).unwrap_or(0), 0, "{garbage:02x?}");
+    }
+    assert_eq!(world.guest(0).driver.ram_octets, 512 << 10);
+}
+
+#[test]
+fn a_message_may_come_an_octet_at_a_time() {
+    let world = World::new();
+    let mut stream = UnixStream::connect(world.folder.path().join("eni0.sock")).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let version = [&words(&[1 << 16 | 3, 22, 0, 0])[..], &[0, 0, 0, 0, b'{', b'}']].concat();
+    for octet in version {
+        stream.write_all(&[octet]).unwrap();
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    let mut header = [0; 16];
+    stream.read_exact(&mut header).unwrap();
+    assert_eq!((header[0], header[2], header[8]), (3, 1, 1));
+}
+
+#[test]
+fn a_socket_in_use_is_refused_and_a_stale_one_is_taken_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("eni.sock");
+    let server = Server::listen(&path, Config::default()).unwrap();
+    assert!(matches!(Server::listen(&path, Config::default()), Err(StartError::InUse(_))));
+    drop(server);
+    assert!(!path.exists());
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    assert!(path.exists());
+    Server::listen(&path, Config::default()).unwrap();
+}
