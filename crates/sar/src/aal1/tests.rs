@@ -116,6 +116,17 @@ fn a_stream_without_structure_keeps_its_csi_for_the_time_stamp() {
 }
 
 #[test]
+fn a_time_stamp_set_in_the_middle_of_a_cycle_waits_for_the_next() {
+    let mut sender = Sender::new(circuit(), SenderConfig::default()).unwrap();
+    let mut cells = [Cell::default(); 16];
+    sender.set_residual(9);
+    let filled = sender.fill(&[0; 3 * 47], &mut cells);
+    sender.set_residual(6);
+    let _ = sender.fill(&[0; 13 * 47], &mut cells[filled.cells..]);
+    assert_eq!(receive(&mut receiver(None), &cells, None).residuals, [Some(9), Some(6)]);
+}
+
+#[test]
 fn a_pointer_that_contradicts_moves_the_blocks_and_one_that_is_damaged_does_not() {
     let (mut cells, _) = stream(Some(30), 32);
     cells[8].payload[1] ^= 1;
@@ -126,6 +137,30 @@ fn a_pointer_that_contradicts_moves_the_blocks_and_one_that_is_damaged_does_not(
     let mut r = receiver(Some(30));
     let received = receive(&mut r, &cells, Some(30));
     assert_eq!((received.breaks, r.statistics().pointer_reframes), (2, 2), "there and back");
+}
+
+#[test]
+fn after_a_break_blocks_wait_for_a_pointer_and_a_time_stamp_for_a_whole_cycle() {
+    // Blocks of 41: 20 cells are no whole number of them. The pointers are in cells 0, 8, 16 ...
+    let (cells, starts) = stream(Some(41), 48);
+    let mut input = cells[..13].to_vec();
+    for mut invalid in [cells[13], cells[14]] {
+        invalid.payload[0] ^= 3;
+        input.push(invalid);
+    }
+    // The same count, but two cycles on; sync comes with the second of them, the next pointer at 32.
+    input.extend_from_slice(&cells[29..]);
+    let mut r = receiver(Some(41));
+    let received = receive(&mut r, &input, Some(41));
+    assert_eq!((received.breaks, r.statistics().sync_losses), (1, 1));
+    let whole = starts[13];
+    assert_eq!(in_place(&Received { octets: received.octets[..whole].to_vec(), ..Received::default() }, Some(41)), 0);
+    for (i, (got, block_at)) in received.octets[whole..].iter().enumerate() {
+        let at = starts[32] + i;
+        assert_eq!((*got, *block_at), (Some(octet(at)), at % 41));
+    }
+    // Of the cycle of the break and of the one in which the stream comes back, only halves are there.
+    assert_eq!(received.residuals, [Some(0), None, Some(4), Some(5)]);
 }
 
 #[test]

@@ -181,6 +181,42 @@ fn a_header_across_two_cells_is_checked_when_it_is_whole() {
 }
 
 #[test]
+fn an_offset_that_contradicts_is_a_fault_whatever_was_expected() {
+    let forged = |cell: &Cell, offset| {
+        let mut cell = *cell;
+        let sequence = StartField::parse(cell.payload[0]).unwrap().sequence;
+        cell.payload[0] = StartField { offset, sequence }.to_octet();
+        cell
+    };
+    // Nothing overlaps: the next packet should start at the front. Then: two octets of a header overlap.
+    for first in [44, 42] {
+        let all = packets(&[first, 10, 20]);
+        let mut cells = cells_of(&mut sender(), &all);
+        let second = StartField::parse(cells[1].payload[0]).unwrap().offset;
+        let wrong = if first == 44 { 13 } else { 0 };
+        assert_ne!(second, wrong);
+        cells[1] = forged(&cells[1], wrong);
+        if first == 42 {
+            // What then stands at the front is padding.
+            cells[1].payload[1] = 0;
+        }
+        let mut r = receiver();
+        run(&mut r, &cells);
+        assert_eq!((r.faults(Fault::Overlap), r.counters().dropped_total()), (1, 1));
+    }
+}
+
+#[test]
+fn a_receiver_that_comes_late_waits_for_a_start_and_finds_no_fault() {
+    let all = packets(&[40, 64, 20, 30]);
+    let cells = cells_of(&mut sender(), &all);
+    assert_eq!(StartField::parse(cells[1].payload[0]).unwrap().offset, 47);
+    let mut r = receiver();
+    assert_eq!(run(&mut r, &cells[1..]), sent(&all[2..]));
+    assert_eq!(r.counters().dropped_total(), 0);
+}
+
+#[test]
 fn two_lost_cells_can_join_two_packets_which_only_the_layer_above_can_tell() {
     // A one-bit sequence number sees no two lost cells; with packets as long as a cell, the offset is always the same.
     let mut all = packets(&[20]);

@@ -217,6 +217,37 @@ fn pdus_that_stop_are_given_up_after_the_timeout_the_longest_waiting_first() {
 }
 
 #[test]
+fn lanes_take_turns_cell_by_cell() {
+    let mut lanes = Interleaver::new(circuit(), &[5, 6, 7]).unwrap();
+    for lane in 0..3 {
+        lanes.begin(lane, 100 + 40 * lane, SduMeta::default()).unwrap();
+    }
+    let mut mids = Vec::new();
+    while lanes.cells_left() > 0 {
+        let mut room = [Cell::default(); 4];
+        let filled = lanes.fill(|_| &[1; 200], &mut room);
+        mids.extend(room[..filled.cells].iter().map(|cell| Segment::parse(&cell.payload).unwrap().0.mid));
+    }
+    assert_eq!(mids, [5, 6, 7, 5, 6, 7, 5, 6, 7, 6, 7, 7]);
+}
+
+#[test]
+fn a_beginning_that_announces_a_pdu_of_one_cell_gets_no_slot() {
+    let first = cells_of(&mut Sender::new(circuit(), 7).unwrap(), &[9; 100])[0];
+    let mut r = Reassembler::new(ReassemblyConfig::default());
+    let mut memory = [0; 200];
+    let step = r.push(&[forged(&first, |_, body| body[3] = 36)], &mut Slots::new(&mut memory, 200), Time::ZERO);
+    assert_eq!(step.event, Event::Failed { slot: None, mid: 7, reason: DropReason::Length });
+}
+
+#[test]
+fn a_pdu_that_leaves_no_room_for_its_trailer_fails_before_its_end() {
+    let cells = cells_of(&mut Sender::new(circuit(), 7).unwrap(), &[9; 100]);
+    let two = [forged(&cells[0], |_, body| body[3] = 80), cells[1]];
+    assert_eq!(run(&mut Reassembler::new(ReassemblyConfig::default()), &two), [(7, Err(DropReason::Length))]);
+}
+
+#[test]
 fn an_abort_ends_a_pdu_that_has_begun_and_hides_one_that_has_not() {
     let mut sender = Sender::new(circuit(), 7).unwrap();
     let mut out = vec![Cell::default(); 8];
@@ -241,6 +272,14 @@ fn what_travels_beside_the_octets_arrives() {
     let mut r = Reassembler::new(ReassemblyConfig { max_open: 1, ..ReassemblyConfig::default() });
     let step = r.push(&cells, &mut Slots::new(&mut memory, 100), Time::ZERO);
     assert_eq!(step, Step { cells_used: 3, event: Event::Complete { slot: 0, mid: 7, sdu_octets: 100, meta } });
+    // One cell of low priority is enough; of congestion, the last cell's word counts.
+    for (i, cell) in cells.iter_mut().enumerate() {
+        let payload_type = PayloadType::User { congestion: i == 0, end: false };
+        cell.set_header(CellHeader { clp: i == 1, payload_type, ..cell.header() });
+    }
+    let meta = SduMeta { congestion: false, ..meta };
+    let step = r.push(&cells, &mut Slots::new(&mut memory, 100), Time::ZERO);
+    assert_eq!(step.event, Event::Complete { slot: 0, mid: 7, sdu_octets: 100, meta });
 }
 
 #[derive(Debug, Clone, Copy)]
