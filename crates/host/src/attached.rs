@@ -10,6 +10,9 @@ use sar::{SduMeta, Segmentation};
 use std::sync::Arc;
 use wire::{CircuitId, Counters, DropReason};
 
+/// Buffers that are taken from the free ring for each one that is used, at most.
+const FREED_AT_ONCE: usize = 64;
+
 /// Why an endpoint cannot be attached.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
@@ -47,7 +50,7 @@ pub struct Attached {
     send: Consumer,
     receive: Producer,
     free: Consumer,
-    /// Free buffers that are in hand: taken for a PDU that then failed.
+    /// Free buffers that are in hand.
     stash: Vec<u32>,
     pub(crate) channels: Vec<Option<Channel>>,
     pub(crate) leaving: Option<Leaving>,
@@ -65,7 +68,7 @@ impl Attached {
             send: Consumer::new(&segment, Which::Send),
             receive: Producer::new(&segment, Which::Receive),
             free: Consumer::new(&segment, Which::Free),
-            stash: Vec::with_capacity(64),
+            stash: Vec::with_capacity(geometry.buffers as usize),
             channels: Vec::new(),
             leaving: None,
             path: Path::new(path, geometry.buffer_octets as usize),
@@ -154,18 +157,17 @@ impl Attached {
 
     /// A buffer to receive into.
     pub(crate) fn take_buffer(&mut self) -> Option<u32> {
-        if let Some(buffer) = self.stash.pop() {
-            return Some(buffer);
-        }
+        // What came back last is used first: it is still in the cache, and memory that is never needed is never touched.
         // A hostile client could fill the ring with nonsense: a bounded look.
-        for _ in 0..8 {
-            let buffer = self.free.pop()?.buffer;
-            if buffer < self.geometry().buffers {
-                return Some(buffer);
+        for _ in 0..FREED_AT_ONCE {
+            let Some(descriptor) = self.free.pop() else { break };
+            if descriptor.buffer < self.geometry().buffers {
+                self.keep_buffer(descriptor.buffer);
+            } else {
+                self.received.drop_one(DropReason::BadDescriptor);
             }
-            self.received.drop_one(DropReason::BadDescriptor);
         }
-        None
+        self.stash.pop()
     }
 
     /// Keeps a buffer whose PDU failed for the next one.
@@ -225,4 +227,34 @@ impl Attached {
 pub(crate) enum Place<'a> {
     Buffer(u32),
     Inline(&'a [u8]),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use endpoint::Local;
+
+    #[test]
+    fn the_buffer_that_came_back_last_is_used_first_and_nonsense_in_the_free_ring_is_counted() {
+        let geometry = Geometry { send_ring: 4, receive_ring: 64, free_ring: 64, buffers: 32, buffer_octets: 128 };
+        let segment = Arc::new(Segment::anonymous(geometry).unwrap());
+        let mut client = Local::new(&segment);
+        let mut host = Attached::new(segment, Events::Polling, DataPath::Shared, None);
+        for buffer in (0..32).chain([32, u32::MAX]) {
+            assert!(client.free.push(Descriptor::of_buffer(buffer)));
+        }
+        let mut receive = |host: &mut Attached| {
+            host.deliver_copy(0, &[7; 100], SduMeta::default()).unwrap();
+            client.receive.pop().unwrap().buffer
+        };
+        let first = receive(&mut host);
+        let second = receive(&mut host);
+        assert_ne!(first, second);
+        assert_eq!(host.received.dropped(DropReason::BadDescriptor), 2);
+        for _ in 0..100 {
+            assert!(client.free.push(Descriptor::of_buffer(second)));
+            host.deliver_copy(0, &[7; 100], SduMeta::default()).unwrap();
+            assert_eq!(client.receive.pop().unwrap().buffer, second);
+        }
+    }
 }
