@@ -1,5 +1,7 @@
 //! The description of a network: one TOML file in the field's words. `config show` prints every default.
 
+mod adapter;
+
 use crate::{Context, output};
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Subcommand;
@@ -15,6 +17,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toml::Spanned;
 use traffic::Contract;
+
+pub(crate) use adapter::{Adapter, Served};
 
 /// Looking at descriptions.
 #[derive(Debug, Subcommand)]
@@ -41,6 +45,9 @@ pub(crate) struct File {
     pub(crate) switch: BTreeMap<String, Switch>,
     /// Far ends of links that leave this program, by name.
     pub(crate) outside: BTreeMap<String, Outside>,
+    /// Virtual adapters by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) adapter: BTreeMap<String, Adapter>,
     /// Links.
     pub(crate) link: Vec<Spanned<Link>>,
     /// Circuits.
@@ -202,6 +209,8 @@ pub(crate) enum Shell {
     AtmTcp(net::atmtcp::Role),
     /// Cells in datagrams.
     Udp(Udp),
+    /// A virtual adapter, and whoever drives it.
+    Adapter(Served),
 }
 
 /// A file read and understood.
@@ -312,11 +321,31 @@ pub(crate) fn parse(text: &str, name: &str) -> Result<Config> {
             }
         }
     }
+    // A guest is outside, behind its adapter.
+    let mut adapters = BTreeMap::new();
+    for (adapter, settings) in &file.adapter {
+        let at = || format!("{name}: adapter {adapter}");
+        let served = settings.describe(adapter).with_context(at)?;
+        if stations.insert(settings.host.clone(), Station::Outside).is_some() {
+            return Err(
+                anyhow!("another station is called `{}` too: give one another name", settings.host).context(at())
+            );
+        }
+        adapters.insert(settings.host.as_str(), served);
+    }
     for link in &file.link {
         let at = || format!("{name}:{}", line_of(text, link.span().start));
-        let (description, shell) = link.get_ref().describe().with_context(at)?;
+        let (description, mut shell) = link.get_ref().describe().with_context(at)?;
         for end in &description.ends {
             known(&config.description, &end.station).with_context(at)?;
+        }
+        if let Some(end) = description.ends.iter().find(|end| file.adapter.values().any(|a| a.host == end.station)) {
+            let served = adapters.remove(end.station.as_str());
+            let served = served.ok_or_else(|| anyhow!("an adapter has one line: `{}` has a link already", end.station));
+            if shell.is_some() || description.config.carries != Carries::Cells {
+                return Err(anyhow!("a link to an adapter carries cells, and neither atmtcp nor udp").context(at()));
+            }
+            shell = Some(Shell::Adapter(served.with_context(at)?));
         }
         let outside = description.ends.iter().any(|e| config.description.stations[&e.station] == Station::Outside);
         match (outside, &shell) {
@@ -336,6 +365,9 @@ pub(crate) fn parse(text: &str, name: &str) -> Result<Config> {
             config.shells.push((description.clone(), shell));
         }
         config.description.links.push(description);
+    }
+    if let Some((host, served)) = adapters.first_key_value() {
+        bail!("{name}: adapter {}: no link leads to `{host}`: add [[link]] with it as an end", served.name);
     }
     for circuit in &file.circuit {
         let at = || format!("{name}:{}", line_of(text, circuit.span().start));
@@ -453,6 +485,25 @@ mod tests {
         assert!(e.contains("OC-3d") && e.contains("write"), "{e}");
         assert!(error("[host.a]\n[switch.a]\n").contains("two stations"));
         assert!(error("[host.a]\nip = \"10.0.0/8\"\n").contains("host a"));
+    }
+
+    #[test]
+    fn an_adapter_stands_for_its_guest_at_the_end_of_one_link() {
+        const WITH: &str = "[adapter.eni0]\nhost = \"guest\"\nsocket = \"eni0.sock\"\n[switch.s]\n[[link]]\nends = [\"guest\", \"s:0\"]\n";
+        let config = parse(WITH, "x").unwrap();
+        assert_eq!(config.description.stations["guest"], Station::Outside);
+        assert!(matches!(&config.shells[..], [(_, Shell::Adapter(served))] if served.name == "eni0"));
+        let again = format!("{WITH}[[link]]\nends = [\"guest\", \"s:1\"]\n");
+        for (text, says) in [
+            (again.as_str(), "has a link already"),
+            (&WITH.replace("\"guest\", \"s:0\"", "\"s:0\", \"s:1\""), "no link leads to `guest`"),
+            (&WITH.replace("[switch.s]", "board = \"vlsi\"\n[switch.s]"), "write asic or fpga"),
+            (&WITH.replace("[switch.s]", "[switch.guest]\n[switch.s]"), "another station is called `guest`"),
+            (&format!("{WITH}carries = \"frames\"\n"), "carries cells"),
+        ] {
+            let e = error(text);
+            assert!(e.contains(says), "{e}");
+        }
     }
 
     #[test]

@@ -119,7 +119,13 @@ fn apply_here(core: &mut Core, old_shells: &[(LinkDescription, Shell)], wanted: 
 
 /// Puts a socket at the outside of a link.
 pub(crate) fn attach(network: &mut Network, id: LinkId, shell: &Shell, config: &Config) -> Result<()> {
+    // An adapter that is set up anew listens where it did.
+    network.detach(id);
     let external: Box<dyn net::external::External> = match shell {
+        Shell::Adapter(served) => Box::new(
+            adapter::vfio::server::Server::listen(&served.socket, served.config)
+                .with_context(|| format!("adapter {}", served.name))?,
+        ),
         Shell::AtmTcp(role) => {
             let mut shell = net::atmtcp::Shell::new(*role).with_context(|| format!("{role:?}"))?;
             for circuit in config.description.circuits.iter().filter(|c| c.aal == net::Aal::Aal0) {

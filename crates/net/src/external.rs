@@ -51,6 +51,17 @@ impl Network {
         fits
     }
 
+    /// Takes the shell off the external end of a link, and the link down. False if there was none.
+    pub fn detach(&mut self, id: LinkId) -> bool {
+        let before = self.externals.len();
+        self.externals.retain(|(link, _)| *link != id);
+        let detached = self.externals.len() < before;
+        if detached {
+            self.set_link_up(id, false);
+        }
+        detached
+    }
+
     /// The attached shells: what to wait for.
     pub fn externals(&self) -> impl Iterator<Item = (LinkId, &dyn External)> {
         self.externals.iter().map(|(id, e)| (*id, e.as_ref()))
