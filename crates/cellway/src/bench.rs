@@ -1,6 +1,7 @@
 //! `cellway bench`: measurements with the machine's limit beside them, in the same run.
 
 mod path;
+mod sar;
 
 pub(crate) use path::{memcpy_gbit_s, run_case};
 
@@ -20,12 +21,15 @@ pub(crate) enum BenchCommand {
         #[arg(long, default_value_t = 300)]
         millis: u64,
     },
+    /// Segmentation and reassembly on one core, beside memcpy and two common ways to do it
+    Sar(sar::Options),
 }
 
 /// `cellway bench`
 pub(crate) fn run(context: &Context, command: &BenchCommand) -> Result<()> {
     match command {
         BenchCommand::Path { runs, millis } => path::run(context, *runs, *millis),
+        BenchCommand::Sar(options) => sar::run(context, options),
     }
 }
 

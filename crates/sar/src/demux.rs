@@ -29,7 +29,7 @@
 use crate::SduMeta;
 use crate::kernel::{Kernel, SLOT, WIRE};
 use core::ops::Range;
-use wire::aal5::{MAX_SDU_OCTETS, cells};
+use wire::aal5::{MAX_SDU_OCTETS, TRAILER_OCTETS, cells};
 use wire::cell::PAYLOAD_OCTETS;
 use wire::{Cell, CircuitId, Counters, DropReason, Time};
 
@@ -120,7 +120,10 @@ pub struct CircuitCounts {
     pub dropped: u32,
 }
 
+/// No circuit: PTI and CLP of a circuit's `head` are zero.
 const FREE: u32 = u32::MAX;
+/// PTI and CLP in a cell's first four octets, first octet lowest.
+const VARIABLE: u32 = 0x0f00_0000;
 const NO_BUFFER: u32 = u32::MAX;
 
 /// A circuit's line of the table.
@@ -128,15 +131,18 @@ const NO_BUFFER: u32 = u32::MAX;
 #[repr(C, align(64))]
 pub(crate) struct Entry {
     pub(crate) state: u128,
-    key: u32,
-    pub(crate) octets: u32,
-    pub(crate) buffer: u32,
-    pub(crate) longest: u32,
-    began: Time,
-    pdus: u64,
+    /// Where in the pool the next payload goes.
+    pub(crate) at: u64,
+    /// Where the room for payloads ends; at `at` between PDUs, in a lost one, and in one that has its most.
+    pub(crate) end: u64,
+    /// The circuit, as the first four octets of its cells are read, first octet lowest, without PTI and CLP.
+    pub(crate) head: u32,
+    buffer: u32,
     dropped: u32,
-    pub(crate) lost: Option<DropReason>,
+    lost: Option<DropReason>,
     pub(crate) clp: bool,
+    pdus: u64,
+    began: Time,
 }
 
 const _: () = assert!(size_of::<Entry>() == 64);
@@ -144,24 +150,83 @@ const _: () = assert!(size_of::<Entry>() == 64);
 impl Entry {
     const EMPTY: Entry = Entry {
         state: 0,
-        key: FREE,
-        octets: 0,
+        at: 0,
+        end: 0,
+        head: FREE,
         buffer: NO_BUFFER,
-        longest: 0,
-        began: Time::ZERO,
-        pdus: 0,
         dropped: 0,
+        pdus: 0,
+        began: Time::ZERO,
         lost: None,
         clp: false,
     };
 
+    /// Between PDUs.
     #[inline(always)]
     pub(crate) fn reset(&mut self) {
-        self.octets = 0;
+        self.end = self.at;
         self.buffer = NO_BUFFER;
         self.lost = None;
         self.clp = false;
     }
+
+    fn is_in_pdu(&self) -> bool {
+        self.buffer != NO_BUFFER
+    }
+}
+
+/// The table's place and size, for the time of one call.
+#[derive(Clone, Copy)]
+pub(crate) struct Table {
+    first: *mut Entry,
+    mask: usize,
+    shift: u32,
+}
+
+impl Table {
+    /// Whether it is larger than the caches nearest to the processor.
+    #[inline(always)]
+    pub(crate) fn is_large(&self) -> bool {
+        self.mask >= 4096
+    }
+
+    /// Where the search for a cell's circuit begins.
+    #[inline(always)]
+    pub(crate) fn home(&self, head: u32) -> *mut Entry {
+        self.first.wrapping_add(home(head, self.shift))
+    }
+
+    /// The entry of a cell's circuit, whose search begins at `home`. At most half of the entries are taken, so a search
+    /// ends.
+    ///
+    /// # Safety
+    /// The table exists and `home` is `head`'s.
+    #[inline(always)]
+    #[allow(unsafe_code)]
+    pub(crate) unsafe fn find(&self, home: *mut Entry, head: u32) -> Option<*mut Entry> {
+        let head = head & !VARIABLE;
+        // SAFETY: the caller's: an entry of the table.
+        if unsafe { (*home).head } == head {
+            return Some(home);
+        }
+        let mut at = home.addr().wrapping_sub(self.first.addr()) / size_of::<Entry>();
+        loop {
+            let entry = self.first.wrapping_add(at);
+            // SAFETY: `at` is masked to the table's size, or came from one of its entries.
+            match unsafe { (*entry).head } {
+                found if found == head => return Some(entry),
+                FREE => return None,
+                _ => at = (at + 1) & self.mask,
+            }
+        }
+    }
+}
+
+/// Consecutive VCIs spread evenly (Fibonacci hashing; Knuth, volume 3, section 6.4): the multiplier is the golden ratio's
+/// for the header's number without its last four bits.
+#[inline(always)]
+const fn home(head: u32, shift: u32) -> usize {
+    ((head.swap_bytes() & !0xf).wrapping_mul(0x9e37_79b1 >> 4) >> shift) as usize
 }
 
 /// The table, the free buffers and the counters: what the kernels work on.
@@ -174,103 +239,100 @@ pub(crate) struct Circuits {
     lent: Box<[bool]>,
     now: Time,
     /// Octets from one buffer to the next.
-    pub(crate) stride: usize,
+    stride: usize,
+    /// Payload octets of the longest PDU.
+    longest: u32,
     pub(crate) counters: Counters,
     config: DemuxConfig,
 }
 
 impl Circuits {
-    /// Where a key's search begins: consecutive VCIs spread evenly (Fibonacci hashing; Knuth, volume 3, section 6.4).
     #[inline(always)]
-    fn home(&self, key: u32) -> usize {
-        (key.wrapping_mul(0x9e37_79b1) >> self.shift) as usize
+    pub(crate) fn table(&mut self) -> Table {
+        Table { first: self.entries.as_mut_ptr(), mask: self.entries.len() - 1, shift: self.shift }
     }
 
-    /// Where the circuit's entry is. At most half of the entries are taken, so a search ends.
-    #[inline(always)]
-    pub(crate) fn find(&self, key: u32) -> Option<usize> {
-        let mask = self.entries.len() - 1;
-        let mut at = self.home(key);
+    fn find(&self, circuit: CircuitId) -> Option<usize> {
+        let (mask, head) = (self.entries.len() - 1, head_of(circuit));
+        let mut at = home(head, self.shift);
         loop {
-            let found = self.entries[at & mask].key;
-            if found == key {
-                return Some(at & mask);
+            match self.entries[at].head {
+                found if found == head => return Some(at),
+                FREE => return None,
+                _ => at = (at + 1) & mask,
             }
-            if found == FREE {
-                return None;
-            }
-            at += 1;
         }
     }
 
-    #[inline(always)]
-    pub(crate) fn entry(&mut self, at: usize) -> &mut Entry {
-        &mut self.entries[at]
-    }
-
-    #[inline(always)]
-    pub(crate) fn prefetch(&self, key: u32) {
-        #[cfg(target_arch = "x86_64")]
-        #[allow(unsafe_code)]
-        // SAFETY: a prefetch has no effect but on the cache, whatever the address.
-        unsafe {
-            use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_T0>(self.entries.as_ptr().wrapping_add(self.home(key)).cast());
+    fn insert(&mut self, entry: Entry) {
+        let mask = self.entries.len() - 1;
+        let mut at = home(entry.head, self.shift);
+        while self.entries[at].head != FREE {
+            at = (at + 1) & mask;
         }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = key;
+        self.entries[at] = entry;
     }
 
-    /// A PDU's first cell has come: takes a buffer for it.
+    /// A cell has come for an entry that has no room: begins a PDU with a buffer, or drops. Whether there is room now.
     #[inline(always)]
-    pub(crate) fn begin(&mut self, at: usize, start: u128) {
-        let entry = &mut self.entries[at];
+    pub(crate) fn make_room(&mut self, entry: &mut Entry, start: u128) -> bool {
+        if entry.lost.is_some() || entry.is_in_pdu() {
+            lose(entry, DropReason::Oversize, &mut self.free, &mut self.counters);
+            return false;
+        }
+        let Some(buffer) = self.free.pop() else {
+            lose(entry, DropReason::NoBuffer, &mut self.free, &mut self.counters);
+            return false;
+        };
         entry.state = start;
         entry.began = self.now;
-        match self.free.pop() {
-            Some(buffer) => entry.buffer = buffer,
-            None => self.lose(at, DropReason::NoBuffer),
-        }
-    }
-
-    /// The circuit's PDU is lost; the rest of its cells will be passed over.
-    #[cold]
-    pub(crate) fn lose(&mut self, at: usize, reason: DropReason) {
-        let entry = &mut self.entries[at];
-        if entry.lost.is_some() {
-            return;
-        }
-        if entry.buffer != NO_BUFFER {
-            self.free.push(entry.buffer);
-        }
-        entry.reset();
-        entry.lost = Some(reason);
-        entry.dropped = entry.dropped.wrapping_add(1);
-        self.counters.drop_one(reason);
+        entry.buffer = buffer;
+        entry.at = (buffer as usize * self.stride) as u64;
+        entry.end = entry.at + u64::from(self.longest);
+        true
     }
 
     /// A PDU's last cell has come.
     #[inline(always)]
-    pub(crate) fn finish(&mut self, at: usize, trailer: u64, congestion: bool, good: bool) -> Option<Delivery> {
-        let entry = &mut self.entries[at];
+    pub(crate) fn finish(&mut self, entry: &mut Entry, trailer: u64, congestion: bool, good: bool) -> Option<Delivery> {
         let [uu, cpi, l1, l0, ..] = trailer.to_le_bytes();
         let length = usize::from(u16::from_be_bytes([l1, l0]));
-        let fits = cells(length) * PAYLOAD_OCTETS == entry.octets as usize;
+        // Octets that are neither the SDU's nor the trailer's: padding, less than a payload of it.
+        let octets = u64::from(self.longest) - (entry.end - entry.at);
+        let fits = octets.wrapping_sub((length + TRAILER_OCTETS) as u64) < PAYLOAD_OCTETS as u64;
         if good && length != 0 && fits && length <= self.config.max_sdu_octets && (cpi == 0 || self.config.any_cpi) {
             let meta = SduMeta { uu, cpi, clp: entry.clp, congestion };
             let buffer = entry.buffer;
-            let circuit = CircuitId::from_key(entry.key);
+            let circuit = CircuitId::from_key(entry.head.swap_bytes() >> 4);
             entry.pdus = entry.pdus.wrapping_add(1);
             entry.reset();
             self.lent[buffer as usize] = true;
-            self.counters.pdus = self.counters.pdus.wrapping_add(1);
-            self.counters.octets = self.counters.octets.wrapping_add(length as u64);
             return Some(Delivery { circuit, buffer, sdu_octets: length, meta });
         }
-        self.lose(at, crate::reassemble::fault(good, length, fits, length > self.config.max_sdu_octets));
-        self.entries[at].reset();
+        let reason = crate::reassemble::fault(good, length, fits, length > self.config.max_sdu_octets);
+        lose(entry, reason, &mut self.free, &mut self.counters);
+        entry.reset();
         None
     }
+}
+
+const fn head_of(circuit: CircuitId) -> u32 {
+    (circuit.key() << 4).swap_bytes()
+}
+
+/// The circuit's PDU is lost; the rest of its cells will be passed over.
+#[cold]
+fn lose(entry: &mut Entry, reason: DropReason, free: &mut Vec<u32>, counters: &mut Counters) {
+    if entry.lost.is_some() {
+        return;
+    }
+    if entry.is_in_pdu() {
+        free.push(entry.buffer);
+    }
+    entry.reset();
+    entry.lost = Some(reason);
+    entry.dropped = entry.dropped.wrapping_add(1);
+    counters.drop_one(reason);
 }
 
 /// Reassembly of many circuits.
@@ -306,6 +368,7 @@ impl Demux {
             lent: vec![false; config.buffers as usize].into(),
             now: Time::ZERO,
             stride,
+            longest: (cells(config.max_sdu_octets) * PAYLOAD_OCTETS) as u32,
             counters: Counters::default(),
             config,
         };
@@ -329,14 +392,13 @@ impl Demux {
     /// It is open, or as many are as may be.
     pub fn open(&mut self, circuit: CircuitId) -> Result<(), OpenError> {
         let c = &mut self.circuits;
-        if c.find(circuit.key()).is_some() {
+        if c.find(circuit).is_some() {
             return Err(OpenError::Open(circuit));
         }
         if c.open == c.config.circuits {
             return Err(OpenError::Full { circuit, limit: c.config.circuits });
         }
-        let longest = (cells(c.config.max_sdu_octets) * PAYLOAD_OCTETS) as u32;
-        c.insert(Entry { key: circuit.key(), longest, ..Entry::EMPTY });
+        c.insert(Entry { head: head_of(circuit), ..Entry::EMPTY });
         c.open += 1;
         Ok(())
     }
@@ -344,9 +406,9 @@ impl Demux {
     /// Closes a circuit; a PDU that has begun is dropped. Gives what it had received.
     pub fn close(&mut self, circuit: CircuitId) -> Option<CircuitCounts> {
         let c = &mut self.circuits;
-        let mut at = c.find(circuit.key())?;
-        if c.entries[at].octets > 0 {
-            c.lose(at, DropReason::Closed);
+        let mut at = c.find(circuit)?;
+        if c.entries[at].is_in_pdu() {
+            lose(&mut c.entries[at], DropReason::Closed, &mut c.free, &mut c.counters);
         }
         let counts = counts(&c.entries[at]);
         c.open -= 1;
@@ -355,7 +417,7 @@ impl Demux {
         c.entries[at] = Entry::EMPTY;
         loop {
             at = (at + 1) & mask;
-            if c.entries[at].key == FREE {
+            if c.entries[at].head == FREE {
                 return Some(counts);
             }
             let entry = core::mem::replace(&mut c.entries[at], Entry::EMPTY);
@@ -365,7 +427,7 @@ impl Demux {
 
     /// What a circuit has received.
     pub fn circuit(&self, circuit: CircuitId) -> Option<CircuitCounts> {
-        self.circuits.find(circuit.key()).map(|at| counts(&self.circuits.entries[at]))
+        self.circuits.find(circuit).map(|at| counts(&self.circuits.entries[at]))
     }
 
     /// Takes cells of any circuits; SDUs that they complete are described in `out`.
@@ -424,14 +486,12 @@ impl Demux {
     /// Drops the PDUs that began before `limit` and have not ended, counted; gives how many. It looks at every circuit:
     /// for a clock of some milliseconds, not for each batch.
     pub fn expire(&mut self, limit: Time) -> usize {
-        let due = |e: &Entry| e.key != FREE && e.octets > 0 && e.lost.is_none() && e.began < limit;
+        let c = &mut self.circuits;
         let mut dropped = 0;
-        for at in 0..self.circuits.entries.len() {
-            if due(&self.circuits.entries[at]) {
-                self.circuits.lose(at, DropReason::Timeout);
-                self.circuits.entries[at].reset();
-                dropped += 1;
-            }
+        for entry in c.entries.iter_mut().filter(|e| e.is_in_pdu() && e.began < limit) {
+            lose(entry, DropReason::Timeout, &mut c.free, &mut c.counters);
+            entry.reset();
+            dropped += 1;
         }
         dropped
     }
@@ -444,17 +504,6 @@ impl Demux {
     /// What has been counted over all circuits.
     pub const fn counters(&self) -> &Counters {
         &self.circuits.counters
-    }
-}
-
-impl Circuits {
-    fn insert(&mut self, entry: Entry) {
-        let mask = self.entries.len() - 1;
-        let mut at = self.home(entry.key) & mask;
-        while self.entries[at].key != FREE {
-            at = (at + 1) & mask;
-        }
-        self.entries[at] = entry;
     }
 }
 

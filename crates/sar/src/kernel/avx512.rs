@@ -63,50 +63,6 @@ impl Zmm {
             _mm_xor_si128(_mm256_castsi256_si128(two), _mm256_extracti128_si256::<1>(two))
         }
     }
-
-    /// Folds the state and the payload in the upper three lanes of `slot` (in memory order) to the payload's end.
-    ///
-    /// # Safety
-    /// The features.
-    #[inline(always)]
-    unsafe fn absorb(state: __m128i, slot: __m512i) -> __m128i {
-        // SAFETY: the caller's.
-        unsafe {
-            let lanes = _mm512_mask_mov_epi64(Self::turn(slot), 0x03, _mm512_castsi128_si512(state));
-            let by = Self::four([fold(48), fold(32), fold(16), 0]);
-            let last = _mm512_maskz_mov_epi64(0xc0, lanes);
-            Self::sum(Self::fold_and_add(lanes, by, last))
-        }
-    }
-
-    /// A payload in the upper three lanes; the lowest is zero.
-    ///
-    /// # Safety
-    /// `from` gives 48 octets.
-    #[inline(always)]
-    unsafe fn payload(from: *const u8) -> __m512i {
-        // SAFETY: the words before `from` are masked off: they are not read.
-        unsafe { _mm512_maskz_loadu_epi64(PAYLOAD_WORDS, from.wrapping_sub(LANE).cast()) }
-    }
-
-    /// Writes a cell of a header and the payload in the upper three lanes of `slot`, whose lowest is zero.
-    ///
-    /// # Safety
-    /// `to` is a cell of `S` octets.
-    #[inline(always)]
-    unsafe fn put<const S: usize>(to: *mut u8, head: u64, slot: __m512i) {
-        // SAFETY: a slot is one store. On the wire the store of the payload is masked to its 48 octets, and the header
-        // goes before it because its eight octets reach into them.
-        unsafe {
-            if S == 64 {
-                let header = _mm512_zextsi128_si512(Lane::of(u128::from(head)));
-                _mm512_storeu_si512(to.cast(), _mm512_or_si512(slot, header));
-            } else {
-                to.cast::<u64>().write_unaligned(head);
-                _mm512_mask_storeu_epi64(to.add(S - PAYLOAD).wrapping_sub(LANE).cast(), PAYLOAD_WORDS, slot);
-            }
-        }
-    }
 }
 
 // The safety conditions are the trait's: the features are there, the pointers give the octets of a group.
@@ -146,7 +102,7 @@ impl Wide for Zmm {
         unsafe {
             let cell = |i: usize| match S {
                 64 => _mm512_loadu_si512(from.add(i * S).cast()),
-                _ => Zmm::payload(from.add(i * S + S - PAYLOAD)),
+                _ => Self::load(from.add(i * S + S - PAYLOAD)),
             };
             let (a, b, c, d) = (cell(0), cell(1), cell(2), cell(3));
             // Words 0 to 7 are the first vector's, 8 to 15 the second's.
@@ -166,7 +122,7 @@ impl Wide for Zmm {
     unsafe fn begin(state: __m128i, [a, b, c]: [Self; 3]) -> [Self; 3] {
         // SAFETY: the caller's. The group's last lane is the highest of the third vector.
         unsafe {
-            let state = state.fold(Lane::of(fold(192)));
+            let state = state.fold(Lane::of(const { fold(192) }));
             let highest = _mm512_inserti32x4::<3>(_mm512_setzero_si512(), state);
             [a, b, Zmm(_mm512_xor_si512(c.0, highest))]
         }
@@ -176,7 +132,7 @@ impl Wide for Zmm {
     unsafe fn next(acc: [Self; 3], group: [Self; 3]) -> [Self; 3] {
         // SAFETY: the caller's.
         unsafe {
-            let k = Zmm::four([fold(192); 4]);
+            let k = Zmm::four([const { fold(192) }; 4]);
             let step = |i: usize| Zmm(Zmm::fold_and_add(acc[i].0, k, group[i].0));
             [step(0), step(1), step(2)]
         }
@@ -186,45 +142,66 @@ impl Wide for Zmm {
     unsafe fn gather([a, b, c]: [Self; 3]) -> __m128i {
         // SAFETY: the caller's.
         unsafe {
-            let sum = Zmm::fold_and_add(a.0, Zmm::four([fold(128); 4]), c.0);
-            let sum = Zmm::fold_and_add(b.0, Zmm::four([fold(64); 4]), sum);
-            let last = _mm512_maskz_mov_epi64(0xc0, sum);
-            Zmm::sum(Zmm::fold_and_add(sum, Zmm::four([fold(48), fold(32), fold(16), 0]), last))
+            let sum = Zmm::fold_and_add(a.0, Zmm::four([const { fold(128) }; 4]), c.0);
+            let sum = Zmm::fold_and_add(b.0, Zmm::four([const { fold(64) }; 4]), sum);
+            let by = Zmm::four([const { fold(48) }, const { fold(32) }, const { fold(16) }, const { fold(0) }]);
+            Zmm::sum(Zmm::fold_and_add(sum, by, _mm512_setzero_si512()))
         }
     }
 
+    /// In the upper three lanes; the lowest is zero.
+    type Payload = __m512i;
+
     #[inline(always)]
-    unsafe fn one_in<const S: usize>(state: __m128i, cell: *const u8, to: *mut u8) -> __m128i {
-        // SAFETY: a cell; 48 octets, to which the store is masked.
-        unsafe {
-            let slot = match S {
-                64 => _mm512_loadu_si512(cell.cast()),
-                _ => Zmm::payload(cell.add(S - PAYLOAD)),
-            };
-            _mm512_mask_storeu_epi64(to.wrapping_sub(LANE).cast(), PAYLOAD_WORDS, slot);
-            Zmm::absorb(state, slot)
-        }
+    unsafe fn load(from: *const u8) -> __m512i {
+        // SAFETY: 48 octets; the words before them are masked off: they are not read.
+        unsafe { _mm512_maskz_loadu_epi64(PAYLOAD_WORDS, from.wrapping_sub(LANE).cast()) }
     }
 
     #[inline(always)]
-    unsafe fn one_out<const S: usize>(state: __m128i, from: *const u8, to: *mut u8, head: u64) -> __m128i {
-        // SAFETY: 48 octets; a cell.
-        unsafe {
-            let slot = Zmm::payload(from);
-            Zmm::put::<S>(to, head, slot);
-            Zmm::absorb(state, slot)
-        }
+    unsafe fn store(payload: __m512i, to: *mut u8) {
+        // SAFETY: 48 octets; the words before them are masked off: they are not written.
+        unsafe { _mm512_mask_storeu_epi64(to.wrapping_sub(LANE).cast(), PAYLOAD_WORDS, payload) }
     }
 
     #[inline(always)]
-    unsafe fn tail_out<const S: usize>(state: __m128i, tail: Tail, to: *mut u8, head: u64) -> __m128i {
-        // SAFETY: octets past the tail's and before it are masked off: they are not read; a cell.
+    unsafe fn tail(tail: Tail) -> __m512i {
+        // SAFETY: the octets before the tail's and past them are masked off: they are not read.
         unsafe {
             let octets = ((1u64 << tail.octets) - 1) << LANE;
-            let slot = _mm512_maskz_loadu_epi8(octets, tail.from.wrapping_sub(LANE).cast());
-            let slot = _mm512_or_si512(slot, Zmm::four([0, 0, 0, u128::from(tail.trailer) << 64]));
-            Zmm::put::<S>(to, head, slot);
-            Zmm::absorb(state, slot)
+            let payload = _mm512_maskz_loadu_epi8(octets, tail.from.wrapping_sub(LANE).cast());
+            _mm512_or_si512(payload, Zmm::four([0, 0, 0, u128::from(tail.trailer) << 64]))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn put<const S: usize>(to: *mut u8, head: u64, payload: __m512i) {
+        // SAFETY: a cell, which in a slot is one store; on the wire the header's eight octets reach into the payload,
+        // which is written after them.
+        unsafe {
+            if S == 64 {
+                let header = _mm512_zextsi128_si512(Lane::of(u128::from(head)));
+                _mm512_storeu_si512(to.cast(), _mm512_or_si512(payload, header));
+            } else {
+                to.cast::<u64>().write_unaligned(head);
+                Self::store(payload, to.add(S - PAYLOAD));
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn one(state: __m128i, payload: __m512i) -> __m128i {
+        // SAFETY: the caller's.
+        unsafe { Self::last(state, payload) }
+    }
+
+    #[inline(always)]
+    unsafe fn last(state: __m128i, payload: __m512i) -> __m128i {
+        // SAFETY: the caller's. The last lane is folded over no distance, which leaves 96 bits of it.
+        unsafe {
+            let lanes = _mm512_mask_mov_epi64(Self::turn(payload), 0x03, _mm512_castsi128_si512(state));
+            let by = Self::four([const { fold(48) }, const { fold(32) }, const { fold(16) }, const { fold(0) }]);
+            Self::sum(Self::fold_and_add(lanes, by, _mm512_setzero_si512()))
         }
     }
 }

@@ -85,8 +85,10 @@ pub(super) trait Engine {
         cells: usize,
         head: u64,
     ) -> Self::Acc;
-    /// One cell of a tail, zeros and a trailer.
+    /// One cell of a tail and zeros, not the PDU's last.
     unsafe fn tail_out<const S: usize>(acc: Self::Acc, tail: Tail, to: *mut u8, head: u64) -> Self::Acc;
+    /// The PDU's last cell: a tail, zeros and a trailer, its CRC zero. Gives the remainder of the PDU.
+    unsafe fn last_out<const S: usize>(acc: Self::Acc, tail: Tail, to: *mut u8, head: u64) -> u32;
     /// Payloads of up to `cells` cells, while their headers go on as expected, to `to`; gives how many. Differences
     /// that are allowed are gathered in `seen`.
     unsafe fn cells_in<const S: usize>(
@@ -99,8 +101,8 @@ pub(super) trait Engine {
     ) -> (Self::Acc, usize);
     /// The payload of one cell, of which `fit` octets (0..=48) are written to `to`.
     unsafe fn cell_in<const S: usize>(acc: Self::Acc, from: *const u8, to: *mut u8, fit: usize) -> Self::Acc;
-    /// The remainder of all that was taken in.
-    unsafe fn remainder(acc: Self::Acc) -> u32;
+    /// The same for a PDU's last cell. Gives the remainder of the PDU.
+    unsafe fn last_in<const S: usize>(acc: Self::Acc, from: *const u8, to: *mut u8, fit: usize) -> u32;
 }
 
 /// A PDU on its way out.
@@ -144,11 +146,11 @@ pub(super) unsafe fn segment<E: Engine, const S: usize>(
             let last = done + 1 == cells;
             let trailer = if last { u64::from(out.trailer) } else { 0 };
             let tail = Tail { from: sdu.wrapping_add(at), octets: octets - at, before: at, trailer };
-            let head = if last { with_hec::<S>(out.head | END as u32) } else { head };
-            acc = E::tail_out::<S>(acc, tail, to, head);
             if last {
-                let crc = !E::remainder(acc);
+                let crc = !E::last_out::<S>(acc, tail, to, with_hec::<S>(out.head | END as u32));
                 to.add(S - 4).cast::<[u8; 4]>().write_unaligned(crc.to_be_bytes());
+            } else {
+                acc = E::tail_out::<S>(acc, tail, to, head);
             }
             done += 1;
             written += 1;
@@ -229,11 +231,10 @@ pub(super) unsafe fn reassemble<E: Engine, const S: usize>(
             let at = to.wrapping_add(pdu.octets);
             pdu.clp |= head & CLP != 0;
             if head & END != 0 {
-                acc = E::cell_in::<S>(acc, cell, at, fit.min(PAYLOAD));
+                let good = E::last_in::<S>(acc, cell, at, fit.min(PAYLOAD)) == GOOD;
                 pdu.octets += PAYLOAD;
                 used += 1;
                 let trailer = cell.add(S - 8).cast::<u64>().read_unaligned();
-                let good = E::remainder(acc) == GOOD;
                 break Stop::End { trailer, congestion: head & CONGESTION != 0, good };
             }
             let run = (fit / PAYLOAD).min((pdu.longest - pdu.octets) / PAYLOAD).min(n - used);

@@ -5,7 +5,7 @@
 //! independent; at the end of a run they are folded into one lane, which is the CRC state.
 
 use super::engine::{Engine, Expect, PAYLOAD, Tail};
-use super::polynomial::{BARRETT, GENERATOR, START, fold, power};
+use super::polynomial::{BARRETT, GENERATOR, START, power};
 use core::marker::PhantomData;
 
 /// Octets of a lane.
@@ -59,53 +59,29 @@ pub(super) trait Wide: Copy {
     /// All lanes folded to the end of the group.
     unsafe fn gather(acc: [Self; 3]) -> Self::Lane;
 
-    /// One payload after `state`.
-    #[inline(always)]
-    unsafe fn one(state: Self::Lane, [a, b, c]: [Self::Lane; 3]) -> Self::Lane {
-        // SAFETY: the caller's.
-        unsafe {
-            let (state, a) = (state.fold(Self::Lane::of(fold(48))), a.fold(Self::Lane::of(fold(32))));
-            state.xor(a).xor(b.fold(Self::Lane::of(fold(16))).xor(c))
-        }
-    }
+    /// A payload in a register or more, in memory order.
+    type Payload: Copy;
 
-    /// Copies one payload out of a cell.
-    #[inline(always)]
-    unsafe fn one_in<const S: usize>(state: Self::Lane, cell: *const u8, to: *mut u8) -> Self::Lane {
-        // SAFETY: the caller's.
-        unsafe {
-            let lanes = payload::<Self::Lane>(cell.add(S - PAYLOAD));
-            store(lanes, to);
-            Self::one(state, turned(lanes))
-        }
-    }
-
-    /// Copies one payload into a cell.
-    #[inline(always)]
-    unsafe fn one_out<const S: usize>(state: Self::Lane, from: *const u8, to: *mut u8, head: u64) -> Self::Lane {
-        // SAFETY: the caller's.
-        unsafe {
-            let lanes = payload::<Self::Lane>(from);
-            put::<Self::Lane, S>(to, head, lanes);
-            Self::one(state, turned(lanes))
-        }
-    }
-
-    /// One cell of a tail, zeros and a trailer.
-    #[inline(always)]
-    unsafe fn tail_out<const S: usize>(state: Self::Lane, tail: Tail, to: *mut u8, head: u64) -> Self::Lane {
-        // SAFETY: the caller's; a tail has at most 47 octets.
-        unsafe {
-            let piece = |at: usize| -> Self::Lane {
-                let n = tail.octets.saturating_sub(at).min(LANE);
-                partial(tail.from.wrapping_add(at), n, tail.before + at)
-            };
-            let trailer = Self::Lane::of(u128::from(tail.trailer) << 64);
-            let lanes = [piece(0), piece(LANE), piece(2 * LANE).xor(trailer)];
-            put::<Self::Lane, S>(to, head, lanes);
-            Self::one(state, turned(lanes))
-        }
-    }
+    /// # Safety
+    /// `from` gives 48 octets.
+    unsafe fn load(from: *const u8) -> Self::Payload;
+    /// # Safety
+    /// `to` has room for 48 octets.
+    unsafe fn store(payload: Self::Payload, to: *mut u8);
+    /// A tail, zeros, and a trailer.
+    ///
+    /// # Safety
+    /// As [`Tail`] says.
+    unsafe fn tail(tail: Tail) -> Self::Payload;
+    /// Writes a cell: header, and what lies between it and the payload, then the payload.
+    ///
+    /// # Safety
+    /// `to` is a cell of `S` octets.
+    unsafe fn put<const S: usize>(to: *mut u8, head: u64, payload: Self::Payload);
+    /// The state after one more payload.
+    unsafe fn one(state: Self::Lane, payload: Self::Payload) -> Self::Lane;
+    /// The same in 96 bits at most.
+    unsafe fn last(state: Self::Lane, payload: Self::Payload) -> Self::Lane;
 }
 
 /// # Safety
@@ -189,30 +165,25 @@ pub(super) unsafe fn partial<L: Lane>(from: *const u8, n: usize, before: usize) 
     }
 }
 
-/// The first `n` octets (0..=48) of a payload to memory that has room for no more.
-///
-/// # Safety
-/// `to` has room for `n` octets.
-#[inline(always)]
-unsafe fn store_part<L: Lane>(lanes: [L; 3], to: *mut u8, n: usize) {
-    let mut whole = [0u8; PAYLOAD];
-    // SAFETY: 48 octets of ours, of which at most 48 are copied.
-    unsafe {
-        store(lanes, whole.as_mut_ptr());
-        to.copy_from_nonoverlapping(whole.as_ptr(), n.min(PAYLOAD));
-    }
-}
-
-/// The remainder of 128 bits modulo the generator: two folds to 64 bits, then Barrett.
+/// A state folded to 96 bits.
 ///
 /// # Safety
 /// The processor's features.
 #[inline(always)]
-pub(super) unsafe fn remainder<L: Lane>(state: L) -> u32 {
+pub(super) unsafe fn to96<L: Lane>(state: L) -> L {
+    // SAFETY: the caller's.
+    unsafe { state.multiply_upper(L::of(const { power(64) as u128 })).xor(state.lower()) }
+}
+
+/// The remainder of 96 bits modulo the generator: one fold to 64 bits, then Barrett.
+///
+/// # Safety
+/// The processor's features.
+#[inline(always)]
+unsafe fn remainder<L: Lane>(ninety_six: L) -> u32 {
     // SAFETY: the caller's.
     unsafe {
-        let down = L::of(power(64) as u128);
-        let ninety_six = state.multiply_upper(down).xor(state.lower());
+        let down = L::of(const { power(64) as u128 });
         let sixty_four = ninety_six.multiply_upper(down).xor(ninety_six.lower());
         let quotient = sixty_four.shift32().multiply_lower(L::of(BARRETT as u128)).shift32();
         quotient.multiply_lower(L::of(GENERATOR as u128)).xor(sixty_four).value() as u32
@@ -260,7 +231,7 @@ impl<W: Wide> Engine for Vectors<W> {
                 acc = W::gather(group);
             }
             while i < cells {
-                acc = W::one_out::<S>(acc, from.add(i * PAYLOAD), to.add(i * S), head);
+                acc = one_out::<W, S>(acc, from.add(i * PAYLOAD), to.add(i * S), head);
                 i += 1;
             }
         }
@@ -270,7 +241,21 @@ impl<W: Wide> Engine for Vectors<W> {
     #[inline(always)]
     unsafe fn tail_out<const S: usize>(acc: W::Lane, tail: Tail, to: *mut u8, head: u64) -> W::Lane {
         // SAFETY: the caller's.
-        unsafe { W::tail_out::<S>(acc, tail, to, head) }
+        unsafe {
+            let payload = W::tail(tail);
+            W::put::<S>(to, head, payload);
+            W::one(acc, payload)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn last_out<const S: usize>(acc: W::Lane, tail: Tail, to: *mut u8, head: u64) -> u32 {
+        // SAFETY: the caller's.
+        unsafe {
+            let payload = W::tail(tail);
+            W::put::<S>(to, head, payload);
+            remainder(W::last(acc, payload))
+        }
     }
 
     #[inline(always)]
@@ -313,7 +298,7 @@ impl<W: Wide> Engine for Vectors<W> {
                     break;
                 }
                 *seen |= difference;
-                acc = W::one_in::<S>(acc, cell, to.add(i * PAYLOAD));
+                acc = one_in::<W, S>(acc, cell, to.add(i * PAYLOAD));
                 i += 1;
             }
         }
@@ -323,22 +308,77 @@ impl<W: Wide> Engine for Vectors<W> {
     #[inline(always)]
     unsafe fn cell_in<const S: usize>(acc: W::Lane, from: *const u8, to: *mut u8, fit: usize) -> W::Lane {
         // SAFETY: the payload is the cell's last 48 octets; `fit` of them may be written.
-        unsafe {
-            if fit == PAYLOAD {
-                return W::one_in::<S>(acc, from, to);
-            }
-            let lanes = payload::<W::Lane>(from.add(S - PAYLOAD));
-            if fit > 0 {
-                store_part(lanes, to, fit);
-            }
-            W::one(acc, turned(lanes))
-        }
+        unsafe { W::one(acc, take::<W, S>(from, to, fit)) }
     }
 
     #[inline(always)]
-    unsafe fn remainder(acc: W::Lane) -> u32 {
-        // SAFETY: the caller's.
-        unsafe { remainder(acc) }
+    unsafe fn last_in<const S: usize>(acc: W::Lane, from: *const u8, to: *mut u8, fit: usize) -> u32 {
+        // SAFETY: as above.
+        unsafe { remainder(W::last(acc, take::<W, S>(from, to, fit))) }
+    }
+}
+
+/// Copies one payload into a cell.
+///
+/// # Safety
+/// `from` gives 48 octets, `to` is a cell of `S` octets.
+#[inline(always)]
+unsafe fn one_out<W: Wide, const S: usize>(state: W::Lane, from: *const u8, to: *mut u8, head: u64) -> W::Lane {
+    // SAFETY: the caller's.
+    unsafe {
+        let payload = W::load(from);
+        W::put::<S>(to, head, payload);
+        W::one(state, payload)
+    }
+}
+
+/// Copies one payload out of a cell.
+///
+/// # Safety
+/// `cell` is one of `S` octets, `to` has room for 48.
+#[inline(always)]
+unsafe fn one_in<W: Wide, const S: usize>(state: W::Lane, cell: *const u8, to: *mut u8) -> W::Lane {
+    // SAFETY: the caller's.
+    unsafe {
+        let payload = W::load(cell.add(S - PAYLOAD));
+        W::store(payload, to);
+        W::one(state, payload)
+    }
+}
+
+/// A cell's payload, of which `fit` octets (0..=48) are written to `to`.
+///
+/// # Safety
+/// `cell` is one of `S` octets, `to` has room for `fit`.
+#[inline(always)]
+unsafe fn take<W: Wide, const S: usize>(cell: *const u8, to: *mut u8, fit: usize) -> W::Payload {
+    // SAFETY: 48 octets of ours, of which at most 48 are copied.
+    unsafe {
+        let payload = W::load(cell.add(S - PAYLOAD));
+        if fit == PAYLOAD {
+            W::store(payload, to);
+        } else if fit > 0 {
+            let mut whole = [0u8; PAYLOAD];
+            W::store(payload, whole.as_mut_ptr());
+            to.copy_from_nonoverlapping(whole.as_ptr(), fit.min(PAYLOAD));
+        }
+        payload
+    }
+}
+
+/// The lanes of a tail, zeros, and a trailer.
+///
+/// # Safety
+/// As [`Tail`] says.
+#[inline(always)]
+pub(super) unsafe fn tail<L: Lane>(tail: Tail) -> [L; 3] {
+    // SAFETY: a tail has at most 47 octets; each piece is of its octets.
+    unsafe {
+        let piece = |at: usize| -> L {
+            let n = tail.octets.saturating_sub(at).min(LANE);
+            partial(tail.from.wrapping_add(at), n, tail.before + at)
+        };
+        [piece(0), piece(LANE), piece(2 * LANE).xor(L::of(u128::from(tail.trailer) << 64))]
     }
 }
 
@@ -372,11 +412,55 @@ macro_rules! lane_is_wide {
                 }
             }
 
+            type Payload = [Self; 3];
+
+            #[inline(always)]
+            unsafe fn load(from: *const u8) -> [Self; 3] {
+                // SAFETY: the caller's.
+                unsafe { $crate::kernel::lanes::payload(from) }
+            }
+
+            #[inline(always)]
+            unsafe fn store(payload: [Self; 3], to: *mut u8) {
+                // SAFETY: the caller's.
+                unsafe { $crate::kernel::lanes::store(payload, to) }
+            }
+
+            #[inline(always)]
+            unsafe fn tail(tail: $crate::kernel::engine::Tail) -> [Self; 3] {
+                // SAFETY: the caller's.
+                unsafe { $crate::kernel::lanes::tail(tail) }
+            }
+
+            #[inline(always)]
+            unsafe fn put<const S: usize>(to: *mut u8, head: u64, payload: [Self; 3]) {
+                // SAFETY: the caller's.
+                unsafe { $crate::kernel::lanes::put::<Self, S>(to, head, payload) }
+            }
+
+            #[inline(always)]
+            unsafe fn one(state: Self, payload: [Self; 3]) -> Self {
+                use $crate::kernel::{lanes::Lane, lanes::turned, polynomial::fold};
+                // SAFETY: the caller's.
+                unsafe {
+                    let [a, b, c] = turned(payload);
+                    let before = state.fold(Self::of(const { fold(48) })).xor(a.fold(Self::of(const { fold(32) })));
+                    before.xor(b.fold(Self::of(const { fold(16) })).xor(c))
+                }
+            }
+
+            #[inline(always)]
+            unsafe fn last(state: Self, payload: [Self; 3]) -> Self {
+                use $crate::kernel::lanes::{Wide, to96};
+                // SAFETY: the caller's.
+                unsafe { to96(<Self as Wide>::one(state, payload)) }
+            }
+
             #[inline(always)]
             unsafe fn begin(state: Self, [a, b, c]: [Self; 3]) -> [Self; 3] {
                 use $crate::kernel::{lanes::Lane, polynomial::fold};
                 // SAFETY: the caller's.
-                unsafe { [a, b, c.xor(state.fold(Self::of(fold(48))))] }
+                unsafe { [a, b, c.xor(state.fold(Self::of(const { fold(48) })))] }
             }
 
             #[inline(always)]
@@ -384,7 +468,7 @@ macro_rules! lane_is_wide {
                 use $crate::kernel::{lanes::Lane, polynomial::fold};
                 // SAFETY: the caller's.
                 unsafe {
-                    let k = Self::of(fold(48));
+                    let k = Self::of(const { fold(48) });
                     [acc[0].fold(k).xor(group[0]), acc[1].fold(k).xor(group[1]), acc[2].fold(k).xor(group[2])]
                 }
             }
@@ -393,7 +477,7 @@ macro_rules! lane_is_wide {
             unsafe fn gather([a, b, c]: [Self; 3]) -> Self {
                 use $crate::kernel::{lanes::Lane, polynomial::fold};
                 // SAFETY: the caller's.
-                unsafe { a.fold(Self::of(fold(32))).xor(b.fold(Self::of(fold(16)))).xor(c) }
+                unsafe { a.fold(Self::of(const { fold(32) })).xor(b.fold(Self::of(const { fold(16) }))).xor(c) }
             }
         }
     };

@@ -125,13 +125,13 @@ entries!(by_model, "model", lanes::Vectors<model::Model>,);
 #[cfg(target_arch = "x86_64")]
 entries!(by_sse, "sse", lanes::Vectors<core::arch::x86_64::__m128i>, #[target_feature(enable = "sse4.2,pclmulqdq")]);
 #[cfg(target_arch = "x86_64")]
-entries!(by_avx2, "avx2", lanes::Vectors<core::arch::x86_64::__m128i>, #[target_feature(enable = "avx2,pclmulqdq")]);
+entries!(by_avx2, "avx2", lanes::Vectors<core::arch::x86_64::__m128i>, #[target_feature(enable = "avx2,bmi1,bmi2,pclmulqdq")]);
 #[cfg(target_arch = "x86_64")]
-entries!(by_vpclmul, "avx2-vpclmul", lanes::Vectors<x86::Ymm>, #[target_feature(enable = "avx2,pclmulqdq,vpclmulqdq")]);
+entries!(by_vpclmul, "avx2-vpclmul", lanes::Vectors<x86::Ymm>, #[target_feature(enable = "avx2,bmi1,bmi2,pclmulqdq,vpclmulqdq")]);
 #[cfg(target_arch = "x86_64")]
 entries!(
     by_avx512, "avx512", lanes::Vectors<avx512::Zmm>,
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx2,pclmulqdq,vpclmulqdq")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx2,bmi1,bmi2,pclmulqdq,vpclmulqdq")]
 );
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 entries!(by_neon, "neon", lanes::Vectors<core::arch::aarch64::uint8x16_t>, #[target_feature(enable = "neon,aes")]);
@@ -150,14 +150,15 @@ impl Kernel {
             {
                 use std::arch::is_x86_feature_detected as has;
                 let carryless = has!("pclmulqdq");
-                let wide = has!("vpclmulqdq") && has!("avx2") && carryless;
+                let avx2 = has!("avx2") && has!("bmi1") && has!("bmi2") && carryless;
+                let wide = avx2 && has!("vpclmulqdq");
                 if wide && has!("avx512f") && has!("avx512bw") && has!("avx512vl") {
                     all.push(Kernel(&by_avx512::ENTRIES));
                 }
                 if wide {
                     all.push(Kernel(&by_vpclmul::ENTRIES));
                 }
-                if carryless && has!("avx2") {
+                if avx2 {
                     all.push(Kernel(&by_avx2::ENTRIES));
                 }
                 if carryless && has!("sse4.2") {

@@ -106,7 +106,14 @@ impl Engine for Portable {
     }
 
     #[inline(always)]
-    unsafe fn remainder(acc: u32) -> u32 {
-        down32(acc)
+    unsafe fn last_out<const S: usize>(acc: u32, tail: Tail, to: *mut u8, head: u64) -> u32 {
+        // SAFETY: the caller's.
+        down32(unsafe { Self::tail_out::<S>(acc, tail, to, head) })
+    }
+
+    #[inline(always)]
+    unsafe fn last_in<const S: usize>(acc: u32, from: *const u8, to: *mut u8, fit: usize) -> u32 {
+        // SAFETY: the caller's.
+        down32(unsafe { Self::cell_in::<S>(acc, from, to, fit) })
     }
 }

@@ -1,8 +1,8 @@
 //! x86-64: 128-bit lanes (SSE4.2 and PCLMULQDQ; the same code in three-operand form with AVX2), and 256-bit vectors
 //! (AVX2 and VPCLMULQDQ).
 
-use super::engine::PAYLOAD;
-use super::lanes::{LANE, Lane, Wide, lane_is_wide};
+use super::engine::{PAYLOAD, Tail};
+use super::lanes::{self, LANE, Lane, Wide, lane_is_wide};
 use super::polynomial::fold;
 use core::arch::x86_64::*;
 
@@ -176,7 +176,7 @@ impl Wide for Ymm {
     unsafe fn begin(state: __m128i, [a, b, c]: [Self; 3]) -> [Self; 3] {
         // SAFETY: the caller's. The group's last lane is the upper one of the third vector.
         unsafe {
-            let state = state.fold(Lane::of(fold(96)));
+            let state = state.fold(Lane::of(const { fold(96) }));
             let upper = _mm256_inserti128_si256::<1>(_mm256_setzero_si256(), state);
             [a, b, Ymm(_mm256_xor_si256(c.0, upper))]
         }
@@ -186,7 +186,7 @@ impl Wide for Ymm {
     unsafe fn next(acc: [Self; 3], group: [Self; 3]) -> [Self; 3] {
         // SAFETY: the caller's.
         unsafe {
-            let k = Ymm::pair(fold(96), fold(96));
+            let k = Ymm::pair(const { fold(96) }, const { fold(96) });
             let step = |i: usize| Ymm(_mm256_xor_si256(acc[i].fold(k), group[i].0));
             [step(0), step(1), step(2)]
         }
@@ -197,20 +197,72 @@ impl Wide for Ymm {
         // SAFETY: the caller's. The lanes stand at octets 0 and 48, 16 and 32, 64 and 80 of 96; the lower ones are
         // brought to 64, the upper ones to 80, then the lower one follows.
         unsafe {
-            let (a, b) = (a.fold(Ymm::pair(fold(64), fold(32))), b.fold(Ymm::pair(fold(48), fold(48))));
+            let (a, b) = (
+                a.fold(Ymm::pair(const { fold(64) }, const { fold(32) })),
+                b.fold(Ymm::pair(const { fold(48) }, const { fold(48) })),
+            );
             let sum = _mm256_xor_si256(_mm256_xor_si256(a, b), c.0);
             let (lower, upper) = (_mm256_castsi256_si128(sum), _mm256_extracti128_si256::<1>(sum));
-            lower.fold(Lane::of(fold(16))).xor(upper)
+            lower.fold(Lane::of(const { fold(16) })).xor(upper)
+        }
+    }
+
+    /// The first lane, and the other two.
+    type Payload = (__m128i, __m256i);
+
+    #[inline(always)]
+    unsafe fn load(from: *const u8) -> Self::Payload {
+        // SAFETY: 48 octets.
+        unsafe { (_mm_loadu_si128(from.cast()), _mm256_loadu_si256(from.add(LANE).cast())) }
+    }
+
+    #[inline(always)]
+    unsafe fn store((a, bc): Self::Payload, to: *mut u8) {
+        // SAFETY: 48 octets.
+        unsafe {
+            _mm_storeu_si128(to.cast(), a);
+            _mm256_storeu_si256(to.add(LANE).cast(), bc);
         }
     }
 
     #[inline(always)]
-    unsafe fn one(state: __m128i, [a, b, c]: [__m128i; 3]) -> __m128i {
+    unsafe fn tail(tail: Tail) -> Self::Payload {
         // SAFETY: the caller's.
         unsafe {
-            let two = Ymm(_mm256_set_m128i(a, state)).fold(Ymm::pair(fold(48), fold(32)));
-            let (lower, upper) = (_mm256_castsi256_si128(two), _mm256_extracti128_si256::<1>(two));
-            lower.xor(upper).xor(b.fold(Lane::of(fold(16))).xor(c))
+            let [a, b, c] = lanes::tail::<__m128i>(tail);
+            (a, _mm256_set_m128i(c, b))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn put<const S: usize>(to: *mut u8, head: u64, (a, bc): Self::Payload) {
+        // SAFETY: a cell; on the wire the header's eight octets reach into the payload, which is written after them.
+        unsafe {
+            if S == 64 {
+                _mm256_storeu_si256(to.cast(), _mm256_set_m128i(a, Lane::of(u128::from(head))));
+                _mm256_storeu_si256(to.add(32).cast(), bc);
+            } else {
+                to.cast::<u64>().write_unaligned(head);
+                Self::store((a, bc), to.add(S - PAYLOAD));
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn one(state: __m128i, payload: Self::Payload) -> __m128i {
+        // SAFETY: the caller's.
+        unsafe { Self::last(state, payload) }
+    }
+
+    #[inline(always)]
+    unsafe fn last(state: __m128i, (a, bc): Self::Payload) -> __m128i {
+        // SAFETY: the caller's. The last lane is folded over no distance, which leaves 96 bits of it.
+        unsafe {
+            let before = Ymm(_mm256_set_m128i(a.turn(), state));
+            let before = before.fold(Ymm::pair(const { fold(48) }, const { fold(32) }));
+            let after = Ymm::turn(bc).fold(Ymm::pair(const { fold(16) }, const { fold(0) }));
+            let sum = _mm256_xor_si256(before, after);
+            _mm256_castsi256_si128(sum).xor(_mm256_extracti128_si256::<1>(sum))
         }
     }
 }

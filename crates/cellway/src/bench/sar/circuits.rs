@@ -1,0 +1,141 @@
+//! Cells of many circuits, mixed, each reassembled after a lookup: taking turns over 64 and 1024 circuits, and in random
+//! order over 1 to 1 000 000.
+
+use super::{median, seconds_per_pass};
+use ::sar::{Delivery, Demux, DemuxConfig, Kernel, SduMeta, Segmentation};
+use anyhow::{Result, ensure};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use serde_json::{Value, json};
+use std::hint::black_box;
+use std::time::Duration;
+use wire::{Cell, CircuitId, Time};
+
+/// Numbers of circuits of the curve.
+const CURVE: [usize; 13] = [1, 4, 16, 64, 256, 1024, 4096, 10_000, 30_000, 100_000, 200_000, 500_000, 1_000_000];
+/// Cells of the curve's input, whatever the number of circuits.
+const INPUT: usize = 1 << 17;
+
+/// One number of circuits in one order.
+struct Mix {
+    circuits: usize,
+    order: &'static str,
+    demux: Demux,
+    pool: Vec<u8>,
+    /// Where the input begins in `Mixed::cells`, and how many cells it has.
+    cells: Vec<Cell>,
+    seconds_per_cell: Vec<f64>,
+}
+
+/// All of them.
+pub(super) struct Mixed(Vec<Mix>);
+
+fn circuit(i: usize) -> CircuitId {
+    CircuitId::from_key(32 + i as u32)
+}
+
+fn cells_of(i: usize, octets: usize) -> Vec<Cell> {
+    let sdu = vec![i as u8; octets];
+    let mut cells = vec![Cell::default(); wire::aal5::cells(octets)];
+    let begun = Segmentation::new(circuit(i), octets, SduMeta::default());
+    begun.unwrap_or_else(|e| panic!("{e}")).fill(&sdu, &mut cells);
+    cells
+}
+
+impl Mix {
+    fn new(kernel: Kernel, circuits: usize, order: &'static str, octets: usize, cells: Vec<Cell>) -> Self {
+        // Each circuit can have a PDU on its way, and some are delivered and not yet given back.
+        let config = DemuxConfig {
+            circuits,
+            buffers: circuits as u32 + BATCH as u32,
+            max_sdu_octets: octets,
+            ..DemuxConfig::default()
+        };
+        let mut demux = Demux::with_kernel(kernel, config);
+        for i in 0..circuits {
+            demux.open(circuit(i)).unwrap_or_else(|e| panic!("{e}"));
+        }
+        let pool = vec![0; demux.pool_octets()];
+        Mix { circuits, order, demux, pool, cells, seconds_per_cell: Vec::new() }
+    }
+
+    /// Circuits take turns, a cell each, with PDUs of 1500 octets.
+    fn in_turn(kernel: Kernel, circuits: usize) -> Self {
+        let lists: Vec<_> = (0..circuits).map(|i| cells_of(i, 1500)).collect();
+        let mut cells = Vec::new();
+        for n in 0..lists[0].len() {
+            // Circuits begin at different places of their PDUs, or all would end at once.
+            cells.extend(lists.iter().enumerate().map(|(i, list)| list[(n + i) % list.len()]));
+        }
+        Mix::new(kernel, circuits, "in turn", 1500, cells)
+    }
+
+    /// Circuits in random order, a cell each time, with PDUs of two cells.
+    fn at_random(kernel: Kernel, circuits: usize) -> Self {
+        let mut random = SmallRng::seed_from_u64(circuits as u64);
+        let mut second = vec![false; circuits];
+        let mut cells = Vec::with_capacity(INPUT);
+        while cells.len() < INPUT {
+            let i = random.random_range(0..circuits);
+            cells.push(cells_of(i, 88)[usize::from(second[i])]);
+            second[i] = !second[i];
+        }
+        Mix::new(kernel, circuits, "random", 88, cells)
+    }
+
+    fn run(&mut self, length: Duration) -> Result<()> {
+        let mut out = [Delivery::default(); BATCH];
+        let (demux, pool, cells) = (&mut self.demux, &mut self.pool, &self.cells);
+        let seconds = seconds_per_pass(length, || {
+            let mut at = 0;
+            while at < cells.len() {
+                let end = cells.len().min(at + BATCH);
+                let progress = demux.push(&cells[at..end], pool, &mut out, Time::ZERO);
+                at += progress.cells_used;
+                for d in black_box(&out[..progress.deliveries]) {
+                    demux.release(d.buffer);
+                }
+            }
+        });
+        ensure!(demux.counters().pdus > 0, "no PDU was whole");
+        self.seconds_per_cell.push(seconds / cells.len() as f64);
+        Ok(())
+    }
+
+    fn row(&mut self) -> Value {
+        let seconds = median(&mut self.seconds_per_cell);
+        json!({
+            "circuits": self.circuits, "order": self.order, "cells_per_s": 1.0 / seconds,
+            "nanoseconds_per_cell": seconds * 1e9, "state_octets": self.circuits * 64, "buffer_octets": self.pool.len(),
+        })
+    }
+}
+
+/// Cells of a call.
+const BATCH: usize = 512;
+
+impl Mixed {
+    pub(super) fn new(kernel: Kernel, curve: bool) -> Self {
+        let mut mixes: Vec<Mix> = [64, 1024].into_iter().map(|n| Mix::in_turn(kernel, n)).collect();
+        if curve {
+            mixes.extend(CURVE.into_iter().map(|n| Mix::at_random(kernel, n)));
+        }
+        Mixed(mixes)
+    }
+
+    pub(super) fn run(&mut self, length: Duration) -> Result<()> {
+        self.0.iter_mut().try_for_each(|mix| mix.run(length))
+    }
+
+    fn rows(&mut self, order: &str) -> Vec<Value> {
+        self.0.iter_mut().filter(|m| m.order == order).map(Mix::row).collect()
+    }
+
+    pub(super) fn interleaved(&mut self) -> Vec<Value> {
+        self.rows("in turn")
+    }
+
+    pub(super) fn curve(&mut self) -> Vec<Value> {
+        self.rows("random")
+    }
+}
