@@ -13,7 +13,7 @@ const WAIT: Duration = Duration::from_secs(30);
 pub struct Up {
     program: PathBuf,
     folder: tempfile::TempDir,
-    _daemon: Peer,
+    daemon: Peer,
 }
 
 impl Up {
@@ -26,7 +26,12 @@ impl Up {
         command.env("CELLWAY_SOCKET", folder.path().join("socket")).arg("up").arg(folder.path().join("net.toml"));
         let mut daemon = Peer::start(&mut command).unwrap();
         daemon.wait_for("up: ", WAIT).unwrap();
-        Up { program, folder, _daemon: daemon }
+        Up { program, folder, daemon }
+    }
+
+    /// Ends the daemon as `kill -9` does.
+    pub fn kill(&mut self) {
+        self.daemon.kill();
     }
 
     /// A path in the folder.

@@ -4,7 +4,8 @@ use interop::guest::aread_sdu;
 use interop::peer::Peer;
 use interop::up::Up;
 use interop::{have, pattern};
-use std::process::{Command, Output};
+use std::io::{Read as _, Write as _};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 const WAIT: Duration = Duration::from_secs(30);
@@ -17,6 +18,8 @@ const NETWORK: &str = r#"
 ends = ["alpha", "s1:0"]
 [[link]]
 ends = ["beta", "s1:1"]
+[[circuit]]
+ends = ["alpha 0.5", "beta 0.5"]
 [[circuit]]
 ends = ["alpha 0.100", "beta 0.100"]
 [[circuit]]
@@ -165,4 +168,105 @@ fn what_cannot_be_served_is_refused_with_a_sentence() {
     if let Some(busybox) = interop::find("busybox") {
         refused(&format!("run -- {} true", busybox.display()), "linked statically");
     }
+}
+
+/// Standard input of a command.
+fn with_input(mut command: Command, input: &[u8]) -> Output {
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn cells_signalling_channels_switches_and_addresses() {
+    if !tools() {
+        return;
+    }
+    let up = Up::new(NETWORK);
+    // AAL0: a cell with its priority set, as the tool makes and shows it.
+    let mut dump = start(&up, "beta", "atmdump 0.0.100");
+    wait_until_bound(&up, 1);
+    let cell = with_input(on(&up, "alpha", "atmdump -t 1 -c 0.0.100"), &pattern(48));
+    assert!(cell.status.success(), "{}", String::from_utf8_lossy(&cell.stderr));
+    let line = dump.wait_for("VCI=100", WAIT).unwrap();
+    assert!(line.contains("VPI=0 VCI=100, GFC=0x0, CLP=1, Data SDU 1 (PTI 1)"), "{line}");
+    drop(dump);
+
+    // The signalling channel, below the VCIs of users.
+    let mut saal = start(&up, "beta", "stdbuf -oL saaldump 0.0.5");
+    wait_until_bound(&up, 1);
+    succeeded(&on(&up, "alpha", "awrite 0.0.5 hello123").output().unwrap());
+    saal.wait_for("ERAK", WAIT).unwrap();
+    drop(saal);
+
+    // Two circuits with a select between them, in a process that has forked once to get into the background.
+    let mut relay = start(&up, "beta", "atmswitch 0.0.101 0.0.102");
+    let mut far = start(&up, "alpha", "stdbuf -oL aread 0.0.102");
+    wait_until_bound(&up, 3);
+    succeeded(&on(&up, "alpha", "awrite 0.0.101 switched").output().unwrap());
+    assert_eq!(aread_sdu(&far.wait_for("8:", WAIT).unwrap()).unwrap(), b"switched");
+    relay.kill();
+    drop(far);
+
+    assert_eq!(succeeded(&up.run("run -- esi")).trim(), "000000000000");
+    assert_eq!(succeeded(&up.run("run -- atmaddr -n")), "");
+    for (refused, why) in [
+        ("esi 0020EA000001", "not supported"),
+        ("atmaddr -a 47.0005.80FFE1000000F21A26D8.0020EA000EE0.00", "not supported"),
+        ("atmloop -q", "Inappropriate ioctl"),
+        ("sonetdiag", "Inappropriate ioctl"),
+        ("enitune 0", "Inappropriate ioctl"),
+    ] {
+        let output = up.run(&format!("run -- {refused}"));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains(why), "{refused}: {said}");
+    }
+}
+
+/// ATM over TCP's `real` links open circuits when the other end says so.
+#[test]
+fn stock_atmtcp_serves_a_real_interface_of_ours() {
+    if !tools() {
+        return;
+    }
+    let up = Up::new(NETWORK);
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut atmtcp = start(&up, "beta", &format!("atmtcp real 0 listen {port}"));
+    atmtcp.wait_for("real interface 0", WAIT).unwrap();
+    let mut wire = loop {
+        match std::net::TcpStream::connect(("127.0.0.1", port)) {
+            Ok(wire) => break wire,
+            Err(_) => std::thread::sleep(Duration::from_millis(20)),
+        }
+    };
+    let frame = |vci: u8, octets: &[u8]| [&[0, 0, 0, vci, 0, 0, 0, octets.len() as u8], octets].concat();
+    wire.write_all(&frame(0, b"O 0.100 0.0.100 ubr,aal5:max_sdu=9180")).unwrap();
+    wait_until_bound(&up, 1);
+    let mut aread = start(&up, "alpha", "stdbuf -oL aread 0.0.100");
+    wait_until_bound(&up, 2);
+    wire.write_all(&frame(100, b"over the wire")).unwrap();
+    assert_eq!(aread_sdu(&aread.wait_for("13:", WAIT).unwrap()).unwrap(), b"over the wire");
+    drop(aread);
+    up.wait_for_endpoints(1, WAIT);
+    succeeded(&on(&up, "alpha", "awrite 0.0.100 and-back").output().unwrap());
+    let mut got = [0; 16];
+    wire.set_read_timeout(Some(WAIT)).unwrap();
+    wire.read_exact(&mut got).unwrap();
+    assert_eq!(got[..], frame(100, b"and-back"));
+    wire.write_all(&frame(0, b"C 0.100")).unwrap();
+    up.wait_for_endpoints(0, WAIT);
+}
+
+#[test]
+fn when_the_service_dies_programs_are_told_as_of_a_closed_circuit() {
+    if !tools() {
+        return;
+    }
+    let mut up = Up::new(NETWORK);
+    let mut sink = start(&up, "beta", "ttcp_atm -r -s -a 0.0.100");
+    wait_until_bound(&up, 1);
+    up.kill();
+    // A read gives nothing, which ends the tool in order.
+    let (status, said) = sink.wait(WAIT).unwrap();
+    assert!(status.success(), "{said:?}");
 }
