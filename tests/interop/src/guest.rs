@@ -6,7 +6,6 @@
 use crate::peer::Peer;
 use crate::{initramfs, program};
 use std::io::Write as _;
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -49,7 +48,7 @@ impl Guest {
 
     /// Boots a guest that runs `script` with `files` (name, content) beside it in `/test`.
     pub fn boot(script: &str, files: &[(&str, &[u8])]) -> anyhow::Result<Self> {
-        let (kernel, base) = prepare()?;
+        let (kernel, base) = program::prepare("prepare-guest")?;
         let script = format!("{PRELUDE}{script}");
         let names: Vec<String> = files.iter().map(|(name, _)| format!("test/{name}")).collect();
         let mut all: Vec<(&str, &[u8])> = vec![("test/script", script.as_bytes())];
@@ -125,15 +124,6 @@ pub fn aread_sdu(line: &str) -> Option<Vec<u8>> {
     let (octets, hex) = line.split_once(':')?;
     let sdu: Option<Vec<u8>> = hex.split_whitespace().map(|pair| u8::from_str_radix(pair, 16).ok()).collect();
     sdu.filter(|sdu| octets.trim().parse() == Ok(sdu.len()))
-}
-
-fn prepare() -> anyhow::Result<(PathBuf, PathBuf)> {
-    let output = Command::new(program::root().join("tests/interop/prepare-guest")).output()?;
-    let errors = String::from_utf8_lossy(&output.stderr);
-    anyhow::ensure!(output.status.success(), "tests/interop/prepare-guest failed:\n{errors}");
-    let text = String::from_utf8(output.stdout)?;
-    let (kernel, base) = text.trim().split_once('\n').ok_or_else(|| anyhow::anyhow!("prepare-guest said {text:?}"))?;
-    Ok((kernel.into(), base.into()))
 }
 
 fn base64(text: &str) -> Option<Vec<u8>> {

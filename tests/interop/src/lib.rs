@@ -11,6 +11,7 @@ pub mod lan;
 pub mod peer;
 pub mod program;
 pub mod tshark;
+pub mod uml;
 pub mod up;
 
 use std::io::Write as _;

@@ -25,3 +25,13 @@ pub fn cellway() -> anyhow::Result<PathBuf> {
 pub fn root() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
+
+/// Runs a script of `tests/interop` that prepares a peer and names two files or folders, a line each.
+pub fn prepare(script: &str) -> anyhow::Result<(String, String)> {
+    let output = Command::new(root().join("tests/interop").join(script)).output()?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    anyhow::ensure!(output.status.success(), "tests/interop/{script} failed:\n{errors}");
+    let text = String::from_utf8(output.stdout)?;
+    let (one, two) = text.trim().split_once('\n').ok_or_else(|| anyhow::anyhow!("{script} said {text:?}"))?;
+    Ok((one.to_owned(), two.to_owned()))
+}
