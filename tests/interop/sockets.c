@@ -589,6 +589,39 @@ static void waiting(void)
 		sum += read(b, into, 1000);
 	}
 	say("SDUs of parent and children in turn", sum);
+
+	char number[16];
+	snprintf(number, sizeof(number), "%d", b);
+	fflush(stdout);
+	write(a, "inherited", 9);
+	if ((child = fork()) == 0) {
+		execl("/proc/self/exe", "sockets", number, NULL);
+		_exit(1);
+	}
+	waitpid(child, &status, 0);
+	say("the other program ends", WEXITSTATUS(status));
+	await(a);
+	say("its answer", read(a, into, 100));
+	write(a, "mine again", 10);
+	await(b);
+	say("read after it has ended", read(b, into, 100));
+	if ((child = vfork()) == 0) {
+		execl("/proc/self/exe", "sockets", number, "quiet", NULL);
+		_exit(1);
+	}
+	waitpid(child, &status, 0);
+	say("write beside a spawned program", write(b, "x", 1));
+	await(a);
+	say("  it comes", read(a, into, 100));
+	fcntl(b, F_SETFD, FD_CLOEXEC);
+	if ((child = fork()) == 0) {
+		execl("/proc/self/exe", "sockets", number, NULL);
+		_exit(1);
+	}
+	waitpid(child, &status, 0);
+	write(b, "x", 1);
+	await(a);
+	say("after one that did not inherit", read(a, into, 100));
 	close(a);
 	close(b);
 }
@@ -688,8 +721,29 @@ static void requests(void)
 	close(fd);
 }
 
-int main(void)
+/* A program that has inherited a socket. */
+static int heir(int fd)
 {
+	struct address a = { 0 };
+	socklen_t size = sizeof(a);
+	ok("heir: getsockname", getsockname(fd, (struct sockaddr *)&a, &size));
+	if (a.vci == 100)
+		printf("heir: %d.%d.%d\n", a.itf, a.vpi, a.vci);
+	say("heir: read", recv(fd, into, 100, MSG_DONTWAIT));
+	say("heir: read again", recv(fd, into, 100, MSG_DONTWAIT));
+	int copy = dup(fd);
+	close(fd);
+	say("heir: write", write(copy, "from the heir", 13));
+	say("heir: bind", bind_to(copy, at(0, 0, 101)));
+	return 7;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 3)
+		return 0;
+	if (argc == 2)
+		return heir(atoi(argv[1]));
 	signal(SIGPIPE, SIG_IGN);
 	making();
 	unconnected();

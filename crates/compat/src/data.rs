@@ -14,11 +14,11 @@
 //! `SO_RCVTIMEO` and signals have the effects that they have on any socket.
 
 use crate::abi::{CELL_OCTETS, HEADER_VPI_VCI};
-use crate::descriptors::{Hidden, borrow};
+use crate::descriptors::{self, Hidden, borrow};
 use crate::memory::Parts;
 use crate::qos::{Qos, Way};
 use crate::service::{Created, Failed, Session};
-use crate::shared::{Guard, Shared};
+use crate::shared::{Estate, Guard, Shared};
 use endpoint::control::BELL_OCTETS;
 use endpoint::layout::{CLIENT_SLEEPS, CLIENT_WAITS, Descriptor, HOST_SLEEPS, INLINE_OCTETS, NEWS_OF_SDUS};
 use endpoint::ring::{Consumer, Producer, Which};
@@ -68,6 +68,8 @@ pub(crate) struct Live {
     session: Session,
     channel: ChannelId,
     segment: Arc<Segment>,
+    /// The segment's descriptor, for those who inherit the socket.
+    memory: Hidden<OwnedFd>,
     wake_host: Hidden<OwnedFd>,
     send: Turned<Producer>,
     receive: Turned<(Consumer, Producer)>,
@@ -76,6 +78,8 @@ pub(crate) struct Live {
     /// May write any VPI and VCI into the headers of cells.
     any_header: bool,
     gone: AtomicBool,
+    /// Of this process.
+    has_sent: AtomicBool,
 }
 
 /// Sizes for a circuit's SDUs.
@@ -120,18 +124,55 @@ impl Live {
         }
         segment.word32(CLIENT_SLEEPS).store(NEWS_OF_SDUS, Ordering::SeqCst);
         let channel = session.open_circuit(circuit, qos.service_aal(), qos.direction())?;
-        Ok(Live {
+        let (memory, wake_host) = (Hidden::new(&memory)?, Hidden::new(&wake_host)?);
+        Ok(Self::new(session, segment, memory, wake_host, channel, circuit, qos))
+    }
+
+    /// A circuit that was opened before an `exec`. The rings' indices are taken up at each turn anyway.
+    ///
+    /// # Errors
+    /// The descriptors are not what they were.
+    pub(crate) fn inherit(estate: &Estate, circuit: CircuitId, qos: Qos) -> Result<Live, Errno> {
+        let owned = |fd| descriptors::inherit(fd).ok_or(Errno::BADF);
+        let session = Session::inherit(owned(estate.session)?)?;
+        let (memory, wake_host) = (owned(estate.memory)?, Hidden::here(owned(estate.wake_host)?)?);
+        let segment = Arc::new(Segment::open(&memory, geometry(&qos)).map_err(|_| Errno::BADF)?);
+        let channel = ChannelId(estate.channel);
+        Ok(Self::new(session, segment, Hidden::here(memory)?, wake_host, channel, circuit, qos))
+    }
+
+    fn new(
+        session: Session,
+        segment: Arc<Segment>,
+        memory: Hidden<OwnedFd>,
+        wake_host: Hidden<OwnedFd>,
+        channel: ChannelId,
+        circuit: CircuitId,
+        qos: Qos,
+    ) -> Live {
+        let receive = (Consumer::new(&segment, Which::Receive), Producer::new(&segment, Which::Free));
+        Live {
             channel,
-            wake_host: Hidden::new(&wake_host)?,
+            wake_host,
+            memory,
             send: Turned(UnsafeCell::new(Producer::new(&segment, Which::Send))),
-            receive: Turned(UnsafeCell::new((Consumer::new(&segment, Which::Receive), free))),
+            receive: Turned(UnsafeCell::new(receive)),
             session,
             segment,
             qos,
             circuit,
             any_header: crate::socket::is_capable(rustix::thread::CapabilitySet::NET_ADMIN),
             gone: AtomicBool::new(false),
-        })
+            has_sent: AtomicBool::new(false),
+        }
+    }
+
+    /// Leaves to those who inherit the socket what they need.
+    pub(crate) fn bequeath(&self, estate: &mut Estate) {
+        estate.session = self.session.number();
+        estate.memory = self.memory.number();
+        estate.wake_host = self.wake_host.number();
+        estate.channel = self.channel.0;
     }
 
     /// Whether the program may send, as far as its QoS goes.
@@ -235,6 +276,7 @@ impl Live {
             }
             ring.push(descriptor);
             drop(turn);
+            self.has_sent.store(true, Ordering::Relaxed);
             // A host that sleeps may be one that is no more.
             if self.wake_host() && self.is_gone(fd) {
                 return Err(Errno::PIPE);
@@ -462,14 +504,19 @@ impl Live {
         Ok(ring.room() as usize * self.segment.geometry().buffer_octets as usize)
     }
 
-    /// Waits until everything that was sent has left.
+    /// Waits until what this process has sent has left; not for what others, who share the socket, send meanwhile.
     pub(crate) fn flush(&self, shared: &Shared) {
+        if !self.has_sent.load(Ordering::Relaxed) {
+            return;
+        }
         let begin = Instant::now();
+        let mut until = None;
         while begin.elapsed() < LINGER && !self.gone.load(Ordering::Relaxed) {
             let Ok(mut turn) = shared.send.lock() else { return };
             let ring = self.send.get(&mut turn);
             ring.catch_up();
-            if ring.consumed() == ring.pushed() || self.session_is_over() {
+            let until = *until.get_or_insert(ring.pushed());
+            if until.wrapping_sub(ring.consumed()).cast_signed() <= 0 || self.session_is_over() {
                 return;
             }
             drop(turn);

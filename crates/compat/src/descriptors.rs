@@ -3,8 +3,8 @@
 //! They get high numbers, so that the program's are the lowest as always, and are marked here: a program that closes all
 //! descriptors that it does not know would otherwise end its circuits.
 
-use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use rustix::io::Errno;
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use rustix::io::{Errno, FdFlags};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Descriptors beyond are not served.
@@ -47,15 +47,49 @@ impl<T: AsFd + From<OwnedFd>> Hidden<T> {
     /// # Errors
     /// No number is free.
     pub(crate) fn new(fd: impl AsFd) -> Result<Self, Errno> {
-        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(1024);
-        let from = (limit / 2).clamp(16, MAX_FDS as u64 / 2) as RawFd;
-        let moved = rustix::io::fcntl_dupfd_cloexec(&fd, from)?;
-        if word(moved.as_raw_fd()).is_none() {
+        Self::here(rustix::io::fcntl_dupfd_cloexec(&fd, first())?)
+    }
+
+    /// Hides a descriptor where it is: it was hidden before an `exec`.
+    ///
+    /// # Errors
+    /// Its number is too high.
+    pub(crate) fn here(fd: OwnedFd) -> Result<Self, Errno> {
+        if word(fd.as_raw_fd()).is_none() {
             return Err(Errno::MFILE);
         }
-        mark(moved.as_raw_fd(), true);
-        Ok(Hidden(moved.into()))
+        mark(fd.as_raw_fd(), true);
+        Ok(Hidden(fd.into()))
     }
+}
+
+impl<T: AsFd> Hidden<T> {
+    /// Its number.
+    pub(crate) fn number(&self) -> RawFd {
+        self.0.as_fd().as_raw_fd()
+    }
+}
+
+/// Hidden descriptors have this number or a higher one.
+pub(crate) fn first() -> RawFd {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(1024);
+    (limit / 2).clamp(16, MAX_FDS as u64 / 2) as RawFd
+}
+
+/// Whether a program that this one starts by `exec` gets a descriptor.
+pub(crate) fn set_inherited(fd: RawFd, inherited: bool) {
+    let flags = if inherited { FdFlags::empty() } else { FdFlags::CLOEXEC };
+    // Fails for a descriptor that is not open, which nobody gets.
+    let _ = rustix::io::fcntl_setfd(borrow(fd), flags);
+}
+
+/// A descriptor that was inherited, for this library to own.
+pub(crate) fn inherit(fd: RawFd) -> Option<OwnedFd> {
+    if rustix::io::fcntl_getfd(borrow(fd)).is_err() {
+        return None;
+    }
+    // SAFETY: it is open, and it is this library's: the page of a socket says so, which only this library writes.
+    Some(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 impl<T: AsFd> Drop for Hidden<T> {

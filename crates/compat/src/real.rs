@@ -13,6 +13,8 @@ pub(crate) fn set_errno(errno: i32) {
     unsafe { *libc::__errno_location() = errno }
 }
 
+type Strings = *const *const c_char;
+
 fn resolve(cell: &AtomicPtr<c_void>, name: &CStr) -> *mut c_void {
     let known = cell.load(Ordering::Relaxed);
     if !known.is_null() {
@@ -91,5 +93,11 @@ real! {
     openat64 = c"openat64" (folder: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> c_int, or -1;
     fopen = c"fopen" (path: *const c_char, mode: *const c_char) -> *mut FILE, or std::ptr::null_mut();
     fopen64 = c"fopen64" (path: *const c_char, mode: *const c_char) -> *mut FILE, or std::ptr::null_mut();
+    execv = c"execv" (path: *const c_char, arguments: Strings) -> c_int, or -1;
+    execve = c"execve" (path: *const c_char, arguments: Strings, environment: Strings) -> c_int, or -1;
+    execvp = c"execvp" (file: *const c_char, arguments: Strings) -> c_int, or -1;
+    execvpe = c"execvpe" (file: *const c_char, arguments: Strings, environment: Strings) -> c_int, or -1;
+    fexecve = c"fexecve" (fd: c_int, arguments: Strings, environment: Strings) -> c_int, or -1;
+    execveat = c"execveat" (folder: c_int, path: *const c_char, arguments: Strings, environment: Strings, flags: c_int) -> c_int, or -1;
     exit_now = c"_exit" (status: c_int) -> c_int, or -1;
 }

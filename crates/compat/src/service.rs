@@ -115,6 +115,16 @@ impl Session {
         }
     }
 
+    /// A connection that was opened before an `exec`.
+    pub(crate) fn inherit(fd: OwnedFd) -> Result<Self, Errno> {
+        Ok(Session { packets: Hidden::here(fd)? })
+    }
+
+    /// The number of its descriptor.
+    pub(crate) fn number(&self) -> rustix::fd::RawFd {
+        self.packets.number()
+    }
+
     fn ask(&self, request: &Request, fds: &[BorrowedFd<'_>]) -> Result<(Response, Vec<OwnedFd>), Failed> {
         let failed = |e: endpoint::seqpacket::PacketError| Failed::new(Errno::NODEV, e);
         self.packets.0.send(request, fds).map_err(failed)?;

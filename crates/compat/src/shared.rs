@@ -1,8 +1,10 @@
-//! What the processes that share a socket after a fork have in common: a page of memory with the socket's settings and
-//! the locks that say whose turn it is on its rings.
+//! What the processes that share a socket have in common, after a fork or an `exec`: a page of memory with the socket's
+//! settings, the locks that say whose turn it is on its rings, and what a new program needs to take the socket over.
 
 use crate::abi::Address;
+use crate::descriptors::Hidden;
 use crate::qos::{QOS_OCTETS, Qos};
+use rustix::fd::OwnedFd;
 use rustix::fs::MemfdFlags;
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
@@ -11,6 +13,9 @@ use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+
+/// The page's name among a process's descriptors.
+pub(crate) const NAME: &str = "cellway-socket";
 
 /// A lock between threads and processes, with what it guards. It outlives a holder that is killed.
 #[repr(C)]
@@ -95,9 +100,32 @@ pub(crate) struct Settings {
     pub(crate) partial: bool,
 }
 
+/// What a program that was started by `exec` needs to find and use a socket that it has inherited: numbers of this
+/// library's descriptors, which an `exec` keeps. All zero: none.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Estate {
+    /// The kernel's number of the socket that is the program's end.
+    pub(crate) near_inode: u64,
+    pub(crate) family: i32,
+    pub(crate) kind: i32,
+    /// The pair's other end, until the host has it.
+    pub(crate) far: i32,
+    /// Of a connected socket: the way to the service, the segment and the host's doorbell.
+    pub(crate) session: i32,
+    pub(crate) memory: i32,
+    pub(crate) wake_host: i32,
+    pub(crate) channel: u32,
+}
+
+/// Says that a page is one, and how it is laid out.
+const MAGIC: u64 = u64::from_le_bytes(*b"CWSOCK01");
+
 /// The page.
 #[repr(C)]
 pub(crate) struct Shared {
+    magic: AtomicU64,
+    pub(crate) estate: Lock<Estate>,
     pub(crate) settings: Lock<Settings>,
     /// Whose turn it is to send.
     pub(crate) send: Lock<()>,
@@ -118,6 +146,8 @@ pub(crate) struct Shared {
 /// The page as it is mapped here.
 pub(crate) struct Mapped {
     page: NonNull<Shared>,
+    /// For those who inherit it.
+    pub(crate) fd: Hidden<OwnedFd>,
 }
 
 // SAFETY: a mapping is not tied to a thread, and `Shared` is made for many.
@@ -131,20 +161,40 @@ impl Mapped {
     /// # Errors
     /// No memory.
     pub(crate) fn create(protocol: i32) -> Result<Self, Errno> {
-        let fd = rustix::fs::memfd_create("cellway-socket", MemfdFlags::CLOEXEC)?;
-        let octets = size_of::<Shared>();
-        rustix::fs::ftruncate(&fd, octets as u64)?;
-        let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing of this process.
-        let page = unsafe { rustix::mm::mmap(std::ptr::null_mut(), octets, access, MapFlags::SHARED, &fd, 0) }?;
-        let mapped = Mapped { page: NonNull::new(page.cast::<Shared>()).ok_or(Errno::NOMEM)? };
+        let fd = rustix::fs::memfd_create(NAME, MemfdFlags::CLOEXEC)?;
+        rustix::fs::ftruncate(&fd, size_of::<Shared>() as u64)?;
+        let mapped = Self::map(Hidden::new(&fd)?)?;
         // All zero is a value of each field: booleans, numbers, and mutexes that are initialised next.
+        mapped.magic.store(MAGIC, std::sync::atomic::Ordering::Relaxed);
+        mapped.estate.initialise();
         mapped.settings.initialise();
         mapped.send.initialise();
         mapped.receive.initialise();
         mapped.owners.store(1, std::sync::atomic::Ordering::Relaxed);
         mapped.settings.lock()?.qos = Qos::of_protocol(protocol);
         Ok(mapped)
+    }
+
+    /// A page that the program before an `exec` made.
+    ///
+    /// # Errors
+    /// `EINVAL`: it is not one, or of another edition of this library.
+    pub(crate) fn inherit(fd: OwnedFd) -> Result<Self, Errno> {
+        let hidden = Hidden::here(fd)?;
+        if rustix::fs::fstat(&hidden.0)?.st_size != size_of::<Shared>() as i64 {
+            return Err(Errno::INVAL);
+        }
+        let mapped = Self::map(hidden)?;
+        let magic = mapped.magic.load(std::sync::atomic::Ordering::Relaxed);
+        if magic == MAGIC { Ok(mapped) } else { Err(Errno::INVAL) }
+    }
+
+    fn map(fd: Hidden<OwnedFd>) -> Result<Self, Errno> {
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        let octets = size_of::<Shared>();
+        // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing of this process.
+        let page = unsafe { rustix::mm::mmap(std::ptr::null_mut(), octets, access, MapFlags::SHARED, &fd.0, 0) }?;
+        Ok(Mapped { page: NonNull::new(page.cast::<Shared>()).ok_or(Errno::NOMEM)?, fd })
     }
 }
 

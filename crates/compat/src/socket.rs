@@ -2,13 +2,13 @@
 
 use crate::abi::{AF_ATMPVC, ANY, Address, FIRST_USER_VCI};
 use crate::data::Live;
-use crate::descriptors::Hidden;
+use crate::descriptors::{self, Hidden};
 use crate::interfaces;
 use crate::qos::Qos;
 use crate::service::{Failed, complain};
-use crate::shared::{Mapped, Settings, Shared};
+use crate::shared::{Estate, Mapped, Settings, Shared};
 use rustix::fd::{AsFd, OwnedFd, RawFd};
-use rustix::io::Errno;
+use rustix::io::{Errno, FdFlags};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, socketpair, sockopt};
 use rustix::thread::CapabilitySet;
 use std::sync::atomic::Ordering;
@@ -59,7 +59,46 @@ impl Socket {
         let shared = Mapped::create(protocol)?;
         // Nobody can send before the QoS says so.
         fill(&near);
-        Ok((near, Socket { family, kind, shared, far: Mutex::new(Some(far)), live: OnceLock::new() }))
+        let near_inode = rustix::fs::fstat(&near)?.st_ino;
+        let zero = *shared.estate.lock()?;
+        *shared.estate.lock()? = Estate { near_inode, family, kind, far: far.number(), ..zero };
+        let socket = Socket { family, kind, shared, far: Mutex::new(Some(far)), live: OnceLock::new() };
+        socket.set_inherited(!flags.contains(SocketFlags::CLOEXEC));
+        Ok((near, socket))
+    }
+
+    /// A socket of the program before an `exec`, whose page is `page`; and the kernel's number of the program's end.
+    ///
+    /// # Errors
+    /// The page or the descriptors are not what they were.
+    pub(crate) fn inherit(page: OwnedFd) -> Result<(u64, Socket), Errno> {
+        let shared = Mapped::inherit(page)?;
+        let estate = *shared.estate.lock()?;
+        let settings = *shared.settings.lock()?;
+        let live = OnceLock::new();
+        let mut far = None;
+        if settings.connected {
+            let Address { vpi, vci, .. } = settings.address;
+            let circuit = u16::try_from(vpi).ok().zip(u16::try_from(vci).ok()).and_then(|(p, c)| CircuitId::new(p, c));
+            let _ = live.set(Live::inherit(&estate, circuit.ok_or(Errno::INVAL)?, settings.qos)?);
+        } else {
+            far = descriptors::inherit(estate.far).map(Hidden::here).transpose()?;
+        }
+        // Where a fork went before this, it has been counted; where a program was spawned, it has not. One owner too many
+        // means only that the circuit is closed by the end of its connection.
+        shared.owners.fetch_add(1, Ordering::AcqRel);
+        let (family, kind) = (estate.family, estate.kind);
+        Ok((estate.near_inode, Socket { family, kind, shared, far: Mutex::new(far), live }))
+    }
+
+    /// Whether a program that this one starts by `exec` gets the socket.
+    pub(crate) fn set_inherited(&self, inherited: bool) {
+        let Ok(estate) = self.shared.estate.lock() else { return };
+        let all = [self.shared.fd.number(), estate.far, estate.session, estate.memory, estate.wake_host];
+        // Zero: there is none.
+        for fd in all.into_iter().filter(|fd| *fd > 0 && descriptors::is_hidden(*fd)) {
+            descriptors::set_inherited(fd, inherited);
+        }
     }
 
     /// Before the circuit is open: makes the program's end writable. An end that was so stays so.
@@ -158,7 +197,13 @@ impl Socket {
                     settings.address =
                         Address { vpi: circuit.vpi.get() as i16, vci: i32::from(circuit.vci.get()), ..wanted };
                     (settings.connected, settings.partial, settings.qos) = (true, false, qos);
+                    if let Ok(mut estate) = self.shared.estate.lock() {
+                        live.bequeath(&mut estate);
+                        estate.far = 0;
+                    }
                     let _ = self.live.set(live);
+                    let kept = rustix::io::fcntl_getfd(&self.shared.fd.0);
+                    self.set_inherited(kept.is_ok_and(|flags| !flags.contains(FdFlags::CLOEXEC)));
                     // From now on the host's is the only other end: when the host goes, the program's end says so.
                     *far = None;
                     return Ok(());
@@ -181,6 +226,13 @@ impl Socket {
         }
         if let Some(live) = self.live.get() {
             live.announce_wait(&self.shared, fd);
+        }
+    }
+
+    /// Before another program takes the process: what was sent leaves.
+    pub(crate) fn flush(&self) {
+        if let Some(live) = self.live.get() {
+            live.flush(&self.shared);
         }
     }
 

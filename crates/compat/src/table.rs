@@ -141,6 +141,11 @@ pub(crate) fn remove(fd: RawFd) -> Option<Held> {
     Some(Held(unsafe { &*before }))
 }
 
+/// Whether two are the same socket.
+pub(crate) fn same(a: &Held, b: &Held) -> bool {
+    std::ptr::eq(a.0, b.0)
+}
+
 /// Every descriptor with a socket of ours, from `first` to `last`.
 pub(crate) fn descriptors(first: RawFd, last: RawFd) -> impl Iterator<Item = RawFd> {
     let all = if is_empty() { 0..0 } else { first.max(0)..last.saturating_add(1).min(MAX_FDS as RawFd) };

@@ -1,12 +1,12 @@
 //! Descriptors: closing, duplicating.
 
 use super::status;
-use crate::descriptors::{MAX_FDS, is_hidden, next_hidden};
+use crate::descriptors::{MAX_FDS, borrow, is_hidden, next_hidden};
 use crate::table::Held;
 use crate::{real, table};
 use libc::{c_int, c_uint, c_void};
 use rustix::fd::RawFd;
-use rustix::io::Errno;
+use rustix::io::{Errno, FdFlags};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The process whose table this memory holds. A child of `vfork` has its parent's memory, but descriptors of its own: what
@@ -33,7 +33,10 @@ fn note_copy(held: Option<Held>, new: RawFd) {
         return;
     }
     match held {
-        Some(held) => table::share(new, held),
+        Some(held) => {
+            table::share(new, held);
+            note_flags(new);
+        }
         None => drop(table::remove(new)),
     }
 }
@@ -150,7 +153,26 @@ unsafe extern "C" fn fcntl64(fd: c_int, command: c_int, argument: *mut c_void) -
 }
 
 fn note_fcntl(fd: c_int, command: c_int, result: c_int) {
-    if (command == libc::F_DUPFD || command == libc::F_DUPFD_CLOEXEC) && table::contains(fd) {
-        note_copy(table::get(fd), result);
+    if !table::contains(fd) || result < 0 {
+        return;
     }
+    match command {
+        libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => {
+            note_copy(table::get(fd), result);
+        }
+        libc::F_SETFD => note_flags(fd),
+        _ => {}
+    }
+}
+
+/// What this library keeps for a socket is inherited over `exec` if one of the socket's descriptors is.
+pub(super) fn note_flags(fd: RawFd) {
+    let Some(socket) = table::get(fd) else { return };
+    if is_borrowed_memory() {
+        return;
+    }
+    let inherited = table::descriptors(0, RawFd::MAX)
+        .filter(|other| table::get(*other).is_some_and(|other| table::same(&socket, &other)))
+        .any(|fd| rustix::io::fcntl_getfd(borrow(fd)).is_ok_and(|flags| !flags.contains(FdFlags::CLOEXEC)));
+    socket.set_inherited(inherited);
 }

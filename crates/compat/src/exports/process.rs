@@ -1,8 +1,15 @@
-//! Beginning, forking and ending of the process.
+//! Beginning, forking, changing program and ending of the process.
 
-use crate::{real, table};
-use libc::c_int;
+use crate::descriptors::{self, borrow};
+use crate::socket::Socket;
+use crate::{real, shared, table};
+use libc::{c_char, c_int};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::RawFd;
+use rustix::fs::FileType;
+
+/// Hidden descriptors of an inherited socket are among as many numbers, the lowest that were free.
+const LOOKED_AT: RawFd = 256;
 
 extern "C" fn before_fork() {
     for socket in table::descriptors(0, RawFd::MAX).filter_map(table::get) {
@@ -21,6 +28,46 @@ extern "C" fn begin() {
     // SAFETY: the handlers stay as long as the process: this library is never unloaded, being preloaded. A failure for
     // want of memory leaves forks as they are: still, data is shared, and only counted less well.
     unsafe { libc::pthread_atfork(Some(before_fork), None, Some(in_child)) };
+    if may_have_inherited() {
+        inherit();
+    }
+}
+
+/// Whether there is a descriptor where this library puts its own. One system call, for each program that starts.
+fn may_have_inherited() -> bool {
+    let first = descriptors::first();
+    let numbers: Vec<_> = (first..first + LOOKED_AT).map(borrow).collect();
+    let mut fds: Vec<_> = numbers.iter().map(|fd| PollFd::new(fd, PollFlags::empty())).collect();
+    // What is not open says so.
+    poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok()
+        && fds.iter().any(|fd| !fd.revents().contains(PollFlags::NVAL))
+}
+
+/// Takes over the sockets of the program that called `exec`.
+fn inherit() {
+    let Ok(folder) = std::fs::read_dir("/proc/self/fd") else { return };
+    let numbers = folder.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<RawFd>().ok());
+    let numbers: Vec<RawFd> = numbers.collect();
+    let is_page = |fd: &RawFd| {
+        let name = std::fs::read_link(format!("/proc/self/fd/{fd}")).unwrap_or_default();
+        *fd >= descriptors::first() && name.to_string_lossy().starts_with(&format!("/memfd:{}", shared::NAME))
+    };
+    let (pages, others): (Vec<RawFd>, Vec<RawFd>) = numbers.into_iter().partition(is_page);
+    for page in pages {
+        let Some(Ok((inode, socket))) = descriptors::inherit(page).map(Socket::inherit) else { continue };
+        let mut ends = others.iter().copied().filter(|fd| {
+            let found = rustix::fs::fstat(borrow(*fd));
+            found.is_ok_and(|s| s.st_ino == inode && FileType::from_raw_mode(s.st_mode) == FileType::Socket)
+        });
+        // Without an end that the program can use, the socket is over; what this library kept for it goes with it.
+        let Some(end) = ends.next() else { continue };
+        table::insert(end, socket);
+        for more in ends {
+            if let Some(held) = table::get(end) {
+                table::share(more, held);
+            }
+        }
+    }
 }
 
 /// What was sent leaves before the process does.
@@ -58,4 +105,36 @@ fn exit_now(status: c_int) -> ! {
     // SAFETY: does not come back.
     unsafe { real::exit_now(status) };
     std::process::abort();
+}
+
+/// Before another program takes the process. `execl` and its like are variadic and go past this: then what is still in a
+/// ring leaves only if the new program inherits the socket.
+fn before_exec() {
+    if !table::is_empty() && super::descriptors::is_own_memory() {
+        for socket in table::descriptors(0, RawFd::MAX).filter_map(table::get) {
+            socket.flush();
+        }
+    }
+}
+
+type Strings = *const *const c_char;
+
+macro_rules! exec {
+    ($($name:ident ($($argument:ident: $type:ty),*);)*) => {$(
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        unsafe extern "C" fn $name($($argument: $type),*) -> c_int {
+            before_exec();
+            // SAFETY: the program's arguments, passed on with the program's promises.
+            unsafe { real::$name($($argument),*) }
+        }
+    )*};
+}
+
+exec! {
+    execv(path: *const c_char, arguments: Strings);
+    execve(path: *const c_char, arguments: Strings, environment: Strings);
+    execvp(file: *const c_char, arguments: Strings);
+    execvpe(file: *const c_char, arguments: Strings, environment: Strings);
+    fexecve(fd: c_int, arguments: Strings, environment: Strings);
+    execveat(folder: c_int, path: *const c_char, arguments: Strings, environment: Strings, flags: c_int);
 }

@@ -191,7 +191,13 @@ unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -
     unsafe {
         match table::get(fd).and_then(|socket| requests::request(&socket, request, argument)) {
             Some(answer) => status(answer),
-            None => real::ioctl(fd, request, argument),
+            None => {
+                let result = real::ioctl(fd, request, argument);
+                if (request == libc::FIOCLEX || request == libc::FIONCLEX) && table::contains(fd) {
+                    super::descriptors::note_flags(fd);
+                }
+                result
+            }
         }
     }
 }
