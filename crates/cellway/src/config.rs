@@ -299,7 +299,15 @@ impl Circuit {
 /// Reads a description.
 pub(crate) fn load(path: &Path) -> Result<Config> {
     let text = std::fs::read_to_string(path).with_context(|| format!("{}", path.display()))?;
-    parse(&text, &path.display().to_string())
+    let mut config = parse(&text, &path.display().to_string())?;
+    // What a description names beside itself is found wherever it is read from.
+    let folder = std::path::absolute(path).ok().and_then(|path| path.parent().map(Path::to_path_buf));
+    for (_, shell) in &mut config.shells {
+        if let (Shell::Adapter(served), Some(folder)) = (shell, &folder) {
+            served.socket = folder.join(&served.socket);
+        }
+    }
+    Ok(config)
 }
 
 /// Understands a description; `name` stands in messages.

@@ -6,6 +6,7 @@
 use crate::peer::Peer;
 use crate::{initramfs, program};
 use std::io::Write as _;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -16,6 +17,36 @@ const PRELUDE: &str = r#"
 emit() { echo "guest: file $1"; base64 "$1"; echo "guest: file end"; }
 say() { echo "guest: $*"; }
 "#;
+
+/// How a guest reaches others.
+#[derive(Debug, Clone, Copy)]
+pub enum Machine<'a> {
+    /// By a network card; the host's loopback is 10.0.2.2.
+    Network,
+    /// By an ATM adapter that is served at this socket. This takes a newer QEMU, which is fetched if need be.
+    Adapter(&'a Path),
+}
+
+impl Machine<'_> {
+    fn command(self) -> anyhow::Result<Command> {
+        let socket = match self {
+            Machine::Network => {
+                let mut qemu = Command::new("qemu-system-x86_64");
+                qemu.args(["-nic", "user,model=e1000"]);
+                return Ok(qemu);
+            }
+            Machine::Adapter(socket) => socket,
+        };
+        let words = program::prepared("prepare-qemu")?;
+        let mut words = words.lines();
+        let mut qemu = Command::new(words.next().unwrap_or_default());
+        let device = serde_json::json!({ "driver": "vfio-user-pci", "socket": { "type": "unix", "path": socket } });
+        qemu.args(words)
+            .args(["-nodefaults", "-vga", "none", "-nic", "none", "-machine", "pc,memory-backend=memory"])
+            .args(["-object", "memory-backend-memfd,id=memory,size=256M,share=on", "-device", &device.to_string()]);
+        Ok(qemu)
+    }
+}
 
 /// A guest that runs, or has run.
 pub struct Guest {
@@ -48,6 +79,11 @@ impl Guest {
 
     /// Boots a guest that runs `script` with `files` (name, content) beside it in `/test`.
     pub fn boot(script: &str, files: &[(&str, &[u8])]) -> anyhow::Result<Self> {
+        Self::boot_on(Machine::Network, script, files)
+    }
+
+    /// The same on a machine of one's choice.
+    pub fn boot_on(machine: Machine<'_>, script: &str, files: &[(&str, &[u8])]) -> anyhow::Result<Self> {
         let (kernel, base) = program::prepare("prepare-guest")?;
         let script = format!("{PRELUDE}{script}");
         let names: Vec<String> = files.iter().map(|(name, _)| format!("test/{name}")).collect();
@@ -60,9 +96,9 @@ impl Guest {
 
         // TCG by default: seen on machines with a /dev/kvm that opens and then never runs the guest.
         let accelerator = std::env::var("CELLWAY_GUEST_ACCEL").unwrap_or_else(|_| "tcg".to_owned());
-        let mut qemu = Command::new("qemu-system-x86_64");
+        let mut qemu = machine.command()?;
         qemu.args(["-accel", &accelerator, "-m", "256", "-display", "none", "-monitor", "none", "-serial", "stdio"])
-            .args(["-no-reboot", "-nic", "user,model=e1000", "-append", "console=ttyS0 quiet panic=-1"])
+            .args(["-no-reboot", "-append", "console=ttyS0 quiet panic=-1"])
             .arg("-kernel")
             .arg(kernel)
             .arg("-initrd")

@@ -15,10 +15,11 @@ use rustix::net::{
     SocketType,
 };
 use std::collections::VecDeque;
+use std::fmt::Write as _;
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
-use wire::{DropReason, Time};
+use wire::Time;
 
 /// Octets of messages that wait at most; more are left in the socket.
 const INPUT_OCTETS: usize = 2 * MAX_MESSAGE_OCTETS;
@@ -320,15 +321,18 @@ impl External for Server {
     fn status(&self) -> String {
         let (received, sent) = (self.adapter.received(), self.adapter.sent());
         match (&self.client, &self.last_gone) {
-            (Some(client), _) => format!(
-                "attached; {} of {} ranges of memory reachable; PDUs in {}, out {}; cells dropped {}, bad descriptors {}",
-                client.session.memory.reachable(),
-                client.session.memory.len(),
-                received.pdus,
-                sent.pdus,
-                received.dropped_total() - received.dropped(DropReason::Crc),
-                sent.dropped_total() + self.adapter.dma_errors().dropped_total()
-            ),
+            (Some(client), _) => {
+                let mut text = format!("attached; PDUs in {}, out {}", received.pdus, sent.pdus);
+                let drops = [("in", received), ("out", sent), ("DMA", self.adapter.dma_errors())];
+                for (what, reason, n) in drops.iter().flat_map(|(what, c)| c.drops().map(move |(r, n)| (what, r, n))) {
+                    // Writing to a string does not fail.
+                    let _ = write!(text, "; {what} {reason} {n}");
+                }
+                if client.session.memory.reachable() == 0 {
+                    text += "; no memory of the guest's is shared";
+                }
+                text
+            }
             (None, Some(reason)) => format!("waits at {}; the last client: {reason}", self.path.display()),
             (None, None) => format!("waits at {}", self.path.display()),
         }

@@ -19,7 +19,7 @@ pub(crate) struct Adapter {
     pub(crate) kind: String,
     /// The guest's name in the network: an end of one link, and of circuits.
     pub(crate) host: String,
-    /// The socket that a virtual machine attaches to by vfio-user.
+    /// The socket that a virtual machine attaches to by vfio-user; relative to the description's folder.
     pub(crate) socket: PathBuf,
     /// `asic` or `fpga`.
     #[serde(default = "asic")]
