@@ -44,7 +44,7 @@ static const char *name_of(int e)
 	N(EINVAL); N(EBADFD); N(EAFNOSUPPORT); N(EADDRINUSE); N(EADDRNOTAVAIL); N(ENODEV); N(EPERM); N(EPROTOTYPE);
 	N(ENOTCONN); N(EISCONN); N(EMSGSIZE); N(EAGAIN); N(EOPNOTSUPP); N(E2BIG); N(ENOTTY); N(EFAULT); N(EINTR);
 	N(EPIPE); N(EUNATCH); N(ENOPROTOOPT); N(EEXIST); N(ENOENT); N(EBADF); N(ESOCKTNOSUPPORT); N(EPROTONOSUPPORT);
-	N(ENXIO); N(ENOTSOCK); N(ENOBUFS); N(EDEADLK); N(EIO);
+	N(ESPIPE); N(ENXIO); N(ENOTSOCK); N(ENOBUFS); N(EDEADLK); N(EIO);
 #undef N
 	}
 	snprintf(other, sizeof(other), "errno %d", e);
@@ -164,6 +164,22 @@ static void making(void)
 	ok("SO_SNDBUF", getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &value, &n));
 	value = 100000;
 	ok("set SO_SNDBUF", setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &value, sizeof(value)));
+	int pair[2], off = 0, on = 1;
+	ok("socketpair", socketpair(PVC, SOCK_DGRAM, 0, pair));
+	n = sizeof(value);
+	ok("SO_RCVBUF", getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &value, &n));
+	ok("SO_ACCEPTCONN", getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &value, &n));
+	say("SO_ACCEPTCONN is", value);
+	ok("SO_REUSEADDR", setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)));
+	ok("SO_TIMESTAMP", setsockopt(fd, SOL_SOCKET, SO_TIMESTAMP, &off, sizeof(off)));
+	ok("SO_BROADCAST", setsockopt(fd, SOL_SOCKET, SO_BROADCAST, &on, sizeof(on)));
+	ok("SO_TYPE with 2 octets", (n = 2, getsockopt(fd, SOL_SOCKET, SO_TYPE, &value, &n)));
+	say("its length", n);
+	ok("SO_TYPE with -1 octets", (n = -1, getsockopt(fd, SOL_SOCKET, SO_TYPE, &value, &n)));
+	ok("lseek", lseek(fd, 0, SEEK_SET));
+	ok("pread", pread(fd, &value, 1, 0));
+	ok("fsync", fsync(fd));
+	ok("ftruncate", ftruncate(fd, 0));
 	ok("listen", listen(fd, 1));
 	ok("accept", accept(fd, NULL, NULL));
 	ok("shutdown", shutdown(fd, SHUT_RDWR));
@@ -689,6 +705,20 @@ static void requests(void)
 	struct iobuf names = { sizeof(numbers), numbers };
 	struct sioc sioc = { 0, sizeof(text), text };
 	ok("socket of calls", svc);
+	socklen_t n;
+	struct { uint16_t family; unsigned char rest[42]; } called = { .family = SVC };
+	ok("calls: read", read(svc, text, 10));
+	ok("calls: write", write(svc, text, 10));
+	ok("calls: bind", bind(svc, (struct sockaddr *)&called, sizeof(called)));
+	ok("calls: connect", connect(svc, (struct sockaddr *)&called, sizeof(called)));
+	ok("calls: connect a PVC", (called.family = PVC, connect(svc, (struct sockaddr *)&called, sizeof(called))));
+	set_qos(svc, ubr(AAL5));
+	called.family = SVC;
+	ok("calls: bind with QoS", bind(svc, (struct sockaddr *)&called, sizeof(called)));
+	ok("calls: connect with QoS", connect(svc, (struct sockaddr *)&called, sizeof(called)));
+	ok("calls: listen", listen(svc, 1));
+	ok("calls: getsockname", (n = 44, getsockname(svc, (struct sockaddr *)&called, &n)));
+	ok("calls: connect with 12 octets", connect(svc, (struct sockaddr *)&called, 12));
 	ok("GETNAMES", ioctl(fd, 0x40106183, &names));
 	printf("names %d: %d %d\n", names.length, numbers[0], numbers[1]);
 	names.length = 4;

@@ -38,6 +38,8 @@ pub(crate) const VCI_BITS: u32 = 16;
 
 /// Octets of `struct sockaddr_atmpvc`.
 pub(crate) const SOCKADDR_OCTETS: usize = 12;
+/// Octets of `struct sockaddr_atmsvc`.
+pub(crate) const CALLED_OCTETS: usize = 44;
 /// Octets of an AAL0 message: header without HEC, in the machine's order, and payload.
 pub(crate) const CELL_OCTETS: usize = 52;
 /// VPI and VCI in such a header.
@@ -100,6 +102,18 @@ impl Address {
     /// Whether a later bind has to say more.
     pub(crate) fn is_partial(self) -> bool {
         i32::from(self.vpi) == UNSPEC || self.vci == UNSPEC
+    }
+}
+
+/// Whether octets are a `struct sockaddr_atmsvc`, which is all that is looked at.
+///
+/// # Errors
+/// As [`Address::parse`].
+pub(crate) fn check_called(octets: &[u8]) -> Result<(), Errno> {
+    match octets.len() {
+        CALLED_OCTETS if i32::from(u16::from_ne_bytes(part(octets, 0))) == AF_ATMSVC => Ok(()),
+        CALLED_OCTETS => Err(Errno::AFNOSUPPORT),
+        _ => Err(Errno::INVAL),
     }
 }
 

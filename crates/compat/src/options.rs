@@ -1,6 +1,6 @@
 //! `setsockopt`, `getsockopt`, `getsockname`.
 
-use crate::abi::{AF_ATMPVC, SO_ATMPVC, SO_ATMQOS, SO_SETCLP, option_parts};
+use crate::abi::{AF_ATMPVC, CALLED_OCTETS, SO_ATMPVC, SO_ATMQOS, SO_SETCLP, option_parts};
 use crate::memory;
 use crate::qos::{QOS_OCTETS, Qos};
 use crate::socket::Socket;
@@ -114,10 +114,14 @@ pub(crate) fn of_socket_level(socket: &Socket, name: c_int) -> Option<c_int> {
 /// # Safety
 /// As [`get`].
 pub(crate) unsafe fn name(socket: &Socket, address: *mut c_void, octets: *mut socklen_t) -> Result<(), Errno> {
-    let name = socket.address()?.emit();
-    if socket.family != AF_ATMPVC {
-        return Err(Errno::NOTCONN);
-    }
+    let pvc;
+    let name: &[u8] = if socket.family == AF_ATMPVC {
+        pvc = socket.address()?.emit();
+        &pvc
+    } else {
+        // A socket for calls has a name at any time: none, so far.
+        &[0; CALLED_OCTETS]
+    };
     // SAFETY: as the caller says.
     unsafe {
         let room = memory::get(octets)?;

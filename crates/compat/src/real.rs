@@ -52,6 +52,7 @@ macro_rules! real {
 
 real! {
     socket = c"socket" (domain: c_int, kind: c_int, protocol: c_int) -> c_int, or -1;
+    socketpair = c"socketpair" (domain: c_int, kind: c_int, protocol: c_int, pair: *mut c_int) -> c_int, or -1;
     bind = c"bind" (fd: c_int, address: *const sockaddr, octets: socklen_t) -> c_int, or -1;
     connect = c"connect" (fd: c_int, address: *const sockaddr, octets: socklen_t) -> c_int, or -1;
     listen = c"listen" (fd: c_int, backlog: c_int) -> c_int, or -1;

@@ -138,6 +138,10 @@ impl Socket {
     /// As the kernel; beyond that `EADDRNOTAVAIL`: the network has no such circuit at this host.
     pub(crate) fn connect(&self, octets: &[u8]) -> Result<(), Errno> {
         if self.family != AF_ATMPVC {
+            crate::abi::check_called(octets)?;
+            if !self.shared.settings.lock()?.has_qos {
+                return Err(Errno::BADFD);
+            }
             complain("signalled circuits (AF_ATMSVC) are not served: use permanent ones, itf.vpi.vci");
             return Err(Errno::UNATCH);
         }

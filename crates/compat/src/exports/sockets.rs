@@ -41,6 +41,15 @@ unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_in
     unsafe { real::socket(domain, kind, protocol) }
 }
 
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn socketpair(domain: c_int, kind: c_int, protocol: c_int, pair: *mut c_int) -> c_int {
+    if domain == AF_ATMPVC || domain == AF_ATMSVC {
+        return status(Err(Errno::OPNOTSUPP));
+    }
+    // SAFETY: as the program says.
+    unsafe { real::socketpair(domain, kind, protocol, pair) }
+}
+
 unsafe fn connect_ours(socket: &Socket, address: *const sockaddr, octets: socklen_t) -> Result<(), Errno> {
     if octets as usize > MAX_ADDRESS {
         return Err(Errno::INVAL);
@@ -148,7 +157,11 @@ unsafe fn get_int(value: *mut c_void, octets: *mut socklen_t, answer: c_int) -> 
     let answer = answer.to_ne_bytes();
     // SAFETY: as the program says to getsockopt.
     unsafe {
-        let room = (memory::get(octets)? as usize).min(answer.len());
+        let room = memory::get(octets)?;
+        if room.cast_signed() < 0 {
+            return Err(Errno::INVAL);
+        }
+        let room = (room as usize).min(answer.len());
         memory::put_octets(value, &answer[..room])?;
         memory::put(octets, room as socklen_t)
     }
