@@ -1,9 +1,15 @@
-//! The test world: hosts, links and switches in virtual time, from a seed.
+//! The test world and the laboratory: hosts, links, switches and machines in virtual time, from a seed.
 //!
 //! It runs the same [`net::Network`] and nodes as live; nothing in it reads a clock, sleeps or opens a socket. In: a seed, a
 //! description, faults on schedule. Out: what the hosts got, and a trace whose hash is the same whenever the seed is.
+//!
+//! The laboratory puts the real machines on modelled hardware ([`model`]) and asks what the papers asked ([`experiments`]):
+//! each number published, modelled, and, where whoever calls can measure ([`experiment::Live`]), measured.
 #![forbid(unsafe_code)]
 
+pub mod experiment;
+pub mod experiments;
+pub mod model;
 pub mod seeds;
 pub mod station;
 pub mod trace;

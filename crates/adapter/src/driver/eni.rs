@@ -572,6 +572,11 @@ impl Eni {
         }
     }
 
+    /// PDUs whose DMA has not been seen to end: to the adapter, and from it.
+    pub fn in_flight(&self) -> [usize; 2] {
+        [self.sending.len(), self.receiving.len()]
+    }
+
     /// The next SDU that has come.
     pub fn poll_received(&mut self) -> Option<Received> {
         self.received.pop_front()

@@ -1,0 +1,389 @@
+//! What an experiment is: something with a name that runs and gives rows (a number each, published, modelled, measured)
+//! and figures (curves of the same three).
+//!
+//! In: a seed, a size, and whoever can measure on this machine. Out: an [`Outcome`] that serialises. The model never sees
+//! a published number: it is given to a row beside what the model has computed.
+
+use crate::Trace;
+use crate::model::{Profile, ProfileError, Random};
+use serde::{Deserialize, Serialize};
+
+/// An experiment; a new one is a type in a file of [`crate::experiments`] and a line in its registry.
+pub trait Experiment: Sync {
+    /// What it is called: `seed000-copying`.
+    fn name(&self) -> &'static str;
+    /// What it asks, in a line.
+    fn title(&self) -> &'static str;
+    /// Runs it.
+    ///
+    /// # Errors
+    /// A machine lacks a constant that it needs.
+    fn run(&self, run: &mut Run<'_>) -> Result<(), ProfileError>;
+}
+
+/// A published value.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Published {
+    /// A number.
+    Number(f64),
+    /// From, to.
+    Range(f64, f64),
+    /// No number: the paper's words.
+    Words(String),
+}
+
+/// A median of this machine, with the extremes.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// The middle value.
+    pub median: f64,
+    /// The least.
+    pub least: f64,
+    /// The greatest.
+    pub greatest: f64,
+}
+
+/// How model and publication stand to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// The same to the printed digits, from first principles.
+    Exact,
+    /// Within the bound that the row states, or within the published range.
+    Within,
+    /// Not so.
+    Outside,
+    /// A constant was calibrated on this number: no evidence.
+    Anchor,
+    /// The model does what the words say.
+    BornOut,
+    /// It does not.
+    Contradicted,
+    /// The material cannot give it, or the model cannot.
+    Absent,
+}
+
+/// One checked number.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// The checklist's id of the source.
+    pub id: String,
+    /// What it is.
+    pub what: String,
+    /// Its unit.
+    pub unit: String,
+    /// The paper's.
+    pub published: Published,
+    /// The model's.
+    pub modelled: Option<f64>,
+    /// Today's machine's, where the question has a meaning there.
+    pub measured: Option<Measured>,
+    /// Of the model from the number, or from the nearer end of the range, relative.
+    pub deviation: Option<f64>,
+    /// The deviation that the verdict allows, relative.
+    pub bound: Option<f64>,
+    /// See there.
+    pub verdict: Verdict,
+    /// Inconsistencies, other units, evidence.
+    pub note: String,
+}
+
+impl Row {
+    /// Adds to the note.
+    pub fn note(&mut self, text: impl AsRef<str>) -> &mut Self {
+        if !self.note.is_empty() {
+            self.note.push_str("; ");
+        }
+        self.note.push_str(text.as_ref());
+        self
+    }
+
+    /// Sets what was measured.
+    pub fn measured(&mut self, measured: Option<Measured>) -> &mut Self {
+        self.measured = measured;
+        self
+    }
+}
+
+/// Where a curve is from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// The paper.
+    Published,
+    /// The model.
+    Modelled,
+    /// This machine.
+    Measured,
+}
+
+/// A curve: x, y, and how far y was seen to go below and above.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// Its name.
+    pub label: String,
+    /// See there.
+    pub origin: Origin,
+    /// The points.
+    pub points: Vec<[f64; 4]>,
+}
+
+/// A figure.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// Its name in files.
+    pub name: String,
+    /// Its title.
+    pub title: String,
+    /// What is on the axes.
+    pub axes: [String; 2],
+    /// Which axes are logarithmic.
+    pub logarithmic: [bool; 2],
+    /// The curves.
+    pub series: Vec<Series>,
+}
+
+impl Figure {
+    /// An empty figure.
+    pub fn new(name: &str, title: &str, axes: [&str; 2], logarithmic: [bool; 2]) -> Self {
+        Figure { name: name.into(), title: title.into(), axes: axes.map(String::from), logarithmic, series: Vec::new() }
+    }
+
+    /// Adds a curve.
+    pub fn add(&mut self, label: &str, origin: Origin, points: impl IntoIterator<Item = (f64, f64)>) -> &mut Self {
+        let points = points.into_iter().map(|(x, y)| [x, y, y, y]).collect();
+        self.series.push(Series { label: label.into(), origin, points });
+        self
+    }
+
+    /// Adds a measured curve with its extremes; nothing if nothing was measured.
+    pub fn add_measured(
+        &mut self,
+        label: &str,
+        points: impl IntoIterator<Item = (f64, Option<Measured>)>,
+    ) -> &mut Self {
+        let of = |(x, m): (f64, Option<Measured>)| m.map(|m| [x, m.median, m.least, m.greatest]);
+        let points: Vec<_> = points.into_iter().filter_map(of).collect();
+        if !points.is_empty() {
+            self.series.push(Series { label: label.into(), origin: Origin::Measured, points });
+        }
+        self
+    }
+}
+
+/// What an experiment gave.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// The experiment's name.
+    pub experiment: String,
+    /// Its title.
+    pub title: String,
+    /// Checked numbers.
+    pub rows: Vec<Row>,
+    /// Figures.
+    pub figures: Vec<Figure>,
+    /// The hash over what happened in virtual time: the same from the same seed.
+    pub trace: u64,
+    /// Cells that were carried in virtual time.
+    pub cells: u64,
+}
+
+/// What can be measured on the machine at hand.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Probe {
+    /// Mbit/s from application to application over a cell link, PDUs of so many octets, with data path `shared` or `copying`.
+    Path {
+        /// Octets of a PDU.
+        octets: usize,
+        /// The application's memory is read by the segmenter itself.
+        shared: bool,
+    },
+    /// Mbit/s of segmentation and reassembly on one core, PDUs of so many octets.
+    Layer {
+        /// Octets of a PDU.
+        octets: usize,
+    },
+    /// Octets/us (10^6 octets/s) of copying in memory, pieces of so many octets.
+    Copy {
+        /// Octets of a piece.
+        octets: usize,
+    },
+    /// Microseconds of a round trip between two applications, small PDUs, waiting by this event strategy.
+    RoundTrip {
+        /// Polling; else asleep until woken.
+        polling: bool,
+    },
+    /// Microseconds of a system call.
+    SystemCall,
+    /// Cells per second through the list reassembler of seed 001.
+    Lists,
+}
+
+/// Who can measure.
+pub trait Live {
+    /// The result; `None` if this machine cannot.
+    fn measure(&mut self, probe: Probe) -> Option<Measured>;
+}
+
+/// A run of an experiment.
+pub struct Run<'a> {
+    seed: u64,
+    quick: bool,
+    live: Option<&'a mut dyn Live>,
+    name: &'static str,
+    outcome: Outcome,
+    trace: Trace,
+}
+
+impl std::fmt::Debug for Run<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Run").field("name", &self.name).field("seed", &self.seed).finish_non_exhaustive()
+    }
+}
+
+/// Runs one experiment. The outcome depends on the experiment, the seed and `quick`, and, in its measurements only, on
+/// the machine.
+///
+/// # Errors
+/// A machine lacks a constant.
+pub fn run(
+    experiment: &dyn Experiment,
+    seed: u64,
+    quick: bool,
+    live: Option<&mut dyn Live>,
+) -> Result<Outcome, ProfileError> {
+    let name = experiment.name();
+    let outcome = Outcome {
+        experiment: name.into(),
+        title: experiment.title().into(),
+        rows: Vec::new(),
+        figures: Vec::new(),
+        trace: 0,
+        cells: 0,
+    };
+    let mut run = Run { seed, quick, live, name, outcome, trace: Trace::default() };
+    experiment.run(&mut run)?;
+    run.outcome.trace = run.trace.hash();
+    Ok(run.outcome)
+}
+
+impl Run<'_> {
+    /// Random numbers of this experiment.
+    pub fn random(&self) -> Random {
+        Random::named(self.seed, self.name)
+    }
+
+    /// The size of a burst: `full`, or a smaller number that shows the same.
+    pub fn size(&self, full: u64, quick: u64) -> u64 {
+        if self.quick { quick } else { full }
+    }
+
+    /// A machine's profile.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub fn machine(&self, name: &str) -> Result<Profile, ProfileError> {
+        Profile::named(name)
+    }
+
+    /// Measures, if measuring is wanted and possible.
+    pub fn measure(&mut self, probe: Probe) -> Option<Measured> {
+        self.live.as_mut()?.measure(probe)
+    }
+
+    /// Adds what happened in virtual time.
+    pub fn happened(&mut self, what: u64, cells: u64) {
+        self.trace.add(&what.to_be_bytes());
+        self.outcome.cells += cells;
+    }
+
+    /// Adds a figure.
+    pub fn figure(&mut self, figure: Figure) {
+        self.outcome.figures.push(figure);
+    }
+
+    fn row(&mut self, id: &str, what: &str, unit: &str, published: Published) -> &mut Row {
+        let at = self.outcome.rows.len();
+        self.outcome.rows.push(Row {
+            id: id.into(),
+            what: what.into(),
+            unit: unit.into(),
+            published,
+            modelled: None,
+            measured: None,
+            deviation: None,
+            bound: None,
+            verdict: Verdict::Absent,
+            note: String::new(),
+        });
+        &mut self.outcome.rows[at]
+    }
+
+    /// A number from first principles: the same to `digits` decimals.
+    pub fn exact(&mut self, id: &str, what: &str, unit: &str, published: f64, digits: i32, modelled: f64) -> &mut Row {
+        self.trace.add(&modelled.to_bits().to_be_bytes());
+        let row = self.row(id, what, unit, Published::Number(published));
+        let scale = 10f64.powi(digits);
+        let same = ((modelled * scale).round() - (published * scale).round()).abs() < 0.5;
+        row.modelled = Some(modelled);
+        row.deviation = Some(modelled / published - 1.0);
+        row.verdict = if same { Verdict::Exact } else { Verdict::Outside };
+        row
+    }
+
+    /// A number that the model gives without having been calibrated on it, within a relative bound.
+    pub fn within(&mut self, id: &str, what: &str, unit: &str, published: f64, bound: f64, modelled: f64) -> &mut Row {
+        self.trace.add(&modelled.to_bits().to_be_bytes());
+        let row = self.row(id, what, unit, Published::Number(published));
+        let deviation = modelled / published - 1.0;
+        row.modelled = Some(modelled);
+        row.deviation = Some(deviation);
+        row.bound = Some(bound);
+        row.verdict = if deviation.abs() <= bound { Verdict::Within } else { Verdict::Outside };
+        row
+    }
+
+    /// A number that a constant was calibrated on.
+    pub fn anchor(&mut self, id: &str, what: &str, unit: &str, published: f64, modelled: f64) -> &mut Row {
+        let row = self.within(id, what, unit, published, 0.05, modelled);
+        if row.verdict == Verdict::Within {
+            row.verdict = Verdict::Anchor;
+        }
+        row
+    }
+
+    /// A published range; `bound` is the accuracy that the source claims for its ends.
+    #[allow(clippy::too_many_arguments)]
+    pub fn range(
+        &mut self,
+        id: &str,
+        what: &str,
+        unit: &str,
+        range: (f64, f64),
+        modelled: f64,
+        bound: f64,
+    ) -> &mut Row {
+        self.trace.add(&modelled.to_bits().to_be_bytes());
+        let row = self.row(id, what, unit, Published::Range(range.0, range.1));
+        row.modelled = Some(modelled);
+        let nearest = modelled.clamp(range.0, range.1);
+        let deviation = if nearest == modelled { 0.0 } else { modelled / nearest - 1.0 };
+        row.deviation = Some(deviation);
+        row.bound = Some(bound);
+        row.verdict = if deviation.abs() <= bound { Verdict::Within } else { Verdict::Outside };
+        row
+    }
+
+    /// Words: whether the model does what they say, and the evidence.
+    pub fn words(&mut self, id: &str, quote: &str, holds: bool, evidence: impl AsRef<str>) -> &mut Row {
+        let row = self.row(id, "in words", "", Published::Words(quote.into()));
+        row.verdict = if holds { Verdict::BornOut } else { Verdict::Contradicted };
+        row.note(evidence)
+    }
+
+    /// Something that cannot be had, and why.
+    pub fn absent(&mut self, id: &str, what: &str, published: &str, reason: &str) -> &mut Row {
+        self.row(id, what, "", Published::Words(published.into())).note(reason)
+    }
+}

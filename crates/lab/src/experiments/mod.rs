@@ -1,0 +1,19 @@
+//! The papers' experiments. A new one: a type that implements [`Experiment`] and a line in [`ALL`].
+
+use crate::experiment::Experiment;
+
+mod seed000;
+mod seed003;
+
+/// All of them, by paper.
+pub const ALL: &[&dyn Experiment] = &[&seed000::Arithmetic, &seed000::OneWay, &seed000::Loopback, &seed003::Tables];
+
+/// One by name.
+pub fn named(name: &str) -> Option<&'static dyn Experiment> {
+    ALL.iter().copied().find(|e| e.name() == name)
+}
+
+/// The ones of shard `k` of `n` (1 to `n`): every `n`-th, so that neighbours, which take as long, are parted.
+pub fn shard(k: usize, n: usize) -> impl Iterator<Item = &'static dyn Experiment> {
+    ALL.iter().copied().skip(k.saturating_sub(1)).step_by(n.max(1))
+}

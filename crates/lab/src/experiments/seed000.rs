@@ -1,0 +1,425 @@
+//! Seed 000 (Almesberger 1995): arithmetic of adapters and buses, and raw AAL5 between two PCs.
+
+use crate::experiment::{Experiment, Figure, Origin, Probe, Run};
+use crate::model::pair::{self, Outcome, Scenario, Transport};
+use crate::model::{Level, Machine, Profile, ProfileError, Work, tandem};
+use wire::{CellRate, Time, aal5};
+
+/// ttcp's Mbit.
+pub(super) const MEBI: f64 = 1.048_576;
+/// The sizes of figures 8 to 12.
+pub(super) const SIZES: [usize; 9] = [64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384];
+
+/// The rate of SDUs of so many octets on OC-3c, in 10^6 bit/s: cells counted by the code that makes them.
+pub(super) fn line_mbit_s(octets: usize) -> f64 {
+    let seconds = aal5::cells(octets) as f64 / CellRate::OC3C.cells_per_s();
+    octets as f64 * 8.0 / seconds / 1e6
+}
+
+/// A copy and then a transfer of `octets`, on a machine: the rate in 10^6 octets/s.
+fn copied_and_transferred(machine: &Profile, octets: f64) -> Result<f64, ProfileError> {
+    let mut simulated = Machine::default();
+    let copy = octets / (machine.get("copy_mb_s")? * 1e6);
+    simulated.submit(Level::Process, Work { seconds: copy, memory: 1.0 }, "copied");
+    let mut end = Time::ZERO;
+    while let Some(at) = simulated.poll_timeout() {
+        let mut copied = false;
+        simulated.advance(at, |token| copied = token == "copied");
+        if copied {
+            let seconds = octets / (machine.get("memory_io_mb_s")? * 1e6);
+            let _ = simulated.transfer(Work { seconds, memory: 1.0 }, "transferred");
+        }
+        end = at;
+    }
+    Ok(octets / end.as_secs_f64() / 1e6)
+}
+
+/// What follows from standards, Table 1 and sizes.
+#[derive(Debug)]
+pub struct Arithmetic;
+
+impl Experiment for Arithmetic {
+    fn name(&self) -> &'static str {
+        "seed000-arithmetic"
+    }
+
+    fn title(&self) -> &'static str {
+        "Theoretical maximum, Table 1 combined, delay of a buffering adapter, buffer sizes"
+    }
+
+    fn run(&self, run: &mut Run<'_>) -> Result<(), ProfileError> {
+        run.exact("A-50", "least theoretical maximum over the sizes used", "Mbit/s", 90.4, 1, line_mbit_s(64));
+        let most = SIZES.iter().map(|n| line_mbit_s(*n)).fold(0.0, f64::max);
+        run.exact("A-50", "greatest theoretical maximum over the sizes used", "Mbit/s", 135.4, 1, most)
+            .note("reached at 8192 and 16384 octets; 32768 would round to 135.6, so the sizes used end before");
+        for (name, id, published) in [("pentium90-neptune", "A-19", 13.8), ("pentium90-triton", "A-20", 22.5)] {
+            let combined = copied_and_transferred(&run.machine(name)?, 1e6)?;
+            run.exact(id, &format!("Table 1, combined, {name}"), "10^6 octets/s", published, 1, combined);
+        }
+        let user = line_mbit_s(8192) / 8.0;
+        run.within("A-18", "user data of 155 Mbit/s ATM in one direction", "10^6 octets/s", 16.8, 0.01, user)
+            .note("16.82 is the limit of UDP with 8192 octets; raw AAL5 reaches 16.92");
+        self.delay(run);
+        // The ring must hold the longest PDU with its trailer and one descriptor word, and be a power of two.
+        let ring = (aal5::cells(65_535) * 48 + 4).next_power_of_two() as f64;
+        run.exact("A-11", "buffers of a bidirectional circuit", "kB", 256.0, 0, 2.0 * ring / 1024.0);
+        run.exact("A-9", "AAL5 payload over Ethernet's, more than", "times", 43.0, 0, (65_535.0f64 / 1500.0).floor())
+            .note("\"more than 40 times larger\"");
+        let mut figure = Figure::new(
+            "maximum",
+            "Theoretical maximum of AAL5 on OC-3c",
+            ["octets of a PDU", "Mbit/s"],
+            [true, false],
+        );
+        figure.add(
+            "every size",
+            Origin::Modelled,
+            (0..=480).map(|i| {
+                let octets = 2f64.powf(5.0 + f64::from(i) / 43.7).round() as usize;
+                (octets as f64, line_mbit_s(octets.min(65_535)))
+            }),
+        );
+        figure.add("published range", Origin::Published, [(64.0, 90.4), (16384.0, 135.4)]);
+        run.figure(figure);
+        Ok(())
+    }
+}
+
+impl Arithmetic {
+    /// A PDU of 64 kB by way of adapters that keep it whole, and by way of ones that pass cells on.
+    fn delay(&self, run: &mut Run<'_>) {
+        const OCTETS: f64 = 65_536.0;
+        const MIB: f64 = 1_048_576.0;
+        let (line, bus) = (16.0 * MIB, 50.0 * MIB);
+        let whole = [OCTETS / bus, OCTETS / line, OCTETS / bus].map(|s| s * 1e3);
+        let cells = (OCTETS / 48.0).ceil();
+        let just = whole.map(|ms| ms / cells);
+        let just_in_time = tandem::seconds(cells as u64, &just);
+        let buffering = tandem::seconds(1, &whole);
+        run.exact("A-10", "64 kB over the line alone", "ms", 3.9, 1, just_in_time).note(format!(
+            "MB of 2^20 octets; by whole cells at the payload rate of OC-3c {:.3} ms",
+            aal5::cells(65_535) as f64 / CellRate::OC3C.cells_per_s() * 1e3
+        ));
+        run.exact("A-10", "64 kB, copied over the bus at both sides", "ms", 6.4, 1, buffering);
+        let line_alone = OCTETS / line * 1e3;
+        run.exact("A-10", "increase", "%", 64.0, 0, (buffering / line_alone - 1.0) * 100.0);
+    }
+}
+
+/// All sizes by one way of sending and receiving.
+pub(super) fn sweep(run: &mut Run<'_>, single_copy: bool, loopback: bool) -> Result<Vec<Outcome>, ProfileError> {
+    let machine = run.machine("pentium90-neptune")?;
+    let pdus = run.size(2048, 300);
+    let mut outcomes = Vec::new();
+    for octets in SIZES {
+        let transport = Transport::Raw;
+        let scenario =
+            Scenario { octets, pdus, single_copy, loopback, transport, sender: &machine, receiver: &machine };
+        let outcome = pair::run(&scenario)?;
+        run.happened(outcome.trace.hash() ^ outcome.damaged, outcome.cells);
+        outcomes.push(outcome);
+    }
+    Ok(outcomes)
+}
+
+fn curve(outcomes: &[Outcome], of: impl Fn(&Outcome) -> f64) -> Vec<(f64, f64)> {
+    SIZES.iter().zip(outcomes).map(|(n, o)| (*n as f64, of(o) / MEBI)).collect()
+}
+
+fn at(outcomes: &[Outcome], octets: usize) -> &Outcome {
+    &outcomes[SIZES.iter().position(|n| *n == octets).unwrap_or(0)]
+}
+
+const UNIT: &str = "Mbit/s (2^20)";
+
+fn axes(name: &str, title: &str, y_log: bool) -> Figure {
+    Figure::new(name, title, ["octets of a PDU", UNIT], [true, y_log])
+}
+
+fn both(rate: f64) -> String {
+    format!("modelled {rate:.1} in 10^6 bit/s")
+}
+
+fn maximum(figure: &mut Figure) {
+    let line = SIZES.iter().map(|n| (*n as f64, line_mbit_s(*n) / MEBI));
+    figure.add("theoretical maximum", Origin::Modelled, line);
+}
+
+/// Figures 8, 9 and 10.
+#[derive(Debug)]
+pub struct OneWay;
+
+impl Experiment for OneWay {
+    fn name(&self) -> &'static str {
+        "seed000-one-way"
+    }
+
+    fn title(&self) -> &'static str {
+        "Figures 8 to 10: raw AAL5 from one PC to another, copying and single-copy"
+    }
+
+    fn run(&self, run: &mut Run<'_>) -> Result<(), ProfileError> {
+        let copying = sweep(run, false, false)?;
+        let single = sweep(run, true, false)?;
+        let live = [true, false].map(|shared| {
+            [64usize, 1024, 8192, 16384].map(|n| (n as f64, run.measure(Probe::Path { octets: n, shared })))
+        });
+
+        let rx = at(&copying, 8192).received_mbit_s;
+        run.within(
+            "A-51",
+            "fig 8: the receiver \"can barely handle 100 Mbps\"",
+            UNIT,
+            100.0,
+            0.05,
+            at(&copying, 16384).received_mbit_s / MEBI,
+        )
+        .note(both(at(&copying, 16384).received_mbit_s));
+        let near = SIZES.iter().zip(&copying).find(|(n, o)| o.sent_mbit_s >= 0.97 * line_mbit_s(**n)).map(|(n, _)| *n);
+        run.words(
+            "A-51",
+            "sender near the maximum \"only for datagrams of 8 kB or larger\"",
+            near == Some(8192),
+            format!(
+                "first size with 97 % of the maximum: {near:?} octets; at 4 kB {:.1} of {:.1}",
+                at(&copying, 4096).sent_mbit_s / MEBI,
+                line_mbit_s(4096) / MEBI
+            ),
+        );
+        let over = at(&copying, 16384).sent_mbit_s > line_mbit_s(16384);
+        run.words(
+            "A-51",
+            "the send data rate can be higher than the effective transmission rate",
+            over,
+            format!(
+                "{:.1} at 16 kB where the line carries {:.1}",
+                at(&copying, 16384).sent_mbit_s / MEBI,
+                line_mbit_s(16384) / MEBI
+            ),
+        );
+        run.words(
+            "A-52",
+            "receive DMA bursts smaller than send bursts make the receiver significantly slower",
+            rx < 0.9 * at(&copying, 8192).sent_mbit_s,
+            format!(
+                "{:.1} received, {:.1} sent; in the model it is the copy out of uncached memory that costs, and the \
+                bursts show in the loopback only",
+                rx / MEBI,
+                at(&copying, 8192).sent_mbit_s / MEBI
+            ),
+        );
+
+        run.within(
+            "A-53",
+            "fig 9: received at 4 kB, \"approximately\"",
+            UNIT,
+            128.0,
+            0.01,
+            at(&single, 4096).received_mbit_s / MEBI,
+        )
+        .note(both(at(&single, 4096).received_mbit_s));
+        run.within(
+            "A-53",
+            "fig 9: received above 4 kB, \"only to\"",
+            UNIT,
+            129.0,
+            0.01,
+            at(&single, 8192).received_mbit_s / MEBI,
+        )
+        .note(both(at(&single, 8192).received_mbit_s));
+        let same = [1024, 2048]
+            .into_iter()
+            .all(|n| (at(&single, n).received_mbit_s / at(&copying, n).received_mbit_s - 1.0).abs() < 0.05);
+        run.words(
+            "A-53",
+            "no difference to the copying approach in the receive direction for sizes below the page size",
+            same,
+            "within 5 % at 1 and 2 kB; of smaller PDUs both senders send fewer than the receiver could take",
+        );
+
+        let faster: Vec<usize> = SIZES
+            .iter()
+            .zip(single.iter().zip(&copying))
+            .filter(|(_, (s, c))| s.sent_mbit_s > c.sent_mbit_s * 1.02)
+            .map(|(n, _)| *n)
+            .collect();
+        run.words(
+            "A-54",
+            "up to about 512 bytes copying is slightly faster; for 1 kB and larger single copy is much faster",
+            faster.first() == Some(&1024) && at(&single, 1024).sent_mbit_s > 1.3 * at(&copying, 1024).sent_mbit_s,
+            format!(
+                "single copy is faster from {:?} octets on (the break-even is an anchor); at 1 kB {:.1} against {:.1}",
+                faster.first(),
+                at(&single, 1024).sent_mbit_s / MEBI,
+                at(&copying, 1024).sent_mbit_s / MEBI
+            ),
+        );
+        let reached = SIZES
+            .iter()
+            .zip(&single)
+            .find(|(n, o)| o.carried_mbit_s >= 0.985 * line_mbit_s(**n))
+            .map_or(0, |(n, _)| *n);
+        run.exact("A-54", "fig 9: network speed is reached at", "octets", 2048.0, 0, reached as f64).note(format!(
+            "carried at 1 kB {:.1} of {:.1}, at 2 kB {:.1} of {:.1}",
+            at(&single, 1024).carried_mbit_s / MEBI,
+            line_mbit_s(1024) / MEBI,
+            at(&single, 2048).carried_mbit_s / MEBI,
+            line_mbit_s(2048) / MEBI
+        ));
+        let ratios: Vec<f64> = single.windows(2).map(|w| w[1].sent_mbit_s / w[0].sent_mbit_s).collect();
+        run.words(
+            "A-55",
+            "the possible throughput increases almost exponentially",
+            ratios.iter().all(|r| (1.8..2.8).contains(r)),
+            format!(
+                "each doubling of the size multiplies the enqueue rate by {:.2} to {:.2}: exponential on the axis of \
+                doublings, linear in the size",
+                ratios.iter().copied().fold(9.9, f64::min),
+                ratios.iter().copied().fold(0.0, f64::max)
+            ),
+        );
+        run.absent(
+            "A-49",
+            "error bars over ten runs",
+            "extremes in figures 8 to 12",
+            "the text has no values, and the model no jitter",
+        );
+
+        let mut eight = axes("figure-08", "Figure 8: copying, one way", false);
+        maximum(&mut eight);
+        eight.add("sent, modelled", Origin::Modelled, curve(&copying, |o| o.sent_mbit_s));
+        eight.add("received, modelled", Origin::Modelled, curve(&copying, |o| o.received_mbit_s));
+        eight.add("sent, published (D-10)", Origin::Published, [(8192.0, 132.0)]);
+        eight.add("received, published (D-6)", Origin::Published, [(8192.0, 101.0)]);
+        run.figure(eight);
+        let mut nine = axes("figure-09", "Figure 9: single copy, one way", false);
+        maximum(&mut nine);
+        nine.add("sent, modelled", Origin::Modelled, curve(&single, |o| o.sent_mbit_s.min(o.carried_mbit_s)));
+        nine.add("received, modelled", Origin::Modelled, curve(&single, |o| o.received_mbit_s));
+        nine.add("received, published", Origin::Published, [(4096.0, 128.0), (8192.0, 129.0), (16384.0, 129.0)]);
+        run.figure(nine);
+        let mut ten = axes("figure-10", "Figure 10: enqueue rate, single copy", true);
+        ten.add("modelled", Origin::Modelled, curve(&single, |o| o.sent_mbit_s));
+        ten.add("published (D-10)", Origin::Published, [(8192.0, 1607.0)]);
+        run.figure(ten);
+        let mut today = Figure::new(
+            "paths-today",
+            "Today: data paths of the host interface over a cell link",
+            ["octets of a PDU", "Mbit/s"],
+            [true, true],
+        );
+        for (label, points) in ["shared memory, measured", "copying, measured"].into_iter().zip(live) {
+            today.add_measured(label, points);
+        }
+        if !today.series.is_empty() {
+            today.add(
+                "Pentium 90, single copy received",
+                Origin::Modelled,
+                curve(&single, |o| o.received_mbit_s * MEBI),
+            );
+            today.add("Pentium 90, copying received", Origin::Modelled, curve(&copying, |o| o.received_mbit_s * MEBI));
+            run.figure(today);
+        }
+        Ok(())
+    }
+}
+
+/// Figures 11 and 12.
+#[derive(Debug)]
+pub struct Loopback;
+
+impl Experiment for Loopback {
+    fn name(&self) -> &'static str {
+        "seed000-loopback"
+    }
+
+    fn title(&self) -> &'static str {
+        "Figures 11 and 12: raw AAL5 on a looped fibre, one PC sends and receives"
+    }
+
+    fn run(&self, run: &mut Run<'_>) -> Result<(), ProfileError> {
+        let copying = sweep(run, false, true)?;
+        let single = sweep(run, true, true)?;
+        let most = copying.iter().map(|o| o.received_mbit_s).fold(0.0, f64::max);
+        run.within("A-56", "fig 11: total throughput \"hardly exceeds\"", UNIT, 60.0, 0.1, most / MEBI)
+            .note(both(most))
+            .note("no constant was calibrated on it");
+        let machine = run.machine("pentium90-neptune")?;
+        let half = copied_and_transferred(&machine, 1e6)? * 8.0 / 2.0;
+        run.words(
+            "A-56",
+            "which corresponds roughly to half the maximum bandwidth calculated for the entire system",
+            (most / half - 1.0).abs() < 0.1,
+            format!("half of Table 1's combined bandwidth is {half:.1} in 10^6 bit/s, modelled {most:.1}"),
+        );
+        let alike = copying.iter().all(|o| (o.sent_mbit_s / o.received_mbit_s - 1.0).abs() < 0.05);
+        run.words(
+            "A-56",
+            "the sender and the receiver run at approximately the same speed",
+            alike,
+            "within 5 % at all sizes: they take turns at the processor",
+        );
+        let faster = copying.iter().filter(|o| o.received_mbit_s > o.sent_mbit_s).count();
+        run.words(
+            "A-57",
+            "in most cases, the receiver was faster than the sender",
+            faster * 2 > copying.len(),
+            format!(
+                "{faster} of {} sizes: the cause that the paper names, when timing starts, is not modelled",
+                copying.len()
+            ),
+        );
+        let plateau: Vec<f64> = [4096, 8192, 16384].map(|n| at(&single, n).received_mbit_s / MEBI).to_vec();
+        run.anchor("A-58", "fig 12: saturated, at 8 kB", UNIT, 115.0, plateau[1]).note(both(plateau[1] * MEBI));
+        run.within("A-58", "fig 12: saturated, at 4 kB", UNIT, 115.0, 0.05, plateau[0]);
+        run.within("A-58", "fig 12: saturated, at 16 kB", UNIT, 115.0, 0.05, plateau[2]);
+        let gain = |n: usize| at(&single, n).received_mbit_s / at(&copying, n).received_mbit_s;
+        run.words(
+            "A-58",
+            "for datagram sizes below 1 kB, the throughput is worse than in the copying case",
+            [64, 128, 256, 512].into_iter().all(|n| gain(n) < 1.005),
+            format!(
+                "single copy over copying: 64 {:.2}, 128 {:.2}, 256 {:.2}, 512 {:.2}",
+                gain(64),
+                gain(128),
+                gain(256),
+                gain(512)
+            ),
+        );
+        run.words(
+            "A-58",
+            "for 1 kB and 2 kB, throughput is already increased",
+            gain(1024) > 1.0 && gain(2048) > 1.0,
+            format!("by {:.2} and {:.2}", gain(1024), gain(2048)),
+        );
+        run.words(
+            "A-58",
+            "at 4 kB and more the memory bottleneck disappears, and data flows at full speed",
+            plateau[0] > 0.95 * plateau[1] && gain(4096) > 1.5,
+            format!("{:.1}, {:.1}, {:.1}", plateau[0], plateau[1], plateau[2]),
+        );
+        run.words(
+            "A-60",
+            "bidirectional throughput in current low-end systems is still not sufficient to saturate the network",
+            plateau.iter().all(|p| *p < 0.95 * line_mbit_s(8192) / MEBI),
+            "115 of 129",
+        );
+        for (name, title, outcomes, published) in [
+            ("figure-11", "Figure 11: copying, loopback", &copying, vec![(8192.0, 60.0), (16384.0, 60.0)]),
+            (
+                "figure-12",
+                "Figure 12: single copy, loopback",
+                &single,
+                vec![(4096.0, 115.0), (8192.0, 115.0), (16384.0, 115.0)],
+            ),
+        ] {
+            let mut figure = axes(name, title, false);
+            maximum(&mut figure);
+            figure.add("sent, modelled", Origin::Modelled, curve(outcomes, |o| o.sent_mbit_s.min(o.carried_mbit_s)));
+            figure.add("received, modelled", Origin::Modelled, curve(outcomes, |o| o.received_mbit_s));
+            figure.add("published", Origin::Published, published);
+            run.figure(figure);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,210 @@
+//! Processor, memory bus and I/O bus of a machine in virtual time.
+//!
+//! In: pieces of work, each with its time at full speed and the share of the memory bus that it takes meanwhile; the time.
+//! Out: what is done, and when something will be next. The processor does one piece at a time, interrupts first; what
+//! they interrupt goes on afterwards. The I/O bus carries one transfer at a time. Where processor and I/O bus together
+//! want more than the memory bus has, each gets up to half, and what one leaves the other takes: that is the contention.
+
+use std::collections::VecDeque;
+use wire::Time;
+
+/// Who goes first at the processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// Before all processes.
+    Interrupt,
+    /// In turn with the others, piece by piece.
+    Process,
+}
+
+/// A piece of work.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Work {
+    /// How long it takes if nothing is in its way, in seconds.
+    pub seconds: f64,
+    /// The share of the memory bus that it takes then, 0 to 1.
+    pub memory: f64,
+}
+
+impl Work {
+    /// Work out of the cache.
+    pub const fn cached(seconds: f64) -> Self {
+        Work { seconds, memory: 0.0 }
+    }
+
+    /// One piece after the other, as one: the share is the mean.
+    pub fn and(self, other: Work) -> Work {
+        let seconds = self.seconds + other.seconds;
+        if seconds <= 0.0 {
+            return Work::default();
+        }
+        Work { seconds, memory: (self.seconds * self.memory + other.seconds * other.memory) / seconds }
+    }
+}
+
+/// Below this many seconds of work, it is done: times are whole nanoseconds.
+const DONE_SECONDS: f64 = 0.5e-9;
+
+/// A machine whose pieces of work are told apart by `T`.
+#[derive(Debug)]
+pub struct Machine<T> {
+    now: Time,
+    interrupts: VecDeque<(Work, T)>,
+    processes: VecDeque<(Work, T)>,
+    transfer: Option<(Work, T)>,
+    /// Seconds of: interrupt level, process level, I/O bus, memory bus.
+    busy: [f64; 4],
+}
+
+impl<T> Default for Machine<T> {
+    fn default() -> Self {
+        Machine {
+            now: Time::ZERO,
+            interrupts: VecDeque::new(),
+            processes: VecDeque::new(),
+            transfer: None,
+            busy: [0.0; 4],
+        }
+    }
+}
+
+/// Speeds of two users of one bus, given the shares that they want: all they want if it is there, else up to half, and
+/// what the other leaves.
+fn speeds(processor: f64, transfer: f64) -> (f64, f64) {
+    if processor + transfer <= 1.0 {
+        (1.0, 1.0)
+    } else if processor <= 0.5 {
+        (1.0, (1.0 - processor) / transfer)
+    } else if transfer <= 0.5 {
+        ((1.0 - transfer) / processor, 1.0)
+    } else {
+        (0.5 / processor, 0.5 / transfer)
+    }
+}
+
+impl<T> Machine<T> {
+    /// Gives the processor a piece of work.
+    pub fn submit(&mut self, level: Level, work: Work, token: T) {
+        match level {
+            Level::Interrupt => self.interrupts.push_back((work, token)),
+            Level::Process => self.processes.push_back((work, token)),
+        }
+    }
+
+    /// Gives the I/O bus a transfer; hands it back if the bus is busy.
+    pub fn transfer(&mut self, work: Work, token: T) -> Result<(), T> {
+        match self.transfer {
+            Some(_) => Err(token),
+            None => {
+                self.transfer = Some((work, token));
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether the I/O bus is busy.
+    pub fn transfers(&self) -> bool {
+        self.transfer.is_some()
+    }
+
+    /// Pieces of work that wait or run at a level.
+    pub fn waiting(&self, level: Level) -> usize {
+        match level {
+            Level::Interrupt => self.interrupts.len(),
+            Level::Process => self.processes.len(),
+        }
+    }
+
+    /// Seconds that the processor has spent in interrupts, in processes; the I/O bus; the memory bus.
+    pub fn busy(&self) -> [f64; 4] {
+        self.busy
+    }
+
+    fn wants(&self) -> (Option<Work>, Option<Work>) {
+        let running = self.interrupts.front().or_else(|| self.processes.front());
+        (running.map(|(w, _)| *w), self.transfer.as_ref().map(|(w, _)| *w))
+    }
+
+    fn speeds(&self) -> (f64, f64) {
+        let (running, transfer) = self.wants();
+        speeds(running.map_or(0.0, |w| w.memory), transfer.map_or(0.0, |w| w.memory))
+    }
+
+    /// When something will be done; `None` if there is nothing to do.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        let (running, transfer) = self.wants();
+        let (fast, slow) = self.speeds();
+        let after = |work: Option<Work>, speed: f64| {
+            work.map(|w| Time::from_nanos(self.now.as_nanos() + (w.seconds.max(0.0) / speed * 1e9).ceil() as u64))
+        };
+        after(running, fast).into_iter().chain(after(transfer, slow)).min()
+    }
+
+    /// Time passes until `now`, which is not after [`Machine::poll_timeout`]; gives what was done to `done`.
+    pub fn advance(&mut self, now: Time, mut done: impl FnMut(T)) {
+        let (fast, slow) = self.speeds();
+        let passed = now.since(self.now).as_secs_f64();
+        self.now = self.now.max(now);
+        let interrupt = !self.interrupts.is_empty();
+        let queue = if interrupt { &mut self.interrupts } else { &mut self.processes };
+        if let Some((work, _)) = queue.front_mut() {
+            work.seconds -= passed * fast;
+            self.busy[usize::from(!interrupt)] += passed;
+            self.busy[3] += passed * fast * work.memory;
+            if work.seconds < DONE_SECONDS
+                && let Some((_, token)) = queue.pop_front()
+            {
+                done(token);
+            }
+        }
+        if let Some((work, _)) = &mut self.transfer {
+            work.seconds -= passed * slow;
+            self.busy[2] += passed;
+            self.busy[3] += passed * slow * work.memory;
+            if work.seconds < DONE_SECONDS
+                && let Some((_, token)) = self.transfer.take()
+            {
+                done(token);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(machine: &mut Machine<u32>) -> Vec<(u64, u32)> {
+        let mut log = Vec::new();
+        while let Some(at) = machine.poll_timeout() {
+            machine.advance(at, |token| log.push((at.as_nanos(), token)));
+        }
+        log
+    }
+
+    #[test]
+    fn an_interrupt_goes_first_and_what_it_interrupted_goes_on() {
+        let mut machine = Machine::default();
+        machine.submit(Level::Process, Work::cached(1e-6), 1);
+        machine.advance(Time::from_nanos(400), |_| unreachable!());
+        machine.submit(Level::Interrupt, Work::cached(2e-6), 2);
+        assert_eq!(run(&mut machine), [(2_400, 2), (3_000, 1)]);
+        assert!((machine.busy()[1] - 1e-6).abs() < 1e-12);
+    }
+
+    #[test]
+    fn copying_and_a_transfer_that_both_want_the_whole_memory_bus_take_as_long_as_one_after_the_other() {
+        let mut machine = Machine::default();
+        machine.submit(Level::Process, Work { seconds: 4e-6, memory: 1.0 }, 1);
+        machine.transfer(Work { seconds: 1e-6, memory: 1.0 }, 2).unwrap();
+        assert_eq!(run(&mut machine), [(2_000, 2), (5_000, 1)]);
+        assert!((machine.busy()[3] - 5e-6).abs() < 1e-12, "the memory bus rests at no time");
+    }
+
+    #[test]
+    fn work_out_of_the_cache_delays_no_transfer() {
+        assert_eq!(speeds(0.0, 1.0), (1.0, 1.0));
+        assert_eq!(speeds(0.5, 1.0), (1.0, 0.5));
+        assert_eq!(speeds(1.0, 0.25), (0.75, 1.0));
+    }
+}

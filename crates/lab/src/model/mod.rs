@@ -1,0 +1,19 @@
+//! A machine of the 1990s as a cost model: what its processor, memory bus and I/O bus spend on the work of the real code.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`profile`] | constants of a machine, each with its source or the anchor that it was calibrated on |
+//! | [`machine`] | processor, memory bus and I/O bus as shared resources with contention, in virtual time |
+//! | [`tandem`] | stages in a row, by the cell or by the whole PDU |
+//! | [`random`] | numbers from a seed |
+//! | [`pair`] | two ENI155P with their drivers, on modelled machines: seeds 000 and 003 |
+
+pub mod machine;
+pub mod pair;
+pub mod profile;
+pub mod random;
+pub mod tandem;
+
+pub use machine::{Level, Machine, Work};
+pub use profile::{Profile, ProfileError};
+pub use random::Random;

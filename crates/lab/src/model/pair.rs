@@ -1,0 +1,410 @@
+//! Two PCs back to back, or one with its fibre looped, each with the ENI155P's model and its driver, on a modelled machine.
+//!
+//! The adapters, the driver, the segmentation and the line's pace are the real code, and every PDU is compared when it has
+//! arrived; what the machine adds is time: copying, locking, interrupts at the processor, DMA at the I/O bus, both at the
+//! memory bus. A ttcp sends a burst of PDUs of one size, another reads them (checklist A-49).
+
+use super::machine::{Level, Machine, Work};
+use super::profile::{Profile, ProfileError};
+use crate::Trace;
+use adapter::driver::eni::{Aal, BUFFER_OCTETS, Direct, Eni};
+use adapter::memory::{Flat, HostMemory, Unmapped};
+use adapter::midway::{Config, Eni155p, Pace};
+use std::collections::VecDeque;
+use std::time::Duration;
+use wire::{Cell, Time};
+
+const MEMORY: u64 = 0x1000_0000;
+const BUFFERS: u64 = 128;
+const VCI: u32 = 100;
+/// The line is looked after once in so many nanoseconds; what was due meanwhile leaves in a row.
+const LINE_NANOS: u64 = 20_000;
+/// An experiment that takes longer than this, in virtual time, stands still.
+const LIMIT: Time = Time::from_millis(600_000);
+
+/// What carries the burst.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    /// AAL5 PDUs, unbounded kernel buffers.
+    Raw,
+    /// UDP with its socket buffer, checksummed or not.
+    Udp {
+        /// Checksummed.
+        checksum: bool,
+    },
+    /// TCP: checksummed, a window of the socket buffer.
+    Tcp,
+}
+
+/// What is run.
+#[derive(Debug, Clone)]
+pub struct Scenario<'a> {
+    /// Octets that the application writes each time.
+    pub octets: usize,
+    /// How many times.
+    pub pdus: u64,
+    /// Whether pages are locked and mapped instead of copied.
+    pub single_copy: bool,
+    /// Whether the sender's own machine receives.
+    pub loopback: bool,
+    /// See there.
+    pub transport: Transport,
+    /// The sending machine.
+    pub sender: &'a Profile,
+    /// The receiving machine.
+    pub receiver: &'a Profile,
+}
+
+/// What came of it. Rates are of the application's octets, in 10^6 bit/s.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Outcome {
+    /// The rate at which writes returned: ttcp's, which does not count the close.
+    pub sent_mbit_s: f64,
+    /// From the first read to the last.
+    pub received_mbit_s: f64,
+    /// From the first arrival to the last: what the network carried.
+    pub carried_mbit_s: f64,
+    /// Share of the PDUs that no read got.
+    pub lost: f64,
+    /// PDUs that arrived changed: none, or a state machine is broken.
+    pub damaged: u64,
+    /// Cells that were carried.
+    pub cells: u64,
+    /// Arrivals and their moments.
+    pub trace: Trace,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Token {
+    Enqueued,
+    Interrupt,
+    Transfer,
+    Read,
+}
+
+/// Times in seconds, rates in octets per second.
+#[derive(Debug)]
+struct Costs {
+    enqueue: Work,
+    send_interrupt: f64,
+    receive_interrupt: f64,
+    read: Work,
+    transfer_out: f64,
+    transfer_in: f64,
+    memory: f64,
+    socket_octets: usize,
+    ring_octets: u32,
+}
+
+impl Costs {
+    fn new(p: &Profile, s: &Scenario<'_>) -> Result<Self, ProfileError> {
+        let us = |name: &str| Ok(p.get(name)? * 1e-6);
+        let rate = |name: &str| Ok(p.get(name)? * 1e6);
+        let copy = |octets: usize, memory: f64| {
+            Ok::<_, ProfileError>(Work { seconds: octets as f64 / rate("copy_mb_s")?, memory })
+        };
+        let ip = s.transport != Transport::Raw;
+        let sums = matches!(s.transport, Transport::Tcp | Transport::Udp { checksum: true });
+        let udp = matches!(s.transport, Transport::Udp { .. });
+        let enqueue = if s.single_copy {
+            Work::cached(us("lock_us")?)
+        } else {
+            Work::cached(us("allocate_us")?).and(copy(s.octets, p.get("cached_copy_memory_share")?)?)
+        };
+        let enqueue = if ip { enqueue.and(Work::cached(us("udp_send_us")?)) } else { enqueue };
+        // Of a PDU of less than a page, and of a last page that is not full, the octets are copied even so.
+        let copied = if s.single_copy { s.octets % p.get("page_octets")? as usize } else { s.octets };
+        let sum = if sums { s.octets as f64 / rate("checksum_mb_s")? } else { 0.0 };
+        // Half of what a PDU costs on arrival is spent in interrupts, half in the read.
+        let receive = us("receive_us")? + if udp { us("udp_receive_us")? } else { 0.0 };
+        Ok(Costs {
+            enqueue,
+            send_interrupt: us("send_interrupt_us")?,
+            receive_interrupt: receive / 2.0,
+            read: Work::cached(receive / 2.0).and(copy(copied, 1.0)?).and(Work { seconds: sum, memory: 1.0 }),
+            transfer_out: rate("memory_io_mb_s")?,
+            transfer_in: rate("receive_dma_mb_s")?,
+            memory: rate("memory_io_mb_s")?,
+            socket_octets: p.get("socket_buffer_octets")? as usize,
+            ring_octets: p.get("adapter_ring_octets")? as u32,
+        })
+    }
+}
+
+/// Counts what an adapter's bus master moves.
+struct Meter<'a> {
+    memory: &'a mut Flat,
+    read: usize,
+    written: usize,
+}
+
+impl HostMemory for Meter<'_> {
+    fn read(&mut self, address: u64, data: &mut [u8]) -> Result<(), Unmapped> {
+        self.read += data.len();
+        self.memory.read(address, data)
+    }
+
+    fn write(&mut self, address: u64, data: &[u8]) -> Result<(), Unmapped> {
+        self.written += data.len();
+        self.memory.write(address, data)
+    }
+}
+
+struct Host {
+    machine: Machine<Token>,
+    adapter: Eni155p,
+    driver: Eni,
+    memory: Flat,
+    costs: Costs,
+    interrupted: bool,
+    /// PDUs that the interrupt in hand will put on the socket.
+    arriving: usize,
+    line_at: Time,
+}
+
+impl Host {
+    fn new(costs: Costs) -> Result<Self, ProfileError> {
+        let pace = Pace::Line { tolerance: Duration::from_nanos(2 * LINE_NANOS) };
+        let mut adapter = Eni155p::new(Config { pace, ..Config::default() });
+        let mut bus = Direct { adapter: &mut adapter, now: Time::ZERO };
+        let shape = |e: &dyn std::fmt::Display| ProfileError::Shape(format!("the adapter: {e}"));
+        let mut driver = Eni::probe(&mut bus, MEMORY, BUFFERS).map_err(|e| shape(&e))?;
+        driver.open(&mut bus, VCI, Aal::Aal5, costs.ring_octets, None).map_err(|e| shape(&e))?;
+        Ok(Host {
+            machine: Machine::default(),
+            adapter,
+            driver,
+            memory: Flat::new(MEMORY, (2 * BUFFERS * BUFFER_OCTETS) as usize),
+            costs,
+            interrupted: false,
+            arriving: 0,
+            line_at: Time::ZERO,
+        })
+    }
+
+    fn line_due(&self) -> Option<Time> {
+        self.adapter.next_transmit().map(|at| at.max(self.line_at))
+    }
+
+    fn start_transfer(&mut self) {
+        while !self.machine.transfers() && self.adapter.dma_waits() {
+            let mut meter = Meter { memory: &mut self.memory, read: 0, written: 0 };
+            self.adapter.run_dma(&mut meter, 1);
+            let costs = &self.costs;
+            let leg = |octets: usize, rate: f64| Work {
+                seconds: octets as f64 / rate,
+                memory: (rate / costs.memory).min(1.0),
+            };
+            let work = leg(meter.read, costs.transfer_out).and(leg(meter.written, costs.transfer_in));
+            if work.seconds > 0.0 {
+                let _ = self.machine.transfer(work, Token::Transfer);
+            }
+        }
+    }
+}
+
+struct Run<'a> {
+    scenario: &'a Scenario<'a>,
+    hosts: Vec<Host>,
+    sdu: Vec<u8>,
+    /// Written, given to the driver, arrived, on the socket, read.
+    written: u64,
+    sent: u64,
+    arrived: u64,
+    socket: usize,
+    read: u64,
+    dropped: u64,
+    damaged: u64,
+    reading: bool,
+    writing: bool,
+    expected: VecDeque<u32>,
+    moments: [Time; 5],
+    cells: u64,
+    trace: Trace,
+}
+
+/// Runs a scenario.
+///
+/// # Errors
+/// A machine lacks a constant.
+pub fn run(scenario: &Scenario<'_>) -> Result<Outcome, ProfileError> {
+    let mut hosts = vec![Host::new(Costs::new(scenario.sender, scenario)?)?];
+    if !scenario.loopback {
+        hosts.push(Host::new(Costs::new(scenario.receiver, scenario)?)?);
+    }
+    // UDP or TCP, IP and LLC/SNAP.
+    let headers = match scenario.transport {
+        Transport::Raw => 0,
+        Transport::Udp { .. } => 36,
+        Transport::Tcp => 48,
+    };
+    let sdu = (0..scenario.octets + headers).map(|i| (i as u8).wrapping_mul(31) ^ (i >> 8) as u8).collect();
+    let mut run = Run {
+        scenario,
+        hosts,
+        sdu,
+        written: 0,
+        sent: 0,
+        arrived: 0,
+        socket: 0,
+        read: 0,
+        dropped: 0,
+        damaged: 0,
+        reading: false,
+        writing: false,
+        expected: VecDeque::new(),
+        moments: [Time::ZERO; 5],
+        cells: 0,
+        trace: Trace::default(),
+    };
+    run.go();
+    let bits = scenario.octets as f64 * 8.0 / 1e6;
+    let over = |pdus: u64, span: Duration| bits * pdus as f64 / span.as_secs_f64().max(1e-9);
+    let [written, first, last, arrived_first, arrived_last] = run.moments;
+    Ok(Outcome {
+        sent_mbit_s: over(run.written, written.since(Time::ZERO)),
+        received_mbit_s: over(run.read.saturating_sub(1), last.since(first)),
+        carried_mbit_s: over(run.arrived.saturating_sub(1), arrived_last.since(arrived_first)),
+        lost: 1.0 - run.read as f64 / scenario.pdus.max(1) as f64,
+        damaged: run.damaged,
+        cells: run.cells,
+        trace: run.trace,
+    })
+}
+
+impl Run<'_> {
+    fn go(&mut self) {
+        let mut now = Time::ZERO;
+        let mut tokens = Vec::new();
+        loop {
+            self.settle(now);
+            if self.read + self.dropped == self.scenario.pdus {
+                return;
+            }
+            let timeouts = self.hosts.iter().flat_map(|h| [h.machine.poll_timeout(), h.line_due()]);
+            let Some(next) = timeouts.flatten().min().filter(|at| *at < LIMIT) else { return };
+            now = now.max(next);
+            for at in 0..self.hosts.len() {
+                self.hosts[at].machine.advance(now, |token| tokens.push((at, token)));
+            }
+            for (at, token) in tokens.drain(..) {
+                self.done(at, token, now);
+            }
+            self.carry(now);
+        }
+    }
+
+    fn receiver(&mut self) -> usize {
+        self.hosts.len() - 1
+    }
+
+    fn done(&mut self, at: usize, token: Token, now: Time) {
+        match token {
+            Token::Enqueued => {
+                self.written += 1;
+                self.writing = false;
+                self.moments[0] = now;
+            }
+            Token::Transfer => {}
+            Token::Interrupt => {
+                self.hosts[at].interrupted = false;
+                for _ in 0..std::mem::take(&mut self.hosts[at].arriving) {
+                    let held = (self.socket + 1) * self.scenario.octets;
+                    let udp = matches!(self.scenario.transport, Transport::Udp { .. });
+                    if udp && held > self.hosts[at].costs.socket_octets {
+                        self.dropped += 1;
+                    } else {
+                        self.socket += 1;
+                    }
+                }
+            }
+            Token::Read => {
+                self.read += 1;
+                self.reading = false;
+                if self.read == 1 {
+                    self.moments[1] = now;
+                }
+                self.moments[2] = now;
+            }
+        }
+    }
+
+    /// Everything that can begin at this moment.
+    fn settle(&mut self, now: Time) {
+        let (octets, pdus) = (self.scenario.octets, self.scenario.pdus);
+        let window = (self.hosts[0].costs.socket_octets / octets).max(1) as u64;
+        let open = self.scenario.transport != Transport::Tcp || self.written - self.read < window;
+        if !self.writing && self.written < pdus && open {
+            self.writing = true;
+            let work = self.hosts[0].costs.enqueue;
+            self.hosts[0].machine.submit(Level::Process, work, Token::Enqueued);
+        }
+        let receiver = self.receiver();
+        if !self.reading && self.socket > 0 {
+            self.reading = true;
+            self.socket -= 1;
+            let work = self.hosts[receiver].costs.read;
+            self.hosts[receiver].machine.submit(Level::Process, work, Token::Read);
+        }
+        while self.sent < self.written {
+            let number = (self.sent as u32).to_be_bytes();
+            self.sdu[..4].copy_from_slice(&number);
+            let host = &mut self.hosts[0];
+            let mut bus = Direct { adapter: &mut host.adapter, now };
+            if host.driver.send(&mut bus, &mut host.memory, VCI, &self.sdu).is_err() {
+                break;
+            }
+            self.expected.push_back(self.sent as u32);
+            self.sent += 1;
+        }
+        for at in 0..self.hosts.len() {
+            self.hosts[at].start_transfer();
+            self.interrupt(at, now);
+        }
+    }
+
+    fn interrupt(&mut self, at: usize, now: Time) {
+        let host = &mut self.hosts[at];
+        if host.interrupted || !host.adapter.interrupt(now) {
+            return;
+        }
+        host.interrupted = true;
+        let before = host.driver.in_flight()[0];
+        host.driver.handle_interrupt(&mut Direct { adapter: &mut host.adapter, now });
+        let sent = before.saturating_sub(host.driver.in_flight()[0]);
+        while let Some(received) = host.driver.poll_received() {
+            let expected = self.expected.pop_front();
+            let octets = host.memory.slice(received.address, received.octets).unwrap_or_default();
+            let number = expected.unwrap_or(u32::MAX).to_be_bytes();
+            let whole = octets.len() == self.sdu.len() && octets[..4] == number && octets[4..] == self.sdu[4..];
+            self.damaged += u64::from(!whole);
+            self.trace.add(&now.as_nanos().to_be_bytes());
+            self.trace.add(&octets[..octets.len().min(64)]);
+            if self.arrived == 0 {
+                self.moments[3] = now;
+            }
+            self.moments[4] = now;
+            self.arrived += 1;
+            host.arriving += 1;
+            host.driver.release(received);
+        }
+        let costs = &host.costs;
+        let seconds = sent as f64 * costs.send_interrupt + host.arriving as f64 * costs.receive_interrupt;
+        host.machine.submit(Level::Interrupt, Work::cached(seconds), Token::Interrupt);
+    }
+
+    /// Cells cross.
+    fn carry(&mut self, now: Time) {
+        let mut cells = [Cell::default(); 32];
+        let receiver = self.receiver();
+        for at in 0..self.hosts.len() {
+            if self.hosts[at].line_due().is_some_and(|due| due <= now) {
+                let n = self.hosts[at].adapter.fill(&mut cells, now);
+                self.hosts[at].line_at = Time::from_nanos(now.as_nanos() + LINE_NANOS);
+                let to = if at == 0 { receiver } else { 0 };
+                self.hosts[to].adapter.handle_cells(&cells[..n]);
+                self.cells += n as u64;
+            }
+        }
+    }
+}
