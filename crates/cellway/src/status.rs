@@ -80,8 +80,9 @@ pub(crate) fn collect(core: &mut Core, config: &Config) -> Value {
         stray.insert(name.clone(), counters(host.stray()));
         for e in host.endpoints() {
             endpoints.push(json!({
-                "host": name, "endpoint": e.id.0, "events": e.events, "path": e.path, "channels": e.channels,
-                "segment_octets": e.segment_octets, "sent": counters(&e.sent), "received": counters(&e.received),
+                "host": name, "endpoint": e.id.0, "events": e.events, "event_counts": e.event_counts,
+                "path": e.path, "channels": e.channels, "segment_octets": e.segment_octets, "sent": counters(&e.sent),
+                "received": counters(&e.received),
             }));
         }
     }

@@ -143,7 +143,7 @@ impl Session {
         let request = Request::CreateEndpoint {
             host: host.to_owned(),
             geometry,
-            events: Events::Interrupt,
+            events: Events::default(),
             path: DataPath::Shared,
         };
         let (answer, fds) = self.ask(&request, &[bell])?;

@@ -2,7 +2,7 @@
 
 use crate::ChannelId;
 use crate::control::{DataPath, Events, OpenOptions, Request, Response, VERSION};
-use crate::layout::{CLIENT_SLEEPS, Descriptor, Geometry, HOST_SLEEPS, INLINE_OCTETS};
+use crate::layout::{CLIENT_SLEEPS, Descriptor, Geometry, HOST_RESTS, HOST_SLEEPS, INLINE_OCTETS};
 use crate::ring::{Consumer, Producer, Which};
 use crate::segment::{Segment, SegmentError};
 use crate::seqpacket::{PacketError, Packets};
@@ -19,6 +19,8 @@ use wire::CircuitId;
 
 /// Looks at a ring this often before a caller that waits goes to sleep.
 const SPINS: u32 = 2_000;
+/// A caller that never sleeps looks this often before it asks whether the service is still there.
+const SPINS_AWAKE: u32 = 100_000;
 
 /// Why the service did not do something.
 #[derive(Debug, thiserror::Error)]
@@ -174,6 +176,7 @@ pub struct Endpoint {
     sending: VecDeque<u32>,
     completed: u32,
     buffer_octets: usize,
+    events: Events,
 }
 
 impl Endpoint {
@@ -204,6 +207,7 @@ impl Endpoint {
             sending: VecDeque::with_capacity(geometry.send_ring as usize),
             completed: 0,
             buffer_octets: geometry.buffer_octets as usize,
+            events: config.events,
         };
         let for_sending = config.send_buffers.unwrap_or(geometry.buffers / 2).min(geometry.buffers);
         endpoint.idle = (0..for_sending).collect();
@@ -222,6 +226,25 @@ impl Endpoint {
     pub fn open(&mut self, circuit: CircuitId, options: OpenOptions) -> Result<ChannelId, Error> {
         match self.connection.ask(&Request::open(circuit, options))?.0 {
             Response::Opened { channel } => Ok(channel),
+            other => Err(Error::Protocol(format!("{other:?}"))),
+        }
+    }
+
+    /// The event strategy in force.
+    pub fn events(&self) -> Events {
+        self.events
+    }
+
+    /// Changes the event strategy, on both sides; nothing that is on its way is lost.
+    ///
+    /// # Errors
+    /// The service has gone.
+    pub fn set_events(&mut self, events: Events) -> Result<(), Error> {
+        match self.connection.ask(&Request::SetEvents { events })?.0 {
+            Response::EventsSet => {
+                self.events = events;
+                Ok(())
+            }
             other => Err(Error::Protocol(format!("{other:?}"))),
         }
     }
@@ -383,22 +406,35 @@ impl Endpoint {
         self.wait(timeout, |e| e.unsent() == 0)
     }
 
-    fn wait(&mut self, timeout: Option<Duration>, mut ready: impl FnMut(&mut Self) -> bool) -> Result<bool, Error> {
-        for _ in 0..SPINS {
-            if ready(self) {
-                return Ok(true);
-            }
-            std::hint::spin_loop();
+    /// How often a caller that waits looks before it sleeps.
+    fn spins(&self) -> u32 {
+        match self.events {
+            Events::Interrupt | Events::Clocked { .. } | Events::Soft { .. } => 1,
+            Events::Hybrid { .. } => SPINS,
+            Events::Polling => SPINS_AWAKE,
         }
-        let deadline = timeout.map(|t| Instant::now() + t);
+    }
+
+    fn wait(&mut self, timeout: Option<Duration>, mut ready: impl FnMut(&mut Self) -> bool) -> Result<bool, Error> {
+        let mut deadline = None;
         loop {
+            for _ in 0..self.spins() {
+                if ready(self) {
+                    return Ok(true);
+                }
+                std::hint::spin_loop();
+            }
+            // The clock is read only where there is something to wait for.
+            let deadline = *deadline.get_or_insert_with(|| timeout.map(|t| Instant::now() + t));
             self.arm();
             if ready(self) {
                 self.disarm();
                 return Ok(true);
             }
             let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
-            let spec = left.map(|d| Timespec { tv_sec: d.as_secs() as i64, tv_nsec: d.subsec_nanos().into() });
+            let awake = self.events == Events::Polling;
+            let nap = if awake { Some(Duration::ZERO) } else { left };
+            let spec = nap.map(|d| Timespec { tv_sec: d.as_secs() as i64, tv_nsec: d.subsec_nanos().into() });
             let control = &self.connection.packets;
             let mut fds = [PollFd::new(&self.wake_client, PollFlags::IN), PollFd::new(control, PollFlags::IN)];
             let polled = poll(&mut fds, spec.as_ref());
@@ -420,9 +456,18 @@ impl Endpoint {
         }
     }
 
+    /// The host may be resting until this application has caught up: now it has.
+    fn say_caught_up(&self) {
+        let flag = self.pool.segment.word32(HOST_RESTS);
+        if flag.load(Ordering::Relaxed) != 0 && flag.swap(0, Ordering::AcqRel) != 0 {
+            let _ = rustix::io::write(&self.wake_host, &1u64.to_ne_bytes());
+        }
+    }
+
     /// Before sleeping in a poll of the caller's own on [`Endpoint::as_fd`]: asks the host for a wake-up. Look at the
     /// rings once more afterwards; something may have come just before.
     pub fn arm(&mut self) {
+        self.say_caught_up();
         self.pool.segment.word32(CLIENT_SLEEPS).store(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }

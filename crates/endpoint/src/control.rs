@@ -6,6 +6,8 @@
 //! one: an end of a pair of UNIX stream sockets, on which the host then sends [`BELL_OCTETS`] instead of ringing the eventfd;
 //! the pair's other end tells of the host's end too. Long answers to management requests come in parts.
 
+pub use crate::events::Events;
+
 use crate::ChannelId;
 use crate::layout::Geometry;
 use serde::{Deserialize, Serialize};
@@ -27,17 +29,6 @@ pub enum Aal {
     Aal5,
     /// The circuit's OAM cells, as AAL0 messages, beside whatever else has the circuit open.
     Oam,
-}
-
-/// How the two sides learn that something has arrived.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Events {
-    /// A wake-up for whoever sleeps.
-    #[default]
-    Interrupt,
-    /// The host looks at the endpoint's rings all the time.
-    Polling,
 }
 
 /// How an SDU gets from the application's memory into cells.
@@ -135,6 +126,11 @@ pub enum Request {
         /// How.
         options: OpenOptions,
     },
+    /// Change the endpoint's event strategy.
+    SetEvents {
+        /// To this one.
+        events: Events,
+    },
     /// Close a channel.
     Close {
         /// Which.
@@ -163,6 +159,8 @@ pub enum Response {
         /// Its channel.
         channel: ChannelId,
     },
+    /// The event strategy is in force.
+    EventsSet,
     /// The channel is closed.
     Closed,
     /// Part of an answer to a management request, as JSON text; `last` ends it.

@@ -7,6 +7,7 @@
 //! | 12..16 | octets of a descriptor, 64 |
 //! | 16..40 | slots of the send, receive and free ring; buffers; octets of a buffer; zero (u32 each) |
 //! | 64..68 | host sleeps: the client rings its doorbell after pushing |
+//! | 68..72 | host rests because the client is behind: the client rings once it has emptied its receive ring |
 //! | 128..132 | client sleeps: 1, the host rings its doorbell after pushing or after taking a descriptor; 2, after pushing only |
 //! | 192..196 | client waits for room: the host empties the client's bell socket when half of the send ring is free |
 //! | 256.. | send ring, receive ring, free ring, each: 64 octets with the consumer's index, 64 with the producer's, slots |
@@ -40,6 +41,8 @@ pub const DESCRIPTOR_OCTETS: usize = 64;
 pub const INLINE_OCTETS: usize = 40;
 /// Where the word is that says that the host sleeps.
 pub const HOST_SLEEPS: usize = 64;
+/// Where the word is that says that the host rests because the client is behind with its receive ring.
+pub const HOST_RESTS: usize = 68;
 /// Where the word is that says that the client sleeps.
 pub const CLIENT_SLEEPS: usize = 128;
 /// Its value when the client wants to hear of anything.

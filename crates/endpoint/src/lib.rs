@@ -11,6 +11,7 @@
 
 pub mod client;
 pub mod control;
+pub mod events;
 pub mod layout;
 #[allow(unsafe_code)]
 pub mod ring;

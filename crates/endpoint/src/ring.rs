@@ -111,6 +111,14 @@ impl Producer {
         self.head_seen
     }
 
+    /// How many of the pushed descriptors are not consumed yet: exact if more than `above`, else perhaps too high.
+    pub fn backlog(&mut self, above: u32) -> u32 {
+        if self.tail.wrapping_sub(self.head_seen) > above {
+            self.look();
+        }
+        self.tail.wrapping_sub(self.head_seen)
+    }
+
     /// Takes up this side's own index again as it was published: another process that shares this side has moved it.
     pub fn catch_up(&mut self) {
         self.tail = self.place.tail().load(Ordering::Acquire);

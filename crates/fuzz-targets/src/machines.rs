@@ -135,7 +135,7 @@ pub(crate) fn descriptors(octets: &[u8]) {
             host.add_circuit(CircuitId::from_key(101), CircuitConfig::default());
             let segment =
                 if i == 0 { segment.clone() } else { Arc::new(Segment::anonymous(geometry).expect("a small segment")) };
-            let id = host.attach(Attached::new(segment, Events::Interrupt, path, None)).expect("room");
+            let id = host.attach(Attached::new(segment, Events::Polling, path, None)).expect("room");
             host.open(id, CircuitId::from_key(100), Aal::Aal5).expect("a circuit");
             host.open(id, CircuitId::from_key(101), Aal::Aal0).expect("a circuit");
             network.add_node(["a", "b"][i], Box::new(host))

@@ -1,6 +1,7 @@
 //! One endpoint as the host sees it: its rings, its channels, the SDU that is leaving.
 
-use crate::events::{Bell, Strategy};
+use crate::events::poll_list::Slot;
+use crate::events::{self, Bell, Strategy};
 use crate::path::{Path, Source};
 use endpoint::layout::{Descriptor, Geometry, INLINE_OCTETS};
 use endpoint::ring::{Consumer, Producer, Which};
@@ -43,6 +44,19 @@ pub(crate) struct Leaving {
     pub(crate) segmentation: Option<Segmentation>,
 }
 
+/// Where an endpoint stands between looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Looked {
+    /// Nowhere: it is new.
+    Not,
+    /// In each round.
+    Always,
+    /// When its doorbell rings.
+    Armed,
+    /// At a time.
+    At(Slot),
+}
+
 /// An endpoint of the host.
 #[derive(Debug)]
 pub struct Attached {
@@ -56,6 +70,9 @@ pub struct Attached {
     pub(crate) leaving: Option<Leaving>,
     pub(crate) path: Path,
     pub(crate) strategy: Strategy,
+    pub(crate) look: Looked,
+    /// Its application has not emptied its receive ring for long: the consumer's index when that was found.
+    pub(crate) behind: Option<u32>,
     pub(crate) sent: Counters,
     pub(crate) received: Counters,
 }
@@ -72,7 +89,9 @@ impl Attached {
             channels: Vec::new(),
             leaving: None,
             path: Path::new(path, geometry.buffer_octets as usize),
-            strategy: Strategy::new(events, bell),
+            strategy: Strategy::new(events, geometry.send_ring, bell),
+            look: Looked::Not,
+            behind: None,
             sent: Counters::default(),
             received: Counters::default(),
             segment,
@@ -83,17 +102,54 @@ impl Attached {
         self.segment.geometry()
     }
 
-    /// At the end of a round: rings, and lets a client go on that waits for room once half of its ring is free.
+    /// Rings if there is news, and lets a client go on that waits for room once half of its send ring is free.
     pub(crate) fn tell(&mut self) {
         self.strategy.ring(&self.segment);
+        self.let_on();
+    }
+
+    /// Lets a client go on that waits for room, if there is some.
+    pub(crate) fn let_on(&mut self) {
         if self.strategy.client_waits(&self.segment) && self.send.waiting_now() <= self.geometry().send_ring / 2 {
             self.strategy.let_on(&self.segment);
         }
     }
 
-    /// Whether the host may sleep as far as this endpoint goes: nothing new to send, nobody to be let on.
-    pub(crate) fn is_quiet(&mut self) -> bool {
-        self.leaving.is_some() || (self.send.waiting() == 0 && !self.strategy.client_waits(&self.segment))
+    /// Whether an SDU waits for a line or its pacer.
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.leaving.is_some()
+    }
+
+    /// Whether there is something to send or somebody to be let on.
+    pub(crate) fn is_waiting(&mut self) -> bool {
+        self.leaving.is_some() || self.send.waiting() > 0 || self.strategy.client_waits(&self.segment)
+    }
+
+    /// Asks for the doorbell. False, and not asked, if there is something to do already.
+    pub(crate) fn arm(&mut self) -> bool {
+        events::arm(&self.segment);
+        let quiet = !self.is_waiting();
+        if !quiet {
+            events::disarm(&self.segment);
+        }
+        quiet
+    }
+
+    /// Whether the application is more than three quarters of its receive ring behind.
+    pub(crate) fn falls_behind(&mut self) -> bool {
+        let limit = self.geometry().receive_ring / 4 * 3;
+        self.receive.backlog(limit) > limit
+    }
+
+    /// Whether it has three quarters of its receive ring free again.
+    pub(crate) fn caught_up(&mut self) -> bool {
+        let limit = self.geometry().receive_ring / 4;
+        self.receive.backlog(limit) <= limit
+    }
+
+    /// How many SDUs its application has taken, ever (wraps).
+    pub(crate) fn consumed(&mut self) -> u32 {
+        self.receive.consumed()
     }
 
     /// Takes up the next descriptor that is in order; counts and passes over those that are not, `most` at most.
@@ -198,7 +254,7 @@ impl Attached {
         }
         self.received.pdus = self.received.pdus.wrapping_add(1);
         self.received.octets = self.received.octets.wrapping_add(octets as u64);
-        self.strategy.note_pushed();
+        self.strategy.note_pushed(&self.segment);
         true
     }
 

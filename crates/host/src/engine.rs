@@ -1,24 +1,25 @@
 //! The thread that runs a network on this machine's clock.
 //!
-//! It runs rounds while there is work, then looks a little longer, then asks all endpoints to ring and sleeps until a
-//! doorbell, a socket, a command or the next timeout. Commands are closures that it runs between two rounds: whoever
+//! It runs rounds while there is work or an endpoint's strategy wants it awake, then sleeps until a doorbell, a socket, a
+//! command or the next timeout. Doorbells are heard through an epoll: a sleep costs the same for one as for thousands. Commands are closures that it runs between two rounds: whoever
 //! gives one waits for its result, and no lock is held on the way of data.
 
 use crate::interface::{EndpointId, HostInterface};
 use net::topology::Fabric;
 use net::{Network, NodeId};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
+use rustix::fd::{AsFd, OwnedFd};
+use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use wire::Time;
 
-/// Rounds without work before the thread sleeps.
-const IDLE_ROUNDS: u32 = 300;
-/// Rounds between two looks at sockets and commands.
+/// Rounds between two looks at doorbells, sockets and commands.
 const ROUNDS: u32 = 32;
+/// Doorbells that are heard at once.
+const BELLS: usize = 64;
 /// A timeout nearer than this is waited for awake: a sleep would come back too late.
 const TOO_NEAR: Duration = Duration::from_micros(80);
 
@@ -29,7 +30,10 @@ pub struct Core {
     /// Its names, links and circuits.
     pub fabric: Fabric<HostInterface>,
     hosts: Vec<NodeId>,
-    doorbells: Vec<(NodeId, EndpointId, OwnedFd)>,
+    doorbells: HashMap<u64, (NodeId, EndpointId, OwnedFd)>,
+    /// Where the doorbells ring, and the commands' bell, whose number is 0.
+    bells: OwnedFd,
+    next_bell: u64,
     epoch: Instant,
 }
 
@@ -51,48 +55,66 @@ impl Core {
         Some((id, self.network.node_mut(id)?))
     }
 
-    /// Watches an endpoint's doorbell.
-    pub fn add_doorbell(&mut self, host: NodeId, endpoint: EndpointId, bell: OwnedFd) {
-        self.doorbells.push((host, endpoint, bell));
+    /// Hears an endpoint's doorbell from now on.
+    ///
+    /// # Errors
+    /// The system has no room for it.
+    pub fn add_doorbell(&mut self, host: NodeId, endpoint: EndpointId, bell: OwnedFd) -> std::io::Result<()> {
+        let number = self.next_bell;
+        watch(&self.bells, &bell, number)?;
+        self.next_bell += 1;
+        self.doorbells.insert(number, (host, endpoint, bell));
+        Ok(())
     }
 
     /// Ends an endpoint and forgets its doorbell.
     pub fn remove_endpoint(&mut self, host: NodeId, endpoint: EndpointId) {
-        self.doorbells.retain(|(h, e, _)| (*h, *e) != (host, endpoint));
+        self.keep_doorbells(|h, e| (h, e) != (host, endpoint));
         if let Some(host) = self.network.node_mut::<HostInterface>(host) {
             host.detach(endpoint);
         }
+    }
+
+    fn keep_doorbells(&mut self, keeps: impl Fn(NodeId, EndpointId) -> bool) {
+        let bells = &self.bells;
+        self.doorbells.retain(|_, (host, endpoint, bell)| {
+            let stays = keeps(*host, *endpoint);
+            if !stays {
+                // The client has a copy of it: closing ours alone would leave it in the epoll.
+                let _ = epoll::delete(bells, &*bell);
+            }
+            stays
+        });
     }
 
     /// Looks again which nodes are hosts: after each command, which may have added or removed some.
     fn find_hosts(&mut self) {
         let nodes: Vec<NodeId> = self.network.nodes().map(|(id, _)| id).collect();
         self.hosts = nodes.into_iter().filter(|id| self.network.node_mut::<HostInterface>(*id).is_some()).collect();
-        self.doorbells.retain(|(host, ..)| self.hosts.contains(host));
+        let hosts = std::mem::take(&mut self.hosts);
+        self.keep_doorbells(|host, _| hosts.contains(&host));
+        self.hosts = hosts;
     }
 
+    /// Some rounds; then doorbells and sockets are heard, or a busy network would never hear them. True if there was work.
     fn rounds(&mut self) -> bool {
         let mut any = false;
         for _ in 0..ROUNDS {
             let now = self.now();
-            if !self.network.run(now) {
+            if !self.network.run(now) && !any {
                 break;
             }
             any = true;
         }
-        // Sockets are looked at between sleeps too, or a busy network would never hear them.
-        if any && self.network.externals().next().is_some() {
-            self.wait(&[], Some(Duration::ZERO));
-        }
         any
     }
 
-    /// Waits for sockets and for `others`; gives which of `others` are ready.
-    fn wait(&mut self, others: &[BorrowedFd<'_>], timeout: Option<Duration>) -> Vec<bool> {
+    /// Waits for doorbells, commands and sockets.
+    fn wait(&mut self, timeout: Option<Duration>) {
         let spec = timeout.map(|d| Timespec { tv_sec: d.as_secs() as i64, tv_nsec: d.subsec_nanos().into() });
         let mut links = Vec::new();
         let ready: Vec<PollFlags> = {
-            let mut fds: Vec<_> = others.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
+            let mut fds = vec![PollFd::new(&self.bells, PollFlags::IN)];
             for (link, external) in self.network.externals() {
                 let mut flags = PollFlags::empty();
                 flags.set(PollFlags::IN, external.wants_read());
@@ -106,54 +128,55 @@ impl Core {
             let _ = poll(&mut fds, spec.as_ref());
             fds.iter().map(PollFd::revents).collect()
         };
-        let (others, sockets) = ready.split_at(others.len());
+        if !ready[0].is_empty() {
+            self.hear();
+        }
         let now = self.now();
-        for (link, flags) in links.into_iter().zip(sockets) {
+        for (link, flags) in links.into_iter().zip(&ready[1..]) {
             if !flags.is_empty() {
                 let broken = flags.intersects(PollFlags::HUP | PollFlags::ERR);
                 let readable = broken || flags.contains(PollFlags::IN);
                 self.network.handle_ready(link, readable, broken || flags.contains(PollFlags::OUT), now);
             }
         }
-        others.iter().map(|flags| !flags.is_empty()).collect()
     }
 
-    fn arm(&mut self) -> bool {
-        let mut quiet = true;
-        for id in &self.hosts {
-            if let Some(host) = self.network.node_mut::<HostInterface>(*id) {
-                quiet &= host.arm();
-            }
-        }
-        quiet
-    }
-
-    fn disarm(&mut self) {
-        for id in &self.hosts {
-            if let Some(host) = self.network.node_mut::<HostInterface>(*id) {
-                host.disarm();
+    /// Hands the doorbells that have rung to their hosts.
+    fn hear(&mut self) {
+        let mut events =
+            [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; BELLS];
+        let rung = epoll::wait(&self.bells, &mut events[..], Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap_or(0);
+        for event in &events[..rung] {
+            let data = event.data;
+            if let Some((node, endpoint, _)) = self.doorbells.get(&data.u64())
+                && let Some(host) = self.network.node_mut::<HostInterface>(*node)
+            {
+                host.handle_doorbell(*endpoint);
             }
         }
     }
 
     /// Sleeps until something happens. False if it was not worth sleeping.
-    fn sleep(&mut self, wake: &OwnedFd) -> bool {
+    fn sleep(&mut self) -> bool {
         let left = self.network.poll_timeout().map(|t| t.since(self.now()));
-        if left.is_some_and(|d| d < TOO_NEAR) || !self.arm() {
-            self.disarm();
+        let near = left.is_some_and(|d| d < TOO_NEAR);
+        if near || !self.is_quiet() {
             return false;
         }
-        let bells = std::mem::take(&mut self.doorbells);
-        let fds: Vec<_> = std::iter::once(wake.as_fd()).chain(bells.iter().map(|(_, _, b)| b.as_fd())).collect();
-        let rung = self.wait(&fds, left);
-        for (fd, _) in fds.iter().zip(rung).filter(|(_, rung)| *rung) {
-            let _ = rustix::io::read(fd, &mut [0; 8]);
-        }
-        drop(fds);
-        self.doorbells = bells;
-        self.disarm();
+        self.wait(left);
         true
     }
+
+    fn is_quiet(&mut self) -> bool {
+        let network = &mut self.network;
+        self.hosts.iter().all(|id| network.node_mut::<HostInterface>(*id).is_none_or(HostInterface::is_quiet))
+    }
+}
+
+/// An eventfd into an epoll: each write to it is an event, and nobody has to read it empty.
+fn watch(bells: &OwnedFd, bell: &OwnedFd, number: u64) -> std::io::Result<()> {
+    let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
+    Ok(epoll::add(bells, bell, epoll::EventData::new_u64(number), flags)?)
 }
 
 type Command = Box<dyn FnOnce(&mut Core) + Send>;
@@ -180,17 +203,25 @@ pub struct EngineHandle(Arc<Shared>);
 /// No thread or no eventfd to be had.
 pub fn start(network: Network) -> std::io::Result<EngineHandle> {
     let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-    let thread_wake = wake.try_clone()?;
+    let bells = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    watch(&bells, &wake, 0)?;
     let (commands, receiver) = channel::<Command>();
     let thread = std::thread::Builder::new().name("engine".into()).spawn(move || {
-        let core =
-            Core { network, fabric: Fabric::new(), hosts: Vec::new(), doorbells: Vec::new(), epoch: Instant::now() };
-        run(core, &receiver, &thread_wake);
+        let core = Core {
+            network,
+            fabric: Fabric::new(),
+            hosts: Vec::new(),
+            doorbells: HashMap::new(),
+            bells,
+            next_bell: 1,
+            epoch: Instant::now(),
+        };
+        run(core, &receiver);
     })?;
     Ok(EngineHandle(Arc::new(Shared { commands: Mutex::new(Some(commands)), wake, thread: Mutex::new(Some(thread)) })))
 }
 
-fn run(mut core: Core, commands: &Receiver<Command>, wake: &OwnedFd) {
+fn run(mut core: Core, commands: &Receiver<Command>) {
     let mut idle = 0;
     loop {
         loop {
@@ -198,19 +229,20 @@ fn run(mut core: Core, commands: &Receiver<Command>, wake: &OwnedFd) {
                 Ok(command) => {
                     command(&mut core);
                     core.find_hosts();
-                    idle = 0;
                 }
                 Err(std::sync::mpsc::TryRecvError::Empty) => break,
                 Err(std::sync::mpsc::TryRecvError::Disconnected) => return,
             }
         }
         if core.rounds() {
+            core.wait(Some(Duration::ZERO));
             idle = 0;
-        } else if idle < IDLE_ROUNDS {
+        } else if !core.sleep() {
             idle += 1;
+            if idle % ROUNDS == 0 {
+                core.wait(Some(Duration::ZERO));
+            }
             std::hint::spin_loop();
-        } else if core.sleep(wake) {
-            idle = IDLE_ROUNDS / 2;
         }
     }
 }

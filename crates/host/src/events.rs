@@ -1,12 +1,17 @@
 //! Event strategies: how host and application learn that something has arrived.
 //!
-//! Both sides keep a word in the segment that says "I sleep". `interrupt` sets it before sleeping and is rung awake;
-//! `polling` never sets it, so nobody rings. A new strategy is a variant of `Strategy` and its cases here.
+//! What to do when is decided by [`machine`], one for each endpoint, and [`poll_list`] keeps their times. Here is what
+//! they do it with: both sides keep a word in the segment that says "I sleep", and whoever reads it there rings.
+//! A new strategy is a variant of [`endpoint::Events`] and its cases in [`machine`].
+
+pub mod machine;
+pub mod poll_list;
 
 use endpoint::Events;
 use endpoint::control::BELL_OCTETS;
-use endpoint::layout::{CLIENT_SLEEPS, CLIENT_WAITS, HOST_SLEEPS, NEWS_OF_SDUS};
+use endpoint::layout::{CLIENT_SLEEPS, CLIENT_WAITS, HOST_RESTS, HOST_SLEEPS, NEWS_OF_SDUS};
 use endpoint::segment::Segment;
+use machine::Machine;
 use rustix::fd::OwnedFd;
 use rustix::net::{RecvFlags, SendFlags};
 use std::sync::atomic::{AtomicU32, Ordering, fence};
@@ -43,37 +48,61 @@ impl Bell {
     }
 }
 
+/// How often what happened at an endpoint: what a strategy costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct EventCounts {
+    /// Bells rung for the application.
+    pub bells: u64,
+    /// Doorbells that the application rang.
+    pub doorbells: u64,
+    /// Looks at a due time: ticks, and ends of rests.
+    pub ticks: u64,
+    /// Rests while applications were behind.
+    pub rests: u64,
+}
+
 /// The host's side of one endpoint's strategy.
 #[derive(Debug)]
 pub(crate) struct Strategy {
-    kind: Events,
+    pub(crate) machine: Machine,
     bell: Option<Bell>,
     /// An SDU was given to the client since the last bell.
     pushed: bool,
     /// A descriptor of the client's was done with since the last bell.
     taken: bool,
+    pub(crate) counts: EventCounts,
 }
 
 impl Strategy {
-    pub(crate) fn new(kind: Events, bell: Option<Bell>) -> Self {
-        Strategy { kind, bell, pushed: false, taken: false }
+    pub(crate) fn new(kind: Events, slots: u32, bell: Option<Bell>) -> Self {
+        let machine = Machine::new(kind, slots);
+        Strategy { machine, bell, pushed: false, taken: false, counts: EventCounts::default() }
     }
 
     pub(crate) fn kind(&self) -> Events {
-        self.kind
+        self.machine.kind()
     }
 
     /// An SDU was pushed.
-    pub(crate) fn note_pushed(&mut self) {
+    pub(crate) fn note_pushed(&mut self, segment: &Segment) {
         self.pushed = true;
+        if self.machine.tells_at_once() {
+            self.ring(segment);
+        }
     }
 
     /// A descriptor was taken.
     pub(crate) fn note_taken(&mut self) {
         self.taken = true;
+        self.machine.handle_taken(1);
     }
 
-    /// At the end of a round: rings if there was news and the client sleeps.
+    /// Whether there is something to tell the client.
+    pub(crate) fn has_news(&self) -> bool {
+        self.pushed || self.taken
+    }
+
+    /// Rings if there was news and the client sleeps.
     pub(crate) fn ring(&mut self, segment: &Segment) {
         let (pushed, taken) = (std::mem::take(&mut self.pushed), std::mem::take(&mut self.taken));
         if !pushed && !taken {
@@ -91,6 +120,7 @@ impl Strategy {
             && flag.swap(0, Ordering::AcqRel) != 0
             && let Some(bell) = &self.bell
         {
+            self.counts.bells = self.counts.bells.wrapping_add(1);
             bell.ring();
         }
     }
@@ -108,25 +138,22 @@ impl Strategy {
             bell.empty();
         }
     }
+}
 
-    /// Before the host sleeps: asks to be rung. False if this endpoint wants the host to stay awake.
-    pub(crate) fn arm(&self, segment: &Segment) -> bool {
-        match self.kind {
-            Events::Interrupt => {
-                word(segment, HOST_SLEEPS).store(1, Ordering::Relaxed);
-                fence(Ordering::SeqCst);
-                true
-            }
-            Events::Polling => false,
-        }
-    }
+/// Asks the client for its doorbell. Look once more afterwards: something may have come just before.
+pub(crate) fn arm(segment: &Segment) {
+    word(segment, HOST_SLEEPS).store(1, Ordering::Relaxed);
+    fence(Ordering::SeqCst);
+}
 
-    /// After the host's sleep.
-    pub(crate) fn disarm(&self, segment: &Segment) {
-        if self.kind == Events::Interrupt {
-            word(segment, HOST_SLEEPS).store(0, Ordering::Relaxed);
-        }
-    }
+/// No doorbell for now.
+pub(crate) fn disarm(segment: &Segment) {
+    word(segment, HOST_SLEEPS).store(0, Ordering::Relaxed);
+}
+
+/// Asks a client that is behind to say when it has caught up; or no longer.
+pub(crate) fn ask_for_catching_up(segment: &Segment, asks: bool) {
+    word(segment, HOST_RESTS).store(u32::from(asks), Ordering::Relaxed);
 }
 
 /// A flag of the segment.

@@ -1,7 +1,10 @@
 //! The host interface as a node: takes turns over endpoints on the way out, demultiplexes by circuit on the way in.
 
-use crate::attached::{AttachError, Attached, Leaving};
+use crate::attached::{AttachError, Attached};
 use crate::circuit::{Circuit, CircuitStatus, User};
+use crate::endpoints::Endpoints;
+use crate::events::EventCounts;
+use crate::outward::{send_cell, send_cells, send_frame};
 use endpoint::{Aal, ChannelId, Direction, OpenOptions};
 use net::topology::{CircuitOptions, CircuitTable};
 use net::{Aal as FrameAal, Carries, Node, NodeIo};
@@ -73,6 +76,8 @@ pub struct EndpointStatus {
     pub id: EndpointId,
     /// Event strategy.
     pub events: endpoint::Events,
+    /// What it has done so far.
+    pub event_counts: EventCounts,
     /// Data path.
     pub path: endpoint::DataPath,
     /// Octets of its segment.
@@ -88,10 +93,9 @@ pub struct EndpointStatus {
 /// The host interface.
 #[derive(Debug)]
 pub struct HostInterface {
-    endpoints: Vec<(EndpointId, Attached)>,
+    endpoints: Endpoints,
     circuits: HashMap<u32, Circuit>,
     next_id: u64,
-    turn: usize,
     max_endpoints: usize,
     answers: Vec<(u16, Cell)>,
     /// Cells and frames of circuits that are not here.
@@ -105,10 +109,9 @@ impl HostInterface {
     /// A host with `max_endpoints` endpoints at most.
     pub fn new(max_endpoints: usize) -> Self {
         HostInterface {
-            endpoints: Vec::new(),
+            endpoints: Endpoints::default(),
             circuits: HashMap::new(),
             next_id: 1,
-            turn: 0,
             max_endpoints,
             answers: Vec::with_capacity(MAX_ANSWERS),
             stray: Counters::default(),
@@ -131,14 +134,14 @@ impl HostInterface {
     pub fn remove_circuit(&mut self, id: CircuitId) -> bool {
         let Some(mut circuit) = self.circuits.remove(&id.key()) else { return false };
         for user in [circuit.sender, circuit.receiver, circuit.oam].into_iter().flatten() {
-            if let Some(endpoint) = find(&mut self.endpoints, user.endpoint) {
+            if let Some(endpoint) = self.endpoints.find(user.endpoint) {
                 endpoint.give_up(id, user.aal);
                 if let Some(channel) = endpoint.channels.get_mut(user.channel as usize) {
                     *channel = None;
                 }
             }
         }
-        let endpoint = circuit.receiver.and_then(|u| find(&mut self.endpoints, u.endpoint));
+        let endpoint = circuit.receiver.and_then(|u| self.endpoints.find(u.endpoint));
         circuit.close_receiver(endpoint);
         true
     }
@@ -153,13 +156,12 @@ impl HostInterface {
         }
         let id = EndpointId(self.next_id);
         self.next_id += 1;
-        self.endpoints.push((id, endpoint));
+        self.endpoints.push(id, endpoint);
         Ok(id)
     }
 
     /// Ends an endpoint and all it opened; its memory goes with it.
     pub fn detach(&mut self, id: EndpointId) -> bool {
-        let Some(at) = self.endpoints.iter().position(|(i, _)| *i == id) else { return false };
         for circuit in self.circuits.values_mut() {
             if circuit.receiver.is_some_and(|u| u.endpoint == id) {
                 circuit.close_receiver(None);
@@ -167,8 +169,26 @@ impl HostInterface {
             circuit.sender.take_if(|u| u.endpoint == id);
             circuit.oam.take_if(|u| u.endpoint == id);
         }
-        self.endpoints.remove(at);
-        true
+        self.endpoints.remove(id)
+    }
+
+    /// Changes an endpoint's event strategy.
+    ///
+    /// # Errors
+    /// The endpoint is gone.
+    pub fn set_events(&mut self, id: EndpointId, events: endpoint::Events) -> Result<(), OpenError> {
+        if self.endpoints.set_events(id, events) { Ok(()) } else { Err(OpenError::NoEndpoint) }
+    }
+
+    /// An endpoint's doorbell rang.
+    pub fn handle_doorbell(&mut self, id: EndpointId) {
+        self.endpoints.handle_doorbell(id);
+    }
+
+    /// Whether the host's thread may sleep until a doorbell, a link or [`Node::poll_timeout`]: no endpoint polls, lingers,
+    /// or has something to send now.
+    pub fn is_quiet(&mut self) -> bool {
+        self.endpoints.is_quiet()
     }
 
     /// Opens a circuit on an endpoint, both ways.
@@ -190,7 +210,7 @@ impl HostInterface {
         options: OpenOptions,
     ) -> Result<ChannelId, OpenError> {
         let OpenOptions { aal, direction } = options;
-        let endpoint = find(&mut self.endpoints, id).ok_or(OpenError::NoEndpoint)?;
+        let endpoint = self.endpoints.find(id).ok_or(OpenError::NoEndpoint)?;
         let c = self.circuits.get_mut(&circuit.key()).ok_or(OpenError::NoCircuit(circuit))?;
         let user = match aal {
             Aal::Oam => c.oam,
@@ -228,7 +248,7 @@ impl HostInterface {
     /// # Errors
     /// It is not open.
     pub fn close(&mut self, id: EndpointId, channel: ChannelId) -> Result<(), OpenError> {
-        let endpoint = find(&mut self.endpoints, id).ok_or(OpenError::NoEndpoint)?;
+        let endpoint = self.endpoints.find(id).ok_or(OpenError::NoEndpoint)?;
         let place = endpoint.channels.get_mut(channel.0 as usize).and_then(Option::take);
         let open = place.ok_or(OpenError::NoChannel(channel.0))?;
         endpoint.give_up(open.circuit, open.aal);
@@ -260,6 +280,7 @@ impl HostInterface {
         let status = |(id, e): &(EndpointId, Attached)| EndpointStatus {
             id: *id,
             events: e.strategy.kind(),
+            event_counts: e.strategy.counts,
             path: e.path.kind(),
             segment_octets: e.geometry().octets(),
             channels: e.channels.iter().flatten().count(),
@@ -272,25 +293,6 @@ impl HostInterface {
     /// What came for circuits that are not here.
     pub fn stray(&self) -> &Counters {
         &self.stray
-    }
-
-    /// Before the thread sleeps: asks all endpoints to ring. False if one of them polls, or has something to send.
-    pub fn arm(&mut self) -> bool {
-        let mut quiet = true;
-        for (_, e) in &mut self.endpoints {
-            quiet &= e.strategy.arm(&e.segment);
-        }
-        for (_, e) in &mut self.endpoints {
-            quiet &= e.is_quiet();
-        }
-        quiet
-    }
-
-    /// After the thread's sleep.
-    pub fn disarm(&mut self) {
-        for (_, e) in &mut self.endpoints {
-            e.strategy.disarm(&e.segment);
-        }
     }
 
     fn receive_cells(&mut self, port: u16, cells: &[Cell], now: Time) {
@@ -322,7 +324,7 @@ impl HostInterface {
             };
             circuit.received.cells = circuit.received.cells.wrapping_add(n as u64);
             let user = circuit.receiver;
-            let endpoint = user.and_then(|u| find(&mut self.endpoints, u.endpoint));
+            let endpoint = user.and_then(|u| self.endpoints.find(u.endpoint));
             let (Some(user), Some(endpoint)) = (user, endpoint) else {
                 circuit.received.drop_n(DropReason::NotOpen, n as u64);
                 continue;
@@ -340,6 +342,7 @@ impl HostInterface {
                     }
                 }
             }
+            self.endpoints.handle_delivered(user.endpoint);
             if circuit.poll_timeout().is_some() {
                 self.next_timeout = self.circuits.values().filter_map(Circuit::poll_timeout).min();
             }
@@ -372,11 +375,12 @@ impl HostInterface {
             self.stray.drop_one(DropReason::UnknownCircuit);
             return;
         };
-        let endpoint = circuit.oam.and_then(|u| Some((u, find(&mut self.endpoints, u.endpoint)?)));
+        let endpoint = circuit.oam.and_then(|u| Some((u, self.endpoints.find(u.endpoint)?)));
         match endpoint {
             Some((user, endpoint)) => {
                 // A full ring is counted by the endpoint.
                 let _ = endpoint.deliver_copy(user.channel, &aal0::to_message(cell), sar::SduMeta::default());
+                self.endpoints.handle_delivered(user.endpoint);
             }
             None => circuit.received.drop_one(DropReason::NotOpen),
         }
@@ -395,7 +399,7 @@ impl HostInterface {
             return self.stray.drop_one(DropReason::UnknownCircuit);
         };
         let Some(user) = circuit.receiver else { return circuit.received.drop_one(DropReason::NotOpen) };
-        let Some(endpoint) = find(&mut self.endpoints, user.endpoint) else {
+        let Some(endpoint) = self.endpoints.find(user.endpoint) else {
             return circuit.received.drop_one(DropReason::NotOpen);
         };
         let delivered = match user.aal {
@@ -408,6 +412,7 @@ impl HostInterface {
             Ok(()) => circuit.count(true, octets.len()),
             Err(reason) => circuit.received.drop_one(reason),
         }
+        self.endpoints.handle_delivered(user.endpoint);
     }
 
     fn send_answers(&mut self, io: &mut NodeIo<'_>) {
@@ -420,7 +425,7 @@ impl HostInterface {
         }
         for circuit in self.circuits.values_mut() {
             if circuit.poll_timeout().is_some_and(|t| t <= now) {
-                let endpoint = circuit.receiver.and_then(|u| find(&mut self.endpoints, u.endpoint));
+                let endpoint = circuit.receiver.and_then(|u| self.endpoints.find(u.endpoint));
                 circuit.handle_timeout(endpoint, now);
             }
         }
@@ -429,11 +434,12 @@ impl HostInterface {
 
     /// One endpoint's turn. True if anything left.
     fn send_turn(&mut self, at: usize, io: &mut NodeIo<'_>, now: Time) -> bool {
-        let (_, endpoint) = &mut self.endpoints[at];
+        let Some((_, endpoint)) = self.endpoints.at(at) else { return false };
         let mut cells_left = TURN_CELLS;
         let mut any = false;
         for _ in 0..TURN_DESCRIPTORS {
-            if cells_left == 0 || !endpoint.take_up(TURN_DESCRIPTORS) {
+            let quota = endpoint.strategy.machine.quota() as usize;
+            if cells_left == 0 || !endpoint.take_up(quota.min(TURN_DESCRIPTORS)) {
                 break;
             }
             let Some(leaving) = &mut endpoint.leaving else { break };
@@ -476,133 +482,6 @@ impl HostInterface {
     }
 }
 
-/// What left of an SDU in one step.
-struct Sent {
-    cells: usize,
-    done: bool,
-}
-
-impl Sent {
-    const NOTHING: Sent = Sent { cells: 0, done: false };
-}
-
-fn send_cells(
-    leaving: &mut Leaving,
-    path: &crate::path::Path,
-    segment: &endpoint::segment::Segment,
-    circuit: &mut Circuit,
-    io: &mut NodeIo<'_>,
-    most: usize,
-    now: Time,
-) -> Sent {
-    let port = usize::from(circuit.config.port);
-    let most = circuit.pacer.map_or(most, |p| p.allowed(now, most));
-    let room = io.cells_out(port);
-    let room = room.len().min(most);
-    if room == 0 {
-        return Sent::NOTHING;
-    }
-    let source = &leaving.source;
-    let (cells, done) = match &mut leaving.segmentation {
-        Some(segmentation) => {
-            let out = &mut io.cells_out(port)[..room];
-            let n = path.fill(source, segment, segmentation, out);
-            (n, segmentation.is_done())
-        }
-        None => {
-            let mut message = [0; wire::octets::CELL52_OCTETS];
-            path.read(source, segment, &mut message);
-            let Some(cell) = message_cell(&message, leaving) else { return Sent { cells: 1, done: true } };
-            io.cells_out(port)[0] = cell;
-            (1, true)
-        }
-    };
-    io.commit(port, cells);
-    if let Some(pacer) = &mut circuit.pacer {
-        pacer.sent(cells, now);
-    }
-    Sent { cells, done }
-}
-
-/// A message as a cell of its channel's circuit. On a data channel it is a user cell whatever its header says, on an
-/// OAM channel an OAM cell; else an application could write into flows that are not its own.
-fn message_cell(message: &[u8], leaving: &Leaving) -> Option<Cell> {
-    let mut cell = aal0::to_cell(message, leaving.channel.circuit)?;
-    let header = cell.header();
-    let is_oam = Flow::of(header).is_some();
-    if leaving.channel.aal == Aal::Oam && !is_oam {
-        cell.set_header(Flow::F5EndToEnd.header(header));
-    } else if leaving.channel.aal != Aal::Oam && is_oam {
-        cell.set_header(wire::CellHeader { payload_type: wire::PayloadType::default(), ..header });
-    }
-    Some(cell)
-}
-
-fn send_frame(
-    leaving: &mut Leaving,
-    path: &crate::path::Path,
-    segment: &endpoint::segment::Segment,
-    circuit: &mut Circuit,
-    io: &mut NodeIo<'_>,
-) -> Sent {
-    let port = usize::from(circuit.config.port);
-    if io.room(port) == 0 {
-        return Sent::NOTHING;
-    }
-    let aal = if leaving.channel.aal == Aal::Aal5 { FrameAal::Aal5 } else { FrameAal::Aal0 };
-    let Some(frame) = io.pool_mut().allocate(circuit.id, aal, leaving.meta, leaving.octets) else {
-        return Sent::NOTHING;
-    };
-    let cells = frame.cells() as usize;
-    if let Some(into) = io.pool_mut().octets_mut(&frame) {
-        path.read(&leaving.source, segment, into);
-        if aal == FrameAal::Aal0 {
-            match message_cell(into, leaving) {
-                Some(cell) => into.copy_from_slice(&aal0::to_message(&cell)),
-                None => into.fill(0),
-            }
-        }
-    }
-    match io.put_frame(port, frame) {
-        Ok(()) => Sent { cells, done: true },
-        Err(frame) => {
-            io.pool_mut().release(frame);
-            Sent::NOTHING
-        }
-    }
-}
-
-/// Sends one cell on whatever the link carries; false if there is no room.
-fn send_cell(io: &mut NodeIo<'_>, port: usize, cell: &Cell) -> bool {
-    match io.carries(port) {
-        Some(Carries::Cells) => io.put_cell(port, cell),
-        Some(Carries::Frames) => {
-            if io.room(port) == 0 {
-                return false;
-            }
-            let message = aal0::to_message(cell);
-            let pool = io.pool_mut();
-            let Some(frame) = pool.copy_in(cell.circuit(), FrameAal::Aal0, sar::SduMeta::default(), &message) else {
-                return false;
-            };
-            match io.put_frame(port, frame) {
-                Ok(()) => true,
-                Err(frame) => {
-                    io.pool_mut().release(frame);
-                    false
-                }
-            }
-        }
-        None => true,
-    }
-}
-
-fn find(endpoints: &mut [(EndpointId, Attached)], id: EndpointId) -> Option<&mut Attached> {
-    // Numbers only grow, so the list is sorted.
-    let at = endpoints.binary_search_by_key(&id, |(i, _)| *i).ok()?;
-    Some(&mut endpoints[at].1)
-}
-
 impl CircuitTable for HostInterface {
     fn add_circuit(&mut self, port: u16, circuit: CircuitId, options: &CircuitOptions) -> Result<(), String> {
         let config = CircuitConfig { contract: options.contract, port, ..CircuitConfig::default() };
@@ -622,6 +501,7 @@ impl Node for HostInterface {
         let mut any = false;
         self.now = now;
         self.handle_timeouts(now);
+        self.endpoints.handle_due(now);
         for port in 0..io.ports() {
             let mut left = ROUND_CELLS;
             while left > 0 {
@@ -644,23 +524,20 @@ impl Node for HostInterface {
             }
         }
         self.send_answers(io);
-        let n = self.endpoints.len();
+        let (first, n) = self.endpoints.turn();
         for i in 0..n {
-            any |= self.send_turn((self.turn + i) % n, io, now);
+            any |= self.send_turn((first + i) % n, io, now);
         }
-        self.turn = if n == 0 { 0 } else { (self.turn + 1) % n };
-        for (_, endpoint) in &mut self.endpoints {
-            endpoint.tell();
-        }
+        self.endpoints.finish(now);
         any
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        let paced = self.endpoints.iter().filter_map(|(_, e)| {
-            let circuit = self.circuits.get(&e.leaving.as_ref()?.channel.circuit.key())?;
+        let paced = self.endpoints.leaving().filter_map(|leaving| {
+            let circuit = self.circuits.get(&leaving.channel.circuit.key())?;
             circuit.pacer.map(|p| p.next_time()).filter(|t| *t > self.now)
         });
-        paced.chain(self.next_timeout).min()
+        paced.chain(self.next_timeout).chain(self.endpoints.poll_timeout()).min()
     }
 
     fn as_any_mut(&mut self) -> &mut dyn Any {

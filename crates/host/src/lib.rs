@@ -10,13 +10,15 @@
 
 mod attached;
 mod circuit;
+mod endpoints;
 pub mod engine;
 pub mod events;
 mod interface;
+mod outward;
 pub mod path;
 pub mod service;
 
 pub use attached::{AttachError, Attached};
 pub use circuit::CircuitStatus;
-pub use events::Bell;
+pub use events::{Bell, EventCounts};
 pub use interface::{CircuitConfig, EndpointId, EndpointStatus, HostInterface, OpenError};

@@ -272,7 +272,10 @@ impl Client {
                         AttachError::Full(_) => Refused::new(Refusal::Limit, e),
                         AttachError::Segment(_) => e.into(),
                     })?;
-                    core.add_doorbell(node, id, doorbell);
+                    if let Err(e) = core.add_doorbell(node, id, doorbell) {
+                        core.remove_endpoint(node, id);
+                        return Err(format!("the endpoint's doorbell: {e}").into());
+                    }
                     Ok((node, id))
                 });
                 let (node, id) = made??;
@@ -290,6 +293,15 @@ impl Client {
                     host.open_with(id, circuit, options).map_err(not_opened)
                 });
                 Response::Opened { channel: opened?? }
+            }
+            Request::SetEvents { events } => {
+                let (_, node, id) = self.endpoint.clone().ok_or("create the endpoint first")?;
+                let set = engine.with(move |core| {
+                    let host = core.network.node_mut::<crate::HostInterface>(node).ok_or("the host is gone")?;
+                    host.set_events(id, events).map_err(not_opened)
+                });
+                set??;
+                Response::EventsSet
             }
             Request::Close { channel } => {
                 let (_, node, id) = self.endpoint.clone().ok_or("create the endpoint first")?;

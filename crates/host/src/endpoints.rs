@@ -1,0 +1,284 @@
+//! The endpoints of a host, and which of them have to be looked at in this round.
+//!
+//! An endpoint stands in one of three places: among those that are looked at in each round, in a POLL list until its time,
+//! or nowhere until its doorbell rings. So a round costs what the busy endpoints cost, however many there are.
+
+use crate::attached::{Attached, Looked};
+use crate::events::machine::{Look, Next, REST, SOFT_BACKUP};
+use crate::events::poll_list::PollList;
+use crate::events::{ask_for_catching_up, disarm};
+use crate::interface::EndpointId;
+use endpoint::Events;
+use wire::Time;
+
+/// The endpoints.
+#[derive(Debug, Default)]
+pub(crate) struct Endpoints {
+    /// By number.
+    list: Vec<(EndpointId, Attached)>,
+    /// Those that are looked at in each round.
+    active: Vec<EndpointId>,
+    /// Ticks and ends of rests.
+    clocked: PollList<EndpointId>,
+    /// Times of soft timers.
+    soft: PollList<EndpointId>,
+    /// Those that were given something and are to be told at the end of the round.
+    news: Vec<EndpointId>,
+    /// Those whose applications are behind.
+    behind: Vec<EndpointId>,
+    /// Those that rest meanwhile.
+    resting: Vec<EndpointId>,
+    turn: usize,
+}
+
+impl Endpoints {
+    pub(crate) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &(EndpointId, Attached)> {
+        self.list.iter()
+    }
+
+    /// Takes one in; its number is higher than all others'.
+    pub(crate) fn push(&mut self, id: EndpointId, endpoint: Attached) {
+        self.list.push((id, endpoint));
+        self.activate(id);
+    }
+
+    pub(crate) fn remove(&mut self, id: EndpointId) -> bool {
+        let Ok(at) = self.list.binary_search_by_key(&id, |(i, _)| *i) else { return false };
+        self.unlist(id);
+        for list in [&mut self.active, &mut self.news, &mut self.behind, &mut self.resting] {
+            list.retain(|i| *i != id);
+        }
+        self.list.remove(at);
+        true
+    }
+
+    pub(crate) fn find(&mut self, id: EndpointId) -> Option<&mut Attached> {
+        // Numbers only grow, so the list is sorted.
+        let at = self.list.binary_search_by_key(&id, |(i, _)| *i).ok()?;
+        Some(&mut self.list[at].1)
+    }
+
+    /// Its time is not waited for any more.
+    fn unlist(&mut self, id: EndpointId) {
+        let Some(endpoint) = self.find(id) else { return };
+        let soft = endpoint.strategy.machine.is_soft();
+        if let Looked::At(slot) = std::mem::replace(&mut endpoint.look, Looked::Not) {
+            let list = if soft { &mut self.soft } else { &mut self.clocked };
+            list.remove(slot);
+        }
+    }
+
+    /// Looks at it from this round on.
+    fn activate(&mut self, id: EndpointId) {
+        let Some(endpoint) = self.find(id) else { return };
+        if endpoint.look == Looked::Always {
+            return;
+        }
+        if endpoint.look == Looked::Armed {
+            disarm(&endpoint.segment);
+        }
+        self.unlist(id);
+        if let Some(endpoint) = self.find(id) {
+            endpoint.look = Looked::Always;
+            endpoint.strategy.machine.handle_wake();
+            self.active.push(id);
+        }
+    }
+
+    /// Its application rang.
+    pub(crate) fn handle_doorbell(&mut self, id: EndpointId) {
+        if let Some(endpoint) = self.find(id) {
+            endpoint.strategy.counts.doorbells = endpoint.strategy.counts.doorbells.wrapping_add(1);
+            // One that rests or waits for its tick has not asked for this; its application has caught up, perhaps.
+            if endpoint.look == Looked::Armed {
+                self.activate(id);
+            }
+        }
+    }
+
+    /// Changes a strategy.
+    pub(crate) fn set_events(&mut self, id: EndpointId, kind: Events) -> bool {
+        self.unlist(id);
+        let Some(endpoint) = self.find(id) else { return false };
+        let slots = endpoint.geometry().send_ring;
+        endpoint.strategy.machine = crate::events::machine::Machine::new(kind, slots);
+        // News that waited for a tick is told at the end of the next round.
+        self.news.push(id);
+        self.active.retain(|i| *i != id);
+        self.activate(id);
+        true
+    }
+
+    /// An SDU was delivered to it, perhaps.
+    pub(crate) fn handle_delivered(&mut self, id: EndpointId) {
+        let Some(endpoint) = self.find(id) else { return };
+        if !endpoint.strategy.has_news() {
+            return;
+        }
+        let protected = endpoint.strategy.machine.is_protected();
+        if protected && endpoint.behind.is_none() && endpoint.falls_behind() {
+            endpoint.behind = Some(endpoint.consumed());
+            ask_for_catching_up(&endpoint.segment, true);
+            self.behind.push(id);
+        }
+        let Some(endpoint) = self.find(id) else { return };
+        if endpoint.look == Looked::Always || endpoint.strategy.machine.tells_at_ticks() {
+            return;
+        }
+        if endpoint.strategy.machine.wakes_on_delivery() && matches!(endpoint.look, Looked::Armed) {
+            self.activate(id);
+        } else if self.news.last() != Some(&id) {
+            self.news.push(id);
+        }
+    }
+
+    /// At the beginning of a round: those whose time has come are looked at.
+    pub(crate) fn handle_due(&mut self, now: Time) {
+        while let Some(id) = self.clocked.pop_due(now).or_else(|| self.soft.pop_due(now)) {
+            let Some(endpoint) = self.find(id) else { continue };
+            endpoint.look = Looked::Not;
+            endpoint.strategy.counts.ticks = endpoint.strategy.counts.ticks.wrapping_add(1);
+            if endpoint.strategy.machine.tells_at_ticks() {
+                endpoint.tell();
+            }
+            if self.resting.contains(&id) {
+                self.resting.retain(|i| *i != id);
+                self.give_up_on_the_stuck();
+            }
+            self.activate(id);
+        }
+    }
+
+    /// A rest is over. Whoever has taken nothing meanwhile does not get another one: it may never take anything.
+    fn give_up_on_the_stuck(&mut self) {
+        let mut behind = std::mem::take(&mut self.behind);
+        behind.retain(|id| {
+            let Some(endpoint) = self.find(*id) else { return false };
+            let consumed = endpoint.consumed();
+            let moved = endpoint.behind.is_some_and(|before| before != consumed);
+            endpoint.behind = moved.then_some(consumed);
+            if !moved {
+                ask_for_catching_up(&endpoint.segment, false);
+            }
+            moved
+        });
+        self.behind = behind;
+    }
+
+    /// Those to be looked at in this round; each time another one is first.
+    pub(crate) fn turn(&mut self) -> (usize, usize) {
+        let n = self.active.len();
+        let first = if n == 0 { 0 } else { self.turn % n };
+        self.turn = self.turn.wrapping_add(1);
+        (first, n)
+    }
+
+    /// The one at a place of the turn.
+    pub(crate) fn at(&mut self, place: usize) -> Option<(EndpointId, &mut Attached)> {
+        let id = *self.active.get(place)?;
+        self.find(id).map(|endpoint| (id, endpoint))
+    }
+
+    /// At the end of a round: tells applications, and decides what comes next for those that were looked at.
+    pub(crate) fn finish(&mut self, now: Time) {
+        while let Some(id) = self.news.pop() {
+            if let Some(endpoint) = self.find(id) {
+                endpoint.tell();
+            }
+        }
+        self.release_if_caught_up();
+        let pressed = !self.behind.is_empty();
+        let mut active = std::mem::take(&mut self.active);
+        active.retain(|id| self.stays(*id, pressed, now));
+        self.active.append(&mut active);
+    }
+
+    fn stays(&mut self, id: EndpointId, pressed: bool, now: Time) -> bool {
+        let Some(endpoint) = self.find(id) else { return false };
+        let worked = endpoint.strategy.has_news();
+        if endpoint.strategy.machine.tells_at_ticks() {
+            endpoint.let_on();
+        } else {
+            endpoint.tell();
+        }
+        let look = Look { worked, waiting: endpoint.is_waiting(), pressed };
+        let next = endpoint.strategy.machine.handle_look(look, now);
+        match next {
+            Next::Stay => true,
+            Next::Arm => {
+                let armed = endpoint.arm();
+                if armed {
+                    endpoint.look = Looked::Armed;
+                }
+                !armed
+            }
+            // An SDU half sent is seen to its end.
+            Next::At(_) if endpoint.is_leaving() => true,
+            Next::At(time) => {
+                let (soft, ticks) = (endpoint.strategy.machine.is_soft(), endpoint.strategy.machine.tells_at_ticks());
+                let slot = if soft { self.soft.insert(time, id) } else { self.clocked.insert(time, id) };
+                if !ticks {
+                    self.resting.push(id);
+                }
+                if let Some(endpoint) = self.find(id) {
+                    endpoint.look = Looked::At(slot);
+                    if !ticks {
+                        endpoint.strategy.counts.rests = endpoint.strategy.counts.rests.wrapping_add(1);
+                    }
+                }
+                false
+            }
+        }
+    }
+
+    /// Ends the rests once nobody is behind any more.
+    fn release_if_caught_up(&mut self) {
+        if self.behind.is_empty() {
+            return;
+        }
+        let mut behind = std::mem::take(&mut self.behind);
+        behind.retain(|id| {
+            let Some(endpoint) = self.find(*id) else { return false };
+            if endpoint.caught_up() {
+                endpoint.behind = None;
+                ask_for_catching_up(&endpoint.segment, false);
+            }
+            endpoint.behind.is_some()
+        });
+        self.behind = behind;
+        if self.behind.is_empty() {
+            for id in std::mem::take(&mut self.resting) {
+                self.activate(id);
+            }
+        }
+    }
+
+    /// Whether the thread may sleep: nobody polls, lingers, or has something to send that does not wait for a line.
+    pub(crate) fn is_quiet(&mut self) -> bool {
+        let active = std::mem::take(&mut self.active);
+        let quiet = active.iter().all(|id| {
+            let polls = |e: &Attached| e.strategy.kind() == Events::Polling;
+            self.find(*id).is_none_or(|e| e.is_leaving() && !polls(e))
+        });
+        self.active = active;
+        quiet
+    }
+
+    /// SDUs that wait for a line or their pacer.
+    pub(crate) fn leaving(&self) -> impl Iterator<Item = &crate::attached::Leaving> {
+        let place = |id: &EndpointId| self.list.binary_search_by_key(id, |(i, _)| *i).ok();
+        self.active.iter().filter_map(move |id| self.list[place(id)?].1.leaving.as_ref())
+    }
+
+    /// The next tick or end of a rest.
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
+        let soft = self.soft.head().map(|t| t + SOFT_BACKUP);
+        self.clocked.head().into_iter().chain(soft).min()
+    }
+}
+
+const _: () = assert!(REST.as_micros() >= 100, "a rest shorter than a wake-up rests nobody");

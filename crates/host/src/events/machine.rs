@@ -1,0 +1,205 @@
+//! The strategies themselves: when to look at one endpoint, how much to take, when to tell its application.
+//!
+//! In: wake-ups (a doorbell, a due time) and what a look found. Out: how much the next look may take, and what comes after
+//! this one. No clock, no system call: the engine drives it on this machine's clock, the laboratory in virtual time.
+
+use endpoint::Events;
+use std::time::Duration;
+use wire::Time;
+
+/// A `hybrid` endpoint at which nothing happens for so long goes back to interrupts.
+pub const LINGER: Duration = Duration::from_micros(20);
+/// A `hybrid` endpoint that has used its quota while applications are behind rests so long at most.
+pub const REST: Duration = Duration::from_millis(1);
+/// `soft`: the loop passes at least this often.
+pub const SOFT_BACKUP: Duration = Duration::from_millis(1);
+
+/// What a look at an endpoint found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    /// Descriptors taken, or SDUs delivered: anything that was done.
+    pub worked: bool,
+    /// More waits.
+    pub waiting: bool,
+    /// Some application on this machine is behind with its receive ring.
+    pub pressed: bool,
+}
+
+/// What to do with the endpoint after a look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// Look again in the next round.
+    Stay,
+    /// Ask for its doorbell and look no more until it rings.
+    Arm,
+    /// Look again at this time.
+    At(Time),
+}
+
+/// The strategy of one endpoint.
+#[derive(Debug, Clone)]
+pub struct Machine {
+    kind: Events,
+    /// Descriptors of a full send ring: what one tick takes at most.
+    slots: u32,
+    budget: u32,
+    quiet_since: Option<Time>,
+}
+
+impl Machine {
+    /// A strategy for an endpoint whose send ring has `slots` slots.
+    pub fn new(kind: Events, slots: u32) -> Self {
+        let mut machine = Machine { kind, slots, budget: 0, quiet_since: None };
+        machine.handle_wake();
+        machine
+    }
+
+    /// Which it is.
+    pub fn kind(&self) -> Events {
+        self.kind
+    }
+
+    /// Whether an application is told of each SDU as it comes (else at the end of a round, or at a tick).
+    pub fn tells_at_once(&self) -> bool {
+        self.kind == Events::Interrupt
+    }
+
+    /// Whether an application is told at ticks only.
+    pub fn tells_at_ticks(&self) -> bool {
+        matches!(self.kind, Events::Clocked { .. } | Events::Soft { .. })
+    }
+
+    /// Whether its times are for points that the loop passes anyway, and need no alarm of their own before
+    /// [`SOFT_BACKUP`].
+    pub fn is_soft(&self) -> bool {
+        matches!(self.kind, Events::Soft { .. })
+    }
+
+    /// Whether an SDU for its application is a reason to look at the endpoint: an answer may follow.
+    pub fn wakes_on_delivery(&self) -> bool {
+        matches!(self.kind, Events::Hybrid { .. })
+    }
+
+    /// Whether others make room for its application when that is behind.
+    pub fn is_protected(&self) -> bool {
+        self.kind != Events::Interrupt
+    }
+
+    /// A doorbell rang, or the time of [`Next::At`] has come.
+    pub fn handle_wake(&mut self) {
+        self.quiet_since = None;
+        self.budget = match self.kind {
+            Events::Interrupt | Events::Polling => u32::MAX,
+            Events::Clocked { .. } | Events::Soft { .. } => self.slots,
+            Events::Hybrid { quota } => quota.max(1),
+        };
+    }
+
+    /// How many descriptors the next look may take.
+    pub fn quota(&self) -> u32 {
+        self.budget
+    }
+
+    /// Descriptors were taken.
+    pub fn handle_taken(&mut self, n: u32) {
+        if !matches!(self.kind, Events::Interrupt | Events::Polling) {
+            self.budget = self.budget.saturating_sub(n);
+        }
+    }
+
+    /// The end of a look at `now`.
+    pub fn handle_look(&mut self, look: Look, now: Time) -> Next {
+        match self.kind {
+            Events::Polling => Next::Stay,
+            Events::Interrupt if look.waiting => Next::Stay,
+            Events::Interrupt => Next::Arm,
+            Events::Clocked { hertz } => match look.waiting && self.budget > 0 {
+                true => Next::Stay,
+                false => Next::At(next_tick(now, hertz)),
+            },
+            Events::Soft { hertz } => match look.waiting && self.budget > 0 {
+                true => Next::Stay,
+                false => Next::At(now + period(hertz)),
+            },
+            Events::Hybrid { quota } => {
+                if self.budget == 0 {
+                    if look.pressed {
+                        return Next::At(now + REST);
+                    }
+                    self.budget = quota.max(1);
+                }
+                if look.worked || look.waiting {
+                    self.quiet_since = None;
+                    return Next::Stay;
+                }
+                let since = *self.quiet_since.get_or_insert(now);
+                if now.since(since) < LINGER { Next::Stay } else { Next::Arm }
+            }
+        }
+    }
+}
+
+fn period(hertz: u32) -> Duration {
+    Duration::from_nanos(1_000_000_000 / u64::from(hertz.max(1)))
+}
+
+/// The clock's next tick after `now`. All clocks of a rate tick together: one alarm serves all circuits.
+fn next_tick(now: Time, hertz: u32) -> Time {
+    let nanos = period(hertz).as_nanos() as u64;
+    Time::from_nanos((now.as_nanos() / nanos + 1) * nanos)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOTHING: Look = Look { worked: false, waiting: false, pressed: false };
+    const MORE: Look = Look { worked: true, waiting: true, pressed: false };
+
+    fn us(n: u64) -> Time {
+        Time::from_micros(n)
+    }
+
+    #[test]
+    fn an_interrupt_per_event_and_none_while_there_is_work() {
+        let mut m = Machine::new(Events::Interrupt, 8);
+        assert_eq!(m.handle_look(MORE, us(0)), Next::Stay);
+        assert_eq!(m.handle_look(NOTHING, us(1)), Next::Arm);
+        assert_eq!(Machine::new(Events::Polling, 8).handle_look(NOTHING, us(1_000_000)), Next::Stay);
+    }
+
+    #[test]
+    fn a_clock_ticks_at_multiples_of_its_period_and_takes_a_ring_at_most() {
+        let mut m = Machine::new(Events::Clocked { hertz: 1000 }, 8);
+        assert_eq!(m.handle_look(MORE, us(1300)), Next::Stay);
+        m.handle_taken(8);
+        assert_eq!(m.handle_look(MORE, us(1301)), Next::At(us(2000)));
+        m.handle_wake();
+        assert_eq!(m.quota(), 8);
+        assert_eq!(m.handle_look(NOTHING, us(2000)), Next::At(us(3000)));
+    }
+
+    #[test]
+    fn hybrid_lingers_then_goes_back_to_interrupts() {
+        let mut m = Machine::new(Events::default(), 8);
+        assert_eq!(m.handle_look(MORE, us(10)), Next::Stay);
+        assert_eq!(m.handle_look(NOTHING, us(11)), Next::Stay);
+        assert_eq!(m.handle_look(NOTHING, us(30)), Next::Stay);
+        assert_eq!(m.handle_look(NOTHING, us(31)), Next::Arm);
+    }
+
+    #[test]
+    fn hybrid_rests_when_its_quota_is_used_and_an_application_is_behind() {
+        let mut m = Machine::new(Events::Hybrid { quota: 4 }, 8);
+        m.handle_taken(4);
+        assert_eq!(m.handle_look(MORE, us(10)), Next::Stay, "nobody is behind");
+        assert_eq!(m.quota(), 4);
+        m.handle_taken(3);
+        let pressed = Look { pressed: true, ..MORE };
+        assert_eq!(m.handle_look(pressed, us(11)), Next::Stay, "one is left");
+        m.handle_taken(1);
+        assert_eq!(m.handle_look(pressed, us(12)), Next::At(us(12) + REST));
+        m.handle_wake();
+        assert_eq!(m.quota(), 4);
+    }
+}

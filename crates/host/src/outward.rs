@@ -1,0 +1,132 @@
+//! How SDUs and cells leave: from where the data path has them into a link's cells or frames.
+
+use crate::attached::Leaving;
+use crate::circuit::Circuit;
+use endpoint::Aal;
+use net::{Aal as FrameAal, Carries, NodeIo};
+use sar::aal0;
+use wire::oam::Flow;
+use wire::{Cell, Time};
+
+/// What left of an SDU in one step.
+pub(crate) struct Sent {
+    /// Cells, or a frame's worth of them.
+    pub(crate) cells: usize,
+    /// It has left whole.
+    pub(crate) done: bool,
+}
+
+impl Sent {
+    pub(crate) const NOTHING: Sent = Sent { cells: 0, done: false };
+}
+
+pub(crate) fn send_cells(
+    leaving: &mut Leaving,
+    path: &crate::path::Path,
+    segment: &endpoint::segment::Segment,
+    circuit: &mut Circuit,
+    io: &mut NodeIo<'_>,
+    most: usize,
+    now: Time,
+) -> Sent {
+    let port = usize::from(circuit.config.port);
+    let most = circuit.pacer.map_or(most, |p| p.allowed(now, most));
+    let room = io.cells_out(port);
+    let room = room.len().min(most);
+    if room == 0 {
+        return Sent::NOTHING;
+    }
+    let source = &leaving.source;
+    let (cells, done) = match &mut leaving.segmentation {
+        Some(segmentation) => {
+            let out = &mut io.cells_out(port)[..room];
+            let n = path.fill(source, segment, segmentation, out);
+            (n, segmentation.is_done())
+        }
+        None => {
+            let mut message = [0; wire::octets::CELL52_OCTETS];
+            path.read(source, segment, &mut message);
+            let Some(cell) = message_cell(&message, leaving) else { return Sent { cells: 1, done: true } };
+            io.cells_out(port)[0] = cell;
+            (1, true)
+        }
+    };
+    io.commit(port, cells);
+    if let Some(pacer) = &mut circuit.pacer {
+        pacer.sent(cells, now);
+    }
+    Sent { cells, done }
+}
+
+/// A message as a cell of its channel's circuit. On a data channel it is a user cell whatever its header says, on an
+/// OAM channel an OAM cell; else an application could write into flows that are not its own.
+fn message_cell(message: &[u8], leaving: &Leaving) -> Option<Cell> {
+    let mut cell = aal0::to_cell(message, leaving.channel.circuit)?;
+    let header = cell.header();
+    let is_oam = Flow::of(header).is_some();
+    if leaving.channel.aal == Aal::Oam && !is_oam {
+        cell.set_header(Flow::F5EndToEnd.header(header));
+    } else if leaving.channel.aal != Aal::Oam && is_oam {
+        cell.set_header(wire::CellHeader { payload_type: wire::PayloadType::default(), ..header });
+    }
+    Some(cell)
+}
+
+pub(crate) fn send_frame(
+    leaving: &mut Leaving,
+    path: &crate::path::Path,
+    segment: &endpoint::segment::Segment,
+    circuit: &mut Circuit,
+    io: &mut NodeIo<'_>,
+) -> Sent {
+    let port = usize::from(circuit.config.port);
+    if io.room(port) == 0 {
+        return Sent::NOTHING;
+    }
+    let aal = if leaving.channel.aal == Aal::Aal5 { FrameAal::Aal5 } else { FrameAal::Aal0 };
+    let Some(frame) = io.pool_mut().allocate(circuit.id, aal, leaving.meta, leaving.octets) else {
+        return Sent::NOTHING;
+    };
+    let cells = frame.cells() as usize;
+    if let Some(into) = io.pool_mut().octets_mut(&frame) {
+        path.read(&leaving.source, segment, into);
+        if aal == FrameAal::Aal0 {
+            match message_cell(into, leaving) {
+                Some(cell) => into.copy_from_slice(&aal0::to_message(&cell)),
+                None => into.fill(0),
+            }
+        }
+    }
+    match io.put_frame(port, frame) {
+        Ok(()) => Sent { cells, done: true },
+        Err(frame) => {
+            io.pool_mut().release(frame);
+            Sent::NOTHING
+        }
+    }
+}
+
+/// Sends one cell on whatever the link carries; false if there is no room.
+pub(crate) fn send_cell(io: &mut NodeIo<'_>, port: usize, cell: &Cell) -> bool {
+    match io.carries(port) {
+        Some(Carries::Cells) => io.put_cell(port, cell),
+        Some(Carries::Frames) => {
+            if io.room(port) == 0 {
+                return false;
+            }
+            let message = aal0::to_message(cell);
+            let pool = io.pool_mut();
+            let Some(frame) = pool.copy_in(cell.circuit(), FrameAal::Aal0, sar::SduMeta::default(), &message) else {
+                return false;
+            };
+            match io.put_frame(port, frame) {
+                Ok(()) => true,
+                Err(frame) => {
+                    io.pool_mut().release(frame);
+                    false
+                }
+            }
+        }
+        None => true,
+    }
+}

@@ -1,0 +1,203 @@
+//! Event strategies on real sockets and shared memory: each carries the same, idle ones cost nothing, and they change while
+//! PDUs are on their way.
+
+use endpoint::{ChannelId, Endpoint, EndpointConfig, Events, OpenOptions, SendError};
+use host::engine::{self, EngineHandle};
+use host::service::{Handler, Service};
+use host::{CircuitConfig, EventCounts, HostInterface};
+use net::{Carries, End, FramePool, LinkConfig, Network};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use wire::CircuitId;
+
+const TIMEOUT: Option<Duration> = Some(Duration::from_secs(10));
+const ALL: [Events; 5] = [
+    Events::Interrupt,
+    Events::Polling,
+    Events::Clocked { hertz: 1000 },
+    Events::Hybrid { quota: 64 },
+    Events::Soft { hertz: 10_000 },
+];
+
+struct Everybody;
+
+impl Handler for Everybody {
+    fn admit(&self, _: endpoint::seqpacket::Peer) -> Result<(), String> {
+        Ok(())
+    }
+    fn may_open(&self, _: endpoint::seqpacket::Peer, _: &str, _: CircuitId) -> Result<(), String> {
+        Ok(())
+    }
+    fn manage(&self, _: endpoint::seqpacket::Peer, _: serde_json::Value) -> Result<serde_json::Value, String> {
+        Err("nothing to manage".into())
+    }
+}
+
+/// Hosts alpha and beta on a link.
+struct Lan {
+    engine: EngineHandle,
+    service: Option<Service>,
+    socket: PathBuf,
+    _dir: tempfile::TempDir,
+}
+
+impl Lan {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("cellway.sock");
+        let engine = engine::start(Network::new(FramePool::new(64, 65_536))).unwrap();
+        let connect = |core: &mut engine::Core| {
+            let nodes = ["alpha", "beta"].map(|name| {
+                let mut host = HostInterface::new(64);
+                for vci in 100..160 {
+                    host.add_circuit(CircuitId::new(0, vci).unwrap(), CircuitConfig::default());
+                }
+                core.network.add_node(name, Box::new(host))
+            });
+            let config = LinkConfig { carries: Carries::Cells, ..LinkConfig::default() };
+            core.network.connect(End::Port(nodes[0], 0), End::Port(nodes[1], 0), config).unwrap();
+        };
+        engine.with(connect).unwrap();
+        let service = Service::start(&socket, engine.clone(), Arc::new(Everybody), 256).unwrap();
+        Lan { engine, service: Some(service), socket, _dir: dir }
+    }
+
+    fn endpoint(&self, host: &str, events: Events, vci: u16) -> (Endpoint, ChannelId) {
+        let config = EndpointConfig { host: host.into(), events, ..EndpointConfig::default() };
+        let mut endpoint = Endpoint::create(&self.socket, &config).unwrap();
+        let channel = endpoint.open(CircuitId::new(0, vci).unwrap(), OpenOptions::default()).unwrap();
+        (endpoint, channel)
+    }
+
+    fn counts(&self, name: &'static str) -> Vec<EventCounts> {
+        let counts = move |core: &mut engine::Core| {
+            core.host(name).unwrap().1.endpoints().iter().map(|e| e.event_counts).collect()
+        };
+        self.engine.with(counts).unwrap()
+    }
+}
+
+impl Drop for Lan {
+    fn drop(&mut self) {
+        self.service.take();
+        self.engine.stop();
+    }
+}
+
+fn pattern(i: usize) -> Vec<u8> {
+    (0..1 + i * 37 % 3000).map(|j| (i + j * 7) as u8).collect()
+}
+
+fn send(endpoint: &mut Endpoint, channel: ChannelId, sdu: &[u8]) {
+    while endpoint.send_copy(channel, sdu) == Err(SendError::Full) {
+        assert!(endpoint.wait_send(TIMEOUT).unwrap());
+    }
+}
+
+#[test]
+fn every_strategy_carries_the_same_both_ways() {
+    let lan = Lan::new();
+    for (i, a_events) in ALL.into_iter().enumerate() {
+        for (j, b_events) in ALL.into_iter().enumerate() {
+            let vci = 100 + (i * ALL.len() + j) as u16;
+            let (mut a, to_b) = lan.endpoint("alpha", a_events, vci);
+            let (mut b, to_a) = lan.endpoint("beta", b_events, vci);
+            for n in 0..30 {
+                send(&mut a, to_b, &pattern(n));
+                let got = b.receive(TIMEOUT).unwrap().expect("an SDU").to_vec();
+                assert_eq!(got, pattern(n), "{a_events} to {b_events}");
+                send(&mut b, to_a, &got);
+                assert_eq!(&a.receive(TIMEOUT).unwrap().expect("it comes back")[..], &got[..]);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_strategy_changes_while_pdus_are_on_their_way() {
+    let lan = Lan::new();
+    let (mut a, to_b) = lan.endpoint("alpha", Events::Interrupt, 100);
+    let (mut b, _) = lan.endpoint("beta", Events::Clocked { hertz: 500 }, 100);
+    for n in 0..200 {
+        send(&mut a, to_b, &pattern(n));
+        if n % 5 == 0 {
+            let events = ALL[n / 5 % ALL.len()];
+            a.set_events(events).unwrap();
+            assert_eq!(a.events(), events);
+            b.set_events(ALL[(n / 5 + 2) % ALL.len()]).unwrap();
+        }
+        if n % 3 == 2 {
+            for i in n - 2..=n {
+                assert_eq!(&b.receive(TIMEOUT).unwrap().expect("an SDU")[..], &pattern(i)[..]);
+            }
+        }
+    }
+}
+
+#[test]
+fn idle_endpoints_cost_nothing_with_interrupts_and_hybrid() {
+    let lan = Lan::new();
+    let mut all: Vec<_> = (0..20)
+        .map(|i| lan.endpoint("alpha", if i % 2 == 0 { Events::Interrupt } else { Events::default() }, 100 + i))
+        .collect();
+    let (mut b, _) = lan.endpoint("beta", Events::default(), 100);
+    send(&mut all[0].0, ChannelId(0), b"one");
+    assert!(b.receive(TIMEOUT).unwrap().is_some());
+    std::thread::sleep(Duration::from_millis(50));
+    let busy = |core: &mut engine::Core| {
+        let _ = core;
+        let spent = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        Duration::new(spent.tv_sec as u64, spent.tv_nsec as u32)
+    };
+    let before = lan.engine.with(busy).unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    let spent = lan.engine.with(busy).unwrap() - before;
+    assert!(spent < Duration::from_millis(2), "{spent:?} of processor time in half a second without traffic");
+}
+
+#[test]
+fn a_clock_wakes_an_application_once_for_many_pdus_and_interrupts_once_for_each() {
+    let lan = Lan::new();
+    let bells = |events: Events, vci: u16| {
+        let (mut a, to_b) = lan.endpoint("alpha", Events::Polling, vci);
+        let (mut b, _) = lan.endpoint("beta", events, vci);
+        let before = lan.counts("beta").last().unwrap().bells;
+        let receiver = std::thread::spawn(move || {
+            for _ in 0..100 {
+                assert!(b.receive(TIMEOUT).unwrap().is_some());
+            }
+            b
+        });
+        for n in 0..100 {
+            send(&mut a, to_b, &pattern(n));
+            // Far enough apart for a sleep between any two.
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let b = receiver.join().unwrap();
+        let after = lan.counts("beta").last().unwrap().bells;
+        drop(b);
+        after - before
+    };
+    let interrupts = bells(Events::Interrupt, 100);
+    let ticks = bells(Events::Clocked { hertz: 50 }, 101);
+    assert!(interrupts >= 50, "{interrupts} bells for 100 PDUs");
+    assert!(ticks <= 30, "{ticks} bells of a clock of 50 Hz in 0.1 to 0.3 s");
+}
+
+#[test]
+fn one_active_endpoint_among_fifty_idle_ones_is_heard_at_once() {
+    let lan = Lan::new();
+    let _idle: Vec<_> = (0..50).map(|i| lan.endpoint("alpha", Events::Interrupt, 101 + i)).collect();
+    let (mut a, to_b) = lan.endpoint("alpha", Events::Interrupt, 100);
+    let (mut b, _) = lan.endpoint("beta", Events::Interrupt, 100);
+    let begin = Instant::now();
+    for n in 0..50 {
+        send(&mut a, to_b, &pattern(n));
+        assert!(b.receive(TIMEOUT).unwrap().is_some());
+        // So long that everything has gone to sleep.
+        std::thread::sleep(Duration::from_micros(500));
+    }
+    assert!(begin.elapsed() < Duration::from_secs(5));
+    assert_eq!(lan.counts("alpha")[..50].iter().map(|c| c.doorbells).sum::<u64>(), 0);
+}
