@@ -23,9 +23,9 @@ ends = ["alpha 0.101", "beta 0.101"]
 /// Fewer cases than this, and the program has not run to its end.
 const LEAST_CASES: usize = 270;
 
-fn compile(folder: &Path, name: &str, options: &[&str]) -> PathBuf {
+fn compile(folder: &Path, source: &str, name: &str, options: &[&str]) -> PathBuf {
     let out = folder.join(name);
-    let source = program::root().join("tests/interop/sockets.c");
+    let source = program::root().join("tests/interop").join(source);
     // The cases that pass nonsense are meant.
     let compiled = Command::new("cc").args(["-O1", "-w", "-o"]).arg(&out).arg(source).args(options).output().unwrap();
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
@@ -39,12 +39,12 @@ fn every_call_answers_as_the_kernel_does() {
     }
     let up = Up::new(NETWORK);
     let folder = up.path("");
-    compile(&folder, "cases", &["-lpthread"]);
+    compile(&folder, "sockets.c", "cases", &["-lpthread"]);
     let output = up.command("run -- ./cases").env("CELLWAY_QUIET", "1").output().unwrap();
     let ours = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{ours}\n{}", String::from_utf8_lossy(&output.stderr));
 
-    let cases = std::fs::read(compile(&folder, "cases-static", &["-static", "-lpthread"])).unwrap();
+    let cases = std::fs::read(compile(&folder, "sockets.c", "cases-static", &["-static", "-lpthread"])).unwrap();
     let script = r#"
         atmtcp virtual listen 9000 2>&1 &
         sleep 0.5
@@ -67,4 +67,19 @@ fn every_call_answers_as_the_kernel_does() {
     assert!(wrong.is_empty(), "{} of {} differ:\n{}", wrong.len(), kernel.len(), wrong.join("\n"));
     assert_eq!(kernel.len(), ours.len());
     assert!(kernel.len() > LEAST_CASES, "{} cases", kernel.len());
+}
+
+/// The library's own part of this is small and easily wrong: when a descriptor becomes readable, writable, and not so.
+#[test]
+fn no_way_of_waiting_loses_an_sdu_or_waits_for_ever() {
+    if !have(&[("cc", "gcc")]) {
+        return;
+    }
+    let up = Up::new(NETWORK);
+    compile(&up.path(""), "bursts.c", "bursts", &["-lpthread"]);
+    for way in ["read", "poll", "select", "epoll", "edge", "threads"] {
+        let output = up.command(&format!("run -- ./bursts 100 50000 300 {way}")).output().unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        assert!(output.status.success(), "{way}: {} {}", output.status, String::from_utf8_lossy(&said));
+    }
 }
