@@ -1,7 +1,7 @@
 //! The way to the service: a connection per socket, and questions about the network.
 
 use crate::descriptors::Hidden;
-use endpoint::control::{Refusal, Request, Response, VERSION};
+use endpoint::control::{Refusal, Request, Response};
 use endpoint::seqpacket::Packets;
 use endpoint::{ChannelId, Connection, DataPath, Direction, Events, Geometry, OpenOptions};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -109,7 +109,7 @@ impl Session {
         let packets = Packets::connect(path).map_err(no_service)?;
         rustix::net::sockopt::set_socket_timeout(&packets, rustix::net::sockopt::Timeout::Recv, Some(PATIENCE))?;
         let session = Session { packets: Hidden::new(&packets)? };
-        match session.ask(&Request::Hello { version: VERSION }, &[])?.0 {
+        match session.ask(&Request::hello(), &[])?.0 {
             Response::Welcome { .. } => Ok(session),
             other => Err(unexpected(&other)),
         }

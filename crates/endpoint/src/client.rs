@@ -1,7 +1,7 @@
 //! The application's side: connect, create, open, then `loan` / `send` / `receive`.
 
 use crate::ChannelId;
-use crate::control::{DataPath, Events, OpenOptions, Request, Response, VERSION};
+use crate::control::{DataPath, Events, OpenOptions, Request, Response};
 use crate::layout::{CLIENT_SLEEPS, Descriptor, Geometry, HOST_RESTS, HOST_SLEEPS, INLINE_OCTETS};
 use crate::ring::{Consumer, Producer, Which};
 use crate::segment::{Segment, SegmentError};
@@ -42,6 +42,12 @@ pub enum Error {
     /// The service said something unexpected.
     #[error("the service does not speak this version of the protocol: {0}")]
     Protocol(String),
+    /// The service lacks something that this needs.
+    #[error("the service does not know `{0}` (it is older than this program: restart `cellway up`)")]
+    NoFeature(&'static str),
+    /// The other end of a direct circuit was not opened in time.
+    #[error("nobody opened the other end of the circuit directly in {0:?}")]
+    NoPeer(Duration),
     /// Shared memory.
     #[error(transparent)]
     Segment(#[from] SegmentError),
@@ -83,6 +89,13 @@ pub enum SendError {
 #[derive(Debug)]
 pub struct Connection {
     packets: Packets,
+    features: Vec<String>,
+}
+
+impl From<Connection> for OwnedFd {
+    fn from(connection: Connection) -> Self {
+        connection.packets.into()
+    }
 }
 
 impl Connection {
@@ -93,16 +106,49 @@ impl Connection {
     pub fn open(socket: &Path) -> Result<Self, Error> {
         let packets =
             Packets::connect(socket).map_err(|source| Error::NoService { path: socket.to_path_buf(), source })?;
-        let connection = Connection { packets };
-        match connection.ask(&Request::Hello { version: VERSION })?.0 {
-            Response::Welcome { .. } => Ok(connection),
+        let mut connection = Connection { packets, features: Vec::new() };
+        match connection.ask(&Request::hello())?.0 {
+            Response::Welcome { features, .. } => {
+                connection.features = features;
+                Ok(connection)
+            }
             other => Err(Error::Protocol(format!("{other:?}"))),
         }
+    }
+
+    /// Whether the service has a feature ([`crate::negotiate`]).
+    pub fn has(&self, feature: &str) -> bool {
+        self.features.iter().any(|name| name == feature)
+    }
+
+    pub(crate) fn need(&self, feature: &'static str) -> Result<(), Error> {
+        if self.has(feature) { Ok(()) } else { Err(Error::NoFeature(feature)) }
     }
 
     fn ask(&self, request: &Request) -> Result<(Response, Vec<OwnedFd>), Error> {
         self.packets.send(request, &[])?;
         self.answer()
+    }
+
+    /// A request with file descriptors, whose answer may take until somebody else has done something.
+    pub(crate) fn ask_with(
+        &self,
+        request: &Request,
+        fds: &[BorrowedFd<'_>],
+        patience: Option<Duration>,
+    ) -> Result<(Response, Vec<OwnedFd>), Error> {
+        self.packets.send(request, fds)?;
+        let deadline = patience.map(|p| Instant::now() + p);
+        loop {
+            let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
+            let spec = left.map(|d| Timespec { tv_sec: d.as_secs() as i64, tv_nsec: d.subsec_nanos().into() });
+            match poll(&mut [PollFd::new(&self.packets, PollFlags::IN)], spec.as_ref()) {
+                Ok(0) => return Err(Error::NoPeer(patience.unwrap_or_default())),
+                Ok(_) => return self.answer(),
+                Err(Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
     }
 
     fn answer(&self) -> Result<(Response, Vec<OwnedFd>), Error> {

@@ -7,14 +7,15 @@
 //! the pair's other end tells of the host's end too. Long answers to management requests come in parts.
 
 pub use crate::events::Events;
+pub use crate::negotiate::{DIRECT, VERSION};
 
 use crate::ChannelId;
+use crate::direct::DirectGeometry;
 use crate::layout::Geometry;
+use crate::negotiate;
 use serde::{Deserialize, Serialize};
 use wire::CircuitId;
 
-/// Version of these messages.
-pub const VERSION: u32 = 2;
 /// Most octets of one packet.
 pub const MAX_PACKET_OCTETS: usize = 64 * 1024;
 
@@ -105,8 +106,14 @@ pub enum Refusal {
 pub enum Request {
     /// First of all.
     Hello {
-        /// [`VERSION`].
+        /// Newest version that the client speaks: [`VERSION`].
         version: u32,
+        /// Oldest version that it speaks; absent: the same.
+        #[serde(default)]
+        oldest: Option<u32>,
+        /// Features that it knows ([`crate::negotiate`]).
+        #[serde(default)]
+        features: Vec<String>,
     },
     /// Make this connection's endpoint.
     CreateEndpoint {
@@ -136,6 +143,18 @@ pub enum Request {
         /// Which.
         channel: ChannelId,
     },
+    /// Open this end of a circuit directly; the answer comes when the other end has been opened directly too. Carries one
+    /// file descriptor: this side's memory ([`crate::direct::memory`]). For a connection without an endpoint.
+    OpenDirect {
+        /// The host that the end is at.
+        host: String,
+        /// VPI and VCI.
+        vpi_vci: String,
+        /// Version of the layout ([`crate::direct::layout::VERSION`]).
+        layout: u32,
+        /// Sizes of the memory.
+        geometry: DirectGeometry,
+    },
     /// For the program behind the service: status, circuits, links.
     Manage(serde_json::Value),
 }
@@ -146,8 +165,11 @@ pub enum Request {
 pub enum Response {
     /// To a greeting.
     Welcome {
-        /// The service's version of these messages.
+        /// The version of these messages that is spoken from here on.
         version: u32,
+        /// Those of the client's features that the service has.
+        #[serde(default)]
+        features: Vec<String>,
     },
     /// The endpoint is there; three file descriptors come along.
     Created {
@@ -161,6 +183,12 @@ pub enum Response {
     },
     /// The event strategy is in force.
     EventsSet,
+    /// The direct circuit is open. Carries three file descriptors: the other side's memory, the bell of messages, the bell
+    /// of room (each one end of a pair of UNIX stream sockets).
+    DirectOpened {
+        /// Sizes of the other side's memory.
+        geometry: DirectGeometry,
+    },
     /// The channel is closed.
     Closed,
     /// Part of an answer to a management request, as JSON text; `last` ends it.
@@ -181,6 +209,12 @@ pub enum Response {
 }
 
 impl Request {
+    /// The greeting of this version of the library.
+    pub fn hello() -> Self {
+        let features = negotiate::all_features();
+        Request::Hello { version: VERSION, oldest: Some(negotiate::OLDEST), features }
+    }
+
     /// A request to open `circuit`.
     pub fn open(circuit: CircuitId, options: OpenOptions) -> Self {
         Request::Open { vpi_vci: circuit.to_string(), options }

@@ -5,20 +5,29 @@
 //! stores and loads, and a system call only to wake somebody who sleeps. In: SDUs of the application. Out: descriptors
 //! that the host interface takes, and the SDUs that it delivered.
 //!
+//! Two endpoints on one machine can share a ring pair of their own and leave the host interface out: [`direct`].
+//!
 //! The layout of the shared memory is in [`layout`], the messages to the service in [`control`].
 #![deny(unsafe_code)]
 #![deny(unsafe_op_in_unsafe_fn)]
 
+#[cfg(not(loom))]
 pub mod client;
 pub mod control;
+#[allow(unsafe_code)]
+pub mod direct;
 pub mod events;
 pub mod layout;
+pub mod negotiate;
 #[allow(unsafe_code)]
 pub mod ring;
 #[allow(unsafe_code)]
 pub mod segment;
+#[cfg(not(loom))]
 pub mod seqpacket;
+mod sync;
 
+#[cfg(not(loom))]
 pub use client::{Connection, Endpoint, EndpointConfig, Error, Loan, Local, Received, SendError};
 pub use control::{Aal, DataPath, Direction, Events, OpenOptions};
 pub use layout::Geometry;

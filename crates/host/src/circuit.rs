@@ -1,6 +1,7 @@
 //! One circuit of a host: who has it open, its contract, the PDU that is arriving.
 
 use crate::attached::{Attached, Place};
+use crate::direct::Cut;
 use crate::interface::{CircuitConfig, EndpointId};
 use endpoint::Aal;
 use sar::{Event, Reassembler, ReassemblyConfig};
@@ -41,6 +42,8 @@ pub(crate) struct Circuit {
     pub(crate) sender: Option<User>,
     pub(crate) receiver: Option<User>,
     pub(crate) oam: Option<User>,
+    /// A side that has the circuit directly: it ends with the circuit.
+    pub(crate) direct: Option<Cut>,
     pub(crate) pacer: Option<Pacer>,
     reassembler: Reassembler,
     buffer: Option<u32>,
@@ -55,6 +58,7 @@ impl Circuit {
             sender: None,
             receiver: None,
             oam: None,
+            direct: None,
             pacer: Pacer::of_contract(&config.contract),
             reassembler: Reassembler::new(reassembly(&config)),
             buffer: None,

@@ -2,12 +2,14 @@
 
 use crate::attached::{AttachError, Attached};
 use crate::circuit::{Circuit, CircuitStatus, User};
+use crate::direct::Cut;
 use crate::endpoints::Endpoints;
 use crate::events::EventCounts;
 use crate::outward::{send_cell, send_cells, send_frame};
 use endpoint::{Aal, ChannelId, Direction, OpenOptions};
 use net::topology::{CircuitOptions, CircuitTable};
 use net::{Aal as FrameAal, Carries, Node, NodeIo};
+use rustix::fd::OwnedFd;
 use sar::aal0;
 use std::any::Any;
 use std::collections::HashMap;
@@ -266,6 +268,30 @@ impl HostInterface {
             }
         }
         Ok(())
+    }
+
+    /// Takes a circuit's end for a side that has it directly: what still arrives on it is counted and dropped.
+    pub(crate) fn claim(&mut self, circuit: CircuitId, cut: OwnedFd) -> Result<EndpointId, OpenError> {
+        let c = self.circuits.get_mut(&circuit.key()).ok_or(OpenError::NoCircuit(circuit))?;
+        if let Some(user) = c.sender.or(c.receiver) {
+            return Err(OpenError::InUse(circuit, user.endpoint.0));
+        }
+        let id = EndpointId(self.next_id);
+        self.next_id += 1;
+        let user = Some(User { endpoint: id, channel: u32::MAX, aal: Aal::Aal5 });
+        (c.sender, c.receiver, c.direct) = (user, user, Some(Cut::new(cut)));
+        Ok(id)
+    }
+
+    /// Ends a claim.
+    pub(crate) fn release(&mut self, id: EndpointId) {
+        for circuit in self.circuits.values_mut().filter(|c| c.receiver.is_some_and(|u| u.endpoint == id)) {
+            circuit.close_receiver(None);
+            circuit.sender = None;
+            if let Some(cut) = circuit.direct.take() {
+                cut.forget();
+            }
+        }
     }
 
     /// All circuits, in order.

@@ -10,6 +10,7 @@
 
 mod attached;
 mod circuit;
+mod direct;
 mod endpoints;
 pub mod engine;
 pub mod events;

@@ -4,10 +4,12 @@
 //! client. What a connection opened ends with it, however it ends.
 
 use crate::attached::{AttachError, Attached};
+use crate::direct::{Broker, Claim, DirectError, Offer};
 use crate::engine::EngineHandle;
 use crate::events::Bell;
 use crate::interface::{EndpointId, OpenError};
-use endpoint::control::{MAX_PACKET_OCTETS, Refusal, Request, Response, VERSION};
+use endpoint::control::{MAX_PACKET_OCTETS, Refusal, Request, Response};
+use endpoint::negotiate::{OLDEST, VERSION, agree_features, agree_version};
 use endpoint::segment::Segment;
 use endpoint::seqpacket::{PacketError, Packets, Peer};
 use net::NodeId;
@@ -97,11 +99,20 @@ fn not_opened(e: OpenError) -> Refused {
     Refused::new(kind, e)
 }
 
+fn not_direct(e: DirectError) -> Refused {
+    match e {
+        DirectError::Open(e) => not_opened(e),
+        DirectError::NoHost(_) => Refused::new(Refusal::NoHost, e),
+        e => e.into(),
+    }
+}
+
 struct Client {
     packets: Packets,
     peer: Peer,
     greeted: bool,
     endpoint: Option<(String, NodeId, EndpointId)>,
+    direct: Option<Claim>,
     max_connections: Option<usize>,
 }
 
@@ -150,6 +161,7 @@ impl Drop for Service {
 
 fn serve(listener: &OwnedFd, stop: &OwnedFd, engine: &EngineHandle, handler: &dyn Handler, max: usize) {
     let mut clients: Vec<Client> = Vec::new();
+    let mut broker = Broker::default();
     loop {
         let mut fds = vec![PollFd::new(stop, PollFlags::IN), PollFd::new(listener, PollFlags::IN)];
         fds.extend(clients.iter().map(|c| PollFd::new(&c.packets, PollFlags::IN)));
@@ -164,16 +176,16 @@ fn serve(listener: &OwnedFd, stop: &OwnedFd, engine: &EngineHandle, handler: &dy
         drop(fds);
         if ready[0] {
             for client in &mut clients {
-                client.end(engine);
+                client.end(engine, &mut broker);
             }
             return;
         }
         let mut place = 2;
         clients.retain_mut(|client| {
-            let stays = !ready[place] || client.turn(engine, handler);
+            let stays = !ready[place] || client.turn(engine, handler, &mut broker);
             place += 1;
             if !stays {
-                client.end(engine);
+                client.end(engine, &mut broker);
             }
             stays
         });
@@ -182,7 +194,14 @@ fn serve(listener: &OwnedFd, stop: &OwnedFd, engine: &EngineHandle, handler: &dy
                 Ok(Some(packets)) => match packets.peer() {
                     Ok(peer) => {
                         let max_connections = (clients.len() >= max).then_some(max);
-                        clients.push(Client { packets, peer, greeted: false, endpoint: None, max_connections });
+                        clients.push(Client {
+                            packets,
+                            peer,
+                            greeted: false,
+                            endpoint: None,
+                            direct: None,
+                            max_connections,
+                        });
                     }
                     Err(e) => tracing::warn!("service: a client without credentials: {e}"),
                 },
@@ -198,12 +217,12 @@ fn serve(listener: &OwnedFd, stop: &OwnedFd, engine: &EngineHandle, handler: &dy
 
 impl Client {
     /// Serves what waits. False if the connection has ended.
-    fn turn(&mut self, engine: &EngineHandle, handler: &dyn Handler) -> bool {
+    fn turn(&mut self, engine: &EngineHandle, handler: &dyn Handler, broker: &mut Broker) -> bool {
         for _ in 0..TURN {
             match self.packets.receive::<Request>() {
                 Ok(None) => return true,
                 Ok(Some((request, fds))) => {
-                    let served = self.serve(request, fds, engine, handler);
+                    let served = self.serve(request, fds, engine, handler, broker);
                     if let Err(Refused { kind, reason }) = served
                         && self.send(&Response::Refused { reason, kind }).is_err()
                     {
@@ -234,24 +253,41 @@ impl Client {
         fds: Vec<OwnedFd>,
         engine: &EngineHandle,
         handler: &dyn Handler,
+        broker: &mut Broker,
     ) -> Result<(), Refused> {
         let not_allowed = |reason: String| Refused::new(Refusal::NotAllowed, reason);
         let answer = match request {
-            Request::Hello { version } => {
-                if version != VERSION {
-                    return Err(format!("this service speaks version {VERSION} of the protocol, not {version}").into());
-                }
+            Request::Hello { version, oldest, features } => {
+                let oldest = oldest.unwrap_or(version);
+                let Some(agreed) = agree_version(oldest, version) else {
+                    let reason = format!(
+                        "this service speaks versions {OLDEST} to {VERSION} of the protocol, not {oldest} to {version}"
+                    );
+                    return Err(reason.into());
+                };
                 if let Some(max) = self.max_connections {
                     let reason = format!("the service has {max} connections, which is its limit");
                     return Err(Refused::new(Refusal::Limit, reason));
                 }
                 handler.admit(self.peer).map_err(not_allowed)?;
                 self.greeted = true;
-                Response::Welcome { version: VERSION }
+                Response::Welcome { version: agreed, features: agree_features(&features) }
             }
             _ if !self.greeted => return Err("a greeting must come first".into()),
+            Request::OpenDirect { host, vpi_vci, layout, geometry } => {
+                if self.endpoint.is_some() || self.direct.is_some() {
+                    return Err("a direct circuit has a connection of its own".into());
+                }
+                let circuit: CircuitId = vpi_vci.parse().map_err(|e| format!("circuit {vpi_vci}: {e}"))?;
+                handler.may_open(self.peer, &host, circuit).map_err(not_allowed)?;
+                let memory =
+                    fds.into_iter().next().ok_or("a direct circuit needs memory: pass its descriptor along")?;
+                let offer = Offer { host, circuit, layout, geometry, memory };
+                self.direct = Some(broker.offer(offer, &self.packets, engine).map_err(not_direct)?);
+                return Ok(());
+            }
             Request::CreateEndpoint { host, geometry, events, path } => {
-                if self.endpoint.is_some() {
+                if self.endpoint.is_some() || self.direct.is_some() {
                     return Err("this connection has its endpoint already".into());
                 }
                 let (segment, memory) = Segment::create(geometry)?;
@@ -345,7 +381,10 @@ impl Client {
         }
     }
 
-    fn end(&mut self, engine: &EngineHandle) {
+    fn end(&mut self, engine: &EngineHandle, broker: &mut Broker) {
+        if let Some(claim) = self.direct.take() {
+            broker.end(claim, engine);
+        }
         if let Some((_, node, id)) = self.endpoint.take() {
             // If the engine has stopped, the endpoint has ended with it.
             let _ = engine.with(move |core| core.remove_endpoint(node, id));

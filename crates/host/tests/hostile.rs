@@ -1,6 +1,6 @@
 //! A client that writes at random over everything it shares with the host. Nobody else may notice.
 
-use endpoint::control::{Request, Response, VERSION};
+use endpoint::control::{Request, Response};
 use endpoint::seqpacket::{Packets, Peer};
 use endpoint::{DataPath, Endpoint, EndpointConfig, Events, Geometry, OpenOptions, SendError};
 use host::engine::{self, EngineHandle};
@@ -79,7 +79,7 @@ impl Hostile {
             packets.send(request, &[]).unwrap();
             packets.receive::<Response>().unwrap().expect("an answer")
         };
-        ask(&Request::Hello { version: VERSION });
+        ask(&Request::hello());
         let geometry = Geometry { send_ring: 64, receive_ring: 64, free_ring: 64, buffers: 32, buffer_octets: 16_384 };
         let create = Request::CreateEndpoint { host: "alpha".into(), geometry, events: Events::Polling, path };
         let (_, fds) = ask(&create);

@@ -1,6 +1,6 @@
 //! Applications, service and engine together, on real sockets and shared memory.
 
-use endpoint::control::{BELL_OCTETS, Request, Response, VERSION};
+use endpoint::control::{BELL_OCTETS, Request, Response};
 use endpoint::layout::{CLIENT_SLEEPS, CLIENT_WAITS, NEWS_OF_SDUS};
 use endpoint::segment::Segment;
 use endpoint::seqpacket::Packets;
@@ -244,7 +244,7 @@ fn a_bell_of_the_clients_own_rings_for_sdus_opens_when_there_is_room_and_tells_o
         packets.send(request, fds).unwrap();
         packets.receive::<Response>().unwrap().unwrap()
     };
-    ask(&Request::Hello { version: VERSION }, &[]);
+    ask(&Request::hello(), &[]);
     let geometry = Geometry { buffers: 16, ..Geometry::default() };
     let create =
         Request::CreateEndpoint { host: "alpha".into(), geometry, events: Events::Interrupt, path: DataPath::Shared };

@@ -1,0 +1,163 @@
+//! What both halves of a direct circuit hold together, and how they wait.
+
+use super::memory::{Ours, Theirs};
+use super::ring::Sleeper;
+use super::spin::Spin;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags};
+use std::time::{Duration, Instant};
+
+/// Looks before the clock is read for the first time.
+const UNTIMED_LOOKS: u32 = 64;
+/// Looks between two readings of the clock.
+const LOOKS: u32 = 16;
+/// One that looks without sleeping asks so often whether the other side is still there.
+const ASK_EVERY: Duration = Duration::from_millis(1);
+
+/// Why nothing more comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Gone {
+    /// The application at the other end.
+    #[error("the other side of the circuit has gone")]
+    Peer,
+    /// The service, or it has ended the circuit.
+    #[error("the service has gone, or has ended this circuit; its resources ended with it")]
+    Service,
+    /// The system refuses to wait.
+    #[error("waiting for the other side: {0}")]
+    System(Errno),
+}
+
+/// The connections of one side.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) ours: Ours,
+    pub(crate) theirs: Theirs,
+    /// Rung when a message was sent; one end of a pair of stream sockets. Each end is a file of its own, so that nothing
+    /// the other side does to it can make us block.
+    pub(crate) messages: OwnedFd,
+    /// Rung when there is room again.
+    pub(crate) room: OwnedFd,
+    /// The connection to the service: its end is the circuit's end.
+    pub(crate) control: Option<OwnedFd>,
+}
+
+/// Rings the bell at the other end. One that is full has been rung often enough; one without an end needs no bell.
+pub(crate) fn ring(bell: &OwnedFd) {
+    let _ = rustix::net::send(bell, &[1], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+}
+
+/// Takes what the bell holds.
+pub(crate) fn drain(bell: &OwnedFd) {
+    let _ = rustix::net::recv(bell, &mut [0u8; 256][..], RecvFlags::DONTWAIT);
+}
+
+impl Link {
+    /// Looks at bell and service for up to `timeout` (`None`: as long as it takes); takes what the bell holds.
+    fn sleep(&self, bell: &OwnedFd, timeout: Option<Duration>) -> Result<(), Gone> {
+        let spec = timeout.map(|d| Timespec { tv_sec: d.as_secs() as i64, tv_nsec: d.subsec_nanos().into() });
+        let mut fds = [PollFd::new(bell, PollFlags::IN), PollFd::new(bell, PollFlags::empty())];
+        let n = match &self.control {
+            Some(control) => {
+                fds[1] = PollFd::new(control, PollFlags::IN);
+                2
+            }
+            None => 1,
+        };
+        match poll(&mut fds[..n], spec.as_ref()) {
+            Ok(_) => {}
+            Err(Errno::INTR) => return Ok(()),
+            Err(e) => return Err(Gone::System(e)),
+        }
+        let (rung, service) = (fds[0].revents(), fds[1].revents());
+        if rung.contains(PollFlags::IN) {
+            drain(bell);
+        }
+        if rung.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+            return Err(Gone::Peer);
+        }
+        // The service says nothing on this connection once the circuit is open, except by ending it.
+        if n == 2 && !service.is_empty() {
+            return Err(Gone::Service);
+        }
+        Ok(())
+    }
+
+    /// Whether the other side is still there.
+    pub(crate) fn alive(&self) -> Result<(), Gone> {
+        let spec = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let mut fds = [PollFd::new(&self.room, PollFlags::empty()), PollFd::new(&self.messages, PollFlags::empty())];
+        let _ = poll(&mut fds, Some(&spec));
+        if fds.iter().any(|fd| !fd.revents().is_empty()) {
+            return Err(Gone::Peer);
+        }
+        let Some(control) = &self.control else { return Ok(()) };
+        let mut fds = [PollFd::new(control, PollFlags::IN)];
+        let _ = poll(&mut fds, Some(&spec));
+        if fds[0].revents().is_empty() { Ok(()) } else { Err(Gone::Service) }
+    }
+
+    /// Waits until `ready`; false if `timeout` passes first. Looks for as long as `spin` says, then sleeps, no longer than
+    /// `nap` at a time. What came before an end is still `ready` after it.
+    pub(crate) fn wait(
+        &self,
+        bell: &OwnedFd,
+        sleeper: &mut Sleeper<Ours>,
+        spin: &mut Spin,
+        timeout: Option<Duration>,
+        nap: Option<Duration>,
+        mut ready: impl FnMut() -> bool,
+    ) -> Result<bool, Gone> {
+        for _ in 0..UNTIMED_LOOKS {
+            if ready() {
+                spin.handle_wait(Duration::ZERO, false);
+                return Ok(true);
+            }
+            std::hint::spin_loop();
+        }
+        let begin = Instant::now();
+        let look = spin.length().min(timeout.unwrap_or(Duration::MAX));
+        let mut ask = ASK_EVERY;
+        loop {
+            let waited = begin.elapsed();
+            if waited >= look {
+                break;
+            }
+            if waited >= ask {
+                ask = waited + ASK_EVERY;
+                if let Err(gone) = self.alive() {
+                    return if ready() { Ok(true) } else { Err(gone) };
+                }
+            }
+            for _ in 0..LOOKS {
+                if ready() {
+                    spin.handle_wait(waited, false);
+                    return Ok(true);
+                }
+                std::hint::spin_loop();
+            }
+        }
+        loop {
+            sleeper.arm();
+            if ready() {
+                sleeper.disarm();
+                spin.handle_wait(begin.elapsed(), true);
+                return Ok(true);
+            }
+            let left = timeout.map(|t| t.saturating_sub(begin.elapsed()));
+            let slept = self.sleep(bell, left.into_iter().chain(nap).min());
+            sleeper.disarm();
+            if ready() {
+                spin.handle_wait(begin.elapsed(), true);
+                return Ok(true);
+            }
+            slept?;
+            if left.is_some_and(|d| d.is_zero()) {
+                spin.handle_wait(begin.elapsed(), true);
+                return Ok(false);
+            }
+        }
+    }
+}

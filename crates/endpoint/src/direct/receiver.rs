@@ -1,0 +1,268 @@
+//! The half of a direct circuit that receives: messages are read where the sender wrote them, and given back.
+
+use super::layout::{CONSUMED_LINE, DirectGeometry, INLINE, INLINE_OCTETS, RING_LINE, SLEEPS_LINE, WAITS_LINE};
+use super::link::{Gone, Link, drain, ring};
+use super::memory::{Ours, Theirs};
+use super::ring::{Line, LineConsumer, ReturnProducer, Sleeper, Waker};
+use super::spin::Spin;
+use rustix::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::time::Duration;
+use wire::{Counters, DropReason};
+
+/// Messages between two looks whether the sender sleeps for want of room.
+const TELL_EVERY: u32 = 16;
+/// Lines that make no sense are passed over, so many in one call at most.
+const MOST_NONSENSE: usize = 64;
+
+/// Receives. One thread at a time.
+#[derive(Debug)]
+pub struct Receiver {
+    link: Arc<Link>,
+    /// Of the memory that the messages lie in.
+    geometry: DirectGeometry,
+    ring: LineConsumer<Ours, Theirs>,
+    returns: ReturnProducer<Ours>,
+    waker: Waker<Theirs>,
+    sleeper: Sleeper<Ours>,
+    spin: Spin,
+    untold: u32,
+    counters: Counters,
+}
+
+impl Receiver {
+    pub(crate) fn new(link: &Arc<Link>, ours: &DirectGeometry, theirs: &DirectGeometry, spin: Spin) -> Self {
+        let (o, t) = (|| link.ours.clone(), || link.theirs.clone());
+        Receiver {
+            ring: LineConsumer::new(o(), t(), RING_LINE, theirs.ring, CONSUMED_LINE),
+            returns: ReturnProducer::new(o(), ours.returns_line(), ours.returns),
+            waker: Waker::new(t(), WAITS_LINE),
+            sleeper: Sleeper::new(o(), SLEEPS_LINE),
+            spin,
+            untold: 0,
+            counters: Counters::default(),
+            geometry: *theirs,
+            link: link.clone(),
+        }
+    }
+
+    /// The next message, if one has come. Its memory goes back to the sender when it is dropped.
+    #[inline]
+    pub fn try_receive(&mut self) -> Option<Message<'_>> {
+        for _ in 0..MOST_NONSENSE {
+            let Some(line) = self.ring.pop() else {
+                if self.untold != 0 {
+                    self.tell();
+                }
+                return None;
+            };
+            self.untold += 1;
+            if self.untold >= TELL_EVERY {
+                self.tell();
+            }
+            let at = match line.block {
+                INLINE if line.octets as usize <= INLINE_OCTETS => Some(0),
+                INLINE => None,
+                first => self.geometry.message_at(first, line.octets),
+            };
+            match at {
+                Some(at) if line.octets != 0 => return Some(Message::new(self, line, at)),
+                _ => self.counters.drop_one(DropReason::BadDescriptor),
+            }
+        }
+        None
+    }
+
+    /// Tells a sender that sleeps for want of room that there is some.
+    fn tell(&mut self) {
+        self.untold = 0;
+        self.ring.publish();
+        if self.waker.must_ring() {
+            ring(&self.link.room);
+        }
+    }
+
+    /// Waits for a message; `None` if `timeout` passes first. Looks for a while, as long as it was worth it lately, then
+    /// sleeps.
+    ///
+    /// # Errors
+    /// The other side or the service has gone, and all that came before has been received.
+    pub fn receive(&mut self, timeout: Option<Duration>) -> Result<Option<Message<'_>>, Gone> {
+        if !self.ring.has_line() {
+            self.tell();
+            let Receiver { link, ring, sleeper, spin, .. } = self;
+            if !link.wait(&link.messages, sleeper, spin, timeout, None, || ring.has_line())? {
+                return Ok(None);
+            }
+        }
+        Ok(self.try_receive())
+    }
+
+    /// Whether the other side is still there.
+    ///
+    /// # Errors
+    /// It is not.
+    pub fn alive(&self) -> Result<(), Gone> {
+        self.link.alive()
+    }
+
+    /// How to wait from now on.
+    pub fn set_spin(&mut self, spin: Spin) {
+        self.spin = spin;
+    }
+
+    /// What was received, and what made no sense.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Before a wait of the caller's own for [`Receiver::as_fd`]: asks to be woken. Receive once more afterwards; something
+    /// may have come just before.
+    pub fn arm(&mut self) {
+        self.tell();
+        self.sleeper.arm();
+    }
+
+    /// After such a wait.
+    pub fn disarm(&mut self) {
+        self.sleeper.disarm();
+        drain(&self.link.messages);
+    }
+}
+
+impl AsFd for Receiver {
+    /// Readable when a message has come after [`Receiver::arm`], or when the other side has gone.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.link.messages.as_fd()
+    }
+}
+
+/// What holds of a message's octets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guarantee {
+    /// They are this side's own copy: nobody changes them.
+    Private,
+    /// They are the sender's memory: it may still change them, and what was checked may not be what is used.
+    MayChange,
+}
+
+/// The sender was seen to change a message while it was copied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the sender changed the message at octet {at} while it was copied")]
+pub struct Changed {
+    /// Where.
+    pub at: usize,
+}
+
+/// A message that has come.
+#[derive(Debug)]
+pub struct Message<'a> {
+    receiver: &'a mut Receiver,
+    octets: usize,
+    block: u32,
+    uu: u8,
+    at: usize,
+    inline: [u8; INLINE_OCTETS],
+}
+
+impl<'a> Message<'a> {
+    #[inline]
+    fn new(receiver: &'a mut Receiver, line: Line, at: usize) -> Self {
+        receiver.counters.pdus = receiver.counters.pdus.wrapping_add(1);
+        receiver.counters.octets = receiver.counters.octets.wrapping_add(u64::from(line.octets));
+        let mut inline = [0; INLINE_OCTETS];
+        if line.block == INLINE {
+            for (part, word) in inline.as_chunks_mut::<8>().0.iter_mut().zip(line.inline) {
+                *part = word.to_ne_bytes();
+            }
+        }
+        Message { octets: line.octets as usize, block: line.block, uu: line.uu, at, inline, receiver }
+    }
+
+    /// Its octets, how many.
+    #[allow(clippy::len_without_is_empty)] // A message has one octet at least.
+    pub fn len(&self) -> usize {
+        self.octets
+    }
+
+    /// AAL5's user-to-user indication.
+    pub fn uu(&self) -> u8 {
+        self.uu
+    }
+
+    /// What holds of its octets.
+    pub fn guarantee(&self) -> Guarantee {
+        if self.block == INLINE { Guarantee::Private } else { Guarantee::MayChange }
+    }
+
+    /// Its octets, if they are private.
+    #[inline]
+    pub fn private(&self) -> Option<&[u8]> {
+        (self.block == INLINE).then(|| &self.inline[..self.octets])
+    }
+
+    /// Its octets as the sender's memory, if they are; to be loaded one by one.
+    #[inline]
+    pub fn shared(&self) -> Option<&[AtomicU8]> {
+        (self.block != INLINE).then(|| self.receiver.link.theirs.octets(self.at, self.octets))
+    }
+
+    /// The same in words of eight octets in memory's order, whole ones only: the faster way to look at many.
+    #[inline]
+    pub fn shared_words(&self) -> Option<&[AtomicU64]> {
+        (self.block != INLINE).then(|| self.receiver.link.theirs.words(self.at, self.octets))
+    }
+
+    /// Copies as many octets as `into` has and the message has; gives how many. Check the copy, not the message.
+    pub fn copy_to(&self, into: &mut [u8]) -> usize {
+        let n = self.octets.min(into.len());
+        let into = &mut into[..n];
+        let Some(words) = self.shared_words() else {
+            into.copy_from_slice(&self.inline[..n]);
+            return n;
+        };
+        let (parts, rest) = into.as_chunks_mut::<8>();
+        for (part, word) in parts.iter_mut().zip(words) {
+            *part = word.load(Ordering::Relaxed).to_ne_bytes();
+        }
+        let from = self.receiver.link.theirs.octets(self.at + n - rest.len(), rest.len());
+        for (octet, from) in rest.iter_mut().zip(from) {
+            *octet = from.load(Ordering::Relaxed);
+        }
+        n
+    }
+
+    /// Copies, then compares: an error if the sender was seen to write meanwhile. The copy is the caller's own either way;
+    /// without an error each octet of it was there at two moments, one before and one after all were copied.
+    ///
+    /// # Errors
+    /// The sender writes what it has sent.
+    pub fn checked_copy(&self, into: &mut [u8]) -> Result<usize, Changed> {
+        let n = self.copy_to(into);
+        std::sync::atomic::fence(Ordering::Acquire);
+        if let Some(shared) = self.shared() {
+            let differs = |(copied, now): (&u8, &AtomicU8)| *copied != now.load(Ordering::Relaxed);
+            if let Some(at) = into[..n].iter().zip(shared).position(differs) {
+                return Err(Changed { at });
+            }
+        }
+        Ok(n)
+    }
+
+    /// A copy of the whole.
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut octets = vec![0; self.octets];
+        self.copy_to(&mut octets);
+        octets
+    }
+}
+
+impl Drop for Message<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.block != INLINE {
+            self.receiver.returns.push(self.block);
+        }
+    }
+}

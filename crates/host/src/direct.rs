@@ -1,0 +1,185 @@
+//! Bringing the two sides of a direct circuit together.
+//!
+//! Each side offers its memory for its end of a circuit. When both ends of a best-effort circuit between two hosts of this
+//! network have been offered, each side is given the other's memory and one end of each bell. After that the service holds
+//! nothing but a claim on the two ends, so that nobody else opens them, and the connections: what ends one of them ends the
+//! circuit. Neither side is trusted: memory is passed on only if it is sealed and all there.
+
+use crate::engine::{Core, EngineHandle};
+use crate::interface::{EndpointId, HostInterface, OpenError};
+use endpoint::control::Response;
+use endpoint::direct::{DirectGeometry, bells, layout, memory};
+use endpoint::seqpacket::Packets;
+use net::NodeId;
+use net::topology::CircuitEnd;
+use rustix::fd::{AsFd, OwnedFd};
+use wire::CircuitId;
+
+/// One side's offer, in words of its own.
+#[derive(Debug)]
+pub(crate) struct Offer {
+    pub(crate) host: String,
+    pub(crate) circuit: CircuitId,
+    pub(crate) layout: u32,
+    pub(crate) geometry: DirectGeometry,
+    pub(crate) memory: OwnedFd,
+}
+
+/// An end that is claimed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Claim {
+    node: NodeId,
+    id: EndpointId,
+}
+
+/// A side that waits for the other.
+#[derive(Debug)]
+struct Waiting {
+    claim: Claim,
+    here: CircuitEnd,
+    there: CircuitEnd,
+    geometry: DirectGeometry,
+    memory: OwnedFd,
+    packets: Packets,
+}
+
+/// Why an end cannot be opened directly.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DirectError {
+    #[error("layout version {0} of direct circuits; this service knows {version}", version = layout::VERSION)]
+    Layout(u32),
+    #[error(transparent)]
+    Memory(#[from] memory::MemoryError),
+    #[error("no host `{0}` in this network (cellway status lists them)")]
+    NoHost(String),
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error("circuit {0} has more than two ends: open it by an endpoint")]
+    Multipoint(CircuitId),
+    #[error("circuit {0} has a contract, which the host interface keeps: open it by an endpoint")]
+    Contract(CircuitId),
+    #[error("circuit {0} leads to {1}, which is no host of this network: open it by an endpoint")]
+    Elsewhere(CircuitId, String),
+    #[error("bringing the two sides together: {0}")]
+    System(#[from] rustix::io::Errno),
+    #[error(transparent)]
+    Stopped(#[from] crate::engine::Stopped),
+}
+
+/// Those who wait for their other side.
+#[derive(Debug, Default)]
+pub(crate) struct Broker {
+    waiting: Vec<Waiting>,
+}
+
+/// The connection of a side that is to end with its circuit: cut when the circuit goes.
+#[derive(Debug)]
+pub(crate) struct Cut(Option<OwnedFd>);
+
+impl Cut {
+    pub(crate) fn new(connection: OwnedFd) -> Self {
+        Cut(Some(connection))
+    }
+
+    /// The side has ended by itself, or goes on otherwise.
+    pub(crate) fn forget(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Cut {
+    fn drop(&mut self) {
+        if let Some(connection) = &self.0 {
+            // Shut already if the side itself has gone.
+            let _ = rustix::net::shutdown(connection, rustix::net::Shutdown::Both);
+        }
+    }
+}
+
+impl Broker {
+    /// Takes an offer of the side at the other end of `packets`. If its other side waits, both are answered now; else this
+    /// one is answered when the other comes. The claim is to be released when the connection ends.
+    pub(crate) fn offer(
+        &mut self,
+        offer: Offer,
+        packets: &Packets,
+        engine: &EngineHandle,
+    ) -> Result<Claim, DirectError> {
+        if offer.layout != layout::VERSION {
+            return Err(DirectError::Layout(offer.layout));
+        }
+        memory::verify(&offer.memory, &offer.geometry)?;
+        let dup = || rustix::io::fcntl_dupfd_cloexec(packets, 0);
+        let (cut, packets) = (dup()?, Packets::from(dup()?));
+        let Offer { host, circuit, geometry, memory, .. } = offer;
+        let here = CircuitEnd { station: host, circuit };
+        let end = here.clone();
+        let (claim, there) = engine.with(move |core| claim(core, &end, cut))??;
+        let waiting = Waiting { claim, here, there, geometry, memory, packets };
+        let Some(at) = self.waiting.iter().position(|w| w.here == waiting.there && w.there == waiting.here) else {
+            self.waiting.push(waiting);
+            return Ok(claim);
+        };
+        let met = meet(&self.waiting[at], &waiting);
+        if let Err(e) = met {
+            // The one that came first may still find a side that fits.
+            release(claim, engine);
+            return Err(e);
+        }
+        self.waiting.swap_remove(at);
+        Ok(claim)
+    }
+
+    /// The side's connection has ended.
+    pub(crate) fn end(&mut self, claim: Claim, engine: &EngineHandle) {
+        self.waiting.retain(|w| w.claim != claim);
+        release(claim, engine);
+    }
+}
+
+fn release(claim: Claim, engine: &EngineHandle) {
+    // If the engine has stopped, the claim has ended with it.
+    let _ = engine.with(move |core| {
+        if let Some(host) = core.network.node_mut::<HostInterface>(claim.node) {
+            host.release(claim.id);
+        }
+    });
+}
+
+/// Claims an end and finds the other.
+fn claim(core: &mut Core, here: &CircuitEnd, cut: OwnedFd) -> Result<(Claim, CircuitEnd), DirectError> {
+    let circuit = here.circuit;
+    if core.host(&here.station).is_none() {
+        return Err(DirectError::NoHost(here.station.clone()));
+    }
+    let described = core.fabric.circuits().find(|c| c.ends.contains(here)).cloned();
+    let described = described.ok_or(OpenError::NoCircuit(circuit))?;
+    let [a, b] = <[CircuitEnd; 2]>::try_from(described.ends).map_err(|_| DirectError::Multipoint(circuit))?;
+    let there = if a == *here { b } else { a };
+    if described.contract.category != traffic::Category::Ubr || described.contract.pcr.is_some() {
+        return Err(DirectError::Contract(circuit));
+    }
+    if core.host(&there.station).is_none() {
+        return Err(DirectError::Elsewhere(circuit, there.station));
+    }
+    let (node, host) = core.host(&here.station).ok_or_else(|| DirectError::NoHost(here.station.clone()))?;
+    let id = host.claim(circuit, cut)?;
+    Ok((Claim { node, id }, there))
+}
+
+/// Gives each side the other's memory and its ends of the bells.
+fn meet(first: &Waiting, second: &Waiting) -> Result<(), DirectError> {
+    first.geometry.fits(&second.geometry).map_err(memory::MemoryError::from)?;
+    let [(messages, their_messages), (room, their_room)] = [bells()?, bells()?];
+    let opened = |w: &Waiting| Response::DirectOpened { geometry: w.geometry };
+    let told = first.packets.send(&opened(second), &[second.memory.as_fd(), messages.as_fd(), room.as_fd()]);
+    if let Err(e) = told {
+        // It has gone, or does not read; the second will hear of it by its bells.
+        tracing::debug!("service: the first side of a direct circuit: {e}");
+    }
+    let fds = [first.memory.as_fd(), their_messages.as_fd(), their_room.as_fd()];
+    if let Err(e) = second.packets.send(&opened(first), &fds) {
+        tracing::debug!("service: the second side of a direct circuit: {e}");
+    }
+    Ok(())
+}
