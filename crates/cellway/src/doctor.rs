@@ -21,6 +21,20 @@ fn program(name: &str, use_of_it: &str, package: &str) -> Value {
     check(&format!("{name} ({use_of_it})"), found.is_some(), &text, &format!("apt install {package}"))
 }
 
+/// Whether QEMU can attach a virtual adapter.
+fn vfio_user() -> Value {
+    let mut help = std::process::Command::new("qemu-system-x86_64");
+    help.args(["-M", "none", "-device", "vfio-user-pci,help"]);
+    let ok = help.output().is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("options"));
+    let found = if ok { "yes" } else { "this QEMU is none, or older than 10.1" };
+    check(
+        "QEMU with vfio-user (virtual adapters)",
+        ok,
+        found,
+        "QEMU 10.1 or later: Debian's trixie-backports, or tests/interop/prepare-qemu",
+    )
+}
+
 fn features() -> String {
     #[cfg(target_arch = "x86_64")]
     {
@@ -81,6 +95,7 @@ pub(crate) fn run(context: &Context) -> Result<()> {
         check("kernel ATM", true, if kernel_atm { "there, and not used" } else { "not there, and not needed" }, ""),
         program("tshark", "reads captures", "tshark"),
         program("qemu-system-x86_64", "Linux guests as peers in tests", "qemu-system-x86"),
+        vfio_user(),
         program("atmtcp", "ATM over TCP's stock program", "atm-tools"),
     ];
     let endpoint_octets = Geometry::default().octets();

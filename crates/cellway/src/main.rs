@@ -17,6 +17,7 @@ mod run;
 mod status;
 mod transfer;
 mod ttcp;
+mod vm;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::path::PathBuf;
@@ -67,6 +68,8 @@ enum Command {
     Ip(ip::IpCommand),
     /// Run a program that was written for Linux's ATM sockets
     Run(run::Run),
+    /// The QEMU command for a guest with a virtual adapter
+    Vm(vm::Vm),
     /// Record what passes on a link, for tshark
     Capture(capture::Capture),
     /// Measure this machine
@@ -108,6 +111,7 @@ fn main() -> ExitCode {
         Command::Ping(ping) => ping::run(&context, &ping),
         Command::Ip(command) => ip::run(&context, &command),
         Command::Run(run) => run::run(&context, &run),
+        Command::Vm(vm) => vm::run(&context, &vm),
         Command::Capture(capture) => capture::run(&context, &capture),
         Command::Bench(command) => bench::run(&context, &command),
         Command::Doctor => doctor::run(&context),

@@ -305,7 +305,7 @@ fn wrong_usage_and_wrong_files_are_told_with_a_cure() {
     assert_eq!(usage.status.code(), Some(2));
     for command in [
         "up", "status", "circuit", "link", "send", "receive", "ttcp", "ping", "ip", "run", "capture", "bench",
-        "doctor", "demo",
+        "doctor", "demo", "vm",
     ] {
         let help = cellway(Path::new("/nowhere"), &[command, "--help"]).output().unwrap();
         assert!(help.status.success() && help.stdout.len() > 200, "{command} --help teaches little");
