@@ -698,6 +698,28 @@ static void signals_and_threads(void)
 	say("read after close", read(b, into, 10));
 }
 
+/* More at once than a process has descriptors for, five of them to a circuit. */
+static void many(void)
+{
+	static int a[150], b[150];
+	long sum = 0;
+	for (int i = 0; i < 150; i++) {
+		a[i] = opened(0, 1000 + i, ubr(AAL5));
+		b[i] = opened(1, 1000 + i, ubr(AAL5));
+	}
+	for (int i = 0; i < 150; i++)
+		write(a[i], big, i + 1);
+	for (int i = 0; i < 150; i++) {
+		await(b[i]);
+		sum += read(b[i], into, 1000) == i + 1;
+	}
+	say("circuits at once", sum);
+	for (int i = 0; i < 150; i++) {
+		close(a[i]);
+		close(b[i]);
+	}
+}
+
 static void requests(void)
 {
 	int fd = plain(0), svc = socket(SVC, SOCK_DGRAM, 0), numbers[8] = { 0 };
@@ -782,6 +804,7 @@ int main(int argc, char **argv)
 	transfer();
 	waiting();
 	signals_and_threads();
+	many();
 	requests();
 	puts("end");
 	return 0;

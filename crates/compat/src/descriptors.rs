@@ -5,10 +5,14 @@
 
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use rustix::io::{Errno, FdFlags};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Descriptors beyond are not served.
 pub(crate) const MAX_FDS: usize = 1 << 16;
+
+/// Below are the program's, where it may have 1024.
+const USUAL_FIRST: u64 = 512;
 
 static HIDDEN: [AtomicU64; MAX_FDS / 64] = [const { AtomicU64::new(0) }; MAX_FDS / 64];
 
@@ -47,7 +51,12 @@ impl<T: AsFd + From<OwnedFd>> Hidden<T> {
     /// # Errors
     /// No number is free.
     pub(crate) fn new(fd: impl AsFd) -> Result<Self, Errno> {
-        Self::here(rustix::io::fcntl_dupfd_cloexec(&fd, first())?)
+        let moved = match rustix::io::fcntl_dupfd_cloexec(&fd, first()) {
+            // A socket takes five descriptors where the kernel's takes one: what the program may have is not less for it.
+            Err(Errno::MFILE | Errno::INVAL) if raise_limit() => rustix::io::fcntl_dupfd_cloexec(&fd, first())?,
+            moved => moved?,
+        };
+        Self::here(moved)
     }
 
     /// Hides a descriptor where it is: it was hidden before an `exec`.
@@ -70,10 +79,18 @@ impl<T: AsFd> Hidden<T> {
     }
 }
 
-/// Hidden descriptors have this number or a higher one.
+/// Hidden descriptors have this number or a higher one: the same in a program that inherits them.
 pub(crate) fn first() -> RawFd {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(1024);
-    (limit / 2).clamp(16, MAX_FDS as u64 / 2) as RawFd
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    (limit / 2).clamp(16, USUAL_FIRST) as RawFd
+}
+
+/// Lets the process have as many descriptors as it may, or as are served. False if it has them already.
+fn raise_limit() -> bool {
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = limit.maximum.unwrap_or(u64::MAX).min(MAX_FDS as u64);
+    let raised = Rlimit { current: Some(wanted), maximum: limit.maximum };
+    limit.current.is_some_and(|now| now < wanted) && setrlimit(Resource::Nofile, raised).is_ok()
 }
 
 /// Whether a program that this one starts by `exec` gets a descriptor.

@@ -37,7 +37,9 @@ fn every_call_answers_as_the_kernel_does() {
     if !have(&[("cc", "gcc")]) || !Guest::available() {
         return;
     }
-    let up = Up::new(NETWORK);
+    let circuits: String =
+        (1000..1150).map(|vci| format!("[[circuit]]\nends = [\"alpha 0.{vci}\", \"beta 0.{vci}\"]\n")).collect();
+    let up = Up::new(&format!("{NETWORK}{circuits}"));
     let folder = up.path("");
     compile(&folder, "sockets.c", "cases", &["-lpthread"]);
     let output = up.command("run -- ./cases").env("CELLWAY_QUIET", "1").output().unwrap();
