@@ -62,6 +62,7 @@ pub(crate) fn run(context: &Context) -> Result<()> {
     let folder = context.socket.parent().unwrap_or(Path::new("/"));
     let writable = !folder.exists() || rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok();
     let kernel_atm = Path::new("/proc/net/atm").exists();
+    let library = crate::run::library();
     let checks = vec![
         check(
             "processors",
@@ -93,6 +94,12 @@ pub(crate) fn run(context: &Context) -> Result<()> {
             "run as root, or use the in-process stack: cellway ip ping, send, receive",
         ),
         check("kernel ATM", true, if kernel_atm { "there, and not used" } else { "not there, and not needed" }, ""),
+        check(
+            "library for old programs (cellway run)",
+            library.is_ok(),
+            &library.as_ref().map_or_else(|_| "missing".into(), |p| p.display().to_string()),
+            &library.as_ref().map_or_else(|e| format!("{e:#}"), |_| String::new()),
+        ),
         program("tshark", "reads captures", "tshark"),
         program("qemu-system-x86_64", "Linux guests as peers in tests", "qemu-system-x86"),
         vfio_user(),
@@ -110,7 +117,7 @@ pub(crate) fn run(context: &Context) -> Result<()> {
         for c in &checks {
             let ok = c["ok"].as_bool() == Some(true);
             text.push_str(&format!(
-                "{} {:36} {}\n",
+                "{} {:38} {}\n",
                 if ok { "ok  " } else { "no  " },
                 c["check"].as_str().unwrap_or_default(),
                 c["found"].as_str().unwrap_or_default()
