@@ -2,11 +2,30 @@
 
 use crate::experiment::Experiment;
 
+mod prediction;
 mod seed000;
+mod seed001;
+mod seed002;
 mod seed003;
+mod seed004;
 
 /// All of them, by paper.
-pub const ALL: &[&dyn Experiment] = &[&seed000::Arithmetic, &seed000::OneWay, &seed000::Loopback, &seed003::Tables];
+pub const ALL: &[&dyn Experiment] = &[
+    &seed000::Arithmetic,
+    &seed000::OneWay,
+    &seed000::Loopback,
+    &prediction::Prediction,
+    &seed001::Pipeline,
+    &seed001::Writes,
+    &seed001::Polling,
+    &seed002::Myrinet,
+    &seed003::Tables,
+    &seed004::Capacity,
+    &seed004::Clocks,
+    &seed004::Latency,
+    &seed004::Livelock,
+    &seed004::Buffers,
+];
 
 /// One by name.
 pub fn named(name: &str) -> Option<&'static dyn Experiment> {

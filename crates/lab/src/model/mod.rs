@@ -7,12 +7,16 @@
 //! | [`tandem`] | stages in a row, by the cell or by the whole PDU |
 //! | [`random`] | numbers from a seed |
 //! | [`pair`] | two ENI155P with their drivers, on modelled machines: seeds 000 and 003 |
+//! | [`write`] | writes to the Segmenter of seed 001 |
+//! | [`signal`] | interrupts, clocked interrupts and polling: seed 004 |
 
 pub mod machine;
 pub mod pair;
 pub mod profile;
 pub mod random;
+pub mod signal;
 pub mod tandem;
+pub mod write;
 
 pub use machine::{Level, Machine, Work};
 pub use profile::{Profile, ProfileError};

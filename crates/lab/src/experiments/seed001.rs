@@ -1,0 +1,382 @@
+//! Seed 001 (Traw and Smith 1993): the Reassembler's pipeline and lists, the Micro Channel, writes, polling.
+
+use crate::experiment::{Experiment, Figure, Origin, Probe, Run};
+use crate::model::write::{self, Driver};
+use crate::model::{Level, Machine, ProfileError, Work, tandem};
+use sar::aal34;
+use sar::penn::timing::Stages;
+use sar::penn::{Config, Event, ListId, Reassembler};
+use wire::{Cell, CellHeader, CellRate, CircuitId, DropReason, Time};
+
+const CELL_BITS: f64 = 424.0;
+const OC3_MBIT_S: f64 = 155.52;
+
+/// The pipeline's limits.
+#[derive(Debug)]
+pub struct Pipeline;
+
+impl Experiment for Pipeline {
+    fn name(&self) -> &'static str {
+        "seed001-pipeline"
+    }
+
+    fn title(&self) -> &'static str {
+        "The Reassembler's stages, Micro Channel and IOCC"
+    }
+
+    fn run(&self, run: &mut Run<'_>) -> Result<(), ProfileError> {
+        let s = Stages::PUBLISHED;
+        let cells = run.size(100_000, 10_000);
+        let rate = |stages: &[f64]| CELL_BITS * cells as f64 / tandem::seconds(cells, stages) / 1e6;
+        let [manager, lookup, lists, store, fetch] =
+            [s.cell_manager, s.lookup, s.lists, s.store, s.fetch].map(|d| d.as_secs_f64());
+        run.exact("B-2", "time of a cell", "us", 2.7, 1, CELL_BITS / OC3_MBIT_S);
+        run.exact("B-2", "a byte per 50 ns clock", "Mbit/s", 160.0, 0, 8.0 / 0.05);
+        run.exact("B-18", "eleven clocks of 50 ns", "ns", 550.0, 0, lookup * 1e9);
+        run.exact("B-20", "thirteen clocks of 50 ns", "ns", 650.0, 0, lists * 1e9);
+        run.exact("B-21", "48 octets, one per 50 ns", "us", 2.4, 1, 48.0 * 0.05)
+            .note(format!("stage {:.2} us", store * 1e6));
+        run.exact("B-21", "12 words, one per 100 ns", "us", 1.2, 1, 12.0 * 0.1)
+            .note(format!("stage {:.2} us", fetch * 1e6));
+        let all = rate(&[manager, lookup, lists, store, fetch]);
+        run.within("B-37", "limit of the pipeline, \"about\"", "Mbit/s", 650.0, 0.01, rate(&[lookup, lists])).note(format!(
+            "only without Cell Manager and buffer: with them, as clocked for OC-3c, the simulation shows {all:.0}; the paper \
+             calls the list manager the limiting component"
+        ));
+        let drained = rate(&[lookup, 2.0 * lists]);
+        run.exact(
+            "B-37",
+            "reduced by host drains by up to",
+            "%",
+            50.0,
+            0,
+            (1.0 - drained / rate(&[lookup, lists])) * 100.0,
+        );
+        run.words(
+            "B-37",
+            "still more than capable of supporting the full bandwidth of an OC-3c connection",
+            drained > OC3_MBIT_S,
+            format!("{drained:.0} Mbit/s with drains"),
+        );
+
+        let m = run.machine("rs6000-320")?;
+        let words = m.get("iocc_words")?;
+        let bits = words * 32.0;
+        run.exact("B-9", "streaming, peak", "Mbit/s", 320.0, 0, 32.0 / (m.get("word_ns")? * 1e-9) / 1e6);
+        let card = 16384.0 * 32.0 / write::transfer_seconds(&m, 16384.0, true, false)? / 1e6;
+        run.words(
+            "B-38",
+            "the bus itself is capable of sustained data transfers at slightly less than 320 Mbps",
+            card < 320.0 && card > 310.0,
+            format!("{card:.2} Mbit/s with one set-up for 64 KB"),
+        );
+        let hidden = write::transfer_seconds(&m, words, false, true)?;
+        let stated = write::transfer_seconds(&m, words, true, true)?;
+        run.exact("B-40", "IOCC, greatest rate", "Mbit/s", 142.0, 0, bits / hidden / 1e6).note(format!(
+            "with the 200 ns of set-up that B-39 states it is {:.1}, and {:.1} with a load of 3 us: 142 takes 16 x 100 ns + 2 us",
+            bits / stated / 1e6, bits / (stated + 1e-6) / 1e6));
+        run.exact("B-40", "IOCC, greatest efficiency", "%", 44.0, 0, words * m.get("word_ns")? * 1e-9 / hidden * 100.0);
+        run.exact("B-41", "8K writes of 1 KB, or 128 of 64 KB", "MB", 8.0, 0, 128.0 * 64.0 / 1024.0);
+        run.exact("B-41", "32K writes of 64 KB", "GB", 2.0, 0, 32768.0 * 65536.0 / 1_073_741_824.0);
+        Ok(())
+    }
+}
+
+/// Figures 10 to 12.
+#[derive(Debug)]
+pub struct Writes;
+
+impl Experiment for Writes {
+    fn name(&self) -> &'static str {
+        "seed001-writes"
+    }
+
+    fn title(&self) -> &'static str {
+        "Figures 10 to 12: testwr on an RS/6000 320, kernel buffers, user buffers, an infinitely fast interface"
+    }
+
+    fn run(&self, run: &mut Run<'_>) -> Result<(), ProfileError> {
+        let m = run.machine("rs6000-320")?;
+        let total = run.size(8 << 20, 1 << 20) as usize;
+        let sizes = [1, 2, 4, 8, 16, 32, 64].map(|kb| kb << 10);
+        let words = m.get("iocc_words")?;
+        let iocc = words * 32.0 / write::transfer_seconds(&m, words, false, true)? / 1e6;
+        let curve = |driver, refill| -> Result<Vec<(f64, f64)>, ProfileError> {
+            sizes
+                .iter()
+                .map(|n| {
+                    let writes = (total / n).max(4) as u64;
+                    Ok((*n as f64, write::run(&m, driver, *n, writes, refill)?.mbit_s))
+                })
+                .collect()
+        };
+        let kernel = curve(Driver::KernelBuffer, false)?;
+        let user = curve(Driver::UserBuffer, false)?;
+        let infinite = curve(Driver::InfinitelyFast, false)?;
+        let double = curve(Driver::DoubleBuffer, false)?;
+        run.anchor("B-43", "user buffers, gain from 32 to 64 KB", "%", 10.0, (user[6].1 / user[5].1 - 1.0) * 100.0);
+        run.words(
+            "B-43",
+            "from 1 KB to 2 KB the throughput almost doubles",
+            (1.7..2.0).contains(&(user[1].1 / user[0].1)),
+            format!("multiplied by {:.2}", user[1].1 / user[0].1),
+        );
+        run.within(
+            "B-36",
+            "of the hardware's performance to applications, \"approximately\"",
+            "%",
+            90.0,
+            0.02,
+            user[6].1 / iocc * 100.0,
+        )
+        .note("64 KB over the IOCC's greatest rate");
+        run.within("E-5", "kernel buffers, 64 KB, \"up to about\"", "Mbit/s", 110.0, 0.05, kernel[6].1).note(format!(
+            "the write returns when the card is idle; were copying to overlap with streaming, as two buffers allow, it would be \
+             {:.1}, so the measurement shows no overlap; counting reads and writes of the copy it is 101.9", double[6].1));
+        let small = write::run(&m, Driver::KernelBuffer, 1000, 100, false)?.mbit_s;
+        let least = write::run(&m, Driver::KernelBuffer, 50, 100, false)?.mbit_s;
+        run.words(
+            "E-5",
+            "dropping into the tens of megabits per second for packet sizes of 50-1000 bytes",
+            (10.0..100.0).contains(&small),
+            format!("{small:.1} Mbit/s at 1000 octets; at 50 only {least:.2}"),
+        );
+        let scales = infinite.windows(2).all(|w| w[1].1 / w[0].1 > 1.8);
+        run.words(
+            "B-42",
+            "the software design scales well to higher-performance platforms (fig 12)",
+            scales,
+            format!("{:.0} Mbit/s at 1 KB to {:.0} at 64 KB: no end in sight", infinite[0].1, infinite[6].1),
+        );
+        run.absent("B-42", "values of figures 10 to 12", "curves", "the text has no points");
+        let short = write::run(&m, Driver::UserBuffer, 65_536, 128, false)?.mbit_s;
+        let long = write::run(&m, Driver::UserBuffer, 65_536, run.size(4096, 512), false)?.mbit_s;
+        run.words(
+            "B-41",
+            "this case (2GB) matched the shorter case to 3 significant digits",
+            (short / long - 1.0).abs() < 5e-4,
+            format!("{short:.2} and {long:.2}"),
+        );
+        for (name, title, driver, plain, published) in [
+            (
+                "figure-10",
+                "Figure 10: streaming from kernel buffers",
+                Driver::KernelBuffer,
+                kernel,
+                vec![(65536.0, 110.0)],
+            ),
+            ("figure-11", "Figure 11: streaming from user buffers", Driver::UserBuffer, user, vec![(65536.0, 128.0)]),
+            ("figure-12", "Figure 12: infinitely fast interface", Driver::InfinitelyFast, infinite, vec![]),
+        ] {
+            let mut figure =
+                Figure::new(&format!("seed001-{name}"), title, ["octets of a write", "Mbit/s"], [true, false]);
+            figure.add("modelled", Origin::Modelled, plain);
+            figure.add("modelled, with copy", Origin::Modelled, curve(driver, true)?);
+            if !published.is_empty() {
+                figure.add("published in prose", Origin::Published, published);
+            }
+            run.figure(figure);
+        }
+        Ok(())
+    }
+}
+
+/// Polling of the Reassembler.
+#[derive(Debug)]
+pub struct Polling;
+
+/// Cells at OC-3c's rate into the real lists; the host reads all that is there so many times each second. Gives cells
+/// lost, and when the first was, in seconds.
+fn polled(hz: f64, seconds: f64) -> (u64, Option<f64>, u64) {
+    let Ok(mut lists) = Reassembler::new(Config::default()) else { return (0, None, 0) };
+    let Some(circuit) = CircuitId::new(0, 100) else { return (0, None, 0) };
+    let cell = Cell::new(CellHeader { circuit, ..CellHeader::default() }, [0x5a; 48]);
+    let cells = (seconds * CellRate::OC3C.cells_per_s()) as u64;
+    let mut memory = vec![0; 48 * 8192];
+    let (mut lost, mut first, mut tick) = (0, None, 1u64);
+    for number in 0..cells {
+        let at = number as f64 / CellRate::OC3C.cells_per_s();
+        while hz > 0.0 && at >= tick as f64 / hz {
+            tick += 1;
+            let open: Option<(ListId, _)> = lists.entries().next();
+            if let Some((list, _)) = open {
+                while lists.read_into(list, 8192, &mut memory).cells > 0 {}
+            }
+        }
+        if let Event::Dropped(_) = lists.handle_cell(&cell, Time::from_nanos((at * 1e9) as u64)) {
+            lost += 1;
+            first.get_or_insert(at);
+        }
+    }
+    (lost, first, cells)
+}
+
+/// The share of the processor that ticks leave to a process.
+fn left_over(tick_us: f64, hz: f64) -> f64 {
+    let mut machine = Machine::default();
+    machine.submit(Level::Process, Work::cached(1.0), ());
+    let mut ticks = 0u64;
+    let mut now;
+    loop {
+        let tick = Time::from_nanos(((ticks + 1) as f64 / hz * 1e9) as u64);
+        let done = machine.poll_timeout().unwrap_or(tick);
+        now = tick.min(done);
+        machine.advance(now, |()| {});
+        if tick <= now {
+            ticks += 1;
+            machine.submit(Level::Interrupt, Work::cached(tick_us * 1e-6), ());
+        }
+        if now >= Time::from_millis(1000) {
+            return machine.busy()[1] / now.as_secs_f64();
+        }
+    }
+}
+
+impl Experiment for Polling {
+    fn name(&self) -> &'static str {
+        "seed001-polling"
+    }
+
+    fn title(&self) -> &'static str {
+        "60 Hz polling of the Reassembler with overflow, timer cost, CAM exhaustion, loss that a sequence number cannot see"
+    }
+
+    fn run(&self, run: &mut Run<'_>) -> Result<(), ProfileError> {
+        let m = run.machine("rs6000-320")?;
+        run.exact("B-35", "arrives in a sixtieth of a second, \"about\"", "Mbit", 2.6, 1, OC3_MBIT_S / 60.0)
+            .note("by the line's 155.52; of whole cells it is 2.50, of their payload 2.26");
+        let capacity = Config::default().slots as f64 * 384.0 / 1_048_576.0;
+        run.exact("B-35", "the buffer accommodates", "Mbit (2^20)", 3.0, 1, capacity);
+        let seconds = if run.size(1, 0) == 1 { 2.0 } else { 0.2 };
+        let (at_60, _, cells) = polled(60.0, seconds);
+        let (_, first, _) = polled(0.0, 0.05);
+        run.words(
+            "B-35",
+            "at 60 Hz what arrives fits the buffer",
+            at_60 == 0,
+            format!(
+                "{at_60} of {cells} cells lost in the simulation; without polling the first is lost after {:.2} ms",
+                first.unwrap_or(0.0) * 1e3
+            ),
+        );
+        let rates = [30.0, 35.0, 40.0, 42.0, 43.0, 44.0, 45.0, 50.0, 60.0];
+        let mut loss = Vec::new();
+        for hz in rates {
+            let (lost, _, cells) = polled(hz, seconds);
+            run.happened(lost, cells);
+            loss.push((hz, 100.0 * lost as f64 / cells as f64));
+        }
+        let least = loss.iter().find(|(_, lost)| *lost == 0.0).map_or(0.0, |(hz, _)| *hz);
+        run.words(
+            "B-29",
+            "the consequence of a delayed observation may be lost data",
+            loss[0].1 > 0.0 && least <= 60.0,
+            format!("{:.1} % lost at 30 Hz; none from {least} Hz on", loss[0].1),
+        );
+        let mut random = run.random();
+        let mut waits: Vec<f64> = (0..20_000).map(|_| random.uniform() * 1000.0 / 60.0).collect();
+        waits.sort_by(f64::total_cmp);
+        run.exact("B-35", "worst latency at 60 Hz", "ms", 16.7, 1, waits[waits.len() - 1])
+            .note(format!("mean {:.2} ms", waits.iter().sum::<f64>() / waits.len() as f64));
+        let tick = m.get("timer_tick_us")?;
+        run.anchor(
+            "B-34",
+            "left to applications at 1000 Hz: \"few cycles\", read as",
+            "%",
+            5.0,
+            left_over(tick, 1000.0) * 100.0,
+        );
+        let left = left_over(tick, 60.0) * 100.0;
+        run.range("B-34", "left to applications at 60 Hz, \"at least 90%\"", "%", (90.0, 100.0), left, 0.0);
+        self.cam(run);
+        self.unseen_loss(run);
+        let live = run.measure(Probe::Lists);
+        if let Some(live) = live {
+            run.words(
+                "B-13",
+                "the pipeline's work today, in software",
+                live.median > CellRate::OC3C.cells_per_s(),
+                format!(
+                    "{:.1} million cells/s on one core: {:.0} times OC-3c",
+                    live.median / 1e6,
+                    live.median / CellRate::OC3C.cells_per_s()
+                ),
+            )
+            .measured(Some(live));
+        }
+        let mut figure = Figure::new(
+            "seed001-overflow",
+            "Cells lost at full rate over the poll rate",
+            ["polls per second", "% lost"],
+            [false, false],
+        );
+        figure.add("simulated", Origin::Modelled, loss);
+        run.figure(figure);
+        Ok(())
+    }
+}
+
+impl Polling {
+    /// More circuits than the CAM has entries.
+    fn cam(&self, run: &mut Run<'_>) {
+        let Ok(mut lists) = Reassembler::new(Config::default()) else { return };
+        let mut dropped = 0;
+        let offered = 300u16;
+        for vci in 0..offered {
+            let Some(circuit) = CircuitId::new(0, 32 + vci) else { continue };
+            let cell = Cell::new(CellHeader { circuit, ..CellHeader::default() }, [0; 48]);
+            dropped += u64::from(lists.handle_cell(&cell, Time::ZERO) == Event::Dropped(DropReason::TableFull));
+        }
+        run.exact("B-15", "circuits that a CAM holds", "entries", 256.0, 0, f64::from(offered) - dropped as f64)
+            .note(format!("{dropped} of {offered} circuits found no entry, and their cells were dropped (B-16)"));
+        let first = lists.entries().next().map(|(list, _)| list);
+        let freed = first.and_then(|list| lists.delete(list));
+        let again = CircuitId::new(0, 32 + offered).map(|circuit| {
+            lists.handle_cell(&Cell::new(CellHeader { circuit, ..CellHeader::default() }, [0; 48]), Time::ZERO)
+        });
+        run.words(
+            "B-17",
+            "the host can delete CAM entries, which frees them for others",
+            freed.is_some() && matches!(again, Some(Event::Stored { opened: true, .. })),
+            "checked on the real lists",
+        );
+    }
+
+    /// `n` cells lost from the middle of a CS-PDU: who sees it.
+    fn unseen_loss(&self, run: &mut Run<'_>) {
+        let reason = |lost: usize| -> Option<DropReason> {
+            let circuit = CircuitId::new(0, 0x8001)?;
+            let mut sender = aal34::Sender::new(circuit, 1).ok()?;
+            let sdu = vec![7u8; 2000];
+            let mut cells = vec![Cell::default(); 64];
+            let mut segmentation = sender.begin(sdu.len(), sar::SduMeta::default()).ok()?;
+            let n = segmentation.fill(&sdu, &mut cells);
+            cells.truncate(n);
+            cells.drain(5..5 + lost);
+            let mut memory = vec![0; 4096];
+            let config = aal34::ReassemblyConfig { max_open: 1, max_sdu_octets: 4000, ..Default::default() };
+            let mut receiver = aal34::Reassembler::new(config);
+            let mut at = 0;
+            while at < cells.len() {
+                let step = receiver.push(&cells[at..], &mut aal34::Slots::new(&mut memory, 4096), Time::ZERO);
+                at += step.cells_used;
+                match step.event {
+                    aal34::Event::Failed { reason, .. } => return Some(reason),
+                    aal34::Event::Complete { .. } => return None,
+                    aal34::Event::NeedMore => {}
+                }
+            }
+            None
+        };
+        let seen: Vec<(usize, Option<DropReason>)> = (1..=32).map(|n| (n, reason(n))).collect();
+        let unseen: Vec<usize> =
+            seen.iter().filter(|(_, r)| *r != Some(DropReason::Sequence)).map(|(n, _)| *n).collect();
+        let caught = [16, 32].into_iter().all(|n| reason(n).is_some());
+        run.words(
+            "B-6",
+            "multiples of 16 lost cells are invisible to a 4-bit sequence number; the CS-PDU's length shows them",
+            unseen == [16, 32] && caught,
+            format!("of 1 to 32 lost cells the sequence number missed {unseen:?}, and the length caught those"),
+        );
+    }
+}
