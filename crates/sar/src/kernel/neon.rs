@@ -3,6 +3,30 @@
 use super::lanes::{Lane, lane_is_wide};
 use core::arch::aarch64::*;
 
+// The products are functions with the feature, not `inline(always)`: a method of the trait has no features of its own,
+// and the intrinsics behind PMULL are inlined only into what has theirs. Into a kernel's entry all go in the end.
+
+/// Carry-less: the upper 64-bit word of `a` by that of `b`. The others as their names say.
+#[inline]
+#[target_feature(enable = "neon,aes")]
+fn upper_by_upper(a: uint8x16_t, b: uint8x16_t) -> uint8x16_t {
+    vreinterpretq_u8_p128(vmull_high_p64(vreinterpretq_p64_u8(a), vreinterpretq_p64_u8(b)))
+}
+
+#[inline]
+#[target_feature(enable = "neon,aes")]
+fn upper_by_lower(a: uint8x16_t, b: uint8x16_t) -> uint8x16_t {
+    let (a, b) = (vreinterpretq_u64_u8(a), vreinterpretq_u64_u8(b));
+    vreinterpretq_u8_p128(vmull_p64(vgetq_lane_u64::<1>(a), vgetq_lane_u64::<0>(b)))
+}
+
+#[inline]
+#[target_feature(enable = "neon,aes")]
+fn lower_by_lower(a: uint8x16_t, b: uint8x16_t) -> uint8x16_t {
+    let (a, b) = (vreinterpretq_u64_u8(a), vreinterpretq_u64_u8(b));
+    vreinterpretq_u8_p128(vmull_p64(vgetq_lane_u64::<0>(a), vgetq_lane_u64::<0>(b)))
+}
+
 // The safety conditions are the trait's: PMULL is there (NEON is part of the architecture), the pointers give 16 octets.
 impl Lane for uint8x16_t {
     #[inline(always)]
@@ -56,29 +80,19 @@ impl Lane for uint8x16_t {
     #[inline(always)]
     unsafe fn fold(self, by: Self) -> Self {
         // SAFETY: PMULL is there.
-        unsafe {
-            let (a, b) = (vreinterpretq_p64_u8(self), vreinterpretq_p64_u8(by));
-            let upper = vreinterpretq_u8_p128(vmull_high_p64(a, b));
-            upper.xor(self.multiply_lower(by))
-        }
+        unsafe { upper_by_upper(self, by).xor(lower_by_lower(self, by)) }
     }
 
     #[inline(always)]
     unsafe fn multiply_upper(self, by: Self) -> Self {
         // SAFETY: PMULL is there.
-        unsafe {
-            let (a, b) = (vreinterpretq_u64_u8(self), vreinterpretq_u64_u8(by));
-            vreinterpretq_u8_p128(vmull_p64(vgetq_lane_u64::<1>(a), vgetq_lane_u64::<0>(b)))
-        }
+        unsafe { upper_by_lower(self, by) }
     }
 
     #[inline(always)]
     unsafe fn multiply_lower(self, by: Self) -> Self {
         // SAFETY: PMULL is there.
-        unsafe {
-            let (a, b) = (vreinterpretq_u64_u8(self), vreinterpretq_u64_u8(by));
-            vreinterpretq_u8_p128(vmull_p64(vgetq_lane_u64::<0>(a), vgetq_lane_u64::<0>(b)))
-        }
+        unsafe { lower_by_lower(self, by) }
     }
 
     #[inline(always)]

@@ -245,6 +245,15 @@ fn the_first_kernel_is_the_best_and_the_last_needs_nothing() {
     assert!(Kernel::by_name("abacus").is_none());
 }
 
+/// `scripts/emulate-kernels` asks for one: an emulator without its features must not pass for a proof.
+#[test]
+fn the_kernel_that_is_asked_for_is_the_best_here() {
+    if let Ok(name) = std::env::var("CELLWAY_TEST_KERNEL") {
+        assert_eq!(Kernel::all()[0].name(), name);
+        assert_eq!(kernels()[0].name(), name, "it is among those that the tests run");
+    }
+}
+
 #[test]
 fn a_cell_with_a_damaged_header_is_passed_over_and_counted() {
     let sdu = octets(300);
