@@ -22,8 +22,9 @@ test: ## everything: style, lints, documentation, licences, unit, property, corp
 quick: ## what one wants while working: style, lints, unit and property tests
 	@scripts/test fmt clippy test
 
-bench: build ## throughput from application to application, with this machine's memcpy beside it
+bench: build ## throughput from application to application, and of the SAR kernels, with this machine's memcpy beside it
 	$(PROFILE_DIR)/cellway bench path
+	$(PROFILE_DIR)/cellway bench sar
 
 clean: ## build output and results; the cached guest stays (~/.cache/cellway)
 	cargo clean

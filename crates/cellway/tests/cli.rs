@@ -276,6 +276,40 @@ fn the_demo_ends_well_and_tshark_reads_its_capture() {
 }
 
 #[test]
+fn bench_sar_has_a_row_for_each_kernel_and_peer_and_draws_its_figure() {
+    let folder = tempfile::tempdir().unwrap();
+    let figure = folder.path().join("sar.svg");
+    let out = Command::new(env!("CARGO_BIN_EXE_cellway"))
+        .args(["bench", "sar", "--runs", "1", "--millis", "1", "--sdu", "40,1500", "--no-dram", "--no-circuits"])
+        .args(["--json", "--figure"])
+        .arg(&figure)
+        .output()
+        .unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let json: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let rows = json["rows"].as_array().unwrap();
+    let kernels = json["kernels"].as_array().unwrap();
+    assert_eq!(rows.len(), 2 * (kernels.len() + 2), "two sizes; every kernel, two peers");
+    for row in rows {
+        assert!(row["kernel"].is_string() && row["working_set"] == "l2");
+        let of = |key: &str| row[key].as_f64().unwrap_or_else(|| panic!("{key} is missing"));
+        for key in ["segment_gbit_s", "reassemble_gbit_s", "memcpy_gbit_s", "cells_per_s"] {
+            assert!(of(key) > 0.0, "{key}");
+        }
+        let ratio = of("segment_gbit_s") / of("memcpy_gbit_s");
+        assert!((of("segment_vs_memcpy") / ratio - 1.0).abs() < 0.01, "one run: its ratio is the medians'");
+        assert!(of("reassemble_vs_memcpy") > 0.0 && of("sdu_octets") > 0.0);
+    }
+    assert!(json["interleaved"].as_array().unwrap().iter().all(|r| r["cells_per_s"].as_f64().unwrap() > 0.0));
+    assert!(std::fs::read_to_string(figure).unwrap().starts_with("<svg"));
+
+    let wrong =
+        Command::new(env!("CARGO_BIN_EXE_cellway")).args(["bench", "sar", "--kernel", "abacus"]).output().unwrap();
+    assert!(!wrong.status.success());
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("portable"), "it says which there are");
+}
+
+#[test]
 fn bench_path_says_its_limit_beside_each_figure() {
     let output = Command::new(env!("CARGO_BIN_EXE_cellway"))
         .args(["bench", "path", "--runs", "1", "--millis", "40", "--json"])

@@ -184,10 +184,10 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Whether it is larger than the caches nearest to the processor.
+    /// Whether it is larger than the cache nearest to the processor.
     #[inline(always)]
     pub(crate) fn is_large(&self) -> bool {
-        self.mask >= 4096
+        self.mask >= 512
     }
 
     /// Where the search for a cell's circuit begins.

@@ -6,7 +6,7 @@
 
 use super::engine::{CLP, CONGESTION, END, Engine, Expect, NOT_USER, PAYLOAD, header_mask, with_hec};
 use super::polynomial::GOOD;
-use crate::demux::{Circuits, Delivery, Entry, Progress, Reason};
+use crate::demux::{Circuits, Delivery, Progress, Reason};
 use wire::{Counters, DropReason};
 
 /// Cells between fetching a circuit's place and using it.
@@ -37,7 +37,10 @@ pub(super) unsafe fn demultiplex<E: Engine, const S: usize>(
         while done.cells_used < n {
             let i = done.cells_used;
             if table.is_large() && i + AHEAD < n {
-                prefetch(table.home(head_of(i + AHEAD) as u32));
+                // Further ahead the entry, nearer the place that it says its payload goes to.
+                prefetch(table.home(head_of(i + AHEAD) as u32).cast());
+                let nearer = table.home(head_of(i + AHEAD / 2) as u32);
+                prefetch(pool.wrapping_add((*nearer).at as usize));
             }
             let (cell, head) = (cells.add(i * S), head_of(i));
             let home = table.home(head as u32);
@@ -126,7 +129,7 @@ impl Counts {
 }
 
 #[inline(always)]
-fn prefetch(line: *const Entry) {
+fn prefetch(line: *const u8) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch has no effect but on the cache, whatever the address.
     unsafe {

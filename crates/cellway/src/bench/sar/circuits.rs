@@ -70,17 +70,27 @@ impl Mix {
         Mix::new(kernel, circuits, "in turn", 1500, cells)
     }
 
-    /// Circuits in random order, a cell each time, with PDUs of two cells.
+    /// Circuits in random order, a cell each time, with PDUs of one to three cells at random: whether a cell ends its PDU
+    /// is as hard to foretell with one circuit as with many.
     fn at_random(kernel: Kernel, circuits: usize) -> Self {
+        const SIZES: [usize; 3] = [40, 88, 136];
         let mut random = SmallRng::seed_from_u64(circuits as u64);
-        let mut second = vec![false; circuits];
+        let mut rest: Vec<Vec<Cell>> = vec![Vec::new(); circuits];
         let mut cells = Vec::with_capacity(INPUT);
         while cells.len() < INPUT {
             let i = random.random_range(0..circuits);
-            cells.push(cells_of(i, 88)[usize::from(second[i])]);
-            second[i] = !second[i];
+            if rest[i].is_empty() {
+                rest[i] = cells_of(i, SIZES[random.random_range(0..SIZES.len())]);
+                rest[i].reverse();
+            }
+            cells.extend(rest[i].pop());
         }
-        Mix::new(kernel, circuits, "random", 88, cells)
+        // The next pass begins with all circuits between PDUs.
+        for left in &mut rest {
+            left.reverse();
+            cells.append(left);
+        }
+        Mix::new(kernel, circuits, "random", 136, cells)
     }
 
     fn run(&mut self, length: Duration) -> Result<()> {

@@ -41,7 +41,7 @@ pub(super) fn draw(rows: &[Value], curve: &[Value]) -> Result<String> {
             }
         }
         let points = curve.iter().map(|r| (number(r, "circuits"), number(r, "nanoseconds_per_cell"))).collect();
-        let series = Series::from([((0, "two-cell PDUs, random order"), points)]);
+        let series = Series::from([((0, "PDUs of one to three cells, random order"), points)]);
         if !curve.is_empty() {
             lines(&parts[3], "Reassembly with lookup", "circuits", "nanoseconds per cell", &series)?;
         }
@@ -84,5 +84,10 @@ fn lines(
         drawn.label(*name).legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(2)));
     }
     let labels = &mut chart.configure_series_labels();
-    labels.background_style(WHITE.mix(0.8)).border_style(RGBColor(190, 190, 190)).draw().map_err(wrong)
+    labels
+        .position(SeriesLabelPosition::UpperLeft)
+        .background_style(WHITE.mix(0.8))
+        .border_style(RGBColor(190, 190, 190))
+        .draw()
+        .map_err(wrong)
 }
