@@ -141,6 +141,25 @@ fn main() -> std::io::Result<()> {
         })
         .collect();
     put("reassembly", "pdu", &stream)?;
+
+    // Two circuits in turn, a damaged header, a cell of OAM, a PDU without its first cell.
+    let (a, b) = (cells(&[3; 120]), cells(&[4; 100]));
+    let piece = |circuit: u8, bits: u8, cell: &Cell| {
+        let mut piece = vec![circuit << 4 | bits, 0];
+        piece.extend_from_slice(&cell.payload);
+        piece
+    };
+    let bits = |cell: &Cell| (cell.header_word() & 0xf) as u8;
+    let mut mixed: Vec<u8> = Vec::new();
+    for (a, b) in a.iter().zip(&b) {
+        mixed.extend(piece(0, bits(a), a));
+        mixed.extend(piece(1, bits(b), b));
+    }
+    mixed.extend(piece(2, 8, &a[0]));
+    let mut damaged = mixed.clone();
+    damaged[1] = 1;
+    put("mixed_circuits", "two", &mixed)?;
+    put("mixed_circuits", "damaged", &damaged)?;
     let mut operations = Vec::new();
     for cell in &three {
         operations.push(0);

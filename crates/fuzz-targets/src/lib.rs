@@ -30,6 +30,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("erf", erf),
     ("udp_batch", udp_batch),
     ("reassembly", machines::reassembly),
+    ("mixed_circuits", machines::mixed_circuits),
     ("aal1_stream", layers::aal1),
     ("aal2_packets", layers::aal2),
     ("aal34_reassembly", layers::aal34),

@@ -28,6 +28,52 @@ pub(crate) fn reassembly(octets: &[u8]) {
     }
 }
 
+/// Octets as cells of 53, then 50 octets each: which circuit, payload type and CLP, whether the HEC is damaged, and the
+/// payload. Every kernel does with them what the portable one does, for one circuit and for many, and no buffer is lost.
+pub(crate) fn mixed_circuits(octets: &[u8]) {
+    use sar::{Delivery, Demux, DemuxConfig, Kernel, Reason};
+    const BUFFERS: u32 = 3;
+    let mut wire = Vec::new();
+    for part in octets.as_chunks::<50>().0 {
+        let header = [0, 0, part[0] >> 4 & 7, (part[0] & 0xf) | 0x50];
+        wire.extend_from_slice(&header);
+        wire.push(wire::hec::generate(header) ^ (part[1] & 0x11));
+        wire.extend_from_slice(&part[2..]);
+    }
+    let mut results = Vec::new();
+    for kernel in Kernel::all() {
+        let config = DemuxConfig { circuits: 5, buffers: BUFFERS, max_sdu_octets: 200, any_cpi: false };
+        let mut demux = Demux::with_kernel(*kernel, config);
+        for n in 0..5 {
+            demux.open(CircuitId::from_key(5 + (n << 4))).expect("room for five");
+        }
+        let mut pool = vec![0; demux.pool_octets()];
+        let mut out = [Delivery::default(); 2];
+        let (mut at, mut sdus) = (0, Vec::new());
+        while at < wire.len() / 53 {
+            let progress = demux.push53(&wire[at * 53..], &mut pool, &mut out, Time::ZERO);
+            at += progress.cells_used + usize::from(progress.reason == Reason::NotUser);
+            for d in &out[..progress.deliveries] {
+                sdus.push((d.circuit, d.meta, pool[demux.octets_of(d)].to_vec()));
+                assert!(demux.release(d.buffer));
+            }
+        }
+        demux.expire(Time::from_nanos(1));
+        assert_eq!(demux.free_buffers(), BUFFERS as usize);
+        let mut single = Reassembler::with_kernel(*kernel, ReassemblyConfig::default());
+        let (mut rest, mut buffer) = (&wire[..], [0; 300]);
+        while !rest.is_empty() {
+            let step = single.push53(rest, &mut buffer, Time::ZERO);
+            if let Event::Complete { sdu_octets, meta } = step.event {
+                sdus.push((CircuitId::from_key(0), meta, buffer[..sdu_octets].to_vec()));
+            }
+            rest = &rest[step.cells_used * 53..];
+        }
+        results.push((sdus, *demux.counters(), *single.counters()));
+    }
+    assert!(results.iter().all(|r| *r == results[0]), "kernels differ: {:?}", Kernel::all());
+}
+
 /// Operations on the shared reassembly memory, each an octet that says which, and what it needs: a cell of 53 octets, or
 /// a slot's header octets and payload with its CRC-10 put right, or a read, or a delete.
 pub(crate) fn penn(octets: &[u8]) {
