@@ -3,7 +3,7 @@
 PROFILE_DIR := $(or $(CARGO_TARGET_DIR),target)/release
 FILE ?=
 
-.PHONY: help build demo test quick bench clean
+.PHONY: help build demo lab test quick bench clean
 
 help: ## what there is (default)
 	@echo "Cellway: ATM for Linux in user space. Targets:"
@@ -15,6 +15,9 @@ build: ## the program, optimised: target/release/cellway
 
 demo: build ## a PDU crosses the system: two hosts, a switch, under a minute (FILE=... is the file to carry)
 	$(PROFILE_DIR)/cellway demo $(FILE)
+
+lab: build ## the papers' experiments: published, modelled, measured; a report in out/lab, under a minute
+	$(PROFILE_DIR)/cellway lab report --quick
 
 test: ## everything: style, lints, documentation, licences, unit, property, corpus and interop tests
 	@scripts/test

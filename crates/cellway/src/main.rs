@@ -9,6 +9,7 @@ mod daemon;
 mod demo;
 mod doctor;
 mod ip;
+mod lab;
 mod manage;
 mod output;
 mod ping;
@@ -75,6 +76,9 @@ enum Command {
     /// Measure this machine
     #[command(subcommand)]
     Bench(bench::BenchCommand),
+    /// The papers' experiments: published, modelled, measured
+    #[command(subcommand)]
+    Lab(lab::LabCommand),
     /// What this machine can and cannot do, and what to do about it
     Doctor,
     /// The whole way of a PDU, shown: two hosts, a switch, a file, pings, TCP, a report
@@ -114,6 +118,7 @@ fn main() -> ExitCode {
         Command::Vm(vm) => vm::run(&context, &vm),
         Command::Capture(capture) => capture::run(&context, &capture),
         Command::Bench(command) => bench::run(&context, &command),
+        Command::Lab(command) => lab::run(&context, &command),
         Command::Doctor => doctor::run(&context),
         Command::Demo(demo) => demo::run(&context, &demo),
         Command::Completions { shell } => {

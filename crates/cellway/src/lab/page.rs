@@ -1,0 +1,110 @@
+//! The report's page: one HTML file with everything in it.
+
+use super::report::Data;
+use super::{deviation, measured, modelled, published, summary, verdict};
+use ::lab::experiment::{Outcome, Published, Row};
+use ::lab::model::Profile;
+use anyhow::Result;
+
+const STYLE: &str = "
+:root{color-scheme:light dark;--ink:#1a2330;--paper:#fcfcfa;--soft:#66717f;--line:#d9dde2;--accent:#0b6e99;--good:#1a7f4b;--bad:#b3411e}
+@media(prefers-color-scheme:dark){:root{--ink:#e4e8ec;--paper:#14181d;--soft:#98a2ad;--line:#333b44;--accent:#5bb8e0;--good:#5fc98f;--bad:#ef8a62}}
+body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);max-width:72rem;margin:3rem auto;padding:0 1rem}
+h1{font-size:1.9rem;margin-bottom:.2rem}h2{margin-top:2.6rem;font-size:1.3rem}h3{font-size:1rem;margin-bottom:.3rem}p.lead,small{color:var(--soft)}
+table{border-collapse:collapse;width:100%;font-size:.88rem;font-variant-numeric:tabular-nums}th,td{padding:.3rem .5rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
+td.n{text-align:right;white-space:nowrap}.scroll{overflow-x:auto}nav a{margin-right:.8rem}a{color:var(--accent)}
+.exact,.within,.born{color:var(--good)}.outside,.contradicted{color:var(--bad)}.anchor,.absent{color:var(--soft)}
+.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(26rem,1fr));gap:1rem}figure{margin:0}figure svg{width:100%;height:auto;background:#fff;border-radius:6px}
+.counts{display:flex;flex-wrap:wrap;gap:.6rem;margin:1.2rem 0}.counts b{border:1px solid var(--line);border-radius:6px;padding:.3rem .7rem;font-weight:500}
+";
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+fn row(row: &Row) -> String {
+    let words = matches!(row.published, Published::Words(_));
+    let verdict = verdict(row.verdict);
+    let class = verdict.split(' ').next().unwrap_or_default();
+    let bound =
+        row.bound.filter(|b| *b > 0.0).map_or(String::new(), |b| format!(" <small>of {:.0} %</small>", b * 100.0));
+    let what = if words { escape(&published(row)) } else { escape(&row.what) };
+    let what = if words && row.what != "in words" { format!("{}: {what}", escape(&row.what)) } else { what };
+    let number = if words { String::new() } else { published(row) };
+    format!(
+        "<tr><td>{}<td>{what}<td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}{bound}<td class={class}>{verdict}<td><small>{}</small></tr>\n",
+        escape(&row.id),
+        escape(&row.unit),
+        escape(&number),
+        modelled(row),
+        measured(row),
+        deviation(row),
+        escape(&row.note),
+    )
+}
+
+fn section(outcome: &Outcome, figures: &[(String, String)]) -> String {
+    let drawn: String = outcome
+        .figures
+        .iter()
+        .filter_map(|f| figures.iter().find(|(name, _)| *name == f.name))
+        .map(|(name, svg)| format!("<figure id=\"{}\">{svg}</figure>", escape(name)))
+        .collect();
+    let rows: String = outcome.rows.iter().map(row).collect();
+    format!(
+        "<h2 id=\"{0}\">{1}</h2><p class=lead><code>cellway lab run {0}</code> · trace {2:016x} · {3} cells in virtual time</p>\
+         <div class=figures>{drawn}</div><div class=scroll><table><tr><th>source<th>what<th>unit<th>published<th>modelled<th>measured here<th>deviation<th>verdict<th>note</tr>{rows}</table></div>",
+        escape(&outcome.experiment),
+        escape(&outcome.title),
+        outcome.trace,
+        outcome.cells,
+    )
+}
+
+/// Which constants were calibrated, and on what.
+fn anchors() -> Result<String> {
+    let mut text = String::new();
+    for profile in Profile::built_in()? {
+        let rows: String = profile
+            .constants
+            .iter()
+            .map(|(name, c)| {
+                let (kind, origin) = match (&c.anchor, &c.source) {
+                    (Some(anchor), _) => ("calibrated on", anchor.as_str()),
+                    (_, source) => ("from", source.as_deref().unwrap_or_default()),
+                };
+                format!(
+                    "<tr><td><code>{}</code><td class=n>{}<td>{}<td>{kind} {}{}</tr>",
+                    escape(name),
+                    c.value,
+                    escape(&c.unit),
+                    escape(origin),
+                    c.why.as_ref().map_or(String::new(), |why| format!("<br><small>{}</small>", escape(why))),
+                )
+            })
+            .collect();
+        text.push_str(&format!(
+            "<h3>{}</h3><div class=scroll><table><tr><th>constant<th>value<th>unit<th>origin</tr>{rows}</table></div>",
+            escape(&profile.title)
+        ));
+    }
+    Ok(text)
+}
+
+/// The page.
+pub(super) fn html(data: &Data, figures: &[(String, String)]) -> Result<String> {
+    let counts: String = summary(&data.outcomes).iter().map(|(v, n)| format!("<b>{n} {v}</b>")).collect();
+    let links: String =
+        data.outcomes.iter().map(|o| format!("<a href=\"#{0}\">{0}</a> ", escape(&o.experiment))).collect();
+    let sections: String = data.outcomes.iter().map(|o| section(o, figures)).collect();
+    Ok(format!(
+        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content=\"width=device-width\"><title>Cellway's laboratory</title><style>{STYLE}</style>
+<h1>Published, modelled, measured</h1><p class=lead>The experiments of five papers on ATM host interfaces, 1993 to 2002: the paper's number, what the real code gives on a modelled machine in virtual time, and this machine's. Seed {}{}.</p>
+<div class=counts>{counts}</div>
+<p><b>exact</b>: the same to the printed digits, from first principles. <b>within</b>: not calibrated on it, and within the bound or the published range. <b>anchor</b>: a constant was calibrated on it, so it is no evidence. <b>born out</b>, <b>contradicted</b>: the paper gives words, and the model does so or not. <b>absent</b>: the material or the model cannot give it, and the note says why.</p>
+<nav>{links}<a href=\"#machines\">machines</a></nav>{sections}<h2 id=machines>The machines' constants</h2>{}</html>\n",
+        data.seed,
+        if data.quick { ", quick" } else { "" },
+        anchors()?,
+    ))
+}
