@@ -10,6 +10,7 @@
 //! | [`midway`] | the Efficient Networks ENI155P: "Midway" segmentation and reassembly |
 //! | [`tonga`] | its PCI bridge: configuration space, serial EEPROM |
 //! | [`suni`] | its line framer |
+//! | [`penn`] | the Segmenter and the Reassembler of Traw and Smith |
 //! | [`memory`] | the host's memory, as an adapter sees it |
 //! | [`vfio`] | the adapter as a PCI device of a virtual machine |
 //! | [`driver`] | a driver of our own for each model |
@@ -31,6 +32,7 @@
 pub mod driver;
 pub mod memory;
 pub mod midway;
+pub mod penn;
 pub mod suni;
 pub mod tonga;
 pub mod vfio;

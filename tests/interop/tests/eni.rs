@@ -1,13 +1,14 @@
 //! Linux's own `eni` driver drives our ENI155P, in guests under QEMU, by way of vfio-user.
 
-use interop::guest::{Guest, Machine, Report, aread_sdu};
+use interop::guest::{Guest, Machine, PATIENCE, Report, aread_sdu};
 use interop::pattern;
 use interop::up::Up;
+use std::path::PathBuf;
 
 const SIZES: [usize; 3] = [1500, 9188, 65535];
 
-/// Two guests, each with an adapter, and a switch between them.
-fn two_guests(first: &str, second: &str, vcis: std::ops::Range<u16>) -> Up {
+/// Two guests, each with an adapter, and a switch between them; `more` is added to the description.
+fn two_guests(first: &str, second: &str, vcis: std::ops::Range<u16>, more: &str) -> Up {
     let mut text = String::from("[switch.s1]\n");
     for (n, settings) in [first, second].into_iter().enumerate() {
         text += &format!(
@@ -25,13 +26,16 @@ ends = ["guest{n}", "s1:{n}"]
     for vci in vcis {
         text += &format!("[[circuit]]\nends = [\"guest0 0.{vci}\", \"guest1 0.{vci}\"]\n");
     }
-    Up::new(&text)
+    Up::new(&(text + more))
+}
+
+fn sockets(up: &Up) -> [PathBuf; 2] {
+    [up.path("eni0.sock"), up.path("eni1.sock")]
 }
 
 /// Runs a script in each guest: the second boots when the first says that it is ready.
-fn run(up: &Up, scripts: [&str; 2], files: &[(&str, &[u8])]) -> [Report; 2] {
-    let boot =
-        |n: usize| Guest::boot_on(Machine::Adapter(&up.path(&format!("eni{n}.sock"))), scripts[n], files).unwrap();
+fn run(sockets: [PathBuf; 2], scripts: [&str; 2], files: &[(&str, &[u8])]) -> [Report; 2] {
+    let boot = |n: usize| Guest::boot_on(Machine::Adapter(&sockets[n]), scripts[n], files).unwrap();
     let mut first = boot(0);
     first.wait_for("guest: ready").unwrap();
     let second = boot(1).finish().unwrap();
@@ -45,7 +49,7 @@ fn two_guests_exchange_aal5_pdus_of_every_size_octet_for_octet() {
     if !Guest::available() {
         return;
     }
-    let up = two_guests("board = \"asic\"\nram = \"512 kB\"", "board = \"fpga\"\nram = \"2 MB\"", 100..120);
+    let up = two_guests("board = \"asic\"\nram = \"512 kB\"", "board = \"fpga\"\nram = \"2 MB\"", 100..120, "");
     let short = ["x".to_owned(), "y".repeat(40), "z".repeat(48)];
     // As many PDUs as a ring of the driver's holds, so that nothing is lost however late a guest looks.
     let files: Vec<(String, Vec<u8>)> =
@@ -79,7 +83,7 @@ fn two_guests_exchange_aal5_pdus_of_every_size_octet_for_octet() {
     let devices = "cat /proc/net/atm/devices\n";
     let first = format!("{}say ready\n{compare}{}sleep 5\n{devices}", receive(100), send(110));
     let second = format!("{}{}{compare}{devices}", receive(110), send(100));
-    let reports = run(&up, [&first, &second], &files);
+    let reports = run(sockets(&up), [&first, &second], &files);
     for (n, report) in reports.iter().enumerate() {
         let console = report.console.join("\n");
         for size in SIZES {
@@ -91,4 +95,84 @@ fn two_guests_exchange_aal5_pdus_of_every_size_octet_for_octet() {
         let [_, tx_errors, _, rx_errors, dropped] = report.aal5_counters(0).unwrap();
         assert_eq!([tx_errors, rx_errors, dropped], [0, 0, 0], "{console}");
     }
+}
+
+/// The other two boards. IP between the guests, and AAL5 between a guest and this machine.
+#[test]
+fn classical_ip_runs_between_two_guests_and_pdus_to_programs_of_this_machine() {
+    if !Guest::available() {
+        return;
+    }
+    let alpha = r#"
+[host.alpha]
+[[link]]
+ends = ["alpha", "s1:2"]
+[[circuit]]
+ends = ["guest0 0.140", "alpha 0.140"]
+[[circuit]]
+ends = ["guest0 0.141", "alpha 0.141"]
+"#;
+    let up = two_guests("board = \"asic\"\nram = \"2 MB\"", "board = \"fpga\"\nram = \"512 kB\"", 130..131, alpha);
+    let ip = |own: u8, other: u8| {
+        format!(
+            r#"
+            # A window of two PDUs: the adapter's ring holds three, and a guest without hardware virtualisation is slow.
+            echo 4096 49152 49152 > /proc/sys/net/ipv4/tcp_rmem
+            atmarpd -b -l /tmp/atmarpd.log
+            sleep 0.5
+            atmarp -c atm0
+            ip addr add 10.9.0.{own}/24 dev atm0
+            ip link set atm0 up
+            atmarp -s 10.9.0.{other} 0.130
+            "#
+        )
+    };
+    let first = format!(
+        r#"{}
+        aread 0.141 &
+        # nc ends when its input does: this one does not.
+        mkfifo /tmp/never
+        sleep 1000 > /tmp/never &
+        nc -l -p 5001 < /tmp/never > /tmp/file &
+        nc=$!
+        say ready
+        wait $nc
+        say got $(stat -c %s /tmp/file) $(sha256sum < /tmp/file)
+        awrite 0.140 "a PDU of the guest"
+        sleep 5
+        "#,
+        ip(1, 2)
+    );
+    let second = format!(
+        r#"{}
+        sleep 1
+        ping -c 3 -w 20 10.9.0.1
+        ping -c 2 -w 20 -s 9000 10.9.0.1
+        head -c 10000000 /dev/urandom > /tmp/file
+        nc 10.9.0.1 5001 < /tmp/file
+        say got $(stat -c %s /tmp/file) $(sha256sum < /tmp/file)
+        "#,
+        ip(2, 1)
+    );
+    std::fs::write(up.path("note"), b"a PDU of the program").unwrap();
+    let mut receiver = up.start_command("receive alpha 0.140 line --count 1");
+    let sender = std::thread::scope(|scope| {
+        let sockets = sockets(&up);
+        let reports = scope.spawn(|| run(sockets, [&first, &second], &[]));
+        let (status, said) = receiver.wait(2 * PATIENCE).unwrap();
+        assert!(status.success(), "{said:?}");
+        assert!(up.run("send alpha 0.141 note").status.success());
+        reports.join()
+    });
+    let reports = sender.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    assert_eq!(std::fs::read(up.path("line")).unwrap(), b"a PDU of the guest");
+    let consoles = reports.each_ref().map(|report| report.console.join("\n"));
+    for line in ["3 packets transmitted, 3 packets received", "2 packets transmitted, 2 packets received"] {
+        assert!(consoles[1].contains(line), "no {line:?}:\n{}", consoles[1]);
+    }
+    let hashes =
+        reports.each_ref().map(|report| report.console.iter().find(|line| line.starts_with("guest: got 10000000 ")));
+    assert!(hashes[0].is_some() && hashes[0] == hashes[1], "{}\n{}", consoles[0], consoles[1]);
+    let read: Vec<Vec<u8>> = reports[0].console.iter().filter_map(|line| aread_sdu(line)).collect();
+    assert_eq!(read, [b"a PDU of the program".to_vec()], "{}", consoles[0]);
 }

@@ -1,6 +1,7 @@
 //! Drivers of our own for the adapters: what tests, benchmarks and experiments drive the models with.
 
 pub mod eni;
+pub mod penn;
 
 /// How a driver reaches its adapter.
 pub trait Bus {

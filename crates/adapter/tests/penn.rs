@@ -1,0 +1,311 @@
+//! The cards of Traw and Smith, with their driver: a wire from the Segmenter of one host to the Reassembler of another.
+
+use adapter::driver::penn::{BUFFER_OCTETS, BUFFERS, Cards, Control, Overlap, Penn, PennError, Variant, Written};
+use adapter::memory::{Flat, HostMemory};
+use adapter::penn::Streaming;
+use adapter::penn::reassembler::{Card, register as rr};
+use adapter::penn::segmenter::{Segmenter, register as sr};
+use adapter::penn::{FAILED, IDLE};
+use proptest::prelude::*;
+use sar::penn::Config;
+use std::time::Duration;
+use wire::{Cell, DropReason, Time};
+
+const MEMORY: usize = 1 << 20;
+/// The process's own memory begins here; the driver's buffers before.
+const USER: u32 = (BUFFERS * BUFFER_OCTETS) as u32;
+const CONFIG: Config = Config { circuits: 16, pdus: 16, slots: 8192, longest_list: 8192, open_at_begin_only: false };
+const TICK: Duration = Duration::from_micros(16_667);
+
+struct Host {
+    segmenter: Segmenter,
+    reassembler: Card,
+    memory: Flat,
+    driver: Penn,
+}
+
+impl Host {
+    fn new() -> Self {
+        let mut segmenter = Segmenter::new(Streaming::MICRO_CHANNEL);
+        let mut reassembler = Card::new(CONFIG).unwrap();
+        let mut memory = Flat::new(0, MEMORY);
+        let mut cards = Cards { segmenter: &mut segmenter, reassembler: &mut reassembler, memory: &mut memory };
+        let driver = Penn::probe(&mut cards, 0, 32, TICK, Time::ZERO);
+        Host { segmenter, reassembler, memory, driver }
+    }
+
+    fn with<R>(&mut self, f: impl FnOnce(&mut Penn, &mut Cards<'_, Flat>) -> R) -> R {
+        let Host { segmenter, reassembler, memory, driver } = self;
+        f(driver, &mut Cards { segmenter, reassembler, memory })
+    }
+
+    fn open(&mut self, vci: u16, now: Time) -> usize {
+        let file = self.driver.open();
+        self.driver.control(file, Control::Vci(vci), now).unwrap();
+        file
+    }
+
+    fn write(&mut self, file: usize, data: &[u8], now: Time) -> Written {
+        self.memory.write(USER.into(), data).unwrap();
+        self.with(|driver, cards| driver.write(cards, file, USER, data.len(), now)).unwrap()
+    }
+
+    fn next(&mut self) -> Time {
+        self.with(|driver, cards| driver.poll_timeout(cards))
+    }
+}
+
+/// Two hosts: what `0` sends comes to `1`.
+struct World {
+    hosts: [Host; 2],
+    now: Time,
+    sent: Vec<(Time, Cell)>,
+}
+
+impl World {
+    fn new() -> Self {
+        World { hosts: [Host::new(), Host::new()], now: Time::ZERO, sent: Vec::new() }
+    }
+
+    fn run(&mut self, until: Time) {
+        let mut cells = [Cell::default(); 8];
+        loop {
+            let cell = self.hosts[0].segmenter.poll_timeout();
+            let next = self.hosts.iter_mut().map(Host::next).chain(cell).min().unwrap_or(until).max(self.now);
+            if next >= until {
+                self.now = until;
+                return;
+            }
+            self.now = next;
+            let [from, to] = &mut self.hosts;
+            let n = from.segmenter.fill(&mut cells, &mut from.memory, self.now);
+            self.sent.extend(cells[..n].iter().map(|cell| (self.now, *cell)));
+            to.reassembler.handle_cells(&cells[..n], self.now);
+            for host in &mut self.hosts {
+                host.reassembler.run(&mut host.memory, 64, self.now);
+                let now = self.now;
+                host.with(|driver, cards| driver.handle_timeout(cards, now));
+            }
+        }
+    }
+
+    fn run_for(&mut self, time: Duration) {
+        self.run(self.now + time);
+    }
+}
+
+fn pattern(octets: usize, seed: u8) -> Vec<u8> {
+    (0..octets).map(|i| (i as u8).wrapping_mul(29) ^ (i >> 8) as u8 ^ seed).collect()
+}
+
+#[test]
+fn a_circuits_octets_cross_and_are_drained_by_the_clock() {
+    let mut world = World::new();
+    let writer = world.hosts[0].open(100, Time::ZERO);
+    let reader = world.hosts[1].open(100, Time::ZERO);
+    let data = pattern(48 * 1000, 1);
+    assert_eq!(world.hosts[0].write(writer, &data, Time::ZERO), Written::Done);
+    let mut got = vec![0; 100_000];
+    world.run(Time::from_millis(16));
+    assert_eq!(world.hosts[1].driver.read(reader, &mut got), Ok(None), "nothing is seen before the first tick");
+    world.run(Time::from_millis(60));
+    assert_eq!(world.hosts[1].driver.read(reader, &mut got), Ok(Some(data.len())));
+    assert_eq!(got[..data.len()], data);
+    assert_eq!(world.hosts[1].reassembler.core().free_slots(), 8192);
+    assert!(world.hosts[1].driver.statistics.ticks >= 3);
+}
+
+#[test]
+fn cells_leave_at_the_lines_pace_once_their_data_have_come_over_the_bus() {
+    let mut world = World::new();
+    let writer = world.hosts[0].open(100, Time::ZERO);
+    world.hosts[0].write(writer, &pattern(48 * 100, 1), Time::ZERO);
+    world.run(Time::from_millis(1));
+    assert_eq!(world.sent.len(), 100);
+    // Set-up and twelve words of 100 ns.
+    assert_eq!(world.sent[0].0.as_nanos(), 200 + 1200);
+    // Then the line, slower than the bus: 2831.2 ns a cell.
+    let whole = world.sent[99].0 - world.sent[0].0;
+    assert!((whole.as_nanos() as f64 / 99.0 - 2831.2).abs() < 0.1, "{whole:?}");
+}
+
+#[test]
+fn connectionless_pdus_of_two_mids_are_told_apart_and_come_whole() {
+    let mut world = World::new();
+    let files = [0, 1].map(|mid| {
+        let file = world.hosts[0].driver.open();
+        // One circuit, so one file sends; the MID changes between PDUs.
+        if mid == 0 {
+            world.hosts[0].driver.control(file, Control::Vci(0x8005), Time::ZERO).unwrap();
+        }
+        file
+    });
+    let reader = world.hosts[1].open(0x8005, Time::ZERO);
+    let sdus = [pattern(1000, 1), pattern(4, 2), pattern(44 * 20, 3)];
+    for (mid, sdu) in sdus.iter().enumerate() {
+        world.hosts[0].driver.control(files[0], Control::Mid(mid as u16), world.now).unwrap();
+        let now = world.now;
+        while world.hosts[0].write(files[0], sdu, now) == Written::Wait {
+            world.run_for(Duration::from_millis(1));
+        }
+        world.run_for(Duration::from_millis(5));
+    }
+    world.run_for(Duration::from_millis(60));
+    let mut got = vec![0; 2000];
+    for sdu in &sdus {
+        let n = world.hosts[1].driver.read(reader, &mut got).unwrap().unwrap();
+        // The last cell is filled up to whole words, two at least.
+        assert!(n == sdu.len().next_multiple_of(4).max(8) && got[..sdu.len()] == sdu[..], "{n} octets");
+    }
+    assert_eq!(world.hosts[1].driver.read(reader, &mut got), Ok(None));
+    assert_eq!(world.hosts[1].reassembler.core().entries().count(), 0, "whole PDUs leave no entry behind");
+}
+
+#[test]
+fn two_kernel_buffers_let_a_process_go_on_and_a_third_write_waits() {
+    let mut world = World::new();
+    let writer = world.hosts[0].open(100, Time::ZERO);
+    let sdu = pattern(60_000, 1);
+    let writes = [0, 1, 2].map(|_| world.hosts[0].write(writer, &sdu, Time::ZERO));
+    assert_eq!(writes, [Written::Done, Written::Done, Written::Wait]);
+    world.run(Time::from_millis(4));
+    let now = world.now;
+    assert_eq!(
+        world.hosts[0].write(writer, &sdu, now),
+        Written::Done,
+        "the first has gone: 3.54 ms at the line's rate"
+    );
+    world.run(Time::from_millis(30));
+    assert_eq!(world.hosts[0].segmenter.counters().pdus, 3);
+}
+
+#[test]
+fn each_overlap_policy_does_what_it_says() {
+    let mut world = World::new();
+    let writer = world.hosts[0].open(100, Time::ZERO);
+    let octets = 9216;
+    for policy in [Overlap::Block, Overlap::Trust, Overlap::Fault] {
+        let sent = world.sent.len();
+        let now = world.now;
+        world.hosts[0].driver.control(writer, Control::Variant(Variant::User(policy)), now).unwrap();
+        let written = world.hosts[0].write(writer, &pattern(octets, 1), now);
+        let host = &world.hosts[0];
+        match (policy, written) {
+            (Overlap::Block, Written::Until(ticket)) => {
+                assert!(!host.driver.is_written(ticket));
+                world.run_for(Duration::from_millis(20));
+                assert!(world.hosts[0].driver.is_written(ticket));
+            }
+            (Overlap::Trust, Written::Done) => {
+                // A process that breaks the trust sends what it overwrote with.
+                world.hosts[0].memory.write(u64::from(USER) + 4800, &[0xee; 48]).unwrap();
+                world.run_for(Duration::from_millis(20));
+                assert_eq!(world.sent[sent + 100].1.payload, [0xee; 48]);
+            }
+            (Overlap::Fault, Written::Done) => {
+                assert!(host.driver.must_wait(USER) && host.driver.must_wait(USER + 9215));
+                assert!(!host.driver.must_wait(USER + 3 * 4096));
+                world.run_for(Duration::from_millis(20));
+                assert!(!world.hosts[0].driver.must_wait(USER));
+            }
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(world.sent.len() - sent, octets / 48);
+    }
+}
+
+#[test]
+fn circuits_are_polled_in_the_order_of_their_times() {
+    let mut host = Host::new();
+    for (vci, micros) in [(100, 5000), (101, 1000), (102, 3000), (103, 1000)] {
+        let file = host.open(vci, Time::ZERO);
+        host.driver.control(file, Control::PollRate(Duration::from_micros(micros)), Time::ZERO).unwrap();
+    }
+    assert_eq!(host.driver.poll_order(), [101, 103, 102, 100]);
+    host.driver.close(1).unwrap();
+    assert_eq!(host.driver.poll_order(), [103, 102, 100]);
+    assert_eq!(host.driver.control(0, Control::Vci(102), Time::ZERO), Err(PennError::Table));
+    assert_eq!(host.driver.close(1), Err(PennError::File));
+}
+
+#[test]
+fn what_nobody_has_open_is_deleted_and_its_slots_are_free_again() {
+    let mut world = World::new();
+    let writer = world.hosts[0].open(100, Time::ZERO);
+    world.hosts[0].write(writer, &pattern(9600, 1), Time::ZERO);
+    world.run(Time::from_millis(10));
+    assert_eq!(world.hosts[1].reassembler.core().free_slots(), 8192 - 200);
+    world.run(Time::from_millis(20));
+    assert_eq!(world.hosts[1].reassembler.core().free_slots(), 8192);
+    assert_eq!(world.hosts[1].driver.statistics.strangers, 1);
+    assert_eq!(world.hosts[1].reassembler.counters().dropped(DropReason::Closed), 200);
+}
+
+#[test]
+fn one_sixtieth_of_a_second_at_full_rate_fits_the_buffer() {
+    // B-35: about 2.6 Mbit arrive, 3 Mbit fit.
+    let mut world = World::new();
+    let writer = world.hosts[0].open(100, Time::ZERO);
+    let reader = world.hosts[1].open(100, Time::ZERO);
+    let (mut sent, mut got, mut buffer) = (0, 0, vec![0; 1 << 20]);
+    while world.now < Time::from_millis(300) {
+        let now = world.now;
+        while world.hosts[0].write(writer, &pattern(48 * 1365, 1), now) == Written::Done {
+            sent += 48 * 1365;
+        }
+        world.run_for(Duration::from_millis(1));
+        got += world.hosts[1].driver.read(reader, &mut buffer).unwrap().unwrap_or(0);
+    }
+    assert_eq!(world.hosts[1].reassembler.counters().dropped_total(), 0);
+    let mbit_s = got as f64 * 8.0 / 0.3 / 1e6;
+    assert!(mbit_s > 100.0 && got <= sent, "{mbit_s} Mbit/s");
+}
+
+#[test]
+fn memory_that_is_not_there_fails_the_transfer_and_the_card_goes_on() {
+    let mut memory = Flat::new(0, 4096);
+    let mut card = Segmenter::new(Streaming::MICRO_CHANNEL);
+    let mut cells = [Cell::default(); 100];
+    for (source, sent, status) in [(4000, 2, IDLE | FAILED), (0, 3, IDLE)] {
+        for (register, value) in [(sr::SOURCE, source), (sr::LENGTH, 144), (sr::HEADER, 100 << 4), (sr::START, 1)] {
+            card.write(register, value, Time::ZERO);
+        }
+        assert_eq!(card.read(sr::STATUS), 0);
+        let mut n = 0;
+        for at in 1..100 {
+            n += card.fill(&mut cells, &mut memory, Time::from_micros(at * 10));
+        }
+        assert_eq!((n, card.read(sr::STATUS)), (sent, status));
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_register_writes_are_survived(
+        writes in proptest::collection::vec((any::<bool>(), 0u32..14, prop_oneof![0u32..40, any::<u32>()]), 0..200),
+        vcis in proptest::collection::vec(any::<u16>(), 1..20),
+    ) {
+        let mut segmenter = Segmenter::new(Streaming::MICRO_CHANNEL);
+        let mut card = Card::new(CONFIG).unwrap();
+        let mut memory = Flat::new(0, 1 << 16);
+        let mut cells = [Cell::default(); 16];
+        for (i, (first, register, value)) in writes.into_iter().enumerate() {
+            let now = Time::from_micros(i as u64 * 50);
+            if first {
+                segmenter.write(register, value, now);
+                segmenter.read(register);
+            } else {
+                card.write(register, value, now);
+                card.read(register);
+            }
+            let n = segmenter.fill(&mut cells, &mut memory, now);
+            card.handle_cells(&cells[..n], now);
+            let circuit = wire::CircuitId::new(0, vcis[i % vcis.len()]).unwrap();
+            card.handle_cells(&[Cell::new(wire::CellHeader { circuit, ..Default::default() }, [1; 48])], now);
+            card.run(&mut memory, 8, now);
+            prop_assert_eq!(card.core().check(), Ok(()));
+        }
+        card.write(rr::RESET, 0, Time::ZERO);
+        prop_assert_eq!((card.read(rr::STATUS), card.core().free_slots()), (IDLE, 8192));
+    }
+}
