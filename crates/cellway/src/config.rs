@@ -2,6 +2,7 @@
 
 mod adapter;
 
+use crate::policy::{Allow, Rule};
 use crate::{Context, output};
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Subcommand;
@@ -52,6 +53,9 @@ pub(crate) struct File {
     pub(crate) link: Vec<Spanned<Link>>,
     /// Circuits.
     pub(crate) circuit: Vec<Spanned<Circuit>>,
+    /// Who may open which of them, besides the user who runs the network.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) allow: Vec<Spanned<Allow>>,
 }
 
 /// `[host.NAME]`
@@ -220,6 +224,8 @@ pub(crate) struct Config {
     pub(crate) description: Description,
     /// The outside of links, by the link.
     pub(crate) shells: Vec<(LinkDescription, Shell)>,
+    /// `[[allow]]`, understood.
+    pub(crate) rules: Vec<Rule>,
 }
 
 impl Link {
@@ -384,6 +390,14 @@ pub(crate) fn parse(text: &str, name: &str) -> Result<Config> {
             known(&config.description, &end.station).with_context(at)?;
         }
         config.description.circuits.push(description);
+    }
+    for allow in &file.allow {
+        let at = || format!("{name}:{}", line_of(text, allow.span().start));
+        let rule = allow.get_ref().describe().with_context(at)?;
+        if let Some(host) = &allow.get_ref().host {
+            known(&config.description, host).with_context(at)?;
+        }
+        config.rules.push(rule);
     }
     for (host, settings) in &file.host {
         if let Some(ip) = &settings.ip {

@@ -54,7 +54,9 @@ impl Daemon {
         prepare_folder(socket)?;
         let service = Service::start(socket, engine.clone(), handler, MAX_CONNECTIONS);
         let service = service.inspect_err(|_| engine.stop())?;
-        Ok(Daemon { engine, service: Some(service), config })
+        let daemon = Daemon { engine, service: Some(service), config };
+        daemon.open_door(socket)?;
+        Ok(daemon)
     }
 
     /// Makes `wanted` so.
@@ -62,7 +64,20 @@ impl Daemon {
         let mut config = self.config.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let applied = apply(&self.engine, &config, &wanted)?;
         *config = wanted;
+        drop(config);
+        if let Some(service) = &self.service {
+            self.open_door(service.path())?;
+        }
         Ok(applied)
+    }
+
+    /// Whoever a rule may name must reach the socket; the policy decides who gets in. Without rules, only its owner does.
+    fn open_door(&self, socket: &Path) -> Result<()> {
+        use std::os::unix::fs::PermissionsExt;
+        let config = self.config.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mode = if config.rules.is_empty() { 0o600 } else { 0o666 };
+        std::fs::set_permissions(socket, std::fs::Permissions::from_mode(mode))
+            .with_context(|| format!("the rights of {}", socket.display()))
     }
 }
 

@@ -13,6 +13,7 @@ mod lab;
 mod manage;
 mod output;
 mod ping;
+mod policy;
 mod report;
 mod run;
 mod status;

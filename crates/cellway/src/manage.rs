@@ -2,7 +2,7 @@
 
 use crate::config::{Circuit, Config, Link};
 use crate::daemon::{attach, written};
-use crate::{Context, client, output, status};
+use crate::{Context, client, output, policy, status};
 use anyhow::{Result, anyhow};
 use clap::Subcommand;
 use endpoint::seqpacket::Peer;
@@ -12,7 +12,7 @@ use net::{TapBuffer, TapConfig};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use wire::CircuitId;
 
@@ -72,9 +72,13 @@ impl Manager {
         Manager { engine, config, owner, captures: Mutex::default() }
     }
 
+    fn config(&self) -> MutexGuard<'_, Config> {
+        self.config.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn serve(&self, request: Request) -> Result<Value> {
         self.end_stale_captures()?;
-        let config = self.config.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let config = self.config().clone();
         let done = json!({ "done": true });
         match request {
             Request::Status => self.engine.with(move |core| status::collect(core, &config)).map_err(Into::into),
@@ -182,17 +186,20 @@ fn find_link(core: &host::engine::Core, name: &str) -> Result<net::LinkId> {
 
 impl Handler for Manager {
     fn admit(&self, peer: Peer) -> Result<(), String> {
-        if peer.uid == self.owner || peer.uid == 0 {
-            return Ok(());
+        policy::admit(&self.config().rules, &peer, self.owner)
+    }
+
+    fn may_open(&self, peer: Peer, host: &str, circuit: CircuitId) -> Result<(), String> {
+        policy::may_open(&self.config().rules, &peer, self.owner, host, circuit)
+    }
+
+    fn manage(&self, peer: Peer, request: Value) -> Result<Value, String> {
+        if !policy::owns(&peer, self.owner) {
+            return Err(format!(
+                "user {} may open circuits, but not manage the network of user {}",
+                peer.uid, self.owner
+            ));
         }
-        Err(format!("user {} may not use the network of user {} (run it as that user)", peer.uid, self.owner))
-    }
-
-    fn may_open(&self, peer: Peer, _host: &str, _circuit: CircuitId) -> Result<(), String> {
-        self.admit(peer)
-    }
-
-    fn manage(&self, _peer: Peer, request: Value) -> Result<Value, String> {
         let request = serde_json::from_value(request).map_err(|e| format!("request not understood: {e}"))?;
         self.serve(request).map_err(|e| format!("{e:#}"))
     }

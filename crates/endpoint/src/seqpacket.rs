@@ -140,6 +140,7 @@ impl Packets {
             pid: credentials.pid.as_raw_nonzero().get(),
             uid: credentials.uid.as_raw(),
             gid: credentials.gid.as_raw(),
+            groups: Groups::default(),
         })
     }
 }
@@ -159,6 +160,47 @@ pub struct Peer {
     pub uid: u32,
     /// Group.
     pub gid: u32,
+    /// Supplementary groups; [`Packets::peer`] leaves them out, the service fills them in.
+    pub groups: Groups,
+}
+
+/// Most supplementary groups that are looked at.
+pub const MAX_GROUPS: usize = 128;
+
+/// Supplementary groups.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Groups {
+    n: usize,
+    groups: [u32; MAX_GROUPS],
+}
+
+impl Groups {
+    /// The first [`MAX_GROUPS`] of `groups`.
+    pub fn new(groups: &[u32]) -> Self {
+        let n = groups.len().min(MAX_GROUPS);
+        let mut all = Groups { n, ..Groups::default() };
+        all.groups[..n].copy_from_slice(&groups[..n]);
+        all
+    }
+}
+
+impl Default for Groups {
+    fn default() -> Self {
+        Groups { n: 0, groups: [0; MAX_GROUPS] }
+    }
+}
+
+impl std::ops::Deref for Groups {
+    type Target = [u32];
+    fn deref(&self) -> &[u32] {
+        &self.groups[..self.n]
+    }
+}
+
+impl std::fmt::Debug for Groups {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self[..].fmt(f)
+    }
 }
 
 fn socket(flags: SocketFlags) -> Result<OwnedFd, Errno> {

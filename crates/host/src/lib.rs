@@ -6,7 +6,8 @@
 //! applications get their endpoints and circuits; neither decides anything about data.
 //!
 //! A data path ([`path`]) and an event strategy ([`events`]) is a module each.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
+#![deny(unsafe_op_in_unsafe_fn)]
 
 mod attached;
 mod circuit;
@@ -18,6 +19,8 @@ mod interface;
 mod outward;
 pub mod path;
 pub mod service;
+#[allow(unsafe_code)]
+mod sys;
 
 pub use attached::{AttachError, Attached};
 pub use circuit::CircuitStatus;

@@ -11,7 +11,7 @@ use crate::interface::{EndpointId, OpenError};
 use endpoint::control::{MAX_PACKET_OCTETS, Refusal, Request, Response};
 use endpoint::negotiate::{OLDEST, VERSION, agree_features, agree_version};
 use endpoint::segment::Segment;
-use endpoint::seqpacket::{PacketError, Packets, Peer};
+use endpoint::seqpacket::{Groups, PacketError, Packets, Peer};
 use net::NodeId;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fd::{AsFd, OwnedFd};
@@ -192,7 +192,8 @@ fn serve(listener: &OwnedFd, stop: &OwnedFd, engine: &EngineHandle, handler: &dy
         if ready[1] {
             match Packets::accept(listener) {
                 Ok(Some(packets)) => match packets.peer() {
-                    Ok(peer) => {
+                    Ok(mut peer) => {
+                        peer.groups = Groups::new(&crate::sys::peer_groups(&packets));
                         let max_connections = (clients.len() >= max).then_some(max);
                         clients.push(Client {
                             packets,
