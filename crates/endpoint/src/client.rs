@@ -3,6 +3,7 @@
 use crate::ChannelId;
 use crate::control::{DataPath, Events, OpenOptions, Request, Response};
 use crate::layout::{CLIENT_SLEEPS, Descriptor, Geometry, HOST_RESTS, HOST_SLEEPS, INLINE_OCTETS};
+use crate::own::Given;
 use crate::ring::{Consumer, Producer, Which};
 use crate::segment::{Segment, SegmentError};
 use crate::seqpacket::{PacketError, Packets};
@@ -83,6 +84,9 @@ pub enum SendError {
     /// An SDU has at least one octet.
     #[error("an SDU of no octets")]
     Empty,
+    /// Own memory is for the data path `single-copy`.
+    #[error("the endpoint has another data path than `single-copy`: create it with that one")]
+    OtherPath,
 }
 
 /// A connection to the service.
@@ -119,6 +123,10 @@ impl Connection {
     /// Whether the service has a feature ([`crate::negotiate`]).
     pub fn has(&self, feature: &str) -> bool {
         self.features.iter().any(|name| name == feature)
+    }
+
+    pub(crate) fn control(&self) -> BorrowedFd<'_> {
+        self.packets.as_fd()
     }
 
     pub(crate) fn need(&self, feature: &'static str) -> Result<(), Error> {
@@ -200,8 +208,8 @@ pub struct EndpointConfig {
 
 /// Buffers that are the application's to send with.
 #[derive(Debug)]
-struct Pool {
-    segment: Arc<Segment>,
+pub(crate) struct Pool {
+    pub(crate) segment: Arc<Segment>,
     /// Loans that ended without being sent.
     returned: Mutex<Vec<u32>>,
 }
@@ -209,11 +217,11 @@ struct Pool {
 /// An endpoint. What it opened ends when it is dropped, or when its process dies.
 #[derive(Debug)]
 pub struct Endpoint {
-    connection: Connection,
-    pool: Arc<Pool>,
-    send: Producer,
+    pub(crate) connection: Connection,
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) send: Producer,
     receive: Consumer,
-    free: Producer,
+    pub(crate) free: Producer,
     wake_host: OwnedFd,
     wake_client: OwnedFd,
     /// Buffers free for sending.
@@ -223,6 +231,9 @@ pub struct Endpoint {
     completed: u32,
     buffer_octets: usize,
     events: Events,
+    path: DataPath,
+    /// Memory of the application's own that the host has.
+    pub(crate) given: Given,
 }
 
 impl Endpoint {
@@ -254,6 +265,8 @@ impl Endpoint {
             completed: 0,
             buffer_octets: geometry.buffer_octets as usize,
             events: config.events,
+            path: config.path,
+            given: Given::default(),
         };
         let for_sending = config.send_buffers.unwrap_or(geometry.buffers / 2).min(geometry.buffers);
         endpoint.idle = (0..for_sending).collect();
@@ -274,6 +287,11 @@ impl Endpoint {
             Response::Opened { channel } => Ok(channel),
             other => Err(Error::Protocol(format!("{other:?}"))),
         }
+    }
+
+    /// The data path.
+    pub fn path(&self) -> DataPath {
+        self.path
     }
 
     /// The event strategy in force.
@@ -317,12 +335,13 @@ impl Endpoint {
     }
 
     /// Takes back the buffers of what has been sent.
-    fn reclaim(&mut self) {
+    pub(crate) fn reclaim(&mut self) {
         let consumed = self.send.consumed();
         while self.completed != consumed {
             self.completed = self.completed.wrapping_add(1);
             match self.sending.pop_front() {
                 Some(Descriptor::INLINE) => {}
+                Some(Descriptor::OWN) => self.given.complete(),
                 Some(buffer) => self.idle.push(buffer),
                 None => break,
             }
@@ -385,7 +404,7 @@ impl Endpoint {
         }
     }
 
-    fn push(&mut self, descriptor: Descriptor) -> Result<(), SendError> {
+    pub(crate) fn push(&mut self, descriptor: Descriptor) -> Result<(), SendError> {
         if !self.send.push(descriptor) {
             self.reclaim();
             return Err(SendError::Full);
@@ -442,6 +461,11 @@ impl Endpoint {
             e.reclaim();
             !e.idle.is_empty() && e.send.room() > 0
         })
+    }
+
+    /// Waits until a place in the send ring is free.
+    pub(crate) fn wait_room(&mut self) -> Result<(), Error> {
+        self.wait(None, |e| e.send_space() > 0).map(|_| ())
     }
 
     /// Waits until all that was pushed has been taken by the host; false if `timeout` passes first.
@@ -527,6 +551,12 @@ impl Endpoint {
     }
 }
 
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        self.end_given();
+    }
+}
+
 impl AsFd for Endpoint {
     /// Readable when the host has rung, after [`Endpoint::arm`].
     fn as_fd(&self) -> BorrowedFd<'_> {
@@ -578,8 +608,8 @@ impl Drop for Loan {
 /// An SDU that has arrived. Its buffer goes back to the host when this is dropped.
 #[derive(Debug)]
 pub struct Received<'a> {
-    endpoint: &'a mut Endpoint,
-    descriptor: Descriptor,
+    pub(crate) endpoint: &'a mut Endpoint,
+    pub(crate) descriptor: Descriptor,
 }
 
 impl Received<'_> {
@@ -612,6 +642,9 @@ impl Deref for Received<'_> {
         if self.descriptor.buffer == Descriptor::INLINE {
             return &self.descriptor.inline[..octets.min(INLINE_OCTETS)];
         }
+        if self.descriptor.buffer == Descriptor::OWN {
+            return self.endpoint.given.octets(&self.descriptor);
+        }
         if self.endpoint.pool.segment.geometry().buffer_at(self.descriptor.buffer).is_none() {
             return &[];
         }
@@ -625,7 +658,9 @@ impl Deref for Received<'_> {
 impl Drop for Received<'_> {
     fn drop(&mut self) {
         let buffer = self.descriptor.buffer;
-        if buffer != Descriptor::INLINE && !self.endpoint.free.push(Descriptor::of_buffer(buffer)) {
+        if buffer == Descriptor::OWN {
+            self.post_again();
+        } else if buffer != Descriptor::INLINE && !self.endpoint.free.push(Descriptor::of_buffer(buffer)) {
             self.endpoint.idle.push(buffer);
         }
     }

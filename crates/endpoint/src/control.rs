@@ -34,13 +34,32 @@ pub enum Aal {
 
 /// How an SDU gets from the application's memory into cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum DataPath {
     /// The host copies the SDU into memory of its own first: the buffer is free at once.
     Copying,
-    /// Cells are made from the shared segment itself: one copy.
+    /// The host reads and writes the application's own memory, besides the segment ([`crate::own`]).
+    SingleCopy,
+    /// Cells are made from the shared segment, where the application has put a copy.
     #[default]
     Shared,
+    /// The same, and the application composes its SDUs there ([`crate::Endpoint::loan`]) and reads them there: no copy.
+    ZeroCopy,
+}
+
+impl DataPath {
+    /// All of them.
+    pub const ALL: [DataPath; 4] = [DataPath::Copying, DataPath::SingleCopy, DataPath::Shared, DataPath::ZeroCopy];
+
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            DataPath::Copying => "copying",
+            DataPath::SingleCopy => "single-copy",
+            DataPath::Shared => "shared",
+            DataPath::ZeroCopy => "zero-copy",
+        }
+    }
 }
 
 /// Octets of one ring of a bell that is a socket.
@@ -133,6 +152,15 @@ pub enum Request {
         /// How.
         options: OpenOptions,
     },
+    /// Map memory of the application's own, whose descriptor comes along: a memfd, sealed against shrinking.
+    Register {
+        /// Where the application has it.
+        address: u64,
+        /// How much.
+        octets: u64,
+    },
+    /// End the endpoint; from the answer on, the host touches nothing of the application's any more.
+    Release,
     /// Change the endpoint's event strategy.
     SetEvents {
         /// To this one.
@@ -181,6 +209,10 @@ pub enum Response {
         /// Its channel.
         channel: ChannelId,
     },
+    /// The memory is mapped.
+    Registered,
+    /// The endpoint has ended.
+    Released,
     /// The event strategy is in force.
     EventsSet,
     /// The direct circuit is open. Carries three file descriptors: the other side's memory, the bell of messages, the bell

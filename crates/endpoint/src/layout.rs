@@ -22,11 +22,12 @@
 //! |---|---|
 //! | 0..4 | channel |
 //! | 4..8 | octets of the SDU |
-//! | 8..12 | buffer, counted from 0; all ones: the SDU is in the descriptor |
+//! | 8..12 | buffer, counted from 0; all ones: the SDU is in the descriptor; one less: in the application's own memory |
 //! | 12 | user-to-user indication |
 //! | 13 | common part indicator |
 //! | 14 | bit 0 cell loss priority, bit 1 congestion |
-//! | 15..24 | zero |
+//! | 15 | zero |
+//! | 16..24 | own memory: its address in the application (in the free ring, octets are those that it has room for) |
 //! | 24..64 | an SDU of up to 40 octets: U-Net's single-cell message |
 
 use serde::{Deserialize, Serialize};
@@ -171,6 +172,8 @@ pub struct Descriptor {
     pub clp: bool,
     /// Congestion experienced.
     pub congestion: bool,
+    /// Where the SDU is in the application's own memory, if it is there.
+    pub address: u64,
     /// The SDU, if it is here.
     pub inline: [u8; INLINE_OCTETS],
 }
@@ -178,6 +181,8 @@ pub struct Descriptor {
 impl Descriptor {
     /// The buffer number that says that the SDU is in the descriptor.
     pub const INLINE: u32 = u32::MAX;
+    /// The buffer number that says that the SDU is in the application's own memory.
+    pub const OWN: u32 = u32::MAX - 1;
 
     /// Names a buffer and nothing else: what the free ring holds.
     pub const fn of_buffer(buffer: u32) -> Self {
@@ -189,6 +194,7 @@ impl Descriptor {
             cpi: 0,
             clp: false,
             congestion: false,
+            address: 0,
             inline: [0; INLINE_OCTETS],
         }
     }
@@ -202,6 +208,7 @@ impl Descriptor {
         octets[12] = self.uu;
         octets[13] = self.cpi;
         octets[14] = u8::from(self.clp) | u8::from(self.congestion) << 1;
+        octets[16..24].copy_from_slice(&self.address.to_ne_bytes());
         octets[24..].copy_from_slice(&self.inline);
         let mut words = [0; 8];
         for (word, part) in words.iter_mut().zip(octets.as_chunks::<8>().0) {
@@ -219,6 +226,8 @@ impl Descriptor {
         let word = |i: usize| u32::from_ne_bytes([octets[i], octets[i + 1], octets[i + 2], octets[i + 3]]);
         let mut inline = [0; INLINE_OCTETS];
         inline.copy_from_slice(&octets[24..]);
+        let mut address = [0; 8];
+        address.copy_from_slice(&octets[16..24]);
         Descriptor {
             channel: word(0),
             octets: word(4),
@@ -227,6 +236,7 @@ impl Descriptor {
             cpi: octets[13],
             clp: octets[14] & 1 != 0,
             congestion: octets[14] & 2 != 0,
+            address: u64::from_ne_bytes(address),
             inline,
         }
     }

@@ -17,20 +17,33 @@ pub mod control;
 #[allow(unsafe_code)]
 pub mod direct;
 pub mod events;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+pub mod guard;
 pub mod layout;
 pub mod negotiate;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+pub mod own;
 #[allow(unsafe_code)]
 pub mod ring;
 #[allow(unsafe_code)]
 pub mod segment;
 #[cfg(not(loom))]
 pub mod seqpacket;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+pub mod shared;
 mod sync;
 
 #[cfg(not(loom))]
 pub use client::{Connection, Endpoint, EndpointConfig, Error, Loan, Local, Received, SendError};
 pub use control::{Aal, DataPath, Direction, Events, OpenOptions};
+#[cfg(not(loom))]
+pub use guard::{Guarded, Overlap};
 pub use layout::Geometry;
+#[cfg(not(loom))]
+pub use own::Memory;
 
 /// A channel: a circuit opened on an endpoint. The service gives the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]

@@ -10,8 +10,10 @@ pub const VERSION: u32 = 2;
 pub const OLDEST: u32 = 2;
 /// Direct circuits, in layout version [`crate::direct::layout::VERSION`].
 pub const DIRECT: &str = "direct";
+/// Own memory, registered or not, to send from and receive into: [`crate::own`].
+pub const OWN_MEMORY: &str = "own-memory";
 /// All features of this crate's version.
-pub const FEATURES: &[&str] = &[DIRECT];
+pub const FEATURES: &[&str] = &[DIRECT, OWN_MEMORY];
 
 /// The newest version that both speak, if there is one: here [`OLDEST`] to [`VERSION`], there `oldest` to `newest`.
 pub fn agree_version(oldest: u32, newest: u32) -> Option<u32> {

@@ -172,7 +172,8 @@ pub(crate) fn udp_link(octets: &[u8]) {
 /// What a hostile client writes into its segment: the whole of it, in portions, between rounds of the host.
 pub(crate) fn descriptors(octets: &[u8]) {
     let geometry = Geometry { send_ring: 4, receive_ring: 4, free_ring: 4, buffers: 4, buffer_octets: 128 };
-    for (path, carries) in [(DataPath::Shared, Carries::Cells), (DataPath::Copying, Carries::Frames)] {
+    let paths = [DataPath::Shared, DataPath::Copying, DataPath::SingleCopy];
+    for (path, carries) in paths.into_iter().zip([Carries::Cells, Carries::Frames, Carries::Cells]) {
         let segment = Arc::new(Segment::anonymous(geometry).expect("a small segment"));
         let mut network = Network::new(FramePool::new(8, 65_536));
         let nodes = [0, 1].map(|i| {

@@ -2,6 +2,7 @@
 
 use crate::events::poll_list::Slot;
 use crate::events::{self, Bell, Strategy};
+use crate::own::{At, Process};
 use crate::path::{Path, Source};
 use endpoint::layout::{Descriptor, Geometry, INLINE_OCTETS};
 use endpoint::ring::{Consumer, Producer, Which};
@@ -9,6 +10,7 @@ use endpoint::segment::{Segment, SegmentError};
 use endpoint::{Aal, DataPath, Direction, Events};
 use sar::{SduMeta, Segmentation};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU8;
 use wire::{CircuitId, Counters, DropReason};
 
 /// Buffers that are taken from the free ring for each one that is used, at most.
@@ -64,8 +66,8 @@ pub struct Attached {
     send: Consumer,
     receive: Producer,
     free: Consumer,
-    /// Free buffers that are in hand.
-    stash: Vec<u32>,
+    /// Free buffers and posted memory that are in hand.
+    stash: Vec<Free>,
     pub(crate) channels: Vec<Option<Channel>>,
     pub(crate) leaving: Option<Leaving>,
     pub(crate) path: Path,
@@ -85,7 +87,7 @@ impl Attached {
             send: Consumer::new(&segment, Which::Send),
             receive: Producer::new(&segment, Which::Receive),
             free: Consumer::new(&segment, Which::Free),
-            stash: Vec::with_capacity(geometry.buffers as usize),
+            stash: Vec::with_capacity((geometry.buffers + geometry.free_ring) as usize),
             channels: Vec::new(),
             leaving: None,
             path: Path::new(path, geometry.buffer_octets as usize),
@@ -96,6 +98,11 @@ impl Attached {
             received: Counters::default(),
             segment,
         }
+    }
+
+    /// Lets the host copy from and to its application's memory, which is not registered (`single-copy`).
+    pub fn allow_process(&mut self, process: Option<Process>) {
+        self.path.own.allow_process(process);
     }
 
     pub(crate) fn geometry(&self) -> &Geometry {
@@ -181,9 +188,10 @@ impl Attached {
         let at = match d.buffer {
             Descriptor::INLINE if octets <= INLINE_OCTETS => None,
             Descriptor::INLINE => return Err(DropReason::BadDescriptor),
+            Descriptor::OWN => None,
             buffer => Some(self.geometry().buffer_at(buffer).ok_or(DropReason::BadDescriptor)?),
         };
-        if octets == 0 || octets > self.geometry().buffer_octets as usize {
+        if octets == 0 || (at.is_some() && octets > self.geometry().buffer_octets as usize) {
             return Err(DropReason::BadDescriptor);
         }
         let meta = SduMeta { uu: d.uu, cpi: d.cpi, clp: d.clp, congestion: d.congestion };
@@ -192,7 +200,10 @@ impl Attached {
             Aal::Aal0 | Aal::Oam if octets == wire::octets::CELL52_OCTETS => None,
             Aal::Aal0 | Aal::Oam => return Err(DropReason::WrongAal),
         };
-        let source = self.path.begin(&self.segment, d, at);
+        let source = match d.buffer {
+            Descriptor::OWN => self.path.begin_own(d)?,
+            _ => self.path.begin(&self.segment, d, at),
+        };
         Ok(Leaving { channel, source, octets, meta, segmentation })
     }
 
@@ -212,25 +223,65 @@ impl Attached {
     }
 
     /// A buffer to receive into.
-    pub(crate) fn take_buffer(&mut self) -> Option<u32> {
+    pub(crate) fn take_buffer(&mut self) -> Option<Buffer> {
         // What came back last is used first: it is still in the cache, and memory that is never needed is never touched.
         // A hostile client could fill the ring with nonsense: a bounded look.
         for _ in 0..FREED_AT_ONCE {
-            let Some(descriptor) = self.free.pop() else { break };
-            if descriptor.buffer < self.geometry().buffers {
-                self.keep_buffer(descriptor.buffer);
-            } else {
-                self.received.drop_one(DropReason::BadDescriptor);
+            let Some(d) = self.free.pop() else { break };
+            let free = match d.buffer {
+                Descriptor::OWN if self.path.kind() == DataPath::SingleCopy => {
+                    let octets = d.octets as usize;
+                    self.path.own.find_posted(d.address, octets).map(|at| Free::Own { address: d.address, at, octets })
+                }
+                buffer if buffer < self.geometry().buffers => Some(Free::Segment(buffer)),
+                _ => None,
+            };
+            match free {
+                Some(free) => self.stash(free),
+                None => self.received.drop_one(DropReason::BadDescriptor),
             }
         }
-        self.stash.pop()
+        Some(match self.stash.pop()? {
+            Free::Segment(buffer) => Buffer { free: Free::Segment(buffer), place: 0 },
+            free @ Free::Own { at: At::Region(..), .. } => Buffer { free, place: 0 },
+            free @ Free::Own { .. } => match self.path.own.take_place(wire::aal5::MAX_SDU_OCTETS + 64) {
+                Some(place) => Buffer { free, place },
+                None => {
+                    self.stash(free);
+                    return None;
+                }
+            },
+        })
+    }
+
+    /// The memory of a buffer, to reassemble into.
+    pub(crate) fn memory(&self, buffer: Buffer) -> &[AtomicU8] {
+        match buffer.free {
+            Free::Segment(index) => {
+                let octets = self.geometry().buffer_octets as usize;
+                // The number was checked when the buffer was taken.
+                self.geometry().buffer_at(index).map_or(&[], |at| self.segment.octets(at, octets))
+            }
+            Free::Own { at: At::Region(region, at), octets, .. } => self.path.own.octets(region, at, octets),
+            Free::Own { octets, .. } => {
+                let place = self.path.own.place(buffer.place);
+                &place[..octets.min(place.len())]
+            }
+        }
     }
 
     /// Keeps a buffer whose PDU failed for the next one.
-    pub(crate) fn keep_buffer(&mut self, buffer: u32) {
+    pub(crate) fn keep_buffer(&mut self, buffer: Buffer) {
+        if matches!(buffer.free, Free::Own { at: At::Process(_), .. }) {
+            self.path.own.give_back(buffer.place);
+        }
+        self.stash(buffer.free);
+    }
+
+    fn stash(&mut self, free: Free) {
         // More than were ever given cannot come back, but a hostile client may give one twice.
-        if self.stash.len() < self.geometry().buffers as usize {
-            self.stash.push(buffer);
+        if self.stash.len() < self.stash.capacity() {
+            self.stash.push(free);
         }
     }
 
@@ -241,16 +292,41 @@ impl Attached {
         d.channel = channel;
         d.octets = octets as u32;
         (d.uu, d.cpi, d.clp, d.congestion) = (meta.uu, meta.cpi, meta.clp, meta.congestion);
-        match at {
-            Place::Buffer(buffer) => d.buffer = buffer,
-            Place::Inline(sdu) => d.inline[..sdu.len()].copy_from_slice(sdu),
+        let buffer = match at {
+            Place::Inline(sdu) => {
+                d.inline[..sdu.len()].copy_from_slice(sdu);
+                None
+            }
+            Place::Reassembled(buffer) | Place::Copied(buffer) => Some(buffer),
+        };
+        let mut landed = true;
+        match buffer.map(|b| (b, b.free)) {
+            Some((_, Free::Segment(index))) => d.buffer = index,
+            Some((b, Free::Own { address, at: own, .. })) => {
+                (d.buffer, d.address) = (Descriptor::OWN, address);
+                if let (At::Process(_), Place::Reassembled(_)) = (own, at) {
+                    landed = self.path.own.land(b.place, octets, address);
+                }
+            }
+            None => {}
+        }
+        if !landed {
+            // The memory that was posted is not the application's to write: it does not come back.
+            self.received.drop_one(DropReason::BadDescriptor);
+            if let Some(buffer) = buffer {
+                self.path.own.give_back(buffer.place);
+            }
+            return false;
         }
         if !self.receive.push(d) {
             self.received.drop_one(DropReason::RingFull);
-            if let Place::Buffer(buffer) = at {
+            if let Some(buffer) = buffer {
                 self.keep_buffer(buffer);
             }
             return false;
+        }
+        if let Some(Buffer { free: Free::Own { at: At::Process(_), .. }, place }) = buffer {
+            self.path.own.give_back(place);
         }
         self.received.pdus = self.received.pdus.wrapping_add(1);
         self.received.octets = self.received.octets.wrapping_add(octets as u64);
@@ -262,17 +338,29 @@ impl Attached {
     pub(crate) fn deliver_copy(&mut self, channel: u32, sdu: &[u8], meta: SduMeta) -> Result<(), DropReason> {
         let place = if sdu.len() <= INLINE_OCTETS {
             Place::Inline(sdu)
-        } else if sdu.len() > self.geometry().buffer_octets as usize {
-            self.received.drop_one(DropReason::Oversize);
-            return Err(DropReason::Oversize);
         } else {
-            let at = self.take_buffer().and_then(|b| Some((b, self.geometry().buffer_at(b)?)));
-            let Some((buffer, at)) = at else {
+            let Some(buffer) = self.take_buffer() else {
                 self.received.drop_one(DropReason::NoBuffer);
                 return Err(DropReason::NoBuffer);
             };
-            self.segment.copy_in(at, sdu);
-            Place::Buffer(buffer)
+            if sdu.len() > self.memory(buffer).len() {
+                self.keep_buffer(buffer);
+                self.received.drop_one(DropReason::Oversize);
+                return Err(DropReason::Oversize);
+            }
+            let written = match buffer.free {
+                Free::Segment(index) => self.geometry().buffer_at(index).is_some_and(|at| {
+                    self.segment.copy_in(at, sdu);
+                    true
+                }),
+                Free::Own { at, .. } => self.path.own.write(at, sdu),
+            };
+            if !written {
+                self.path.own.give_back(buffer.place);
+                self.received.drop_one(DropReason::BadDescriptor);
+                return Err(DropReason::BadDescriptor);
+            }
+            Place::Copied(buffer)
         };
         if self.deliver(channel, sdu.len(), meta, place) { Ok(()) } else { Err(DropReason::RingFull) }
     }
@@ -281,8 +369,29 @@ impl Attached {
 /// Where a delivered SDU is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Place<'a> {
-    Buffer(u32),
+    /// Reassembled in the buffer's memory ([`Attached::memory`]).
+    Reassembled(Buffer),
+    /// Where the buffer belongs, already.
+    Copied(Buffer),
+    /// To go into the descriptor.
     Inline(&'a [u8]),
+}
+
+/// What the application has given to receive into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Free {
+    /// A buffer of the segment.
+    Segment(u32),
+    /// Memory of its own.
+    Own { address: u64, at: At, octets: usize },
+}
+
+/// One of them in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Buffer {
+    free: Free,
+    /// Where an SDU is put together for memory that is not mapped.
+    place: usize,
 }
 
 #[cfg(test)]

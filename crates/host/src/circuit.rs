@@ -1,6 +1,6 @@
 //! One circuit of a host: who has it open, its contract, the PDU that is arriving.
 
-use crate::attached::{Attached, Place};
+use crate::attached::{Attached, Buffer, Place};
 use crate::direct::Cut;
 use crate::interface::{CircuitConfig, EndpointId};
 use endpoint::Aal;
@@ -46,7 +46,7 @@ pub(crate) struct Circuit {
     pub(crate) direct: Option<Cut>,
     pub(crate) pacer: Option<Pacer>,
     reassembler: Reassembler,
-    buffer: Option<u32>,
+    buffer: Option<Buffer>,
     pub(crate) sent: Counters,
     pub(crate) received: Counters,
 }
@@ -112,19 +112,16 @@ impl Circuit {
             if begins {
                 self.buffer = endpoint.take_buffer();
             }
-            let step = match self.buffer.and_then(|b| endpoint.geometry().buffer_at(b)) {
+            let step = match self.buffer {
                 None => self.reassembler.skip(cells, now),
-                Some(at) => {
-                    let octets = endpoint.geometry().buffer_octets as usize;
-                    self.reassembler.push_shared(cells, endpoint.segment.octets(at, octets), now)
-                }
+                Some(buffer) => self.reassembler.push_shared(cells, endpoint.memory(buffer), now),
             };
             cells = &cells[step.cells_used..];
             match (step.event, self.buffer) {
                 (Event::NeedMore, _) => {}
                 (Event::Complete { sdu_octets, meta }, Some(buffer)) => {
                     self.buffer = None;
-                    let delivered = endpoint.deliver(user.channel, sdu_octets, meta, Place::Buffer(buffer));
+                    let delivered = endpoint.deliver(user.channel, sdu_octets, meta, Place::Reassembled(buffer));
                     self.count(delivered, sdu_octets);
                 }
                 (Event::Complete { .. }, None) => self.received.drop_one(DropReason::NoBuffer),

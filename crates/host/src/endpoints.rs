@@ -28,10 +28,17 @@ pub(crate) struct Endpoints {
     behind: Vec<EndpointId>,
     /// Those that rest meanwhile.
     resting: Vec<EndpointId>,
+    /// When those who are behind were looked at last.
+    reviewed: Time,
     turn: usize,
 }
 
 impl Endpoints {
+    /// Whether some application is behind.
+    pub(crate) fn is_pressed(&self) -> bool {
+        !self.behind.is_empty()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.list.len()
     }
@@ -114,7 +121,7 @@ impl Endpoints {
     }
 
     /// An SDU was delivered to it, perhaps.
-    pub(crate) fn handle_delivered(&mut self, id: EndpointId) {
+    pub(crate) fn handle_delivered(&mut self, id: EndpointId, now: Time) {
         let Some(endpoint) = self.find(id) else { return };
         if !endpoint.strategy.has_news() {
             return;
@@ -123,6 +130,9 @@ impl Endpoints {
         if protected && endpoint.behind.is_none() && endpoint.falls_behind() {
             endpoint.behind = Some(endpoint.consumed());
             ask_for_catching_up(&endpoint.segment, true);
+            if self.behind.is_empty() {
+                self.reviewed = now;
+            }
             self.behind.push(id);
         }
         let Some(endpoint) = self.find(id) else { return };
@@ -145,15 +155,17 @@ impl Endpoints {
             if endpoint.strategy.machine.tells_at_ticks() {
                 endpoint.tell();
             }
-            if self.resting.contains(&id) {
-                self.resting.retain(|i| *i != id);
+            self.resting.retain(|i| *i != id);
+            self.activate(id);
+            if now.since(self.reviewed) >= REST {
+                self.reviewed = now;
                 self.give_up_on_the_stuck();
             }
-            self.activate(id);
         }
     }
 
-    /// A rest is over. Whoever has taken nothing meanwhile does not get another one: it may never take anything.
+    /// Others have rested for a while. For whoever has taken nothing meanwhile they do not rest again: it may never take
+    /// anything.
     fn give_up_on_the_stuck(&mut self) {
         let mut behind = std::mem::take(&mut self.behind);
         behind.retain(|id| {

@@ -182,6 +182,23 @@ impl HostInterface {
         if self.endpoints.set_events(id, events) { Ok(()) } else { Err(OpenError::NoEndpoint) }
     }
 
+    /// Lets an endpoint send from and receive into memory of its application's own.
+    ///
+    /// # Errors
+    /// The endpoint is gone, has another data path, or has enough already.
+    pub fn register(
+        &mut self,
+        id: EndpointId,
+        address: u64,
+        memory: endpoint::shared::SharedMemory,
+    ) -> Result<(), &'static str> {
+        let endpoint = self.endpoints.find(id).ok_or("no such endpoint")?;
+        if endpoint.path.kind() != endpoint::DataPath::SingleCopy {
+            return Err("memory is registered with the data path `single-copy`: create the endpoint with that one");
+        }
+        endpoint.path.own.register(address, memory)
+    }
+
     /// An endpoint's doorbell rang.
     pub fn handle_doorbell(&mut self, id: EndpointId) {
         self.endpoints.handle_doorbell(id);
@@ -368,7 +385,7 @@ impl HostInterface {
                     }
                 }
             }
-            self.endpoints.handle_delivered(user.endpoint);
+            self.endpoints.handle_delivered(user.endpoint, self.now);
             if circuit.poll_timeout().is_some() {
                 self.next_timeout = self.circuits.values().filter_map(Circuit::poll_timeout).min();
             }
@@ -406,7 +423,7 @@ impl HostInterface {
             Some((user, endpoint)) => {
                 // A full ring is counted by the endpoint.
                 let _ = endpoint.deliver_copy(user.channel, &aal0::to_message(cell), sar::SduMeta::default());
-                self.endpoints.handle_delivered(user.endpoint);
+                self.endpoints.handle_delivered(user.endpoint, self.now);
             }
             None => circuit.received.drop_one(DropReason::NotOpen),
         }
@@ -438,7 +455,7 @@ impl HostInterface {
             Ok(()) => circuit.count(true, octets.len()),
             Err(reason) => circuit.received.drop_one(reason),
         }
-        self.endpoints.handle_delivered(user.endpoint);
+        self.endpoints.handle_delivered(user.endpoint, self.now);
     }
 
     fn send_answers(&mut self, io: &mut NodeIo<'_>) {
@@ -460,11 +477,12 @@ impl HostInterface {
 
     /// One endpoint's turn. True if anything left.
     fn send_turn(&mut self, at: usize, io: &mut NodeIo<'_>, now: Time) -> bool {
+        let pressed = self.endpoints.is_pressed();
         let Some((_, endpoint)) = self.endpoints.at(at) else { return false };
         let mut cells_left = TURN_CELLS;
         let mut any = false;
         for _ in 0..TURN_DESCRIPTORS {
-            let quota = endpoint.strategy.machine.quota() as usize;
+            let quota = endpoint.strategy.machine.quota(pressed) as usize;
             if cells_left == 0 || !endpoint.take_up(quota.min(TURN_DESCRIPTORS)) {
                 break;
             }

@@ -17,6 +17,7 @@ pub mod engine;
 pub mod events;
 mod interface;
 mod outward;
+mod own;
 pub mod path;
 pub mod service;
 #[allow(unsafe_code)]
@@ -26,3 +27,4 @@ pub use attached::{AttachError, Attached};
 pub use circuit::CircuitStatus;
 pub use events::{Bell, EventCounts};
 pub use interface::{CircuitConfig, EndpointId, EndpointStatus, HostInterface, OpenError};
+pub use own::Process;

@@ -8,10 +8,13 @@ use crate::direct::{Broker, Claim, DirectError, Offer};
 use crate::engine::EngineHandle;
 use crate::events::Bell;
 use crate::interface::{EndpointId, OpenError};
+use crate::own::Process;
+use endpoint::DataPath;
 use endpoint::control::{MAX_PACKET_OCTETS, Refusal, Request, Response};
 use endpoint::negotiate::{OLDEST, VERSION, agree_features, agree_version};
 use endpoint::segment::Segment;
 use endpoint::seqpacket::{Groups, PacketError, Packets, Peer};
+use endpoint::shared::SharedMemory;
 use net::NodeId;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fd::{AsFd, OwnedFd};
@@ -299,12 +302,16 @@ impl Client {
                     Some(fd) => socket_bell(fd)?,
                     None => Bell::Event(wake_client.try_clone()?),
                 };
+                // Others could make the engine wait on their memory: they register it.
+                let trusted = path == DataPath::SingleCopy && self.peer.uid == rustix::process::geteuid().as_raw();
+                let process = if trusted { Process::of_peer(&self.packets) } else { None };
                 let name = host.clone();
                 let made = engine.with(move |core| {
                     let Some((node, host)) = core.host(&name) else {
                         return Err(Refused::new(Refusal::NoHost, no_host(&name)));
                     };
-                    let endpoint = Attached::new(Arc::new(segment), events, path, Some(bell));
+                    let mut endpoint = Attached::new(Arc::new(segment), events, path, Some(bell));
+                    endpoint.allow_process(process);
                     let id = host.attach(endpoint).map_err(|e| match e {
                         AttachError::Full(_) => Refused::new(Refusal::Limit, e),
                         AttachError::Segment(_) => e.into(),
@@ -330,6 +337,24 @@ impl Client {
                     host.open_with(id, circuit, options).map_err(not_opened)
                 });
                 Response::Opened { channel: opened?? }
+            }
+            Request::Register { address, octets } => {
+                let (_, node, id) = self.endpoint.clone().ok_or("create the endpoint first")?;
+                let fd = fds.into_iter().next().ok_or("memory to register comes as a descriptor: pass it along")?;
+                let octets = usize::try_from(octets).map_err(|_| "more memory than this machine can have")?;
+                let memory = SharedMemory::open(&fd, octets).map_err(|e| {
+                    format!("registered memory is a memfd, sealed against shrinking, of that size ({e})")
+                })?;
+                let registered = engine.with(move |core| {
+                    let host = core.network.node_mut::<crate::HostInterface>(node).ok_or("the host is gone")?;
+                    host.register(id, address, memory).map_err(|e| Refused::new(Refusal::Limit, e))
+                });
+                registered??;
+                Response::Registered
+            }
+            Request::Release => {
+                self.end(engine, broker);
+                Response::Released
             }
             Request::SetEvents { events } => {
                 let (_, node, id) = self.endpoint.clone().ok_or("create the endpoint first")?;

@@ -186,6 +186,27 @@ fn a_clock_wakes_an_application_once_for_many_pdus_and_interrupts_once_for_each(
 }
 
 #[test]
+fn an_application_that_takes_nothing_does_not_hold_others_up() {
+    let lan = Lan::new();
+    for (i, events) in [Events::Clocked { hertz: 2000 }, Events::Hybrid { quota: 16 }].into_iter().enumerate() {
+        let (mut a, to_b) = lan.endpoint("alpha", events, 100 + 2 * i as u16);
+        let (_stuck, _) = lan.endpoint("beta", events, 100 + 2 * i as u16);
+        let (mut c, to_d) = lan.endpoint("alpha", events, 101 + 2 * i as u16);
+        let (mut d, _) = lan.endpoint("beta", events, 101 + 2 * i as u16);
+        for n in 0..400 {
+            send(&mut a, to_b, &pattern(n)[..1]);
+        }
+        for n in 0..50 {
+            send(&mut c, to_d, &pattern(n));
+            assert_eq!(&d.receive(TIMEOUT).unwrap().expect("an SDU of the others")[..], &pattern(n)[..]);
+        }
+        for n in 0..400 {
+            send(&mut a, to_b, &pattern(n)[..1]);
+        }
+    }
+}
+
+#[test]
 fn one_active_endpoint_among_fifty_idle_ones_is_heard_at_once() {
     let lan = Lan::new();
     let _idle: Vec<_> = (0..50).map(|i| lan.endpoint("alpha", Events::Interrupt, 101 + i)).collect();

@@ -10,6 +10,7 @@
 pub mod experiment;
 pub mod experiments;
 pub mod model;
+pub mod overload;
 pub mod seeds;
 pub mod station;
 pub mod trace;

@@ -95,9 +95,9 @@ impl Machine {
         };
     }
 
-    /// How many descriptors the next look may take.
-    pub fn quota(&self) -> u32 {
-        self.budget
+    /// How many descriptors the next look may take. While an application is behind, a tick takes none.
+    pub fn quota(&self, pressed: bool) -> u32 {
+        if pressed && self.tells_at_ticks() { 0 } else { self.budget }
     }
 
     /// Descriptors were taken.
@@ -113,14 +113,11 @@ impl Machine {
             Events::Polling => Next::Stay,
             Events::Interrupt if look.waiting => Next::Stay,
             Events::Interrupt => Next::Arm,
-            Events::Clocked { hertz } => match look.waiting && self.budget > 0 {
-                true => Next::Stay,
-                false => Next::At(next_tick(now, hertz)),
-            },
-            Events::Soft { hertz } => match look.waiting && self.budget > 0 {
-                true => Next::Stay,
-                false => Next::At(now + period(hertz)),
-            },
+            Events::Clocked { .. } | Events::Soft { .. } if look.waiting && self.budget > 0 && !look.pressed => {
+                Next::Stay
+            }
+            Events::Clocked { hertz } => Next::At(next_tick(now, hertz)),
+            Events::Soft { hertz } => Next::At(now + period(hertz)),
             Events::Hybrid { quota } => {
                 if self.budget == 0 {
                     if look.pressed {
@@ -175,7 +172,7 @@ mod tests {
         m.handle_taken(8);
         assert_eq!(m.handle_look(MORE, us(1301)), Next::At(us(2000)));
         m.handle_wake();
-        assert_eq!(m.quota(), 8);
+        assert_eq!((m.quota(false), m.quota(true)), (8, 0));
         assert_eq!(m.handle_look(NOTHING, us(2000)), Next::At(us(3000)));
     }
 
@@ -193,13 +190,13 @@ mod tests {
         let mut m = Machine::new(Events::Hybrid { quota: 4 }, 8);
         m.handle_taken(4);
         assert_eq!(m.handle_look(MORE, us(10)), Next::Stay, "nobody is behind");
-        assert_eq!(m.quota(), 4);
+        assert_eq!(m.quota(true), 4);
         m.handle_taken(3);
         let pressed = Look { pressed: true, ..MORE };
         assert_eq!(m.handle_look(pressed, us(11)), Next::Stay, "one is left");
         m.handle_taken(1);
         assert_eq!(m.handle_look(pressed, us(12)), Next::At(us(12) + REST));
         m.handle_wake();
-        assert_eq!(m.quota(), 4);
+        assert_eq!(m.quota(true), 4);
     }
 }

@@ -1,0 +1,269 @@
+//! The overlap policy *fault on write* (checklist B-28): an application sends from its memory, goes on, and is stopped only
+//! if it writes there before the host has taken the SDU.
+//!
+//! [`Endpoint::send_guarded`] write-protects the memory's pages (userfaultfd, user-mode faults only, which needs no
+//! privilege since Linux 5.11). The first write waits in a fault until the SDU has been taken: a thread of this module sees
+//! to it. Where the machine forbids userfaultfd, sending waits until the SDU has been taken (*block*), and [`Guarded::why_not`]
+//! says why.
+
+use crate::ChannelId;
+use crate::client::{Endpoint, Error, SendError};
+use crate::own::Memory;
+use crate::segment::Segment;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::ioctl::{Opcode, Updater, opcode};
+use rustix::mm::UserfaultfdFlags;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+const PAGE: usize = 4096;
+/// How often the keeper looks whether an SDU has been taken, while somebody waits to write.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000 };
+
+// linux/userfaultfd.h
+const UFFD_USER_MODE_ONLY: u32 = 1;
+const UFFD_API: u64 = 0xAA;
+const FEATURE_PAGEFAULT_FLAG_WP: u64 = 1 << 0;
+const FEATURE_WP_SHMEM: u64 = 1 << 12;
+const REGISTER_MODE_WP: u64 = 1 << 1;
+const WRITEPROTECT_MODE_WP: u64 = 1 << 0;
+const MESSAGE_OCTETS: usize = 32;
+
+#[repr(C)]
+struct Api {
+    api: u64,
+    features: u64,
+    ioctls: u64,
+}
+
+#[repr(C)]
+struct Register {
+    start: u64,
+    octets: u64,
+    mode: u64,
+    ioctls: u64,
+}
+
+#[repr(C)]
+struct WriteProtect {
+    start: u64,
+    octets: u64,
+    mode: u64,
+}
+
+const API: Opcode = opcode::read_write::<Api>(0xAA, 0x3F);
+const REGISTER: Opcode = opcode::read_write::<Register>(0xAA, 0x00);
+const WRITEPROTECT: Opcode = opcode::read_write::<WriteProtect>(0xAA, 0x06);
+
+/// How an SDU is kept from changing on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Overlap {
+    /// Sending returns when the host has taken the SDU.
+    Block,
+    /// Sending returns at once; a write to the memory waits.
+    FaultOnWrite,
+}
+
+#[derive(Debug)]
+struct Keeper {
+    uffd: OwnedFd,
+    start: u64,
+    octets: u64,
+    /// What the host's index must reach before writes go on.
+    until: AtomicU32,
+    /// Writes that had to wait.
+    waited: AtomicU64,
+    segment: Arc<Segment>,
+    /// The connection to the service: when it ends, nobody waits for the host any more.
+    connection: OwnedFd,
+    stop: OwnedFd,
+}
+
+/// Registered memory whose owner may go on writing while an SDU is sent from it.
+#[derive(Debug)]
+pub struct Guarded {
+    memory: Memory,
+    keeper: Option<(Arc<Keeper>, Option<JoinHandle<()>>)>,
+    why_not: Option<String>,
+}
+
+impl Keeper {
+    fn new(memory: &Memory, octets: usize, endpoint: &Endpoint) -> Result<Self, (&'static str, Errno)> {
+        let flags = UserfaultfdFlags::CLOEXEC | UserfaultfdFlags::from_bits_retain(UFFD_USER_MODE_ONLY);
+        let flags = flags | UserfaultfdFlags::NONBLOCK;
+        // SAFETY: the descriptor is given no memory but `memory`'s, below, whose faults this keeper answers until the
+        // memory ends.
+        let uffd = unsafe { rustix::mm::userfaultfd(flags) }.map_err(|e| ("userfaultfd", e))?;
+        let mut api = Api { api: UFFD_API, features: FEATURE_PAGEFAULT_FLAG_WP | FEATURE_WP_SHMEM, ioctls: 0 };
+        // SAFETY: the opcode is that of `struct uffdio_api`, which `Api` is.
+        unsafe { rustix::ioctl::ioctl(&uffd, Updater::<API, Api>::new(&mut api)) }
+            .map_err(|e| ("write protection of shared memory by userfaultfd", e))?;
+        let (start, octets) = (memory.address(), octets as u64);
+        let mut register = Register { start, octets, mode: REGISTER_MODE_WP, ioctls: 0 };
+        // SAFETY: the opcode is that of `struct uffdio_register`; the range is pages of a mapping of this process.
+        unsafe { rustix::ioctl::ioctl(&uffd, Updater::<REGISTER, Register>::new(&mut register)) }
+            .map_err(|e| ("write protection of this memory by userfaultfd", e))?;
+        let other = |e| ("a descriptor", e);
+        Ok(Keeper {
+            uffd,
+            start,
+            octets,
+            until: AtomicU32::new(0),
+            waited: AtomicU64::new(0),
+            segment: endpoint.pool.segment.clone(),
+            connection: rustix::io::fcntl_dupfd_cloexec(endpoint.control(), 0).map_err(other)?,
+            stop: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(other)?,
+        })
+    }
+
+    fn protect(&self, protects: bool) -> Result<(), Errno> {
+        let mode = if protects { WRITEPROTECT_MODE_WP } else { 0 };
+        let mut range = WriteProtect { start: self.start, octets: self.octets, mode };
+        // SAFETY: the opcode is that of `struct uffdio_writeprotect`; the range was registered by `new`. It changes no
+        // octet, only when a write to it goes on.
+        unsafe { rustix::ioctl::ioctl(&self.uffd, Updater::<WRITEPROTECT, WriteProtect>::new(&mut range)) }
+    }
+
+    /// Whether the host has taken the SDU.
+    fn is_taken(&self) -> bool {
+        let taken = self.segment.word32(self.segment.geometry().send_at()).load(Ordering::Acquire);
+        taken.wrapping_sub(self.until.load(Ordering::Acquire)) < 1 << 31
+    }
+
+    /// Answers faults until told to stop.
+    fn run(&self) {
+        let mut message = [0u8; MESSAGE_OCTETS];
+        loop {
+            let mut fds = [PollFd::new(&self.uffd, PollFlags::IN), PollFd::new(&self.stop, PollFlags::IN)];
+            match poll(&mut fds, None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(_) => return,
+            }
+            if !fds[1].revents().is_empty() {
+                return;
+            }
+            if rustix::io::read(&self.uffd, &mut message) != Ok(MESSAGE_OCTETS) {
+                continue;
+            }
+            if !self.is_taken() {
+                self.waited.fetch_add(1, Ordering::Relaxed);
+            }
+            while !self.is_taken() {
+                let mut fds = [PollFd::new(&self.connection, PollFlags::empty())];
+                // Hung up: the host is gone, and reads nothing any more.
+                if poll(&mut fds, Some(&LOOK)).is_ok_and(|n| n > 0) {
+                    break;
+                }
+            }
+            // This also wakes whoever waits in a fault there.
+            let _ = self.protect(false);
+        }
+    }
+}
+
+impl Guarded {
+    /// How it is kept.
+    pub fn overlap(&self) -> Overlap {
+        if self.keeper.is_some() { Overlap::FaultOnWrite } else { Overlap::Block }
+    }
+
+    /// Why it is not by faults.
+    pub fn why_not(&self) -> Option<&str> {
+        self.why_not.as_deref()
+    }
+
+    /// How many writes have waited for the host.
+    pub fn waits(&self) -> u64 {
+        self.keeper.as_ref().map_or(0, |(keeper, _)| keeper.waited.load(Ordering::Relaxed))
+    }
+}
+
+impl Deref for Guarded {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &self.memory
+    }
+}
+
+impl DerefMut for Guarded {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.memory
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        let Some((keeper, thread)) = &mut self.keeper else { return };
+        let _ = rustix::io::write(&keeper.stop, &1u64.to_ne_bytes());
+        if let Some(thread) = thread.take() {
+            let _ = thread.join();
+        }
+        let _ = keeper.protect(false);
+    }
+}
+
+impl Endpoint {
+    /// Registered memory of `octets` octets to send from by [`Endpoint::send_guarded`].
+    ///
+    /// # Errors
+    /// The service refuses, or there is no memory. That the machine forbids faults is no error: [`Guarded::why_not`].
+    pub fn guarded(&mut self, octets: usize) -> Result<Guarded, Error> {
+        let whole = octets.max(1).next_multiple_of(PAGE);
+        let memory = self.register(1, octets)?.pop().ok_or(Error::System(Errno::NOMEM))?;
+        let keeper = match Keeper::new(&memory, whole, self) {
+            Ok(keeper) => keeper,
+            Err((what, e)) => {
+                let why = format!(
+                    "{what} is forbidden here ({e}): sending waits until the host has taken the SDU (a container's seccomp \
+                     profile may have to allow userfaultfd; Linux 5.19 or newer is needed)"
+                );
+                return Ok(Guarded { memory, keeper: None, why_not: Some(why) });
+            }
+        };
+        let keeper = Arc::new(keeper);
+        let answers = keeper.clone();
+        let thread = std::thread::Builder::new().name("guard".into()).spawn(move || answers.run());
+        let thread = thread.map_err(|_| Error::System(Errno::AGAIN))?;
+        Ok(Guarded { memory, keeper: Some((keeper, Some(thread))), why_not: None })
+    }
+
+    /// Sends the first `octets` octets of guarded memory.
+    ///
+    /// # Errors
+    /// The ring is full, or the length cannot be.
+    pub fn send_guarded(&mut self, channel: ChannelId, memory: &mut Guarded, octets: usize) -> Result<(), SendError> {
+        let octets = octets.min(memory.len() + 1);
+        let address = memory.memory.address();
+        if self.send_space() == 0 {
+            return Err(SendError::Full);
+        }
+        if let Some((keeper, _)) = &memory.keeper {
+            // Before it is pushed: until then the keeper lets no write through.
+            keeper.until.store(self.send.pushed().wrapping_add(1), Ordering::Release);
+            keeper.protect(true).map_err(|_| SendError::Full)?;
+        }
+        match self.push_own(channel, address, octets, memory.len()) {
+            Ok(()) => self.given.sending.push_back(None),
+            Err(e) => {
+                if let Some((keeper, _)) = &memory.keeper {
+                    keeper.until.store(self.send.pushed(), Ordering::Release);
+                    let _ = keeper.protect(false);
+                }
+                return Err(e);
+            }
+        }
+        if memory.keeper.is_none() {
+            // A service that has gone takes nothing any more, and reads nothing either.
+            let _ = self.wait_sent(None);
+        }
+        Ok(())
+    }
+
+    fn control(&self) -> impl AsFd + '_ {
+        self.connection.control()
+    }
+}

@@ -1,0 +1,123 @@
+//! Memory of an application's own that the host maps too: a memfd, sealed against shrinking so that no access to it can
+//! fail later. For whoever maps it, the other side may write it at any time.
+
+use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags};
+use std::os::fd::{AsFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicU8;
+
+/// A mapping of such memory.
+#[derive(Debug)]
+pub struct SharedMemory {
+    base: NonNull<u8>,
+    octets: usize,
+}
+
+// SAFETY: the mapping belongs to this value alone until it is dropped; nothing in it is tied to a thread.
+unsafe impl Send for SharedMemory {}
+// SAFETY: as above; what `&self` gives are atomics and a raw pointer.
+unsafe impl Sync for SharedMemory {}
+
+impl SharedMemory {
+    /// New memory, all zero, and its descriptor.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn create(octets: usize) -> Result<(Self, OwnedFd), Errno> {
+        let fd = rustix::fs::memfd_create("cellway-own", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+        rustix::fs::ftruncate(&fd, octets as u64)?;
+        rustix::fs::fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+        Ok((Self::map(&fd, octets)?, fd))
+    }
+
+    /// Maps what somebody else made, after a look at its size and seals.
+    ///
+    /// # Errors
+    /// Not such memory, shorter than `octets`, or no room for it.
+    pub fn open(fd: &OwnedFd, octets: usize) -> Result<Self, Errno> {
+        let seals = rustix::fs::fcntl_get_seals(fd)?;
+        if !seals.contains(SealFlags::SHRINK) || rustix::fs::fstat(fd)?.st_size < octets as i64 || octets == 0 {
+            return Err(Errno::INVAL);
+        }
+        Self::map(fd, octets)
+    }
+
+    fn map(fd: &OwnedFd, octets: usize) -> Result<Self, Errno> {
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing of this process.
+        let base = unsafe { rustix::mm::mmap(std::ptr::null_mut(), octets, access, MapFlags::SHARED, fd.as_fd(), 0) }?;
+        Ok(SharedMemory { base: NonNull::new(base.cast()).ok_or(Errno::NOMEM)?, octets })
+    }
+
+    /// Where it is in this process.
+    pub fn address(&self) -> u64 {
+        self.base.as_ptr().expose_provenance() as u64
+    }
+
+    /// How much there is.
+    pub fn len(&self) -> usize {
+        self.octets
+    }
+
+    /// Never: there is none without an octet.
+    pub fn is_empty(&self) -> bool {
+        self.octets == 0
+    }
+
+    /// Part of it, as memory that the other side may write at any time. Panics if it is not inside.
+    pub fn octets(&self, at: usize, octets: usize) -> &[AtomicU8] {
+        let inside = at.checked_add(octets).is_some_and(|end| end <= self.octets);
+        assert!(inside, "{octets} octets at {at} are not inside the memory");
+        // SAFETY: inside the mapping, which lives as long as `self`; an atomic has its octet's layout and may change
+        // under a shared reference.
+        unsafe { std::slice::from_raw_parts(self.base.add(at).as_ptr().cast::<AtomicU8>(), octets) }
+    }
+
+    /// Copies octets into it. Panics if they do not fit inside.
+    pub fn copy_in(&self, at: usize, from: &[u8]) {
+        let to = self.octets(at, from.len());
+        // SAFETY: `to` is inside the mapping and as long as `from`, which is this process's own memory and no part of it;
+        // the other side's racing writes leave some mixture of octets, all of which are valid.
+        unsafe { to.as_ptr().cast::<u8>().cast_mut().copy_from_nonoverlapping(from.as_ptr(), from.len()) }
+    }
+
+    /// Part of it, for the process whose own it is. Panics if it is not inside.
+    pub(crate) fn piece(&self, at: usize, octets: usize) -> NonNull<[u8]> {
+        let piece = self.octets(at, octets);
+        NonNull::slice_from_raw_parts(NonNull::from(piece).cast(), octets)
+    }
+}
+
+impl Drop for SharedMemory {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made by `map` with this size, and all references into it have ended with `self`.
+        let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.octets) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::Ordering;
+
+    #[test]
+    fn both_mappings_are_the_same_memory_and_only_sealed_memory_is_mapped() {
+        let (ours, fd) = SharedMemory::create(8192).unwrap();
+        let theirs = SharedMemory::open(&fd, 8192).unwrap();
+        ours.copy_in(5000, b"here");
+        assert_eq!(theirs.octets(5000, 4)[3].load(Ordering::Relaxed), b'e');
+        assert!(SharedMemory::open(&fd, 8193).is_err());
+        let loose = rustix::fs::memfd_create("loose", MemfdFlags::ALLOW_SEALING).unwrap();
+        rustix::fs::ftruncate(&loose, 8192).unwrap();
+        assert_eq!(SharedMemory::open(&loose, 8192).unwrap_err(), Errno::INVAL);
+    }
+
+    #[test]
+    #[should_panic(expected = "not inside")]
+    fn nothing_is_read_past_the_end() {
+        let (ours, _) = SharedMemory::create(4096).unwrap();
+        ours.octets(4000, 97);
+    }
+}

@@ -1,0 +1,272 @@
+//! Data paths, with own memory of every kind: whatever carries an SDU, it arrives the same.
+
+use endpoint::{
+    ChannelId, DataPath, Endpoint, EndpointConfig, Error, Events, Geometry, Memory, OpenOptions, Overlap, SendError,
+};
+use host::engine::{self, EngineHandle};
+use host::service::{Handler, Service};
+use host::{CircuitConfig, HostInterface};
+use net::{Carries, End, FramePool, LinkConfig, Network};
+use proptest::prelude::*;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use traffic::Contract;
+use wire::{CircuitId, DropReason};
+
+const TIMEOUT: Option<Duration> = Some(Duration::from_secs(10));
+
+struct Everybody;
+
+impl Handler for Everybody {
+    fn admit(&self, _: endpoint::seqpacket::Peer) -> Result<(), String> {
+        Ok(())
+    }
+    fn may_open(&self, _: endpoint::seqpacket::Peer, _: &str, _: CircuitId) -> Result<(), String> {
+        Ok(())
+    }
+    fn manage(&self, _: endpoint::seqpacket::Peer, _: serde_json::Value) -> Result<serde_json::Value, String> {
+        Err("nothing to manage".into())
+    }
+}
+
+struct Lan {
+    engine: EngineHandle,
+    service: Option<Service>,
+    socket: PathBuf,
+    _dir: tempfile::TempDir,
+}
+
+/// A circuit that takes its time.
+const SLOW: u16 = 150;
+
+impl Lan {
+    fn new(carries: Carries) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("cellway.sock");
+        let engine = engine::start(Network::new(FramePool::new(64, 65_536))).unwrap();
+        let connect = move |core: &mut engine::Core| {
+            let nodes = ["alpha", "beta"].map(|name| {
+                let mut host = HostInterface::new(64);
+                for vci in 100..SLOW {
+                    host.add_circuit(CircuitId::new(0, vci).unwrap(), CircuitConfig::default());
+                }
+                let pcr = wire::CellRate::from_cells_per_s(2000.0);
+                let contract = Contract { category: "cbr".parse().unwrap(), pcr, ..Contract::default() };
+                let slow = CircuitConfig { contract: contract.checked().unwrap(), ..CircuitConfig::default() };
+                host.add_circuit(CircuitId::new(0, SLOW).unwrap(), slow);
+                core.network.add_node(name, Box::new(host))
+            });
+            let config = LinkConfig { carries, ..LinkConfig::default() };
+            core.network.connect(End::Port(nodes[0], 0), End::Port(nodes[1], 0), config).unwrap();
+        };
+        engine.with(connect).unwrap();
+        let service = Service::start(&socket, engine.clone(), Arc::new(Everybody), 64).unwrap();
+        Lan { engine, service: Some(service), socket, _dir: dir }
+    }
+
+    /// `send_buffers` of 16 buffers; the others are free to receive into.
+    fn endpoint(&self, host: &str, path: DataPath, vci: u16, send_buffers: u32) -> (Endpoint, ChannelId) {
+        let geometry = Geometry { buffers: 16, ..Geometry::default() };
+        let events = Events::default();
+        let config = EndpointConfig { host: host.into(), path, geometry, events, send_buffers: Some(send_buffers) };
+        let mut endpoint = Endpoint::create(&self.socket, &config).unwrap();
+        let channel = endpoint.open(CircuitId::new(0, vci).unwrap(), OpenOptions::default()).unwrap();
+        (endpoint, channel)
+    }
+}
+
+impl Drop for Lan {
+    fn drop(&mut self) {
+        self.service.take();
+        self.engine.stop();
+    }
+}
+
+/// A way to send or receive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// `send_copy`, and the segment's buffers.
+    Copy(DataPath),
+    /// A loan.
+    Loan(DataPath),
+    /// Own memory: registered, or any.
+    Own { registered: bool },
+    /// From wherever it is, blocking.
+    Blocking,
+    /// Guarded memory.
+    Guarded,
+}
+
+const SEND: [Way; 8] = [
+    Way::Copy(DataPath::Copying),
+    Way::Copy(DataPath::Shared),
+    Way::Loan(DataPath::ZeroCopy),
+    Way::Loan(DataPath::Copying),
+    Way::Own { registered: true },
+    Way::Own { registered: false },
+    Way::Blocking,
+    Way::Guarded,
+];
+const RECEIVE: [Way; 4] = [
+    Way::Copy(DataPath::Copying),
+    Way::Copy(DataPath::ZeroCopy),
+    Way::Own { registered: true },
+    Way::Own { registered: false },
+];
+
+fn path_of(way: Way) -> DataPath {
+    match way {
+        Way::Copy(path) | Way::Loan(path) => path,
+        _ => DataPath::SingleCopy,
+    }
+}
+
+fn send(a: &mut Endpoint, channel: ChannelId, way: Way, sdu: &[u8]) {
+    let fill = |memory: &mut [u8]| memory[..sdu.len()].copy_from_slice(sdu);
+    match way {
+        Way::Copy(_) => a.send_copy(channel, sdu).unwrap(),
+        Way::Loan(_) => {
+            let mut loan = a.loan().unwrap();
+            fill(&mut loan);
+            a.send(channel, loan, sdu.len()).unwrap();
+        }
+        Way::Own { registered } => {
+            let mut memory = match registered {
+                true => a.register(1, sdu.len()).unwrap().pop().unwrap(),
+                false => Memory::from(vec![0; sdu.len()]),
+            };
+            fill(&mut memory);
+            a.send_own(channel, memory, sdu.len()).unwrap();
+            assert!(a.wait_sent(TIMEOUT).unwrap());
+            assert_eq!(&a.take_back().expect("it comes back")[..], sdu);
+        }
+        Way::Blocking => a.send_blocking(channel, sdu).unwrap(),
+        Way::Guarded => {
+            let mut guarded = a.guarded(sdu.len()).unwrap();
+            fill(&mut guarded);
+            a.send_guarded(channel, &mut guarded, sdu.len()).unwrap();
+            // At once: the host must not see this.
+            guarded.fill(0xEE);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 6, ..ProptestConfig::default() })]
+    #[test]
+    fn an_sdu_arrives_the_same_by_every_data_path(
+        sizes in prop::collection::vec(prop_oneof![1usize..200, 200usize..10_000, 60_000usize..=65_535], 2..4),
+        seed: u8,
+        frames: bool,
+    ) {
+        let lan = Lan::new(if frames { Carries::Frames } else { Carries::Cells });
+        let mut vci = 100;
+        for sending in SEND {
+            for receiving in RECEIVE {
+                vci += 1;
+                let (mut a, to_b) = lan.endpoint("alpha", path_of(sending), vci, 8);
+                let own = matches!(receiving, Way::Own { .. });
+                let (mut b, at_b) = lan.endpoint("beta", path_of(receiving), vci, if own { 16 } else { 0 });
+                if let Way::Own { registered } = receiving {
+                    let memory = match registered {
+                        true => b.register(4, 65_536).unwrap(),
+                        false => (0..4).map(|_| Memory::from(vec![0; 65_536])).collect(),
+                    };
+                    for piece in memory {
+                        b.post(piece).unwrap();
+                    }
+                }
+                for (i, octets) in sizes.iter().enumerate() {
+                    let sdu: Vec<u8> = (0..*octets).map(|j| (j * 31 + i * 7) as u8 ^ seed ^ (j >> 8) as u8).collect();
+                    send(&mut a, to_b, sending, &sdu);
+                    let got = b.receive(TIMEOUT).unwrap().expect("an SDU");
+                    prop_assert_eq!(got.channel(), at_b);
+                    prop_assert!(got[..] == sdu[..], "{} octets from {:?} to {:?}", octets, sending, receiving);
+                    if own && i == 0 && *octets > 40 {
+                        let (memory, n) = got.into_memory().expect("posted memory");
+                        prop_assert_eq!(&memory[..n], &sdu[..]);
+                        b.post(memory).unwrap();
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_write_to_guarded_memory_waits_until_the_host_has_taken_the_sdu() {
+    let lan = Lan::new(Carries::Cells);
+    let (mut a, to_b) = lan.endpoint("alpha", DataPath::SingleCopy, SLOW, 4);
+    let (mut b, _) = lan.endpoint("beta", DataPath::Shared, SLOW, 0);
+    let mut guarded = a.guarded(10_000).unwrap();
+    if guarded.overlap() == Overlap::Block {
+        assert!(guarded.why_not().unwrap().contains("userfaultfd"));
+        return;
+    }
+    guarded.fill(1);
+    // 209 cells at 2000 cells per second: 0.1 s.
+    let begin = Instant::now();
+    a.send_guarded(to_b, &mut guarded, 10_000).unwrap();
+    let sent = begin.elapsed();
+    assert_eq!(guarded[9_999], 1, "reading does not wait");
+    guarded[0] = 2;
+    assert!(sent < Duration::from_millis(30) && begin.elapsed() > Duration::from_millis(60), "{sent:?}");
+    assert_eq!(guarded.waits(), 1);
+    guarded.fill(3);
+    assert_eq!(&b.receive(TIMEOUT).unwrap().expect("an SDU")[..], &[1; 10_000]);
+    a.send_guarded(to_b, &mut guarded, 100).unwrap();
+    assert_eq!(&b.receive(TIMEOUT).unwrap().expect("the next")[..], &[3; 100]);
+}
+
+#[test]
+fn nobody_waits_for_a_host_that_is_gone() {
+    let mut lan = Lan::new(Carries::Cells);
+    let (mut a, to_b) = lan.endpoint("alpha", DataPath::SingleCopy, SLOW, 4);
+    let mut guarded = a.guarded(60_000).unwrap();
+    if guarded.overlap() == Overlap::Block {
+        return;
+    }
+    a.send_guarded(to_b, &mut guarded, 60_000).unwrap();
+    lan.service.take();
+    let begin = Instant::now();
+    guarded.fill(9);
+    assert!(begin.elapsed() < Duration::from_secs(1));
+}
+
+#[test]
+fn descriptors_that_name_memory_of_nobodys_are_counted_and_dropped() {
+    let lan = Lan::new(Carries::Cells);
+    let (mut a, to_b) = lan.endpoint("alpha", DataPath::SingleCopy, 100, 4);
+    let (mut b, _) = lan.endpoint("beta", DataPath::SingleCopy, 100, 16);
+    // Unmapped by the time that the host reads it, or posted and gone: the address is all that the host has.
+    let far = Memory::from(vec![1; 5000]);
+    a.send_own(to_b, far, 5000).unwrap();
+    let dropped = |host: &'static str| {
+        let count = move |core: &mut engine::Core| {
+            let endpoints = core.host(host).unwrap().1.endpoints();
+            (endpoints[0].sent.dropped(DropReason::BadDescriptor), endpoints[0].received.dropped(DropReason::NoBuffer))
+        };
+        lan.engine.with(count).unwrap()
+    };
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while dropped("beta").1 == 0 {
+        assert!(Instant::now() < deadline, "an SDU without posted memory was not dropped");
+    }
+    // A short piece: too long for it, counted, and the piece is used for the next.
+    b.post(Memory::from(vec![0; 100])).unwrap();
+    a.send_copy(to_b, &[2; 3000]).unwrap();
+    a.send_copy(to_b, &[3; 90]).unwrap();
+    assert_eq!(&b.receive(TIMEOUT).unwrap().expect("the short one")[..], &[3; 90]);
+}
+
+#[test]
+fn own_memory_is_for_the_path_that_has_it() {
+    let lan = Lan::new(Carries::Cells);
+    let (mut a, to_b) = lan.endpoint("alpha", DataPath::Shared, 100, 4);
+    let (error, memory) = a.send_own(to_b, Memory::from(vec![1; 100]), 100).unwrap_err();
+    assert_eq!(error, SendError::OtherPath);
+    assert!(a.post(memory).is_err());
+    let refused = a.register(1, 4096).unwrap_err();
+    assert!(matches!(&refused, Error::Refused(why) if why.contains("single-copy")), "{refused}");
+}
