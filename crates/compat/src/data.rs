@@ -20,7 +20,7 @@ use crate::qos::{Qos, Way};
 use crate::service::{Created, Failed, Session};
 use crate::shared::{Estate, Guard, Shared};
 use endpoint::control::BELL_OCTETS;
-use endpoint::layout::{CLIENT_SLEEPS, CLIENT_WAITS, Descriptor, HOST_SLEEPS, INLINE_OCTETS, NEWS_OF_SDUS};
+use endpoint::layout::{CLIENT_SLEEPS, CLIENT_WAITS, Descriptor, HOST_RESTS, HOST_SLEEPS, INLINE_OCTETS, NEWS_OF_SDUS};
 use endpoint::ring::{Consumer, Producer, Which};
 use endpoint::segment::Segment;
 use endpoint::{Aal, ChannelId, Direction, Geometry};
@@ -429,6 +429,11 @@ impl Live {
         let sleeps = self.segment.word32(CLIENT_SLEEPS);
         if sleeps.load(Ordering::SeqCst) == NEWS_OF_SDUS {
             return true;
+        }
+        // The host may be resting until this program has caught up: now it has.
+        let rests = self.segment.word32(HOST_RESTS);
+        if rests.load(Ordering::Relaxed) != 0 && rests.swap(0, Ordering::AcqRel) != 0 {
+            let _ = rustix::io::write(&self.wake_host.0, &1u64.to_ne_bytes());
         }
         sleeps.store(NEWS_OF_SDUS, Ordering::SeqCst);
         fence(Ordering::SeqCst);
