@@ -85,6 +85,12 @@ pub(crate) struct Switch {
     pub(crate) max_routes: usize,
 }
 
+impl Switch {
+    pub(crate) fn config(&self) -> net::SwitchConfig {
+        net::SwitchConfig { ports: self.ports, max_routes: self.max_routes }
+    }
+}
+
 impl Default for Switch {
     fn default() -> Self {
         let default = net::SwitchConfig::default();
@@ -226,6 +232,14 @@ pub(crate) struct Config {
     pub(crate) shells: Vec<(LinkDescription, Shell)>,
     /// `[[allow]]`, understood.
     pub(crate) rules: Vec<Rule>,
+}
+
+impl Config {
+    /// Whether a network can be made so; nothing is touched.
+    pub(crate) fn rehearse(&self) -> Result<()> {
+        let switch = |name: &str| self.file.switch.get(name).map_or_else(Default::default, Switch::config);
+        Ok(self.description.rehearse(switch)?)
+    }
 }
 
 impl Link {
@@ -454,6 +468,7 @@ pub(crate) fn run(context: &Context, command: &ConfigCommand) -> Result<()> {
     match command {
         ConfigCommand::Check { file } => {
             let config = load(file)?;
+            config.rehearse().with_context(|| file.display().to_string())?;
             let d = &config.description;
             let json = serde_json::json!({
                 "file": file, "stations": d.stations.len(), "links": d.links.len(), "circuits": d.circuits.len(),

@@ -111,11 +111,12 @@ fn apply(engine: &EngineHandle, before: &Config, wanted: &Config) -> Result<Appl
 
 fn apply_here(core: &mut Core, old_shells: &[(LinkDescription, Shell)], wanted: &Config) -> Result<Applied> {
     let hosts = &wanted.file.host;
+    // All or nothing: what cannot be is refused while everything that exists still stands.
+    wanted.rehearse()?;
     let Core { network, fabric, .. } = core;
     for (name, switch) in &wanted.file.switch {
         if fabric.node(name).is_none() {
-            let config = net::SwitchConfig { ports: switch.ports, max_routes: switch.max_routes };
-            fabric.add_switch(network, name, config)?;
+            fabric.add_switch(network, name, switch.config())?;
         }
     }
     let applied = fabric.apply(network, &wanted.description, |name| {

@@ -184,6 +184,17 @@ fn messages_files_pings_and_changes_to_a_running_network() {
     let counted = &net.json(&["circuit", "list"])[0]["ends"][1]["received"]["pdus"];
     assert!(counted.as_u64().unwrap() > 100, "an unchanged circuit keeps its counters: {counted}");
 
+    // One that cannot be changes nothing, not even what it could have changed.
+    let wrong = NETWORK.replace("alpha 0.101", "alpha 0.121").replace("beta 0.101", "beta 0.100");
+    std::fs::write(net.folder.path().join("net.toml"), &wrong).unwrap();
+    let check = net.run(&["config", "check", net.folder.path().join("net.toml").to_str().unwrap()]);
+    assert!(!check.status.success(), "two circuits with one end");
+    net.signal("-HUP");
+    std::thread::sleep(Duration::from_millis(300));
+    let circuits = net.json(&["circuit", "list"]);
+    assert_eq!(circuits.as_array().unwrap().len(), 2);
+    assert!(circuits[1]["name"].as_str().unwrap().contains("0.111"), "{circuits}");
+
     // Ctrl-C leaves nothing behind.
     net.signal("-INT");
     assert!(net.daemon.wait().unwrap().success());

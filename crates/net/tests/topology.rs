@@ -207,3 +207,25 @@ fn circuits_with_a_contract_fill_a_link_and_no_more() {
     w.fabric.remove_circuit(&mut w.network, &cbr(&["alpha 0.40", "beta 0.40"], 600.0)).unwrap();
     w.fabric.add_circuit(&mut w.network, &cbr(&["alpha 0.41", "beta 0.41"], 1000.0)).unwrap();
 }
+
+#[test]
+fn what_cannot_be_is_known_before_anything_is_touched() {
+    let good = description();
+    let small = |_: &str| net::SwitchConfig { ports: 6, ..net::SwitchConfig::default() };
+    good.rehearse(small).unwrap();
+    let wrong = |change: &dyn Fn(&mut Description)| {
+        let mut d = description();
+        change(&mut d);
+        d.rehearse(small).unwrap_err()
+    };
+    assert!(matches!(
+        wrong(&|d| d.circuits.push(circuit(&["alpha 0.100", "gamma 0.7"]))),
+        TopologyError::CircuitExists(_) | TopologyError::LabelInUse { .. }
+    ));
+    assert!(matches!(
+        wrong(&|d| d.links.push(link("alpha:1", "s1:6"))),
+        TopologyError::NoPort { port: 6, last: 5, .. }
+    ));
+    assert!(matches!(wrong(&|d| d.links.push(link("alpha:1", "s3"))), TopologyError::NoStation(_)));
+    assert!(matches!(wrong(&|d| d.links.truncate(1)), TopologyError::NoWay { .. }));
+}

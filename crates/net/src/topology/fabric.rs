@@ -54,6 +54,8 @@ struct Installed {
 pub struct Fabric<H> {
     graph: Graph,
     nodes: BTreeMap<String, NodeId>,
+    /// How many ports each switch has.
+    switch_ports: BTreeMap<String, u16>,
     link_ids: BTreeMap<u32, LinkId>,
     next_link: u32,
     circuits: Vec<Installed>,
@@ -65,6 +67,7 @@ impl<H> Default for Fabric<H> {
         Fabric {
             graph: Graph::default(),
             nodes: BTreeMap::new(),
+            switch_ports: BTreeMap::new(),
             link_ids: BTreeMap::new(),
             next_link: 0,
             circuits: Vec::new(),
@@ -127,6 +130,7 @@ impl<H: CircuitTable + 'static> Fabric<H> {
         config: SwitchConfig,
     ) -> Result<NodeId, TopologyError> {
         self.add_station(name, Station::Switch)?;
+        self.switch_ports.insert(name.to_owned(), config.ports);
         let id = network.add_node(name, Box::new(Switch::new(config)));
         self.nodes.insert(name.to_owned(), id);
         Ok(id)
@@ -161,6 +165,7 @@ impl<H: CircuitTable + 'static> Fabric<H> {
             return Err(TopologyError::StationInUse(name.to_owned()));
         }
         self.graph.stations.remove(name).ok_or_else(|| TopologyError::NoStation(name.to_owned()))?;
+        self.switch_ports.remove(name);
         Ok(self.nodes.remove(name).and_then(|id| network.remove_node(id)))
     }
 
@@ -176,6 +181,14 @@ impl<H: CircuitTable + 'static> Fabric<H> {
         }
         let port_a = self.graph.settle_port(a, None);
         let port_b = self.graph.settle_port(b, None);
+        for (attachment, port) in [(a, port_a), (b, port_b)] {
+            if let Some(&ports) = self.switch_ports.get(&attachment.station)
+                && port >= ports
+            {
+                let (switch, last) = (attachment.station.clone(), ports.saturating_sub(1));
+                return Err(TopologyError::NoPort { switch, port, last });
+            }
+        }
         let end = |name: &str, port| match (self.graph.stations.get(name), self.nodes.get(name)) {
             (None, _) => Err(TopologyError::NoStation(name.to_owned())),
             (Some(_), Some(node)) => Ok(End::Port(*node, port)),

@@ -6,6 +6,7 @@
 mod fabric;
 mod graph;
 mod rate;
+mod rehearse;
 
 pub use fabric::{Applied, CircuitTable, Fabric};
 pub use rate::{RateError, parse_circuit_rate, parse_link_rate};
@@ -177,6 +178,8 @@ pub enum TopologyError {
     CircuitExists(String),
     #[error("the link {0} would lead from a station to itself")]
     Loop(String),
+    #[error("{switch} has the ports 0 to {last}, and no port {port}: give it more ports, or the link another")]
+    NoPort { switch: String, port: u16, last: u16 },
     #[error("the link {link}: {cause}")]
     Connect { link: String, cause: ConnectError },
     #[error("the switch {switch}: {cause}")]
