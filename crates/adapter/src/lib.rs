@@ -11,6 +11,7 @@
 //! | [`tonga`] | its PCI bridge: configuration space, serial EEPROM |
 //! | [`suni`] | its line framer |
 //! | [`penn`] | the Segmenter and the Reassembler of Traw and Smith |
+//! | [`jit`] | a just-in-time DMA adapter, which keeps next to nothing |
 //! | [`memory`] | the host's memory, as an adapter sees it |
 //! | [`vfio`] | the adapter as a PCI device of a virtual machine |
 //! | [`driver`] | a driver of our own for each model |
@@ -30,6 +31,7 @@
 #![forbid(unsafe_code)]
 
 pub mod driver;
+pub mod jit;
 pub mod memory;
 pub mod midway;
 pub mod penn;

@@ -1,0 +1,218 @@
+//! The just-in-time DMA adapter, sending to itself.
+
+use adapter::HostMemory;
+use adapter::jit::{Buffer, Config, Descriptor, Event, Jit, Lists};
+use adapter::memory::Flat;
+use proptest::prelude::*;
+use std::time::Duration;
+use wire::{Cell, CellRate, CircuitId, DropReason, Time};
+
+const SMALL: Lists = Lists { first: 0, rest: 1 };
+/// Buffers begin here; SDUs to send lie before.
+const BUFFERS: u64 = 1 << 17;
+
+fn circuit(vci: u16) -> CircuitId {
+    CircuitId::new(0, vci).unwrap()
+}
+
+struct World {
+    adapter: Jit,
+    memory: Flat,
+    now: Time,
+    sent: Vec<(Time, Cell)>,
+}
+
+impl World {
+    /// Small buffers of 96 octets in list 0, large ones of 4096 in list 1.
+    fn new(config: Config, small: u64, large: u64) -> Self {
+        let mut adapter = Jit::new(config);
+        assert!(adapter.open(circuit(40), SMALL));
+        for n in 0..small {
+            assert!(adapter.replenish(0, Buffer { address: BUFFERS + 96 * n, octets: 96 }));
+        }
+        for n in 0..large {
+            assert!(adapter.replenish(1, Buffer { address: BUFFERS + 0x1_0000 + 4096 * n, octets: 4096 }));
+        }
+        World { adapter, memory: Flat::new(0, 1 << 20), now: Time::ZERO, sent: Vec::new() }
+    }
+
+    fn send(&mut self, queue: usize, vci: u16, sdu: &[u8], cookie: u64) {
+        let address = 0x8000 * cookie;
+        self.memory.write(address, sdu).unwrap();
+        let descriptor = Descriptor { circuit: circuit(vci), address, octets: sdu.len() as u32, cookie };
+        assert!(self.adapter.send(queue, descriptor));
+    }
+
+    /// Until nothing is left to do; gives what happened.
+    fn run(&mut self) -> Vec<Event> {
+        let mut cells = [Cell::default(); 4];
+        while let Some(next) = self.adapter.poll_timeout() {
+            self.now = self.now.max(next);
+            self.adapter.run(&mut self.memory, self.now);
+            let n = self.adapter.fill(&mut cells, &mut self.memory, self.now);
+            self.sent.extend(cells[..n].iter().map(|cell| (self.now, *cell)));
+            self.adapter.handle_cells(&cells[..n], self.now);
+        }
+        std::iter::from_fn(|| self.adapter.poll_event()).collect()
+    }
+
+    fn content(&self, buffers: &[(Buffer, u32)], octets: u32) -> Vec<u8> {
+        let part = |(buffer, used): &(Buffer, u32)| self.memory.slice(buffer.address, *used as usize).unwrap().to_vec();
+        let mut all: Vec<u8> = buffers.iter().flat_map(part).collect();
+        all.truncate(octets as usize);
+        all
+    }
+}
+
+fn pattern(octets: usize, seed: u8) -> Vec<u8> {
+    (0..octets).map(|i| (i as u8).wrapping_mul(13) ^ (i >> 8) as u8 ^ seed).collect()
+}
+
+#[test]
+fn a_pdu_fills_a_small_buffer_and_then_large_ones_with_one_interrupt_each_way() {
+    for octets in [1, 40, 88, 89, 1500, 9188, 30_000] {
+        let mut world = World::new(Config::default(), 4, 16);
+        let sdu = pattern(octets, 1);
+        world.send(0, 40, &sdu, 0);
+        let events = world.run();
+        let [Event::Sent { cookie: 0, whole: true }, Event::Received { buffers, octets: n, .. }] = &events[..] else {
+            panic!("{events:?}");
+        };
+        assert_eq!(world.content(buffers, *n), sdu);
+        assert_eq!(buffers[0].0.octets, 96);
+        let filled: u32 = buffers.iter().map(|(_, used)| used).sum();
+        assert_eq!(filled as usize, wire::aal5::cells(octets) * 48);
+    }
+}
+
+#[test]
+fn a_list_that_falls_below_its_threshold_is_told_once_and_again_after_it_was_filled() {
+    let mut world = World::new(Config::default(), 3, 0);
+    world.adapter.set_threshold(0, 2);
+    let low = |events: Vec<Event>| events.iter().filter(|event| **event == Event::Low { list: 0 }).count();
+    let mut told = Vec::new();
+    for round in 0..3 {
+        world.send(0, 40, &[1; 40], round);
+        told.push(low(world.run()));
+    }
+    assert_eq!(told, [0, 1, 0]);
+    for n in 0..3 {
+        world.adapter.replenish(0, Buffer { address: BUFFERS + 96 * n, octets: 96 });
+    }
+    for round in 0..2 {
+        world.send(0, 40, &[1; 40], round);
+        told.push(low(world.run()));
+    }
+    assert_eq!(told[3..], [0, 1]);
+}
+
+#[test]
+fn a_pdu_without_buffers_is_counted_and_what_it_had_comes_back() {
+    let mut world = World::new(Config::default(), 1, 1);
+    world.send(0, 40, &pattern(9188, 1), 0);
+    let events = world.run();
+    let returned = events.iter().find_map(|event| match event {
+        Event::Returned { buffers, reason } => Some((buffers.len(), *reason)),
+        _ => None,
+    });
+    assert_eq!(returned, Some((2, DropReason::NoBuffer)));
+    assert_eq!(world.adapter.received().dropped(DropReason::NoBuffer), 1);
+    world.adapter.replenish(0, Buffer { address: BUFFERS, octets: 96 });
+    world.send(0, 40, &pattern(40, 2), 1);
+    assert!(world.run().iter().any(|event| matches!(event, Event::Received { octets: 40, .. })));
+}
+
+#[test]
+fn data_are_fetched_when_their_cell_leaves_and_not_before() {
+    let mut world = World::new(Config::default(), 4, 4);
+    world.send(0, 40, &pattern(480, 1), 0);
+    let mut cell = [Cell::default()];
+    assert_eq!(world.adapter.fill(&mut cell, &mut world.memory, Time::ZERO), 1);
+    world.memory.write(48, &[0xee; 48]).unwrap();
+    let next = world.adapter.poll_timeout().unwrap();
+    assert_eq!(world.adapter.fill(&mut cell, &mut world.memory, next), 1);
+    assert_eq!(cell[0].payload, [0xee; 48]);
+}
+
+#[test]
+fn a_slow_bus_is_an_overrun_after_the_few_cells_that_the_adapter_holds() {
+    // A transfer each 10 us, a cell each 2.83 us, room for eight.
+    let slow = Config { bus_delay: Duration::from_micros(10), ..Config::default() };
+    let mut world = World::new(slow, 4, 16);
+    world.send(0, 40, &pattern(48 * 9, 1), 0);
+    assert!(world.run().iter().any(|event| matches!(event, Event::Received { .. })), "ten cells pass");
+    world.send(0, 40, &pattern(48 * 99, 1), 1);
+    let events = world.run();
+    assert!(
+        events.iter().any(|event| matches!(event, Event::Returned { reason: DropReason::QueueFull, .. })),
+        "{events:?}"
+    );
+    assert!(world.adapter.received().dropped(DropReason::QueueFull) > 40);
+}
+
+#[test]
+fn each_queue_has_its_rate_and_the_line_bounds_all() {
+    let mut world = World::new(Config::default(), 16, 64);
+    world.adapter.shape(0, CellRate::from_cells_per_s(50_000.0));
+    world.send(0, 40, &pattern(9188, 1), 0);
+    world.send(1, 41, &pattern(9188, 2), 1);
+    world.run();
+    let times = |vci: u16| -> Vec<u64> {
+        world.sent.iter().filter(|(_, c)| c.circuit() == circuit(vci)).map(|(at, _)| at.as_nanos()).collect()
+    };
+    let (shaped, other) = (times(40), times(41));
+    assert_eq!((shaped.len(), other.len()), (192, 192));
+    assert!(shaped.windows(2).all(|two| two[1] - two[0] >= 19_999));
+    assert!(other[191] < 192 * 2832 * 5 / 4, "{} ns", other[191]);
+}
+
+#[test]
+fn memory_that_is_not_there_makes_a_pdu_that_no_receiver_takes() {
+    let mut world = World::new(Config::default(), 4, 4);
+    let descriptor = Descriptor { circuit: circuit(40), address: (1 << 20) - 100, octets: 500, cookie: 7 };
+    assert!(world.adapter.send(0, descriptor));
+    let events = world.run();
+    assert!(events.contains(&Event::Sent { cookie: 7, whole: false }), "{events:?}");
+    assert!(events.iter().any(|event| matches!(event, Event::Returned { reason: DropReason::Crc, .. })));
+}
+
+proptest! {
+    #[test]
+    fn whatever_a_host_asks_and_whatever_comes_no_buffer_is_lost(
+        operations in proptest::collection::vec((0u8..6, any::<u16>(), any::<u64>()), 0..200),
+    ) {
+        let config = Config { queue: 4, list: 8, cells: 4, ..Config::default() };
+        let mut world = World::new(config, 8, 8);
+        let mut out = 16i64;
+        let mut cells = [Cell::default(); 4];
+        for (kind, small, large) in operations {
+            world.now += Duration::from_nanos(large % 20_000);
+            match kind {
+                0 => {
+                    let octets = u32::from(small);
+                    let id = CircuitId::from_key(large as u32 % 3 + 39);
+                    world.adapter.send(usize::from(small) % 10, Descriptor { circuit: id, address: large, octets, cookie: 1 });
+                }
+                1 => {
+                    let buffer = Buffer { address: large, octets: u32::from(small) };
+                    out += i64::from(world.adapter.replenish(usize::from(small) % 2, buffer));
+                }
+                2 => {
+                    let header = wire::CellHeader::from_word(40 << 4 | u32::from(small & 15));
+                    world.adapter.handle_cells(&[Cell::new(header, [large as u8; 48])], world.now);
+                }
+                3 => world.adapter.run(&mut world.memory, world.now),
+                4 => {
+                    let n = world.adapter.fill(&mut cells, &mut world.memory, world.now);
+                    world.adapter.handle_cells(&cells[..n], world.now);
+                }
+                _ => out -= world.adapter.poll_event().map_or(0, |event| match event {
+                    Event::Received { buffers, .. } => buffers.len() as i64,
+                    Event::Returned { buffers, .. } => buffers.len() as i64,
+                    _ => 0,
+                }),
+            }
+            prop_assert_eq!(world.adapter.buffers() as i64 + world.adapter.buffers_told() as i64, out);
+        }
+    }
+}
