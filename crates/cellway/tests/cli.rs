@@ -357,3 +357,33 @@ fn wrong_usage_and_wrong_files_are_told_with_a_cure() {
     }
     assert!(cellway(Path::new("/tmp/s"), &["doctor", "--json"]).output().unwrap().status.success());
 }
+
+#[test]
+fn the_laboratory_gives_the_same_rows_twice_and_shards_merge_into_the_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| {
+        let output = cellway(&folder.path().join("none.sock"), arguments).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    };
+    let common = ["--quick", "--no-measure"];
+    let once = |json: &[&str]| run(&[&["lab", "run", "seed001", "seed002", "--json"], &common[..], json].concat());
+    assert_eq!(once(&[]), once(&["--seed", "1"]));
+    let rows: Value = serde_json::from_slice(&once(&[])).unwrap();
+    let row = &rows["rows"][0];
+    for key in ["id", "published", "modelled", "measured", "deviation", "verdict", "experiment"] {
+        assert!(row.get(key).is_some(), "{key} in {row}");
+    }
+
+    let out = folder.path().join("lab");
+    let at = out.to_str().unwrap();
+    for shard in ["1/2", "2/2"] {
+        run(&[&["lab", "report", "--out", at, "--shard", shard], &common[..]].concat());
+    }
+    let part = |k: u32| format!("{at}/shard-{k}-of-2.json");
+    run(&["lab", "report", "--out", at, "--merge", &part(2), &part(1)]);
+    let page = std::fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(page.contains("<svg") && page.contains("seed004-livelock") && !page.contains("<script"));
+    let table = std::fs::read_to_string(out.join("rows.csv")).unwrap();
+    assert!(table.lines().count() > 150 && out.join("figure-12.svg").exists());
+}

@@ -3,6 +3,35 @@
 //!
 //! In: a seed, a size, and whoever can measure on this machine. Out: an [`Outcome`] that serialises. The model never sees
 //! a published number: it is given to a row beside what the model has computed.
+//!
+//! ```
+//! use lab::experiment::{Experiment, Run, Verdict, run};
+//! use lab::model::{ProfileError, tandem};
+//!
+//! #[derive(Debug)]
+//! struct Delay;
+//!
+//! impl Experiment for Delay {
+//!     fn name(&self) -> &'static str {
+//!         "delay"
+//!     }
+//!     fn title(&self) -> &'static str {
+//!         "A PDU of 64 kB by way of adapters that keep it whole"
+//!     }
+//!     fn run(&self, run: &mut Run<'_>) -> Result<(), ProfileError> {
+//!         let mib = 1_048_576.0;
+//!         let stages = [65_536.0 / (50.0 * mib), 65_536.0 / (16.0 * mib), 65_536.0 / (50.0 * mib)];
+//!         let milliseconds = tandem::seconds(1, &stages) * 1e3;
+//!         // Checklist id, what, unit, the paper's number, its decimals, the model's.
+//!         run.exact("A-10", "64 kB, copied at both sides", "ms", 6.4, 1, milliseconds);
+//!         Ok(())
+//!     }
+//! }
+//!
+//! let outcome = run(&Delay, 1, true, None)?;
+//! assert_eq!(outcome.rows[0].verdict, Verdict::Exact);
+//! # Ok::<(), ProfileError>(())
+//! ```
 
 use crate::Trace;
 use crate::model::{Profile, ProfileError, Random};
@@ -209,8 +238,10 @@ pub enum Probe {
         /// Octets of a piece.
         octets: usize,
     },
-    /// Microseconds of a round trip between two applications, small PDUs, waiting by this event strategy.
+    /// Microseconds of a round trip between two applications, waiting by this event strategy.
     RoundTrip {
+        /// Octets of a PDU, each way.
+        octets: usize,
         /// Polling; else asleep until woken.
         polling: bool,
     },

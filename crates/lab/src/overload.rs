@@ -141,12 +141,12 @@ impl Model {
             if self.adapter.len() < self.costs.ring as usize {
                 self.adapter.push_back(self.next_arrival);
             }
-            self.next_arrival = self.next_arrival + self.period;
+            self.next_arrival += self.period;
         }
     }
 
     fn spend(&mut self, time: Duration) {
-        self.now = self.now + time;
+        self.now += time;
         self.busy += time;
     }
 
@@ -208,7 +208,7 @@ impl Model {
                 self.working = self.costs.application;
             }
             let step = self.working.min(until.since(self.now));
-            self.now = self.now + step;
+            self.now += step;
             self.working -= step;
             if self.working.is_zero() {
                 self.ring.pop_front();

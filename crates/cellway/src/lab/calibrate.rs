@@ -43,8 +43,16 @@ pub(super) fn run(context: &Context, options: &Options) -> Result<()> {
         ("layer_mbit_s", Probe::Layer { octets: 9188 }, "Mbit/s of segmentation and reassembly, one core"),
         ("lists_cells_s", Probe::Lists, "cells/s through the list reassembler"),
         ("system_call_us", Probe::SystemCall, "us"),
-        ("round_trip_us", Probe::RoundTrip { polling: false }, "us between two applications, asleep until woken"),
-        ("round_trip_polling_us", Probe::RoundTrip { polling: true }, "us between two applications, polling"),
+        (
+            "round_trip_us",
+            Probe::RoundTrip { octets: 32, polling: false },
+            "us between two applications, asleep until woken",
+        ),
+        (
+            "round_trip_polling_us",
+            Probe::RoundTrip { octets: 32, polling: true },
+            "us between two applications, polling",
+        ),
     ] {
         let measured = here.try_measure(probe).with_context(|| format!("measuring {name}"))?;
         add(name, measured.median, unit, said(&measured));

@@ -81,11 +81,35 @@ where
     }
     chart
         .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
+        .position(emptiest(figure))
         .border_style(RGBColor(200, 200, 200))
         .background_style(WHITE.mix(0.85))
         .draw()
         .map_err(wrong)
+}
+
+/// The corner with the fewest points, for the legend.
+fn emptiest(figure: &Figure) -> SeriesLabelPosition {
+    let scale = |v: f64, logarithmic: bool| if logarithmic { v.max(1e-9).ln() } else { v };
+    let points = || {
+        let all = figure.series.iter().flat_map(|s| &s.points);
+        all.map(|p| [0, 1].map(|i| scale(p[i], figure.logarithmic[i])))
+    };
+    let middle = |i: usize| {
+        let (low, high) = points().fold((f64::MAX, f64::MIN), |(l, h), p| (l.min(p[i]), h.max(p[i])));
+        let low = if figure.logarithmic[i] { low } else { low.min(0.0) };
+        (low + high) / 2.0
+    };
+    let at = [middle(0), middle(1)];
+    let count =
+        |right: bool, upper: bool| points().filter(|p| (p[0] > at[0]) == right && (p[1] > at[1]) == upper).count();
+    let corners = [
+        (count(true, false), SeriesLabelPosition::LowerRight),
+        (count(false, true), SeriesLabelPosition::UpperLeft),
+        (count(true, true), SeriesLabelPosition::UpperRight),
+        (count(false, false), SeriesLabelPosition::LowerLeft),
+    ];
+    corners.into_iter().min_by_key(|(n, _)| *n).map_or(SeriesLabelPosition::LowerRight, |(_, corner)| corner)
 }
 
 /// The SVG.

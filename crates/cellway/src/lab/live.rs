@@ -60,7 +60,7 @@ impl Here {
         for _ in 0..self.runs {
             values.push(match probe {
                 Probe::Path { octets, shared } => flood(&self.socket, octets, shared, self.length)?,
-                Probe::RoundTrip { polling } => round_trip(&self.socket, polling, self.length)?,
+                Probe::RoundTrip { octets, polling } => round_trip(&self.socket, octets, polling, self.length)?,
                 Probe::Copy { octets } => memcpy_gbit_s(octets, self.length / 10) * 125.0,
                 Probe::Layer { octets } => layer(octets, self.length / 4)?,
                 Probe::SystemCall => system_call(self.length / 20),
@@ -126,12 +126,13 @@ fn flood(socket: &Path, octets: usize, shared: bool, length: Duration) -> Result
     })
 }
 
-/// A small PDU there and back, microseconds (the median of many).
-fn round_trip(socket: &Path, polling: bool, length: Duration) -> Result<f64> {
+/// A PDU there and back, microseconds (the median of many).
+fn round_trip(socket: &Path, octets: usize, polling: bool, length: Duration) -> Result<f64> {
     let events = if polling { Events::Polling } else { Events::Interrupt };
     let (mut here, to) = endpoint(socket, "alpha", events, DataPath::Shared)?;
     let (mut there, back) = endpoint(socket, "beta", events, DataPath::Shared)?;
     let done = AtomicBool::new(false);
+    let sdu = vec![0x42u8; octets];
     std::thread::scope(|scope| {
         let echo = scope.spawn(|| -> Result<()> {
             while !done.load(Ordering::Relaxed) {
@@ -141,7 +142,7 @@ fn round_trip(socket: &Path, polling: bool, length: Duration) -> Result<f64> {
                     there.receive(Some(Duration::from_millis(20)))?.is_some()
                 };
                 if got {
-                    there.send_copy(back, &[1; 32])?;
+                    there.send_copy(back, &sdu)?;
                 } else if polling {
                     std::thread::yield_now();
                 }
@@ -153,7 +154,7 @@ fn round_trip(socket: &Path, polling: bool, length: Duration) -> Result<f64> {
         let result = (|| -> Result<()> {
             while begin.elapsed() < length {
                 let one = Instant::now();
-                here.send_copy(to, &[2; 32])?;
+                here.send_copy(to, &sdu)?;
                 while one.elapsed() < Duration::from_millis(200) {
                     let got = if polling {
                         here.try_receive().is_some()

@@ -105,18 +105,17 @@ impl Costs {
         };
         let ip = s.transport != Transport::Raw;
         let sums = matches!(s.transport, Transport::Tcp | Transport::Udp { checksum: true });
-        let udp = matches!(s.transport, Transport::Udp { .. });
         let enqueue = if s.single_copy {
             Work::cached(us("lock_us")?)
         } else {
             Work::cached(us("allocate_us")?).and(copy(s.octets, p.get("cached_copy_memory_share")?)?)
         };
-        let enqueue = if ip { enqueue.and(Work::cached(us("udp_send_us")?)) } else { enqueue };
+        let enqueue = if ip { enqueue.and(Work::cached(us("ip_send_us")?)) } else { enqueue };
         // Of a PDU of less than a page, and of a last page that is not full, the octets are copied even so.
         let copied = if s.single_copy { s.octets % p.get("page_octets")? as usize } else { s.octets };
         let sum = if sums { s.octets as f64 / rate("checksum_mb_s")? } else { 0.0 };
         // Half of what a PDU costs on arrival is spent in interrupts, half in the read.
-        let receive = us("receive_us")? + if udp { us("udp_receive_us")? } else { 0.0 };
+        let receive = us("receive_us")? + if ip { us("ip_receive_us")? } else { 0.0 };
         Ok(Costs {
             enqueue,
             send_interrupt: us("send_interrupt_us")?,
