@@ -4,6 +4,7 @@ use interop::guest::{Guest, Machine, PATIENCE, Report, aread_sdu};
 use interop::pattern;
 use interop::up::Up;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 const SIZES: [usize; 3] = [1500, 9188, 65535];
 
@@ -175,4 +176,44 @@ ends = ["guest0 0.141", "alpha 0.141"]
     assert!(hashes[0].is_some() && hashes[0] == hashes[1], "{}\n{}", consoles[0], consoles[1]);
     let read: Vec<Vec<u8>> = reports[0].console.iter().filter_map(|line| aread_sdu(line)).collect();
     assert_eq!(read, [b"a PDU of the program".to_vec()], "{}", consoles[0]);
+}
+
+/// Cells that have left a guest's adapter for its link.
+fn cells_sent(up: &Up) -> u64 {
+    let status: serde_json::Value = serde_json::from_slice(&up.run("status --json").stdout).unwrap();
+    let links = status["links"].as_array().unwrap();
+    let link = links.iter().find(|link| link.to_string().contains("guest0")).unwrap();
+    link["from_a"]["sent"]["cells"].as_u64().unwrap_or_else(|| panic!("{link}"))
+}
+
+/// A constant bit rate is the adapter's business: its prescaler and rate, as the driver sets them.
+#[test]
+fn a_guests_cbr_circuit_leaves_at_its_rate_and_after_a_kill_another_guest_finds_a_fresh_adapter() {
+    if !Guest::available() {
+        return;
+    }
+    let up = two_guests("board = \"asic\"", "board = \"fpga\"", 100..102, "");
+    let file = pattern(2_000_000);
+    // 1000 cells per second: 2 MB take 40 s.
+    let script = "say ready\nttcp_atm -t -a -P 1000 -l 9180 0.100 < /test/file";
+    let [socket, _] = sockets(&up);
+    let mut guest = Guest::boot_on(Machine::Adapter(&socket), script, &[("file", &file)]).unwrap();
+    guest.wait_for("guest: ready").unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    while cells_sent(&up) == 0 {
+        assert!(Instant::now() < deadline, "no cell has left the guest");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let (begin, from) = (Instant::now(), cells_sent(&up));
+    std::thread::sleep(Duration::from_secs(5));
+    let rate = (cells_sent(&up) - from) as f64 / begin.elapsed().as_secs_f64();
+    // The driver rounds down to what its clock can divide: 939 cells/s. A machine that has no time for us sends later.
+    assert!((500.0..=960.0).contains(&rate), "{rate} cells/s");
+    // In the middle of a PDU, and of whatever else.
+    drop(guest);
+    let script = "cat /proc/net/atm/devices\nawrite 0.101 again\nsleep 1\ncat /proc/net/atm/devices";
+    let before = cells_sent(&up);
+    let report = Guest::boot_on(Machine::Adapter(&socket), script, &[]).unwrap().finish().unwrap();
+    assert_eq!(report.aal5_counters(0).unwrap(), [1, 0, 0, 0, 0]);
+    assert!(cells_sent(&up) > before, "{}", report.console.join("\n"));
 }
