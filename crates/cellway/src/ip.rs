@@ -5,17 +5,21 @@ use crate::ping::{statistics_json, statistics_text};
 use crate::transfer::hex;
 use crate::{Context, output};
 use anyhow::{Context as _, Result, anyhow, bail};
-use clap::{Args, Subcommand};
-use endpoint::Aal;
+use clap::{Args, Subcommand, ValueEnum};
+use endpoint::{Aal, Endpoint, OpenOptions};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use stack::device::inprocess::Host;
-use stack::device::tun::Tun;
+use stack::device::pppd;
+use stack::device::tun::{Settings, Tun};
+use stack::ip::{Config, Encapsulation, IpInterface};
+use stack::ppp;
 use std::io::{Read, Write};
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use wire::CircuitId;
+use wire::atmarp::AtmAddress;
+use wire::{CircuitId, Time};
 
 /// Where the interface is and what its address is.
 #[derive(Debug, Args)]
@@ -24,12 +28,142 @@ pub(crate) struct Where {
     host: String,
     /// The circuit there, vpi.vci
     circuit: CircuitId,
+    /// Further circuits of the interface: vpi.vci, or vpi.vci=ADDRESS where the peer does not say its address (may be repeated)
+    #[arg(long = "also", value_name = "CIRCUIT[=ADDRESS]")]
+    also: Vec<String>,
+    /// The peer's address on the first circuit; without, InATMARP asks
+    #[arg(long)]
+    peer: Option<Ipv4Addr>,
     /// Address and prefix; without, the description's `ip` of the host
     #[arg(long)]
     address: Option<String>,
-    /// Octets of the longest packet (RFC 1626)
-    #[arg(long, default_value_t = stack::ip::MTU, value_parser = parse_mtu)]
-    mtu: usize,
+    /// Octets of the longest packet (RFC 1626); 1500 where Ethernet is bridged
+    #[arg(long, value_parser = parse_mtu)]
+    mtu: Option<usize>,
+    /// What stands around packets (RFC 2684)
+    #[arg(long, value_enum, default_value_t)]
+    encapsulation: Encapsulated,
+    /// Packets to a network go to the peer of this address: NETWORK/PREFIX=ADDRESS (may be repeated)
+    #[arg(long = "route", value_name = "NETWORK/PREFIX=ADDRESS")]
+    routes: Vec<String>,
+    /// Be the ATMARP server of the subnet (RFC 2225)
+    #[arg(long, conflicts_with = "atmarp_server")]
+    serve_atmarp: bool,
+    /// Register with the ATMARP server at the far end of this circuit, and ask it
+    #[arg(long, value_name = "CIRCUIT")]
+    atmarp_server: Option<CircuitId>,
+    /// This host's ATM number for ATMARP: 40 hexadecimal digits
+    #[arg(long, value_parser = parse_number)]
+    number: Option<AtmAddress>,
+    /// The ATM number at the far end of a circuit: CIRCUIT=DIGITS (may be repeated)
+    #[arg(long = "number-of", value_name = "CIRCUIT=DIGITS")]
+    numbers: Vec<String>,
+}
+
+/// RFC 2684's encapsulations.
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+enum Encapsulated {
+    /// LLC/SNAP, routed: Classical IP
+    #[default]
+    Llc,
+    /// VC multiplexing, routed: nothing but the packet
+    Vc,
+    /// LLC/SNAP, bridged Ethernet
+    LlcBridged,
+    /// LLC/SNAP, bridged Ethernet with its check sequence
+    LlcBridgedFcs,
+    /// VC multiplexing, bridged Ethernet
+    VcBridged,
+    /// VC multiplexing, bridged Ethernet with its check sequence
+    VcBridgedFcs,
+}
+
+impl Encapsulated {
+    fn encapsulation(self) -> Encapsulation {
+        match self {
+            Encapsulated::Llc => Encapsulation::LlcRouted,
+            Encapsulated::Vc => Encapsulation::VcRouted,
+            Encapsulated::LlcBridged => Encapsulation::LlcBridged { fcs: false },
+            Encapsulated::LlcBridgedFcs => Encapsulation::LlcBridged { fcs: true },
+            Encapsulated::VcBridged => Encapsulation::VcBridged { fcs: false },
+            Encapsulated::VcBridgedFcs => Encapsulation::VcBridged { fcs: true },
+        }
+    }
+}
+
+fn parse_number(s: &str) -> Result<AtmAddress, String> {
+    let digits: String = s.chars().filter(|c| *c != '.').collect();
+    let octet = |i: usize| digits.get(i..i + 2).and_then(|d| u8::from_str_radix(d, 16).ok());
+    let octets: Option<Vec<u8>> = (0..digits.len()).step_by(2).map(octet).collect();
+    let octets =
+        octets.filter(|o| o.len() == 20).ok_or("an ATM number is 40 hexadecimal digits, dots where you like")?;
+    AtmAddress::new(&octets, false).ok_or_else(|| "too long".into())
+}
+
+/// An endpoint, its channels, and what is known of them.
+struct Opened {
+    endpoint: Endpoint,
+    circuits: Vec<(CircuitId, u32, Option<Ipv4Addr>)>,
+    config: Config,
+    prefix: u8,
+}
+
+impl Where {
+    fn mtu(&self) -> usize {
+        let default = if self.encapsulation.encapsulation().is_bridged() { 1500 } else { stack::ip::MTU };
+        self.mtu.unwrap_or(default)
+    }
+
+    fn open(&self, context: &Context, offload: bool) -> Result<Opened> {
+        let (ip, prefix) = address(context, self)?;
+        let (mut endpoint, channel) = client::open(context, &self.host, self.circuit, Aal::Aal5, Size::Large)?;
+        let mut circuits = vec![(self.circuit, channel.0, self.peer)];
+        for also in &self.also {
+            let (circuit, peer) = also.split_once('=').map_or((also.as_str(), None), |(c, p)| (c, Some(p)));
+            let circuit = circuit.parse().with_context(|| format!("--also {also}"))?;
+            let peer = peer.map(|p| p.parse().with_context(|| format!("--also {also}"))).transpose()?;
+            let channel = endpoint.open(circuit, OpenOptions { aal: Aal::Aal5, ..OpenOptions::default() })?;
+            circuits.push((circuit, channel.0, peer));
+        }
+        let config = Config {
+            mtu: self.mtu(),
+            encapsulation: self.encapsulation.encapsulation(),
+            number: self.number.unwrap_or(AtmAddress::NONE),
+            offload,
+            ..Config::new(ip)
+        };
+        Ok(Opened { endpoint, circuits, config, prefix })
+    }
+
+    /// Tells the interface what the user said of circuits, servers and routes.
+    fn tell(&self, ip: &mut IpInterface, circuits: &[(CircuitId, u32, Option<Ipv4Addr>)]) -> Result<()> {
+        let channel = |circuit: CircuitId| {
+            let found = circuits.iter().find(|(c, ..)| *c == circuit).map(|(_, channel, _)| *channel);
+            found.ok_or_else(|| anyhow!("circuit {circuit} is not of this interface: name it by --also"))
+        };
+        for (_, channel, peer) in circuits {
+            ip.add_circuit(*channel, *peer, Time::ZERO);
+        }
+        for number in &self.numbers {
+            let form = || anyhow!("--number-of {number}: write CIRCUIT=DIGITS");
+            let (circuit, digits) = number.split_once('=').ok_or_else(form)?;
+            let circuit = circuit.parse().map_err(|_| form())?;
+            ip.set_number(channel(circuit)?, parse_number(digits).map_err(|e| anyhow!("--number-of {number}: {e}"))?);
+        }
+        for route in &self.routes {
+            let form = || anyhow!("--route {route}: write NETWORK/PREFIX=ADDRESS");
+            let (network, via) = route.split_once('=').ok_or_else(form)?;
+            let (network, prefix) = parse_address(network).map_err(|_| form())?;
+            ip.add_route(network, prefix, via.parse().map_err(|_| form())?);
+        }
+        if self.serve_atmarp {
+            ip.serve(4096, Time::ZERO);
+        }
+        if let Some(server) = self.atmarp_server {
+            ip.use_server(channel(server)?, Time::ZERO);
+        }
+        Ok(())
+    }
 }
 
 fn parse_mtu(s: &str) -> Result<usize, String> {
@@ -39,13 +173,26 @@ fn parse_mtu(s: &str) -> Result<usize, String> {
 /// IP over ATM.
 #[derive(Debug, Subcommand)]
 pub(crate) enum IpCommand {
-    /// Join a TUN device to the circuit, until Ctrl-C (needs CAP_NET_ADMIN)
+    /// Join a TUN device (TAP, where Ethernet is bridged) to the circuits, until Ctrl-C (needs CAP_NET_ADMIN)
     Tun {
         #[command(flatten)]
         at: Where,
         /// The device's name
         #[arg(long, default_value = "atm0")]
         name: String,
+        /// No packets with checksum and cutting left over, neither from the machine's stack nor with the peer
+        #[arg(long)]
+        no_offload: bool,
+    },
+    /// PPP over ATM (RFC 2364) for the system's pppd: pppd pty "cellway ip ppp HOST CIRCUIT" ...
+    Ppp {
+        /// The host
+        host: String,
+        /// The circuit there, vpi.vci
+        circuit: CircuitId,
+        /// LLC encapsulation instead of VC multiplexing
+        #[arg(long)]
+        llc: bool,
     },
     /// Answer pings on the in-process stack, until Ctrl-C (needs no rights)
     Serve {
@@ -110,21 +257,35 @@ fn address(context: &Context, at: &Where) -> Result<(Ipv4Addr, u8)> {
 }
 
 fn in_process(context: &Context, at: &Where) -> Result<Host> {
-    let (ip, prefix) = address(context, at)?;
-    let (endpoint, channel) = client::open(context, &at.host, at.circuit, Aal::Aal5, Size::Large)?;
-    Ok(Host::new(endpoint, ip, prefix, at.mtu, &[channel.0]))
+    let Opened { endpoint, circuits, config, prefix } = at.open(context, false)?;
+    if config.encapsulation.is_bridged() {
+        bail!("the in-process stack is routed: bridged Ethernet needs `cellway ip tun`");
+    }
+    let mut host = Host::new(endpoint, config.address, prefix, config.mtu, &[]).with(config, &[]);
+    at.tell(host.stack().ip(), &circuits)?;
+    Ok(host)
 }
 
 /// `cellway ip`
 pub(crate) fn run(context: &Context, command: &IpCommand) -> Result<()> {
     let stop = interrupted()?;
     match command {
-        IpCommand::Tun { at, name } => {
-            let (ip, prefix) = address(context, at)?;
-            let (endpoint, channel) = client::open(context, &at.host, at.circuit, Aal::Aal5, Size::Large)?;
-            let mut tun = Tun::new(name, endpoint, ip, prefix, at.mtu, &[channel.0])?;
-            eprintln!("{name}: {ip}/{prefix}, MTU {}, on {} {}", at.mtu, at.host, at.circuit);
+        IpCommand::Tun { at, name, no_offload } => {
+            let Opened { endpoint, circuits, config, prefix } = at.open(context, !no_offload)?;
+            let ip = config.address;
+            let settings = Settings { name: name.clone(), prefix, ip: config, device_offload: !no_offload };
+            let mut tun = Tun::new(&settings, endpoint, &[])?;
+            at.tell(tun.ip(), &circuits)?;
+            eprintln!("{name}: {ip}/{prefix}, MTU {}, on {} {}", at.mtu(), at.host, at.circuit);
             tun.run(|| !goes_on(&stop))?;
+            Ok(())
+        }
+        IpCommand::Ppp { host, circuit, llc } => {
+            let (mut endpoint, channel) = client::open(context, host, *circuit, Aal::Aal5, Size::Small)?;
+            let encapsulation = if *llc { ppp::Encapsulation::Llc } else { ppp::Encapsulation::Vc };
+            let (input, output) = (std::io::stdin(), std::io::stdout());
+            let counters = pppd::run(&mut endpoint, channel, encapsulation, &input, &output, || !goes_on(&stop))?;
+            eprintln!("{} PPP frames to the circuit, {} from it", counters.sent.pdus, counters.received.pdus);
             Ok(())
         }
         IpCommand::Serve { at } => {

@@ -209,16 +209,38 @@ pub(crate) fn descriptors(octets: &[u8]) {
 
 /// IP and ATMARP from a circuit's far end.
 pub(crate) fn ip(octets: &[u8]) {
-    let mut ip = stack::ip::IpInterface::new(std::net::Ipv4Addr::new(10, 0, 0, 1), stack::ip::MTU);
+    use stack::ip::{Config, Fragments, IpInterface, MAX_MESSAGE_OCTETS, Verdict, too_big};
+    let config = Config { offload: true, ..Config::new(std::net::Ipv4Addr::new(10, 0, 0, 1)) };
+    let mut ip = IpInterface::new(config);
+    // The first octet says who it is: a server, a client, or neither.
+    match octets.first().map(|o| o % 3) {
+        Some(0) => ip.serve(8, Time::ZERO),
+        Some(1) => ip.use_server(1, Time::ZERO),
+        _ => {}
+    }
     ip.add_circuit(1, None, Time::ZERO);
-    for pdu in octets.chunks(64) {
-        ip.handle_pdu(1, pdu, Time::ZERO);
-        ip.handle_packet(pdu);
-        ip.handle_timeout(Time::ZERO);
-        while let Some((_, pdu)) = ip.poll_pdu() {
-            assert!(pdu.len() <= stack::ip::MTU + 8);
+    let mut sdu = vec![0; stack::ip::MTU + 64];
+    for (i, pdu) in octets.chunks(64).enumerate() {
+        let now = Time::from_millis(i as u64 * 20_000);
+        if let Some(delivery) = ip.handle_pdu(1, pdu, now) {
+            let mut packet = delivery.packet.to_vec();
+            if let Some(cut) = delivery.header.cut(&packet, 0) {
+                let _ = cut.write(&packet, i, &mut sdu);
+            }
+            delivery.header.complete(&mut packet, i % 2 == 0);
         }
-        while ip.poll_packet().is_some() {}
+        if let Verdict::To(_) = ip.route(pdu, now) {
+            sdu[8..8 + pdu.len()].copy_from_slice(pdu);
+            assert!(ip.encapsulate(&mut sdu, pdu.len()).is_none_or(|n| n == pdu.len() + 8));
+        }
+        if let Some(fragments) = Fragments::new(pdu, 40) {
+            let _ = fragments.write(pdu, i, &mut sdu);
+        }
+        let _ = too_big(pdu, 40, [10, 0, 0, 1], &mut sdu[..MAX_MESSAGE_OCTETS]);
+        ip.handle_timeout(now);
+        while let Some((_, said)) = ip.poll_pdu(&mut sdu) {
+            assert!(said <= wire::atmarp::MAX_OCTETS + 8);
+        }
     }
 }
 

@@ -43,10 +43,11 @@ impl Machine {
             self.stack.handle_pdu(CIRCUIT, &pdu, now);
         }
         while self.stack.run(now) {}
+        let mut sdu = vec![0; stack::ip::MTU + 8];
         while self.waiting.len() < BUFFERS as usize
-            && let Some((_, pdu)) = self.stack.poll_pdu()
+            && let Some((_, octets)) = self.stack.poll_pdu(&mut sdu, now)
         {
-            self.waiting.push_back(pdu);
+            self.waiting.push_back(sdu[..octets].to_vec());
         }
         // Half of the buffers at a time, and only when the host has taken the half before: none is written while it is read.
         let ring = &mut self.application.local.send;

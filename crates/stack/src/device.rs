@@ -1,30 +1,21 @@
-//! Where IP packets come from and go to: a TUN device, or a TCP/IP stack in this process.
+//! Where IP packets come from and go to: a TUN or TAP device, a TCP/IP stack in this process, or `pppd`.
 
 pub mod inprocess;
 pub mod netstack;
+pub mod pppd;
 pub mod tun;
 
 use crate::ip::IpInterface;
-use endpoint::{ChannelId, Endpoint, SendError};
-use wire::Time;
+use endpoint::{ChannelId, Endpoint};
 
-/// Moves PDUs between an interface and its endpoint, as far as rings and queues allow. True if any moved.
-pub(crate) fn shuttle(endpoint: &mut Endpoint, ip: &mut IpInterface, now: Time) -> bool {
+/// Sends what the interface itself has to say, as far as the ring allows. True if anything was.
+pub(crate) fn speak(endpoint: &mut Endpoint, ip: &mut IpInterface) -> bool {
     let mut any = false;
-    for _ in 0..32 {
-        let Some(pdu) = endpoint.try_receive() else { break };
-        ip.handle_pdu(pdu.channel().0, &pdu, now);
-        any = true;
-    }
-    while let Some((channel, pdu)) = ip.poll_pdu() {
-        match endpoint.send_copy(ChannelId(channel), &pdu) {
-            Err(SendError::Full) => {
-                ip.unpoll_pdu(channel, pdu);
-                break;
-            }
-            // What does not fit a buffer is beyond the MTU, which the interface has checked.
-            Ok(()) | Err(_) => any = true,
-        }
+    let mut sdu = [0; wire::atmarp::MAX_OCTETS + wire::llc::ROUTED_OCTETS];
+    while ip.has_pdu() && endpoint.send_space() > 0 {
+        let Some((circuit, octets)) = ip.poll_pdu(&mut sdu) else { break };
+        // What finds no buffer after all is asked again when its time comes.
+        any |= endpoint.send_copy(ChannelId(circuit), &sdu[..octets]).is_ok();
     }
     any
 }

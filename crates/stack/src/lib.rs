@@ -1,10 +1,12 @@
 //! What runs on circuits, as users of endpoints: IP over ATM, OAM loopback, reliable transfer.
 //!
-//! Each is a state machine that takes PDUs and `now` and gives PDUs and deadlines ([`ip`], [`oam`], [`transfer`]); the
+//! Each is a state machine that takes PDUs and `now` and gives PDUs and deadlines ([`ip`], [`atmarp`], [`oam`], [`transfer`]); the
 //! shells in [`device`] and at the end of [`transfer`] join it to an endpoint, a TUN device or an in-process TCP/IP stack.
 #![forbid(unsafe_code)]
 
+pub mod atmarp;
 pub mod device;
 pub mod ip;
 pub mod oam;
+pub mod ppp;
 pub mod transfer;

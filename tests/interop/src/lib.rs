@@ -8,6 +8,7 @@
 pub mod guest;
 pub mod initramfs;
 pub mod lan;
+pub mod namespace;
 pub mod peer;
 pub mod program;
 pub mod tshark;
@@ -46,6 +47,22 @@ pub fn find(program: &str) -> Option<PathBuf> {
         .chain(["/usr/sbin".into(), "/sbin".into()])
         .map(|folder| folder.join(program))
         .find(|path| path.is_file())
+}
+
+/// SHA-256 in hexadecimal digits, by the system's `sha256sum`.
+pub fn sha256(octets: &[u8]) -> String {
+    let sum = || -> std::io::Result<String> {
+        let mut child = std::process::Command::new("sha256sum")
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()?;
+        if let Some(mut input) = child.stdin.take() {
+            input.write_all(octets)?;
+        }
+        let output = child.wait_with_output()?;
+        Ok(String::from_utf8_lossy(&output.stdout).split(' ').next().unwrap_or_default().to_owned())
+    };
+    sum().unwrap_or_else(|e| format!("no sha256sum: {e}"))
 }
 
 /// `n` octets that look random and are the same each time: a failure can be repeated and compared.

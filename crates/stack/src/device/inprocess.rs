@@ -1,9 +1,8 @@
 //! A TCP/IP stack in this process (smoltcp) over IP over ATM: what a user without the right to a TUN device gets.
 
 use super::netstack::NetStack;
-use super::shuttle;
 use crate::oam::Statistics;
-use endpoint::Endpoint;
+use endpoint::{ChannelId, Endpoint};
 use smoltcp::phy;
 use smoltcp::socket::{icmp, tcp};
 use smoltcp::wire::{Icmpv4Packet, Icmpv4Repr, IpAddress};
@@ -40,9 +39,36 @@ impl Host {
     /// One round of everything. True if something moved.
     fn step(&mut self) -> bool {
         let now = self.now();
-        let received = shuttle(&mut self.endpoint, self.stack.ip(), now);
-        let ran = self.stack.run(now);
-        received | ran | shuttle(&mut self.endpoint, self.stack.ip(), now)
+        let mut any = false;
+        while self.stack.has_room()
+            && let Some(pdu) = self.endpoint.try_receive()
+        {
+            self.stack.handle_pdu(pdu.channel().0, &pdu, now);
+            any = true;
+        }
+        any |= self.stack.run(now);
+        while self.stack.has_pdu() && self.endpoint.send_space() > 0 {
+            let Some(mut loan) = self.endpoint.loan() else { break };
+            let Some((circuit, octets)) = self.stack.poll_pdu(&mut loan, now) else { break };
+            // There is room, and the interface has checked the length.
+            let _ = self.endpoint.send(ChannelId(circuit), loan, octets);
+            any = true;
+        }
+        any
+    }
+
+    /// The stack: its interface's peers and counters.
+    pub fn stack(&mut self) -> &mut NetStack {
+        &mut self.stack
+    }
+
+    /// The same, whose interface is of another configuration: VC multiplexing, a number, offers.
+    pub fn with(mut self, config: crate::ip::Config, channels: &[u32]) -> Self {
+        self.stack = self.stack.with(config);
+        for channel in channels {
+            self.stack.ip().add_circuit(*channel, None, Time::ZERO);
+        }
+        self
     }
 
     /// Steps until `f` gives something; fails after `patience` without.

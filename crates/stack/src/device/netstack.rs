@@ -1,8 +1,9 @@
-//! TCP/IP (smoltcp) over IP over ATM as one state machine: PDUs, `now` in; PDUs and deadlines out.
+//! TCP/IP (smoltcp) over IP over ATM as one state machine: PDUs, `now` in; PDUs and deadlines out. Packets wait in buffers
+//! that are used again: none is allocated in the steady state.
 //!
 //! It reads no clock, so it runs live under [`super::inprocess::Host`] and in virtual time in the test world.
 
-use crate::ip::IpInterface;
+use crate::ip::{Config as IpConfig, IpInterface, Verdict};
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
 use smoltcp::phy::{self, DeviceCapabilities, Medium};
 use smoltcp::socket::tcp;
@@ -11,35 +12,61 @@ use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr};
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 use std::time::Duration;
-use wire::Time;
+use wire::{DropReason, Time};
 
 /// Octets of each of a TCP socket's two buffers.
 const BUFFER_OCTETS: usize = 1 << 20;
 /// Packets that wait between smoltcp and the interface, each way.
 const QUEUE: usize = 32;
 
+/// Packets that wait, in buffers that come back.
+#[derive(Debug, Default)]
+struct Waiting {
+    packets: VecDeque<Vec<u8>>,
+    spare: Vec<Vec<u8>>,
+}
+
+impl Waiting {
+    fn is_full(&self) -> bool {
+        self.packets.len() >= QUEUE
+    }
+
+    /// A buffer of `octets` octets at the end of the queue.
+    fn push(&mut self, octets: usize) -> &mut Vec<u8> {
+        let mut buffer = self.spare.pop().unwrap_or_default();
+        buffer.resize(octets, 0);
+        self.packets.push_back(buffer);
+        // Just pushed.
+        let last = self.packets.len() - 1;
+        &mut self.packets[last]
+    }
+
+    fn drop_front(&mut self) {
+        if let Some(buffer) = self.packets.pop_front() {
+            self.spare.push(buffer);
+        }
+    }
+}
+
 /// Packets between smoltcp and the interface.
 #[derive(Debug, Default)]
 struct Queue {
-    received: VecDeque<Vec<u8>>,
-    to_send: VecDeque<Vec<u8>>,
+    received: Waiting,
+    to_send: Waiting,
     mtu: usize,
 }
 
 impl phy::Device for Queue {
-    type RxToken<'a> = RxToken;
+    type RxToken<'a> = RxToken<'a>;
     type TxToken<'a> = TxToken<'a>;
 
-    fn receive(&mut self, _: NetInstant) -> Option<(RxToken, TxToken<'_>)> {
-        if self.to_send.len() >= QUEUE {
-            return None;
-        }
-        let packet = self.received.pop_front()?;
-        Some((RxToken(packet), TxToken(&mut self.to_send)))
+    fn receive(&mut self, _: NetInstant) -> Option<(RxToken<'_>, TxToken<'_>)> {
+        let ready = !self.to_send.is_full() && !self.received.packets.is_empty();
+        ready.then_some((RxToken(&mut self.received), TxToken(&mut self.to_send)))
     }
 
     fn transmit(&mut self, _: NetInstant) -> Option<TxToken<'_>> {
-        (self.to_send.len() < QUEUE).then_some(TxToken(&mut self.to_send))
+        (!self.to_send.is_full()).then_some(TxToken(&mut self.to_send))
     }
 
     fn capabilities(&self) -> DeviceCapabilities {
@@ -51,23 +78,22 @@ impl phy::Device for Queue {
 }
 
 /// A packet for smoltcp.
-pub struct RxToken(Vec<u8>);
+pub struct RxToken<'a>(&'a mut Waiting);
 
-impl phy::RxToken for RxToken {
+impl phy::RxToken for RxToken<'_> {
     fn consume<R, F: FnOnce(&[u8]) -> R>(self, f: F) -> R {
-        f(&self.0)
+        let result = f(self.0.packets.front().map_or(&[], Vec::as_slice));
+        self.0.drop_front();
+        result
     }
 }
 
 /// Room for a packet from smoltcp.
-pub struct TxToken<'a>(&'a mut VecDeque<Vec<u8>>);
+pub struct TxToken<'a>(&'a mut Waiting);
 
 impl phy::TxToken for TxToken<'_> {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, len: usize, f: F) -> R {
-        let mut packet = vec![0; len];
-        let result = f(&mut packet);
-        self.0.push_back(packet);
-        result
+        f(self.0.push(len))
     }
 }
 
@@ -100,7 +126,8 @@ impl NetStack {
             // The list has room for more than one address.
             let _ = addresses.push(IpCidr::new(IpAddress::Ipv4(address), prefix));
         });
-        NetStack { ip: IpInterface::new(address, mtu), queue, interface, sockets: SocketSet::new(Vec::new()) }
+        let ip = IpInterface::new(IpConfig { mtu, ..IpConfig::new(address) });
+        NetStack { ip, queue, interface, sockets: SocketSet::new(Vec::new()) }
     }
 
     /// The interface below: its circuits, peers and counters.
@@ -113,35 +140,65 @@ impl NetStack {
         &mut self.sockets
     }
 
+    /// The same with another encapsulation than LLC/SNAP (a routed one) or an ATM number.
+    pub fn with(mut self, config: IpConfig) -> Self {
+        self.ip = IpInterface::new(config);
+        self
+    }
+
+    /// Whether a PDU can be taken without losing its packet.
+    pub fn has_room(&self) -> bool {
+        !self.queue.received.is_full()
+    }
+
     /// A PDU that came on a circuit.
     pub fn handle_pdu(&mut self, circuit: u32, pdu: &[u8], now: Time) {
-        self.ip.handle_pdu(circuit, pdu, now);
+        let Some(delivery) = self.ip.handle_pdu(circuit, pdu, now) else { return };
+        if self.queue.received.is_full() {
+            return self.ip.received.drop_one(DropReason::QueueFull);
+        }
+        self.queue.received.push(delivery.packet.len()).copy_from_slice(delivery.packet);
     }
 
     /// Takes what has come, does what is due. True if anything moved.
     pub fn run(&mut self, now: Time) -> bool {
         self.ip.handle_timeout(now);
-        let mut any = false;
-        while self.queue.received.len() < QUEUE
-            && let Some(packet) = self.ip.poll_packet()
-        {
-            self.queue.received.push_back(packet);
-            any = true;
-        }
+        let before = self.queue.received.packets.len();
         let poll = self.interface.poll(net_time(now), &mut self.queue, &mut self.sockets);
-        any |= poll == smoltcp::iface::PollResult::SocketStateChanged;
-        // What finds no room below waits here, and smoltcp waits with it: nothing is lost on the own side.
-        while self.ip.has_room()
-            && let Some(packet) = self.queue.to_send.pop_front()
-        {
-            any |= self.ip.handle_packet(&packet);
-        }
-        any
+        poll == smoltcp::iface::PollResult::SocketStateChanged || self.queue.received.packets.len() != before
     }
 
-    /// A PDU to be sent, and its circuit.
-    pub fn poll_pdu(&mut self) -> Option<(u32, Vec<u8>)> {
-        self.ip.poll_pdu()
+    /// Whether [`NetStack::poll_pdu`] may give something.
+    pub fn has_pdu(&self) -> bool {
+        self.ip.has_pdu() || !self.queue.to_send.packets.is_empty()
+    }
+
+    /// A PDU to be sent, written at the start of `sdu` (8 octets and the MTU at least): its circuit and length.
+    pub fn poll_pdu(&mut self, sdu: &mut [u8], now: Time) -> Option<(u32, usize)> {
+        if let Some(said) = self.ip.poll_pdu(sdu) {
+            return Some(said);
+        }
+        while let Some(packet) = self.queue.to_send.packets.front() {
+            let (octets, head) = (packet.len(), self.ip.headroom());
+            let sent = match self.ip.route(packet, now) {
+                Verdict::To(circuit) => {
+                    let room = sdu.get_mut(head..head + octets);
+                    room.map(|r| r.copy_from_slice(packet)).map(|()| circuit)
+                }
+                Verdict::TooLong { .. } => {
+                    self.ip.sent.drop_one(DropReason::Oversize);
+                    None
+                }
+                Verdict::All | Verdict::Dropped => None,
+            };
+            self.queue.to_send.drop_front();
+            if let Some(circuit) = sent
+                && let Some(made) = self.ip.encapsulate(sdu, octets)
+            {
+                return Some((circuit, made));
+            }
+        }
+        None
     }
 
     /// When to run again if nothing comes.

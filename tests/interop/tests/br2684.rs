@@ -1,0 +1,78 @@
+//! RFC 2684 with the kernel's `br2684` as the peer: bridged and routed, LLC and VC multiplexing, each on a circuit of its own, between
+//! the TCP/IP stacks of two kernels.
+
+use interop::guest::{Guest, PATIENCE};
+use interop::lan::Lan;
+use interop::namespace::{self, Namespace, accept, device, listen};
+use interop::pattern;
+use stack::device::tun::Settings;
+use stack::ip::{Config, Encapsulation};
+use std::io::Read as _;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+#[test]
+fn a_guest_with_br2684_pings_us_and_carries_tcp_in_each_encapsulation() {
+    if !Guest::available() || !namespace::available() || !interop::have(&[("br2684ctl", "br2684ctl")]) {
+        return;
+    }
+    use Encapsulation::{LlcBridged, LlcRouted, VcBridged, VcRouted};
+    // Encapsulation, and the arguments -e (0 LLC, 1 VC multiplexing) and -p (0 routed, 1 bridged) of br2684ctl.
+    let kinds =
+        [(LlcBridged { fcs: false }, 0, 1), (VcBridged { fcs: false }, 1, 1), (LlcRouted, 0, 0), (VcRouted, 1, 0)];
+    let vci = |i: usize| 100 + i as u16;
+    let ours = |i: usize| Ipv4Addr::new(10, 1, i as u8, 1);
+    let lan = Lan::new(&[0, 1, 2, 3].map(vci)).unwrap();
+    let namespace = Namespace::new("br2684").unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut devices = Vec::new();
+    let mut script = format!("atmtcp virtual connect 10.0.2.2 {} 2>&1 &\nsleep 1\n", lan.port(0));
+    for (i, (encapsulation, e, p)) in kinds.into_iter().enumerate() {
+        let ip = Config { encapsulation, mtu: 1500, ..Config::new(ours(i)) };
+        let settings = Settings { name: format!("nas{i}"), prefix: 24, ip, device_offload: true };
+        devices.push(device(&lan, &namespace, ("alpha", vci(i)), settings, &stop).unwrap());
+        script += &format!(
+            r#"
+            br2684ctl -b -c {i} -e {e} -p {p} -a 0.{vci} 2>&1
+            sleep 0.5
+            ip addr add 10.1.{i}.2/24 dev nas{i}
+            ip link set nas{i} up
+            "#,
+            vci = vci(i),
+        );
+    }
+    let listeners: Vec<_> =
+        (0..kinds.len()).map(|i| namespace.run(move || listen(ours(i), 5001)).join().unwrap()).collect();
+    script += r#"
+        sleep 1
+        cat /proc/net/atm/br2684
+        for i in 0 1 2 3; do
+            say ping $i $(ping -c 2 -w 20 10.1.$i.1 | grep transmitted)
+            say long $i $(ping -c 2 -w 20 -s 9000 10.1.$i.1 | grep transmitted)
+            nc 10.1.$i.1 5001 < /test/file
+        done
+        "#;
+    let file = pattern(1_000_000);
+    let guest = Guest::boot(&script, &[("file", &file)]).unwrap();
+    let mut received = Vec::new();
+    for listener in &listeners {
+        let Ok((mut stream, _)) = accept(listener, PATIENCE) else { break };
+        let mut octets = Vec::new();
+        stream.read_to_end(&mut octets).unwrap();
+        received.push(octets);
+    }
+    let console = guest.finish().unwrap().console.join("\n");
+    for i in 0..kinds.len() {
+        for what in ["ping", "long"] {
+            let line = format!("guest: {what} {i} 2 packets transmitted, 2 packets received");
+            assert!(console.contains(&line), "no {line:?}:\n{console}");
+        }
+        let octets = received.get(i).map_or(0, Vec::len);
+        assert!(received.get(i) == Some(&file), "{octets} octets by TCP with {:?}:\n{console}", kinds[i].0);
+    }
+    stop.store(true, Ordering::Relaxed);
+    for device in devices {
+        device.join().unwrap();
+    }
+}
