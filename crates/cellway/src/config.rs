@@ -127,6 +127,9 @@ pub(crate) struct Link {
     /// ATM over TCP: `listen ADDRESS:PORT` or `connect ADDRESS:PORT`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) atmtcp: Option<String>,
+    /// With `atmtcp`: circuits that the peer opens lead to this host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) real: Option<String>,
     /// Cells in UDP datagrams.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) udp: Option<Udp>,
@@ -216,7 +219,12 @@ fn cdvt_us() -> u64 {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Shell {
     /// ATM over TCP.
-    AtmTcp(net::atmtcp::Role),
+    AtmTcp {
+        /// Who connects.
+        role: net::atmtcp::Role,
+        /// The host to which circuits of the peer's lead.
+        real: Option<String>,
+    },
     /// Cells in datagrams.
     Udp(Udp),
     /// A virtual adapter, and whoever drives it.
@@ -246,13 +254,14 @@ impl Link {
     pub(crate) fn describe(&self) -> Result<(LinkDescription, Option<Shell>)> {
         let shell = match (&self.atmtcp, &self.udp) {
             (Some(_), Some(_)) => bail!("a link has `atmtcp` or `udp`, not both"),
-            (Some(text), None) => Some(Shell::AtmTcp(parse_atmtcp(text)?)),
+            (Some(text), None) => Some(Shell::AtmTcp { role: parse_atmtcp(text)?, real: self.real.clone() }),
+            (None, _) if self.real.is_some() => bail!("`real` belongs to a link with `atmtcp`"),
             (None, Some(udp)) => Some(Shell::Udp(udp.clone())),
             (None, None) => None,
         };
         let carries = match (self.carries.as_str(), &shell) {
             ("frames", Some(Shell::Udp(_))) => bail!("a UDP link carries cells"),
-            (_, Some(Shell::AtmTcp(_))) | ("frames", None) => Carries::Frames,
+            (_, Some(Shell::AtmTcp { .. })) | ("frames", None) => Carries::Frames,
             ("cells", _) => Carries::Cells,
             (other, _) => bail!("carries = \"{other}\": write cells or frames"),
         };
@@ -366,6 +375,11 @@ pub(crate) fn parse(text: &str, name: &str) -> Result<Config> {
         let (description, mut shell) = link.get_ref().describe().with_context(at)?;
         for end in &description.ends {
             known(&config.description, &end.station).with_context(at)?;
+        }
+        if let Some(host) = &link.get_ref().real
+            && config.description.stations.get(host) != Some(&Station::Host)
+        {
+            return Err(anyhow!("real = \"{host}\": there is no host of this name").context(at()));
         }
         if let Some(end) = description.ends.iter().find(|end| file.adapter.values().any(|a| a.host == end.station)) {
             let served = adapters.remove(end.station.as_str());

@@ -2,13 +2,14 @@
 //! the difference.
 
 use crate::config::{self, Config, Shell};
+use crate::real::Reals;
 use crate::{Context, client, manage};
 use anyhow::{Context as _, Result, anyhow};
 use clap::Args;
 use host::HostInterface;
 use host::engine::{self, Core, EngineHandle};
 use host::service::{Handler, Service};
-use net::topology::{Applied, LinkDescription};
+use net::topology::{Applied, LinkDescription, Station};
 use net::{FramePool, LinkId, Network};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,6 +36,7 @@ pub(crate) struct Daemon {
     pub(crate) engine: EngineHandle,
     service: Option<Service>,
     config: Arc<Mutex<Config>>,
+    reals: Arc<Reals>,
 }
 
 impl Drop for Daemon {
@@ -48,13 +50,14 @@ impl Daemon {
     /// Starts a network and its service.
     pub(crate) fn start(config: Config, socket: &Path) -> Result<Self> {
         let engine = engine::start(Network::new(FramePool::new(FRAMES, 65_536))).context("starting the engine")?;
-        apply(&engine, &Config::default(), &config)?;
+        let reals = Arc::new(Reals::default());
+        apply(&engine, &reals, &Config::default(), &config)?;
         let config = Arc::new(Mutex::new(config));
-        let handler: Arc<dyn Handler> = Arc::new(manage::Manager::new(engine.clone(), config.clone()));
+        let handler: Arc<dyn Handler> = Arc::new(manage::Manager::new(engine.clone(), config.clone(), reals.clone()));
         prepare_folder(socket)?;
         let service = Service::start(socket, engine.clone(), handler, MAX_CONNECTIONS);
         let service = service.inspect_err(|_| engine.stop())?;
-        let daemon = Daemon { engine, service: Some(service), config };
+        let daemon = Daemon { engine, service: Some(service), config, reals };
         daemon.open_door(socket)?;
         Ok(daemon)
     }
@@ -62,7 +65,7 @@ impl Daemon {
     /// Makes `wanted` so.
     fn reload(&self, wanted: Config) -> Result<Applied> {
         let mut config = self.config.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let applied = apply(&self.engine, &config, &wanted)?;
+        let applied = apply(&self.engine, &self.reals, &config, &wanted)?;
         *config = wanted;
         drop(config);
         if let Some(service) = &self.service {
@@ -103,13 +106,21 @@ fn prepare_folder(socket: &Path) -> Result<()> {
         .with_context(|| format!("making {} for the socket", folder.display()))
 }
 
-fn apply(engine: &EngineHandle, before: &Config, wanted: &Config) -> Result<Applied> {
+fn apply(engine: &EngineHandle, reals: &Reals, before: &Config, wanted: &Config) -> Result<Applied> {
     let old_shells = before.shells.clone();
     let wanted = wanted.clone();
-    engine.with(move |core| apply_here(core, &old_shells, &wanted))?
+    let (applied, of_links) = engine.with(move |core| apply_here(core, &old_shells, &wanted))??;
+    for (link, outside, host) in of_links {
+        reals.set(link, &outside, host.as_deref());
+    }
+    Ok(applied)
 }
 
-fn apply_here(core: &mut Core, old_shells: &[(LinkDescription, Shell)], wanted: &Config) -> Result<Applied> {
+/// What was done, and for each ATM-over-TCP link: what is outside there, and the host for the peer's circuits.
+type Done = (Applied, Vec<(LinkId, String, Option<String>)>);
+
+fn apply_here(core: &mut Core, old_shells: &[(LinkDescription, Shell)], wanted: &Config) -> Result<Done> {
+    let mut reals = Vec::new();
     let hosts = &wanted.file.host;
     // All or nothing: what cannot be is refused while everything that exists still stands.
     wanted.rehearse()?;
@@ -127,14 +138,23 @@ fn apply_here(core: &mut Core, old_shells: &[(LinkDescription, Shell)], wanted: 
         let id = fabric.links().find(|(_, d, _)| *d == description).map(|(id, ..)| id);
         let Some(id) = id else { continue };
         if !unchanged || !network.externals().any(|(link, _)| link == id) {
-            attach(network, id, shell, wanted).with_context(|| format!("link {}", written(description)))?;
+            attach(network, id, shell).with_context(|| format!("link {}", written(description)))?;
+        }
+        if let Shell::AtmTcp { real, .. } = shell {
+            let outside = description
+                .ends
+                .iter()
+                .find(|e| wanted.description.stations.get(&e.station) == Some(&Station::Outside));
+            reals.push((id, outside.map(|e| e.station.clone()).unwrap_or_default(), real.clone()));
         }
     }
-    Ok(applied)
+    // Shells were attached after their links' circuits were made.
+    fabric.tell_all(network);
+    Ok((applied, reals))
 }
 
 /// Puts a socket at the outside of a link.
-pub(crate) fn attach(network: &mut Network, id: LinkId, shell: &Shell, config: &Config) -> Result<()> {
+pub(crate) fn attach(network: &mut Network, id: LinkId, shell: &Shell) -> Result<()> {
     // An adapter that is set up anew listens where it did.
     network.detach(id);
     let external: Box<dyn net::external::External> = match shell {
@@ -142,15 +162,7 @@ pub(crate) fn attach(network: &mut Network, id: LinkId, shell: &Shell, config: &
             adapter::vfio::server::Server::listen(&served.socket, served.config)
                 .with_context(|| format!("adapter {}", served.name))?,
         ),
-        Shell::AtmTcp(role) => {
-            let mut shell = net::atmtcp::Shell::new(*role).with_context(|| format!("{role:?}"))?;
-            for circuit in config.description.circuits.iter().filter(|c| c.aal == net::Aal::Aal0) {
-                for end in &circuit.ends {
-                    shell.machine().set_aal0(end.circuit, true);
-                }
-            }
-            Box::new(shell)
-        }
+        Shell::AtmTcp { role, .. } => Box::new(net::atmtcp::Shell::new(*role).with_context(|| format!("{role:?}"))?),
         Shell::Udp(udp) => {
             let form = match udp.form.as_str() {
                 "cell" => net::udp::Form::Cell(wire::octets::Format::Uni),
@@ -197,6 +209,7 @@ pub(crate) fn run(context: &Context, up: &Up) -> Result<()> {
     }
     while client::goes_on(&stop) {
         std::thread::sleep(Duration::from_millis(50));
+        daemon.reals.serve(&daemon.engine);
         if hangup.swap(false, Ordering::Relaxed) {
             match config::load(&up.file).and_then(|c| daemon.reload(c)) {
                 Ok(a) => tracing::info!(

@@ -14,6 +14,7 @@ mod manage;
 mod output;
 mod ping;
 mod policy;
+mod real;
 mod report;
 mod run;
 mod status;

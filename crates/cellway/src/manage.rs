@@ -2,6 +2,7 @@
 
 use crate::config::{Circuit, Config, Link};
 use crate::daemon::{attach, written};
+use crate::real::Reals;
 use crate::{Context, client, output, policy, status};
 use anyhow::{Result, anyhow};
 use clap::Subcommand;
@@ -63,13 +64,14 @@ pub(crate) struct Manager {
     engine: EngineHandle,
     config: Arc<Mutex<Config>>,
     owner: u32,
+    reals: Arc<Reals>,
     captures: Mutex<HashMap<String, Instant>>,
 }
 
 impl Manager {
-    pub(crate) fn new(engine: EngineHandle, config: Arc<Mutex<Config>>) -> Self {
+    pub(crate) fn new(engine: EngineHandle, config: Arc<Mutex<Config>>, reals: Arc<Reals>) -> Self {
         let owner = rustix::process::getuid().as_raw();
-        Manager { engine, config, owner, captures: Mutex::default() }
+        Manager { engine, config, owner, reals, captures: Mutex::default() }
     }
 
     fn config(&self) -> MutexGuard<'_, Config> {
@@ -99,22 +101,26 @@ impl Manager {
             }
             Request::AddLink(link) => {
                 let (description, shell) = link.describe()?;
-                self.engine.with(move |core| {
+                let (id, outside, name) = self.engine.with(move |core| {
+                    let mut outside = None;
                     for end in &description.ends {
                         let known = core.fabric.stations().any(|(name, _)| name == end.station);
                         if !known && shell.is_some() {
                             core.fabric.add_outside(&end.station)?;
+                            outside = Some(end.station.clone());
                         }
                     }
                     let id = core.fabric.add_link(&mut core.network, &description)?;
                     if let Some(shell) = &shell
-                        && let Err(e) = attach(&mut core.network, id, shell, &config)
+                        && let Err(e) = attach(&mut core.network, id, shell)
                     {
                         core.fabric.remove_link(&mut core.network, id)?;
                         return Err(e);
                     }
-                    anyhow::Ok(json!({ "link": core.fabric.link_name(id) }))
-                })?
+                    anyhow::Ok((id, outside, core.fabric.link_name(id)))
+                })??;
+                self.reals.set(id, &outside.unwrap_or_default(), link.real.as_deref());
+                Ok(json!({ "link": name }))
             }
             Request::RemoveLink { name } => self.engine.with(move |core| {
                 let id = find_link(core, &name)?;
@@ -277,12 +283,14 @@ pub(crate) fn run_circuit(context: &Context, command: &CircuitCommand) -> Result
 pub(crate) enum LinkCommand {
     /// All links with their counters
     List,
-    /// Add a link: `cellway link add alpha s1:2`, or to the outside: `cellway link add alpha linux --atmtcp "listen 127.0.0.1:2812"`
+    /// Add a link: `cellway link add alpha s1:2`, or to the outside: `cellway link add alpha tcp://192.0.2.1:2812`
     Add {
         /// One end: a station, with :PORT where it matters
         a: String,
-        /// The other; with --atmtcp a new name for what is outside
-        b: String,
+        /// The other; with --atmtcp a new name for what is outside. Or tcp://HOST:PORT, which is ATM over TCP to there, and
+        /// tcp-listen://ADDRESS:PORT
+        #[arg(required_unless_present = "atmtcp")]
+        b: Option<String>,
         /// unlimited, OC-3c, "20 Mbit/s", ...
         #[arg(long, default_value = "unlimited")]
         rate: String,
@@ -292,12 +300,27 @@ pub(crate) enum LinkCommand {
         /// "listen ADDRESS:PORT" or "connect ADDRESS:PORT"
         #[arg(long)]
         atmtcp: Option<String>,
+        /// With ATM over TCP: circuits that the peer opens lead to this host
+        #[arg(long)]
+        real: Option<String>,
     },
     /// Remove a link and the circuits over it, by its name: `cellway link remove "alpha:0 - s1:0"`
     Remove {
         /// As `link list` shows it
         name: String,
     },
+}
+
+/// The far end's name, and its `atmtcp`, of what the user wrote: a URL is both.
+fn far_end(name: Option<&str>, atmtcp: Option<&str>) -> (String, Option<String>) {
+    let name = name.unwrap_or("outside");
+    for (scheme, verb) in [("tcp://", "connect"), ("tcp-listen://", "listen")] {
+        if let Some(address) = name.strip_prefix(scheme) {
+            let plain: String = address.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+            return (format!("{verb}-{plain}"), Some(format!("{verb} {address}")));
+        }
+    }
+    (name.to_owned(), atmtcp.map(str::to_owned))
 }
 
 /// `cellway link`
@@ -307,15 +330,17 @@ pub(crate) fn run_link(context: &Context, command: &LinkCommand) -> Result<()> {
             let status = ask(context, &Request::Status)?;
             output::print(context, &status["links"], || status::links_text(&status))
         }
-        LinkCommand::Add { a, b, rate, carries, atmtcp } => {
+        LinkCommand::Add { a, b, rate, carries, atmtcp, real } => {
+            let (b, atmtcp) = far_end(b.as_deref(), atmtcp.as_deref());
             let link = Link {
-                ends: [a.clone(), b.clone()],
+                ends: [a.clone(), b],
                 rate: rate.clone(),
                 delay_us: 0,
                 carries: carries.clone(),
                 queue_cells: 4096,
                 faults: None,
-                atmtcp: atmtcp.clone(),
+                atmtcp,
+                real: real.clone(),
                 udp: None,
             };
             link.describe()?;

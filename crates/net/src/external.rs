@@ -1,9 +1,11 @@
 //! Link ends outside the process: what a socket shell offers to a network and to the thread that waits for it.
 
+use crate::frame::Aal;
 use crate::network::{End, LinkId, Network};
 use crate::node::NodeIo;
 use std::os::fd::BorrowedFd;
-use wire::Time;
+use traffic::Contract;
+use wire::{CircuitId, Time};
 
 /// A shell at the external end of a link. Nothing in it blocks.
 ///
@@ -38,6 +40,33 @@ pub trait External: Send {
 
     /// One line for people: to whom connected, or why not.
     fn status(&self) -> String;
+
+    /// A circuit of the link now exists, or exists no more (`None`). Comes for each circuit, also long after the shell was
+    /// attached; a shell to which that makes no difference does nothing.
+    fn set_circuit(&mut self, _circuit: CircuitId, _what: Option<CircuitNotice>) {}
+
+    /// The oldest opening or closing of a circuit by the peer that has not been fetched.
+    fn poll_peer(&mut self) -> Option<PeerCircuit> {
+        None
+    }
+}
+
+/// What a shell is told about a circuit of its link.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CircuitNotice {
+    /// Adaptation layer.
+    pub aal: Aal,
+    /// Traffic contract.
+    pub contract: Contract,
+}
+
+/// What a peer says about a circuit at its side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PeerCircuit {
+    /// The circuit.
+    pub circuit: CircuitId,
+    /// Opened, with an adaptation layer if one was named (0 or 5); or closed.
+    pub opened: Option<Option<u8>>,
 }
 
 impl Network {
@@ -60,6 +89,18 @@ impl Network {
             self.set_link_up(id, false);
         }
         detached
+    }
+
+    /// Tells a link's shell about a circuit ([`External::set_circuit`]). Nothing happens without a shell.
+    pub fn set_circuit(&mut self, id: LinkId, circuit: CircuitId, what: Option<CircuitNotice>) {
+        if let Some((_, external)) = self.externals.iter_mut().find(|(link, _)| *link == id) {
+            external.set_circuit(circuit, what);
+        }
+    }
+
+    /// What a link's peer says about its circuits ([`External::poll_peer`]).
+    pub fn poll_peer(&mut self, id: LinkId) -> Option<PeerCircuit> {
+        self.externals.iter_mut().find(|(link, _)| *link == id)?.1.poll_peer()
     }
 
     /// The attached shells: what to wait for.

@@ -21,7 +21,7 @@ pub mod tap;
 pub mod topology;
 pub mod udp;
 
-pub use external::External;
+pub use external::{CircuitNotice, External, PeerCircuit};
 pub use fault::{FaultConfig, Outage};
 pub use frame::{Aal, Frame, FramePool};
 pub use line::LineCounters;

@@ -219,17 +219,17 @@ impl Network {
                 }
             }
         }
+        // A link whose peer outside reads nothing must not hold so many frames that other links find none.
+        let outside = a == End::External || b == End::External;
+        let share = if outside { (self.pool().buffers() / 8).max(4) } else { usize::MAX };
+        let frames = config.queue_cells.min(share);
         let line = |direction| match config.carries {
             Carries::Cells => {
                 Line::Cells(Lane::new(config.queue_cells, config.rate, config.delay, config.faults.as_ref(), direction))
             }
-            Carries::Frames => Line::Frames(Lane::new(
-                config.queue_cells,
-                config.rate,
-                config.delay,
-                config.faults.as_ref(),
-                direction,
-            )),
+            Carries::Frames => {
+                Line::Frames(Lane::new(frames, config.rate, config.delay, config.faults.as_ref(), direction))
+            }
         };
         let (from_a, from_b) = (line(0), line(1));
         let (index, generation) = insert(&mut self.links, Link { ends: [a, b], config });

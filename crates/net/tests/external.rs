@@ -2,12 +2,16 @@
 
 use net::atmtcp::{Machine, Role, Shell};
 use net::udp::{self, Form};
-use net::{Aal, Carries, End, FramePool, LinkConfig, LinkId, Network, Node, NodeId, NodeIo};
+use net::{
+    Aal, Carries, CircuitNotice, End, FramePool, LinkConfig, LinkId, Network, Node, NodeId, NodeIo, PeerCircuit,
+};
 use proptest::prelude::*;
 use sar::SduMeta;
 use std::any::Any;
-use std::net::{SocketAddr, UdpSocket};
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
+use traffic::Contract;
 use wire::octets::Format;
 use wire::{Cell, CellHeader, CircuitId, DropReason, PayloadType, Time};
 
@@ -20,6 +24,8 @@ struct Sink {
     cells: Vec<Cell>,
     cells_to_send: Vec<Cell>,
     to_send: Vec<Sdu>,
+    /// Frames for which the link had no room.
+    refused: usize,
 }
 
 impl Node for Sink {
@@ -35,7 +41,10 @@ impl Node for Sink {
         io.consume(0, n);
         for (circuit, aal, octets) in self.to_send.drain(..) {
             let frame = io.pool_mut().copy_in(circuit, aal, SduMeta::default(), &octets).unwrap();
-            io.put_frame(0, frame).unwrap();
+            if let Err(frame) = io.put_frame(0, frame) {
+                io.pool_mut().release(frame);
+                self.refused += 1;
+            }
             busy = true;
         }
         for cell in self.cells_to_send.drain(..) {
@@ -215,4 +224,166 @@ fn cells_cross_udp_in_both_forms() {
         let got = &b.node_mut::<Sink>(sink_b).unwrap().cells;
         assert!(got.iter().zip(&cells).all(|(g, c)| g.header() == c.header() && g.payload == c.payload));
     }
+}
+
+/// A listening link, and its address.
+fn listening(network: &mut Network, link: LinkId) -> SocketAddr {
+    let shell = Shell::new(Role::Listen("127.0.0.1:0".parse().unwrap())).unwrap();
+    let address = shell.local_address().unwrap();
+    assert!(network.attach(link, Box::new(shell)));
+    address
+}
+
+fn status(network: &Network, link: LinkId) -> String {
+    network.externals().find(|(id, _)| *id == link).unwrap().1.status()
+}
+
+/// A second frame link of a network, from a port of its own to outside.
+fn another(network: &mut Network) -> (NodeId, LinkId) {
+    let sink = network.add_node("another", Box::<Sink>::default());
+    let config = LinkConfig { carries: Carries::Frames, ..LinkConfig::default() };
+    (sink, network.connect(End::Port(sink, 0), End::External, config).unwrap())
+}
+
+#[test]
+fn a_peer_that_sends_nonsense_loses_its_link_with_a_reason_and_nothing_else() {
+    let start = Instant::now();
+    let (mut network, sink, link) = side(Carries::Frames);
+    let (_, good_link) = another(&mut network);
+    let (address, good_address) = (listening(&mut network, link), listening(&mut network, good_link));
+    let mut bad = TcpStream::connect(address).unwrap();
+    let _good = TcpStream::connect(good_address).unwrap();
+    until("both up", || {
+        step(&mut network, start);
+        [link, good_link].iter().all(|l| network.link_info(*l).unwrap().up)
+    });
+    bad.write_all(&[0xff; 64]).unwrap();
+    until("the link is lost", || {
+        step(&mut network, start);
+        !network.link_info(link).unwrap().up
+    });
+    assert!(status(&network, link).contains("no atmtcp"), "{}", status(&network, link));
+    assert!(network.link_info(good_link).unwrap().up);
+    assert_eq!(network.pool().in_use(), 0);
+    // It may come back and behave.
+    let mut back = TcpStream::connect(address).unwrap();
+    back.write_all(HELLO).unwrap();
+    until("the frame", || {
+        step(&mut network, start);
+        !network.node_mut::<Sink>(sink).unwrap().frames.is_empty()
+    });
+}
+
+#[test]
+fn a_peer_that_reads_nothing_does_not_stall_another_link() {
+    let start = Instant::now();
+    let (mut network, sink, link) = side(Carries::Frames);
+    let (other, other_link) = another(&mut network);
+    let (address, other_address) = (listening(&mut network, link), listening(&mut network, other_link));
+    let _deaf = TcpStream::connect(address).unwrap();
+    let mut reader = TcpStream::connect(other_address).unwrap();
+    reader.set_nonblocking(true).unwrap();
+    until("both up", || {
+        step(&mut network, start);
+        [link, other_link].iter().all(|l| network.link_info(*l).unwrap().up)
+    });
+    // To the deaf one until nothing goes any more: kernel's buffers, ours, and the link's queue are full.
+    let mut refused = 0;
+    while refused < 50 {
+        let node = network.node_mut::<Sink>(sink).unwrap();
+        node.to_send.push((id("0.100"), Aal::Aal5, vec![1; 60_000]));
+        step(&mut network, start);
+        refused = network.node_mut::<Sink>(sink).unwrap().refused;
+    }
+    let mut received = 0;
+    for i in 0..100 {
+        network.node_mut::<Sink>(other).unwrap().to_send.push((id("0.101"), Aal::Aal5, vec![i; 9000]));
+        until("the other link's frame", || {
+            step(&mut network, start);
+            let mut octets = [0; 16_384];
+            received += reader.read(&mut octets).unwrap_or(0);
+            received >= (usize::from(i) + 1) * 9008
+        });
+    }
+}
+
+#[test]
+fn circuits_that_come_and_go_are_told_to_the_peer_at_any_time_and_all_again_to_the_next() {
+    let start = Instant::now();
+    let (mut network, _, link) = side(Carries::Frames);
+    let address = listening(&mut network, link);
+    let notice = |aal| Some(CircuitNotice { aal, contract: Contract::default() });
+    // More than the connection takes at once.
+    for vci in 100..5100 {
+        network.set_circuit(link, id(&format!("0.{vci}")), notice(Aal::Aal5));
+    }
+    network.set_circuit(link, id("0.50"), notice(Aal::Aal0));
+    let texts = |network: &mut Network, stream: &mut TcpStream, n: usize| {
+        let mut octets = Vec::new();
+        let mut found = Vec::new();
+        until("the texts", || {
+            step(network, start);
+            let mut part = [0; 65_536];
+            if let Ok(n) = stream.read(&mut part) {
+                octets.extend_from_slice(&part[..n]);
+            }
+            while octets.len() >= 8 && octets.len() >= 8 + usize::from(octets[7]) {
+                let text: Vec<u8> = octets.drain(..8 + usize::from(octets[7])).skip(8).collect();
+                found.push(String::from_utf8(text).unwrap());
+            }
+            found.len() >= n
+        });
+        found
+    };
+    for _ in 0..2 {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_nonblocking(true).unwrap();
+        let told = texts(&mut network, &mut stream, 5001);
+        assert_eq!(told.len(), 5001);
+        assert_eq!(told[0], "O 0.50 0.0.50 ubr,aal0:max_sdu=52");
+        assert_eq!(told[1], "O 0.100 0.0.100 ubr,aal5:max_sdu=65535");
+        network.set_circuit(link, id("0.60"), notice(Aal::Aal5));
+        assert_eq!(texts(&mut network, &mut stream, 1), ["O 0.60 0.0.60 ubr,aal5:max_sdu=65535"]);
+        network.set_circuit(link, id("0.60"), None);
+        assert_eq!(texts(&mut network, &mut stream, 1), ["C 0.60"]);
+        // And the other way.
+        stream.write_all(OPEN).unwrap();
+        let mut said = None;
+        until("the peer's open", || {
+            step(&mut network, start);
+            said = network.poll_peer(link);
+            said.is_some()
+        });
+        assert_eq!(said, Some(PeerCircuit { circuit: id("1.42"), opened: Some(Some(5)) }));
+        drop(stream);
+        until("its end", || {
+            step(&mut network, start);
+            said = network.poll_peer(link);
+            said.is_some()
+        });
+        assert_eq!(said, Some(PeerCircuit { circuit: id("1.42"), opened: None }));
+    }
+}
+
+#[test]
+fn attempts_to_connect_become_rarer() {
+    let (mut network, _, link) = side(Carries::Frames);
+    // A port that nobody listens on: bound once and let go.
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    assert!(network.attach(link, Box::new(Shell::new(Role::Connect(nobody)).unwrap())));
+    let (mut now, mut attempts) = (Time::ZERO, Vec::new());
+    while attempts.len() < 9 {
+        let waiting = |n: &Network| n.externals().next().unwrap().1.poll_timeout();
+        let before = waiting(&network);
+        let real = Instant::now();
+        while waiting(&network).is_none() || waiting(&network) == before {
+            network.handle_ready(link, false, true, now);
+            network.run(now);
+            assert!(real.elapsed() < Duration::from_secs(10));
+        }
+        let next = waiting(&network).unwrap();
+        attempts.push(next.since(now).as_millis());
+        now = next;
+    }
+    assert_eq!(attempts, [500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000, 30_000]);
 }

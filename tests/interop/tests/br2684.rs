@@ -63,13 +63,13 @@ fn a_guest_with_br2684_pings_us_and_carries_tcp_in_each_encapsulation() {
         received.push(octets);
     }
     let console = guest.finish().unwrap().console.join("\n");
-    for i in 0..kinds.len() {
+    for (i, (encapsulation, ..)) in kinds.into_iter().enumerate() {
         for what in ["ping", "long"] {
             let line = format!("guest: {what} {i} 2 packets transmitted, 2 packets received");
             assert!(console.contains(&line), "no {line:?}:\n{console}");
         }
         let octets = received.get(i).map_or(0, Vec::len);
-        assert!(received.get(i) == Some(&file), "{octets} octets by TCP with {:?}:\n{console}", kinds[i].0);
+        assert!(received.get(i) == Some(&file), "{octets} octets by TCP with {encapsulation:?}:\n{console}");
     }
     stop.store(true, Ordering::Relaxed);
     for device in devices {

@@ -7,10 +7,11 @@ mod shell;
 
 pub use shell::{Role, Shell};
 
+use crate::external::{CircuitNotice, PeerCircuit};
 use crate::frame::{AAL0_FRAME_OCTETS, Aal, Frame};
 use crate::node::NodeIo;
 use sar::SduMeta;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::atmtcp::{Control, HEAD_OCTETS, Head, MAX_OCTETS, MAX_TEXT_OCTETS, qos_aal};
 use wire::{CircuitId, DropReason};
 
@@ -61,7 +62,11 @@ pub struct Machine {
     sent: usize,
     aal0: BTreeSet<CircuitId>,
     opened: BTreeMap<CircuitId, String>,
+    /// Circuits whose state the peer has not been told yet.
+    untold: BTreeSet<CircuitId>,
     peer: BTreeMap<CircuitId, Option<u8>>,
+    /// What the peer said and nobody has fetched.
+    events: VecDeque<PeerCircuit>,
 }
 
 impl Default for Machine {
@@ -81,7 +86,9 @@ impl Machine {
             sent: 0,
             aal0: BTreeSet::new(),
             opened: BTreeMap::new(),
+            untold: BTreeSet::new(),
             peer: BTreeMap::new(),
+            events: VecDeque::new(),
         }
     }
 
@@ -98,16 +105,46 @@ impl Machine {
         if self.aal0.contains(&circuit) { Aal::Aal0 } else { Aal::Aal5 }
     }
 
-    /// Tells the peer, now and after each new connection, that a circuit is open here. `qos` as `qos2text` prints it.
+    /// Tells the peer, as soon as there is room and after each new connection, that a circuit is open here. `qos` as
+    /// `qos2text` prints it.
     pub fn open(&mut self, circuit: CircuitId, qos: &str) {
-        self.opened.insert(circuit, qos.to_owned());
-        self.write_text(&Control::Open { circuit, qos }.to_string());
+        if self.opened.get(&circuit).is_none_or(|told| told != qos) {
+            self.opened.insert(circuit, qos.to_owned());
+            self.untold.insert(circuit);
+        }
     }
 
     /// Tells the peer that a circuit is closed here.
     pub fn close(&mut self, circuit: CircuitId) {
         if self.opened.remove(&circuit).is_some() {
-            self.write_text(&Control::Close { circuit }.to_string());
+            self.untold.insert(circuit);
+        }
+    }
+
+    /// Writes what is to be told, as far as there is room. True if anything was.
+    fn tell(&mut self) -> bool {
+        let mut any = false;
+        while self.has_room()
+            && let Some(circuit) = self.untold.pop_first()
+        {
+            let text = match self.opened.get(&circuit) {
+                Some(qos) => Control::Open { circuit, qos }.to_string(),
+                None => Control::Close { circuit }.to_string(),
+            };
+            self.write_text(&text);
+            any = true;
+        }
+        any
+    }
+
+    /// The oldest opening or closing by the peer that has not been fetched.
+    pub fn poll_peer(&mut self) -> Option<PeerCircuit> {
+        self.events.pop_front()
+    }
+
+    fn event(&mut self, circuit: CircuitId, opened: Option<Option<u8>>) {
+        if self.events.len() < MAX_PEER_CIRCUITS {
+            self.events.push_back(PeerCircuit { circuit, opened });
         }
     }
 
@@ -121,9 +158,14 @@ impl Machine {
         self.drop_input(io);
         self.out.clear();
         self.sent = 0;
-        self.peer.clear();
-        for (circuit, qos) in std::mem::take(&mut self.opened) {
-            self.open(circuit, &qos);
+        self.end_peer_circuits();
+        self.untold = self.opened.keys().copied().collect();
+    }
+
+    /// With its connection a peer's circuits are closed.
+    pub fn end_peer_circuits(&mut self) {
+        for circuit in std::mem::take(&mut self.peer).into_keys() {
+            self.event(circuit, None);
         }
     }
 
@@ -229,11 +271,15 @@ impl Machine {
         match Control::parse(&self.text[..octets]) {
             Ok(Control::Open { circuit, qos }) => {
                 if self.peer.len() < MAX_PEER_CIRCUITS || self.peer.contains_key(&circuit) {
-                    self.peer.insert(circuit, qos_aal(qos));
+                    let aal = qos_aal(qos);
+                    self.peer.insert(circuit, aal);
+                    self.event(circuit, Some(aal));
                 }
             }
             Ok(Control::Close { circuit }) => {
-                self.peer.remove(&circuit);
+                if self.peer.remove(&circuit).is_some() {
+                    self.event(circuit, None);
+                }
             }
             // As `atmtcp` does: an unknown text is passed over, the link stays.
             Err(_) => io.count_drops(0, DropReason::Malformed, 1),
@@ -247,10 +293,12 @@ impl Machine {
 
     /// Takes the oldest frame of the link; false if there is none or no room for it.
     pub fn transmit(&mut self, io: &mut NodeIo<'_>) -> bool {
+        // Before the circuit's data.
+        let told = self.tell();
         if !self.has_room() {
-            return false;
+            return told;
         }
-        let Some((frame, octets)) = io.frame_in(0) else { return false };
+        let Some((frame, octets)) = io.frame_in(0) else { return told };
         let aal = self.aal(frame.circuit);
         let fits = octets.len() <= MAX_OCTETS && !octets.is_empty() && frame.circuit.key() != 0;
         let reason = if frame.aal != aal {
@@ -281,8 +329,7 @@ impl Machine {
     }
 
     fn write_text(&mut self, text: &str) {
-        // Bounded like everything: a peer that reads nothing hears no more of circuits, which nothing depends on.
-        if self.has_room() && text.len() <= MAX_TEXT_OCTETS {
+        if text.len() <= MAX_TEXT_OCTETS {
             make_room(&mut self.out, &mut self.sent);
             self.out.extend_from_slice(&Head { circuit: CircuitId::default(), octets: text.len() }.to_octets());
             self.out.extend_from_slice(text.as_bytes());
@@ -302,6 +349,27 @@ impl Machine {
             self.sent = 0;
         }
     }
+}
+
+/// A circuit's quality of service as `qos2text` prints it. `vbr` is no word of `atmtcp`'s: it is said as `ubr` with a peak.
+pub fn qos_text(notice: &CircuitNotice) -> String {
+    use traffic::Category::{Abr, Cbr};
+    let category = match notice.contract.category {
+        Cbr => "cbr",
+        Abr => "abr",
+        _ => "ubr",
+    };
+    let aal = match notice.aal {
+        Aal::Aal5 => "aal5",
+        Aal::Aal0 => "aal0",
+    };
+    let max_sdu = match notice.aal {
+        Aal::Aal5 => MAX_OCTETS,
+        Aal::Aal0 => AAL0_FRAME_OCTETS,
+    };
+    let pcr =
+        notice.contract.pcr.map(|pcr| format!("max_pcr={},", pcr.cells_per_s().ceil() as u64)).unwrap_or_default();
+    format!("{category},{aal}:{pcr}max_sdu={max_sdu}")
 }
 
 /// Moves what is unsent to the front, so that appending one frame never allocates.

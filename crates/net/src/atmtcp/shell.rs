@@ -1,28 +1,33 @@
 //! ATM over TCP on sockets: one connection at a time, made or awaited, made again when it ends.
 
-use super::Machine;
-use crate::external::External;
+use super::{Machine, qos_text};
+use crate::external::{CircuitNotice, External, PeerCircuit};
+use crate::frame::Aal;
 use crate::node::NodeIo;
 use rustix::net::sockopt;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
-use wire::Time;
+use wire::{CircuitId, Time};
 
 /// Octets read at once.
 const READ_OCTETS: usize = 64 * 1024;
 /// Reads of one call at most, so that a fast peer leaves time to others.
 const READS: usize = 8;
-/// Time between two attempts to connect.
-const RETRY: Duration = Duration::from_secs(1);
+/// Time until the first new attempt to connect; then twice as long each time.
+const FIRST_RETRY: Duration = Duration::from_millis(500);
+/// The longest time between two attempts.
+const LAST_RETRY: Duration = Duration::from_secs(30);
+/// A connection that has lived so long was a good one: the next attempts begin anew.
+const GOOD: Duration = Duration::from_secs(10);
 
 /// Who makes the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// The peer connects to this address; while one is connected, others are refused.
     Listen(SocketAddr),
-    /// This side connects, and tries again each second.
+    /// This side connects, and tries again after half a second, a second, two, ... thirty.
     Connect(SocketAddr),
 }
 
@@ -45,6 +50,8 @@ pub struct Shell {
     /// What of `input` the machine has not taken yet.
     unread: std::ops::Range<usize>,
     last_error: Option<String>,
+    retry: Duration,
+    up_since: Time,
 }
 
 impl Shell {
@@ -62,7 +69,17 @@ impl Shell {
             Role::Connect(_) => (None, State::Waiting { until: Time::ZERO }),
         };
         let input = vec![0; READ_OCTETS].into_boxed_slice();
-        Ok(Shell { role, listener, state, machine: Machine::new(), input, unread: 0..0, last_error: None })
+        Ok(Shell {
+            role,
+            listener,
+            state,
+            machine: Machine::new(),
+            input,
+            unread: 0..0,
+            last_error: None,
+            retry: FIRST_RETRY,
+            up_since: Time::ZERO,
+        })
     }
 
     /// The address that is listened on, with the port that the system chose.
@@ -86,6 +103,7 @@ impl Shell {
                 self.machine.restart(io);
                 self.unread = 0..0;
                 self.last_error = None;
+                self.up_since = io.now();
                 self.state = State::Up(stream, peer);
             }
             Err(error) => self.down(error.to_string(), io),
@@ -93,13 +111,24 @@ impl Shell {
     }
 
     fn down(&mut self, reason: String, io: &mut NodeIo<'_>) {
-        tracing::info!(role = ?self.role, reason, "ATM-over-TCP connection ended");
+        // An attempt that fails as the one before is not told again.
+        if self.last_error.as_ref() != Some(&reason) {
+            tracing::info!(role = ?self.role, reason, "ATM-over-TCP connection ended");
+        }
+        self.machine.end_peer_circuits();
+        if matches!(self.state, State::Up(..)) && self.up_since + GOOD <= io.now() {
+            self.retry = FIRST_RETRY;
+        }
         self.machine.drop_input(io);
         self.unread = 0..0;
         self.last_error = Some(reason);
         self.state = match self.role {
             Role::Listen(_) => State::Listening,
-            Role::Connect(_) => State::Waiting { until: io.now() + RETRY },
+            Role::Connect(_) => {
+                let until = io.now() + self.retry;
+                self.retry = (self.retry * 2).min(LAST_RETRY);
+                State::Waiting { until }
+            }
         };
     }
 
@@ -211,7 +240,7 @@ impl External for Shell {
 
     fn handle_writable(&mut self, io: &mut NodeIo<'_>, now: Time) {
         if let State::Connecting(_) = self.state {
-            let waiting = State::Waiting { until: now + RETRY };
+            let waiting = State::Waiting { until: now + self.retry };
             let State::Connecting(stream) = std::mem::replace(&mut self.state, waiting) else { return };
             match sockopt::socket_error(&stream).map_err(io::Error::from) {
                 Ok(Ok(())) => match stream.peer_addr() {
@@ -256,6 +285,18 @@ impl External for Shell {
 
     fn is_up(&self) -> bool {
         matches!(self.state, State::Up(..))
+    }
+
+    fn set_circuit(&mut self, circuit: CircuitId, what: Option<CircuitNotice>) {
+        self.machine.set_aal0(circuit, what.is_some_and(|c| c.aal == Aal::Aal0));
+        match what {
+            Some(notice) => self.machine.open(circuit, &qos_text(&notice)),
+            None => self.machine.close(circuit),
+        }
+    }
+
+    fn poll_peer(&mut self) -> Option<PeerCircuit> {
+        self.machine.poll_peer()
     }
 
     fn status(&self) -> String {

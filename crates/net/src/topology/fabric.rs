@@ -2,6 +2,7 @@
 
 use super::graph::{Graph, GraphLink, Way, other};
 use super::{CircuitDescription, CircuitOptions, Description, LinkDescription, Station, TopologyError};
+use crate::external::CircuitNotice;
 use crate::network::{End, LinkId, Network, NodeId, Side};
 use crate::node::Node;
 use crate::switch::{Label, RouteOptions, Switch, SwitchConfig};
@@ -265,6 +266,7 @@ impl<H: CircuitTable + 'static> Fabric<H> {
             node.add_route(from, to, RouteOptions { aal: circuit.aal })
                 .map_err(|cause| TopologyError::Route { switch: switch.to_owned(), cause })?;
         }
+        self.tell(network, circuit, way, true);
         for (i, end) in circuit.ends.iter().enumerate() {
             let Some(host) = self.host(network, &end.station) else { continue };
             let options = CircuitOptions {
@@ -283,7 +285,30 @@ impl<H: CircuitTable + 'static> Fabric<H> {
         Ok(())
     }
 
+    /// Tells the shells at a circuit's outside ends.
+    fn tell(&self, network: &mut Network, circuit: &CircuitDescription, way: &Way, exists: bool) {
+        for hop in &way.hops {
+            let Some(link) = self.link_ids.get(&hop.link) else { continue };
+            for side in [Side::A, Side::B] {
+                let Some((station, _)) = self.graph.end(hop, side) else { continue };
+                let Some(end) = circuit.ends.iter().find(|e| e.station == station) else { continue };
+                if self.graph.stations.get(station) == Some(&Station::Outside) {
+                    let notice = CircuitNotice { aal: circuit.aal, contract: circuit.contract };
+                    network.set_circuit(*link, end.circuit, exists.then_some(notice));
+                }
+            }
+        }
+    }
+
+    /// Tells the shells of all links about all circuits: for shells that were attached after circuits were added.
+    pub fn tell_all(&self, network: &mut Network) {
+        for Installed { description, way } in &self.circuits {
+            self.tell(network, description, way, true);
+        }
+    }
+
     fn uninstall(&self, network: &mut Network, circuit: &CircuitDescription, way: &Way) {
+        self.tell(network, circuit, way, false);
         for end in &circuit.ends {
             let port = self.port_of_end(way, &end.station).unwrap_or_default();
             if let Some(host) = self.host(network, &end.station) {

@@ -420,18 +420,16 @@ impl IpInterface {
         let plain = |packet| Delivery { packet, header: VnetHeader::default() };
         let delivery = match self.config.encapsulation.parse(sdu) {
             Ok(Content::Packet(packet)) => {
-                match &mut self.server {
-                    Some(server) => {
-                        if server.handle_sign_of_life(circuit, now) {
-                            self.deadline = server.poll_timeout();
-                        }
-                    }
-                    None if state.inverse.peer().is_none() => {
-                        state.inverse.handle_sign_of_life(now);
-                        let soon = state.inverse.poll_timeout();
-                        self.deadline = self.deadline.into_iter().chain(soon).min();
-                    }
-                    None => {}
+                let soon = if let Some(server) = &mut self.server {
+                    server.handle_sign_of_life(circuit, now).then(|| server.poll_timeout()).flatten()
+                } else if state.inverse.peer().is_none() {
+                    state.inverse.handle_sign_of_life(now);
+                    state.inverse.poll_timeout()
+                } else {
+                    None
+                };
+                if soon.is_some() {
+                    self.deadline = self.deadline.into_iter().chain(soon).min();
                 }
                 plain(packet)
             }
