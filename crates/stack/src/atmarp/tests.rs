@@ -1,3 +1,5 @@
+//! ATMARP client and server in a world of a few stations: registering, ageing, refusals.
+
 use super::*;
 use proptest::prelude::*;
 use std::net::Ipv4Addr;

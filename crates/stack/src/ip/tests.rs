@@ -1,3 +1,5 @@
+//! What the IP interface does between peers: learning, encapsulations, routes, refusals; and that no octets panic.
+
 use super::*;
 use crate::atmarp::CLIENT_AGEING;
 use proptest::prelude::*;
