@@ -1,6 +1,9 @@
 //! `cellway bench`: measurements with the machine's limit beside them, in the same run.
 
+mod events;
+mod figure;
 mod path;
+mod paths;
 mod sar;
 
 pub(crate) use path::{memcpy_gbit_s, run_case};
@@ -23,6 +26,10 @@ pub(crate) enum BenchCommand {
     },
     /// Segmentation and reassembly on one core, beside memcpy and two common ways to do it
     Sar(sar::Options),
+    /// Event strategies over load: throughput, latency and processor share; cost with scale
+    Events(events::Options),
+    /// Data paths over the size of the PDU
+    Paths(paths::Options),
 }
 
 /// `cellway bench`
@@ -30,6 +37,8 @@ pub(crate) fn run(context: &Context, command: &BenchCommand) -> Result<()> {
     match command {
         BenchCommand::Path { runs, millis } => path::run(context, *runs, *millis),
         BenchCommand::Sar(options) => sar::run(context, options),
+        BenchCommand::Events(options) => events::run(context, options),
+        BenchCommand::Paths(options) => paths::run(context, options),
     }
 }
 

@@ -35,6 +35,8 @@ pub mod seqpacket;
 #[allow(unsafe_code)]
 pub mod shared;
 mod sync;
+#[cfg(not(loom))]
+pub mod upcall;
 
 #[cfg(not(loom))]
 pub use client::{Connection, Endpoint, EndpointConfig, Error, Loan, Local, Received, SendError};

@@ -28,3 +28,4 @@ pub use circuit::CircuitStatus;
 pub use events::{Bell, EventCounts};
 pub use interface::{CircuitConfig, EndpointId, EndpointStatus, HostInterface, OpenError};
 pub use own::Process;
+pub use sys::measure_remap;

@@ -71,6 +71,48 @@ pub(crate) fn write_process(pid: i32, address: u64, from: &[AtomicU8]) -> bool {
     n == from.len() as isize
 }
 
+/// How long it takes to make `octets` octets (whole pages) of one memory appear in another place by mapping them there, and to
+/// copy as many; each read afterwards, a cache line's first octet at a time. Nanoseconds, the median of many.
+///
+/// Gives zeros where the system has no memory for it.
+pub fn measure_remap(octets: usize) -> (f64, f64) {
+    use rustix::mm::{MapFlags, ProtFlags};
+    let octets = octets.next_multiple_of(4096);
+    let Ok((source, fd)) = endpoint::shared::SharedMemory::create(2 * octets) else { return (0.0, 0.0) };
+    source.copy_in(0, &vec![1; 2 * octets]);
+    let access = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing of this process.
+    let place = unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), octets, access, MapFlags::PRIVATE) };
+    let Ok(place) = place else { return (0.0, 0.0) };
+    let mut private = vec![0u8; octets];
+    let (mut remaps, mut copies) = (Vec::new(), Vec::new());
+    for round in 0..200u64 {
+        let offset = (round % 2) * octets as u64;
+        let begin = std::time::Instant::now();
+        // SAFETY: over the mapping made above, of the same size, to which there is no reference at this moment.
+        let mapped =
+            unsafe { rustix::mm::mmap(place, octets, access, MapFlags::SHARED | MapFlags::FIXED, &fd, offset) };
+        if mapped.is_err() {
+            break;
+        }
+        // SAFETY: mapped just now, `octets` long, and nobody writes it until it is mapped anew.
+        let seen = unsafe { std::slice::from_raw_parts(place.cast::<u8>(), octets) };
+        std::hint::black_box(seen.iter().step_by(64).fold(0u8, |sum, octet| sum.wrapping_add(*octet)));
+        remaps.push(begin.elapsed().as_nanos() as f64);
+        let begin = std::time::Instant::now();
+        copy_out(source.octets(offset as usize, octets), &mut private);
+        std::hint::black_box(private.iter().step_by(64).fold(0u8, |sum, octet| sum.wrapping_add(*octet)));
+        copies.push(begin.elapsed().as_nanos() as f64);
+    }
+    // SAFETY: the mapping made above, to which no reference is left.
+    let _ = unsafe { rustix::mm::munmap(place, octets) };
+    let middle = |mut times: Vec<f64>| {
+        times.sort_by(f64::total_cmp);
+        times.get(times.len() / 2).copied().unwrap_or_default()
+    };
+    (middle(remaps), middle(copies))
+}
+
 /// Copies octets that another process may be writing.
 pub(crate) fn copy_out(from: &[AtomicU8], into: &mut [u8]) {
     let octets = from.len().min(into.len());

@@ -222,3 +222,24 @@ fn one_active_endpoint_among_fifty_idle_ones_is_heard_at_once() {
     assert!(begin.elapsed() < Duration::from_secs(5));
     assert_eq!(lan.counts("alpha")[..50].iter().map(|c| c.doorbells).sum::<u64>(), 0);
 }
+
+#[test]
+fn one_endpoint_receives_on_several_channels_by_callback() {
+    let lan = Lan::new();
+    let (mut a, first) = lan.endpoint("alpha", Events::default(), 100);
+    let (mut b, at_first) = lan.endpoint("beta", Events::default(), 100);
+    let open = |e: &mut Endpoint| e.open(CircuitId::new(0, 101).unwrap(), OpenOptions::default()).unwrap();
+    let (second, at_second) = (open(&mut a), open(&mut b));
+    for n in 0..20 {
+        send(&mut a, if n % 2 == 0 { first } else { second }, &pattern(n));
+    }
+    let mut n = 0;
+    let got = b.receive_each(TIMEOUT, |channel, sdu| {
+        assert_eq!((channel, sdu), (if n % 2 == 0 { at_first } else { at_second }, &pattern(n)[..]));
+        n += 1;
+        if n == 20 { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) }
+    });
+    assert_eq!(got.unwrap(), 20);
+    assert_eq!(b.take_each(|_, _| ()), 0);
+    assert_eq!(b.receive_each(Some(Duration::from_millis(1)), |_, _| std::ops::ControlFlow::Continue(())).unwrap(), 0);
+}
