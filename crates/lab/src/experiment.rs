@@ -35,6 +35,7 @@
 
 use crate::Trace;
 use crate::model::{Profile, ProfileError, Random};
+use endpoint::{DataPath, Events};
 use serde::{Deserialize, Serialize};
 
 /// An experiment; a new one is a type in a file of [`crate::experiments`] and a line in its registry.
@@ -221,12 +222,12 @@ pub struct Outcome {
 /// What can be measured on the machine at hand.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Probe {
-    /// Mbit/s from application to application over a cell link, PDUs of so many octets, with data path `shared` or `copying`.
+    /// Mbit/s from application to application over a cell link.
     Path {
         /// Octets of a PDU.
         octets: usize,
-        /// The application's memory is read by the segmenter itself.
-        shared: bool,
+        /// By this data path.
+        path: DataPath,
     },
     /// Mbit/s of segmentation and reassembly on one core, PDUs of so many octets.
     Layer {
@@ -238,12 +239,12 @@ pub enum Probe {
         /// Octets of a piece.
         octets: usize,
     },
-    /// Microseconds of a round trip between two applications, waiting by this event strategy.
+    /// Microseconds of a round trip between two applications.
     RoundTrip {
         /// Octets of a PDU, each way.
         octets: usize,
-        /// Polling; else asleep until woken.
-        polling: bool,
+        /// By this event strategy.
+        events: Events,
     },
     /// Microseconds of a system call.
     SystemCall,

@@ -7,6 +7,7 @@ use ::lab::model::Profile;
 use ::lab::model::profile::Constant;
 use anyhow::{Context as _, Result};
 use clap::Args;
+use endpoint::{DataPath, Events};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -45,22 +46,23 @@ pub(super) fn run(context: &Context, options: &Options) -> Result<()> {
         ("system_call_us", Probe::SystemCall, "us"),
         (
             "round_trip_us",
-            Probe::RoundTrip { octets: 32, polling: false },
+            Probe::RoundTrip { octets: 32, events: Events::Interrupt },
             "us between two applications, asleep until woken",
         ),
         (
             "round_trip_polling_us",
-            Probe::RoundTrip { octets: 32, polling: true },
+            Probe::RoundTrip { octets: 32, events: Events::Polling },
             "us between two applications, polling",
         ),
     ] {
         let measured = here.try_measure(probe).with_context(|| format!("measuring {name}"))?;
         add(name, measured.median, unit, said(&measured));
     }
-    for (name, shared) in [("shared", true), ("copying", false)] {
+    for path in DataPath::ALL {
+        let name = path.name().replace('-', "_");
         let mut points = Vec::new();
         for octets in [64usize, 16_384] {
-            let measured = here.try_measure(Probe::Path { octets, shared })?;
+            let measured = here.try_measure(Probe::Path { octets, path })?;
             points.push((octets as f64, octets as f64 * 8.0 / measured.median));
         }
         let (pdu, octet) = line(points[0], points[1]);

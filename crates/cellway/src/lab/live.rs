@@ -5,6 +5,7 @@ use crate::config;
 use crate::daemon::Daemon;
 use ::lab::experiment::{Live, Measured, Probe};
 use anyhow::{Context as _, Result, bail};
+use endpoint::own::Memory;
 use endpoint::{ChannelId, DataPath, Endpoint, EndpointConfig, Events, Geometry, OpenOptions, SendError};
 use sar::penn::{Config, Reassembler};
 use std::hint::black_box;
@@ -59,8 +60,8 @@ impl Here {
         let mut values = Vec::new();
         for _ in 0..self.runs {
             values.push(match probe {
-                Probe::Path { octets, shared } => flood(&self.socket, octets, shared, self.length)?,
-                Probe::RoundTrip { octets, polling } => round_trip(&self.socket, octets, polling, self.length)?,
+                Probe::Path { octets, path } => flood(&self.socket, octets, path, self.length)?,
+                Probe::RoundTrip { octets, events } => round_trip(&self.socket, octets, events, self.length)?,
                 Probe::Copy { octets } => memcpy_gbit_s(octets, self.length / 10) * 125.0,
                 Probe::Layer { octets } => layer(octets, self.length / 4)?,
                 Probe::SystemCall => system_call(self.length / 20),
@@ -82,22 +83,57 @@ fn endpoint(socket: &Path, host: &str, events: Events, path: DataPath) -> Result
     Ok((endpoint, channel))
 }
 
+/// Sends an SDU the way of the data path; false if there is no room.
+fn push(sender: &mut Endpoint, channel: ChannelId, sdu: &[u8], pieces: &mut Vec<Memory>) -> Result<bool> {
+    let octets = sdu.len();
+    let sent = match sender.path() {
+        DataPath::Copying | DataPath::Shared => sender.send_copy(channel, sdu),
+        // The application composes in the segment: there is nothing to copy.
+        DataPath::ZeroCopy => match sender.loan() {
+            Some(loan) => sender.send(channel, loan, octets).map_err(|(e, _)| e),
+            None => Err(SendError::Full),
+        },
+        DataPath::SingleCopy => match pieces.pop().or_else(|| sender.take_back()) {
+            Some(memory) => sender.send_own(channel, memory, octets).map_err(|(e, memory)| {
+                pieces.push(memory);
+                e
+            }),
+            None => Err(SendError::Full),
+        },
+    };
+    match sent {
+        Ok(()) => Ok(true),
+        Err(SendError::Full) => Ok(false),
+        Err(e) => bail!(e),
+    }
+}
+
 /// One application floods, another counts: Mbit/s that arrived.
-fn flood(socket: &Path, octets: usize, shared: bool, length: Duration) -> Result<f64> {
-    let path = if shared { DataPath::Shared } else { DataPath::Copying };
-    let (mut sender, channel) = endpoint(socket, "alpha", Events::Interrupt, path)?;
-    let (mut receiver, _) = endpoint(socket, "beta", Events::Interrupt, path)?;
+fn flood(socket: &Path, octets: usize, path: DataPath, length: Duration) -> Result<f64> {
+    let (mut sender, channel) = endpoint(socket, "alpha", Events::default(), path)?;
+    let (mut receiver, _) = endpoint(socket, "beta", Events::default(), path)?;
+    let mut pieces = Vec::new();
+    if path == DataPath::SingleCopy {
+        pieces = sender.register(32, octets)?;
+        for memory in receiver.register(64, octets)? {
+            let _ = receiver.post(memory);
+        }
+    }
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let counting = scope.spawn(|| -> Result<f64> {
             let (mut pdus, mut first, mut last) = (0u64, None, Instant::now());
             loop {
-                match receiver.receive(Some(Duration::from_millis(20)))? {
-                    Some(sdu) if sdu.len() == octets => {
+                let arrived = receiver.receive(Some(Duration::from_millis(20)))?;
+                let arrived = arrived.map(|sdu| (sdu.len(), sdu.into_memory()));
+                match arrived {
+                    Some((n, memory)) if n == octets => {
                         first.get_or_insert_with(Instant::now);
                         (pdus, last) = (pdus + 1, Instant::now());
+                        // Memory of the application's own is given again; other buffers go back by themselves.
+                        memory.map(|(memory, _)| receiver.post(memory));
                     }
-                    Some(sdu) => bail!("an SDU of {} octets arrived where {octets} were sent", sdu.len()),
+                    Some((n, _)) => bail!("an SDU of {n} octets arrived where {octets} were sent"),
                     None if done.load(Ordering::Relaxed) => break,
                     None => {}
                 }
@@ -109,12 +145,9 @@ fn flood(socket: &Path, octets: usize, shared: bool, length: Duration) -> Result
         let begin = Instant::now();
         let sending = (|| -> Result<()> {
             while begin.elapsed() < length {
-                match sender.send_copy(channel, &sdu) {
-                    Ok(()) => {}
-                    Err(SendError::Full) => {
-                        sender.wait_send(Some(Duration::from_millis(100)))?;
-                    }
-                    Err(e) => bail!(e),
+                if !push(&mut sender, channel, &sdu, &mut pieces)? {
+                    sender.wait_send(Some(Duration::from_millis(100)))?;
+                    std::thread::yield_now();
                 }
             }
             Ok(())
@@ -127,8 +160,7 @@ fn flood(socket: &Path, octets: usize, shared: bool, length: Duration) -> Result
 }
 
 /// A PDU there and back, microseconds (the median of many).
-fn round_trip(socket: &Path, octets: usize, polling: bool, length: Duration) -> Result<f64> {
-    let events = if polling { Events::Polling } else { Events::Interrupt };
+fn round_trip(socket: &Path, octets: usize, events: Events, length: Duration) -> Result<f64> {
     let (mut here, to) = endpoint(socket, "alpha", events, DataPath::Shared)?;
     let (mut there, back) = endpoint(socket, "beta", events, DataPath::Shared)?;
     let done = AtomicBool::new(false);
@@ -136,15 +168,8 @@ fn round_trip(socket: &Path, octets: usize, polling: bool, length: Duration) -> 
     std::thread::scope(|scope| {
         let echo = scope.spawn(|| -> Result<()> {
             while !done.load(Ordering::Relaxed) {
-                let got = if polling {
-                    there.try_receive().is_some()
-                } else {
-                    there.receive(Some(Duration::from_millis(20)))?.is_some()
-                };
-                if got {
+                if there.receive(Some(Duration::from_millis(20)))?.is_some() {
                     there.send_copy(back, &sdu)?;
-                } else if polling {
-                    std::thread::yield_now();
                 }
             }
             Ok(())
@@ -155,18 +180,8 @@ fn round_trip(socket: &Path, octets: usize, polling: bool, length: Duration) -> 
             while begin.elapsed() < length {
                 let one = Instant::now();
                 here.send_copy(to, &sdu)?;
-                while one.elapsed() < Duration::from_millis(200) {
-                    let got = if polling {
-                        here.try_receive().is_some()
-                    } else {
-                        here.receive(Some(Duration::from_millis(20)))?.is_some()
-                    };
-                    if got {
-                        times.push(one.elapsed().as_secs_f64() * 1e6);
-                        break;
-                    } else if polling {
-                        std::thread::yield_now();
-                    }
+                if here.receive(Some(Duration::from_millis(200)))?.is_some() {
+                    times.push(one.elapsed().as_secs_f64() * 1e6);
                 }
             }
             Ok(())

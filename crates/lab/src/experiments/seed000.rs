@@ -3,6 +3,7 @@
 use crate::experiment::{Experiment, Figure, Origin, Probe, Run};
 use crate::model::pair::{self, Outcome, Scenario, Transport};
 use crate::model::{Level, Machine, Profile, ProfileError, Work, tandem};
+use endpoint::DataPath;
 use wire::{CellRate, Time, aal5};
 
 /// ttcp's Mbit.
@@ -166,8 +167,8 @@ impl Experiment for OneWay {
     fn run(&self, run: &mut Run<'_>) -> Result<(), ProfileError> {
         let copying = sweep(run, false, false)?;
         let single = sweep(run, true, false)?;
-        let live = [true, false].map(|shared| {
-            [64usize, 1024, 8192, 16384].map(|n| (n as f64, run.measure(Probe::Path { octets: n, shared })))
+        let live = DataPath::ALL.map(|path| {
+            [64usize, 1024, 8192, 16384, 65_535].map(|n| (n as f64, run.measure(Probe::Path { octets: n, path })))
         });
 
         let rx = at(&copying, 8192).received_mbit_s;
@@ -313,8 +314,8 @@ impl Experiment for OneWay {
             ["octets of a PDU", "Mbit/s"],
             [true, true],
         );
-        for (label, points) in ["shared memory, measured", "copying, measured"].into_iter().zip(live) {
-            today.add_measured(label, points);
+        for (path, points) in DataPath::ALL.into_iter().zip(live) {
+            today.add_measured(&format!("{}, measured", path.name()), points);
         }
         if !today.series.is_empty() {
             today.add(

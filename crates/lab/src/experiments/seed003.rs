@@ -4,6 +4,7 @@ use super::seed000::{MEBI, line_mbit_s};
 use crate::experiment::{Experiment, Probe, Run};
 use crate::model::ProfileError;
 use crate::model::pair::{self, Outcome, Scenario, Transport};
+use endpoint::DataPath;
 
 /// Octets of each write (D-5).
 const OCTETS: usize = 8192;
@@ -48,8 +49,8 @@ impl Experiment for Tables {
         let plain = Self::ttcp(run, Transport::Udp { checksum: false }, false)?;
         let summed = Self::ttcp(run, Transport::Udp { checksum: true }, false)?;
         let tcp = Self::ttcp(run, Transport::Tcp, false)?;
-        let live = run.measure(Probe::Path { octets: OCTETS, shared: false });
-        let live_hacks = run.measure(Probe::Path { octets: OCTETS, shared: true });
+        let live = run.measure(Probe::Path { octets: OCTETS, path: DataPath::Copying });
+        let live_hacks = run.measure(Probe::Path { octets: OCTETS, path: DataPath::SingleCopy });
 
         let both = |rate: f64| format!("modelled {rate:.1} in 10^6 bit/s");
         run.anchor("D-10", "v0.0 raw AAL5, copying, sent", UNIT, 132.0, raw.sent_mbit_s / MEBI)
