@@ -4,6 +4,7 @@
 use endpoint::OpenOptions;
 use interop::lan::Lan;
 use interop::peer::Peer;
+use interop::up::Up;
 use interop::{have, pattern};
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -143,4 +144,50 @@ fn stock_atmtcp_joins_two_of_our_links_and_applications_talk_across_it() {
     }
     atmtcp.kill();
     assert!(records(&std::fs::read(record.path()).unwrap()) == recorded, "its record differs from what was sent");
+}
+
+/// The ends of a network's circuits, as `circuit list` has them.
+fn circuits(up: &Up) -> Vec<String> {
+    let listed = up.run("circuit list --json");
+    let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
+    let ends = listed.as_array().unwrap().iter().flat_map(|c| c["ends"].as_array().cloned().unwrap_or_default());
+    ends.filter_map(|end| end["end"].as_str().map(str::to_owned)).collect()
+}
+
+fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let deadline = Instant::now() + WAIT;
+    while !done() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a_circuit_that_one_program_adds_becomes_one_to_a_real_host_of_the_other_and_carries_data() {
+    let port = free_port();
+    let listener = format!(
+        "[host.alpha]\n[outside.far]\n[[link]]\nends = [\"alpha\", \"far\"]\natmtcp = \"listen 127.0.0.1:{port}\"\nreal = \"alpha\"\n"
+    );
+    let (near, far) = (Up::new(&listener), Up::new("[host.beta]\n"));
+    let added = far.run(&format!("link add beta tcp://127.0.0.1:{port}"));
+    assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
+    let outside = format!("connect-127-0-0-1-{port}");
+    let ends = ["beta 0.100".to_owned(), format!("{outside} 0.100")];
+    for round in 0..2 {
+        let added = far.command("circuit add").args(&ends).output().unwrap();
+        assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
+        until("the circuit has come", || circuits(&near).contains(&"alpha 0.100".to_owned()));
+        let mut receiver = near.start_command("receive alpha 0.100 got --count 1");
+        near.wait_for_endpoints(1, WAIT);
+        let text = format!("round {round}");
+        std::fs::write(far.path("note"), &text).unwrap();
+        let sent = far.run("send beta 0.100 note");
+        assert!(sent.status.success(), "{}", String::from_utf8_lossy(&sent.stderr));
+        let (status, said) = receiver.wait(WAIT).unwrap();
+        assert!(status.success(), "{said:?}");
+        assert_eq!(std::fs::read_to_string(near.path("got")).unwrap(), text);
+        let removed = far.command("circuit remove").args(&ends).output().unwrap();
+        assert!(removed.status.success(), "{}", String::from_utf8_lossy(&removed.stderr));
+        until("the circuit has gone", || circuits(&near).is_empty());
+    }
 }
