@@ -92,9 +92,9 @@ impl Given {
         }
     }
 
-    /// Whether the host may still be writing to memory that it has not mapped.
+    /// Whether the host may still be reading or writing memory that it has not mapped.
     fn has_foreign(&self) -> bool {
-        self.posted.values().any(|m| !m.is_registered())
+        self.posted.values().chain(self.sending.iter().flatten()).any(|m| !m.is_registered())
     }
 
     /// The octets that a descriptor speaks of.
@@ -202,8 +202,10 @@ impl Endpoint {
     }
 
     pub(crate) fn end_given(&mut self) {
-        // The host may be writing to posted memory until it says that the endpoint has ended.
-        let ended = || matches!(self.connection.ask_with(&Request::Release, &[], None), Ok((Response::Released, _)));
+        // The host may be at that memory until it says that the endpoint has ended. If it does not, the memory is kept.
+        let patience = Some(std::time::Duration::from_secs(2));
+        let ended =
+            || matches!(self.connection.ask_with(&Request::Release, &[], patience), Ok((Response::Released, _)));
         if self.given.has_foreign() && !ended() {
             std::mem::forget(std::mem::take(&mut self.given));
         }
