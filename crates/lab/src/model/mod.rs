@@ -7,7 +7,7 @@
 //! | [`tandem`] | stages in a row, by the cell or by the whole PDU |
 //! | [`random`] | numbers from a seed |
 //! | [`pair`] | two ENI155P with their drivers, on modelled machines: seeds 000 and 003 |
-//! | [`write`] | writes to the Segmenter of seed 001 |
+//! | [`mod@write`] | writes to the Segmenter of seed 001 |
 //! | [`signal`] | interrupts, clocked interrupts and polling: seed 004 |
 
 pub mod machine;
