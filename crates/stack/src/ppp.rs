@@ -213,7 +213,7 @@ mod tests {
                     }
                 }
                 if damage.is_none() {
-                    prop_assert_eq!(&got, &[frame.clone()]);
+                    prop_assert_eq!(got.as_slice(), std::slice::from_ref(&frame));
                 } else {
                     prop_assert!(!got.contains(&frame));
                 }

@@ -208,7 +208,7 @@ proptest! {
         let mut now = Time::ZERO;
         let mut owners: std::collections::BTreeMap<Ipv4Addr, (End, u32)> = Default::default();
         for (packet, circuit, step) in said {
-            now = now + std::time::Duration::from_millis(step * 100);
+            now += std::time::Duration::from_millis(step * 100);
             server.handle_timeout(now);
             let present: Vec<_> = server.entries().map(|(ip, ..)| ip).collect();
             owners.retain(|ip, _| present.contains(ip));
