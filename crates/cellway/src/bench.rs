@@ -1,5 +1,6 @@
 //! `cellway bench`: measurements with the machine's limit beside them, in the same run.
 
+mod endpoint;
 mod events;
 mod figure;
 mod path;
@@ -30,6 +31,8 @@ pub(crate) enum BenchCommand {
     Events(events::Options),
     /// Data paths over the size of the PDU
     Paths(paths::Options),
+    /// Messages between two processes on two cores, by a direct circuit, beside the machine's limits and beside peers
+    Endpoint(endpoint::Options),
 }
 
 /// `cellway bench`
@@ -39,6 +42,7 @@ pub(crate) fn run(context: &Context, command: &BenchCommand) -> Result<()> {
         BenchCommand::Sar(options) => sar::run(context, options),
         BenchCommand::Events(options) => events::run(context, options),
         BenchCommand::Paths(options) => paths::run(context, options),
+        BenchCommand::Endpoint(options) => endpoint::run(context, options),
     }
 }
 

@@ -27,7 +27,11 @@ pub mod negotiate;
 pub mod own;
 #[allow(unsafe_code)]
 pub mod ring;
+#[cfg(not(loom))]
 #[allow(unsafe_code)]
+pub mod segment;
+#[cfg(loom)]
+#[path = "ring_loom.rs"]
 pub mod segment;
 #[cfg(not(loom))]
 pub mod seqpacket;

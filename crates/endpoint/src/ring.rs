@@ -7,8 +7,8 @@
 use crate::layout::{DESCRIPTOR_OCTETS, Descriptor};
 use crate::segment::Segment;
 
+use crate::sync::{AtomicU32, Ordering};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Where a ring is.
 #[derive(Debug, Clone)]
@@ -189,7 +189,7 @@ impl Consumer {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::layout::Geometry;

@@ -154,6 +154,14 @@ impl Ours {
         Ok((ours, fd))
     }
 
+    /// All of it, as long as nothing else of this process uses it: `None` if something does.
+    pub fn as_mut_octets(&mut self) -> Option<&mut [u8]> {
+        let mapping = Arc::get_mut(&mut self.0.mapping)?;
+        // SAFETY: nobody else in this process holds this mapping, `self` is borrowed exclusively, and the other side cannot
+        // write it.
+        Some(unsafe { std::slice::from_raw_parts_mut(mapping.base.as_ptr(), mapping.octets) })
+    }
+
     /// The octets of a message's blocks, to be filled. Panics if they are not inside: the offset is this side's own.
     #[inline]
     pub(crate) fn octets(&self, at: usize, octets: usize) -> NonNull<[u8]> {
@@ -196,6 +204,12 @@ impl Theirs {
         // SAFETY: inside the mapping, which lives as long as `self`; an atomic has its octet's layout and may change under
         // a shared reference. They are only loaded from: the pages cannot be written.
         unsafe { std::slice::from_raw_parts(self.0.base.add(at).as_ptr().cast::<AtomicU8>(), octets) }
+    }
+
+    /// Words of it, as [`super::Message::shared_words`] gives them. Panics if they are not inside, or `at` is no multiple
+    /// of 8.
+    pub fn shared_words(&self, at: usize, octets: usize) -> &[AtomicU64] {
+        self.words(at, octets)
     }
 
     /// The same as words: whole ones. Panics if they are not inside, or `at` is not a multiple of 8.

@@ -47,6 +47,8 @@
 pub mod layout;
 #[cfg(not(loom))]
 mod link;
+#[cfg(all(test, loom))]
+mod loom;
 #[cfg(not(loom))]
 pub mod memory;
 pub mod pool;

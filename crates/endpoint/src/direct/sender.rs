@@ -12,7 +12,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Loans between two looks at what came back: one line of the return ring has eight.
+/// Loans between two looks at what came back, as far as blocks last: one line of the return ring has eight.
 const RECLAIM_EVERY: u32 = 16;
 /// The receiver tells of room without being asked twice only now and then, so a sender without room looks again by itself.
 const NAP: Duration = Duration::from_millis(1);
@@ -66,10 +66,7 @@ impl Sender {
         // The usual case without a division.
         let run = if octets <= block_octets { 1 } else { octets.div_ceil(block_octets) };
         let run = u32::try_from(run).ok()?;
-        self.loans = self.loans.wrapping_add(1);
-        if self.loans.is_multiple_of(RECLAIM_EVERY) {
-            self.reclaim();
-        }
+        self.loans = self.loans.saturating_add(1);
         let first = match self.pool.take(run) {
             Some(first) => first,
             None => {
@@ -133,6 +130,11 @@ impl Sender {
     pub fn ring_bell(&mut self) {
         if self.waker.must_ring() {
             ring(&self.link.messages);
+        }
+        // Here rather than before a loan: while the message is on its way, nobody waits for this.
+        if self.loans >= RECLAIM_EVERY {
+            self.loans = 0;
+            self.reclaim();
         }
     }
 

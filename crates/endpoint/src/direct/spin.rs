@@ -17,7 +17,8 @@ pub struct Spin {
 impl Default for Spin {
     /// From 2 to 50 microseconds; none at all where there is one processor only, since nothing can come meanwhile.
     fn default() -> Self {
-        let alone = std::thread::available_parallelism().is_ok_and(|n| n.get() == 1);
+        // Not `available_parallelism`, which counts those that this process may use: the other side may use others.
+        let alone = std::fs::read_to_string("/sys/devices/system/cpu/online").is_ok_and(|online| online.trim() == "0");
         if alone { Spin::none() } else { Spin::new(Duration::from_micros(2), Duration::from_micros(50)) }
     }
 }

@@ -1,0 +1,120 @@
+//! Two hosts, their service, and direct circuits between them.
+#![allow(dead_code)] // Each test program uses a part.
+
+use endpoint::Error;
+use endpoint::direct::{Direct, DirectConfig};
+use endpoint::seqpacket::Peer;
+use host::HostInterface;
+use host::engine::{self, EngineHandle};
+use host::service::{Handler, Service};
+use net::topology::{Attachment, CircuitDescription, CircuitEnd, LinkDescription};
+use net::{Aal, FramePool, LinkConfig, Network};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use traffic::{Category, Contract};
+use wire::{CellRate, CircuitId};
+
+const SECONDS_10: Option<Duration> = Some(Duration::from_secs(10));
+
+struct Policy;
+
+impl Handler for Policy {
+    fn admit(&self, _: Peer) -> Result<(), String> {
+        Ok(())
+    }
+    fn may_open(&self, _: Peer, _: &str, circuit: CircuitId) -> Result<(), String> {
+        if circuit.vci.get() == 666 { Err("circuit 0.666 is not for you".into()) } else { Ok(()) }
+    }
+    fn manage(&self, _: Peer, request: serde_json::Value) -> Result<serde_json::Value, String> {
+        Ok(request)
+    }
+}
+
+/// Two hosts on one link: best-effort circuits 0.100 to 0.103 and 0.666, and 0.200 with a contract.
+pub struct Lan {
+    pub engine: EngineHandle,
+    service: Option<Service>,
+    pub socket: PathBuf,
+    _dir: tempfile::TempDir,
+}
+
+pub fn circuit(vci: u16) -> CircuitId {
+    CircuitId::new(0, vci).unwrap()
+}
+
+pub fn described(vci: u16) -> CircuitDescription {
+    let ends = ["alpha", "beta"].map(|host| CircuitEnd { station: host.into(), circuit: circuit(vci) });
+    let cbr = Contract { category: Category::Cbr, pcr: CellRate::from_cells_per_s(1000.0), ..Contract::default() };
+    let contract = if vci == 200 { cbr } else { Contract::default() };
+    CircuitDescription { ends: ends.to_vec(), aal: Aal::Aal5, contract }
+}
+
+impl Lan {
+    pub fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("cellway.sock");
+        let engine = engine::start(Network::new(FramePool::new(64, 65_536))).unwrap();
+        engine
+            .with(|core| {
+                for name in ["alpha", "beta"] {
+                    core.fabric.add_host(&mut core.network, name, HostInterface::new(16)).unwrap();
+                }
+                let ends = ["alpha", "beta"].map(|name| Attachment { station: name.into(), port: None });
+                let link = LinkDescription { ends, config: LinkConfig::default() };
+                core.fabric.add_link(&mut core.network, &link).unwrap();
+                for vci in [100, 101, 102, 103, 666, 200] {
+                    core.fabric.add_circuit(&mut core.network, &described(vci)).unwrap();
+                }
+            })
+            .unwrap();
+        let service = Service::start(&socket, engine.clone(), Arc::new(Policy), 64).unwrap();
+        Lan { engine, service: Some(service), socket, _dir: dir }
+    }
+
+    pub fn open(&self, host: &str, vci: u16, config: DirectConfig) -> Result<Direct, Error> {
+        Direct::open(&self.socket, host, circuit(vci), &config)
+    }
+
+    pub fn both(&self, vci: u16) -> (Direct, Direct) {
+        std::thread::scope(|scope| {
+            let a = scope.spawn(|| self.open("alpha", vci, patient()).unwrap());
+            let b = self.open("beta", vci, patient()).unwrap();
+            (a.join().unwrap(), b)
+        })
+    }
+
+    /// Waits until an end has no opener.
+    pub fn until_free(&self, host: &'static str, vci: u16) {
+        until("the end is free", || {
+            let open = move |core: &mut engine::Core| {
+                let circuits = core.host(host).unwrap().1.circuits();
+                circuits.iter().any(|c| c.circuit == circuit(vci) && c.endpoint.is_some())
+            };
+            !self.engine.with(open).unwrap()
+        });
+    }
+
+    pub fn refused(&self, host: &str, vci: u16) -> String {
+        self.open(host, vci, patient()).unwrap_err().to_string()
+    }
+}
+
+impl Drop for Lan {
+    fn drop(&mut self) {
+        self.service.take();
+        self.engine.stop();
+    }
+}
+
+pub fn patient() -> DirectConfig {
+    DirectConfig { patience: SECONDS_10, ..DirectConfig::default() }
+}
+
+pub fn until(what: &str, mut so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !so() {
+        assert!(Instant::now() < deadline, "not within ten seconds: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
