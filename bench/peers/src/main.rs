@@ -4,6 +4,7 @@
 //! input, `trip OCTETS BATCH BATCHES` or `rate OCTETS BATCH BATCHES`, with nanoseconds of one round trip or of one message:
 //! the middle of the batches. Both sides look again and again; whoever sends writes every octet, whoever receives adds
 //! them up.
+#![forbid(unsafe_code)]
 
 use iceoryx2::port::publisher::Publisher;
 use iceoryx2::port::subscriber::Subscriber;
