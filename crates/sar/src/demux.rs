@@ -28,8 +28,9 @@
 
 use crate::SduMeta;
 use crate::kernel::{Kernel, SLOT, WIRE};
+use crate::reassemble::fault;
 use core::ops::Range;
-use wire::aal5::{MAX_SDU_OCTETS, TRAILER_OCTETS, cells};
+use wire::aal5::{MAX_SDU_OCTETS, Trailer, cells};
 use wire::cell::PAYLOAD_OCTETS;
 use wire::{Cell, CircuitId, Counters, DropReason, Time};
 
@@ -295,24 +296,21 @@ impl Circuits {
     /// A PDU's last cell has come.
     #[inline(always)]
     pub(crate) fn finish(&mut self, entry: &mut Entry, trailer: u64, congestion: bool, good: bool) -> Option<Delivery> {
-        let [uu, cpi, l1, l0, ..] = trailer.to_le_bytes();
-        let length = usize::from(u16::from_be_bytes([l1, l0]));
-        // Octets that are neither the SDU's nor the trailer's: padding, less than a payload of it.
-        let octets = u64::from(self.longest) - (entry.end - entry.at);
-        let fits = octets.wrapping_sub((length + TRAILER_OCTETS) as u64) < PAYLOAD_OCTETS as u64;
-        if good && length != 0 && fits && length <= self.config.max_sdu_octets && (cpi == 0 || self.config.any_cpi) {
-            let meta = SduMeta { uu, cpi, clp: entry.clp, congestion };
-            let buffer = entry.buffer;
-            let circuit = CircuitId::from_key(entry.head.swap_bytes() >> 4);
-            entry.pdus = entry.pdus.wrapping_add(1);
+        let trailer = Trailer::from_octets(trailer.to_le_bytes());
+        let octets = self.longest as usize - (entry.end - entry.at) as usize;
+        let DemuxConfig { max_sdu_octets, any_cpi, .. } = self.config;
+        if let Some(reason) = fault(good, &trailer, octets, max_sdu_octets, any_cpi) {
+            lose(entry, reason, &mut self.free, &mut self.counters);
             entry.reset();
-            self.lent[buffer as usize] = true;
-            return Some(Delivery { circuit, buffer, sdu_octets: length, meta });
+            return None;
         }
-        let reason = crate::reassemble::fault(good, length, fits, length > self.config.max_sdu_octets);
-        lose(entry, reason, &mut self.free, &mut self.counters);
+        let meta = SduMeta { uu: trailer.uu, cpi: trailer.cpi, clp: entry.clp, congestion };
+        let buffer = entry.buffer;
+        let circuit = CircuitId::from_key(entry.head.swap_bytes() >> 4);
+        entry.pdus = entry.pdus.wrapping_add(1);
         entry.reset();
-        None
+        self.lent[buffer as usize] = true;
+        Some(Delivery { circuit, buffer, sdu_octets: trailer.length.into(), meta })
     }
 }
 

@@ -11,7 +11,7 @@ use crate::SduMeta;
 use crate::kernel::{In, Kernel, SLOT, Stop, WIRE, pass_over};
 use core::sync::atomic::AtomicU8;
 use core::time::Duration;
-use wire::aal5::{MAX_SDU_OCTETS, cells};
+use wire::aal5::{MAX_SDU_OCTETS, TRAILER_OCTETS, Trailer, cells};
 use wire::cell::PAYLOAD_OCTETS;
 use wire::{Cell, Counters, DropReason, Time};
 
@@ -70,15 +70,31 @@ pub struct Reassembler {
     counters: Counters,
 }
 
-/// Why a PDU that has ended is not delivered.
-pub(crate) const fn fault(good: bool, length: usize, fits: bool, oversize: bool) -> DropReason {
-    match (good, length) {
-        (false, _) => DropReason::Crc,
-        (true, 0) => DropReason::Aborted,
-        _ if !fits => DropReason::Length,
-        _ if oversize => DropReason::Oversize,
-        // The common part indicator is all that is left.
-        _ => DropReason::Malformed,
+/// Why a PDU of `octets` payload octets that has ended is not delivered, if it is not. The longest SDU is `longest`
+/// octets.
+#[inline(always)]
+pub(crate) const fn fault(
+    good: bool,
+    trailer: &Trailer,
+    octets: usize,
+    longest: usize,
+    any_cpi: bool,
+) -> Option<DropReason> {
+    let length = trailer.length as usize;
+    // Octets that are neither the SDU's nor the trailer's are padding: less than a payload.
+    let fits = octets.wrapping_sub(length + TRAILER_OCTETS) < PAYLOAD_OCTETS;
+    if !good {
+        Some(DropReason::Crc)
+    } else if length == 0 {
+        Some(DropReason::Aborted)
+    } else if !fits {
+        Some(DropReason::Length)
+    } else if length > longest {
+        Some(DropReason::Oversize)
+    } else if trailer.cpi != 0 && !any_cpi {
+        Some(DropReason::Malformed)
+    } else {
+        None
     }
 }
 
@@ -181,18 +197,17 @@ impl Reassembler {
     }
 
     fn finish(&mut self, trailer: u64, congestion: bool, good: bool, room: usize) -> Event {
-        let [uu, cpi, l1, l0, ..] = trailer.to_le_bytes();
-        let length = usize::from(u16::from_be_bytes([l1, l0]));
-        let fits = cells(length) * PAYLOAD_OCTETS == self.pdu.octets;
-        let oversize = length > self.config.max_sdu_octets || length > room;
-        if !good || length == 0 || !fits || oversize || (cpi != 0 && !self.config.any_cpi) {
-            return self.failed(fault(good, length, fits, oversize));
+        let trailer = Trailer::from_octets(trailer.to_le_bytes());
+        let longest = self.config.max_sdu_octets.min(room);
+        if let Some(reason) = fault(good, &trailer, self.pdu.octets, longest, self.config.any_cpi) {
+            return self.failed(reason);
         }
-        let meta = SduMeta { uu, cpi, clp: self.pdu.clp, congestion };
+        let sdu_octets = usize::from(trailer.length);
+        let meta = SduMeta { uu: trailer.uu, cpi: trailer.cpi, clp: self.pdu.clp, congestion };
         self.reset();
         self.counters.pdus = self.counters.pdus.wrapping_add(1);
-        self.counters.octets = self.counters.octets.wrapping_add(length as u64);
-        Event::Complete { sdu_octets: length, meta }
+        self.counters.octets = self.counters.octets.wrapping_add(sdu_octets as u64);
+        Event::Complete { sdu_octets, meta }
     }
 
     fn failed(&mut self, reason: DropReason) -> Event {
@@ -231,7 +246,6 @@ mod tests {
     use super::*;
     use crate::Segmentation;
     use proptest::prelude::*;
-    use wire::aal5::Trailer;
 
     fn cells_of(sdu: &[u8], meta: SduMeta) -> Vec<Cell> {
         let mut s = Segmentation::new("0.100".parse().unwrap(), sdu.len(), meta).unwrap();

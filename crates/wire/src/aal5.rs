@@ -36,10 +36,15 @@ pub struct Trailer {
 impl Trailer {
     /// Reads the last eight octets of `pdu`.
     pub fn parse(pdu: &[u8]) -> Result<Self, Error> {
-        let Some(&[uu, cpi, l1, l0, c3, c2, c1, c0]) = pdu.last_chunk::<TRAILER_OCTETS>() else {
+        let Some(octets) = pdu.last_chunk::<TRAILER_OCTETS>() else {
             return Err(Error::Truncated { what: "AAL5 PDU", need: TRAILER_OCTETS, got: pdu.len() });
         };
-        Ok(Trailer { uu, cpi, length: u16::from_be_bytes([l1, l0]), crc: u32::from_be_bytes([c3, c2, c1, c0]) })
+        Ok(Self::from_octets(*octets))
+    }
+
+    /// From the eight octets.
+    pub const fn from_octets([uu, cpi, l1, l0, c3, c2, c1, c0]: [u8; TRAILER_OCTETS]) -> Self {
+        Trailer { uu, cpi, length: u16::from_be_bytes([l1, l0]), crc: u32::from_be_bytes([c3, c2, c1, c0]) }
     }
 
     /// The eight octets.

@@ -8,7 +8,7 @@
 use super::polynomial::GOOD;
 
 /// Octets of a payload.
-pub(crate) const PAYLOAD: usize = 48;
+pub(super) const PAYLOAD: usize = wire::cell::PAYLOAD_OCTETS;
 /// Of the first eight octets of a cell, read least significant first: the bits of the fourth that change in a PDU.
 pub(super) const CLP: u64 = 1 << 24;
 pub(super) const END: u64 = 1 << 25;
