@@ -10,7 +10,7 @@ mod sar;
 pub(crate) use path::{memcpy_gbit_s, run_case};
 
 use crate::Context;
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use clap::Subcommand;
 
 /// Measurements.
@@ -50,4 +50,24 @@ pub(crate) fn run(context: &Context, command: &BenchCommand) -> Result<()> {
 pub(crate) fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or_default()
+}
+
+/// What the calling thread has had of a processor.
+fn thread_seconds() -> f64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
+}
+
+/// Ties the calling thread to a processor.
+fn pin(processor: usize) -> Result<()> {
+    let mut set = rustix::thread::CpuSet::new();
+    set.set(processor);
+    rustix::thread::sched_setaffinity(None, &set).context("choosing a processor")
+}
+
+/// What the machine says its processor is.
+pub(crate) fn processor() -> Option<String> {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let (_, name) = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'))?;
+    Some(name.trim().to_owned())
 }

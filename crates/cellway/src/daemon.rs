@@ -107,6 +107,9 @@ fn prepare_folder(socket: &Path) -> Result<()> {
 }
 
 fn apply(engine: &EngineHandle, reals: &Reals, before: &Config, wanted: &Config) -> Result<Applied> {
+    // All or nothing: what cannot be is refused while everything that exists still stands; and here, for the engine has
+    // circuits to serve meanwhile.
+    wanted.rehearse()?;
     let old_shells = before.shells.clone();
     let wanted = wanted.clone();
     let (applied, of_links) = engine.with(move |core| apply_here(core, &old_shells, &wanted))??;
@@ -122,8 +125,6 @@ type Done = (Applied, Vec<(LinkId, String, Option<String>)>);
 fn apply_here(core: &mut Core, old_shells: &[(LinkDescription, Shell)], wanted: &Config) -> Result<Done> {
     let mut reals = Vec::new();
     let hosts = &wanted.file.host;
-    // All or nothing: what cannot be is refused while everything that exists still stands.
-    wanted.rehearse()?;
     let Core { network, fabric, .. } = core;
     for (name, switch) in &wanted.file.switch {
         if fabric.node(name).is_none() {

@@ -6,7 +6,8 @@
 
 mod scale;
 
-use super::figure::{Panel, Series, draw};
+use super::figure::{Panel, draw, series};
+use super::{pin, thread_seconds};
 use crate::config;
 use crate::daemon::Daemon;
 use crate::{Context, output};
@@ -200,18 +201,6 @@ impl Processors {
     }
 }
 
-/// Ties the calling thread to a processor.
-fn pin(cpu: usize) -> Result<()> {
-    let mut set = CpuSet::new();
-    set.set(cpu);
-    Ok(sched_setaffinity(None, &set)?)
-}
-
-fn thread_seconds() -> f64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
-}
-
 struct Bench<'a> {
     engine: &'a EngineHandle,
     socket: &'a Path,
@@ -339,17 +328,9 @@ impl Bench<'_> {
 }
 
 fn figure(rows: &[Value], modelled: &[Value]) -> Result<String> {
-    let series = |rows: &[Value], key: &str, competitor: Option<bool>| -> Series {
-        let mut series = Series::new();
-        for row in rows.iter().filter(|r| competitor.is_none_or(|c| r["competitor"] == c)) {
-            let point = (row["offered_per_s"].as_f64().unwrap_or_default(), row[key].as_f64().unwrap_or_default());
-            let name = row["events"].as_str().unwrap_or_default();
-            match series.iter_mut().find(|(n, _)| n == name) {
-                Some((_, points)) => points.push(point),
-                None => series.push((name.to_owned(), vec![point])),
-            }
-        }
-        series
+    let series = |rows: &[Value], key: &str, competitor: Option<bool>| {
+        let rows = rows.iter().filter(|r| competitor.is_none_or(|c| r["competitor"] == c));
+        series(rows, "events", "offered_per_s", key)
     };
     let x = "SDUs offered per second";
     let panel = |title, y, log_y, series| Panel { title, x, y, log_y, series };

@@ -3,6 +3,7 @@
 use anyhow::{Result, anyhow};
 use plotters::coord::Shift;
 use plotters::prelude::*;
+use serde_json::Value;
 
 const COLOURS: [RGBColor; 7] = [
     RGBColor(213, 94, 0),
@@ -16,6 +17,21 @@ const COLOURS: [RGBColor; 7] = [
 
 /// Lines by name, in the order of their legend.
 pub(super) type Series = Vec<(String, Vec<(f64, f64)>)>;
+
+/// A line for each value of `name` among the rows, in the order in which they come, of the numbers `x` and `y`.
+pub(super) fn series<'a>(rows: impl IntoIterator<Item = &'a Value>, name: &str, x: &str, y: &str) -> Series {
+    let number = |row: &Value, key: &str| row[key].as_f64().unwrap_or_default();
+    let mut series = Series::new();
+    for row in rows {
+        let point = (number(row, x), number(row, y));
+        let name = row[name].as_str().unwrap_or_default();
+        match series.iter_mut().find(|(known, _)| known == name) {
+            Some((_, points)) => points.push(point),
+            None => series.push((name.to_owned(), vec![point])),
+        }
+    }
+    series
+}
 
 /// One panel.
 pub(super) struct Panel<'a> {

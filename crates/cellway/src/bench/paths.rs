@@ -2,7 +2,7 @@
 //!
 //! The sender writes every octet of each SDU, the receiver reads every octet; where they keep them is the data path's matter.
 
-use super::figure::{Panel, Series, draw};
+use super::figure::{Panel, draw, series};
 use super::{median, memcpy_gbit_s};
 use crate::config;
 use crate::daemon::Daemon;
@@ -281,16 +281,7 @@ fn measure(folder: &Path, runs: usize, length: Duration) -> Result<Vec<Value>> {
 }
 
 fn figure(rows: &[Value]) -> Result<String> {
-    let series = |key: &str| -> Series {
-        let mut series = Series::new();
-        for way in WAYS {
-            let of = rows.iter().filter(|r| r["path"] == way.name());
-            let points =
-                of.map(|r| (r["pdu_octets"].as_f64().unwrap_or_default(), r[key].as_f64().unwrap_or_default()));
-            series.push((way.name().to_owned(), points.collect()));
-        }
-        series
-    };
+    let series = |key: &str| series(rows, "path", "pdu_octets", key);
     let x = "octets of the PDU";
     draw(&[
         Panel { title: "Data paths: throughput", x, y: "Gbit/s", log_y: false, series: series("gbit_s") },

@@ -4,10 +4,10 @@
 
 mod cases;
 mod circuits;
-mod figure;
 mod peers;
 
-use super::median;
+use super::figure::{Panel, Series, draw, series};
+use super::{median, processor, thread_seconds};
 use crate::{Context, output};
 use ::sar::Kernel;
 use anyhow::{Context as _, Result, bail};
@@ -25,7 +25,7 @@ pub(crate) struct Options {
     /// Milliseconds of each measurement
     #[arg(long, default_value_t = 20)]
     millis: u64,
-    /// Only this kernel (default: each that this machine has); see the list in `cellway doctor`
+    /// Only this kernel (default: each that this machine has; a name that it has not is answered with their list)
     #[arg(long)]
     kernel: Option<String>,
     /// Only SDUs of these sizes, in octets
@@ -55,11 +55,6 @@ fn seconds_per_pass(length: Duration, mut pass: impl FnMut()) -> f64 {
     (thread_seconds() - busy) / f64::from(passes)
 }
 
-fn thread_seconds() -> f64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
-}
-
 /// `cellway bench sar`
 pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
     let length = Duration::from_millis(options.millis.clamp(1, 10_000));
@@ -76,14 +71,13 @@ pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
     }
     let sets: &[cases::WorkingSet] =
         if options.no_dram { &[cases::WorkingSet::L2] } else { &[cases::WorkingSet::L2, cases::WorkingSet::Dram] };
-    let grid: Vec<Case> = sets.iter().flat_map(|set| options.sdu.iter().map(|n| Case::new(*n, *set))).collect();
+    let mut cases: Vec<Case> = sets.iter().flat_map(|set| options.sdu.iter().map(|n| Case::new(*n, *set))).collect();
 
-    let bar = output::progress(Some((runs * (grid.len() + 1)) as u64));
-    let mut samples: Vec<cases::Samples> = grid.iter().map(|case| cases::Samples::new(case, &kernels)).collect();
+    let bar = output::progress(Some((runs * (cases.len() + 1)) as u64));
     let mut mixed = circuits::Mixed::new(kernels[0], !options.no_circuits);
     for _ in 0..runs {
-        for (case, samples) in grid.iter().zip(&mut samples) {
-            samples.run(case, &kernels, length)?;
+        for case in &mut cases {
+            case.run(&kernels, length)?;
             bar.inc(1);
         }
         mixed.run(length)?;
@@ -91,25 +85,42 @@ pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
     }
     bar.finish_and_clear();
 
-    let rows: Vec<Value> = samples.iter_mut().flat_map(cases::Samples::rows).collect();
+    let rows: Vec<Value> = cases.iter_mut().flat_map(Case::rows).collect();
     let interleaved = mixed.interleaved();
     let curve = mixed.curve();
     if let Some(path) = &options.figure {
-        std::fs::write(path, figure::draw(&rows, &curve)?).with_context(|| path.display().to_string())?;
+        std::fs::write(path, figure(&rows, &curve)?).with_context(|| path.display().to_string())?;
     }
     let json = json!({
-        "bench": "sar", "runs": runs, "run_millis": options.millis, "processor": processor(),
+        "bench": "sar", "runs": runs, "run_millis": options.millis,
+        "processor": processor().unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
         "kernels": Kernel::all().iter().map(|k| k.name()).collect::<Vec<_>>(),
         "rows": rows, "interleaved": interleaved, "circuits": curve,
     });
     output::print(context, &json, || text(&rows, &interleaved, &curve))
 }
 
-/// What the machine says it is.
-fn processor() -> String {
-    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = info.lines().find(|l| l.starts_with("model name")).and_then(|l| l.split_once(':'));
-    model.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, name)| name.trim().to_owned())
+/// Ratios to memcpy over the size of the SDU, and the cost of a cell over the number of circuits.
+fn figure(rows: &[Value], curve: &[Value]) -> Result<String> {
+    let of_memcpy = |title, set: &str, key: &str| {
+        let rows = rows.iter().filter(|r| r["working_set"] == set);
+        let series = series(rows, "kernel", "sdu_octets", key);
+        Panel { title, x: "octets of the SDU", y: "of memcpy", log_y: false, series }
+    };
+    let number = |row: &Value, key: &str| row[key].as_f64().unwrap_or_default();
+    let points = curve.iter().map(|r| (number(r, "circuits"), number(r, "nanoseconds_per_cell"))).collect();
+    draw(&[
+        of_memcpy("Segmentation, in the second-level cache", "l2", "segment_vs_memcpy"),
+        of_memcpy("Reassembly, in the second-level cache", "l2", "reassemble_vs_memcpy"),
+        of_memcpy("Segmentation, from and to main memory", "dram", "segment_vs_memcpy"),
+        Panel {
+            title: "Reassembly with lookup",
+            x: "circuits",
+            y: "nanoseconds per cell",
+            log_y: false,
+            series: Series::from([("PDUs of one to three cells, random order".to_owned(), points)]),
+        },
+    ])
 }
 
 fn text(rows: &[Value], interleaved: &[Value], curve: &[Value]) -> String {

@@ -70,7 +70,11 @@ pub(super) fn run(context: &Context, options: &Options) -> Result<()> {
         add(&format!("{name}_pdu_us"), pdu, "us per PDU, application to application", source());
         add(&format!("{name}_octet_ns"), octet * 1e3, "ns per octet, application to application", source());
     }
-    let profile = Profile { name: "today".into(), title: processor(), constants };
+    let profile = Profile {
+        name: "today".into(),
+        title: crate::bench::processor().unwrap_or_else(|| "this machine".into()),
+        constants,
+    };
     let text = toml::to_string(&profile)?;
     // What is written can be read again.
     Profile::parse(&text)?;
@@ -81,12 +85,6 @@ pub(super) fn run(context: &Context, options: &Options) -> Result<()> {
         Some(path) => path.display().to_string(),
         None => text,
     })
-}
-
-fn processor() -> String {
-    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let name = info.lines().find_map(|l| l.strip_prefix("model name")?.split_once(':'));
-    name.map_or("this machine".into(), |(_, name)| name.trim().to_owned())
 }
 
 #[cfg(test)]

@@ -71,13 +71,6 @@ fn next<T: serde::de::DeserializeOwned>(packets: &Packets, patience: Option<Dura
     }
 }
 
-/// Runs on one processor only.
-pub(super) fn pin(processor: usize) -> Result<()> {
-    let mut set = rustix::thread::CpuSet::new();
-    set.set(processor);
-    rustix::thread::sched_setaffinity(None, &set).context("choosing a processor")
-}
-
 fn open_direct(socket: &Path, host: &str, kind: &Kind) -> Result<DirectPipe> {
     let &Kind::Direct { vci, geometry, wait, touch } = kind else { bail!("no direct circuit") };
     let config = DirectConfig { geometry, patience: Some(PATIENCE), ..DirectConfig::default() };
@@ -87,7 +80,7 @@ fn open_direct(socket: &Path, host: &str, kind: &Kind) -> Result<DirectPipe> {
 
 /// The other process.
 pub(super) fn run(folder: &Path, processor: usize) -> Result<()> {
-    pin(processor)?;
+    crate::bench::pin(processor)?;
     let packets = Packets::connect(&folder.join("bench.sock")).context("the first process")?;
     let mut pipes: Vec<Box<dyn Pipe>> = Vec::new();
     loop {

@@ -157,7 +157,7 @@ fn measure(folder: &Path, options: &Options) -> Result<Value> {
     let socket = folder.join("cellway.sock");
     let _daemon = Daemon::start(config::parse(&network(), "the benchmark's network")?, &socket)?;
     let mut iceoryx = options.peers.exists().then(|| Iceoryx::start(&options.peers, here, there)).transpose()?;
-    child::pin(here)?;
+    super::pin(here)?;
     let mut pair = Pair::start(folder, there)?;
     let mut cases = cases(&mut pair, iceoryx.is_some())?;
     if let Some(only) = &options.only {

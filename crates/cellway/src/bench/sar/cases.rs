@@ -44,23 +44,6 @@ impl WorkingSet {
     }
 }
 
-/// SDUs of one size over one working set.
-pub(super) struct Case {
-    pub(super) octets: usize,
-    pub(super) set: WorkingSet,
-    sdus: usize,
-}
-
-impl Case {
-    pub(super) fn new(octets: usize, set: WorkingSet) -> Self {
-        Case { octets, set, sdus: (set.sdu_octets() / octets).max(1) }
-    }
-
-    fn cells(&self) -> usize {
-        wire::aal5::cells(self.octets) * self.sdus
-    }
-}
-
 fn circuit(i: usize) -> CircuitId {
     CircuitId::from_key(100 + (i % CIRCUITS) as u32)
 }
@@ -72,42 +55,41 @@ struct Times {
     reassemble: Vec<f64>,
 }
 
-/// All measurements of a case.
-pub(super) struct Samples {
+/// SDUs of one size over one working set, and all that was measured of them.
+pub(super) struct Case {
     octets: usize,
     set: WorkingSet,
     sdus: usize,
-    cells: usize,
     memcpy: Vec<f64>,
+    /// By their place in the output.
     ways: BTreeMap<(usize, &'static str), Times>,
 }
 
-impl Samples {
-    pub(super) fn new(case: &Case, _: &[Kernel]) -> Self {
-        Samples {
-            octets: case.octets,
-            set: case.set,
-            sdus: case.sdus,
-            cells: case.cells(),
-            memcpy: Vec::new(),
-            ways: BTreeMap::new(),
-        }
+impl Case {
+    pub(super) fn new(octets: usize, set: WorkingSet) -> Self {
+        let sdus = (set.sdu_octets() / octets).max(1);
+        Case { octets, set, sdus, memcpy: Vec::new(), ways: BTreeMap::new() }
+    }
+
+    fn cells(&self) -> usize {
+        wire::aal5::cells(self.octets) * self.sdus
     }
 
     /// One run: every way once. The memory is taken anew, so that runs differ in its pages as well.
-    pub(super) fn run(&mut self, case: &Case, kernels: &[Kernel], length: Duration) -> Result<()> {
-        let total = case.octets * case.sdus;
+    pub(super) fn run(&mut self, kernels: &[Kernel], length: Duration) -> Result<()> {
+        let (octets, sdus) = (self.octets, self.sdus);
+        let total = octets * sdus;
         let from: Vec<u8> = (0..total).map(|i| (i * 7 + i / 251) as u8).collect();
         let mut to = vec![0u8; total + APART];
-        let mut cells = vec![Cell::default(); case.cells()];
+        let mut cells = vec![Cell::default(); self.cells()];
         let meta = SduMeta::default();
         let batch: Vec<Outgoing<'_>> = from
-            .chunks_exact(case.octets)
+            .chunks_exact(octets)
             .enumerate()
             .map(|(i, sdu)| Outgoing::new(circuit(i), sdu, meta))
             .collect::<Result<_, _>>()?;
         self.memcpy.push(seconds_per_pass(length, || {
-            for (a, b) in from.chunks_exact(case.octets).zip(to[APART..].chunks_exact_mut(case.octets)) {
+            for (a, b) in from.chunks_exact(octets).zip(to[APART..].chunks_exact_mut(octets)) {
                 b.copy_from_slice(black_box(a));
                 black_box(&mut *b);
             }
@@ -118,32 +100,32 @@ impl Samples {
                 let done = ::sar::segment_batch_by(*kernel, black_box(&batch), &mut cells);
                 assert_eq!(black_box(done.sdus), batch.len());
             }));
-            times.reassemble.push(if case.octets < SMALL {
-                small(*kernel, case, &cells, length)
+            times.reassemble.push(if octets < SMALL {
+                small(*kernel, octets, sdus, &cells, length)
             } else {
-                large(*kernel, case, &cells, &from, length)?
+                large(*kernel, octets, &cells, &from, length)?
             });
         }
-        if case.set == WorkingSet::L2 {
+        if self.set == WorkingSet::L2 {
             for (i, peer) in peers::ALL.iter().enumerate() {
                 let times = self.ways.entry((100 + i, peer.name)).or_default();
                 times.segment.push(seconds_per_pass(length, || {
                     let mut at = 0;
-                    for (i, sdu) in from.chunks_exact(case.octets).enumerate() {
+                    for (i, sdu) in from.chunks_exact(octets).enumerate() {
                         at += (peer.segment)(circuit(i), black_box(sdu), &mut cells[at..]);
                     }
                 }));
                 let mut whole = 0;
-                let per_pdu = wire::aal5::cells(case.octets);
+                let per_pdu = wire::aal5::cells(octets);
                 // Peers write padding and trailer to the buffer as well.
-                let mut to = vec![0u8; per_pdu * 48 * case.sdus];
+                let mut to = vec![0u8; per_pdu * 48 * sdus];
                 times.reassemble.push(seconds_per_pass(length, || {
                     whole = 0;
                     for (pdu, buffer) in cells.chunks_exact(per_pdu).zip(to.chunks_exact_mut(per_pdu * 48)) {
-                        whole += usize::from((peer.reassemble)(black_box(pdu), buffer) == Some(case.octets));
+                        whole += usize::from((peer.reassemble)(black_box(pdu), buffer) == Some(octets));
                     }
                 }));
-                ensure!(whole == case.sdus, "{} lost PDUs", peer.name);
+                ensure!(whole == sdus, "{} lost PDUs", peer.name);
             }
         }
         Ok(())
@@ -152,6 +134,7 @@ impl Samples {
     /// A row for each way: Gbit/s of SDU octets, and their ratios to memcpy in the same run.
     pub(super) fn rows(&mut self) -> Vec<Value> {
         let bits = (self.octets * self.sdus * 8) as f64;
+        let cells = self.cells() as f64;
         let memcpy = self.memcpy.clone();
         let ratios = |times: &[f64]| median(&mut times.iter().zip(&memcpy).map(|(t, m)| m / t).collect::<Vec<_>>());
         let memcpy_gbit_s = bits / 1e9 / median(&mut self.memcpy);
@@ -166,8 +149,8 @@ impl Samples {
                 "memcpy_gbit_s": memcpy_gbit_s,
                 "segment_vs_memcpy": segment_ratio, "reassemble_vs_memcpy": reassemble_ratio,
                 "both_vs_memcpy": ratios(&both),
-                "cells_per_s": self.cells as f64 / segment,
-                "reassemble_cells_per_s": self.cells as f64 / reassemble,
+                "cells_per_s": cells / segment,
+                "reassemble_cells_per_s": cells / reassemble,
                 "segment_pdus_per_s": self.sdus as f64 / segment,
                 "reassemble_pdus_per_s": self.sdus as f64 / reassemble,
                 "peer": peers::ALL.iter().any(|p| p.name == *name),
@@ -178,13 +161,9 @@ impl Samples {
 }
 
 /// Batches of many circuits: each pass fills all buffers of the pool, which are given back after it.
-fn small(kernel: Kernel, case: &Case, cells: &[Cell], length: Duration) -> f64 {
-    let config = DemuxConfig {
-        circuits: CIRCUITS,
-        buffers: case.sdus as u32,
-        max_sdu_octets: case.octets,
-        ..DemuxConfig::default()
-    };
+fn small(kernel: Kernel, octets: usize, sdus: usize, cells: &[Cell], length: Duration) -> f64 {
+    let config =
+        DemuxConfig { circuits: CIRCUITS, buffers: sdus as u32, max_sdu_octets: octets, ..DemuxConfig::default() };
     let mut demux = Demux::with_kernel(kernel, config);
     for i in 0..CIRCUITS {
         demux.open(circuit(i)).unwrap_or_else(|e| panic!("{e}"));
@@ -199,8 +178,8 @@ fn small(kernel: Kernel, case: &Case, cells: &[Cell], length: Duration) -> f64 {
             whole += progress.deliveries;
             black_box(&out);
         }
-        assert_eq!(whole, case.sdus);
-        for buffer in (0..case.sdus as u32).rev() {
+        assert_eq!(whole, sdus);
+        for buffer in (0..sdus as u32).rev() {
             demux.release(buffer);
         }
     });
@@ -209,20 +188,21 @@ fn small(kernel: Kernel, case: &Case, cells: &[Cell], length: Duration) -> f64 {
 }
 
 /// PDU by PDU into buffers one after another, each with room for its cells.
-fn large(kernel: Kernel, case: &Case, cells: &[Cell], from: &[u8], length: Duration) -> Result<f64> {
-    let per_pdu = wire::aal5::cells(case.octets);
+fn large(kernel: Kernel, octets: usize, cells: &[Cell], from: &[u8], length: Duration) -> Result<f64> {
+    let per_pdu = wire::aal5::cells(octets);
     let room = per_pdu * 48;
-    let mut to = vec![0u8; room * case.sdus];
+    let sdus = cells.len() / per_pdu;
+    let mut to = vec![0u8; room * sdus];
     let mut reassembler = Reassembler::with_kernel(kernel, ReassemblyConfig::default());
     let mut whole = 0;
     let seconds = seconds_per_pass(length, || {
         whole = 0;
         for (pdu, buffer) in cells.chunks_exact(per_pdu).zip(to.chunks_exact_mut(room)) {
             let step = reassembler.push(black_box(pdu), buffer, Time::ZERO);
-            whole += usize::from(matches!(step.event, Event::Complete { sdu_octets, .. } if sdu_octets == case.octets));
+            whole += usize::from(matches!(step.event, Event::Complete { sdu_octets, .. } if sdu_octets == octets));
         }
     });
-    let same = to.chunks_exact(room).zip(from.chunks_exact(case.octets)).all(|(a, b)| a[..case.octets] == *b);
-    ensure!(whole == case.sdus && same, "{kernel:?} lost or changed SDUs");
+    let same = to.chunks_exact(room).zip(from.chunks_exact(octets)).all(|(a, b)| a[..octets] == *b);
+    ensure!(whole == sdus && same, "{kernel:?} lost or changed SDUs");
     Ok(seconds)
 }
