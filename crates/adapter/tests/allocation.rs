@@ -1,5 +1,8 @@
 //! In their steady state the adapters allocate nothing: counted by the allocator itself.
 
+#[path = "../../../tests/counting_allocator.rs"]
+mod counting_allocator;
+
 use adapter::driver::Bus;
 use adapter::driver::eni::{Aal, BUFFER_OCTETS, Direct, Eni};
 use adapter::memory::Flat;
@@ -8,38 +11,15 @@ use adapter::penn::Streaming;
 use adapter::penn::reassembler::{Card, register as rr};
 use adapter::penn::segmenter::{Segmenter, register as sr};
 use adapter::suni;
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicU64, Ordering};
 use wire::{Cell, Time};
-
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: all calls are passed on to the system's allocator unchanged; counting touches no memory that it hands out.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promises.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// Allocations of `rounds` calls after as many to warm up.
 fn allocations(mut round: impl FnMut(u64)) -> u64 {
     const ROUNDS: u64 = 200;
     (0..ROUNDS).for_each(&mut round);
-    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let before = counting_allocator::allocations();
     (ROUNDS..2 * ROUNDS).for_each(&mut round);
-    ALLOCATIONS.load(Ordering::Relaxed) - before
+    counting_allocator::allocations() - before
 }
 
 /// One test for all: another that ran beside it would be counted too.

@@ -50,6 +50,25 @@ pub trait Handler: Send + Sync {
     fn manage(&self, peer: Peer, request: serde_json::Value) -> Result<serde_json::Value, String>;
 }
 
+/// Lets every process that reaches the socket connect and open what it likes, and manages nothing: for tests, and for
+/// programs that are their own only users.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Everybody;
+
+impl Handler for Everybody {
+    fn admit(&self, _: Peer) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn may_open(&self, _: Peer, _: &str, _: CircuitId) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn manage(&self, _: Peer, _: serde_json::Value) -> Result<serde_json::Value, String> {
+        Err("nothing to manage here".to_owned())
+    }
+}
+
 /// Why the service does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {

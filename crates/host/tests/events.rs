@@ -3,7 +3,7 @@
 
 use endpoint::{ChannelId, Endpoint, EndpointConfig, Events, OpenOptions, SendError};
 use host::engine::{self, EngineHandle};
-use host::service::{Handler, Service};
+use host::service::{Everybody, Service};
 use host::{CircuitConfig, EventCounts, HostInterface};
 use net::{Carries, End, FramePool, LinkConfig, Network};
 use std::path::PathBuf;
@@ -19,20 +19,6 @@ const ALL: [Events; 5] = [
     Events::Hybrid { quota: 64 },
     Events::Soft { hertz: 10_000 },
 ];
-
-struct Everybody;
-
-impl Handler for Everybody {
-    fn admit(&self, _: endpoint::seqpacket::Peer) -> Result<(), String> {
-        Ok(())
-    }
-    fn may_open(&self, _: endpoint::seqpacket::Peer, _: &str, _: CircuitId) -> Result<(), String> {
-        Ok(())
-    }
-    fn manage(&self, _: endpoint::seqpacket::Peer, _: serde_json::Value) -> Result<serde_json::Value, String> {
-        Err("nothing to manage".into())
-    }
-}
 
 /// Hosts alpha and beta on a link.
 struct Lan {

@@ -1,10 +1,10 @@
 //! A client that writes at random over everything it shares with the host. Nobody else may notice.
 
 use endpoint::control::{Request, Response};
-use endpoint::seqpacket::{Packets, Peer};
+use endpoint::seqpacket::Packets;
 use endpoint::{DataPath, Endpoint, EndpointConfig, Events, Geometry, OpenOptions, SendError};
 use host::engine::{self, EngineHandle};
-use host::service::{Handler, Service};
+use host::service::{Everybody, Service};
 use host::{CircuitConfig, HostInterface};
 use net::{Carries, End, FramePool, LinkConfig, Network};
 use rand::rngs::StdRng;
@@ -23,20 +23,6 @@ const SCRIBBLING: Duration = Duration::from_secs(10);
 /// A PDU of the others that takes longer than this has been disturbed.
 const PATIENCE: Option<Duration> = Some(Duration::from_secs(5));
 const SEED: u64 = 0x5EED;
-
-struct Everybody;
-
-impl Handler for Everybody {
-    fn admit(&self, _: Peer) -> Result<(), String> {
-        Ok(())
-    }
-    fn may_open(&self, _: Peer, _: &str, _: CircuitId) -> Result<(), String> {
-        Ok(())
-    }
-    fn manage(&self, _: Peer, _: serde_json::Value) -> Result<serde_json::Value, String> {
-        Err("nothing to manage".into())
-    }
-}
 
 fn circuit(vci: u16) -> CircuitId {
     CircuitId::new(0, vci).unwrap()

@@ -4,7 +4,7 @@ use endpoint::{
     ChannelId, DataPath, Endpoint, EndpointConfig, Error, Events, Geometry, Memory, OpenOptions, Overlap, SendError,
 };
 use host::engine::{self, EngineHandle};
-use host::service::{Handler, Service};
+use host::service::{Everybody, Service};
 use host::{CircuitConfig, HostInterface};
 use net::{Carries, End, FramePool, LinkConfig, Network};
 use proptest::prelude::*;
@@ -15,20 +15,6 @@ use traffic::Contract;
 use wire::{CircuitId, DropReason};
 
 const TIMEOUT: Option<Duration> = Some(Duration::from_secs(10));
-
-struct Everybody;
-
-impl Handler for Everybody {
-    fn admit(&self, _: endpoint::seqpacket::Peer) -> Result<(), String> {
-        Ok(())
-    }
-    fn may_open(&self, _: endpoint::seqpacket::Peer, _: &str, _: CircuitId) -> Result<(), String> {
-        Ok(())
-    }
-    fn manage(&self, _: endpoint::seqpacket::Peer, _: serde_json::Value) -> Result<serde_json::Value, String> {
-        Err("nothing to manage".into())
-    }
-}
 
 struct Lan {
     engine: EngineHandle,

@@ -1,33 +1,14 @@
 //! In its steady state a network allocates nothing: counted by the allocator itself.
 
+#[path = "../../../tests/counting_allocator.rs"]
+mod counting_allocator;
+
+use counting_allocator::allocations;
 use net::{Aal, Carries, End, FramePool, Label, LinkConfig, Network, Node, NodeIo, RouteOptions, Switch, SwitchConfig};
 use sar::{SduMeta, Segmentation};
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::any::Any;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use wire::{CellRate, CircuitId, Time};
-
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: all calls are passed on to the system's allocator unchanged; counting touches no memory that it hands out.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promises.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// Sends the same SDU for ever, as cells or frames, and forgets what arrives.
 struct Source {
@@ -102,9 +83,9 @@ fn passing_cells_and_frames_through_links_and_a_switch_allocates_nothing() {
         }
     };
     run(&mut network, 0);
-    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let before = allocations();
     run(&mut network, 20_000);
-    assert_eq!(ALLOCATIONS.load(Ordering::Relaxed) - before, 0);
+    assert_eq!(allocations() - before, 0);
     // 40 ms at OC-3c are 14 128 cells, or 441 PDUs of 32 cells.
     for (node, least) in sources.into_iter().zip([10_000, 14_000, 400]) {
         let got = network.node_mut::<Source>(node).unwrap().got;

@@ -1,31 +1,12 @@
 //! Once made, the machines of AAL1, AAL2, AAL3/4 and AAL5 allocate nothing, lossy cells included: counted by the allocator.
 
+#[path = "../../../tests/counting_allocator.rs"]
+mod counting_allocator;
+
+use counting_allocator::allocations;
 use sar::{Delivery, Demux, DemuxConfig, Outgoing, SduMeta, aal1, aal2, aal34, segment_batch};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use wire::{Cell, CircuitId, Time};
-
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: all calls are passed on to the system's allocator unchanged; counting touches no memory that it hands out.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promises.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 const LANES: usize = 4;
 
@@ -181,11 +162,11 @@ fn the_machines_allocate_nothing_whatever_happens_to_their_cells() {
     for ms in 0..100 {
         world.round(Time::from_millis(ms));
     }
-    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let before = allocations();
     for ms in 100..5000 {
         world.round(Time::from_millis(ms));
     }
-    assert_eq!(ALLOCATIONS.load(Ordering::Relaxed) - before, 0);
+    assert_eq!(allocations() - before, 0);
     let [pieces, packets, pdus, mixed, single] = world.delivered;
     assert!(pieces > 100_000 && packets > 50_000 && pdus > 1000, "{pieces} pieces, {packets} packets, {pdus} PDUs");
     assert!(mixed > 10_000 && single > 10_000, "{mixed} of mixed circuits, {single} of one");

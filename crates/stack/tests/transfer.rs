@@ -1,10 +1,9 @@
 //! Streams between two endpoints of a live network: alpha, a switch, beta.
 
-use endpoint::seqpacket::Peer;
 use endpoint::{ChannelId, Endpoint, EndpointConfig, Geometry, OpenOptions};
 use host::HostInterface;
 use host::engine::{self, EngineHandle};
-use host::service::{Handler, Service};
+use host::service::{Everybody, Service};
 use net::topology::{Attachment, CircuitDescription, LinkDescription};
 use net::{FramePool, LinkConfig, Network};
 use stack::transfer::{TransferError, receive_stream, send_stream};
@@ -13,22 +12,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-
-struct Everybody;
-
-impl Handler for Everybody {
-    fn admit(&self, _: Peer) -> Result<(), String> {
-        Ok(())
-    }
-
-    fn may_open(&self, _: Peer, _: &str, _: wire::CircuitId) -> Result<(), String> {
-        Ok(())
-    }
-
-    fn manage(&self, _: Peer, _: serde_json::Value) -> Result<serde_json::Value, String> {
-        Err("nothing to manage here".to_owned())
-    }
-}
 
 struct Live {
     engine: EngineHandle,

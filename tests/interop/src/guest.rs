@@ -155,6 +155,26 @@ impl Report {
     }
 }
 
+/// What a guest runs to exchange PDUs with `atm-tools` over its link to `port`: one line received (0.101) and one sent
+/// (0.100), and two files of 70 000 octets, `/test/file` sent (0.102) and `/tmp/download` received (0.103) and emitted.
+pub fn exchange(port: u16) -> String {
+    format!(
+        r#"
+        atmtcp virtual connect 10.0.2.2 {port} 2>&1 &
+        sleep 1
+        aread 0.101 &
+        ttcp_atm -r -a -l 9180 0.103 > /tmp/download &
+        sleep 0.5
+        awrite 0.100 "a PDU of the guest"
+        ttcp_atm -t -a -l 9180 0.102 < /test/file
+        say ready
+        while [ "$(stat -c %s /tmp/download)" -lt 70000 ]; do sleep 0.2; done
+        sleep 0.5
+        emit /tmp/download
+        "#
+    )
+}
+
 /// The SDU that `aread` printed: `5:  68 65 6C 6C 6F`.
 pub fn aread_sdu(line: &str) -> Option<Vec<u8>> {
     let (octets, hex) = line.split_once(':')?;

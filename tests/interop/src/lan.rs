@@ -3,11 +3,10 @@
 //! Host `alpha` — cell link — switch `s1` — ATM over TCP — `outside`, which is the peer. So a PDU of an application is
 //! segmented at alpha, switched, put together again at the switch's port and sent as a frame; and back.
 
-use endpoint::seqpacket::Peer;
 use endpoint::{Endpoint, EndpointConfig, Geometry};
 use host::HostInterface;
 use host::engine::{self, EngineHandle};
-use host::service::{Handler, Service};
+use host::service::{Everybody, Service};
 use net::atmtcp::{Role, Shell};
 use net::topology::{Attachment, CircuitDescription, LinkDescription};
 use net::{Carries, FramePool, LinkConfig, Network};
@@ -22,22 +21,6 @@ pub struct Lan {
     socket: PathBuf,
     outside: Vec<SocketAddr>,
     _folder: tempfile::TempDir,
-}
-
-struct Everybody;
-
-impl Handler for Everybody {
-    fn admit(&self, _: Peer) -> Result<(), String> {
-        Ok(())
-    }
-
-    fn may_open(&self, _: Peer, _: &str, _: wire::CircuitId) -> Result<(), String> {
-        Ok(())
-    }
-
-    fn manage(&self, _: Peer, _: serde_json::Value) -> Result<serde_json::Value, String> {
-        Err("nothing to manage here".to_owned())
-    }
 }
 
 impl Lan {

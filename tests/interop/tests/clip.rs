@@ -15,6 +15,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+/// What a guest runs to have Classical IP over its link to `port`: itself 10.0.0.2, and 10.0.0.1 on 0.100.
+fn joined(port: u16) -> String {
+    format!(
+        r#"
+        atmtcp virtual connect 10.0.2.2 {port} 2>&1 &
+        sleep 1
+        atmarpd -b -l /tmp/atmarpd.log
+        sleep 0.5
+        atmarp -c atm0
+        ip addr add 10.0.0.2/24 dev atm0
+        ip link set atm0 up
+        atmarp -s 10.0.0.1 0.100
+        sleep 1
+        "#
+    )
+}
+
 #[test]
 fn a_guest_with_classical_ip_pings_us_and_carries_tcp() {
     if !Guest::available() {
@@ -33,15 +50,7 @@ fn a_guest_with_classical_ip_pings_us_and_carries_tcp() {
     let file = pattern(300_000);
     let script = format!(
         r#"
-        atmtcp virtual connect 10.0.2.2 {port} 2>&1 &
-        sleep 1
-        atmarpd -b -l /tmp/atmarpd.log
-        sleep 0.5
-        atmarp -c atm0
-        ip addr add 10.0.0.2/24 dev atm0
-        ip link set atm0 up
-        atmarp -s 10.0.0.1 0.100
-        sleep 1
+        {joined}
         atmarp -a
         ip link show atm0
         # The first packet makes us ask who is there.
@@ -52,7 +61,7 @@ fn a_guest_with_classical_ip_pings_us_and_carries_tcp() {
         nc 10.0.0.1 5001 < /test/file
         cat /proc/net/atm/arp
         "#,
-        port = lan.port(0),
+        joined = joined(lan.port(0)),
     );
     let mut guest = Guest::boot(&script, &[("file", &file)]).unwrap();
     let pinged = Arc::new(AtomicBool::new(false));
@@ -97,15 +106,7 @@ fn the_kernels_of_guest_and_host_carry_files_both_ways_over_classical_ip() {
 
     let script = format!(
         r#"
-        atmtcp virtual connect 10.0.2.2 {port} 2>&1 &
-        sleep 1
-        atmarpd -b -l /tmp/atmarpd.log
-        sleep 0.5
-        atmarp -c atm0
-        ip addr add 10.0.0.2/24 dev atm0
-        ip link set atm0 up
-        atmarp -s 10.0.0.1 0.100
-        sleep 1
+        {joined}
         ping -c 2 -w 20 -s 9000 10.0.0.1
         head -c {TRANSFER_OCTETS} /dev/urandom > /tmp/out
         sha256sum /tmp/out
@@ -117,7 +118,7 @@ fn the_kernels_of_guest_and_host_carry_files_both_ways_over_classical_ip() {
         wait $receiver
         sha256sum /tmp/in
         "#,
-        port = lan.port(0),
+        joined = joined(lan.port(0)),
     );
     let mut guest = Guest::boot(&script, &[]).unwrap();
     let (mut stream, _) = accept(&listener, interop::guest::PATIENCE).unwrap();

@@ -1,7 +1,7 @@
 //! A Linux 5.10 guest with the kernel's own ATM stack as the peer.
 
 use endpoint::OpenOptions;
-use interop::guest::{Guest, PATIENCE, aread_sdu};
+use interop::guest::{Guest, PATIENCE, aread_sdu, exchange};
 use interop::lan::Lan;
 use interop::pattern;
 
@@ -42,23 +42,7 @@ fn a_guest_exchanges_aal5_pdus_with_an_application_octet_for_octet() {
 
     // A file of several PDUs, the last one shorter; no PDU of ttcp's is as short as its end marks.
     let file = pattern(70_000);
-    let script = format!(
-        r#"
-        atmtcp virtual connect 10.0.2.2 {port} 2>&1 &
-        sleep 1
-        aread 0.101 &
-        ttcp_atm -r -a -l 9180 0.103 > /tmp/download &
-        sleep 0.5
-        awrite 0.100 "a PDU of the guest"
-        ttcp_atm -t -a -l 9180 0.102 < /test/file
-        say ready
-        while [ "$(stat -c %s /tmp/download)" -lt 70000 ]; do sleep 0.2; done
-        sleep 0.5
-        emit /tmp/download
-        cat /proc/net/atm/devices
-        "#,
-        port = lan.port(0),
-    );
+    let script = format!("{}\n cat /proc/net/atm/devices\n", exchange(lan.port(0)));
     let mut guest = Guest::boot(&script, &[("file", &file)]).unwrap();
 
     let first = alpha.receive(Some(PATIENCE)).unwrap().expect("the SDU of awrite");

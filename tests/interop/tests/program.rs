@@ -1,6 +1,6 @@
 //! The program and its peers: a Linux guest in a network that `cellway up` brought up, with `send` and `receive`.
 
-use interop::guest::{Guest, PATIENCE, aread_sdu};
+use interop::guest::{Guest, PATIENCE, aread_sdu, exchange};
 use interop::pattern;
 use interop::up::Up;
 use std::net::TcpListener;
@@ -42,21 +42,7 @@ ends = ["alpha 0.103", "linux 0.103"]
     // 70 000 octets are 7 PDUs of 9180 and a shorter one; what ttcp sends after those is only its mark of the end.
     let mut upload = up.start_command("receive alpha 0.102 upload --count 8");
     up.wait_for_endpoints(2, WAIT);
-    let script = format!(
-        r#"
-        atmtcp virtual connect 10.0.2.2 {port} 2>&1 &
-        sleep 1
-        aread 0.101 &
-        ttcp_atm -r -a -l 9180 0.103 > /tmp/download &
-        sleep 0.5
-        awrite 0.100 "a PDU of the guest"
-        ttcp_atm -t -a -l 9180 0.102 < /test/file
-        say ready
-        while [ "$(stat -c %s /tmp/download)" -lt 70000 ]; do sleep 0.2; done
-        sleep 0.5
-        emit /tmp/download
-        "#
-    );
+    let script = exchange(port);
     let mut guest = Guest::boot(&script, &[("file", &file)]).unwrap();
     guest.wait_for("guest: ready").unwrap();
     for receiver in [&mut line, &mut upload] {
