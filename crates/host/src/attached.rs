@@ -11,7 +11,7 @@ use endpoint::{Aal, DataPath, Direction, Events};
 use sar::{SduMeta, Segmentation};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
-use wire::{CircuitId, Counters, DropReason};
+use wire::{CircuitId, Counters, DropReason, Time};
 
 /// Buffers that are taken from the free ring for each one that is used, at most.
 const FREED_AT_ONCE: usize = 64;
@@ -59,6 +59,24 @@ pub(crate) enum Looked {
     At(Slot),
 }
 
+/// How an application gets on with what it was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fed {
+    /// SDUs that it had taken, ever, ...
+    pub(crate) consumed: u32,
+    /// ... since when.
+    pub(crate) since: Time,
+}
+
+/// An application whose receive ring is nearly full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Behind {
+    /// SDUs that it had taken, ever, when that was looked at last.
+    pub(crate) consumed: u32,
+    /// Rests of others in which it took nothing.
+    pub(crate) rests: u8,
+}
+
 /// An endpoint of the host.
 #[derive(Debug)]
 pub struct Attached {
@@ -73,8 +91,12 @@ pub struct Attached {
     pub(crate) path: Path,
     pub(crate) strategy: Strategy,
     pub(crate) look: Looked,
-    /// Its application has not emptied its receive ring for long: the consumer's index when that was found.
-    pub(crate) behind: Option<u32>,
+    /// Its receive ring is nearly full.
+    pub(crate) behind: Option<Behind>,
+    /// Its application has SDUs to take, when that was looked at last.
+    pub(crate) fed: Option<Fed>,
+    /// The consumer's index at which its application was given up: it takes nothing at all.
+    pub(crate) given_up: Option<u32>,
     pub(crate) sent: Counters,
     pub(crate) received: Counters,
 }
@@ -94,6 +116,8 @@ impl Attached {
             strategy: Strategy::new(events, geometry.send_ring, bell),
             look: Looked::Not,
             behind: None,
+            fed: None,
+            given_up: None,
             sent: Counters::default(),
             received: Counters::default(),
             segment,
@@ -152,6 +176,11 @@ impl Attached {
     pub(crate) fn caught_up(&mut self) -> bool {
         let limit = self.geometry().receive_ring / 4;
         self.receive.backlog(limit) <= limit
+    }
+
+    /// Whether it has taken all that it was given.
+    pub(crate) fn has_taken_all(&mut self) -> bool {
+        self.receive.backlog(0) == 0
     }
 
     /// How many SDUs its application has taken, ever (wraps).

@@ -3,13 +3,36 @@
 //! An endpoint stands in one of three places: among those that are looked at in each round, in a POLL list until its time,
 //! or nowhere until its doorbell rings. So a round costs what the busy endpoints cost, however many there are.
 
-use crate::attached::{Attached, Looked};
-use crate::events::machine::{Look, Next, REST, SOFT_BACKUP};
+use crate::attached::{Attached, Behind, Fed, Looked};
+use crate::events::machine::{Look, Next, REST, SOFT_BACKUP, STALL};
 use crate::events::poll_list::PollList;
 use crate::events::{ask_for_catching_up, disarm};
 use crate::interface::EndpointId;
 use endpoint::Events;
+use std::collections::VecDeque;
+use std::time::Duration;
 use wire::Time;
+
+/// How often one of the applications that have SDUs to take is looked at: its index is in a line that it writes.
+const REVIEW: Duration = Duration::from_micros(5);
+/// Where an application was stalled, it shares the host's processor, and will for a while.
+const REMEMBER: Duration = Duration::from_millis(10);
+/// An application that has taken nothing for so long waits for something else than the processor.
+const GIVE_UP: Duration = Duration::from_millis(5);
+
+/// Rests in which an application has taken nothing until others rest no more for it.
+const RESTS_IN_VAIN: u8 = 8;
+
+/// How the applications of a host, or of all hosts of a thread, get on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Pressure {
+    /// Some application is behind with its receive ring.
+    pub(crate) pressed: bool,
+    /// Some application gets on only while the host's thread sleeps.
+    pub(crate) stalled: bool,
+    /// Some endpoint has rested to its end or to its next tick: whoever was behind and took nothing meanwhile may never take anything.
+    pub(crate) rested: bool,
+}
 
 /// The endpoints.
 #[derive(Debug, Default)]
@@ -30,13 +53,41 @@ pub(crate) struct Endpoints {
     resting: Vec<EndpointId>,
     /// When those who are behind were looked at last.
     reviewed: Time,
+    /// Those whose applications have SDUs to take; the first is looked at next.
+    fed: VecDeque<EndpointId>,
+    /// One of them was stalled not long ago.
+    stalled_until: Time,
+    /// When one of them is looked at next.
+    next_review: Time,
+    /// What the applications of the thread's other hosts suffer.
+    elsewhere: Pressure,
+    /// An endpoint of this host has rested to its end or to its next tick.
+    rested: bool,
     turn: usize,
 }
 
 impl Endpoints {
-    /// Whether some application is behind.
+    /// How the applications of this host get on; of a rest's end it is told once.
+    pub(crate) fn poll_pressure(&mut self, now: Time) -> Pressure {
+        let rested = std::mem::take(&mut self.rested);
+        Pressure { pressed: !self.behind.is_empty(), stalled: now < self.stalled_until, rested }
+    }
+
+    /// Whether some application is behind, here or at another host of this thread.
     pub(crate) fn is_pressed(&self) -> bool {
-        !self.behind.is_empty()
+        !self.behind.is_empty() || self.elsewhere.pressed
+    }
+
+    /// How the applications of all hosts of this thread get on: they have one processor to wait for.
+    pub(crate) fn handle_pressure(&mut self, everywhere: Pressure, now: Time) {
+        self.elsewhere = everywhere;
+        if everywhere.rested && now.since(self.reviewed) >= REST {
+            self.reviewed = now;
+            self.give_up_on_the_stuck();
+        }
+        if !self.is_pressed() {
+            self.end_rests();
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -59,6 +110,7 @@ impl Endpoints {
         for list in [&mut self.active, &mut self.news, &mut self.behind, &mut self.resting] {
             list.retain(|i| *i != id);
         }
+        self.fed.retain(|i| *i != id);
         self.list.remove(at);
         true
     }
@@ -128,12 +180,15 @@ impl Endpoints {
         }
         let protected = endpoint.strategy.machine.is_protected();
         if protected && endpoint.behind.is_none() && endpoint.falls_behind() {
-            endpoint.behind = Some(endpoint.consumed());
+            endpoint.behind = Some(Behind { consumed: endpoint.consumed(), rests: 0 });
             ask_for_catching_up(&endpoint.segment, true);
             if self.behind.is_empty() {
                 self.reviewed = now;
             }
             self.behind.push(id);
+        }
+        if protected {
+            self.watch(id, now);
         }
         let Some(endpoint) = self.find(id) else { return };
         if endpoint.look == Looked::Always || endpoint.strategy.machine.tells_at_ticks() {
@@ -146,6 +201,48 @@ impl Endpoints {
         }
     }
 
+    /// Its application has something to take: looks whether it does.
+    fn watch(&mut self, id: EndpointId, now: Time) {
+        let Some(endpoint) = self.find(id) else { return };
+        if endpoint.fed.is_some() {
+            return;
+        }
+        let consumed = endpoint.consumed();
+        if endpoint.given_up == Some(consumed) {
+            return;
+        }
+        endpoint.given_up = None;
+        endpoint.fed = Some(Fed { consumed, since: now });
+        self.fed.push_back(id);
+    }
+
+    /// Looks how one of those gets on.
+    fn review(&mut self, now: Time) {
+        if now < self.next_review {
+            return;
+        }
+        let Some(id) = self.fed.pop_front() else { return };
+        self.next_review = now + REVIEW;
+        let Some(endpoint) = self.find(id) else { return };
+        let Some(mut fed) = endpoint.fed.take() else { return };
+        if endpoint.has_taken_all() {
+            return;
+        }
+        let consumed = endpoint.consumed();
+        if consumed != fed.consumed {
+            fed = Fed { consumed, since: now };
+        } else if now.since(fed.since) >= GIVE_UP {
+            endpoint.given_up = Some(consumed);
+            return;
+        } else if now.since(fed.since) >= STALL {
+            self.stalled_until = now + REMEMBER;
+        }
+        if let Some(endpoint) = self.find(id) {
+            endpoint.fed = Some(fed);
+            self.fed.push_back(id);
+        }
+    }
+
     /// At the beginning of a round: those whose time has come are looked at.
     pub(crate) fn handle_due(&mut self, now: Time) {
         while let Some(id) = self.clocked.pop_due(now).or_else(|| self.soft.pop_due(now)) {
@@ -155,28 +252,28 @@ impl Endpoints {
             if endpoint.strategy.machine.tells_at_ticks() {
                 endpoint.tell();
             }
+            // A tick at which nothing is taken because somebody is behind is a rest too.
+            self.rested = true;
             self.resting.retain(|i| *i != id);
             self.activate(id);
-            if now.since(self.reviewed) >= REST {
-                self.reviewed = now;
-                self.give_up_on_the_stuck();
-            }
         }
     }
 
-    /// Others have rested for a while. For whoever has taken nothing meanwhile they do not rest again: it may never take
-    /// anything.
+    /// Others have rested for a while. Whoever has taken nothing meanwhile, time and again, may never take anything: for it
+    /// they do not rest any more. Once is not enough: its processor may have been another's meanwhile.
     fn give_up_on_the_stuck(&mut self) {
         let mut behind = std::mem::take(&mut self.behind);
         behind.retain(|id| {
             let Some(endpoint) = self.find(*id) else { return false };
             let consumed = endpoint.consumed();
-            let moved = endpoint.behind.is_some_and(|before| before != consumed);
-            endpoint.behind = moved.then_some(consumed);
-            if !moved {
+            let Some(before) = endpoint.behind else { return false };
+            let rests = if before.consumed == consumed { before.rests + 1 } else { 0 };
+            let stuck = rests >= RESTS_IN_VAIN;
+            endpoint.behind = (!stuck).then_some(Behind { consumed, rests });
+            if stuck {
                 ask_for_catching_up(&endpoint.segment, false);
             }
-            moved
+            !stuck
         });
         self.behind = behind;
     }
@@ -203,13 +300,15 @@ impl Endpoints {
             }
         }
         self.release_if_caught_up();
-        let pressed = !self.behind.is_empty();
+        self.review(now);
+        let stalled = now < self.stalled_until || self.elsewhere.stalled;
+        let pressure = Pressure { pressed: self.is_pressed(), stalled, rested: false };
         let mut active = std::mem::take(&mut self.active);
-        active.retain(|id| self.stays(*id, pressed, now));
+        active.retain(|id| self.stays(*id, pressure, now));
         self.active.append(&mut active);
     }
 
-    fn stays(&mut self, id: EndpointId, pressed: bool, now: Time) -> bool {
+    fn stays(&mut self, id: EndpointId, pressure: Pressure, now: Time) -> bool {
         let Some(endpoint) = self.find(id) else { return false };
         let worked = endpoint.strategy.has_news();
         if endpoint.strategy.machine.tells_at_ticks() {
@@ -217,7 +316,8 @@ impl Endpoints {
         } else {
             endpoint.tell();
         }
-        let look = Look { worked, waiting: endpoint.is_waiting(), pressed };
+        let Pressure { pressed, stalled, .. } = pressure;
+        let look = Look { worked, waiting: endpoint.is_waiting(), pressed, stalled };
         let next = endpoint.strategy.machine.handle_look(look, now);
         match next {
             Next::Stay => true,
@@ -262,10 +362,14 @@ impl Endpoints {
             endpoint.behind.is_some()
         });
         self.behind = behind;
-        if self.behind.is_empty() {
-            for id in std::mem::take(&mut self.resting) {
-                self.activate(id);
-            }
+        if !self.is_pressed() {
+            self.end_rests();
+        }
+    }
+
+    fn end_rests(&mut self) {
+        for id in std::mem::take(&mut self.resting) {
+            self.activate(id);
         }
     }
 

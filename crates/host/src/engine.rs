@@ -4,6 +4,7 @@
 //! command or the next timeout. Doorbells are heard through an epoll: a sleep costs the same for one as for thousands. Commands are closures that it runs between two rounds: whoever
 //! gives one waits for its result, and no lock is held on the way of data.
 
+use crate::endpoints::Pressure;
 use crate::interface::{EndpointId, HostInterface};
 use net::topology::Fabric;
 use net::{Network, NodeId};
@@ -20,6 +21,7 @@ use wire::Time;
 const ROUNDS: u32 = 32;
 /// Doorbells that are heard at once.
 const BELLS: usize = 64;
+const NO_TIME: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 /// A timeout nearer than this is waited for awake: a sleep would come back too late.
 const TOO_NEAR: Duration = Duration::from_micros(80);
 
@@ -34,6 +36,8 @@ pub struct Core {
     /// Where the doorbells ring, and the commands' bell, whose number is 0.
     bells: OwnedFd,
     next_bell: u64,
+    /// How the applications of all hosts get on, as all hosts were told last.
+    pressure: Option<Pressure>,
     epoch: Instant,
 }
 
@@ -94,19 +98,43 @@ impl Core {
         let hosts = std::mem::take(&mut self.hosts);
         self.keep_doorbells(|host, _| hosts.contains(&host));
         self.hosts = hosts;
+        self.pressure = None;
     }
 
-    /// Some rounds; then doorbells and sockets are heard, or a busy network would never hear them. True if there was work.
-    fn rounds(&mut self) -> bool {
-        let mut any = false;
-        for _ in 0..ROUNDS {
+    /// Some rounds, until one has nothing to do; then doorbells and sockets are heard, or a busy network would never hear
+    /// them.
+    fn rounds(&mut self) -> Rounds {
+        for n in 0..ROUNDS {
             let now = self.now();
-            if !self.network.run(now) && !any {
-                break;
+            let worked = self.network.run(now);
+            self.share_pressure();
+            if !worked {
+                return Rounds { worked: n > 0, settled: true };
             }
-            any = true;
         }
-        any
+        Rounds { worked: true, settled: false }
+    }
+
+    /// The hosts have this thread's processor in common: where one's applications do not get on, the others give way too.
+    fn share_pressure(&mut self) {
+        let network = &mut self.network;
+        let mut everywhere = Pressure::default();
+        for id in &self.hosts {
+            let Some(host) = network.node_mut::<HostInterface>(*id) else { continue };
+            let here = host.poll_pressure();
+            everywhere.pressed |= here.pressed;
+            everywhere.stalled |= here.stalled;
+            everywhere.rested |= here.rested;
+        }
+        if self.pressure == Some(everywhere) {
+            return;
+        }
+        self.pressure = Some(everywhere).filter(|p| !p.rested);
+        for id in &self.hosts {
+            if let Some(host) = network.node_mut::<HostInterface>(*id) {
+                host.handle_pressure(everywhere);
+            }
+        }
     }
 
     /// Waits for doorbells, commands and sockets.
@@ -124,12 +152,16 @@ impl Core {
                     links.push(link);
                 }
             }
+            if links.is_empty() {
+                drop(fds);
+                return self.hear(spec.as_ref());
+            }
             // An error here is EINTR or lack of memory; either way the next round looks at everything.
             let _ = poll(&mut fds, spec.as_ref());
             fds.iter().map(PollFd::revents).collect()
         };
         if !ready[0].is_empty() {
-            self.hear();
+            self.hear(Some(&NO_TIME));
         }
         let now = self.now();
         for (link, flags) in links.into_iter().zip(&ready[1..]) {
@@ -141,11 +173,12 @@ impl Core {
         }
     }
 
-    /// Hands the doorbells that have rung to their hosts.
-    fn hear(&mut self) {
+    /// Waits for doorbells, and hands those that have rung to their hosts.
+    fn hear(&mut self, timeout: Option<&Timespec>) {
         let mut events =
             [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; BELLS];
-        let rung = epoll::wait(&self.bells, &mut events[..], Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap_or(0);
+        // As above, an error is EINTR or lack of memory.
+        let rung = epoll::wait(&self.bells, &mut events[..], timeout).unwrap_or(0);
         for event in &events[..rung] {
             let data = event.data;
             if let Some((node, endpoint, _)) = self.doorbells.get(&data.u64())
@@ -177,6 +210,14 @@ impl Core {
 fn watch(bells: &OwnedFd, bell: &OwnedFd, number: u64) -> std::io::Result<()> {
     let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
     Ok(epoll::add(bells, bell, epoll::EventData::new_u64(number), flags)?)
+}
+
+/// What some rounds have done.
+#[derive(Clone, Copy)]
+struct Rounds {
+    worked: bool,
+    /// The last one found nothing to do.
+    settled: bool,
 }
 
 type Command = Box<dyn FnOnce(&mut Core) + Send>;
@@ -214,6 +255,7 @@ pub fn start(network: Network) -> std::io::Result<EngineHandle> {
             doorbells: HashMap::new(),
             bells,
             next_bell: 1,
+            pressure: None,
             epoch: Instant::now(),
         };
         run(core, &receiver);
@@ -234,10 +276,13 @@ fn run(mut core: Core, commands: &Receiver<Command>) {
                 Err(std::sync::mpsc::TryRecvError::Disconnected) => return,
             }
         }
-        if core.rounds() {
+        let Rounds { worked, settled } = core.rounds();
+        if settled && core.sleep() {
+            idle = 0;
+        } else if worked {
             core.wait(Some(Duration::ZERO));
             idle = 0;
-        } else if !core.sleep() {
+        } else {
             idle += 1;
             if idle % ROUNDS == 0 {
                 core.wait(Some(Duration::ZERO));
@@ -277,5 +322,134 @@ impl EngineHandle {
             // A panic there has been reported by its own message.
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attached::Attached;
+    use crate::events::machine::LINGER;
+    use crate::{CircuitConfig, EventCounts};
+    use endpoint::layout::{Descriptor, Geometry};
+    use endpoint::segment::Segment;
+    use endpoint::{Aal, DataPath, Events, Local};
+    use net::{Carries, End, FramePool, LinkConfig};
+    use wire::CircuitId;
+
+    const QUOTA: u32 = 8;
+
+    /// A sender at alpha, an application at beta, in virtual time.
+    struct Pair {
+        core: Core,
+        now: Time,
+        sender: Local,
+        application: Local,
+    }
+
+    impl Pair {
+        fn new() -> Self {
+            let mut core = Core {
+                network: Network::new(FramePool::new(64, 65_536)),
+                fabric: Fabric::new(),
+                hosts: Vec::new(),
+                doorbells: HashMap::new(),
+                bells: epoll::create(epoll::CreateFlags::CLOEXEC).unwrap(),
+                next_bell: 1,
+                pressure: None,
+                epoch: Instant::now(),
+            };
+            let circuit = CircuitId::new(0, 100).unwrap();
+            let geometry = Geometry { send_ring: 64, receive_ring: 16, ..Geometry::default() };
+            let [(alpha, sender), (beta, application)] = ["alpha", "beta"].map(|name| {
+                let segment = Arc::new(Segment::anonymous(geometry).unwrap());
+                let local = Local::new(&segment);
+                let mut host = HostInterface::new(1);
+                host.add_circuit(circuit, CircuitConfig::default());
+                let events = Events::Hybrid { quota: QUOTA };
+                let id = host.attach(Attached::new(segment, events, DataPath::Shared, None)).unwrap();
+                host.open(id, circuit, Aal::Aal5).unwrap();
+                (core.network.add_node(name, Box::new(host)), local)
+            });
+            let config = LinkConfig { carries: Carries::Cells, ..LinkConfig::default() };
+            core.network.connect(End::Port(alpha, 0), End::Port(beta, 0), config).unwrap();
+            core.find_hosts();
+            Pair { core, now: Time::from_micros(1), sender, application }
+        }
+
+        fn send(&mut self) {
+            let mut d = Descriptor::of_buffer(Descriptor::INLINE);
+            d.octets = 40;
+            self.sender.send.push(d);
+            self.core.host("alpha").unwrap().1.handle_doorbell(EndpointId(1));
+        }
+
+        /// A round each microsecond.
+        fn pass(&mut self, time: Duration) {
+            let end = self.now + time;
+            while self.now < end {
+                self.core.network.run(self.now);
+                self.core.share_pressure();
+                self.now += Duration::from_micros(1);
+            }
+        }
+
+        fn counts(&mut self, host: &str) -> EventCounts {
+            self.core.host(host).unwrap().1.endpoints()[0].event_counts
+        }
+    }
+
+    const US: Duration = Duration::from_micros(1);
+
+    #[test]
+    fn the_engine_lingers_where_applications_get_on_and_not_where_one_is_held_up() {
+        let mut pair = Pair::new();
+        pair.pass(LINGER + US * 3);
+        assert!(pair.core.is_quiet());
+        for _ in 0..20 {
+            pair.send();
+            pair.pass(US * 10);
+            assert!(pair.application.receive.pop().is_some());
+            assert!(!pair.core.is_quiet(), "it lingers");
+        }
+        pair.pass(LINGER + US * 3);
+        // Now nothing is taken, while something comes every ten microseconds.
+        for _ in 0..8 {
+            pair.send();
+            pair.pass(US * 10);
+        }
+        assert!(pair.core.is_quiet(), "the processor is the application's");
+    }
+
+    #[test]
+    fn a_sender_rests_while_an_application_of_another_host_is_behind_and_until_it_has_caught_up() {
+        let mut pair = Pair::new();
+        for _ in 0..64 {
+            pair.send();
+        }
+        pair.pass(US * 100);
+        assert_eq!(pair.counts("alpha").rests, 1);
+        assert!(pair.sender.send.pushed() - pair.sender.send.consumed() > 0, "the rest waits");
+        while pair.application.receive.pop().is_some() {}
+        pair.pass(US * 3);
+        assert_eq!(pair.core.pressure.map(|p| p.pressed), Some(true), "the next ones have come at once");
+        assert!(pair.application.receive.pop().is_some());
+    }
+
+    #[test]
+    fn nobody_rests_for_ever_for_an_application_that_takes_nothing() {
+        let mut pair = Pair::new();
+        for _ in 0..200 {
+            for _ in 0..QUOTA {
+                pair.send();
+            }
+            pair.pass(US * 100);
+        }
+        let rests = pair.counts("alpha").rests;
+        assert!((2..40).contains(&rests), "{rests} rests in 20 ms");
+        let before = pair.sender.send.consumed();
+        pair.send();
+        pair.pass(US * 1100);
+        assert_ne!(pair.sender.send.consumed(), before);
     }
 }

@@ -3,7 +3,7 @@
 use crate::attached::{AttachError, Attached};
 use crate::circuit::{Circuit, CircuitStatus, User};
 use crate::direct::Cut;
-use crate::endpoints::Endpoints;
+use crate::endpoints::{Endpoints, Pressure};
 use crate::events::EventCounts;
 use crate::outward::{send_cell, send_cells, send_frame};
 use endpoint::{Aal, ChannelId, Direction, OpenOptions};
@@ -202,6 +202,14 @@ impl HostInterface {
     /// An endpoint's doorbell rang.
     pub fn handle_doorbell(&mut self, id: EndpointId) {
         self.endpoints.handle_doorbell(id);
+    }
+
+    pub(crate) fn poll_pressure(&mut self) -> Pressure {
+        self.endpoints.poll_pressure(self.now)
+    }
+
+    pub(crate) fn handle_pressure(&mut self, everywhere: Pressure) {
+        self.endpoints.handle_pressure(everywhere, self.now);
     }
 
     /// Whether the host's thread may sleep until a doorbell, a link or [`Node::poll_timeout`]: no endpoint polls, lingers,

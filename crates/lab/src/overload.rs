@@ -6,7 +6,7 @@
 //! finds the application's ring full has cost the host its work.
 
 use endpoint::Events;
-use host::events::machine::{Look, Machine, Next};
+use host::events::machine::{Look, Machine, Next, STALL};
 use std::collections::VecDeque;
 use std::time::Duration;
 use wire::Time;
@@ -73,6 +73,9 @@ struct Model {
     /// What is left of the application's work on its SDU.
     working: Duration,
     pressed: bool,
+    /// Since when the host has been looking while SDUs wait for the application, which gets the processor afterwards only.
+    looking_since: Option<Time>,
+    stalled: bool,
     busy: Duration,
     interrupts: u64,
     latencies: Vec<Duration>,
@@ -91,6 +94,8 @@ pub fn run(events: Events, costs: Costs, per_second: f64, length: Duration) -> O
         ring: VecDeque::new(),
         working: Duration::ZERO,
         pressed: false,
+        looking_since: None,
+        stalled: false,
         busy: Duration::ZERO,
         interrupts: 0,
         latencies: Vec::new(),
@@ -176,7 +181,14 @@ impl Model {
         self.press();
         self.arrive();
         let protected = self.machine.is_protected();
-        let look = Look { worked: taken > 0, waiting: !self.adapter.is_empty(), pressed: protected && self.pressed };
+        if self.ring.is_empty() {
+            (self.looking_since, self.stalled) = (None, false);
+        } else {
+            self.stalled |= self.now.since(*self.looking_since.get_or_insert(self.now)) >= STALL;
+        }
+        let pressed = protected && self.pressed;
+        let stalled = protected && self.stalled;
+        let look = Look { worked: taken > 0, waiting: !self.adapter.is_empty(), pressed, stalled };
         self.mode = match self.machine.handle_look(look, self.now) {
             Next::Stay => Mode::Looking,
             Next::Arm => Mode::Armed,
@@ -211,6 +223,7 @@ impl Model {
             self.now += step;
             self.working -= step;
             if self.working.is_zero() {
+                self.looking_since = None;
                 self.ring.pop_front();
                 self.latencies.push(self.now.since(arrived));
             }

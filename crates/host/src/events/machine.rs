@@ -11,6 +11,9 @@ use wire::Time;
 pub const LINGER: Duration = Duration::from_micros(20);
 /// A `hybrid` endpoint that has used its quota while applications are behind rests so long at most.
 pub const REST: Duration = Duration::from_millis(1);
+/// An application with SDUs to take that has taken none for so long, while the host was looking, is held up by the host
+/// perhaps: they may share a processor.
+pub const STALL: Duration = Duration::from_micros(50);
 /// `soft`: the loop passes at least this often.
 pub const SOFT_BACKUP: Duration = Duration::from_millis(1);
 
@@ -23,6 +26,8 @@ pub struct Look {
     pub waiting: bool,
     /// Some application on this machine is behind with its receive ring.
     pub pressed: bool,
+    /// Some application on this machine gets on only while the host sleeps ([`STALL`]).
+    pub stalled: bool,
 }
 
 /// What to do with the endpoint after a look.
@@ -44,12 +49,14 @@ pub struct Machine {
     slots: u32,
     budget: u32,
     quiet_since: Option<Time>,
+    /// It waits for [`Next::At`], not for a doorbell.
+    waits: bool,
 }
 
 impl Machine {
     /// A strategy for an endpoint whose send ring has `slots` slots.
     pub fn new(kind: Events, slots: u32) -> Self {
-        let mut machine = Machine { kind, slots, budget: 0, quiet_since: None };
+        let mut machine = Machine { kind, slots, budget: 0, quiet_since: None, waits: true };
         machine.handle_wake();
         machine
     }
@@ -88,10 +95,13 @@ impl Machine {
     /// A doorbell rang, or the time of [`Next::At`] has come.
     pub fn handle_wake(&mut self) {
         self.quiet_since = None;
+        let waited = std::mem::take(&mut self.waits);
         self.budget = match self.kind {
             Events::Interrupt | Events::Polling => u32::MAX,
             Events::Clocked { .. } | Events::Soft { .. } => self.slots,
-            Events::Hybrid { quota } => quota.max(1),
+            // Not with each doorbell: many that bring one descriptor each must use up the quota too.
+            Events::Hybrid { quota } if waited => quota.max(1),
+            Events::Hybrid { .. } => self.budget,
         };
     }
 
@@ -119,18 +129,20 @@ impl Machine {
             Events::Clocked { hertz } => Next::At(next_tick(now, hertz)),
             Events::Soft { hertz } => Next::At(now + period(hertz)),
             Events::Hybrid { quota } => {
-                if self.budget == 0 {
-                    if look.pressed {
-                        return Next::At(now + REST);
-                    }
+                if !look.pressed {
                     self.budget = quota.max(1);
+                } else if self.budget == 0 {
+                    self.waits = true;
+                    return Next::At(now + REST);
                 }
                 if look.worked || look.waiting {
                     self.quiet_since = None;
                     return Next::Stay;
                 }
+                // To linger is to use a processor that an application may be waiting for.
+                let linger = if look.stalled { Duration::ZERO } else { LINGER };
                 let since = *self.quiet_since.get_or_insert(now);
-                if now.since(since) < LINGER { Next::Stay } else { Next::Arm }
+                if now.since(since) < linger { Next::Stay } else { Next::Arm }
             }
         }
     }
@@ -150,8 +162,8 @@ fn next_tick(now: Time, hertz: u32) -> Time {
 mod tests {
     use super::*;
 
-    const NOTHING: Look = Look { worked: false, waiting: false, pressed: false };
-    const MORE: Look = Look { worked: true, waiting: true, pressed: false };
+    const NOTHING: Look = Look { worked: false, waiting: false, pressed: false, stalled: false };
+    const MORE: Look = Look { worked: true, waiting: true, ..NOTHING };
 
     fn us(n: u64) -> Time {
         Time::from_micros(n)
@@ -198,5 +210,27 @@ mod tests {
         assert_eq!(m.handle_look(pressed, us(12)), Next::At(us(12) + REST));
         m.handle_wake();
         assert_eq!(m.quota(true), 4);
+    }
+
+    #[test]
+    fn hybrid_does_not_linger_where_an_application_gets_on_only_while_it_sleeps() {
+        let mut m = Machine::new(Events::default(), 8);
+        assert_eq!(m.handle_look(Look { stalled: true, ..MORE }, us(10)), Next::Stay, "there is work");
+        assert_eq!(m.handle_look(Look { stalled: true, ..NOTHING }, us(11)), Next::Arm);
+    }
+
+    #[test]
+    fn descriptors_that_come_with_a_doorbell_each_use_up_the_quota_too() {
+        let mut m = Machine::new(Events::Hybrid { quota: 4 }, 8);
+        let pressed = Look { worked: true, waiting: false, pressed: true, stalled: true };
+        for i in 0..3 {
+            m.handle_wake();
+            m.handle_taken(1);
+            assert_eq!(m.handle_look(pressed, us(i)), Next::Stay);
+            assert_eq!(m.handle_look(Look { worked: false, ..pressed }, us(i)), Next::Arm);
+        }
+        m.handle_wake();
+        m.handle_taken(1);
+        assert_eq!(m.handle_look(pressed, us(9)), Next::At(us(9) + REST));
     }
 }
