@@ -86,7 +86,7 @@ impl Experiment for Prediction {
             "A-34",
             "hit rates of prediction",
             "none",
-            "the paper proposes and measures none; the mixes here are assumed",
+            "the paper proposes prediction and measures none; the mixes of traffic here are assumed",
         );
         let mut figure = Figure::new(
             "prediction",

@@ -288,7 +288,7 @@ impl Experiment for OneWay {
             "A-49",
             "error bars over ten runs",
             "extremes in figures 8 to 12",
-            "the text has no values, and the model no jitter",
+            "the text does not give their values, and nothing varies in the model: a burst always takes the same time",
         );
 
         let mut eight = axes("figure-08", "Figure 8: copying, one way", false);
@@ -347,16 +347,20 @@ impl Experiment for Loopback {
         let copying = sweep(run, false, true)?;
         let single = sweep(run, true, true)?;
         let most = copying.iter().map(|o| o.received_mbit_s).fold(0.0, f64::max);
-        run.within("A-56", "fig 11: total throughput \"hardly exceeds\"", UNIT, 60.0, 0.1, most / MEBI)
+        run.within("A-56", "fig 11: total throughput \"hardly exceeds\"", UNIT, 60.0, 0.05, most / MEBI)
             .note(both(most))
-            .note("no constant was calibrated on it");
+            .note("no constant was calibrated on it; were nothing to overlap, sending and receiving one after the other would give 57.2");
         let machine = run.machine("pentium90-neptune")?;
         let half = copied_and_transferred(&machine, 1e6)? * 8.0 / 2.0;
         run.words(
             "A-56",
             "which corresponds roughly to half the maximum bandwidth calculated for the entire system",
-            (most / half - 1.0).abs() < 0.1,
-            format!("half of Table 1's combined bandwidth is {half:.1} in 10^6 bit/s, modelled {most:.1}"),
+            (most / half - 1.0).abs() < 0.2,
+            format!(
+                "half of Table 1's combined bandwidth is {half:.1} in 10^6 bit/s, the paper's 60 are {:.1}, modelled {most:.1}: \
+                 more than half by as much as copying and transfers overlap",
+                60.0 * MEBI
+            ),
         );
         let alike = copying.iter().all(|o| (o.sent_mbit_s / o.received_mbit_s - 1.0).abs() < 0.05);
         run.words(
@@ -371,7 +375,8 @@ impl Experiment for Loopback {
             "in most cases, the receiver was faster than the sender",
             faster * 2 > copying.len(),
             format!(
-                "{faster} of {} sizes: the cause that the paper names, when timing starts, is not modelled",
+                "{faster} of {} sizes: the model's receiver starts its timer when it should. The paper calls this paradoxical and \
+                 guesses at the start of the timing on an overloaded system; how late that was is not in the text",
                 copying.len()
             ),
         );

@@ -148,7 +148,12 @@ impl Experiment for Writes {
             scales,
             format!("{:.0} Mbit/s at 1 KB to {:.0} at 64 KB: no end in sight", infinite[0].1, infinite[6].1),
         );
-        run.absent("B-42", "values of figures 10 to 12", "curves", "the text has no points");
+        run.absent(
+            "B-42",
+            "values of figures 10 to 12",
+            "curves",
+            "the text has no points; what it says of the curves in words and ratios is under B-36, B-43 and E-5",
+        );
         let short = write::run(&m, Driver::UserBuffer, 65_536, 128, false)?.mbit_s;
         let long = write::run(&m, Driver::UserBuffer, 65_536, run.size(4096, 512), false)?.mbit_s;
         run.words(

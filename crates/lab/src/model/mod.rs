@@ -8,8 +8,10 @@
 //! | [`random`] | numbers from a seed |
 //! | [`pair`] | two ENI155P with their drivers, on modelled machines: seeds 000 and 003 |
 //! | [`mod@write`] | writes to the Segmenter of seed 001 |
+//! | [`echo`] | round trips, alone and behind a load: seed 004 |
 //! | [`signal`] | interrupts, clocked interrupts and polling: seed 004 |
 
+pub mod echo;
 pub mod machine;
 pub mod pair;
 pub mod profile;

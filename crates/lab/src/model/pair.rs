@@ -91,7 +91,9 @@ struct Costs {
     read: Work,
     transfer_out: f64,
     transfer_in: f64,
-    memory: f64,
+    /// Shares of the memory bus while a transfer goes out, comes in.
+    out_share: f64,
+    in_share: f64,
     socket_octets: usize,
     ring_octets: u32,
 }
@@ -123,7 +125,8 @@ impl Costs {
             read: Work::cached(receive / 2.0).and(copy(copied, 1.0)?).and(Work { seconds: sum, memory: 1.0 }),
             transfer_out: rate("memory_io_mb_s")?,
             transfer_in: rate("receive_dma_mb_s")?,
-            memory: rate("memory_io_mb_s")?,
+            out_share: p.get("send_dma_memory_share")?,
+            in_share: (rate("receive_dma_mb_s")? / rate("memory_io_mb_s")?).min(1.0),
             socket_octets: p.get("socket_buffer_octets")? as usize,
             ring_octets: p.get("adapter_ring_octets")? as u32,
         })
@@ -190,11 +193,9 @@ impl Host {
             let mut meter = Meter { memory: &mut self.memory, read: 0, written: 0 };
             self.adapter.run_dma(&mut meter, 1);
             let costs = &self.costs;
-            let leg = |octets: usize, rate: f64| Work {
-                seconds: octets as f64 / rate,
-                memory: (rate / costs.memory).min(1.0),
-            };
-            let work = leg(meter.read, costs.transfer_out).and(leg(meter.written, costs.transfer_in));
+            let leg = |octets: usize, rate: f64, memory: f64| Work { seconds: octets as f64 / rate, memory };
+            let out = leg(meter.read, costs.transfer_out, costs.out_share);
+            let work = out.and(leg(meter.written, costs.transfer_in, costs.in_share));
             if work.seconds > 0.0 {
                 let _ = self.machine.transfer(work, Token::Transfer);
             }

@@ -4,7 +4,6 @@
 //! Costs are the paper's: C for an interrupt or a tick, alpha for each event. Everything runs on [`Machine`].
 
 use super::machine::{Level, Machine, Work};
-use super::random::Random;
 use std::collections::BTreeMap;
 use wire::Time;
 
@@ -266,36 +265,4 @@ impl Window {
         }
         octets * 8.0 / seconds / 1e6
     }
-}
-
-/// Round trips of an echo, in milliseconds: least, mean, greatest of `count`.
-///
-/// `base` is an echo's time by itself; a clocked host sees it at its next tick; behind `background` octets in bursts,
-/// worked through at `rate` octets each second, it waits its turn.
-pub fn echoes(
-    strategy: Strategy,
-    base: f64,
-    background: Option<(f64, f64)>,
-    count: u64,
-    random: &mut Random,
-) -> [f64; 3] {
-    let mut all = Vec::new();
-    for _ in 0..count {
-        let mut time = base;
-        if let Some((octets, rate)) = background {
-            // A burst as long as the socket buffer arrives at the line's rate and is worked through, and the next follows
-            // at once: netperf runs continuously.
-            let (work, arrival) = (octets / rate, octets / LINE);
-            let moment = random.uniform() * work;
-            let ahead = if moment < arrival { moment * (LINE / rate - 1.0) } else { (work - moment).max(0.0) };
-            time += ahead;
-        }
-        if let Strategy::Clocked(hz) = strategy {
-            time += random.uniform() / hz;
-        }
-        all.push(time * 1e3);
-    }
-    let least = all.iter().copied().fold(f64::MAX, f64::min);
-    let greatest = all.iter().copied().fold(0.0, f64::max);
-    [least, all.iter().sum::<f64>() / count.max(1) as f64, greatest]
 }
