@@ -185,6 +185,21 @@ mod tests {
     }
 
     #[test]
+    fn what_shards_leave_and_a_merge_reads_is_the_whole_to_the_last_digit() {
+        let common = Common { seed: 5, quick: true, no_measure: true };
+        let data = |chosen: &[_]| Data { seed: 5, quick: true, outcomes: perform(chosen, &common).unwrap() };
+        let whole = data(experiments::ALL);
+        let parts: Vec<Data> = [3, 1, 2]
+            .into_iter()
+            .map(|k| data(&experiments::shard(k, 3).collect::<Vec<_>>()))
+            .map(|part| serde_json::from_str(&serde_json::to_string_pretty(&part).unwrap()).unwrap())
+            .collect();
+        let merged = merge(parts).unwrap();
+        assert_eq!(serde_json::to_string(&merged).unwrap(), serde_json::to_string(&whole).unwrap());
+        assert_eq!(csv(&merged), csv(&whole));
+    }
+
+    #[test]
     fn a_shard_is_k_of_n_and_fields_with_commas_are_quoted() {
         assert_eq!("2/4".parse(), Ok(Shard { k: 2, n: 4 }));
         for bad in ["0/4", "5/4", "2", "a/b", "1/0"] {
