@@ -4,6 +4,7 @@
 //! change of signal has not been read, the loop-back in force. Registers without a mechanism behind them are storage.
 
 use wire::cell::CELL_OCTETS;
+use wire::{Counters, DropReason};
 
 /// Registers.
 pub const REGISTERS: usize = 256;
@@ -55,12 +56,23 @@ pub struct Suni {
     received: u32,
     transmitted: u32,
     header_errors: u8,
+    /// The same since power-on, which no register shows.
+    total_received: Counters,
+    total_transmitted: Counters,
 }
 
 impl Suni {
     /// As after power is switched on.
     pub fn new(signal: bool) -> Self {
-        let mut suni = Suni { registers: [0; REGISTERS], signal, received: 0, transmitted: 0, header_errors: 0 };
+        let mut suni = Suni {
+            registers: [0; REGISTERS],
+            signal,
+            received: 0,
+            transmitted: 0,
+            header_errors: 0,
+            total_received: Counters::default(),
+            total_transmitted: Counters::default(),
+        };
         suni.reset();
         suni
     }
@@ -120,6 +132,16 @@ impl Suni {
         self.registers[RSOP_CIE as usize] & LOSE != 0 && self.registers[RSOP_SIS as usize] & LOSI != 0
     }
 
+    /// Cells that the line brought since power-on, and cells discarded for their header.
+    pub const fn received(&self) -> &Counters {
+        &self.total_received
+    }
+
+    /// Cells that went to the line since power-on.
+    pub const fn transmitted(&self) -> &Counters {
+        &self.total_transmitted
+    }
+
     /// The loop-back in force.
     pub const fn loop_back(&self) -> Loop {
         let control = self.registers[MCT as usize];
@@ -135,11 +157,13 @@ impl Suni {
     /// A cell came from the line.
     pub fn count_received(&mut self) {
         self.received = (self.received + 1).min(CELLS_MAX);
+        self.total_received.cells = self.total_received.cells.wrapping_add(1);
     }
 
     /// A cell went to the line.
     pub fn count_transmitted(&mut self) {
         self.transmitted = (self.transmitted + 1).min(CELLS_MAX);
+        self.total_transmitted.cells = self.total_transmitted.cells.wrapping_add(1);
     }
 
     /// Takes a cell from a wire: its header must be right.
@@ -147,6 +171,7 @@ impl Suni {
         let cell = wire::octets::parse53(octets, wire::octets::Format::Uni).ok();
         if cell.is_none() {
             self.header_errors = self.header_errors.saturating_add(1);
+            self.total_received.drop_one(DropReason::HeaderError);
         }
         cell
     }

@@ -53,6 +53,8 @@ impl Node for Patch {
 /// Two adapters, joined, in a thread of their own.
 struct World {
     stop: Arc<AtomicBool>,
+    /// The first adapter's link is down.
+    cut: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<()>>,
     folder: tempfile::TempDir,
 }
@@ -64,7 +66,8 @@ impl World {
             .map(|n| Server::listen(&folder.path().join(format!("eni{n}.sock")), Config::default()).unwrap())
             .collect();
         let stop = Arc::new(AtomicBool::new(false));
-        let thread_stop = stop.clone();
+        let cut = Arc::new(AtomicBool::new(false));
+        let (thread_stop, thread_cut) = (stop.clone(), cut.clone());
         let thread = std::thread::spawn(move || {
             let mut network = Network::new(FramePool::new(4, 65_536));
             let node = network.add_node("patch", Box::new(Patch));
@@ -81,6 +84,7 @@ impl World {
             let begin = Instant::now();
             while !thread_stop.load(Ordering::Relaxed) {
                 let now = Time::ZERO + begin.elapsed();
+                network.set_link_up(links[0], !thread_cut.load(Ordering::Relaxed));
                 for link in &links {
                     network.handle_ready(*link, true, true, now);
                 }
@@ -89,7 +93,7 @@ impl World {
                 }
             }
         });
-        World { stop, thread: Some(thread), folder }
+        World { stop, cut, thread: Some(thread), folder }
     }
 
     fn guest(&self, n: usize) -> Guest {
@@ -284,6 +288,27 @@ fn a_client_that_goes_leaves_a_fresh_adapter_and_the_other_circuit_undisturbed()
         }
         // Gone in the middle of whatever it was doing: nothing is said.
         two.send(&sdu(9188, 99));
+    }
+}
+
+#[test]
+fn a_link_taken_down_is_a_loss_of_signal_that_interrupts_the_guest() {
+    let world = World::new();
+    let (mut one, mut two) = (world.guest(0), world.guest(1));
+    assert!(one.driver.signal && two.driver.signal);
+    for round in 0..3 {
+        for signal in [false, true] {
+            world.cut.store(!signal, Ordering::Relaxed);
+            let begin = Instant::now();
+            while one.driver.signal != signal {
+                one.serve();
+                assert!(begin.elapsed() < PATIENCE, "no interrupt");
+            }
+        }
+        assert!(two.driver.signal, "the other adapter's line is another");
+        two.send(&sdu(1500, round));
+        assert_eq!(one.receive(), sdu(1500, round));
+        two.serve();
     }
 }
 

@@ -133,6 +133,9 @@ pub(crate) struct Link {
     /// Cells in UDP datagrams.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) udp: Option<Udp>,
+    /// Another link's ends as written there, `s1:1 - far`: while that one is down, this one is too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) follows: Option<String>,
 }
 
 fn unlimited() -> String {
@@ -238,11 +241,21 @@ pub(crate) struct Config {
     pub(crate) description: Description,
     /// The outside of links, by the link.
     pub(crate) shells: Vec<(LinkDescription, Shell)>,
+    /// Links that are down while another is, which comes second.
+    pub(crate) follows: Vec<(LinkDescription, LinkDescription)>,
     /// `[[allow]]`, understood.
     pub(crate) rules: Vec<Rule>,
 }
 
 impl Config {
+    /// The virtual adapters.
+    pub(crate) fn served(&self) -> impl Iterator<Item = &Served> {
+        self.shells.iter().filter_map(|(_, shell)| match shell {
+            Shell::Adapter(served) => Some(served),
+            _ => None,
+        })
+    }
+
     /// Whether a network can be made so; nothing is touched.
     pub(crate) fn rehearse(&self) -> Result<()> {
         let switch = |name: &str| self.file.switch.get(name).map_or_else(Default::default, Switch::config);
@@ -407,6 +420,17 @@ pub(crate) fn parse(text: &str, name: &str) -> Result<Config> {
             config.shells.push((description.clone(), shell));
         }
         config.description.links.push(description);
+    }
+    for link in &file.link {
+        let Some(other) = &link.get_ref().follows else { continue };
+        let at = || format!("{name}:{}", line_of(text, link.span().start));
+        let plain = |text: &str| text.split_whitespace().collect::<String>();
+        let links = &config.description.links;
+        let other = links.iter().find(|link| plain(&crate::daemon::written(link)) == plain(other)).cloned();
+        let other =
+            other.ok_or_else(|| anyhow!("follows: no link has these ends; write them as that link does, `a - b`"));
+        let this = link.get_ref().describe().with_context(at)?.0;
+        config.follows.push((this, other.with_context(at)?));
     }
     if let Some((host, served)) = adapters.first_key_value() {
         bail!("{name}: adapter {}: no link leads to `{host}`: add [[link]] with it as an end", served.name);

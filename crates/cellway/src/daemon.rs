@@ -1,6 +1,7 @@
 //! `cellway up`: the network of a description, in the foreground, until Ctrl-C. SIGHUP reads the file again and applies
 //! the difference.
 
+use crate::adapters::Adapters;
 use crate::config::{self, Config, Shell};
 use crate::real::Reals;
 use crate::{Context, client, manage};
@@ -37,6 +38,7 @@ pub(crate) struct Daemon {
     service: Option<Service>,
     config: Arc<Mutex<Config>>,
     reals: Arc<Reals>,
+    adapters: Arc<Adapters>,
 }
 
 impl Drop for Daemon {
@@ -51,13 +53,15 @@ impl Daemon {
     pub(crate) fn start(config: Config, socket: &Path) -> Result<Self> {
         let engine = engine::start(Network::new(FramePool::new(FRAMES, 65_536))).context("starting the engine")?;
         let reals = Arc::new(Reals::default());
-        apply(&engine, &reals, &Config::default(), &config)?;
+        let adapters = Arc::new(Adapters::default());
+        apply(&engine, &reals, &adapters, &Config::default(), &config)?;
         let config = Arc::new(Mutex::new(config));
-        let handler: Arc<dyn Handler> = Arc::new(manage::Manager::new(engine.clone(), config.clone(), reals.clone()));
+        let manager = manage::Manager::new(engine.clone(), config.clone(), reals.clone(), adapters.clone());
+        let handler: Arc<dyn Handler> = Arc::new(manager);
         prepare_folder(socket)?;
         let service = Service::start(socket, engine.clone(), handler, MAX_CONNECTIONS);
         let service = service.inspect_err(|_| engine.stop())?;
-        let daemon = Daemon { engine, service: Some(service), config, reals };
+        let daemon = Daemon { engine, service: Some(service), config, reals, adapters };
         daemon.open_door(socket)?;
         Ok(daemon)
     }
@@ -65,7 +69,7 @@ impl Daemon {
     /// Makes `wanted` so.
     fn reload(&self, wanted: Config) -> Result<Applied> {
         let mut config = self.config.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let applied = apply(&self.engine, &self.reals, &config, &wanted)?;
+        let applied = apply(&self.engine, &self.reals, &self.adapters, &config, &wanted)?;
         *config = wanted;
         drop(config);
         if let Some(service) = &self.service {
@@ -106,13 +110,19 @@ fn prepare_folder(socket: &Path) -> Result<()> {
         .with_context(|| format!("making {} for the socket", folder.display()))
 }
 
-fn apply(engine: &EngineHandle, reals: &Reals, before: &Config, wanted: &Config) -> Result<Applied> {
+fn apply(
+    engine: &EngineHandle,
+    reals: &Reals,
+    adapters: &Arc<Adapters>,
+    before: &Config,
+    wanted: &Config,
+) -> Result<Applied> {
     // All or nothing: what cannot be is refused while everything that exists still stands; and here, for the engine has
     // circuits to serve meanwhile.
     wanted.rehearse()?;
     let old_shells = before.shells.clone();
-    let wanted = wanted.clone();
-    let (applied, of_links) = engine.with(move |core| apply_here(core, &old_shells, &wanted))??;
+    let (wanted, adapters) = (wanted.clone(), adapters.clone());
+    let (applied, of_links) = engine.with(move |core| apply_here(core, &adapters, &old_shells, &wanted))??;
     for (link, outside, host) in of_links {
         reals.set(link, &outside, host.as_deref());
     }
@@ -122,7 +132,12 @@ fn apply(engine: &EngineHandle, reals: &Reals, before: &Config, wanted: &Config)
 /// What was done, and for each ATM-over-TCP link: what is outside there, and the host for the peer's circuits.
 type Done = (Applied, Vec<(LinkId, String, Option<String>)>);
 
-fn apply_here(core: &mut Core, old_shells: &[(LinkDescription, Shell)], wanted: &Config) -> Result<Done> {
+fn apply_here(
+    core: &mut Core,
+    adapters: &Adapters,
+    old_shells: &[(LinkDescription, Shell)],
+    wanted: &Config,
+) -> Result<Done> {
     let mut reals = Vec::new();
     let hosts = &wanted.file.host;
     let Core { network, fabric, .. } = core;
@@ -131,15 +146,20 @@ fn apply_here(core: &mut Core, old_shells: &[(LinkDescription, Shell)], wanted: 
             fabric.add_switch(network, name, switch.config())?;
         }
     }
+    // An adapter whose link goes stays, with its guest, until it is known whether it has another.
+    adapters.keep(network, |served| wanted.served().any(|other| other.name == served.name));
+    let kept = &wanted.description.links;
+    let gone: Vec<LinkId> = fabric.links().filter(|(_, d, _)| !kept.contains(d)).map(|(id, ..)| id).collect();
+    gone.into_iter().for_each(|link| adapters.unplug(network, link));
     let applied = fabric.apply(network, &wanted.description, |name| {
         HostInterface::new(hosts.get(name).map_or(256, |h| h.max_endpoints))
     })?;
     for (description, shell) in &wanted.shells {
         let unchanged = old_shells.iter().any(|(d, s)| d == description && s == shell);
-        let id = fabric.links().find(|(_, d, _)| *d == description).map(|(id, ..)| id);
+        let id = core.fabric.links().find(|(_, d, _)| *d == description).map(|(id, ..)| id);
         let Some(id) = id else { continue };
-        if !unchanged || !network.externals().any(|(link, _)| link == id) {
-            attach(network, id, shell).with_context(|| format!("link {}", written(description)))?;
+        if !unchanged || !core.network.externals().any(|(link, _)| link == id) {
+            attach(core, adapters, id, shell).with_context(|| format!("link {}", written(description)))?;
         }
         if let Shell::AtmTcp { real, .. } = shell {
             let outside = description
@@ -149,20 +169,24 @@ fn apply_here(core: &mut Core, old_shells: &[(LinkDescription, Shell)], wanted: 
             reals.push((id, outside.map(|e| e.station.clone()).unwrap_or_default(), real.clone()));
         }
     }
+    let all: Vec<(LinkId, LinkDescription)> = core.fabric.links().map(|(id, d, _)| (id, d.clone())).collect();
+    for (id, description) in &all {
+        let other = wanted.follows.iter().find(|(link, _)| link == description).map(|(_, other)| other);
+        let other = other.and_then(|other| all.iter().find(|(_, d)| d == other));
+        core.network.follow(*id, other.map(|(id, _)| *id));
+    }
     // Shells were attached after their links' circuits were made.
-    fabric.tell_all(network);
+    core.fabric.tell_all(&mut core.network);
     Ok((applied, reals))
 }
 
 /// Puts a socket at the outside of a link.
-pub(crate) fn attach(network: &mut Network, id: LinkId, shell: &Shell) -> Result<()> {
-    // An adapter that is set up anew listens where it did.
-    network.detach(id);
+pub(crate) fn attach(core: &mut Core, adapters: &Adapters, id: LinkId, shell: &Shell) -> Result<()> {
+    // What was there before may listen where the new one will.
+    let old = if matches!(shell, Shell::Adapter(_)) { None } else { core.network.detach(id) };
+    drop(old);
     let external: Box<dyn net::external::External> = match shell {
-        Shell::Adapter(served) => Box::new(
-            adapter::vfio::server::Server::listen(&served.socket, served.config)
-                .with_context(|| format!("adapter {}", served.name))?,
-        ),
+        Shell::Adapter(served) => return adapters.plug(core, served, id),
         Shell::AtmTcp { role, .. } => Box::new(net::atmtcp::Shell::new(*role).with_context(|| format!("{role:?}"))?),
         Shell::Udp(udp) => {
             let form = match udp.form.as_str() {
@@ -173,7 +197,7 @@ pub(crate) fn attach(network: &mut Network, id: LinkId, shell: &Shell) -> Result
             Box::new(net::udp::Shell::new(udp.local, udp.peer, form).with_context(|| format!("UDP {}", udp.local))?)
         }
     };
-    if !network.attach(id, external) {
+    if !core.network.attach(id, external) {
         return Err(anyhow!("the link has no outside end"));
     }
     Ok(())

@@ -1,6 +1,7 @@
 //! The program: command line, configuration, daemon, reports. It wires the rooms together and holds no protocol.
 #![forbid(unsafe_code)]
 
+mod adapters;
 mod bench;
 mod capture;
 mod client;

@@ -1,6 +1,7 @@
 //! Management: what the daemon answers (`Manager`), and the commands that ask (`circuit`, `link`).
 
-use crate::config::{Circuit, Config, Link};
+use crate::adapters::Adapters;
+use crate::config::{Circuit, Config, Link, Shell};
 use crate::daemon::{attach, written};
 use crate::real::Reals;
 use crate::{Context, client, output, policy, status};
@@ -9,7 +10,7 @@ use clap::Subcommand;
 use endpoint::seqpacket::Peer;
 use host::engine::EngineHandle;
 use host::service::Handler;
-use net::{TapBuffer, TapConfig};
+use net::{Carries, TapBuffer, TapConfig};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -40,6 +41,13 @@ pub(crate) enum Request {
         /// `alpha:0 - s1:0`.
         name: String,
     },
+    /// Take a link down, or up again.
+    SetLink {
+        /// Its name.
+        name: String,
+        /// Whether it may pass anything.
+        up: bool,
+    },
     /// Begin to record a link.
     CaptureStart {
         /// Its name.
@@ -65,13 +73,19 @@ pub(crate) struct Manager {
     config: Arc<Mutex<Config>>,
     owner: u32,
     reals: Arc<Reals>,
+    adapters: Arc<Adapters>,
     captures: Mutex<HashMap<String, Instant>>,
 }
 
 impl Manager {
-    pub(crate) fn new(engine: EngineHandle, config: Arc<Mutex<Config>>, reals: Arc<Reals>) -> Self {
+    pub(crate) fn new(
+        engine: EngineHandle,
+        config: Arc<Mutex<Config>>,
+        reals: Arc<Reals>,
+        adapters: Arc<Adapters>,
+    ) -> Self {
         let owner = rustix::process::getuid().as_raw();
-        Manager { engine, config, owner, reals, captures: Mutex::default() }
+        Manager { engine, config, owner, reals, adapters, captures: Mutex::default() }
     }
 
     fn config(&self) -> MutexGuard<'_, Config> {
@@ -82,8 +96,11 @@ impl Manager {
         self.end_stale_captures()?;
         let config = self.config().clone();
         let done = json!({ "done": true });
+        let adapters = self.adapters.clone();
         match request {
-            Request::Status => self.engine.with(move |core| status::collect(core, &config)).map_err(Into::into),
+            Request::Status => {
+                self.engine.with(move |core| status::collect(core, &adapters, &config)).map_err(Into::into)
+            }
             Request::AddCircuit(circuit) => {
                 let description = circuit.describe()?;
                 self.engine.with(move |core| core.fabric.add_circuit(&mut core.network, &description))??;
@@ -100,7 +117,13 @@ impl Manager {
                 Ok(done)
             }
             Request::AddLink(link) => {
-                let (description, shell) = link.describe()?;
+                let (description, mut shell) = link.describe()?;
+                let at = |host: &str| description.ends.iter().any(|end| end.station == host);
+                let guests = config.served().find(|served| at(&served.host)).cloned();
+                if guests.is_some() && (shell.is_some() || description.config.carries != Carries::Cells) {
+                    return Err(anyhow!("a link to an adapter carries cells, and neither atmtcp nor udp"));
+                }
+                shell = shell.or(guests.map(Shell::Adapter));
                 let (id, outside, name) = self.engine.with(move |core| {
                     let mut outside = None;
                     for end in &description.ends {
@@ -112,7 +135,7 @@ impl Manager {
                     }
                     let id = core.fabric.add_link(&mut core.network, &description)?;
                     if let Some(shell) = &shell
-                        && let Err(e) = attach(&mut core.network, id, shell)
+                        && let Err(e) = attach(core, &adapters, id, shell)
                     {
                         core.fabric.remove_link(&mut core.network, id)?;
                         return Err(e);
@@ -124,9 +147,15 @@ impl Manager {
             }
             Request::RemoveLink { name } => self.engine.with(move |core| {
                 let id = find_link(core, &name)?;
+                adapters.unplug(&mut core.network, id);
                 let gone = core.fabric.remove_link(&mut core.network, id)?;
                 let circuits: Vec<_> = gone.iter().map(status::circuit_name).collect();
                 anyhow::Ok(json!({ "removed_circuits": circuits }))
+            })?,
+            Request::SetLink { name, up } => self.engine.with(move |core| {
+                let id = find_link(core, &name)?;
+                core.network.set_link_up(id, up);
+                anyhow::Ok(json!({ "link": core.fabric.link_name(id), "enabled": up }))
             })?,
             Request::CaptureStart { link, circuits } => {
                 let circuits = circuits.iter().map(|c| c.parse()).collect::<Result<Vec<CircuitId>, _>>()?;
@@ -304,7 +333,19 @@ pub(crate) enum LinkCommand {
         #[arg(long)]
         real: Option<String>,
     },
-    /// Remove a link and the circuits over it, by its name: `cellway link remove "alpha:0 - s1:0"`
+    /// Take a link down, by its name: it passes nothing until `link up`. Its circuits stay, a guest's adapter at it loses
+    /// its signal
+    Down {
+        /// As `link list` shows it
+        name: String,
+    },
+    /// Take a link up again
+    Up {
+        /// As `link list` shows it
+        name: String,
+    },
+    /// Remove a link and the circuits over it, by its name: `cellway link remove "alpha:0 - s1:0"`. An adapter at it stays,
+    /// without a signal, until another link is added
     Remove {
         /// As `link list` shows it
         name: String,
@@ -342,10 +383,17 @@ pub(crate) fn run_link(context: &Context, command: &LinkCommand) -> Result<()> {
                 atmtcp,
                 real: real.clone(),
                 udp: None,
+                follows: None,
             };
             link.describe()?;
             let done = ask(context, &Request::AddLink(link))?;
             output::print(context, &done, || format!("added {}", done["link"].as_str().unwrap_or_default()))
+        }
+        LinkCommand::Down { name } | LinkCommand::Up { name } => {
+            let up = matches!(command, LinkCommand::Up { .. });
+            let done = ask(context, &Request::SetLink { name: name.clone(), up })?;
+            let word = if up { "up" } else { "down" };
+            output::print(context, &done, || format!("{} {word}", done["link"].as_str().unwrap_or_default()))
         }
         LinkCommand::Remove { name } => {
             let done = ask(context, &Request::RemoveLink { name: name.clone() })?;

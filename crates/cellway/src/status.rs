@@ -1,5 +1,6 @@
 //! `cellway status`: links, circuits and endpoints, with what passed and what was dropped and why.
 
+use crate::adapters::Adapters;
 use crate::config::Config;
 use crate::manage::{Request, ask};
 use crate::{Context, client, output};
@@ -19,7 +20,7 @@ pub(crate) struct Status {
     watch: bool,
 }
 
-fn counters(c: &Counters) -> Value {
+pub(crate) fn counters(c: &Counters) -> Value {
     let dropped: Map<String, Value> = c.drops().map(|(reason, n)| (reason.name().to_owned(), n.into())).collect();
     json!({ "cells": c.cells, "pdus": c.pdus, "octets": c.octets, "dropped": dropped })
 }
@@ -30,7 +31,7 @@ pub(crate) fn circuit_name(c: &CircuitDescription) -> String {
 }
 
 /// Everything, on the engine's thread.
-pub(crate) fn collect(core: &mut Core, config: &Config) -> Value {
+pub(crate) fn collect(core: &mut Core, adapters: &Adapters, config: &Config) -> Value {
     let mut links = Vec::new();
     for (id, description, _) in core.fabric.links() {
         let Some(info) = core.network.link_info(id) else { continue };
@@ -40,6 +41,7 @@ pub(crate) fn collect(core: &mut Core, config: &Config) -> Value {
             "carries": format!("{:?}", info.config.carries).to_lowercase(),
             "rate_cells_per_s": info.config.rate.map(|r| r.cells_per_s()),
             "up": info.up,
+            "enabled": info.enabled,
             "outside": outside,
             "ends": description.ends.each_ref().map(ToString::to_string),
             "from_a": { "sent": counters(&info.from_a.sent), "delivered": counters(&info.from_a.delivered) },
@@ -87,7 +89,11 @@ pub(crate) fn collect(core: &mut Core, config: &Config) -> Value {
         }
     }
     let hosts: Map<String, Value> = config.file.host.iter().map(|(n, h)| (n.clone(), json!({ "ip": h.ip }))).collect();
-    json!({ "hosts": hosts, "links": links, "circuits": circuits, "endpoints": endpoints, "stray": stray })
+    let adapters = adapters.report(core);
+    json!({
+        "hosts": hosts, "links": links, "circuits": circuits, "endpoints": endpoints, "stray": stray,
+        "adapters": adapters,
+    })
 }
 
 fn number(v: &Value) -> String {
@@ -110,9 +116,10 @@ pub(crate) fn links_text(status: &Value) -> String {
         let name = link["name"].as_str().unwrap_or_default();
         for (direction, arrow) in [("from_a", "->"), ("from_b", "<-")] {
             let (sent, delivered) = (&link[direction]["sent"], &link[direction]["delivered"]);
-            let state = match (link["up"].as_bool(), link["outside"].as_str()) {
-                (_, Some(outside)) => outside.to_owned(),
-                (Some(false), None) => "down".into(),
+            let state = match (link["enabled"].as_bool(), link["up"].as_bool(), link["outside"].as_str()) {
+                (Some(false), ..) => "taken down (`cellway link up`)".into(),
+                (_, _, Some(outside)) => outside.to_owned(),
+                (_, Some(false), None) => "down".into(),
                 _ => String::new(),
             };
             let state = if direction == "from_a" { state } else { String::new() };
@@ -147,6 +154,25 @@ pub(crate) fn circuits_text(status: &Value) -> String {
     output::table(&["circuit end", "category", "open", "PDUs sent", "PDUs received", "dropped"], &rows)
 }
 
+/// The virtual adapters as a table; nothing without any.
+fn adapters_text(status: &Value) -> String {
+    let rows: Vec<Vec<String>> = list(status, "adapters")
+        .map(|a| {
+            let word = |key: &str| a[key].as_str().unwrap_or("-").to_owned();
+            let signal = if a["signal"] == true { "yes" } else { "no" };
+            let counts = &a["counters"];
+            let cells = [&counts["line_received"]["cells"], &counts["line_sent"]["cells"]].map(number);
+            let [received, sent] = cells;
+            vec![word("name"), word("link"), signal.into(), received, sent, word("state")]
+        })
+        .collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let head = ["adapter", "link", "signal", "cells received", "cells sent", "state"];
+    format!("\n{}", output::table(&head, &rows))
+}
+
 fn text(status: &Value) -> String {
     let endpoints: Vec<Vec<String>> = list(status, "endpoints")
         .map(|e| {
@@ -162,7 +188,8 @@ fn text(status: &Value) -> String {
         })
         .collect();
     let head = ["endpoint", "events", "path", "channels", "PDUs sent", "PDUs received", "dropped"];
-    format!("{}\n{}\n{}", links_text(status), circuits_text(status), output::table(&head, &endpoints))
+    let endpoints = output::table(&head, &endpoints);
+    format!("{}\n{}\n{endpoints}{}", links_text(status), circuits_text(status), adapters_text(status))
 }
 
 /// `cellway status`

@@ -1,16 +1,16 @@
 //! Link ends outside the process: what a socket shell offers to a network and to the thread that waits for it.
 
 use crate::frame::Aal;
-use crate::network::{End, LinkId, Network};
+use crate::network::{End, LinkConfig, LinkId, Network};
 use crate::node::NodeIo;
 use std::os::fd::BorrowedFd;
 use traffic::Contract;
-use wire::{CircuitId, Time};
+use wire::{CircuitId, Counters, Time};
 
 /// A shell at the external end of a link. Nothing in it blocks.
 ///
 /// [`crate::Network::attach`] gives it to its link; [`crate::Network::run`] then calls [`External::run`] in each round and
-/// keeps the link up or down as [`External::is_up`] says. The waiting thread polls [`External::as_fd`] for reading if
+/// keeps the link up or down as [`External::is_up`] says, if it may be up. The waiting thread polls [`External::as_fd`] for reading if
 /// [`External::wants_read`], for writing if [`External::wants_write`], and passes what it saw to
 /// [`crate::Network::handle_ready`].
 pub trait External: Send {
@@ -45,6 +45,15 @@ pub trait External: Send {
     /// attached; a shell to which that makes no difference does nothing.
     fn set_circuit(&mut self, _circuit: CircuitId, _what: Option<CircuitNotice>) {}
 
+    /// The line brings a signal, or does not: the link has been taken down, leads nowhere, or follows one that is down. Comes
+    /// in every round, before a shell's [`External::run`] or after it; a shell to which that makes no difference does nothing.
+    fn set_signal(&mut self, _signal: bool) {}
+
+    /// What the shell counts itself, by name, beside the link's own counters.
+    fn counters(&self) -> Vec<(&'static str, Counters)> {
+        Vec::new()
+    }
+
     /// The oldest opening or closing of a circuit by the peer that has not been fetched.
     fn poll_peer(&mut self) -> Option<PeerCircuit> {
         None
@@ -76,19 +85,26 @@ impl Network {
         if fits {
             self.externals.retain(|(link, _)| *link != id);
             self.externals.push((id, external));
+            self.refresh(id);
         }
         fits
     }
 
-    /// Takes the shell off the external end of a link, and the link down. False if there was none.
-    pub fn detach(&mut self, id: LinkId) -> bool {
-        let before = self.externals.len();
-        self.externals.retain(|(link, _)| *link != id);
-        let detached = self.externals.len() < before;
-        if detached {
-            self.set_link_up(id, false);
-        }
-        detached
+    /// Takes the shell off the external end of a link, and the link down. `None` if there was none.
+    pub fn detach(&mut self, id: LinkId) -> Option<Box<dyn External>> {
+        let place = self.externals.iter().position(|(link, _)| *link == id)?;
+        let (_, external) = self.externals.remove(place);
+        self.set_lines_up(id, false);
+        Some(external)
+    }
+
+    /// Lets a shell live on without a link to anywhere: on a link of its own whose far end is loose, and which brings no
+    /// signal. [`Network::detach`] and [`Network::remove_link`] end that.
+    pub fn hang(&mut self, external: Box<dyn External>) -> LinkId {
+        let id = self.join(End::External, End::Nowhere, LinkConfig { queue_cells: 16, ..LinkConfig::default() });
+        self.externals.push((id, external));
+        self.refresh(id);
+        id
     }
 
     /// Tells a link's shell about a circuit ([`External::set_circuit`]). Nothing happens without a shell.
@@ -129,14 +145,11 @@ impl Network {
         // The shell moves out while it works on the network that holds it.
         let place = self.externals.iter().position(|(link, _)| *link == id)?;
         let (_, mut external) = self.externals.swap_remove(place);
-        let up = external.is_up();
         let result = self.external(id, now, |io| f(external.as_mut(), io));
-        if external.is_up() != up || self.link_info(id).is_some_and(|l| l.up != external.is_up()) {
-            self.set_link_up(id, external.is_up());
-        }
         self.externals.push((id, external));
         let last = self.externals.len() - 1;
         self.externals.swap(place, last);
+        self.refresh(id);
         result
     }
 }

@@ -46,6 +46,8 @@ pub enum End {
     Port(NodeId, u16),
     /// A shell that moves cells or frames in and out through [`Network::external`].
     External,
+    /// Nothing: the far end of a loose cable ([`Network::hang`]).
+    Nowhere,
 }
 
 /// A link's properties, the same in both directions.
@@ -88,6 +90,10 @@ pub enum ConnectError {
 pub(crate) struct Link {
     pub(crate) ends: [End; 2],
     config: LinkConfig,
+    /// As [`Network::set_link_up`] has it.
+    enabled: bool,
+    /// The link without which this one is down.
+    follows: Option<LinkId>,
 }
 
 struct NodeSlot {
@@ -112,6 +118,8 @@ pub struct LinkInfo<'a> {
     pub config: &'a LinkConfig,
     /// Whether it passes anything.
     pub up: bool,
+    /// Whether it may: as [`Network::set_link_up`] has it.
+    pub enabled: bool,
     /// Counters of the direction from A to B.
     pub from_a: LineCounters,
     /// Counters of the direction from B to A.
@@ -208,7 +216,7 @@ impl Network {
     /// # Errors
     /// [`ConnectError`], and nothing has changed.
     pub fn connect(&mut self, a: End, b: End, config: LinkConfig) -> Result<LinkId, ConnectError> {
-        if a == End::External && b == End::External {
+        if ![a, b].iter().any(|end| matches!(end, End::Port(..))) || [a, b].contains(&End::Nowhere) {
             return Err(ConnectError::NoNodeAtAll);
         }
         for end in [a, b] {
@@ -219,6 +227,11 @@ impl Network {
                 }
             }
         }
+        Ok(self.join(a, b, config))
+    }
+
+    /// Makes a link between two ends that are free.
+    pub(crate) fn join(&mut self, a: End, b: End, config: LinkConfig) -> LinkId {
         // A link whose peer outside reads nothing must not hold so many frames that other links find none.
         let outside = a == End::External || b == End::External;
         let share = if outside { (self.pool().buffers() / 8).max(4) } else { usize::MAX };
@@ -232,7 +245,7 @@ impl Network {
             }
         };
         let (from_a, from_b) = (line(0), line(1));
-        let (index, generation) = insert(&mut self.links, Link { ends: [a, b], config });
+        let (index, generation) = insert(&mut self.links, Link { ends: [a, b], config, enabled: true, follows: None });
         let lines = &mut self.lines;
         lines.lines.resize_with(lines.lines.len().max(index as usize * 2 + 2), || None);
         lines.taps.resize_with(lines.taps.len().max(index as usize + 1), || None);
@@ -241,7 +254,7 @@ impl Network {
         lines.taps[index as usize] = None;
         self.plug(a, Port { output: index * 2, input: index * 2 + 1, to_node: b != End::External });
         self.plug(b, Port { output: index * 2 + 1, input: index * 2, to_node: a != End::External });
-        Ok(LinkId { index, generation })
+        LinkId { index, generation }
     }
 
     fn plug(&mut self, end: End, lines: Port) {
@@ -293,23 +306,72 @@ impl Network {
             _ => (LineCounters::default(), false),
         };
         let ((from_a, up), (from_b, _)) = (of(0), of(1));
-        Some(LinkInfo { id, ends: link.ends, config: &link.config, up, from_a, from_b })
+        Some(LinkInfo { id, ends: link.ends, config: &link.config, up, enabled: link.enabled, from_a, from_b })
     }
 
-    /// Takes a link down, losing what is on it, or up. A link that is down takes all it is given and counts it
-    /// `link_down`, so that senders do not wait for it. False if the link is gone.
+    /// Takes a link down, losing what is on it, or lets it be up: it is then, unless a shell at its end is not, or the link
+    /// that it follows. A link that is down takes all it is given and counts it `link_down`, so that senders do not wait for
+    /// it; a shell at its end has no signal ([`External::set_signal`]). False if the link is gone.
     pub fn set_link_up(&mut self, id: LinkId, up: bool) -> bool {
-        if self.link(id).is_none() {
-            return false;
+        let Some(link) = self.link_mut(id) else { return false };
+        link.enabled = up;
+        self.refresh(id);
+        true
+    }
+
+    /// Lets a link be up only while another is, too: who is at its end learns of a fault farther on, as a media converter
+    /// passes a loss of signal through. `None`: it depends on no other. False if the link is gone.
+    pub fn follow(&mut self, id: LinkId, other: Option<LinkId>) -> bool {
+        let Some(link) = self.link_mut(id) else { return false };
+        link.follows = other.filter(|other| *other != id);
+        self.refresh(id);
+        true
+    }
+
+    fn link_mut(&mut self, id: LinkId) -> Option<&mut Link> {
+        self.links.get_mut(id.index as usize).filter(|s| s.generation == id.generation)?.content.as_mut()
+    }
+
+    fn is_up(&self, id: LinkId) -> bool {
+        let line = self.link(id).and_then(|_| self.lines.lines.get(id.index as usize * 2)?.as_ref());
+        line.is_some_and(|line| match line {
+            Line::Cells(lane) => lane.is_up(),
+            Line::Frames(lane) => lane.is_up(),
+        })
+    }
+
+    /// Whether a link may be up, as far as it is for the network to say: a shell at its end may still be down itself.
+    pub fn has_signal(&self, id: LinkId) -> bool {
+        self.link(id).is_some_and(|link| {
+            let follows = link.follows.is_none_or(|other| self.is_up(other));
+            link.enabled && follows && !link.ends.contains(&End::Nowhere)
+        })
+    }
+
+    /// Puts a link where it belongs, up or down, and tells its shell of the signal. True if it was elsewhere.
+    pub(crate) fn refresh(&mut self, id: LinkId) -> bool {
+        let signal = self.has_signal(id);
+        let shell = self.externals.iter_mut().find(|(link, _)| *link == id);
+        let up = signal
+            & shell.is_none_or(|(_, shell)| {
+                shell.set_signal(signal);
+                shell.is_up()
+            });
+        let changes = self.link(id).is_some() && self.is_up(id) != up;
+        if changes {
+            self.set_lines_up(id, up);
         }
-        for line in &mut self.lines.lines[id.index as usize * 2..][..2] {
+        changes
+    }
+
+    pub(crate) fn set_lines_up(&mut self, id: LinkId, up: bool) {
+        for line in self.lines.lines.iter_mut().skip(id.index as usize * 2).take(2) {
             match line {
                 Some(Line::Cells(lane)) => lane.set_up(up, &mut self.lines.pool),
                 Some(Line::Frames(lane)) => lane.set_up(up, &mut self.lines.pool),
                 None => {}
             }
         }
-        true
     }
 
     /// The external end of a link as port 0: inputs are what the network sent to the outside, outputs go into the network.
@@ -363,6 +425,10 @@ impl Network {
         for i in 0..self.externals.len() {
             let id = self.externals[i].0;
             busy |= self.with_external(id, now, |external, io| external.run(io, now)).unwrap_or_default();
+        }
+        for i in 0..self.links.len() {
+            let Slot { generation, content: Some(Link { follows: Some(_), .. }) } = self.links[i] else { continue };
+            busy |= self.refresh(LinkId { index: i as u32, generation });
         }
         busy
     }

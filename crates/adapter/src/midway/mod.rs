@@ -403,6 +403,11 @@ impl Eni155p {
         self.phy.set_signal(signal);
     }
 
+    /// The line's framer, to look at.
+    pub const fn phy(&self) -> &Suni {
+        &self.phy
+    }
+
     /// What came from the line: cells kept, PDUs whole and their cells' octets; cells dropped, and PDUs of a wrong CRC.
     pub const fn received(&self) -> &Counters {
         &self.received

@@ -19,7 +19,7 @@ use std::fmt::Write as _;
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
-use wire::Time;
+use wire::{Counters, Time};
 
 /// Octets of messages that wait at most; more are left in the socket.
 const INPUT_OCTETS: usize = 2 * MAX_MESSAGE_OCTETS;
@@ -318,6 +318,22 @@ impl External for Server {
         self.client.is_some()
     }
 
+    fn set_signal(&mut self, signal: bool) {
+        self.adapter.set_signal(signal);
+    }
+
+    fn counters(&self) -> Vec<(&'static str, Counters)> {
+        let (adapter, phy) = (&self.adapter, self.adapter.phy());
+        let all = [
+            ("received", adapter.received()),
+            ("sent", adapter.sent()),
+            ("dma", adapter.dma_errors()),
+            ("line_received", phy.received()),
+            ("line_sent", phy.transmitted()),
+        ];
+        all.map(|(name, counters)| (name, *counters)).into()
+    }
+
     fn status(&self) -> String {
         let (received, sent) = (self.adapter.received(), self.adapter.sent());
         match (&self.client, &self.last_gone) {
@@ -327,6 +343,9 @@ impl External for Server {
                 for (what, reason, n) in drops.iter().flat_map(|(what, c)| c.drops().map(move |(r, n)| (what, r, n))) {
                     // Writing to a string does not fail.
                     let _ = write!(text, "; {what} {reason} {n}");
+                }
+                if !self.adapter.phy().has_signal() {
+                    text += "; no signal";
                 }
                 if client.session.memory.reachable() == 0 {
                     text += "; no memory of the guest's is shared";

@@ -52,6 +52,8 @@ fn line() -> String {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Served {
     pub(crate) name: String,
+    /// The guest's name in the network.
+    pub(crate) host: String,
     pub(crate) socket: PathBuf,
     pub(crate) config: Config,
 }
@@ -77,7 +79,8 @@ impl Adapter {
             other => bail!("pace = \"{other}\": write line or unpaced"),
         };
         let esi = self.esi.as_deref().map_or_else(|| Ok(esi_of(name)), parse_esi)?;
-        Ok(Served { name: name.to_owned(), socket: self.socket.clone(), config: Config { board, ram, esi, pace } })
+        let config = Config { board, ram, esi, pace };
+        Ok(Served { name: name.to_owned(), host: self.host.clone(), socket: self.socket.clone(), config })
     }
 }
 
