@@ -25,6 +25,8 @@ pub enum Machine<'a> {
     Network,
     /// By an ATM adapter that is served at this socket. This takes a newer QEMU, which is fetched if need be.
     Adapter(&'a Path),
+    /// The same, and the guest may reboot: that is not the end.
+    Rebooting(&'a Path),
 }
 
 impl Machine<'_> {
@@ -35,7 +37,7 @@ impl Machine<'_> {
                 qemu.args(["-nic", "user,model=e1000"]);
                 return Ok(qemu);
             }
-            Machine::Adapter(socket) => socket,
+            Machine::Adapter(socket) | Machine::Rebooting(socket) => socket,
         };
         let words = program::prepared("prepare-qemu")?;
         let mut words = words.lines();
@@ -97,8 +99,11 @@ impl Guest {
         // TCG by default: seen on machines with a /dev/kvm that opens and then never runs the guest.
         let accelerator = std::env::var("CELLWAY_GUEST_ACCEL").unwrap_or_else(|_| "tcg".to_owned());
         let mut qemu = machine.command()?;
+        if !matches!(machine, Machine::Rebooting(_)) {
+            qemu.arg("-no-reboot");
+        }
         qemu.args(["-accel", &accelerator, "-m", "256", "-display", "none", "-monitor", "none", "-serial", "stdio"])
-            .args(["-no-reboot", "-append", "console=ttyS0 quiet panic=-1"])
+            .args(["-append", "console=ttyS0 quiet panic=-1"])
             .arg("-kernel")
             .arg(kernel)
             .arg("-initrd")
@@ -109,6 +114,11 @@ impl Guest {
     /// Waits for a line of the console that contains `what`.
     pub fn wait_for(&mut self, what: &str) -> anyhow::Result<String> {
         self.console.wait_for(what, PATIENCE)
+    }
+
+    /// What the console has said so far.
+    pub fn log(&mut self) -> &[String] {
+        self.console.log()
     }
 
     /// Waits until the script has ended and the guest is off; an error if the script failed.

@@ -34,6 +34,12 @@ impl Up {
         self.daemon.kill();
     }
 
+    /// Lets the daemon read its description again: `net.toml` in the folder.
+    pub fn hang_up(&self) {
+        let id = self.daemon.id().to_string();
+        assert!(Command::new("kill").args(["-HUP", &id]).status().unwrap().success());
+    }
+
     /// A path in the folder.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
