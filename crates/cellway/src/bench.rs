@@ -3,6 +3,7 @@
 mod endpoint;
 mod events;
 mod figure;
+mod lab;
 mod path;
 mod paths;
 mod sar;
@@ -33,6 +34,8 @@ pub(crate) enum BenchCommand {
     Paths(paths::Options),
     /// Messages between two processes on two cores, by a direct circuit, beside the machine's limits and beside peers
     Endpoint(endpoint::Options),
+    /// The laboratory: simulated cells per second on one core, with the real state machines in the loop
+    Lab(lab::Options),
 }
 
 /// `cellway bench`
@@ -43,6 +46,7 @@ pub(crate) fn run(context: &Context, command: &BenchCommand) -> Result<()> {
         BenchCommand::Events(options) => events::run(context, options),
         BenchCommand::Paths(options) => paths::run(context, options),
         BenchCommand::Endpoint(options) => endpoint::run(context, options),
+        BenchCommand::Lab(options) => lab::run(context, options),
     }
 }
 

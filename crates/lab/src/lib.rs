@@ -12,6 +12,7 @@ pub mod experiments;
 pub mod model;
 pub mod overload;
 pub mod seeds;
+pub mod speed;
 pub mod station;
 pub mod trace;
 pub mod world;

@@ -1,0 +1,158 @@
+//! Scenes for measuring how fast virtual time runs: bounded pieces of work, with the real state machines in the loop.
+//!
+//! In: how many cells at least. Out: how many there were, from end to end: one that crosses two links counts once. Whoever
+//! calls has the clock ([`Scene::run`] reads none), and should divide by the thread's time on a processor.
+
+use crate::model::pair::{self, Scenario, Transport};
+use crate::model::{Profile, ProfileError};
+use crate::{Station, World};
+use net::{Aal, Carries, LinkConfig};
+use sar::penn::{Config, Reassembler};
+use std::time::Duration;
+use traffic::{Category, Contract};
+use wire::{Cell, CellHeader, CellRate, CircuitId, Time, aal5};
+
+/// Octets of the PDUs: the default MTU of IP over ATM with LLC/SNAP.
+const SDU_OCTETS: usize = 9188;
+/// PDUs that are under way at once: what the links' queues hold.
+const BURST: usize = 20;
+
+/// What is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scene {
+    /// Two ENI155P with their drivers, line pace and DMA, on modelled Pentium 90s; each PDU is compared on arrival.
+    Adapters,
+    /// Two hosts and a VP/VC switch on unlimited cell links: segmentation, switching, reassembly, and the trace over every
+    /// octet on both links.
+    Network,
+    /// The same on OC-3c links with a propagation delay and a paced circuit: every cell leaves at its own nanosecond.
+    Line,
+    /// The list reassembler of seed 001 with 64 circuits interleaved.
+    Lists,
+}
+
+impl Scene {
+    /// All.
+    pub const ALL: [Scene; 4] = [Scene::Adapters, Scene::Network, Scene::Line, Scene::Lists];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Scene::Adapters => "adapters",
+            Scene::Network => "network",
+            Scene::Line => "line",
+            Scene::Lists => "lists",
+        }
+    }
+
+    /// What is in its loop.
+    pub const fn what(self) -> &'static str {
+        match self {
+            Scene::Adapters => "two ENI155P, drivers, DMA and line pace on modelled machines",
+            Scene::Network => "SAR, two cell links, switch, SAR, trace of every octet on both links",
+            Scene::Line => "the same with OC-3c links, delay and a pacer: a moment for every cell",
+            Scene::Lists => "the list reassembler of seed 001, 64 circuits interleaved",
+        }
+    }
+
+    /// Runs it; cells from end to end.
+    ///
+    /// # Errors
+    /// A machine lacks a constant.
+    pub fn run(self, cells: u64) -> Result<u64, ProfileError> {
+        match self {
+            Scene::Adapters => adapters(cells),
+            Scene::Network => Ok(network(cells, &LinkConfig::default(), Contract::default())),
+            Scene::Line => {
+                let (rate, delay) = (Some(CellRate::OC3C), Duration::from_micros(50));
+                let link = LinkConfig { carries: Carries::Cells, rate, delay, ..LinkConfig::default() };
+                let contract = Contract { category: Category::Cbr, pcr: Some(CellRate::OC3C), ..Contract::default() };
+                Ok(network(cells, &link, contract))
+            }
+            Scene::Lists => Ok(lists(cells)),
+        }
+    }
+}
+
+fn adapters(cells: u64) -> Result<u64, ProfileError> {
+    let machine = Profile::named("pentium90-neptune")?;
+    let scenario = Scenario {
+        octets: SDU_OCTETS,
+        pdus: cells.div_ceil(aal5::cells(SDU_OCTETS) as u64),
+        single_copy: true,
+        loopback: false,
+        transport: Transport::Raw,
+        sender: &machine,
+        receiver: &machine,
+    };
+    let outcome = pair::run(&scenario)?;
+    Ok(if outcome.damaged == 0 { outcome.cells } else { 0 })
+}
+
+/// Cells that arrived in whole PDUs at the far host.
+fn network(cells: u64, link: &LinkConfig, contract: Contract) -> u64 {
+    let Some(circuit) = CircuitId::new(0, 100) else { return 0 };
+    let mut world = World::new(1);
+    world.add_host("alpha", Station::default());
+    world.add_host("beta", Station::default());
+    world.add_switch("s1");
+    world.add_link("alpha", "s1:0", link.clone());
+    world.add_link("beta", "s1:1", link.clone());
+    if world.add_circuit(&["alpha 0.100", "beta 0.100"], Aal::Aal5, contract).is_err() {
+        return 0;
+    }
+    let sdu: Vec<u8> = (0..SDU_OCTETS).map(|i| (i * 31) as u8).collect();
+    let mut arrived = 0;
+    while arrived < cells {
+        (0..BURST).for_each(|_| world.host("alpha").send(circuit, sdu.clone()));
+        world.settle(Duration::from_secs(1));
+        let got = world.host("beta").received(circuit);
+        if got.len() != BURST || got.iter().any(|(_, octets)| *octets != sdu) {
+            return 0;
+        }
+        arrived += (BURST * aal5::cells(SDU_OCTETS)) as u64;
+    }
+    arrived
+}
+
+fn lists(cells: u64) -> u64 {
+    const CIRCUITS: u16 = 64;
+    const EACH: u64 = 32;
+    let Ok(mut lists) = Reassembler::new(Config::default()) else { return 0 };
+    let mut memory = [0; 48 * EACH as usize];
+    let of = |vci| Some(Cell::new(CellHeader { circuit: CircuitId::new(0, vci)?, ..CellHeader::default() }, [0x5a; 48]));
+    let interleaved: Vec<Cell> = (32..32 + CIRCUITS).filter_map(of).collect();
+    let mut open = Vec::with_capacity(CIRCUITS.into());
+    let mut read = 0;
+    while read < cells {
+        for _ in 0..EACH {
+            for cell in &interleaved {
+                lists.handle_cell(cell, Time::ZERO);
+            }
+        }
+        open.clear();
+        open.extend(lists.entries().map(|(list, _)| list));
+        let before = read;
+        for list in &open {
+            read += lists.read_into(*list, EACH as usize, &mut memory).cells as u64;
+        }
+        if read == before {
+            return 0;
+        }
+    }
+    read
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_scene_carries_what_it_is_asked_for_and_the_same_each_time() {
+        for scene in Scene::ALL {
+            let cells = scene.run(5000).unwrap();
+            assert!((5000..20_000).contains(&cells), "{}: {cells}", scene.name());
+            assert_eq!(scene.run(5000).unwrap(), cells);
+        }
+    }
+}
