@@ -22,6 +22,7 @@ pub struct World<H> {
     links: Vec<LinkId>,
     seen: TapBuffer,
     tap: TapConfig,
+    grain: Duration,
     schedule: Vec<(Time, Action<H>)>,
 }
 
@@ -44,6 +45,7 @@ impl<H: CircuitTable + 'static> World<H> {
             links: Vec::new(),
             seen: TapBuffer::new(&tap),
             tap,
+            grain: Duration::from_nanos(1),
             schedule: Vec::new(),
         }
     }
@@ -56,6 +58,13 @@ impl<H: CircuitTable + 'static> World<H> {
     /// The moment.
     pub fn now(&self) -> Time {
         self.now
+    }
+
+    /// Looks at what is due at multiples of `grain` only, as a live engine that wakes now and then; scheduled actions keep
+    /// their moments. Cells of a link with a rate still get a moment each, to the nanosecond: they are moved later, and
+    /// many at a time, which is what makes coarse grains fast.
+    pub fn set_grain(&mut self, grain: Duration) {
+        self.grain = grain.max(Duration::from_nanos(1));
     }
 
     /// The network itself.
@@ -139,7 +148,10 @@ impl<H: CircuitTable + 'static> World<H> {
 
     /// What happens next after all that can happen now.
     fn next(&self) -> Option<Time> {
-        self.schedule.first().map(|(t, _)| *t).into_iter().chain(self.network.poll_timeout()).min()
+        let grain = self.grain.as_nanos() as u64;
+        let due = |at: Time| if grain == 1 { at } else { Time::from_nanos(at.as_nanos().div_ceil(grain) * grain) };
+        let scheduled = self.schedule.first().map(|(t, _)| *t);
+        scheduled.into_iter().chain(self.network.poll_timeout().map(due)).min()
     }
 
     /// Everything that happens at this moment.

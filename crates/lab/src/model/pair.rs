@@ -220,6 +220,8 @@ struct Run<'a> {
     expected: VecDeque<u32>,
     moments: [Time; 5],
     cells: u64,
+    /// Cells that cross together.
+    line: Box<[Cell; 32]>,
     trace: Trace,
 }
 
@@ -255,6 +257,7 @@ pub fn run(scenario: &Scenario<'_>) -> Result<Outcome, ProfileError> {
         expected: VecDeque::new(),
         moments: [Time::ZERO; 5],
         cells: 0,
+        line: Box::new([Cell::default(); 32]),
         trace: Trace::default(),
     };
     run.go();
@@ -395,14 +398,13 @@ impl Run<'_> {
 
     /// Cells cross.
     fn carry(&mut self, now: Time) {
-        let mut cells = [Cell::default(); 32];
         let receiver = self.receiver();
         for at in 0..self.hosts.len() {
             if self.hosts[at].line_due().is_some_and(|due| due <= now) {
-                let n = self.hosts[at].adapter.fill(&mut cells, now);
+                let n = self.hosts[at].adapter.fill(&mut self.line[..], now);
                 self.hosts[at].line_at = Time::from_nanos(now.as_nanos() + LINE_NANOS);
                 let to = if at == 0 { receiver } else { 0 };
-                self.hosts[to].adapter.handle_cells(&cells[..n]);
+                self.hosts[to].adapter.handle_cells(&self.line[..n]);
                 self.cells += n as u64;
             }
         }
