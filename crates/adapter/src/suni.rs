@@ -154,16 +154,16 @@ impl Suni {
         }
     }
 
-    /// A cell came from the line.
-    pub fn count_received(&mut self) {
-        self.received = (self.received + 1).min(CELLS_MAX);
-        self.total_received.cells = self.total_received.cells.wrapping_add(1);
+    /// Cells came from the line.
+    pub fn count_received(&mut self, cells: usize) {
+        self.received = self.received.saturating_add(cells as u32).min(CELLS_MAX);
+        self.total_received.cells = self.total_received.cells.wrapping_add(cells as u64);
     }
 
-    /// A cell went to the line.
-    pub fn count_transmitted(&mut self) {
-        self.transmitted = (self.transmitted + 1).min(CELLS_MAX);
-        self.total_transmitted.cells = self.total_transmitted.cells.wrapping_add(1);
+    /// Cells went to the line.
+    pub fn count_transmitted(&mut self, cells: usize) {
+        self.transmitted = self.transmitted.saturating_add(cells as u32).min(CELLS_MAX);
+        self.total_transmitted.cells = self.total_transmitted.cells.wrapping_add(cells as u64);
     }
 
     /// Takes a cell from a wire: its header must be right.
@@ -185,9 +185,9 @@ mod tests {
     fn counters_are_latched_by_a_write_and_start_again() {
         let mut suni = Suni::new(true);
         for _ in 0..0x1_0203 {
-            suni.count_received();
+            suni.count_received(1);
         }
-        suni.count_transmitted();
+        suni.count_transmitted(1);
         assert_eq!(suni.read(RACP_RX), 0);
         suni.write(MRI, 0);
         assert_eq!([RACP_RX, RACP_RX + 1, RACP_RX + 2, TACP_TX].map(|r| suni.read(r)), [3, 2, 1, 1]);

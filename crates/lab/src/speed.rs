@@ -14,8 +14,8 @@ use wire::{Cell, CellHeader, CellRate, CircuitId, Time, aal5};
 
 /// Octets of the PDUs: the default MTU of IP over ATM with LLC/SNAP.
 const SDU_OCTETS: usize = 9188;
-/// PDUs that are under way at once: what the links' queues hold.
-const BURST: usize = 20;
+/// PDUs that are given to a host at once.
+const BURST: usize = 8;
 /// How often lines with a rate are looked at: once in some 180 cells.
 const GRAIN: Duration = Duration::from_micros(500);
 
@@ -53,7 +53,9 @@ impl Scene {
         match self {
             Scene::Adapters => "two ENI155P, drivers, DMA and line pace on modelled machines",
             Scene::Network => "SAR, two cell links, switch, SAR, trace of every octet on both links",
-            Scene::Line => "the same on OC-3c links with delay: a nanosecond of its own for every cell, moved every 500 us",
+            Scene::Line => {
+                "the same on OC-3c links with delay: a nanosecond of its own for every cell, moved every 500 us"
+            }
             Scene::Lists => "the list reassembler of seed 001, 64 circuits interleaved",
         }
     }
@@ -125,7 +127,8 @@ fn lists(cells: u64) -> u64 {
     const EACH: u64 = 32;
     let Ok(mut lists) = Reassembler::new(Config::default()) else { return 0 };
     let mut memory = [0; 48 * EACH as usize];
-    let of = |vci| Some(Cell::new(CellHeader { circuit: CircuitId::new(0, vci)?, ..CellHeader::default() }, [0x5a; 48]));
+    let of =
+        |vci| Some(Cell::new(CellHeader { circuit: CircuitId::new(0, vci)?, ..CellHeader::default() }, [0x5a; 48]));
     let interleaved: Vec<Cell> = (32..32 + CIRCUITS).filter_map(of).collect();
     let mut open = Vec::with_capacity(CIRCUITS.into());
     let mut read = 0;

@@ -110,7 +110,9 @@ impl Station {
             self.receive_oam(first);
             return 1;
         }
-        let run = cells.iter().take_while(|c| c.circuit() == first.circuit() && Flow::of(c.header()).is_none()).count();
+        // Cells of the same circuit with user data: bit 3, the payload type's highest, is clear.
+        let key = first.header_word() & !0b1111;
+        let run = cells.iter().take_while(|c| c.header_word() & !0b111 == key).count().max(1);
         let Some(state) = self.circuits.get_mut(&first.circuit()) else {
             self.counters.drop_n(DropReason::UnknownCircuit, run as u64);
             return run;

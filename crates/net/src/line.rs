@@ -228,7 +228,17 @@ impl<T: Unit> Lane<T> {
         while timed.flight.len() < timed.flight_limit && timed.queue.front().is_some_and(|u| u.at() <= now) {
             let Some(unit) = timed.queue.pop() else { break };
             moved = true;
-            timed.depart(unit, &mut self.sent, pool);
+            match timed.pass(unit, now) {
+                // What nobody can overtake and has arrived by now need not lie on the line first.
+                Ok(unit) if self.arrived.room() > 0 => {
+                    unit.count(&mut self.delivered);
+                    if let Err(unit) = self.arrived.push(unit) {
+                        unit.discard(pool);
+                    }
+                }
+                Ok(unit) => timed.insert(unit),
+                Err(unit) => timed.depart(unit, &mut self.sent, pool),
+            }
         }
         while self.arrived.room() > 0 && timed.flight.front().is_some_and(|u| u.at() <= now) {
             let Some(unit) = timed.flight.pop_front() else { break };
@@ -283,6 +293,17 @@ impl<T: Unit> Lane<T> {
 }
 
 impl<T: Unit> Timed<T> {
+    /// A unit that has left the sender, with its moment of arrival, if nothing is on the line, nothing can befall it there
+    /// and it has arrived by now; else as it was.
+    fn pass(&self, mut unit: T, now: Time) -> Result<T, T> {
+        let arrives = unit.at() + self.delay;
+        if self.faults.is_some() || !self.flight.is_empty() || arrives > now {
+            return Err(unit);
+        }
+        unit.set_at(arrives);
+        Ok(unit)
+    }
+
     /// `unit` has left the sender; its `at` says when.
     fn depart(&mut self, mut unit: T, counters: &mut Counters, pool: &mut FramePool) {
         let left = unit.at();
@@ -312,6 +333,9 @@ impl<T: Unit> Timed<T> {
 
     /// Keeps the line in order of arrival; of equal times, in order of departure.
     fn insert(&mut self, unit: T) {
+        if self.flight.back().is_none_or(|u| u.at() <= unit.at()) {
+            return self.flight.push_back(unit);
+        }
         let place = self.flight.iter().rposition(|u| u.at() <= unit.at()).map_or(0, |i| i + 1);
         self.flight.insert(place, unit);
     }

@@ -364,8 +364,16 @@ impl Eni155p {
 
     /// Cells come from the line.
     pub fn handle_cells(&mut self, cells: &[Cell]) {
-        for cell in cells {
-            self.handle_cell(cell);
+        let mut rest = cells;
+        while let Some((first, after)) = rest.split_first() {
+            let run = if self.phy.loop_back() == Loop::Off { self.receive_run(rest) } else { 0 };
+            rest = match run {
+                0 => {
+                    self.handle_cell(first);
+                    after
+                }
+                n => &rest[n..],
+            };
         }
     }
 
@@ -374,7 +382,7 @@ impl Eni155p {
         if !self.phy.has_signal() {
             return self.received.drop_one(DropReason::LinkDown);
         }
-        self.phy.count_received();
+        self.phy.count_received(1);
         match self.phy.loop_back() {
             // The receiver is fed by the transmitter: what the line brings goes nowhere.
             Loop::Diagnostic => self.received.drop_one(DropReason::LinkDown),

@@ -4,6 +4,7 @@
 //! and cells and DMA are copied as they are.
 
 use super::registers::{RAM_WINDOW, words};
+use wire::cell::PAYLOAD_OCTETS;
 
 /// The RAM.
 #[derive(Debug, Clone)]
@@ -95,6 +96,26 @@ impl Ring {
         tail.copy_from_slice(&ring[..tail.len()]);
     }
 
+    /// Copies a cell's payload out; where it lies side by side, which is nearly always, by a copy of fixed length.
+    pub fn read_cell(self, ram: &Ram, at: u32, out: &mut [u8; PAYLOAD_OCTETS]) {
+        let at = at & (self.octets() - 1);
+        let from = (self.base + at) as usize;
+        match ram.octets.get(from..).and_then(|rest| rest.first_chunk()) {
+            Some(payload) if at + PAYLOAD_OCTETS as u32 <= self.octets() => *out = *payload,
+            _ => self.read(ram, at, out),
+        }
+    }
+
+    /// Copies a cell's payload in, as [`Ring::read_cell`] copies it out.
+    pub fn write_cell(self, ram: &mut Ram, at: u32, payload: &[u8; PAYLOAD_OCTETS]) {
+        let at = at & (self.octets() - 1);
+        let from = (self.base + at) as usize;
+        match ram.octets.get_mut(from..).and_then(|rest| rest.first_chunk_mut()) {
+            Some(place) if at + PAYLOAD_OCTETS as u32 <= self.octets() => *place = *payload,
+            _ => self.write(ram, at, payload),
+        }
+    }
+
     /// Copies octets in, from octet position `at` on.
     pub fn write(self, ram: &mut Ram, at: u32, octets: &[u8]) {
         let at = at & (self.octets() - 1);
@@ -119,6 +140,15 @@ mod tests {
             let mut back = vec![0; octets.len()];
             ring.read(&ram, at, &mut back);
             prop_assert_eq!(&back, &octets);
+            let payload: [u8; PAYLOAD_OCTETS] = core::array::from_fn(|i| i as u8 ^ at as u8);
+            let mut copy = [0; PAYLOAD_OCTETS];
+            let before = ram.octets.clone();
+            ring.write_cell(&mut ram, at, &payload);
+            ring.read_cell(&ram, at, &mut copy);
+            prop_assert_eq!(copy, payload);
+            ring.read(&ram, at, &mut copy);
+            prop_assert_eq!(copy, payload);
+            ram.octets = before;
             let first = ring.side_by_side(&mut ram, at, octets.len() as u32).to_vec();
             prop_assert!(octets.starts_with(&first));
             prop_assert!(ram.octets[..4096].iter().chain(&ram.octets[6144..]).all(|octet| *octet == 0));

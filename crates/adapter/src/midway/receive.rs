@@ -94,6 +94,42 @@ impl Eni155p {
         }
     }
 
+    /// Takes as many cells as go on with an AAL5 PDU that has begun and do not end it, all at once: what they do is what
+    /// [`Eni155p::receive`] would do with each. Gives how many; 0 if the first is none of these.
+    pub(super) fn receive_run(&mut self, cells: &[Cell]) -> usize {
+        let Some(first) = cells.first() else { return 0 };
+        let header = first.header();
+        let vci = u32::from(header.circuit.vci.get());
+        let goes_on = matches!(header.payload_type, PayloadType::User { end: false, .. });
+        let enabled = self.phy.has_signal() && self.control & r::RX_ENABLE != 0;
+        if !goes_on || !enabled || header.circuit.vpi.get() != 0 || vci >= r::CIRCUITS {
+            return 0;
+        }
+        let mut entry = self.entry(vci);
+        let Some(ring) = entry.ring.filter(|_| entry.word0 >> 30 == AAL5 && entry.state == state::BEGUN) else {
+            return 0;
+        };
+        let room = Self::room(&entry, ring, entry.write) / CELL_WORDS;
+        let most = room.min(r::CELLS - entry.cells) as usize;
+        let word = first.header_word();
+        let mut crc = Crc32::from_register(self.ram.word(entry.at + 12));
+        let mut n = 0;
+        for cell in cells.iter().take(most).take_while(|cell| cell.header_word() == word) {
+            crc.update(&cell.payload);
+            ring.write_cell(&mut self.ram, 4 * entry.write, &cell.payload);
+            entry.write = ring.wrap(entry.write + CELL_WORDS);
+            n += 1;
+        }
+        if n > 0 {
+            self.ram.set_word(entry.at + 12, crc.register());
+            entry.cells += n as u32;
+            self.store(&entry);
+            self.phy.count_received(n);
+            self.received.cells = self.received.cells.wrapping_add(n as u64);
+        }
+        n
+    }
+
     /// Free words of a ring from `position` on; one always stays free, so that full and empty differ.
     fn room(entry: &Entry, ring: Ring, position: u32) -> u32 {
         ring.distance(position + 1, entry.read)
@@ -130,7 +166,7 @@ impl Eni155p {
             let mut crc = Crc32::from_register(self.ram.word(entry.at + 12));
             crc.update(&cell.payload);
             self.ram.set_word(entry.at + 12, crc.register());
-            ring.write(&mut self.ram, 4 * entry.write, &cell.payload);
+            ring.write_cell(&mut self.ram, 4 * entry.write, &cell.payload);
             entry.write = ring.wrap(entry.write + CELL_WORDS);
             entry.cells += 1;
             self.received.cells = self.received.cells.wrapping_add(1);

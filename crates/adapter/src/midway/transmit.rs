@@ -111,11 +111,13 @@ impl Eni155p {
         if self.phy.loop_back() != Loop::Line {
             self.line_loop.clear();
         }
-        for _ in 0..out.len() {
+        let mut turns = 0;
+        while turns < out.len() {
+            turns += 1;
             if let Some(cell) = self.line_loop.pop_front() {
                 out[filled] = cell;
                 filled += 1;
-                self.phy.count_transmitted();
+                self.phy.count_transmitted(1);
                 continue;
             }
             if self.control & r::TX_ENABLE == 0 || self.line.is_some_and(|line| line.allowed(now, 1) == 0) {
@@ -123,6 +125,11 @@ impl Eni155p {
             }
             let Some(channel) = self.due(now) else { break };
             self.turn = (channel + 1) % r::CHANNELS;
+            if self.phy.loop_back() == Loop::Off && self.is_alone(channel) {
+                let n = self.segment_run(channel, &mut out[filled..], now);
+                (filled, turns) = (filled + n, turns + n - 1);
+                continue;
+            }
             if let Some(line) = &mut self.line {
                 line.sent(1, now);
             }
@@ -132,11 +139,34 @@ impl Eni155p {
                 let cell = out[filled];
                 self.receive(&cell);
             } else {
-                self.phy.count_transmitted();
+                self.phy.count_transmitted(1);
                 filled += 1;
             }
         }
         filled
+    }
+
+    /// Whether a channel that is due has nobody to take turns with and no rate of its own.
+    fn is_alone(&self, number: usize) -> bool {
+        self.channels[number].shaper.is_none()
+            && self.channels.iter().enumerate().all(|(other, channel)| other == number || !channel.is_ready())
+    }
+
+    /// Makes cells of a channel that is due and alone until its PDU ends, the line's rate says stop or `out` is full; one at
+    /// least. What it does is what [`Eni155p::fill`] would do with each.
+    fn segment_run(&mut self, number: usize, out: &mut [Cell], now: Time) -> usize {
+        let left = self.channels[number].pdu.map_or(1, |pdu| (pdu.cells - pdu.sent) as usize);
+        let room = out.len().min(left);
+        let n = self.line.as_ref().map_or(room, |line| line.allowed(now, room)).max(1);
+        if let Some(line) = &mut self.line {
+            line.sent(n, now);
+        }
+        for cell in &mut out[..n] {
+            self.segment(number, cell, now);
+        }
+        self.sent.cells = self.sent.cells.wrapping_add(n as u64);
+        self.phy.count_transmitted(n);
+        n
     }
 
     /// When [`Eni155p::fill`] will have a cell; a time that has passed, if it has one now.
@@ -226,7 +256,7 @@ impl Eni155p {
         let last = pdu.sent + 1 == pdu.cells;
         let end = if last && pdu.aal5 { END_BIT } else { 0 };
         out.clear(CellHeader::from_word(pdu.header_word | end));
-        ring.read(&self.ram, 4 * (channel.read + channel.passed), &mut out.payload);
+        ring.read_cell(&self.ram, 4 * (channel.read + channel.passed), &mut out.payload);
         if pdu.aal5 && last {
             let (data, checksum) = out.payload.split_at_mut(PAYLOAD_OCTETS - 4);
             pdu.crc.update(data);
