@@ -44,6 +44,8 @@ pub(crate) struct Leaving {
     pub(crate) meta: SduMeta,
     /// Its cells, on a cell link and if it is AAL5.
     pub(crate) segmentation: Option<Segmentation>,
+    /// Given up in the middle: one more cell tells the receiver.
+    pub(crate) aborted: bool,
 }
 
 /// Where an endpoint stands between looks.
@@ -97,6 +99,10 @@ pub struct Attached {
     pub(crate) fed: Option<Fed>,
     /// The consumer's index at which its application was given up: it takes nothing at all.
     pub(crate) given_up: Option<u32>,
+    /// Its application has gone: so many descriptors more are taken up.
+    last: Option<u32>,
+    /// Nothing is taken up any more.
+    ending: bool,
     pub(crate) sent: Counters,
     pub(crate) received: Counters,
 }
@@ -118,6 +124,8 @@ impl Attached {
             behind: None,
             fed: None,
             given_up: None,
+            last: None,
+            ending: false,
             sent: Counters::default(),
             received: Counters::default(),
             segment,
@@ -195,6 +203,9 @@ impl Attached {
             if self.leaving.is_some() {
                 return true;
             }
+            if self.last == Some(0) || self.ending {
+                return false;
+            }
             let Some(descriptor) = self.send.peek() else { return false };
             match self.checked(&descriptor) {
                 Ok(leaving) => self.leaving = Some(leaving),
@@ -233,14 +244,72 @@ impl Attached {
             Descriptor::OWN => self.path.begin_own(d)?,
             _ => self.path.begin(&self.segment, d, at),
         };
-        Ok(Leaving { channel, source, octets, meta, segmentation })
+        Ok(Leaving { channel, source, octets, meta, segmentation, aborted: false })
     }
 
     /// The descriptor taken up last is done with: its slot and buffer are the client's again.
     pub(crate) fn done(&mut self) {
         self.leaving = None;
+        self.last = self.last.map(|last| last.saturating_sub(1));
         self.send.advance();
         self.strategy.note_taken();
+    }
+
+    /// Its application has gone: what is in the send ring now is all that is still sent. False if that is nothing.
+    pub(crate) fn depart(&mut self) -> bool {
+        // Who has a copy of the memory may go on to write into it: this bounds what that can do.
+        let last = self.send.waiting_now();
+        self.last = Some(last);
+        last > 0
+    }
+
+    /// Whether its application has gone.
+    pub(crate) fn is_departing(&self) -> bool {
+        self.last.is_some()
+    }
+
+    /// Whether all that its application left has been sent.
+    pub(crate) fn has_left(&self) -> bool {
+        self.last == Some(0)
+    }
+
+    /// Takes up nothing more, and gives up the SDU that is leaving in a way that its receiver understands. True if a cell
+    /// has to leave for that.
+    pub(crate) fn end(&mut self) -> bool {
+        self.ending = true;
+        let Some(leaving) = &mut self.leaving else { return false };
+        let Some(segmentation) = &mut leaving.segmentation else { return false };
+        leaving.aborted = true;
+        segmentation.abort();
+        !segmentation.is_done()
+    }
+
+    /// Whether that cell has not left yet.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.leaving.as_ref().is_some_and(|leaving| leaving.aborted)
+    }
+
+    /// Takes a descriptor that is not sent any more out of the ring, and says of which circuit it was.
+    pub(crate) fn drop_last(&mut self) -> Option<CircuitId> {
+        if self.has_left() {
+            return None;
+        }
+        let descriptor = self.send.peek();
+        self.sent.drop_one(DropReason::Closed);
+        self.done();
+        let channel = self.channels.get(descriptor?.channel as usize).copied().flatten();
+        channel.map(|channel| channel.circuit)
+    }
+
+    /// Ends its channels of a circuit that is no more.
+    pub(crate) fn forget_circuit(&mut self, circuit: CircuitId) {
+        for channel in &mut self.channels {
+            channel.take_if(|channel| channel.circuit == circuit);
+        }
+        if self.leaving.as_ref().is_some_and(|leaving| leaving.channel.circuit == circuit) {
+            self.sent.drop_one(DropReason::Closed);
+            self.done();
+        }
     }
 
     /// Gives up the SDU that is leaving, if it is of this circuit.

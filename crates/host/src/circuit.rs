@@ -42,6 +42,8 @@ pub(crate) struct Circuit {
     pub(crate) sender: Option<User>,
     pub(crate) receiver: Option<User>,
     pub(crate) oam: Option<User>,
+    /// Endpoints that had it before and whose applications have gone: what they left goes first, in this order.
+    pub(crate) departing: Vec<EndpointId>,
     /// A side that has the circuit directly: it ends with the circuit.
     pub(crate) direct: Option<Cut>,
     pub(crate) pacer: Option<Pacer>,
@@ -58,6 +60,7 @@ impl Circuit {
             sender: None,
             receiver: None,
             oam: None,
+            departing: Vec::new(),
             direct: None,
             pacer: Pacer::of_contract(&config.contract),
             reassembler: Reassembler::new(reassembly(&config)),

@@ -172,6 +172,20 @@ impl Endpoints {
         true
     }
 
+    /// Its application has gone: it is looked at in each round until what is left has been sent. False if nothing is.
+    pub(crate) fn depart(&mut self, id: EndpointId) -> bool {
+        let Some(endpoint) = self.find(id) else { return false };
+        if !endpoint.depart() {
+            return false;
+        }
+        self.set_events(id, Events::Interrupt);
+        for list in [&mut self.news, &mut self.behind, &mut self.resting] {
+            list.retain(|i| *i != id);
+        }
+        self.fed.retain(|i| *i != id);
+        true
+    }
+
     /// An SDU was delivered to it, perhaps.
     pub(crate) fn handle_delivered(&mut self, id: EndpointId, now: Time) {
         let Some(endpoint) = self.find(id) else { return };
@@ -310,6 +324,9 @@ impl Endpoints {
 
     fn stays(&mut self, id: EndpointId, pressure: Pressure, now: Time) -> bool {
         let Some(endpoint) = self.find(id) else { return false };
+        if endpoint.is_departing() {
+            return true;
+        }
         let worked = endpoint.strategy.has_news();
         if endpoint.strategy.machine.tells_at_ticks() {
             endpoint.let_on();

@@ -71,11 +71,16 @@ impl Core {
         Ok(())
     }
 
-    /// Ends an endpoint and forgets its doorbell.
-    pub fn remove_endpoint(&mut self, host: NodeId, endpoint: EndpointId) {
+    /// Ends an endpoint and forgets its doorbell: at once, or, where its application has gone, once what waits in its send
+    /// ring has left ([`HostInterface::depart`]).
+    pub fn remove_endpoint(&mut self, host: NodeId, endpoint: EndpointId, at_once: bool) {
         self.keep_doorbells(|h, e| (h, e) != (host, endpoint));
         if let Some(host) = self.network.node_mut::<HostInterface>(host) {
-            host.detach(endpoint);
+            if at_once {
+                host.detach(endpoint);
+            } else {
+                host.depart(endpoint);
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::attached::{AttachError, Attached};
 use crate::circuit::{Circuit, CircuitStatus, User};
+use crate::departing::Departing;
 use crate::direct::Cut;
 use crate::endpoints::{Endpoints, Pressure};
 use crate::events::EventCounts;
@@ -95,8 +96,10 @@ pub struct EndpointStatus {
 /// The host interface.
 #[derive(Debug)]
 pub struct HostInterface {
-    endpoints: Endpoints,
-    circuits: HashMap<u32, Circuit>,
+    pub(crate) endpoints: Endpoints,
+    pub(crate) circuits: HashMap<u32, Circuit>,
+    /// Endpoints whose applications have gone before all they sent has left.
+    pub(crate) departing: Vec<Departing>,
     next_id: u64,
     max_endpoints: usize,
     answers: Vec<(u16, Cell)>,
@@ -113,6 +116,7 @@ impl HostInterface {
         HostInterface {
             endpoints: Endpoints::default(),
             circuits: HashMap::new(),
+            departing: Vec::new(),
             next_id: 1,
             max_endpoints,
             answers: Vec::with_capacity(MAX_ANSWERS),
@@ -143,6 +147,11 @@ impl HostInterface {
                 }
             }
         }
+        for departing in std::mem::take(&mut circuit.departing) {
+            if let Some(endpoint) = self.endpoints.find(departing) {
+                endpoint.forget_circuit(id);
+            }
+        }
         let endpoint = circuit.receiver.and_then(|u| self.endpoints.find(u.endpoint));
         circuit.close_receiver(endpoint);
         true
@@ -162,7 +171,8 @@ impl HostInterface {
         Ok(id)
     }
 
-    /// Ends an endpoint and all it opened; its memory goes with it.
+    /// Ends an endpoint and all it opened, at once: its memory goes with it, and what waits there. See
+    /// [`HostInterface::depart`] for one whose application has gone.
     pub fn detach(&mut self, id: EndpointId) -> bool {
         for circuit in self.circuits.values_mut() {
             if circuit.receiver.is_some_and(|u| u.endpoint == id) {
@@ -170,7 +180,9 @@ impl HostInterface {
             }
             circuit.sender.take_if(|u| u.endpoint == id);
             circuit.oam.take_if(|u| u.endpoint == id);
+            circuit.departing.retain(|departing| *departing != id);
         }
+        self.departing.retain(|departing| departing.id != id);
         self.endpoints.remove(id)
     }
 
@@ -486,7 +498,7 @@ impl HostInterface {
     /// One endpoint's turn. True if anything left.
     fn send_turn(&mut self, at: usize, io: &mut NodeIo<'_>, now: Time) -> bool {
         let pressed = self.endpoints.is_pressed();
-        let Some((_, endpoint)) = self.endpoints.at(at) else { return false };
+        let Some((id, endpoint)) = self.endpoints.at(at) else { return false };
         let mut cells_left = TURN_CELLS;
         let mut any = false;
         for _ in 0..TURN_DESCRIPTORS {
@@ -500,6 +512,10 @@ impl HostInterface {
                 endpoint.done();
                 continue;
             };
+            if leaving.channel.aal != Aal::Oam && circuit.departing.first().is_some_and(|first| *first != id) {
+                // Who had the circuit before is in the middle of a PDU.
+                break;
+            }
             let port = usize::from(circuit.config.port);
             let sent = match io.carries(port) {
                 // A host without a link is like an unplugged fibre.
@@ -522,10 +538,14 @@ impl HostInterface {
             endpoint.sent.cells = endpoint.sent.cells.wrapping_add(sent.cells as u64);
             circuit.sent.cells = circuit.sent.cells.wrapping_add(sent.cells as u64);
             if sent.done {
-                let octets = leaving.octets as u64;
+                let (octets, aborted) = (leaving.octets as u64, leaving.aborted);
                 for counters in [&mut circuit.sent, &mut endpoint.sent] {
-                    counters.pdus = counters.pdus.wrapping_add(1);
-                    counters.octets = counters.octets.wrapping_add(octets);
+                    if aborted {
+                        counters.drop_one(DropReason::Closed);
+                    } else {
+                        counters.pdus = counters.pdus.wrapping_add(1);
+                        counters.octets = counters.octets.wrapping_add(octets);
+                    }
                 }
                 endpoint.done();
             }
@@ -580,6 +600,7 @@ impl Node for HostInterface {
         for i in 0..n {
             any |= self.send_turn((first + i) % n, io, now);
         }
+        any |= self.handle_departing(now);
         self.endpoints.finish(now);
         any
     }
@@ -589,7 +610,8 @@ impl Node for HostInterface {
             let circuit = self.circuits.get(&leaving.channel.circuit.key())?;
             circuit.pacer.map(|p| p.next_time()).filter(|t| *t > self.now)
         });
-        paced.chain(self.next_timeout).chain(self.endpoints.poll_timeout()).min()
+        let departing = self.departing.iter().filter_map(|departing| departing.until);
+        paced.chain(self.next_timeout).chain(self.endpoints.poll_timeout()).chain(departing).min()
     }
 
     fn as_any_mut(&mut self) -> &mut dyn Any {

@@ -11,6 +11,7 @@
 
 mod attached;
 mod circuit;
+mod departing;
 mod direct;
 mod endpoints;
 pub mod engine;

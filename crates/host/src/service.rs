@@ -198,7 +198,7 @@ fn serve(listener: &OwnedFd, stop: &OwnedFd, engine: &EngineHandle, handler: &dy
         drop(fds);
         if ready[0] {
             for client in &mut clients {
-                client.end(engine, &mut broker);
+                client.end(engine, &mut broker, false);
             }
             return;
         }
@@ -207,7 +207,7 @@ fn serve(listener: &OwnedFd, stop: &OwnedFd, engine: &EngineHandle, handler: &dy
             let stays = !ready[place] || client.turn(engine, handler, &mut broker);
             place += 1;
             if !stays {
-                client.end(engine, &mut broker);
+                client.end(engine, &mut broker, false);
             }
             stays
         });
@@ -336,7 +336,7 @@ impl Client {
                         AttachError::Segment(_) => e.into(),
                     })?;
                     if let Err(e) = core.add_doorbell(node, id, doorbell) {
-                        core.remove_endpoint(node, id);
+                        core.remove_endpoint(node, id, true);
                         return Err(format!("the endpoint's doorbell: {e}").into());
                     }
                     Ok((node, id))
@@ -372,7 +372,7 @@ impl Client {
                 Response::Registered
             }
             Request::Release => {
-                self.end(engine, broker);
+                self.end(engine, broker, true);
                 Response::Released
             }
             Request::SetEvents { events } => {
@@ -426,13 +426,15 @@ impl Client {
         }
     }
 
-    fn end(&mut self, engine: &EngineHandle, broker: &mut Broker) {
+    /// Ends what the connection has opened. `at_once`: the host leaves the application's memory alone from then on; else
+    /// what is in the send ring is still sent.
+    fn end(&mut self, engine: &EngineHandle, broker: &mut Broker, at_once: bool) {
         if let Some(claim) = self.direct.take() {
             broker.end(claim, engine);
         }
         if let Some((_, node, id)) = self.endpoint.take() {
             // If the engine has stopped, the endpoint has ended with it.
-            let _ = engine.with(move |core| core.remove_endpoint(node, id));
+            let _ = engine.with(move |core| core.remove_endpoint(node, id, at_once));
         }
     }
 }

@@ -1,0 +1,91 @@
+//! Endpoints whose applications have gone: what is in their send rings still leaves.
+//!
+//! An application may end, or be killed, right after it has sent; what it has sent does not end with it. The descriptors
+//! that its ring holds at that moment are served as before, by the circuit's contract, for [`GRACE`] at most. The circuit
+//! itself is free at once: whoever opens it next may push, and is served when the one before has left. What did not leave
+//! in time is counted as `closed`; a PDU that is cut off is ended by a cell that its receiver understands.
+
+use crate::interface::{EndpointId, HostInterface};
+use std::time::Duration;
+use wire::{DropReason, Time};
+
+/// How long what is left may take to leave.
+pub(crate) const GRACE: Duration = Duration::from_millis(500);
+/// How long the cell that ends a PDU in its middle may take after that.
+const LAST_CELL: Duration = Duration::from_millis(100);
+
+/// An endpoint that departs.
+#[derive(Debug)]
+pub(crate) struct Departing {
+    pub(crate) id: EndpointId,
+    /// Until when, once a round has seen it.
+    pub(crate) until: Option<Time>,
+    /// Its time is over, and the end of a PDU is on its way.
+    ends: bool,
+}
+
+impl HostInterface {
+    /// An endpoint's application has gone. Receives nothing from now on; ends when what is in its send ring has left, or
+    /// half a second later. Its circuits can be opened at once.
+    pub fn depart(&mut self, id: EndpointId) -> bool {
+        if !self.endpoints.depart(id) {
+            return self.detach(id);
+        }
+        for circuit in self.circuits.values_mut() {
+            if circuit.receiver.is_some_and(|u| u.endpoint == id) {
+                circuit.close_receiver(None);
+            }
+            circuit.oam.take_if(|u| u.endpoint == id);
+            if circuit.sender.take_if(|u| u.endpoint == id).is_some() {
+                circuit.departing.push(id);
+            }
+        }
+        self.departing.push(Departing { id, until: None, ends: false });
+        true
+    }
+
+    /// Ends the endpoints that have left or whose time is over. True if there was one: others may wait for it.
+    pub(crate) fn handle_departing(&mut self, now: Time) -> bool {
+        if self.departing.is_empty() {
+            return false;
+        }
+        let mut departing = std::mem::take(&mut self.departing);
+        let before = departing.len();
+        departing.retain_mut(|d| {
+            let stays = self.still_departs(d, now);
+            if !stays {
+                self.detach(d.id);
+            }
+            stays
+        });
+        let any = departing.len() < before;
+        self.departing = departing;
+        any
+    }
+
+    fn still_departs(&mut self, departing: &mut Departing, now: Time) -> bool {
+        let Some(endpoint) = self.endpoints.find(departing.id) else { return false };
+        let until = *departing.until.get_or_insert(now + GRACE);
+        if endpoint.has_left() {
+            return false;
+        }
+        if departing.ends {
+            if endpoint.is_ending() && now < until {
+                return true;
+            }
+        } else if now < until {
+            return true;
+        } else if endpoint.end() {
+            departing.ends = true;
+            departing.until = Some(now + LAST_CELL);
+            return true;
+        }
+        let rest = std::iter::from_fn(|| (!endpoint.has_left()).then(|| endpoint.drop_last()));
+        for circuit in rest.flatten() {
+            if let Some(circuit) = self.circuits.get_mut(&circuit.key()) {
+                circuit.sent.drop_one(DropReason::Closed);
+            }
+        }
+        false
+    }
+}

@@ -1,0 +1,135 @@
+//! Applications that go right after they have sent: what is in their rings still leaves, in order and whole.
+
+mod lan;
+
+use endpoint::{ChannelId, Endpoint, EndpointConfig, Events, Geometry, OpenOptions};
+use lan::{Lan, circuit, until};
+use std::time::Duration;
+use wire::{Counters, DropReason};
+
+const TIMEOUT: Option<Duration> = Some(Duration::from_secs(10));
+
+/// An endpoint of 64 buffers with a circuit.
+fn open(lan: &Lan, host: &str, vci: u16, events: Events) -> (Endpoint, ChannelId) {
+    let geometry = Geometry { send_ring: 64, receive_ring: 256, free_ring: 256, buffers: 192, buffer_octets: 2048 };
+    let config =
+        EndpointConfig { host: host.into(), geometry, events, send_buffers: Some(64), ..EndpointConfig::default() };
+    let mut endpoint = Endpoint::create(&lan.socket, &config).unwrap();
+    let channel = endpoint.open(circuit(vci), OpenOptions::default()).unwrap();
+    (endpoint, channel)
+}
+
+/// One who looks once a second only: what is pushed stays in the ring until the endpoint goes.
+const SELDOM: Events = Events::Clocked { hertz: 1 };
+
+fn sdu(i: usize) -> Vec<u8> {
+    (0..480).map(|at| (at * 7 + i) as u8).collect()
+}
+
+fn push(endpoint: &mut Endpoint, channel: ChannelId, sdus: std::ops::Range<usize>) {
+    for i in sdus {
+        endpoint.send_copy(channel, &sdu(i)).unwrap();
+    }
+}
+
+fn sent_by_alpha(lan: &Lan, vci: u16) -> Counters {
+    let find = move |core: &mut host::engine::Core| {
+        let circuits = core.host("alpha").unwrap().1.circuits();
+        circuits.into_iter().find(|c| c.circuit == circuit(vci)).unwrap().sent
+    };
+    lan.engine.with(find).unwrap()
+}
+
+fn endpoints_of_alpha(lan: &Lan) -> usize {
+    lan.engine.with(|core| core.host("alpha").unwrap().1.endpoints().len()).unwrap()
+}
+
+#[test]
+fn what_was_sent_before_the_application_went_arrives_and_the_next_opener_comes_after_it() {
+    let lan = Lan::new();
+    let (mut b, _) = open(&lan, "beta", 100, Events::Interrupt);
+    for round in 0..5 {
+        let base = round * 96;
+        let (mut first, channel) = open(&lan, "alpha", 100, SELDOM);
+        push(&mut first, channel, base..base + 64);
+        drop(first);
+        // The circuit is free as soon as the service has seen the connection end.
+        lan.until_free("alpha", 100);
+        let (mut second, channel) = open(&lan, "alpha", 100, Events::Interrupt);
+        push(&mut second, channel, base + 64..base + 96);
+        for i in base..base + 96 {
+            let got = b.receive(TIMEOUT).unwrap().unwrap_or_else(|| panic!("SDU {i} did not come"));
+            assert!(got[..] == sdu(i)[..], "SDU {i} came changed or out of its order");
+        }
+        drop(second);
+        until("the endpoints have ended", || endpoints_of_alpha(&lan) == 0);
+    }
+}
+
+#[test]
+fn a_contract_holds_for_what_is_left_and_what_is_late_is_counted() {
+    let lan = Lan::new();
+    let (mut b, _) = open(&lan, "beta", 200, Events::Interrupt);
+    let (mut a, channel) = open(&lan, "alpha", 200, SELDOM);
+    // 11 cells each, and 1000 cells a second: a part of the 64 only leaves in half a second.
+    push(&mut a, channel, 0..64);
+    drop(a);
+    let mut came = 0;
+    until("the endpoint has ended", || {
+        while let Some(got) = b.receive(Some(Duration::ZERO)).unwrap() {
+            assert!(got[..] == sdu(came)[..], "SDU {came} came changed");
+            came += 1;
+        }
+        endpoints_of_alpha(&lan) == 0
+    });
+    let (mut next, channel) = open(&lan, "alpha", 200, Events::Interrupt);
+    push(&mut next, channel, 1000..1001);
+    loop {
+        let got = b.receive(TIMEOUT).unwrap().expect("the next opener's SDU");
+        if got[..] == sdu(1000)[..] {
+            break;
+        }
+        assert!(got[..] == sdu(came)[..], "SDU {came} came changed");
+        came += 1;
+    }
+    assert!((20..60).contains(&came), "{came} of 64 came in half a second");
+    let sent = sent_by_alpha(&lan, 200);
+    assert_eq!((sent.pdus, sent.dropped(DropReason::Closed)), (came as u64 + 1, 64 - came as u64));
+}
+
+#[test]
+fn an_endpoint_that_is_released_sends_nothing_more() {
+    let lan = Lan::new();
+    let (mut b, _) = open(&lan, "beta", 100, Events::Interrupt);
+    let id = {
+        let (mut a, channel) = open(&lan, "alpha", 100, SELDOM);
+        push(&mut a, channel, 0..10);
+        let detach = |core: &mut host::engine::Core| {
+            let (_, alpha) = core.host("alpha").unwrap();
+            let id = alpha.endpoints()[0].id;
+            assert!(alpha.detach(id));
+            id
+        };
+        lan.engine.with(detach).unwrap()
+    };
+    let (mut a, channel) = open(&lan, "alpha", 100, Events::Interrupt);
+    push(&mut a, channel, 50..51);
+    assert!(b.receive(TIMEOUT).unwrap().expect("the next opener's")[..] == sdu(50)[..]);
+    let gone = lan.engine.with(move |core| !core.host("alpha").unwrap().1.depart(id)).unwrap();
+    assert!(gone, "it had ended before");
+}
+
+#[test]
+fn a_circuit_that_is_removed_takes_what_waits_with_it() {
+    let lan = Lan::new();
+    let (mut a, channel) = open(&lan, "alpha", 200, SELDOM);
+    push(&mut a, channel, 0..64);
+    drop(a);
+    lan.until_free("alpha", 200);
+    let removed = lan.engine.with(|core| {
+        let described = lan::described(200);
+        core.host("alpha").unwrap().1.remove_circuit(described.ends[0].circuit)
+    });
+    assert!(removed.unwrap());
+    until("the endpoint has ended", || endpoints_of_alpha(&lan) == 0);
+}
