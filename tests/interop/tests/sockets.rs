@@ -85,3 +85,18 @@ fn no_way_of_waiting_loses_an_sdu_or_waits_for_ever() {
         assert!(output.status.success(), "{way}: {} {}", output.status, String::from_utf8_lossy(&said));
     }
 }
+
+/// What was sent has been sent, as with a kernel's sockets, however the sender ends.
+#[test]
+fn what_was_sent_arrives_though_the_sender_is_gone_at_once() {
+    if !have(&[("cc", "gcc")]) {
+        return;
+    }
+    let up = Up::new(NETWORK);
+    compile(&up.path(""), "gone.c", "gone", &[]);
+    for way in ["kill", "exit", "exec"] {
+        let output = up.command(&format!("run -- ./gone 100 200 30 {way}")).output().unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        assert!(output.status.success(), "{way}: {} {}", output.status, String::from_utf8_lossy(&said));
+    }
+}
