@@ -67,7 +67,11 @@ pub(crate) fn to_json(buffer: &TapBuffer) -> Value {
             match r.what {
                 net::tap::Tapped::Cell(cell) => json!([at, side, "cell", hex(&wire::octets::emit52(&cell))]),
                 net::tap::Tapped::Frame { circuit, aal, meta, octets } => {
-                    let kind = if aal == net::Aal::Aal0 { "cell" } else { "sdu" };
+                    let kind = match aal {
+                        net::Aal::Aal0 => "cell",
+                        net::Aal::Aal5 => "sdu",
+                        net::Aal::Aal34 => "sdu34",
+                    };
                     json!([at, side, kind, hex(octets), circuit.to_string(), meta.uu])
                 }
             }
@@ -161,6 +165,16 @@ impl<W: Write> Recorder<W> {
             // A whole SDU of a frame link: its cells are made here, so that the record is the PDU that they would be.
             let circuit = record[4].as_str().unwrap_or_default().parse()?;
             let meta = sar::SduMeta { uu: record[5].as_u64().unwrap_or_default() as u8, ..sar::SduMeta::default() };
+            if record[2] == "sdu34" {
+                // ERF has no record for such a PDU.
+                let mut segmentation = sar::aal34::Sender::new(circuit, 0)?.begin(octets.len(), meta)?;
+                let mut cells = vec![Cell::default(); segmentation.cells_left()];
+                segmentation.fill(&octets, &mut cells);
+                for cell in &cells {
+                    self.write(at, side, Kind::Cell, cell.header(), &cell.payload)?;
+                }
+                continue;
+            }
             let mut segmentation = sar::Segmentation::new(circuit, octets.len(), meta)?;
             let mut cells = vec![Cell::default(); segmentation.cells_left()];
             segmentation.fill(&octets, &mut cells);

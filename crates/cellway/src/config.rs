@@ -202,7 +202,7 @@ pub(crate) struct Circuit {
     /// Cell delay variation tolerance in microseconds.
     #[serde(default = "cdvt_us")]
     pub(crate) cdvt_us: u64,
-    /// `aal5` or `aal0`.
+    /// `aal5`, `aal0` or `aal34`.
     #[serde(default = "aal5")]
     pub(crate) aal: String,
 }
@@ -332,7 +332,8 @@ impl Circuit {
         let aal = match self.aal.as_str() {
             "aal5" => Aal::Aal5,
             "aal0" => Aal::Aal0,
-            other => bail!("aal = \"{other}\": write aal5 or aal0"),
+            "aal34" => Aal::Aal34,
+            other => bail!("aal = \"{other}\": write aal5, aal0 or aal34"),
         };
         Ok(CircuitDescription { ends, aal, contract: contract.checked()? })
     }

@@ -267,7 +267,7 @@ pub(crate) enum CircuitCommand {
         /// Maximum burst size in cells (VBR)
         #[arg(long)]
         mbs: Option<u32>,
-        /// aal5 or aal0
+        /// aal5, aal0 or aal34
         #[arg(long, default_value = "aal5")]
         aal: String,
     },

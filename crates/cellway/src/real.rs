@@ -60,7 +60,11 @@ impl Real {
             let ends = vec![outside, host];
             let result = match event.opened {
                 Some(aal) if self.made.len() < MAX_CIRCUITS && self.made.iter().all(|c| c.ends != ends) => {
-                    let aal = if aal == Some(0) { Aal::Aal0 } else { Aal::Aal5 };
+                    let aal = match aal {
+                        Some(0) => Aal::Aal0,
+                        Some(3) => Aal::Aal34,
+                        _ => Aal::Aal5,
+                    };
                     let circuit = CircuitDescription { ends, aal, contract: Default::default() };
                     fabric.add_circuit(network, &circuit).map(|()| self.made.push(circuit))
                 }

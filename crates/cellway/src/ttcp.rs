@@ -34,6 +34,16 @@ pub(crate) struct Ttcp {
     /// How many PDUs
     #[arg(short = 'n', long, default_value_t = 2048)]
     count: u64,
+    /// The adaptation layer: both sides the same
+    #[arg(long, value_enum, default_value_t = Layer::Aal5)]
+    aal: Layer,
+}
+
+/// Adaptation layers with SDUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Layer {
+    Aal5,
+    Aal34,
 }
 
 fn figures(role: &str, octets: u64, pdus: u64, took: Duration) -> Value {
@@ -85,7 +95,11 @@ pub(crate) fn transmit(
 /// `cellway ttcp`
 pub(crate) fn run(context: &Context, ttcp: &Ttcp) -> Result<()> {
     let stop = interrupted()?;
-    let (mut endpoint, channel) = client::open(context, &ttcp.host, ttcp.circuit, Aal::Aal5, Size::Large)?;
+    let aal = match ttcp.aal {
+        Layer::Aal5 => Aal::Aal5,
+        Layer::Aal34 => Aal::Aal34,
+    };
+    let (mut endpoint, channel) = client::open(context, &ttcp.host, ttcp.circuit, aal, Size::Large)?;
     let result = if ttcp.transmit {
         let took = transmit(&mut endpoint, channel, ttcp.length as usize, ttcp.count, &stop)?;
         figures("transmit", ttcp.count * u64::from(ttcp.length), ttcp.count, took)

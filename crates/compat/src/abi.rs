@@ -18,6 +18,8 @@ pub(crate) const SO_ATMPVC: i32 = 0x4204_000c;
 
 /// No adaptation layer said: AAL5 once connected.
 pub(crate) const ATM_NO_AAL: u8 = 0;
+/// AAL3/4.
+pub(crate) const ATM_AAL34: u8 = 3;
 /// AAL5.
 pub(crate) const ATM_AAL5: u8 = 5;
 /// Cells.

@@ -102,7 +102,11 @@ fn class(category: &str) -> &'static str {
 fn pvc(interfaces: &[Interface]) -> String {
     let mut text = String::from("Itf VPI VCI   AAL RX(PCR,Class) TX(PCR,Class)\n");
     for (i, c) in open_circuits(interfaces) {
-        let aal = if c.open.as_deref() == Some("aal0") { "0" } else { "5" };
+        let aal = match c.open.as_deref() {
+            Some("aal0") => "0",
+            Some("aal34") => "3/4",
+            _ => "5",
+        };
         let class = class(&c.category);
         let (number, vpi, vci) = (i.number, c.id.vpi.get(), c.id.vci.get());
         let _ = writeln!(text, "{number:3} {vpi:3} {vci:5} {aal:<3} {0:7} {class:<5} {0:7} {class:<6}", c.pcr);
@@ -145,18 +149,25 @@ mod tests {
             number: 0,
             cells_per_s: 353_207,
             aal0: Statistics::default(),
+            aal34: Statistics::default(),
             aal5: Statistics { sent: 1, send_errors: 2, received: 3, receive_errors: 4, dropped: 5 },
-            circuits: vec![circuit(100, Some("aal5")), circuit(101, None), circuit(102, Some("aal0"))],
+            circuits: vec![
+                circuit(100, Some("aal5")),
+                circuit(101, None),
+                circuit(102, Some("aal0")),
+                circuit(103, Some("aal34")),
+            ],
         };
         let all = [interface];
         assert_eq!(
             devices(&all).lines().nth(1).unwrap(),
-            "  0 cellway 000000000000  0 ( 0 0 0 0 0 )  5 ( 1 2 3 4 5 )\t[3]"
+            "  0 cellway 000000000000  0 ( 0 0 0 0 0 )  5 ( 1 2 3 4 5 )\t[4]"
         );
         let rows: Vec<String> = pvc(&all).lines().skip(1).map(str::to_owned).collect();
         assert_eq!(rows[0], "  0   0   100 5      1000 CBR      1000 CBR   ");
         assert_eq!(rows[1], "  0   0   102 0      1000 CBR      1000 CBR   ");
-        assert_eq!(vc(&all).lines().count(), 3);
+        assert_eq!(rows[2], "  0   0   103 3/4    1000 CBR      1000 CBR   ");
+        assert_eq!(vc(&all).lines().count(), 4);
     }
 
     #[test]

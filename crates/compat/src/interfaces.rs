@@ -59,6 +59,7 @@ pub(crate) struct Interface {
     pub(crate) number: i32,
     pub(crate) cells_per_s: i32,
     pub(crate) aal0: Statistics,
+    pub(crate) aal34: Statistics,
     pub(crate) aal5: Statistics,
     pub(crate) circuits: Vec<Circuit>,
 }
@@ -105,6 +106,7 @@ fn read(number: i32, host: &str, status: &Value) -> Interface {
         number,
         cells_per_s: OC3_CELLS_PER_S,
         aal0: Statistics::default(),
+        aal34: Statistics::default(),
         aal5: Statistics::default(),
         circuits: Vec::new(),
     };
@@ -119,7 +121,11 @@ fn read(number: i32, host: &str, status: &Value) -> Interface {
             let name = end["end"].as_str().and_then(|end| end.split_once(' '));
             let Some(Ok(id)) = name.filter(|(station, _)| *station == host).map(|(_, id)| id.parse()) else { continue };
             let open = end["open"].as_str().map(str::to_owned);
-            let counted = if open.as_deref() == Some("aal0") { &mut interface.aal0 } else { &mut interface.aal5 };
+            let counted = match open.as_deref() {
+                Some("aal0") => &mut interface.aal0,
+                Some("aal34") => &mut interface.aal34,
+                _ => &mut interface.aal5,
+            };
             counted.add(end);
             interface.circuits.push(Circuit {
                 id,

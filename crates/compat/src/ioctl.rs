@@ -162,7 +162,6 @@ fn ask(number: c_int) -> Result<Interface, Errno> {
 
 /// `struct atm_dev_stats`: AAL0, AAL3/4, AAL5.
 fn statistics(interface: &Interface) -> Vec<u8> {
-    let aal34 = interfaces::Statistics::default();
-    let all = [interface.aal0, aal34, interface.aal5];
+    let all = [interface.aal0, interface.aal34, interface.aal5];
     all.iter().flat_map(interfaces::Statistics::numbers).flat_map(i32::to_ne_bytes).collect()
 }

@@ -2,7 +2,7 @@
 //!
 //! Kept as the octets that the program gave: what it reads back is what it wrote, but for what connecting fills in.
 
-use crate::abi::{ATM_AAL0, ATM_AAL5, ATM_NO_AAL, part};
+use crate::abi::{ATM_AAL0, ATM_AAL5, ATM_AAL34, ATM_NO_AAL, part};
 use endpoint::{Aal, Direction};
 use rustix::io::Errno;
 
@@ -123,7 +123,7 @@ impl Qos {
         }
         let longest = match self.0[AAL] {
             ATM_AAL0 => 52,
-            ATM_AAL5 => 65_535,
+            ATM_AAL5 | ATM_AAL34 => 65_535,
             _ => return Err(Errno::PROTOTYPE),
         };
         for way in [Way::Send, Way::Receive] {
@@ -150,7 +150,11 @@ impl Qos {
 
     /// The layer as the service has it. Only after [`Qos::settle`].
     pub(crate) fn service_aal(&self) -> Aal {
-        if self.aal() == ATM_AAL0 { Aal::Aal0 } else { Aal::Aal5 }
+        match self.aal() {
+            ATM_AAL0 => Aal::Aal0,
+            ATM_AAL34 => Aal::Aal34,
+            _ => Aal::Aal5,
+        }
     }
 
     /// The way that SDUs go.
@@ -204,6 +208,10 @@ mod tests {
         assert_eq!((q.service_aal(), q.max_sdu(Way::Receive)), (Aal::Aal0, 52));
         q.set_number(Way::Receive, MAX_SDU, 53);
         assert_eq!(q.settle(), Err(Errno::INVAL));
+        let mut q = Qos::of_protocol(3);
+        q.0[TX] = 1;
+        q.settle().unwrap();
+        assert_eq!((q.service_aal(), q.max_sdu(Way::Send)), (Aal::Aal34, 65_535));
         assert_eq!(Qos::of_protocol(2).settle(), Err(Errno::PROTOTYPE));
     }
 

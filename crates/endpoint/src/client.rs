@@ -1,7 +1,7 @@
 //! The application's side: connect, create, open, then `loan` / `send` / `receive`.
 
 use crate::ChannelId;
-use crate::control::{DataPath, Events, OpenOptions, Request, Response};
+use crate::control::{Aal, DataPath, Events, OpenOptions, Request, Response};
 use crate::layout::{CLIENT_SLEEPS, Descriptor, Geometry, HOST_RESTS, HOST_SLEEPS, INLINE_OCTETS};
 use crate::own::Given;
 use crate::ring::{Consumer, Producer, Which};
@@ -283,6 +283,9 @@ impl Endpoint {
     /// # Errors
     /// There is no such circuit, another endpoint has it, or no right.
     pub fn open(&mut self, circuit: CircuitId, options: OpenOptions) -> Result<ChannelId, Error> {
+        if options.aal == Aal::Aal34 {
+            self.connection.need(crate::negotiate::AAL34)?;
+        }
         match self.connection.ask(&Request::open(circuit, options))?.0 {
             Response::Opened { channel } => Ok(channel),
             other => Err(Error::Protocol(format!("{other:?}"))),

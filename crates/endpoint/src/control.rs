@@ -28,6 +28,8 @@ pub enum Aal {
     /// SDUs of 1 to 65 535 octets.
     #[default]
     Aal5,
+    /// The same, by AAL3/4, under MID 0; PDUs of any MID are received ([`crate::negotiate::AAL34`]).
+    Aal34,
     /// The circuit's OAM cells, as AAL0 messages, beside whatever else has the circuit open.
     Oam,
 }

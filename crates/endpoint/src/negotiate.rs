@@ -12,8 +12,10 @@ pub const OLDEST: u32 = 2;
 pub const DIRECT: &str = "direct";
 /// Own memory, registered or not, to send from and receive into: [`crate::own`].
 pub const OWN_MEMORY: &str = "own-memory";
+/// Channels of AAL3/4.
+pub const AAL34: &str = "aal34";
 /// All features of this crate's version.
-pub const FEATURES: &[&str] = &[DIRECT, OWN_MEMORY];
+pub const FEATURES: &[&str] = &[DIRECT, OWN_MEMORY, AAL34];
 
 /// The newest version that both speak, if there is one: here [`OLDEST`] to [`VERSION`], there `oldest` to `newest`.
 pub fn agree_version(oldest: u32, newest: u32) -> Option<u32> {

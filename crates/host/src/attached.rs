@@ -8,7 +8,7 @@ use endpoint::layout::{Descriptor, Geometry, INLINE_OCTETS};
 use endpoint::ring::{Consumer, Producer, Which};
 use endpoint::segment::{Segment, SegmentError};
 use endpoint::{Aal, DataPath, Direction, Events};
-use sar::{SduMeta, Segmentation};
+use sar::{SduMeta, Segmentation, aal34};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 use wire::{CircuitId, Counters, DropReason, Time};
@@ -42,10 +42,37 @@ pub(crate) struct Leaving {
     pub(crate) source: Source,
     pub(crate) octets: usize,
     pub(crate) meta: SduMeta,
-    /// Its cells, on a cell link and if it is AAL5.
-    pub(crate) segmentation: Option<Segmentation>,
+    /// Its cells, on a cell link.
+    pub(crate) cells: Outgoing,
     /// Given up in the middle: one more cell tells the receiver.
     pub(crate) aborted: bool,
+}
+
+/// How an SDU becomes cells.
+#[derive(Debug)]
+pub(crate) enum Outgoing {
+    /// It is one.
+    Cell,
+    Aal5(Segmentation),
+    /// Once it has begun: its tag and number are the circuit's to give.
+    Aal34(Option<aal34::Segmentation>),
+}
+
+impl Outgoing {
+    /// Gives the SDU up: true if a cell more tells the receiver, who has seen its beginning.
+    fn abort(&mut self) -> bool {
+        match self {
+            Outgoing::Aal5(segmentation) => {
+                segmentation.abort();
+                !segmentation.is_done()
+            }
+            Outgoing::Aal34(Some(segmentation)) => {
+                segmentation.abort();
+                !segmentation.is_done()
+            }
+            Outgoing::Cell | Outgoing::Aal34(None) => false,
+        }
+    }
 }
 
 /// Where an endpoint stands between looks.
@@ -139,6 +166,15 @@ impl Attached {
 
     pub(crate) fn geometry(&self) -> &Geometry {
         self.segment.geometry()
+    }
+
+    /// The longest SDU that it can receive.
+    pub(crate) fn buffer_octets(&self) -> usize {
+        match self.path.kind() {
+            // Memory of its own has any length.
+            DataPath::SingleCopy => usize::MAX,
+            DataPath::Copying | DataPath::Shared | DataPath::ZeroCopy => self.geometry().buffer_octets as usize,
+        }
     }
 
     /// Rings if there is news, and lets a client go on that waits for room once half of its send ring is free.
@@ -235,16 +271,21 @@ impl Attached {
             return Err(DropReason::BadDescriptor);
         }
         let meta = SduMeta { uu: d.uu, cpi: d.cpi, clp: d.clp, congestion: d.congestion };
-        let segmentation = match channel.aal {
-            Aal::Aal5 => Some(Segmentation::new(channel.circuit, octets, meta).map_err(|_| DropReason::BadDescriptor)?),
-            Aal::Aal0 | Aal::Oam if octets == wire::octets::CELL52_OCTETS => None,
+        let cells = match channel.aal {
+            Aal::Aal5 => {
+                let begun = Segmentation::new(channel.circuit, octets, meta);
+                Outgoing::Aal5(begun.map_err(|_| DropReason::BadDescriptor)?)
+            }
+            Aal::Aal34 if octets <= aal34::MAX_SDU_OCTETS => Outgoing::Aal34(None),
+            Aal::Aal34 => return Err(DropReason::BadDescriptor),
+            Aal::Aal0 | Aal::Oam if octets == wire::octets::CELL52_OCTETS => Outgoing::Cell,
             Aal::Aal0 | Aal::Oam => return Err(DropReason::WrongAal),
         };
         let source = match d.buffer {
             Descriptor::OWN => self.path.begin_own(d)?,
             _ => self.path.begin(&self.segment, d, at),
         };
-        Ok(Leaving { channel, source, octets, meta, segmentation, aborted: false })
+        Ok(Leaving { channel, source, octets, meta, cells, aborted: false })
     }
 
     /// The descriptor taken up last is done with: its slot and buffer are the client's again.
@@ -278,10 +319,8 @@ impl Attached {
     pub(crate) fn end(&mut self) -> bool {
         self.ending = true;
         let Some(leaving) = &mut self.leaving else { return false };
-        let Some(segmentation) = &mut leaving.segmentation else { return false };
-        leaving.aborted = true;
-        segmentation.abort();
-        !segmentation.is_done()
+        leaving.aborted = leaving.cells.abort();
+        leaving.aborted
     }
 
     /// Whether that cell has not left yet.

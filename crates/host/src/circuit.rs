@@ -1,5 +1,6 @@
 //! One circuit of a host: who has it open, its contract, the PDU that is arriving.
 
+use crate::aal34::Aal34;
 use crate::attached::{Attached, Buffer, Place};
 use crate::direct::Cut;
 use crate::interface::{CircuitConfig, EndpointId};
@@ -49,6 +50,8 @@ pub(crate) struct Circuit {
     pub(crate) pacer: Option<Pacer>,
     reassembler: Reassembler,
     buffer: Option<Buffer>,
+    /// Once it has been opened with AAL3/4.
+    pub(crate) aal34: Option<Box<Aal34>>,
     pub(crate) sent: Counters,
     pub(crate) received: Counters,
 }
@@ -65,6 +68,7 @@ impl Circuit {
             pacer: Pacer::of_contract(&config.contract),
             reassembler: Reassembler::new(reassembly(&config)),
             buffer: None,
+            aal34: None,
             sent: Counters::default(),
             received: Counters::default(),
             config,
@@ -72,12 +76,13 @@ impl Circuit {
     }
 
     /// Ends the receiver, gives up its PDU and gives its buffer back.
-    pub(crate) fn close_receiver(&mut self, endpoint: Option<&mut Attached>) {
+    pub(crate) fn close_receiver(&mut self, mut endpoint: Option<&mut Attached>) {
         self.receiver = None;
-        if let (Some(endpoint), Some(buffer)) = (endpoint, self.buffer.take()) {
+        if let (Some(endpoint), Some(buffer)) = (&mut endpoint, self.buffer.take()) {
             endpoint.keep_buffer(buffer);
         }
         self.buffer = None;
+        self.close_aal34(endpoint);
         self.reassembler = Reassembler::new(reassembly(&self.config));
     }
 
@@ -151,10 +156,12 @@ impl Circuit {
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
-        self.reassembler.poll_timeout()
+        let of_aal34 = self.aal34.as_ref().and_then(|aal34| aal34.poll_timeout());
+        self.reassembler.poll_timeout().into_iter().chain(of_aal34).min()
     }
 
-    pub(crate) fn handle_timeout(&mut self, endpoint: Option<&mut Attached>, now: Time) {
+    pub(crate) fn handle_timeout(&mut self, mut endpoint: Option<&mut Attached>, now: Time) {
+        self.handle_timeout_aal34(endpoint.as_deref_mut(), now);
         let Some(reason) = self.reassembler.handle_timeout(now) else { return };
         self.received.drop_one(reason);
         if let Some(endpoint) = endpoint {

@@ -268,6 +268,9 @@ impl HostInterface {
             }
         };
         endpoint.channels[number] = Some(channel);
+        if aal == Aal::Aal34 {
+            c.open_aal34(endpoint.buffer_octets());
+        }
         let user = Some(User { endpoint: id, channel: number as u32, aal });
         if aal == Aal::Oam {
             c.oam = user;
@@ -294,7 +297,7 @@ impl HostInterface {
         if let Some(circuit) = self.circuits.get_mut(&open.circuit.key()) {
             match open.aal {
                 Aal::Oam => circuit.oam = None,
-                Aal::Aal0 | Aal::Aal5 => {
+                Aal::Aal0 | Aal::Aal5 | Aal::Aal34 => {
                     if open.direction.receives() {
                         circuit.close_receiver(Some(endpoint));
                     }
@@ -395,6 +398,7 @@ impl HostInterface {
             endpoint.received.cells = endpoint.received.cells.wrapping_add(n as u64);
             match user.aal {
                 Aal::Aal5 => circuit.receive_aal5(user, endpoint, user_cells, now),
+                Aal::Aal34 => circuit.receive_aal34(user, endpoint, user_cells, now),
                 Aal::Aal0 | Aal::Oam => {
                     for cell in user_cells {
                         let message = aal0::to_message(cell);
@@ -465,11 +469,19 @@ impl HostInterface {
         let Some(endpoint) = self.endpoints.find(user.endpoint) else {
             return circuit.received.drop_one(DropReason::NotOpen);
         };
-        let delivered = match user.aal {
-            Aal::Aal5 if octets.is_empty() => Err(DropReason::Malformed),
-            Aal::Aal5 if octets.len() > circuit.config.max_sdu_octets => Err(DropReason::Oversize),
-            Aal::Aal5 => endpoint.deliver_copy(user.channel, octets, frame.meta),
-            Aal::Aal0 | Aal::Oam => Err(DropReason::WrongAal),
+        let delivered = match (user.aal, frame.aal) {
+            (Aal::Aal5, FrameAal::Aal5) | (Aal::Aal34, FrameAal::Aal34) if octets.is_empty() => {
+                Err(DropReason::Malformed)
+            }
+            (Aal::Aal5, FrameAal::Aal5) | (Aal::Aal34, FrameAal::Aal34)
+                if octets.len() > circuit.config.max_sdu_octets =>
+            {
+                Err(DropReason::Oversize)
+            }
+            (Aal::Aal5, FrameAal::Aal5) | (Aal::Aal34, FrameAal::Aal34) => {
+                endpoint.deliver_copy(user.channel, octets, frame.meta)
+            }
+            _ => Err(DropReason::WrongAal),
         };
         match delivered {
             Ok(()) => circuit.count(true, octets.len()),

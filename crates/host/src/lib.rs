@@ -9,6 +9,7 @@
 #![deny(unsafe_code)]
 #![deny(unsafe_op_in_unsafe_fn)]
 
+mod aal34;
 mod attached;
 mod circuit;
 mod departing;

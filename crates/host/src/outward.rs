@@ -1,6 +1,6 @@
 //! How SDUs and cells leave: from where the data path has them into a link's cells or frames.
 
-use crate::attached::Leaving;
+use crate::attached::{Leaving, Outgoing};
 use crate::circuit::Circuit;
 use endpoint::Aal;
 use net::{Aal as FrameAal, Carries, NodeIo};
@@ -37,13 +37,23 @@ pub(crate) fn send_cells(
         return Sent::NOTHING;
     }
     let source = &leaving.source;
-    let (cells, done) = match &mut leaving.segmentation {
-        Some(segmentation) => {
+    let (cells, done) = match &mut leaving.cells {
+        Outgoing::Aal5(segmentation) => {
             let out = &mut io.cells_out(port)[..room];
             let n = path.fill(source, segment, segmentation, out);
             (n, segmentation.is_done())
         }
-        None => {
+        Outgoing::Aal34(begun) => {
+            if begun.is_none() {
+                *begun = circuit.begin_aal34(leaving.octets, leaving.meta);
+            }
+            // A channel of AAL3/4 has found its circuit ready for it.
+            let Some(segmentation) = begun else { return Sent { cells: 1, done: true } };
+            let out = &mut io.cells_out(port)[..room];
+            let n = segmentation.fill_with(|at, part| path.read_at(source, segment, at, part), out);
+            (n, segmentation.is_done())
+        }
+        Outgoing::Cell => {
             let mut message = [0; wire::octets::CELL52_OCTETS];
             path.read(source, segment, &mut message);
             let Some(cell) = message_cell(&message, leaving) else { return Sent { cells: 1, done: true } };
@@ -83,7 +93,11 @@ pub(crate) fn send_frame(
     if io.room(port) == 0 {
         return Sent::NOTHING;
     }
-    let aal = if leaving.channel.aal == Aal::Aal5 { FrameAal::Aal5 } else { FrameAal::Aal0 };
+    let aal = match leaving.channel.aal {
+        Aal::Aal5 => FrameAal::Aal5,
+        Aal::Aal34 => FrameAal::Aal34,
+        Aal::Aal0 | Aal::Oam => FrameAal::Aal0,
+    };
     let Some(frame) = io.pool_mut().allocate(circuit.id, aal, leaving.meta, leaving.octets) else {
         return Sent::NOTHING;
     };

@@ -79,11 +79,17 @@ impl Path {
 
     /// Copies the SDU, as many octets as `into` has.
     pub(crate) fn read(&self, source: &Source, segment: &Segment, into: &mut [u8]) {
+        self.read_at(source, segment, 0, into);
+    }
+
+    /// The same, from the SDU's octet `at` on.
+    #[inline]
+    pub(crate) fn read_at(&self, source: &Source, segment: &Segment, at: usize, into: &mut [u8]) {
         match source {
-            Source::Inline(octets) => into.copy_from_slice(&octets[..into.len()]),
-            Source::Shared(from) => segment.copy_out(*from, into),
-            Source::Staged => into.copy_from_slice(&self.staging[..into.len()]),
-            Source::Region(memory, at) => crate::sys::copy_out(memory.octets(*at, into.len()), into),
+            Source::Inline(octets) => into.copy_from_slice(&octets[at..at + into.len()]),
+            Source::Shared(from) => segment.copy_out(*from + at, into),
+            Source::Staged => into.copy_from_slice(&self.staging[at..at + into.len()]),
+            Source::Region(memory, from) => crate::sys::copy_out(memory.octets(*from + at, into.len()), into),
         }
     }
 

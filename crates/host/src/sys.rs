@@ -121,6 +121,14 @@ pub(crate) fn copy_out(from: &[AtomicU8], into: &mut [u8]) {
     unsafe { from.as_ptr().cast::<u8>().copy_to_nonoverlapping(into.as_mut_ptr(), octets) }
 }
 
+/// Copies octets to memory that others may read or write meanwhile, as many as there is room for.
+pub(crate) fn copy_in(from: &[u8], to: &[AtomicU8]) {
+    let octets = from.len().min(to.len());
+    // SAFETY: both are as long, and a slice of this process's own cannot overlap memory that is shared. Atomics may be
+    // written through a shared reference, and no octet is an invalid value, whoever reads it when.
+    unsafe { from.as_ptr().copy_to_nonoverlapping(to.as_ptr().cast::<u8>().cast_mut(), octets) }
+}
+
 /// Octets as atomics, to be read only.
 pub(crate) fn as_atomics(octets: &[u8]) -> &[AtomicU8] {
     // SAFETY: same layout and length; the callers (here, in this module) hand it to the kernel, which reads it, and nobody

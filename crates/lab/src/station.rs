@@ -220,7 +220,7 @@ impl Circuit {
             }
             match aal {
                 Aal::Aal0 => drop(self.cells.pop_front()),
-                Aal::Aal5 => drop(self.queue.pop_front()),
+                Aal::Aal5 | Aal::Aal34 => drop(self.queue.pop_front()),
             }
             busy = true;
         }

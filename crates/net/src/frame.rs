@@ -14,6 +14,19 @@ pub enum Aal {
     /// The SDU of an AAL5 PDU (I.363.5): no padding, no trailer.
     #[default]
     Aal5,
+    /// The SDU of an AAL3/4 PDU (I.363.3).
+    Aal34,
+}
+
+impl Aal {
+    /// As descriptions and `status` write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Aal::Aal0 => "aal0",
+            Aal::Aal5 => "aal5",
+            Aal::Aal34 => "aal34",
+        }
+    }
 }
 
 const NO_BUFFER: u32 = u32::MAX;
@@ -78,6 +91,7 @@ impl Frame {
             Aal::Aal0 => 1,
             // Trailer of 8 octets, padded to whole payloads (I.363.5).
             Aal::Aal5 => (u64::from(self.octets) + 8).div_ceil(48),
+            Aal::Aal34 => sar::aal34::cells(self.len()) as u64,
         }
     }
 }

@@ -86,7 +86,7 @@ impl Unit for Frame {
 
     fn count(&self, counters: &mut Counters) {
         match self.aal {
-            Aal::Aal5 => {
+            Aal::Aal5 | Aal::Aal34 => {
                 counters.pdus += 1;
                 counters.octets += self.len() as u64;
             }

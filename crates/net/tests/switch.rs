@@ -201,6 +201,73 @@ fn cells_become_frames_and_frames_cells() {
     assert_eq!(b.network.pool().in_use(), 0);
 }
 
+/// AAL3/4 cells of SDUs under MIDs 1, 2, ..., in turns.
+fn interleaved(circuit: &str, sdus: &[Vec<u8>]) -> Vec<Cell> {
+    let mids: Vec<u16> = (1..=sdus.len() as u16).collect();
+    let mut lanes = sar::aal34::Interleaver::new(id(circuit), &mids).unwrap();
+    for (lane, sdu) in sdus.iter().enumerate() {
+        lanes.begin(lane, sdu.len(), SduMeta::default()).unwrap();
+    }
+    let mut cells = Vec::new();
+    while lanes.cells_left() > 0 {
+        let mut room = [Cell::default(); 64];
+        let filled = lanes.fill(|lane| &sdus[lane], &mut room);
+        cells.extend_from_slice(&room[..filled.cells]);
+    }
+    cells
+}
+
+#[test]
+fn aal34_pdus_of_several_mids_become_frames_beside_each_other_and_frames_become_cells() {
+    let mut b = Bench::new(&[CELLS, FRAMES]);
+    b.route_as((0, vc("0.100")), (1, vc("1.42")), Aal::Aal34);
+    b.route_as((1, vc("1.42")), (0, vc("0.100")), Aal::Aal34);
+    let sdus = [sdu(1), sdu(44), sdu(1500), sdu(9188)];
+    b.send(0, &interleaved("0.100", &sdus));
+    let frame = |sdu: &Vec<u8>| (id("1.42"), Aal::Aal34, sdu.clone());
+    assert_eq!(b.frames(1), sdus.iter().map(frame).collect::<Vec<_>>(), "in the order of their ends");
+
+    let mut damaged = interleaved("0.100", &sdus);
+    damaged[6].payload[20] ^= 1;
+    b.send(0, &damaged);
+    assert_eq!(b.frames(1).len(), 3, "all but the one that a cell is missing of");
+    let switch = b.network.node_mut::<Switch>(b.switch).unwrap();
+    let received = switch.routes().find(|r| r.port == 0).unwrap().received;
+    assert_eq!(received.dropped(DropReason::Crc), 1);
+    assert!(received.dropped(DropReason::Sequence) > 1, "the PDU, and what was left of it");
+
+    let mut memory = vec![0; 65_568];
+    let mut reassembler = sar::aal34::Reassembler::new(sar::aal34::ReassemblyConfig::default());
+    let mut tags = std::collections::BTreeSet::new();
+    for sdu in &sdus {
+        b.send_frame(1, "1.42", Aal::Aal34, sdu);
+        let cells = b.cells(0);
+        assert_eq!((cells.len(), cells[0].circuit()), (sar::aal34::cells(sdu.len()), id("0.100")));
+        tags.insert(cells[0].payload[3]);
+        let mut slots = sar::aal34::Slots::new(&mut memory, 65_568);
+        let step = reassembler.push(&cells, &mut slots, Time::ZERO);
+        let sar::aal34::Event::Complete { slot, mid: 0, sdu_octets, .. } = step.event else { panic!("{step:?}") };
+        assert_eq!(slots.slot(slot)[..sdu_octets], sdu[..]);
+    }
+    assert_eq!(tags.len(), sdus.len(), "successive PDUs have different tags");
+    assert_eq!(b.network.pool().in_use(), 0);
+}
+
+#[test]
+fn an_aal34_pdu_that_stops_gives_its_frame_back() {
+    let mut b = Bench::new(&[CELLS, FRAMES]);
+    b.route_as((0, vc("0.100")), (1, vc("1.42")), Aal::Aal34);
+    let cells = interleaved("0.100", &[sdu(500), sdu(600)]);
+    b.send(0, &cells[..10]);
+    assert_eq!(b.network.pool().in_use(), 2);
+    while b.network.run(Time::from_millis(10_000)) {}
+    assert_eq!(b.network.pool().in_use(), 0);
+    b.send(0, &cells[..10]);
+    assert!(b.network.node_mut::<Switch>(b.switch).unwrap().remove_route(0, vc("0.100"), None));
+    b.run();
+    assert_eq!(b.network.pool().in_use(), 0);
+}
+
 #[test]
 fn a_pdu_with_a_missing_cell_becomes_no_frame() {
     let mut b = Bench::new(&[CELLS, FRAMES]);

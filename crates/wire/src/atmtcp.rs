@@ -117,11 +117,15 @@ impl fmt::Display for Control<'_> {
     }
 }
 
-/// The adaptation layer that a QoS text names: `Some(5)`, `Some(0)` or none.
+/// The adaptation layer that a QoS text names: `Some(5)`, `Some(0)`, `Some(3)` for AAL3/4 (a word that the stock programs
+/// do not have), or none.
 pub fn qos_aal(qos: &str) -> Option<u8> {
     let class = qos.split(':').next()?;
     class.split(',').find_map(|word| {
-        [("aal5", 5), ("aal0", 0)].iter().find(|(name, _)| word.eq_ignore_ascii_case(name)).map(|(_, aal)| *aal)
+        [("aal5", 5), ("aal0", 0), ("aal34", 3)]
+            .iter()
+            .find(|(name, _)| word.eq_ignore_ascii_case(name))
+            .map(|(_, aal)| *aal)
     })
 }
 

@@ -8,7 +8,7 @@ use host::HostInterface;
 use host::engine::{self, EngineHandle};
 use host::service::{Handler, Service};
 use net::topology::{Attachment, CircuitDescription, CircuitEnd, LinkDescription};
-use net::{Aal, FramePool, LinkConfig, Network};
+use net::{Aal, Carries, FramePool, LinkConfig, Network};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -52,16 +52,21 @@ pub fn described(vci: u16) -> CircuitDescription {
 
 impl Lan {
     pub fn new() -> Self {
+        Self::carrying(Carries::Cells)
+    }
+
+    /// With a link that carries cells or frames.
+    pub fn carrying(carries: Carries) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let socket = dir.path().join("cellway.sock");
         let engine = engine::start(Network::new(FramePool::new(64, 65_536))).unwrap();
         engine
-            .with(|core| {
+            .with(move |core| {
                 for name in ["alpha", "beta"] {
                     core.fabric.add_host(&mut core.network, name, HostInterface::new(16)).unwrap();
                 }
                 let ends = ["alpha", "beta"].map(|name| Attachment { station: name.into(), port: None });
-                let link = LinkDescription { ends, config: LinkConfig::default() };
+                let link = LinkDescription { ends, config: LinkConfig { carries, ..LinkConfig::default() } };
                 core.fabric.add_link(&mut core.network, &link).unwrap();
                 for vci in [100, 101, 102, 103, 666, 200] {
                     core.fabric.add_circuit(&mut core.network, &described(vci)).unwrap();

@@ -1,7 +1,7 @@
 //! ATM over TCP as Linux's `atmtcp` speaks it: a frame link over one TCP connection.
 //!
 //! [`Machine`] holds the protocol: octets in, frames out, and back. [`Shell`] puts it on a socket. What a circuit's octets
-//! are, AAL5 SDUs or AAL0 cells, nothing on the wire says: the circuit's configuration does ([`Machine::set_aal0`]).
+//! are, AAL5 SDUs or AAL0 cells, nothing on the wire says: the circuit's configuration does ([`Machine::set_aal`]).
 
 mod shell;
 
@@ -61,6 +61,8 @@ pub struct Machine {
     out: Vec<u8>,
     sent: usize,
     aal0: BTreeSet<CircuitId>,
+    /// The octets are SDUs as AAL5's are; only what frames are called differs.
+    aal34: BTreeSet<CircuitId>,
     opened: BTreeMap<CircuitId, String>,
     /// Circuits whose state the peer has not been told yet.
     untold: BTreeSet<CircuitId>,
@@ -85,6 +87,7 @@ impl Machine {
             out: Vec::with_capacity(2 * (OUT_MARK + HEAD_OCTETS + MAX_OCTETS)),
             sent: 0,
             aal0: BTreeSet::new(),
+            aal34: BTreeSet::new(),
             opened: BTreeMap::new(),
             untold: BTreeSet::new(),
             peer: BTreeMap::new(),
@@ -92,17 +95,25 @@ impl Machine {
         }
     }
 
-    /// Sets whether a circuit's octets are AAL0 cells rather than AAL5 SDUs.
-    pub fn set_aal0(&mut self, circuit: CircuitId, aal0: bool) {
-        if aal0 {
-            self.aal0.insert(circuit)
-        } else {
-            self.aal0.remove(&circuit)
-        };
+    /// Sets what a circuit's octets are: AAL0 cells, or SDUs of AAL5 (unless said otherwise) or AAL3/4.
+    pub fn set_aal(&mut self, circuit: CircuitId, aal: Aal) {
+        for (set, of) in [(&mut self.aal0, Aal::Aal0), (&mut self.aal34, Aal::Aal34)] {
+            if aal == of {
+                set.insert(circuit);
+            } else {
+                set.remove(&circuit);
+            }
+        }
     }
 
     fn aal(&self, circuit: CircuitId) -> Aal {
-        if self.aal0.contains(&circuit) { Aal::Aal0 } else { Aal::Aal5 }
+        if self.aal0.contains(&circuit) {
+            Aal::Aal0
+        } else if self.aal34.contains(&circuit) {
+            Aal::Aal34
+        } else {
+            Aal::Aal5
+        }
     }
 
     /// Tells the peer, as soon as there is room and after each new connection, that a circuit is open here. `qos` as
@@ -359,12 +370,9 @@ pub fn qos_text(notice: &CircuitNotice) -> String {
         Abr => "abr",
         _ => "ubr",
     };
-    let aal = match notice.aal {
-        Aal::Aal5 => "aal5",
-        Aal::Aal0 => "aal0",
-    };
+    let aal = notice.aal.name();
     let max_sdu = match notice.aal {
-        Aal::Aal5 => MAX_OCTETS,
+        Aal::Aal5 | Aal::Aal34 => MAX_OCTETS,
         Aal::Aal0 => AAL0_FRAME_OCTETS,
     };
     let pcr =

@@ -288,7 +288,7 @@ impl External for Shell {
     }
 
     fn set_circuit(&mut self, circuit: CircuitId, what: Option<CircuitNotice>) {
-        self.machine.set_aal0(circuit, what.is_some_and(|c| c.aal == Aal::Aal0));
+        self.machine.set_aal(circuit, what.map_or(Aal::Aal5, |c| c.aal));
         match what {
             Some(notice) => self.machine.open(circuit, &qos_text(&notice)),
             None => self.machine.close(circuit),

@@ -3,12 +3,12 @@
 use super::route::BranchInfo;
 use crate::frame::{AAL0_FRAME_OCTETS, Aal, Frame, FramePool};
 use crate::node::{Carries, NodeIo, Outputs};
-use sar::{Event, Reassembler, ReassemblyConfig, SduMeta, Segmentation};
+use sar::{Event, Reassembler, ReassemblyConfig, SduMeta, Segmentation, aal34};
 use std::time::Duration;
 use wire::{Cell, CellHeader, CircuitId, Counters, DropReason, PayloadType, Time};
 
 /// How long a switch waits for the next cell of a PDU that it reassembles.
-const REASSEMBLY_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const REASSEMBLY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The cell in an AAL0 frame, under the frame's circuit.
 pub(crate) fn cell_of_frame(frame: &Frame, octets: &[u8]) -> Option<Cell> {
@@ -44,8 +44,41 @@ pub(crate) struct Pending {
     pub(crate) frame: Frame,
     pub(crate) branch: usize,
     pub(crate) counted: bool,
-    segmentation: Option<Segmentation>,
+    segmentation: Option<Segments>,
     done: bool,
+}
+
+/// Its cells.
+#[derive(Debug)]
+enum Segments {
+    Aal5(Segmentation),
+    Aal34(aal34::Segmentation),
+}
+
+impl Segments {
+    /// `None`: an SDU that no PDU can carry.
+    fn begin(frame: &Frame, circuit: CircuitId, tag: &mut u8) -> Option<Self> {
+        if frame.aal == Aal::Aal34 {
+            let mut sender = aal34::Sender::new(circuit, 0).ok()?.with_tag(*tag);
+            *tag = tag.wrapping_add(1);
+            return sender.begin(frame.len(), frame.meta).ok().map(Segments::Aal34);
+        }
+        Segmentation::new(circuit, frame.len(), frame.meta).ok().map(Segments::Aal5)
+    }
+
+    fn fill(&mut self, sdu: &[u8], out: &mut [Cell]) -> usize {
+        match self {
+            Segments::Aal5(segmentation) => segmentation.fill(sdu, out),
+            Segments::Aal34(segmentation) => segmentation.fill(sdu, out),
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        match self {
+            Segments::Aal5(segmentation) => segmentation.is_done(),
+            Segments::Aal34(segmentation) => segmentation.is_done(),
+        }
+    }
 }
 
 /// How far a frame has come at one branch.
@@ -128,15 +161,15 @@ pub(crate) fn send_frame(branch: &mut BranchInfo, pending: &mut Pending, io: &mu
             count_frame(&mut branch.sent, Aal::Aal0, 0);
             Sent::Done
         }
-        (Carries::Cells, Aal::Aal5) => {
+        (Carries::Cells, Aal::Aal5 | Aal::Aal34) => {
             if pending.segmentation.is_none() {
                 // A PDU of which a part would be dropped is dropped whole: the rest would only load the link.
                 if !waits && (room as u64) < pending.frame.cells() {
                     return drop(io, DropReason::QueueFull);
                 }
-                match Segmentation::new(circuit, pending.frame.len(), pending.frame.meta) {
-                    Ok(segmentation) => pending.segmentation = Some(segmentation),
-                    Err(_) => return drop(io, DropReason::Oversize),
+                match Segments::begin(&pending.frame, circuit, &mut branch.tag) {
+                    Some(segments) => pending.segmentation = Some(segments),
+                    None => return drop(io, DropReason::Oversize),
                 }
             }
             let Some(segmentation) = &mut pending.segmentation else { return Sent::Done };
@@ -158,7 +191,7 @@ pub(crate) fn send_frame(branch: &mut BranchInfo, pending: &mut Pending, io: &mu
 
 fn count_frame(counters: &mut Counters, aal: Aal, octets: usize) {
     match aal {
-        Aal::Aal5 => {
+        Aal::Aal5 | Aal::Aal34 => {
             counters.pdus += 1;
             counters.octets += octets as u64;
         }
@@ -199,15 +232,11 @@ impl Reassembly {
     ) -> usize {
         let mut used = 0;
         while used < cells.len() {
-            let full = |b: &BranchInfo| {
-                let port = b.port.into();
-                out.carries(port) == Some(Carries::Frames) && out.waits(port) && out.room(port) == 0
-            };
             let rest = &cells[used..];
             // One PDU at most: no frame may appear that has no room.
             let end = |c: &Cell| matches!(c.header().payload_type, PayloadType::User { end: true, .. });
             let pdu = rest.iter().position(end).map_or(rest.len(), |i| i + 1);
-            if branches.iter().any(full) {
+            if have_to_wait(branches, out) {
                 return used;
             }
             let rest = &rest[..pdu];
@@ -257,7 +286,15 @@ impl Reassembly {
     }
 }
 
-fn deliver(frame: &Frame, branches: &mut [BranchInfo], out: &mut Outputs<'_>) {
+/// Whether a frame port would have room in the next round: the input waits for it.
+pub(super) fn have_to_wait(branches: &[BranchInfo], out: &Outputs<'_>) -> bool {
+    branches.iter().any(|b| {
+        let port = b.port.into();
+        out.carries(port) == Some(Carries::Frames) && out.waits(port) && out.room(port) == 0
+    })
+}
+
+pub(super) fn deliver(frame: &Frame, branches: &mut [BranchInfo], out: &mut Outputs<'_>) {
     for branch in branches {
         let port = branch.port.into();
         if out.carries(port) != Some(Carries::Frames) {
@@ -266,7 +303,7 @@ fn deliver(frame: &Frame, branches: &mut [BranchInfo], out: &mut Outputs<'_>) {
         let mut copy = out.pool_mut().share(frame);
         copy.circuit = branch.label.translate_circuit(frame.circuit);
         match out.put_frame(port, copy) {
-            Ok(()) => count_frame(&mut branch.sent, Aal::Aal5, frame.len()),
+            Ok(()) => count_frame(&mut branch.sent, frame.aal, frame.len()),
             Err(copy) => {
                 out.pool_mut().release(copy);
                 branch.sent.drop_one(DropReason::QueueFull);

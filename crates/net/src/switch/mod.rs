@@ -8,6 +8,7 @@
 //! Segment OAM ends here: a loopback cell of the segment flow (F5 of a VC, F4 of a VP) is answered.
 
 mod convert;
+mod interleaved;
 mod oam;
 mod route;
 mod table;
@@ -319,8 +320,11 @@ impl Node for Switch {
             }
         }
         if self.deadline.is_some_and(|d| d <= now) {
-            let late = self.routes.iter_mut().flatten().filter_map(|r| r.handle_timeout(now));
-            late.for_each(|frame| io.pool_mut().release(frame));
+            for route in self.routes.iter_mut().flatten() {
+                while let Some(frame) = route.handle_timeout(now) {
+                    io.pool_mut().release(frame);
+                }
+            }
             self.deadline = self.routes.iter().flatten().filter_map(Route::poll_timeout).min();
         }
         busy

@@ -1,6 +1,7 @@
 //! One route of a switch: where the cells or frames of one circuit or path go, and what was counted on the way.
 
 use super::convert::{self, Pending, Reassembly, Sent};
+use super::interleaved::Interleaved;
 use crate::frame::{Aal, Frame};
 use crate::line::ends_pdu;
 use crate::node::{Carries, NodeIo, Outputs};
@@ -87,6 +88,8 @@ pub struct BranchInfo {
     pub label: Label,
     /// What was sent and what was dropped for want of room.
     pub sent: Counters,
+    /// AAL3/4's tag of the next SDU.
+    pub(crate) tag: u8,
 }
 
 /// One route of a switch.
@@ -110,6 +113,7 @@ pub(crate) struct Route {
     branches: Vec<BranchInfo>,
     received: Counters,
     reassembly: Option<Box<Reassembly>>,
+    interleaved: Option<Box<Interleaved>>,
 }
 
 fn count_cells(counters: &mut Counters, cells: &[Cell]) {
@@ -121,7 +125,7 @@ fn count_cells(counters: &mut Counters, cells: &[Cell]) {
 impl Route {
     pub(crate) fn new(port: u16, label: Label, options: RouteOptions) -> Self {
         let received = Counters::default();
-        Route { port, label, aal: options.aal, branches: Vec::new(), received, reassembly: None }
+        Route { port, label, aal: options.aal, branches: Vec::new(), received, reassembly: None, interleaved: None }
     }
 
     pub(crate) fn add_branch(&mut self, port: u16, label: Label, options: RouteOptions) -> Result<(), RouteError> {
@@ -129,7 +133,7 @@ impl Route {
             return Err(RouteError::Exists(port));
         }
         self.aal = options.aal;
-        self.branches.push(BranchInfo { port, label, sent: Counters::default() });
+        self.branches.push(BranchInfo { port, label, sent: Counters::default(), tag: 0 });
         Ok(())
     }
 
@@ -151,9 +155,10 @@ impl Route {
         RouteInfo { port: self.port, label: self.label, branches: &self.branches, received: self.received }
     }
 
-    /// The frame that cells were being reassembled into.
-    pub(crate) fn take_partial(&mut self) -> Option<Frame> {
-        self.reassembly.take().and_then(|r| r.into_frame())
+    /// The frames that cells were being reassembled into.
+    pub(crate) fn take_partial(&mut self) -> impl Iterator<Item = Frame> {
+        let of_aal5 = self.reassembly.take().and_then(|r| r.into_frame());
+        of_aal5.into_iter().chain(self.interleaved.take().into_iter().flat_map(|i| i.into_frames()))
     }
 
     /// Sends a run of user cells of this route to all branches; returns how many are done with.
@@ -194,7 +199,7 @@ impl Route {
                 cells.len()
             }
             // The cells of a path are of many channels, each of which would need a reassembler.
-            (Aal::Aal5, Label::Vp(_)) => {
+            (Aal::Aal5 | Aal::Aal34, Label::Vp(_)) => {
                 self.received.drop_n(DropReason::WrongAal, cells.len() as u64);
                 cells.len()
             }
@@ -202,6 +207,12 @@ impl Route {
                 let mut reassembly = self.reassembly.take().unwrap_or_else(|| Reassembly::new(out.pool()));
                 let used = reassembly.push(cells, out, now, &mut self.branches, &mut self.received);
                 self.reassembly = Some(reassembly);
+                used
+            }
+            (Aal::Aal34, Label::Vc(_)) => {
+                let mut interleaved = self.interleaved.take().unwrap_or_else(|| Interleaved::new(out.pool()));
+                let used = interleaved.push(cells, out, now, &mut self.branches, &mut self.received);
+                self.interleaved = Some(interleaved);
                 used
             }
         }
@@ -244,7 +255,7 @@ impl Route {
         if !pending.counted {
             pending.counted = true;
             match pending.frame.aal {
-                Aal::Aal5 => {
+                Aal::Aal5 | Aal::Aal34 => {
                     self.received.pdus += 1;
                     self.received.octets += pending.frame.len() as u64;
                 }
@@ -265,12 +276,15 @@ impl Route {
         true
     }
 
+    /// Gives up one PDU whose next cell is overdue; call again until there is none.
     pub(crate) fn handle_timeout(&mut self, now: Time) -> Option<Frame> {
-        self.reassembly.as_mut()?.handle_timeout(now, &mut self.received)
+        let of_aal5 = self.reassembly.as_mut().and_then(|r| r.handle_timeout(now, &mut self.received));
+        of_aal5.or_else(|| self.interleaved.as_mut()?.handle_timeout(now, &mut self.received))
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
-        self.reassembly.as_ref()?.poll_timeout()
+        let of_aal5 = self.reassembly.as_ref().and_then(|r| r.poll_timeout());
+        of_aal5.into_iter().chain(self.interleaved.as_ref().and_then(|i| i.poll_timeout())).min()
     }
 }
 

@@ -107,6 +107,8 @@ pub struct Reassembler {
     newest: u16,
     pdus: Counters,
     cells: Counters,
+    /// Cells dropped that nobody has been told of ([`Reassembler::take_cell_drops`]).
+    untold: Option<Counters>,
 }
 
 /// What one cell did.
@@ -147,6 +149,7 @@ impl Reassembler {
             newest: NONE,
             pdus: Counters::default(),
             cells: Counters::default(),
+            untold: None,
         }
     }
 
@@ -337,6 +340,7 @@ impl Reassembler {
 
     fn drop_cell(&mut self, reason: DropReason) -> Taken {
         self.cells.drop_one(reason);
+        self.untold.get_or_insert_default().drop_one(reason);
         Taken::Quietly
     }
 
@@ -366,6 +370,11 @@ impl Reassembler {
     /// the rest of one that failed, or one whose first cell is lost), or with an LI that no such cell has.
     pub const fn cell_counters(&self) -> &Counters {
         &self.cells
+    }
+
+    /// The drops among [`Reassembler::cell_counters`] since the last call, for whoever counts cells and PDUs together.
+    pub fn take_cell_drops(&mut self) -> Option<Counters> {
+        self.untold.take()
     }
 }
 

@@ -71,6 +71,11 @@ impl Sender {
         self.mid
     }
 
+    /// Gives the next SDU this tag: for who makes a sender for each SDU, and has to let successive ones differ.
+    pub const fn with_tag(self, tag: u8) -> Self {
+        Sender { tag, ..self }
+    }
+
     /// Begins an SDU of `sdu_octets` octets. `meta`'s loss priority and congestion go into every cell's header; AAL3/4
     /// has no user-to-user octet, and its CPI is always zero.
     ///

@@ -1,0 +1,105 @@
+//! A route's AAL3/4 cells on their way into frames: a frame for each PDU that is open, and no more than so many.
+
+use super::convert::{REASSEMBLY_TIMEOUT, deliver, have_to_wait};
+use super::route::BranchInfo;
+use crate::frame::{Aal, Frame, FramePool};
+use crate::node::Outputs;
+use sar::SduMeta;
+use sar::aal34::{Event, Reassembler, ReassemblyConfig, Storage};
+use wire::{Cell, CircuitId, Counters, Time};
+
+/// PDUs of one route that are open at once, at most.
+const MAX_OPEN: usize = 16;
+
+/// The PDUs of one route.
+#[derive(Debug)]
+pub(crate) struct Interleaved {
+    reassembler: Reassembler,
+    frames: Box<[Option<Frame>]>,
+}
+
+/// The frames as the reassembler writes them.
+struct Frames<'a> {
+    frames: &'a mut [Option<Frame>],
+    pool: &'a mut FramePool,
+    circuit: CircuitId,
+}
+
+impl Storage for Frames<'_> {
+    fn reserve(&mut self, slot: usize, _mid: u16, octets: usize) -> bool {
+        self.frames[slot] = self.pool.allocate(self.circuit, Aal::Aal34, SduMeta::default(), octets);
+        self.frames[slot].is_some()
+    }
+
+    fn write(&mut self, slot: usize, at: usize, part: &[u8]) {
+        let octets = self.frames[slot].as_ref().and_then(|frame| self.pool.octets_mut(frame));
+        if let Some(to) = octets.and_then(|octets| octets.get_mut(at..at + part.len())) {
+            to.copy_from_slice(part);
+        }
+    }
+}
+
+impl Interleaved {
+    pub(crate) fn new(pool: &FramePool) -> Box<Self> {
+        let max_sdu_octets = pool.buffer_octets().min(sar::aal34::MAX_SDU_OCTETS);
+        let config = ReassemblyConfig { max_open: MAX_OPEN, max_sdu_octets, timeout: Some(REASSEMBLY_TIMEOUT) };
+        let frames = (0..MAX_OPEN).map(|_| None).collect();
+        Box::new(Interleaved { reassembler: Reassembler::new(config), frames })
+    }
+
+    pub(crate) fn into_frames(self) -> impl Iterator<Item = Frame> {
+        self.frames.into_iter().flatten()
+    }
+
+    /// Takes cells until they are used up, or the end of a PDU would make a frame that has to wait. Returns how many.
+    pub(crate) fn push(
+        &mut self,
+        cells: &[Cell],
+        out: &mut Outputs<'_>,
+        now: Time,
+        branches: &mut [BranchInfo],
+        received: &mut Counters,
+    ) -> usize {
+        let mut used = 0;
+        while let Some(first) = cells.get(used) {
+            if have_to_wait(branches, out) {
+                break;
+            }
+            let mut frames = Frames { frames: &mut self.frames, pool: out.pool_mut(), circuit: first.circuit() };
+            let step = self.reassembler.push(&cells[used..], &mut frames, now);
+            used += step.cells_used;
+            if let Some(drops) = self.reassembler.take_cell_drops() {
+                received.add(&drops);
+            }
+            match step.event {
+                Event::NeedMore => {}
+                Event::Failed { slot, reason, .. } => {
+                    received.drop_one(reason);
+                    if let Some(frame) = slot.and_then(|slot| self.frames[slot].take()) {
+                        out.pool_mut().release(frame);
+                    }
+                }
+                Event::Complete { slot, sdu_octets, meta, .. } => {
+                    if let Some(mut frame) = self.frames[slot].take() {
+                        frame.truncate(sdu_octets);
+                        frame.meta = meta;
+                        deliver(&frame, branches, out);
+                        out.pool_mut().release(frame);
+                    }
+                }
+            }
+        }
+        used
+    }
+
+    /// Gives up a PDU whose next cell is overdue, and its frame with it.
+    pub(crate) fn handle_timeout(&mut self, now: Time, received: &mut Counters) -> Option<Frame> {
+        let Event::Failed { slot: Some(slot), reason, .. } = self.reassembler.handle_timeout(now)? else { return None };
+        received.drop_one(reason);
+        self.frames[slot].take()
+    }
+
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
+        self.reassembler.poll_timeout()
+    }
+}
