@@ -25,7 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PVC = 8, SVC = 20, LEVEL = 264, LEVEL_AAL = 265, AAL0 = 13, AAL5 = 5 };
+enum { PVC = 8, SVC = 20, LEVEL = 264, LEVEL_AAL = 265, AAL0 = 13, AAL34 = 3, AAL5 = 5 };
 enum { NONE, UBR, CBR, VBR, ABR, ANY_CLASS };
 enum { QOS = 0x42020054, CLP = 0x42000004, ADDRESS = 0x4204000c, RANGE = 0x42010002 };
 
@@ -44,7 +44,7 @@ static const char *name_of(int e)
 	N(EINVAL); N(EBADFD); N(EAFNOSUPPORT); N(EADDRINUSE); N(EADDRNOTAVAIL); N(ENODEV); N(EPERM); N(EPROTOTYPE);
 	N(ENOTCONN); N(EISCONN); N(EMSGSIZE); N(EAGAIN); N(EOPNOTSUPP); N(E2BIG); N(ENOTTY); N(EFAULT); N(EINTR);
 	N(EPIPE); N(EUNATCH); N(ENOPROTOOPT); N(EEXIST); N(ENOENT); N(EBADF); N(ESOCKTNOSUPPORT); N(EPROTONOSUPPORT);
-	N(ESPIPE); N(ENXIO); N(ENOTSOCK); N(ENOBUFS); N(EDEADLK); N(EIO);
+	N(ESPIPE); N(EACCES); N(ENOTDIR); N(ENXIO); N(ENOTSOCK); N(ENOBUFS); N(EDEADLK); N(EIO);
 #undef N
 	}
 	snprintf(other, sizeof(other), "errno %d", e);
@@ -511,6 +511,194 @@ static void transfer(void)
 	close(b);
 }
 
+/* What an interface has counted: AAL0, AAL3/4, AAL5, five numbers each. */
+static void counted(int itf, int numbers[15])
+{
+	int fd = plain(0);
+	struct sioc sioc = { itf, 15 * sizeof(int), numbers };
+	if (ioctl(fd, 0x40106150, &sioc) < 0)
+		printf("no GETSTAT: %s\n", name_of(errno));
+	close(fd);
+}
+
+static void layer_3_4(void)
+{
+	int before[2][15], after[2][15], a = opened(0, 100, ubr(AAL34)), b = opened(1, 100, ubr(AAL34)), other;
+	static const int sizes[] = { 1, 36, 37, 44, 1500, 9188, 65527 };
+	struct qos q = { 0 };
+	socklen_t size = sizeof(q);
+	long n;
+	counted(0, before[0]);
+	counted(1, before[1]);
+	ok("AAL3/4: get QoS", getsockopt(a, LEVEL, QOS, &q, &size));
+	printf("AAL3/4: QoS is aal %d, tx %d %d, rx %d %d\n", q.aal, q.tx.class, q.tx.max_sdu, q.rx.class, q.rx.max_sdu);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		char name[64];
+		snprintf(name, sizeof(name), "AAL3/4: SDU of %d", sizes[i]);
+		say(name, write(a, big, sizes[i]));
+		await(b);
+		n = read(b, into, sizeof(into));
+		say("  read", n);
+		say("  the same", n >= 0 && memcmp(big, into, n) == 0);
+	}
+	say("AAL3/4: the other way", write(b, "back", 4));
+	await(a);
+	say("  read", read(a, into, 100));
+	say("AAL3/4: write of nothing", write(a, big, 0));
+	say("AAL3/4: SDU of 65536", write(a, big, 65536));
+	write(a, "abcdefgh", 8);
+	await(b);
+	say("AAL3/4: read shortly", read(b, into, 3));
+	say("AAL3/4: the rest is gone", recv(b, into, 100, MSG_DONTWAIT));
+	ok("AAL3/4: AAL5 on the same circuit", try_bind(ubr(AAL5), at(0, 0, 100)));
+	q.aal = AAL5;
+	ok("AAL3/4: set another AAL", set_qos(a, q));
+	usleep(100000);
+	counted(0, after[0]);
+	counted(1, after[1]);
+	for (int itf = 0; itf < 2; itf++)
+		for (int aal = 0; aal < 3; aal++) {
+			int *was = before[itf] + 5 * aal, *is = after[itf] + 5 * aal;
+			printf("AAL3/4: interface %d counted for layer %d: %d %d %d %d %d\n", itf, aal, is[0] - was[0],
+			       is[1] - was[1], is[2] - was[2], is[3] - was[3], is[4] - was[4]);
+		}
+	close(a);
+	close(b);
+	q = ubr(AAL34);
+	q.tx.max_sdu = 70000;
+	ok("AAL3/4: bind with SDUs of 70000", try_bind(q, at(0, 0, 100)));
+	q = ubr(AAL34);
+	q.tx.max_sdu = q.rx.max_sdu = 100;
+	a = opened(0, 100, q);
+	b = opened(1, 100, q);
+	say("AAL3/4: more than its size", write(a, big, 101));
+	say("AAL3/4: its size", write(a, big, 100));
+	await(b);
+	say("  read", read(b, into, 1000));
+	close(b);
+	q.tx.class = NONE;
+	b = opened(1, 100, q);
+	ok("AAL3/4: a receiver sends", write(b, "x", 1));
+	close(a);
+	close(b);
+	a = plain(AAL34);
+	size = sizeof(q);
+	q = ubr(0);
+	set_qos(a, q);
+	ok("AAL3/4: the QoS's layer goes before the protocol's", bind_to(a, at(0, 0, 100)));
+	getsockopt(a, LEVEL, QOS, &q, &size);
+	say("  it is", q.aal);
+	close(a);
+}
+
+/* The first line of a table, and the rows of the circuits that are open here, wherever they stand. */
+static void table(const char *name, const char *row_begin)
+{
+	static const char *const circuits[] = { "  0   0   100", "  0   0   101", "  1   0   100" };
+	char path[64], line[256];
+	snprintf(path, sizeof(path), "/proc/net/atm/%s", name);
+	FILE *file = fopen(path, "r");
+	if (!file || !fgets(line, sizeof(line), file)) {
+		say(path, -1);
+		return;
+	}
+	printf("%s: %s", path, line);
+	for (int i = 0; row_begin && i < 3; i++) {
+		rewind(file);
+		while (fgets(line, sizeof(line), file)) {
+			/* The kernel shows addresses to nobody. */
+			char *row = strstr(line, row_begin[0] ? row_begin : circuits[i]);
+			if (row && strstr(line, circuits[i]))
+				printf("  row%s", strstr(line, circuits[i]));
+		}
+	}
+	fclose(file);
+	ok("  to write", open(path, O_RDWR | O_CLOEXEC));
+	ok("  a folder of that name", open(path, O_RDONLY | O_DIRECTORY));
+}
+
+static void tables(void)
+{
+	int a = opened(0, 100, ubr(AAL34)), b = opened(0, 101, ubr(AAL5)), c = opened(1, 100, ubr(AAL0));
+	table("devices", NULL);
+	table("svc", NULL);
+	table("pvc", "");
+	ok("a table that is not there", open("/proc/net/atm/nothing", O_RDONLY));
+	/* Buffers are Linux's own there: the head, and that the circuits are in it. */
+	table("vc", NULL);
+	close(a);
+	close(b);
+	close(c);
+}
+
+/* Sockets that do not wait, that watch edges, that are shut, and options once connected. */
+static void others(void)
+{
+	int a = socket(PVC, SOCK_DGRAM | SOCK_NONBLOCK, 0), b = opened(1, 100, ubr(AAL5)), e = epoll_create1(0), number = 0;
+	struct address to = at(0, 0, 100);
+	struct epoll_event event = { .events = EPOLLIN | EPOLLET };
+	struct timeval tv = { 0, 20000 };
+	socklen_t size = sizeof(tv);
+	set_qos(a, ubr(AAL5));
+	ok("connect without waiting", connect(a, (struct sockaddr *)&to, sizeof(to)));
+	ok("connect again", connect(a, (struct sockaddr *)&to, sizeof(to)));
+	ok("connect with 2 octets", connect(a, (struct sockaddr *)&to, 2));
+	say("recv when nothing is there", recv(a, into, 10, 0));
+	say("write without waiting", write(a, "now", 3));
+	await(b);
+	say("  read", read(b, into, 10));
+	ok("FIONBIO", ioctl(b, FIONBIO, &(int) { 1 }));
+	say("read after FIONBIO", read(b, into, 10));
+	say("it shows in F_GETFL", !!(fcntl(b, F_GETFL) & O_NONBLOCK));
+	ok("FIONBIO off", ioctl(b, FIONBIO, &number));
+	ok("set SO_RCVTIMEO", setsockopt(b, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv)));
+	say("recv with a time limit", recv(b, into, 10, 0));
+	ok("get SO_RCVTIMEO", getsockopt(b, SOL_SOCKET, SO_RCVTIMEO, &tv, &size));
+	printf("it is %ld.%06ld of %d\n", (long)tv.tv_sec, (long)tv.tv_usec, (int)size);
+	tv.tv_usec = 0;
+	setsockopt(b, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
+	say("edge: add", epoll_ctl(e, EPOLL_CTL_ADD, b, &event));
+	say("edge: add twice", epoll_ctl(e, EPOLL_CTL_ADD, b, &event));
+	write(a, "one", 3);
+	say("edge: one", epoll_wait(e, &event, 1, 2000));
+	say("edge: once only", epoll_wait(e, &event, 1, 50));
+	read(b, into, 10);
+	write(a, "two", 3);
+	say("edge: another", epoll_wait(e, &event, 1, 2000));
+	read(b, into, 10);
+	say("edge: delete", epoll_ctl(e, EPOLL_CTL_DEL, b, NULL));
+	say("edge: delete twice", epoll_ctl(e, EPOLL_CTL_DEL, b, NULL));
+	close(e);
+	ok("connected: shutdown to write", shutdown(a, SHUT_WR));
+	ok("connected: shutdown as 7", shutdown(a, 7));
+	say("connected: write after it", write(a, "x", 1));
+	await(b);
+	say("  read", read(b, into, 10));
+	ok("connected: listen", listen(a, 1));
+	ok("connected: accept", accept(a, NULL, NULL));
+	number = 1;
+	ok("connected: set CLP", setsockopt(a, LEVEL, CLP, &number, sizeof(number)));
+	ok("connected: set CLP with 2 octets", setsockopt(a, LEVEL, CLP, &number, 2));
+	ok("connected: set CLP from nowhere", setsockopt(a, LEVEL, CLP, NULL, sizeof(number)));
+	ok("connected: get QoS to nowhere", (size = sizeof(struct qos), getsockopt(a, LEVEL, QOS, NULL, &size)));
+	ok("connected: getsockname to nowhere", (size = 12, getsockname(a, NULL, &size)));
+	ok("connected: GETSTAT of -1", ioctl(a, 0x40106150, &(struct sioc) { -1, 60, into }));
+	struct sioc nowhere = { 0, 60, NULL };
+	ok("connected: GETSTAT to nowhere", ioctl(a, 0x40106150, &nowhere));
+	say("  its length", nowhere.length);
+	ok("connected: GETSTAT from nowhere", ioctl(a, 0x40106150, NULL));
+	int copy = dup(a);
+	close(a);
+	ok("a copy keeps the circuit", try_bind(ubr(AAL5), at(0, 0, 100)));
+	close(copy);
+	ok("with the last copy it is free", try_bind(ubr(AAL5), at(0, 0, 100)));
+	say("read of a closed descriptor", read(a, into, 10));
+	say("write to a closed descriptor", write(copy, into, 10));
+	ok("bind of a closed descriptor", bind_to(a, to));
+	ok("QoS of a closed descriptor", set_qos(a, ubr(AAL5)));
+	close(b);
+}
+
 static void waiting(void)
 {
 	int a = opened(0, 100, ubr(AAL5)), b = opened(1, 100, ubr(AAL5)), fresh = plain(AAL5), e, copy;
@@ -610,6 +798,7 @@ static void waiting(void)
 	snprintf(number, sizeof(number), "%d", b);
 	fflush(stdout);
 	write(a, "inherited", 9);
+	await(b);
 	if ((child = fork()) == 0) {
 		execl("/proc/self/exe", "sockets", number, NULL);
 		_exit(1);
@@ -802,6 +991,9 @@ int main(int argc, char **argv)
 	traffic();
 	connected();
 	transfer();
+	layer_3_4();
+	tables();
+	others();
 	waiting();
 	signals_and_threads();
 	many();

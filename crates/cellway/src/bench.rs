@@ -6,6 +6,7 @@ mod figure;
 mod lab;
 mod path;
 mod paths;
+mod preload;
 mod sar;
 
 pub(crate) use path::{memcpy_gbit_s, run_case};
@@ -32,6 +33,8 @@ pub(crate) enum BenchCommand {
     Events(events::Options),
     /// Data paths over the size of the PDU
     Paths(paths::Options),
+    /// What the library of `cellway run` costs a program that has nothing to do with ATM
+    Preload(preload::Options),
     /// Messages between two processes on two cores, by a direct circuit, beside the machine's limits and beside peers
     Endpoint(endpoint::Options),
     /// The laboratory: simulated cells per second on one core, with the real state machines in the loop
@@ -45,6 +48,7 @@ pub(crate) fn run(context: &Context, command: &BenchCommand) -> Result<()> {
         BenchCommand::Sar(options) => sar::run(context, options),
         BenchCommand::Events(options) => events::run(context, options),
         BenchCommand::Paths(options) => paths::run(context, options),
+        BenchCommand::Preload(options) => preload::run(context, options),
         BenchCommand::Endpoint(options) => endpoint::run(context, options),
         BenchCommand::Lab(options) => lab::run(context, options),
     }

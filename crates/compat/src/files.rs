@@ -2,9 +2,11 @@
 
 use crate::interfaces::{self, Interface, Statistics, TYPE};
 use crate::service::complain;
+use crate::socket::is_capable;
 use rustix::fd::OwnedFd;
-use rustix::fs::{MemfdFlags, SeekFrom};
+use rustix::fs::{MemfdFlags, SealFlags, SeekFrom};
 use rustix::io::Errno;
+use rustix::thread::CapabilitySet;
 use std::fmt::Write as _;
 
 /// The folder.
@@ -24,7 +26,8 @@ pub(crate) fn open(name: &str, writes: bool, close_on_exec: bool) -> Result<Owne
     if !is_file(name) {
         return Err(Errno::NOENT);
     }
-    if writes {
+    // The files are to be read only; who may override that may open them otherwise, and has nothing of it.
+    if writes && !is_capable(CapabilitySet::DAC_OVERRIDE) {
         return Err(Errno::ACCESS);
     }
     let interfaces = interfaces::all().map_err(|e| {
@@ -32,18 +35,19 @@ pub(crate) fn open(name: &str, writes: bool, close_on_exec: bool) -> Result<Owne
         e.errno
     })?;
     let text = content(name, &interfaces).ok_or(Errno::NOENT)?;
-    let flags = if close_on_exec { MemfdFlags::CLOEXEC } else { MemfdFlags::empty() };
+    let flags = MemfdFlags::ALLOW_SEALING | if close_on_exec { MemfdFlags::CLOEXEC } else { MemfdFlags::empty() };
     let file = rustix::fs::memfd_create("atm", flags)?;
     let mut rest = text.as_bytes();
     while !rest.is_empty() {
         rest = &rest[rustix::io::write(&file, rest)?..];
     }
+    rustix::fs::fcntl_add_seals(&file, SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK)?;
     rustix::fs::seek(&file, SeekFrom::Start(0))?;
     Ok(file)
 }
 
 /// Whether the folder has a file of this name.
-fn is_file(name: &str) -> bool {
+pub(crate) fn is_file(name: &str) -> bool {
     ["devices", "pvc", "svc", "vc"].contains(&name) || device_number(name).is_some()
 }
 

@@ -34,6 +34,8 @@ const SIOCOUTQ: c_ulong = 0x5411;
 /// Requests of ATM are of this kind ("type" in `linux/ioctl.h`).
 const ATM_TYPE: c_ulong = b'a' as c_ulong;
 const ESI_OCTETS: usize = 6;
+/// Of `struct atm_dev_stats`.
+const STATISTICS_OCTETS: c_int = 60;
 
 /// `struct atmif_sioc`.
 #[derive(Clone, Copy)]
@@ -133,6 +135,11 @@ unsafe fn of_interface(request: c_ulong, argument: *mut c_void) -> Result<(), Er
         ATM_GETESI => vec![0; ESI_OCTETS],
         ATM_GETCIRANGE => vec![VPI_BITS as u8, VCI_BITS as u8],
         ATM_GETLINKRATE => ask(sioc.number)?.cells_per_s.to_ne_bytes().to_vec(),
+        // The kernel gives these to whoever has a place for them, and says how many there are to others.
+        ATM_GETSTAT | ATM_GETSTATZ if sioc.value.is_null() => {
+            // SAFETY: as above.
+            return unsafe { memory::put(&raw mut (*argument).length, STATISTICS_OCTETS) };
+        }
         ATM_GETSTAT | ATM_GETSTATZ => statistics(&ask(sioc.number)?),
         // No addresses: a host has none before it registers them by ILMI.
         ATM_GETADDR | ATM_GETLECSADDR => Vec::new(),

@@ -270,3 +270,18 @@ fn when_the_service_dies_programs_are_told_as_of_a_closed_circuit() {
     let (status, said) = sink.wait(WAIT).unwrap();
     assert!(status.success(), "{said:?}");
 }
+
+#[test]
+fn other_calls_cost_the_same_with_the_library_and_without() {
+    let up = Up::new(NETWORK);
+    let output = up.run("bench preload --runs 3 --millis 20 --json");
+    let result: serde_json::Value = serde_json::from_str(&succeeded(&output)).unwrap();
+    let cases = result["cases"].as_array().unwrap();
+    assert_eq!(cases.len(), 7);
+    for case in cases {
+        let ratio = case["ratio"].as_f64().unwrap();
+        assert!(case["limit_ns"].as_f64().unwrap() > 0.0 && case["preloaded_ns"].as_f64().unwrap() > 0.0);
+        // A system call more would show; a busy machine shows as well, so that less is not asked for here.
+        assert!(ratio < 1.5, "{case}");
+    }
+}

@@ -20,6 +20,10 @@ unsafe fn ours<'a>(path: *const c_char) -> Option<&'a str> {
 
 fn open_ours(name: &str, flags: c_int) -> c_int {
     let writes = flags & libc::O_ACCMODE != libc::O_RDONLY;
+    if flags & libc::O_DIRECTORY != 0 && files::is_file(name) {
+        real::set_errno(libc::ENOTDIR);
+        return -1;
+    }
     number(files::open(name, writes, flags & libc::O_CLOEXEC != 0).map(IntoRawFd::into_raw_fd))
 }
 
