@@ -76,7 +76,7 @@ fn side(carries: Carries) -> (Network, NodeId, LinkId) {
 fn through(octets: &[u8], piece: usize, aal0: &[CircuitId]) -> (Vec<Sdu>, net::LineCounters, bool) {
     let (mut network, sink, link) = side(Carries::Frames);
     let mut machine = Machine::new();
-    aal0.iter().for_each(|c| machine.set_aal0(*c, true));
+    aal0.iter().for_each(|c| machine.set_aal(*c, Aal::Aal0));
     let mut failed = false;
     for part in octets.chunks(piece.max(1)) {
         let mut part = part;
@@ -127,7 +127,7 @@ fn an_aal0_cells_header_is_turned_from_the_peers_order() {
     network.node_mut::<Sink>(sink).unwrap().to_send.push(frames[0].clone());
     network.run(Time::ZERO);
     let mut machine = Machine::new();
-    machine.set_aal0(id("0.100"), true);
+    machine.set_aal(id("0.100"), Aal::Aal0);
     assert!(network.external(link, Time::ZERO, |io| machine.transmit(io)).unwrap());
     assert_eq!(machine.poll_transmit(), octets);
 }
