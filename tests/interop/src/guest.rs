@@ -1,4 +1,4 @@
-//! A Linux 5.10 guest under QEMU, with the kernel's ATM stack and atm-tools, that runs one script and powers off.
+//! A Linux guest under QEMU, with the kernel's ATM stack and atm-tools, that runs one script and powers off.
 //!
 //! In the script, `emit FILE` sends a file to the test by way of the console. The host's loopback is 10.0.2.2.
 //! `aread` reads on until it is killed, and prints at once only to the console: give it no file.
@@ -6,7 +6,7 @@
 use crate::peer::Peer;
 use crate::{initramfs, program};
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -27,27 +27,42 @@ pub enum Machine<'a> {
     Adapter(&'a Path),
     /// The same, and the guest may reboot: that is not the end.
     Rebooting(&'a Path),
+    /// By several of these, in this order.
+    Adapters(&'a [PathBuf]),
 }
 
 impl Machine<'_> {
     fn command(self) -> anyhow::Result<Command> {
-        let socket = match self {
+        let sockets: Vec<&Path> = match self {
             Machine::Network => {
                 let mut qemu = Command::new("qemu-system-x86_64");
                 qemu.args(["-nic", "user,model=e1000"]);
                 return Ok(qemu);
             }
-            Machine::Adapter(socket) | Machine::Rebooting(socket) => socket,
+            Machine::Adapter(socket) | Machine::Rebooting(socket) => vec![socket],
+            Machine::Adapters(sockets) => sockets.iter().map(PathBuf::as_path).collect(),
         };
-        let words = program::prepared("prepare-qemu")?;
+        let words = program::prepared("prepare-qemu", &[])?;
         let mut words = words.lines();
         let mut qemu = Command::new(words.next().unwrap_or_default());
-        let device = serde_json::json!({ "driver": "vfio-user-pci", "socket": { "type": "unix", "path": socket } });
         qemu.args(words)
             .args(["-nodefaults", "-vga", "none", "-nic", "none", "-machine", "pc,memory-backend=memory"])
-            .args(["-object", "memory-backend-memfd,id=memory,size=256M,share=on", "-device", &device.to_string()]);
+            .args(["-object", "memory-backend-memfd,id=memory,size=256M,share=on"]);
+        for socket in sockets {
+            let device = serde_json::json!({ "driver": "vfio-user-pci", "socket": { "type": "unix", "path": socket } });
+            qemu.args(["-device", &device.to_string()]);
+        }
         Ok(qemu)
     }
+}
+
+/// Which Linux a guest runs; both are Debian's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kernel {
+    /// 5.10.223: the last whose ATM over TCP works.
+    Linux5_10,
+    /// The newest 6.1, for adapters; its ATM over TCP does not work.
+    Linux6_1,
 }
 
 /// A guest that runs, or has run.
@@ -79,14 +94,28 @@ impl Guest {
         crate::have(&tools)
     }
 
-    /// Boots a guest that runs `script` with `files` (name, content) beside it in `/test`.
+    /// Boots a 5.10 guest that runs `script` with `files` (name, content) beside it in `/test`.
     pub fn boot(script: &str, files: &[(&str, &[u8])]) -> anyhow::Result<Self> {
         Self::boot_on(Machine::Network, script, files)
     }
 
     /// The same on a machine of one's choice.
     pub fn boot_on(machine: Machine<'_>, script: &str, files: &[(&str, &[u8])]) -> anyhow::Result<Self> {
-        let (kernel, base) = program::prepare("prepare-guest")?;
+        Self::boot_kernel(Kernel::Linux5_10, machine, script, files)
+    }
+
+    /// The same with a kernel of one's choice.
+    pub fn boot_kernel(
+        kernel: Kernel,
+        machine: Machine<'_>,
+        script: &str,
+        files: &[(&str, &[u8])],
+    ) -> anyhow::Result<Self> {
+        let version = match kernel {
+            Kernel::Linux5_10 => "5.10",
+            Kernel::Linux6_1 => "6.1",
+        };
+        let (kernel, base) = program::prepare("prepare-guest", &[version])?;
         let script = format!("{PRELUDE}{script}");
         let names: Vec<String> = files.iter().map(|(name, _)| format!("test/{name}")).collect();
         let mut all: Vec<(&str, &[u8])> = vec![("test/script", script.as_bytes())];

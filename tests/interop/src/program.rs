@@ -27,16 +27,16 @@ pub fn root() -> PathBuf {
 }
 
 /// Runs a script of `tests/interop` that prepares a peer, or finds it prepared, and gives what it says.
-pub fn prepared(script: &str) -> anyhow::Result<String> {
-    let output = Command::new(root().join("tests/interop").join(script)).output()?;
+pub fn prepared(script: &str, arguments: &[&str]) -> anyhow::Result<String> {
+    let output = Command::new(root().join("tests/interop").join(script)).args(arguments).output()?;
     let errors = String::from_utf8_lossy(&output.stderr);
     anyhow::ensure!(output.status.success(), "tests/interop/{script} failed:\n{errors}");
     Ok(String::from_utf8(output.stdout)?)
 }
 
 /// The same for a script that names two files or folders, a line each.
-pub fn prepare(script: &str) -> anyhow::Result<(String, String)> {
-    let text = prepared(script)?;
+pub fn prepare(script: &str, arguments: &[&str]) -> anyhow::Result<(String, String)> {
+    let text = prepared(script, arguments)?;
     let (one, two) = text.trim().split_once('\n').ok_or_else(|| anyhow::anyhow!("{script} said {text:?}"))?;
     Ok((one.to_owned(), two.to_owned()))
 }

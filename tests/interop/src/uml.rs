@@ -7,9 +7,9 @@ use std::process::Command;
 
 /// Runs `script` under user-mode Linux, with atm-tools and `files` (name, content) in `/test`; gives its console.
 pub fn run(script: &str, files: &[(&str, &[u8])]) -> anyhow::Result<Vec<String>> {
-    let (kernel, modules) = program::prepare("prepare-uml")?;
+    let (kernel, modules) = program::prepare("prepare-uml", &[])?;
     // The programs are the guest's; its modules are for another kernel.
-    let (_, base) = program::prepare("prepare-guest")?;
+    let (_, base) = program::prepare("prepare-guest", &[])?;
     let module = |name: &str| std::fs::read(format!("{modules}/{name}.ko"));
     let (atm, atmtcp) = (module("atm")?, module("atmtcp")?);
     let names: Vec<String> = files.iter().map(|(name, _)| format!("test/{name}")).collect();
