@@ -5,6 +5,7 @@
 //! installs the peers first and counts what was passed over.
 #![forbid(unsafe_code)]
 
+pub mod eni;
 pub mod guest;
 pub mod initramfs;
 pub mod lan;

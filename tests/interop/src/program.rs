@@ -26,6 +26,16 @@ pub fn root() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
+/// Compiles a C program of `tests/interop` so that it needs no library, for a guest; gives its octets.
+pub fn for_guest(source: &str) -> anyhow::Result<Vec<u8>> {
+    let out = tempfile::NamedTempFile::new()?.into_temp_path();
+    let source = root().join("tests/interop").join(source);
+    let compiled = Command::new("cc").args(["-O1", "-w", "-static", "-o"]).arg(&out).arg(&source).output()?;
+    let errors = String::from_utf8_lossy(&compiled.stderr);
+    anyhow::ensure!(compiled.status.success(), "{} does not compile:\n{errors}", source.display());
+    Ok(std::fs::read(&out)?)
+}
+
 /// Runs a script of `tests/interop` that prepares a peer, or finds it prepared, and gives what it says.
 pub fn prepared(script: &str, arguments: &[&str]) -> anyhow::Result<String> {
     let output = Command::new(root().join("tests/interop").join(script)).args(arguments).output()?;
