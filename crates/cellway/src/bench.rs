@@ -3,6 +3,7 @@
 mod endpoint;
 mod events;
 mod figure;
+mod ip;
 mod lab;
 mod path;
 mod paths;
@@ -39,6 +40,8 @@ pub(crate) enum BenchCommand {
     Endpoint(endpoint::Options),
     /// The laboratory: simulated cells per second on one core, with the real state machines in the loop
     Lab(lab::Options),
+    /// TCP and ping by IP over ATM between two network namespaces, beside a plain TUN forwarder and beside veth
+    Ip(ip::Options),
 }
 
 /// `cellway bench`
@@ -51,6 +54,7 @@ pub(crate) fn run(context: &Context, command: &BenchCommand) -> Result<()> {
         BenchCommand::Preload(options) => preload::run(context, options),
         BenchCommand::Endpoint(options) => endpoint::run(context, options),
         BenchCommand::Lab(options) => lab::run(context, options),
+        BenchCommand::Ip(options) => ip::run(context, options),
     }
 }
 

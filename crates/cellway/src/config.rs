@@ -1,6 +1,7 @@
 //! The description of a network: one TOML file in the field's words. `config show` prints every default.
 
 mod adapter;
+mod interface;
 
 use crate::policy::{Allow, Rule};
 use crate::{Context, output};
@@ -20,6 +21,7 @@ use toml::Spanned;
 use traffic::Contract;
 
 pub(crate) use adapter::{Adapter, Served};
+pub(crate) use interface::{Device, Interface};
 
 /// Looking at descriptions.
 #[derive(Debug, Subcommand)]
@@ -49,6 +51,9 @@ pub(crate) struct File {
     /// Virtual adapters by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) adapter: BTreeMap<String, Adapter>,
+    /// IP interfaces by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) interface: BTreeMap<String, Interface>,
     /// Links.
     pub(crate) link: Vec<Spanned<Link>>,
     /// Circuits.
@@ -232,6 +237,19 @@ pub(crate) enum Shell {
     Udp(Udp),
     /// A virtual adapter, and whoever drives it.
     Adapter(Served),
+    /// An IP interface on a device.
+    Interface(Box<Device>),
+}
+
+impl Shell {
+    /// What the far end of a link to it is called in messages, and what such a link carries.
+    fn of_its_own(&self) -> Option<(&'static str, &str, Carries)> {
+        match self {
+            Shell::Adapter(served) => Some(("adapter", &served.name, Carries::Cells)),
+            Shell::Interface(device) => Some(("interface", &device.name, Carries::Frames)),
+            Shell::AtmTcp { .. } | Shell::Udp(_) => None,
+        }
+    }
 }
 
 /// A file read and understood.
@@ -372,21 +390,30 @@ pub(crate) fn parse(text: &str, name: &str) -> Result<Config> {
             }
         }
     }
-    // A guest is outside, behind its adapter.
-    let mut adapters = BTreeMap::new();
-    for (adapter, settings) in &file.adapter {
-        let at = || format!("{name}: adapter {adapter}");
-        let served = settings.describe(adapter).with_context(at)?;
-        if stations.insert(settings.host.clone(), Station::Outside).is_some() {
+    // What has a line of its own is outside: a guest behind its adapter, a machine's stack behind its interface.
+    let mut own_lines = BTreeMap::new();
+    let at = |kind: &str, which: &str| format!("{name}: {kind} {which}");
+    let adapters = file.adapter.iter().map(|(adapter, settings)| {
+        let served = settings.describe(adapter).with_context(|| at("adapter", adapter))?;
+        Ok((settings.host.as_str(), Shell::Adapter(served)))
+    });
+    let interfaces = file.interface.iter().map(|(interface, settings)| {
+        let device = settings.describe(interface).with_context(|| at("interface", interface))?;
+        Ok((settings.host.as_str(), Shell::Interface(Box::new(device))))
+    });
+    for shell in adapters.chain(interfaces).collect::<Result<Vec<_>>>()? {
+        let (host, shell) = shell;
+        let (kind, which, _) = shell.of_its_own().unwrap_or_default();
+        if stations.insert(host.to_owned(), Station::Outside).is_some() {
             return Err(
-                anyhow!("another station is called `{}` too: give one another name", settings.host).context(at())
+                anyhow!("another station is called `{host}` too: give one another name").context(at(kind, which))
             );
         }
-        adapters.insert(settings.host.as_str(), served);
+        own_lines.insert(host, Some(shell));
     }
     for link in &file.link {
         let at = || format!("{name}:{}", line_of(text, link.span().start));
-        let (description, mut shell) = link.get_ref().describe().with_context(at)?;
+        let (mut description, mut shell) = link.get_ref().describe().with_context(at)?;
         for end in &description.ends {
             known(&config.description, &end.station).with_context(at)?;
         }
@@ -395,13 +422,20 @@ pub(crate) fn parse(text: &str, name: &str) -> Result<Config> {
         {
             return Err(anyhow!("real = \"{host}\": there is no host of this name").context(at()));
         }
-        if let Some(end) = description.ends.iter().find(|end| file.adapter.values().any(|a| a.host == end.station)) {
-            let served = adapters.remove(end.station.as_str());
-            let served = served.ok_or_else(|| anyhow!("an adapter has one line: `{}` has a link already", end.station));
-            if shell.is_some() || description.config.carries != Carries::Cells {
-                return Err(anyhow!("a link to an adapter carries cells, and neither atmtcp nor udp").context(at()));
+        for end in description.ends.clone() {
+            let Some(own) = own_lines.get_mut(end.station.as_str()) else { continue };
+            let has_one = || anyhow!("`{}` has a link already: an adapter or interface has one line", end.station);
+            let own = own.take().ok_or_else(has_one).with_context(at)?;
+            let (kind, _, carries) = own.of_its_own().unwrap_or_default();
+            // Packets travel whole to an interface, as PDUs do over ATM over TCP; an adapter's driver deals in cells.
+            if carries == Carries::Frames {
+                description.config.carries = Carries::Frames;
             }
-            shell = Some(Shell::Adapter(served.with_context(at)?));
+            if shell.is_some() || description.config.carries != carries {
+                let carried = if carries == Carries::Cells { "cells" } else { "packets" };
+                return Err(anyhow!("a link to an {kind} carries {carried}, and neither atmtcp nor udp").context(at()));
+            }
+            shell = Some(own);
         }
         let outside = description.ends.iter().any(|e| config.description.stations[&e.station] == Station::Outside);
         match (outside, &shell) {
@@ -433,8 +467,10 @@ pub(crate) fn parse(text: &str, name: &str) -> Result<Config> {
         let this = link.get_ref().describe().with_context(at)?.0;
         config.follows.push((this, other.with_context(at)?));
     }
-    if let Some((host, served)) = adapters.first_key_value() {
-        bail!("{name}: adapter {}: no link leads to `{host}`: add [[link]] with it as an end", served.name);
+    for (host, shell) in own_lines {
+        if let Some((kind, which, _)) = shell.as_ref().and_then(Shell::of_its_own) {
+            bail!("{name}: {kind} {which}: no link leads to `{host}`: add [[link]] with it as an end");
+        }
     }
     for circuit in &file.circuit {
         let at = || format!("{name}:{}", line_of(text, circuit.span().start));

@@ -12,6 +12,7 @@ use host::engine::{self, Core, EngineHandle};
 use host::service::{Handler, Service};
 use net::topology::{Applied, LinkDescription, Station};
 use net::{FramePool, LinkId, Network};
+use stack::device::tun::Line;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -20,6 +21,8 @@ use std::time::Duration;
 /// Buffers of frames in one network, 64 KiB each: 16 MiB.
 pub(crate) const FRAMES: usize = 256;
 const MAX_CONNECTIONS: usize = 1024;
+/// Stations that an ATMARP server knows at most.
+pub(crate) const MAX_STATIONS: usize = 4096;
 
 /// Brings up a network and runs it in the foreground. Ctrl-C ends it and leaves nothing behind; SIGHUP reads the file
 /// again: what did not change goes on undisturbed.
@@ -187,6 +190,7 @@ pub(crate) fn attach(core: &mut Core, adapters: &Adapters, id: LinkId, shell: &S
     drop(old);
     let external: Box<dyn net::external::External> = match shell {
         Shell::Adapter(served) => return adapters.plug(core, served, id),
+        Shell::Interface(device) => Box::new(interface(device).with_context(|| format!("interface {}", device.name))?),
         Shell::AtmTcp { role, .. } => Box::new(net::atmtcp::Shell::new(*role).with_context(|| format!("{role:?}"))?),
         Shell::Udp(udp) => {
             let form = match udp.form.as_str() {
@@ -201,6 +205,17 @@ pub(crate) fn attach(core: &mut Core, adapters: &Adapters, id: LinkId, shell: &S
         return Err(anyhow!("the link has no outside end"));
     }
     Ok(())
+}
+
+fn interface(device: &config::Device) -> Result<Line> {
+    let mut line = Line::new(&device.settings, device.peers.clone(), device.atmarp_server)?;
+    for (network, prefix, via) in &device.routes {
+        line.ip().add_route(*network, *prefix, *via);
+    }
+    if device.serve_atmarp {
+        line.ip().serve(MAX_STATIONS, wire::Time::ZERO);
+    }
+    Ok(line)
 }
 
 /// A link as its description writes it.

@@ -62,7 +62,7 @@ pub(crate) struct Where {
 
 /// RFC 2684's encapsulations.
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
-enum Encapsulated {
+pub(crate) enum Encapsulated {
     /// LLC/SNAP, routed: Classical IP
     #[default]
     Llc,
@@ -79,7 +79,7 @@ enum Encapsulated {
 }
 
 impl Encapsulated {
-    fn encapsulation(self) -> Encapsulation {
+    pub(crate) fn encapsulation(self) -> Encapsulation {
         match self {
             Encapsulated::Llc => Encapsulation::LlcRouted,
             Encapsulated::Vc => Encapsulation::VcRouted,
@@ -157,7 +157,7 @@ impl Where {
             ip.add_route(network, prefix, via.parse().map_err(|_| form())?);
         }
         if self.serve_atmarp {
-            ip.serve(4096, Time::ZERO);
+            ip.serve(crate::daemon::MAX_STATIONS, Time::ZERO);
         }
         if let Some(server) = self.atmarp_server {
             ip.use_server(channel(server)?, Time::ZERO);
@@ -273,7 +273,7 @@ pub(crate) fn run(context: &Context, command: &IpCommand) -> Result<()> {
         IpCommand::Tun { at, name, no_offload } => {
             let Opened { endpoint, circuits, config, prefix } = at.open(context, !no_offload)?;
             let ip = config.address;
-            let settings = Settings { name: name.clone(), prefix, ip: config, device_offload: !no_offload };
+            let settings = Settings { device_offload: !no_offload, ..Settings::new(name, prefix, config) };
             let mut tun = Tun::new(&settings, endpoint, &[])?;
             at.tell(tun.ip(), &circuits)?;
             eprintln!("{name}: {ip}/{prefix}, MTU {}, on {} {}", at.mtu(), at.host, at.circuit);

@@ -167,6 +167,19 @@ impl FramePool {
         self.memory.get_mut(start..start + frame.len())
     }
 
+    /// The SDU of one frame, and that of another to write; `None` if other frames share the second buffer.
+    pub fn octets_of_two(&mut self, from: &Frame, to: &Frame) -> Option<(&[u8], &mut [u8])> {
+        if self.shares.get(to.buffer as usize) != Some(&1) {
+            return None;
+        }
+        let range = |frame: &Frame| {
+            let start = (frame.buffer as usize).saturating_mul(self.buffer_octets);
+            start..start.saturating_add(frame.len())
+        };
+        let [from, to] = self.memory.get_disjoint_mut([range(from), range(to)]).ok()?;
+        Some((from, to))
+    }
+
     /// Another frame of the same buffer.
     pub fn share(&mut self, frame: &Frame) -> Frame {
         let mut copy = Frame { circuit: frame.circuit, aal: frame.aal, meta: frame.meta, ..Frame::default() };
@@ -219,6 +232,20 @@ mod tests {
         assert!(pool.octets_mut(&b).is_some());
         pool.release(b);
         assert_eq!(pool.in_use(), 0);
+    }
+
+    #[test]
+    fn one_frame_is_read_while_another_is_written_unless_that_is_shared() {
+        let mut pool = FramePool::new(2, 100);
+        let a = pool.copy_in(circuit(), Aal::Aal5, SduMeta::default(), b"from").unwrap();
+        let b = pool.copy_in(circuit(), Aal::Aal5, SduMeta::default(), b"into").unwrap();
+        let (from, to) = pool.octets_of_two(&a, &b).unwrap();
+        to.copy_from_slice(from);
+        assert_eq!(pool.octets(&b), b"from");
+        assert!(pool.octets_of_two(&a, &a).is_none());
+        let c = pool.share(&b);
+        assert!(pool.octets_of_two(&a, &b).is_none());
+        [a, b, c].into_iter().for_each(|frame| pool.release(frame));
     }
 
     #[test]

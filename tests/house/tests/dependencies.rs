@@ -30,7 +30,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("endpoint", &["wire"]),
     ("host", &["wire", "sar", "traffic", "net", "endpoint"]),
     ("adapter", &["wire", "sar", "traffic", "net"]),
-    ("stack", &["wire", "endpoint"]),
+    ("stack", &["wire", "sar", "traffic", "net", "endpoint"]),
     ("uni", &["wire", "endpoint"]),
     ("lab", &["wire", "sar", "traffic", "net", "endpoint", "host", "adapter", "stack", "uni"]),
     ("compat", &["wire", "endpoint"]),

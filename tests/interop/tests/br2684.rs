@@ -30,7 +30,7 @@ fn a_guest_with_br2684_pings_us_and_carries_tcp_in_each_encapsulation() {
     let mut script = format!("atmtcp virtual connect 10.0.2.2 {} 2>&1 &\nsleep 1\n", lan.port(0));
     for (i, (encapsulation, e, p)) in kinds.into_iter().enumerate() {
         let ip = Config { encapsulation, mtu: 1500, ..Config::new(ours(i)) };
-        let settings = Settings { name: format!("nas{i}"), prefix: 24, ip, device_offload: true };
+        let settings = Settings { device_offload: true, ..Settings::new(&format!("nas{i}"), 24, ip) };
         devices.push(device(&lan, &namespace, ("alpha", vci(i)), settings, &stop).unwrap());
         script += &format!(
             r#"

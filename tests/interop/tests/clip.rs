@@ -100,7 +100,7 @@ fn the_kernels_of_guest_and_host_carry_files_both_ways_over_classical_ip() {
     let stop = Arc::new(AtomicBool::new(false));
     // Work is offered to the guest, which does not know of that and must not notice.
     let ip = Config { offload: true, ..Config::new(ours) };
-    let settings = Settings { name: "atm0".into(), prefix: 24, ip, device_offload: true };
+    let settings = Settings { device_offload: true, ..Settings::new("atm0", 24, ip) };
     let running = device(&lan, &host, ("alpha", 100), settings, &stop).unwrap();
     let listener = host.run(move || listen(ours, 5001)).join().unwrap();
 

@@ -44,7 +44,7 @@ fn carry(alpha_offload: bool, beta_offload: bool) {
     let stop = Arc::new(AtomicBool::new(false));
     let settings = |address, offload| {
         let ip = Config { offload, ..Config::new(address) };
-        Settings { name: "atm0".into(), prefix: 24, ip, device_offload: offload }
+        Settings::new("atm0", 24, ip)
     };
     let devices = [
         device(&lan, &a, ("alpha", 100), settings(ALPHA, alpha_offload), &stop).unwrap(),

@@ -31,7 +31,7 @@ const MAX_SDU_OCTETS: usize = 65_535;
 const OFFER: [u8; 1] = [1];
 
 /// What an interface is to be.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     /// Its IPv4 address.
     pub address: Ipv4Addr,

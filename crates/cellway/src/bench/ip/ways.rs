@@ -1,0 +1,209 @@
+//! The ways between the two namespaces. All exist at once, each in a subnet of its own.
+
+use super::forwarder;
+use super::namespace::Namespace;
+use crate::config;
+use crate::daemon::Daemon;
+use anyhow::{Context as _, Result, bail};
+use endpoint::{Endpoint, EndpointConfig, Geometry, OpenOptions};
+use stack::device::tun::{DeviceSettings, Settings, Tun};
+use stack::ip::Config;
+use std::fmt::Write as _;
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+/// What joins the namespaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    Veth,
+    Forwarder,
+    Cellway,
+    Endpoint,
+}
+
+impl Way {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Way::Veth => "veth",
+            Way::Forwarder => "forwarder",
+            Way::Cellway => "cellway",
+            Way::Endpoint => "endpoint",
+        }
+    }
+}
+
+/// One thing that is measured.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Case {
+    pub(super) way: Way,
+    pub(super) mtu: usize,
+    pub(super) offload: bool,
+}
+
+const fn case(way: Way, mtu: usize, offload: bool) -> Case {
+    Case { way, mtu, offload }
+}
+
+/// All cases; those that are compared follow each other.
+pub(super) const CASES: [Case; 14] = [
+    case(Way::Forwarder, 1500, false),
+    case(Way::Cellway, 1500, false),
+    case(Way::Endpoint, 1500, false),
+    case(Way::Veth, 1500, true),
+    case(Way::Forwarder, 1500, true),
+    case(Way::Cellway, 1500, true),
+    case(Way::Endpoint, 1500, true),
+    case(Way::Forwarder, 9180, false),
+    case(Way::Cellway, 9180, false),
+    case(Way::Endpoint, 9180, false),
+    case(Way::Veth, 9180, true),
+    case(Way::Forwarder, 9180, true),
+    case(Way::Cellway, 9180, true),
+    case(Way::Endpoint, 9180, true),
+];
+
+/// Of the block for measurements between networks (RFC 2544): case `number`, the first or second namespace.
+pub(super) fn address(number: usize, end: u8) -> Ipv4Addr {
+    Ipv4Addr::new(198, 18, number as u8, end + 1)
+}
+
+const PREFIX: u8 = 24;
+
+fn device(number: usize) -> String {
+    format!("bench{number}")
+}
+
+/// What carries packets until it is dropped.
+#[derive(Default)]
+pub(super) struct Ways {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+    daemon: Option<Daemon>,
+}
+
+impl Drop for Ways {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            // It has said why, if it has failed.
+            let _ = thread.join();
+        }
+        self.daemon.take();
+    }
+}
+
+/// Makes them.
+pub(super) fn make(cases: &[Case], namespaces: &[Namespace; 2], folder: &Path) -> Result<Ways> {
+    let mut ways = Ways::default();
+    let mut network = String::new();
+    for (number, case) in cases.iter().enumerate() {
+        let at = |end: u8| DeviceSettings {
+            name: device(number),
+            address: address(number, end),
+            prefix: PREFIX,
+            mtu: case.mtu,
+            ethernet: false,
+            offload: case.offload,
+            namespace: Some(namespaces[usize::from(end)].path().to_owned()),
+        };
+        match case.way {
+            Way::Veth => veth(number, case.mtu, namespaces)?,
+            Way::Forwarder => forwarder::join([&at(0), &at(1)])?,
+            Way::Cellway => describe_interfaces(&mut network, number, case, namespaces)?,
+            Way::Endpoint => describe_hosts(&mut network, number)?,
+        }
+    }
+    if !network.is_empty() {
+        let socket = folder.join("cellway.sock");
+        ways.daemon = Some(Daemon::start(config::parse(&network, "the benchmark's network")?, &socket)?);
+        for (number, case) in cases.iter().enumerate().filter(|(_, case)| case.way == Way::Endpoint) {
+            for end in [0, 1] {
+                let thread = tun(number, end, case, &namespaces[usize::from(end)], &socket, &ways.stop)?;
+                ways.threads.push(thread);
+            }
+        }
+    }
+    Ok(ways)
+}
+
+fn veth(number: usize, mtu: usize, namespaces: &[Namespace; 2]) -> Result<()> {
+    let (name, mtu) = (device(number), mtu.to_string());
+    let [a, b] = namespaces.each_ref().map(Namespace::holder);
+    let ends = ["type", "veth", "peer", "name", &name, "mtu", &mtu, "netns", &b];
+    run(Command::new("ip").args(["link", "add", &name, "mtu", &mtu, "netns", &a]).args(ends))?;
+    for (end, namespace) in (0u8..).zip(namespaces) {
+        let address = format!("{}/{PREFIX}", address(number, end));
+        run(namespace.command("ip").args(["address", "add", &address, "dev", &name]))?;
+        run(namespace.command("ip").args(["link", "set", &name, "up"]))?;
+    }
+    Ok(())
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let output = command.output().context("ip (Debian package iproute2)")?;
+    if !output.status.success() {
+        bail!("{command:?}: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(())
+}
+
+/// Two interfaces, each with an unlimited link to a switch of the case's own, and a circuit.
+fn describe_interfaces(text: &mut String, number: usize, case: &Case, namespaces: &[Namespace; 2]) -> Result<()> {
+    for (end, namespace) in (0u8..).zip(namespaces) {
+        writeln!(
+            text,
+            "[interface.c{number}{end}]\nhost = \"h{number}{end}\"\naddress = \"{}/{PREFIX}\"\ndevice = \"{}\"\nnamespace = \"{}\"\nmtu = {}\noffload = {}\n\
+             [[link]]\nends = [\"h{number}{end}\", \"s{number}:{end}\"]",
+            address(number, end),
+            device(number),
+            namespace.path().display(),
+            case.mtu,
+            case.offload
+        )?;
+    }
+    describe_circuit(text, number)
+}
+
+/// Two hosts likewise, on which an endpoint opens the circuit.
+fn describe_hosts(text: &mut String, number: usize) -> Result<()> {
+    for end in 0..2 {
+        let host = format!("h{number}{end}");
+        writeln!(text, "[host.{host}]\n[[link]]\nends = [\"{host}\", \"s{number}:{end}\"]\ncarries = \"frames\"")?;
+    }
+    describe_circuit(text, number)
+}
+
+fn describe_circuit(text: &mut String, number: usize) -> Result<()> {
+    writeln!(text, "[switch.s{number}]\nports = 2\n[[circuit]]\nends = [\"h{number}0 0.100\", \"h{number}1 0.100\"]")?;
+    Ok(())
+}
+
+/// What `cellway ip tun` does, on a thread.
+fn tun(
+    number: usize,
+    end: u8,
+    case: &Case,
+    namespace: &Namespace,
+    socket: &Path,
+    stop: &Arc<AtomicBool>,
+) -> Result<JoinHandle<()>> {
+    let geometry =
+        Geometry { send_ring: 512, receive_ring: 2048, free_ring: 2048, buffers: 1024, ..Geometry::default() };
+    let host = format!("h{number}{end}");
+    let mut endpoint = Endpoint::create(socket, &EndpointConfig { host, geometry, ..EndpointConfig::default() })?;
+    let channel = endpoint.open("0.100".parse()?, OpenOptions::default())?;
+    let ip = Config { mtu: case.mtu, offload: case.offload, ..Config::new(address(number, end)) };
+    let settings =
+        Settings { namespace: Some(namespace.path().to_owned()), ..Settings::new(&device(number), PREFIX, ip) };
+    let mut tun = Tun::new(&settings, endpoint, &[channel.0])?;
+    let stop = stop.clone();
+    Ok(std::thread::Builder::new().name(format!("tun{number}{end}")).spawn(move || {
+        if let Err(e) = tun.run(|| stop.load(Ordering::Relaxed)) {
+            eprintln!("cellway bench ip: {e}");
+        }
+    })?)
+}

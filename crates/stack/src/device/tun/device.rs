@@ -1,0 +1,143 @@
+//! The device itself: made, read, written. Packets go with a virtio header before them if the device leaves work over.
+
+use crate::ip::{VNET_OCTETS, VnetHeader};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use std::fs::File;
+use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+use tun_rs::{DeviceBuilder, Layer, SyncDevice};
+
+/// What a device is to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceSettings {
+    /// Its name.
+    pub name: String,
+    /// Its IPv4 address.
+    pub address: Ipv4Addr,
+    /// Bits of the address that are the subnet's.
+    pub prefix: u8,
+    /// Octets of the longest packet.
+    pub mtu: usize,
+    /// A TAP device, which gives and takes Ethernet frames; else a TUN device.
+    pub ethernet: bool,
+    /// Whether it may leave checksums and cutting over. One that cannot is made without.
+    pub offload: bool,
+    /// The network namespace to make it in; without, the calling thread's.
+    pub namespace: Option<PathBuf>,
+}
+
+/// A TUN or TAP device. It is gone with its owner.
+pub struct Device {
+    device: SyncDevice,
+    has_header: bool,
+}
+
+impl std::fmt::Debug for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Device").field("has_header", &self.has_header).finish_non_exhaustive()
+    }
+}
+
+impl AsFd for Device {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.device.as_fd()
+    }
+}
+
+impl Device {
+    /// Makes it; reading blocks until [`Device::set_nonblocking`].
+    ///
+    /// # Errors
+    /// No right to make one (`CAP_NET_ADMIN`), no `/dev/net/tun`, no such namespace.
+    pub fn new(settings: &DeviceSettings) -> io::Result<Self> {
+        match &settings.namespace {
+            None => build(settings),
+            // A thread's namespace cannot always be left again: this one ends.
+            Some(path) => std::thread::scope(|scope| {
+                let made = scope.spawn(|| enter(path).and_then(|()| build(settings)));
+                made.join().unwrap_or_else(|_| Err(io::Error::other("the thread that makes the device has panicked")))
+            }),
+        }
+    }
+
+    /// Lets reads return at once with [`ErrorKind::WouldBlock`] where nothing waits.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn set_nonblocking(&self) -> io::Result<()> {
+        self.device.set_nonblocking(true)
+    }
+
+    /// Whether it leaves work over.
+    pub fn has_header(&self) -> bool {
+        self.has_header
+    }
+
+    /// Reads a packet into `packet`; gives its header as it came, zeros from a device that leaves nothing over, and its octets.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn read(&self, packet: &mut [u8]) -> io::Result<([u8; VNET_OCTETS], usize)> {
+        let mut header = [0; VNET_OCTETS];
+        let octets = if self.has_header {
+            let mut parts = [IoSliceMut::new(&mut header), IoSliceMut::new(packet)];
+            self.device.recv_vectored(&mut parts)?.saturating_sub(VNET_OCTETS)
+        } else {
+            self.device.recv(packet)?
+        };
+        Ok((header, octets))
+    }
+
+    /// Writes a packet.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn write(&self, header: &[u8; VNET_OCTETS], packet: &[u8]) -> io::Result<()> {
+        if self.has_header {
+            self.device.send_vectored(&[IoSlice::new(header), IoSlice::new(packet)]).map(|_| ())
+        } else {
+            self.device.send(packet).map(|_| ())
+        }
+    }
+
+    /// As [`Device::write`], with nothing left over.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn write_whole(&self, packet: &[u8]) -> io::Result<()> {
+        self.write(&VnetHeader::default().to_octets(), packet)
+    }
+}
+
+fn enter(namespace: &Path) -> io::Result<()> {
+    let said = |e: io::Error| io::Error::new(e.kind(), format!("network namespace {}: {e}", namespace.display()));
+    let file = File::open(namespace).map_err(said)?;
+    move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).map_err(|e| said(e.into()))
+}
+
+fn build(settings: &DeviceSettings) -> io::Result<Device> {
+    let DeviceSettings { name, address, prefix, mtu, ethernet, offload, .. } = settings;
+    let build = |offload| {
+        DeviceBuilder::new()
+            .name(name)
+            .layer(if *ethernet { Layer::L2 } else { Layer::L3 })
+            .offload(offload)
+            .ipv4(*address, *prefix, None)
+            .mtu(u16::try_from(*mtu).unwrap_or(u16::MAX))
+            .build_sync()
+    };
+    let device = if *offload { build(true).or_else(|_| build(false)) } else { build(false) };
+    let device = device.map_err(|e| {
+        let cure = match e.kind() {
+            ErrorKind::PermissionDenied | ErrorKind::NotFound => {
+                " (this needs CAP_NET_ADMIN and /dev/net/tun; without, use the in-process stack)"
+            }
+            _ => "",
+        };
+        io::Error::new(e.kind(), format!("device {name}: {e}{cure}"))
+    })?;
+    let has_header = device.tcp_gso();
+    Ok(Device { device, has_header })
+}

@@ -1,0 +1,284 @@
+//! The passage between a device and circuits, in both directions. In: packets of the device, SDUs. Out: SDUs in a carrier's
+//! buffers, packets to the device. What work a packet has left over is done here, unless its peer does it.
+
+use super::{Device, TURN};
+use crate::ip::{Cut, Fragments, IpInterface, MAX_MESSAGE_OCTETS, Verdict, VnetHeader, too_big};
+use std::io::{self, ErrorKind};
+use wire::{DropReason, Time};
+
+/// The device's queue is full.
+const ENOBUFS: i32 = 105;
+/// The device has been taken down.
+const EIO: i32 = 5;
+
+/// Where SDUs go: an endpoint, or a link.
+pub(super) trait Carrier {
+    /// A buffer for one SDU.
+    type Buffer: std::fmt::Debug;
+
+    /// A buffer to write.
+    fn take(&mut self) -> Option<Self::Buffer>;
+
+    /// All octets of a buffer.
+    fn octets<'a>(&'a mut self, buffer: &'a mut Self::Buffer) -> &'a mut [u8];
+
+    /// A buffer to read and another to write.
+    fn both<'a>(&'a mut self, from: &'a Self::Buffer, to: &'a mut Self::Buffer) -> (&'a [u8], &'a mut [u8]);
+
+    /// Gives a buffer back.
+    fn give_back(&mut self, buffer: Self::Buffer);
+
+    /// Whether an SDU can be sent now.
+    fn has_room(&mut self) -> bool;
+
+    /// Sends the first `octets` of a buffer, where there is room; false if it cannot be an SDU.
+    fn send(&mut self, circuit: u32, buffer: Self::Buffer, octets: usize) -> bool;
+}
+
+/// What is still to be sent of one packet.
+#[derive(Debug)]
+struct Outgoing<B> {
+    source: B,
+    octets: usize,
+    header: VnetHeader,
+    /// The circuit, or the last one that a packet for all has been sent on.
+    circuit: Option<u32>,
+    to_all: bool,
+    parts: Parts,
+    next: usize,
+}
+
+/// How a packet goes.
+#[derive(Debug, Clone, Copy)]
+enum Parts {
+    /// In one SDU, with its work left over.
+    Offloaded,
+    /// In one SDU, whole.
+    Whole,
+    Segments(Cut),
+    Fragments(Fragments),
+}
+
+/// A device, the interface behind it, and the packet that is on its way out.
+#[derive(Debug)]
+pub(super) struct Passage<B> {
+    pub(super) device: Device,
+    pub(super) ip: IpInterface,
+    /// Where the IP header begins in what the device gives: behind the Ethernet header of a TAP device.
+    ethernet_octets: usize,
+    outgoing: Option<Outgoing<B>>,
+    /// A buffer for the next packet.
+    buffer: Option<B>,
+    /// There was no buffer for the next packet.
+    starved: bool,
+}
+
+impl<B: std::fmt::Debug> Passage<B> {
+    /// A device that does not block, and its interface.
+    pub(super) fn new(device: Device, ip: IpInterface) -> io::Result<Self> {
+        device.set_nonblocking()?;
+        let ethernet_octets = if ip.config().encapsulation.is_bridged() { 14 } else { 0 };
+        Ok(Passage { device, ip, ethernet_octets, outgoing: None, buffer: None, starved: false })
+    }
+
+    /// Whether a packet waits for room on its circuit, or for a buffer: until then the device is of no interest.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.outgoing.is_some() || self.starved
+    }
+
+    /// An SDU of a circuit: what packet is in it goes to the device.
+    pub(super) fn deliver(&mut self, circuit: u32, sdu: &[u8], now: Time) -> io::Result<()> {
+        let Some(delivery) = self.ip.handle_pdu(circuit, sdu, now) else { return Ok(()) };
+        let written = self.device.write(&delivery.header.to_octets(), delivery.packet);
+        self.lost_or(written)
+    }
+
+    /// What the interface itself has to say, then packets of the device, a turn of them. True if anything moved.
+    pub(super) fn turn(&mut self, carrier: &mut impl Carrier<Buffer = B>, now: Time) -> io::Result<bool> {
+        let mut any = self.speak(carrier);
+        for _ in 0..TURN {
+            any |= self.advance(carrier);
+            if self.outgoing.is_some() || !self.read(carrier, now)? {
+                break;
+            }
+            any = true;
+        }
+        Ok(any)
+    }
+
+    /// Sends what the interface itself has to say, as far as there is room. True if anything was.
+    pub(super) fn speak(&mut self, carrier: &mut impl Carrier<Buffer = B>) -> bool {
+        let mut any = false;
+        while self.ip.has_pdu() && carrier.has_room() {
+            let Some(mut buffer) = carrier.take() else { break };
+            let Some((circuit, octets)) = self.ip.poll_pdu(carrier.octets(&mut buffer)) else {
+                carrier.give_back(buffer);
+                break;
+            };
+            any |= carrier.send(circuit, buffer, octets);
+        }
+        any
+    }
+
+    /// One packet from the device. False if there is none, or no buffer for it.
+    fn read(&mut self, carrier: &mut impl Carrier<Buffer = B>, now: Time) -> io::Result<bool> {
+        let buffer = self.buffer.take().or_else(|| carrier.take());
+        self.starved = buffer.is_none();
+        let Some(mut buffer) = buffer else { return Ok(false) };
+        let head = self.ip.headroom();
+        let (header, octets) = match self.device.read(&mut carrier.octets(&mut buffer)[head..]) {
+            Ok(read) => read,
+            Err(e) => {
+                self.buffer = Some(buffer);
+                return if e.kind() == ErrorKind::WouldBlock { Ok(false) } else { Err(e) };
+            }
+        };
+        let packet = &mut carrier.octets(&mut buffer)[head..head + octets];
+        let Some((header, circuit, parts)) = self.judge(&header, packet, now)? else {
+            self.buffer = Some(buffer);
+            return Ok(true);
+        };
+        let to_all = circuit.is_none();
+        self.outgoing = Some(Outgoing { source: buffer, octets, header, circuit, to_all, parts, next: 0 });
+        self.advance(carrier);
+        Ok(true)
+    }
+
+    /// Where a packet goes, and how; its checksum is completed where nobody else will. `None` if it goes nowhere.
+    fn judge(
+        &mut self,
+        header: &[u8; crate::ip::VNET_OCTETS],
+        packet: &mut [u8],
+        now: Time,
+    ) -> io::Result<Option<(VnetHeader, Option<u32>, Parts)>> {
+        let header = VnetHeader::parse(header, packet.len());
+        let cut = header.filter(|h| h.is_long()).and_then(|h| h.cut(packet, self.ethernet_octets));
+        let Some(header) = header.filter(|h| h.is_long() == cut.is_some()) else {
+            self.ip.sent.drop_one(DropReason::Malformed);
+            return Ok(None);
+        };
+        // The interface judges a long packet by one of its segments.
+        let judged = cut.map_or(packet.len(), |c| c.octets(packet).min(packet.len()));
+        let (circuit, parts) = match self.ip.route(&packet[..judged], now) {
+            Verdict::Dropped => return Ok(None),
+            Verdict::All => (None, Parts::Whole),
+            Verdict::To(circuit) => (Some(circuit), Parts::Whole),
+            Verdict::TooLong { circuit, mtu } => match Fragments::new(packet, mtu).filter(|_| cut.is_none()) {
+                Some(fragments) => (Some(circuit), Parts::Fragments(fragments)),
+                None => return self.refuse(packet, mtu).map(|()| None),
+            },
+        };
+        let offloaded = circuit.is_some_and(|c| !header.is_plain() && self.ip.takes_offload(c, packet));
+        let parts = match (cut, parts) {
+            (_, Parts::Whole) if offloaded => Parts::Offloaded,
+            (Some(cut), Parts::Whole) => Parts::Segments(cut),
+            (_, parts) => {
+                let may_omit = circuit.is_some_and(|c| self.ip.ends_at_destination(c, packet));
+                header.complete(packet, may_omit);
+                parts
+            }
+        };
+        Ok(Some((header, circuit, parts)))
+    }
+
+    /// Tells the machine's own stack that a packet is too long for its circuit.
+    fn refuse(&mut self, packet: &[u8], mtu: usize) -> io::Result<()> {
+        self.ip.sent.drop_one(DropReason::Oversize);
+        let mut message = [0; MAX_MESSAGE_OCTETS];
+        let address = self.ip.config().address.octets();
+        let Some(n) = too_big(packet, mtu, address, &mut message) else { return Ok(()) };
+        let written = self.device.write_whole(&message[..n]);
+        self.lost_or(written)
+    }
+
+    /// Sends what is left of a packet, as far as room and buffers allow. True if anything was sent.
+    pub(super) fn advance(&mut self, carrier: &mut impl Carrier<Buffer = B>) -> bool {
+        let mut any = false;
+        while let Some(mut out) = self.outgoing.take() {
+            if !carrier.has_room() {
+                self.outgoing = Some(out);
+                break;
+            }
+            match (out.circuit, out.parts) {
+                (Some(circuit), Parts::Whole) if !out.to_all => self.send(carrier, circuit, out.source, out.octets),
+                (Some(circuit), Parts::Offloaded) => {
+                    let sdu = carrier.octets(&mut out.source);
+                    match self.ip.encapsulate_offloaded(sdu, out.octets, out.header) {
+                        Some(n) => drop(carrier.send(circuit, out.source, n)),
+                        None => carrier.give_back(out.source),
+                    }
+                }
+                _ => match carrier.take() {
+                    Some(buffer) => self.send_part(carrier, out, buffer),
+                    None => {
+                        self.outgoing = Some(out);
+                        break;
+                    }
+                },
+            }
+            any = true;
+        }
+        any
+    }
+
+    /// Sends the next of several packets that one becomes, in `buffer`; after the last gives all buffers back.
+    fn send_part(&mut self, carrier: &mut impl Carrier<Buffer = B>, mut out: Outgoing<B>, mut buffer: B) {
+        let head = self.ip.headroom();
+        // A copy for each circuit; the last copy is not the buffer itself, which costs one more and is simple.
+        let circuit = if out.to_all { self.ip.circuit_after(out.circuit) } else { out.circuit };
+        let (from, to) = carrier.both(&out.source, &mut buffer);
+        let packet = &from[head..head + out.octets];
+        let written = match out.parts {
+            Parts::Segments(cut) => cut.write(packet, out.next, &mut to[head..]),
+            Parts::Fragments(fragments) => fragments.write(packet, out.next, &mut to[head..]),
+            Parts::Whole | Parts::Offloaded => circuit.map(|_| {
+                to[head..head + out.octets].copy_from_slice(packet);
+                out.octets
+            }),
+        };
+        match (circuit, written) {
+            (Some(circuit), Some(octets)) => {
+                self.send(carrier, circuit, buffer, octets);
+                (out.circuit, out.next) = (Some(circuit), out.next + 1);
+                self.outgoing = Some(out);
+            }
+            _ => {
+                carrier.give_back(buffer);
+                carrier.give_back(out.source);
+            }
+        }
+    }
+
+    /// Sends the packet that stands behind the headroom of `buffer`. There is room.
+    fn send(&mut self, carrier: &mut impl Carrier<Buffer = B>, circuit: u32, mut buffer: B, octets: usize) {
+        match self.ip.encapsulate(carrier.octets(&mut buffer), octets) {
+            Some(n) => {
+                if !carrier.send(circuit, buffer, n) {
+                    self.ip.sent.drop_one(DropReason::Oversize);
+                }
+            }
+            None => carrier.give_back(buffer),
+        }
+    }
+
+    /// A packet that the device's queue has no room for, or that the kernel takes for no packet, is lost, as on any interface.
+    fn lost_or(&mut self, written: io::Result<()>) -> io::Result<()> {
+        let Err(e) = written else { return Ok(()) };
+        let reason = match (e.kind(), e.raw_os_error()) {
+            (ErrorKind::WouldBlock, _) | (_, Some(ENOBUFS)) => DropReason::QueueFull,
+            (_, Some(EIO)) => DropReason::LinkDown,
+            (ErrorKind::InvalidInput, _) => DropReason::Malformed,
+            _ => return Err(e),
+        };
+        self.ip.received.drop_one(reason);
+        Ok(())
+    }
+
+    /// Gives all buffers back to a carrier that stays.
+    pub(super) fn clear(&mut self, carrier: &mut impl Carrier<Buffer = B>) {
+        let outgoing = self.outgoing.take().map(|out| out.source);
+        for buffer in [outgoing, self.buffer.take()].into_iter().flatten() {
+            carrier.give_back(buffer);
+        }
+    }
+}
