@@ -1,4 +1,5 @@
-//! A client that writes at random over everything it shares with the host. Nobody else may notice.
+//! A client that writes at random over everything it shares with the host. Nobody else may notice. `HOSTILE_SECONDS` (60 to
+//! be thorough, 10 by default) says for how long.
 
 use endpoint::control::{Request, Response};
 use endpoint::seqpacket::Packets;
@@ -19,10 +20,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use wire::CircuitId;
 
-const SCRIBBLING: Duration = Duration::from_secs(10);
 /// A PDU of the others that takes longer than this has been disturbed.
 const PATIENCE: Option<Duration> = Some(Duration::from_secs(5));
 const SEED: u64 = 0x5EED;
+
+fn scribbling() -> Duration {
+    let seconds = std::env::var("HOSTILE_SECONDS").ok().and_then(|n| n.parse().ok());
+    Duration::from_secs(seconds.unwrap_or(10))
+}
 
 fn circuit(vci: u16) -> CircuitId {
     CircuitId::new(0, vci).unwrap()
@@ -181,7 +186,7 @@ fn others_keep_their_data(carries: Carries, path: DataPath, cunning: bool, seed:
     let (mut exchanged, mut from_hostile) = (0, 0);
     // On a busy machine longer, until the cunning one has come through.
     let enough = |exchanged, from_hostile| exchanged > 100 && (from_hostile > 10 || !cunning);
-    while begin.elapsed() < SCRIBBLING / 8 || !enough(exchanged, from_hostile) && begin.elapsed() < 6 * SCRIBBLING {
+    while begin.elapsed() < scribbling() / 8 || !enough(exchanged, from_hostile) && begin.elapsed() < 6 * scribbling() {
         let sdu = pattern([1, 40, 1500, 9180][exchanged % 4], exchanged);
         alpha.send_copy(there, &sdu).unwrap();
         let got = beta.receive(PATIENCE).unwrap().expect("the others' PDU");
