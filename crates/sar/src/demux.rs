@@ -124,26 +124,84 @@ pub struct CircuitCounts {
 /// No circuit: PTI and CLP of a circuit's `head` are zero.
 const FREE: u32 = u32::MAX;
 /// PTI and CLP in a cell's first four octets, first octet lowest.
-const VARIABLE: u32 = 0x0f00_0000;
-const NO_BUFFER: u32 = u32::MAX;
+pub(crate) const VARIABLE: u32 = 0x0f00_0000;
+
+/// How far a circuit's PDU is, in one word; zero between PDUs.
+///
+/// | bits | |
+/// |---|---|
+/// | 0 to 15 | how many further cells have room |
+/// | 16 | a cell had CLP set |
+/// | 17 | a PDU has begun |
+/// | 18 | it is lost; its cells are passed over |
+/// | 28 to 63 | the octet of the pool where the next payload goes |
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place(u64);
+
+impl Place {
+    pub(crate) const IDLE: Place = Place(0);
+    const BEGUN: u64 = 1 << 17;
+    const LOST: Place = Place(1 << 18);
+    const OCTET: u32 = 28;
+
+    /// The beginning of a buffer with room for `cells`.
+    fn fresh(octet: u64, cells: u64) -> Place {
+        Place(octet << Self::OCTET | Self::BEGUN | cells)
+    }
+
+    /// Where the next payload goes.
+    #[inline(always)]
+    pub(crate) fn octet(self) -> usize {
+        (self.0 >> Self::OCTET) as usize
+    }
+
+    /// For how many cells there is room: none between PDUs, in one that has its most, and in a lost one.
+    #[inline(always)]
+    pub(crate) fn room(self) -> usize {
+        self.0 as u16 as usize
+    }
+
+    #[inline(always)]
+    pub(crate) fn has_room(self) -> bool {
+        self.0 & 0xffff != 0
+    }
+
+    /// After some more cells, for which there was room.
+    #[inline(always)]
+    pub(crate) fn after(self, cells: usize) -> Place {
+        const STEP: u64 = ((PAYLOAD_OCTETS as u64) << Place::OCTET) - 1;
+        Place(self.0.wrapping_add(STEP.wrapping_mul(cells as u64)))
+    }
+
+    /// With the CLP bit of a cell taken note of, whose first four octets these are, first octet lowest.
+    #[inline(always)]
+    pub(crate) fn or_clp(self, head: u32) -> Place {
+        Place(self.0 | u64::from(head >> 8 & 1 << 16))
+    }
+
+    #[inline(always)]
+    fn clp(self) -> bool {
+        self.0 >> 16 & 1 != 0
+    }
+
+    fn is_in_pdu(self) -> bool {
+        self.0 & Self::BEGUN != 0
+    }
+}
 
 /// A circuit's line of the table.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 pub(crate) struct Entry {
     pub(crate) state: u128,
-    /// Where in the pool the next payload goes.
-    pub(crate) at: u64,
-    /// Where the room for payloads ends; at `at` between PDUs, in a lost one, and in one that has its most.
-    pub(crate) end: u64,
+    pub(crate) place: Place,
+    /// When its PDU began.
+    pub(crate) began: Time,
+    pdus: u64,
     /// The circuit, as the first four octets of its cells are read, first octet lowest, without PTI and CLP.
     pub(crate) head: u32,
-    buffer: u32,
+    circuit: CircuitId,
     dropped: u32,
-    lost: Option<DropReason>,
-    pub(crate) clp: bool,
-    pdus: u64,
-    began: Time,
 }
 
 const _: () = assert!(size_of::<Entry>() == 64);
@@ -151,29 +209,28 @@ const _: () = assert!(size_of::<Entry>() == 64);
 impl Entry {
     const EMPTY: Entry = Entry {
         state: 0,
-        at: 0,
-        end: 0,
-        head: FREE,
-        buffer: NO_BUFFER,
-        dropped: 0,
-        pdus: 0,
+        place: Place::IDLE,
         began: Time::ZERO,
-        lost: None,
-        clp: false,
+        pdus: 0,
+        head: FREE,
+        circuit: CircuitId::from_key(0),
+        dropped: 0,
     };
+    /// What cells of no circuit are led to.
+    const NOWHERE: Entry = Entry { place: Place::LOST, ..Entry::EMPTY };
+}
 
-    /// Between PDUs.
-    #[inline(always)]
-    pub(crate) fn reset(&mut self) {
-        self.end = self.at;
-        self.buffer = NO_BUFFER;
-        self.lost = None;
-        self.clp = false;
-    }
-
-    fn is_in_pdu(&self) -> bool {
-        self.buffer != NO_BUFFER
-    }
+/// A PDU whose last cell has come, to be judged.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ended {
+    pub(crate) place: Place,
+    /// Whose it is.
+    pub(crate) entry: *mut Entry,
+    /// Its last eight octets, first octet lowest.
+    pub(crate) trailer: u64,
+    pub(crate) congestion: bool,
+    /// Whether its CRC is right.
+    pub(crate) good: bool,
 }
 
 /// The table's place and size, for the time of one call.
@@ -185,35 +242,36 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Whether it is larger than the cache nearest to the processor.
+    /// Whether it is larger than the caches near to the processor (1 MiB and more).
     #[inline(always)]
     pub(crate) fn is_large(&self) -> bool {
-        self.mask >= 512
+        self.mask >= 1 << 14
     }
 
-    /// Where the search for a cell's circuit begins.
+    /// How far a multiplied header is shifted to give where its search begins.
     #[inline(always)]
-    pub(crate) fn home(&self, head: u32) -> *mut Entry {
-        self.first.wrapping_add(home(head, self.shift))
+    pub(crate) fn shift(&self) -> u32 {
+        self.shift
     }
 
-    /// The entry of a cell's circuit, whose search begins at `home`. At most half of the entries are taken, so a search
-    /// ends.
+    /// An entry.
+    #[inline(always)]
+    pub(crate) fn entry(&self, at: u32) -> *mut Entry {
+        self.first.wrapping_add(at as usize)
+    }
+
+    /// The entry of a cell's circuit. At most half of the entries are taken, so a search ends.
     ///
     /// # Safety
-    /// The table exists and `home` is `head`'s.
-    #[inline(always)]
+    /// The table exists.
+    #[inline(never)]
     #[allow(unsafe_code)]
-    pub(crate) unsafe fn find(&self, home: *mut Entry, head: u32) -> Option<*mut Entry> {
+    pub(crate) unsafe fn find(&self, head: u32) -> Option<*mut Entry> {
         let head = head & !VARIABLE;
-        // SAFETY: the caller's: an entry of the table.
-        if unsafe { (*home).head } == head {
-            return Some(home);
-        }
-        let mut at = home.addr().wrapping_sub(self.first.addr()) / size_of::<Entry>();
+        let mut at = home(head, self.shift) as usize;
         loop {
             let entry = self.first.wrapping_add(at);
-            // SAFETY: `at` is masked to the table's size, or came from one of its entries.
+            // SAFETY: `home` gives less than the table's size, and so does its mask.
             match unsafe { (*entry).head } {
                 found if found == head => return Some(entry),
                 FREE => return None,
@@ -226,9 +284,12 @@ impl Table {
 /// Consecutive VCIs spread evenly (Fibonacci hashing; Knuth, volume 3, section 6.4): the multiplier is the golden ratio's
 /// for the header's number without its last four bits.
 #[inline(always)]
-const fn home(head: u32, shift: u32) -> usize {
-    ((head.swap_bytes() & !0xf).wrapping_mul(0x9e37_79b1 >> 4) >> shift) as usize
+pub(crate) const fn home(head: u32, shift: u32) -> u32 {
+    (head & !VARIABLE).swap_bytes().wrapping_mul(SPREAD) >> shift
 }
+
+/// What [`home`] multiplies by.
+pub(crate) const SPREAD: u32 = 0x9e37_79b1 >> 4;
 
 /// The table, the free buffers and the counters: what the kernels work on.
 #[derive(Debug)]
@@ -236,15 +297,80 @@ pub(crate) struct Circuits {
     entries: Box<[Entry]>,
     shift: u32,
     open: usize,
-    free: Vec<u32>,
+    free: FreeBuffers,
     lent: Box<[bool]>,
-    now: Time,
-    /// Octets from one buffer to the next.
-    stride: usize,
-    /// Payload octets of the longest PDU.
-    longest: u32,
+    pub(crate) now: Time,
+    /// Where the cells of no circuit are led, and those whose header is damaged.
+    nowhere: Box<[Entry; 2]>,
     pub(crate) counters: Counters,
     config: DemuxConfig,
+}
+
+/// The free buffers, each as the place where it begins: a stack, below it a place without room.
+#[derive(Debug)]
+struct FreeBuffers {
+    places: Box<[Place]>,
+    len: usize,
+    /// Octets from one buffer to the next.
+    stride: u64,
+    /// Cells of the longest PDU.
+    cells: u64,
+    /// 2^64 / stride, rounded up: places become numbers by a multiplication.
+    inverse: u64,
+}
+
+impl FreeBuffers {
+    fn new(config: &DemuxConfig) -> Self {
+        let cells = cells(config.max_sdu_octets);
+        let stride = (cells * PAYLOAD_OCTETS).next_multiple_of(64);
+        assert!(stride as u64 * u64::from(config.buffers) < 1 << 36, "a pool is smaller than 64 GiB");
+        let mut free = FreeBuffers {
+            places: vec![Place::IDLE; config.buffers as usize + 1].into(),
+            len: 0,
+            stride: stride as u64,
+            cells: cells as u64,
+            inverse: u64::MAX / stride as u64 + 1,
+        };
+        (0..config.buffers).rev().for_each(|buffer| free.push(buffer));
+        free
+    }
+
+    #[inline(always)]
+    fn push(&mut self, buffer: u32) {
+        self.len += 1;
+        self.places[self.len] = Place::fresh(u64::from(buffer) * self.stride, self.cells);
+    }
+
+    /// The buffer of a PDU that is at `place`, and how many cells it has.
+    #[inline(always)]
+    fn of(&self, place: Place) -> (u32, usize) {
+        let taken = self.cells as usize - place.room();
+        let begin = place.octet() - taken * PAYLOAD_OCTETS;
+        (((begin as u128 * u128::from(self.inverse)) >> 64) as u32, taken)
+    }
+}
+
+/// The free buffers, for the time of a loop.
+#[derive(Clone, Copy)]
+pub(crate) struct Free {
+    places: *const Place,
+    len: usize,
+}
+
+impl Free {
+    /// Where the next free buffer begins; a place without room if there is none.
+    #[inline(always)]
+    #[allow(unsafe_code)]
+    pub(crate) fn top(&self) -> Place {
+        // SAFETY: there is one place more than buffers, and `len` counts buffers.
+        unsafe { *self.places.add(self.len) }
+    }
+
+    /// Takes it, or does not.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, really: bool) {
+        self.len -= usize::from(really);
+    }
 }
 
 impl Circuits {
@@ -253,9 +379,21 @@ impl Circuits {
         Table { first: self.entries.as_mut_ptr(), mask: self.entries.len() - 1, shift: self.shift }
     }
 
+    /// Where cells of no circuit are led.
+    #[inline(always)]
+    pub(crate) fn unknown(&mut self) -> *mut Entry {
+        &raw mut self.nowhere[0]
+    }
+
+    /// Where cells with a damaged header are led.
+    #[inline(always)]
+    pub(crate) fn damaged(&mut self) -> *mut Entry {
+        &raw mut self.nowhere[1]
+    }
+
     fn find(&self, circuit: CircuitId) -> Option<usize> {
         let (mask, head) = (self.entries.len() - 1, head_of(circuit));
-        let mut at = home(head, self.shift);
+        let mut at = home(head, self.shift) as usize;
         loop {
             match self.entries[at].head {
                 found if found == head => return Some(at),
@@ -267,50 +405,88 @@ impl Circuits {
 
     fn insert(&mut self, entry: Entry) {
         let mask = self.entries.len() - 1;
-        let mut at = home(entry.head, self.shift);
+        let mut at = home(entry.head, self.shift) as usize;
         while self.entries[at].head != FREE {
             at = (at + 1) & mask;
         }
         self.entries[at] = entry;
     }
 
-    /// A cell has come for an entry that has no room: begins a PDU with a buffer, or drops. Whether there is room now.
     #[inline(always)]
-    pub(crate) fn make_room(&mut self, entry: &mut Entry, start: u128) -> bool {
-        if entry.lost.is_some() || entry.is_in_pdu() {
-            lose(entry, DropReason::Oversize, &mut self.free, &mut self.counters);
+    pub(crate) fn free(&self) -> Free {
+        Free { places: self.free.places.as_ptr(), len: self.free.len }
+    }
+
+    /// What `free` took is taken.
+    #[inline(always)]
+    pub(crate) fn taken(&mut self, free: Free) {
+        self.free.len = free.len;
+    }
+
+    /// A cell has come for an entry that has no room and finds no buffer: the PDU is lost. Whether the cell is a user's
+    /// of a circuit.
+    ///
+    /// # Safety
+    /// `entry` is one of the table's, or of `unknown` and `damaged`.
+    #[cold]
+    #[inline(never)]
+    #[allow(unsafe_code)]
+    pub(crate) unsafe fn pass_over(&mut self, entry: *mut Entry, end: bool) -> bool {
+        if entry == self.damaged() {
+            self.counters.drop_one(DropReason::HeaderError);
             return false;
         }
-        let Some(buffer) = self.free.pop() else {
-            lose(entry, DropReason::NoBuffer, &mut self.free, &mut self.counters);
+        if entry == self.unknown() {
+            self.counters.drop_one(DropReason::UnknownCircuit);
             return false;
-        };
-        entry.state = start;
-        entry.began = self.now;
-        entry.buffer = buffer;
-        entry.at = (buffer as usize * self.stride) as u64;
-        entry.end = entry.at + u64::from(self.longest);
+        }
+        // SAFETY: an entry of the table, which nobody else has now.
+        let entry = unsafe { &mut *entry };
+        let reason = if entry.place.is_in_pdu() { DropReason::Oversize } else { DropReason::NoBuffer };
+        lose(entry, reason, &mut self.free, &mut self.counters);
+        if end {
+            entry.place = Place::IDLE;
+        }
         true
     }
 
-    /// A PDU's last cell has come.
+    /// Judges a PDU whose last cell has come; its circuit may have begun another meanwhile. Describes it in `to` if it is
+    /// whole, and gives its octets.
+    ///
+    /// # Safety
+    /// `ended.entry` is one of the table's, and `to` may be written.
     #[inline(always)]
-    pub(crate) fn finish(&mut self, entry: &mut Entry, trailer: u64, congestion: bool, good: bool) -> Option<Delivery> {
-        let trailer = Trailer::from_octets(trailer.to_le_bytes());
-        let octets = self.longest as usize - (entry.end - entry.at) as usize;
+    #[allow(unsafe_code)]
+    pub(crate) unsafe fn finish(&mut self, ended: Ended, to: *mut Delivery) -> Option<usize> {
+        let Ended { place, entry, congestion, good, .. } = ended;
+        let trailer = Trailer::from_octets(ended.trailer.to_le_bytes());
+        let (buffer, cells) = self.free.of(place);
         let DemuxConfig { max_sdu_octets, any_cpi, .. } = self.config;
-        if let Some(reason) = fault(good, &trailer, octets, max_sdu_octets, any_cpi) {
-            lose(entry, reason, &mut self.free, &mut self.counters);
-            entry.reset();
+        if let Some(reason) = fault(good, &trailer, cells * PAYLOAD_OCTETS, max_sdu_octets, any_cpi) {
+            // SAFETY: the caller's; nobody else has the entry now.
+            unsafe { self.refuse(entry, buffer, reason) };
             return None;
         }
-        let meta = SduMeta { uu: trailer.uu, cpi: trailer.cpi, clp: entry.clp, congestion };
-        let buffer = entry.buffer;
-        let circuit = CircuitId::from_key(entry.head.swap_bytes() >> 4);
-        entry.pdus = entry.pdus.wrapping_add(1);
-        entry.reset();
+        let sdu_octets = usize::from(trailer.length);
+        let meta = SduMeta { uu: trailer.uu, cpi: trailer.cpi, clp: place.clp(), congestion };
         self.lent[buffer as usize] = true;
-        Some(Delivery { circuit, buffer, sdu_octets: trailer.length.into(), meta })
+        // SAFETY: as above.
+        unsafe {
+            (*entry).pdus = (*entry).pdus.wrapping_add(1);
+            to.write(Delivery { circuit: (*entry).circuit, buffer, sdu_octets, meta });
+        }
+        Some(sdu_octets)
+    }
+
+    /// A PDU that has ended is dropped.
+    #[cold]
+    #[inline(never)]
+    #[allow(unsafe_code)]
+    unsafe fn refuse(&mut self, entry: *mut Entry, buffer: u32, reason: DropReason) {
+        self.free.push(buffer);
+        // SAFETY: the caller's.
+        unsafe { (*entry).dropped = (*entry).dropped.wrapping_add(1) };
+        self.counters.drop_one(reason);
     }
 }
 
@@ -320,15 +496,14 @@ const fn head_of(circuit: CircuitId) -> u32 {
 
 /// The circuit's PDU is lost; the rest of its cells will be passed over.
 #[cold]
-fn lose(entry: &mut Entry, reason: DropReason, free: &mut Vec<u32>, counters: &mut Counters) {
-    if entry.lost.is_some() {
+fn lose(entry: &mut Entry, reason: DropReason, free: &mut FreeBuffers, counters: &mut Counters) {
+    if entry.place == Place::LOST {
         return;
     }
-    if entry.is_in_pdu() {
-        free.push(entry.buffer);
+    if entry.place.is_in_pdu() {
+        free.push(free.of(entry.place).0);
     }
-    entry.reset();
-    entry.lost = Some(reason);
+    entry.place = Place::LOST;
     entry.dropped = entry.dropped.wrapping_add(1);
     counters.drop_one(reason);
 }
@@ -344,7 +519,8 @@ impl Demux {
     /// No circuit is open yet.
     ///
     /// # Panics
-    /// If `max_sdu_octets` is none or more than AAL5 has, or there are more circuits than ATM has.
+    /// If `max_sdu_octets` is none or more than AAL5 has, there are more circuits than ATM has, or the pool has
+    /// 64 GiB or more.
     pub fn new(config: DemuxConfig) -> Self {
         Self::with_kernel(Kernel::chosen(), config)
     }
@@ -357,30 +533,33 @@ impl Demux {
         assert!((1..=MAX_SDU_OCTETS).contains(&config.max_sdu_octets), "AAL5 carries 1 to 65535 octets");
         assert!(config.circuits <= 1 << 28, "ATM has 2^28 circuits");
         let size = (config.circuits.max(1) * 2).next_power_of_two();
-        let stride = (cells(config.max_sdu_octets) * PAYLOAD_OCTETS).next_multiple_of(64);
         let circuits = Circuits {
             entries: vec![Entry::EMPTY; size].into(),
             shift: 32 - size.trailing_zeros(),
             open: 0,
-            free: (0..config.buffers).rev().collect(),
+            free: FreeBuffers::new(&config),
             lent: vec![false; config.buffers as usize].into(),
             now: Time::ZERO,
-            stride,
-            longest: (cells(config.max_sdu_octets) * PAYLOAD_OCTETS) as u32,
+            nowhere: Box::new([Entry::NOWHERE; 2]),
             counters: Counters::default(),
             config,
         };
         Demux { circuits, kernel }
     }
 
+    /// Octets from one buffer to the next.
+    fn stride(&self) -> usize {
+        self.circuits.free.stride as usize
+    }
+
     /// Octets that the pool must have.
     pub fn pool_octets(&self) -> usize {
-        self.circuits.stride * self.circuits.config.buffers as usize
+        self.stride() * self.circuits.config.buffers as usize
     }
 
     /// Where in the pool a delivered SDU is.
     pub fn octets_of(&self, delivery: &Delivery) -> Range<usize> {
-        let at = delivery.buffer as usize * self.circuits.stride;
+        let at = delivery.buffer as usize * self.stride();
         at..at + delivery.sdu_octets
     }
 
@@ -396,7 +575,7 @@ impl Demux {
         if c.open == c.config.circuits {
             return Err(OpenError::Full { circuit, limit: c.config.circuits });
         }
-        c.insert(Entry { head: head_of(circuit), ..Entry::EMPTY });
+        c.insert(Entry { head: head_of(circuit), circuit, ..Entry::EMPTY });
         c.open += 1;
         Ok(())
     }
@@ -405,7 +584,7 @@ impl Demux {
     pub fn close(&mut self, circuit: CircuitId) -> Option<CircuitCounts> {
         let c = &mut self.circuits;
         let mut at = c.find(circuit)?;
-        if c.entries[at].is_in_pdu() {
+        if c.entries[at].place.is_in_pdu() {
             lose(&mut c.entries[at], DropReason::Closed, &mut c.free, &mut c.counters);
         }
         let counts = counts(&c.entries[at]);
@@ -486,9 +665,9 @@ impl Demux {
     pub fn expire(&mut self, limit: Time) -> usize {
         let c = &mut self.circuits;
         let mut dropped = 0;
-        for entry in c.entries.iter_mut().filter(|e| e.is_in_pdu() && e.began < limit) {
+        for entry in c.entries.iter_mut().filter(|e| e.place.is_in_pdu() && e.began < limit) {
             lose(entry, DropReason::Timeout, &mut c.free, &mut c.counters);
-            entry.reset();
+            entry.place = Place::IDLE;
             dropped += 1;
         }
         dropped
@@ -496,7 +675,7 @@ impl Demux {
 
     /// Buffers that are neither lent nor taken by a PDU on its way.
     pub fn free_buffers(&self) -> usize {
-        self.circuits.free.len()
+        self.circuits.free.len
     }
 
     /// What has been counted over all circuits.

@@ -62,15 +62,61 @@ fn kernel() -> impl Strategy<Value = Kernel> {
     proptest::sample::select(Kernel::all())
 }
 
+/// How many circuits there may be: the table is made for them, however few are open.
+fn table(large: bool) -> usize {
+    if large { 10_000 } else { 20 }
+}
+
+/// What happens to a cell.
+#[derive(Debug, Clone, Copy)]
+enum Fault {
+    Lost,
+    Payload,
+    Header,
+    Clp,
+    Congestion,
+    End,
+    Oam,
+    Unknown,
+    OneCircuit,
+}
+
+impl Fault {
+    fn any() -> impl Strategy<Value = Fault> {
+        use Fault::*;
+        proptest::sample::select(&[Lost, Payload, Header, Clp, Congestion, End, Oam, Unknown, OneCircuit][..])
+    }
+
+    fn befall(self, cells: &mut Vec<Cell>, at: proptest::sample::Index) {
+        let at = at.index(cells.len());
+        let word = cells[at].header_word();
+        match self {
+            Fault::Lost if cells.len() > 1 => drop(cells.remove(at)),
+            Fault::Payload => cells[at].payload[7] ^= 4,
+            Fault::Clp => cells[at].set_header_word(word ^ 1),
+            Fault::End => cells[at].set_header_word(word ^ 2),
+            Fault::Congestion => cells[at].set_header_word(word ^ 4),
+            Fault::Oam => cells[at].set_header_word(word | 8),
+            Fault::Unknown => cells[at].set_header_word(word | 0x8000_0000),
+            // A run, longer than a PDU may be or not.
+            Fault::OneCircuit => {
+                let cell = cells[at];
+                cells.splice(at..at, [cell; 40]);
+            }
+            Fault::Lost | Fault::Header => {}
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn it_delivers_what_one_reassembler_for_each_circuit_does(
-        kernel in kernel(), wired: bool, room in 1usize..5,
+        kernel in kernel(), wired: bool, large: bool, room in 1usize..5,
         sizes in proptest::collection::vec(proptest::collection::vec(1usize..500, 0..5), 1..20),
         order in proptest::collection::vec(any::<u8>(), 64),
         lost in proptest::collection::vec(any::<proptest::sample::Index>(), 0..8)) {
         // A buffer for the PDU that each circuit has begun, and for each delivery that has not been given back.
-        let config = DemuxConfig { circuits: 20, buffers: 24, max_sdu_octets: 400, any_cpi: false };
+        let config = DemuxConfig { circuits: table(large), buffers: 24, max_sdu_octets: 400, any_cpi: false };
         let mut demux = Demux::with_kernel(kernel, config);
         for n in 0..sizes.len() { demux.open(circuit(n)).unwrap(); }
         let lists = sizes.iter().enumerate().map(|(n, sizes)| {
@@ -102,6 +148,62 @@ proptest! {
         // Whatever was lost, no buffer is: what is neither free nor in a PDU that has begun does not exist.
         demux.expire(Time::from_nanos(1));
         prop_assert_eq!(demux.free_buffers(), 24);
+    }
+
+    /// Cells in one call go through in blocks, and those of a large table are looked at ahead; one cell a call is neither.
+    #[test]
+    fn cells_in_one_call_are_taken_as_in_calls_of_one_cell(
+        kernel in kernel(), wired: bool, large: bool, room in 0usize..40, buffers in 1u32..40,
+        sizes in proptest::collection::vec(proptest::collection::vec(1usize..200, 1..12), 1..12),
+        order in proptest::collection::vec(any::<u8>(), 64),
+        faults in proptest::collection::vec((any::<proptest::sample::Index>(), Fault::any()), 0..24)) {
+        let config = DemuxConfig { circuits: table(large), buffers, max_sdu_octets: 150, any_cpi: false };
+        let new = || {
+            let mut demux = Demux::with_kernel(kernel, config);
+            (0..sizes.len()).for_each(|n| demux.open(circuit(n)).unwrap());
+            let pool = vec![0; demux.pool_octets()];
+            (demux, pool)
+        };
+        let lists = sizes.iter().enumerate().map(|(n, sizes)| {
+            sizes.iter().flat_map(|size| cells(circuit(n), &vec![n as u8 ^ *size as u8; *size])).collect()
+        }).collect();
+        let mut input = mixed(lists, &order);
+        for (at, fault) in &faults {
+            fault.befall(&mut input, *at);
+        }
+        let mut octets: Vec<u8> = input.iter().flat_map(|c| emit53(c, Format::Nni)).collect();
+        for (at, _) in faults.iter().filter(|(_, fault)| matches!(fault, Fault::Header)) {
+            octets[at.index(input.len()) * 53 + 1] ^= 0x10;
+        }
+        let push = |demux: &mut Demux, pool: &mut [u8], cells: std::ops::Range<usize>, out: &mut [Delivery]| {
+            if wired {
+                demux.push53(&octets[cells.start * 53..cells.end * 53], pool, out, Time::ZERO)
+            } else {
+                demux.push(&input[cells], pool, out, Time::ZERO)
+            }
+        };
+        let (mut one, mut its_pool) = new();
+        let mut its_out = vec![Delivery::default(); room];
+        let (mut used, mut deliveries, mut reason) = (0, 0, Reason::Done);
+        while used < input.len() && reason == Reason::Done {
+            let progress = push(&mut one, &mut its_pool, used..used + 1, &mut its_out[deliveries..]);
+            used += progress.cells_used;
+            deliveries += progress.deliveries;
+            reason = progress.reason;
+        }
+        let (mut many, mut pool) = new();
+        let mut out = vec![Delivery::default(); room];
+        let progress = push(&mut many, &mut pool, 0..input.len(), &mut out);
+        prop_assert_eq!((progress.cells_used, progress.deliveries, progress.reason), (used, deliveries, reason));
+        prop_assert_eq!(many.counters(), one.counters());
+        prop_assert_eq!(many.free_buffers(), one.free_buffers());
+        for n in 0..sizes.len() {
+            prop_assert_eq!(many.circuit(circuit(n)), one.circuit(circuit(n)));
+        }
+        for (a, b) in out[..deliveries].iter().zip(&its_out) {
+            prop_assert_eq!((a.circuit, a.sdu_octets, a.meta), (b.circuit, b.sdu_octets, b.meta));
+            prop_assert_eq!(&pool[many.octets_of(a)], &its_pool[one.octets_of(b)]);
+        }
     }
 
     #[test]

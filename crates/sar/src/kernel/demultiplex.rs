@@ -1,115 +1,607 @@
 //! Cells of many circuits, each to its own PDU: the loop of [`crate::Demux`].
 //!
-//! A circuit's place in the table is fetched into the cache some cells ahead, if the table is larger than the
-//! nearer caches. What a cell in the middle of a PDU needs is in one line of the table, and two
-//! comparisons tell that nothing else is to be looked at.
+//! Cells go through in blocks, in three steps. *Look*: the headers of a block, at once: where in the table the search for
+//! each cell's circuit begins, and which cells need attention. *Take*: payloads to their buffers, and into their circuits'
+//! CRC states. *Finish*: the PDUs that ended are judged. If the table is larger than the nearest cache, a block is
+//! looked at two blocks ahead, so that lines of the table, and then those of the buffers, are there when they are needed.
+//!
+//! Taking exists twice. Where most cells are in the middle of PDUs, a branch tells whether one is not; cells of one
+//! circuit that follow each other go as one run. Where PDUs are short, nobody foretells whether a cell begins or ends
+//! one: there, nothing branches on it.
 
 use super::engine::{CLP, CONGESTION, END, Engine, Expect, NOT_USER, PAYLOAD, header_mask, with_hec};
 use super::polynomial::GOOD;
-use crate::demux::{Circuits, Delivery, Progress, Reason};
-use wire::{Counters, DropReason};
+use crate::demux::{Circuits, Delivery, Ended, Entry, Place, Progress, Reason, SPREAD, Table, VARIABLE, home};
+use core::hint::select_unpredictable;
+use core::mem::MaybeUninit;
+use core::ops::Range;
+use wire::Counters;
 
-/// Cells between fetching a circuit's place and using it.
-const AHEAD: usize = 16;
+/// Cells of a block.
+const BLOCK: usize = 32;
+/// A set of a block's cells.
+type Cells = u32;
+/// Blocks that are looked at before one is taken, if the table is large.
+const AHEAD: usize = 2;
+
+/// Where a circuit's next payload ends, counted from where this one begins: that line is fetched when this one is written.
+const FURTHER: usize = 2 * PAYLOAD - 1;
+
+/// Some cells that follow each other.
+pub(super) struct Block {
+    /// Their first four octets, first octet lowest; zeros after the last.
+    heads: [u32; BLOCK],
+    /// The same without PTI and CLP.
+    circuits: [u32; BLOCK],
+    /// Where in the table the searches for their circuits begin.
+    homes: [u32; BLOCK],
+    begin: usize,
+    cells: usize,
+    /// Which bits are set in any of the heads.
+    any: u32,
+    /// Those that end PDUs.
+    ends: Cells,
+    /// Those that are not to be taken like the rest: ends, cells before one with the same header, cells with CLP set.
+    events: Cells,
+    /// Those before one with the same header.
+    follow: Cells,
+    /// Those whose header is damaged (53-octet cells).
+    damaged: Cells,
+    /// The cell after the last is not of user data.
+    stopped: bool,
+}
+
+/// What takes part in a call.
+pub(super) struct Loop<'a, const S: usize> {
+    circuits: &'a mut Circuits,
+    steps: Steps<S>,
+    table: Table,
+    input: *const u8,
+    n: usize,
+    pool: *mut u8,
+    out: &'a mut [Delivery],
+    done: Progress,
+    counts: Counts,
+    /// PDUs that have ended and are not judged yet.
+    ended: [MaybeUninit<Record>; BLOCK],
+    waiting: usize,
+}
+
+/// What a kernel does of the loop, compiled with its features.
+#[derive(Clone, Copy)]
+pub(super) struct Steps<const S: usize> {
+    pub(super) look: unsafe fn(&Loop<'_, S>, usize, &mut Block),
+    pub(super) take_long: unsafe fn(&mut Loop<'_, S>, &Block, Range<usize>),
+    pub(super) take_short: unsafe fn(&mut Loop<'_, S>, &Block, Range<usize>),
+    pub(super) finish: unsafe fn(&mut Loop<'_, S>, &Block),
+}
+
+/// A PDU that has ended: its CRC state and place then, and its last cell, counted from the block's first.
+#[derive(Clone, Copy)]
+struct Record {
+    state: u128,
+    place: Place,
+    entry: *mut Entry,
+    last: usize,
+}
 
 /// Takes cells until they are used up, `out` is full, or one is not of user data.
 ///
 /// # Safety
-/// The engine's features; `cells` gives `n` cells of `S` octets; `pool` has room for all buffers of `circuits`.
-#[inline(always)]
-pub(super) unsafe fn demultiplex<E: Engine, const S: usize>(
+/// The features of `steps`; `cells` gives `n` cells of `S` octets; `pool` has room for all buffers of `circuits`.
+pub(super) unsafe fn demultiplex<const S: usize>(
+    steps: Steps<S>,
     circuits: &mut Circuits,
     cells: *const u8,
     n: usize,
     pool: *mut u8,
     out: &mut [Delivery],
 ) -> Progress {
-    /// Any of these makes a cell one to be looked at closely.
-    const SPECIAL: u64 = NOT_USER | END | CONGESTION | CLP;
-    let mut done = Progress { cells_used: 0, deliveries: 0, reason: Reason::Done };
-    let mut counts = Counts::default();
     let table = circuits.table();
-    // SAFETY: cells are read below `n`. `home` and `find` give entries of the table, which has the lifetime of
-    // `circuits`, and which no one moves meanwhile; each is borrowed for one cell at a time. From `at` to `end` of an
-    // entry there is room for whole payloads in the pool.
-    unsafe {
-        let head_of = |i: usize| cells.add(i * S).cast::<u64>().read_unaligned() & header_mask::<S>();
-        while done.cells_used < n {
-            let i = done.cells_used;
-            if table.is_large() && i + AHEAD < n {
-                // Further ahead the entry, nearer the place that it says its payload goes to.
-                prefetch(table.home(head_of(i + AHEAD) as u32).cast());
-                let nearer = table.home(head_of(i + AHEAD / 2) as u32);
-                prefetch(pool.wrapping_add((*nearer).at as usize));
+    let mut l = Loop::<S> {
+        circuits,
+        steps,
+        table,
+        input: cells,
+        n,
+        pool,
+        out,
+        done: Progress { cells_used: 0, deliveries: 0, reason: Reason::Done },
+        counts: Counts::default(),
+        ended: [MaybeUninit::uninit(); BLOCK],
+        waiting: 0,
+    };
+    // SAFETY: the caller's.
+    unsafe { l.run() };
+    l.counts.add_to(&mut l.circuits.counters);
+    l.done
+}
+
+// The safety conditions of all: the engine's features, and what the caller of `demultiplex` promises. Cells are read below
+// `n`. Entries are those of the table, which has the lifetime of `circuits` and which no one moves meanwhile, or those
+// of no circuit, which have no room; each is borrowed for one cell at a time. From an entry's place on there is room
+// in the pool for the payloads that it says.
+impl<const S: usize> Loop<'_, S> {
+    unsafe fn run(&mut self) {
+        let mut blocks = [const { Block::EMPTY }; AHEAD + 1];
+        let large = self.table.is_large();
+        let ahead = if large { AHEAD } else { 0 };
+        // SAFETY: the caller's.
+        unsafe {
+            let mut looked = 0;
+            for block in blocks.iter_mut().take(ahead) {
+                self.look_ahead(block, &mut looked);
             }
-            let (cell, head) = (cells.add(i * S), head_of(i));
-            let home = table.home(head as u32);
-            let follows = i + 1 < n && head_of(i + 1) == head;
-            if S == 64 && head & SPECIAL == 0 && !follows {
-                let entry = &mut *home;
-                if entry.head == head as u32 && entry.at != entry.end {
-                    let to = pool.add(entry.at as usize);
-                    entry.state = E::leave(E::cell_in::<S>(E::enter(entry.state), cell, to, PAYLOAD));
-                    entry.at += PAYLOAD as u64;
-                    counts.cells += 1;
-                    done.cells_used += 1;
-                    continue;
+            if large {
+                self.fetch_buffers(&blocks[0]);
+            }
+            let mut at = 0;
+            loop {
+                if large {
+                    let (next, last) = ((at + 1) % (AHEAD + 1), (at + ahead) % (AHEAD + 1));
+                    self.look_ahead(&mut blocks[last], &mut looked);
+                    self.fetch_buffers(&blocks[next]);
+                    self.take_block(&blocks[at]);
+                    if self.is_over(&blocks[at]) {
+                        return;
+                    }
+                    at = next;
+                } else {
+                    (self.steps.look)(self, self.done.cells_used, &mut blocks[0]);
+                    self.take_block(&blocks[0]);
+                    if self.is_over(&blocks[0]) {
+                        return;
+                    }
                 }
             }
-            if S == 53 && head != with_hec::<S>(head as u32) {
-                circuits.counters.drop_one(DropReason::HeaderError);
-                done.cells_used += 1;
-                continue;
-            }
-            if head & NOT_USER != 0 {
-                done.reason = Reason::NotUser;
-                break;
-            }
-            if head & END != 0 && done.deliveries == out.len() {
-                done.reason = Reason::Full;
-                break;
-            }
-            done.cells_used += 1;
-            let Some(entry) = table.find(home, head as u32) else {
-                circuits.counters.drop_one(DropReason::UnknownCircuit);
-                continue;
-            };
-            let entry = &mut *entry;
-            counts.cells += 1;
-            if entry.at == entry.end && !circuits.make_room(entry, E::START) {
-                if head & END != 0 {
-                    entry.reset();
-                }
-                continue;
-            }
-            entry.clp |= head & CLP != 0;
-            let to = pool.add(entry.at as usize);
-            let acc = E::enter(entry.state);
-            if head & END != 0 {
-                let good = E::last_in::<S>(acc, cell, to, PAYLOAD) == GOOD;
-                entry.at += PAYLOAD as u64;
-                let trailer = cell.add(S - 8).cast::<u64>().read_unaligned();
-                if let Some(delivery) = circuits.finish(entry, trailer, head & CONGESTION != 0, good) {
-                    counts.pdus += 1;
-                    counts.octets += delivery.sdu_octets as u64;
-                    *out.get_unchecked_mut(done.deliveries) = delivery;
-                    done.deliveries += 1;
-                }
-                continue;
-            }
-            // As many cells of this PDU as follow each other, and fit.
-            let most = ((entry.end - entry.at) as usize / PAYLOAD).min(n - i);
-            let mut seen = 0;
-            let (acc, run) = E::cells_in::<S>(acc, cell, most, Expect::new::<S>(head), &mut seen, to);
-            entry.state = E::leave(acc);
-            entry.at += (run * PAYLOAD) as u64;
-            entry.clp |= seen & CLP != 0;
-            counts.cells += run as u64 - 1;
-            done.cells_used += run - 1;
         }
     }
-    counts.add_to(&mut circuits.counters);
-    done
+
+    /// Whether the call ends after this block.
+    #[inline(always)]
+    fn is_over(&mut self, block: &Block) -> bool {
+        if self.done.cells_used < block.begin + block.cells {
+            self.done.reason = Reason::Full;
+        } else if block.stopped {
+            self.done.reason = Reason::NotUser;
+        } else {
+            return self.done.cells_used == self.n;
+        }
+        true
+    }
+
+    /// Looks at a block, and fetches its lines of the table.
+    #[inline(always)]
+    unsafe fn look_ahead(&self, block: &mut Block, looked: &mut usize) {
+        // SAFETY: the caller's.
+        unsafe { (self.steps.look)(self, *looked, block) };
+        *looked = if block.stopped { self.n } else { *looked + block.cells };
+        for home in &block.homes {
+            prefetch(self.table.entry(*home).cast());
+        }
+    }
+
+    /// Fetches what the block's lines of the table say is written next.
+    #[inline(always)]
+    unsafe fn fetch_buffers(&self, block: &Block) {
+        for home in &block.homes {
+            // SAFETY: a home is an entry of the table.
+            let place = unsafe { (*self.table.entry(*home)).place };
+            prefetch(self.pool.wrapping_add(place.octet()));
+        }
+    }
+
+    /// Looks at the headers of the cells from `from` on.
+    #[inline(always)]
+    pub(super) unsafe fn look<E: Engine>(&self, from: usize, block: &mut Block) {
+        block.begin = from;
+        block.cells = (self.n - from).min(BLOCK);
+        block.damaged = 0;
+        block.stopped = false;
+        let first = self.input.wrapping_add(from * S);
+        let shift = self.table.shift();
+        // SAFETY: cells below `n`, and the caller's.
+        unsafe {
+            if block.cells == BLOCK {
+                look_at_all::<E, S>(first, shift, block);
+            } else {
+                block.heads = [0; BLOCK];
+                for (i, head) in block.heads[..block.cells].iter_mut().enumerate() {
+                    *head = first.add(i * S).cast::<u32>().read_unaligned();
+                }
+                look_one_by_one(block, shift);
+            }
+            if S == 53 {
+                for i in 0..block.cells {
+                    let head = first.add(i * S).cast::<u64>().read_unaligned() & header_mask::<S>();
+                    if head != with_hec::<S>(head as u32) {
+                        block.damaged |= 1 << i;
+                        // No circuit's.
+                        block.circuits[i] = VARIABLE;
+                    }
+                }
+            }
+        }
+        block.ends &= !block.damaged;
+        block.events = block.ends | block.follow | block.damaged;
+        if u64::from(block.any) & (NOT_USER | CLP) != 0 {
+            block.events |= bits(&block.heads, CLP);
+            let users = bits(&block.heads, NOT_USER) & !block.damaged;
+            block.stopped = users != 0;
+            block.cells = block.cells.min(users.trailing_zeros() as usize);
+        }
+    }
+
+    #[inline(never)]
+    unsafe fn search(&mut self, block: &Block, i: usize) -> *mut Entry {
+        if block.damaged >> i & 1 != 0 {
+            return self.circuits.damaged();
+        }
+        // SAFETY: the caller's.
+        let found = unsafe { self.table.find(block.heads[i]) };
+        found.unwrap_or_else(|| self.circuits.unknown())
+    }
+
+    /// Takes a block's cells, or as many as `out` has places for what they complete.
+    #[inline(always)]
+    unsafe fn take_block(&mut self, block: &Block) {
+        let mut from = 0;
+        loop {
+            // As many cells as have a place in `out` for what they may complete.
+            let mut to = block.cells;
+            let room = self.out.len() - self.done.deliveries;
+            let mut ends = if from < to { block.ends >> from << from & first(to) } else { 0 };
+            if ends.count_ones() as usize > room {
+                for _ in 0..room {
+                    ends &= ends - 1;
+                }
+                to = ends.trailing_zeros() as usize;
+            }
+            // SAFETY: the caller's; the cells are the block's.
+            unsafe {
+                if ends.count_ones() as usize * 4 > to - from {
+                    (self.steps.take_short)(self, block, from..to);
+                } else {
+                    (self.steps.take_long)(self, block, from..to);
+                }
+                (self.steps.finish)(self, block);
+            }
+            self.done.cells_used = block.begin + to;
+            if to == block.cells || self.out.len() == self.done.deliveries {
+                return;
+            }
+            from = to;
+        }
+    }
+
+    /// A cell of a block.
+    #[inline(always)]
+    fn cell(&self, block: &Block, i: usize) -> *const u8 {
+        self.input.wrapping_add((block.begin + i) * S)
+    }
+
+    /// Takes cells whose PDUs are mostly long.
+    #[inline(always)]
+    pub(super) unsafe fn take_long<E: Engine>(&mut self, block: &Block, cells: Range<usize>) {
+        let (mut i, to) = (cells.start, cells.end);
+        let (pool, table, first) = (self.pool, self.table, self.cell(block, 0));
+        // SAFETY: the caller's.
+        unsafe {
+            while i < to {
+                // Up to the next cell that is to be looked at more closely.
+                let quiet = ((block.events >> i).trailing_zeros() as usize).min(to - i);
+                let next = i + quiet;
+                self.counts.cells += quiet as u64;
+                while i < next {
+                    let entry = block.find(i, table).unwrap_or_else(|| self.search(block, i));
+                    if (*entry).place.has_room() || self.begin::<E>(block, entry, false) {
+                        take_one::<E, S>(first.wrapping_add(i * S), entry, pool);
+                    } else {
+                        self.counts.cells -= 1;
+                    }
+                    i += 1;
+                }
+                if i == to {
+                    break;
+                }
+                let entry = block.find(i, table).unwrap_or_else(|| self.search(block, i));
+                let head = block.heads[i];
+                let end = u64::from(head) & END != 0;
+                if !(*entry).place.has_room() && !self.begin::<E>(block, entry, end) {
+                    i += 1;
+                    continue;
+                }
+                (*entry).place = (*entry).place.or_clp(head);
+                if end {
+                    take_one::<E, S>(self.cell(block, i), entry, pool);
+                    let record = Record { state: (*entry).state, place: (*entry).place, entry, last: i };
+                    self.ended.get_unchecked_mut(self.waiting).write(record);
+                    self.waiting += 1;
+                    (*entry).place = Place::IDLE;
+                    self.counts.cells += 1;
+                    i += 1;
+                    continue;
+                }
+                // As many cells of this PDU as follow each other, and fit.
+                let place = (*entry).place;
+                let run = (block.follow >> i).trailing_ones() as usize + 1;
+                let run = run.min(place.room()).min(to - i);
+                let cell = self.cell(block, i);
+                let expect = Expect::new::<S>(cell.cast::<u64>().read_unaligned() & header_mask::<S>());
+                let mut seen = 0;
+                let acc = E::enter_from(&raw const (*entry).state);
+                // On the wire a damaged HEC ends the run; the cell is met again as the damaged one that it is.
+                let (acc, run) = E::cells_in::<S>(acc, cell, run, expect, &mut seen, pool.add(place.octet()));
+                E::leave_to(acc, &raw mut (*entry).state);
+                (*entry).place = place.after(run);
+                self.counts.cells += run as u64;
+                i += run;
+            }
+        }
+    }
+
+    /// Begins a PDU with a buffer, or drops. Whether there is room now.
+    #[inline(always)]
+    unsafe fn begin<E: Engine>(&mut self, block: &Block, entry: *mut Entry, end: bool) -> bool {
+        let mut free = self.circuits.free();
+        // SAFETY: the caller's.
+        unsafe {
+            if (*entry).place != Place::IDLE || !free.top().has_room() {
+                if !self.no_room(block, entry, end) {
+                    return false;
+                }
+                free = self.circuits.free();
+            }
+            (*entry).place = free.top();
+            (*entry).state = E::START;
+            (*entry).began = self.circuits.now;
+            free.take(true);
+            self.circuits.taken(free);
+        }
+        true
+    }
+
+    /// A cell has no room and finds no buffer: what has ended is judged, which may free one; or else the PDU is lost.
+    /// Whether there is a buffer now.
+    #[cold]
+    #[inline(never)]
+    unsafe fn no_room(&mut self, block: &Block, entry: *mut Entry, end: bool) -> bool {
+        // SAFETY: the caller's.
+        unsafe {
+            if (*entry).place == Place::IDLE && self.waiting > 0 {
+                (self.steps.finish)(self, block);
+                if self.circuits.free().top().has_room() {
+                    return true;
+                }
+            }
+            self.counts.cells += u64::from(self.circuits.pass_over(entry, end));
+        }
+        false
+    }
+
+    /// Takes cells whose PDUs are mostly short: whether one begins or ends a PDU is no branch.
+    #[inline(always)]
+    pub(super) unsafe fn take_short<E: Engine>(&mut self, block: &Block, cells: Range<usize>) {
+        let (pool, table, now) = (self.pool, self.table, self.circuits.now);
+        let mut free = self.circuits.free();
+        let mut waiting = self.waiting;
+        let mut taken = cells.len() as u64;
+        let mut cell = self.cell(block, cells.start);
+        // SAFETY: the caller's.
+        unsafe {
+            for i in cells {
+                let entry = block.find(i, table).unwrap_or_else(|| self.search(block, i));
+                let head = *block.heads.get_unchecked(i);
+                let end = u64::from(head) & END != 0;
+                let before = (*entry).place;
+                let idle = before == Place::IDLE;
+                let mut place = select_unpredictable(idle, free.top(), before);
+                if !place.has_room() {
+                    self.circuits.taken(free);
+                    self.waiting = waiting;
+                    let room = self.no_room(block, entry, end);
+                    free = self.circuits.free();
+                    waiting = self.waiting;
+                    if !room {
+                        taken -= 1;
+                        cell = cell.wrapping_add(S);
+                        continue;
+                    }
+                    place = free.top();
+                }
+                free.take(idle);
+                prefetch(cell.wrapping_add(BLOCK * S));
+                (*entry).began = select_unpredictable(idle, now, (*entry).began);
+                let state = &raw mut (*entry).state;
+                let from = select_unpredictable(idle, const { &E::START as *const u128 }, state.cast_const());
+                let acc = E::cell_in::<S>(E::enter_from(from), cell, pool.add(place.octet()), PAYLOAD);
+                E::leave_to(acc, state);
+                let place = place.after(1).or_clp(head);
+                let record = self.ended.get_unchecked_mut(waiting).as_mut_ptr();
+                E::leave_to(acc, &raw mut (*record).state);
+                (*record).place = place;
+                (*record).entry = entry;
+                (*record).last = i;
+                waiting += usize::from(end);
+                (*entry).place = select_unpredictable(end, Place::IDLE, place);
+                cell = cell.wrapping_add(S);
+            }
+        }
+        self.circuits.taken(free);
+        self.waiting = waiting;
+        self.counts.cells += taken;
+    }
+
+    /// Judges the PDUs that have ended.
+    #[inline(always)]
+    pub(super) unsafe fn finish<E: Engine>(&mut self, block: &Block) {
+        let begin = self.cell(block, 0);
+        let mut deliveries = self.done.deliveries;
+        let mut octets = 0;
+        for record in &self.ended[..self.waiting] {
+            // SAFETY: the records below `waiting` are written; their cells are the block's. They are read field by
+            // field, as they were written. Each PDU that ends has a place in `out`.
+            unsafe {
+                let record = record.as_ptr();
+                let last = (*record).last;
+                let cell = begin.add(last * S);
+                let ended = Ended {
+                    place: (*record).place,
+                    entry: (*record).entry,
+                    trailer: cell.add(S - 8).cast::<u64>().read_unaligned(),
+                    congestion: u64::from(*block.heads.get_unchecked(last)) & CONGESTION != 0,
+                    good: E::remainder(E::enter_from(&raw const (*record).state)) == GOOD,
+                };
+                let to = self.out.as_mut_ptr().add(deliveries);
+                if let Some(sdu_octets) = self.circuits.finish(ended, to) {
+                    octets += sdu_octets as u64;
+                    deliveries += 1;
+                }
+            }
+        }
+        self.counts.octets += octets;
+        self.counts.pdus += (deliveries - self.done.deliveries) as u64;
+        self.done.deliveries = deliveries;
+        self.waiting = 0;
+    }
+}
+
+/// Takes one payload, for which there is room.
+#[inline(always)]
+unsafe fn take_one<E: Engine, const S: usize>(cell: *const u8, entry: *mut Entry, pool: *mut u8) {
+    // SAFETY: the caller's.
+    unsafe {
+        let place = (*entry).place;
+        prefetch(pool.wrapping_add(place.octet() + FURTHER));
+        prefetch(cell.wrapping_add(BLOCK * S));
+        let acc = E::enter_from(&raw const (*entry).state);
+        let acc = E::cell_in::<S>(acc, cell, pool.add(place.octet()), PAYLOAD);
+        E::leave_to(acc, &raw mut (*entry).state);
+        (*entry).place = place.after(1);
+    }
+}
+
+impl Block {
+    const EMPTY: Block = Block {
+        heads: [0; BLOCK],
+        circuits: [0; BLOCK],
+        homes: [0; BLOCK],
+        begin: 0,
+        cells: 0,
+        any: 0,
+        ends: 0,
+        events: 0,
+        follow: 0,
+        damaged: 0,
+        stopped: false,
+    };
+
+    /// The entry of a cell's circuit, if the search begins with it and its header is not damaged.
+    ///
+    /// # Safety
+    /// `i` is below [`BLOCK`], the block's homes are of this table.
+    #[inline(always)]
+    unsafe fn find(&self, i: usize, table: Table) -> Option<*mut Entry> {
+        // SAFETY: the caller's.
+        unsafe {
+            let entry = table.entry(*self.homes.get_unchecked(i));
+            ((*entry).head == *self.circuits.get_unchecked(i)).then_some(entry)
+        }
+    }
+}
+
+/// The first four octets of the cells of a whole block, and where the searches for them begin. Vectors are put together in
+/// registers: what was stored in small pieces is slow to read in large ones.
+///
+/// # Safety
+/// SSE4.2 if `E` says so; `from` gives the cells, `S` octets each.
+#[inline(always)]
+unsafe fn look_at_all<E: Engine, const S: usize>(from: *const u8, shift: u32, block: &mut Block) {
+    // SAFETY: the caller's.
+    let head_of = |i: usize| unsafe { from.add(i * S).cast::<u32>().read_unaligned() };
+    #[cfg(target_arch = "x86_64")]
+    if E::SSE4 {
+        use core::arch::x86_64::*;
+        // SAFETY: SSE4.2; four heads and four homes have room for a vector of them.
+        unsafe {
+            let turn = _mm_set_epi8(12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3);
+            let fixed = _mm_set1_epi32(!VARIABLE as i32);
+            let spread = _mm_set1_epi32(SPREAD as i32);
+            let shift = _mm_cvtsi32_si128(shift as i32);
+            let four = |i: usize| {
+                let one = |j: usize| _mm_cvtsi32_si128(head_of(4 * i + j) as i32);
+                _mm_unpacklo_epi64(_mm_unpacklo_epi32(one(0), one(1)), _mm_unpacklo_epi32(one(2), one(3)))
+            };
+            let mut any = _mm_setzero_si128();
+            let (mut ends, mut follow) = ([any; BLOCK / 4], [any; BLOCK / 4]);
+            let mut heads = four(0);
+            for i in 0..BLOCK / 4 {
+                _mm_storeu_si128(block.heads.as_mut_ptr().add(4 * i).cast(), heads);
+                any = _mm_or_si128(any, heads);
+                let circuits = _mm_and_si128(heads, fixed);
+                _mm_storeu_si128(block.circuits.as_mut_ptr().add(4 * i).cast(), circuits);
+                let turned = _mm_shuffle_epi8(circuits, turn);
+                let homes = _mm_srl_epi32(_mm_mullo_epi32(turned, spread), shift);
+                _mm_storeu_si128(block.homes.as_mut_ptr().add(4 * i).cast(), homes);
+                ends[i] = _mm_slli_epi32::<{ 31 - END.trailing_zeros() as i32 }>(heads);
+                let next = if i + 1 < BLOCK / 4 { four(i + 1) } else { _mm_setzero_si128() };
+                follow[i] = _mm_cmpeq_epi32(heads, _mm_alignr_epi8::<4>(next, heads));
+                heads = next;
+            }
+            block.ends = signs(ends);
+            block.follow = signs(follow) & first(BLOCK - 1);
+            let mut either = [0u32; 4];
+            _mm_storeu_si128(either.as_mut_ptr().cast(), any);
+            block.any = either[0] | either[1] | either[2] | either[3];
+        }
+        return;
+    }
+    for i in 0..BLOCK {
+        block.heads[i] = head_of(i);
+    }
+    look_one_by_one(block, shift);
+}
+
+/// The first `n` cells, one at least.
+#[inline(always)]
+fn first(n: usize) -> Cells {
+    Cells::MAX >> (BLOCK - n)
+}
+
+/// Which of a block's numbers are negative.
+///
+/// # Safety
+/// None.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn signs(v: [core::arch::x86_64::__m128i; BLOCK / 4]) -> Cells {
+    use core::arch::x86_64::*;
+    // SAFETY: SSE2 is part of x86-64. Numbers that are made narrower keep their signs.
+    unsafe {
+        let part = |i: usize| {
+            let (a, b) = (_mm_packs_epi32(v[i], v[i + 1]), _mm_packs_epi32(v[i + 2], v[i + 3]));
+            (_mm_movemask_epi8(_mm_packs_epi16(a, b)) as Cells) << (4 * i)
+        };
+        (0..BLOCK / 4).step_by(4).fold(0, |all, i| all | part(i))
+    }
+}
+
+/// The same for heads that are in the block already.
+fn look_one_by_one(block: &mut Block, shift: u32) {
+    (block.ends, block.follow, block.any) = (0, 0, 0);
+    for (i, head) in block.heads.iter().enumerate() {
+        block.circuits[i] = head & !VARIABLE;
+        block.homes[i] = home(*head, shift);
+        block.any |= head;
+        block.ends |= Cells::from(u64::from(*head) & END != 0) << i;
+        block.follow |= Cells::from(block.heads.get(i + 1) == Some(head)) << i;
+    }
+}
+
+/// Which of the heads have a bit set.
+#[cold]
+fn bits(heads: &[u32; BLOCK], bit: u64) -> Cells {
+    (0..BLOCK).fold(0, |all, i| all | Cells::from(u64::from(heads[i]) & bit != 0) << i)
 }
 
 /// What is counted once a call.

@@ -73,9 +73,24 @@ pub(super) trait Engine {
     type Acc: Copy;
     /// The state before a PDU.
     const START: u128;
+    /// Whether SSE4.2 is among its features.
+    const SSE4: bool = false;
 
     unsafe fn enter(state: u128) -> Self::Acc;
     unsafe fn leave(acc: Self::Acc) -> u128;
+    /// The state in memory.
+    #[inline(always)]
+    unsafe fn enter_from(state: *const u128) -> Self::Acc {
+        // SAFETY: the caller's.
+        unsafe { Self::enter(*state) }
+    }
+    #[inline(always)]
+    unsafe fn leave_to(acc: Self::Acc, state: *mut u128) {
+        // SAFETY: the caller's.
+        unsafe { *state = Self::leave(acc) }
+    }
+    /// The remainder of all that has been taken.
+    unsafe fn remainder(acc: Self::Acc) -> u32;
     /// `cells` whole payloads from `from` on into cells from `to` on, all with the header `head` (eight octets, first
     /// lowest; on the wire the last three are payload).
     unsafe fn cells_out<const S: usize>(

@@ -16,6 +16,8 @@ pub(super) const LANE: usize = 16;
 /// # Safety of all its functions
 /// The processor has what the implementation uses; pointers give 16 octets.
 pub(super) trait Lane: Copy {
+    /// Whether SSE4.2 is among what it uses.
+    const SSE4: bool = false;
     unsafe fn load(from: *const u8) -> Self;
     unsafe fn store(self, to: *mut u8);
     unsafe fn of(value: u128) -> Self;
@@ -197,6 +199,7 @@ pub(super) struct Vectors<W>(PhantomData<W>);
 impl<W: Wide> Engine for Vectors<W> {
     type Acc = W::Lane;
     const START: u128 = START;
+    const SSE4: bool = W::Lane::SSE4;
 
     #[inline(always)]
     unsafe fn enter(state: u128) -> W::Lane {
@@ -208,6 +211,24 @@ impl<W: Wide> Engine for Vectors<W> {
     unsafe fn leave(acc: W::Lane) -> u128 {
         // SAFETY: the caller's.
         unsafe { acc.value() }
+    }
+
+    #[inline(always)]
+    unsafe fn enter_from(state: *const u128) -> W::Lane {
+        // SAFETY: the caller's: 16 octets, lowest first.
+        unsafe { W::Lane::load(state.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn leave_to(acc: W::Lane, state: *mut u128) {
+        // SAFETY: as above.
+        unsafe { acc.store(state.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn remainder(acc: W::Lane) -> u32 {
+        // SAFETY: the caller's.
+        unsafe { remainder(to96(acc)) }
     }
 
     #[inline(always)]

@@ -37,6 +37,8 @@ pub(crate) use engine::{In, Out, Stop, pass_over};
 use crate::batch::{Batch, Outgoing};
 use crate::demux::{Circuits, Delivery, Progress};
 use core::fmt;
+use core::ops::Range;
+use demultiplex::{Block, Loop, Steps};
 use std::sync::OnceLock;
 
 /// Octets from one cell to the next: a slot, or a cell as on the wire.
@@ -96,6 +98,29 @@ macro_rules! entries {
             }
 
             $(#[$feature])?
+            unsafe fn look<const S: usize>(l: &Loop<'_, S>, from: usize, block: &mut Block) {
+                // SAFETY: the caller's.
+                unsafe { l.look::<$engine>(from, block) }
+            }
+
+            $(#[$feature])?
+            unsafe fn take_long<const S: usize>(l: &mut Loop<'_, S>, block: &Block, cells: Range<usize>) {
+                // SAFETY: the caller's.
+                unsafe { l.take_long::<$engine>(block, cells) }
+            }
+
+            $(#[$feature])?
+            unsafe fn take_short<const S: usize>(l: &mut Loop<'_, S>, block: &Block, cells: Range<usize>) {
+                // SAFETY: the caller's.
+                unsafe { l.take_short::<$engine>(block, cells) }
+            }
+
+            $(#[$feature])?
+            unsafe fn finish<const S: usize>(l: &mut Loop<'_, S>, block: &Block) {
+                // SAFETY: the caller's.
+                unsafe { l.finish::<$engine>(block) }
+            }
+
             unsafe fn demultiplex<const S: usize>(
                 circuits: &mut Circuits,
                 cells: *const u8,
@@ -103,8 +128,9 @@ macro_rules! entries {
                 pool: *mut u8,
                 out: &mut [Delivery],
             ) -> Progress {
-                // SAFETY: the caller's.
-                unsafe { super::demultiplex::demultiplex::<$engine, S>(circuits, cells, n, pool, out) }
+                let steps = Steps::<S> { look, take_long, take_short, finish };
+                // SAFETY: the caller's; the steps need no other features than this kernel.
+                unsafe { super::demultiplex::demultiplex(steps, circuits, cells, n, pool, out) }
             }
 
             pub(super) static ENTRIES: Entries = Entries {

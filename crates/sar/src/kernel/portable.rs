@@ -47,6 +47,11 @@ impl Engine for Portable {
     }
 
     #[inline(always)]
+    unsafe fn remainder(acc: u32) -> u32 {
+        down32(acc)
+    }
+
+    #[inline(always)]
     unsafe fn cells_out<const S: usize>(mut acc: u32, from: *const u8, to: *mut u8, cells: usize, head: u64) -> u32 {
         for i in 0..cells {
             // SAFETY: payload and cell `i` of those the caller gives.

@@ -8,6 +8,8 @@ use core::arch::x86_64::*;
 
 // The safety conditions are the traits': the features are there, the pointers give the octets of a lane or group.
 impl Lane for __m128i {
+    const SSE4: bool = true;
+
     #[inline(always)]
     unsafe fn load(from: *const u8) -> Self {
         // SAFETY: 16 octets; no alignment needed.
@@ -249,9 +251,20 @@ impl Wide for Ymm {
     }
 
     #[inline(always)]
-    unsafe fn one(state: __m128i, payload: Self::Payload) -> __m128i {
-        // SAFETY: the caller's.
-        unsafe { Self::last(state, payload) }
+    unsafe fn one(state: __m128i, (a, bc): Self::Payload) -> __m128i {
+        // SAFETY: the caller's. The halves of the payload's second lane are brought to the lower halves of two lanes, so that
+        // one multiplication does for both; its last lane is added as it is.
+        unsafe {
+            let bc = Ymm::turn(bc).0;
+            let before = Ymm(_mm256_set_m128i(a.turn(), state));
+            let before = before.fold(Ymm::pair(const { fold(48) }, const { fold(32) }));
+            let halves = _mm256_permute4x64_epi64::<0b00_01_00_00>(bc);
+            let by = Ymm::pair(const { fold(16) & u64::MAX as u128 }, const { fold(16) >> 64 });
+            let after = _mm256_clmulepi64_epi128::<0x00>(halves, by);
+            let last = _mm256_blend_epi32::<0xf0>(_mm256_setzero_si256(), bc);
+            let sum = _mm256_xor_si256(_mm256_xor_si256(before, after), last);
+            _mm256_castsi256_si128(sum).xor(_mm256_extracti128_si256::<1>(sum))
+        }
     }
 
     #[inline(always)]
