@@ -3,7 +3,7 @@
 PROFILE_DIR := $(or $(CARGO_TARGET_DIR),target)/release
 FILE ?=
 
-.PHONY: help build demo lab test quick bench clean
+.PHONY: help build demo lab test quick bench speed clean
 
 help: ## what there is (default)
 	@echo "Cellway: ATM for Linux in user space. Targets:"
@@ -28,6 +28,10 @@ quick: ## what one wants while working: style, lints, unit and property tests
 bench: build ## throughput from application to application, and of the SAR kernels, with this machine's memcpy beside it
 	$(PROFILE_DIR)/cellway bench path
 	$(PROFILE_DIR)/cellway bench sar
+
+speed: build ## an unmodified program on Cellway's sockets beside a Linux kernel's own, and what the library costs other calls
+	cargo test --release --locked --package interop --test speed -- --nocapture
+	$(PROFILE_DIR)/cellway bench preload
 
 clean: ## build output and results; the cached guest stays (~/.cache/cellway)
 	cargo clean

@@ -43,7 +43,7 @@ pub(crate) struct Capture {
 /// What a record is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum What {
-    /// Reassembled AAL5 PDUs, whole with padding and trailer; OAM and unknown cells as they are.
+    /// Reassembled AAL5 PDUs, whole with padding and trailer; OAM and unknown cells as they are. For AAL0 and AAL3/4 on cell links ask for cells.
     Pdus,
     /// Cells as they are.
     Cells,

@@ -180,11 +180,13 @@ pub(crate) fn descriptors(octets: &[u8]) {
             let mut host = HostInterface::new(2);
             host.add_circuit(CircuitId::from_key(100), CircuitConfig::default());
             host.add_circuit(CircuitId::from_key(101), CircuitConfig::default());
+            host.add_circuit(CircuitId::from_key(102), CircuitConfig::default());
             let segment =
                 if i == 0 { segment.clone() } else { Arc::new(Segment::anonymous(geometry).expect("a small segment")) };
             let id = host.attach(Attached::new(segment, Events::Polling, path, None)).expect("room");
             host.open(id, CircuitId::from_key(100), Aal::Aal5).expect("a circuit");
             host.open(id, CircuitId::from_key(101), Aal::Aal0).expect("a circuit");
+            host.open(id, CircuitId::from_key(102), Aal::Aal34).expect("a circuit");
             network.add_node(["a", "b"][i], Box::new(host))
         });
         let config = LinkConfig { carries, queue_cells: 64, ..LinkConfig::default() };
@@ -204,6 +206,16 @@ pub(crate) fn descriptors(octets: &[u8]) {
             }
         }
         assert!(network.pool().in_use() <= 8);
+        // Its connection ends; it has a copy of the memory, and goes on writing.
+        let hostile = network.node_mut::<HostInterface>(nodes[0]).expect("a host");
+        let id = hostile.endpoints()[0].id;
+        assert!(hostile.depart(id));
+        for i in 0..16u32 {
+            segment.copy_in(geometry.send_at() + 64, &(i * 3).to_ne_bytes());
+            network.run(Time::from_millis(100 + u64::from(i) * 50));
+        }
+        let hostile = network.node_mut::<HostInterface>(nodes[0]).expect("a host");
+        assert!(hostile.endpoints().is_empty(), "an endpoint whose application has gone ends");
     }
 }
 
