@@ -1,5 +1,6 @@
 //! `cellway bench`: measurements with the machine's limit beside them, in the same run.
 
+mod adapter;
 mod endpoint;
 mod events;
 mod figure;
@@ -30,6 +31,8 @@ pub(crate) enum BenchCommand {
     },
     /// Segmentation and reassembly on one core, beside memcpy and two common ways to do it
     Sar(sar::Options),
+    /// The model of the ENI155P alone, driven by our own driver, beside memcpy and the card's line
+    Adapter(adapter::Options),
     /// Event strategies over load: throughput, latency and processor share; cost with scale
     Events(events::Options),
     /// Data paths over the size of the PDU
@@ -49,6 +52,7 @@ pub(crate) fn run(context: &Context, command: &BenchCommand) -> Result<()> {
     match command {
         BenchCommand::Path { runs, millis } => path::run(context, *runs, *millis),
         BenchCommand::Sar(options) => sar::run(context, options),
+        BenchCommand::Adapter(options) => adapter::run(context, options),
         BenchCommand::Events(options) => events::run(context, options),
         BenchCommand::Paths(options) => paths::run(context, options),
         BenchCommand::Preload(options) => preload::run(context, options),

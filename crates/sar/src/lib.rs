@@ -37,7 +37,7 @@ mod segment;
 
 pub use batch::{Batch, Outgoing, segment_batch, segment_batch_by, segment_batch53};
 pub use demux::{CircuitCounts, Delivery, Demux, DemuxConfig, OpenError, Progress, Reason};
-pub use kernel::Kernel;
+pub use kernel::{Checksum, Kernel};
 pub use reassemble::{Event, Reassembler, ReassemblyConfig, Step};
 pub use segment::{SegmentError, Segmentation};
 

@@ -125,6 +125,8 @@ pub struct Eni155p {
     channels: [Channel; r::CHANNELS],
     turn: usize,
     tolerance: Duration,
+    /// AAL5's CRC-32, as this machine computes it best.
+    checksum: sar::Checksum,
     line: Option<Pacer>,
     line_loop: VecDeque<Cell>,
     received: Counters,
@@ -158,6 +160,7 @@ impl Eni155p {
             channels: [const { Channel::new() }; r::CHANNELS],
             turn: 0,
             tolerance,
+            checksum: sar::Kernel::chosen().checksum(),
             line,
             line_loop: VecDeque::with_capacity(LINE_LOOP_CELLS),
             received: Counters::default(),

@@ -163,8 +163,8 @@ impl Eni155p {
             }
         }
         if entry.state == state::BEGUN {
-            let mut crc = Crc32::from_register(self.ram.word(entry.at + 12));
-            crc.update(&cell.payload);
+            let crc = Crc32::from_register(self.ram.word(entry.at + 12));
+            let crc = (self.checksum)(crc, &cell.payload);
             self.ram.set_word(entry.at + 12, crc.register());
             ring.write_cell(&mut self.ram, 4 * entry.write, &cell.payload);
             entry.write = ring.wrap(entry.write + CELL_WORDS);

@@ -259,11 +259,11 @@ impl Eni155p {
         ring.read_cell(&self.ram, 4 * (channel.read + channel.passed), &mut out.payload);
         if pdu.aal5 && last {
             let (data, checksum) = out.payload.split_at_mut(PAYLOAD_OCTETS - 4);
-            pdu.crc.update(data);
+            pdu.crc = (self.checksum)(pdu.crc, data);
             checksum.copy_from_slice(&pdu.crc.finish().to_be_bytes());
             ring.write(&mut self.ram, 4 * (channel.read + channel.passed + CELL_WORDS - 1), checksum);
         } else if pdu.aal5 {
-            pdu.crc.update(&out.payload);
+            pdu.crc = (self.checksum)(pdu.crc, &out.payload);
         }
         channel.passed += CELL_WORDS;
         pdu.sent += 1;

@@ -14,6 +14,7 @@
 #![allow(unsafe_code)]
 
 mod crc10;
+mod crc32;
 mod demultiplex;
 mod engine;
 mod lanes;
@@ -32,6 +33,7 @@ mod neon;
 mod x86;
 
 pub(crate) use crc10::Remainder;
+pub use crc32::Checksum;
 pub(crate) use engine::{In, Out, Stop, pass_over};
 
 use crate::batch::{Batch, Outgoing};
@@ -231,6 +233,15 @@ impl Kernel {
             return crc10::by_pclmul;
         }
         crc10::by_table
+    }
+
+    /// The CRC-32 of AAL5 over octets anywhere.
+    pub fn checksum(self) -> Checksum {
+        #[cfg(target_arch = "x86_64")]
+        if ["sse", "avx2", "avx2-vpclmul", "avx512"].contains(&self.name()) {
+            return crc32::by_pclmul;
+        }
+        crc32::by_table
     }
 
     pub(crate) fn start(self) -> u128 {
