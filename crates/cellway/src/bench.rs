@@ -2,7 +2,7 @@
 
 mod adapter;
 mod endpoint;
-mod events;
+pub(crate) mod events;
 mod figure;
 mod ip;
 mod lab;
@@ -69,7 +69,7 @@ pub(crate) fn median(values: &mut [f64]) -> f64 {
 }
 
 /// What the calling thread has had of a processor.
-fn thread_seconds() -> f64 {
+pub(crate) fn thread_seconds() -> f64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
 }

@@ -9,12 +9,14 @@ mod report;
 use crate::{Context, output};
 use ::lab::experiment::{self, Experiment, Live, Outcome, Published, Row, Verdict};
 use ::lab::experiments;
+use ::lab::model::Profile;
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
+use std::path::PathBuf;
 
 /// Experiments.
 #[derive(Debug, Subcommand)]
@@ -41,6 +43,9 @@ pub(crate) struct Common {
     /// Leave out what is measured on this machine
     #[arg(long)]
     no_measure: bool,
+    /// This machine's profile, as `calibrate` wrote it; if not said, it is measured on the way
+    #[arg(long, value_name = "FILE", conflicts_with = "no_measure")]
+    machine: Option<PathBuf>,
 }
 
 /// Experiments to run.
@@ -105,7 +110,14 @@ fn perform(chosen: &[&'static dyn Experiment], common: &Common) -> Result<Vec<Ou
     if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}") {
         bar.set_style(style);
     }
-    let mut here = if common.no_measure { None } else { Some(live::Here::new(common.quick)) };
+    let profile = match &common.machine {
+        Some(path) => {
+            let text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+            Some(Profile::parse(&text).with_context(|| path.display().to_string())?)
+        }
+        None => None,
+    };
+    let mut here = if common.no_measure { None } else { Some(live::Here::new(common.quick, profile)) };
     let mut outcomes = Vec::new();
     for experiment in chosen {
         bar.set_message(experiment.name());
@@ -147,6 +159,7 @@ fn verdict(verdict: Verdict) -> &'static str {
         Verdict::BornOut => "born out",
         Verdict::Contradicted => "contradicted",
         Verdict::Absent => "absent",
+        Verdict::Today => "today",
     }
 }
 
@@ -161,6 +174,7 @@ fn published(row: &Row) -> String {
     match &row.published {
         Published::Number(n) => digits(*n),
         Published::Range(a, b) => format!("{} to {}", digits(*a), digits(*b)),
+        Published::Words(words) if words.is_empty() => String::new(),
         Published::Words(words) => format!("\"{words}\""),
     }
 }
@@ -187,7 +201,7 @@ fn text(outcomes: &[Outcome]) -> String {
             .iter()
             .map(|row| {
                 let what = if row.unit.is_empty() { row.what.clone() } else { format!("{}, {}", row.what, row.unit) };
-                let words = matches!(row.published, Published::Words(_));
+                let words = matches!(&row.published, Published::Words(words) if !words.is_empty());
                 let head = match (words, row.what.as_str()) {
                     (false, _) => what,
                     (true, "in words") => published(row),

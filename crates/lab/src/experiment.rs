@@ -49,6 +49,9 @@ pub trait Experiment: Sync {
     /// # Errors
     /// A machine lacks a constant that it needs.
     fn run(&self, run: &mut Run<'_>) -> Result<(), ProfileError>;
+    /// Puts the question to the machine at hand, by [`Run::measure`]; called after [`Experiment::run`] where something can
+    /// measure. Nothing, where the question has no meaning today.
+    fn today(&self, _: &mut Run<'_>) {}
 }
 
 /// A published value.
@@ -92,6 +95,8 @@ pub enum Verdict {
     Contradicted,
     /// The material cannot give it, or the model cannot.
     Absent,
+    /// The question put to the machine at hand: there is no published number, and a model, if any, has its constants.
+    Today,
 }
 
 /// One checked number.
@@ -174,6 +179,15 @@ pub struct Figure {
     pub series: Vec<Series>,
 }
 
+impl Measured {
+    /// The same in another unit: `f` says how, and may turn least and greatest round.
+    #[must_use]
+    pub fn map(self, f: impl Fn(f64) -> f64) -> Measured {
+        let (a, b) = (f(self.least), f(self.greatest));
+        Measured { median: f(self.median), least: a.min(b), greatest: a.max(b) }
+    }
+}
+
 impl Figure {
     /// An empty figure.
     pub fn new(name: &str, title: &str, axes: [&str; 2], logarithmic: [bool; 2]) -> Self {
@@ -239,6 +253,58 @@ pub enum Probe {
         /// Octets of a piece.
         octets: usize,
     },
+    /// Octets/us of the Internet checksum (RFC 1071) over pieces of so many octets.
+    Checksum {
+        /// Octets of a piece.
+        octets: usize,
+        /// Copied in the same pass.
+        copied: bool,
+    },
+    /// What PDUs cost by a data path, in microseconds on a processor each: sent in bursts, received in bursts, none lost.
+    Cost {
+        /// Octets of a PDU.
+        octets: usize,
+        /// By this data path.
+        path: DataPath,
+        /// By this event strategy.
+        events: Events,
+        /// PDUs of a burst.
+        burst: usize,
+        /// Whose time.
+        whose: Whose,
+    },
+    /// Microseconds on a processor of a timer's tick: going to sleep, and being woken.
+    Tick,
+    /// Microseconds of a `write` of so many octets to a device that takes all and does nothing.
+    Write {
+        /// Octets of a write.
+        octets: usize,
+    },
+    /// Lookups per second in a full CAM of 256 entries.
+    Lookup,
+    /// Microseconds of making octets of one memory appear in another place: by mapping pages there, or by copying.
+    Move {
+        /// Octets; whole pages are moved.
+        octets: usize,
+        /// By mapping.
+        mapped: bool,
+    },
+    /// Sixty round trips of 4 kB, in microseconds: mean, least and greatest.
+    Echo {
+        /// By this event strategy.
+        events: Events,
+        /// While a flood with a window of 256 kB is under way on another circuit.
+        loaded: bool,
+    },
+    /// Overload: host and application share a processor, the sender has another.
+    Load {
+        /// By this event strategy.
+        events: Events,
+        /// How much is offered, in parts of the saturating load: one of [`LOADS`].
+        load: f64,
+        /// What is asked.
+        what: Load,
+    },
     /// Microseconds of a round trip between two applications.
     RoundTrip {
         /// Octets of a PDU, each way.
@@ -252,8 +318,38 @@ pub enum Probe {
     Lists,
 }
 
+/// Loads that are offered, in parts of the saturating one.
+pub const LOADS: [f64; 6] = [0.1, 0.4, 0.8, 1.2, 3.0, 10.0];
+
+/// Whose time on a processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    /// Everybody's: sender, host interface and network, receiver.
+    All,
+    /// The sender's, until its last call has returned.
+    Sender,
+    /// The host interface's and the network's.
+    Host,
+}
+
+/// What is asked of a load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Load {
+    /// SDUs offered per second.
+    Offered,
+    /// SDUs that the application has dealt with, per second.
+    Done,
+    /// Microseconds from offer to done, median.
+    Latency,
+}
+
 /// Who can measure.
 pub trait Live {
+    /// This machine's profile, as `cellway lab calibrate` writes it.
+    fn profile(&mut self) -> Option<Profile> {
+        None
+    }
+
     /// The result; `None` if this machine cannot.
     fn measure(&mut self, probe: Probe) -> Option<Measured>;
 }
@@ -296,6 +392,9 @@ pub fn run(
     };
     let mut run = Run { seed, quick, live, name, outcome, trace: Trace::default() };
     experiment.run(&mut run)?;
+    if run.live.is_some() {
+        experiment.today(&mut run);
+    }
     run.outcome.trace = run.trace.hash();
     Ok(run.outcome)
 }
@@ -322,6 +421,34 @@ impl Run<'_> {
     /// Measures, if measuring is wanted and possible.
     pub fn measure(&mut self, probe: Probe) -> Option<Measured> {
         self.live.as_mut()?.measure(probe)
+    }
+
+    /// The profile of the machine at hand, if measuring is wanted and possible.
+    pub fn host(&mut self) -> Option<Profile> {
+        self.live.as_mut()?.profile()
+    }
+
+    /// The figure of this name, to add what was measured to what was published and modelled.
+    pub fn figure_mut(&mut self, name: &str) -> Option<&mut Figure> {
+        self.outcome.figures.iter_mut().find(|figure| figure.name == name)
+    }
+
+    /// A measurement to which no published number belongs; `modelled`, if there is one, is with this machine's constants, and
+    /// its deviation is from the measurement.
+    pub fn today(
+        &mut self,
+        id: &str,
+        what: &str,
+        unit: &str,
+        modelled: Option<f64>,
+        measured: Option<Measured>,
+    ) -> &mut Row {
+        let row = self.row(id, what, unit, Published::Words(String::new()));
+        row.verdict = Verdict::Today;
+        row.modelled = modelled;
+        row.measured = measured;
+        row.deviation = modelled.zip(measured).map(|(modelled, m)| modelled / m.median - 1.0);
+        row
     }
 
     /// Adds what happened in virtual time.

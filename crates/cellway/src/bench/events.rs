@@ -135,12 +135,7 @@ fn measure(folder: &Path, options: &Options) -> Result<Measured> {
     let work = Duration::from_secs_f64(options.work_us.clamp(0.0, 1000.0) / 1e6);
     let bench = Bench { engine: &daemon.engine, socket: &socket, processors, length, work };
     let first = bench.host_first(true)?;
-    // As much as can come: what is dealt with is the saturating load. Others on the machine only make it look smaller.
-    let mut saturating = 10_000f64;
-    for _ in 0..5 {
-        let row = bench.case(Events::default(), f64::INFINITY, false)?;
-        saturating = saturating.max(row["done_per_s"].as_f64().unwrap_or_default());
-    }
+    let saturating = bench.saturating()?;
     let runs = options.runs.max(1);
     let bar = output::progress(Some((runs * strategies().len() * LOADS.len() * 2) as u64));
     let mut samples = vec![Vec::new(); strategies().len() * LOADS.len() * 2];
@@ -165,6 +160,35 @@ fn measure(folder: &Path, options: &Options) -> Result<Measured> {
     bench.host_first(false)?;
     let scale = if options.no_scale { Vec::new() } else { scale::measure(folder)? };
     Ok((rows, modelled(), scale, first))
+}
+
+/// Runs of strategies over loads (in parts of the saturating one), without a competitor, for the laboratory: each run of each
+/// case, strategy by strategy, load by load.
+pub(crate) fn sweep(
+    folder: &Path,
+    strategies: &[Events],
+    loads: &[f64],
+    runs: usize,
+    length: Duration,
+) -> Result<Vec<Vec<Value>>> {
+    let socket = folder.join("events.sock");
+    let daemon = Daemon::start(config::parse(&scale::network(), "the benchmark's network")?, &socket)?;
+    let processors = Processors::find()?;
+    let work = Duration::from_micros(3);
+    let bench = Bench { engine: &daemon.engine, socket: &socket, processors, length, work };
+    bench.host_first(true)?;
+    let saturating = bench.saturating()?;
+    let mut samples = vec![Vec::new(); strategies.len() * loads.len()];
+    for _ in 0..runs {
+        let mut cases = samples.iter_mut();
+        for events in strategies {
+            bench.host_first(*events != Events::Polling)?;
+            for (load, case) in loads.iter().zip(&mut cases) {
+                case.push(bench.case(*events, load * saturating, false)?);
+            }
+        }
+    }
+    Ok(samples)
 }
 
 fn modelled() -> Vec<Value> {
@@ -227,6 +251,16 @@ impl Bench<'_> {
             anyhow::Ok(rustix::process::setpriority_process(Some(rustix::thread::gettid()), wanted).is_ok())
         });
         Ok(set?? && first)
+    }
+
+    /// As much as can come: what is dealt with is the saturating load. Others on the machine only make it look smaller.
+    fn saturating(&self) -> Result<f64> {
+        let mut saturating = 10_000f64;
+        for _ in 0..5 {
+            let row = self.case(Events::default(), f64::INFINITY, false)?;
+            saturating = saturating.max(row["done_per_s"].as_f64().unwrap_or_default());
+        }
+        Ok(saturating)
     }
 
     fn endpoint(&self, host: &str, events: Events) -> Result<(Endpoint, ChannelId)> {

@@ -1,28 +1,45 @@
 //! Measuring on this machine what experiments ask for: with the program's own service, endpoints and data paths.
+//!
+//! Several passes, of which the median counts, with the extremes beside it. Costs are in time on a processor.
 
-use crate::bench::{median, memcpy_gbit_s};
+mod costs;
+mod paths;
+
+use crate::bench::{self, median};
 use crate::config;
 use crate::daemon::Daemon;
-use ::lab::experiment::{Live, Measured, Probe};
-use anyhow::{Context as _, Result, bail};
-use endpoint::own::Memory;
-use endpoint::{ChannelId, DataPath, Endpoint, EndpointConfig, Events, Geometry, OpenOptions, SendError};
-use sar::penn::{Config, Reassembler};
-use std::hint::black_box;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
-use wire::{Cell, CellHeader, CircuitId, Time};
+use ::lab::experiment::{LOADS, Live, Load, Measured, Probe};
+use ::lab::model::Profile;
+use anyhow::{Context as _, Result};
+use endpoint::Events;
+use serde_json::Value;
+use std::path::PathBuf;
+use std::time::Duration;
 
-const NETWORK: &str = "[host.alpha]\n[host.beta]\n[[link]]\nends=[\"alpha\",\"beta\"]\n[[circuit]]\nends=[\"alpha 0.100\",\"beta 0.100\"]\n";
+const NETWORK: &str = "[host.alpha]\n[host.beta]\n[[link]]\nends=[\"alpha\",\"beta\"]\n\
+                       [[circuit]]\nends=[\"alpha 0.100\",\"beta 0.100\"]\n\
+                       [[circuit]]\nends=[\"alpha 0.101\",\"beta 0.101\"]\n";
+
+/// Strategies whose loads are measured together.
+const STRATEGIES: [Events; 5] = [
+    Events::Interrupt,
+    Events::Polling,
+    Events::Clocked { hertz: 1000 },
+    Events::Hybrid { quota: 64 },
+    Events::Soft { hertz: 10_000 },
+];
 
 /// This machine.
 pub(super) struct Here {
     folder: PathBuf,
-    socket: PathBuf,
     daemon: Option<Daemon>,
-    runs: usize,
+    passes: usize,
     length: Duration,
+    /// As it was given, or as it was measured when it was first asked for.
+    profile: Option<Profile>,
+    loads: Option<Vec<Vec<Value>>>,
+    /// What failed once is not tried again for each load.
+    no_loads: bool,
 }
 
 impl Drop for Here {
@@ -33,10 +50,22 @@ impl Drop for Here {
 }
 
 impl Live for Here {
+    fn profile(&mut self) -> Option<Profile> {
+        if self.profile.is_none() {
+            self.profile =
+                super::calibrate::profile(self, 3).map_err(|e| eprintln!("cellway: not calibrated: {e:#}")).ok();
+        }
+        self.profile.clone()
+    }
+
     fn measure(&mut self, probe: Probe) -> Option<Measured> {
+        if self.no_loads && matches!(probe, Probe::Load { .. }) {
+            return None;
+        }
         match self.try_measure(probe) {
             Ok(measured) => Some(measured),
             Err(e) => {
+                self.no_loads |= matches!(probe, Probe::Load { .. });
                 eprintln!("cellway: not measured: {e:#}");
                 None
             }
@@ -44,216 +73,88 @@ impl Live for Here {
     }
 }
 
+fn of(values: &mut [f64]) -> Measured {
+    let least = values.iter().copied().fold(f64::MAX, f64::min);
+    let greatest = values.iter().copied().fold(f64::MIN, f64::max);
+    Measured { median: median(values), least, greatest }
+}
+
 impl Here {
-    pub(super) fn new(quick: bool) -> Self {
+    pub(super) fn new(quick: bool, profile: Option<Profile>) -> Self {
         let folder = std::env::temp_dir().join(format!("cellway-lab-{}", std::process::id()));
-        let socket = folder.join("service.sock");
-        let (runs, millis) = if quick { (3, 100) } else { (9, 300) };
-        Here { folder, socket, daemon: None, runs, length: Duration::from_millis(millis) }
+        let (passes, millis) = if quick { (3, 20) } else { (9, 100) };
+        let length = Duration::from_millis(millis);
+        Here { folder, daemon: None, passes, length, profile, loads: None, no_loads: false }
+    }
+
+    fn socket(&mut self) -> Result<PathBuf> {
+        let socket = self.folder.join("service.sock");
+        if self.daemon.is_none() {
+            self.daemon = Some(Daemon::start(config::parse(NETWORK, "the laboratory's network")?, &socket)?);
+        }
+        Ok(socket)
     }
 
     pub(super) fn try_measure(&mut self, probe: Probe) -> Result<Measured> {
-        if self.daemon.is_none() && matches!(probe, Probe::Path { .. } | Probe::RoundTrip { .. }) {
-            let config = config::parse(NETWORK, "the laboratory's network")?;
-            self.daemon = Some(Daemon::start(config, &self.socket)?);
-        }
-        let mut values = Vec::new();
-        for _ in 0..self.runs {
-            values.push(match probe {
-                Probe::Path { octets, path } => flood(&self.socket, octets, path, self.length)?,
-                Probe::RoundTrip { octets, events } => round_trip(&self.socket, octets, events, self.length)?,
-                Probe::Copy { octets } => memcpy_gbit_s(octets, self.length / 10) * 125.0,
-                Probe::Layer { octets } => layer(octets, self.length / 4)?,
-                Probe::SystemCall => system_call(self.length / 20),
-                Probe::Lists => lists(self.length / 4)?,
-            });
-        }
-        let least = values.iter().copied().fold(f64::MAX, f64::min);
-        let greatest = values.iter().copied().fold(0.0, f64::max);
-        Ok(Measured { median: median(&mut values), least, greatest })
-    }
-}
-
-fn endpoint(socket: &Path, host: &str, events: Events, path: DataPath) -> Result<(Endpoint, ChannelId)> {
-    let geometry = Geometry { send_ring: 256, receive_ring: 512, free_ring: 512, buffers: 96, buffer_octets: 65_536 };
-    let config = EndpointConfig { host: host.into(), geometry, send_buffers: Some(32), events, path };
-    let mut endpoint = Endpoint::create(socket, &config)?;
-    let circuit = CircuitId::new(0, 100).context("0.100")?;
-    let channel = endpoint.open(circuit, OpenOptions::default())?;
-    Ok((endpoint, channel))
-}
-
-/// Sends an SDU the way of the data path; false if there is no room.
-fn push(sender: &mut Endpoint, channel: ChannelId, sdu: &[u8], pieces: &mut Vec<Memory>) -> Result<bool> {
-    let octets = sdu.len();
-    let sent = match sender.path() {
-        DataPath::Copying | DataPath::Shared => sender.send_copy(channel, sdu),
-        // The application composes in the segment: there is nothing to copy.
-        DataPath::ZeroCopy => match sender.loan() {
-            Some(loan) => sender.send(channel, loan, octets).map_err(|(e, _)| e),
-            None => Err(SendError::Full),
-        },
-        DataPath::SingleCopy => match pieces.pop().or_else(|| sender.take_back()) {
-            Some(memory) => sender.send_own(channel, memory, octets).map_err(|(e, memory)| {
-                pieces.push(memory);
-                e
-            }),
-            None => Err(SendError::Full),
-        },
-    };
-    match sent {
-        Ok(()) => Ok(true),
-        Err(SendError::Full) => Ok(false),
-        Err(e) => bail!(e),
-    }
-}
-
-/// One application floods, another counts: Mbit/s that arrived.
-fn flood(socket: &Path, octets: usize, path: DataPath, length: Duration) -> Result<f64> {
-    let (mut sender, channel) = endpoint(socket, "alpha", Events::default(), path)?;
-    let (mut receiver, _) = endpoint(socket, "beta", Events::default(), path)?;
-    let mut pieces = Vec::new();
-    if path == DataPath::SingleCopy {
-        pieces = sender.register(32, octets)?;
-        for memory in receiver.register(64, octets)? {
-            let _ = receiver.post(memory);
-        }
-    }
-    let done = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let counting = scope.spawn(|| -> Result<f64> {
-            let (mut pdus, mut first, mut last) = (0u64, None, Instant::now());
-            loop {
-                let arrived = receiver.receive(Some(Duration::from_millis(20)))?;
-                let arrived = arrived.map(|sdu| (sdu.len(), sdu.into_memory()));
-                match arrived {
-                    Some((n, memory)) if n == octets => {
-                        first.get_or_insert_with(Instant::now);
-                        (pdus, last) = (pdus + 1, Instant::now());
-                        // Memory of the application's own is given again; other buffers go back by themselves.
-                        memory.map(|(memory, _)| receiver.post(memory));
-                    }
-                    Some((n, _)) => bail!("an SDU of {n} octets arrived where {octets} were sent"),
-                    None if done.load(Ordering::Relaxed) => break,
-                    None => {}
-                }
+        match probe {
+            Probe::Load { events, load, what } => return self.load(events, load, what),
+            Probe::Echo { events, loaded } => {
+                let socket = self.socket()?;
+                let mut runs = (0..self.passes.min(5))
+                    .map(|_| paths::echoes(&socket, events, loaded))
+                    .collect::<Result<Vec<_>>>()?;
+                runs.sort_by(|a, b| a[0].total_cmp(&b[0]));
+                let [mean, least, greatest] = runs[runs.len() / 2];
+                return Ok(Measured { median: mean, least, greatest });
             }
-            let seconds = first.map_or(0.0, |f| last.saturating_duration_since(f).as_secs_f64());
-            Ok(pdus.saturating_sub(1) as f64 * octets as f64 * 8.0 / 1e6 / seconds.max(1e-9))
-        });
-        let sdu = vec![0x42u8; octets];
-        let begin = Instant::now();
-        let sending = (|| -> Result<()> {
-            while begin.elapsed() < length {
-                if !push(&mut sender, channel, &sdu, &mut pieces)? {
-                    sender.wait_send(Some(Duration::from_millis(100)))?;
-                    std::thread::yield_now();
-                }
-            }
-            Ok(())
-        })();
-        done.store(true, Ordering::Relaxed);
-        let rate = counting.join().unwrap_or_else(|_| bail!("the receiver panicked"));
-        sending?;
-        rate
-    })
-}
-
-/// A PDU there and back, microseconds (the median of many).
-fn round_trip(socket: &Path, octets: usize, events: Events, length: Duration) -> Result<f64> {
-    let (mut here, to) = endpoint(socket, "alpha", events, DataPath::Shared)?;
-    let (mut there, back) = endpoint(socket, "beta", events, DataPath::Shared)?;
-    let done = AtomicBool::new(false);
-    let sdu = vec![0x42u8; octets];
-    std::thread::scope(|scope| {
-        let echo = scope.spawn(|| -> Result<()> {
-            while !done.load(Ordering::Relaxed) {
-                if there.receive(Some(Duration::from_millis(20)))?.is_some() {
-                    there.send_copy(back, &sdu)?;
-                }
-            }
-            Ok(())
-        });
-        let mut times = Vec::new();
-        let begin = Instant::now();
-        let result = (|| -> Result<()> {
-            while begin.elapsed() < length {
-                let one = Instant::now();
-                here.send_copy(to, &sdu)?;
-                if here.receive(Some(Duration::from_millis(200)))?.is_some() {
-                    times.push(one.elapsed().as_secs_f64() * 1e6);
-                }
-            }
-            Ok(())
-        })();
-        done.store(true, Ordering::Relaxed);
-        echo.join().unwrap_or_else(|_| bail!("the other end panicked"))?;
-        result?;
-        if times.is_empty() {
-            bail!("no PDU came back");
+            _ => {}
         }
-        Ok(median(&mut times))
-    })
-}
+        let mut values = (0..self.passes).map(|_| self.once(probe)).collect::<Result<Vec<_>>>()?;
+        Ok(of(&mut values))
+    }
 
-/// Segmentation and reassembly on one core, Mbit/s.
-fn layer(octets: usize, length: Duration) -> Result<f64> {
-    let circuit = CircuitId::new(0, 100).context("0.100")?;
-    let sdu = vec![0x5au8; octets];
-    let mut cells = vec![Cell::default(); wire::aal5::cells(octets)];
-    let mut buffer = vec![0; octets];
-    let mut reassembler = sar::Reassembler::new(sar::ReassemblyConfig { max_sdu_octets: octets, ..Default::default() });
-    let begin = Instant::now();
-    let mut pdus = 0u64;
-    while begin.elapsed() < length {
-        for _ in 0..16 {
-            let mut out = sar::Segmentation::new(circuit, octets, sar::SduMeta::default())?;
-            let n = out.fill(black_box(&sdu), &mut cells);
-            let step = reassembler.push(&cells[..n], &mut buffer, Time::ZERO);
-            if !matches!(step.event, sar::Event::Complete { .. }) {
-                bail!("a PDU did not come back: {:?}", step.event);
+    /// One pass.
+    pub(super) fn once(&mut self, probe: Probe) -> Result<f64> {
+        let length = self.length;
+        match probe {
+            Probe::Path { octets, path } => paths::flood(&self.socket()?, octets, path, 2 * length),
+            Probe::RoundTrip { octets, events } => paths::round_trip(&self.socket()?, octets, events, length),
+            Probe::Cost { octets, path, events, burst, whose } => {
+                paths::cost(&self.socket()?, (octets, path, events, burst), whose, length)
             }
-            pdus += 1;
+            Probe::Copy { octets } => costs::copy(octets, length / 2),
+            Probe::Checksum { octets, copied } => costs::checksum(octets, copied, length / 4),
+            Probe::Layer { octets } => costs::layer(octets, length / 4),
+            Probe::SystemCall => costs::system_call(length / 4),
+            Probe::Write { octets } => costs::write(octets, length / 8),
+            Probe::Tick => costs::tick(length),
+            Probe::Lookup => costs::lookup(length / 4),
+            Probe::Lists => costs::lists(length / 2),
+            Probe::Move { octets, mapped } => {
+                let (mapping, copying) = host::measure_remap(octets);
+                Ok(if mapped { mapping } else { copying } / 1e3)
+            }
+            Probe::Echo { .. } | Probe::Load { .. } => self.try_measure(probe).map(|m| m.median),
         }
     }
-    Ok(pdus as f64 * octets as f64 * 8.0 / 1e6 / begin.elapsed().as_secs_f64())
-}
 
-/// Microseconds of the smallest system call.
-fn system_call(length: Duration) -> f64 {
-    let begin = Instant::now();
-    let mut calls = 0u64;
-    while begin.elapsed() < length {
-        for _ in 0..64 {
-            black_box(rustix::process::getppid());
+    fn load(&mut self, events: Events, load: f64, what: Load) -> Result<Measured> {
+        if self.loads.is_none() {
+            std::fs::create_dir_all(&self.folder).with_context(|| format!("making {}", self.folder.display()))?;
+            // The other service would be in the way.
+            self.daemon.take();
+            let runs = self.passes.clamp(3, 5);
+            self.loads = Some(bench::events::sweep(&self.folder, &STRATEGIES, &LOADS, runs, 2 * self.length)?);
         }
-        calls += 64;
+        let place = STRATEGIES.iter().position(|s| *s == events).zip(LOADS.iter().position(|l| *l == load));
+        let case = place.and_then(|(s, l)| self.loads.as_ref()?.get(s * LOADS.len() + l));
+        let key = match what {
+            Load::Offered => "offered_per_s",
+            Load::Done => "done_per_s",
+            Load::Latency => "p50_us",
+        };
+        let mut values: Vec<f64> = case.into_iter().flatten().filter_map(|row| row[key].as_f64()).collect();
+        anyhow::ensure!(!values.is_empty(), "{events} at {load} of the saturating load: nothing was done");
+        Ok(of(&mut values))
     }
-    begin.elapsed().as_secs_f64() * 1e6 / calls as f64
-}
-
-/// Cells each second through the list reassembler, appended and read back.
-fn lists(length: Duration) -> Result<f64> {
-    let mut lists = Reassembler::new(Config::default())?;
-    let mut memory = vec![0; 48 * 64];
-    let mut cells = Vec::new();
-    for vci in 0..64 {
-        let circuit = CircuitId::new(0, 32 + vci).context("a circuit")?;
-        cells.push(Cell::new(CellHeader { circuit, ..CellHeader::default() }, [0x5a; 48]));
-    }
-    let begin = Instant::now();
-    let mut count = 0u64;
-    while begin.elapsed() < length {
-        for _ in 0..32 {
-            for cell in &cells {
-                black_box(lists.handle_cell(black_box(cell), Time::ZERO));
-            }
-            count += cells.len() as u64;
-        }
-        let open: Vec<_> = lists.entries().map(|(list, _)| list).collect();
-        for list in open {
-            black_box(lists.read_into(list, 64, &mut memory));
-        }
-    }
-    Ok(count as f64 / begin.elapsed().as_secs_f64())
 }

@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn what_shards_leave_and_a_merge_reads_is_the_whole_to_the_last_digit() {
-        let common = Common { seed: 5, quick: true, no_measure: true };
+        let common = Common { seed: 5, quick: true, no_measure: true, machine: None };
         let data = |chosen: &[_]| Data { seed: 5, quick: true, outcomes: perform(chosen, &common).unwrap() };
         let whole = data(experiments::ALL);
         let parts: Vec<Data> = [3, 1, 2]

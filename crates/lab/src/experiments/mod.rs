@@ -8,6 +8,7 @@ mod seed001;
 mod seed002;
 mod seed003;
 mod seed004;
+mod today;
 
 /// All of them, by paper.
 pub const ALL: &[&dyn Experiment] = &[

@@ -107,4 +107,8 @@ impl Experiment for Prediction {
         run.figure(figure);
         Ok(())
     }
+
+    fn today(&self, run: &mut Run<'_>) {
+        super::today::prediction(run);
+    }
 }

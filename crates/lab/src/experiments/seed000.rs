@@ -1,9 +1,8 @@
 //! Seed 000 (Almesberger 1995): arithmetic of adapters and buses, and raw AAL5 between two PCs.
 
-use crate::experiment::{Experiment, Figure, Origin, Probe, Run};
+use crate::experiment::{Experiment, Figure, Origin, Run};
 use crate::model::pair::{self, Outcome, Scenario, Transport};
 use crate::model::{Level, Machine, Profile, ProfileError, Work, tandem};
-use endpoint::DataPath;
 use wire::{CellRate, Time, aal5};
 
 /// ttcp's Mbit.
@@ -89,6 +88,10 @@ impl Experiment for Arithmetic {
         run.figure(figure);
         Ok(())
     }
+
+    fn today(&self, run: &mut Run<'_>) {
+        super::today::arithmetic(run);
+    }
 }
 
 impl Arithmetic {
@@ -167,10 +170,6 @@ impl Experiment for OneWay {
     fn run(&self, run: &mut Run<'_>) -> Result<(), ProfileError> {
         let copying = sweep(run, false, false)?;
         let single = sweep(run, true, false)?;
-        let live = DataPath::ALL.map(|path| {
-            [64usize, 1024, 8192, 16384, 65_535].map(|n| (n as f64, run.measure(Probe::Path { octets: n, path })))
-        });
-
         let rx = at(&copying, 8192).received_mbit_s;
         run.within(
             "A-51",
@@ -308,25 +307,11 @@ impl Experiment for OneWay {
         ten.add("modelled", Origin::Modelled, curve(&single, |o| o.sent_mbit_s));
         ten.add("published (D-10)", Origin::Published, [(8192.0, 1607.0)]);
         run.figure(ten);
-        let mut today = Figure::new(
-            "paths-today",
-            "Today: data paths of the host interface over a cell link",
-            ["octets of a PDU", "Mbit/s"],
-            [true, true],
-        );
-        for (path, points) in DataPath::ALL.into_iter().zip(live) {
-            today.add_measured(&format!("{}, measured", path.name()), points);
-        }
-        if !today.series.is_empty() {
-            today.add(
-                "Pentium 90, single copy received",
-                Origin::Modelled,
-                curve(&single, |o| o.received_mbit_s * MEBI),
-            );
-            today.add("Pentium 90, copying received", Origin::Modelled, curve(&copying, |o| o.received_mbit_s * MEBI));
-            run.figure(today);
-        }
         Ok(())
+    }
+
+    fn today(&self, run: &mut Run<'_>) {
+        super::today::one_way(run);
     }
 }
 
@@ -432,5 +417,9 @@ impl Experiment for Loopback {
             run.figure(figure);
         }
         Ok(())
+    }
+
+    fn today(&self, run: &mut Run<'_>) {
+        super::today::loopback(run);
     }
 }

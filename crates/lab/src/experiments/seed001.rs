@@ -1,6 +1,6 @@
 //! Seed 001 (Traw and Smith 1993): the Reassembler's pipeline and lists, the Micro Channel, writes, polling.
 
-use crate::experiment::{Experiment, Figure, Origin, Probe, Run};
+use crate::experiment::{Experiment, Figure, Origin, Run};
 use crate::model::write::{self, Driver};
 use crate::model::{Level, Machine, ProfileError, Work, tandem};
 use sar::aal34;
@@ -79,6 +79,10 @@ impl Experiment for Pipeline {
         run.exact("B-41", "8K writes of 1 KB, or 128 of 64 KB", "MB", 8.0, 0, 128.0 * 64.0 / 1024.0);
         run.exact("B-41", "32K writes of 64 KB", "GB", 2.0, 0, 32768.0 * 65536.0 / 1_073_741_824.0);
         Ok(())
+    }
+
+    fn today(&self, run: &mut Run<'_>) {
+        super::today::pipeline(run);
     }
 }
 
@@ -183,6 +187,10 @@ impl Experiment for Writes {
             run.figure(figure);
         }
         Ok(())
+    }
+
+    fn today(&self, run: &mut Run<'_>) {
+        super::today::writes(run);
     }
 }
 
@@ -295,20 +303,6 @@ impl Experiment for Polling {
         run.range("B-34", "left to applications at 60 Hz, \"at least 90%\"", "%", (90.0, 100.0), left, 0.0);
         self.cam(run);
         self.unseen_loss(run);
-        let live = run.measure(Probe::Lists);
-        if let Some(live) = live {
-            run.words(
-                "B-13",
-                "the pipeline's work today, in software",
-                live.median > CellRate::OC3C.cells_per_s(),
-                format!(
-                    "{:.1} million cells/s on one core: {:.0} times OC-3c",
-                    live.median / 1e6,
-                    live.median / CellRate::OC3C.cells_per_s()
-                ),
-            )
-            .measured(Some(live));
-        }
         let mut figure = Figure::new(
             "seed001-overflow",
             "Cells lost at full rate over the poll rate",
@@ -318,6 +312,10 @@ impl Experiment for Polling {
         figure.add("simulated", Origin::Modelled, loss);
         run.figure(figure);
         Ok(())
+    }
+
+    fn today(&self, run: &mut Run<'_>) {
+        super::today::polling(run);
     }
 }
 

@@ -158,4 +158,8 @@ impl Experiment for Myrinet {
         );
         Ok(())
     }
+
+    fn today(&self, run: &mut Run<'_>) {
+        super::today::messages(run);
+    }
 }

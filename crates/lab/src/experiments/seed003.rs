@@ -110,4 +110,8 @@ impl Experiment for Tables {
         );
         Ok(())
     }
+
+    fn today(&self, run: &mut Run<'_>) {
+        super::today::tables(run);
+    }
 }

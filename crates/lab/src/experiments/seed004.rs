@@ -1,6 +1,7 @@
 //! Seed 004 (Smith 2002): event signalling and buffering.
 
-use crate::experiment::{Experiment, Figure, Origin, Probe, Run};
+use super::today::STRATEGIES;
+use crate::experiment::{Experiment, Figure, Origin, Run};
 use crate::model::echo::{Path, Printed, ping};
 use crate::model::signal::{Guard, Strategy, Window, capacity, delivered};
 use crate::model::write::{self, Driver};
@@ -90,16 +91,11 @@ impl Experiment for Capacity {
         run.figure(figure);
         Ok(())
     }
-}
 
-/// The host interface's own strategies.
-const STRATEGIES: [Events; 5] = [
-    Events::Interrupt,
-    Events::Polling,
-    Events::Clocked { hertz: 1000 },
-    Events::Hybrid { quota: 64 },
-    Events::Soft { hertz: 10_000 },
-];
+    fn today(&self, run: &mut Run<'_>) {
+        super::today::capacity(run);
+    }
+}
 
 /// Figures 4 and 5.
 #[derive(Debug)]
@@ -181,21 +177,11 @@ impl Experiment for Clocks {
             "curves",
             "the text has neither points nor axes; what it says of them in words is under E-16",
         );
-        let mut today = Figure::new(
-            "strategies-today",
-            "Today: round trip between two applications by event strategy",
-            ["octets of a PDU", "us"],
-            [true, true],
-        );
-        for events in STRATEGIES {
-            let points = [32usize, 1024, 8192, 32_768]
-                .map(|octets| (octets as f64, run.measure(Probe::RoundTrip { octets, events })));
-            today.add_measured(&events.to_string(), points);
-        }
-        if !today.series.is_empty() {
-            run.figure(today);
-        }
         Ok(())
+    }
+
+    fn today(&self, run: &mut Run<'_>) {
+        super::today::clocks(run);
     }
 }
 
@@ -279,6 +265,10 @@ impl Experiment for Latency {
         );
         Ok(())
     }
+
+    fn today(&self, run: &mut Run<'_>) {
+        super::today::latency(run);
+    }
 }
 
 /// Receive livelock.
@@ -334,6 +324,10 @@ impl Experiment for Livelock {
         figure.add("clocked, 500 Hz", Origin::Modelled, clocked);
         run.figure(figure);
         Ok(())
+    }
+
+    fn today(&self, run: &mut Run<'_>) {
+        super::today::livelock(run);
     }
 }
 
@@ -466,5 +460,9 @@ impl Experiment for Buffers {
         figure.add("published in prose: kernel buffers", Origin::Published, [(65536.0, 110.0)]);
         run.figure(figure);
         Ok(())
+    }
+
+    fn today(&self, run: &mut Run<'_>) {
+        super::today::buffers(run);
     }
 }
