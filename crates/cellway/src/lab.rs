@@ -6,7 +6,7 @@ mod live;
 mod page;
 mod report;
 
-use crate::{Context, output};
+use crate::{Context, client, output};
 use ::lab::experiment::{self, Experiment, Live, Outcome, Published, Row, Verdict};
 use ::lab::experiments;
 use ::lab::model::Profile;
@@ -118,12 +118,20 @@ fn perform(chosen: &[&'static dyn Experiment], common: &Common) -> Result<Vec<Ou
         None => None,
     };
     let mut here = if common.no_measure { None } else { Some(live::Here::new(common.quick, profile)) };
+    let flag = client::interrupted()?;
+    if let Some(here) = &mut here {
+        here.stop_at(flag.clone());
+    }
     let mut outcomes = Vec::new();
     for experiment in chosen {
         bar.set_message(experiment.name());
         let live = here.as_mut().map(|h| h as &mut dyn Live);
         let outcome = experiment::run(*experiment, common.seed, common.quick, live)
             .with_context(|| format!("experiment {}", experiment.name()))?;
+        if !client::goes_on(&flag) {
+            bar.finish_and_clear();
+            bail!("interrupted: nothing is left behind");
+        }
         outcomes.push(outcome);
         bar.inc(1);
     }
@@ -170,6 +178,12 @@ fn digits(x: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
+/// Three significant digits: a measurement has no more.
+fn rough(x: f64) -> String {
+    let unit = if x == 0.0 { 1.0 } else { 10f64.powf(x.abs().log10().floor() - 2.0) };
+    digits((x / unit).round() * unit)
+}
+
 fn published(row: &Row) -> String {
     match &row.published {
         Published::Number(n) => digits(*n),
@@ -184,8 +198,7 @@ fn modelled(row: &Row) -> String {
 }
 
 fn measured(row: &Row) -> String {
-    row.measured
-        .map_or(String::new(), |m| format!("{} ({} to {})", digits(m.median), digits(m.least), digits(m.greatest)))
+    row.measured.map_or(String::new(), |m| format!("{} ({} to {})", rough(m.median), rough(m.least), rough(m.greatest)))
 }
 
 fn deviation(row: &Row) -> String {
@@ -232,6 +245,7 @@ mod tests {
     #[test]
     fn numbers_have_four_digits_at_most_behind_the_point() {
         let all = [0.0, 1607.2, 135.367, 0.38, 3.0, 16.6665, 142_222.2].map(super::digits);
+        assert_eq!([44_974.8, 0.074_61, 98.128, 0.0].map(super::rough), ["45000", "0.0746", "98.1", "0"]);
         assert_eq!(all, ["0", "1607.2", "135.367", "0.38", "3", "16.6665", "142222"]);
     }
 }

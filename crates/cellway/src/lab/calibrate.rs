@@ -93,7 +93,7 @@ pub(super) fn profile(here: &mut Here, passes: usize) -> Result<Profile> {
         }
         for (path, values) in DataPath::ALL.into_iter().zip(&mut lines) {
             let mut cost = |octets| {
-                let (events, burst, whose) = (Events::default(), BURST, Whose::All);
+                let (events, burst, whose) = (Events::Interrupt, BURST, Whose::All);
                 Ok::<_, anyhow::Error>((octets as f64, here.once(Probe::Cost { octets, path, events, burst, whose })?))
             };
             let (pdu, octet) = line(cost(ENDS[0])?, cost(ENDS[1])?);

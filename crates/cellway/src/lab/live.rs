@@ -14,6 +14,8 @@ use anyhow::{Context as _, Result};
 use endpoint::Events;
 use serde_json::Value;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 const NETWORK: &str = "[host.alpha]\n[host.beta]\n[[link]]\nends=[\"alpha\",\"beta\"]\n\
@@ -40,6 +42,7 @@ pub(super) struct Here {
     loads: Option<Vec<Vec<Value>>>,
     /// What failed once is not tried again for each load.
     no_loads: bool,
+    stop: Arc<AtomicBool>,
 }
 
 impl Drop for Here {
@@ -51,7 +54,7 @@ impl Drop for Here {
 
 impl Live for Here {
     fn profile(&mut self) -> Option<Profile> {
-        if self.profile.is_none() {
+        if self.profile.is_none() && !self.stop.load(Ordering::Relaxed) {
             self.profile =
                 super::calibrate::profile(self, 3).map_err(|e| eprintln!("cellway: not calibrated: {e:#}")).ok();
         }
@@ -59,7 +62,7 @@ impl Live for Here {
     }
 
     fn measure(&mut self, probe: Probe) -> Option<Measured> {
-        if self.no_loads && matches!(probe, Probe::Load { .. }) {
+        if self.stop.load(Ordering::Relaxed) || self.no_loads && matches!(probe, Probe::Load { .. }) {
             return None;
         }
         match self.try_measure(probe) {
@@ -84,7 +87,12 @@ impl Here {
         let folder = std::env::temp_dir().join(format!("cellway-lab-{}", std::process::id()));
         let (passes, millis) = if quick { (3, 20) } else { (9, 100) };
         let length = Duration::from_millis(millis);
-        Here { folder, daemon: None, passes, length, profile, loads: None, no_loads: false }
+        Here { folder, daemon: None, passes, length, profile, loads: None, no_loads: false, stop: Arc::default() }
+    }
+
+    /// Measures nothing more once this is set.
+    pub(super) fn stop_at(&mut self, stop: Arc<AtomicBool>) {
+        self.stop = stop;
     }
 
     fn socket(&mut self) -> Result<PathBuf> {

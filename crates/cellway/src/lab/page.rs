@@ -12,7 +12,7 @@ const STYLE: &str = "
 body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);max-width:72rem;margin:3rem auto;padding:0 1rem}
 h1{font-size:1.9rem;margin-bottom:.2rem}h2{margin-top:2.6rem;font-size:1.3rem}h3{font-size:1rem;margin-bottom:.3rem}p.lead,small{color:var(--soft)}
 table{border-collapse:collapse;width:100%;font-size:.88rem;font-variant-numeric:tabular-nums}th,td{padding:.3rem .5rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
-td.n{text-align:right;white-space:nowrap}.scroll{overflow-x:auto}nav a{margin-right:.8rem}a{color:var(--accent)}
+td.n{text-align:right;white-space:nowrap}td:nth-child(2){min-width:14rem}td:last-child{min-width:18rem}.scroll{overflow-x:auto}nav a{margin-right:.8rem}a{color:var(--accent)}
 .exact,.within,.born{color:var(--good)}.outside,.contradicted{color:var(--bad)}.anchor,.absent{color:var(--soft)}.today{color:var(--accent)}
 .figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(26rem,1fr));gap:1rem}figure{margin:0}figure svg{width:100%;height:auto;background:#fff;border-radius:6px}
 .counts{display:flex;flex-wrap:wrap;gap:.6rem;margin:1.2rem 0}.counts b{border:1px solid var(--line);border-radius:6px;padding:.3rem .7rem;font-weight:500}
@@ -99,12 +99,13 @@ pub(super) fn html(data: &Data, figures: &[(String, String)]) -> Result<String> 
     let sections: String = data.outcomes.iter().map(|o| section(o, figures)).collect();
     Ok(format!(
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content=\"width=device-width\"><title>Cellway's laboratory</title><style>{STYLE}</style>
-<h1>Published, modelled, measured</h1><p class=lead>The experiments of five papers on ATM host interfaces, 1993 to 2002: the paper's number, what the real code gives on a modelled machine in virtual time, and this machine's. Seed {}{}.</p>
+<h1>Published, modelled, measured</h1><p class=lead>The experiments of five papers on ATM host interfaces, 1993 to 2002: the paper's number, what the real code gives on a modelled machine in virtual time, and this machine's. Seed {}{}.{}</p>
 <div class=counts>{counts}</div>
 <p><b>exact</b>: the same to the printed digits, from first principles. <b>within</b>: not calibrated on it, and within the bound or the published range. <b>anchor</b>: a constant was calibrated on it, so it is no evidence. <b>born out</b>, <b>contradicted</b>: the paper gives words, and the model does so or not. <b>absent</b>: the material or the model cannot give it, and the note says why. <b>today</b>: the question put to this machine; no number was published for it, and the deviation is of a model with this machine's constants from the measurement.</p>
 <nav>{links}<a href=\"#machines\">machines</a></nav>{sections}<h2 id=machines>The machines' constants</h2>{}</html>\n",
         data.seed,
         if data.quick { ", quick" } else { "" },
+        data.measured_on.as_ref().map_or(String::new(), |on| format!(" Measured on: {}.", escape(on))),
         anchors()?,
     ))
 }

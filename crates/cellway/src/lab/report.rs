@@ -54,13 +54,16 @@ pub(crate) struct Options {
 pub(super) struct Data {
     pub(super) seed: u64,
     pub(super) quick: bool,
+    /// The machine at hand, and what else it had to do; not in a run without measurements.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) measured_on: Option<String>,
     pub(super) outcomes: Vec<Outcome>,
 }
 
 /// Joins shards: each experiment once, in the order of the list.
 fn merge(parts: Vec<Data>) -> Result<Data> {
     let Some(first) = parts.first() else { bail!("nothing to merge") };
-    let (seed, quick) = (first.seed, first.quick);
+    let (seed, quick, measured_on) = (first.seed, first.quick, first.measured_on.clone());
     if parts.iter().any(|p| (p.seed, p.quick) != (seed, quick)) {
         bail!("shards of different runs: seed and --quick have to be the same");
     }
@@ -72,7 +75,7 @@ fn merge(parts: Vec<Data>) -> Result<Data> {
     if names != wanted {
         bail!("the shards have {}; all of {} are needed, each once", names.join(", "), wanted.join(", "));
     }
-    Ok(Data { seed, quick, outcomes })
+    Ok(Data { seed, quick, measured_on, outcomes })
 }
 
 /// A field of CSV (RFC 4180).
@@ -108,17 +111,26 @@ fn write(folder: &Path, name: &str, text: &str) -> Result<()> {
     fs::write(&path, text).with_context(|| format!("writing {}", path.display()))
 }
 
+/// The processor, how many of them, and how many threads wanted one in the last minute.
+fn machine() -> String {
+    let processor = crate::bench::processor().unwrap_or_else(|| std::env::consts::ARCH.to_owned());
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split(' ').next().unwrap_or_default();
+    format!("{processor}, {cores} cores, load average {load} at the end")
+}
+
 /// `cellway lab report`
 pub(super) fn run(context: &Context, options: &Options) -> Result<()> {
     let begin = Instant::now();
-    fs::create_dir_all(&options.out).with_context(|| format!("making {}", options.out.display()))?;
     let data = if options.merge.is_empty() {
         let chosen: Vec<_> = match options.shard {
             Some(shard) => experiments::shard(shard.k, shard.n).collect(),
             None => experiments::ALL.to_vec(),
         };
         let outcomes = perform(&chosen, &options.common)?;
-        Data { seed: options.common.seed, quick: options.common.quick, outcomes }
+        let measured_on = (!options.common.no_measure).then(machine);
+        Data { seed: options.common.seed, quick: options.common.quick, measured_on, outcomes }
     } else {
         let read = |path: &PathBuf| -> Result<Data> {
             let text = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
@@ -127,6 +139,7 @@ pub(super) fn run(context: &Context, options: &Options) -> Result<()> {
         merge(options.merge.iter().map(read).collect::<Result<_>>()?)?
     };
     let whole = serde_json::to_string_pretty(&data)?;
+    fs::create_dir_all(&options.out).with_context(|| format!("making {}", options.out.display()))?;
     let mut left = Vec::new();
     if let Some(shard) = options.shard {
         left.push(format!("shard-{}-of-{}.json", shard.k, shard.n));
@@ -170,7 +183,7 @@ mod tests {
             trace: 0,
             cells: 0,
         };
-        Data { seed, quick: true, outcomes: names.iter().map(outcome).collect() }
+        Data { seed, quick: true, measured_on: None, outcomes: names.iter().map(outcome).collect() }
     }
 
     #[test]
@@ -187,7 +200,12 @@ mod tests {
     #[test]
     fn what_shards_leave_and_a_merge_reads_is_the_whole_to_the_last_digit() {
         let common = Common { seed: 5, quick: true, no_measure: true, machine: None };
-        let data = |chosen: &[_]| Data { seed: 5, quick: true, outcomes: perform(chosen, &common).unwrap() };
+        let data = |chosen: &[_]| Data {
+            seed: 5,
+            quick: true,
+            measured_on: None,
+            outcomes: perform(chosen, &common).unwrap(),
+        };
         let whole = data(experiments::ALL);
         let parts: Vec<Data> = [3, 1, 2]
             .into_iter()

@@ -1,7 +1,7 @@
 //! Seed 003 (ATM on Linux 0.4): both performance tables and the theoretical limits.
 
 use super::seed000::{MEBI, line_mbit_s};
-use crate::experiment::{Experiment, Probe, Run};
+use crate::experiment::{Experiment, Measured, Probe, Run};
 use crate::model::ProfileError;
 use crate::model::pair::{self, Outcome, Scenario, Transport};
 use endpoint::DataPath;
@@ -49,8 +49,10 @@ impl Experiment for Tables {
         let plain = Self::ttcp(run, Transport::Udp { checksum: false }, false)?;
         let summed = Self::ttcp(run, Transport::Udp { checksum: true }, false)?;
         let tcp = Self::ttcp(run, Transport::Tcp, false)?;
-        let live = run.measure(Probe::Path { octets: OCTETS, path: DataPath::Copying });
-        let live_hacks = run.measure(Probe::Path { octets: OCTETS, path: DataPath::SingleCopy });
+        // In the row's unit.
+        let mebi = |m: Measured| m.map(|mbit_s| mbit_s / MEBI);
+        let live = run.measure(Probe::Path { octets: OCTETS, path: DataPath::Copying }).map(mebi);
+        let live_hacks = run.measure(Probe::Path { octets: OCTETS, path: DataPath::SingleCopy }).map(mebi);
 
         let both = |rate: f64| format!("modelled {rate:.1} in 10^6 bit/s");
         run.anchor("D-10", "v0.0 raw AAL5, copying, sent", UNIT, 132.0, raw.sent_mbit_s / MEBI)

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use wire::CircuitId;
 
-/// Pieces of the application's own memory on their way.
-const PIECES: usize = 96;
+/// Pieces of the application's own memory in turn at each end: more than a burst, and few enough for the nearer caches.
+const PIECES: usize = 20;
 /// A background load's window, in PDUs of [`LOAD_OCTETS`]: netperf's socket buffer of 256 kB (E-17).
 const LOAD_BURST: usize = 28;
 const LOAD_OCTETS: usize = 9188;
