@@ -1,8 +1,10 @@
-//! `cellway capture`: what passes on a link, as pcapng with one ERF interface: cells as type 3, PDUs as type 4.
+//! `cellway capture`: what passes on a link, as pcapng with one ERF interface: cells as type 3, PDUs as type 4; or as a recording
+//! of Linux's `atmtcp` ([`crate::recording`]).
 
 use crate::Context;
 use crate::client::{goes_on, interrupted};
 use crate::manage::Request;
+use crate::recording::Recording;
 use anyhow::{Context as _, Result, anyhow};
 use clap::{Args, ValueEnum};
 use net::{Side, TapBuffer};
@@ -35,6 +37,9 @@ pub(crate) struct Capture {
     /// Whole AAL5 PDUs (and OAM cells), or every cell
     #[arg(long, value_enum, default_value_t = What::Pdus)]
     what: What,
+    /// pcapng, for tshark and Wireshark, or a recording as `atmtcp write` makes it: stream 0 is what the link's first end sent
+    #[arg(long, value_enum, default_value_t = Format::Pcapng)]
+    format: Format,
     /// End after so many seconds
     #[arg(long)]
     seconds: Option<f64>,
@@ -47,6 +52,24 @@ pub(crate) enum What {
     Pdus,
     /// Cells as they are.
     Cells,
+}
+
+/// How records are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// pcapng with ERF records.
+    Pcapng,
+    /// A recording file of linux-atm's `atmtcp`.
+    Atmtcp,
+}
+
+/// Where records go.
+pub(crate) trait Records {
+    /// Takes an answer to `CaptureRead`.
+    fn take(&mut self, answer: &Value) -> Result<()>;
+    fn flush(&mut self) -> Result<()>;
+    /// Records written, and what passed and this form cannot say.
+    fn written(&self) -> (u64, u64);
 }
 
 /// What a tap holds, for the answer to `CaptureRead`: time, side, and octets in hexadecimal digits.
@@ -80,7 +103,7 @@ pub(crate) fn to_json(buffer: &TapBuffer) -> Value {
     json!({ "records": records, "dropped": buffer.dropped() })
 }
 
-fn unhex(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn unhex(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes();
     let value = |d: u8| (d as char).to_digit(16).map(|v| v as u8);
     digits.as_chunks::<2>().0.iter().map(|[a, b]| Some(value(*a)? << 4 | value(*b)?)).collect()
@@ -92,7 +115,7 @@ pub(crate) struct Recorder<W: Write> {
     what: What,
     epoch: Duration,
     partial: HashMap<(u64, u32), Vec<u8>>,
-    pub(crate) records: u64,
+    records: u64,
 }
 
 impl<W: Write> Recorder<W> {
@@ -146,9 +169,10 @@ impl<W: Write> Recorder<W> {
         }
         Ok(())
     }
+}
 
-    /// Takes an answer to `CaptureRead`.
-    pub(crate) fn take(&mut self, answer: &Value) -> Result<()> {
+impl<W: Write> Records for Recorder<W> {
+    fn take(&mut self, answer: &Value) -> Result<()> {
         for record in answer["records"].as_array().into_iter().flatten() {
             let at = Duration::from_nanos(record[0].as_u64().unwrap_or_default());
             let side = record[1].as_u64().unwrap_or_default();
@@ -185,18 +209,32 @@ impl<W: Write> Recorder<W> {
         Ok(())
     }
 
-    pub(crate) fn flush(&mut self) -> Result<()> {
+    fn flush(&mut self) -> Result<()> {
         Ok(self.out.get_mut().flush()?)
+    }
+
+    fn written(&self) -> (u64, u64) {
+        (self.records, 0)
     }
 }
 
-/// Records a link until `stop` says so; gives records and how many were missed.
+/// Records a link until `stop` says so, in pcapng; gives records and how many were missed.
 pub(crate) fn record(
     context: &Context,
     link: &str,
     circuits: &[CircuitId],
     what: What,
     out: impl Write,
+    stop: impl FnMut() -> bool,
+) -> Result<(u64, u64)> {
+    record_to(context, link, circuits, |name, epoch| Recorder::new(out, name, what, epoch), stop)
+}
+
+fn record_to<R: Records>(
+    context: &Context,
+    link: &str,
+    circuits: &[CircuitId],
+    recorder: impl FnOnce(&str, Duration) -> Result<R>,
     mut stop: impl FnMut() -> bool,
 ) -> Result<(u64, u64)> {
     let circuits = circuits.iter().map(ToString::to_string).collect();
@@ -205,7 +243,7 @@ pub(crate) fn record(
     let started = ask(&Request::CaptureStart { link: link.to_owned(), circuits })?;
     let name = started["link"].as_str().unwrap_or(link).to_owned();
     let epoch = Duration::from_nanos(started["epoch_unix_nanos"].as_u64().unwrap_or_default());
-    let mut recorder = Recorder::new(out, &name, what, epoch)?;
+    let mut recorder = recorder(&name, epoch)?;
     let mut missed = 0;
     loop {
         let last = stop();
@@ -221,7 +259,8 @@ pub(crate) fn record(
         }
     }
     ask(&Request::CaptureStop { link: name })?;
-    Ok((recorder.records, missed))
+    let (records, beyond) = recorder.written();
+    Ok((records, missed + beyond))
 }
 
 /// `cellway capture`
@@ -235,7 +274,11 @@ pub(crate) fn run(context: &Context, capture: &Capture) -> Result<()> {
     };
     let begin = Instant::now();
     let over = || !goes_on(&stop) || capture.seconds.is_some_and(|s| begin.elapsed().as_secs_f64() > s);
-    let (records, missed) = record(context, &capture.link, &capture.circuit, capture.what, out, over)?;
+    let (link, circuits, what) = (&capture.link, &capture.circuit, capture.what);
+    let (records, missed) = match capture.format {
+        Format::Pcapng => record(context, link, circuits, what, out, over)?,
+        Format::Atmtcp => record_to(context, link, circuits, |_, _| Ok(Recording::new(out, what)), over)?,
+    };
     let json = json!({ "records": records, "missed": missed });
     let text = format!("{records} records, {missed} missed");
     eprintln!("{}", if context.json { json.to_string() } else { text });

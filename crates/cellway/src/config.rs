@@ -2,6 +2,7 @@
 
 mod adapter;
 mod interface;
+mod tcp;
 
 use crate::policy::{Allow, Rule};
 use crate::{Context, output};
@@ -22,6 +23,7 @@ use traffic::Contract;
 
 pub(crate) use adapter::{Adapter, Served};
 pub(crate) use interface::{Device, Interface};
+pub(crate) use tcp::LinkTls;
 
 /// Looking at descriptions.
 #[derive(Debug, Subcommand)]
@@ -135,6 +137,9 @@ pub(crate) struct Link {
     /// With `atmtcp`: circuits that the peer opens lead to this host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) real: Option<String>,
+    /// With `atmtcp`: by TLS, with certificates at both ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tls: Option<LinkTls>,
     /// Cells in UDP datagrams.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) udp: Option<Udp>,
@@ -232,6 +237,8 @@ pub(crate) enum Shell {
         role: net::atmtcp::Role,
         /// The host to which circuits of the peer's lead.
         real: Option<String>,
+        /// The texts of its TLS.
+        tls: Option<net::atmtcp::TlsTexts>,
     },
     /// Cells in datagrams.
     Udp(Udp),
@@ -282,11 +289,16 @@ impl Config {
 }
 
 impl Link {
-    pub(crate) fn describe(&self) -> Result<(LinkDescription, Option<Shell>)> {
+    /// What it means; files that it names are looked for in `folder`.
+    pub(crate) fn describe(&self, folder: &Path) -> Result<(LinkDescription, Option<Shell>)> {
         let shell = match (&self.atmtcp, &self.udp) {
             (Some(_), Some(_)) => bail!("a link has `atmtcp` or `udp`, not both"),
-            (Some(text), None) => Some(Shell::AtmTcp { role: parse_atmtcp(text)?, real: self.real.clone() }),
+            (Some(text), None) => {
+                let tls = self.tls.as_ref().map(|tls| tls.read(folder, tcp::host(text))).transpose()?;
+                Some(Shell::AtmTcp { role: tcp::parse_atmtcp(text)?, real: self.real.clone(), tls })
+            }
             (None, _) if self.real.is_some() => bail!("`real` belongs to a link with `atmtcp`"),
+            (None, _) if self.tls.is_some() => bail!("`tls` belongs to a link with `atmtcp`"),
             (None, Some(udp)) => Some(Shell::Udp(udp.clone())),
             (None, None) => None,
         };
@@ -317,22 +329,6 @@ impl Link {
     }
 }
 
-fn parse_atmtcp(text: &str) -> Result<net::atmtcp::Role> {
-    let (verb, address) = text.split_once(' ').unwrap_or((text, ""));
-    let resolve = || {
-        use std::net::ToSocketAddrs;
-        let address =
-            if address.contains(':') { address.to_owned() } else { format!("{address}:{}", wire::atmtcp::PORT) };
-        let found = address.to_socket_addrs().with_context(|| format!("atmtcp address {address}"))?.next();
-        found.ok_or_else(|| anyhow!("atmtcp address {address}: no such host"))
-    };
-    match verb {
-        "listen" => Ok(net::atmtcp::Role::Listen(resolve()?)),
-        "connect" => Ok(net::atmtcp::Role::Connect(resolve()?)),
-        _ => bail!("atmtcp = \"{text}\": write \"listen ADDRESS:PORT\" or \"connect ADDRESS:PORT\""),
-    }
-}
-
 impl Circuit {
     pub(crate) fn describe(&self) -> Result<CircuitDescription> {
         if self.ends.len() < 2 {
@@ -360,19 +356,24 @@ impl Circuit {
 /// Reads a description.
 pub(crate) fn load(path: &Path) -> Result<Config> {
     let text = std::fs::read_to_string(path).with_context(|| format!("{}", path.display()))?;
-    let mut config = parse(&text, &path.display().to_string())?;
     // What a description names beside itself is found wherever it is read from.
-    let folder = std::path::absolute(path).ok().and_then(|path| path.parent().map(Path::to_path_buf));
+    let folder = std::path::absolute(path)?.parent().map(Path::to_path_buf).unwrap_or_default();
+    let mut config = parse_in(&text, &path.display().to_string(), &folder)?;
     for (_, shell) in &mut config.shells {
-        if let (Shell::Adapter(served), Some(folder)) = (shell, &folder) {
+        if let Shell::Adapter(served) = shell {
             served.socket = folder.join(&served.socket);
         }
     }
     Ok(config)
 }
 
-/// Understands a description; `name` stands in messages.
+/// Understands a description that names no files; `name` stands in messages.
 pub(crate) fn parse(text: &str, name: &str) -> Result<Config> {
+    parse_in(text, name, Path::new(""))
+}
+
+/// The same for one that does: they are in `folder`.
+fn parse_in(text: &str, name: &str, folder: &Path) -> Result<Config> {
     let file: File = toml::from_str(text).map_err(|e| {
         let line = e.span().map_or(1, |s| line_of(text, s.start));
         anyhow!("{name}:{line}: {}{}", e.message().trim(), nearest(e.message()))
@@ -413,7 +414,7 @@ pub(crate) fn parse(text: &str, name: &str) -> Result<Config> {
     }
     for link in &file.link {
         let at = || format!("{name}:{}", line_of(text, link.span().start));
-        let (mut description, mut shell) = link.get_ref().describe().with_context(at)?;
+        let (mut description, mut shell) = link.get_ref().describe(folder).with_context(at)?;
         for end in &description.ends {
             known(&config.description, &end.station).with_context(at)?;
         }
@@ -464,7 +465,7 @@ pub(crate) fn parse(text: &str, name: &str) -> Result<Config> {
         let other = links.iter().find(|link| plain(&crate::daemon::written(link)) == plain(other)).cloned();
         let other =
             other.ok_or_else(|| anyhow!("follows: no link has these ends; write them as that link does, `a - b`"));
-        let this = link.get_ref().describe().with_context(at)?.0;
+        let this = link.get_ref().describe(folder).with_context(at)?.0;
         config.follows.push((this, other.with_context(at)?));
     }
     for (host, shell) in own_lines {

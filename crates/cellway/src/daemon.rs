@@ -191,7 +191,10 @@ pub(crate) fn attach(core: &mut Core, adapters: &Adapters, id: LinkId, shell: &S
     let external: Box<dyn net::external::External> = match shell {
         Shell::Adapter(served) => return adapters.plug(core, served, id),
         Shell::Interface(device) => Box::new(interface(device).with_context(|| format!("interface {}", device.name))?),
-        Shell::AtmTcp { role, .. } => Box::new(net::atmtcp::Shell::new(*role).with_context(|| format!("{role:?}"))?),
+        Shell::AtmTcp { role, tls, .. } => {
+            let tls = tls.as_ref().map(net::atmtcp::Tls::new).transpose().context("tls")?;
+            Box::new(net::atmtcp::Shell::with_tls(*role, tls).with_context(|| format!("{role:?}"))?)
+        }
         Shell::Udp(udp) => {
             let form = match udp.form.as_str() {
                 "cell" => net::udp::Form::Cell(wire::octets::Format::Uni),

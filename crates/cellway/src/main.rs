@@ -16,6 +16,7 @@ mod output;
 mod ping;
 mod policy;
 mod real;
+mod recording;
 mod report;
 mod run;
 mod status;
@@ -76,6 +77,8 @@ enum Command {
     Vm(vm::Vm),
     /// Record what passes on a link, for tshark
     Capture(capture::Capture),
+    /// Play a recording of `atmtcp write` or `cellway capture --format atmtcp` back
+    Replay(recording::Replay),
     /// Measure this machine
     #[command(subcommand)]
     Bench(bench::BenchCommand),
@@ -120,6 +123,7 @@ fn main() -> ExitCode {
         Command::Run(run) => run::run(&context, &run),
         Command::Vm(vm) => vm::run(&context, &vm),
         Command::Capture(capture) => capture::run(&context, &capture),
+        Command::Replay(replay) => recording::run(&context, &replay),
         Command::Bench(command) => bench::run(&context, &command),
         Command::Lab(command) => lab::run(&context, &command),
         Command::Doctor => doctor::run(&context),

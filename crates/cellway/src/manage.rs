@@ -1,5 +1,9 @@
 //! Management: what the daemon answers (`Manager`), and the commands that ask (`circuit`, `link`).
 
+mod link;
+
+pub(crate) use link::{LinkCommand, run as run_link};
+
 use crate::adapters::Adapters;
 use crate::config::{Circuit, Config, Link, Shell};
 use crate::daemon::{attach, written};
@@ -14,6 +18,7 @@ use net::{Carries, TapBuffer, TapConfig};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use wire::CircuitId;
@@ -35,7 +40,7 @@ pub(crate) enum Request {
         ends: Vec<String>,
     },
     /// Add a link.
-    AddLink(Link),
+    AddLink(Box<Link>),
     /// Remove a link by its name.
     RemoveLink {
         /// `alpha:0 - s1:0`.
@@ -117,7 +122,7 @@ impl Manager {
                 Ok(done)
             }
             Request::AddLink(link) => {
-                let (description, mut shell) = link.describe()?;
+                let (description, mut shell) = link.describe(Path::new(""))?;
                 let at = |host: &str| description.ends.iter().any(|end| end.station == host);
                 let guests = config.served().find(|served| at(&served.host)).cloned();
                 if guests.is_some() && (shell.is_some() || description.config.carries != Carries::Cells) {
@@ -303,104 +308,6 @@ pub(crate) fn run_circuit(context: &Context, command: &CircuitCommand) -> Result
         CircuitCommand::Remove { ends } => {
             let done = ask(context, &Request::RemoveCircuit { ends: ends.clone() })?;
             output::print(context, &done, || format!("removed {}", ends.join(" - ")))
-        }
-    }
-}
-
-/// Links.
-#[derive(Debug, Subcommand)]
-pub(crate) enum LinkCommand {
-    /// All links with their counters
-    List,
-    /// Add a link: `cellway link add alpha s1:2`, or to the outside: `cellway link add alpha tcp://192.0.2.1:2812`
-    Add {
-        /// One end: a station, with :PORT where it matters
-        a: String,
-        /// The other; with --atmtcp a new name for what is outside. Or tcp://HOST:PORT, which is ATM over TCP to there, and
-        /// tcp-listen://ADDRESS:PORT
-        #[arg(required_unless_present = "atmtcp")]
-        b: Option<String>,
-        /// unlimited, OC-3c, "20 Mbit/s", ...
-        #[arg(long, default_value = "unlimited")]
-        rate: String,
-        /// cells or frames
-        #[arg(long, default_value = "cells")]
-        carries: String,
-        /// "listen ADDRESS:PORT" or "connect ADDRESS:PORT"
-        #[arg(long)]
-        atmtcp: Option<String>,
-        /// With ATM over TCP: circuits that the peer opens lead to this host
-        #[arg(long)]
-        real: Option<String>,
-    },
-    /// Take a link down, by its name: it passes nothing until `link up`. Its circuits stay, a guest's adapter at it loses
-    /// its signal
-    Down {
-        /// As `link list` shows it
-        name: String,
-    },
-    /// Take a link up again
-    Up {
-        /// As `link list` shows it
-        name: String,
-    },
-    /// Remove a link and the circuits over it, by its name: `cellway link remove "alpha:0 - s1:0"`. An adapter at it stays,
-    /// without a signal, until another link is added
-    Remove {
-        /// As `link list` shows it
-        name: String,
-    },
-}
-
-/// The far end's name, and its `atmtcp`, of what the user wrote: a URL is both.
-fn far_end(name: Option<&str>, atmtcp: Option<&str>) -> (String, Option<String>) {
-    let name = name.unwrap_or("outside");
-    for (scheme, verb) in [("tcp://", "connect"), ("tcp-listen://", "listen")] {
-        if let Some(address) = name.strip_prefix(scheme) {
-            let plain: String = address.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-            return (format!("{verb}-{plain}"), Some(format!("{verb} {address}")));
-        }
-    }
-    (name.to_owned(), atmtcp.map(str::to_owned))
-}
-
-/// `cellway link`
-pub(crate) fn run_link(context: &Context, command: &LinkCommand) -> Result<()> {
-    match command {
-        LinkCommand::List => {
-            let status = ask(context, &Request::Status)?;
-            output::print(context, &status["links"], || status::links_text(&status))
-        }
-        LinkCommand::Add { a, b, rate, carries, atmtcp, real } => {
-            let (b, atmtcp) = far_end(b.as_deref(), atmtcp.as_deref());
-            let link = Link {
-                ends: [a.clone(), b],
-                rate: rate.clone(),
-                delay_us: 0,
-                carries: carries.clone(),
-                queue_cells: 4096,
-                faults: None,
-                atmtcp,
-                real: real.clone(),
-                udp: None,
-                follows: None,
-            };
-            link.describe()?;
-            let done = ask(context, &Request::AddLink(link))?;
-            output::print(context, &done, || format!("added {}", done["link"].as_str().unwrap_or_default()))
-        }
-        LinkCommand::Down { name } | LinkCommand::Up { name } => {
-            let up = matches!(command, LinkCommand::Up { .. });
-            let done = ask(context, &Request::SetLink { name: name.clone(), up })?;
-            let word = if up { "up" } else { "down" };
-            output::print(context, &done, || format!("{} {word}", done["link"].as_str().unwrap_or_default()))
-        }
-        LinkCommand::Remove { name } => {
-            let done = ask(context, &Request::RemoveLink { name: name.clone() })?;
-            output::print(context, &done, || {
-                let n = done["removed_circuits"].as_array().map_or(0, Vec::len);
-                format!("removed {name} and {n} circuits over it")
-            })
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::{Context, client, output};
 use anyhow::Result;
 use clap::Args;
 use host::engine::Core;
-use net::topology::CircuitDescription;
+use net::topology::{CircuitDescription, Station};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 use wire::Counters;
@@ -89,10 +89,16 @@ pub(crate) fn collect(core: &mut Core, adapters: &Adapters, config: &Config) -> 
         }
     }
     let hosts: Map<String, Value> = config.file.host.iter().map(|(n, h)| (n.clone(), json!({ "ip": h.ip }))).collect();
+    let kind = |station| match station {
+        Station::Host => "host",
+        Station::Switch => "switch",
+        Station::Outside => "outside",
+    };
+    let stations: Map<String, Value> = core.fabric.stations().map(|(n, s)| (n.to_owned(), kind(s).into())).collect();
     let adapters = adapters.report(core);
     json!({
-        "hosts": hosts, "links": links, "circuits": circuits, "endpoints": endpoints, "stray": stray,
-        "adapters": adapters,
+        "stations": stations, "hosts": hosts, "links": links, "circuits": circuits, "endpoints": endpoints,
+        "stray": stray, "adapters": adapters,
     })
 }
 

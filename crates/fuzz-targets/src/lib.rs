@@ -27,6 +27,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("llc", llc),
     ("atmarp", atmarp),
     ("atmtcp", atmtcp),
+    ("recording", recording),
     ("erf", erf),
     ("udp_batch", udp_batch),
     ("reassembly", machines::reassembly),
@@ -163,6 +164,20 @@ fn atmtcp(octets: &[u8]) {
     if let Ok(control) = wire::atmtcp::Control::parse(octets) {
         let text = control.to_string();
         assert_eq!(wire::atmtcp::Control::parse(text.as_bytes()), Ok(control));
+    }
+}
+
+fn recording(octets: &[u8]) {
+    let mut rest = octets;
+    while let Ok(Some((record, left))) = wire::recording::Record::parse(rest) {
+        let (head, n) = record.emit();
+        let mut again = head[..n].to_vec();
+        if let wire::recording::What::Sdu(sdu) = record.what {
+            again.extend_from_slice(sdu);
+            assert_eq!(again, rest[..rest.len() - left.len()]);
+        }
+        assert_eq!(wire::recording::Record::parse(&again), Ok(Some((record, &[][..]))));
+        rest = left;
     }
 }
 

@@ -251,6 +251,11 @@ impl NodeIo<'_> {
         self.lines.count_drops(self.port(port).output, reason, n);
     }
 
+    /// Counts what was taken off the link at `port` and then lost: a connection that ended before it was sent.
+    pub fn count_lost(&mut self, port: usize, reason: DropReason, n: u64) {
+        self.lines.count_drops(self.port(port).input, reason, n);
+    }
+
     /// Reads the cells at `port` while all outputs can be written: `f` gets them and returns how many it is done with.
     pub fn forward(&mut self, port: usize, f: impl FnOnce(&[Cell], &mut Outputs<'_>) -> usize) {
         let input = self.port(port).input;

@@ -30,6 +30,7 @@ pub mod hec;
 pub mod llc;
 pub mod oam;
 pub mod octets;
+pub mod recording;
 pub mod udp;
 pub mod units;
 

@@ -179,14 +179,23 @@ impl Report {
         base64(&text).ok_or_else(|| anyhow::anyhow!("{name} came damaged over the console: {text}"))
     }
 
-    /// The AAL5 line of an interface in `/proc/net/atm/devices`: sent, errors, received, errors, dropped.
+    /// The AAL5 counters of an interface in `/proc/net/atm/devices`: sent, errors, received, errors, dropped.
     pub fn aal5_counters(&self, interface: u32) -> anyhow::Result<[u64; 5]> {
+        self.counters(interface, "5 (")
+    }
+
+    /// The same of AAL0.
+    pub fn aal0_counters(&self, interface: u32) -> anyhow::Result<[u64; 5]> {
+        self.counters(interface, "0 (")
+    }
+
+    fn counters(&self, interface: u32, aal: &str) -> anyhow::Result<[u64; 5]> {
         self.console
             .iter()
             .rev()
             .filter(|line| line.trim_start().starts_with(&format!("{interface} ")))
             .find_map(|line| {
-                let (_, rest) = line.split_once("5 (")?;
+                let (_, rest) = line.split_once(aal)?;
                 let mut numbers = rest.split_once(')')?.0.split_whitespace().map_while(|word| word.parse().ok());
                 Some([numbers.next()?, numbers.next()?, numbers.next()?, numbers.next()?, numbers.next()?])
             })

@@ -9,7 +9,7 @@ use host::engine::{self, EngineHandle};
 use host::service::{Everybody, Service};
 use net::atmtcp::{Role, Shell};
 use net::topology::{Attachment, CircuitDescription, LinkDescription};
-use net::{Carries, FramePool, LinkConfig, Network};
+use net::{Aal, Carries, FramePool, LineCounters, LinkConfig, LinkId, Network};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub struct Lan {
     engine: EngineHandle,
     service: Option<Service>,
     socket: PathBuf,
-    outside: Vec<SocketAddr>,
+    outside: Vec<(LinkId, SocketAddr)>,
     _folder: tempfile::TempDir,
 }
 
@@ -59,9 +59,23 @@ impl Lan {
         Ok(lan)
     }
 
+    /// A circuit more, with the same label at both ends.
+    pub fn add_circuit(&self, host: &str, outside: &str, vci: u16, aal: Aal) -> anyhow::Result<()> {
+        let ends = vec![format!("{host} 0.{vci}").parse()?, format!("{outside} 0.{vci}").parse()?];
+        let circuit = CircuitDescription { ends, aal, contract: Default::default() };
+        Ok(self.engine.with(move |core| core.fabric.add_circuit(&mut core.network, &circuit))??)
+    }
+
+    /// The counters of the ATM-over-TCP link of the given number: to the outside, and from there.
+    pub fn outside_counters(&self, outside: usize) -> anyhow::Result<[LineCounters; 2]> {
+        let link = self.outside[outside].0;
+        let counters = self.engine.with(move |core| core.network.link_info(link).map(|l| [l.from_a, l.from_b]))?;
+        counters.ok_or_else(|| anyhow::anyhow!("the link is gone"))
+    }
+
     /// Where the ATM-over-TCP link of the given number listens.
     pub fn port(&self, outside: usize) -> u16 {
-        self.outside[outside].port()
+        self.outside[outside].1.port()
     }
 
     /// An endpoint on a host, with room for a few long SDUs.
@@ -79,7 +93,7 @@ impl Drop for Lan {
     }
 }
 
-fn build(core: &mut engine::Core, wanted: &[(String, String, Vec<u16>)]) -> anyhow::Result<Vec<SocketAddr>> {
+fn build(core: &mut engine::Core, wanted: &[(String, String, Vec<u16>)]) -> anyhow::Result<Vec<(LinkId, SocketAddr)>> {
     let (network, fabric) = (&mut core.network, &mut core.fabric);
     let end = |station: &str| Attachment { station: station.to_owned(), port: None };
     fabric.add_switch(network, "s1", Default::default())?;
@@ -94,7 +108,7 @@ fn build(core: &mut engine::Core, wanted: &[(String, String, Vec<u16>)]) -> anyh
         let config = LinkConfig { carries: Carries::Frames, ..LinkConfig::default() };
         let link = fabric.add_link(network, &LinkDescription { ends: [end("s1"), end(outside)], config })?;
         let shell = Shell::new(Role::Listen(SocketAddr::from(([127, 0, 0, 1], 0))))?;
-        addresses.push(shell.local_address()?);
+        addresses.push((link, shell.local_address()?));
         anyhow::ensure!(network.attach(link, Box::new(shell)), "the link has no end outside");
         for vci in vcis {
             let ends = vec![format!("{host} 0.{vci}").parse()?, format!("{outside} 0.{vci}").parse()?];

@@ -4,8 +4,11 @@
 //! are, AAL5 SDUs or AAL0 cells, nothing on the wire says: the circuit's configuration does ([`Machine::set_aal`]).
 
 mod shell;
+mod stream;
+mod tls;
 
 pub use shell::{Role, Shell};
+pub use tls::{Tls, TlsError, TlsTexts};
 
 use crate::external::{CircuitNotice, PeerCircuit};
 use crate::frame::{AAL0_FRAME_OCTETS, Aal, Frame};
@@ -26,6 +29,9 @@ pub enum LinkError {
     /// A head that no `atmtcp` sends: a giant PDU, a VPI beyond the standard's.
     #[error("the peer speaks no atmtcp: {0}")]
     BadHead(wire::Error),
+    /// A TLS handshake where atmtcp was expected.
+    #[error("the peer speaks TLS: this link needs `tls` too, or the peer's none")]
+    Tls,
 }
 
 #[derive(Debug)]
@@ -60,6 +66,8 @@ pub struct Machine {
     text: [u8; MAX_TEXT_OCTETS],
     out: Vec<u8>,
     sent: usize,
+    /// Where in `out` the frame begins of which octet `sent` is a part.
+    frame_at: usize,
     aal0: BTreeSet<CircuitId>,
     /// The octets are SDUs as AAL5's are; only what frames are called differs.
     aal34: BTreeSet<CircuitId>,
@@ -86,6 +94,7 @@ impl Machine {
             text: [0; MAX_TEXT_OCTETS],
             out: Vec::with_capacity(2 * (OUT_MARK + HEAD_OCTETS + MAX_OCTETS)),
             sent: 0,
+            frame_at: 0,
             aal0: BTreeSet::new(),
             aal34: BTreeSet::new(),
             opened: BTreeMap::new(),
@@ -164,28 +173,44 @@ impl Machine {
         self.peer.iter().map(|(circuit, aal)| (*circuit, *aal))
     }
 
-    /// Begins anew on another connection; the buffer of a half received frame goes back.
-    pub fn restart(&mut self, io: &mut NodeIo<'_>) {
+    /// The connection has ended: PDUs that have not gone or come whole are lost and counted, the peer's circuits closed. On
+    /// the next connection all begins anew.
+    pub fn disconnect(&mut self, io: &mut NodeIo<'_>) {
         self.drop_input(io);
+        let lost = self.frames_unsent();
+        if lost > 0 {
+            io.count_lost(0, DropReason::LinkDown, lost);
+        }
         self.out.clear();
-        self.sent = 0;
+        (self.sent, self.frame_at) = (0, 0);
         self.end_peer_circuits();
         self.untold = self.opened.keys().copied().collect();
     }
 
+    /// PDUs of which the connection has not taken the last octet.
+    fn frames_unsent(&self) -> u64 {
+        let (mut at, mut n) = (self.frame_at, 0);
+        while let Some((octets, is_control)) = frame_of_out(&self.out[at..]) {
+            n += u64::from(!is_control);
+            at += octets;
+        }
+        n
+    }
+
     /// With its connection a peer's circuits are closed.
-    pub fn end_peer_circuits(&mut self) {
+    fn end_peer_circuits(&mut self) {
         for circuit in std::mem::take(&mut self.peer).into_keys() {
             self.event(circuit, None);
         }
     }
 
-    /// Gives back the buffer of a frame that has not arrived whole.
+    /// Gives back the buffer of a frame that has not arrived whole, and counts it.
     pub fn drop_input(&mut self, io: &mut NodeIo<'_>) {
         if let Input::Frame { frame, .. } | Input::Ready { frame } =
             std::mem::replace(&mut self.input, Input::Head { got: 0 })
         {
             io.pool_mut().release(frame);
+            io.count_drops(0, DropReason::LinkDown, 1);
         }
     }
 
@@ -241,7 +266,9 @@ impl Machine {
 
     /// A head is whole.
     fn begin(&mut self, io: &mut NodeIo<'_>) -> Result<Input, LinkError> {
-        let head = Head::parse(&self.head).map_err(LinkError::BadHead)?;
+        // A TLS record of a handshake, version 3.something (RFC 8446 5.1): the VPI would be beyond the standard's.
+        let wrong = |error| if self.head[..2] == [0x16, 3] { LinkError::Tls } else { LinkError::BadHead(error) };
+        let head = Head::parse(&self.head).map_err(wrong)?;
         let skip = |io: &mut NodeIo<'_>, reason| {
             io.count_drops(0, reason, 1);
             if head.octets == 0 { Input::Head { got: 0 } } else { Input::Skip { left: head.octets } }
@@ -322,7 +349,7 @@ impl Machine {
         };
         if reason.is_none() {
             let head = Head { circuit: frame.circuit, octets: octets.len() }.to_octets();
-            make_room(&mut self.out, &mut self.sent);
+            self.make_room();
             self.out.extend_from_slice(&head);
             match (aal, octets) {
                 (Aal::Aal0, [a, b, c, d, payload @ ..]) => {
@@ -334,14 +361,14 @@ impl Machine {
         }
         io.release_frame(0);
         if let Some(reason) = reason {
-            io.count_drops(0, reason, 1);
+            io.count_lost(0, reason, 1);
         }
         true
     }
 
     fn write_text(&mut self, text: &str) {
         if text.len() <= MAX_TEXT_OCTETS {
-            make_room(&mut self.out, &mut self.sent);
+            self.make_room();
             self.out.extend_from_slice(&Head { circuit: CircuitId::default(), octets: text.len() }.to_octets());
             self.out.extend_from_slice(text.as_bytes());
         }
@@ -355,11 +382,32 @@ impl Machine {
     /// The first `n` octets of [`Machine::poll_transmit`] are on their way.
     pub fn transmitted(&mut self, n: usize) {
         self.sent = (self.sent + n).min(self.out.len());
+        while let Some((octets, _)) = frame_of_out(&self.out[self.frame_at..])
+            && self.frame_at + octets <= self.sent
+        {
+            self.frame_at += octets;
+        }
         if self.sent == self.out.len() {
             self.out.clear();
-            self.sent = 0;
+            (self.sent, self.frame_at) = (0, 0);
         }
     }
+
+    /// Moves what is unsent to the front, from the head of the frame that is half sent, so that appending one never allocates.
+    fn make_room(&mut self) {
+        if self.out.capacity() - self.out.len() < HEAD_OCTETS + MAX_OCTETS {
+            self.out.copy_within(self.frame_at.., 0);
+            self.out.truncate(self.out.len() - self.frame_at);
+            self.sent -= self.frame_at;
+            self.frame_at = 0;
+        }
+    }
+}
+
+/// Octets of the first frame of `out`, with its head, and whether it is a control text. What is there was written here.
+fn frame_of_out(out: &[u8]) -> Option<(usize, bool)> {
+    let head = Head::parse(out.first_chunk()?).ok()?;
+    Some((HEAD_OCTETS + head.octets, head.is_control()))
 }
 
 /// A circuit's quality of service as `qos2text` prints it. `vbr` is no word of `atmtcp`'s: it is said as `ubr` with a peak.
@@ -378,15 +426,6 @@ pub fn qos_text(notice: &CircuitNotice) -> String {
     let pcr =
         notice.contract.pcr.map(|pcr| format!("max_pcr={},", pcr.cells_per_s().ceil() as u64)).unwrap_or_default();
     format!("{category},{aal}:{pcr}max_sdu={max_sdu}")
-}
-
-/// Moves what is unsent to the front, so that appending one frame never allocates.
-fn make_room(out: &mut Vec<u8>, sent: &mut usize) {
-    if out.capacity() - out.len() < HEAD_OCTETS + MAX_OCTETS {
-        out.copy_within(*sent.., 0);
-        out.truncate(out.len() - *sent);
-        *sent = 0;
-    }
 }
 
 /// Copies what there is of `from` into `to`, and takes it off `from`.

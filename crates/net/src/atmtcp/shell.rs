@@ -1,11 +1,13 @@
-//! ATM over TCP on sockets: one connection at a time, made or awaited, made again when it ends.
+//! ATM over TCP on sockets: one connection at a time, made or awaited, made again when it ends; by TLS if it is to be.
 
+use super::stream::Stream;
+use super::tls::Tls;
 use super::{Machine, qos_text};
 use crate::external::{CircuitNotice, External, PeerCircuit};
 use crate::frame::Aal;
 use crate::node::NodeIo;
 use rustix::net::sockopt;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
@@ -21,6 +23,12 @@ const FIRST_RETRY: Duration = Duration::from_millis(500);
 const LAST_RETRY: Duration = Duration::from_secs(30);
 /// A connection that has lived so long was a good one: the next attempts begin anew.
 const GOOD: Duration = Duration::from_secs(10);
+/// A peer that does not answer in this time is taken for absent.
+const ANSWER: Duration = Duration::from_secs(10);
+/// A connection on which nothing comes is asked after this time, and then so often, whether it is still there.
+const KEEP_ALIVE: (Duration, Duration, u32) = (Duration::from_secs(10), Duration::from_secs(5), 4);
+/// Octets that the peer's machine does not take in this time end the connection: a line was cut, or the peer hangs.
+const UNANSWERED: Duration = Duration::from_secs(30);
 
 /// Who makes the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,22 +42,38 @@ pub enum Role {
 #[derive(Debug)]
 enum State {
     Listening,
-    Connecting(TcpStream),
-    Up(TcpStream, SocketAddr),
-    Waiting { until: Time },
+    Connecting {
+        stream: TcpStream,
+        until: Time,
+    },
+    /// Connected; TLS is not agreed yet.
+    Securing {
+        stream: Stream,
+        peer: SocketAddr,
+        until: Time,
+    },
+    Up(Stream, SocketAddr),
+    Waiting {
+        until: Time,
+    },
 }
 
 /// An ATM-over-TCP link's socket.
 #[derive(Debug)]
 pub struct Shell {
     role: Role,
+    tls: Option<Tls>,
     listener: Option<TcpListener>,
     state: State,
     machine: Machine,
     input: Box<[u8]>,
     /// What of `input` the machine has not taken yet.
     unread: std::ops::Range<usize>,
+    /// Whether more may be there to read, though the socket does not say so: TLS has taken it.
+    more: bool,
     last_error: Option<String>,
+    /// Why nothing can be written any more; what the peer had sent before is read to its end.
+    broken: Option<String>,
     retry: Duration,
     up_since: Time,
 }
@@ -60,6 +84,14 @@ impl Shell {
     /// # Errors
     /// The address cannot be listened on.
     pub fn new(role: Role) -> io::Result<Self> {
+        Shell::with_tls(role, None)
+    }
+
+    /// As [`Shell::new`]; with TLS, a peer that has none, or no certificate that is trusted, is refused.
+    ///
+    /// # Errors
+    /// The address cannot be listened on.
+    pub fn with_tls(role: Role, tls: Option<Tls>) -> io::Result<Self> {
         let (listener, state) = match role {
             Role::Listen(address) => {
                 let listener = TcpListener::bind(address)?;
@@ -71,12 +103,15 @@ impl Shell {
         let input = vec![0; READ_OCTETS].into_boxed_slice();
         Ok(Shell {
             role,
+            tls,
             listener,
             state,
             machine: Machine::new(),
             input,
             unread: 0..0,
+            more: false,
             last_error: None,
+            broken: None,
             retry: FIRST_RETRY,
             up_since: Time::ZERO,
         })
@@ -95,19 +130,46 @@ impl Shell {
         &mut self.machine
     }
 
-    fn up(&mut self, stream: TcpStream, peer: SocketAddr, io: &mut NodeIo<'_>) {
+    /// A connection is there.
+    fn connected(&mut self, socket: TcpStream, peer: SocketAddr, io: &mut NodeIo<'_>) {
         // A PDU is written whole; waiting for more to send with it would only add delay.
-        let ready = stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true));
-        match ready {
-            Ok(()) => {
-                self.machine.restart(io);
-                self.unread = 0..0;
-                self.last_error = None;
-                self.up_since = io.now();
-                self.state = State::Up(stream, peer);
-            }
-            Err(error) => self.down(error.to_string(), io),
+        let ready = socket.set_nonblocking(true).and_then(|()| socket.set_nodelay(true)).and_then(|()| watch(&socket));
+        if let Err(error) = ready {
+            return self.down(error.to_string(), io);
         }
+        let session = match (&self.tls, self.role) {
+            (None, _) => return self.up(Stream::plain(socket), peer, io),
+            (Some(tls), Role::Connect(_)) => tls.connect(peer.ip()),
+            (Some(tls), Role::Listen(_)) => tls.accept(),
+        };
+        match session {
+            Ok(session) => {
+                self.state = State::Securing { stream: Stream::tls(socket, session), peer, until: io.now() + ANSWER };
+                self.secure(io);
+            }
+            Err(reason) => self.down(reason, io),
+        }
+    }
+
+    /// Goes on with TLS's handshake.
+    fn secure(&mut self, io: &mut NodeIo<'_>) {
+        let State::Securing { stream, .. } = &mut self.state else { return };
+        match stream.shake_hands() {
+            Ok(false) => {}
+            Ok(true) => {
+                let waiting = State::Waiting { until: io.now() + self.retry };
+                let State::Securing { stream, peer, .. } = std::mem::replace(&mut self.state, waiting) else { return };
+                self.up(stream, peer, io);
+            }
+            Err(reason) => self.down(reason, io),
+        }
+    }
+
+    fn up(&mut self, stream: Stream, peer: SocketAddr, io: &mut NodeIo<'_>) {
+        self.last_error = None;
+        self.up_since = io.now();
+        self.more = true;
+        self.state = State::Up(stream, peer);
     }
 
     fn down(&mut self, reason: String, io: &mut NodeIo<'_>) {
@@ -115,12 +177,16 @@ impl Shell {
         if self.last_error.as_ref() != Some(&reason) {
             tracing::info!(role = ?self.role, reason, "ATM-over-TCP connection ended");
         }
-        self.machine.end_peer_circuits();
-        if matches!(self.state, State::Up(..)) && self.up_since + GOOD <= io.now() {
-            self.retry = FIRST_RETRY;
+        if let State::Up(stream, _) = &mut self.state {
+            stream.end();
+            if self.up_since + GOOD <= io.now() {
+                self.retry = FIRST_RETRY;
+            }
         }
-        self.machine.drop_input(io);
+        self.machine.disconnect(io);
         self.unread = 0..0;
+        self.more = false;
+        self.broken = None;
         self.last_error = Some(reason);
         self.state = match self.role {
             Role::Listen(_) => State::Listening,
@@ -134,7 +200,7 @@ impl Shell {
 
     fn connect(&mut self, address: SocketAddr, io: &mut NodeIo<'_>) {
         match start_connect(address) {
-            Ok(stream) => self.state = State::Connecting(stream),
+            Ok(stream) => self.state = State::Connecting { stream, until: io.now() + ANSWER },
             Err(error) => self.down(error.to_string(), io),
         }
     }
@@ -154,28 +220,38 @@ impl Shell {
     }
 
     /// What waits for the connection is written as far as it takes it. True if any was.
-    fn flush(&mut self, io: &mut NodeIo<'_>) -> bool {
+    fn flush(&mut self) -> bool {
         let mut any = false;
-        while let State::Up(stream, _) = &mut self.state {
+        while let (State::Up(stream, _), None) = (&mut self.state, &self.broken) {
             let octets = self.machine.poll_transmit();
-            if octets.is_empty() {
-                break;
-            }
-            match stream.write(octets) {
+            let written = if octets.is_empty() { stream.flush().map(|()| 0) } else { stream.write(octets) };
+            match written {
+                Ok(0) => break,
                 Ok(n) => {
                     self.machine.transmitted(n);
-                    any |= n > 0;
-                    if n == 0 {
-                        break;
-                    }
+                    any = true;
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) => self.down(error.to_string(), io),
+                Err(error) => {
+                    self.broken = Some(error.to_string());
+                    break;
+                }
             }
         }
         any
     }
+}
+
+/// Has the system notice a peer that is gone without a word.
+fn watch(stream: &TcpStream) -> io::Result<()> {
+    let (idle, interval, count) = KEEP_ALIVE;
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, idle)?;
+    sockopt::set_tcp_keepintvl(stream, interval)?;
+    sockopt::set_tcp_keepcnt(stream, count)?;
+    sockopt::set_tcp_user_timeout(stream, UNANSWERED.as_millis() as u32)?;
+    Ok(())
 }
 
 /// A socket whose connection is under way.
@@ -193,41 +269,51 @@ impl External for Shell {
     fn as_fd(&self) -> Option<BorrowedFd<'_>> {
         match &self.state {
             State::Listening => self.listener.as_ref().map(AsFd::as_fd),
-            State::Connecting(stream) | State::Up(stream, _) => Some(stream.as_fd()),
+            State::Connecting { stream, .. } => Some(stream.as_fd()),
+            State::Securing { stream, .. } | State::Up(stream, _) => Some(stream.as_fd()),
             State::Waiting { .. } => None,
         }
     }
 
     fn wants_read(&self) -> bool {
         match self.state {
-            State::Listening => true,
+            State::Listening | State::Securing { .. } => true,
             State::Up(..) => self.unread.is_empty(),
-            State::Connecting(_) | State::Waiting { .. } => false,
+            State::Connecting { .. } | State::Waiting { .. } => false,
         }
     }
 
     fn wants_write(&self) -> bool {
-        match self.state {
-            State::Connecting(_) => true,
-            State::Up(..) => !self.machine.poll_transmit().is_empty(),
+        match &self.state {
+            State::Connecting { .. } => true,
+            State::Securing { stream, .. } => stream.wants_write(),
+            State::Up(stream, _) => {
+                self.broken.is_none() && (stream.wants_write() || !self.machine.poll_transmit().is_empty())
+            }
             State::Listening | State::Waiting { .. } => false,
         }
     }
 
     fn handle_readable(&mut self, io: &mut NodeIo<'_>, _: Time) {
         if let (State::Listening, Some(listener)) = (&self.state, &self.listener) {
-            if let Ok((stream, peer)) = listener.accept() {
-                self.up(stream, peer, io);
+            if let Ok((socket, peer)) = listener.accept() {
+                self.connected(socket, peer, io);
             }
             return;
         }
+        self.secure(io);
         for _ in 0..READS {
             let State::Up(stream, _) = &mut self.state else { return };
             if !self.unread.is_empty() {
                 return;
             }
-            match stream.read(&mut self.input) {
-                Ok(0) => return self.down("the peer closed the connection".into(), io),
+            let read = stream.read(&mut self.input);
+            self.more = matches!(read, Ok(1..));
+            match read {
+                Ok(0) => {
+                    let reason = self.broken.take().unwrap_or_else(|| "the peer closed the connection".into());
+                    return self.down(reason, io);
+                }
                 Ok(n) => self.unread = 0..n,
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => return,
                 Err(error) => return self.down(error.to_string(), io),
@@ -239,20 +325,23 @@ impl External for Shell {
     }
 
     fn handle_writable(&mut self, io: &mut NodeIo<'_>, now: Time) {
-        if let State::Connecting(_) = self.state {
+        if let State::Connecting { .. } = self.state {
             let waiting = State::Waiting { until: now + self.retry };
-            let State::Connecting(stream) = std::mem::replace(&mut self.state, waiting) else { return };
+            let State::Connecting { stream, until } = std::mem::replace(&mut self.state, waiting) else { return };
             match sockopt::socket_error(&stream).map_err(io::Error::from) {
                 Ok(Ok(())) => match stream.peer_addr() {
-                    Ok(peer) => self.up(stream, peer, io),
-                    Err(error) if error.kind() == ErrorKind::NotConnected => self.state = State::Connecting(stream),
+                    Ok(peer) => self.connected(stream, peer, io),
+                    Err(error) if error.kind() == ErrorKind::NotConnected => {
+                        self.state = State::Connecting { stream, until }
+                    }
                     Err(error) => self.down(error.to_string(), io),
                 },
                 Ok(Err(error)) => self.down(io::Error::from(error).to_string(), io),
                 Err(error) => self.down(error.to_string(), io),
             }
         }
-        self.flush(io);
+        self.secure(io);
+        self.flush();
     }
 
     fn run(&mut self, io: &mut NodeIo<'_>, now: Time) -> bool {
@@ -260,6 +349,19 @@ impl External for Shell {
             && *until <= now
         {
             self.connect(address, io);
+        }
+        if let State::Connecting { until, .. } = &self.state
+            && *until <= now
+        {
+            self.down(format!("no answer within {} s", ANSWER.as_secs()), io);
+        }
+        if let State::Securing { until, .. } = &self.state
+            && *until <= now
+        {
+            self.down(format!("no TLS within {} s: does the peer's link have `tls`?", ANSWER.as_secs()), io);
+        }
+        if self.more && self.unread.is_empty() {
+            self.handle_readable(io, now);
         }
         let mut busy = false;
         if let State::Up(..) = self.state {
@@ -271,15 +373,15 @@ impl External for Shell {
             while self.machine.transmit(io) {
                 busy = true;
             }
-            busy |= self.flush(io);
+            busy |= self.flush();
         }
         busy
     }
 
     fn poll_timeout(&self) -> Option<Time> {
         match self.state {
-            State::Waiting { until } => Some(until),
-            _ => None,
+            State::Waiting { until } | State::Connecting { until, .. } | State::Securing { until, .. } => Some(until),
+            State::Listening | State::Up(..) => None,
         }
     }
 
@@ -302,7 +404,9 @@ impl External for Shell {
     fn status(&self) -> String {
         let why = self.last_error.as_ref().map(|e| format!(" (last: {e})")).unwrap_or_default();
         match (&self.state, self.role) {
-            (State::Up(_, peer), _) => format!("connected to {peer}"),
+            (State::Up(stream, peer), _) => {
+                format!("connected to {peer}{}", if stream.is_tls() { " by TLS" } else { "" })
+            }
             (State::Listening, Role::Listen(address)) => {
                 format!("listening on {}{why}", self.local_address().unwrap_or(address))
             }
