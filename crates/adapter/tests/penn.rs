@@ -180,6 +180,58 @@ fn two_kernel_buffers_let_a_process_go_on_and_a_third_write_waits() {
 }
 
 #[test]
+fn a_process_that_waits_for_the_card_has_its_transfer_to_itself() {
+    let mut world = World::new();
+    let writer = world.hosts[0].open(100, Time::ZERO);
+    world.hosts[0].driver.control(writer, Control::Variant(Variant::KernelIdle), Time::ZERO).unwrap();
+    let Written::Until(ticket) = world.hosts[0].write(writer, &pattern(48_000, 1), Time::ZERO) else {
+        panic!("it went on");
+    };
+    world.run(Time::from_millis(2));
+    assert!(!world.hosts[0].driver.is_written(ticket), "1000 cells take 2.83 ms");
+    world.run(Time::from_millis(3));
+    assert!(world.hosts[0].driver.is_written(ticket));
+    assert_eq!(world.hosts[0].driver.would_wait(writer), Ok(false));
+}
+
+#[test]
+fn on_anothers_bus_no_cell_leaves_before_its_octets_have_come() {
+    let mut memory = Flat::new(0, 1 << 12);
+    memory.write(0, &pattern(1000, 5)).unwrap();
+    let line = wire::CellRate::from_line_bits_per_s(160e6).unwrap();
+    let mut card = Segmenter::on_bus(line);
+    assert_eq!(card.wanted(64), 0, "nothing is to be sent");
+    for (register, value) in [(sr::SOURCE, 0), (sr::LENGTH, 1000), (sr::HEADER, 100 << 4), (sr::START, 1)] {
+        card.write(register, value, Time::ZERO);
+    }
+    let mut cells = [Cell::default(); 32];
+    let (mut crossed, mut sent, mut got) = (0, 0, Vec::new());
+    while card.wanted(64) > 0 {
+        // The line is not looked after: the card takes what its buffer holds, whole bursts of 64 octets.
+        let octets = card.wanted(64);
+        assert!(octets == 64 || octets == 1000 - crossed);
+        card.handle_bus(octets);
+        crossed += octets;
+    }
+    assert_eq!(crossed, 512);
+    for at in 0..1_000_000 {
+        let n = card.fill(&mut cells, &mut memory, Time::from_nanos(at));
+        sent += n as u32;
+        got.extend(cells[..n].iter().flat_map(|cell| cell.payload));
+        assert!((sent * 48).min(1000) <= crossed);
+        let octets = card.wanted(64);
+        card.handle_bus(octets);
+        crossed += octets;
+        if card.read(sr::STATUS) == IDLE {
+            // 21 cells, the first at once, at 2650 ns each.
+            assert_eq!(at, 20 * 2650);
+            break;
+        }
+    }
+    assert_eq!((sent, &got[..1000]), (21, &pattern(1000, 5)[..]));
+}
+
+#[test]
 fn each_overlap_policy_does_what_it_says() {
     let mut world = World::new();
     let writer = world.hosts[0].open(100, Time::ZERO);

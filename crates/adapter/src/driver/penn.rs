@@ -43,6 +43,8 @@ pub enum Variant {
     /// In one of two kernel buffers; the process goes on at once.
     #[default]
     Kernel,
+    /// In one of them, and the process waits until the card is idle again: copying and streaming do not overlap.
+    KernelIdle,
     /// In the process's own pages.
     User(Overlap),
 }
@@ -354,7 +356,7 @@ impl Penn {
         }
         self.poll_segmenter(cards, now);
         let (address, buffer) = match variant {
-            Variant::Kernel => {
+            Variant::Kernel | Variant::KernelIdle => {
                 let Some(free) = self.busy.iter().position(|busy| !busy) else { return Ok(Written::Wait) };
                 let mut data = vec![0; octets];
                 cards.memory.read(address.into(), &mut data)?;
@@ -369,9 +371,20 @@ impl Penn {
         self.transfers.push_back(Transfer { ticket: self.ticket, address, octets: octets as u32, vci, mid, buffer });
         self.poll_segmenter(cards, now);
         match variant {
-            Variant::User(Overlap::Block) => Ok(Written::Until(Ticket(self.ticket))),
+            Variant::KernelIdle | Variant::User(Overlap::Block) => Ok(Written::Until(Ticket(self.ticket))),
             _ => Ok(Written::Done),
         }
+    }
+
+    /// Whether a write to `file` would find no kernel buffer, or the card in use, and take nothing.
+    ///
+    /// # Errors
+    /// No such file.
+    pub fn would_wait(&mut self, file: usize) -> Result<bool, PennError> {
+        Ok(match self.file(file)?.variant {
+            Variant::Kernel | Variant::KernelIdle => self.busy.iter().all(|busy| *busy),
+            Variant::User(_) => !self.transfers.is_empty(),
+        })
     }
 
     /// Whether a transfer is over.

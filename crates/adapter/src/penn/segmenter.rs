@@ -3,6 +3,9 @@
 //! A cell leaves as soon as its data have come over the bus, at most at the line's pace. On a circuit a cell's payload is 48
 //! octets as they are; where the VCI's highest bit marks connectionless traffic (B-4) it is a SAR-PDU of AAL3/4, with
 //! segment type, sequence number, MID, length and CRC-10. The last cell is filled up with zeros.
+//!
+//! The bus is either the card's own, which streams at a given pace, or another's: then [`Segmenter::wanted`] says what the
+//! card would take next, [`Segmenter::handle_bus`] that it has come, and no cell leaves before its octets have.
 
 use super::{FAILED, IDLE, Streaming};
 use crate::memory::HostMemory;
@@ -29,6 +32,9 @@ pub mod register {
     pub const STATUS: u32 = 6;
 }
 
+/// Octets that have come over the bus and not left in a cell, at most. The paper says that there is a buffer, not its size.
+pub const BUFFER_OCTETS: u32 = 512;
+
 #[derive(Debug, Clone, Copy)]
 struct Job {
     source: u32,
@@ -36,6 +42,8 @@ struct Job {
     header: CellHeader,
     mid: Option<u16>,
     done: u32,
+    /// Octets that have come over a bus that is not the card's own.
+    crossed: u32,
     begun: Time,
     sequence: u8,
 }
@@ -54,7 +62,8 @@ impl Job {
 /// The card.
 #[derive(Debug, Clone)]
 pub struct Segmenter {
-    streaming: Streaming,
+    /// `None`: the bus is another's.
+    streaming: Option<Streaming>,
     registers: [u32; 5],
     job: Option<Job>,
     failed: bool,
@@ -63,15 +72,43 @@ pub struct Segmenter {
 }
 
 impl Segmenter {
-    /// As after power is switched on, on a line of OC-3c.
+    /// As after power is switched on, on a line of OC-3c, with a bus of its own.
     pub fn new(streaming: Streaming) -> Self {
+        Self::with(Some(streaming), CellRate::OC3C)
+    }
+
+    /// The same with another daughter board: lines of up to 160 Mbit/s were planned for (B-2).
+    pub fn on_line(streaming: Streaming, line: CellRate) -> Self {
+        Self::with(Some(streaming), line)
+    }
+
+    /// On a bus that whoever calls simulates.
+    pub fn on_bus(line: CellRate) -> Self {
+        Self::with(None, line)
+    }
+
+    fn with(streaming: Option<Streaming>, line: CellRate) -> Self {
         Segmenter {
             streaming,
             registers: [0; 5],
             job: None,
             failed: false,
-            line: Pacer::new(CellRate::OC3C, core::time::Duration::ZERO),
+            line: Pacer::new(line, core::time::Duration::ZERO),
             counters: Counters::default(),
+        }
+    }
+
+    /// Octets that the card would take over another's bus next: `burst`, or what is left; none while there is no room.
+    pub fn wanted(&self, burst: u32) -> u32 {
+        let Some(job) = self.job.as_ref().filter(|_| self.streaming.is_none()) else { return 0 };
+        let next = burst.min(job.length - job.crossed);
+        if next <= BUFFER_OCTETS.saturating_sub(job.crossed.saturating_sub(job.done)) { next } else { 0 }
+    }
+
+    /// `octets` octets have come over another's bus.
+    pub fn handle_bus(&mut self, octets: u32) {
+        if let Some(job) = &mut self.job {
+            job.crossed = job.crossed.saturating_add(octets).min(job.length);
         }
     }
 
@@ -106,7 +143,7 @@ impl Segmenter {
                 let connectionless = header.circuit.vci.get() & 0x8000 != 0;
                 let mid = connectionless.then_some(mid as u16 & 0x3ff);
                 self.failed = false;
-                self.job = Some(Job { source, length, header, mid, done: 0, begun: now, sequence: 0 });
+                self.job = Some(Job { source, length, header, mid, done: 0, crossed: 0, begun: now, sequence: 0 });
             }
             _ => self.counters.drop_one(DropReason::BadDescriptor),
         }
@@ -156,10 +193,15 @@ impl Segmenter {
         filled
     }
 
-    /// When the next cell leaves.
+    /// When the next cell leaves; `None` if there is none, or its octets have yet to come over another's bus.
     pub fn poll_timeout(&self) -> Option<Time> {
         let job = self.job?;
-        let streamed = job.begun + self.streaming.setup + self.streaming.of(job.done + job.next_octets());
+        let octets = job.done + job.next_octets();
+        let streamed = match self.streaming {
+            Some(streaming) => job.begun + streaming.setup + streaming.of(octets),
+            None if job.crossed >= octets => job.begun,
+            None => return None,
+        };
         Some(streamed.max(self.line.next_time()))
     }
 

@@ -1,9 +1,21 @@
-//! Writes to the Segmenter of seed 001: a system call, copies, and a streaming transfer that the I/O channel controller
-//! (IOCC) interrupts once in 16 words to load its buffer.
+//! Writes to the Segmenter of seed 001, on a modelled RS/6000: the real driver and the real card, each PDU compared.
+//!
+//! In: a machine, a way to write, octets and writes. Out: a rate, and how many PDUs came out as they went in. Every write
+//! goes through [`adapter::driver::penn`] to [`adapter::penn::segmenter`]; the cells that leave are put on the lists of
+//! [`sar::penn`] and what is read from there is compared with what was written. The machine charges system calls and copies
+//! to the processor, and a burst of 16 words to the bus, which the I/O channel controller (IOCC) interrupts to load its
+//! buffer; the card sends no cell whose octets have not crossed.
 
 use super::machine::{Level, Machine, Work};
 use super::profile::{Profile, ProfileError};
-use wire::Time;
+use adapter::driver::penn::{BUFFER_OCTETS, BUFFERS, Cards, Control, Overlap, Penn, Ticket, Variant, Written};
+use adapter::memory::{Flat, HostMemory};
+use adapter::penn::reassembler::Card;
+use adapter::penn::segmenter::{Segmenter, register};
+use adapter::penn::{IDLE, Streaming};
+use core::time::Duration;
+use sar::penn::{Config, Event, Reassembler};
+use wire::{Cell, CellRate, Time};
 
 /// How a write goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,7 +26,7 @@ pub enum Driver {
     DoubleBuffer,
     /// From the user's memory, mapped for the card; the call returns when the card is idle again.
     UserBuffer,
-    /// From the user's memory, and nothing is streamed: the infinitely fast interface of figure 12.
+    /// The same with a bus and a line that take no time: the infinitely fast interface of figure 12.
     InfinitelyFast,
     /// From memory shared with the kernel, control passed without a system call, two regions in turn.
     Shared,
@@ -23,26 +35,232 @@ pub enum Driver {
 /// What came of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Outcome {
-    /// Of the application's octets, 10^6 bit/s.
+    /// Of the application's octets that came out as they went in, 10^6 bit/s.
     pub mbit_s: f64,
     /// The share of the time that the processor was busy with it.
     pub processor: f64,
+    /// Cells that left.
+    pub cells: u64,
+    /// PDUs that came out as they went in.
+    pub pdus: u64,
+    /// PDUs that came out changed, and writes that the driver refused.
+    pub damaged: u64,
 }
 
-/// Seconds on the bus of a transfer of up to 16 words, with the load of the IOCC's buffer; without it, card to card.
-pub fn transfer_seconds(machine: &Profile, words: f64, setup: bool, loaded: bool) -> Result<f64, ProfileError> {
-    let setup = if setup { machine.get("setup_ns")? * 1e-9 } else { 0.0 };
-    let load = if loaded { machine.get("iocc_load_us")? * 1e-6 } else { 0.0 };
-    Ok(setup + words * machine.get("word_ns")? * 1e-9 + load)
+const VCI: u16 = 100;
+/// Where the application's two regions begin: behind the driver's buffers.
+const USER: u32 = (BUFFERS * BUFFER_OCTETS) as u32;
+/// What is written where, next time: an offset into the pattern, below this.
+const OFFSETS: usize = 251;
+/// No line at all, nearly: a cell each femtosecond.
+const AT_ONCE: f64 = 1e15;
+
+/// What the bus charges.
+#[derive(Debug, Clone, Copy)]
+struct Bus {
+    burst: u32,
+    word: f64,
+    load: f64,
+    /// Of the memory, bit/s.
+    memory: f64,
+}
+
+impl Bus {
+    fn new(machine: &Profile) -> Result<Self, ProfileError> {
+        Ok(Bus {
+            burst: machine.get("iocc_words")? as u32 * 4,
+            word: machine.get("word_ns")? * 1e-9,
+            load: machine.get("iocc_load_us")? * 1e-6,
+            memory: machine.get("memory_gbit_s")? * 1e9,
+        })
+    }
+
+    /// A burst. The set-up is hidden in the load: without that, 142 Mbit/s are not to be had (B-39 against B-40).
+    fn work(&self, octets: u32) -> Work {
+        let seconds = f64::from(octets.div_ceil(4)) * self.word + self.load;
+        Work { seconds, memory: (f64::from(octets) * 8.0 / self.memory / seconds).min(1.0) }
+    }
+}
+
+fn line(machine: &Profile) -> Result<CellRate, ProfileError> {
+    let bits_per_s = 8.0 / (machine.get("line_octet_ns")? * 1e-9);
+    Ok(CellRate::from_line_bits_per_s(bits_per_s).unwrap_or(CellRate::OC3C))
+}
+
+/// Writes to the card's registers, without a driver.
+fn start(card: &mut Segmenter, octets: u32) {
+    for (register, value) in [
+        (register::SOURCE, 0),
+        (register::LENGTH, octets),
+        (register::HEADER, u32::from(VCI) << 4),
+        (register::START, 1),
+    ] {
+        card.write(register, value, Time::ZERO);
+    }
+}
+
+/// What the card itself does over the IOCC, of its own speed, 10^6 bit/s: one transfer, and no software.
+///
+/// # Errors
+/// The machine lacks a constant.
+pub fn hardware(machine: &Profile, octets: u32) -> Result<f64, ProfileError> {
+    let (bus, mut card) = (Bus::new(machine)?, Segmenter::on_bus(line(machine)?));
+    let (mut memory, mut cells) = (Flat::new(0, octets as usize), [Cell::default(); 8]);
+    let (mut simulated, mut now) = (Machine::default(), Time::ZERO);
+    start(&mut card, octets);
+    loop {
+        card.fill(&mut cells, &mut memory, now);
+        let next = card.wanted(bus.burst);
+        if next > 0 && !simulated.transfers() {
+            let _ = simulated.transfer(bus.work(next), next);
+        }
+        let Some(at) = simulated.poll_timeout().into_iter().chain(card.poll_timeout()).min() else { break };
+        now = now.max(at);
+        simulated.advance(now, |octets| card.handle_bus(octets));
+    }
+    Ok(f64::from(octets) * 8.0 / now.as_secs_f64() / 1e6)
+}
+
+/// From card to card on the Micro Channel, no IOCC between, 10^6 bit/s: one transfer after one set-up.
+///
+/// # Errors
+/// The machine lacks a constant.
+pub fn card_to_card(machine: &Profile, octets: u32) -> Result<f64, ProfileError> {
+    let ns = |name: &str| Ok(Duration::from_nanos(machine.get(name)? as u64));
+    let streaming = Streaming { setup: ns("setup_ns")?, word: ns("word_ns")? };
+    let at_once = CellRate::from_cells_per_s(AT_ONCE).unwrap_or(CellRate::OC3C);
+    let mut card = Segmenter::on_line(streaming, at_once);
+    let (mut memory, mut cells) = (Flat::new(0, octets as usize), [Cell::default(); 8]);
+    let mut now = Time::ZERO;
+    start(&mut card, octets);
+    while let Some(at) = card.poll_timeout() {
+        now = now.max(at);
+        card.fill(&mut cells, &mut memory, now);
+    }
+    Ok(f64::from(octets) * 8.0 / now.as_secs_f64() / 1e6)
+}
+
+/// What the application writes: other octets each time, so that no PDU can be taken for another.
+struct Pattern(Vec<u8>);
+
+impl Pattern {
+    fn new(octets: usize) -> Self {
+        let octet = |i: usize| (i as u8).wrapping_mul(29) ^ (i >> 8) as u8;
+        Pattern((0..octets + OFFSETS).map(octet).collect())
+    }
+
+    fn of(&self, pdu: u64, octets: usize) -> &[u8] {
+        let offset = (pdu % OFFSETS as u64) as usize;
+        &self.0[offset..offset + octets]
+    }
+}
+
+/// The far end: cells to lists, lists to memory, and a comparison.
+struct Receiver {
+    lists: Reassembler,
+    memory: Vec<u8>,
+    octets: usize,
+    waiting: usize,
+    cells: u64,
+    pdus: u64,
+    damaged: u64,
+}
+
+impl Receiver {
+    fn new(octets: usize) -> Option<Self> {
+        let lists = Reassembler::new(Config { circuits: 4, pdus: 4, ..Config::default() }).ok()?;
+        let memory = vec![0; octets.next_multiple_of(48)];
+        Some(Receiver { lists, memory, octets, waiting: 0, cells: 0, pdus: 0, damaged: 0 })
+    }
+
+    /// PDUs that have come, as they went in or not.
+    const fn come(&self) -> u64 {
+        self.pdus + self.damaged
+    }
+
+    fn handle_cells(&mut self, cells: &[Cell], pattern: &Pattern, now: Time) {
+        for cell in cells {
+            self.cells += 1;
+            let Event::Stored { list, .. } = self.lists.handle_cell(cell, now) else { continue };
+            self.waiting += 1;
+            if self.waiting * 48 < self.memory.len() {
+                continue;
+            }
+            let read = self.lists.read_into(list, core::mem::take(&mut self.waiting), &mut self.memory);
+            let (data, filling) = self.memory.split_at(self.octets);
+            let same = read.octets == self.memory.len()
+                && data == pattern.of(self.come(), self.octets)
+                && filling.iter().all(|octet| *octet == 0);
+            self.pdus += u64::from(same);
+            self.damaged += u64::from(!same);
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Token {
     Called,
-    Words,
+    Crossed(u32),
 }
 
-/// Writes `octets` `writes` times; `refill`: the application copies a pattern into its buffer before each.
+/// What the application is at.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Doing {
+    Nothing,
+    /// The processor has its call.
+    Call,
+    /// Its octets are ready, and the driver is to be asked.
+    Ask,
+    Sleep(Ticket),
+}
+
+/// A host with its cards and its application.
+struct Host {
+    segmenter: Segmenter,
+    reassembler: Card,
+    memory: Flat,
+    driver: Penn,
+    file: usize,
+}
+
+impl Host {
+    fn new(line: CellRate, variant: Variant) -> Option<Self> {
+        let config = Config { circuits: 1, pdus: 1, slots: 1, ..Config::default() };
+        let mut segmenter = Segmenter::on_bus(line);
+        let mut reassembler = Card::new(config).ok()?;
+        let mut memory = Flat::new(0, USER as usize + 2 * BUFFER_OCTETS);
+        let mut cards = Cards { segmenter: &mut segmenter, reassembler: &mut reassembler, memory: &mut memory };
+        // It receives nothing, so its clock has nothing to do: it does not tick within any run.
+        let mut driver = Penn::probe(&mut cards, 0, 2, Duration::from_secs(86_400), Time::ZERO);
+        let file = driver.open();
+        driver.control(file, Control::Vci(VCI), Time::ZERO).ok()?;
+        driver.control(file, Control::Variant(variant), Time::ZERO).ok()?;
+        Some(Host { segmenter, reassembler, memory, driver, file })
+    }
+
+    fn with<R>(&mut self, f: impl FnOnce(&mut Penn, &mut Cards<'_, Flat>, usize) -> R) -> R {
+        let Host { segmenter, reassembler, memory, driver, file } = self;
+        f(driver, &mut Cards { segmenter, reassembler, memory }, *file)
+    }
+}
+
+/// What a call costs the processor.
+fn call(machine: &Profile, driver: Driver, octets: usize, refill: bool) -> Result<Work, ProfileError> {
+    let copy = octets as f64 * 8.0 / (machine.get("memory_gbit_s")? * 1e9);
+    let constant = if driver == Driver::Shared { "shared_write_us" } else { "write_us" };
+    let mut work = Work::cached(machine.get(constant)? * 1e-6);
+    if matches!(driver, Driver::KernelBuffer | Driver::DoubleBuffer) {
+        // What testwr writes is in the cache since it wrote it last: a copy costs the memory its writes only.
+        work = work.and(Work { seconds: copy, memory: 1.0 });
+    }
+    if refill {
+        work = work.and(Work { seconds: 2.0 * copy, memory: 1.0 });
+    }
+    Ok(work)
+}
+
+/// Writes `octets` octets, 65536 at most, `writes` times. `refill`: the application pays for copying a pattern into its
+/// buffer before each; without, the octets are others each time even so, which is ours and costs nothing.
 ///
 /// # Errors
 /// The machine lacks a constant.
@@ -53,59 +271,146 @@ pub fn run(
     writes: u64,
     refill: bool,
 ) -> Result<Outcome, ProfileError> {
-    let rate = machine.get("memory_gbit_s")? * 1e9;
-    let bits = octets as f64 * 8.0;
-    let call = match driver {
-        Driver::Shared => machine.get("shared_write_us")?,
-        _ => machine.get("write_us")?,
+    let (bus, work) = (Bus::new(machine)?, call(machine, driver, octets, refill)?);
+    let variant = match driver {
+        Driver::KernelBuffer => Variant::KernelIdle,
+        Driver::DoubleBuffer => Variant::Kernel,
+        Driver::UserBuffer | Driver::InfinitelyFast => Variant::User(Overlap::Block),
+        Driver::Shared => Variant::User(Overlap::Trust),
     };
-    let mut work = Work::cached(call * 1e-6);
-    if matches!(driver, Driver::KernelBuffer | Driver::DoubleBuffer) {
-        // What testwr writes is in the cache since it wrote it last: a copy costs the memory its writes only.
-        work = work.and(Work { seconds: bits / rate, memory: 1.0 });
-    }
-    if refill {
-        work = work.and(Work { seconds: 2.0 * bits / rate, memory: 1.0 });
-    }
-    let words = machine.get("iocc_words")?;
-    // The set-up is hidden in the load: without that, 142 Mbit/s are not to be had (B-39 against B-40).
-    let seconds = transfer_seconds(machine, words, false, true)?;
-    let chunk = Work { seconds, memory: (words * 32.0 / rate / seconds).min(1.0) };
-    let chunks = if driver == Driver::InfinitelyFast { 0 } else { (bits / (words * 32.0)).ceil() as u64 };
-    let waits = !matches!(driver, Driver::DoubleBuffer | Driver::Shared);
-
+    let at_once = driver == Driver::InfinitelyFast;
+    let line = if at_once { CellRate::from_cells_per_s(AT_ONCE) } else { Some(line(machine)?) };
+    let none = Outcome { mbit_s: 0.0, processor: 0.0, cells: 0, pdus: 0, damaged: writes };
+    let (Some(mut host), Some(mut receiver)) =
+        (line.and_then(|line| Host::new(line, variant)), Receiver::new(octets).filter(|_| octets <= BUFFER_OCTETS))
+    else {
+        return Ok(none);
+    };
+    let pattern = Pattern::new(octets);
+    let mut cells = [Cell::default(); 8];
     let mut simulated = Machine::default();
-    let (mut called, mut done, mut left, mut ready) = (0u64, 0u64, 0u64, 0u64);
-    let mut calling = false;
-    let mut now = Time::ZERO;
-    while done < writes {
-        if left == 0 && ready > 0 && !simulated.transfers() {
-            ready -= 1;
-            left = chunks;
-            if chunks == 0 {
-                done += 1;
+    let (mut now, mut called, mut doing) = (Time::ZERO, 0u64, Doing::Nothing);
+    while receiver.come() < writes {
+        loop {
+            if at_once {
+                let octets = host.segmenter.wanted(bus.burst);
+                host.segmenter.handle_bus(octets);
             }
+            let n = host.segmenter.fill(&mut cells, &mut host.memory, now);
+            if n == 0 {
+                break;
+            }
+            receiver.handle_cells(&cells[..n], &pattern, now);
+            host.with(|driver, cards, _| driver.handle_timeout(cards, now));
         }
-        if left > 0 && !simulated.transfers() {
-            let _ = simulated.transfer(chunk, Token::Words);
+        if matches!(doing, Doing::Sleep(ticket) if host.driver.is_written(ticket)) {
+            doing = Doing::Nothing;
         }
-        let busy = left > 0 || ready > 0;
-        if !calling && called < writes && ready == 0 && !(waits && busy) {
-            calling = true;
+        if doing == Doing::Ask {
+            let address = USER + (called % 2) as u32 * BUFFER_OCTETS as u32;
+            // A region is written to only when nothing of it is to be sent any more: two are in turn.
+            let filled = host.memory.write(address.into(), pattern.of(called, octets));
+            let written = host.with(|driver, cards, file| {
+                filled?;
+                driver.write(cards, file, address, octets, now)
+            });
+            doing = match written {
+                Ok(Written::Wait) => Doing::Ask,
+                Ok(Written::Until(ticket)) => Doing::Sleep(ticket),
+                Ok(Written::Done) => Doing::Nothing,
+                Err(_) => return Ok(none),
+            };
+            called += u64::from(doing != Doing::Ask);
+        }
+        // A copy needs its kernel buffer first; shared memory is made ready while the other region is streamed.
+        let ready = driver == Driver::Shared || host.driver.would_wait(host.file) == Ok(false);
+        if doing == Doing::Nothing && called < writes && ready {
+            doing = Doing::Call;
             simulated.submit(Level::Process, work, Token::Called);
         }
-        let Some(at) = simulated.poll_timeout() else { continue };
-        now = at;
-        simulated.advance(at, |token| match token {
-            Token::Called => {
-                (calling, called, ready) = (false, called + 1, ready + 1);
+        let next = host.segmenter.wanted(bus.burst);
+        if next > 0 && !at_once && !simulated.transfers() {
+            let _ = simulated.transfer(bus.work(next), Token::Crossed(next));
+        }
+        let Some(at) = simulated.poll_timeout().into_iter().chain(host.segmenter.poll_timeout()).min() else {
+            if at_once && host.segmenter.read(register::STATUS) & IDLE == 0 {
+                continue;
             }
-            Token::Words => {
-                left -= 1;
-                done += u64::from(left == 0);
-            }
+            break;
+        };
+        now = now.max(at);
+        simulated.advance(now, |token| match token {
+            Token::Called => doing = Doing::Ask,
+            Token::Crossed(octets) => host.segmenter.handle_bus(octets),
         });
     }
     let seconds = now.as_secs_f64().max(1e-12);
-    Ok(Outcome { mbit_s: bits * writes as f64 / seconds / 1e6, processor: simulated.busy()[1] / seconds })
+    Ok(Outcome {
+        mbit_s: octets as f64 * 8.0 * receiver.pdus as f64 / seconds / 1e6,
+        processor: simulated.busy()[1] / seconds,
+        cells: receiver.cells,
+        pdus: receiver.pdus,
+        damaged: writes - receiver.pdus,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WAYS: [Driver; 5] =
+        [Driver::KernelBuffer, Driver::DoubleBuffer, Driver::UserBuffer, Driver::InfinitelyFast, Driver::Shared];
+
+    fn machine() -> Profile {
+        Profile::named("rs6000-320").unwrap()
+    }
+
+    #[test]
+    fn every_octet_comes_out_of_the_card_as_it_was_written() {
+        for driver in WAYS {
+            for octets in [1, 48, 50, 1000, 1024, 65_535, 65_536] {
+                let outcome = run(&machine(), driver, octets, 9, false).unwrap();
+                let cells = 9 * octets.div_ceil(48) as u64;
+                assert_eq!(
+                    (outcome.pdus, outcome.damaged, outcome.cells),
+                    (9, 0, cells),
+                    "{driver:?}, {octets} octets"
+                );
+            }
+            let long = run(&machine(), driver, 65_537, 3, false).unwrap();
+            assert_eq!((long.pdus, long.damaged), (0, 3), "the driver's buffers hold 64 KB");
+        }
+    }
+
+    #[test]
+    fn an_octet_that_changes_on_the_way_is_seen() {
+        let (pattern, mut receiver) = (Pattern::new(100), Receiver::new(100).unwrap());
+        let mut card = Segmenter::on_line(Streaming::MICRO_CHANNEL, CellRate::OC3C);
+        for damage in [false, true, false] {
+            let mut memory = Flat::new(0, 100);
+            memory.write(0, pattern.of(receiver.come(), 100)).unwrap();
+            start(&mut card, 100);
+            let mut cells = [Cell::default(); 3];
+            let mut n = 0;
+            while let Some(at) = card.poll_timeout() {
+                n += card.fill(&mut cells[n..], &mut memory, at);
+            }
+            cells[1].payload[7] ^= u8::from(damage);
+            receiver.handle_cells(&cells, &pattern, Time::ZERO);
+        }
+        assert_eq!((receiver.pdus, receiver.damaged), (2, 1));
+    }
+
+    #[test]
+    fn copying_beside_streaming_is_faster_than_before_it_and_an_oc3c_line_is_slower_than_the_iocc() {
+        let of = |machine: &Profile, driver| run(machine, driver, 65_536, 32, false).unwrap().mbit_s;
+        let fast = machine();
+        assert!(of(&fast, Driver::DoubleBuffer) > 1.2 * of(&fast, Driver::KernelBuffer));
+        let mut oc3c = machine();
+        oc3c.constants.get_mut("line_octet_ns").unwrap().value = 8e9 / 149.76e6;
+        let (line, iocc) = (of(&oc3c, Driver::UserBuffer), of(&fast, Driver::UserBuffer));
+        // 409.6 us and 1366 cells of 2831.2 ns; 409.6 us and 1024 loads of 3.6 us.
+        assert!((line - 122.6).abs() < 0.3 && (iocc - 128.0).abs() < 0.3, "{line} and {iocc} Mbit/s");
+        assert!(hardware(&oc3c, 65_536).unwrap() < 135.6);
+    }
 }
