@@ -4,6 +4,8 @@ use super::*;
 use crate::atmarp::CLIENT_AGEING;
 use proptest::prelude::*;
 use std::time::Duration;
+use wire::DropReason;
+use wire::llc::{Protocol, ROUTED_OCTETS};
 
 const A: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const B: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
@@ -148,6 +150,42 @@ fn an_address_of_ours_or_of_another_circuit_is_not_believed() {
     }
     assert!(a.received.dropped(DropReason::NotPermitted) >= 2);
     assert_eq!(a.peers().collect::<Vec<_>>(), [(1, Some(B)), (2, None)]);
+}
+
+#[test]
+fn each_of_many_peers_on_one_interface_is_reached_on_its_own_circuit() {
+    const PEERS: u8 = 200;
+    let now = Time::ZERO;
+    let mut hub = interface(A);
+    let mut spokes: Vec<IpInterface> = (0..PEERS)
+        .map(|n| {
+            let mut spoke = interface(Ipv4Addr::new(10, 0, 0, n + 10));
+            spoke.add_circuit(7, None, now);
+            spoke
+        })
+        .collect();
+    (0..PEERS).for_each(|n| hub.add_circuit(1000 + u32::from(n), None, now));
+    hub.handle_timeout(now);
+    spokes.iter_mut().for_each(|spoke| spoke.handle_timeout(now));
+    while hub.has_pdu() || spokes.iter().any(IpInterface::has_pdu) {
+        while let Some((circuit, sdu)) = poll(&mut hub) {
+            assert!(spokes[circuit as usize - 1000].handle_pdu(7, &sdu, now).is_none());
+        }
+        for (n, spoke) in spokes.iter_mut().enumerate() {
+            while let Some((7, sdu)) = poll(spoke) {
+                assert!(hub.handle_pdu(1000 + n as u32, &sdu, now).is_none());
+            }
+        }
+    }
+    for (n, spoke) in (0..PEERS).zip(&mut spokes) {
+        let to = Ipv4Addr::new(10, 0, 0, n + 10);
+        let (circuit, sdu) = send(&mut hub, &packet(to, 100)).unwrap();
+        assert_eq!(circuit, 1000 + u32::from(n), "{to}");
+        assert!(spoke.handle_pdu(7, &sdu, now).is_some());
+    }
+    // Nobody has this one, and with many circuits none is the only one.
+    assert!(send(&mut hub, &packet(Ipv4Addr::new(10, 0, 0, 250), 100)).is_none());
+    assert_eq!(hub.sent.dropped(DropReason::UnknownCircuit), 1);
 }
 
 #[test]

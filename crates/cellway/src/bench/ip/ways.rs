@@ -82,7 +82,7 @@ fn device(number: usize) -> String {
 pub(super) struct Ways {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
-    daemon: Option<Daemon>,
+    daemons: Vec<Daemon>,
 }
 
 impl Drop for Ways {
@@ -92,14 +92,13 @@ impl Drop for Ways {
             // It has said why, if it has failed.
             let _ = thread.join();
         }
-        self.daemon.take();
+        self.daemons.clear();
     }
 }
 
 /// Makes them.
 pub(super) fn make(cases: &[Case], namespaces: &[Namespace; 2], folder: &Path) -> Result<Ways> {
     let mut ways = Ways::default();
-    let mut network = String::new();
     for (number, case) in cases.iter().enumerate() {
         let at = |end: u8| DeviceSettings {
             name: device(number),
@@ -110,20 +109,19 @@ pub(super) fn make(cases: &[Case], namespaces: &[Namespace; 2], folder: &Path) -
             offload: case.offload,
             namespace: Some(namespaces[usize::from(end)].path().to_owned()),
         };
+        // A network for each case: what others have does not cost it rounds.
+        let socket = folder.join(format!("{number}.sock"));
+        let start = |text: String| Daemon::start(config::parse(&text, "the benchmark's network")?, &socket);
         match case.way {
             Way::Veth => veth(number, case.mtu, namespaces)?,
             Way::Forwarder => forwarder::join([&at(0), &at(1)])?,
-            Way::Cellway => describe_interfaces(&mut network, number, case, namespaces)?,
-            Way::Endpoint => describe_hosts(&mut network, number)?,
-        }
-    }
-    if !network.is_empty() {
-        let socket = folder.join("cellway.sock");
-        ways.daemon = Some(Daemon::start(config::parse(&network, "the benchmark's network")?, &socket)?);
-        for (number, case) in cases.iter().enumerate().filter(|(_, case)| case.way == Way::Endpoint) {
-            for end in [0, 1] {
-                let thread = tun(number, end, case, &namespaces[usize::from(end)], &socket, &ways.stop)?;
-                ways.threads.push(thread);
+            Way::Cellway => ways.daemons.push(start(interfaces(number, case, namespaces)?)?),
+            Way::Endpoint => {
+                ways.daemons.push(start(hosts()?)?);
+                for end in [0, 1] {
+                    let thread = tun(number, end, case, &namespaces[usize::from(end)], &socket, &ways.stop)?;
+                    ways.threads.push(thread);
+                }
             }
         }
     }
@@ -151,13 +149,14 @@ fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Two interfaces, each with an unlimited link to a switch of the case's own, and a circuit.
-fn describe_interfaces(text: &mut String, number: usize, case: &Case, namespaces: &[Namespace; 2]) -> Result<()> {
+/// Two interfaces, each with an unlimited link to a switch, and a circuit.
+fn interfaces(number: usize, case: &Case, namespaces: &[Namespace; 2]) -> Result<String> {
+    let mut text = String::from(SWITCH);
     for (end, namespace) in (0u8..).zip(namespaces) {
         writeln!(
             text,
-            "[interface.c{number}{end}]\nhost = \"h{number}{end}\"\naddress = \"{}/{PREFIX}\"\ndevice = \"{}\"\nnamespace = \"{}\"\nmtu = {}\noffload = {}\n\
-             [[link]]\nends = [\"h{number}{end}\", \"s{number}:{end}\"]",
+            "[interface.i{end}]\nhost = \"h{end}\"\naddress = \"{}/{PREFIX}\"\ndevice = \"{}\"\nnamespace = \"{}\"\n\
+             mtu = {}\noffload = {}\n[[link]]\nends = [\"h{end}\", \"s:{end}\"]",
             address(number, end),
             device(number),
             namespace.path().display(),
@@ -165,22 +164,20 @@ fn describe_interfaces(text: &mut String, number: usize, case: &Case, namespaces
             case.offload
         )?;
     }
-    describe_circuit(text, number)
+    Ok(text + CIRCUIT)
 }
 
 /// Two hosts likewise, on which an endpoint opens the circuit.
-fn describe_hosts(text: &mut String, number: usize) -> Result<()> {
+fn hosts() -> Result<String> {
+    let mut text = String::from(SWITCH);
     for end in 0..2 {
-        let host = format!("h{number}{end}");
-        writeln!(text, "[host.{host}]\n[[link]]\nends = [\"{host}\", \"s{number}:{end}\"]\ncarries = \"frames\"")?;
+        writeln!(text, "[host.h{end}]\n[[link]]\nends = [\"h{end}\", \"s:{end}\"]\ncarries = \"frames\"")?;
     }
-    describe_circuit(text, number)
+    Ok(text + CIRCUIT)
 }
 
-fn describe_circuit(text: &mut String, number: usize) -> Result<()> {
-    writeln!(text, "[switch.s{number}]\nports = 2\n[[circuit]]\nends = [\"h{number}0 0.100\", \"h{number}1 0.100\"]")?;
-    Ok(())
-}
+const SWITCH: &str = "[switch.s]\nports = 2\n";
+const CIRCUIT: &str = "[[circuit]]\nends = [\"h0 0.100\", \"h1 0.100\"]\n";
 
 /// What `cellway ip tun` does, on a thread.
 fn tun(
@@ -193,7 +190,7 @@ fn tun(
 ) -> Result<JoinHandle<()>> {
     let geometry =
         Geometry { send_ring: 512, receive_ring: 2048, free_ring: 2048, buffers: 1024, ..Geometry::default() };
-    let host = format!("h{number}{end}");
+    let host = format!("h{end}");
     let mut endpoint = Endpoint::create(socket, &EndpointConfig { host, geometry, ..EndpointConfig::default() })?;
     let channel = endpoint.open("0.100".parse()?, OpenOptions::default())?;
     let ip = Config { mtu: case.mtu, offload: case.offload, ..Config::new(address(number, end)) };

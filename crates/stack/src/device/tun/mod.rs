@@ -20,6 +20,8 @@ use crate::ip::Config;
 
 /// PDUs, or packets, that are taken from one side before the other is looked at.
 const TURN: usize = 32;
+/// Octets of packets likewise: what is read in a turn is written while it is still in the second-level cache.
+const TURN_OCTETS: usize = 128 * 1024;
 
 /// What a device on circuits is to be.
 #[derive(Debug, Clone, PartialEq, Eq)]

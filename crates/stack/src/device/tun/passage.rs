@@ -1,7 +1,7 @@
 //! The passage between a device and circuits, in both directions. In: packets of the device, SDUs. Out: SDUs in a carrier's
 //! buffers, packets to the device. What work a packet has left over is done here, unless its peer does it.
 
-use super::{Device, TURN};
+use super::{Device, TURN, TURN_OCTETS};
 use crate::ip::{Cut, Fragments, IpInterface, MAX_MESSAGE_OCTETS, Verdict, VnetHeader, too_big};
 use std::io::{self, ErrorKind};
 use wire::{DropReason, Time};
@@ -96,12 +96,14 @@ impl<B: std::fmt::Debug> Passage<B> {
     /// What the interface itself has to say, then packets of the device, a turn of them. True if anything moved.
     pub(super) fn turn(&mut self, carrier: &mut impl Carrier<Buffer = B>, now: Time) -> io::Result<bool> {
         let mut any = self.speak(carrier);
-        for _ in 0..TURN {
+        let (mut packets, mut octets) = (0, 0);
+        while packets < TURN && octets < TURN_OCTETS {
             any |= self.advance(carrier);
-            if self.outgoing.is_some() || !self.read(carrier, now)? {
+            if self.outgoing.is_some() {
                 break;
             }
-            any = true;
+            let Some(read) = self.read(carrier, now)? else { break };
+            (packets, octets, any) = (packets + 1, octets + read, true);
         }
         Ok(any)
     }
@@ -120,28 +122,28 @@ impl<B: std::fmt::Debug> Passage<B> {
         any
     }
 
-    /// One packet from the device. False if there is none, or no buffer for it.
-    fn read(&mut self, carrier: &mut impl Carrier<Buffer = B>, now: Time) -> io::Result<bool> {
+    /// One packet from the device, and its octets. `None` if there is none, or no buffer for it.
+    fn read(&mut self, carrier: &mut impl Carrier<Buffer = B>, now: Time) -> io::Result<Option<usize>> {
         let buffer = self.buffer.take().or_else(|| carrier.take());
         self.starved = buffer.is_none();
-        let Some(mut buffer) = buffer else { return Ok(false) };
+        let Some(mut buffer) = buffer else { return Ok(None) };
         let head = self.ip.headroom();
         let (header, octets) = match self.device.read(&mut carrier.octets(&mut buffer)[head..]) {
             Ok(read) => read,
             Err(e) => {
                 self.buffer = Some(buffer);
-                return if e.kind() == ErrorKind::WouldBlock { Ok(false) } else { Err(e) };
+                return if e.kind() == ErrorKind::WouldBlock { Ok(None) } else { Err(e) };
             }
         };
         let packet = &mut carrier.octets(&mut buffer)[head..head + octets];
         let Some((header, circuit, parts)) = self.judge(&header, packet, now)? else {
             self.buffer = Some(buffer);
-            return Ok(true);
+            return Ok(Some(octets));
         };
         let to_all = circuit.is_none();
         self.outgoing = Some(Outgoing { source: buffer, octets, header, circuit, to_all, parts, next: 0 });
         self.advance(carrier);
-        Ok(true)
+        Ok(Some(octets))
     }
 
     /// Where a packet goes, and how; its checksum is completed where nobody else will. `None` if it goes nowhere.

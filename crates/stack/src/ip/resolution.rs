@@ -1,0 +1,167 @@
+//! Who is at the other ends: what the interface asks and answers by InATMARP and ATMARP (RFC 2225), what it offers to its peers,
+//! and the table that packets are routed by.
+
+use super::{CELLWAY, Circuit, Encapsulation, IpInterface, OFFER, Way};
+use crate::atmarp::Server;
+use std::net::Ipv4Addr;
+use wire::atmarp::{AtmAddress, Operation, Packet};
+use wire::llc::{ARP, Protocol, ROUTED_OCTETS};
+use wire::{DropReason, Time};
+
+impl IpInterface {
+    /// Tables follow what is known now.
+    pub(super) fn changed(&mut self) {
+        self.by_ip.clear();
+        let mut enter = |ip: Option<Ipv4Addr>, circuit, resolved| {
+            if let Some(ip) = ip {
+                self.by_ip.entry(ip).or_insert(Way { circuit, resolved });
+            }
+        };
+        for (circuit, c) in &self.circuits {
+            enter(c.inverse.peer().and_then(|p| p.ip), *circuit, false);
+        }
+        for (ip, _, circuit) in self.server.iter().flat_map(Server::entries) {
+            enter(Some(ip), circuit, false);
+        }
+        for (ip, end) in self.client.iter().flat_map(|(_, client)| client.known()) {
+            let numbered = |c: &Circuit| {
+                let number = c
+                    .inverse
+                    .peer()
+                    .map_or(c.number, |p| if c.number == AtmAddress::NONE { p.number } else { c.number });
+                number == end.number && number != AtmAddress::NONE
+            };
+            let circuit = self.circuits.iter().find(|(_, c)| numbered(c)).map(|(c, _)| *c);
+            if let Some(circuit) = circuit {
+                enter(Some(ip), circuit, true);
+            }
+        }
+        self.speak = true;
+        self.set_deadline();
+    }
+
+    pub(super) fn set_deadline(&mut self) {
+        let asks = self.config.encapsulation == Encapsulation::LlcRouted;
+        let circuits =
+            self.circuits.values().filter(|_| asks && self.server.is_none()).filter_map(|c| c.inverse.poll_timeout());
+        let client = self.client.as_ref().and_then(|(_, c)| c.poll_timeout());
+        let server = self.server.as_ref().and_then(Server::poll_timeout);
+        self.deadline = circuits.chain(client).chain(server).min();
+    }
+
+    pub(super) fn handle_arp(&mut self, circuit: u32, packet: &Packet, now: Time) {
+        let Some(state) = self.circuits.get_mut(&circuit) else { return };
+        if matches!(packet.operation, Operation::InverseRequest | Operation::InverseReply) {
+            // Offers stand before what they belong to, so that one of an earlier life of the peer does not outlive it.
+            state.takes = std::mem::take(&mut state.offered);
+        }
+        if let Some(server) = &mut self.server {
+            server.handle(circuit, packet, now);
+            return self.changed();
+        }
+        match packet.operation {
+            Operation::InverseRequest | Operation::InverseReply => {
+                // An address that is ours, or another circuit's, is not believed; the question is answered all the same.
+                let elsewhere =
+                    |ip| ip == self.config.address || self.by_ip.get(&ip).is_some_and(|w| w.circuit != circuit);
+                let mut packet = *packet;
+                if packet.sender.ip.is_some_and(elsewhere) {
+                    self.received.drop_one(DropReason::NotPermitted);
+                    packet.sender.ip = None;
+                }
+                if state.inverse.handle(&packet, now) {
+                    self.changed();
+                }
+                self.speak = true;
+                self.set_deadline();
+            }
+            Operation::Reply | Operation::Nak => match &mut self.client {
+                Some((on, client)) if *on == circuit => {
+                    client.handle(packet, now);
+                    self.changed();
+                }
+                _ => self.received.drop_one(DropReason::NotPermitted),
+            },
+            Operation::Request => self.received.drop_one(DropReason::NotPermitted),
+        }
+    }
+
+    /// Asks where it is time, and forgets who has not been heard of for too long.
+    pub fn handle_timeout(&mut self, now: Time) {
+        if self.deadline.is_none_or(|at| at > now) {
+            return;
+        }
+        let asks = self.config.encapsulation == Encapsulation::LlcRouted && self.server.is_none();
+        if asks {
+            for c in self.circuits.values_mut() {
+                if c.inverse.handle_timeout(now) {
+                    c.takes = false;
+                }
+            }
+        }
+        if let Some((_, client)) = &mut self.client {
+            client.handle_timeout(now);
+        }
+        if let Some(server) = &mut self.server {
+            server.handle_timeout(now);
+        }
+        self.changed();
+    }
+
+    /// When to come back.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        self.deadline
+    }
+
+    /// Whether the interface itself may have something to say.
+    pub fn has_pdu(&self) -> bool {
+        self.speak
+    }
+
+    /// What the interface itself says: its circuit, and the octets at the start of `sdu`, which has at least
+    /// [`wire::atmarp::MAX_OCTETS`] and 8.
+    pub fn poll_pdu(&mut self, sdu: &mut [u8]) -> Option<(u32, usize)> {
+        if !self.speak {
+            return None;
+        }
+        if self.config.encapsulation != Encapsulation::LlcRouted {
+            self.speak = false;
+            return None;
+        }
+        let own = self.own();
+        let said = |circuit, packet: Packet, sdu: &mut [u8]| {
+            Protocol::Routed(ARP).emit(sdu);
+            packet.emit(&mut sdu[ROUTED_OCTETS..]);
+            Some((circuit, ROUTED_OCTETS + packet.buffer_len()))
+        };
+        if let Some(server) = &mut self.server
+            && let Some((circuit, packet)) = server.poll()
+        {
+            return said(circuit, packet, sdu);
+        }
+        if let Some((circuit, client)) = &mut self.client
+            && let Some(packet) = client.poll()
+        {
+            return said(*circuit, packet, sdu);
+        }
+        if self.server.is_none() {
+            for (circuit, c) in &mut self.circuits {
+                if !c.inverse.has_packet() {
+                    continue;
+                }
+                if self.config.offload && !c.said {
+                    c.said = true;
+                    Protocol::Routed(CELLWAY).emit(sdu);
+                    sdu[ROUTED_OCTETS..ROUTED_OCTETS + OFFER.len()].copy_from_slice(&OFFER);
+                    return Some((*circuit, ROUTED_OCTETS + OFFER.len()));
+                }
+                c.said = false;
+                if let Some(packet) = c.inverse.poll(own) {
+                    return said(*circuit, packet, sdu);
+                }
+            }
+        }
+        self.speak = false;
+        None
+    }
+}

@@ -1,0 +1,108 @@
+//! Where a packet goes: to the circuit of its destination, of the router that leads there, or to the only one. In: a packet or
+//! frame. Out: a [`Verdict`], and whether work may be left to whoever is at that circuit's far end.
+
+use super::{IpInterface, MAX_SDU_OCTETS, VNET_OCTETS, Verdict};
+use crate::atmarp::Resolution;
+use std::net::Ipv4Addr;
+use wire::llc::ROUTED_OCTETS;
+use wire::{DropReason, Time};
+
+impl IpInterface {
+    /// The circuit for a destination: its own, its router's, or the only one there is.
+    fn circuit_for(&mut self, to: Option<Ipv4Addr>, now: Time) -> Option<u32> {
+        let only = || self.circuits.keys().next().copied().filter(|_| self.circuits.len() == 1);
+        let Some(to) = to else { return only() };
+        let via = |(network, prefix, via): &(Ipv4Addr, u8, Ipv4Addr)| {
+            let mask = u32::MAX.checked_shl(32 - u32::from(*prefix)).unwrap_or(0);
+            (u32::from(to) & mask == u32::from(*network) & mask).then_some(*via)
+        };
+        let hop = if self.by_ip.contains_key(&to) { to } else { self.routes.iter().find_map(via).unwrap_or(to) };
+        match self.by_ip.get(&hop) {
+            Some(way) if !way.resolved => return Some(way.circuit),
+            _ => {}
+        }
+        if let Some((_, client)) = &mut self.client {
+            let known = client.resolve(hop, now);
+            if let Some(way) = self.by_ip.get(&hop) {
+                return Some(way.circuit);
+            }
+            match known {
+                Resolution::Known(end) => self.wanted = Some(end),
+                Resolution::Asking => {
+                    self.speak = true;
+                    self.set_deadline();
+                }
+                Resolution::Unreachable => {}
+            }
+            return None;
+        }
+        only()
+    }
+
+    /// Where a packet goes. What goes nowhere is counted.
+    pub fn route(&mut self, packet: &[u8], now: Time) -> Verdict {
+        if self.config.encapsulation.is_bridged() {
+            return self.bridge_route(packet, now);
+        }
+        let to = match packet.first().map(|o| o >> 4) {
+            Some(4) if packet.len() >= 20 => Some(Ipv4Addr::new(packet[16], packet[17], packet[18], packet[19])),
+            Some(6) if packet.len() >= 40 => None,
+            _ => {
+                self.sent.drop_one(DropReason::Malformed);
+                return Verdict::Dropped;
+            }
+        };
+        match self.circuit_for(to, now) {
+            Some(circuit) => {
+                let mtu = self.circuits.get(&circuit).map_or(self.config.mtu, |c| c.mtu);
+                if packet.len() > mtu { Verdict::TooLong { circuit, mtu } } else { Verdict::To(circuit) }
+            }
+            None => {
+                self.sent.drop_one(DropReason::UnknownCircuit);
+                Verdict::Dropped
+            }
+        }
+    }
+
+    fn bridge_route(&mut self, frame: &[u8], now: Time) -> Verdict {
+        if frame.len() < 14 {
+            self.sent.drop_one(DropReason::Malformed);
+            return Verdict::Dropped;
+        }
+        // Room for one VLAN tag.
+        if frame.len() > self.config.mtu + 18 {
+            self.sent.drop_one(DropReason::Oversize);
+            return Verdict::Dropped;
+        }
+        match (self.bridge.circuit(frame, now), self.circuits.len()) {
+            (Some(circuit), _) => Verdict::To(circuit),
+            (None, 0) => {
+                self.sent.drop_one(DropReason::UnknownCircuit);
+                Verdict::Dropped
+            }
+            (None, 1) => self.circuit_after(None).map_or(Verdict::Dropped, Verdict::To),
+            (None, _) => Verdict::All,
+        }
+    }
+
+    /// Whether a circuit ends at the packet's own destination, in this subnet: then the AAL5 CRC covers it all the way, and
+    /// its transport checksum may be left out. Not if a router is at the far end.
+    pub fn ends_at_destination(&self, circuit: u32, packet: &[u8]) -> bool {
+        match packet {
+            [first, ..] if first >> 4 == 4 && packet.len() >= 20 => {
+                let to = Ipv4Addr::new(packet[16], packet[17], packet[18], packet[19]);
+                self.by_ip.get(&to).is_some_and(|way| way.circuit == circuit)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a packet may go on a circuit with its checksum and its cutting left over: both ends do that, and the far one
+    /// is the packet's destination.
+    pub fn takes_offload(&self, circuit: u32, packet: &[u8]) -> bool {
+        let long = packet.len() + ROUTED_OCTETS + VNET_OCTETS;
+        long <= MAX_SDU_OCTETS
+            && self.circuits.get(&circuit).is_some_and(|c| c.takes)
+            && self.ends_at_destination(circuit, packet)
+    }
+}
