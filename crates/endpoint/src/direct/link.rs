@@ -55,8 +55,8 @@ pub(crate) fn drain(bell: &OwnedFd) {
 }
 
 impl Link {
-    /// Looks at bell and service for up to `timeout` (`None`: as long as it takes); takes what the bell holds.
-    fn sleep(&self, bell: &OwnedFd, timeout: Option<Duration>) -> Result<(), Gone> {
+    /// Looks at bell and service for up to `timeout` (`None`: as long as it takes). Whether the bell has been rung.
+    fn sleep(&self, bell: &OwnedFd, timeout: Option<Duration>) -> Result<bool, Gone> {
         let spec = timeout.map(|d| Timespec { tv_sec: d.as_secs() as i64, tv_nsec: d.subsec_nanos().into() });
         let mut fds = [PollFd::new(bell, PollFlags::IN), PollFd::new(bell, PollFlags::empty())];
         let n = match &self.control {
@@ -68,13 +68,10 @@ impl Link {
         };
         match poll(&mut fds[..n], spec.as_ref()) {
             Ok(_) => {}
-            Err(Errno::INTR) => return Ok(()),
+            Err(Errno::INTR) => return Ok(false),
             Err(e) => return Err(Gone::System(e)),
         }
         let (rung, service) = (fds[0].revents(), fds[1].revents());
-        if rung.contains(PollFlags::IN) {
-            drain(bell);
-        }
         if rung.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
             return Err(Gone::Peer);
         }
@@ -82,7 +79,7 @@ impl Link {
         if n == 2 && !service.is_empty() {
             return Err(Gone::Service);
         }
-        Ok(())
+        Ok(rung.contains(PollFlags::IN))
     }
 
     /// Whether the other side is still there.
@@ -140,6 +137,11 @@ impl Link {
             }
         }
         loop {
+            // Before a sleep rather than after one, when a message waits to be dealt with. What is rung for this sleep comes
+            // after it was announced and is not lost.
+            if std::mem::take(&mut sleeper.rung) {
+                drain(bell);
+            }
             sleeper.arm();
             if ready() {
                 sleeper.disarm();
@@ -149,6 +151,8 @@ impl Link {
             let left = timeout.map(|t| t.saturating_sub(begin.elapsed()));
             let slept = self.sleep(bell, left.into_iter().chain(nap).min());
             sleeper.disarm();
+            // Whatever else ended the sleep, the bell may hold something.
+            sleeper.rung = slept.unwrap_or(true);
             if ready() {
                 spin.handle_wait(begin.elapsed(), true);
                 return Ok(true);

@@ -121,6 +121,9 @@ impl Receiver {
     /// may have come just before.
     pub fn arm(&mut self) {
         self.tell();
+        if std::mem::take(&mut self.sleeper.rung) {
+            drain(&self.link.messages);
+        }
         self.sleeper.arm();
     }
 

@@ -222,12 +222,14 @@ pub struct Sleeper<O> {
     ours: O,
     line: usize,
     sleeps: u64,
+    /// Its bell has been rung and not been emptied since.
+    pub(super) rung: bool,
 }
 
 impl<O: WriteLines> Sleeper<O> {
     /// Awake; `line` of our memory says so.
     pub fn new(ours: O, line: usize) -> Self {
-        Sleeper { ours, line, sleeps: 0 }
+        Sleeper { ours, line, sleeps: 0, rung: false }
     }
 
     /// Before a sleep. Look at the ring once more afterwards: what came before this is not rung for.
