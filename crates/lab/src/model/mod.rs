@@ -7,13 +7,15 @@
 //! | [`tandem`] | stages in a row, by the cell or by the whole PDU |
 //! | [`random`] | numbers from a seed |
 //! | [`pair`] | two ENI155P with their drivers, on modelled machines: seeds 000 and 003 |
-//! | [`mod@write`] | writes to the Segmenter of seed 001 |
+//! | [`mod@write`] | writes to the Segmenter of seed 001, through its driver |
+//! | [`poll`] | the Reassembler of seed 001 and its driver's clock |
 //! | [`echo`] | round trips, alone and behind a load: seed 004 |
 //! | [`signal`] | interrupts, clocked interrupts and polling: seed 004 |
 
 pub mod echo;
 pub mod machine;
 pub mod pair;
+pub mod poll;
 pub mod profile;
 pub mod random;
 pub mod signal;
