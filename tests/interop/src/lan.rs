@@ -13,6 +13,7 @@ use net::{Aal, Carries, FramePool, LineCounters, LinkConfig, LinkId, Network};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// The network; it ends with its owner.
 pub struct Lan {
@@ -71,6 +72,16 @@ impl Lan {
         let link = self.outside[outside].0;
         let counters = self.engine.with(move |core| core.network.link_info(link).map(|l| [l.from_a, l.from_b]))?;
         counters.ok_or_else(|| anyhow::anyhow!("the link is gone"))
+    }
+
+    /// Waits until the peer of the ATM-over-TCP link of the given number is connected, as this side sees it.
+    pub fn wait_until_up(&self, outside: usize, within: Duration) -> anyhow::Result<()> {
+        let (link, deadline) = (self.outside[outside].0, Instant::now() + within);
+        while !self.engine.with(move |core| core.network.link_info(link).is_some_and(|l| l.up))? {
+            anyhow::ensure!(Instant::now() < deadline, "nobody has connected to link {outside} within {within:?}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
     }
 
     /// Where the ATM-over-TCP link of the given number listens.

@@ -8,6 +8,7 @@ use interop::up::Up;
 use interop::{have, pattern};
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use wire::CircuitId;
@@ -57,6 +58,7 @@ fn stock_atmtcp_relays_our_frames_and_records_what_we_meant() {
     let (_, text) = receive(&mut left);
     assert_eq!(Control::parse(&text), Ok(Control::Close { circuit }));
 
+    wait_until_written(record.path(), &recorded);
     drop((left, right));
     atmtcp.kill();
     let data = records(&std::fs::read(record.path()).unwrap());
@@ -95,6 +97,12 @@ fn receive(stream: &mut TcpStream) -> (CircuitId, Vec<u8>) {
     (head.circuit, octets)
 }
 
+/// Waits until a record has room for these data frames: it is written after a frame has been passed on.
+fn wait_until_written(record: &Path, frames: &[(u32, Vec<u8>)]) {
+    let octets: usize = frames.iter().map(|(_, sdu)| wire::recording::HEAD_OCTETS + sdu.len()).sum();
+    until("the record is written", || std::fs::metadata(record).is_ok_and(|file| file.len() >= octets as u64));
+}
+
 /// The data frames of a record of `atmtcp write`: a link number, then the head as on the wire, then the octets.
 fn records(mut file: &[u8]) -> Vec<(u32, Vec<u8>)> {
     let mut out = Vec::new();
@@ -127,6 +135,10 @@ fn stock_atmtcp_joins_two_of_our_links_and_applications_talk_across_it() {
     }
     let mut atmtcp = Peer::start(atmtcp.arg("write").arg(record.path())).unwrap();
     atmtcp.wait_for("Link 1: ATMTCP connection", WAIT).unwrap();
+    // It has connected before we have accepted.
+    for outside in [0, 1] {
+        lan.wait_until_up(outside, WAIT).unwrap();
+    }
 
     let circuit: CircuitId = "0.100".parse().unwrap();
     let (mut alpha, mut beta) = (lan.endpoint("alpha").unwrap(), lan.endpoint("beta").unwrap());
@@ -142,6 +154,7 @@ fn stock_atmtcp_joins_two_of_our_links_and_applications_talk_across_it() {
         recorded.push((0, sdu.clone()));
         recorded.push((1, sdu));
     }
+    wait_until_written(record.path(), &recorded);
     atmtcp.kill();
     assert!(records(&std::fs::read(record.path()).unwrap()) == recorded, "its record differs from what was sent");
 }
