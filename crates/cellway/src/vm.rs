@@ -25,7 +25,7 @@ pub(crate) struct Vm {
     #[arg(long)]
     initramfs: PathBuf,
     /// What the kernel is told
-    #[arg(long, default_value = "console=ttyS0 panic=-1")]
+    #[arg(long, default_value = "console=ttyS0 panic=-1 no_timer_check")]
     append: String,
     /// The guest's memory in MiB
     #[arg(long, default_value_t = 256)]
