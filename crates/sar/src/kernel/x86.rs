@@ -4,6 +4,7 @@
 use super::engine::{PAYLOAD, Tail};
 use super::lanes::{self, LANE, Lane, Wide, lane_is_wide};
 use super::polynomial::fold;
+use core::arch::asm;
 use core::arch::x86_64::*;
 
 // The safety conditions are the traits': the features are there, the pointers give the octets of a lane or group.
@@ -88,6 +89,61 @@ impl Lane for __m128i {
 
 lane_is_wide!(__m128i);
 
+/// Folds by a constant: the products of the lanes' upper halves, and of their lower ones. The two multiplications stay next to
+/// each other, where a compiler would put other instructions between them: Zen 3 makes several operations of each, and
+/// can begin little else in the same cycles, before a row of them and after it.
+///
+/// # Safety
+/// AVX2 and VPCLMULQDQ.
+#[inline]
+#[target_feature(enable = "avx2,vpclmulqdq")]
+unsafe fn fold_one(mut v: __m256i, by: __m256i) -> __m256i {
+    let upper: __m256i;
+    // SAFETY: the caller's; registers only.
+    unsafe {
+        asm!(
+            "vpclmulqdq {upper}, {v}, {by}, 0x11",
+            "vpclmulqdq {v}, {v}, {by}, 0x00",
+            v = inout(ymm_reg) v,
+            by = in(ymm_reg) by,
+            upper = out(ymm_reg) upper,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+        _mm256_xor_si256(v, upper)
+    }
+}
+
+/// The same for three, and something added to each: the difference between 16 cycles for two cells and 12.
+///
+/// # Safety
+/// AVX2 and VPCLMULQDQ.
+#[inline]
+#[target_feature(enable = "avx2,vpclmulqdq")]
+unsafe fn fold_three([mut a, mut b, mut c]: [__m256i; 3], by: __m256i, [x, y, z]: [__m256i; 3]) -> [__m256i; 3] {
+    let (d, e, f): (__m256i, __m256i, __m256i);
+    // SAFETY: the caller's; registers only.
+    unsafe {
+        asm!(
+            "vpclmulqdq {d}, {a}, {by}, 0x11",
+            "vpclmulqdq {a}, {a}, {by}, 0x00",
+            "vpclmulqdq {e}, {b}, {by}, 0x11",
+            "vpclmulqdq {b}, {b}, {by}, 0x00",
+            "vpclmulqdq {f}, {c}, {by}, 0x11",
+            "vpclmulqdq {c}, {c}, {by}, 0x00",
+            a = inout(ymm_reg) a,
+            b = inout(ymm_reg) b,
+            c = inout(ymm_reg) c,
+            by = in(ymm_reg) by,
+            d = out(ymm_reg) d,
+            e = out(ymm_reg) e,
+            f = out(ymm_reg) f,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+        let add = |p, q, r| _mm256_xor_si256(_mm256_xor_si256(p, r), q);
+        [add(a, d, x), add(b, e, y), add(c, f, z)]
+    }
+}
+
 /// Two lanes. A group is two cells; its vectors are [first of the one, first of the other], and the last two of each.
 #[derive(Clone, Copy)]
 pub(super) struct Ymm(__m256i);
@@ -117,11 +173,7 @@ impl Ymm {
     #[inline(always)]
     unsafe fn fold(self, by: __m256i) -> __m256i {
         // SAFETY: the caller's.
-        unsafe {
-            let (upper, lower) =
-                (_mm256_clmulepi64_epi128::<0x11>(self.0, by), _mm256_clmulepi64_epi128::<0x00>(self.0, by));
-            _mm256_xor_si256(upper, lower)
-        }
+        unsafe { fold_one(self.0, by) }
     }
 }
 
@@ -189,8 +241,7 @@ impl Wide for Ymm {
         // SAFETY: the caller's.
         unsafe {
             let k = Ymm::pair(const { fold(96) }, const { fold(96) });
-            let step = |i: usize| Ymm(_mm256_xor_si256(acc[i].fold(k), group[i].0));
-            [step(0), step(1), step(2)]
+            fold_three(acc.map(|v| v.0), k, group.map(|v| v.0)).map(Ymm)
         }
     }
 
