@@ -68,6 +68,7 @@ fn pattern(octets: usize, seed: u8) -> Vec<u8> {
     (0..octets).map(|i| (i as u8).wrapping_mul(13) ^ (i >> 8) as u8 ^ seed).collect()
 }
 
+/// one interrupt after the last cell, each way. A-40: a small buffer, then large ones.
 #[test]
 fn a_pdu_fills_a_small_buffer_and_then_large_ones_with_one_interrupt_each_way() {
     for octets in [1, 40, 88, 89, 1500, 9188, 30_000] {
@@ -85,6 +86,7 @@ fn a_pdu_fills_a_small_buffer_and_then_large_ones_with_one_interrupt_each_way() 
     }
 }
 
+/// lists that the host replenishes when it likes, and an interrupt when one is low.
 #[test]
 fn a_list_that_falls_below_its_threshold_is_told_once_and_again_after_it_was_filled() {
     let mut world = World::new(Config::default(), 3, 0);
@@ -122,6 +124,7 @@ fn a_pdu_without_buffers_is_counted_and_what_it_had_comes_back() {
     assert!(world.run().iter().any(|event| matches!(event, Event::Received { octets: 40, .. })));
 }
 
+/// the data are the host's memory's, at the last moment.
 #[test]
 fn data_are_fetched_when_their_cell_leaves_and_not_before() {
     let mut world = World::new(Config::default(), 4, 4);
@@ -134,6 +137,7 @@ fn data_are_fetched_when_their_cell_leaves_and_not_before() {
     assert_eq!(cell[0].payload, [0xee; 48]);
 }
 
+/// the bus's delay is bounded, or cells are lost.
 #[test]
 fn a_slow_bus_is_an_overrun_after_the_few_cells_that_the_adapter_holds() {
     // A transfer each 10 us, a cell each 2.83 us, room for eight.
@@ -150,6 +154,7 @@ fn a_slow_bus_is_an_overrun_after_the_few_cells_that_the_adapter_holds() {
     assert!(world.adapter.received().dropped(DropReason::QueueFull) > 40);
 }
 
+/// a transmit queue for each shaper.
 #[test]
 fn each_queue_has_its_rate_and_the_line_bounds_all() {
     let mut world = World::new(Config::default(), 16, 64);
@@ -174,6 +179,66 @@ fn memory_that_is_not_there_makes_a_pdu_that_no_receiver_takes() {
     let events = world.run();
     assert!(events.contains(&Event::Sent { cookie: 7, whole: false }), "{events:?}");
     assert!(events.iter().any(|event| matches!(event, Event::Returned { reason: DropReason::Crc, .. })));
+}
+
+/// a circuit chooses its list, whose buffers are of one size; what is longer goes on in the list's next one. A batch
+/// is one buffer here.
+#[test]
+fn each_circuit_has_its_list_of_one_size_and_a_pdu_goes_on_in_the_next_buffer() {
+    let mut world = World::new(Config::default(), 0, 0);
+    for (vci, list, octets) in [(50, 2, 480u32), (51, 3, 2000)] {
+        assert!(world.adapter.open(circuit(vci), Lists { first: list, rest: list }));
+        for n in 0..8 {
+            let address = BUFFERS + 0x8000 * list as u64 + u64::from(n * octets);
+            assert!(world.adapter.replenish(list, Buffer { address, octets }));
+        }
+    }
+    let sdu = pattern(1500, 3);
+    for (vci, sizes) in [(50, vec![480; 4]), (51, vec![2000])] {
+        world.send(0, vci, &sdu, 1);
+        let events = world.run();
+        let received = events.iter().find_map(|event| match event {
+            Event::Received { buffers, octets, circuit: id, .. } if *id == circuit(vci) => Some((buffers, *octets)),
+            _ => None,
+        });
+        let (buffers, octets) = received.unwrap_or_else(|| panic!("{events:?}"));
+        assert_eq!(buffers.iter().map(|(buffer, _)| buffer.octets).collect::<Vec<_>>(), sizes);
+        assert_eq!(world.content(buffers, octets), sdu);
+        // The next round's PDU finds them again.
+        buffers.iter().for_each(|(buffer, _)| assert!(world.adapter.replenish(usize::from(vci - 48), *buffer)));
+    }
+}
+
+/// buffers of a page, with another alignment in each list; those of one alignment lie back to back, so that a PDU of
+/// several lies in one piece, where its circuit's protocol wants its data aligned. A short PDU wastes most of a page.
+#[test]
+fn a_list_has_the_alignment_that_its_circuits_data_need_and_its_buffers_lie_back_to_back() {
+    const PAGE: u64 = 4096;
+    let mut world = World::new(Config::default(), 0, 0);
+    // Headers of so many octets come before the data, which shall begin with a page.
+    let headers = [(60, 2, 8u64), (61, 3, 28)];
+    for (vci, list, header) in headers {
+        assert!(world.adapter.open(circuit(vci), Lists { first: list, rest: list }));
+        for n in 1..5 {
+            let address = BUFFERS + 0x8000 * list as u64 + PAGE * n - header;
+            assert!(world.adapter.replenish(list, Buffer { address, octets: PAGE as u32 }));
+        }
+    }
+    for (vci, _, header) in headers {
+        let sdu = [pattern(header as usize, 1), pattern(9000, 2)].concat();
+        world.send(0, vci, &sdu, 1);
+        let events = world.run();
+        let Some(Event::Received { buffers, octets, .. }) = events.iter().find(|e| matches!(e, Event::Received { .. }))
+        else {
+            panic!("{events:?}");
+        };
+        assert_eq!(buffers.len(), 3);
+        let begin = buffers[0].0.address;
+        assert_eq!((begin + header) % PAGE, 0);
+        assert_eq!(world.memory.slice(begin, *octets as usize), Some(&sdu[..]), "in one piece");
+        // What the last page holds besides is lost: fragmentation inside.
+        assert!(buffers[2].1 < buffers[2].0.octets / 4);
+    }
 }
 
 proptest! {

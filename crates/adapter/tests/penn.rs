@@ -1,6 +1,8 @@
 //! The cards of Traw and Smith, with their driver: a wire from the Segmenter of one host to the Reassembler of another.
 
-use adapter::driver::penn::{BUFFER_OCTETS, BUFFERS, Cards, Control, Overlap, Penn, PennError, Variant, Written};
+use adapter::driver::penn::{
+    BUFFER_OCTETS, BUFFERS, Cards, Control, Overlap, Penn, PennError, TABLE, Variant, Written,
+};
 use adapter::memory::{Flat, HostMemory};
 use adapter::penn::Streaming;
 use adapter::penn::reassembler::{Card, register as rr};
@@ -98,6 +100,7 @@ fn pattern(octets: usize, seed: u8) -> Vec<u8> {
     (0..octets).map(|i| (i as u8).wrapping_mul(29) ^ (i >> 8) as u8 ^ seed).collect()
 }
 
+/// B-5, B-29, B-33: bare payloads, seen by the clock alone.
 #[test]
 fn a_circuits_octets_cross_and_are_drained_by_the_clock() {
     let mut world = World::new();
@@ -115,6 +118,7 @@ fn a_circuits_octets_cross_and_are_drained_by_the_clock() {
     assert!(world.hosts[1].driver.statistics.ticks >= 3);
 }
 
+/// B-2, B-9, B-11: a word each 100 ns, a cell as soon as its data are there, the line's pace.
 #[test]
 fn cells_leave_at_the_lines_pace_once_their_data_have_come_over_the_bus() {
     let mut world = World::new();
@@ -129,6 +133,7 @@ fn cells_leave_at_the_lines_pace_once_their_data_have_come_over_the_bus() {
     assert!((whole.as_nanos() as f64 / 99.0 - 2831.2).abs() < 0.1, "{whole:?}");
 }
 
+/// B-4, B-7, B-10, B-15, B-27: the VCI's highest bit, VCI and MID by control calls, MIDs told apart.
 #[test]
 fn connectionless_pdus_of_two_mids_are_told_apart_and_come_whole() {
     let mut world = World::new();
@@ -161,6 +166,7 @@ fn connectionless_pdus_of_two_mids_are_told_apart_and_come_whole() {
     assert_eq!(world.hosts[1].reassembler.core().entries().count(), 0, "whole PDUs leave no entry behind");
 }
 
+/// B-25: two kernel buffers of 64 KB.
 #[test]
 fn two_kernel_buffers_let_a_process_go_on_and_a_third_write_waits() {
     let mut world = World::new();
@@ -179,6 +185,7 @@ fn two_kernel_buffers_let_a_process_go_on_and_a_third_write_waits() {
     assert_eq!(world.hosts[0].segmenter.counters().pdus, 3);
 }
 
+/// B-26, B-28: streaming from the process's own pages under three policies.
 #[test]
 fn a_process_that_waits_for_the_card_has_its_transfer_to_itself() {
     let mut world = World::new();
@@ -266,6 +273,7 @@ fn each_overlap_policy_does_what_it_says() {
     }
 }
 
+/// B-32: the POLL list.
 #[test]
 fn circuits_are_polled_in_the_order_of_their_times() {
     let mut host = Host::new();
@@ -280,6 +288,7 @@ fn circuits_are_polled_in_the_order_of_their_times() {
     assert_eq!(host.driver.close(1), Err(PennError::File));
 }
 
+/// B-17, B-33: the host reads CAM entries and deletes.
 #[test]
 fn what_nobody_has_open_is_deleted_and_its_slots_are_free_again() {
     let mut world = World::new();
@@ -293,9 +302,98 @@ fn what_nobody_has_open_is_deleted_and_its_slots_are_free_again() {
     assert_eq!(world.hosts[1].reassembler.counters().dropped(DropReason::Closed), 200);
 }
 
+/// B-6: a segment number is made and not looked at; what is lost shows in the length.
+#[test]
+fn a_connectionless_pdu_that_lost_a_cell_is_shorter_by_it() {
+    let mut world = World::new();
+    let writer = world.hosts[0].open(0x8007, Time::ZERO);
+    let reader = world.hosts[1].open(0x8007, Time::ZERO);
+    let sdu = pattern(44 * 10, 5);
+    world.hosts[0].write(writer, &sdu, Time::ZERO);
+    let mut cells = [Cell::default(); 10];
+    let host = &mut world.hosts[0];
+    for (n, cell) in cells.iter_mut().enumerate() {
+        let at = Time::from_micros(10 * (n as u64 + 1));
+        assert_eq!(host.segmenter.fill(core::slice::from_mut(cell), &mut host.memory, at), 1);
+    }
+    let sequence = |cell: &Cell| cell.payload[0] >> 2 & 15;
+    assert!(cells.iter().map(sequence).eq(0..10), "numbers are made");
+    for cell in cells.iter().enumerate().filter(|(place, _)| *place != 4).map(|(_, cell)| cell) {
+        world.hosts[1].reassembler.handle_cells(core::slice::from_ref(cell), Time::from_millis(1));
+    }
+    world.run(Time::from_millis(50));
+    let mut got = vec![0; 1000];
+    assert_eq!(world.hosts[1].driver.read(reader, &mut got), Ok(Some(sdu.len() - 44)));
+    assert_eq!(world.hosts[1].reassembler.counters().dropped_total(), 0);
+}
+
+/// B-24: probing resets both cards, whatever they were about.
+#[test]
+fn a_probe_finds_cards_in_use_and_leaves_them_empty_and_idle() {
+    let mut world = World::new();
+    let writer = world.hosts[0].open(100, Time::ZERO);
+    world.hosts[1].open(100, Time::ZERO);
+    world.hosts[0].write(writer, &pattern(9600, 1), Time::ZERO);
+    world.run(Time::from_micros(200));
+    assert_eq!(world.hosts[0].segmenter.read(sr::STATUS) & IDLE, 0);
+    assert!(world.hosts[1].reassembler.core().free_slots() < 8192);
+    for host in &mut world.hosts {
+        let now = Time::from_micros(200);
+        host.driver = host.with(|_, cards| Penn::probe(cards, 0, 32, TICK, now));
+        assert_eq!(host.segmenter.read(sr::STATUS), IDLE);
+        assert_eq!((host.reassembler.read(rr::STATUS), host.reassembler.core().free_slots()), (IDLE, 8192));
+    }
+}
+
+/// B-30, B-31: 256 circuits have entries, and 256 connectionless PDUs; more have none.
+#[test]
+fn the_tables_have_256_entries_each() {
+    let mut world = World::new();
+    let mut host = Host::new();
+    for vci in 0..TABLE as u16 {
+        host.open(1000 + vci, Time::ZERO);
+    }
+    let file = host.driver.open();
+    assert_eq!(host.driver.control(file, Control::Vci(5000), Time::ZERO), Err(PennError::Table));
+    host.driver.close(7).unwrap();
+    assert_eq!(host.driver.control(file, Control::Vci(5000), Time::ZERO), Ok(()));
+
+    let writer = world.hosts[0].open(0x8009, Time::ZERO);
+    let reader = world.hosts[1].open(0x8009, Time::ZERO);
+    for n in 0..TABLE + 4 {
+        let now = world.now;
+        assert_eq!(world.hosts[0].write(writer, &[n as u8; 40], now), Written::Done);
+        world.run_for(TICK);
+    }
+    world.run_for(4 * TICK);
+    let mut got = [0; 64];
+    let mut read = 0;
+    while world.hosts[1].driver.read(reader, &mut got) == Ok(Some(40)) {
+        assert_eq!(got[0], read as u8, "the oldest first");
+        read += 1;
+    }
+    assert_eq!((read, world.hosts[1].driver.statistics.lost_pdus), (TABLE, 4));
+}
+
+/// B-34: the timer is all that calls: 60 times a second, and one fetch for all that a circuit had.
+#[test]
+fn a_tick_comes_sixty_times_a_second_and_drains_all_of_a_circuit_at_once() {
+    let mut world = World::new();
+    let writer = world.hosts[0].open(100, Time::ZERO);
+    world.hosts[1].open(100, Time::ZERO);
+    for _ in 0..6 {
+        let now = world.now;
+        world.hosts[0].write(writer, &pattern(4800, 1), now);
+        world.run_for(10 * TICK);
+    }
+    let statistics = world.hosts[1].driver.statistics;
+    assert!((59..=60).contains(&statistics.ticks), "{statistics:?}");
+    assert_eq!(statistics.fetches, 6);
+}
+
+/// B-35: about 2.6 Mbit arrive in a tick, 3 Mbit fit.
 #[test]
 fn one_sixtieth_of_a_second_at_full_rate_fits_the_buffer() {
-    // B-35: about 2.6 Mbit arrive, 3 Mbit fit.
     let mut world = World::new();
     let writer = world.hosts[0].open(100, Time::ZERO);
     let reader = world.hosts[1].open(100, Time::ZERO);

@@ -1,13 +1,16 @@
 //! The life of a guest on our ENI155P: its line fails and comes back, its counters are ours, it reboots, it is killed, and
 //! it talks to a guest on ATM over TCP and to programs of this machine.
 
-use interop::guest::{Guest, Machine, PATIENCE, aread_sdu};
+use interop::guest::{Guest, Kernel, Machine, PATIENCE, aread_sdu};
 use interop::peer::Peer;
 use interop::up::Up;
 use interop::{have, pattern};
 use serde_json::Value;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
+
+/// The kernel of the guest with the adapter.
+const KERNEL: Kernel = Kernel::Linux5_10;
 
 /// Does what comes by the circuit 0.150, a line each, until one of them ends it.
 const OBEY: &str = r#"
@@ -72,7 +75,7 @@ struct Obedient<'a> {
 impl<'a> Obedient<'a> {
     fn boot(up: &'a Up, files: &[(&str, &[u8])]) -> Self {
         let socket = up.path("eni0.sock");
-        let guest = Guest::boot_on(Machine::Rebooting(&socket), OBEY, files).unwrap();
+        let guest = Guest::boot_kernel(KERNEL, Machine::Rebooting(&socket), OBEY, files).unwrap();
         let mut guest = Obedient { up, guest, orders: 0 };
         guest.guest.wait_for("guest: listening").unwrap();
         guest

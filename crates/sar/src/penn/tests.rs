@@ -29,6 +29,7 @@ fn stored(event: Event) -> ListId {
     }
 }
 
+/// B-15, B-21: capacities.
 #[test]
 fn the_default_is_the_published_hardware() {
     let r = Reassembler::new(Config::default()).unwrap();
@@ -38,6 +39,7 @@ fn the_default_is_the_published_hardware() {
     assert_eq!(r.check(), Ok(()));
 }
 
+/// B-7, B-13, B-15, B-22: keys of VCI and MID, lists in order. B-6: all cells have one segment number, which is not looked at.
 #[test]
 fn cells_of_two_interleaved_pdus_are_told_apart_by_mid_and_come_out_in_order() {
     let mut r = Reassembler::new(small()).unwrap();
@@ -59,6 +61,7 @@ fn cells_of_two_interleaved_pdus_are_told_apart_by_mid_and_come_out_in_order() {
     assert_eq!(r.read_into(b, 10, &mut memory), Read { cells: 1, octets: 44, ended: false, aborted: false });
 }
 
+/// B-12: the host's read command.
 #[test]
 fn a_read_stops_at_the_cells_asked_for_at_a_pdus_end_and_where_no_body_fits() {
     let mut r = Reassembler::new(small()).unwrap();
@@ -74,6 +77,7 @@ fn a_read_stops_at_the_cells_asked_for_at_a_pdus_end_and_where_no_body_fits() {
     assert_eq!(r.status(list).unwrap().cells, 0);
 }
 
+/// B-14, B-16: what the Cell Manager and the CAM lookup drop.
 #[test]
 fn each_drop_has_its_reason() {
     let now = Time::ZERO;
@@ -126,6 +130,7 @@ fn each_drop_has_its_reason() {
     expect(&r, event, DropReason::Sequence);
 }
 
+/// B-17, B-19: deleting an entry and its list.
 #[test]
 fn a_deleted_list_gives_its_slots_and_its_number_back() {
     let mut r = Reassembler::new(small()).unwrap();
