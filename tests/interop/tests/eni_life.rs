@@ -10,7 +10,7 @@ use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 /// The kernel of the guest with the adapter.
-const KERNEL: Kernel = Kernel::Linux5_10;
+const KERNEL: Kernel = Kernel::Linux6_1;
 
 /// Does what comes by the circuit 0.150, a line each, until one of them ends it.
 const OBEY: &str = r#"
