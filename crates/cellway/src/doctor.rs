@@ -22,10 +22,14 @@ fn program(name: &str, use_of_it: &str, package: &str) -> Value {
 }
 
 /// Whether QEMU can attach a virtual adapter.
-fn vfio_user() -> Value {
-    let mut help = std::process::Command::new("qemu-system-x86_64");
+pub(crate) fn attaches_adapters(qemu: &Path) -> bool {
+    let mut help = std::process::Command::new(qemu);
     help.args(["-M", "none", "-device", "vfio-user-pci,help"]);
-    let ok = help.output().is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("options"));
+    help.output().is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("options"))
+}
+
+fn vfio_user() -> Value {
+    let ok = attaches_adapters(Path::new("qemu-system-x86_64"));
     let found = if ok { "yes" } else { "this QEMU is none, or older than 10.1" };
     check(
         "QEMU with vfio-user (virtual adapters)",

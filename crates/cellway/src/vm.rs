@@ -98,6 +98,13 @@ pub(crate) fn run(context: &Context, vm: &Vm) -> Result<()> {
     })?;
     let arguments = vm.arguments(&served.socket);
     if vm.run {
+        if !crate::doctor::attaches_adapters(&vm.qemu) {
+            return Err(anyhow!(
+                "{} cannot attach an adapter: it is not there, or older than QEMU 10.1; --qemu names another one \
+                 (Debian's trixie-backports has it; tests/interop/prepare-qemu fetches it)",
+                vm.qemu.display()
+            ));
+        }
         // Comes back only if there is no such program.
         return Err(Command::new(&vm.qemu).args(arguments).exec()).with_context(|| vm.qemu.display().to_string());
     }
