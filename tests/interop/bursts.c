@@ -11,17 +11,12 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-struct address { uint16_t family, pad; int16_t itf, vpi; int32_t vci; };
+#include "pvc.h"
 
 static const char *way;
 static int events = -1;
@@ -33,15 +28,9 @@ static void fail(const char *why)
 	exit(1);
 }
 
-static int opened(int itf, int vci)
+static int opened_to_wait(int itf, int vci)
 {
-	struct address to = { .family = 8, .itf = itf, .vci = vci };
-	uint8_t qos[84] = { 0 };
-	int fd = socket(8, SOCK_DGRAM, 0);
-	qos[0] = qos[40] = 1;
-	qos[80] = 5;
-	if (setsockopt(fd, 264, 0x42020054, qos, sizeof(qos)) || bind(fd, (struct sockaddr *)&to, sizeof(to)))
-		fail("bind");
+	int fd = opened("bursts", itf, vci, AAL5);
 	if (strcmp(way, "read") && strcmp(way, "threads"))
 		fcntl(fd, F_SETFL, O_NONBLOCK);
 	return fd;
@@ -165,7 +154,7 @@ int main(int argc, char **argv)
 	int with_threads = !strcmp(way, "threads"), status = 0;
 	alarm(120);
 	pid_t child = fork();
-	int fd = opened(child == 0, vci);
+	int fd = opened_to_wait(child == 0, vci);
 	if (child == 0) {
 		alarm(120);
 		return with_threads ? threads(fd, count) : receiver(fd, count, window);

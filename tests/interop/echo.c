@@ -5,14 +5,9 @@
  *        echo ITF VCI AAL ask COUNT    sends COUNT SDUs one after another, and checks what comes back
  */
 #include <poll.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
-
-struct address { uint16_t family, pad; int16_t itf, vpi; int32_t vci; };
+#include "pvc.h"
 
 static char sent[65536], got[65536];
 
@@ -21,15 +16,7 @@ int main(int argc, char **argv)
 	static const int sizes[] = { 2, 36, 37, 40, 44, 48, 1500, 9188, 65527 };
 	if (argc < 5)
 		return 2;
-	struct address to = { .family = 8, .itf = atoi(argv[1]), .vci = atoi(argv[2]) };
-	uint8_t qos[84] = { 0 };
-	int fd = socket(8, SOCK_DGRAM, 0);
-	qos[0] = qos[40] = 1;
-	qos[80] = atoi(argv[3]);
-	if (setsockopt(fd, 264, 0x42020054, qos, sizeof(qos)) || bind(fd, (struct sockaddr *)&to, sizeof(to))) {
-		perror("echo: bind");
-		return 1;
-	}
+	int fd = opened("echo", atoi(argv[1]), atoi(argv[2]), atoi(argv[3]));
 	printf("echo: bound\n");
 	fflush(stdout);
 	if (!strcmp(argv[4], "answer")) {

@@ -8,32 +8,13 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-struct address { uint16_t family, pad; int16_t itf, vpi; int32_t vci; };
+#include "pvc.h"
 
 static char sdu[65536];
-
-static int opened(int itf, int vci)
-{
-	struct address to = { .family = 8, .itf = itf, .vci = vci };
-	uint8_t qos[84] = { 0 };
-	int fd = socket(8, SOCK_DGRAM, 0);
-	qos[0] = qos[40] = 1;
-	qos[80] = 5;
-	if (setsockopt(fd, 264, 0x42020054, qos, sizeof(qos)) || bind(fd, (struct sockaddr *)&to, sizeof(to))) {
-		perror("gone: bind");
-		exit(1);
-	}
-	return fd;
-}
 
 static size_t size_of(uint32_t i)
 {
@@ -42,7 +23,7 @@ static size_t size_of(uint32_t i)
 
 static void child(int vci, const char *way, uint32_t from, uint32_t to)
 {
-	int fd = opened(0, vci);
+	int fd = opened("gone", 0, vci, AAL5);
 	for (uint32_t i = from; i < to; i++) {
 		memcpy(sdu, &i, 4);
 		if (write(fd, sdu, size_of(i)) != (ssize_t)size_of(i)) {
@@ -64,7 +45,7 @@ int main(int argc, char **argv)
 	int status;
 	if (argc != 5)
 		return 2;
-	int vci = atoi(argv[1]), count = atoi(argv[2]), children = atoi(argv[3]), fd = opened(1, vci);
+	int vci = atoi(argv[1]), count = atoi(argv[2]), children = atoi(argv[3]), fd = opened("gone", 1, vci, AAL5);
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 	alarm(120);
 	for (int i = 0; i < children; i++) {

@@ -7,29 +7,9 @@
  * Says "ready" when all circuits are open, and at the end "good PDUS" or what was wrong first.
  */
 #include <poll.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
-
-struct address { uint16_t family, pad; int16_t itf, vpi; int32_t vci; };
-
-static int opened(int aal, int vci)
-{
-	struct address to = { .family = 8, .vci = vci };
-	uint8_t qos[84] = { 0 };
-	int fd = socket(8, SOCK_DGRAM, 0);
-	/* UBR both ways; AAL0 has the number 13. */
-	qos[0] = qos[40] = 1;
-	qos[80] = aal ? 5 : 13;
-	if (setsockopt(fd, 264, 0x42020054, qos, sizeof(qos)) || bind(fd, (struct sockaddr *)&to, sizeof(to))) {
-		perror("pdus: open");
-		exit(1);
-	}
-	return fd;
-}
+#include "pvc.h"
 
 /* The same is in the test. Direction 0 is to here, 1 from here. */
 static void fill(uint8_t *sdu, int aal, int vci, int octets, int number, int direction)
@@ -57,7 +37,7 @@ int main(int argc, char **argv)
 	struct pollfd *fds = calloc(n, sizeof(*fds));
 	struct circuit *circuits = calloc(n, sizeof(*circuits));
 	for (int i = 0; i < n; i++) {
-		fds[i].fd = opened(aal, first + i);
+		fds[i].fd = opened("pdus", 0, first + i, aal ? AAL5 : AAL0);
 		fds[i].events = POLLIN;
 	}
 	puts("pdus: ready");

@@ -4,30 +4,11 @@
  *
  * usage: rounds VCI OCTETS COUNT
  */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-struct address { uint16_t family, pad; int16_t itf, vpi; int32_t vci; };
-
-static int opened(int itf, int vci)
-{
-	struct address to = { .family = 8, .itf = itf, .vci = vci };
-	uint8_t qos[84] = { 0 };
-	int fd = socket(8, SOCK_DGRAM, 0);
-	qos[0] = qos[40] = 1;
-	qos[80] = 5;
-	if (setsockopt(fd, 264, 0x42020054, qos, sizeof(qos)) || bind(fd, (struct sockaddr *)&to, sizeof(to))) {
-		perror("rounds");
-		exit(1);
-	}
-	return fd;
-}
+#include "pvc.h"
 
 static int less(const void *a, const void *b)
 {
@@ -43,7 +24,7 @@ int main(int argc, char **argv)
 		return 2;
 	int vci = atoi(argv[1]), octets = atoi(argv[2]), count = atoi(argv[3]);
 	pid_t child = fork();
-	int fd = opened(child == 0, vci);
+	int fd = opened("rounds", child == 0, vci, AAL5);
 	if (child == 0) {
 		for (ssize_t n; (n = read(fd, sdu, sizeof(sdu))) > 1;)
 			write(fd, sdu, n);

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod eni;
+pub mod frames;
 pub mod guest;
 pub mod initramfs;
 pub mod lan;

@@ -1,6 +1,6 @@
 //! The program under test: `cellway`, of the same profile as the test that runs it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The path of `cellway`, beside which is the library that `cellway run` preloads; built if it is not there or older than its sources.
@@ -29,11 +29,17 @@ pub fn root() -> PathBuf {
 /// Compiles a C program of `tests/interop` so that it needs no library, for a guest; gives its octets.
 pub fn for_guest(source: &str) -> anyhow::Result<Vec<u8>> {
     let out = tempfile::NamedTempFile::new()?.into_temp_path();
+    compile(source, &out, &["-static"])?;
+    Ok(std::fs::read(&out)?)
+}
+
+/// Compiles a C program of `tests/interop`, with these options besides. Without warnings: some pass nonsense, and mean it.
+pub fn compile(source: &str, out: &Path, options: &[&str]) -> anyhow::Result<()> {
     let source = root().join("tests/interop").join(source);
-    let compiled = Command::new("cc").args(["-O1", "-w", "-static", "-o"]).arg(&out).arg(&source).output()?;
+    let compiled = Command::new("cc").args(["-O1", "-w", "-o"]).arg(out).arg(&source).args(options).output()?;
     let errors = String::from_utf8_lossy(&compiled.stderr);
     anyhow::ensure!(compiled.status.success(), "{} does not compile:\n{errors}", source.display());
-    Ok(std::fs::read(&out)?)
+    Ok(())
 }
 
 /// Runs a script of `tests/interop` that prepares a peer, or finds it prepared, and gives what it says.

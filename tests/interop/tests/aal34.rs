@@ -1,14 +1,12 @@
 //! AAL3/4: sockets of an unmodified program, against the kernel's own in a guest and with tshark reading the cells.
 
+use interop::frames::free_port;
 use interop::guest::Guest;
 use interop::peer::Peer;
 use interop::tshark::{self, Aal};
 use interop::up::Up;
 use interop::{have, program};
 use std::io::Write as _;
-use std::net::TcpListener;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 use wire::Cell;
 use wire::erf::{Head, Kind};
@@ -17,19 +15,12 @@ const WAIT: Duration = Duration::from_secs(60);
 /// `ATM_AAL34` of `linux/atm.h`.
 const ATM_AAL34: u8 = 3;
 
-fn compile(folder: &Path, name: &str, options: &[&str]) -> PathBuf {
-    let (out, source) = (folder.join(name), program::root().join("tests/interop/echo.c"));
-    let compiled = Command::new("cc").args(["-O1", "-w", "-o"]).arg(&out).arg(source).args(options).output().unwrap();
-    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-    out
-}
-
 #[test]
 fn sdus_go_there_and_back_between_our_sockets_and_the_kernels() {
     if !have(&[("cc", "gcc")]) || !Guest::available() {
         return;
     }
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port();
     // From alpha to the switch as cells, from there to the guest as the SDUs of ATM over TCP.
     let up = Up::new(&format!(
         r#"
@@ -49,8 +40,8 @@ ends = ["alpha 0.101", "linux 0.101"]
 aal = "aal34"
 "#
     ));
-    compile(&up.path(""), "echo", &[]);
-    let echo = std::fs::read(compile(&up.path(""), "echo-static", &["-static"])).unwrap();
+    program::compile("echo.c", &up.path("echo"), &[]).unwrap();
+    let echo = program::for_guest("echo.c").unwrap();
     let mut answer = Peer::start(&mut up.command(&format!("run -- ./echo 0 101 {ATM_AAL34} answer"))).unwrap();
     answer.wait_for("echo: bound", WAIT).unwrap();
     let script = format!(
@@ -115,7 +106,7 @@ aal = "aal34"
     // As they are on a cell link, and as capture makes them of a frame link's SDUs.
     for carries in ["cells", "frames"] {
         let up = Up::new(&network(carries));
-        compile(&up.path(""), "echo", &[]);
+        program::compile("echo.c", &up.path("echo"), &[]).unwrap();
         // The link's name has blanks.
         let mut command = up.command("capture");
         command.args(["alpha - beta", "link.pcapng", "--what", "cells", "--seconds", "6"]);

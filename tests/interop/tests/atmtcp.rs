@@ -2,12 +2,12 @@
 //! what it understood. It needs no kernel support for that.
 
 use endpoint::OpenOptions;
+use interop::frames::{free_port, receive, send};
 use interop::lan::Lan;
 use interop::peer::Peer;
 use interop::up::Up;
 use interop::{have, pattern};
-use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -65,10 +65,6 @@ fn stock_atmtcp_relays_our_frames_and_records_what_we_meant() {
     assert!(data == recorded, "its record has {} data frames, {} were sent", data.len(), recorded.len());
 }
 
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
 fn connect(port: u16) -> TcpStream {
     let deadline = Instant::now() + WAIT;
     loop {
@@ -81,20 +77,6 @@ fn connect(port: u16) -> TcpStream {
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-}
-
-fn send(stream: &mut TcpStream, circuit: CircuitId, octets: &[u8]) {
-    stream.write_all(&Head { circuit, octets: octets.len() }.to_octets()).unwrap();
-    stream.write_all(octets).unwrap();
-}
-
-fn receive(stream: &mut TcpStream) -> (CircuitId, Vec<u8>) {
-    let mut head = [0; HEAD_OCTETS];
-    stream.read_exact(&mut head).unwrap();
-    let head = Head::parse(&head).unwrap();
-    let mut octets = vec![0; head.octets];
-    stream.read_exact(&mut octets).unwrap();
-    (head.circuit, octets)
 }
 
 /// Waits until a record has room for these data frames: it is written after a frame has been passed on.

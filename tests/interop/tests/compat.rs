@@ -1,5 +1,6 @@
 //! `cellway run`: Debian's own tools, unmodified, between themselves and with Cellway's commands.
 
+use interop::frames::free_port;
 use interop::guest::aread_sdu;
 use interop::peer::Peer;
 use interop::up::Up;
@@ -230,7 +231,7 @@ fn stock_atmtcp_serves_a_real_interface_of_ours() {
         return;
     }
     let up = Up::new(NETWORK);
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port();
     let mut atmtcp = start(&up, "beta", &format!("atmtcp real 0 listen {port}"));
     atmtcp.wait_for("real interface 0", WAIT).unwrap();
     let mut wire = loop {

@@ -1,10 +1,10 @@
 //! `cellway run` and a Linux guest: Debian's tools on both sides, here on Cellway's sockets, there on the kernel's.
 
+use interop::frames::free_port;
 use interop::guest::{Guest, aread_sdu};
 use interop::peer::Peer;
 use interop::up::Up;
 use interop::{have, pattern};
-use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ fn the_same_tools_on_both_sides_exchange_cells_pdus_and_files() {
     if !have(&[("ttcp_atm", "atm-tools"), ("atmdump", "atm-tools")]) || !Guest::available() {
         return;
     }
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port();
     let circuits: String = [(100, "aal5"), (101, "aal5"), (102, "aal5"), (103, "aal5"), (104, "aal0"), (105, "aal0")]
         .iter()
         .map(|(vci, aal)| format!("[[circuit]]\nends = [\"alpha 0.{vci}\", \"linux 0.{vci}\"]\naal = \"{aal}\"\n"))

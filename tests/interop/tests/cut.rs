@@ -1,5 +1,6 @@
 //! Two `cellway up` and a line between them that is cut twice in the middle of a transfer.
 
+use interop::frames::free_port;
 use interop::pattern;
 use interop::up::Up;
 use serde_json::Value;
@@ -71,7 +72,7 @@ fn status(up: &Up) -> Value {
 
 #[test]
 fn a_transfer_goes_on_to_its_last_octet_though_the_line_is_cut_twice() {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port();
     let far = Up::new(&network("beta", &format!("listen 127.0.0.1:{port}")));
     let line = line(port, 2);
     let near = Up::new(&network("alpha", &format!("connect 127.0.0.1:{line}")));

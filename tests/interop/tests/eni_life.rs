@@ -1,12 +1,12 @@
 //! The life of a guest on our ENI155P: its line fails and comes back, its counters are ours, it reboots, it is killed, and
 //! it talks to a guest on ATM over TCP and to programs of this machine.
 
+use interop::frames::free_port;
 use interop::guest::{Guest, Kernel, Machine, PATIENCE, aread_sdu};
 use interop::peer::Peer;
 use interop::up::Up;
 use interop::{have, pattern};
 use serde_json::Value;
-use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 /// The kernel of the guest with the adapter.
@@ -19,10 +19,6 @@ const OBEY: &str = r#"
     (until grep -q ' 150 ' /proc/net/atm/vc; do sleep 0.1; done; say listening) &
     while read -r order; do eval "$order"; done < /tmp/orders
 "#;
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
 
 /// A guest behind an adapter, hosts alpha and beta, and an ATM-over-TCP link; `link` is added to the adapter's link.
 fn description(port: u16, link: &str) -> String {

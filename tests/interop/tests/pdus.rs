@@ -7,8 +7,6 @@ use interop::have;
 use interop::lan::Lan;
 use interop::program;
 use std::collections::HashMap;
-use std::path::Path;
-use std::process::Command;
 use std::time::Instant;
 use wire::CircuitId;
 
@@ -29,16 +27,6 @@ const AAL0: Schedule = &[(52, 52, 10_000)];
 /// On each of the hundred circuits.
 const MANY: Schedule = &[(1, 1, 20), (40, 40, 20), (1500, 1500, 20), (9188, 9188, 20)];
 const MANY_CIRCUITS: u16 = 100;
-
-/// The guest's program, without libraries: the guest has none of its own.
-fn compiled() -> Vec<u8> {
-    let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("pdus");
-    let source = program::root().join("tests/interop/pdus.c");
-    let cc = Command::new("cc").args(["-O2", "-Wall", "-static", "-o"]).arg(&out).arg(source).output().unwrap();
-    assert!(cc.status.success(), "{}", String::from_utf8_lossy(&cc.stderr));
-    std::fs::read::<&Path>(&out).unwrap()
-}
 
 /// As `fill` of `pdus.c` has it; a cell's header here in network order.
 fn fill(sdu: &mut Vec<u8>, aal: Aal, vci: u16, octets: usize, number: u32, direction: u64) {
@@ -152,7 +140,7 @@ fn ten_thousand_pdus_of_each_size_and_a_hundred_circuits_at_once_and_the_counter
         aal0 = words(AAL0),
         many = words(MANY),
     );
-    let mut guest = Guest::boot(&script, &[("pdus", &compiled())]).unwrap();
+    let mut guest = Guest::boot(&script, &[("pdus", &program::for_guest("pdus.c").unwrap())]).unwrap();
     for (channels, aal, schedule) in
         [(&aal5[..], Aal::Aal5, AAL5), (&aal0[..], Aal::Aal0, AAL0), (&many[..], Aal::Aal5, MANY)]
     {

@@ -1,9 +1,9 @@
 //! The program and its peers: a Linux guest in a network that `cellway up` brought up, with `send` and `receive`.
 
+use interop::frames::free_port;
 use interop::guest::{Guest, PATIENCE, aread_sdu, exchange};
 use interop::pattern;
 use interop::up::Up;
-use std::net::TcpListener;
 use std::time::Duration;
 
 const WAIT: Duration = Duration::from_secs(30);
@@ -13,7 +13,7 @@ fn a_guest_joins_a_network_that_cellway_up_brought_up() {
     if !Guest::available() {
         return;
     }
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port();
     let up = Up::new(&format!(
         r#"
 [host.alpha]

@@ -1,14 +1,14 @@
 //! Recording files of the stock `atmtcp`: what we record it plays back, and what it records we play back, octet for octet.
 
+use interop::frames::{free_port, receive, send};
 use interop::peer::Peer;
 use interop::up::Up;
 use interop::{have, pattern};
-use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use wire::CircuitId;
-use wire::atmtcp::{Control, HEAD_OCTETS, Head};
+use wire::atmtcp::Control;
 
 const WAIT: Duration = Duration::from_secs(20);
 const SIZES: [usize; 5] = [1, 48, 1500, 9188, 65_535];
@@ -37,24 +37,6 @@ fn connect(port: u16) -> TcpStream {
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-}
-
-fn free_port() -> String {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string()
-}
-
-fn send(stream: &mut TcpStream, circuit: CircuitId, octets: &[u8]) {
-    stream.write_all(&Head { circuit, octets: octets.len() }.to_octets()).unwrap();
-    stream.write_all(octets).unwrap();
-}
-
-fn receive(stream: &mut TcpStream) -> (CircuitId, Vec<u8>) {
-    let mut head = [0; HEAD_OCTETS];
-    stream.read_exact(&mut head).unwrap();
-    let head = Head::parse(&head).unwrap();
-    let mut octets = vec![0; head.octets];
-    stream.read_exact(&mut octets).unwrap();
-    (head.circuit, octets)
 }
 
 #[test]
@@ -89,7 +71,7 @@ fn the_stock_program_plays_what_we_have_recorded_on_a_frame_link_and_on_a_cell_l
         assert!(status.success() && said.iter().any(|line| line.contains("10 records, 0 missed")), "{said:?}");
 
         for stream in ["0", "1"] {
-            let port = free_port();
+            let port = free_port().to_string();
             let record = up.path("rec");
             let _stock = stock(&["listen", &port, "read", record.to_str().unwrap(), stream]);
             let mut peer = connect(port.parse().unwrap());
@@ -112,7 +94,7 @@ fn we_play_what_the_stock_program_has_recorded() {
         return;
     }
     let up = Up::new(&network("cells"));
-    let (left, right) = (free_port(), free_port());
+    let (left, right) = (free_port().to_string(), free_port().to_string());
     let record = up.path("rec");
     let mut atmtcp = stock(&["listen", &left, "listen", &right, "write", record.to_str().unwrap()]);
     let mut left = connect(left.parse().unwrap());

@@ -4,8 +4,6 @@
 use interop::guest::Guest;
 use interop::up::Up;
 use interop::{have, program};
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// Two interfaces that are joined, as the guest's two ends of ATM over TCP are.
 const NETWORK: &str = r#"
@@ -23,15 +21,6 @@ ends = ["alpha 0.101", "beta 0.101"]
 /// Fewer cases than this, and the program has not run to its end.
 const LEAST_CASES: usize = 370;
 
-fn compile(folder: &Path, source: &str, name: &str, options: &[&str]) -> PathBuf {
-    let out = folder.join(name);
-    let source = program::root().join("tests/interop").join(source);
-    // The cases that pass nonsense are meant.
-    let compiled = Command::new("cc").args(["-O1", "-w", "-o"]).arg(&out).arg(source).args(options).output().unwrap();
-    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-    out
-}
-
 #[test]
 fn every_call_answers_as_the_kernel_does() {
     if !have(&[("cc", "gcc")]) || !Guest::available() {
@@ -41,12 +30,12 @@ fn every_call_answers_as_the_kernel_does() {
         (1000..1150).map(|vci| format!("[[circuit]]\nends = [\"alpha 0.{vci}\", \"beta 0.{vci}\"]\n")).collect();
     let up = Up::new(&format!("{NETWORK}{circuits}"));
     let folder = up.path("");
-    compile(&folder, "sockets.c", "cases", &["-lpthread"]);
+    program::compile("sockets.c", &folder.join("cases"), &["-lpthread"]).unwrap();
     let output = up.command("run -- ./cases").env("CELLWAY_QUIET", "1").output().unwrap();
     let ours = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{ours}\n{}", String::from_utf8_lossy(&output.stderr));
 
-    let cases = std::fs::read(compile(&folder, "sockets.c", "cases-static", &["-static", "-lpthread"])).unwrap();
+    let cases = program::for_guest("sockets.c").unwrap();
     let script = r#"
         atmtcp virtual listen 9000 2>&1 &
         sleep 0.5
@@ -78,7 +67,7 @@ fn no_way_of_waiting_loses_an_sdu_or_waits_for_ever() {
         return;
     }
     let up = Up::new(NETWORK);
-    compile(&up.path(""), "bursts.c", "bursts", &["-lpthread"]);
+    program::compile("bursts.c", &up.path("bursts"), &["-lpthread"]).unwrap();
     for way in ["read", "poll", "select", "epoll", "edge", "threads"] {
         let output = up.command(&format!("run -- ./bursts 100 50000 300 {way}")).output().unwrap();
         let said = [output.stdout, output.stderr].concat();
@@ -93,7 +82,7 @@ fn what_was_sent_arrives_though_the_sender_is_gone_at_once() {
         return;
     }
     let up = Up::new(NETWORK);
-    compile(&up.path(""), "gone.c", "gone", &[]);
+    program::compile("gone.c", &up.path("gone"), &[]).unwrap();
     for way in ["kill", "exit", "exec"] {
         let output = up.command(&format!("run -- ./gone 100 200 30 {way}")).output().unwrap();
         let said = [output.stdout, output.stderr].concat();

@@ -5,7 +5,6 @@ use interop::guest::Guest;
 use interop::peer::Peer;
 use interop::up::Up;
 use interop::{program, uml};
-use std::process::Command;
 use std::time::Duration;
 
 /// PDUs of frames, as ATM over TCP has them.
@@ -44,15 +43,8 @@ fn ttcp_atm_is_many_times_as_fast_as_on_a_kernels_own_stack_and_loses_nothing() 
         return;
     }
     let up = Up::new(NETWORK);
-    let source = program::root().join("tests/interop/rounds.c");
-    let compile = |name: &str, options: &[&str]| {
-        let out = up.path(name);
-        let made = Command::new("cc").args(["-O1", "-w", "-o"]).arg(&out).arg(&source).args(options).status().unwrap();
-        assert!(made.success());
-        out
-    };
-    compile("rounds", &[]);
-    let rounds = std::fs::read(compile("rounds-static", &["-static"])).unwrap();
+    program::compile("rounds.c", &up.path("rounds"), &[]).unwrap();
+    let rounds = program::for_guest("rounds.c").unwrap();
     let console = uml::run(
         r#"
         atmtcp virtual listen 9000 2>&1 &

@@ -1,17 +1,16 @@
 //! ATM over TCP by TLS between running programs: two of ours, and OpenSSL's `s_client` and `s_server` with the frames in
 //! the test's hands.
 
+use interop::frames::{self, free_port};
 use interop::peer::Peer;
 use interop::up::Up;
 use interop::{have, pattern};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use std::io::{Read as _, Write as _};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use wire::CircuitId;
-use wire::atmtcp::{HEAD_OCTETS, Head};
 
 const WAIT: Duration = Duration::from_secs(30);
 
@@ -36,10 +35,6 @@ fn certificates() -> tempfile::TempDir {
         std::fs::write(folder.path().join(format!("{name}.key")), key.serialize_pem()).unwrap();
     }
     folder
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// A network of one host with one circuit to outside, by TLS.
@@ -122,8 +117,7 @@ impl OpenSsl {
 
     fn send(&mut self, circuit: CircuitId, octets: &[u8]) {
         let stdin = self.0.stdin.as_mut().unwrap();
-        stdin.write_all(&Head { circuit, octets: octets.len() }.to_octets()).unwrap();
-        stdin.write_all(octets).unwrap();
+        frames::send(stdin, circuit, octets);
         stdin.flush().unwrap();
     }
 
@@ -131,13 +125,9 @@ impl OpenSsl {
     fn receive(&mut self) -> (CircuitId, Vec<u8>) {
         let stdout = self.0.stdout.as_mut().unwrap();
         loop {
-            let mut head = [0; HEAD_OCTETS];
-            stdout.read_exact(&mut head).unwrap();
-            let head = Head::parse(&head).unwrap();
-            let mut octets = vec![0; head.octets];
-            stdout.read_exact(&mut octets).unwrap();
-            if !head.is_control() {
-                return (head.circuit, octets);
+            let (circuit, octets) = frames::receive(stdout);
+            if circuit != CircuitId::default() {
+                return (circuit, octets);
             }
         }
     }
