@@ -135,6 +135,7 @@ impl Cell {
     }
 
     /// Gives a slot that held another cell this header and no time; its payload is left for the caller to write.
+    #[inline]
     pub const fn clear(&mut self, header: CellHeader) {
         self.header = header.to_word().to_be_bytes();
         self.hec = 0;

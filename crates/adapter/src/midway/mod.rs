@@ -199,6 +199,11 @@ impl Eni155p {
 
     /// Reads octets of the memory window. A word is read once, however many of its octets are asked for.
     pub fn bar_read(&mut self, offset: u32, data: &mut [u8], now: Time) {
+        // A word, as drivers read.
+        if let (0, Ok(word)) = (offset % 4, <&mut [u8; 4]>::try_from(&mut *data)) {
+            *word = self.read_word(offset, now).to_le_bytes();
+            return;
+        }
         let (mut at, mut rest) = (offset, data);
         while !rest.is_empty() {
             let skip = (at % 4) as usize;
@@ -212,6 +217,9 @@ impl Eni155p {
     /// Writes octets of the memory window. Parts of words are merged in the RAM; a register takes whole words, and the
     /// framer's the octet at a word's start.
     pub fn bar_write(&mut self, offset: u32, data: &[u8], now: Time) {
+        if let (0, Ok(word)) = (offset % 4, <[u8; 4]>::try_from(data)) {
+            return self.write_word(offset, u32::from_le_bytes(word), now);
+        }
         let (mut at, mut rest) = (offset, data);
         while !rest.is_empty() {
             let skip = (at % 4) as usize;

@@ -85,6 +85,17 @@ impl Ring {
         &mut ram.octets[from..from + most.min(self.octets() - at) as usize]
     }
 
+    /// So many octets from octet position `at` on, as they lie: those up to the ring's end, and those at its start. Never
+    /// more than a ring.
+    #[inline]
+    pub fn parts(self, ram: &Ram, at: u32, octets: u32) -> [&[u8]; 2] {
+        let at = (at & (self.octets() - 1)) as usize;
+        let octets = octets.min(self.octets()) as usize;
+        let ring = &ram.octets[self.base as usize..(self.base + self.octets()) as usize];
+        let first = octets.min(ring.len() - at);
+        [&ring[at..at + first], &ring[..octets - first]]
+    }
+
     /// Copies octets out, from octet position `at` on.
     pub fn read(self, ram: &Ram, at: u32, out: &mut [u8]) {
         let at = at & (self.octets() - 1);
@@ -97,6 +108,7 @@ impl Ring {
     }
 
     /// Copies a cell's payload out; where it lies side by side, which is nearly always, by a copy of fixed length.
+    #[inline]
     pub fn read_cell(self, ram: &Ram, at: u32, out: &mut [u8; PAYLOAD_OCTETS]) {
         let at = at & (self.octets() - 1);
         let from = (self.base + at) as usize;
@@ -107,6 +119,7 @@ impl Ring {
     }
 
     /// Copies a cell's payload in, as [`Ring::read_cell`] copies it out.
+    #[inline]
     pub fn write_cell(self, ram: &mut Ram, at: u32, payload: &[u8; PAYLOAD_OCTETS]) {
         let at = at & (self.octets() - 1);
         let from = (self.base + at) as usize;
@@ -149,6 +162,8 @@ mod tests {
             ring.read(&ram, at, &mut copy);
             prop_assert_eq!(copy, payload);
             ram.octets = before;
+            prop_assert_eq!(ring.parts(&ram, at, octets.len() as u32).concat(), octets.clone());
+            prop_assert_eq!(ring.parts(&ram, at, u32::MAX).concat().len(), 2048);
             let first = ring.side_by_side(&mut ram, at, octets.len() as u32).to_vec();
             prop_assert!(octets.starts_with(&first));
             prop_assert!(ram.octets[..4096].iter().chain(&ram.octets[6144..]).all(|octet| *octet == 0));

@@ -161,12 +161,35 @@ impl Eni155p {
         if let Some(line) = &mut self.line {
             line.sent(n, now);
         }
-        for cell in &mut out[..n] {
+        // A PDU's last cell has the trailer's checksum, and an end.
+        let alike = n.min(left - 1);
+        self.segment_alike(number, &mut out[..alike]);
+        for cell in &mut out[alike..n] {
             self.segment(number, cell, now);
         }
         self.sent.cells = self.sent.cells.wrapping_add(n as u64);
         self.phy.count_transmitted(n);
         n
+    }
+
+    /// Makes cells of a channel without a rate whose PDU has begun and does not end in them: one checksum over all.
+    fn segment_alike(&mut self, number: usize, out: &mut [Cell]) {
+        let ring = self.channel_ring(number);
+        let channel = &mut self.channels[number];
+        let (Some(ring), Some(pdu)) = (ring, &mut channel.pdu) else { return };
+        let header = CellHeader::from_word(pdu.header_word);
+        let from = 4 * (channel.read + channel.passed);
+        for (at, cell) in (from..).step_by(PAYLOAD_OCTETS).zip(&mut *out) {
+            cell.clear(header);
+            ring.read_cell(&self.ram, at, &mut cell.payload);
+        }
+        if pdu.aal5 {
+            for part in ring.parts(&self.ram, from, (out.len() * PAYLOAD_OCTETS) as u32) {
+                pdu.crc = (self.checksum)(pdu.crc, part);
+            }
+        }
+        pdu.sent += out.len() as u32;
+        channel.passed += CELL_WORDS * out.len() as u32;
     }
 
     /// When [`Eni155p::fill`] will have a cell; a time that has passed, if it has one now.

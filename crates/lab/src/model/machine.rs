@@ -82,6 +82,12 @@ fn speeds(processor: f64, transfer: f64) -> (f64, f64) {
     }
 }
 
+/// The next whole number, of what is not negative: [`f64::ceil`] without a call of the C library's.
+fn ceil(x: f64) -> u64 {
+    let whole = x as u64;
+    whole.saturating_add(u64::from((whole as f64) < x))
+}
+
 impl<T> Machine<T> {
     /// Gives the processor a piece of work.
     pub fn submit(&mut self, level: Level, work: Work, token: T) {
@@ -135,7 +141,7 @@ impl<T> Machine<T> {
         let (running, transfer) = self.wants();
         let (fast, slow) = self.speeds();
         let after = |work: Option<Work>, speed: f64| {
-            work.map(|w| Time::from_nanos(self.now.as_nanos() + (w.seconds.max(0.0) / speed * 1e9).ceil() as u64))
+            work.map(|w| Time::from_nanos(self.now.as_nanos() + ceil(w.seconds.max(0.0) / speed * 1e9)))
         };
         after(running, fast).into_iter().chain(after(transfer, slow)).min()
     }
@@ -199,6 +205,16 @@ mod tests {
         machine.transfer(Work { seconds: 1e-6, memory: 1.0 }, 2).unwrap();
         assert_eq!(run(&mut machine), [(2_000, 2), (5_000, 1)]);
         assert!((machine.busy()[3] - 5e-6).abs() < 1e-12, "the memory bus rests at no time");
+    }
+
+    #[test]
+    fn moments_are_rounded_up() {
+        for (x, whole) in
+            [(0.0, 0), (1.0, 1), (1.0 + 1e-9, 2), (2.999, 3), (1e15, 1_000_000_000_000_000), (1e30, u64::MAX)]
+        {
+            assert_eq!(ceil(x), whole);
+            assert_eq!(ceil(x), x.ceil() as u64);
+        }
     }
 
     #[test]

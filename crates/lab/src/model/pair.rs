@@ -8,7 +8,7 @@ use super::machine::{Level, Machine, Work};
 use super::profile::{Profile, ProfileError};
 use crate::Trace;
 use adapter::driver::eni::{Aal, BUFFER_OCTETS, Direct, Eni};
-use adapter::memory::{Flat, HostMemory, Unmapped};
+use adapter::memory::{HostMemory, Unmapped};
 use adapter::midway::{Config, Eni155p, Pace};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -133,9 +133,48 @@ impl Costs {
     }
 }
 
+/// The driver's part of a host's memory. A buffer that nothing was written to takes none here.
+struct Buffers(Vec<Vec<u8>>);
+
+impl Buffers {
+    fn new(count: u64) -> Self {
+        Buffers((0..count).map(|_| Vec::new()).collect())
+    }
+
+    /// Which buffer, and where in it.
+    fn place(&self, address: u64, octets: usize) -> Result<(usize, usize), Unmapped> {
+        let at = address.checked_sub(MEMORY).ok_or(Unmapped { address })?;
+        let (number, at) = ((at / BUFFER_OCTETS) as usize, (at % BUFFER_OCTETS) as usize);
+        let inside = number < self.0.len() && at + octets <= BUFFER_OCTETS as usize;
+        if inside { Ok((number, at)) } else { Err(Unmapped { address }) }
+    }
+
+    fn slice(&self, address: u64, octets: usize) -> Option<&[u8]> {
+        let (number, at) = self.place(address, octets).ok()?;
+        self.0[number].get(at..at + octets)
+    }
+}
+
+impl HostMemory for Buffers {
+    fn read(&mut self, address: u64, data: &mut [u8]) -> Result<(), Unmapped> {
+        data.copy_from_slice(self.slice(address, data.len()).ok_or(Unmapped { address })?);
+        Ok(())
+    }
+
+    fn write(&mut self, address: u64, data: &[u8]) -> Result<(), Unmapped> {
+        let (number, at) = self.place(address, data.len())?;
+        let buffer = &mut self.0[number];
+        if buffer.is_empty() {
+            buffer.resize(BUFFER_OCTETS as usize, 0);
+        }
+        buffer[at..at + data.len()].copy_from_slice(data);
+        Ok(())
+    }
+}
+
 /// Counts what an adapter's bus master moves.
 struct Meter<'a> {
-    memory: &'a mut Flat,
+    memory: &'a mut Buffers,
     read: usize,
     written: usize,
 }
@@ -156,12 +195,14 @@ struct Host {
     machine: Machine<Token>,
     adapter: Eni155p,
     driver: Eni,
-    memory: Flat,
+    memory: Buffers,
     costs: Costs,
     interrupted: bool,
     /// PDUs that the interrupt in hand will put on the socket.
     arriving: usize,
     line_at: Time,
+    /// When cells leave next, as of the last look.
+    due: Option<Time>,
 }
 
 impl Host {
@@ -176,11 +217,12 @@ impl Host {
             machine: Machine::default(),
             adapter,
             driver,
-            memory: Flat::new(MEMORY, (2 * BUFFERS * BUFFER_OCTETS) as usize),
+            memory: Buffers::new(2 * BUFFERS),
             costs,
             interrupted: false,
             arriving: 0,
             line_at: Time::ZERO,
+            due: None,
         })
     }
 
@@ -284,7 +326,8 @@ impl Run<'_> {
             if self.read + self.dropped == self.scenario.pdus {
                 return;
             }
-            let timeouts = self.hosts.iter().flat_map(|h| [h.machine.poll_timeout(), h.line_due()]);
+            self.hosts.iter_mut().for_each(|h| h.due = h.line_due());
+            let timeouts = self.hosts.iter().flat_map(|h| [h.machine.poll_timeout(), h.due]);
             let Some(next) = timeouts.flatten().min().filter(|at| *at < LIMIT) else { return };
             now = now.max(next);
             for at in 0..self.hosts.len() {
@@ -400,7 +443,7 @@ impl Run<'_> {
     fn carry(&mut self, now: Time) {
         let receiver = self.receiver();
         for at in 0..self.hosts.len() {
-            if self.hosts[at].line_due().is_some_and(|due| due <= now) {
+            if self.hosts[at].due.is_some_and(|due| due <= now) {
                 let n = self.hosts[at].adapter.fill(&mut self.line[..], now);
                 self.hosts[at].line_at = Time::from_nanos(now.as_nanos() + LINE_NANOS);
                 let to = if at == 0 { receiver } else { 0 };
