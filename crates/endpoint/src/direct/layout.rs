@@ -39,6 +39,8 @@ pub const VERSION: u32 = 1;
 pub const LINE_OCTETS: usize = 64;
 /// Longest message inside a line.
 pub const INLINE_OCTETS: usize = 40;
+/// A message up to this length is expected to be written and dealt with at once.
+pub const SHORT_OCTETS: usize = 256;
 /// The block number that says that the message is in the line.
 pub const INLINE: u32 = u32::MAX;
 /// The line with what this side has consumed.

@@ -183,6 +183,23 @@ impl WriteLines for Ours {
     fn store(&self, line: usize, word: usize, value: u64, order: Ordering) {
         self.0.word(line, word).store(value, order);
     }
+
+    #[inline]
+    fn claim(&self, line: usize) {
+        let at: *const AtomicU64 = self.0.word(line, 0);
+        // SAFETY: a prefetch changes nothing and cannot fault.
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        unsafe {
+            std::arch::asm!("prefetchw [{}]", in(reg) at, options(nostack, preserves_flags, readonly))
+        };
+        // SAFETY: as above.
+        #[cfg(all(target_arch = "aarch64", not(miri)))]
+        unsafe {
+            std::arch::asm!("prfm pstl1keep, [{}]", in(reg) at, options(nostack, preserves_flags, readonly))
+        };
+        #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+        let _ = at;
+    }
 }
 
 impl Theirs {

@@ -1,6 +1,7 @@
 //! The half of a direct circuit that receives: messages are read where the sender wrote them, and given back.
 
-use super::layout::{CONSUMED_LINE, DirectGeometry, INLINE, INLINE_OCTETS, RING_LINE, SLEEPS_LINE, WAITS_LINE};
+use super::layout::{CONSUMED_LINE, DirectGeometry, INLINE, INLINE_OCTETS, RING_LINE};
+use super::layout::{SHORT_OCTETS, SLEEPS_LINE, WAITS_LINE};
 use super::link::{Gone, Link, drain, ring};
 use super::memory::{Ours, Theirs};
 use super::ring::{Line, LineConsumer, ReturnProducer, Sleeper, Waker};
@@ -13,6 +14,8 @@ use wire::{Counters, DropReason};
 
 /// Messages between two looks whether the sender sleeps for want of room.
 const TELL_EVERY: u32 = 16;
+/// A sender with fewer blocks gets each back at once.
+const FEW_BLOCKS: u32 = 8;
 /// Lines that make no sense are passed over, so many in one call at most.
 const MOST_NONSENSE: usize = 64;
 
@@ -28,6 +31,8 @@ pub struct Receiver {
     sleeper: Sleeper<Ours>,
     spin: Spin,
     untold: u32,
+    /// The block of a short message that has been dealt with.
+    held: Option<u32>,
     counters: Counters,
 }
 
@@ -41,15 +46,18 @@ impl Receiver {
             sleeper: Sleeper::new(o(), SLEEPS_LINE),
             spin,
             untold: 0,
+            held: None,
             counters: Counters::default(),
             geometry: *theirs,
             link: link.clone(),
         }
     }
 
-    /// The next message, if one has come. Its memory goes back to the sender when it is dropped.
+    /// The next message, if one has come. Its memory goes back to the sender when it is dropped; that of a message of up
+    /// to 256 octets when this side looks for the next one.
     #[inline]
     pub fn try_receive(&mut self) -> Option<Message<'_>> {
+        self.give_back_held();
         for _ in 0..MOST_NONSENSE {
             let Some(line) = self.ring.pop() else {
                 if self.untold != 0 {
@@ -74,9 +82,28 @@ impl Receiver {
         None
     }
 
+    /// Gives back the blocks of a message. Of a short one they wait for the next look: an answer that is sent meanwhile would
+    /// have to wait until the line of the return ring belongs to this core. Not from a sender that has few.
+    #[inline]
+    fn give_back(&mut self, first: u32, octets: usize) {
+        if octets > SHORT_OCTETS || self.geometry.blocks < FEW_BLOCKS {
+            self.returns.push(first);
+        } else if let Some(before) = self.held.replace(first) {
+            self.returns.push(before);
+        }
+    }
+
+    #[inline]
+    fn give_back_held(&mut self) {
+        if let Some(first) = self.held.take() {
+            self.returns.push(first);
+        }
+    }
+
     /// Tells a sender that sleeps for want of room that there is some.
     fn tell(&mut self) {
         self.untold = 0;
+        self.give_back_held();
         self.ring.publish();
         if self.waker.must_ring() {
             ring(&self.link.room);
@@ -265,7 +292,7 @@ impl Drop for Message<'_> {
     #[inline]
     fn drop(&mut self) {
         if self.block != INLINE {
-            self.receiver.returns.push(self.block);
+            self.receiver.give_back(self.block, self.octets);
         }
     }
 }

@@ -20,6 +20,10 @@ pub trait ReadLines {
 pub trait WriteLines: ReadLines {
     /// Writes a word.
     fn store(&self, line: usize, word: usize, value: u64, order: Ordering);
+
+    /// Says that a line will be written soon: the processor may make it its own meanwhile. Changes nothing.
+    #[inline]
+    fn claim(&self, _line: usize) {}
 }
 
 /// What a line says.
@@ -67,6 +71,12 @@ impl<O: WriteLines, T: ReadLines> LineProducer<O, T> {
         self.slots - self.sent.wrapping_sub(self.consumed)
     }
 
+    /// Claims the next line: see [`WriteLines::claim`].
+    #[inline]
+    pub fn claim(&self) {
+        self.ours.claim(self.first_line + (self.sent & (self.slots - 1)) as usize);
+    }
+
     fn look(&mut self) {
         let consumed = self.theirs.load(self.consumed_line, 0, Ordering::Acquire) as u32;
         // Believed only if it lies between what was seen and what was sent.
@@ -77,7 +87,7 @@ impl<O: WriteLines, T: ReadLines> LineProducer<O, T> {
 
     /// Sends a line; false if the ring is full. `inline` is in the line's message, as many words as `octets` needs, if
     /// `block` is [`INLINE`].
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, octets: u32, block: u32, uu: u8, inline: &[u8]) -> bool {
         if self.room() == 0 {
             return false;
@@ -176,6 +186,13 @@ impl<O: WriteLines> ReturnProducer<O> {
         ReturnProducer { ours, first_line, entries, returned: 0 }
     }
 
+    /// Claims the line of the next entry. What follows a return waits for it, and the other side read this line a lap ago.
+    #[inline(never)]
+    fn claim(&self) {
+        let at = (self.returned & (self.entries - 1)) as usize;
+        self.ours.claim(self.first_line + at / RETURNS_PER_LINE);
+    }
+
     /// Gives back the blocks of the message that begins with `block`.
     #[inline]
     pub fn push(&mut self, block: u32) {
@@ -184,6 +201,9 @@ impl<O: WriteLines> ReturnProducer<O> {
         let (line, word) = (self.first_line + at / RETURNS_PER_LINE, at % RETURNS_PER_LINE);
         // Release: what was read from the blocks was read before this.
         self.ours.store(line, word, pair(self.returned, block), Ordering::Release);
+        if word == RETURNS_PER_LINE - 1 {
+            self.claim();
+        }
     }
 }
 
@@ -200,6 +220,12 @@ impl<T: ReadLines> ReturnConsumer<T> {
     /// The reading side of a fresh return ring.
     pub fn new(theirs: T, first_line: usize, entries: u32) -> Self {
         ReturnConsumer { theirs, first_line, entries, seen: 0 }
+    }
+
+    /// How many entries are left in the line that is read next.
+    #[inline]
+    pub fn left_in_line(&self) -> u32 {
+        RETURNS_PER_LINE as u32 - self.seen % RETURNS_PER_LINE as u32
     }
 
     /// The next block that came back, whatever the other side wrote there.

@@ -1,10 +1,11 @@
 //! The half of a direct circuit that sends: blocks are loaned, filled in place and given away.
 
-use super::layout::{CONSUMED_LINE, DirectGeometry, INLINE, INLINE_OCTETS, RING_LINE, SLEEPS_LINE, WAITS_LINE};
+use super::layout::{CONSUMED_LINE, DirectGeometry, INLINE, INLINE_OCTETS, LINE_OCTETS, RETURNS_PER_LINE, RING_LINE};
+use super::layout::{SHORT_OCTETS, SLEEPS_LINE, WAITS_LINE};
 use super::link::{Gone, Link, ring};
 use super::memory::{Ours, Theirs};
 use super::pool::Pool;
-use super::ring::{LineProducer, ReturnConsumer, Sleeper, Waker};
+use super::ring::{LineProducer, ReturnConsumer, Sleeper, Waker, WriteLines as _};
 use super::spin::Spin;
 use crate::client::SendError;
 use std::ops::{Deref, DerefMut};
@@ -75,6 +76,13 @@ impl Sender {
             }
         };
         let at = self.geometry.message_at(first, 0)?;
+        if octets <= SHORT_OCTETS {
+            // All that a send will write, asked for at once instead of one after another.
+            self.ring.claim();
+            for line in 0..octets.div_ceil(LINE_OCTETS) {
+                self.link.ours.claim(at / LINE_OCTETS + line);
+            }
+        }
         let memory = self.link.ours.octets(at, run as usize * block_octets);
         Some(Loan { sender: self, first, memory })
     }
@@ -82,7 +90,16 @@ impl Sender {
     /// Takes back the blocks that the other side is done with.
     pub fn reclaim(&mut self) {
         // Each block comes back once; a hostile peer could go on for ever.
-        for _ in 0..self.geometry.blocks {
+        self.reclaim_up_to(self.geometry.blocks);
+    }
+
+    /// The same, but not beyond the next line of the return ring: who looks at a line takes it from who writes it.
+    fn reclaim_line(&mut self) {
+        self.reclaim_up_to(self.returns.left_in_line() + RETURNS_PER_LINE as u32);
+    }
+
+    fn reclaim_up_to(&mut self, most: u32) {
+        for _ in 0..most {
             let Some(block) = self.returns.pop() else { return };
             if !self.pool.returned(block) {
                 self.forged = self.forged.wrapping_add(1);
@@ -134,7 +151,7 @@ impl Sender {
         // Here rather than before a loan: while the message is on its way, nobody waits for this.
         if self.loans >= RECLAIM_EVERY {
             self.loans = 0;
-            self.reclaim();
+            self.reclaim_line();
         }
     }
 

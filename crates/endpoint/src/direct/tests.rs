@@ -49,7 +49,12 @@ fn a_loan_is_given_away_by_sending_and_back_by_dropping() {
     assert_eq!(a.sender.away_blocks(), 1);
     assert!(a.sender.loan(1024).is_none());
     assert_eq!(b.receiver.try_receive().unwrap().uu(), 9);
+    assert_eq!(a.sender.away_blocks(), 1, "short: with the next look");
+    assert!(b.receiver.try_receive().is_none());
     assert_eq!(a.sender.away_blocks(), 0);
+    a.sender.send_copy(&[1; 257]).unwrap();
+    drop(b.receiver.try_receive().unwrap());
+    assert_eq!(a.sender.away_blocks(), 0, "long: at once");
     assert!(a.sender.loan(1024).is_some());
 }
 
