@@ -5,11 +5,12 @@
 //! | octets | what |
 //! |---|---|
 //! | 0..8 | magic, `CELLDIR1` |
-//! | 8..12 | version, 1 |
+//! | 8..12 | version, 2 |
 //! | 12..16 | octets of a line, 64 |
 //! | 16..32 | lines of the ring; entries of the return ring; blocks; octets of a block (u32 each) |
 //! | 64..72 | consumed: how many lines of the *other* side's ring this side is done with (wraps at 2^32) |
-//! | 128..136 | this side sleeps until a message comes: the number of the sleep, 0 when awake |
+//! | 72..76 | how often this side woke the other one from a doze; the other side's futex |
+//! | 128..136 | this side sleeps until a message comes: the number of the sleep, 0 when awake; highest bit set: it dozes |
 //! | 192..200 | this side sleeps until there is room: the same |
 //! | 256.. | ring of lines that this side sends |
 //! | then | return ring: entries of 8 octets, the blocks of the *other* side that this side is done with |
@@ -34,7 +35,7 @@ use serde::{Deserialize, Serialize};
 /// What the memory begins with.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"CELLDIR1");
 /// Version of this layout.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Octets of a line, and of the cache lines of the machines that this was made for.
 pub const LINE_OCTETS: usize = 64;
 /// Longest message inside a line.
@@ -45,6 +46,10 @@ pub const SHORT_OCTETS: usize = 256;
 pub const INLINE: u32 = u32::MAX;
 /// The line with what this side has consumed.
 pub const CONSUMED_LINE: usize = 1;
+/// The word of that line that counts whom this side woke from a doze: its first four octets.
+pub const WAKES_WORD: usize = 1;
+/// In the number of a sleep: it waits for the other side's [`WAKES_WORD`] to change, not for a bell.
+pub const DOZES: u64 = 1 << 63;
 /// The line that says that this side sleeps until a message comes.
 pub const SLEEPS_LINE: usize = 2;
 /// The line that says that this side sleeps until there is room.
@@ -66,6 +71,7 @@ pub const MAX_OCTETS: usize = 1 << 30;
 // What the tables above say.
 const _: () = {
     assert!(CONSUMED_LINE * LINE_OCTETS == 64);
+    assert!(CONSUMED_LINE * LINE_OCTETS + WAKES_WORD * 8 == 72);
     assert!(SLEEPS_LINE * LINE_OCTETS == 128);
     assert!(WAITS_LINE * LINE_OCTETS == 192);
     assert!(RING_LINE * LINE_OCTETS == 256);

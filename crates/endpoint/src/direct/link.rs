@@ -1,5 +1,6 @@
 //! What both halves of a direct circuit hold together, and how they wait.
 
+use super::layout::{CONSUMED_LINE, WAKES_WORD};
 use super::memory::{Ours, Theirs};
 use super::ring::Sleeper;
 use super::spin::Spin;
@@ -13,8 +14,20 @@ use std::time::{Duration, Instant};
 const UNTIMED_LOOKS: u32 = 64;
 /// Looks between two readings of the clock.
 const LOOKS: u32 = 16;
+/// A doze at most: meanwhile nobody learns of the end of the other side or of the service.
+const DOZE: Duration = Duration::from_millis(10);
 /// One that looks without sleeping asks so often whether the other side is still there.
 const ASK_EVERY: Duration = Duration::from_millis(1);
+
+/// How to sleep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rest {
+    /// No longer than this at a time.
+    Nap(Duration),
+    /// First for a while in memory, which is the shorter way to be woken: one system call on each side, and none to empty a
+    /// bell. Then as long as it takes.
+    Doze,
+}
 
 /// Why nothing more comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -96,18 +109,39 @@ impl Link {
         if fds[0].revents().is_empty() { Ok(()) } else { Err(Gone::Service) }
     }
 
-    /// Waits until `ready`; false if `timeout` passes first. Looks for as long as `spin` says, then sleeps, no longer than
-    /// `nap` at a time. What came before an end is still `ready` after it.
+    /// Sleeps for a while in memory that the other side writes; whether it became `ready`.
+    fn doze(&self, sleeper: &mut Sleeper<Ours>, most: Duration, ready: &mut impl FnMut() -> bool) -> bool {
+        let begin = Instant::now();
+        let mut left = most;
+        loop {
+            let seen = self.theirs.wakes(CONSUMED_LINE, WAKES_WORD);
+            sleeper.arm_doze();
+            let can = ready() || self.theirs.await_wake(CONSUMED_LINE, WAKES_WORD, seen, left);
+            sleeper.disarm();
+            if ready() {
+                return true;
+            }
+            // The other side may count what it likes, but not for longer than this.
+            match most.checked_sub(begin.elapsed()) {
+                Some(rest) if can && !rest.is_zero() => left = rest,
+                _ => return false,
+            }
+        }
+    }
+
+    /// Waits until `ready`; false if `timeout` passes first. Looks for as long as `spin` says, then sleeps as `rest` says.
+    /// What came before an end is still `ready` after it.
     pub(crate) fn wait(
         &self,
         bell: &OwnedFd,
         sleeper: &mut Sleeper<Ours>,
         spin: &mut Spin,
         timeout: Option<Duration>,
-        nap: Option<Duration>,
+        rest: Rest,
         mut ready: impl FnMut() -> bool,
     ) -> Result<bool, Gone> {
-        for _ in 0..UNTIMED_LOOKS {
+        let looks = if spin.length().is_zero() { 0 } else { UNTIMED_LOOKS };
+        for _ in 0..looks {
             if ready() {
                 spin.handle_wait(Duration::ZERO, false);
                 return Ok(true);
@@ -136,6 +170,17 @@ impl Link {
                 std::hint::spin_loop();
             }
         }
+        let nap = match rest {
+            Rest::Nap(nap) => Some(nap),
+            Rest::Doze => {
+                let most = timeout.map_or(DOZE, |t| t.saturating_sub(begin.elapsed()).min(DOZE));
+                if self.doze(sleeper, most, &mut ready) {
+                    spin.handle_wait(begin.elapsed(), true);
+                    return Ok(true);
+                }
+                None
+            }
+        };
         loop {
             // Before a sleep rather than after one, when a message waits to be dealt with. What is rung for this sleep comes
             // after it was announced and is not lost.

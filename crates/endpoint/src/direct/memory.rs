@@ -10,9 +10,12 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
+use rustix::thread::futex;
+use rustix::time::Timespec;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Seals that memory must have before it is shared.
 const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::FUTURE_WRITE).union(SealFlags::SEAL);
@@ -118,6 +121,13 @@ impl View {
         unsafe { self.base.add(line * LINE_OCTETS + word * 8).cast::<AtomicU64>().as_ref() }
     }
 
+    /// The first four octets of a word, for words that are only used in this way.
+    fn half(&self, line: usize, word: usize) -> &AtomicU32 {
+        let word: *const AtomicU64 = self.word(line, word);
+        // SAFETY: inside the word just checked, and aligned as it is; this word is accessed in this size only.
+        unsafe { &*word.cast::<AtomicU32>() }
+    }
+
     fn check(&self, at: usize, octets: usize) {
         let inside = at.checked_add(octets).is_some_and(|end| end <= self.mapping.octets);
         assert!(inside, "{octets} octets at {at} are not inside");
@@ -160,6 +170,13 @@ impl Ours {
         // SAFETY: nobody else in this process holds this mapping, `self` is borrowed exclusively, and the other side cannot
         // write it.
         Some(unsafe { std::slice::from_raw_parts_mut(mapping.base.as_ptr(), mapping.octets) })
+    }
+
+    /// Counts a wake-up and wakes who waits for the count to change.
+    pub(crate) fn wake(&self, line: usize, word: usize) {
+        let count = self.0.half(line, word);
+        count.store(count.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
+        let _ = futex::wake(count, futex::Flags::empty(), 1);
     }
 
     /// The octets of a message's blocks, to be filled. Panics if they are not inside: the offset is this side's own.
@@ -221,6 +238,18 @@ impl Theirs {
         // SAFETY: inside the mapping, which lives as long as `self`; an atomic has its octet's layout and may change under
         // a shared reference. They are only loaded from: the pages cannot be written.
         unsafe { std::slice::from_raw_parts(self.0.base.add(at).as_ptr().cast::<AtomicU8>(), octets) }
+    }
+
+    /// How often the other side has woken this one.
+    pub(crate) fn wakes(&self, line: usize, word: usize) -> u32 {
+        self.0.half(line, word).load(Ordering::Acquire)
+    }
+
+    /// Sleeps until that count is no longer `seen`, or for `most`, or for no reason. False if the system cannot.
+    pub(crate) fn await_wake(&self, line: usize, word: usize, seen: u32, most: Duration) -> bool {
+        let most = Timespec { tv_sec: most.as_secs() as i64, tv_nsec: most.subsec_nanos().into() };
+        let slept = futex::wait(self.0.half(line, word), futex::Flags::empty(), seen, Some(&most));
+        matches!(slept, Ok(()) | Err(Errno::AGAIN | Errno::INTR | Errno::TIMEDOUT))
     }
 
     /// Words of it, as [`super::Message::shared_words`] gives them. Panics if they are not inside, or `at` is no multiple

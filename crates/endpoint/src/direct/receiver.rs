@@ -2,7 +2,7 @@
 
 use super::layout::{CONSUMED_LINE, DirectGeometry, INLINE, INLINE_OCTETS, RING_LINE};
 use super::layout::{SHORT_OCTETS, SLEEPS_LINE, WAITS_LINE};
-use super::link::{Gone, Link, drain, ring};
+use super::link::{Gone, Link, Rest, drain, ring};
 use super::memory::{Ours, Theirs};
 use super::ring::{Line, LineConsumer, ReturnProducer, Sleeper, Waker};
 use super::spin::Spin;
@@ -105,7 +105,7 @@ impl Receiver {
         self.untold = 0;
         self.give_back_held();
         self.ring.publish();
-        if self.waker.must_ring() {
+        if self.waker.must_wake().is_some() {
             ring(&self.link.room);
         }
     }
@@ -119,7 +119,7 @@ impl Receiver {
         if !self.ring.has_line() {
             self.tell();
             let Receiver { link, ring, sleeper, spin, .. } = self;
-            if !link.wait(&link.messages, sleeper, spin, timeout, None, || ring.has_line())? {
+            if !link.wait(&link.messages, sleeper, spin, timeout, Rest::Doze, || ring.has_line())? {
                 return Ok(None);
             }
         }

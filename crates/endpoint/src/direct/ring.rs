@@ -7,7 +7,7 @@
 //!
 //! These types are generic over the memory so that loom can explore them (`tests` below).
 
-use super::layout::{BLOCK_WORD, INLINE, INLINE_OCTETS, INLINE_WORD, RETURNS_PER_LINE, SEQUENCE_WORD};
+use super::layout::{BLOCK_WORD, DOZES, INLINE, INLINE_OCTETS, INLINE_WORD, RETURNS_PER_LINE, SEQUENCE_WORD};
 use crate::sync::{Ordering, fence};
 
 /// Memory that can be read in words, eight to a line.
@@ -260,8 +260,17 @@ impl<O: WriteLines> Sleeper<O> {
 
     /// Before a sleep. Look at the ring once more afterwards: what came before this is not rung for.
     pub fn arm(&mut self) {
+        self.say(0);
+    }
+
+    /// The same before a doze: look at the other side's count of wake-ups before this.
+    pub fn arm_doze(&mut self) {
+        self.say(DOZES);
+    }
+
+    fn say(&mut self, how: u64) {
         self.sleeps += 1;
-        self.ours.store(self.line, 0, self.sleeps, Ordering::Relaxed);
+        self.ours.store(self.line, 0, self.sleeps | how, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }
 
@@ -269,6 +278,15 @@ impl<O: WriteLines> Sleeper<O> {
     pub fn disarm(&mut self) {
         self.ours.store(self.line, 0, 0, Ordering::Relaxed);
     }
+}
+
+/// How the other side is woken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wake {
+    /// By ringing its bell.
+    Bell,
+    /// It dozes: by a count that it watches.
+    Count,
 }
 
 /// Knows whether the other side has to be woken.
@@ -285,15 +303,15 @@ impl<T: ReadLines> Waker<T> {
         Waker { theirs, line, rung: 0 }
     }
 
-    /// Whether to ring, once for each sleep, for what was written before this.
+    /// How to wake the other side, if it sleeps: once for each sleep, for what was written before this.
     #[inline]
-    pub fn must_ring(&mut self) -> bool {
+    pub fn must_wake(&mut self) -> Option<Wake> {
         fence(Ordering::SeqCst);
         let sleep = self.theirs.load(self.line, 0, Ordering::Relaxed);
         if sleep == 0 || sleep == self.rung {
-            return false;
+            return None;
         }
         self.rung = sleep;
-        true
+        Some(if sleep & DOZES == 0 { Wake::Bell } else { Wake::Count })
     }
 }

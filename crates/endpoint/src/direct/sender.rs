@@ -1,11 +1,11 @@
 //! The half of a direct circuit that sends: blocks are loaned, filled in place and given away.
 
 use super::layout::{CONSUMED_LINE, DirectGeometry, INLINE, INLINE_OCTETS, LINE_OCTETS, RETURNS_PER_LINE, RING_LINE};
-use super::layout::{SHORT_OCTETS, SLEEPS_LINE, WAITS_LINE};
-use super::link::{Gone, Link, ring};
+use super::layout::{SHORT_OCTETS, SLEEPS_LINE, WAITS_LINE, WAKES_WORD};
+use super::link::{Gone, Link, Rest, ring};
 use super::memory::{Ours, Theirs};
 use super::pool::Pool;
-use super::ring::{LineProducer, ReturnConsumer, Sleeper, Waker, WriteLines as _};
+use super::ring::{LineProducer, ReturnConsumer, Sleeper, Wake, Waker, WriteLines as _};
 use super::spin::Spin;
 use crate::client::SendError;
 use std::ops::{Deref, DerefMut};
@@ -145,8 +145,10 @@ impl Sender {
     /// Wakes the receiver if it sleeps and there is something that it was not woken for.
     #[inline]
     pub fn ring_bell(&mut self) {
-        if self.waker.must_ring() {
-            ring(&self.link.messages);
+        match self.waker.must_wake() {
+            None => {}
+            Some(Wake::Count) => self.link.ours.wake(CONSUMED_LINE, WAKES_WORD),
+            Some(Wake::Bell) => ring(&self.link.messages),
         }
         // Here rather than before a loan: while the message is on its way, nobody waits for this.
         if self.loans >= RECLAIM_EVERY {
@@ -189,7 +191,7 @@ impl Sender {
             let fits = run == 0 || pool.take(run).inspect(|first| pool.give_back(*first)).is_some();
             fits && ring.room() > 0
         };
-        let waited = link.wait(&link.room, sleeper, spin, timeout, Some(NAP), ready);
+        let waited = link.wait(&link.room, sleeper, spin, timeout, Rest::Nap(NAP), ready);
         if waited == Err(Gone::Peer) {
             pool.reclaim_all();
         }

@@ -1,7 +1,7 @@
 //! Both sides of a direct circuit in one process: messages, guarantees, blocks that come back, ends, and a peer that
 //! writes nonsense into all that it may write.
 
-use super::layout::{CONSUMED_LINE, DirectGeometry, INLINE, RING_LINE};
+use super::layout::{CONSUMED_LINE, DirectGeometry, INLINE, RING_LINE, WAKES_WORD};
 use super::ring::WriteLines;
 use super::{Changed, Direct, DirectConfig, Gone, Guarantee, Spin};
 use crate::client::SendError;
@@ -132,6 +132,36 @@ fn one_who_sleeps_is_woken_and_one_who_waits_for_room_too() {
             assert_eq!(got[4..], pattern(got.len())[4..]);
         }
         b.sender.send_copy(b"done").unwrap();
+    });
+}
+
+#[test]
+fn a_peer_that_cuts_every_doze_short_does_not_keep_us_from_our_timeout() {
+    let config = DirectConfig { geometry: SMALL, spin: Spin::none(), patience: None };
+    let (a, mut b) = Direct::pair(&config).unwrap();
+    let evil = b_view(&a);
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                evil.wake(CONSUMED_LINE, WAKES_WORD);
+            }
+        });
+        for ms in [0, 1, 5, 50] {
+            assert!(b.receiver.receive(Some(Duration::from_millis(ms))).unwrap().is_none());
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn one_who_dozes_learns_of_the_end() {
+    let config = DirectConfig { geometry: SMALL, spin: Spin::none(), patience: None };
+    let (mut a, b) = Direct::pair(&config).unwrap();
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(move || a.receiver.receive(SECONDS_10).map(|message| message.is_some()));
+        drop(b);
+        assert_eq!(waits.join().expect("no panic"), Err(Gone::Peer));
     });
 }
 
