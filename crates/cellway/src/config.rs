@@ -23,7 +23,7 @@ use traffic::Contract;
 
 pub(crate) use adapter::{Adapter, Served};
 pub(crate) use interface::{Device, Interface};
-pub(crate) use tcp::LinkTls;
+pub(crate) use tcp::{LinkTls, host as atmtcp_host, parse_atmtcp};
 
 /// Looking at descriptions.
 #[derive(Debug, Subcommand)]

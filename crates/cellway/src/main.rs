@@ -17,6 +17,7 @@ mod ping;
 mod policy;
 mod real;
 mod recording;
+mod relay;
 mod report;
 mod run;
 mod status;
@@ -73,6 +74,8 @@ enum Command {
     Ip(ip::IpCommand),
     /// Run a program that was written for Linux's ATM sockets
     Run(run::Run),
+    /// Join links of ATM over TCP as Linux's `atmtcp` does, with nothing else running
+    Relay(relay::Relay),
     /// The QEMU command for a guest with a virtual adapter
     Vm(vm::Vm),
     /// Record what passes on a link, for tshark
@@ -121,6 +124,7 @@ fn main() -> ExitCode {
         Command::Ping(ping) => ping::run(&context, &ping),
         Command::Ip(command) => ip::run(&context, &command),
         Command::Run(run) => run::run(&context, &run),
+        Command::Relay(relay) => relay::run(&context, &relay),
         Command::Vm(vm) => vm::run(&context, &vm),
         Command::Capture(capture) => capture::run(&context, &capture),
         Command::Replay(replay) => recording::run(&context, &replay),

@@ -39,6 +39,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("eni155p", adapters::eni155p),
     ("vfio_user", adapters::vfio_user),
     ("atmtcp_link", machines::atmtcp_link),
+    ("relay", machines::relay),
     ("udp_link", machines::udp_link),
     ("descriptors", machines::descriptors),
     ("control", control),

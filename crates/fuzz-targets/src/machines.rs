@@ -157,6 +157,53 @@ pub(crate) fn atmtcp_link(octets: &[u8]) {
     assert!(network.pool().in_use() <= 8);
 }
 
+/// A TCP peer's octets at each link of a relay in turn. What comes out at the others is what a peer of theirs can read.
+pub(crate) fn relay(octets: &[u8]) {
+    const LINKS: usize = 3;
+    let mut network = Network::new(FramePool::new(64, 65_536));
+    let node = network.add_node("relay", Box::new(net::Relay::new(LINKS)));
+    let config = LinkConfig { carries: Carries::Frames, queue_cells: 4, ..LinkConfig::default() };
+    let port = |n| End::Port(node, n as u16);
+    let links: Vec<_> =
+        (0..LINKS).map(|n| network.connect(port(n), End::External, config.clone()).expect("a fresh port")).collect();
+    let mut machines: Vec<_> = std::iter::repeat_with(net::atmtcp::Machine::relaying).take(LINKS).collect();
+    let mut out = vec![Vec::new(); LINKS];
+    let portion = usize::from(octets.first().copied().unwrap_or(1)).max(1);
+    for (i, part) in octets.chunks(portion).enumerate() {
+        let from = i / 8 % LINKS;
+        let mut rest = part;
+        while !rest.is_empty() {
+            match network.external(links[from], Time::ZERO, |io| machines[from].receive(rest, io)) {
+                Some(Ok(n)) => rest = &rest[n..],
+                _ => {
+                    network.external(links[from], Time::ZERO, |io| machines[from].disconnect(io));
+                    network.set_link_up(links[from], false);
+                    network.run(Time::ZERO);
+                    network.set_link_up(links[from], true);
+                    rest = &[];
+                }
+            }
+            for (n, machine) in machines.iter_mut().enumerate() {
+                network.run(Time::ZERO);
+                network.external(links[n], Time::ZERO, |io| while machine.transmit(io) {});
+                let octets = machine.poll_transmit();
+                out[n].extend_from_slice(octets);
+                let n = octets.len();
+                machine.transmitted(n);
+            }
+        }
+    }
+    for stream in out {
+        let mut rest = stream.as_slice();
+        while let Some((head, after)) = rest.split_first_chunk() {
+            let head = wire::atmtcp::Head::parse(head).expect("a head that was written here");
+            let (octets, after) = after.split_at(head.octets);
+            assert!(!head.is_control() || wire::atmtcp::Control::parse(octets).is_ok());
+            rest = after;
+        }
+    }
+}
+
 /// A UDP peer's datagrams.
 pub(crate) fn udp_link(octets: &[u8]) {
     for form in [net::udp::Form::Cell(Format::Uni), net::udp::Form::Batch] {

@@ -203,6 +203,11 @@ impl<T: Unit> Lane<T> {
         }
     }
 
+    /// Whether the receiver has taken all that was sent.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.arrived.is_empty() && self.timed.as_ref().is_none_or(|t| t.queue.is_empty() && t.flight.is_empty())
+    }
+
     /// What the sender could not send.
     pub(crate) fn count_drops(&mut self, reason: DropReason, n: u64) {
         self.sent.drop_n(reason, n);

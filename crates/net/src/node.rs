@@ -182,6 +182,24 @@ impl NodeIo<'_> {
         }
     }
 
+    /// Whether the link at `port` passes anything; no without a link.
+    pub fn is_up(&self, port: usize) -> bool {
+        match self.lines.get(self.port(port).output) {
+            Some(Line::Cells(lane)) => lane.is_up(),
+            Some(Line::Frames(lane)) => lane.is_up(),
+            None => false,
+        }
+    }
+
+    /// Whether the far end of the link at `port` has taken all that was sent there.
+    pub fn is_drained(&self, port: usize) -> bool {
+        match self.lines.get(self.port(port).output) {
+            Some(Line::Cells(lane)) => lane.is_drained(),
+            Some(Line::Frames(lane)) => lane.is_drained(),
+            None => true,
+        }
+    }
+
     /// Whether a full link at `port` is sure to have room after the next round: memory, and a node that reads it. Who
     /// forwards waits for such a link and drops at any other.
     pub fn waits(&self, port: usize) -> bool {

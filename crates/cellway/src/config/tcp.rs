@@ -23,7 +23,7 @@ pub(crate) struct LinkTls {
 
 impl LinkTls {
     /// Reads the files, and tries whether TLS can be made of them. `host` is the one that is connected to.
-    pub(super) fn read(&self, folder: &Path, host: Option<&str>) -> Result<TlsTexts> {
+    pub(crate) fn read(&self, folder: &Path, host: Option<&str>) -> Result<TlsTexts> {
         let text = |what, path: &Path| {
             let path = folder.join(path);
             std::fs::read(&path).with_context(|| format!("tls: {what} = {path:?}"))
@@ -51,14 +51,14 @@ impl LinkTls {
 }
 
 /// The host that `atmtcp = "connect HOST:PORT"` names.
-pub(super) fn host(atmtcp: &str) -> Option<&str> {
+pub(crate) fn host(atmtcp: &str) -> Option<&str> {
     let address = atmtcp.strip_prefix("connect ")?;
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
     Some(host.trim_start_matches('[').trim_end_matches(']'))
 }
 
 /// Who connects, of what `atmtcp` says.
-pub(super) fn parse_atmtcp(text: &str) -> Result<net::atmtcp::Role> {
+pub(crate) fn parse_atmtcp(text: &str) -> Result<net::atmtcp::Role> {
     let (verb, address) = text.split_once(' ').unwrap_or((text, ""));
     let resolve = || {
         use std::net::ToSocketAddrs;

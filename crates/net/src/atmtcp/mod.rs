@@ -77,6 +77,8 @@ pub struct Machine {
     peer: BTreeMap<CircuitId, Option<u8>>,
     /// What the peer said and nobody has fetched.
     events: VecDeque<PeerCircuit>,
+    /// See [`Machine::relaying`].
+    relays: bool,
 }
 
 impl Default for Machine {
@@ -101,7 +103,14 @@ impl Machine {
             untold: BTreeSet::new(),
             peer: BTreeMap::new(),
             events: VecDeque::new(),
+            relays: false,
         }
+    }
+
+    /// A connection at a [`crate::Relay`]: control texts that are in order pass as frames of circuit 0.0, both ways, and the machine
+    /// itself says and keeps nothing of circuits; data pass whatever they are, without octets too.
+    pub fn relaying() -> Self {
+        Machine { relays: true, ..Machine::new() }
     }
 
     /// Sets what a circuit's octets are: AAL0 cells, or SDUs of AAL5 (unless said otherwise) or AAL3/4.
@@ -240,12 +249,7 @@ impl Machine {
                 }
                 Input::Text { got, octets } => {
                     let n = take(&mut rest, &mut self.text[got..octets]);
-                    if got + n == octets {
-                        self.control(octets, io);
-                        Input::Head { got: 0 }
-                    } else {
-                        Input::Text { got: got + n, octets }
-                    }
+                    if got + n == octets { self.control(octets, io) } else { Input::Text { got: got + n, octets } }
                 }
                 Input::Frame { frame, got } => {
                     let buffer = io.pool_mut().octets_mut(&frame).unwrap_or_default();
@@ -282,13 +286,14 @@ impl Machine {
             });
         }
         let aal = self.aal(head.circuit);
-        if head.octets == 0 || aal == Aal::Aal0 && head.octets != AAL0_FRAME_OCTETS {
+        if head.octets == 0 && !self.relays || aal == Aal::Aal0 && head.octets != AAL0_FRAME_OCTETS {
             return Ok(skip(io, DropReason::Malformed));
         }
         if head.octets > io.pool().buffer_octets() {
             return Ok(skip(io, DropReason::Oversize));
         }
         Ok(match io.pool_mut().allocate(head.circuit, aal, SduMeta::default(), head.octets) {
+            Some(frame) if frame.is_empty() => Input::Ready { frame },
             Some(frame) => Input::Frame { frame, got: 0 },
             None => skip(io, DropReason::NoBuffer),
         })
@@ -305,8 +310,15 @@ impl Machine {
         Input::Ready { frame }
     }
 
-    fn control(&mut self, octets: usize, io: &mut NodeIo<'_>) {
+    fn control(&mut self, octets: usize, io: &mut NodeIo<'_>) -> Input {
         match Control::parse(&self.text[..octets]) {
+            Ok(_) if self.relays => {
+                let text = &self.text[..octets];
+                match io.pool_mut().copy_in(CircuitId::default(), Aal::Aal5, SduMeta::default(), text) {
+                    Some(frame) => return Input::Ready { frame },
+                    None => io.count_drops(0, DropReason::NoBuffer, 1),
+                }
+            }
             Ok(Control::Open { circuit, qos }) => {
                 if self.peer.len() < MAX_PEER_CIRCUITS || self.peer.contains_key(&circuit) {
                     let aal = qos_aal(qos);
@@ -322,6 +334,7 @@ impl Machine {
             // As `atmtcp` does: an unknown text is passed over, the link stays.
             Err(_) => io.count_drops(0, DropReason::Malformed, 1),
         }
+        Input::Head { got: 0 }
     }
 
     /// Whether a frame can be given to [`Machine::transmit`].
@@ -338,7 +351,7 @@ impl Machine {
         }
         let Some((frame, octets)) = io.frame_in(0) else { return told };
         let aal = self.aal(frame.circuit);
-        let fits = octets.len() <= MAX_OCTETS && !octets.is_empty() && frame.circuit.key() != 0;
+        let fits = octets.len() <= MAX_OCTETS && (self.relays || !octets.is_empty() && frame.circuit.key() != 0);
         let reason = if frame.aal != aal {
             // OAM cells on an AAL5 circuit, for one: atmtcp cannot carry them.
             Some(DropReason::WrongAal)

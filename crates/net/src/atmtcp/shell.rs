@@ -30,6 +30,9 @@ const KEEP_ALIVE: (Duration, Duration, u32) = (Duration::from_secs(10), Duration
 /// Octets that the peer's machine does not take in this time end the connection: a line was cut, or the peer hangs.
 const UNANSWERED: Duration = Duration::from_secs(30);
 
+/// A connection that the peer has ended lasts so long at most, for what it had sent before to be taken.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
 /// Who makes the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
@@ -74,6 +77,8 @@ pub struct Shell {
     last_error: Option<String>,
     /// Why nothing can be written any more; what the peer had sent before is read to its end.
     broken: Option<String>,
+    /// The peer has ended the connection, why, and until when what it had sent may still be on its way.
+    ended: Option<(String, Time)>,
     retry: Duration,
     up_since: Time,
 }
@@ -112,9 +117,16 @@ impl Shell {
             more: false,
             last_error: None,
             broken: None,
+            ended: None,
             retry: FIRST_RETRY,
             up_since: Time::ZERO,
         })
+    }
+
+    /// The same at a [`crate::Relay`]: [`Machine::relaying`].
+    #[must_use]
+    pub fn relaying(self) -> Self {
+        Shell { machine: Machine::relaying(), ..self }
     }
 
     /// The address that is listened on, with the port that the system chose.
@@ -187,6 +199,7 @@ impl Shell {
         self.unread = 0..0;
         self.more = false;
         self.broken = None;
+        self.ended = None;
         self.last_error = Some(reason);
         self.state = match self.role {
             Role::Listen(_) => State::Listening,
@@ -217,6 +230,11 @@ impl Shell {
                 false
             }
         }
+    }
+
+    /// Whether the network has taken all that the peer has sent: when the link goes down, what is on it is lost.
+    fn all_taken(&self, io: &NodeIo<'_>) -> bool {
+        self.unread.is_empty() && !self.machine.is_blocked() && io.is_drained(0)
     }
 
     /// What waits for the connection is written as far as it takes it. True if any was.
@@ -278,7 +296,7 @@ impl External for Shell {
     fn wants_read(&self) -> bool {
         match self.state {
             State::Listening | State::Securing { .. } => true,
-            State::Up(..) => self.unread.is_empty(),
+            State::Up(..) => self.unread.is_empty() && self.ended.is_none(),
             State::Connecting { .. } | State::Waiting { .. } => false,
         }
     }
@@ -304,7 +322,7 @@ impl External for Shell {
         self.secure(io);
         for _ in 0..READS {
             let State::Up(stream, _) = &mut self.state else { return };
-            if !self.unread.is_empty() {
+            if !self.unread.is_empty() || self.ended.is_some() {
                 return;
             }
             let read = stream.read(&mut self.input);
@@ -312,7 +330,11 @@ impl External for Shell {
             match read {
                 Ok(0) => {
                     let reason = self.broken.take().unwrap_or_else(|| "the peer closed the connection".into());
-                    return self.down(reason, io);
+                    if self.all_taken(io) {
+                        return self.down(reason, io);
+                    }
+                    self.ended = Some((reason, io.now() + LAST_WORDS));
+                    return;
                 }
                 Ok(n) => self.unread = 0..n,
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => return,
@@ -364,6 +386,12 @@ impl External for Shell {
             self.handle_readable(io, now);
         }
         let mut busy = false;
+        if let Some((reason, until)) = &self.ended
+            && (*until <= now || self.all_taken(io))
+        {
+            let reason = reason.clone();
+            self.down(reason, io);
+        }
         if let State::Up(..) = self.state {
             if !self.unread.is_empty() || self.machine.is_blocked() {
                 let before = (self.unread.len(), self.machine.is_blocked());
@@ -381,7 +409,8 @@ impl External for Shell {
     fn poll_timeout(&self) -> Option<Time> {
         match self.state {
             State::Waiting { until } | State::Connecting { until, .. } | State::Securing { until, .. } => Some(until),
-            State::Listening | State::Up(..) => None,
+            State::Up(..) => self.ended.as_ref().map(|(_, until)| *until),
+            State::Listening => None,
         }
     }
 
