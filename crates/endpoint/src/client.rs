@@ -1,195 +1,28 @@
 //! The application's side: connect, create, open, then `loan` / `send` / `receive`.
+//!
+//! A file each: the connection, the buffers in the application's hands, waiting, errors.
+
+mod buffers;
+mod connection;
+mod error;
+mod wait;
 
 use crate::ChannelId;
 use crate::control::{Aal, DataPath, Events, OpenOptions, Request, Response};
-use crate::layout::{CLIENT_SLEEPS, Descriptor, Geometry, HOST_RESTS, HOST_SLEEPS, INLINE_OCTETS};
+use crate::layout::{Descriptor, Geometry, INLINE_OCTETS};
 use crate::own::Given;
 use crate::ring::{Consumer, Producer, Which};
 use crate::segment::{Segment, SegmentError};
-use crate::seqpacket::{PacketError, Packets};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::io::Errno;
+use rustix::fd::OwnedFd;
 use std::collections::VecDeque;
-use std::ops::{Deref, DerefMut};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{Ordering, fence};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 use wire::CircuitId;
 
-/// Looks at a ring this often before a caller that waits goes to sleep.
-const SPINS: u32 = 2_000;
-/// A caller that never sleeps looks this often before it asks whether the service is still there.
-const SPINS_AWAKE: u32 = 100_000;
-
-/// Why the service did not do something.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// Nobody listens there.
-    #[error("no service at {path}: {source} (is `cellway up` running, with this socket?)")]
-    NoService {
-        /// The socket.
-        path: PathBuf,
-        /// What the system said.
-        source: Errno,
-    },
-    /// The service has gone.
-    #[error("the service has gone; its circuits ended with it (start `cellway up` again, then this)")]
-    ServiceGone,
-    /// The service refused.
-    #[error("{0}")]
-    Refused(String),
-    /// The service said something unexpected.
-    #[error("the service does not speak this version of the protocol: {0}")]
-    Protocol(String),
-    /// The service lacks something that this needs.
-    #[error("the service does not know `{0}` (it is older than this program: restart `cellway up`)")]
-    NoFeature(&'static str),
-    /// The other end of a direct circuit was not opened in time.
-    #[error("nobody opened the other end of the circuit directly in {0:?}")]
-    NoPeer(Duration),
-    /// Shared memory.
-    #[error(transparent)]
-    Segment(#[from] SegmentError),
-    /// The system.
-    #[error(transparent)]
-    System(#[from] Errno),
-}
-
-impl From<PacketError> for Error {
-    fn from(e: PacketError) -> Self {
-        match e {
-            PacketError::Closed => Error::ServiceGone,
-            PacketError::System(e) => Error::System(e),
-            PacketError::Malformed(what) => Error::Protocol(what),
-        }
-    }
-}
-
-/// Why an SDU was not taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum SendError {
-    /// The send ring is full or no buffer is free: wait ([`Endpoint::wait_send`]).
-    #[error("the send ring is full")]
-    Full,
-    /// Longer than a buffer.
-    #[error("{octets} octets do not fit a buffer of {buffer_octets}")]
-    TooLong {
-        /// Octets to be sent.
-        octets: usize,
-        /// Octets of a buffer.
-        buffer_octets: usize,
-    },
-    /// An SDU has at least one octet.
-    #[error("an SDU of no octets")]
-    Empty,
-    /// Own memory is for the data path `single-copy`.
-    #[error("the endpoint has another data path than `single-copy`: create it with that one")]
-    OtherPath,
-}
-
-/// A connection to the service.
-#[derive(Debug)]
-pub struct Connection {
-    packets: Packets,
-    features: Vec<String>,
-}
-
-impl From<Connection> for OwnedFd {
-    fn from(connection: Connection) -> Self {
-        connection.packets.into()
-    }
-}
-
-impl Connection {
-    /// Connects and greets.
-    ///
-    /// # Errors
-    /// No service, or one of another version.
-    pub fn open(socket: &Path) -> Result<Self, Error> {
-        let packets =
-            Packets::connect(socket).map_err(|source| Error::NoService { path: socket.to_path_buf(), source })?;
-        let mut connection = Connection { packets, features: Vec::new() };
-        match connection.ask(&Request::hello())?.0 {
-            Response::Welcome { features, .. } => {
-                connection.features = features;
-                Ok(connection)
-            }
-            other => Err(Error::Protocol(format!("{other:?}"))),
-        }
-    }
-
-    /// Whether the service has a feature ([`crate::negotiate`]).
-    pub fn has(&self, feature: &str) -> bool {
-        self.features.iter().any(|name| name == feature)
-    }
-
-    pub(crate) fn control(&self) -> BorrowedFd<'_> {
-        self.packets.as_fd()
-    }
-
-    pub(crate) fn need(&self, feature: &'static str) -> Result<(), Error> {
-        if self.has(feature) { Ok(()) } else { Err(Error::NoFeature(feature)) }
-    }
-
-    fn ask(&self, request: &Request) -> Result<(Response, Vec<OwnedFd>), Error> {
-        self.packets.send(request, &[])?;
-        self.answer()
-    }
-
-    /// A request with file descriptors, whose answer may take until somebody else has done something.
-    pub(crate) fn ask_with(
-        &self,
-        request: &Request,
-        fds: &[BorrowedFd<'_>],
-        patience: Option<Duration>,
-    ) -> Result<(Response, Vec<OwnedFd>), Error> {
-        self.packets.send(request, fds)?;
-        let deadline = patience.map(|p| Instant::now() + p);
-        loop {
-            let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
-            let spec = left.map(|d| Timespec { tv_sec: d.as_secs() as i64, tv_nsec: d.subsec_nanos().into() });
-            match poll(&mut [PollFd::new(&self.packets, PollFlags::IN)], spec.as_ref()) {
-                Ok(0) => return Err(Error::NoPeer(patience.unwrap_or_default())),
-                Ok(_) => return self.answer(),
-                Err(Errno::INTR) => {}
-                Err(e) => return Err(e.into()),
-            }
-        }
-    }
-
-    fn answer(&self) -> Result<(Response, Vec<OwnedFd>), Error> {
-        loop {
-            match self.packets.receive::<Response>()? {
-                Some((Response::Refused { reason, .. }, _)) => return Err(Error::Refused(reason)),
-                Some(answer) => return Ok(answer),
-                None => {}
-            }
-        }
-    }
-
-    /// A request to the program behind the service.
-    ///
-    /// # Errors
-    /// Refused, or the service has gone.
-    pub fn manage(&self, request: serde_json::Value) -> Result<serde_json::Value, Error> {
-        let mut whole = String::new();
-        let mut answer = self.ask(&Request::Manage(request))?.0;
-        loop {
-            match answer {
-                Response::Managed { text, last } => {
-                    whole.push_str(&text);
-                    if last {
-                        return serde_json::from_str(&whole).map_err(|e| Error::Protocol(e.to_string()));
-                    }
-                    answer = self.answer()?.0;
-                }
-                other => return Err(Error::Protocol(format!("{other:?}"))),
-            }
-        }
-    }
-}
+pub(crate) use buffers::Pool;
+pub use buffers::{Loan, Received};
+pub use connection::Connection;
+pub use error::{Error, SendError};
 
 /// What an endpoint is to have.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -204,14 +37,6 @@ pub struct EndpointConfig {
     pub events: Events,
     /// Data path.
     pub path: DataPath,
-}
-
-/// Buffers that are the application's to send with.
-#[derive(Debug)]
-pub(crate) struct Pool {
-    pub(crate) segment: Arc<Segment>,
-    /// Loans that ended without being sent.
-    returned: Mutex<Vec<u32>>,
 }
 
 /// An endpoint. What it opened ends when it is dropped, or when its process dies.
@@ -420,15 +245,6 @@ impl Endpoint {
         Ok(())
     }
 
-    fn wake_host_if_asleep(&self) {
-        // The push must be visible before the flag is read: else host and client could each see the other's old state.
-        fence(Ordering::SeqCst);
-        let flag = self.pool.segment.word32(HOST_SLEEPS);
-        if flag.load(Ordering::Relaxed) != 0 && flag.swap(0, Ordering::AcqRel) != 0 {
-            let _ = rustix::io::write(&self.wake_host, &1u64.to_ne_bytes());
-        }
-    }
-
     /// How many SDUs can be pushed now.
     pub fn send_space(&mut self) -> usize {
         self.reclaim();
@@ -440,232 +256,11 @@ impl Endpoint {
         self.reclaim();
         self.sending.len()
     }
-
-    /// The next SDU, if one has arrived.
-    pub fn try_receive(&mut self) -> Option<Received<'_>> {
-        let descriptor = self.receive.pop()?;
-        Some(Received { endpoint: self, descriptor })
-    }
-
-    /// Waits for an SDU; `None` if `timeout` passes first. Spins a little, then sleeps.
-    ///
-    /// # Errors
-    /// The service has gone.
-    pub fn receive(&mut self, timeout: Option<Duration>) -> Result<Option<Received<'_>>, Error> {
-        if self.wait(timeout, |e| e.receive.waiting() > 0)? { Ok(self.try_receive()) } else { Ok(None) }
-    }
-
-    /// Waits until a buffer and a place in the send ring are free; false if `timeout` passes first.
-    ///
-    /// # Errors
-    /// The service has gone.
-    pub fn wait_send(&mut self, timeout: Option<Duration>) -> Result<bool, Error> {
-        self.wait(timeout, |e| {
-            e.reclaim();
-            !e.idle.is_empty() && e.send.room() > 0
-        })
-    }
-
-    /// Waits until a place in the send ring is free.
-    pub(crate) fn wait_room(&mut self) -> Result<(), Error> {
-        self.wait(None, |e| e.send_space() > 0).map(|_| ())
-    }
-
-    /// Waits until all that was pushed has been taken by the host; false if `timeout` passes first.
-    ///
-    /// # Errors
-    /// The service has gone.
-    pub fn wait_sent(&mut self, timeout: Option<Duration>) -> Result<bool, Error> {
-        self.wait(timeout, |e| e.unsent() == 0)
-    }
-
-    /// How often a caller that waits looks before it sleeps.
-    fn spins(&self) -> u32 {
-        match self.events {
-            Events::Interrupt | Events::Clocked { .. } | Events::Soft { .. } => 1,
-            Events::Hybrid { .. } => SPINS,
-            Events::Polling => SPINS_AWAKE,
-        }
-    }
-
-    fn wait(&mut self, timeout: Option<Duration>, mut ready: impl FnMut(&mut Self) -> bool) -> Result<bool, Error> {
-        let mut deadline = None;
-        loop {
-            for _ in 0..self.spins() {
-                if ready(self) {
-                    return Ok(true);
-                }
-                std::hint::spin_loop();
-            }
-            // The clock is read only where there is something to wait for.
-            let deadline = *deadline.get_or_insert_with(|| timeout.map(|t| Instant::now() + t));
-            self.arm();
-            if ready(self) {
-                self.disarm();
-                return Ok(true);
-            }
-            let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
-            let awake = self.events == Events::Polling;
-            let nap = if awake { Some(Duration::ZERO) } else { left };
-            let spec = nap.map(|d| Timespec { tv_sec: d.as_secs() as i64, tv_nsec: d.subsec_nanos().into() });
-            let control = &self.connection.packets;
-            let mut fds = [PollFd::new(&self.wake_client, PollFlags::IN), PollFd::new(control, PollFlags::IN)];
-            let polled = poll(&mut fds, spec.as_ref());
-            let gone = !fds[1].revents().is_empty();
-            match polled {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(e) => return Err(e.into()),
-            }
-            self.disarm();
-            if ready(self) {
-                return Ok(true);
-            }
-            if gone {
-                return Err(Error::ServiceGone);
-            }
-            if left.is_some_and(|d| d.is_zero()) {
-                return Ok(false);
-            }
-        }
-    }
-
-    /// The host may be resting until this application has caught up: now it has.
-    fn say_caught_up(&self) {
-        let flag = self.pool.segment.word32(HOST_RESTS);
-        if flag.load(Ordering::Relaxed) != 0 && flag.swap(0, Ordering::AcqRel) != 0 {
-            let _ = rustix::io::write(&self.wake_host, &1u64.to_ne_bytes());
-        }
-    }
-
-    /// Before sleeping in a poll of the caller's own on [`Endpoint::as_fd`]: asks the host for a wake-up. Look at the
-    /// rings once more afterwards; something may have come just before.
-    pub fn arm(&mut self) {
-        self.say_caught_up();
-        self.pool.segment.word32(CLIENT_SLEEPS).store(1, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
-    }
-
-    /// After such a sleep: no wake-ups for now. Clears the eventfd.
-    pub fn disarm(&mut self) {
-        if self.pool.segment.word32(CLIENT_SLEEPS).swap(0, Ordering::AcqRel) == 0 {
-            let mut count = [0u8; 8];
-            let _ = rustix::io::read(&self.wake_client, &mut count);
-        }
-    }
 }
 
 impl Drop for Endpoint {
     fn drop(&mut self) {
         self.end_given();
-    }
-}
-
-impl AsFd for Endpoint {
-    /// Readable when the host has rung, after [`Endpoint::arm`].
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.wake_client.as_fd()
-    }
-}
-
-/// A buffer of the segment that is the application's to fill. Sending it gives it away; dropping it gives it back.
-#[derive(Debug)]
-pub struct Loan {
-    pool: Arc<Pool>,
-    buffer: u32,
-}
-
-impl Loan {
-    fn forget(mut self) {
-        self.buffer = Descriptor::INLINE;
-    }
-}
-
-impl Deref for Loan {
-    type Target = [u8];
-    #[allow(unsafe_code)]
-    fn deref(&self) -> &[u8] {
-        // SAFETY: a loan owns its buffer from `loan` to `send`; the buffer's number is in no ring meanwhile, and the only
-        // slices of it are made here and in `deref_mut`, under this value's borrow; the service does not write it meanwhile.
-        unsafe { self.pool.segment.buffer(self.buffer).as_ref() }
-    }
-}
-
-impl DerefMut for Loan {
-    #[allow(unsafe_code)]
-    fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `deref`, under an exclusive borrow.
-        unsafe { self.pool.segment.buffer(self.buffer).as_mut() }
-    }
-}
-
-impl Drop for Loan {
-    fn drop(&mut self) {
-        if self.buffer != Descriptor::INLINE
-            && let Ok(mut returned) = self.pool.returned.lock()
-        {
-            returned.push(self.buffer);
-        }
-    }
-}
-
-/// An SDU that has arrived. Its buffer goes back to the host when this is dropped.
-#[derive(Debug)]
-pub struct Received<'a> {
-    pub(crate) endpoint: &'a mut Endpoint,
-    pub(crate) descriptor: Descriptor,
-}
-
-impl Received<'_> {
-    /// The channel it came on.
-    pub fn channel(&self) -> ChannelId {
-        ChannelId(self.descriptor.channel)
-    }
-
-    /// AAL5 user-to-user indication.
-    pub fn uu(&self) -> u8 {
-        self.descriptor.uu
-    }
-
-    /// Whether a cell of it had its loss priority set.
-    pub fn clp(&self) -> bool {
-        self.descriptor.clp
-    }
-
-    /// Whether its last cell had met congestion.
-    pub fn congestion(&self) -> bool {
-        self.descriptor.congestion
-    }
-}
-
-impl Deref for Received<'_> {
-    type Target = [u8];
-    #[allow(unsafe_code)]
-    fn deref(&self) -> &[u8] {
-        let octets = self.descriptor.octets as usize;
-        if self.descriptor.buffer == Descriptor::INLINE {
-            return &self.descriptor.inline[..octets.min(INLINE_OCTETS)];
-        }
-        if self.descriptor.buffer == Descriptor::OWN {
-            return self.endpoint.given.octets(&self.descriptor);
-        }
-        if self.endpoint.pool.segment.geometry().buffer_at(self.descriptor.buffer).is_none() {
-            return &[];
-        }
-        // SAFETY: the host gave the buffer away with this descriptor and does not write it until it is free again, which
-        // `drop` says; this side makes no other slice of it.
-        let buffer = unsafe { self.endpoint.pool.segment.buffer(self.descriptor.buffer).as_ref() };
-        &buffer[..octets.min(buffer.len())]
-    }
-}
-
-impl Drop for Received<'_> {
-    fn drop(&mut self) {
-        let buffer = self.descriptor.buffer;
-        if buffer == Descriptor::OWN {
-            self.post_again();
-        } else if buffer != Descriptor::INLINE && !self.endpoint.free.push(Descriptor::of_buffer(buffer)) {
-            self.endpoint.idle.push(buffer);
-        }
     }
 }
 

@@ -1,0 +1,118 @@
+//! Buffers in the application's hands: loans to fill and send, and SDUs that have arrived. Dropping gives them back.
+
+use super::Endpoint;
+use crate::ChannelId;
+use crate::layout::{Descriptor, INLINE_OCTETS};
+use crate::segment::Segment;
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Mutex};
+
+/// Buffers that are the application's to send with.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    pub(crate) segment: Arc<Segment>,
+    /// Loans that ended without being sent.
+    pub(super) returned: Mutex<Vec<u32>>,
+}
+
+/// A buffer of the segment that is the application's to fill. Sending it gives it away; dropping it gives it back.
+#[derive(Debug)]
+pub struct Loan {
+    pub(super) pool: Arc<Pool>,
+    pub(super) buffer: u32,
+}
+
+impl Loan {
+    pub(super) fn forget(mut self) {
+        self.buffer = Descriptor::INLINE;
+    }
+}
+
+impl Deref for Loan {
+    type Target = [u8];
+    #[allow(unsafe_code)]
+    fn deref(&self) -> &[u8] {
+        // SAFETY: a loan owns its buffer from `loan` to `send`; the buffer's number is in no ring meanwhile, and the only
+        // slices of it are made here and in `deref_mut`, under this value's borrow; the service does not write it meanwhile.
+        unsafe { self.pool.segment.buffer(self.buffer).as_ref() }
+    }
+}
+
+impl DerefMut for Loan {
+    #[allow(unsafe_code)]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `deref`, under an exclusive borrow.
+        unsafe { self.pool.segment.buffer(self.buffer).as_mut() }
+    }
+}
+
+impl Drop for Loan {
+    fn drop(&mut self) {
+        if self.buffer != Descriptor::INLINE
+            && let Ok(mut returned) = self.pool.returned.lock()
+        {
+            returned.push(self.buffer);
+        }
+    }
+}
+
+/// An SDU that has arrived. Its buffer goes back to the host when this is dropped.
+#[derive(Debug)]
+pub struct Received<'a> {
+    pub(crate) endpoint: &'a mut Endpoint,
+    pub(crate) descriptor: Descriptor,
+}
+
+impl Received<'_> {
+    /// The channel it came on.
+    pub fn channel(&self) -> ChannelId {
+        ChannelId(self.descriptor.channel)
+    }
+
+    /// AAL5 user-to-user indication.
+    pub fn uu(&self) -> u8 {
+        self.descriptor.uu
+    }
+
+    /// Whether a cell of it had its loss priority set.
+    pub fn clp(&self) -> bool {
+        self.descriptor.clp
+    }
+
+    /// Whether its last cell had met congestion.
+    pub fn congestion(&self) -> bool {
+        self.descriptor.congestion
+    }
+}
+
+impl Deref for Received<'_> {
+    type Target = [u8];
+    #[allow(unsafe_code)]
+    fn deref(&self) -> &[u8] {
+        let octets = self.descriptor.octets as usize;
+        if self.descriptor.buffer == Descriptor::INLINE {
+            return &self.descriptor.inline[..octets.min(INLINE_OCTETS)];
+        }
+        if self.descriptor.buffer == Descriptor::OWN {
+            return self.endpoint.given.octets(&self.descriptor);
+        }
+        if self.endpoint.pool.segment.geometry().buffer_at(self.descriptor.buffer).is_none() {
+            return &[];
+        }
+        // SAFETY: the host gave the buffer away with this descriptor and does not write it until it is free again, which
+        // `drop` says; this side makes no other slice of it.
+        let buffer = unsafe { self.endpoint.pool.segment.buffer(self.descriptor.buffer).as_ref() };
+        &buffer[..octets.min(buffer.len())]
+    }
+}
+
+impl Drop for Received<'_> {
+    fn drop(&mut self) {
+        let buffer = self.descriptor.buffer;
+        if buffer == Descriptor::OWN {
+            self.post_again();
+        } else if buffer != Descriptor::INLINE && !self.endpoint.free.push(Descriptor::of_buffer(buffer)) {
+            self.endpoint.idle.push(buffer);
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The connection to the service: greeting, questions and answers, file descriptors that come along.
+
+use super::Error;
+use crate::control::{Request, Response};
+use crate::seqpacket::Packets;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// A connection to the service.
+#[derive(Debug)]
+pub struct Connection {
+    packets: Packets,
+    features: Vec<String>,
+}
+
+impl From<Connection> for OwnedFd {
+    fn from(connection: Connection) -> Self {
+        connection.packets.into()
+    }
+}
+
+impl Connection {
+    /// Connects and greets.
+    ///
+    /// # Errors
+    /// No service, or one of another version.
+    pub fn open(socket: &Path) -> Result<Self, Error> {
+        let packets =
+            Packets::connect(socket).map_err(|source| Error::NoService { path: socket.to_path_buf(), source })?;
+        let mut connection = Connection { packets, features: Vec::new() };
+        match connection.ask(&Request::hello())?.0 {
+            Response::Welcome { features, .. } => {
+                connection.features = features;
+                Ok(connection)
+            }
+            other => Err(Error::Protocol(format!("{other:?}"))),
+        }
+    }
+
+    /// Whether the service has a feature ([`crate::negotiate`]).
+    pub fn has(&self, feature: &str) -> bool {
+        self.features.iter().any(|name| name == feature)
+    }
+
+    pub(crate) fn control(&self) -> BorrowedFd<'_> {
+        self.packets.as_fd()
+    }
+
+    pub(crate) fn need(&self, feature: &'static str) -> Result<(), Error> {
+        if self.has(feature) { Ok(()) } else { Err(Error::NoFeature(feature)) }
+    }
+
+    pub(super) fn ask(&self, request: &Request) -> Result<(Response, Vec<OwnedFd>), Error> {
+        self.packets.send(request, &[])?;
+        self.answer()
+    }
+
+    /// A request with file descriptors, whose answer may take until somebody else has done something.
+    pub(crate) fn ask_with(
+        &self,
+        request: &Request,
+        fds: &[BorrowedFd<'_>],
+        patience: Option<Duration>,
+    ) -> Result<(Response, Vec<OwnedFd>), Error> {
+        self.packets.send(request, fds)?;
+        let deadline = patience.map(|p| Instant::now() + p);
+        loop {
+            let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
+            let spec = left.map(|d| Timespec { tv_sec: d.as_secs() as i64, tv_nsec: d.subsec_nanos().into() });
+            match poll(&mut [PollFd::new(&self.packets, PollFlags::IN)], spec.as_ref()) {
+                Ok(0) => return Err(Error::NoPeer(patience.unwrap_or_default())),
+                Ok(_) => return self.answer(),
+                Err(Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+    }
+
+    fn answer(&self) -> Result<(Response, Vec<OwnedFd>), Error> {
+        loop {
+            match self.packets.receive::<Response>()? {
+                Some((Response::Refused { reason, .. }, _)) => return Err(Error::Refused(reason)),
+                Some(answer) => return Ok(answer),
+                None => {}
+            }
+        }
+    }
+
+    /// A request to the program behind the service.
+    ///
+    /// # Errors
+    /// Refused, or the service has gone.
+    pub fn manage(&self, request: serde_json::Value) -> Result<serde_json::Value, Error> {
+        let mut whole = String::new();
+        let mut answer = self.ask(&Request::Manage(request))?.0;
+        loop {
+            match answer {
+                Response::Managed { text, last } => {
+                    whole.push_str(&text);
+                    if last {
+                        return serde_json::from_str(&whole).map_err(|e| Error::Protocol(e.to_string()));
+                    }
+                    answer = self.answer()?.0;
+                }
+                other => return Err(Error::Protocol(format!("{other:?}"))),
+            }
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Why the service did not do something, and why an SDU was not taken.
+
+use crate::segment::SegmentError;
+use crate::seqpacket::PacketError;
+use rustix::io::Errno;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Why the service did not do something.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Nobody listens there.
+    #[error("no service at {path}: {source} (is `cellway up` running, with this socket?)")]
+    NoService {
+        /// The socket.
+        path: PathBuf,
+        /// What the system said.
+        source: Errno,
+    },
+    /// The service has gone.
+    #[error("the service has gone; its circuits ended with it (start `cellway up` again, then this)")]
+    ServiceGone,
+    /// The service refused.
+    #[error("{0}")]
+    Refused(String),
+    /// The service said something unexpected.
+    #[error("the service does not speak this version of the protocol: {0}")]
+    Protocol(String),
+    /// The service lacks something that this needs.
+    #[error("the service does not know `{0}` (it is older than this program: restart `cellway up`)")]
+    NoFeature(&'static str),
+    /// The other end of a direct circuit was not opened in time.
+    #[error("nobody opened the other end of the circuit directly in {0:?}")]
+    NoPeer(Duration),
+    /// Shared memory.
+    #[error(transparent)]
+    Segment(#[from] SegmentError),
+    /// The system.
+    #[error(transparent)]
+    System(#[from] Errno),
+}
+
+impl From<PacketError> for Error {
+    fn from(e: PacketError) -> Self {
+        match e {
+            PacketError::Closed => Error::ServiceGone,
+            PacketError::System(e) => Error::System(e),
+            PacketError::Malformed(what) => Error::Protocol(what),
+        }
+    }
+}
+
+/// Why an SDU was not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SendError {
+    /// The send ring is full or no buffer is free: wait ([`Endpoint::wait_send`](crate::Endpoint::wait_send)).
+    #[error("the send ring is full")]
+    Full,
+    /// Longer than a buffer.
+    #[error("{octets} octets do not fit a buffer of {buffer_octets}")]
+    TooLong {
+        /// Octets to be sent.
+        octets: usize,
+        /// Octets of a buffer.
+        buffer_octets: usize,
+    },
+    /// An SDU has at least one octet.
+    #[error("an SDU of no octets")]
+    Empty,
+    /// Own memory is for the data path `single-copy`.
+    #[error("the endpoint has another data path than `single-copy`: create it with that one")]
+    OtherPath,
+}
