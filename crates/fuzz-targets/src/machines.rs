@@ -268,7 +268,7 @@ pub(crate) fn descriptors(octets: &[u8]) {
 
 /// IP and ATMARP from a circuit's far end.
 pub(crate) fn ip(octets: &[u8]) {
-    use stack::ip::{Config, Fragments, IpInterface, MAX_MESSAGE_OCTETS, Verdict, too_big};
+    use stack::ip::{Config, Fragments, IpInterface, Join, MAX_MESSAGE_OCTETS, Verdict, too_big};
     let config = Config { offload: true, ..Config::new(std::net::Ipv4Addr::new(10, 0, 0, 1)) };
     let mut ip = IpInterface::new(config);
     // The first octet says who it is: a server, a client, or neither.
@@ -279,10 +279,17 @@ pub(crate) fn ip(octets: &[u8]) {
     }
     ip.add_circuit(1, None, Time::ZERO);
     let mut sdu = vec![0; stack::ip::MTU + 64];
+    let mut join = Join::new(0);
     for (i, pdu) in octets.chunks(64).enumerate() {
         let now = Time::from_millis(i as u64 * 20_000);
         if let Some(delivery) = ip.handle_pdu(1, pdu, now) {
             let mut packet = delivery.packet.to_vec();
+            if !join.append(&packet) {
+                if let Some((header, joined, segments)) = join.poll_packet() {
+                    assert_eq!(header.cut(joined, 0).map_or(1, |cut| cut.count(joined)), segments);
+                }
+                let _ = join.begin(&packet);
+            }
             if let Some(cut) = delivery.header.cut(&packet, 0) {
                 let _ = cut.write(&packet, i, &mut sdu);
             }

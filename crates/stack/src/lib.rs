@@ -2,7 +2,7 @@
 //!
 //! Each is a state machine that takes PDUs and `now` and gives PDUs and deadlines ([`ip`], [`atmarp`], [`oam`], [`transfer`]); the
 //! shells in [`device`] and at the end of [`transfer`] join it to an endpoint, a TUN device or an in-process TCP/IP stack.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod atmarp;
 pub mod device;

@@ -1,17 +1,23 @@
 //! The Internet checksum (RFC 1071), and who may do without (checklist ).
 
 /// The ones' complement sum of `octets` as big-endian words, added to `sum`, not folded.
-pub(crate) fn add(octets: &[u8], mut sum: u64) -> u64 {
-    let (chunks, rest) = octets.as_chunks::<8>();
-    // Two halves of each word, so that 2^31 words fit without an end-around carry.
+pub(crate) fn add(octets: &[u8], sum: u64) -> u64 {
+    // The sum does not depend on the order of octets but for its own (RFC 1071, section 2 B): in the machine's order the
+    // loop is of vectors.
+    let (chunks, rest) = octets.as_chunks::<16>();
+    let mut lanes = [0u64; 4];
     for chunk in chunks {
-        let word = u64::from_be_bytes(*chunk);
-        sum += (word >> 32) + (word & 0xffff_ffff);
+        for (lane, word) in lanes.iter_mut().zip(chunk.as_chunks::<4>().0) {
+            *lane += u64::from(u32::from_ne_bytes(*word));
+        }
     }
-    let mut last = [0; 8];
+    let mut last = [0; 16];
     last[..rest.len()].copy_from_slice(rest);
-    let word = u64::from_be_bytes(last);
-    sum + (word >> 32) + (word & 0xffff_ffff)
+    for (lane, word) in lanes.iter_mut().zip(last.as_chunks::<4>().0) {
+        *lane += u64::from(u32::from_ne_bytes(*word));
+    }
+    let folded = fold(lanes.iter().sum());
+    sum + u64::from(u16::from_be_bytes(folded.to_ne_bytes()))
 }
 
 /// Folds a sum to 16 bits.

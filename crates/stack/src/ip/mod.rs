@@ -9,6 +9,7 @@ mod checksum;
 mod encapsulation;
 mod fcs;
 mod fragment;
+mod join;
 mod offload;
 mod pdu;
 mod resolution;
@@ -16,6 +17,7 @@ mod routing;
 
 pub use encapsulation::{CELLWAY, Content, Encapsulation, ethertype_of};
 pub use fragment::{Fragments, MAX_MESSAGE_OCTETS, too_big};
+pub use join::Join;
 pub use offload::{Cut, VNET_OCTETS, VnetHeader};
 
 use crate::atmarp::{Client, Inverse, Server};

@@ -12,7 +12,7 @@ const GSO_TCPV4: u8 = 1;
 const GSO_TCPV6: u8 = 4;
 const GSO_UDP: u8 = 5;
 const GSO_ECN: u8 = 0x80;
-const TCP: u8 = 6;
+pub(super) const TCP: u8 = 6;
 const UDP: u8 = 17;
 
 /// What is left to be done with a packet.
@@ -55,6 +55,19 @@ impl VnetHeader {
             _ => false,
         };
         good.then_some(header)
+    }
+
+    /// Of a TCP packet whose checksum and cutting are left over: where its TCP header and its data begin, and octets of data
+    /// in each segment.
+    pub(super) fn of_tcp(is_ipv4: bool, transport: usize, data: usize, segment: usize) -> Self {
+        VnetHeader {
+            flags: NEEDS_CHECKSUM,
+            gso_type: if is_ipv4 { GSO_TCPV4 } else { GSO_TCPV6 },
+            header_octets: data as u16,
+            segment_octets: segment as u16,
+            checksum_start: transport as u16,
+            checksum_offset: 16,
+        }
     }
 
     /// The octets.

@@ -48,9 +48,12 @@ pub(crate) struct Options {
     /// Only these MTUs
     #[arg(long, value_delimiter = ',', default_values_t = [1500, 9180])]
     mtu: Vec<usize>,
-    /// Only ways whose name contains this
-    #[arg(long)]
-    only: Option<String>,
+    /// Only these ways
+    #[arg(long, value_delimiter = ',', value_name = "WAY")]
+    only: Vec<String>,
+    /// Only with offload, or only without
+    #[arg(long, value_name = "true|false")]
+    offload: Option<bool>,
     /// One short run of each: whether everything works, not how fast it is
     #[arg(long)]
     quick: bool,
@@ -102,7 +105,9 @@ fn measure(options: &Options, programs: &Programs, folder: &Path, stop: &Arc<Ato
     let (runs, length) = effort(options);
     let pings = if options.quick { 10 } else { options.pings.max(1) };
     let wanted = |case: &Case| {
-        options.mtu.contains(&case.mtu) && options.only.as_ref().is_none_or(|o| case.way.name().contains(o.as_str()))
+        options.mtu.contains(&case.mtu)
+            && (options.only.is_empty() || options.only.iter().any(|o| o == case.way.name()))
+            && options.offload.is_none_or(|o| case.offload == o || case.way == Way::Veth)
     };
     let cases: Vec<Case> = CASES.iter().copied().filter(wanted).collect();
     if cases.is_empty() {

@@ -107,6 +107,7 @@ pub(super) fn make(cases: &[Case], namespaces: &[Namespace; 2], folder: &Path) -
             mtu: case.mtu,
             ethernet: false,
             offload: case.offload,
+            takes_long: false,
             namespace: Some(namespaces[usize::from(end)].path().to_owned()),
         };
         // A network for each case: what others have does not cost it rounds.

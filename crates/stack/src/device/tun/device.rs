@@ -1,5 +1,6 @@
-//! The device itself: made, read, written. Packets go with a virtio header before them if the device leaves work over.
+//! The device itself: made, read, written. Packets go with a virtio header before them if there can be work left over.
 
+use super::sys::leave_nothing;
 use crate::ip::{VNET_OCTETS, VnetHeader};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::File;
@@ -24,6 +25,9 @@ pub struct DeviceSettings {
     pub ethernet: bool,
     /// Whether it may leave checksums and cutting over. One that cannot is made without.
     pub offload: bool,
+    /// Whether packets with such work left over can be written to it, whatever it leaves over itself. One that cannot is made
+    /// without.
+    pub takes_long: bool,
     /// The network namespace to make it in; without, the calling thread's.
     pub namespace: Option<PathBuf>,
 }
@@ -70,12 +74,12 @@ impl Device {
         self.device.set_nonblocking(true)
     }
 
-    /// Whether it leaves work over.
+    /// Whether packets go with a header: those that are written may be long, and, of a device made so, those that are read.
     pub fn has_header(&self) -> bool {
         self.has_header
     }
 
-    /// Reads a packet into `packet`; gives its header as it came, zeros from a device that leaves nothing over, and its octets.
+    /// Reads a packet into `packet`; gives its header as it came, zeros from a device without, and its octets.
     ///
     /// # Errors
     /// As the system says.
@@ -118,17 +122,21 @@ fn enter(namespace: &Path) -> io::Result<()> {
 }
 
 fn build(settings: &DeviceSettings) -> io::Result<Device> {
-    let DeviceSettings { name, address, prefix, mtu, ethernet, offload, .. } = settings;
-    let build = |offload| {
-        DeviceBuilder::new()
+    let DeviceSettings { name, address, prefix, mtu, ethernet, offload, takes_long, .. } = settings;
+    let build = |has_header| {
+        let device = DeviceBuilder::new()
             .name(name)
             .layer(if *ethernet { Layer::L2 } else { Layer::L3 })
-            .offload(offload)
+            .offload(has_header)
             .ipv4(*address, *prefix, None)
             .mtu(u16::try_from(*mtu).unwrap_or(u16::MAX))
-            .build_sync()
+            .build_sync()?;
+        if has_header && !offload {
+            leave_nothing(device.as_fd())?;
+        }
+        Ok(device)
     };
-    let device = if *offload { build(true).or_else(|_| build(false)) } else { build(false) };
+    let device = if *offload || *takes_long { build(true).or_else(|_: io::Error| build(false)) } else { build(false) };
     let device = device.map_err(|e| {
         let cure = match e.kind() {
             ErrorKind::PermissionDenied | ErrorKind::NotFound => {

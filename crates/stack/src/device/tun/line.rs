@@ -124,6 +124,7 @@ impl External for Line {
         }
         self.passage.ip.handle_timeout(now);
         let mut any = self.passage.speak(io);
+        let mut has_written = false;
         for _ in 0..ROUND {
             let Some((frame, sdu)) = io.frame_in(0) else { break };
             let delivered = match frame.aal {
@@ -134,14 +135,20 @@ impl External for Line {
                 }
             };
             io.release_frame(0);
-            any = true;
+            has_written = true;
             if let Err(e) = delivered {
                 self.end(&e, io);
                 return true;
             }
         }
-        if self.passage.is_blocked() {
-            // Room has come, or a buffer: what waits goes first, and with it the device is read again.
+        if let Err(e) = self.passage.flush() {
+            self.end(&e, io);
+            return true;
+        }
+        any |= has_written;
+        if has_written || self.passage.is_blocked() {
+            // An answer may be there already: the stack makes it while it is written to. Or room has come, or a buffer: what
+            // waits goes first.
             match self.passage.turn(io, now) {
                 Ok(moved) => any |= moved,
                 Err(e) => self.end(&e, io),

@@ -2,7 +2,8 @@
 //!
 //! A packet is read from the device straight into the buffer that becomes its SDU, behind room for the header, and written
 //! to the device straight from such a buffer. The device leaves checksums and the cutting of long packets to us; a peer that is
-//! such a device too gets them as they are, in one SDU; for any other it is done here (`passage`).
+//! such a device too gets them as they are, in one SDU; for any other it is done here (`passage`). TCP segments that come one
+//! after the other are written as one packet, whoever has cut them ([`Join`](crate::ip::Join)).
 //!
 //! Two shells: [`Tun`] is a user of an endpoint, in whatever process; [`Line`] is the outside end of a frame link, on the
 //! network's own thread, which spares a packet two rings and two wake-ups.
@@ -10,6 +11,7 @@
 mod device;
 mod line;
 mod passage;
+mod sys;
 mod user;
 
 pub use device::{Device, DeviceSettings};
@@ -18,8 +20,8 @@ pub use user::Tun;
 
 use crate::ip::Config;
 
-/// PDUs, or packets, that are taken from one side before the other is looked at.
-const TURN: usize = 32;
+/// PDUs, or packets, that are taken from one side before the other is looked at: as many segments as become one packet.
+const TURN: usize = 64;
 /// Octets of packets likewise: what is read in a turn is written while it is still in the second-level cache.
 const TURN_OCTETS: usize = 128 * 1024;
 
@@ -52,6 +54,7 @@ impl Settings {
             mtu: self.ip.mtu,
             ethernet: self.ip.encapsulation.is_bridged(),
             offload: self.device_offload,
+            takes_long: true,
             namespace: self.namespace.clone(),
         }
     }

@@ -2,7 +2,7 @@
 //! buffers, packets to the device. What work a packet has left over is done here, unless its peer does it.
 
 use super::{Device, TURN, TURN_OCTETS};
-use crate::ip::{Cut, Fragments, IpInterface, MAX_MESSAGE_OCTETS, Verdict, VnetHeader, too_big};
+use crate::ip::{Cut, Fragments, IpInterface, Join, MAX_MESSAGE_OCTETS, Verdict, VnetHeader, too_big};
 use std::io::{self, ErrorKind};
 use wire::{DropReason, Time};
 
@@ -66,11 +66,16 @@ pub(super) struct Passage<B> {
     pub(super) ip: IpInterface,
     /// Where the IP header begins in what the device gives: behind the Ethernet header of a TAP device.
     ethernet_octets: usize,
+    /// What becomes one packet for the device, if that takes long ones.
+    join: Option<Join>,
     outgoing: Option<Outgoing<B>>,
     /// A buffer for the next packet.
     buffer: Option<B>,
     /// There was no buffer for the next packet.
     starved: bool,
+    /// Packets of the next turn at most: as many as lately came at once, twice as many if more may have come. What comes
+    /// alone goes on at once, without a look whether more has come.
+    burst: usize,
 }
 
 impl<B: std::fmt::Debug> Passage<B> {
@@ -78,7 +83,8 @@ impl<B: std::fmt::Debug> Passage<B> {
     pub(super) fn new(device: Device, ip: IpInterface) -> io::Result<Self> {
         device.set_nonblocking()?;
         let ethernet_octets = if ip.config().encapsulation.is_bridged() { 14 } else { 0 };
-        Ok(Passage { device, ip, ethernet_octets, outgoing: None, buffer: None, starved: false })
+        let join = device.has_header().then(|| Join::new(ethernet_octets));
+        Ok(Passage { device, ip, ethernet_octets, join, outgoing: None, buffer: None, starved: false, burst: 1 })
     }
 
     /// Whether a packet waits for room on its circuit, or for a buffer: until then the device is of no interest.
@@ -86,25 +92,45 @@ impl<B: std::fmt::Debug> Passage<B> {
         self.outgoing.is_some() || self.starved
     }
 
-    /// An SDU of a circuit: what packet is in it goes to the device.
+    /// An SDU of a circuit: what packet is in it goes to the device, now or with those that follow it; [`Passage::flush`]
+    /// comes after the last.
     pub(super) fn deliver(&mut self, circuit: u32, sdu: &[u8], now: Time) -> io::Result<()> {
         let Some(delivery) = self.ip.handle_pdu(circuit, sdu, now) else { return Ok(()) };
+        if self.join.as_mut().is_some_and(|join| delivery.header.is_plain() && join.append(delivery.packet)) {
+            let is_complete = self.join.as_ref().is_some_and(Join::is_complete);
+            return if is_complete { self.flush() } else { Ok(()) };
+        }
+        self.flush()?;
+        if self.join.as_mut().is_some_and(|join| delivery.header.is_plain() && join.begin(delivery.packet)) {
+            return Ok(());
+        }
         let written = self.device.write(&delivery.header.to_octets(), delivery.packet);
-        self.lost_or(written)
+        self.lost_or(written, 1)
+    }
+
+    /// Writes what waits for more to follow it.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        let Some((header, packet, packets)) = self.join.as_mut().and_then(Join::poll_packet) else { return Ok(()) };
+        let written = self.device.write(&header.to_octets(), packet);
+        self.lost_or(written, packets as u64)
     }
 
     /// What the interface itself has to say, then packets of the device, a turn of them. True if anything moved.
     pub(super) fn turn(&mut self, carrier: &mut impl Carrier<Buffer = B>, now: Time) -> io::Result<bool> {
         let mut any = self.speak(carrier);
         let (mut packets, mut octets) = (0, 0);
-        while packets < TURN && octets < TURN_OCTETS {
+        while packets < self.burst && octets < TURN_OCTETS {
             any |= self.advance(carrier);
             if self.outgoing.is_some() {
-                break;
+                return Ok(any);
             }
-            let Some(read) = self.read(carrier, now)? else { break };
+            let Some(read) = self.read(carrier, now)? else {
+                self.burst = packets.max(1);
+                return Ok(any);
+            };
             (packets, octets, any) = (packets + 1, octets + read, true);
         }
+        self.burst = (self.burst * 2).min(TURN);
         Ok(any)
     }
 
@@ -190,7 +216,7 @@ impl<B: std::fmt::Debug> Passage<B> {
         let address = self.ip.config().address.octets();
         let Some(n) = too_big(packet, mtu, address, &mut message) else { return Ok(()) };
         let written = self.device.write_whole(&message[..n]);
-        self.lost_or(written)
+        self.lost_or(written, 1)
     }
 
     /// Sends what is left of a packet, as far as room and buffers allow. True if anything was sent.
@@ -263,8 +289,9 @@ impl<B: std::fmt::Debug> Passage<B> {
         }
     }
 
-    /// A packet that the device's queue has no room for, or that the kernel takes for no packet, is lost, as on any interface.
-    fn lost_or(&mut self, written: io::Result<()>) -> io::Result<()> {
+    /// A packet that the device's queue has no room for, or that the kernel takes for no packet, is lost, as on any interface,
+    /// and with it all `packets` that it is made of.
+    fn lost_or(&mut self, written: io::Result<()>, packets: u64) -> io::Result<()> {
         let Err(e) = written else { return Ok(()) };
         let reason = match (e.kind(), e.raw_os_error()) {
             (ErrorKind::WouldBlock, _) | (_, Some(ENOBUFS)) => DropReason::QueueFull,
@@ -272,7 +299,7 @@ impl<B: std::fmt::Debug> Passage<B> {
             (ErrorKind::InvalidInput, _) => DropReason::Malformed,
             _ => return Err(e),
         };
-        self.ip.received.drop_one(reason);
+        self.ip.received.drop_n(reason, packets);
         Ok(())
     }
 

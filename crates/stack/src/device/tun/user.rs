@@ -111,6 +111,7 @@ impl Tun {
             self.passage.deliver(pdu.channel().0, &pdu, now)?;
             any = true;
         }
+        self.passage.flush()?;
         any |= self.passage.turn(&mut self.endpoint, now)?;
         Ok(any)
     }
