@@ -54,6 +54,9 @@ pub trait Experiment: Sync {
     fn today(&self, _: &mut Run<'_>) {}
 }
 
+/// The unit of ttcp's rates.
+pub const MEBIBIT: &str = "Mbit/s (2^20)";
+
 /// A published value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -125,6 +128,14 @@ pub struct Row {
 }
 
 impl Row {
+    /// Where the paper's unit is ttcp's, of 2^20 bit, the note has the model's number in 10^6.
+    fn both_units(&mut self) -> &mut Self {
+        if let Some(modelled) = self.modelled.filter(|_| self.unit == MEBIBIT) {
+            self.note(format!("modelled {:.1} in 10^6 bit/s", modelled * 1.048_576));
+        }
+        self
+    }
+
     /// Adds to the note.
     pub fn note(&mut self, text: impl AsRef<str>) -> &mut Self {
         if !self.note.is_empty() {
@@ -500,7 +511,7 @@ impl Run<'_> {
         row.deviation = Some(deviation);
         row.bound = Some(bound);
         row.verdict = if deviation.abs() <= bound { Verdict::Within } else { Verdict::Outside };
-        row
+        row.both_units()
     }
 
     /// A number that a constant was calibrated on.
@@ -539,6 +550,20 @@ impl Run<'_> {
         let row = self.row(id, "in words", "", Published::Words(quote.into()));
         row.verdict = if holds { Verdict::BornOut } else { Verdict::Contradicted };
         row.note(evidence)
+    }
+
+    /// A number that the material cannot give, why, and what the model makes of it all the same.
+    pub fn withheld(
+        &mut self,
+        id: &str,
+        what: &str,
+        unit: &str,
+        published: f64,
+        modelled: f64,
+        reason: &str,
+    ) -> &mut Row {
+        self.trace.add(&modelled.to_bits().to_be_bytes());
+        self.row(id, what, unit, Published::Number(published)).note(reason).note(format!("the model has {modelled}"))
     }
 
     /// Something that cannot be had, and why.

@@ -1,6 +1,6 @@
 //! Seed 000 (Almesberger 1995): arithmetic of adapters and buses, and raw AAL5 between two PCs.
 
-use crate::experiment::{Experiment, Figure, Origin, Run};
+use crate::experiment::{Experiment, Figure, MEBIBIT, Origin, Run};
 use crate::model::pair::{self, Outcome, Scenario, Transport};
 use crate::model::{Level, Machine, Profile, ProfileError, Work, tandem};
 use wire::{CellRate, Time, aal5};
@@ -139,14 +139,8 @@ fn at(outcomes: &[Outcome], octets: usize) -> &Outcome {
     &outcomes[SIZES.iter().position(|n| *n == octets).unwrap_or(0)]
 }
 
-const UNIT: &str = "Mbit/s (2^20)";
-
 fn axes(name: &str, title: &str, y_log: bool) -> Figure {
-    Figure::new(name, title, ["octets of a PDU", UNIT], [true, y_log])
-}
-
-fn both(rate: f64) -> String {
-    format!("modelled {rate:.1} in 10^6 bit/s")
+    Figure::new(name, title, ["octets of a PDU", MEBIBIT], [true, y_log])
 }
 
 fn maximum(figure: &mut Figure) {
@@ -174,12 +168,11 @@ impl Experiment for OneWay {
         run.within(
             "A-51",
             "fig 8: the receiver \"can barely handle 100 Mbps\"",
-            UNIT,
+            MEBIBIT,
             100.0,
             0.05,
             at(&copying, 16384).received_mbit_s / MEBI,
-        )
-        .note(both(at(&copying, 16384).received_mbit_s));
+        );
         let near = SIZES.iter().zip(&copying).find(|(n, o)| o.sent_mbit_s >= 0.97 * line_mbit_s(**n)).map(|(n, _)| *n);
         run.words(
             "A-51",
@@ -217,21 +210,19 @@ impl Experiment for OneWay {
         run.within(
             "A-53",
             "fig 9: received at 4 kB, \"approximately\"",
-            UNIT,
+            MEBIBIT,
             128.0,
             0.01,
             at(&single, 4096).received_mbit_s / MEBI,
-        )
-        .note(both(at(&single, 4096).received_mbit_s));
+        );
         run.within(
             "A-53",
             "fig 9: received above 4 kB, \"only to\"",
-            UNIT,
+            MEBIBIT,
             129.0,
             0.01,
             at(&single, 8192).received_mbit_s / MEBI,
-        )
-        .note(both(at(&single, 8192).received_mbit_s));
+        );
         let same = [1024, 2048]
             .into_iter()
             .all(|n| (at(&single, n).received_mbit_s / at(&copying, n).received_mbit_s - 1.0).abs() < 0.05);
@@ -332,9 +323,11 @@ impl Experiment for Loopback {
         let copying = sweep(run, false, true)?;
         let single = sweep(run, true, true)?;
         let most = copying.iter().map(|o| o.received_mbit_s).fold(0.0, f64::max);
-        run.within("A-56", "fig 11: total throughput \"hardly exceeds\"", UNIT, 60.0, 0.05, most / MEBI)
-            .note(both(most))
-            .note("no constant was calibrated on it; were nothing to overlap, sending and receiving one after the other would give 57.2");
+        run.within("A-56", "fig 11: total throughput \"hardly exceeds\"", MEBIBIT, 60.0, 0.05, most / MEBI)
+            .note(format!(
+                "no constant was calibrated on it; at 8 kB {:.1}; what sending and receiving cost one by one adds up to 57.2 there",
+                at(&copying, 8192).received_mbit_s / MEBI
+            ));
         let machine = run.machine("pentium90-neptune")?;
         let half = copied_and_transferred(&machine, 1e6)? * 8.0 / 2.0;
         run.words(
@@ -366,9 +359,9 @@ impl Experiment for Loopback {
             ),
         );
         let plateau: Vec<f64> = [4096, 8192, 16384].map(|n| at(&single, n).received_mbit_s / MEBI).to_vec();
-        run.anchor("A-58", "fig 12: saturated, at 8 kB", UNIT, 115.0, plateau[1]).note(both(plateau[1] * MEBI));
-        run.within("A-58", "fig 12: saturated, at 4 kB", UNIT, 115.0, 0.05, plateau[0]);
-        run.within("A-58", "fig 12: saturated, at 16 kB", UNIT, 115.0, 0.05, plateau[2]);
+        run.anchor("A-58", "fig 12: saturated, at 8 kB", MEBIBIT, 115.0, plateau[1]);
+        run.within("A-58", "fig 12: saturated, at 4 kB", MEBIBIT, 115.0, 0.05, plateau[0]);
+        run.within("A-58", "fig 12: saturated, at 16 kB", MEBIBIT, 115.0, 0.05, plateau[2]);
         let gain = |n: usize| at(&single, n).received_mbit_s / at(&copying, n).received_mbit_s;
         run.words(
             "A-58",

@@ -1,14 +1,13 @@
 //! Seed 003 (ATM on Linux 0.4): both performance tables and the theoretical limits.
 
 use super::seed000::{MEBI, line_mbit_s};
-use crate::experiment::{Experiment, Measured, Probe, Run};
+use crate::experiment::{Experiment, MEBIBIT, Measured, Probe, Run};
 use crate::model::ProfileError;
 use crate::model::pair::{self, Outcome, Scenario, Transport};
 use endpoint::DataPath;
 
 /// Octets of each write (D-5).
 const OCTETS: usize = 8192;
-const UNIT: &str = "Mbit/s (2^20)";
 /// What the README says of its own accuracy (D-11).
 const ACCURACY: f64 = 0.05;
 
@@ -54,26 +53,29 @@ impl Experiment for Tables {
         let live = run.measure(Probe::Path { octets: OCTETS, path: DataPath::Copying }).map(mebi);
         let live_hacks = run.measure(Probe::Path { octets: OCTETS, path: DataPath::SingleCopy }).map(mebi);
 
-        let both = |rate: f64| format!("modelled {rate:.1} in 10^6 bit/s");
-        run.anchor("D-10", "v0.0 raw AAL5, copying, sent", UNIT, 132.0, raw.sent_mbit_s / MEBI)
-            .note(both(raw.sent_mbit_s));
-        run.within("D-10", "v0.0 raw AAL5, copying, received", UNIT, 97.0, ACCURACY, raw.received_mbit_s / MEBI)
-            .note(both(raw.received_mbit_s))
+        run.anchor("D-10", "v0.0 raw AAL5, copying, sent", MEBIBIT, 132.0, raw.sent_mbit_s / MEBI);
+        run.within("D-10", "v0.0 raw AAL5, copying, received", MEBIBIT, 97.0, ACCURACY, raw.received_mbit_s / MEBI)
             .measured(live);
         run.range("D-10", "v0.0 raw AAL5, copying, lost", "%", (0.0, 0.0), raw.lost * 100.0, 0.0);
-        run.anchor("D-10", "v0.0 raw AAL5, MMU hacks, sent", UNIT, 1607.0, hacks.sent_mbit_s / MEBI)
+        run.anchor("D-10", "v0.0 raw AAL5, MMU hacks, sent", MEBIBIT, 1607.0, hacks.sent_mbit_s / MEBI)
             .note("an enqueue rate (D-11)");
-        run.within("D-10", "v0.0 raw AAL5, MMU hacks, received", UNIT, 129.0, ACCURACY, hacks.received_mbit_s / MEBI)
-            .note(both(hacks.received_mbit_s))
-            .measured(live_hacks);
+        run.within(
+            "D-10",
+            "v0.0 raw AAL5, MMU hacks, received",
+            MEBIBIT,
+            129.0,
+            ACCURACY,
+            hacks.received_mbit_s / MEBI,
+        )
+        .measured(live_hacks);
         run.range("D-10", "v0.0 raw AAL5, MMU hacks, lost", "%", (0.0, 0.0), hacks.lost * 100.0, 0.0);
-        run.within("D-10", "v0.0 UDP, checksum, sent", UNIT, 117.0, ACCURACY, summed.sent_mbit_s / MEBI)
+        run.within("D-10", "v0.0 UDP, checksum, sent", MEBIBIT, 117.0, ACCURACY, summed.sent_mbit_s / MEBI)
             .note("the sender sums while it copies what is in its cache: modelled as free");
-        run.within("D-10", "v0.0 UDP, checksum, received", UNIT, 51.0, ACCURACY, summed.received_mbit_s / MEBI)
+        run.within("D-10", "v0.0 UDP, checksum, received", MEBIBIT, 51.0, ACCURACY, summed.received_mbit_s / MEBI)
             .note("not calibrated: the checksum's rate is from TCP, the rest from UDP without it");
         run.within("D-10", "v0.0 UDP, checksum, lost", "%", 56.0, ACCURACY, summed.lost * 100.0);
-        run.anchor("D-10", "v0.0 UDP, no checksum, sent", UNIT, 118.0, plain.sent_mbit_s / MEBI);
-        run.anchor("D-10", "v0.0 UDP, no checksum, received", UNIT, 72.0, plain.received_mbit_s / MEBI);
+        run.anchor("D-10", "v0.0 UDP, no checksum, sent", MEBIBIT, 118.0, plain.sent_mbit_s / MEBI);
+        run.anchor("D-10", "v0.0 UDP, no checksum, received", MEBIBIT, 72.0, plain.received_mbit_s / MEBI);
         run.within("D-10", "v0.0 UDP, no checksum, lost", "%", 39.0, ACCURACY, plain.lost * 100.0)
             .note("overload and a socket buffer of 64 kB; follows where both rates do");
         run.absent(
@@ -83,13 +85,20 @@ impl Experiment for Tables {
             "v0.0's TCP differs from v0.1's by code that the text does not describe",
         );
 
-        run.range("D-6", "v0.1 raw AAL5, sent", UNIT, (128.0, 132.0), raw.sent_mbit_s / MEBI, ACCURACY);
-        run.anchor("D-6", "v0.1 raw AAL5, received", UNIT, 101.0, raw.received_mbit_s / MEBI)
+        run.range("D-6", "v0.1 raw AAL5, sent", MEBIBIT, (128.0, 132.0), raw.sent_mbit_s / MEBI, ACCURACY);
+        run.anchor("D-6", "v0.1 raw AAL5, received", MEBIBIT, 101.0, raw.received_mbit_s / MEBI)
             .note("v0.0's 97 is the same machine with other code: one constant cannot give both");
         run.range("D-6", "v0.1 raw AAL5, lost", "%", (0.0, 13.0), raw.lost * 100.0, 0.0)
             .note("no cause but overload is modelled, and here there is none: kernel buffers are unbounded");
-        run.range("D-7", "v0.1 UDP, checksum, sent", UNIT, (111.0, 127.0), summed.sent_mbit_s / MEBI, ACCURACY);
-        run.range("D-7", "v0.1 UDP, checksum, received", UNIT, (17.0, 55.0), summed.received_mbit_s / MEBI, ACCURACY);
+        run.range("D-7", "v0.1 UDP, checksum, sent", MEBIBIT, (111.0, 127.0), summed.sent_mbit_s / MEBI, ACCURACY);
+        run.range(
+            "D-7",
+            "v0.1 UDP, checksum, received",
+            MEBIBIT,
+            (17.0, 55.0),
+            summed.received_mbit_s / MEBI,
+            ACCURACY,
+        );
         run.range("D-7", "v0.1 UDP, checksum, lost", "%", (49.0, 76.0), summed.lost * 100.0, 0.0);
         run.absent(
             "D-7",
@@ -97,11 +106,18 @@ impl Experiment for Tables {
             "(*)",
             "how many were printed and what the console cost is not in the text; the low end of 17 to 55 is theirs",
         );
-        run.range("D-8", "v0.1 UDP, no checksum, sent", UNIT, (114.0, 128.0), plain.sent_mbit_s / MEBI, ACCURACY);
-        run.range("D-8", "v0.1 UDP, no checksum, received", UNIT, (73.0, 82.0), plain.received_mbit_s / MEBI, ACCURACY);
+        run.range("D-8", "v0.1 UDP, no checksum, sent", MEBIBIT, (114.0, 128.0), plain.sent_mbit_s / MEBI, ACCURACY);
+        run.range(
+            "D-8",
+            "v0.1 UDP, no checksum, received",
+            MEBIBIT,
+            (73.0, 82.0),
+            plain.received_mbit_s / MEBI,
+            ACCURACY,
+        );
         run.range("D-8", "v0.1 UDP, no checksum, lost", "%", (27.0, 41.0), plain.lost * 100.0, 0.0);
-        run.anchor("D-9", "v0.1 TCP, both ends, the middle of 63 to 67", UNIT, 65.0, tcp.received_mbit_s / MEBI);
-        run.range("D-9", "v0.1 TCP, sent", UNIT, (63.0, 67.0), tcp.sent_mbit_s / MEBI, ACCURACY);
+        run.anchor("D-9", "v0.1 TCP, both ends, the middle of 63 to 67", MEBIBIT, 65.0, tcp.received_mbit_s / MEBI);
+        run.range("D-9", "v0.1 TCP, sent", MEBIBIT, (63.0, 67.0), tcp.sent_mbit_s / MEBI, ACCURACY);
         run.range("D-9", "v0.1 TCP, lost", "%", (0.0, 0.0), tcp.lost * 100.0, 0.0);
         let gain = plain.received_mbit_s / summed.received_mbit_s;
         run.words(
