@@ -3,7 +3,7 @@
 mod adapter;
 mod endpoint;
 pub(crate) mod events;
-mod figure;
+pub(crate) mod figure;
 mod ip;
 mod lab;
 mod path;

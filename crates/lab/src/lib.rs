@@ -17,6 +17,10 @@ pub mod station;
 pub mod trace;
 pub mod world;
 
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/lab/experiment.md")]
+struct Guide;
+
 pub use seeds::for_seeds;
 pub use station::Station;
 pub use trace::Trace;

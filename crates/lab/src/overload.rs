@@ -5,6 +5,7 @@
 //! shares the processor with it. An arrival that finds the adapter's ring full is lost and costs nothing; one that
 //! finds the application's ring full has cost the host its work.
 
+use crate::model::{Profile, ProfileError};
 use endpoint::Events;
 use host::events::machine::{Look, Machine, Next, STALL};
 use std::collections::VecDeque;
@@ -34,6 +35,23 @@ impl Default for Costs {
     fn default() -> Self {
         let us = |n: u64| Duration::from_nanos(n * 1000);
         Costs { interrupt: us(4), host: us(1), application: us(3), look: Duration::from_nanos(100), ring: 256 }
+    }
+}
+
+impl Costs {
+    /// A machine's, as `cellway lab calibrate` has measured them, for an application that works for `work` on each SDU.
+    ///
+    /// # Errors
+    /// The profile lacks a constant.
+    pub fn of(machine: &Profile, work: Duration) -> Result<Self, ProfileError> {
+        let us = |name: &str| Ok(Duration::from_secs_f64(machine.get(name)?.max(0.0) * 1e-6));
+        Ok(Costs {
+            interrupt: us("interrupt_us")?,
+            // At no cost at all, time would stand still.
+            host: us("host_us")?.max(Duration::from_nanos(1)),
+            application: us("application_us")? + work,
+            ..Costs::default()
+        })
     }
 }
 
@@ -271,6 +289,22 @@ mod tests {
         for events in GENTLE {
             let kept = share(events);
             assert!(kept > 0.95, "{events}: {kept} of its maximum");
+        }
+    }
+
+    #[test]
+    fn the_costs_are_those_of_the_profile_and_none_is_made_up() {
+        let constant =
+            |name: &str, value: f64| format!("{name} = {{ value = {value:?}, unit = 'us', source = 'a test' }}\n");
+        let head = "name = 'x'\ntitle = 'X'\n[constants]\n";
+        let all = [("interrupt_us", 7.5), ("host_us", 0.25), ("application_us", 0.5)];
+        let text = all.iter().fold(String::from(head), |text, (name, value)| text + &constant(name, *value));
+        let costs = Costs::of(&Profile::parse(&text).unwrap(), Duration::from_micros(3)).unwrap();
+        let nanos = [costs.interrupt, costs.host, costs.application].map(|cost| cost.as_nanos());
+        assert_eq!(nanos, [7500, 250, 3500]);
+        for (missing, _) in all {
+            let text = text.lines().filter(|line| !line.starts_with(missing)).collect::<Vec<_>>().join("\n");
+            assert!(Costs::of(&Profile::parse(&text).unwrap(), Duration::ZERO).is_err(), "without {missing}");
         }
     }
 

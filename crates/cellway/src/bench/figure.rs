@@ -5,13 +5,15 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use serde_json::Value;
 
-const COLOURS: [RGBColor; 7] = [
-    RGBColor(213, 94, 0),
+/// After Okabe and Ito: told apart by those who see fewer colours too.
+pub(crate) const COLOURS: [RGBColor; 8] = [
     RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
     RGBColor(0, 158, 115),
     RGBColor(204, 121, 167),
-    RGBColor(86, 180, 233),
     RGBColor(230, 159, 0),
+    RGBColor(86, 180, 233),
+    RGBColor(120, 94, 40),
     RGBColor(110, 110, 110),
 ];
 

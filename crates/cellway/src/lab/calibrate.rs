@@ -85,7 +85,7 @@ fn constant(mut values: Vec<f64>, unit: &str, how: &str) -> Constant {
 pub(super) fn profile(here: &mut Here, passes: usize) -> Result<Profile> {
     let mut single: Vec<Vec<f64>> = vec![Vec::new(); SINGLE.len()];
     let mut lines: Vec<[Vec<f64>; 2]> = vec![Default::default(); DataPath::ALL.len()];
-    let mut interrupts: [Vec<f64>; 2] = Default::default();
+    let mut interrupts: [Vec<f64>; 3] = Default::default();
     let bar = output::progress(Some(passes.max(1) as u64));
     for _ in 0..passes.max(1) {
         for ((name, probe, _), values) in SINGLE.iter().zip(&mut single) {
@@ -101,13 +101,17 @@ pub(super) fn profile(here: &mut Here, passes: usize) -> Result<Profile> {
             values[1].push(octet * 1e3);
         }
         // A PDU alone has an interrupt for itself, one of 64 a 64th.
-        let mut host = |burst| {
-            let (path, events, whose) = (DataPath::Shared, Events::Interrupt, Whose::Host);
+        let mut cell = |burst, whose| {
+            let (path, events) = (DataPath::Shared, Events::Interrupt);
             here.once(Probe::Cost { octets: 40, path, events, burst, whose })
         };
-        let (alpha, c) = line((1.0 / 64.0, host(64)?), (1.0, host(1)?));
-        interrupts[0].push(c);
-        interrupts[1].push(alpha);
+        let many = cell(64, Whose::Host)?;
+        let (alpha, c) = line((1.0 / 64.0, many), (1.0, cell(1, Whose::Host)?));
+        // What is neither the host interface's nor the sender's is the receiver's.
+        let application = cell(64, Whose::All)? - many - cell(64, Whose::Sender)?;
+        for (values, value) in interrupts.iter_mut().zip([c, alpha, application.max(0.0)]) {
+            values.push(value);
+        }
         bar.inc(1);
     }
     bar.finish_and_clear();
@@ -123,13 +127,18 @@ pub(super) fn profile(here: &mut Here, passes: usize) -> Result<Profile> {
         let octet = constant(octets, "ns on a processor per octet, application to application", &how);
         constants.insert(format!("{name}_octet_ns"), octet);
     }
-    let [c, alpha] = interrupts;
+    let [c, alpha, application] = interrupts;
     let how = " of the line through bursts of 1 and of 64 PDUs of a cell";
     constants
         .insert("interrupt_us".into(), constant(c, "us on a processor: C, what waking the host interface costs", how));
     constants.insert(
         "host_us".into(),
         constant(alpha, "us on a processor: alpha, the host interface's for a PDU of a cell", how),
+    );
+    let unit = "us on a processor: what taking a PDU of a cell costs the application that receives it";
+    constants.insert(
+        "application_us".into(),
+        constant(application, unit, " of bursts of 64, less host interface and sender"),
     );
     let title = crate::bench::processor().unwrap_or_else(|| "this machine".into());
     Ok(Profile { name: "today".into(), title, constants })

@@ -1,21 +1,11 @@
 //! A figure of an experiment as SVG: lines for models, rings for published points, dots with bars for measurements.
 
+use crate::bench::figure::COLOURS;
 use ::lab::experiment::{Figure, Origin};
 use anyhow::{Result, anyhow};
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
-
-const COLOURS: [RGBColor; 8] = [
-    RGBColor(0, 114, 178),
-    RGBColor(213, 94, 0),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-    RGBColor(230, 159, 0),
-    RGBColor(86, 180, 233),
-    RGBColor(120, 94, 40),
-    RGBColor(110, 110, 110),
-];
 
 fn wrong(error: impl std::fmt::Display) -> anyhow::Error {
     anyhow!("drawing a figure: {error}")

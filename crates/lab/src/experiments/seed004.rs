@@ -3,9 +3,10 @@
 use super::today::STRATEGIES;
 use crate::experiment::{Experiment, Figure, Origin, Run};
 use crate::model::echo::{Path, Printed, ping};
+use crate::model::queue::{self, Netperf};
 use crate::model::signal::{Guard, Strategy, Window, capacity, delivered};
 use crate::model::write::{self, Driver};
-use crate::model::{Profile, ProfileError};
+use crate::model::{Profile, ProfileError, Random};
 use crate::overload;
 use endpoint::Events;
 use std::time::Duration;
@@ -188,6 +189,43 @@ impl Experiment for Clocks {
 #[derive(Debug)]
 pub struct Latency;
 
+/// Why the longest echo behind netperf and a clock is no row of the model's.
+const LONGEST: &str = "the text gives netperf's socket buffer, not how its segments were acknowledged, nor which of the two hosts was \
+    the slower; a simulation segment by segment needs both";
+
+impl Latency {
+    /// The longest echo of sixty behind netperf, by interrupts and by the clock, for each way of acknowledging, in words.
+    fn longest(run: &mut Run<'_>, m: &Profile) -> Result<String, ProfileError> {
+        let mut random = run.random();
+        let repeats = run.size(40, 10);
+        let (segment, rate) = (m.get("segment_octets")?, m.get("throughput_mbit_s")? * 1e6 / 8.0);
+        let window = (262_144.0 / segment).floor() as u64;
+        let mut said = Vec::new();
+        for (name, slower) in [("receiver", 1), ("sender", 0)] {
+            for acknowledged in [1, window / 2, window] {
+                // The slower host sets the rate; the other works half as long on a segment.
+                let mut seconds = [segment / rate / 2.0; 2];
+                seconds[slower] *= 2.0;
+                let (interrupt, echo) = (m.get("interrupt_us")? * 1e-6, m.get("echo_ms")? * 1e-3 / 4.0);
+                let octets = [segment, 4096.0];
+                let netperf = Netperf { window, acknowledged, octets, segment: seconds, echo, interrupt };
+                let mut longest = |strategy| {
+                    let sixty = |random: &mut Random| {
+                        queue::echoes(&netperf, strategy, 60, random).into_iter().fold(0.0, f64::max)
+                    };
+                    (0..repeats).map(|_| sixty(&mut random)).sum::<f64>() / repeats as f64 * 1e3
+                };
+                let (interrupts, clocked) = (longest(Strategy::Interrupt), longest(Strategy::Clocked(500.0)));
+                said.push(format!("{acknowledged} at a time, the {name} slower: {interrupts:.0} and {clocked:.0}"));
+            }
+        }
+        Ok(format!(
+            "{LONGEST}: acknowledged {} ms by interrupts and by the clock, where the paper has 18 and 25",
+            said.join("; ")
+        ))
+    }
+}
+
 impl Experiment for Latency {
     fn name(&self) -> &'static str {
         "seed004-latency"
@@ -220,6 +258,7 @@ impl Experiment for Latency {
         let clock = Strategy::Clocked(500.0);
         let (idle, clocked) = (of(alone, Strategy::Interrupt), of(alone, clock));
         let (loaded, both) = (of(behind, Strategy::Interrupt), of(behind, clock));
+        let longest = Self::longest(run, &m)?;
         for (name, model, published, anchors) in [
             ("unloaded, interrupts", idle, [3.0, 3.0, 3.0], [true; 3]),
             ("unloaded, 500 Hz", clocked, [4.0, 4.0, 6.0], [false; 3]),
@@ -228,6 +267,10 @@ impl Experiment for Latency {
         ] {
             for (i, which) in ["minimum", "average", "maximum"].into_iter().enumerate() {
                 let what = format!("{name}, {which}");
+                if (name, which) == ("loaded, 500 Hz", "maximum") {
+                    run.withheld("E-17", &what, "ms", published[i], model[i], &longest);
+                    continue;
+                }
                 let row = match (anchors[i], which) {
                     (true, "average") => run.anchor("E-17", &what, "ms", published[i], model[i].floor()),
                     (true, _) => run.anchor("E-17", &what, "ms", published[i], model[i]),
@@ -238,10 +281,6 @@ impl Experiment for Latency {
                 };
                 row.note(match (name, which) {
                     (_, "average") => "ping cuts milliseconds off, so what it printed may be up to one more",
-                    ("loaded, 500 Hz", "maximum") => {
-                        "what kept the longest echo longer than a socket buffer's worth and a tick at both ends is not in the text; \
-                         with interrupts the paper's longest is just that"
-                    }
                     _ => "in whole milliseconds, as ping prints them; the median over many sixties",
                 });
             }

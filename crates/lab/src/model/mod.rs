@@ -10,13 +10,16 @@
 //! | [`mod@write`] | writes to the Segmenter of seed 001, through its driver |
 //! | [`poll`] | the Reassembler of seed 001 and its driver's clock |
 //! | [`echo`] | round trips, alone and behind a load: seed 004 |
+//! | [`queue`] | the same behind a load's segments one by one: what the longest depends on |
 //! | [`signal`] | interrupts, clocked interrupts and polling: seed 004 |
 
+mod cards;
 pub mod echo;
 pub mod machine;
 pub mod pair;
 pub mod poll;
 pub mod profile;
+pub mod queue;
 pub mod random;
 pub mod signal;
 pub mod tandem;

@@ -4,11 +4,10 @@
 //! the application could read them, what the ticks left of the processor. Every cell carries its number, and what the
 //! application reads has to be the cells that the card kept, in their order, to the octet.
 
+use super::cards::Host;
 use super::machine::{Level, Machine, Work};
-use adapter::driver::penn::{BUFFER_OCTETS, BUFFERS, Cards, Control, Penn};
-use adapter::memory::Flat;
+use adapter::driver::penn::{BUFFER_OCTETS, BUFFERS, Control};
 use adapter::penn::Streaming;
-use adapter::penn::reassembler::Card;
 use adapter::penn::segmenter::Segmenter;
 use core::time::Duration;
 use sar::penn::Config;
@@ -48,12 +47,8 @@ fn body(number: u64) -> [u8; PAYLOAD_OCTETS] {
 }
 
 /// A host whose driver ticks, and an application that reads whatever there is at once.
-struct Host {
-    segmenter: Segmenter,
-    reassembler: Card,
-    memory: Flat,
-    driver: Penn,
-    file: usize,
+struct Poller {
+    host: Host,
     machine: Machine<()>,
     /// Cells that the card has kept: number, and when it came.
     kept: VecDeque<(u64, Time)>,
@@ -62,37 +57,30 @@ struct Host {
     outcome: Outcome,
 }
 
-impl Host {
+impl Poller {
     fn new(tick: Duration) -> Option<Self> {
-        let config = Config::default();
-        let mut segmenter = Segmenter::new(Streaming::MICRO_CHANNEL);
-        let mut reassembler = Card::new(config).ok()?;
-        let mut memory = Flat::new(0, BUFFERS * BUFFER_OCTETS);
-        let mut cards = Cards { segmenter: &mut segmenter, reassembler: &mut reassembler, memory: &mut memory };
-        let lists = (config.circuits + config.pdus) as u32;
-        let mut driver = Penn::probe(&mut cards, 0, lists, tick, Time::ZERO);
-        let file = driver.open();
-        driver.control(file, Control::Vci(VCI), Time::ZERO).ok()?;
+        let segmenter = Segmenter::new(Streaming::MICRO_CHANNEL);
+        let mut host = Host::new(segmenter, Config::default(), BUFFERS * BUFFER_OCTETS, tick)?;
+        host.driver.control(host.file, Control::Vci(VCI), Time::ZERO).ok()?;
         let mut machine = Machine::default();
         // An application that takes all it is given.
         machine.submit(Level::Process, Work::cached(1e9), ());
         let (kept, buffer) = (VecDeque::new(), vec![0; BUFFER_OCTETS / PAYLOAD_OCTETS * PAYLOAD_OCTETS]);
-        let (waited, outcome) = (Duration::ZERO, Outcome::default());
-        Some(Host { segmenter, reassembler, memory, driver, file, machine, kept, waited, buffer, outcome })
+        Some(Poller { host, machine, kept, waited: Duration::ZERO, buffer, outcome: Outcome::default() })
     }
 
-    fn with<R>(&mut self, f: impl FnOnce(&mut Penn, &mut Cards<'_, Flat>) -> R) -> R {
-        let Host { segmenter, reassembler, memory, driver, .. } = self;
-        f(driver, &mut Cards { segmenter, reassembler, memory })
+    /// When the driver's clock or the card is due.
+    fn poll_timeout(&mut self) -> Time {
+        self.host.with(|driver, cards, _| driver.poll_timeout(cards))
     }
 
     fn handle_cell(&mut self, circuit: CircuitId, now: Time) {
         let number = self.outcome.cells;
-        let before = self.reassembler.core().counters().cells;
+        let before = self.host.reassembler.core().counters().cells;
         let cell = Cell::new(CellHeader { circuit, ..CellHeader::default() }, body(number));
-        self.reassembler.handle_cells(&[cell], now);
+        self.host.reassembler.handle_cells(&[cell], now);
         self.outcome.cells += 1;
-        if self.reassembler.core().counters().cells > before {
+        if self.host.reassembler.core().counters().cells > before {
             self.kept.push_back((number, now));
         } else {
             self.outcome.lost += 1;
@@ -102,17 +90,17 @@ impl Host {
 
     /// The card, the driver's clock and the application, as far as they are due.
     fn handle_timeout(&mut self, tick_cost: f64, now: Time) {
-        self.reassembler.run(&mut self.memory, 64, now);
-        if self.with(|driver, cards| driver.poll_timeout(cards)) > now {
+        self.host.reassembler.run(&mut self.host.memory, 64, now);
+        if self.poll_timeout() > now {
             return;
         }
-        self.with(|driver, cards| driver.handle_timeout(cards, now));
-        let ticks = self.driver.statistics.ticks;
+        self.host.with(|driver, cards, _| driver.handle_timeout(cards, now));
+        let ticks = self.host.driver.statistics.ticks;
         if ticks > self.outcome.ticks {
             self.outcome.ticks = ticks;
             self.machine.submit(Level::Interrupt, Work::cached(tick_cost), ());
         }
-        while let Ok(Some(n)) = self.driver.read(self.file, &mut self.buffer) {
+        while let Ok(Some(n)) = self.host.driver.read(self.host.file, &mut self.buffer) {
             for octets in self.buffer[..n].chunks(PAYLOAD_OCTETS) {
                 let cell = self.kept.pop_front();
                 self.outcome.read += 1;
@@ -128,11 +116,13 @@ impl Host {
 /// Cells come when `arrivals` say, in order, until `end`; the driver's clock ticks each `tick`, which costs the processor
 /// `tick_cost` seconds.
 pub fn run(arrivals: impl IntoIterator<Item = Time>, tick: Duration, tick_cost: f64, end: Time) -> Outcome {
-    let (Some(mut host), Some(circuit)) = (Host::new(tick), CircuitId::new(0, VCI)) else { return Outcome::default() };
+    let (Some(mut host), Some(circuit)) = (Poller::new(tick), CircuitId::new(0, VCI)) else {
+        return Outcome::default();
+    };
     let mut arrivals = arrivals.into_iter().peekable();
     let mut now = Time::ZERO;
     while now < end {
-        let due = host.with(|driver, cards| driver.poll_timeout(cards));
+        let due = host.poll_timeout();
         let next = arrivals.peek().copied().into_iter().chain(host.machine.poll_timeout()).chain([due]).min();
         now = next.unwrap_or(end).max(now).min(end);
         host.machine.advance(now, |()| {});

@@ -6,11 +6,11 @@
 //! to the processor, and a burst of 16 words to the bus, which the I/O channel controller (IOCC) interrupts to load its
 //! buffer; the card sends no cell whose octets have not crossed.
 
+use super::cards::Host;
 use super::machine::{Level, Machine, Work};
 use super::profile::{Profile, ProfileError};
-use adapter::driver::penn::{BUFFER_OCTETS, BUFFERS, Cards, Control, Overlap, Penn, Ticket, Variant, Written};
+use adapter::driver::penn::{BUFFER_OCTETS, BUFFERS, Control, Overlap, Ticket, Variant, Written};
 use adapter::memory::{Flat, HostMemory};
-use adapter::penn::reassembler::Card;
 use adapter::penn::segmenter::{Segmenter, register};
 use adapter::penn::{IDLE, Streaming};
 use core::time::Duration;
@@ -214,34 +214,14 @@ enum Doing {
     Sleep(Ticket),
 }
 
-/// A host with its cards and its application.
-struct Host {
-    segmenter: Segmenter,
-    reassembler: Card,
-    memory: Flat,
-    driver: Penn,
-    file: usize,
-}
-
-impl Host {
-    fn new(line: CellRate, variant: Variant) -> Option<Self> {
-        let config = Config { circuits: 1, pdus: 1, slots: 1, ..Config::default() };
-        let mut segmenter = Segmenter::on_bus(line);
-        let mut reassembler = Card::new(config).ok()?;
-        let mut memory = Flat::new(0, USER as usize + 2 * BUFFER_OCTETS);
-        let mut cards = Cards { segmenter: &mut segmenter, reassembler: &mut reassembler, memory: &mut memory };
-        // It receives nothing, so its clock has nothing to do: it does not tick within any run.
-        let mut driver = Penn::probe(&mut cards, 0, 2, Duration::from_secs(86_400), Time::ZERO);
-        let file = driver.open();
-        driver.control(file, Control::Vci(VCI), Time::ZERO).ok()?;
-        driver.control(file, Control::Variant(variant), Time::ZERO).ok()?;
-        Some(Host { segmenter, reassembler, memory, driver, file })
-    }
-
-    fn with<R>(&mut self, f: impl FnOnce(&mut Penn, &mut Cards<'_, Flat>, usize) -> R) -> R {
-        let Host { segmenter, reassembler, memory, driver, file } = self;
-        f(driver, &mut Cards { segmenter, reassembler, memory }, *file)
-    }
+/// A host whose application writes. It receives nothing, so its clock has nothing to do: it does not tick within any run.
+fn host(line: CellRate, variant: Variant) -> Option<Host> {
+    let config = Config { circuits: 1, pdus: 1, slots: 1, ..Config::default() };
+    let memory = USER as usize + 2 * BUFFER_OCTETS;
+    let mut host = Host::new(Segmenter::on_bus(line), config, memory, Duration::from_secs(86_400))?;
+    host.driver.control(host.file, Control::Vci(VCI), Time::ZERO).ok()?;
+    host.driver.control(host.file, Control::Variant(variant), Time::ZERO).ok()?;
+    Some(host)
 }
 
 /// What a call costs the processor.
@@ -282,7 +262,7 @@ pub fn run(
     let line = if at_once { CellRate::from_cells_per_s(AT_ONCE) } else { Some(line(machine)?) };
     let none = Outcome { mbit_s: 0.0, processor: 0.0, cells: 0, pdus: 0, damaged: writes };
     let (Some(mut host), Some(mut receiver)) =
-        (line.and_then(|line| Host::new(line, variant)), Receiver::new(octets).filter(|_| octets <= BUFFER_OCTETS))
+        (line.and_then(|line| host(line, variant)), Receiver::new(octets).filter(|_| octets <= BUFFER_OCTETS))
     else {
         return Ok(none);
     };

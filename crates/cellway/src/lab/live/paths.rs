@@ -105,6 +105,16 @@ pub(super) fn flood(socket: &Path, octets: usize, path: DataPath, length: Durati
     })
 }
 
+/// Answers each PDU by `sdu` until `done`.
+fn answer(there: &mut Endpoint, back: ChannelId, sdu: &[u8], done: &AtomicBool) -> Result<()> {
+    while !done.load(Ordering::Relaxed) {
+        if there.receive(Some(Duration::from_millis(20)))?.is_some() {
+            there.send_copy(back, sdu)?;
+        }
+    }
+    Ok(())
+}
+
 /// A PDU there and back, microseconds (the median of many).
 pub(super) fn round_trip(socket: &Path, octets: usize, events: Events, length: Duration) -> Result<f64> {
     let (mut here, to) = open(socket, "alpha", 100, events, DataPath::Shared)?;
@@ -112,14 +122,7 @@ pub(super) fn round_trip(socket: &Path, octets: usize, events: Events, length: D
     let done = AtomicBool::new(false);
     let sdu = vec![0x42u8; octets];
     std::thread::scope(|scope| {
-        let echo = scope.spawn(|| -> Result<()> {
-            while !done.load(Ordering::Relaxed) {
-                if there.receive(Some(Duration::from_millis(20)))?.is_some() {
-                    there.send_copy(back, &sdu)?;
-                }
-            }
-            Ok(())
-        });
+        let echo = scope.spawn(|| answer(&mut there, back, &sdu, &done));
         let mut times = Vec::new();
         let begin = Instant::now();
         let result = (|| -> Result<()> {
@@ -231,14 +234,7 @@ pub(super) fn echoes(socket: &Path, events: Events, loaded: bool) -> Result<[f64
     let done = AtomicBool::new(false);
     let sdu = vec![0x42u8; ECHO_OCTETS];
     std::thread::scope(|scope| {
-        let echo = scope.spawn(|| -> Result<()> {
-            while !done.load(Ordering::Relaxed) {
-                if there.receive(Some(Duration::from_millis(20)))?.is_some() {
-                    there.send_copy(back, &sdu)?;
-                }
-            }
-            Ok(())
-        });
+        let echo = scope.spawn(|| answer(&mut there, back, &sdu, &done));
         let background = scope.spawn(|| -> Result<()> {
             while loaded && !done.load(Ordering::Relaxed) {
                 load.once()?;
