@@ -10,7 +10,7 @@ use clap::Args;
 use host::HostInterface;
 use host::engine::{self, Core, EngineHandle};
 use host::service::{Handler, Service};
-use net::topology::{Applied, LinkDescription, Station};
+use net::topology::{Applied, CircuitDescription, Description, LinkDescription, Station};
 use net::{FramePool, LinkId, Network};
 use stack::device::tun::Line;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,8 @@ const MAX_CONNECTIONS: usize = 1024;
 pub(crate) const MAX_STATIONS: usize = 4096;
 
 /// Brings up a network and runs it in the foreground. Ctrl-C ends it and leaves nothing behind; SIGHUP reads the file
-/// again: what did not change goes on undisturbed.
+/// again: what did not change goes on undisturbed, what was added by command stays, what was removed by command and is in the file
+/// comes back.
 #[derive(Debug, Args)]
 pub(crate) struct Up {
     /// The description (see `examples/`)
@@ -69,10 +70,16 @@ impl Daemon {
         Ok(daemon)
     }
 
-    /// Makes `wanted` so.
+    /// Makes `wanted` so. What was added since the last description was read, by commands and by peers, stays as far as it fits.
     fn reload(&self, wanted: Config) -> Result<Applied> {
+        wanted.rehearse()?;
         let mut config = self.config.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let applied = apply(&self.engine, &self.reals, &self.adapters, &config, &wanted)?;
+        let (before, file) = (config.description.clone(), wanted.clone());
+        let (with_additions, gone) = self.engine.with(move |core| keep_additions(core, &before, file))?;
+        for name in gone {
+            tracing::warn!("removed, for it does not fit the description any more: {name}");
+        }
+        let applied = apply(&self.engine, &self.reals, &self.adapters, &config, &with_additions)?;
         *config = wanted;
         drop(config);
         if let Some(service) = &self.service {
@@ -111,6 +118,68 @@ fn prepare_folder(socket: &Path) -> Result<()> {
         .mode(0o700)
         .create(folder)
         .with_context(|| format!("making {} for the socket", folder.display()))
+}
+
+/// `wanted`, and with it what the network has beyond `before`, the description that was read last; and the names of what of that
+/// does not fit.
+fn keep_additions(core: &Core, before: &Description, wanted: Config) -> (Config, Vec<String>) {
+    let described = wanted.description.links.clone();
+    // Something outside has one link: the description's, if it has one.
+    let taken = |end: &net::topology::Attachment| {
+        core.fabric.stations().any(|(name, station)| name == end.station && station == Station::Outside)
+            && described.iter().any(|link| link.ends.iter().any(|other| other.station == end.station))
+    };
+    let links: Vec<LinkDescription> = core
+        .fabric
+        .links()
+        .map(|(_, link, _)| link.clone())
+        .filter(|link| !before.links.contains(link) && !described.contains(link))
+        .collect();
+    let (links, mut gone): (Vec<_>, Vec<_>) = links.into_iter().partition(|link| !link.ends.iter().any(taken));
+    let circuits: Vec<_> = core
+        .fabric
+        .circuits()
+        .filter(|circuit| !before.circuits.contains(circuit) && !wanted.description.circuits.contains(circuit))
+        .cloned()
+        .collect();
+    let outside: Vec<String> = core
+        .fabric
+        .stations()
+        .filter(|(name, station)| *station == Station::Outside && !before.stations.contains_key(*name))
+        .map(|(name, _)| name.to_owned())
+        .collect();
+    let with = |config: &Config, links: &[LinkDescription], circuits: &[CircuitDescription]| {
+        let mut config = config.clone();
+        let d = &mut config.description;
+        for name in &outside {
+            if links.iter().any(|link| link.ends.iter().any(|end| end.station == *name)) {
+                d.stations.entry(name.clone()).or_insert(Station::Outside);
+            }
+        }
+        d.links.extend_from_slice(links);
+        d.circuits.extend_from_slice(circuits);
+        config.rehearse().is_ok().then_some(config)
+    };
+    if gone.is_empty()
+        && let Some(all) = with(&wanted, &links, &circuits)
+    {
+        return (all, Vec::new());
+    }
+    let mut config = wanted;
+    for link in links {
+        match with(&config, std::slice::from_ref(&link), &[]) {
+            Some(with_it) => config = with_it,
+            None => gone.push(link),
+        }
+    }
+    let mut gone: Vec<String> = gone.iter().map(written).collect();
+    for circuit in circuits {
+        match with(&config, &[], std::slice::from_ref(&circuit)) {
+            Some(with_it) => config = with_it,
+            None => gone.push(crate::status::circuit_name(&circuit)),
+        }
+    }
+    (config, gone)
 }
 
 fn apply(

@@ -319,7 +319,7 @@ impl Attached {
     pub(crate) fn end(&mut self) -> bool {
         self.ending = true;
         let Some(leaving) = &mut self.leaving else { return false };
-        leaving.aborted = leaving.cells.abort();
+        leaving.aborted = leaving.aborted || leaving.cells.abort();
         leaving.aborted
     }
 
@@ -351,12 +351,28 @@ impl Attached {
         }
     }
 
-    /// Gives up the SDU that is leaving, if it is of this circuit.
+    fn leaves(&mut self, circuit: CircuitId, aal: Aal) -> Option<&mut Leaving> {
+        self.leaving.as_mut().filter(|l| l.channel.circuit == circuit && l.channel.aal == aal)
+    }
+
+    /// Gives up the SDU that is leaving, if it is of this circuit, which is no more.
     pub(crate) fn give_up(&mut self, circuit: CircuitId, aal: Aal) {
-        if self.leaving.as_ref().is_some_and(|l| l.channel.circuit == circuit && l.channel.aal == aal) {
+        if self.leaves(circuit, aal).is_some() {
             self.sent.drop_one(DropReason::Closed);
             self.done();
         }
+    }
+
+    /// Gives up the SDU that is leaving, if it is of this circuit, in a way that its receiver understands. True if a cell has
+    /// to leave for that.
+    pub(crate) fn cut_short(&mut self, circuit: CircuitId, aal: Aal) -> bool {
+        let Some(leaving) = self.leaves(circuit, aal) else { return false };
+        leaving.aborted = leaving.aborted || leaving.cells.abort();
+        let ends = leaving.aborted;
+        if !ends {
+            self.give_up(circuit, aal);
+        }
+        ends
     }
 
     /// A buffer to receive into.

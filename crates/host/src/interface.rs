@@ -293,8 +293,12 @@ impl HostInterface {
         let endpoint = self.endpoints.find(id).ok_or(OpenError::NoEndpoint)?;
         let place = endpoint.channels.get_mut(channel.0 as usize).and_then(Option::take);
         let open = place.ok_or(OpenError::NoChannel(channel.0))?;
-        endpoint.give_up(open.circuit, open.aal);
+        let ends = open.direction.sends() && endpoint.cut_short(open.circuit, open.aal);
         if let Some(circuit) = self.circuits.get_mut(&open.circuit.key()) {
+            if ends {
+                // Who opens the circuit next comes after the cell that ends the PDU.
+                circuit.departing.push(id);
+            }
             match open.aal {
                 Aal::Oam => circuit.oam = None,
                 Aal::Aal0 | Aal::Aal5 | Aal::Aal34 => {
@@ -558,6 +562,9 @@ impl HostInterface {
                         counters.pdus = counters.pdus.wrapping_add(1);
                         counters.octets = counters.octets.wrapping_add(octets);
                     }
+                }
+                if aborted && !endpoint.is_departing() {
+                    circuit.departing.retain(|departing| *departing != id);
                 }
                 endpoint.done();
             }

@@ -1,6 +1,6 @@
 //! A Linux guest under QEMU, with the kernel's ATM stack and atm-tools, that runs one script and powers off.
 //!
-//! In the script, `emit FILE` sends a file to the test by way of the console. The host's loopback is 10.0.2.2.
+//! In the script, `emit FILE` sends a file to the test by way of the console, and `again COMMAND` runs one until it succeeds. The host's loopback is 10.0.2.2.
 //! `aread` reads on until it is killed, and prints at once only to the console: give it no file.
 
 use crate::peer::Peer;
@@ -16,6 +16,11 @@ pub const PATIENCE: Duration = Duration::from_secs(120);
 const PRELUDE: &str = r#"
 emit() { echo "guest: file $1"; base64 "$1"; echo "guest: file end"; }
 say() { echo "guest: $*"; }
+again() { for n in $(seq 60); do "$@" && return; sleep 0.5; done; return 1; }
+# On a busy machine the network card comes up late: who connects before has no route.
+if [ -e /sys/class/net/eth0 ]; then
+    for n in $(seq 60); do ping -c 1 -W 1 10.0.2.2 > /dev/null 2>&1 && break; done
+fi
 "#;
 
 /// How a guest reaches others.

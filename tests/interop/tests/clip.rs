@@ -7,13 +7,14 @@ use interop::lan::Lan;
 use interop::namespace::{self, Namespace, accept, device, listen};
 use interop::pattern;
 use stack::device::inprocess::Host;
-use stack::device::tun::Settings;
+use stack::device::tun::{Settings, Tun};
 use stack::ip::Config;
 use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use wire::atmarp::AtmAddress;
 
 /// What a guest runs to have Classical IP over its link to `port`: itself 10.0.0.2, and 10.0.0.1 on 0.100.
 fn joined(port: u16) -> String {
@@ -23,10 +24,10 @@ fn joined(port: u16) -> String {
         sleep 1
         atmarpd -b -l /tmp/atmarpd.log
         sleep 0.5
-        atmarp -c atm0
+        again atmarp -c atm0
         ip addr add 10.0.0.2/24 dev atm0
         ip link set atm0 up
-        atmarp -s 10.0.0.1 0.100
+        again atmarp -s 10.0.0.1 0.100
         sleep 1
         "#
     )
@@ -88,42 +89,27 @@ fn a_guest_with_classical_ip_pings_us_and_carries_tcp() {
 }
 
 const TRANSFER_OCTETS: usize = 50_000_000;
+const OURS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+const GUEST: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 
-#[test]
-fn the_kernels_of_guest_and_host_carry_files_both_ways_over_classical_ip() {
-    if !Guest::available() || !namespace::available() {
-        return;
-    }
-    let ours = Ipv4Addr::new(10, 0, 0, 1);
-    let lan = Lan::new(&[100]).unwrap();
-    let host = Namespace::new("clip").unwrap();
-    let stop = Arc::new(AtomicBool::new(false));
-    // Work is offered to the guest, which does not know of that and must not notice.
-    let ip = Config { offload: true, ..Config::new(ours) };
-    let settings = Settings { device_offload: true, ..Settings::new("atm0", 24, ip) };
-    let running = device(&lan, &host, ("alpha", 100), settings, &stop).unwrap();
-    let listener = host.run(move || listen(ours, 5001)).join().unwrap();
+/// What a guest runs to send and to receive a file, once it has Classical IP.
+const FILES: &str = r#"
+    head -c 50000000 /dev/urandom > /tmp/out
+    sha256sum /tmp/out
+    nc 10.0.0.1 5001 < /tmp/out
+    rm /tmp/out
+    nc -l -p 5002 > /tmp/in &
+    receiver=$!
+    say ready
+    wait $receiver
+    sha256sum /tmp/in
+    "#;
 
-    let script = format!(
-        r#"
-        {joined}
-        ping -c 2 -w 20 -s 9000 10.0.0.1
-        head -c {TRANSFER_OCTETS} /dev/urandom > /tmp/out
-        sha256sum /tmp/out
-        nc 10.0.0.1 5001 < /tmp/out
-        rm /tmp/out
-        nc -l -p 5002 > /tmp/in &
-        receiver=$!
-        say ready
-        wait $receiver
-        sha256sum /tmp/in
-        "#,
-        joined = joined(lan.port(0)),
-    );
-    let mut guest = Guest::boot(&script, &[]).unwrap();
-    let (mut stream, _) = accept(&listener, interop::guest::PATIENCE).unwrap();
+/// The other side of that, in `host`; gives the guest's console. The sums of both files are the same on both sides.
+fn carry_files(host: &Namespace, listener: &TcpListener, mut guest: Guest) -> String {
+    let (mut stream, _) = accept(listener, interop::guest::PATIENCE).unwrap();
     let mut received = Vec::new();
-    let begin = std::time::Instant::now();
+    let begin = Instant::now();
     stream.read_to_end(&mut received).unwrap();
     println!("from the guest: {} octets in {:?}", received.len(), begin.elapsed());
     drop(stream);
@@ -131,8 +117,8 @@ fn the_kernels_of_guest_and_host_carry_files_both_ways_over_classical_ip() {
     let file = pattern(TRANSFER_OCTETS);
     let sent = file.clone();
     let sending = host.run(move || {
-        let begin = std::time::Instant::now();
-        let mut stream = TcpStream::connect((Ipv4Addr::new(10, 0, 0, 2), 5002))?;
+        let begin = Instant::now();
+        let mut stream = TcpStream::connect((GUEST, 5002))?;
         stream.write_all(&sent)?;
         stream.shutdown(std::net::Shutdown::Write)?;
         // The guest closes when it has it all.
@@ -146,7 +132,117 @@ fn the_kernels_of_guest_and_host_carry_files_both_ways_over_classical_ip() {
         let sum = interop::sha256(octets);
         assert!(console.contains(&format!("{sum}  {name}")), "{name} is {sum} here:\n{console}");
     }
+    console
+}
+
+#[test]
+fn the_kernels_of_guest_and_host_carry_files_both_ways_over_classical_ip() {
+    if !Guest::available() || !namespace::available() {
+        return;
+    }
+    let lan = Lan::new(&[100]).unwrap();
+    let host = Namespace::new("clip").unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    // Work is offered to the guest, which does not know of that and must not notice.
+    let ip = Config { offload: true, ..Config::new(OURS) };
+    let settings = Settings { device_offload: true, ..Settings::new("atm0", 24, ip) };
+    let running = device(&lan, &host, ("alpha", 100), settings, &stop).unwrap();
+    let listener = host.run(move || listen(OURS, 5001)).join().unwrap();
+    let script = format!("{}\nping -c 2 -w 20 -s 9000 10.0.0.1\n{FILES}", joined(lan.port(0)));
+    let console = carry_files(&host, &listener, Guest::boot(&script, &[]).unwrap());
     assert!(console.contains("2 packets transmitted, 2 packets received"), "{console}");
     stop.store(true, Ordering::Relaxed);
     running.join().unwrap();
+}
+
+/// The guest's atmarpd as the server, by permanent circuits: each is entered with an address that nobody has and that may change
+/// (`temp`) and be told (`pub`). Who is there it learns from what comes on the circuit, as a server does.
+#[test]
+fn we_register_at_the_guests_atmarpd_which_refuses_our_address_to_another_and_carry_files_both_ways() {
+    if !Guest::available() || !namespace::available() {
+        return;
+    }
+    let lan = Lan::with(&[("alpha", "left", &[100]), ("beta", "right", &[101])]).unwrap();
+    let host = Namespace::new("atmarpd").unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let number = |last: u8| AtmAddress::new(&[&[0x47][..], &[0; 18], &[last]].concat(), false).unwrap();
+    let mut alpha = lan.endpoint("alpha").unwrap();
+    let channel = alpha.open("0.100".parse().unwrap(), OpenOptions::default()).unwrap().0;
+    let settings = Settings {
+        device_offload: true,
+        ..Settings::new("atm0", 24, Config { number: number(1), ..Config::new(OURS) })
+    };
+    let ends = Arc::clone(&stop);
+    let running = host.run(move || {
+        let mut tun = Tun::new(&settings, alpha, &[channel])?;
+        tun.ip().use_server(channel, wire::Time::ZERO);
+        tun.run(|| ends.load(Ordering::Relaxed))?;
+        Ok(tun.ip().client().is_some_and(|client| client.is_registered() && client.duplicate().is_none()))
+    });
+    let listener = host.run(move || listen(OURS, 5001)).join().unwrap();
+
+    let script = format!(
+        r#"
+        mkdir -p /var/run
+        atmtcp virtual 0 connect 10.0.2.2 {left} 2>&1 &
+        sleep 1
+        atmtcp virtual 1 connect 10.0.2.2 {right} 2>&1 &
+        sleep 1
+        atmarpd -b -n -l /tmp/atmarpd.log
+        sleep 0.5
+        again atmarp -c atm0
+        ip addr add 10.0.0.2/24 dev atm0
+        ip link set atm0 up
+        again atmarp -s 10.0.0.99 0.100 temp pub
+        again atmarp -s 10.0.0.98 1.0.101 temp pub
+        for n in $(seq 100); do
+            atmarp -a | grep -qw 10.0.0.1 && break
+            sleep 0.5
+        done
+        atmarp -a
+        say registered
+        ping -c 3 -W 30 10.0.0.1
+        ping -c 2 -W 30 -s 9000 10.0.0.1
+        {FILES}
+        echo "the table in the end:"
+        atmarp -a
+        cat /proc/net/atm/arp /tmp/atmarpd.log
+        "#,
+        left = lan.port(0),
+        right = lan.port(1),
+    );
+    let mut guest = Guest::boot(&script, &[]).unwrap();
+    guest.wait_for("guest: registered").unwrap();
+    let before = guest.log().join("\n");
+    assert!(
+        before.contains("IP 10.0.0.1, state VALID, addr 47.") && !before.contains("IP 10.0.0.99,"),
+        "not entered, or beside:\n{before}"
+    );
+
+    // Somebody else claims the same address, on the other circuit.
+    let beta = lan.endpoint("beta").unwrap();
+    let other = std::thread::spawn(move || {
+        let mut beta = beta;
+        let channel = beta.open("0.101".parse().unwrap(), OpenOptions::default()).unwrap().0;
+        let config = Config { number: number(2), ..Config::new(OURS) };
+        let mut host = Host::new(beta, OURS, 24, stack::ip::MTU, &[]).with(config, &[channel]);
+        host.stack().ip().use_server(channel, wire::Time::ZERO);
+        let end = Instant::now() + interop::guest::PATIENCE;
+        while host.stack().ip().client().is_some_and(|client| client.duplicate().is_none()) && Instant::now() < end {
+            let slice = Instant::now() + Duration::from_millis(200);
+            host.serve_until(|| Instant::now() > slice).unwrap();
+        }
+        let client = host.stack().ip().client().unwrap();
+        assert!(!client.is_registered());
+        client.duplicate().map(|end| end.number)
+    });
+    let console = carry_files(&host, &listener, guest);
+    assert_eq!(other.join().unwrap(), Some(number(1)), "the server names who has the address:\n{console}");
+    for line in ["3 packets transmitted, 3 packets received", "2 packets transmitted, 2 packets received"] {
+        assert!(console.contains(line), "no {line:?}:\n{console}");
+    }
+    let (_, table) = console.split_once("the table in the end:").unwrap();
+    assert!(table.contains("IP 10.0.0.1, state VALID, addr 47.") && table.contains("IP 10.0.0.98,"), "{table}");
+    stop.store(true, Ordering::Relaxed);
+    assert!(running.join().unwrap(), "the server has not confirmed our address:\n{console}");
 }

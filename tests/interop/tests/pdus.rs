@@ -13,15 +13,14 @@ use wire::CircuitId;
 /// PDUs one size after the other: octets to the guest and in its answer, and how many.
 type Schedule = &'static [(usize, usize, u32)];
 
-/// The largest fewer times: without hardware virtualisation a guest passes some tens of Mbit/s. And 8 octets less to the guest: its
-/// kernel takes 65535 octets from the daemon of its link, and the frame's head is among them.
+/// Of the largest 8 octets less to the guest: its kernel takes 65535 octets from the daemon of its link, and the frame's head is among them.
 const AAL5: Schedule = &[
     (1, 1, 10_000),
     (40, 40, 10_000),
     (48, 48, 10_000),
     (1500, 1500, 10_000),
     (9188, 9188, 10_000),
-    (65_527, 65_535, 3000),
+    (65_527, 65_535, 10_000),
 ];
 const AAL0: Schedule = &[(52, 52, 10_000)];
 /// On each of the hundred circuits.

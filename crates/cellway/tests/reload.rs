@@ -1,0 +1,114 @@
+//! A description that is read again (SIGHUP), and what was added and removed by command meanwhile.
+
+use serde_json::Value;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+struct Net {
+    folder: tempfile::TempDir,
+    daemon: Child,
+}
+
+impl Drop for Net {
+    fn drop(&mut self) {
+        let _ = self.daemon.kill();
+        let _ = self.daemon.wait();
+    }
+}
+
+fn within(what: &str, mut f: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !f() {
+        assert!(Instant::now() < end, "not in time: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+impl Net {
+    fn up(description: &str) -> Net {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("net.toml"), description).unwrap();
+        let up = [PathBuf::from("up"), folder.path().join("net.toml")];
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cellway"));
+        let daemon = command.arg("--socket").arg(folder.path().join("s")).args(up).stderr(Stdio::null()).spawn();
+        let net = Net { folder, daemon: daemon.unwrap() };
+        within("the service answers", || net.run(&["status"]).status.success());
+        net
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cellway"));
+        command.arg("--socket").arg(self.folder.path().join("s")).arg("--json").args(arguments);
+        command.stdin(Stdio::null()).output().unwrap()
+    }
+
+    fn done(&self, arguments: &[&str]) -> Value {
+        let output = self.run(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// The names of what it lists.
+    fn names(&self, what: &str) -> Vec<String> {
+        let listed = self.done(&[what, "list"]);
+        listed.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// Has another description read, which has one circuit more, and waits until that is there.
+    fn apply(&self, description: &str, circuit: &str) {
+        let with = format!("{description}[[circuit]]\nends = [\"alpha {circuit}\", \"beta {circuit}\"]\n");
+        std::fs::write(self.folder.path().join("net.toml"), with).unwrap();
+        let daemon = self.daemon.id().to_string();
+        assert!(Command::new("kill").args(["-HUP", &daemon]).status().unwrap().success());
+        within(circuit, || self.names("circuit").contains(&pair(circuit)));
+    }
+}
+
+fn pair(circuit: &str) -> String {
+    format!("alpha {circuit} - beta {circuit}")
+}
+
+const NETWORK: &str = "[host.alpha]\n[host.beta]\n[[link]]\nends = [\"alpha\", \"beta\"]\n";
+
+#[test]
+fn what_was_added_by_command_stays_and_what_was_removed_comes_back_when_the_description_is_read_again() {
+    let net = Net::up(&format!("{NETWORK}[[circuit]]\nends = [\"alpha 0.100\", \"beta 0.100\"]\n"));
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("tcp://{}", listener.local_addr().unwrap());
+    net.done(&["circuit", "add", "alpha 0.200", "beta 0.200"]);
+    let link = net.done(&["link", "add", "alpha", &url])["link"].as_str().unwrap().to_owned();
+    let outside = link.split(" - ").find(|end| end.starts_with("connect-")).unwrap().split(':').next().unwrap();
+    net.done(&["circuit", "add", "alpha 0.300", &format!("{outside} 0.300")]);
+    net.done(&["circuit", "remove", "alpha 0.100", "beta 0.100"]);
+    // The connection that the added link has made outlives what follows.
+    let (connection, _) = listener.accept().unwrap();
+    let is_up =
+        || net.done(&["link", "list"]).as_array().unwrap().iter().any(|l| l["name"] == *link && l["up"] == true);
+    within("the link is up", is_up);
+
+    let with_it = format!("{NETWORK}[[circuit]]\nends = [\"alpha 0.100\", \"beta 0.100\"]\n");
+    net.apply(&with_it, "0.101");
+    let all = net.names("circuit");
+    for circuit in [pair("0.100"), pair("0.200"), format!("alpha 0.300 - {outside} 0.300")] {
+        assert!(all.contains(&circuit), "no {circuit}: {all:?}");
+    }
+    assert!(net.names("link").contains(&link) && is_up(), "the link is not as it was");
+    listener.set_nonblocking(true).unwrap();
+    assert!(listener.accept().is_err(), "it has connected anew");
+    drop(connection);
+
+    // What contradicts the description goes: its circuit 0.200 has a contract.
+    let contract = with_it.replace("0.100", "0.200") + "category = \"cbr\"\npcr = \"5000 cell/s\"\n";
+    net.apply(&contract, "0.102");
+    let listed = net.done(&["circuit", "list"]);
+    let categories = listed.as_array().unwrap().iter().filter(|one| one["name"] == pair("0.200").as_str());
+    assert_eq!(categories.map(|one| one["category"].as_str().unwrap()).collect::<Vec<_>>(), ["cbr"]);
+    let all = net.names("circuit");
+    assert!(!all.contains(&pair("0.101")) && net.names("link").contains(&link), "{all:?}");
+    // What was added and then removed does not come back.
+    net.done(&["link", "remove", &link]);
+    net.apply(NETWORK, "0.103");
+    assert_eq!((net.names("circuit"), net.names("link").len()), (vec![pair("0.103")], 1));
+}
