@@ -228,13 +228,15 @@ impl<T: Unit> Lane<T> {
 
     /// Moves what is due. True if anything moved.
     pub(crate) fn run(&mut self, now: Time, pool: &mut FramePool) -> bool {
+        // Without faults nothing overtakes what is on the line: once that has arrived, what leaves now and has arrived too
+        // need not lie there first.
+        let in_order = self.timed.as_ref().is_some_and(|timed| timed.faults.is_none() && !timed.flight.is_empty());
+        let mut moved = in_order && self.arrive(now, pool);
         let Some(timed) = &mut self.timed else { return false };
-        let mut moved = false;
         while timed.flight.len() < timed.flight_limit && timed.queue.front().is_some_and(|u| u.at() <= now) {
             let Some(unit) = timed.queue.pop() else { break };
             moved = true;
             match timed.pass(unit, now) {
-                // What nobody can overtake and has arrived by now need not lie on the line first.
                 Ok(unit) if self.arrived.room() > 0 => {
                     unit.count(&mut self.delivered);
                     if let Err(unit) = self.arrived.push(unit) {
@@ -245,6 +247,13 @@ impl<T: Unit> Lane<T> {
                 Err(unit) => timed.depart(unit, &mut self.sent, pool),
             }
         }
+        self.arrive(now, pool) || moved
+    }
+
+    /// Takes off the line what has arrived, as far as there is room for it. True if there was anything.
+    fn arrive(&mut self, now: Time, pool: &mut FramePool) -> bool {
+        let Some(timed) = &mut self.timed else { return false };
+        let mut moved = false;
         while self.arrived.room() > 0 && timed.flight.front().is_some_and(|u| u.at() <= now) {
             let Some(unit) = timed.flight.pop_front() else { break };
             moved = true;
