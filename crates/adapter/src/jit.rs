@@ -206,6 +206,14 @@ impl Jit {
         exist && free
     }
 
+    /// Lets a circuit's PDUs come to other lists, from the next buffer on; false if it is not open, or a list does not
+    /// exist.
+    pub fn set_lists(&mut self, id: CircuitId, lists: Lists) -> bool {
+        let exist = lists.first < self.free.len() && lists.rest < self.free.len();
+        let circuit = self.circuits.iter_mut().find(|c| exist && c.id == id);
+        circuit.map(|circuit| circuit.lists = lists).is_some()
+    }
+
     /// Sets when a free list is low.
     pub fn set_threshold(&mut self, list: usize, buffers: usize) {
         if let Some(list) = self.free.get_mut(list) {

@@ -281,3 +281,19 @@ proptest! {
         }
     }
 }
+
+/// what a circuit needs has changed, and its next PDU comes to other buffers; one that is not open has none.
+#[test]
+fn a_circuit_s_lists_can_be_changed_between_two_pdus() {
+    let mut world = World::new(Config::default(), 4, 16);
+    let large = Lists { first: 1, rest: 1 };
+    assert!(!world.adapter.set_lists(circuit(41), large));
+    assert!(!world.adapter.set_lists(circuit(40), Lists { first: 1, rest: 99 }));
+    for (cookie, octets) in [(0, 96), (1, 4096)] {
+        world.send(0, 40, &pattern(500, 3), cookie);
+        let events = world.run();
+        let Some(Event::Received { buffers, .. }) = events.last() else { panic!("{events:?}") };
+        assert_eq!(buffers[0].0.octets, octets);
+        assert!(world.adapter.set_lists(circuit(40), large));
+    }
+}
