@@ -5,9 +5,13 @@
 //! CRC states. *Finish*: the PDUs that ended are judged. If the table is larger than the nearest cache, a block is
 //! looked at two blocks ahead, so that lines of the table, and then those of the buffers, are there when they are needed.
 //!
+//! Before a block, runs of cells of one circuit are taken without a look ([`runs`]), unless the table is large.
+//!
 //! Taking exists twice. Where most cells are in the middle of PDUs, a branch tells whether one is not; cells of one
 //! circuit that follow each other go as one run. Where PDUs are short, nobody foretells whether a cell begins or ends
 //! one: there, nothing branches on it.
+
+mod runs;
 
 use super::engine::{CLP, CONGESTION, END, Engine, Expect, NOT_USER, PAYLOAD, header_mask, with_hec};
 use super::polynomial::GOOD;
@@ -70,6 +74,7 @@ pub(super) struct Loop<'a, const S: usize> {
 /// What a kernel does of the loop, compiled with its features.
 #[derive(Clone, Copy)]
 pub(super) struct Steps<const S: usize> {
+    pub(super) take_runs: unsafe fn(&mut Loop<'_, S>),
     pub(super) look: unsafe fn(&Loop<'_, S>, usize, &mut Block),
     pub(super) take_long: unsafe fn(&mut Loop<'_, S>, &Block, Range<usize>),
     pub(super) take_short: unsafe fn(&mut Loop<'_, S>, &Block, Range<usize>),
@@ -147,6 +152,10 @@ impl<const S: usize> Loop<'_, S> {
                     }
                     at = next;
                 } else {
+                    (self.steps.take_runs)(self);
+                    if self.done.cells_used == self.n {
+                        return;
+                    }
                     (self.steps.look)(self, self.done.cells_used, &mut blocks[0]);
                     self.take_block(&blocks[0]);
                     if self.is_over(&blocks[0]) {

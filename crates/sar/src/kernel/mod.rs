@@ -100,6 +100,12 @@ macro_rules! entries {
             }
 
             $(#[$feature])?
+            unsafe fn take_runs<const S: usize>(l: &mut Loop<'_, S>) {
+                // SAFETY: the caller's.
+                unsafe { l.take_runs::<$engine>() }
+            }
+
+            $(#[$feature])?
             unsafe fn look<const S: usize>(l: &Loop<'_, S>, from: usize, block: &mut Block) {
                 // SAFETY: the caller's.
                 unsafe { l.look::<$engine>(from, block) }
@@ -130,7 +136,7 @@ macro_rules! entries {
                 pool: *mut u8,
                 out: &mut [Delivery],
             ) -> Progress {
-                let steps = Steps::<S> { look, take_long, take_short, finish };
+                let steps = Steps::<S> { take_runs, look, take_long, take_short, finish };
                 // SAFETY: the caller's; the steps need no other features than this kernel.
                 unsafe { super::demultiplex::demultiplex(steps, circuits, cells, n, pool, out) }
             }
