@@ -1,6 +1,7 @@
 //! The two processes: the one that measures starts the other from the same program, gives it its ends of everything, and
 //! tells it what to do. They talk over a socket of packets on which file descriptors travel.
 
+use super::interface::InterfacePipe;
 use super::limits::{EventPipe, GEOMETRY, LinePipe};
 use super::pipes::{DirectPipe, FdPipe, Pipe, Wait};
 use anyhow::{Context as _, Result, anyhow, bail};
@@ -23,6 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(super) enum Kind {
     /// A direct circuit.
     Direct { vci: u16, geometry: DirectGeometry, wait: Wait, touch: bool },
+    /// An endpoint each, and the host interface between them.
+    Interface { vci: u16 },
     /// Two cache lines; with slots, memory beside them.
     Line { slots: usize },
     /// Two eventfds.
@@ -107,6 +110,7 @@ fn serve(
             let mut fd = || fds.next().ok_or_else(|| anyhow!("a file descriptor is missing"));
             pipes.push(match kind {
                 Kind::Direct { .. } => Box::new(open_direct(&folder.join("cellway.sock"), "beta", &kind)?),
+                Kind::Interface { vci } => Box::new(InterfacePipe::open(&folder.join("cellway.sock"), "beta", vci)?),
                 Kind::Line { slots } => {
                     let (ours, memory) = Ours::create(&GEOMETRY)?;
                     *reply_fd = Some(memory);
@@ -179,6 +183,12 @@ impl Pair {
             Kind::Direct { .. } => {
                 self.tell(&Command::Open(kind.clone()), &[])?;
                 self.pipes.push(Box::new(open_direct(&self.folder.join("cellway.sock"), "alpha", &kind)?));
+                self.reply()?;
+                None
+            }
+            Kind::Interface { vci } => {
+                self.tell(&Command::Open(kind.clone()), &[])?;
+                self.pipes.push(Box::new(InterfacePipe::open(&self.folder.join("cellway.sock"), "alpha", *vci)?));
                 self.reply()?;
                 None
             }

@@ -6,6 +6,7 @@
 
 mod child;
 mod iceoryx;
+mod interface;
 mod limits;
 mod pipes;
 
@@ -70,6 +71,8 @@ struct Case {
 
 const SIZES: [usize; 6] = [40, 64, 1024, 4096, 9184, 65_536];
 const BATCHES: usize = 20;
+/// The circuit with a contract, whose sender offers as much as it can.
+const CONTRACT: &str = "interface, contract";
 
 /// `cellway bench endpoint`
 pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
@@ -98,6 +101,7 @@ fn network() -> String {
     for vci in 100..140 {
         text.push_str(&format!("[[circuit]]\nends=[\"alpha 0.{vci}\",\"beta 0.{vci}\"]\n"));
     }
+    text.push_str(&interface::circuits());
     text
 }
 
@@ -123,13 +127,19 @@ fn cases(pair: &mut Pair, iceoryx: bool) -> Result<Vec<Case>> {
     for octets in SIZES {
         add("direct", "polling", octets, direct(pair, octets, Wait::Polling, true)?, 1 + octets / 1024, true, true);
     }
-    for octets in [40, 64, 9184] {
+    for octets in [40, 64, 1024, 9184] {
         let way = direct(pair, octets, Wait::SpinThenBlock, true)?;
         add("direct", "spin-then-block", octets, way, 2 + octets / 1024, true, true);
         add("direct", "blocking", octets, direct(pair, octets, Wait::Blocking, true)?, 100, true, false);
     }
     for octets in [64, 1024, 65_536] {
         add("direct, untouched", "polling", octets, direct(pair, octets, Wait::Polling, false)?, 1, false, true);
+    }
+    let plain = Way::Pipe(pair.open(Kind::Interface { vci: interface::BEST_EFFORT_VCI })?);
+    let contract = Way::Pipe(pair.open(Kind::Interface { vci: interface::CONTRACT_VCI })?);
+    for octets in [64, 1024, 9184] {
+        add("interface", "hybrid", octets, plain, 400, true, false);
+        add(CONTRACT, "hybrid", octets, contract, 25 * interface::cells(octets), false, true);
     }
     for (path, kind, cost) in [
         ("unix datagram", Kind::UnixDatagram, 20),
@@ -208,6 +218,9 @@ fn report(cases: &[Case], options: &Options) -> Value {
     // A ratio of rates is the inverse one of times.
     let faster = |case: &Case, path, octets| ratio(&case.message_ns, messages(path, octets)).map(|r| 1.0 / r);
     let (line, event) = (trips("cache-line", 8), trips("eventfd", 8));
+    // Of a direct circuit whose ends wait as an endpoint's do: they look for a while, then sleep.
+    let sleeping =
+        |octets| cases.iter().find(|c| c.events == "spin-then-block" && c.octets == octets).map(|c| &c.trip_ns[..]);
     let row = |case: &Case| {
         let rate = middle(&case.message_ns).map(|ns| 1e9 / ns);
         // A message inside the line is held against the shortest that the goal names for iceoryx2: 64 octets.
@@ -217,6 +230,9 @@ fn report(cases: &[Case], options: &Options) -> Value {
             "rtt_ns": middle(&case.trip_ns), "rtt_least_ns": case.trip_ns.iter().copied().reduce(f64::min),
             "rate_per_s": rate, "gbyte_s": rate.map(|r| r * case.octets as f64 / 1e9),
             "rtt_vs_cache_line": ratio(&case.trip_ns, line), "rtt_vs_eventfd": ratio(&case.trip_ns, event),
+            "rtt_vs_direct": (case.path == "interface").then(|| ratio(&case.trip_ns, sleeping(case.octets))).flatten(),
+            "rate_vs_contract": rate.filter(|_| case.path == CONTRACT)
+                .map(|r| r * interface::cells(case.octets) as f64 / f64::from(interface::CONTRACT_CELLS)),
             "rtt_vs_iceoryx2": ratio(&case.trip_ns, trips("iceoryx2", peer_octets)),
             "rate_vs_iceoryx2": faster(case, "iceoryx2", peer_octets),
             "rate_vs_write_read": faster(case, "write-read", case.octets),
@@ -264,6 +280,20 @@ fn text(json: &Value) -> String {
         "of write-read",
     ];
     let mut text = output::table(&head, &rows);
+    for row in json["rows"].as_array().into_iter().flatten() {
+        let octets = &row["octets"];
+        if let Some(kept) = row["rate_vs_contract"].as_f64() {
+            text.push_str(&format!(
+                "\n{octets} octets, {} cells/s: {kept:.4} of the contract",
+                interface::CONTRACT_CELLS
+            ));
+        }
+        if let Some(cost) = row["rtt_vs_direct"].as_f64() {
+            text.push_str(&format!(
+                "\n{octets} octets through the interface: {cost:.1} round trips of a direct circuit"
+            ));
+        }
+    }
     if json["iceoryx2"] != true {
         text.push_str("\niceoryx2 was not measured: cargo build --release --manifest-path bench/peers/Cargo.toml\n");
     }
