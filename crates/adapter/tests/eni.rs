@@ -272,6 +272,35 @@ fn a_pdu_longer_than_its_ring_is_trashed_with_its_cells_counted_and_the_next_one
     assert_eq!(pair.sides[1].received(), Some((40, sdu(900, 2))));
 }
 
+/// In the mode that keeps them, management cells leave a host that expects nothing but PDUs in its place.
+#[test]
+fn a_management_cell_between_two_pdus_is_kept_as_a_pdu_of_a_wrong_crc_and_the_next_one_is_whole() {
+    let mut pair = Pair::new(unpaced());
+    let pti_mode = 1 << 29;
+    for side in &mut pair.sides {
+        side.open(7, Aal::Aal5, 16 << 10, None).unwrap();
+        let entry = r::RAM_AT + r::VCI_TABLE + 16 * 7;
+        side.with(Time::ZERO, |_, bus, _| {
+            let word = bus.read(entry);
+            bus.write(entry, word | pti_mode);
+        });
+    }
+    let mut loopback = Cell::default();
+    // VCI 7, PTI 5: an end-to-end OAM cell.
+    loopback.clear(wire::CellHeader::from_word(7 << 4 | 5 << 1));
+    loopback.payload.fill(0x6a);
+    for n in 0..3 {
+        pair.sides[0].send(7, &sdu(300, n), pair.now).unwrap();
+        pair.run();
+        assert_eq!(pair.sides[1].received(), Some((7, sdu(300, n))));
+        pair.sides[1].adapter.handle_cell(&loopback);
+        pair.sides[1].settle(Time::ZERO);
+        assert_eq!(pair.sides[1].received(), None);
+    }
+    let received = pair.sides[1].adapter.received();
+    assert_eq!([received.dropped(DropReason::Crc), received.pdus], [3, 3]);
+}
+
 #[test]
 fn cells_of_no_circuit_are_trashed_and_half_a_counter_of_them_interrupts_until_it_is_read() {
     let mut side = Side::new(Config::default());

@@ -11,7 +11,7 @@
 //!
 //! Facts are from public register definitions; what those do not say is marked "inferred" where it is decided:
 //! the statistics interrupt comes at half of a counter; an access that fails is passed over and shown; a channel that is
-//! placed anew starts from zero; management cells are kept on raw circuits always, on AAL5 circuits only between PDUs
+//! placed anew starts from zero; management cells are kept on raw circuits always, on AAL5 circuits as PDUs of a wrong CRC, only between PDUs
 //! and in the mode that asks for them. The bridge's slave swap bits (0x20, 0x40) are storage.
 
 mod dma;

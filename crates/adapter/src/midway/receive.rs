@@ -85,9 +85,8 @@ impl Eni155p {
         match (entry.word0 >> 30, entry.ring, header.payload_type) {
             (RAW, Some(ring), _) => self.receive_raw(vci, entry, ring, cell),
             (AAL5, Some(ring), PayloadType::User { end, .. }) => self.receive_aal5(vci, entry, ring, cell, end),
-            // Management cells of an AAL5 circuit can be kept, between two PDUs, as raw cells.
             (AAL5, Some(ring), _) if entry.word0 & PTI_MODE != 0 && entry.state == state::IDLE => {
-                self.receive_raw(vci, entry, ring, cell);
+                self.receive_management(vci, entry, ring, cell);
             }
             (AAL5, Some(_), _) => self.trash(Trash::Mode, DropReason::WrongAal),
             _ => self.trash(Trash::Mode, DropReason::UnknownCircuit),
@@ -150,6 +149,20 @@ impl Eni155p {
         self.finish(vci, entry, ring, at, descriptor_flags(cell) | 1);
         self.received.cells = self.received.cells.wrapping_add(1);
         self.received.octets = self.received.octets.wrapping_add(PAYLOAD_OCTETS as u64);
+    }
+
+    /// Keeps a management cell of an AAL5 circuit, between two PDUs, as a PDU of one cell with a wrong CRC. So the ring has
+    /// words as its descriptors say, also for a host that expects PDUs alone: a raw cell's header word would be one more.
+    fn receive_management(&mut self, vci: u32, mut entry: Entry, ring: Ring, cell: &Cell) {
+        let at = entry.descriptor;
+        if Self::room(&entry, ring, at) < 1 + CELL_WORDS {
+            return self.trash(Trash::Overflow, DropReason::NoBuffer);
+        }
+        ring.write_cell(&mut self.ram, 4 * (at + 1), &cell.payload);
+        entry.descriptor = ring.wrap(at + 1 + CELL_WORDS);
+        self.finish(vci, entry, ring, at, descriptor_flags(cell) | r::RX_CRC_ERR | 1);
+        self.received.cells = self.received.cells.wrapping_add(1);
+        self.received.drop_one(DropReason::Crc);
     }
 
     fn receive_aal5(&mut self, vci: u32, mut entry: Entry, ring: Ring, cell: &Cell, end: bool) {
