@@ -23,8 +23,8 @@ fn ttcp_each_way(rate: u32) -> Result<Vec<String>, String> {
         set -e
         export PATIENCE_S={patience}
         meet() {{ /test/exchange meet $1; }}
-        # Of what a process has not read yet, the kernel keeps this much.
-        echo 4000000 > /proc/sys/net/core/rmem_default
+        # Of what a process has not read yet, the kernel keeps this much: all of it.
+        echo 64000000 > /proc/sys/net/core/rmem_default
         # The buffers are larger than a PDU, and with them the ring: 128 kB.
         receive() {{
             (ttcp_atm -r -s -a -l 43000 0.$2 > /tmp/ttcp 2>&1; : > /tmp/ended) &
@@ -32,7 +32,7 @@ fn ttcp_each_way(rate: u32) -> Result<Vec<String>, String> {
             meet $1
             meet $(($1 + 1))
             # Its last words may be among what was lost.
-            for n in $(seq 100); do [ -e /tmp/ended ] && break; sleep 0.1; done
+            for n in $(seq 600); do [ -e /tmp/ended ] && break; sleep 0.1; done
             cat /tmp/ttcp
             rm -f /tmp/ended
         }}
@@ -60,6 +60,9 @@ fn ttcp_each_way(rate: u32) -> Result<Vec<String>, String> {
     let traffic = [from_first, from_second];
     if overflows(&traffic) {
         return Err(format!("a ring was full: {traffic:?}"));
+    }
+    if traffic.iter().any(|traffic| traffic.driver_received[2] > 0) {
+        return Err(format!("a guest had no memory: {traffic:?}"));
     }
     let said = [first, second].map(|report| {
         let line = report.console.iter().find(whole).cloned();
