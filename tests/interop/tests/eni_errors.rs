@@ -110,7 +110,8 @@ fn a_guests_driver_counts_damaged_pdus_and_those_without_room_as_our_adapter_doe
     }
     let up = Up::new(&description(""));
     let script = format!(
-        "ttcp_atm -r -s -a -l 43000 0.{WIDE} > /dev/null 2>&1 &\nttcp_atm -r -s -a -l 1000 0.{NARROW} > /dev/null 2>&1 &\n\
+        "echo 8000000 > /proc/sys/net/core/rmem_default\n\
+         ttcp_atm -r -s -a -l 43000 0.{WIDE} > /dev/null 2>&1 &\nttcp_atm -r -s -a -l 1000 0.{NARROW} > /dev/null 2>&1 &\n\
          opened {WIDE} {NARROW}\nsay listening\n\
          while :; do cat /proc/net/atm/devices; atmdiag 0; sonetdiag 0; sleep 1; done\n"
     );
