@@ -5,6 +5,7 @@
  * the interface's description (linux/atm.h, socket(2)), with numbers of its own, so that it needs no header of ATM's.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -617,8 +618,38 @@ static void table(const char *name, const char *row_begin)
 	ok("  a folder of that name", open(path, O_RDONLY | O_DIRECTORY));
 }
 
+/* The folder by its paths: a kernel may have more in it. */
+static void folder(void)
+{
+	static const char *const paths[] = { "", "/", "/devices", "/pvc", "/svc", "/vc", "/nothing" };
+	for (unsigned i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
+		char path[64];
+		struct stat what = { 0 };
+		snprintf(path, sizeof(path), "/proc/net/atm%s", paths[i]);
+		ok(path, stat(path, &what));
+		printf("  mode %o, size %ld, links %d, of %d\n", what.st_mode, (long)what.st_size,
+			S_ISDIR(what.st_mode) ? 2 : (int)what.st_nlink, (int)what.st_uid);
+		ok("  lstat", lstat(path, &what));
+		ok("  fstatat", fstatat(AT_FDCWD, path, &what, 0));
+		ok("  is there", access(path, F_OK));
+		ok("  to read", access(path, R_OK));
+		ok("  to run or search", access(path, X_OK));
+		DIR *names = opendir(path);
+		ok("  opendir", names ? 0 : -1);
+		if (!names)
+			continue;
+		int found = 0;
+		for (struct dirent *entry; (entry = readdir(names));)
+			for (unsigned j = 2; j < sizeof(paths) / sizeof(*paths); j++)
+				found |= !strcmp(entry->d_name, paths[j] + 1) << j;
+		printf("  names %x\n", found);
+		ok("  closedir", closedir(names));
+	}
+}
+
 static void tables(void)
 {
+	folder();
 	int a = opened(0, 100, ubr(AAL34)), b = opened(0, 101, ubr(AAL5)), c = opened(1, 100, ubr(AAL0));
 	table("devices", NULL);
 	table("svc", NULL);

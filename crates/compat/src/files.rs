@@ -46,9 +46,17 @@ pub(crate) fn open(name: &str, writes: bool, close_on_exec: bool) -> Result<Owne
     Ok(file)
 }
 
+const TABLES: [&str; 4] = ["devices", "pvc", "svc", "vc"];
+
 /// Whether the folder has a file of this name.
 pub(crate) fn is_file(name: &str) -> bool {
-    ["devices", "pvc", "svc", "vc"].contains(&name) || device_number(name).is_some()
+    TABLES.contains(&name) || device_number(name).is_some()
+}
+
+/// The names of all files of the folder.
+pub(crate) fn names() -> Vec<String> {
+    let devices = interfaces::numbers().map(|number| format!("{TYPE}:{number}"));
+    TABLES.iter().map(ToString::to_string).chain(devices).collect()
 }
 
 /// `cellway:0` and so on: a device's own file.

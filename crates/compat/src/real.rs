@@ -1,8 +1,9 @@
 //! The C library's own functions, behind those of this library.
 
-use libc::{FILE, fd_set, pollfd, sigset_t, sockaddr, socklen_t, timespec, timeval};
+use libc::{DIR, FILE, dirent, dirent64, fd_set, pollfd, sigset_t, sockaddr, socklen_t, timespec, timeval};
 use libc::{
-    c_char, c_int, c_uint, c_ulong, c_void, epoll_event, iovec, mmsghdr, mode_t, msghdr, nfds_t, size_t, ssize_t,
+    c_char, c_int, c_long, c_uint, c_ulong, c_void, epoll_event, iovec, mmsghdr, mode_t, msghdr, nfds_t, size_t,
+    ssize_t,
 };
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -94,6 +95,31 @@ real! {
     openat64 = c"openat64" (folder: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> c_int, or -1;
     fopen = c"fopen" (path: *const c_char, mode: *const c_char) -> *mut FILE, or std::ptr::null_mut();
     fopen64 = c"fopen64" (path: *const c_char, mode: *const c_char) -> *mut FILE, or std::ptr::null_mut();
+    opendir = c"opendir" (path: *const c_char) -> *mut DIR, or std::ptr::null_mut();
+    readdir = c"readdir" (folder: *mut DIR) -> *mut dirent, or std::ptr::null_mut();
+    readdir64 = c"readdir64" (folder: *mut DIR) -> *mut dirent64, or std::ptr::null_mut();
+    closedir = c"closedir" (folder: *mut DIR) -> c_int, or -1;
+    rewinddir = c"rewinddir" (folder: *mut DIR) -> (), or ();
+    telldir = c"telldir" (folder: *mut DIR) -> c_long, or -1;
+    seekdir = c"seekdir" (folder: *mut DIR, to: c_long) -> (), or ();
+    dirfd = c"dirfd" (folder: *mut DIR) -> c_int, or -1;
+    stat = c"stat" (path: *const c_char, into: *mut libc::stat) -> c_int, or -1;
+    stat64 = c"stat64" (path: *const c_char, into: *mut libc::stat) -> c_int, or -1;
+    lstat = c"lstat" (path: *const c_char, into: *mut libc::stat) -> c_int, or -1;
+    lstat64 = c"lstat64" (path: *const c_char, into: *mut libc::stat) -> c_int, or -1;
+    fstatat = c"fstatat" (folder: c_int, path: *const c_char, into: *mut libc::stat, flags: c_int) -> c_int, or -1;
+    fstatat64 = c"fstatat64" (folder: c_int, path: *const c_char, into: *mut libc::stat, flags: c_int) -> c_int, or -1;
+    __xstat = c"__xstat" (version: c_int, path: *const c_char, into: *mut libc::stat) -> c_int, or -1;
+    __xstat64 = c"__xstat64" (version: c_int, path: *const c_char, into: *mut libc::stat) -> c_int, or -1;
+    __lxstat = c"__lxstat" (version: c_int, path: *const c_char, into: *mut libc::stat) -> c_int, or -1;
+    __lxstat64 = c"__lxstat64" (version: c_int, path: *const c_char, into: *mut libc::stat) -> c_int, or -1;
+    __fxstatat = c"__fxstatat" (version: c_int, folder: c_int, path: *const c_char, into: *mut libc::stat, flags: c_int) -> c_int, or -1;
+    __fxstatat64 = c"__fxstatat64" (version: c_int, folder: c_int, path: *const c_char, into: *mut libc::stat, flags: c_int) -> c_int, or -1;
+    statx = c"statx" (folder: c_int, path: *const c_char, flags: c_int, mask: c_uint, into: *mut libc::statx) -> c_int, or -1;
+    access = c"access" (path: *const c_char, mode: c_int) -> c_int, or -1;
+    eaccess = c"eaccess" (path: *const c_char, mode: c_int) -> c_int, or -1;
+    euidaccess = c"euidaccess" (path: *const c_char, mode: c_int) -> c_int, or -1;
+    faccessat = c"faccessat" (folder: c_int, path: *const c_char, mode: c_int, flags: c_int) -> c_int, or -1;
     execv = c"execv" (path: *const c_char, arguments: Strings) -> c_int, or -1;
     execve = c"execve" (path: *const c_char, arguments: Strings, environment: Strings) -> c_int, or -1;
     execvp = c"execvp" (file: *const c_char, arguments: Strings) -> c_int, or -1;

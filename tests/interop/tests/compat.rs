@@ -145,6 +145,21 @@ fn atmdiag_and_the_files_of_proc_tell_of_the_interfaces() {
     assert!(row(&files, "1 cellway").join(" ").ends_with("5 ( 0 0 1 0 0 ) [2]"), "{files}");
     assert_eq!(row(&files, "1   0   100")[..4], ["1", "0", "100", "5"]);
     assert!(!up.run("run -- cat /proc/net/atm/no-such-file").status.success());
+    // The folder by its paths: as tools and shells list it, look at it and go through it.
+    let listed = succeeded(&up.run("run -- ls -l /proc/net/atm"));
+    for name in ["cellway:0", "cellway:1", "devices", "pvc", "svc", "vc"] {
+        assert!(listed.lines().any(|line| line.starts_with("-r--r--r--") && line.ends_with(name)), "{name}: {listed}");
+    }
+    assert!(succeeded(&up.run("run -- stat -c %F,%a /proc/net/atm")).starts_with("directory,555"));
+    let all = up
+        .command("run -- bash -c")
+        .arg("test -d /proc/net/atm -a -r /proc/net/atm/pvc && cat /proc/net/atm/*")
+        .output();
+    let all = succeeded(&all.unwrap());
+    assert_eq!(all.matches("cells/s").count(), 2, "{all}");
+    assert!(row(&all, "1   0   100")[..4] == ["1", "0", "100", "5"] && all.contains("Remote"), "{all}");
+    assert!(!up.run("run -- ls /proc/net/atm/arp").status.success());
+    assert!(!succeeded(&up.run("run -- ls /proc/net")).contains("cellway"));
 }
 
 #[test]

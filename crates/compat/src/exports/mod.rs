@@ -8,6 +8,7 @@
 
 mod descriptors;
 mod files;
+mod folder;
 mod process;
 mod sockets;
 mod transfer;
