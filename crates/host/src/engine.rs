@@ -1,15 +1,17 @@
 //! The thread that runs a network on this machine's clock.
 //!
 //! It runs rounds while there is work or an endpoint's strategy wants it awake, then sleeps until a doorbell, a socket, a
-//! command or the next timeout. Doorbells are heard through an epoll: a sleep costs the same for one as for thousands. Commands are closures that it runs between two rounds: whoever
+//! command or the next timeout. Doorbells are heard through an epoll, and with them sockets that stay the same: a sleep costs the same for one as for thousands. Commands are closures that it runs between two rounds: whoever
 //! gives one waits for its result, and no lock is held on the way of data.
 
 use crate::endpoints::Pressure;
 use crate::interface::{EndpointId, HostInterface};
 use net::topology::Fabric;
-use net::{Network, NodeId};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
+use net::{External, LinkId, Network, NodeId};
+use rustix::event::epoll::{self, EventFlags};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::Errno;
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -19,8 +21,10 @@ use wire::Time;
 
 /// Rounds between two looks at doorbells, sockets and commands.
 const ROUNDS: u32 = 32;
-/// Doorbells that are heard at once.
+/// Doorbells and sockets that are heard at once.
 const BELLS: usize = 64;
+/// What tells the number of a watched link from a doorbell's.
+const LINK: u64 = 1 << 63;
 const NO_TIME: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 /// A timeout nearer than this is waited for awake: a sleep would come back too late.
 const TOO_NEAR: Duration = Duration::from_micros(80);
@@ -36,6 +40,8 @@ pub struct Core {
     /// Where the doorbells ring, and the commands' bell, whose number is 0.
     bells: OwnedFd,
     next_bell: u64,
+    /// Links whose sockets are heard there too, by number, and for what.
+    watched: Vec<(LinkId, EventFlags)>,
     /// How the applications of all hosts get on, as all hosts were told last.
     pressure: Option<Pressure>,
     epoch: Instant,
@@ -103,6 +109,7 @@ impl Core {
         let hosts = std::mem::take(&mut self.hosts);
         self.keep_doorbells(|host, _| hosts.contains(&host));
         self.hosts = hosts;
+        self.watched.clear();
         self.pressure = None;
     }
 
@@ -147,8 +154,15 @@ impl Core {
         let spec = timeout.map(|d| Timespec { tv_sec: d.as_secs() as i64, tv_nsec: d.subsec_nanos().into() });
         let mut links = Vec::new();
         let ready: Vec<PollFlags> = {
-            let mut fds = vec![PollFd::new(&self.bells, PollFlags::IN)];
+            let mut fds = Vec::new();
+            let mut number = 0;
             for (link, external) in self.network.externals() {
+                if external.keeps_fd() {
+                    number += 1;
+                    if watch_link(&self.bells, &mut self.watched, number - 1, link, external) {
+                        continue;
+                    }
+                }
                 let mut flags = PollFlags::empty();
                 flags.set(PollFlags::IN, external.wants_read());
                 flags.set(PollFlags::OUT, external.wants_write());
@@ -161,6 +175,7 @@ impl Core {
                 drop(fds);
                 return self.hear(spec.as_ref());
             }
+            fds.insert(0, PollFd::new(&self.bells, PollFlags::IN));
             // An error here is EINTR or lack of memory; either way the next round looks at everything.
             let _ = poll(&mut fds, spec.as_ref());
             fds.iter().map(PollFd::revents).collect()
@@ -178,15 +193,21 @@ impl Core {
         }
     }
 
-    /// Waits for doorbells, and hands those that have rung to their hosts.
+    /// Waits for doorbells and watched sockets, and hands those that have rung to their hosts, and to the network.
     fn hear(&mut self, timeout: Option<&Timespec>) {
-        let mut events =
-            [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; BELLS];
+        let mut events = [epoll::Event { flags: EventFlags::empty(), data: epoll::EventData::new_u64(0) }; BELLS];
         // As above, an error is EINTR or lack of memory.
         let rung = epoll::wait(&self.bells, &mut events[..], timeout).unwrap_or(0);
-        for event in &events[..rung] {
-            let data = event.data;
-            if let Some((node, endpoint, _)) = self.doorbells.get(&data.u64())
+        for event in events.into_iter().take(rung) {
+            let (number, flags) = (event.data.u64(), event.flags);
+            if number & LINK != 0 {
+                let Some((link, _)) = self.watched.get((number & !LINK) as usize).copied() else { continue };
+                let broken = flags.intersects(EventFlags::HUP | EventFlags::ERR);
+                let readable = broken || flags.contains(EventFlags::IN);
+                let writable = broken || flags.contains(EventFlags::OUT);
+                let now = self.now();
+                self.network.handle_ready(link, readable, writable, now);
+            } else if let Some((node, endpoint, _)) = self.doorbells.get(&number)
                 && let Some(host) = self.network.node_mut::<HostInterface>(*node)
             {
                 host.handle_doorbell(*endpoint);
@@ -213,8 +234,37 @@ impl Core {
 
 /// An eventfd into an epoll: each write to it is an event, and nobody has to read it empty.
 fn watch(bells: &OwnedFd, bell: &OwnedFd, number: u64) -> std::io::Result<()> {
-    let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
+    let flags = EventFlags::IN | EventFlags::ET;
     Ok(epoll::add(bells, bell, epoll::EventData::new_u64(number), flags)?)
+}
+
+/// Lets a link's socket be heard through the epoll under a number, for what its shell wants now. False if it cannot.
+fn watch_link(
+    bells: &OwnedFd,
+    watched: &mut Vec<(LinkId, EventFlags)>,
+    number: usize,
+    link: LinkId,
+    external: &dyn External,
+) -> bool {
+    let mut wanted = EventFlags::empty();
+    wanted.set(EventFlags::IN, external.wants_read());
+    wanted.set(EventFlags::OUT, external.wants_write());
+    if watched.get(number) == Some(&(link, wanted)) {
+        return true;
+    }
+    let Some(fd) = external.as_fd() else { return false };
+    let data = epoll::EventData::new_u64(LINK | number as u64);
+    let done = if wanted.is_empty() {
+        // An error would be heard even where nothing is asked for.
+        epoll::delete(bells, fd).or_else(|e| if e == Errno::NOENT { Ok(()) } else { Err(e) })
+    } else {
+        // It is there already, under whatever number, if the shell has been on a link before.
+        epoll::add(bells, fd, data, wanted)
+            .or_else(|e| if e == Errno::EXIST { epoll::modify(bells, fd, data, wanted) } else { Err(e) })
+    };
+    watched.resize(watched.len().max(number + 1), (link, EventFlags::empty()));
+    watched[number] = (link, if done.is_ok() { wanted } else { EventFlags::empty() });
+    done.is_ok()
 }
 
 /// What some rounds have done.
@@ -260,6 +310,7 @@ pub fn start(network: Network) -> std::io::Result<EngineHandle> {
             doorbells: HashMap::new(),
             bells,
             next_bell: 1,
+            watched: Vec::new(),
             pressure: None,
             epoch: Instant::now(),
         };
@@ -361,6 +412,7 @@ mod tests {
                 doorbells: HashMap::new(),
                 bells: epoll::create(epoll::CreateFlags::CLOEXEC).unwrap(),
                 next_bell: 1,
+                watched: Vec::new(),
                 pressure: None,
                 epoch: Instant::now(),
             };

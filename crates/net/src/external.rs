@@ -17,6 +17,13 @@ pub trait External: Send {
     /// What to wait for now; it may be another, or none, after any other call.
     fn as_fd(&self) -> Option<BorrowedFd<'_>>;
 
+    /// Whether [`External::as_fd`] is one and the same from the shell's beginning to its end, at which it is closed: the waiting
+    /// thread may then register it instead of asking for it at each sleep. Whoever takes such a shell off its link drops
+    /// it or attaches it again.
+    fn keeps_fd(&self) -> bool {
+        false
+    }
+
     /// Whether the shell can take octets in.
     fn wants_read(&self) -> bool;
 

@@ -95,11 +95,15 @@ impl Line {
 
 impl External for Line {
     fn as_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.gone.is_none().then(|| self.passage.device.as_fd())
+        Some(self.passage.device.as_fd())
+    }
+
+    fn keeps_fd(&self) -> bool {
+        true
     }
 
     fn wants_read(&self) -> bool {
-        !self.passage.is_blocked()
+        self.gone.is_none() && !self.passage.is_blocked()
     }
 
     fn wants_write(&self) -> bool {
@@ -146,9 +150,9 @@ impl External for Line {
             return true;
         }
         any |= has_written;
-        if has_written || self.passage.is_blocked() {
-            // An answer may be there already: the stack makes it while it is written to. Or room has come, or a buffer: what
-            // waits goes first.
+        if (has_written && self.passage.is_calm()) || self.passage.is_blocked() {
+            // Where packets come alone, an answer is there already: the stack makes it while it is written to. Or room has come, or a
+            // buffer: what waits goes first.
             match self.passage.turn(io, now) {
                 Ok(moved) => any |= moved,
                 Err(e) => self.end(&e, io),

@@ -4,10 +4,13 @@
 use super::{Device, TURN, TURN_OCTETS};
 use crate::ip::{Cut, Fragments, IpInterface, Join, MAX_MESSAGE_OCTETS, Verdict, VnetHeader, too_big};
 use std::io::{self, ErrorKind};
+use std::time::Duration;
 use wire::{DropReason, Time};
 
 /// The device's queue is full.
 const ENOBUFS: i32 = 105;
+/// Turns that follow each other so soon are of a stream of packets.
+const SOON: Duration = Duration::from_micros(200);
 /// The device has been taken down.
 const EIO: i32 = 5;
 
@@ -76,6 +79,8 @@ pub(super) struct Passage<B> {
     /// Packets of the next turn at most: as many as lately came at once, twice as many if more may have come. What comes
     /// alone goes on at once, without a look whether more has come.
     burst: usize,
+    /// When a turn last ended with a packet, not for want of one.
+    filled: Time,
 }
 
 impl<B: std::fmt::Debug> Passage<B> {
@@ -84,12 +89,27 @@ impl<B: std::fmt::Debug> Passage<B> {
         device.set_nonblocking()?;
         let ethernet_octets = if ip.config().encapsulation.is_bridged() { 14 } else { 0 };
         let join = device.has_header().then(|| Join::new(ethernet_octets));
-        Ok(Passage { device, ip, ethernet_octets, join, outgoing: None, buffer: None, starved: false, burst: 1 })
+        Ok(Passage {
+            device,
+            ip,
+            ethernet_octets,
+            join,
+            outgoing: None,
+            buffer: None,
+            starved: false,
+            burst: 1,
+            filled: Time::ZERO,
+        })
     }
 
     /// Whether a packet waits for room on its circuit, or for a buffer: until then the device is of no interest.
     pub(super) fn is_blocked(&self) -> bool {
         self.outgoing.is_some() || self.starved
+    }
+
+    /// Whether packets of the device have lately come one by one.
+    pub(super) fn is_calm(&self) -> bool {
+        self.burst == 1
     }
 
     /// An SDU of a circuit: what packet is in it goes to the device, now or with those that follow it; [`Passage::flush`]
@@ -130,7 +150,10 @@ impl<B: std::fmt::Debug> Passage<B> {
             };
             (packets, octets, any) = (packets + 1, octets + read, true);
         }
-        self.burst = (self.burst * 2).min(TURN);
+        if now.since(self.filled) < SOON {
+            self.burst = (self.burst * 2).min(TURN);
+        }
+        self.filled = now;
         Ok(any)
     }
 
