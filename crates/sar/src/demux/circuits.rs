@@ -1,0 +1,223 @@
+//! The table, the free buffers and the counters together, as the kernels work on them: buffers are taken and given back, PDUs
+//! that have ended are judged, what is lost is counted.
+
+use super::table::{Ended, Entry, FREE, Place, Table, head_of, home};
+use super::{Delivery, DemuxConfig};
+use crate::SduMeta;
+use crate::reassemble::fault;
+use wire::aal5::{Trailer, cells};
+use wire::cell::PAYLOAD_OCTETS;
+use wire::{CircuitId, Counters, DropReason, Time};
+
+/// The table, the free buffers and the counters: what the kernels work on.
+#[derive(Debug)]
+pub(crate) struct Circuits {
+    pub(super) entries: Box<[Entry]>,
+    pub(super) shift: u32,
+    pub(super) open: usize,
+    pub(super) free: FreeBuffers,
+    pub(super) lent: Box<[bool]>,
+    pub(crate) now: Time,
+    /// Where the cells of no circuit are led, and those whose header is damaged.
+    pub(super) nowhere: Box<[Entry; 2]>,
+    pub(crate) counters: Counters,
+    pub(super) config: DemuxConfig,
+}
+
+/// The free buffers, each as the place where it begins: a stack, below it a place without room.
+#[derive(Debug)]
+pub(super) struct FreeBuffers {
+    places: Box<[Place]>,
+    pub(super) len: usize,
+    /// Octets from one buffer to the next.
+    pub(super) stride: u64,
+    /// Cells of the longest PDU.
+    cells: u64,
+    /// 2^64 / stride, rounded up: places become numbers by a multiplication.
+    inverse: u64,
+}
+
+impl FreeBuffers {
+    pub(super) fn new(config: &DemuxConfig) -> Self {
+        let cells = cells(config.max_sdu_octets);
+        let stride = (cells * PAYLOAD_OCTETS).next_multiple_of(64);
+        assert!(stride as u64 * u64::from(config.buffers) < 1 << 36, "a pool is smaller than 64 GiB");
+        let mut free = FreeBuffers {
+            places: vec![Place::IDLE; config.buffers as usize + 1].into(),
+            len: 0,
+            stride: stride as u64,
+            cells: cells as u64,
+            inverse: u64::MAX / stride as u64 + 1,
+        };
+        (0..config.buffers).rev().for_each(|buffer| free.push(buffer));
+        free
+    }
+
+    #[inline(always)]
+    pub(super) fn push(&mut self, buffer: u32) {
+        self.len += 1;
+        self.places[self.len] = Place::fresh(u64::from(buffer) * self.stride, self.cells);
+    }
+
+    /// The buffer of a PDU that is at `place`, and how many cells it has.
+    #[inline(always)]
+    fn of(&self, place: Place) -> (u32, usize) {
+        let taken = self.cells as usize - place.room();
+        let begin = place.octet() - taken * PAYLOAD_OCTETS;
+        (((begin as u128 * u128::from(self.inverse)) >> 64) as u32, taken)
+    }
+}
+
+/// The free buffers, for the time of a loop.
+#[derive(Clone, Copy)]
+pub(crate) struct Free {
+    places: *const Place,
+    len: usize,
+}
+
+impl Free {
+    /// Where the next free buffer begins; a place without room if there is none.
+    #[inline(always)]
+    #[allow(unsafe_code)]
+    pub(crate) fn top(&self) -> Place {
+        // SAFETY: there is one place more than buffers, and `len` counts buffers.
+        unsafe { *self.places.add(self.len) }
+    }
+
+    /// Takes it, or does not.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, really: bool) {
+        self.len -= usize::from(really);
+    }
+}
+
+impl Circuits {
+    #[inline(always)]
+    pub(crate) fn table(&mut self) -> Table {
+        Table { first: self.entries.as_mut_ptr(), mask: self.entries.len() - 1, shift: self.shift }
+    }
+
+    /// Where cells of no circuit are led.
+    #[inline(always)]
+    pub(crate) fn unknown(&mut self) -> *mut Entry {
+        &raw mut self.nowhere[0]
+    }
+
+    /// Where cells with a damaged header are led.
+    #[inline(always)]
+    pub(crate) fn damaged(&mut self) -> *mut Entry {
+        &raw mut self.nowhere[1]
+    }
+
+    pub(super) fn find(&self, circuit: CircuitId) -> Option<usize> {
+        let (mask, head) = (self.entries.len() - 1, head_of(circuit));
+        let mut at = home(head, self.shift) as usize;
+        loop {
+            match self.entries[at].head {
+                found if found == head => return Some(at),
+                FREE => return None,
+                _ => at = (at + 1) & mask,
+            }
+        }
+    }
+
+    pub(super) fn insert(&mut self, entry: Entry) {
+        let mask = self.entries.len() - 1;
+        let mut at = home(entry.head, self.shift) as usize;
+        while self.entries[at].head != FREE {
+            at = (at + 1) & mask;
+        }
+        self.entries[at] = entry;
+    }
+
+    #[inline(always)]
+    pub(crate) fn free(&self) -> Free {
+        Free { places: self.free.places.as_ptr(), len: self.free.len }
+    }
+
+    /// What `free` took is taken.
+    #[inline(always)]
+    pub(crate) fn taken(&mut self, free: Free) {
+        self.free.len = free.len;
+    }
+
+    /// A cell has come for an entry that has no room and finds no buffer: the PDU is lost. Whether the cell is a user's
+    /// of a circuit.
+    ///
+    /// # Safety
+    /// `entry` is one of the table's, or of `unknown` and `damaged`.
+    #[cold]
+    #[inline(never)]
+    #[allow(unsafe_code)]
+    pub(crate) unsafe fn pass_over(&mut self, entry: *mut Entry, end: bool) -> bool {
+        if entry == self.damaged() {
+            self.counters.drop_one(DropReason::HeaderError);
+            return false;
+        }
+        if entry == self.unknown() {
+            self.counters.drop_one(DropReason::UnknownCircuit);
+            return false;
+        }
+        // SAFETY: an entry of the table, which nobody else has now.
+        let entry = unsafe { &mut *entry };
+        let reason = if entry.place.is_in_pdu() { DropReason::Oversize } else { DropReason::NoBuffer };
+        lose(entry, reason, &mut self.free, &mut self.counters);
+        if end {
+            entry.place = Place::IDLE;
+        }
+        true
+    }
+
+    /// Judges a PDU whose last cell has come; its circuit may have begun another meanwhile. Describes it in `to` if it is
+    /// whole, and gives its octets.
+    ///
+    /// # Safety
+    /// `ended.entry` is one of the table's, and `to` may be written.
+    #[inline(always)]
+    #[allow(unsafe_code)]
+    pub(crate) unsafe fn finish(&mut self, ended: Ended, to: *mut Delivery) -> Option<usize> {
+        let Ended { place, entry, congestion, good, .. } = ended;
+        let trailer = Trailer::from_octets(ended.trailer.to_le_bytes());
+        let (buffer, cells) = self.free.of(place);
+        let DemuxConfig { max_sdu_octets, any_cpi, .. } = self.config;
+        if let Some(reason) = fault(good, &trailer, cells * PAYLOAD_OCTETS, max_sdu_octets, any_cpi) {
+            // SAFETY: the caller's; nobody else has the entry now.
+            unsafe { self.refuse(entry, buffer, reason) };
+            return None;
+        }
+        let sdu_octets = usize::from(trailer.length);
+        let meta = SduMeta { uu: trailer.uu, cpi: trailer.cpi, clp: place.clp(), congestion };
+        self.lent[buffer as usize] = true;
+        // SAFETY: as above.
+        unsafe {
+            (*entry).pdus = (*entry).pdus.wrapping_add(1);
+            to.write(Delivery { circuit: (*entry).circuit, buffer, sdu_octets, meta });
+        }
+        Some(sdu_octets)
+    }
+
+    /// A PDU that has ended is dropped.
+    #[cold]
+    #[inline(never)]
+    #[allow(unsafe_code)]
+    unsafe fn refuse(&mut self, entry: *mut Entry, buffer: u32, reason: DropReason) {
+        self.free.push(buffer);
+        // SAFETY: the caller's.
+        unsafe { (*entry).dropped = (*entry).dropped.wrapping_add(1) };
+        self.counters.drop_one(reason);
+    }
+}
+
+/// The circuit's PDU is lost; the rest of its cells will be passed over.
+#[cold]
+pub(super) fn lose(entry: &mut Entry, reason: DropReason, free: &mut FreeBuffers, counters: &mut Counters) {
+    if entry.place == Place::LOST {
+        return;
+    }
+    if entry.place.is_in_pdu() {
+        free.push(free.of(entry.place).0);
+    }
+    entry.place = Place::LOST;
+    entry.dropped = entry.dropped.wrapping_add(1);
+    counters.drop_one(reason);
+}

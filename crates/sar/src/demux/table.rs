@@ -1,0 +1,179 @@
+//! The table of circuits: one cache line each, found by the circuit's header. How far its PDU is, its CRC state, its counts.
+
+use wire::cell::PAYLOAD_OCTETS;
+use wire::{CircuitId, Time};
+
+/// No circuit: PTI and CLP of a circuit's `head` are zero.
+pub(super) const FREE: u32 = u32::MAX;
+/// PTI and CLP in a cell's first four octets, first octet lowest.
+pub(crate) const VARIABLE: u32 = 0x0f00_0000;
+
+/// How far a circuit's PDU is, in one word; zero between PDUs.
+///
+/// | bits | |
+/// |---|---|
+/// | 0 to 15 | how many further cells have room |
+/// | 16 | a cell had CLP set |
+/// | 17 | a PDU has begun |
+/// | 18 | it is lost; its cells are passed over |
+/// | 28 to 63 | the octet of the pool where the next payload goes |
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place(u64);
+
+impl Place {
+    pub(crate) const IDLE: Place = Place(0);
+    const BEGUN: u64 = 1 << 17;
+    pub(super) const LOST: Place = Place(1 << 18);
+    const OCTET: u32 = 28;
+
+    /// The beginning of a buffer with room for `cells`.
+    pub(super) fn fresh(octet: u64, cells: u64) -> Place {
+        Place(octet << Self::OCTET | Self::BEGUN | cells)
+    }
+
+    /// Where the next payload goes.
+    #[inline(always)]
+    pub(crate) fn octet(self) -> usize {
+        (self.0 >> Self::OCTET) as usize
+    }
+
+    /// For how many cells there is room: none between PDUs, in one that has its most, and in a lost one.
+    #[inline(always)]
+    pub(crate) fn room(self) -> usize {
+        self.0 as u16 as usize
+    }
+
+    #[inline(always)]
+    pub(crate) fn has_room(self) -> bool {
+        self.0 & 0xffff != 0
+    }
+
+    /// After some more cells, for which there was room.
+    #[inline(always)]
+    pub(crate) fn after(self, cells: usize) -> Place {
+        const STEP: u64 = ((PAYLOAD_OCTETS as u64) << Place::OCTET) - 1;
+        Place(self.0.wrapping_add(STEP.wrapping_mul(cells as u64)))
+    }
+
+    /// With the CLP bit of a cell taken note of, whose first four octets these are, first octet lowest.
+    #[inline(always)]
+    pub(crate) fn or_clp(self, head: u32) -> Place {
+        Place(self.0 | u64::from(head >> 8 & 1 << 16))
+    }
+
+    #[inline(always)]
+    pub(super) fn clp(self) -> bool {
+        self.0 >> 16 & 1 != 0
+    }
+
+    pub(super) fn is_in_pdu(self) -> bool {
+        self.0 & Self::BEGUN != 0
+    }
+}
+
+/// A circuit's line of the table.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
+pub(crate) struct Entry {
+    pub(crate) state: u128,
+    pub(crate) place: Place,
+    /// When its PDU began.
+    pub(crate) began: Time,
+    pub(super) pdus: u64,
+    /// The circuit, as the first four octets of its cells are read, first octet lowest, without PTI and CLP.
+    pub(crate) head: u32,
+    pub(super) circuit: CircuitId,
+    pub(super) dropped: u32,
+}
+
+const _: () = assert!(size_of::<Entry>() == 64);
+
+impl Entry {
+    pub(super) const EMPTY: Entry = Entry {
+        state: 0,
+        place: Place::IDLE,
+        began: Time::ZERO,
+        pdus: 0,
+        head: FREE,
+        circuit: CircuitId::from_key(0),
+        dropped: 0,
+    };
+    /// What cells of no circuit are led to.
+    pub(super) const NOWHERE: Entry = Entry { place: Place::LOST, ..Entry::EMPTY };
+}
+
+/// A PDU whose last cell has come, to be judged.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ended {
+    pub(crate) place: Place,
+    /// Whose it is.
+    pub(crate) entry: *mut Entry,
+    /// Its last eight octets, first octet lowest.
+    pub(crate) trailer: u64,
+    pub(crate) congestion: bool,
+    /// Whether its CRC is right.
+    pub(crate) good: bool,
+}
+
+/// The table's place and size, for the time of one call.
+#[derive(Clone, Copy)]
+pub(crate) struct Table {
+    pub(super) first: *mut Entry,
+    pub(super) mask: usize,
+    pub(super) shift: u32,
+}
+
+impl Table {
+    /// Whether it is larger than the caches near to the processor (1 MiB and more).
+    #[inline(always)]
+    pub(crate) fn is_large(&self) -> bool {
+        self.mask >= 1 << 14
+    }
+
+    /// How far a multiplied header is shifted to give where its search begins.
+    #[inline(always)]
+    pub(crate) fn shift(&self) -> u32 {
+        self.shift
+    }
+
+    /// An entry.
+    #[inline(always)]
+    pub(crate) fn entry(&self, at: u32) -> *mut Entry {
+        self.first.wrapping_add(at as usize)
+    }
+
+    /// The entry of a cell's circuit. At most half of the entries are taken, so a search ends.
+    ///
+    /// # Safety
+    /// The table exists.
+    #[inline(never)]
+    #[allow(unsafe_code)]
+    pub(crate) unsafe fn find(&self, head: u32) -> Option<*mut Entry> {
+        let head = head & !VARIABLE;
+        let mut at = home(head, self.shift) as usize;
+        loop {
+            let entry = self.first.wrapping_add(at);
+            // SAFETY: `home` gives less than the table's size, and so does its mask.
+            match unsafe { (*entry).head } {
+                found if found == head => return Some(entry),
+                FREE => return None,
+                _ => at = (at + 1) & self.mask,
+            }
+        }
+    }
+}
+
+/// Consecutive VCIs spread evenly (Fibonacci hashing; Knuth, volume 3, section 6.4): the multiplier is the golden ratio's
+/// for the header's number without its last four bits.
+#[inline(always)]
+pub(crate) const fn home(head: u32, shift: u32) -> u32 {
+    (head & !VARIABLE).swap_bytes().wrapping_mul(SPREAD) >> shift
+}
+
+/// What [`home`] multiplies by.
+pub(crate) const SPREAD: u32 = 0x9e37_79b1 >> 4;
+
+/// A circuit as the first four octets of its cells are read.
+pub(super) const fn head_of(circuit: CircuitId) -> u32 {
+    (circuit.key() << 4).swap_bytes()
+}
