@@ -113,8 +113,6 @@ fn cases(pair: &mut Pair, iceoryx: bool) -> Result<Vec<Case>> {
     };
     let line = Way::Pipe(pair.open(Kind::Line { slots: 0 })?);
     add("cache-line", "polling", 8, line, 1, true, false);
-    let event = Way::Pipe(pair.open(Kind::Event)?);
-    add("eventfd", "blocking", 8, event, 100, true, false);
     let written = Way::Pipe(pair.open(Kind::Line { slots: 16 })?);
     for octets in [4096, 9184, 65_536] {
         add("write-read", "polling", octets, written, octets / 512, false, true);
@@ -127,10 +125,15 @@ fn cases(pair: &mut Pair, iceoryx: bool) -> Result<Vec<Case>> {
     for octets in SIZES {
         add("direct", "polling", octets, direct(pair, octets, Wait::Polling, true)?, 1 + octets / 1024, true, true);
     }
+    // Beside what is held against it: how long an idle core takes to wake up changes within seconds.
+    let event = Way::Pipe(pair.open(Kind::Event)?);
+    add("eventfd", "blocking", 8, event, 50, true, false);
+    for octets in [40, 64, 1024, 9184] {
+        add("direct", "blocking", octets, direct(pair, octets, Wait::Blocking, true)?, 50, true, false);
+    }
     for octets in [40, 64, 1024, 9184] {
         let way = direct(pair, octets, Wait::SpinThenBlock, true)?;
         add("direct", "spin-then-block", octets, way, 2 + octets / 1024, true, true);
-        add("direct", "blocking", octets, direct(pair, octets, Wait::Blocking, true)?, 100, true, false);
     }
     for octets in [64, 1024, 65_536] {
         add("direct, untouched", "polling", octets, direct(pair, octets, Wait::Polling, false)?, 1, false, true);
@@ -171,7 +174,7 @@ fn measure(folder: &Path, options: &Options) -> Result<Value> {
     let mut pair = Pair::start(folder, there)?;
     let mut cases = cases(&mut pair, iceoryx.is_some())?;
     if let Some(only) = &options.only {
-        cases.retain(|c| c.path.contains(only.as_str()) || c.path == "cache-line");
+        cases.retain(|c| c.path.contains(only.as_str()) || ["cache-line", "eventfd"].contains(&c.path));
     }
     let bar = output::progress(Some((options.runs * cases.len()) as u64));
     for _ in 0..options.runs.max(1) {
