@@ -80,7 +80,7 @@ impl Net {
 
     fn settle(&mut self) {
         for _ in 0..10_000 {
-            self.now = self.now + Duration::from_micros(10);
+            self.now += Duration::from_micros(10);
             if !self.network.run(self.now) {
                 return;
             }
