@@ -386,4 +386,11 @@ fn the_laboratory_gives_the_same_rows_twice_and_shards_merge_into_the_report() {
     assert!(page.contains("<svg") && page.contains("seed004-livelock") && !page.contains("<script"));
     let table = std::fs::read_to_string(out.join("rows.csv")).unwrap();
     assert!(table.lines().count() > 150 && out.join("figure-12.svg").exists());
+    let whole: Value = serde_json::from_slice(&std::fs::read(out.join("report.json")).unwrap()).unwrap();
+    let rows = whole["outcomes"].as_array().unwrap().iter().map(|o| o["rows"].as_array().unwrap().len()).sum::<usize>();
+    assert!(rows > 150, "{rows} rows as JSON");
+    let absent = table.lines().filter(|line| line.contains(",absent,"));
+    for line in absent {
+        assert!(line.split(",absent,").nth(1).is_some_and(|reason| reason.len() > 40), "no reason: {line}");
+    }
 }
