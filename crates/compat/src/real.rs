@@ -99,9 +99,9 @@ real! {
     readdir = c"readdir" (folder: *mut DIR) -> *mut dirent, or std::ptr::null_mut();
     readdir64 = c"readdir64" (folder: *mut DIR) -> *mut dirent64, or std::ptr::null_mut();
     closedir = c"closedir" (folder: *mut DIR) -> c_int, or -1;
-    rewinddir = c"rewinddir" (folder: *mut DIR) -> (), or ();
+    rewinddir = c"rewinddir" (folder: *mut DIR) -> (), or Default::default();
     telldir = c"telldir" (folder: *mut DIR) -> c_long, or -1;
-    seekdir = c"seekdir" (folder: *mut DIR, to: c_long) -> (), or ();
+    seekdir = c"seekdir" (folder: *mut DIR, to: c_long) -> (), or Default::default();
     dirfd = c"dirfd" (folder: *mut DIR) -> c_int, or -1;
     stat = c"stat" (path: *const c_char, into: *mut libc::stat) -> c_int, or -1;
     stat64 = c"stat64" (path: *const c_char, into: *mut libc::stat) -> c_int, or -1;

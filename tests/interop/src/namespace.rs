@@ -122,3 +122,17 @@ pub fn accept(listener: &TcpListener, within: Duration) -> anyhow::Result<(TcpSt
         }
     }
 }
+
+/// Connects as soon as somebody listens there: a peer says that it will a little before it does.
+pub fn connect(address: Ipv4Addr, port: u16) -> anyhow::Result<TcpStream> {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        match TcpStream::connect((address, port)) {
+            Ok(stream) => return Ok(stream),
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused && Instant::now() < end => {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

@@ -3,11 +3,11 @@
 
 use interop::guest::{Guest, PATIENCE};
 use interop::lan::Lan;
-use interop::namespace::{self, Namespace, accept, device, listen};
+use interop::namespace::{self, Namespace, accept, connect, device, listen};
 use interop::pattern;
 use stack::device::tun::Settings;
 use stack::ip::{Config, Encapsulation};
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,16 +51,33 @@ fn a_guest_with_br2684_pings_us_and_carries_tcp_in_each_encapsulation() {
             say ping $i $(/test/pings 2 10.1.$i.1 56)
             say long $i $(/test/pings 2 10.1.$i.1 9000)
             nc 10.1.$i.1 5001 < /test/file
+            nc -l -p 5002 > /tmp/in$i &
+            receiver=$!
+            say listens $i
+            wait $receiver
+            sha256sum /tmp/in$i
         done
         "#;
     let file = pattern(1_000_000);
-    let guest = Guest::boot(&script, &[("file", &file)]).unwrap();
+    let mut guest = Guest::boot(&script, &[("file", &file)]).unwrap();
     let mut received = Vec::new();
-    for listener in &listeners {
+    for (i, listener) in listeners.iter().enumerate() {
         let Ok((mut stream, _)) = accept(listener, PATIENCE) else { break };
         let mut octets = Vec::new();
         stream.read_to_end(&mut octets).unwrap();
         received.push(octets);
+        drop(stream);
+        // And back.
+        guest.wait_for(&format!("guest: listens {i}")).unwrap();
+        let file = file.clone();
+        let sending = namespace.run(move || {
+            let mut stream = connect(Ipv4Addr::new(10, 1, i as u8, 2), 5002)?;
+            stream.write_all(&file)?;
+            stream.shutdown(std::net::Shutdown::Write)?;
+            let _ = stream.read(&mut [0])?;
+            Ok(())
+        });
+        sending.join().unwrap();
     }
     let console = guest.finish().unwrap().console.join("\n");
     for (i, (encapsulation, ..)) in kinds.into_iter().enumerate() {
@@ -68,6 +85,8 @@ fn a_guest_with_br2684_pings_us_and_carries_tcp_in_each_encapsulation() {
             let line = format!("guest: {what} {i} 2 of 2 answered");
             assert!(console.contains(&line), "no {line:?}:\n{console}");
         }
+        let back = format!("{}  /tmp/in{i}", interop::sha256(&file));
+        assert!(console.contains(&back), "another file came to the guest with {encapsulation:?}:\n{console}");
         let octets = received.get(i).map_or(0, Vec::len);
         assert!(received.get(i) == Some(&file), "{octets} octets by TCP with {encapsulation:?}:\n{console}");
     }

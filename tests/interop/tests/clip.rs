@@ -4,13 +4,13 @@
 use endpoint::OpenOptions;
 use interop::guest::Guest;
 use interop::lan::Lan;
-use interop::namespace::{self, Namespace, accept, device, listen};
+use interop::namespace::{self, Namespace, accept, connect, device, listen};
 use interop::pattern;
 use stack::device::inprocess::Host;
 use stack::device::tun::{Settings, Tun};
 use stack::ip::Config;
 use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -118,7 +118,7 @@ fn carry_files(host: &Namespace, listener: &TcpListener, mut guest: Guest) -> St
     let sent = file.clone();
     let sending = host.run(move || {
         let begin = Instant::now();
-        let mut stream = TcpStream::connect((GUEST, 5002))?;
+        let mut stream = connect(GUEST, 5002)?;
         stream.write_all(&sent)?;
         stream.shutdown(std::net::Shutdown::Write)?;
         // The guest closes when it has it all.

@@ -54,15 +54,33 @@ fn pppd_over_our_circuit_and_a_guest_with_pppoatm_ping_each_other() {
                 done
                 echo guest: {option} $(/test/pings 3 10.9.{i}.2 56)
                 echo guest: {option} long $(/test/pings 2 10.9.{i}.2 5000)
-            '
+                nc -l -p 5002 -e sh /test/keep /tmp/to{i} &
+                kept=$!
+                for n in $(seq 60); do nc 10.9.{i}.2 5001 < /test/file > /dev/null && break; sleep 1; done
+                wait $kept
+            ' &
+            side=$!
+            nc -l -p 5001 -e sh /test/keep /tmp/from{i}
+            for n in $(seq 60); do nc 10.9.{i}.1 5002 < /test/file > /dev/null && break; sleep 1; done
+            wait $side
+            sha256sum /tmp/from{i} /tmp/to{i}
             cat /tmp/kernel{i} /tmp/line{i}
             "#
         );
     }
-    let guest = Guest::boot(&script, &[]).unwrap();
+    let file = interop::pattern(200_000);
+    // Whoever listens keeps what comes until its sender has ended.
+    let guest = Guest::boot(&script, &[("file", &file), ("keep", b"cat > $1\n")]).unwrap();
     let console = guest.finish().unwrap().console.join("\n");
-    for (_, option, _) in kinds {
-        for line in [format!("guest: {option} 3 of 3 answered"), format!("guest: {option} long 2 of 2 answered")] {
+    let sum = interop::sha256(&file);
+    for (_, option, i) in kinds {
+        for line in [
+            format!("guest: {option} 3 of 3 answered"),
+            format!("guest: {option} long 2 of 2 answered"),
+            // A file each way, by TCP.
+            format!("{sum}  /tmp/from{i}"),
+            format!("{sum}  /tmp/to{i}"),
+        ] {
             assert!(console.contains(&line), "no {line:?}:\n{console}");
         }
     }

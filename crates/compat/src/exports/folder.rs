@@ -8,6 +8,7 @@ use crate::{files, socket::is_capable};
 use libc::{DIR, c_char, c_int, c_long, dirent, dirent64};
 use rustix::io::Errno;
 use rustix::thread::CapabilitySet;
+use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -170,9 +171,10 @@ struct Listing {
 
 /// How many are open: almost always none, and then nobody else's folders cost more than a look at this.
 static OPEN: AtomicUsize = AtomicUsize::new(0);
-static LISTINGS: Mutex<Vec<Box<Listing>>> = Mutex::new(Vec::new());
+/// By their addresses, which stay.
+static LISTINGS: Mutex<BTreeMap<usize, Box<Listing>>> = Mutex::new(BTreeMap::new());
 
-fn listings() -> MutexGuard<'static, Vec<Box<Listing>>> {
+fn listings() -> MutexGuard<'static, BTreeMap<usize, Box<Listing>>> {
     LISTINGS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -181,7 +183,7 @@ fn with_listing<R>(folder: *mut DIR, f: impl FnOnce(&mut Listing) -> R) -> Optio
     if OPEN.load(Ordering::Relaxed) == 0 {
         return None;
     }
-    listings().iter_mut().find(|l| std::ptr::from_ref(&***l).addr() == folder.addr()).map(|l| f(l))
+    listings().get_mut(&folder.addr()).map(|listing| f(listing))
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
@@ -198,8 +200,8 @@ unsafe extern "C" fn opendir(path: *const c_char) -> *mut DIR {
             // SAFETY: all of it is numbers, for which zero is a value.
             let entry = unsafe { std::mem::zeroed() };
             let mut listing = Box::new(Listing { names, next: 0, entry });
-            let address = (&raw mut *listing).cast();
-            listings().push(listing);
+            let address: *mut DIR = (&raw mut *listing).cast();
+            listings().insert(address.addr(), listing);
             OPEN.fetch_add(1, Ordering::Relaxed);
             return address;
         }
@@ -247,13 +249,9 @@ unsafe extern "C" fn readdir(folder: *mut DIR) -> *mut dirent {
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn closedir(folder: *mut DIR) -> c_int {
-    if OPEN.load(Ordering::Relaxed) > 0 {
-        let mut all = listings();
-        if let Some(at) = all.iter().position(|l| std::ptr::from_ref(&**l).addr() == folder.addr()) {
-            all.swap_remove(at);
-            OPEN.fetch_sub(1, Ordering::Relaxed);
-            return 0;
-        }
+    if OPEN.load(Ordering::Relaxed) > 0 && listings().remove(&folder.addr()).is_some() {
+        OPEN.fetch_sub(1, Ordering::Relaxed);
+        return 0;
     }
     // SAFETY: the program's arguments, passed on with the program's promises.
     unsafe { real::closedir(folder) }
