@@ -14,7 +14,8 @@ use wire::CircuitId;
 
 const ENDPOINTS: [usize; 4] = [1, 10, 100, 1000];
 const CIRCUITS: [usize; 3] = [1, 1000, 100_000];
-const ROUND_TRIPS: usize = 2000;
+const ROUND_TRIPS: usize = 1000;
+const REPEATS: usize = 9;
 /// Files of an endpoint, both sides in this process.
 const FILES: usize = 10;
 
@@ -42,8 +43,17 @@ fn endpoint(socket: &Path, host: &str) -> Result<Endpoint> {
     Ok(Endpoint::create(socket, &config)?)
 }
 
-/// Median round trip of 64 octets between two endpoints of circuit 0.100, in microseconds.
+/// The least of several medians: three threads share the processors in one of several ways, each with other wake-ups.
 fn round_trip(socket: &Path) -> Result<f64> {
+    let mut least = f64::MAX;
+    for _ in 0..REPEATS {
+        least = least.min(median_round_trip(socket)?);
+    }
+    Ok(least)
+}
+
+/// Median round trip of 64 octets between two endpoints of circuit 0.100, in microseconds.
+fn median_round_trip(socket: &Path) -> Result<f64> {
     let patience = Some(Duration::from_secs(5));
     let circuit = CircuitId::new(0, 100).context("0.100")?;
     let (mut a, mut b) = (endpoint(socket, "alpha")?, endpoint(socket, "beta")?);
