@@ -33,23 +33,23 @@ const TAP: TapConfig = TapConfig { circuits: Vec::new(), records: 16_384, octets
 /// Between two looks at the links, and at what is to be recorded.
 const LOOK: Duration = Duration::from_millis(20);
 
+const LINKS: &str = "\
+A link is a URL, or words of atmtcp's command line:
+  tcp://HOST:PORT, tls://HOST:PORT               connects, and again when the connection ends
+  tcp-listen://ADDRESS:PORT, tls-listen://...    is connected to, by one at a time
+  connect HOST [PORT], listen [[ADDRESS:]PORT]   the same (port 2812; all addresses)
+  read FILE [STREAM]                             plays a recording when all others are connected
+  write FILE                                     records what all links say, for `read`, `atmtcp read`, `cellway replay`
+  print                                          prints the PDUs";
+
 /// Joins links of ATM over TCP, as Linux's `atmtcp` does with several links: what links 0 and 1 say goes to all others, what
 /// further links say goes to all but link 0. Every circuit passes, none is described, and no service needs to run.
-///
-/// A link is a URL, or words of atmtcp's command line:
-///
-///   tcp://HOST:PORT, tls://HOST:PORT                  connects, and again when the connection ends
-///   tcp-listen://ADDRESS:PORT, tls-listen://...       is connected to, by one at a time
-///   connect HOST [PORT], listen [[ADDRESS:]PORT]      the same (port 2812; all addresses)
-///   read FILE [STREAM]                                plays a recording when all others are connected
-///   write FILE                                        records what all links say, for `read`, `atmtcp read`, `cellway replay`
-///   print                                             prints the PDUs
 ///
 /// `cellway relay listen 2812 connect 192.0.2.1 write rec` joins two machines and records what they say. It runs until
 /// Ctrl-C and then says what passed and what was dropped. A link that does not take what it is sent loses it, counted
 /// `queue_full`, where others are to hear it too; where it is the only one, its sender waits.
 #[derive(Debug, Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_help = LINKS)]
 pub(crate) struct Relay {
     /// The links, link 0 first
     #[arg(required = true, value_name = "LINK")]
