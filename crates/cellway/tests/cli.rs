@@ -338,6 +338,25 @@ fn bench_path_says_its_limit_beside_each_figure() {
 }
 
 #[test]
+fn bench_adapter_measures_the_model_alone_beside_memcpy_and_it_is_no_limit_to_the_line() {
+    let output = Command::new(env!("CARGO_BIN_EXE_cellway"))
+        .args(["bench", "adapter", "--runs", "3", "--octets", "500000", "--sdu", "1500,9188", "--json"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = result["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2);
+    for row in rows {
+        for key in ["sdu_octets", "loop_back_mbit_s", "memcpy_mbit_s", "vs_memcpy", "pdus_per_s"] {
+            assert!(row[key].as_f64().unwrap() > 0.0, "{key} in {row}");
+        }
+        // In seconds of its thread, so that other load does not matter.
+        assert!(row["vs_line"].as_f64().unwrap() > 1.0, "slower than OC-3c: {row}");
+    }
+}
+
+#[test]
 fn wrong_usage_and_wrong_files_are_told_with_a_cure() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("bad.toml");
