@@ -68,6 +68,11 @@ pub(crate) fn median(values: &mut [f64]) -> f64 {
     values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or_default()
 }
 
+/// A number of a table, or a dash where there is none.
+fn number(value: Option<f64>, digits: usize) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.digits$}"))
+}
+
 /// What the calling thread has had of a processor.
 pub(crate) fn thread_seconds() -> f64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);

@@ -4,6 +4,7 @@
 mod adapters;
 mod bench;
 mod capture;
+mod certificates;
 mod client;
 mod config;
 mod daemon;

@@ -3,8 +3,8 @@
 mod files;
 mod words;
 
+use crate::certificates::Certificates;
 use crate::client::{goes_on, interrupted};
-use crate::config::LinkTls;
 use crate::status::counters;
 use crate::{Context, output};
 use anyhow::{Context as _, Result, bail};
@@ -15,7 +15,6 @@ use net::atmtcp::{Shell, Tls};
 use net::tap::Tapped;
 use net::{Carries, End, External, FramePool, LinkConfig, LinkId, Network, NodeId, TapBuffer, TapConfig};
 use serde_json::{Value, json};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -54,18 +53,8 @@ pub(crate) struct Relay {
     /// The links, link 0 first
     #[arg(required = true, value_name = "LINK")]
     links: Vec<String>,
-    /// For TLS: this end's certificate and what leads to an authority that the peers trust, PEM
-    #[arg(long, requires_all = ["key", "trust"])]
-    certificate: Option<PathBuf>,
-    /// For TLS: the certificate's private key, PEM
-    #[arg(long, requires = "certificate")]
-    key: Option<PathBuf>,
-    /// For TLS: certificates of the authorities whose certificates peers may show, PEM
-    #[arg(long, requires = "certificate")]
-    trust: Option<PathBuf>,
-    /// For TLS: the name that peers' certificates must be for; by default the HOST that is connected to
-    #[arg(long, requires = "certificate")]
-    name: Option<String>,
+    #[command(flatten)]
+    certificates: Certificates,
 }
 
 /// A link of the running relay.
@@ -83,13 +72,7 @@ struct Place {
 /// `cellway relay`
 pub(crate) fn run(context: &Context, relay: &Relay) -> Result<()> {
     let stop = interrupted()?;
-    let tls = match (&relay.certificate, &relay.key, &relay.trust) {
-        (Some(certificate), Some(key), Some(trust)) => {
-            let (certificate, key, trust, name) = (certificate.clone(), key.clone(), trust.clone(), relay.name.clone());
-            Some(LinkTls { certificate, key, trust, name })
-        }
-        _ => None,
-    };
+    let tls = relay.certificates.given();
     let links = words::parse(&relay.links, tls.as_ref())?;
     if links.len() > MAX_LINKS {
         bail!("{} links: a relay has {MAX_LINKS} at most", links.len());

@@ -1,56 +1,17 @@
 //! Links of a running network taken down and up, and a virtual adapter whose cable is cut, pulled and plugged in again.
 
+mod up;
+
 use serde_json::Value;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
+use up::{Net, within};
 
-struct Net {
-    folder: tempfile::TempDir,
-    daemon: Child,
-}
-
-impl Drop for Net {
-    fn drop(&mut self) {
-        let _ = self.daemon.kill();
-        let _ = self.daemon.wait();
-    }
-}
-
-fn within(what: &str, mut f: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(20);
-    while !f() {
-        assert!(Instant::now() < end, "not in time: {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
+const WAIT: Duration = Duration::from_secs(20);
 
 impl Net {
-    fn up(description: &str) -> Net {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("net.toml"), description).unwrap();
-        let up = [PathBuf::from("up"), folder.path().join("net.toml")];
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cellway"));
-        let daemon = command.arg("--socket").arg(folder.path().join("s")).args(up).stderr(Stdio::null()).spawn();
-        let net = Net { folder, daemon: daemon.unwrap() };
-        within("the service answers", || net.run(&["status"]).status.success());
-        net
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cellway"));
-        command.arg("--socket").arg(self.folder.path().join("s")).arg("--json").args(arguments);
-        command.stdin(Stdio::null()).output().unwrap()
-    }
-
-    fn done(&self, arguments: &[&str]) -> Value {
-        let output = self.run(arguments);
-        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-        serde_json::from_slice(&output.stdout).unwrap()
-    }
-
     fn adapter(&self) -> Value {
         self.done(&["status"])["adapters"].get_mut(0).map_or(Value::Null, Value::take)
     }
@@ -62,7 +23,7 @@ impl Net {
     }
 
     fn waits_for_signal(&self, signal: bool) {
-        within(&format!("signal {signal}"), || self.adapter()["signal"] == signal);
+        within(WAIT, &format!("signal {signal}"), || self.adapter()["signal"] == signal);
     }
 }
 
@@ -73,6 +34,7 @@ fn free_port() -> u16 {
 #[test]
 fn a_link_taken_down_passes_nothing_until_it_is_taken_up() {
     let net = Net::up(
+        WAIT,
         "[host.alpha]\n[host.beta]\n[[link]]\nends = [\"alpha\", \"beta\"]\n\
          [[circuit]]\nends = [\"alpha 0.100\", \"beta 0.100\"]\n",
     );
@@ -101,11 +63,11 @@ fn an_adapter_loses_its_signal_with_its_cable_and_not_its_guest() {
              [[circuit]]\nends = [\"guest 0.100\", \"alpha 0.100\"]\n"
         )
     };
-    let net = Net::up(&description(""));
+    let net = Net::up(WAIT, &description(""));
     net.waits_for_signal(true);
     // A client that says nothing is attached all the same; none of what follows may end it.
     let client = UnixStream::connect(net.folder.path().join("eni0.sock")).unwrap();
-    within("the client is attached", || net.adapter()["attached"] == true);
+    within(WAIT, "the client is attached", || net.adapter()["attached"] == true);
 
     net.done(&["link", "down", "guest - s1:0"]);
     assert_eq!(net.adapter()["signal"], false);
@@ -123,7 +85,7 @@ fn an_adapter_loses_its_signal_with_its_cable_and_not_its_guest() {
 
     // Back to the description, and with a fault beyond the switch that is passed on.
     net.apply(&description("follows = \"s1:2 - far\""));
-    within("the description's link", || net.adapter()["link"] == "guest:0 - s1:0");
+    within(WAIT, "the description's link", || net.adapter()["link"] == "guest:0 - s1:0");
     net.waits_for_signal(false);
     let far = TcpStream::connect(("127.0.0.1", port)).unwrap();
     net.waits_for_signal(true);
@@ -134,9 +96,9 @@ fn an_adapter_loses_its_signal_with_its_cable_and_not_its_guest() {
 
     assert_eq!(net.adapter()["attached"], true);
     drop(client);
-    within("the client has gone", || net.adapter()["attached"] == false);
+    within(WAIT, "the client has gone", || net.adapter()["attached"] == false);
     // An adapter that is wanted no more goes, and its socket with it.
     net.apply("[host.alpha]\n");
-    within("no adapter", || net.adapter().is_null());
+    within(WAIT, "no adapter", || net.adapter().is_null());
     assert!(!net.folder.path().join("eni0.sock").exists());
 }

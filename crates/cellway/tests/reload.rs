@@ -1,55 +1,15 @@
 //! A description that is read again (SIGHUP), and what was added and removed by command meanwhile.
 
-use serde_json::Value;
+mod up;
+
 use std::net::TcpListener;
-use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
+use up::{Net, within};
 
-struct Net {
-    folder: tempfile::TempDir,
-    daemon: Child,
-}
-
-impl Drop for Net {
-    fn drop(&mut self) {
-        let _ = self.daemon.kill();
-        let _ = self.daemon.wait();
-    }
-}
-
-fn within(what: &str, mut f: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(60);
-    while !f() {
-        assert!(Instant::now() < end, "not in time: {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
+const WAIT: Duration = Duration::from_secs(60);
 
 impl Net {
-    fn up(description: &str) -> Net {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("net.toml"), description).unwrap();
-        let up = [PathBuf::from("up"), folder.path().join("net.toml")];
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cellway"));
-        let daemon = command.arg("--socket").arg(folder.path().join("s")).args(up).stderr(Stdio::null()).spawn();
-        let net = Net { folder, daemon: daemon.unwrap() };
-        within("the service answers", || net.run(&["status"]).status.success());
-        net
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cellway"));
-        command.arg("--socket").arg(self.folder.path().join("s")).arg("--json").args(arguments);
-        command.stdin(Stdio::null()).output().unwrap()
-    }
-
-    fn done(&self, arguments: &[&str]) -> Value {
-        let output = self.run(arguments);
-        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-        serde_json::from_slice(&output.stdout).unwrap()
-    }
-
     /// The names of what it lists.
     fn names(&self, what: &str) -> Vec<String> {
         let listed = self.done(&[what, "list"]);
@@ -62,7 +22,7 @@ impl Net {
         std::fs::write(self.folder.path().join("net.toml"), with).unwrap();
         let daemon = self.daemon.id().to_string();
         assert!(Command::new("kill").args(["-HUP", &daemon]).status().unwrap().success());
-        within(circuit, || self.names("circuit").contains(&pair(circuit)));
+        within(WAIT, circuit, || self.names("circuit").contains(&pair(circuit)));
     }
 }
 
@@ -74,7 +34,7 @@ const NETWORK: &str = "[host.alpha]\n[host.beta]\n[[link]]\nends = [\"alpha\", \
 
 #[test]
 fn what_was_added_by_command_stays_and_what_was_removed_comes_back_when_the_description_is_read_again() {
-    let net = Net::up(&format!("{NETWORK}[[circuit]]\nends = [\"alpha 0.100\", \"beta 0.100\"]\n"));
+    let net = Net::up(WAIT, &format!("{NETWORK}[[circuit]]\nends = [\"alpha 0.100\", \"beta 0.100\"]\n"));
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("tcp://{}", listener.local_addr().unwrap());
     net.done(&["circuit", "add", "alpha 0.200", "beta 0.200"]);
@@ -86,7 +46,7 @@ fn what_was_added_by_command_stays_and_what_was_removed_comes_back_when_the_desc
     let (connection, _) = listener.accept().unwrap();
     let is_up =
         || net.done(&["link", "list"]).as_array().unwrap().iter().any(|l| l["name"] == *link && l["up"] == true);
-    within("the link is up", is_up);
+    within(WAIT, "the link is up", is_up);
 
     let with_it = format!("{NETWORK}[[circuit]]\nends = [\"alpha 0.100\", \"beta 0.100\"]\n");
     net.apply(&with_it, "0.101");

@@ -9,7 +9,7 @@ use sar::SduMeta;
 use sar::aal34::Interleaver;
 use std::time::Duration;
 use wire::aal34::{Segment, SegmentType};
-use wire::{Cell, Counters, DropReason};
+use wire::{Cell, DropReason};
 
 const TIMEOUT: Option<Duration> = Some(Duration::from_secs(10));
 
@@ -23,14 +23,6 @@ fn open(lan: &Lan, host: &str, vci: u16, aal: Aal, path: DataPath) -> (Endpoint,
 
 fn sdu(octets: usize) -> Vec<u8> {
     (0..octets).map(|i| (i * 131 + octets + (i >> 8)) as u8).collect()
-}
-
-fn received_by_beta(lan: &Lan, vci: u16) -> Counters {
-    let find = move |core: &mut host::engine::Core| {
-        let circuits = core.host("beta").unwrap().1.circuits();
-        circuits.into_iter().find(|c| c.circuit == circuit(vci)).unwrap().received
-    };
-    lan.engine.with(find).unwrap()
 }
 
 #[test]
@@ -49,7 +41,7 @@ fn pdus_of_every_size_arrive_octet_for_octet_by_each_data_path_and_link() {
                 b.send_copy(to_a, &sent).unwrap();
                 assert!(a.receive(TIMEOUT).unwrap().expect("an SDU back")[..] == sent[..]);
             }
-            let received = received_by_beta(&lan, 100);
+            let received = lan.received("beta", 100);
             assert_eq!(received.dropped_total(), 0);
             drop((a, b));
             lan.until_free("alpha", 100);
@@ -129,21 +121,21 @@ fn pdus_of_several_mids_arrive_beside_each_other_and_what_fails_has_its_reason()
         assert!(sdus.iter().any(|sdu| sdu[..] == got[..]), "a wrong SDU was delivered");
         came += 1;
     }
-    let received = received_by_beta(&lan, 102);
+    let received = lan.received("beta", 102);
     assert_eq!(received.dropped(DropReason::Crc), 1, "the cell");
     assert!(received.dropped(DropReason::Sequence) > 1, "its PDU, and the cells left of that");
 
     // More PDUs begun than may be open.
     let begun: Vec<Vec<u8>> = (0..17).map(|i| sdu(200 + i)).collect();
     push(&mut a, to_b, &interleaved(&begun)[..17]);
-    until("one is refused", || received_by_beta(&lan, 102).dropped(DropReason::TooManyOpen) == 1);
-    until("the others time out", || received_by_beta(&lan, 102).dropped(DropReason::Timeout) == 16);
+    until("one is refused", || lan.received("beta", 102).dropped(DropReason::TooManyOpen) == 1);
+    until("the others time out", || lan.received("beta", 102).dropped(DropReason::Timeout) == 16);
 
     // A PDU that no PDU is of: an AAL5 cell.
     let mut aal5 = [Cell::default()];
     sar::Segmentation::new(circuit(102), 20, SduMeta::default()).unwrap().fill(&[7; 20], &mut aal5);
     push(&mut a, to_b, &aal5);
-    until("it is counted", || received_by_beta(&lan, 102).dropped(DropReason::Crc) == 2);
+    until("it is counted", || lan.received("beta", 102).dropped(DropReason::Crc) == 2);
 
     // All buffers came back: as many as there are can be filled again.
     for _ in 0..3 {
@@ -160,7 +152,7 @@ fn frames_of_another_layer_are_counted_and_dropped() {
     let (mut a, to_b) = open(&lan, "alpha", 103, Aal::Aal5, DataPath::Shared);
     let (_b, _) = open(&lan, "beta", 103, Aal::Aal34, DataPath::Shared);
     a.send_copy(to_b, &sdu(100)).unwrap();
-    until("it is counted", || received_by_beta(&lan, 103).dropped(DropReason::WrongAal) == 1);
+    until("it is counted", || lan.received("beta", 103).dropped(DropReason::WrongAal) == 1);
 }
 
 #[test]
@@ -171,7 +163,7 @@ fn a_sender_that_goes_in_the_middle_of_a_pdu_ends_it_with_an_abort() {
     // 1000 cells a second: a PDU of 1363 cells does not leave in half a second.
     a.send_copy(to_b, &sdu(60_000)).unwrap();
     drop(a);
-    until("the abort is seen", || received_by_beta(&lan, 200).dropped(DropReason::Aborted) == 1);
+    until("the abort is seen", || lan.received("beta", 200).dropped(DropReason::Aborted) == 1);
     let (mut a, to_b) = open(&lan, "alpha", 200, Aal::Aal34, DataPath::Shared);
     a.send_copy(to_b, &sdu(300)).unwrap();
     assert!(b.receive(TIMEOUT).unwrap().expect("the next one's")[..] == sdu(300)[..]);

@@ -97,14 +97,6 @@ fn a_contract_holds_for_what_is_left_and_what_is_late_is_counted() {
     assert_eq!((sent.pdus, sent.dropped(DropReason::Closed)), (came as u64 + 1, 64 - came as u64));
 }
 
-fn received_by_beta(lan: &Lan, vci: u16) -> Counters {
-    let find = move |core: &mut host::engine::Core| {
-        let circuits = core.host("beta").unwrap().1.circuits();
-        circuits.into_iter().find(|c| c.circuit == circuit(vci)).unwrap().received
-    };
-    lan.engine.with(find).unwrap()
-}
-
 #[test]
 fn a_channel_that_is_closed_in_the_middle_of_a_pdu_ends_it_and_the_next_opener_comes_after_that() {
     let lan = Lan::new();
@@ -134,7 +126,7 @@ fn a_channel_that_is_closed_in_the_middle_of_a_pdu_ends_it_and_the_next_opener_c
         }
         next.close(channel).unwrap();
     }
-    let (sent, received) = (sent_by_alpha(&lan, 200), received_by_beta(&lan, 200));
+    let (sent, received) = (sent_by_alpha(&lan, 200), lan.received("beta", 200));
     let cut = sent.dropped(DropReason::Closed);
     assert!(cut > 0, "{sent:?}");
     assert_eq!((received.dropped(DropReason::Aborted), received.dropped_total()), (cut, cut));

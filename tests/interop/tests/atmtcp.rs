@@ -2,12 +2,11 @@
 //! what it understood. It needs no kernel support for that.
 
 use endpoint::OpenOptions;
-use interop::frames::{free_port, receive, send};
+use interop::frames::{connect, free_port, receive, send};
 use interop::lan::Lan;
 use interop::peer::Peer;
 use interop::up::Up;
 use interop::{have, pattern};
-use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -27,9 +26,9 @@ fn stock_atmtcp_relays_our_frames_and_records_what_we_meant() {
     atmtcp.args(["listen", &left_port.to_string(), "listen", &right_port.to_string(), "write"]).arg(record.path());
     let mut atmtcp = Peer::start(&mut atmtcp).unwrap();
     // It listens on the second port when somebody has come to the first.
-    let mut left = connect(left_port);
+    let mut left = connect(left_port, WAIT);
     atmtcp.wait_for("Link 0: incoming ATMTCP connection", WAIT).unwrap();
-    let mut right = connect(right_port);
+    let mut right = connect(right_port, WAIT);
     atmtcp.wait_for("Link 1: incoming ATMTCP connection", WAIT).unwrap();
 
     let circuit: CircuitId = "1.42".parse().unwrap();
@@ -63,20 +62,6 @@ fn stock_atmtcp_relays_our_frames_and_records_what_we_meant() {
     atmtcp.kill();
     let data = records(&std::fs::read(record.path()).unwrap());
     assert!(data == recorded, "its record has {} data frames, {} were sent", data.len(), recorded.len());
-}
-
-fn connect(port: u16) -> TcpStream {
-    let deadline = Instant::now() + WAIT;
-    loop {
-        match TcpStream::connect(("127.0.0.1", port)) {
-            Ok(stream) => {
-                stream.set_read_timeout(Some(WAIT)).unwrap();
-                return stream;
-            }
-            Err(error) => assert!(Instant::now() < deadline, "nobody listens on {port}: {error}"),
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 /// Waits until a record has room for these data frames: it is written after a frame has been passed on.

@@ -1,10 +1,9 @@
 //! Recording files of the stock `atmtcp`: what we record it plays back, and what it records we play back, octet for octet.
 
-use interop::frames::{free_port, receive, send};
+use interop::frames::{connect, free_port, receive, send};
 use interop::peer::Peer;
 use interop::up::Up;
 use interop::{have, pattern};
-use std::net::TcpStream;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use wire::CircuitId;
@@ -23,20 +22,6 @@ fn network(carries: &str) -> String {
 
 fn stock(words: &[&str]) -> Peer {
     Peer::start(Command::new(interop::find("atmtcp").unwrap()).args(words)).unwrap()
-}
-
-fn connect(port: u16) -> TcpStream {
-    let deadline = Instant::now() + WAIT;
-    loop {
-        match TcpStream::connect(("127.0.0.1", port)) {
-            Ok(stream) => {
-                stream.set_read_timeout(Some(WAIT)).unwrap();
-                return stream;
-            }
-            Err(error) => assert!(Instant::now() < deadline, "nobody listens on {port}: {error}"),
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 #[test]
@@ -74,7 +59,7 @@ fn the_stock_program_plays_what_we_have_recorded_on_a_frame_link_and_on_a_cell_l
             let port = free_port().to_string();
             let record = up.path("rec");
             let _stock = stock(&["listen", &port, "read", record.to_str().unwrap(), stream]);
-            let mut peer = connect(port.parse().unwrap());
+            let mut peer = connect(port.parse().unwrap(), WAIT);
             // It has understood the opening if it says it anew.
             let (on, text) = receive(&mut peer);
             assert_eq!(on, CircuitId::default());
@@ -97,9 +82,9 @@ fn we_play_what_the_stock_program_has_recorded() {
     let (left, right) = (free_port().to_string(), free_port().to_string());
     let record = up.path("rec");
     let mut atmtcp = stock(&["listen", &left, "listen", &right, "write", record.to_str().unwrap()]);
-    let mut left = connect(left.parse().unwrap());
+    let mut left = connect(left.parse().unwrap(), WAIT);
     atmtcp.wait_for("Link 0: incoming", WAIT).unwrap();
-    let mut right = connect(right.parse().unwrap());
+    let mut right = connect(right.parse().unwrap(), WAIT);
     atmtcp.wait_for("Link 1: incoming", WAIT).unwrap();
     let circuit: CircuitId = "0.100".parse().unwrap();
     let open = Control::Open { circuit, qos: "ubr,aal5:max_sdu=65535" }.to_string();

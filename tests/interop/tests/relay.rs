@@ -1,7 +1,7 @@
 //! `cellway relay` beside the stock `atmtcp` with as many links: the same frames and control texts through both, and the
 //! streams at every link compared octet for octet. Then what the stock program does not do: links that come and go.
 
-use interop::frames::{free_port, receive, send};
+use interop::frames::{connect, free_port, receive, send};
 use interop::have;
 use interop::peer::Peer;
 use interop::program;
@@ -10,27 +10,13 @@ use std::io::Read as _;
 use std::net::{Shutdown, TcpStream};
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use wire::CircuitId;
 use wire::recording::{Record, What};
 
 const WAIT: Duration = Duration::from_secs(60);
 
 type Frame = (CircuitId, Vec<u8>);
-
-fn connect(port: u16) -> TcpStream {
-    let deadline = Instant::now() + WAIT;
-    loop {
-        match TcpStream::connect(("127.0.0.1", port)) {
-            Ok(stream) => {
-                stream.set_read_timeout(Some(WAIT)).unwrap();
-                return stream;
-            }
-            Err(error) => assert!(Instant::now() < deadline, "nobody listens on {port}: {error}"),
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
 
 /// What link `n` says: texts as a kernel and as the stock program write them, and PDUs of many sizes.
 fn said_by(n: u16) -> Vec<Frame> {
@@ -106,7 +92,7 @@ fn stock(n: usize, record: &Path) -> Vec<Vec<Frame>> {
     let mut atmtcp = Peer::start(atmtcp.arg("write").arg(record)).unwrap();
     let mut links = Vec::new();
     for (n, port) in ports.iter().enumerate() {
-        links.push(connect(*port));
+        links.push(connect(*port, WAIT));
         atmtcp.wait_for(&format!("Link {n}: incoming"), WAIT).unwrap();
     }
     // It ends with the first connection.
@@ -136,7 +122,7 @@ impl Ours {
     }
 
     fn connect(&mut self, n: usize) -> TcpStream {
-        let stream = connect(self.ports[n]);
+        let stream = connect(self.ports[n], WAIT);
         self.relay.wait_for(&format!("link {n}: connected"), WAIT).unwrap();
         stream
     }

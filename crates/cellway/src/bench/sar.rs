@@ -7,7 +7,7 @@ mod circuits;
 mod peers;
 
 use super::figure::{Panel, Series, draw, series};
-use super::{median, processor, thread_seconds};
+use super::{median, number, processor, thread_seconds};
 use crate::{Context, output};
 use ::sar::Kernel;
 use anyhow::{Context as _, Result, bail};
@@ -124,10 +124,7 @@ fn figure(rows: &[Value], curve: &[Value]) -> Result<String> {
 }
 
 fn text(rows: &[Value], interleaved: &[Value], curve: &[Value]) -> String {
-    let f = |row: &Value, key: &str, digits: usize| match row[key].as_f64() {
-        Some(value) => format!("{value:.digits$}"),
-        None => "-".to_owned(),
-    };
+    let f = |row: &Value, key: &str, digits: usize| number(row[key].as_f64(), digits);
     let table: Vec<Vec<String>> = rows
         .iter()
         .map(|row| {

@@ -1,12 +1,13 @@
 //! `cellway link`: links listed, added and removed while the network runs.
 
 use super::{Request, ask};
-use crate::config::{Link, LinkTls};
+use crate::certificates::Certificates;
+use crate::config::Link;
 use crate::{Context, output, status};
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Links.
 #[derive(Debug, Subcommand)]
@@ -55,18 +56,8 @@ pub(crate) struct Add {
     /// With ATM over TCP: circuits that the peer opens lead to this host
     #[arg(long)]
     real: Option<String>,
-    /// With TLS: this end's certificate and what leads to an authority that the peer trusts, PEM
-    #[arg(long, requires_all = ["key", "trust"])]
-    certificate: Option<PathBuf>,
-    /// With TLS: the certificate's private key, PEM
-    #[arg(long, requires = "certificate")]
-    key: Option<PathBuf>,
-    /// With TLS: certificates of the authorities whose certificates the peer may show, PEM
-    #[arg(long, requires = "certificate")]
-    trust: Option<PathBuf>,
-    /// With TLS: the name that the peer's certificate must be for; by default the HOST that is connected to
-    #[arg(long, requires = "certificate")]
-    name: Option<String>,
+    #[command(flatten)]
+    certificates: Certificates,
 }
 
 /// The far end of a link, of what the user wrote.
@@ -132,15 +123,11 @@ fn ends(add: &Add, stations: impl FnOnce() -> Result<Value>) -> Result<(String, 
 
 fn link(add: &Add, stations: impl FnOnce() -> Result<Value>) -> Result<Link> {
     let (near, far) = ends(add, stations)?;
-    let tls = match (&add.certificate, &add.key, &add.trust) {
-        (Some(certificate), Some(key), Some(trust)) => {
-            let (certificate, key, trust, name) = (certificate.clone(), key.clone(), trust.clone(), add.name.clone());
-            // The daemon reads them, and it lives elsewhere.
-            Some(LinkTls { certificate, key, trust, name }.absolute()?)
-        }
-        _ if far.tls => return Err(anyhow!("TLS needs --certificate FILE, --key FILE and --trust FILE, all PEM")),
-        _ => None,
-    };
+    // The daemon reads them, and it lives elsewhere.
+    let tls = add.certificates.given().map(|tls| tls.absolute()).transpose()?;
+    if tls.is_none() && far.tls {
+        bail!("TLS needs --certificate FILE, --key FILE and --trust FILE, all PEM");
+    }
     if tls.is_some() && !far.tls && add.atmtcp.is_none() {
         bail!("--certificate belongs to tls:// and tls-listen://, or to --atmtcp");
     }

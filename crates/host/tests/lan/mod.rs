@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use traffic::{Category, Contract};
-use wire::{CellRate, CircuitId};
+use wire::{CellRate, CircuitId, Counters};
 
 const SECONDS_10: Option<Duration> = Some(Duration::from_secs(10));
 
@@ -53,6 +53,15 @@ pub fn described(vci: u16) -> CircuitDescription {
 impl Lan {
     pub fn new() -> Self {
         Self::carrying(Carries::Cells)
+    }
+
+    /// What has come to a host on a circuit.
+    pub fn received(&self, host: &'static str, vci: u16) -> Counters {
+        let find = move |core: &mut engine::Core| {
+            let circuits = core.host(host).unwrap().1.circuits();
+            circuits.into_iter().find(|c| c.circuit == circuit(vci)).unwrap().received
+        };
+        self.engine.with(find).unwrap()
     }
 
     /// With a link that carries cells or frames.

@@ -10,7 +10,7 @@ mod interface;
 mod limits;
 mod pipes;
 
-use super::median;
+use super::{median, number};
 use crate::daemon::Daemon;
 use crate::{Context, config, output};
 use anyhow::{Context as _, Result, bail};
@@ -252,10 +252,7 @@ fn report(cases: &[Case], options: &Options) -> Value {
 
 fn text(json: &Value) -> String {
     let row = |row: &Value| {
-        let f = |key: &str, scale: f64, digits: usize| match row[key].as_f64() {
-            Some(value) => format!("{:.digits$}", value / scale),
-            None => "-".to_owned(),
-        };
+        let f = |key: &str, scale: f64, digits: usize| number(row[key].as_f64().map(|value| value / scale), digits);
         vec![
             row["path"].as_str().unwrap_or_default().to_owned(),
             row["events"].as_str().unwrap_or_default().to_owned(),

@@ -10,7 +10,7 @@ mod programs;
 mod ways;
 
 use super::figure::{Panel, draw, series};
-use super::median;
+use super::{median, number};
 use crate::client::{goes_on, interrupted};
 use crate::{Context, output};
 use anyhow::{Context as _, Result, bail};
@@ -205,10 +205,7 @@ fn rows(cases: &[Case], samples: &mut [Samples]) -> Vec<Value> {
 }
 
 fn text(rows: &[Value]) -> String {
-    let f = |row: &Value, key: &str, digits: usize| match row[key].as_f64() {
-        Some(value) => format!("{value:.digits$}"),
-        None => "-".to_owned(),
-    };
+    let f = |row: &Value, key: &str, digits: usize| number(row[key].as_f64(), digits);
     let table: Vec<Vec<String>> = rows
         .iter()
         .map(|row| {
