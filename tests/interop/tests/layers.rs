@@ -1,14 +1,16 @@
-//! tshark on the cells of AAL1 and AAL3/4 that our senders write. It has no dissector for AAL2's common part, and names
+//! tshark on the cells of AAL1, AAL3/4 and AAL5 that our senders write. It has no dissector for AAL2's common part, and names
 //! the AAL1 protection bits wrongly (three for the parity, one for the CRC), so those are not asked for.
 
 use interop::tshark::{self, Aal};
 use interop::{have, pattern};
-use sar::SduMeta;
 use sar::aal1;
 use sar::aal34::Interleaver;
+use sar::{Kernel, SduMeta, Segmentation};
 use std::io::Write as _;
+use std::time::Duration;
 use wire::aal1::SequenceNumber;
 use wire::aal34::{Segment, SegmentType};
+use wire::erf::{Head, Kind};
 use wire::{Cell, CircuitId};
 
 fn capture(cells: &[(Aal, Cell)]) -> tempfile::NamedTempFile {
@@ -19,6 +21,46 @@ fn capture(cells: &[(Aal, Cell)]) -> tempfile::NamedTempFile {
 
 fn circuit() -> CircuitId {
     CircuitId::new(3, 4000).unwrap()
+}
+
+#[test]
+fn tshark_finds_the_crc_of_the_pdus_in_our_aal5_cells_correct_whichever_kernel_made_them() {
+    if !have(tshark::TOOLS) {
+        return;
+    }
+    const SIZES: [usize; 8] = [1, 40, 41, 48, 512, 1500, 9188, 60_000];
+    let meta = SduMeta { uu: 0x5a, ..SduMeta::default() };
+    let mut records = Vec::new();
+    for kernel in Kernel::all() {
+        for octets in SIZES {
+            let mut segmentation = Segmentation::with_kernel(*kernel, circuit(), octets, meta).unwrap();
+            let mut cells = vec![Cell::default(); segmentation.cells_left()];
+            assert_eq!(segmentation.fill(&pattern(octets), &mut cells), cells.len());
+            let pdu = cells.iter().flat_map(|cell| cell.payload).collect::<Vec<u8>>();
+            let (time, payload_octets) = (Duration::from_secs(1_000_000_000), pdu.len() as u16);
+            let head = Head { time, kind: Kind::Aal5, interface: 0, header: cells[0].header(), payload_octets };
+            records.push([&head.emit()[..], &pdu].concat());
+        }
+    }
+    let verdicts = |records: &[Vec<u8>]| {
+        let mut file = tempfile::Builder::new().suffix(".pcap").tempfile().unwrap();
+        file.write_all(&tshark::pcap(records)).unwrap();
+        let text = tshark::decode(file.path(), "frame").unwrap();
+        let lengths: Vec<usize> =
+            text.lines().filter_map(|line| line.trim().strip_prefix("AAL5 len: ")?.parse().ok()).collect();
+        let crcs = |verdict| text.lines().filter(|line| line.contains("AAL5 CRC") && line.contains(verdict)).count();
+        (crcs("(correct)"), crcs("incorrect"), lengths, text)
+    };
+    let (good, bad, lengths, text) = verdicts(&records);
+    assert_eq!((good, bad), (records.len(), 0), "{text}");
+    let sent: Vec<usize> = Kernel::all().iter().flat_map(|_| SIZES).collect();
+    assert_eq!(lengths, sent, "{text}");
+    // And it does look: an octet of each is changed.
+    for record in &mut records {
+        record[30] ^= 1;
+    }
+    let (good, bad, ..) = verdicts(&records);
+    assert_eq!((good, bad), (0, records.len()));
 }
 
 #[test]
