@@ -1,45 +1,60 @@
-//! PPP over ATM (RFC 2364) with the kernel's `pppoatm` as the peer, in a guest. Our side gives its frames to a `pppd` as the octets of
-//! an asynchronous line; that `pppd` lives in the same guest, in a network namespace of its own, so that no machine needs
-//! a PPP driver for the test.
+//! PPP over ATM (RFC 2364) with the kernel's `pppoatm` as the peer, in a guest. Our side, `cellway ip ppp`, gives its frames to a
+//! `pppd` as the octets of an asynchronous line; that `pppd` lives in the same guest, in a network namespace of its own, so that no
+//! machine needs a PPP driver for the test.
 
-use endpoint::OpenOptions;
+use interop::frames::free_port;
 use interop::guest::{Guest, PATIENCE};
-use interop::lan::Lan;
 use interop::namespace::accept;
-use stack::device::pppd;
-use stack::ppp::Encapsulation;
+use interop::up::Up;
 use std::net::TcpListener;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::os::fd::OwnedFd;
+use std::process::Stdio;
 
 #[test]
 fn pppd_over_our_circuit_and_a_guest_with_pppoatm_ping_each_other() {
     if !Guest::available() || !interop::have(&[("pppd", "ppp")]) {
         return;
     }
-    let lan = Lan::new(&[100, 101]).unwrap();
-    let stop = Arc::new(AtomicBool::new(false));
+    let port = free_port();
+    let up = Up::new(&format!(
+        r#"
+[host.alpha]
+[switch.s1]
+[outside.linux]
+[[link]]
+ends = ["alpha", "s1:0"]
+[[link]]
+ends = ["s1:1", "linux"]
+atmtcp = "listen 127.0.0.1:{port}"
+[[circuit]]
+ends = ["alpha 0.100", "linux 0.100"]
+[[circuit]]
+ends = ["alpha 0.101", "linux 0.101"]
+"#
+    ));
     let mut script = format!(
         r#"
         mkdir -p /dev/pts /etc/ppp
         mount -t devpts devpts /dev/pts
         touch /etc/ppp/options
-        atmtcp virtual connect 10.0.2.2 {} 2>&1 &
+        atmtcp virtual connect 10.0.2.2 {port} 2>&1 &
         sleep 1
-        "#,
-        lan.port(0)
+        "#
     );
     let mut lines = Vec::new();
-    let kinds = [(Encapsulation::Vc, "vc-encaps", 0), (Encapsulation::Llc, "llc-encaps", 1)];
-    for (encapsulation, option, i) in kinds {
-        let mut endpoint = lan.endpoint("alpha").unwrap();
-        let channel = endpoint.open(format!("0.10{i}").parse().unwrap(), OpenOptions::default()).unwrap();
+    let kinds = [("ip ppp alpha 0.100", "vc-encaps", 0), ("ip ppp alpha 0.101 --llc", "llc-encaps", 1)];
+    for (ours, option, i) in kinds {
+        let mut ours = up.command(ours);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let stop = Arc::clone(&stop);
         lines.push(std::thread::spawn(move || {
-            let (stream, _) = accept(&listener, PATIENCE).unwrap();
-            pppd::run(&mut endpoint, channel, encapsulation, &stream, &stream, || stop.load(Ordering::Relaxed))
+            let line = OwnedFd::from(accept(&listener, PATIENCE).unwrap().0);
+            ours.stdin(line.try_clone().unwrap())
+                .stdout(line)
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap()
+                .wait_with_output()
         }));
         script += &format!(
             r#"
@@ -84,10 +99,16 @@ fn pppd_over_our_circuit_and_a_guest_with_pppoatm_ping_each_other() {
             assert!(console.contains(&line), "no {line:?}:\n{console}");
         }
     }
-    stop.store(true, Ordering::Relaxed);
+    // The line ends with the guest, and `cellway ip ppp` with the line.
     for line in lines {
-        let passed = line.join().unwrap().unwrap();
-        assert!(passed.sent.pdus > 5 && passed.received.pdus > 5, "{passed:?}");
-        assert_eq!(passed.received.dropped_total() + passed.sent.dropped_total(), 0, "{passed:?}");
+        let output = line.join().unwrap().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        let frames: Vec<u64> = said.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        assert!(output.status.success(), "{said}");
+        assert!(frames.len() == 2 && frames.iter().all(|n| *n > 100), "{said}");
+    }
+    let status: serde_json::Value = serde_json::from_slice(&up.run("status --json").stdout).unwrap();
+    for end in status["circuits"].as_array().unwrap().iter().map(|circuit| &circuit["ends"][0]) {
+        assert_eq!(end["received"]["dropped"], serde_json::json!({}), "{end}");
     }
 }
