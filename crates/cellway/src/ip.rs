@@ -252,7 +252,9 @@ fn address(context: &Context, at: &Where) -> Result<(Ipv4Addr, u8)> {
         return parse_address(text);
     }
     let status = crate::manage::ask(context, &crate::manage::Request::Status)?;
-    let ip = status["hosts"][&at.host]["ip"].as_str();
+    let host =
+        status["hosts"].get(&at.host).ok_or_else(|| anyhow!("no host `{}` (`cellway status` shows them)", at.host))?;
+    let ip = host["ip"].as_str();
     parse_address(ip.ok_or_else(|| anyhow!("host {} has no `ip` in the description: give --address", at.host))?)
 }
 

@@ -17,13 +17,23 @@ pub(crate) fn print(context: &Context, json: &Value, text: impl FnOnce() -> Stri
     Ok(())
 }
 
-/// Prints an error with all its causes.
+/// Prints an error with its causes.
 pub(crate) fn print_error(context: &Context, e: &anyhow::Error) {
+    let said = with_causes(e);
     if context.json {
-        eprintln!("{}", serde_json::json!({ "error": format!("{e:#}") }));
+        eprintln!("{}", serde_json::json!({ "error": said }));
     } else {
-        eprintln!("cellway: {e:#}");
+        eprintln!("cellway: {said}");
     }
+}
+
+/// An error and its causes, but for those that it names itself.
+fn with_causes(e: &anyhow::Error) -> String {
+    e.chain().fold(String::new(), |said, cause| match cause.to_string() {
+        cause if said.is_empty() => cause,
+        cause if said.contains(&cause) => said,
+        cause => format!("{said}: {cause}"),
+    })
 }
 
 /// Whether whoever read our output has gone: that is no error.
@@ -68,4 +78,19 @@ pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
         text.push('\n');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context as _;
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let cause = || std::io::Error::from_raw_os_error(2);
+        let named = anyhow::Error::from(cause()).context(format!("no file: {} (is it there?)", cause()));
+        assert_eq!(with_causes(&named).matches("No such file").count(), 1);
+        let other: anyhow::Error = Err::<(), _>(cause()).context("reading it").unwrap_err();
+        assert_eq!(with_causes(&other), format!("reading it: {}", cause()));
+    }
 }

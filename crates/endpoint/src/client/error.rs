@@ -10,7 +10,7 @@ use std::time::Duration;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Nobody listens there.
-    #[error("no service at {path}: {source} (is `cellway up` running, with this socket?)")]
+    #[error("no service at {path}: {source} ({})", cure(*source))]
     NoService {
         /// The socket.
         path: PathBuf,
@@ -38,6 +38,13 @@ pub enum Error {
     /// The system.
     #[error(transparent)]
     System(#[from] Errno),
+}
+
+fn cure(source: Errno) -> &'static str {
+    match source {
+        Errno::ACCESS | Errno::PERM => "the socket is another user's: let that user run this, or say --socket",
+        _ => "is `cellway up` running, with this socket?",
+    }
 }
 
 impl From<PacketError> for Error {
