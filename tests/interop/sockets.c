@@ -11,13 +11,16 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/select.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -28,7 +31,7 @@
 
 enum { PVC = 8, SVC = 20, LEVEL = 264, LEVEL_AAL = 265, AAL0 = 13, AAL34 = 3, AAL5 = 5 };
 enum { NONE, UBR, CBR, VBR, ABR, ANY_CLASS };
-enum { QOS = 0x42020054, CLP = 0x42000004, ADDRESS = 0x4204000c, RANGE = 0x42010002 };
+enum { QOS = 0x42020054, CLP = 0x42000004, ADDRESS = 0x4204000c, RANGE = 0x42010002, SAP = 0x42030028, MULTIPOINT = 0x42050004 };
 
 struct address { uint16_t family, pad; int16_t itf, vpi; int32_t vci; };
 struct way { uint8_t class; int32_t max_pcr, pcr, min_pcr, max_cdv, max_sdu; uint32_t rest[4]; };
@@ -918,7 +921,7 @@ static void signals_and_threads(void)
 	say("read after close", read(b, into, 10));
 }
 
-/* More at once than a process has descriptors for, five of them to a circuit. */
+/* More at once than a process has descriptors for, six of them to a circuit. */
 static void many(void)
 {
 	static int a[150], b[150];
@@ -938,6 +941,231 @@ static void many(void)
 		close(a[i]);
 		close(b[i]);
 	}
+}
+
+/* What comes within two seconds; what it says, if it is short. */
+static void came(int fd)
+{
+	await(fd);
+	long n = recv(fd, into, sizeof(into) - 1, MSG_DONTWAIT);
+	say("  came", n);
+	if (n > 0 && n < 40) {
+		into[n] = 0;
+		printf("  %s\n", into);
+	}
+}
+
+/* Octets that the kernel copies, and streams. */
+static void copies(void)
+{
+	int a = opened(0, 100, ubr(AAL5)), b = opened(1, 100, ubr(AAL5)), file = open("/proc/self/exe", O_RDONLY), pipes[2];
+	off_t offset = 0;
+	say("sendfile of ten", sendfile(a, file, &offset, 10));
+	await(b);
+	say("  came", read(b, into, 100));
+	offset = 100;
+	say("sendfile of 9000", sendfile(a, file, &offset, 9000));
+	say("  offset", offset);
+	for (int i = 0; i < 3; i++) {
+		await(b);
+		say("  came", read(b, into, sizeof(into)));
+	}
+	lseek(file, 4000, SEEK_SET);
+	say("sendfile from where it is", sendfile(a, file, NULL, 200));
+	say("  it is", lseek(file, 0, SEEK_CUR));
+	for (int i = 0; i < 2; i++) {
+		await(b);
+		say("  came", read(b, into, sizeof(into)));
+	}
+	say("sendfile of nothing", sendfile(a, file, NULL, 0));
+	say("sendfile from a socket", sendfile(a, b, NULL, 10));
+	if (pipe(pipes))
+		return;
+	say("sendfile from a pipe", sendfile(a, pipes[0], NULL, 10));
+	write(pipes[1], "through a pipe", 14);
+	say("splice", splice(pipes[0], NULL, a, NULL, 100, 0));
+	came(b);
+	say("splice of an empty pipe", splice(pipes[0], NULL, a, NULL, 100, SPLICE_F_NONBLOCK));
+	offset = 0;
+	write(pipes[1], "x", 1);
+	say("splice to an offset", splice(pipes[0], NULL, a, &offset, 100, 0));
+	say("splice from a pipe's offset", splice(pipes[0], &offset, a, NULL, 100, 0));
+	say("splice without a pipe", splice(b, NULL, a, NULL, 100, 0));
+	read(pipes[0], into, 1);
+	write(a, "out of the socket", 17);
+	await(b);
+	say("splice from the socket", splice(b, NULL, pipes[1], NULL, 100, 0));
+	came(pipes[0]);
+	write(a, "0123456789", 10);
+	await(b);
+	say("splice of a part", splice(b, NULL, pipes[1], NULL, 4, 0));
+	say("  the rest", recv(b, into, 10, MSG_DONTWAIT));
+	came(pipes[0]);
+	close(pipes[0]);
+	close(pipes[1]);
+	close(file);
+
+	FILE *out = fdopen(dup(a), "w"), *in = fdopen(b, "r");
+	char line[50] = "";
+	say("stream: fileno is a descriptor", fileno(out) >= 0 && fileno(in) == b);
+	fprintf(out, "line %d\n", 1);
+	fprintf(out, "line %d\n", 2);
+	ok("stream: fflush", fflush(out));
+	await(b);
+	printf("stream: %s", fgets(line, sizeof(line), in) ? line : "nothing\n");
+	printf("stream: %s", fgets(line, sizeof(line), in) ? line : "nothing\n");
+	memset(big, 'x', 5000);
+	say("stream: fwrite", fwrite(big, 1, 5000, out));
+	ok("stream: fclose", fclose(out));
+	came(b);
+	came(b);
+	write(a, "after", 5);
+	came(b);
+	ok("stream: fclose of the other", fclose(in));
+	ok("stream: its descriptor is closed", fcntl(b, F_GETFD));
+	ok("stream: the circuit is free", try_bind(ubr(AAL5), at(1, 0, 100)));
+	ok("fdopen of a closed descriptor", fdopen(b, "r") ? 0 : -1);
+	close(a);
+}
+
+static volatile int told;
+
+static void tell(int signal)
+{
+	(void)signal;
+	told++;
+}
+
+static int handled, failed;
+
+static void send_too(int signal)
+{
+	int before = errno;
+	(void)signal;
+	failed += write(handled, "handler", 7) != 7;
+	told++;
+	errno = before;
+}
+
+extern char **environ;
+
+/* Times beside SDUs, signals, threads that end in mid-call, high numbers, programs that are spawned. */
+static void unusual(void)
+{
+	int a = opened(0, 100, ubr(AAL5)), b = opened(1, 100, ubr(AAL5)), on = 1, status, e = epoll_create1(0), copy;
+	char beside[128];
+	static const int times[] = { SO_TIMESTAMP, SO_TIMESTAMPNS };
+	for (int i = 0; i < 2; i++) {
+		struct msghdr m = { .msg_iov = &(struct iovec) { into, 100 }, .msg_iovlen = 1, .msg_control = beside, .msg_controllen = sizeof(beside) };
+		ok("time: set", setsockopt(b, SOL_SOCKET, times[i], &on, sizeof(on)));
+		write(a, "timed", 5);
+		await(b);
+		say("time: recvmsg", recvmsg(b, &m, 0));
+		struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+		struct timespec t = { 0 }, now;
+		clock_gettime(CLOCK_REALTIME, &now);
+		if (c)
+			memcpy(&t, CMSG_DATA(c), sizeof(t));
+		printf("time: %d octets, level %d, type %d, flags %x\n", (int)m.msg_controllen, c ? c->cmsg_level : -1, c ? c->cmsg_type : -1, m.msg_flags);
+		say("time: it is near", labs(now.tv_sec - t.tv_sec) < 3 && t.tv_nsec < (i ? 1000000000 : 1000000));
+		setsockopt(b, SOL_SOCKET, times[i], &(int) { 0 }, sizeof(on));
+	}
+
+	struct sigaction action = { .sa_handler = tell, .sa_flags = SA_RESTART };
+	sigaction(SIGIO, &action, NULL);
+	fcntl(b, F_SETOWN, getpid());
+	fcntl(b, F_SETFL, O_ASYNC);
+	for (int i = 0; i < 3; i++) {
+		told = 0;
+		write(a, "a signal", 8);
+		for (int j = 0; j < 2000 && !told; j++)
+			usleep(1000);
+		say("signal: it comes", told > 0);
+		say("  read", recv(b, into, 100, MSG_DONTWAIT));
+	}
+	fcntl(b, F_SETFL, 0);
+
+	/* A handler that sends, some times in the midst of the sending that it interrupts. */
+	long sent = 0, got = 0;
+	action.sa_handler = send_too;
+	sigaction(SIGALRM, &action, NULL);
+	handled = a;
+	told = 0;
+	for (int i = 0; i < 300; i++) {
+		struct itimerval soon = { .it_value = { 0, 20 + i } };
+		int before = told;
+		setitimer(ITIMER_REAL, &soon, NULL);
+		do {
+			sent += write(a, big, 8000) == 8000;
+			while (got < sent + told) {
+				struct pollfd p = { .fd = b, .events = POLLIN };
+				int ready = poll(&p, 1, 20000);
+				if (ready == 0 || (ready > 0 && recv(b, into, sizeof(into), MSG_DONTWAIT) < 0))
+					break;
+				got += ready > 0;
+			}
+		} while (told == before);
+	}
+	say("handler: failed", failed);
+	say("handler: all came", got == sent + told);
+
+	struct late reader = { b };
+	pthread_t thread;
+	void *result;
+	pthread_create(&thread, NULL, read_now, &reader);
+	usleep(100000);
+	pthread_cancel(thread);
+	pthread_join(thread, &result);
+	say("thread: cancelled in read", result == PTHREAD_CANCELED);
+	write(a, "to nobody else", 14);
+	came(b);
+	reader.fd = dup(b);
+	pthread_create(&thread, NULL, read_now, &reader);
+	usleep(100000);
+	close(reader.fd);
+	write(a, "open", 4);
+	pthread_join(thread, &result);
+	say("thread: its descriptor closed in read", (long)result);
+
+	struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT };
+	epoll_ctl(e, EPOLL_CTL_ADD, b, &event);
+	write(a, "1", 1);
+	say("once: the first", epoll_wait(e, &event, 1, 2000));
+	came(b);
+	write(a, "2", 1);
+	say("once: no more", epoll_wait(e, &event, 1, 100));
+	event.events = EPOLLIN | EPOLLONESHOT;
+	epoll_ctl(e, EPOLL_CTL_MOD, b, &event);
+	say("once: again", epoll_wait(e, &event, 1, 2000));
+	came(b);
+	close(e);
+
+	setrlimit(RLIMIT_NOFILE, &(struct rlimit) { 4096, 4096 });
+	say("high: dup2", copy = dup2(b, 1500));
+	unsigned long set[64] = { 0 };
+	set[1500 / 64] |= 1ul << 1500 % 64;
+	write(a, "high", 4);
+	await(copy);
+	say("high: select", select(1501, (fd_set *)set, NULL, NULL, &(struct timeval) { 0, 0 }));
+	say("high: its bit", set[1500 / 64] >> 1500 % 64 & 1);
+	came(copy);
+	say("high: select of none", select(1501, (fd_set *)set, NULL, NULL, &(struct timeval) { 0, 0 }));
+	close(copy);
+
+	posix_spawn_file_actions_t actions;
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, b, 77);
+	char *arguments[] = { "sockets", "77", NULL };
+	pid_t child;
+	write(a, "spawned", 7);
+	await(b);
+	int spawned = posix_spawn(&child, "/proc/self/exe", &actions, NULL, arguments, environ);
+	waitpid(child, &status, 0);
+	say("spawn", spawned);
+	say("  it ends", WEXITSTATUS(status));
+	came(a);
+	close(a);
+	close(b);
 }
 
 static void requests(void)
@@ -961,6 +1189,24 @@ static void requests(void)
 	ok("calls: listen", listen(svc, 1));
 	ok("calls: getsockname", (n = 44, getsockname(svc, (struct sockaddr *)&called, &n)));
 	ok("calls: connect with 12 octets", connect(svc, (struct sockaddr *)&called, 12));
+	unsigned char sap[40] = { 1, 2, 3 }, back[40] = { 0 };
+	ok("calls: set SAP", setsockopt(svc, LEVEL, SAP, sap, sizeof(sap)));
+	ok("calls: get SAP", (n = sizeof(back), getsockopt(svc, LEVEL, SAP, back, &n)));
+	say("  it is the same", memcmp(sap, back, sizeof(sap)) == 0);
+	ok("calls: set SAP with 39 octets", setsockopt(svc, LEVEL, SAP, sap, 39));
+	ok("calls: set SAP at another level", setsockopt(svc, LEVEL_AAL, SAP, sap, sizeof(sap)));
+	ok("calls: set SAP from nowhere", setsockopt(svc, LEVEL, SAP, NULL, sizeof(sap)));
+	ok("calls: get SAP with 39 octets", (n = 39, getsockopt(svc, LEVEL, SAP, back, &n)));
+	ok("calls: SAP of a PVC", setsockopt(fd, LEVEL, SAP, sap, sizeof(sap)));
+	ok("calls: get SAP of a PVC", (n = sizeof(back), getsockopt(fd, LEVEL, SAP, back, &n)));
+	ok("calls: add a party to a call to one", ioctl(svc, 0x401061f4, &called));
+	ok("calls: to 2", setsockopt(svc, LEVEL, MULTIPOINT, &(int) { 2 }, 4));
+	ok("calls: to many", setsockopt(svc, LEVEL, MULTIPOINT, &(int) { 1 }, 4));
+	ok("calls: to many with 2 octets", setsockopt(svc, LEVEL, MULTIPOINT, &(int) { 1 }, 2));
+	ok("calls: to many, of a PVC", setsockopt(fd, LEVEL, MULTIPOINT, &(int) { 1 }, 4));
+	ok("calls: get to many", (n = 4, getsockopt(svc, LEVEL, MULTIPOINT, back, &n)));
+	ok("calls: to one again", setsockopt(svc, LEVEL, MULTIPOINT, &(int) { 0 }, 4));
+	ok("calls: drop a party of a call to one", ioctl(svc, 0x400461f5, &(int) { 1 }));
 	ok("GETNAMES", ioctl(fd, 0x40106183, &names));
 	printf("names %d: %d %d\n", names.length, numbers[0], numbers[1]);
 	names.length = 4;
@@ -1028,6 +1274,8 @@ int main(int argc, char **argv)
 	waiting();
 	signals_and_threads();
 	many();
+	copies();
+	unusual();
 	requests();
 	puts("end");
 	return 0;

@@ -9,12 +9,19 @@ pub(crate) const AF_ATMPVC: i32 = 8;
 /// Address family of signalled circuits.
 pub(crate) const AF_ATMSVC: i32 = 20;
 
+/// Level of the options.
+pub(crate) const SOL_ATM: i32 = 264;
 /// Whether cells leave with their loss priority set.
 pub(crate) const SO_SETCLP: i32 = 0x4200_0004;
 /// Traffic parameters of both ways.
 pub(crate) const SO_ATMQOS: i32 = 0x4202_0054;
 /// The circuit's address, to be read.
 pub(crate) const SO_ATMPVC: i32 = 0x4204_000c;
+
+/// Higher and lower layers of a call.
+pub(crate) const SO_ATMSAP: i32 = 0x4203_0028;
+/// Whether a call is to be to many.
+pub(crate) const SO_MULTIPOINT: i32 = 0x4205_0004;
 
 /// No adaptation layer said: AAL5 once connected.
 pub(crate) const ATM_NO_AAL: u8 = 0;
@@ -42,6 +49,8 @@ pub(crate) const VCI_BITS: u32 = 16;
 pub(crate) const SOCKADDR_OCTETS: usize = 12;
 /// Octets of `struct sockaddr_atmsvc`.
 pub(crate) const CALLED_OCTETS: usize = 44;
+/// Octets of `struct atm_sap`.
+pub(crate) const SAP_OCTETS: usize = 40;
 /// Octets of an AAL0 message: header without HEC, in the machine's order, and payload.
 pub(crate) const CELL_OCTETS: usize = 52;
 /// VPI and VCI in such a header.
@@ -129,13 +138,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const SOL_ATM: i32 = 264;
-
     #[test]
     fn option_numbers_say_level_and_size() {
         assert_eq!(option_parts(SO_ATMQOS), (SOL_ATM, crate::qos::QOS_OCTETS));
         assert_eq!(option_parts(SO_ATMPVC), (SOL_ATM, SOCKADDR_OCTETS));
         assert_eq!(option_parts(SO_SETCLP), (SOL_ATM, 4));
+        assert_eq!(option_parts(SO_ATMSAP), (SOL_ATM, SAP_OCTETS));
+        assert_eq!(option_parts(SO_MULTIPOINT), (SOL_ATM, 4));
     }
 
     #[test]

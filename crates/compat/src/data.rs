@@ -11,12 +11,15 @@
 //!
 //! A full send ring makes the descriptor unwritable: the program's end of the pair is filled, and the host empties it when
 //! there is room. So waiting, to send or to receive, is one system call on the descriptor itself; `O_NONBLOCK`,
-//! `SO_RCVTIMEO` and signals have the effects that they have on any socket.
+//! `SO_RCVTIMEO`, signals and the cancelling of threads have the effects that they have on any socket. Sending and receiving
+//! themselves never wait: they say [`Pause::Wait`], and whoever called waits, holding nothing.
 
 use crate::abi::{CELL_OCTETS, HEADER_VPI_VCI};
+use crate::deferred::Deferred;
 use crate::descriptors::{self, Hidden, borrow};
 use crate::memory::Parts;
 use crate::qos::{Qos, Way};
+use crate::real;
 use crate::service::{Created, Failed, Session};
 use crate::shared::{Estate, Guard, Shared};
 use endpoint::control::BELL_OCTETS;
@@ -24,10 +27,11 @@ use endpoint::layout::{CLIENT_SLEEPS, CLIENT_WAITS, Descriptor, HOST_RESTS, HOST
 use endpoint::ring::{Consumer, Producer, Which};
 use endpoint::segment::Segment;
 use endpoint::{Aal, ChannelId, Direction, Geometry};
+use libc::c_int;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{OwnedFd, RawFd};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::net::RecvFlags;
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, OnceLock};
@@ -63,6 +67,21 @@ impl<T> Turned<T> {
     }
 }
 
+/// Why something was not done at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pause {
+    /// It may be once the descriptor says so: `wait_readable`, `wait_writable`.
+    Wait,
+    /// It cannot be.
+    Failed(Errno),
+}
+
+impl From<Errno> for Pause {
+    fn from(errno: Errno) -> Self {
+        Pause::Failed(errno)
+    }
+}
+
 /// A connected circuit.
 pub(crate) struct Live {
     session: Session,
@@ -78,6 +97,8 @@ pub(crate) struct Live {
     /// May write any VPI and VCI into the headers of cells.
     any_header: bool,
     gone: AtomicBool,
+    /// What signal handlers of this process have sent.
+    deferred: Deferred,
     /// Of this process.
     has_sent: AtomicBool,
 }
@@ -163,6 +184,7 @@ impl Live {
             circuit,
             any_header: crate::socket::is_capable(rustix::thread::CapabilitySet::NET_ADMIN),
             gone: AtomicBool::new(false),
+            deferred: Deferred::default(),
             has_sent: AtomicBool::new(false),
         }
     }
@@ -204,32 +226,26 @@ impl Live {
         self.gone.load(Ordering::Relaxed)
     }
 
-    /// Sends one SDU.
+    /// Sends one SDU, if there is room for it.
     ///
     /// # Errors
     /// As the kernel's `sendmsg` on a PVC; `EPIPE` is for the caller to signal.
     ///
     /// # Safety
     /// The parts are readable, and nobody writes them during the call.
-    pub(crate) unsafe fn send(
-        &self,
-        shared: &Shared,
-        fd: RawFd,
-        parts: Parts<'_>,
-        flags: SendFlags,
-    ) -> Result<usize, Errno> {
+    pub(crate) unsafe fn send(&self, shared: &Shared, fd: RawFd, parts: Parts<'_>) -> Result<usize, Pause> {
         let octets = parts.octets();
         if self.gone.load(Ordering::Relaxed) {
-            return Err(Errno::PIPE);
+            return Err(Errno::PIPE.into());
         }
         if octets == 0 {
             return Ok(0);
         }
         if octets > self.qos.max_sdu(Way::Send).max(0) as usize {
-            return Err(Errno::MSGSIZE);
+            return Err(Errno::MSGSIZE.into());
         }
         if !self.direction().sends() {
-            return Err(Errno::INVAL);
+            return Err(Errno::INVAL.into());
         }
         let mut descriptor = Descriptor::of_buffer(Descriptor::INLINE);
         descriptor.channel = self.channel.0;
@@ -239,33 +255,28 @@ impl Live {
         let is_cell = self.qos.service_aal() == Aal::Aal0;
         if is_cell {
             if octets != CELL_OCTETS {
-                return Err(Errno::INVAL);
+                return Err(Errno::INVAL.into());
             }
             // SAFETY: as the caller says.
             unsafe { parts.gather(|at, part| cell[at..at + part.len()].copy_from_slice(part)) };
             let header = u32::from_ne_bytes([cell[0], cell[1], cell[2], cell[3]]);
             if !self.any_header && header & HEADER_VPI_VCI != self.circuit.key() << 4 {
-                return Err(Errno::ADDRNOTAVAIL);
+                return Err(Errno::ADDRNOTAVAIL.into());
             }
             cell[..4].copy_from_slice(&header.to_be_bytes());
         } else if octets <= INLINE_OCTETS {
             // SAFETY: as the caller says.
             unsafe { parts.gather(|at, part| descriptor.inline[at..at + part.len()].copy_from_slice(part)) };
         }
-        loop {
-            let mut turn = shared.send.lock()?;
-            let ring = self.send.get(&mut turn);
-            ring.catch_up();
+        let pushed = self.in_turn(shared, fd, |ring| {
             if ring.room() == 0 {
                 self.become_unwritable(fd, ring);
-                drop(turn);
-                self.wait_writable(fd, flags)?;
-                continue;
+                return Err(Pause::Wait);
             }
             if octets > INLINE_OCTETS {
                 // As many buffers as slots: the one of this slot is free because the slot is.
                 let buffer = ring.pushed() & (self.segment.geometry().send_ring - 1);
-                let Some(to) = self.segment.geometry().buffer_at(buffer) else { return Err(Errno::NOBUFS) };
+                let Some(to) = self.segment.geometry().buffer_at(buffer) else { return Err(Errno::NOBUFS.into()) };
                 descriptor.buffer = buffer;
                 if is_cell {
                     self.segment.copy_in(to, &cell);
@@ -275,14 +286,44 @@ impl Live {
                 }
             }
             ring.push(descriptor);
-            drop(turn);
-            self.has_sent.store(true, Ordering::Relaxed);
-            // A host that sleeps may be one that is no more.
-            if self.wake_host() && self.is_gone(fd) {
-                return Err(Errno::PIPE);
-            }
-            return Ok(octets);
+            Ok(())
+        });
+        match pushed {
+            Ok(result) => result?,
+            // This is a signal handler, and the thread was interrupted in its own turn: it sends this after what it is at.
+            // SAFETY: as the caller says.
+            Err(Errno::DEADLK) => return unsafe { self.deferred.push(parts) }.map_err(Pause::Failed),
+            Err(e) => return Err(e.into()),
         }
+        self.has_sent.store(true, Ordering::Relaxed);
+        // A host that sleeps may be one that is no more.
+        if self.wake_host() && self.is_gone(fd) {
+            return Err(Errno::PIPE.into());
+        }
+        Ok(octets)
+    }
+
+    /// Does something with the send ring, and after it what signal handlers wanted to send meanwhile.
+    fn in_turn<R>(&self, shared: &Shared, fd: RawFd, f: impl FnOnce(&mut Producer) -> R) -> Result<R, Errno> {
+        let mut turn = shared.send.lock()?;
+        let ring = self.send.get(&mut turn);
+        ring.catch_up();
+        let result = f(ring);
+        drop(turn);
+        self.deferred.take(|sdu| {
+            let part = crate::memory::part(sdu.as_ptr().cast(), sdu.len());
+            // SAFETY: the parts are the SDU.
+            while unsafe { Parts::new(&part).map_err(Pause::Failed).and_then(|p| self.send(shared, fd, p)) }
+                == Err(Pause::Wait)
+            {
+                let fd = borrow(fd);
+                let limit = Timespec { tv_sec: LINGER.as_secs() as i64, tv_nsec: 0 };
+                if !matches!(poll(&mut [PollFd::new(&fd, PollFlags::OUT)], Some(&limit)), Ok(1..) | Err(Errno::INTR)) {
+                    return;
+                }
+            }
+        });
+        Ok(result)
     }
 
     /// Fills the program's end of the pair, unless there is room after all. The host empties it when half is free.
@@ -296,19 +337,24 @@ impl Live {
         ring.catch_up();
     }
 
-    fn wait_writable(&self, fd: RawFd, flags: SendFlags) -> Result<(), Errno> {
-        let flags = (flags & SendFlags::DONTWAIT) | SendFlags::NOSIGNAL;
-        match rustix::net::send(borrow(fd), &[0], flags) {
+    /// Waits until there may be room in the send ring, as long as flags and descriptor say. A thread may be cancelled in it.
+    ///
+    /// # Errors
+    /// As `send` on a socket; `EPIPE`: the circuit has ended.
+    pub(crate) fn wait_writable(&self, fd: RawFd, flags: c_int) -> Result<(), Errno> {
+        let flags = flags & libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+        // SAFETY: one octet of this function's own.
+        match real::result(|| unsafe { real::send(fd, [0u8].as_ptr().cast(), 1, flags) }) {
             Ok(_) => Ok(()),
-            Err(e @ (Errno::PIPE | Errno::CONNRESET)) => {
+            Err(Errno::PIPE | Errno::CONNRESET) => {
                 self.gone.store(true, Ordering::Relaxed);
-                Err(if e == Errno::CONNRESET { Errno::PIPE } else { e })
+                Err(Errno::PIPE)
             }
             Err(e) => Err(e),
         }
     }
 
-    /// Receives one SDU: octets copied, and whether it was cut off. Parts that cannot be are told of, as the kernel does,
+    /// Receives one SDU, if one is there: octets copied, and whether it was cut off. Parts that cannot be are told of, as the kernel does,
     /// once there is something to be put there, which is lost then.
     ///
     /// # Errors
@@ -321,12 +367,12 @@ impl Live {
         shared: &Shared,
         fd: RawFd,
         parts: Result<Parts<'_>, Errno>,
-        flags: RecvFlags,
-    ) -> Result<(usize, bool), Errno> {
+        flags: c_int,
+    ) -> Result<(usize, bool), Pause> {
         let (parts, nowhere) = match parts {
             Ok(parts) => (parts, None),
             Err(Errno::FAULT) => (Parts::NONE, Some(Errno::FAULT)),
-            Err(e) => return Err(e),
+            Err(e) => return Err(e.into()),
         };
         let mut looked = false;
         loop {
@@ -336,8 +382,10 @@ impl Live {
             while let Some(descriptor) = ring.peek() {
                 // SAFETY: as the caller says.
                 let copied = unsafe { self.copy_out(&descriptor, parts) };
-                if copied.is_some() && flags.contains(RecvFlags::PEEK) {
-                    return copied.ok_or(Errno::IO);
+                if flags & libc::MSG_PEEK != 0
+                    && let Some(copied) = copied
+                {
+                    return Ok(copied);
                 }
                 ring.advance();
                 if descriptor.buffer != Descriptor::INLINE {
@@ -351,10 +399,10 @@ impl Live {
                     if shared.stamped.load(Ordering::Relaxed) {
                         shared.stamp.store(crate::socket::now_nanos(), Ordering::Relaxed);
                     }
-                    return nowhere.map_or(Ok(copied), Err);
+                    return nowhere.map_or(Ok(copied), |e| Err(e.into()));
                 }
             }
-            if !looked && !flags.contains(RecvFlags::DONTWAIT) {
+            if !looked && flags & libc::MSG_DONTWAIT == 0 {
                 drop(turn);
                 looked = true;
                 self.look(shared);
@@ -363,11 +411,7 @@ impl Live {
             if !self.settle(fd, ring) {
                 continue;
             }
-            drop(turn);
-            self.wait_readable(fd, flags)?;
-            if self.gone.load(Ordering::Relaxed) && self.segment_is_empty(shared)? {
-                return Ok((0, false));
-            }
+            return if self.gone.load(Ordering::Relaxed) { Ok((0, false)) } else { Err(Pause::Wait) };
         }
     }
 
@@ -464,10 +508,17 @@ impl Live {
         }
     }
 
-    fn wait_readable(&self, fd: RawFd, flags: RecvFlags) -> Result<(), Errno> {
-        let flags = (flags & RecvFlags::DONTWAIT) | RecvFlags::PEEK;
-        match rustix::net::recv(borrow(fd), &mut [0u8; 1][..], flags) {
-            Ok((1.., _)) => Ok(()),
+    /// Waits until an SDU may be there, or the circuit has ended, as long as flags and descriptor say. A thread may be
+    /// cancelled in it.
+    ///
+    /// # Errors
+    /// As `recv` on a socket.
+    pub(crate) fn wait_readable(&self, fd: RawFd, flags: c_int) -> Result<(), Errno> {
+        let mut bell = 0u8;
+        let flags = flags & libc::MSG_DONTWAIT | libc::MSG_PEEK;
+        // SAFETY: one octet of this function's own.
+        match real::result(|| unsafe { real::recv(fd, (&raw mut bell).cast(), 1, flags) }) {
+            Ok(1..) => Ok(()),
             Ok(_) | Err(Errno::CONNRESET) => {
                 self.gone.store(true, Ordering::Relaxed);
                 Ok(())
@@ -502,29 +553,26 @@ impl Live {
     ///
     /// # Errors
     /// `EDEADLK` in a signal handler.
-    pub(crate) fn send_room(&self, shared: &Shared) -> Result<usize, Errno> {
-        let mut turn = shared.send.lock()?;
-        let ring = self.send.get(&mut turn);
-        ring.catch_up();
-        Ok(ring.room() as usize * self.segment.geometry().buffer_octets as usize)
+    pub(crate) fn send_room(&self, shared: &Shared, fd: RawFd) -> Result<usize, Errno> {
+        let room = self.in_turn(shared, fd, |ring| ring.room())?;
+        Ok(room as usize * self.segment.geometry().buffer_octets as usize)
     }
 
     /// Waits until what this process has sent has left; not for what others, who share the socket, send meanwhile.
-    pub(crate) fn flush(&self, shared: &Shared) {
+    pub(crate) fn flush(&self, shared: &Shared, fd: RawFd) {
         if !self.has_sent.load(Ordering::Relaxed) {
             return;
         }
         let begin = Instant::now();
         let mut until = None;
         while begin.elapsed() < LINGER && !self.gone.load(Ordering::Relaxed) {
-            let Ok(mut turn) = shared.send.lock() else { return };
-            let ring = self.send.get(&mut turn);
-            ring.catch_up();
-            let until = *until.get_or_insert(ring.pushed());
-            if until.wrapping_sub(ring.consumed()).cast_signed() <= 0 || self.session_is_over() {
+            let Ok((pushed, consumed)) = self.in_turn(shared, fd, |ring| (ring.pushed(), ring.consumed())) else {
+                return;
+            };
+            let until = *until.get_or_insert(pushed);
+            if until.wrapping_sub(consumed).cast_signed() <= 0 || self.session_is_over() {
                 return;
             }
-            drop(turn);
             self.wake_host();
             std::thread::sleep(Duration::from_micros(50));
         }

@@ -52,7 +52,7 @@ impl<T: AsFd + From<OwnedFd>> Hidden<T> {
     /// No number is free.
     pub(crate) fn new(fd: impl AsFd) -> Result<Self, Errno> {
         let moved = match rustix::io::fcntl_dupfd_cloexec(&fd, first()) {
-            // A socket takes five descriptors where the kernel's takes one: what the program may have is not less for it.
+            // A socket takes six descriptors where the kernel's takes one: what the program may have is not less for it.
             Err(Errno::MFILE | Errno::INVAL) if raise_limit() => rustix::io::fcntl_dupfd_cloexec(&fd, first())?,
             moved => moved?,
         };

@@ -1,6 +1,6 @@
 //! `ioctl` on an ATM socket: the requests of `linux/atmdev.h` that tools make, and the general ones of sockets.
 
-use crate::abi::{VCI_BITS, VPI_BITS};
+use crate::abi::{AF_ATMSVC, VCI_BITS, VPI_BITS};
 use crate::interfaces::{self, Interface, TYPE};
 use crate::memory;
 use crate::service::complain;
@@ -28,6 +28,8 @@ const ATM_GETLECSADDR: c_ulong = 0x4010_6190;
 const ATM_GETSTAT: c_ulong = 0x4010_6150;
 const ATM_GETSTATZ: c_ulong = 0x4010_6151;
 const ATM_SETSC: c_ulong = 0x4004_61f1;
+const ATM_ADDPARTY: c_ulong = 0x4010_61f4;
+const ATM_DROPPARTY: c_ulong = 0x4004_61f5;
 const SIOCGSTAMP: c_ulong = 0x8906;
 const SIOCINQ: c_ulong = 0x541b;
 const SIOCOUTQ: c_ulong = 0x5411;
@@ -72,6 +74,7 @@ pub(crate) unsafe fn request(socket: &Socket, request: c_ulong, argument: *mut c
             SIOCGSTAMP => Some(stamp(socket, argument)),
             ATM_SETSC => Some(Ok(())),
             ATM_GETNAMES => Some(names(argument)),
+            ATM_ADDPARTY | ATM_DROPPARTY if socket.family == AF_ATMSVC => Some(party(socket)),
             _ if (request >> 8) & 0xff == ATM_TYPE => Some(of_interface(request, argument)),
             _ => None,
         }
@@ -88,7 +91,7 @@ unsafe fn queued(socket: &Socket, argument: *mut c_void) -> Result<(), Errno> {
 unsafe fn room(socket: &Socket, argument: *mut c_void) -> Result<(), Errno> {
     let live = socket.live().map_err(|_| Errno::INVAL)?;
     // Octets that may still be queued, as Linux's ATM says with this request.
-    let octets = live.send_room(socket.shared())? as c_int;
+    let octets = live.send_room(socket.shared(), socket.near())? as c_int;
     // SAFETY: an int, by the request's definition.
     unsafe { memory::put(argument.cast(), octets) }
 }
@@ -103,6 +106,11 @@ unsafe fn stamp(socket: &Socket, argument: *mut c_void) -> Result<(), Errno> {
     let time = libc::timeval { tv_sec: (nanos / 1_000_000_000) as i64, tv_usec: (nanos % 1_000_000_000 / 1000) as i64 };
     // SAFETY: a timeval, by the request's definition.
     unsafe { memory::put(argument.cast(), time) }
+}
+
+/// A further party of a call to many: there are no calls.
+fn party(socket: &Socket) -> Result<(), Errno> {
+    if socket.shared().settings.lock()?.multipoint { Err(crate::socket::no_calls()) } else { Err(Errno::INVAL) }
 }
 
 unsafe fn names(argument: *mut c_void) -> Result<(), Errno> {

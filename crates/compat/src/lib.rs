@@ -15,7 +15,11 @@
 
 mod abi;
 #[allow(unsafe_code)]
+mod ancillary;
+#[allow(unsafe_code)]
 mod data;
+#[allow(unsafe_code)]
+mod deferred;
 #[allow(unsafe_code)]
 mod descriptors;
 #[allow(unsafe_code)]

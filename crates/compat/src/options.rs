@@ -1,6 +1,9 @@
 //! `setsockopt`, `getsockopt`, `getsockname`.
 
-use crate::abi::{AF_ATMPVC, CALLED_OCTETS, SO_ATMPVC, SO_ATMQOS, SO_SETCLP, option_parts};
+use crate::abi::{
+    AF_ATMPVC, AF_ATMSVC, CALLED_OCTETS, SAP_OCTETS, SO_ATMPVC, SO_ATMQOS, SO_ATMSAP, SO_MULTIPOINT, SO_SETCLP,
+    SOL_ATM, option_parts,
+};
 use crate::memory;
 use crate::qos::{QOS_OCTETS, Qos};
 use crate::socket::Socket;
@@ -22,6 +25,10 @@ pub(crate) unsafe fn set(
     value: *const c_void,
     octets: socklen_t,
 ) -> Result<(), Errno> {
+    if socket.family == AF_ATMSVC && (name == SO_ATMSAP || name == SO_MULTIPOINT) {
+        // SAFETY: as the caller says.
+        return unsafe { set_of_call(socket, level, name, value, octets) };
+    }
     check_size(level, name, octets as usize)?;
     match name {
         SO_ATMQOS => {
@@ -45,6 +52,33 @@ pub(crate) unsafe fn set(
         }
         _ => Err(Errno::INVAL),
     }
+}
+
+/// An option of a socket for calls.
+unsafe fn set_of_call(
+    socket: &Socket,
+    level: c_int,
+    name: c_int,
+    value: *const c_void,
+    octets: socklen_t,
+) -> Result<(), Errno> {
+    let size = if name == SO_ATMSAP { SAP_OCTETS } else { size_of::<c_int>() };
+    if level != SOL_ATM || octets as usize != size {
+        return Err(Errno::INVAL);
+    }
+    // SAFETY: as the caller of `set` says; the size was just checked.
+    unsafe {
+        if name == SO_ATMSAP {
+            socket.shared().settings.lock()?.sap = memory::get(value.cast())?;
+        } else {
+            let many = memory::get(value.cast::<c_int>())?;
+            socket.shared().settings.lock()?.multipoint = match many {
+                0 | 1 => many == 1,
+                _ => return Err(Errno::INVAL),
+            };
+        }
+    }
+    Ok(())
 }
 
 fn check_size(level: c_int, name: c_int, octets: usize) -> Result<(), Errno> {
@@ -71,7 +105,16 @@ pub(crate) unsafe fn get(
     octets: *mut socklen_t,
 ) -> Result<(), Errno> {
     // SAFETY: as the caller says, here and below.
-    check_size(level, name, unsafe { memory::get(octets) }? as usize)?;
+    let size = unsafe { memory::get(octets) }? as usize;
+    if socket.family == AF_ATMSVC && (level, name) == (SOL_ATM, SO_ATMSAP) {
+        if size != SAP_OCTETS {
+            return Err(Errno::INVAL);
+        }
+        let sap = socket.shared().settings.lock()?.sap;
+        // SAFETY: as above.
+        return unsafe { memory::put_octets(value, &sap) };
+    }
+    check_size(level, name, size)?;
     match name {
         SO_ATMQOS => {
             let settings = socket.shared().settings.lock()?;

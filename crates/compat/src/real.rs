@@ -5,6 +5,7 @@ use libc::{
     c_char, c_int, c_long, c_uint, c_ulong, c_void, epoll_event, iovec, mmsghdr, mode_t, msghdr, nfds_t, size_t,
     ssize_t,
 };
+use rustix::io::Errno;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -12,6 +13,20 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 pub(crate) fn set_errno(errno: i32) {
     // SAFETY: the C library gives the address of this thread's errno, which is valid as long as the thread.
     unsafe { *libc::__errno_location() = errno }
+}
+
+/// What a call of the C library's that gives a number of octets has said. The program's errno is as it was: programs look at it
+/// after calls that have succeeded, too.
+///
+/// # Errors
+/// The call's errno.
+pub(crate) fn result(call: impl FnOnce() -> ssize_t) -> Result<usize, Errno> {
+    // SAFETY: as in `set_errno`.
+    let errno = || unsafe { *libc::__errno_location() };
+    let before = errno();
+    let result = usize::try_from(call()).map_err(|_| Errno::from_raw_os_error(errno()));
+    set_errno(before);
+    result
 }
 
 type Strings = *const *const c_char;
@@ -42,9 +57,9 @@ macro_rules! real {
                 return $failed;
             }
             // SAFETY: the C library's function of this name has this type (its manual page), and the caller keeps its
-            // contract.
+            // contract. A thread that is cancelled in it unwinds through here, where nothing waits to be dropped.
             unsafe {
-                let function: unsafe extern "C" fn($($type),*) -> $result = std::mem::transmute(found);
+                let function: unsafe extern "C-unwind" fn($($type),*) -> $result = std::mem::transmute(found);
                 function($($argument),*)
             }
         }
@@ -88,6 +103,12 @@ real! {
     ppoll = c"ppoll" (fds: *mut pollfd, count: nfds_t, timeout: *const timespec, mask: *const sigset_t) -> c_int, or -1;
     select = c"select" (count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set, timeout: *mut timeval) -> c_int, or -1;
     pselect = c"pselect" (count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set, timeout: *const timespec, mask: *const sigset_t) -> c_int, or -1;
+    sendfile = c"sendfile" (out: c_int, from: c_int, offset: *mut i64, octets: size_t) -> ssize_t, or -1;
+    sendfile64 = c"sendfile64" (out: c_int, from: c_int, offset: *mut i64, octets: size_t) -> ssize_t, or -1;
+    splice = c"splice" (from: c_int, from_offset: *mut i64, to: c_int, to_offset: *mut i64, octets: size_t, flags: c_uint) -> ssize_t, or -1;
+    fdopen = c"fdopen" (fd: c_int, mode: *const c_char) -> *mut FILE, or std::ptr::null_mut();
+    fileno = c"fileno" (file: *mut FILE) -> c_int, or -1;
+    fileno_unlocked = c"fileno_unlocked" (file: *mut FILE) -> c_int, or -1;
     epoll_ctl = c"epoll_ctl" (epoll: c_int, operation: c_int, fd: c_int, event: *mut epoll_event) -> c_int, or -1;
     open = c"open" (path: *const c_char, flags: c_int, mode: mode_t) -> c_int, or -1;
     open64 = c"open64" (path: *const c_char, flags: c_int, mode: mode_t) -> c_int, or -1;

@@ -5,6 +5,7 @@ use endpoint::control::{Refusal, Request, Response};
 use endpoint::seqpacket::Packets;
 use endpoint::{ChannelId, Connection, DataPath, Direction, Events, Geometry, OpenOptions};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::FileType;
 use rustix::io::Errno;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -43,9 +44,26 @@ pub(crate) fn environment() -> &'static Environment {
     })
 }
 
+/// Standard error as the program began with it: device and number.
+static STANDARD_ERROR: OnceLock<Option<(u64, u64)>> = OnceLock::new();
+
+/// At the beginning of a program.
+pub(crate) fn note_standard_error() {
+    let found = rustix::fs::fstat(crate::descriptors::borrow(libc::STDERR_FILENO));
+    let _ = STANDARD_ERROR.set(found.ok().map(|s| (s.st_dev, s.st_ino)));
+}
+
+/// Whether somebody reads on descriptor 2. A program that has closed its standard error may have got that number for a
+/// connection of its own, into which no word of ours belongs.
+fn may_complain() -> bool {
+    let Ok(now) = rustix::fs::fstat(crate::descriptors::borrow(libc::STDERR_FILENO)) else { return false };
+    let as_in_the_beginning = STANDARD_ERROR.get().copied().flatten() == Some((now.st_dev, now.st_ino));
+    as_in_the_beginning || FileType::from_raw_mode(now.st_mode) != FileType::Socket
+}
+
 /// Says on standard error what an errno cannot.
 pub(crate) fn complain(what: &str) {
-    if !environment().quiet {
+    if !environment().quiet && may_complain() {
         let _ =
             rustix::io::write(crate::descriptors::borrow(libc::STDERR_FILENO), format!("cellway: {what}\n").as_bytes());
     }

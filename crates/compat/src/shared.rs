@@ -1,7 +1,7 @@
 //! What the processes that share a socket have in common, after a fork or an `exec`: a page of memory with the socket's
 //! settings, the locks that say whose turn it is on its rings, and what a new program needs to take the socket over.
 
-use crate::abi::Address;
+use crate::abi::{Address, SAP_OCTETS};
 use crate::descriptors::Hidden;
 use crate::qos::{QOS_OCTETS, Qos};
 use rustix::fd::OwnedFd;
@@ -98,6 +98,9 @@ pub(crate) struct Settings {
     /// Interface, VPI and VCI of a connected socket; of another, what an earlier bind left open.
     pub(crate) address: Address,
     pub(crate) partial: bool,
+    /// Of a socket for calls: what is asked for above ATM, and whether the call is to be to many.
+    pub(crate) sap: [u8; SAP_OCTETS],
+    pub(crate) multipoint: bool,
 }
 
 /// What a program that was started by `exec` needs to find and use a socket that it has inherited: numbers of this
@@ -119,7 +122,7 @@ pub(crate) struct Estate {
 }
 
 /// Says that a page is one, and how it is laid out.
-const MAGIC: u64 = u64::from_le_bytes(*b"CWSOCK01");
+const MAGIC: u64 = u64::from_le_bytes(*b"CWSOCK02");
 
 /// The page.
 #[repr(C)]

@@ -20,6 +20,12 @@ pub(crate) fn is_capable(what: CapabilitySet) -> bool {
     rustix::thread::capabilities(None).is_ok_and(|sets| sets.effective.contains(what))
 }
 
+/// Why no call is made or taken, and what the kernel says for want of a signalling daemon.
+pub(crate) fn no_calls() -> Errno {
+    complain("signalled circuits (AF_ATMSVC) are not served: use permanent ones, itf.vpi.vci");
+    Errno::UNATCH
+}
+
 /// Nanoseconds since 1970.
 pub(crate) fn now_nanos() -> u64 {
     std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |t| t.as_nanos() as u64)
@@ -36,6 +42,9 @@ pub(crate) struct Socket {
     pub(crate) family: i32,
     pub(crate) kind: i32,
     shared: Mapped,
+    /// The program's end of the pair, once more: what the program closes, or opens anew under the number, while a call of
+    /// another thread is under way is then nothing to that call.
+    near: Hidden<OwnedFd>,
     /// The other end of the pair, until the host has it.
     far: Mutex<Option<Hidden<OwnedFd>>>,
     live: OnceLock<Live>,
@@ -55,23 +64,25 @@ impl Socket {
         let (near, far) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
         // A short queue: filling it, which says that the send ring is full, is quick.
         sockopt::set_socket_send_buffer_size(&near, 1)?;
-        let far = Hidden::new(&far)?;
+        let (own, far) = (Hidden::new(&near)?, Hidden::new(&far)?);
         let shared = Mapped::create(protocol)?;
         // Nobody can send before the QoS says so.
         fill(&near);
         let near_inode = rustix::fs::fstat(&near)?.st_ino;
         let zero = *shared.estate.lock()?;
         *shared.estate.lock()? = Estate { near_inode, family, kind, far: far.number(), ..zero };
-        let socket = Socket { family, kind, shared, far: Mutex::new(Some(far)), live: OnceLock::new() };
+        let socket = Socket { family, kind, shared, near: own, far: Mutex::new(Some(far)), live: OnceLock::new() };
         socket.set_inherited(!flags.contains(SocketFlags::CLOEXEC));
         Ok((near, socket))
     }
 
-    /// A socket of the program before an `exec`, whose page is `page`; and the kernel's number of the program's end.
+    /// A socket of the program before an `exec`, whose page is `page`; `end` finds a descriptor of the program's end by the
+    /// kernel's number of it.
     ///
     /// # Errors
-    /// The page or the descriptors are not what they were.
-    pub(crate) fn inherit(page: OwnedFd) -> Result<(u64, Socket), Errno> {
+    /// The page or the descriptors are not what they were, or the program's end is not among them. What this library kept
+    /// for the socket is closed then.
+    pub(crate) fn inherit(page: OwnedFd, end: impl FnOnce(u64) -> Option<RawFd>) -> Result<Socket, Errno> {
         let shared = Mapped::inherit(page)?;
         let estate = *shared.estate.lock()?;
         let settings = *shared.settings.lock()?;
@@ -84,11 +95,12 @@ impl Socket {
         } else {
             far = descriptors::inherit(estate.far).map(Hidden::here).transpose()?;
         }
+        let near = Hidden::new(descriptors::borrow(end(estate.near_inode).ok_or(Errno::BADF)?))?;
         // Where a fork went before this, it has been counted; where a program was spawned, it has not. One owner too many
         // means only that the circuit is closed by the end of its connection.
         shared.owners.fetch_add(1, Ordering::AcqRel);
         let (family, kind) = (estate.family, estate.kind);
-        Ok((estate.near_inode, Socket { family, kind, shared, far: Mutex::new(far), live }))
+        Ok(Socket { family, kind, shared, near, far: Mutex::new(far), live })
     }
 
     /// Whether a program that this one starts by `exec` gets the socket.
@@ -142,8 +154,7 @@ impl Socket {
             if !self.shared.settings.lock()?.has_qos {
                 return Err(Errno::BADFD);
             }
-            complain("signalled circuits (AF_ATMSVC) are not served: use permanent ones, itf.vpi.vci");
-            return Err(Errno::UNATCH);
+            return Err(no_calls());
         }
         let mut address = Address::parse(octets)?;
         let mut settings = self.shared.settings.lock()?;
@@ -223,27 +234,32 @@ impl Socket {
         self.shared.owners.fetch_add(1, Ordering::AcqRel);
     }
 
+    /// The number of this library's own copy of the program's end.
+    pub(crate) fn near(&self) -> RawFd {
+        self.near.number()
+    }
+
     /// Before a wait on the descriptor; `watched` if others may follow unannounced.
-    pub(crate) fn announce_wait(&self, fd: RawFd, watched: bool) {
+    pub(crate) fn announce_wait(&self, watched: bool) {
         if watched {
             self.shared.watched.store(true, Ordering::Relaxed);
         }
         if let Some(live) = self.live.get() {
-            live.announce_wait(&self.shared, fd);
+            live.announce_wait(&self.shared, self.near());
         }
     }
 
     /// Before another program takes the process: what was sent leaves.
     pub(crate) fn flush(&self) {
         if let Some(live) = self.live.get() {
-            live.flush(&self.shared);
+            live.flush(&self.shared, self.near());
         }
     }
 
     /// At the end of the process: what was sent leaves, and the circuit is free for whoever comes next.
     pub(crate) fn finish(&self) {
         if let Some(live) = self.live.get() {
-            live.flush(&self.shared);
+            live.flush(&self.shared, self.near());
             if self.shared.owners.load(Ordering::Acquire) == 1 {
                 live.close();
             }

@@ -10,8 +10,8 @@ use rustix::fd::RawFd;
 use std::cell::UnsafeCell;
 use std::ops::Deref;
 use std::ptr::null_mut;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 struct Slot {
     /// Descriptors and calls; zero: nothing here.
@@ -139,6 +139,27 @@ pub(crate) fn remove(fd: RawFd) -> Option<Held> {
     DESCRIPTORS.fetch_sub(1, Ordering::Relaxed);
     // SAFETY: slots live for ever; the descriptor's count becomes the result's.
     Some(Held(unsafe { &*before }))
+}
+
+/// Keeps the hold of a call that is about to wait, so that the end of the thread gives it back if the thread is cancelled in
+/// there; `None` after the wait.
+pub(crate) fn waits(held: Option<&Held>) {
+    static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
+    extern "C" fn give_back(slot: *mut libc::c_void) {
+        // SAFETY: what `waits` has kept: a slot, counted for the call that this thread did not come back from.
+        release(unsafe { &*slot.cast::<Slot>() });
+    }
+    let key = KEY.get_or_init(|| {
+        let mut key = 0;
+        // SAFETY: the key is this function's own; the function stays as long as the process.
+        (unsafe { libc::pthread_key_create(&raw mut key, Some(give_back)) } == 0).then_some(key)
+    });
+    let slot = held.map_or(std::ptr::null(), |held| std::ptr::from_ref(held.0));
+    if let Some(key) = key {
+        // SAFETY: the key is valid as long as the process. For want of memory nothing is kept: the socket then ends with the
+        // process.
+        unsafe { libc::pthread_setspecific(*key, slot.cast()) };
+    }
 }
 
 /// Whether two are the same socket.

@@ -181,6 +181,9 @@ fn what_cannot_be_served_is_refused_with_a_sentence() {
     wait_until_bound(&up, 1);
     refused("run --host beta -- aread 0.0.100", "in use");
     aread.kill();
+    let calls = "signalled circuits (AF_ATMSVC) are not served: use permanent ones";
+    refused("run -- svc_recv", calls);
+    refused("run -- svc_send 47.0005.80FFE1000000F21A26D8.0020EA000EE0.00", calls);
     if let Some(busybox) = interop::find("busybox") {
         refused(&format!("run -- {} true", busybox.display()), "linked statically");
     }

@@ -6,6 +6,7 @@ use crate::table::Held;
 use crate::{real, table};
 use libc::{c_int, c_uint, c_void};
 use rustix::fd::RawFd;
+use rustix::fs::OFlags;
 use rustix::io::{Errno, FdFlags};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -42,16 +43,22 @@ fn note_copy(held: Option<Held>, new: RawFd) {
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn close(fd: c_int) -> c_int {
+pub(super) unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
     if is_hidden(fd) {
         return status(Err(Errno::BADF));
     }
-    let ended = if table::contains(fd) && !is_borrowed_memory() { table::remove(fd) } else { None };
-    // The number may be another's as soon as it is closed: the table forgets it first, and the socket ends after.
+    if table::contains(fd)
+        && !is_borrowed_memory()
+        && let Some(ended) = table::remove(fd)
+    {
+        // The number may be another's as soon as it is closed: the table forgets it first, and the socket ends after.
+        // SAFETY: the program closes its descriptor.
+        unsafe { rustix::io::close(fd) };
+        drop(ended);
+        return 0;
+    }
     // SAFETY: the program closes its descriptor.
-    let closed = unsafe { real::close(fd) };
-    drop(ended);
-    closed
+    unsafe { real::close(fd) }
 }
 
 /// Closes or marks the program's descriptors in a range, and leaves out those of this library.
@@ -83,7 +90,7 @@ unsafe fn close_between(first: c_uint, last: c_uint, flags: c_int) -> c_int {
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
+unsafe extern "C-unwind" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
     // SAFETY: as the program says.
     unsafe {
         if table::is_empty() || first > last {
@@ -94,13 +101,13 @@ unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn closefrom(first: c_int) {
+unsafe extern "C-unwind" fn closefrom(first: c_int) {
     // SAFETY: as the program says.
     unsafe { close_range(first.max(0) as c_uint, c_uint::MAX, 0) };
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn dup(fd: c_int) -> c_int {
+unsafe extern "C-unwind" fn dup(fd: c_int) -> c_int {
     let held = table::get(fd);
     // SAFETY: no memory is involved.
     let new = unsafe { real::dup(fd) };
@@ -111,13 +118,13 @@ unsafe extern "C" fn dup(fd: c_int) -> c_int {
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn dup2(fd: c_int, new: c_int) -> c_int {
+unsafe extern "C-unwind" fn dup2(fd: c_int, new: c_int) -> c_int {
     // SAFETY: no memory is involved.
     unsafe { dup_to(fd, new, || real::dup2(fd, new)) }
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn dup3(fd: c_int, new: c_int, flags: c_int) -> c_int {
+unsafe extern "C-unwind" fn dup3(fd: c_int, new: c_int, flags: c_int) -> c_int {
     // SAFETY: no memory is involved.
     unsafe { dup_to(fd, new, || real::dup3(fd, new, flags)) }
 }
@@ -137,7 +144,7 @@ unsafe fn dup_to(fd: c_int, new: c_int, make: impl FnOnce() -> c_int) -> c_int {
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn fcntl(fd: c_int, command: c_int, argument: *mut c_void) -> c_int {
+pub(super) unsafe extern "C-unwind" fn fcntl(fd: c_int, command: c_int, argument: *mut c_void) -> c_int {
     // SAFETY: as the program says.
     let result = unsafe { real::fcntl(fd, command, argument) };
     note_fcntl(fd, command, result);
@@ -145,7 +152,7 @@ unsafe extern "C" fn fcntl(fd: c_int, command: c_int, argument: *mut c_void) -> 
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn fcntl64(fd: c_int, command: c_int, argument: *mut c_void) -> c_int {
+unsafe extern "C-unwind" fn fcntl64(fd: c_int, command: c_int, argument: *mut c_void) -> c_int {
     // SAFETY: as the program says.
     let result = unsafe { real::fcntl64(fd, command, argument) };
     note_fcntl(fd, command, result);
@@ -161,7 +168,19 @@ fn note_fcntl(fd: c_int, command: c_int, result: c_int) {
             note_copy(table::get(fd), result);
         }
         libc::F_SETFD => note_flags(fd),
+        libc::F_SETFL => note_signals(fd),
         _ => {}
+    }
+}
+
+/// Where SDUs are told of by a signal (`O_ASYNC`), the program may receive one for each signal, and wait for the next
+/// without a word.
+pub(super) fn note_signals(fd: RawFd) {
+    let flags = rustix::fs::fcntl_getfl(borrow(fd)).unwrap_or(OFlags::empty());
+    if flags.contains(OFlags::from_bits_retain(libc::O_ASYNC as u32))
+        && let Some(socket) = table::get(fd)
+    {
+        socket.announce_wait(true);
     }
 }
 

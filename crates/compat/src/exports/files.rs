@@ -30,7 +30,7 @@ fn open_ours(name: &str, flags: c_int) -> c_int {
 macro_rules! open {
     ($($name:ident ($($folder:ident)?) or $real:ident;)*) => {$(
         #[cfg_attr(not(test), unsafe(no_mangle))]
-        unsafe extern "C" fn $name($($folder: c_int,)? path: *const c_char, flags: c_int, mode: mode_t) -> c_int {
+        unsafe extern "C-unwind" fn $name($($folder: c_int,)? path: *const c_char, flags: c_int, mode: mode_t) -> c_int {
             // SAFETY: the program's arguments, passed on with the program's promises.
             unsafe {
                 match ours(path) {
@@ -52,7 +52,7 @@ open! {
 macro_rules! careful_open {
     ($($name:ident ($($folder:ident)?) or $plain:ident;)*) => {$(
         #[cfg_attr(not(test), unsafe(no_mangle))]
-        unsafe extern "C" fn $name($($folder: c_int,)? path: *const c_char, flags: c_int) -> c_int {
+        unsafe extern "C-unwind" fn $name($($folder: c_int,)? path: *const c_char, flags: c_int) -> c_int {
             // SAFETY: as above; without a mode, which the C library's caller has checked is not wanted.
             unsafe { $plain($($folder,)? path, flags, 0) }
         }
@@ -69,7 +69,7 @@ careful_open! {
 macro_rules! fopen {
     ($($name:ident;)*) => {$(
         #[cfg_attr(not(test), unsafe(no_mangle))]
-        unsafe extern "C" fn $name(path: *const c_char, mode: *const c_char) -> *mut FILE {
+        unsafe extern "C-unwind" fn $name(path: *const c_char, mode: *const c_char) -> *mut FILE {
             // SAFETY: the program's arguments, passed on with the program's promises.
             unsafe {
                 let Some(name) = ours(path) else { return real::$name(path, mode) };

@@ -71,7 +71,7 @@ unsafe fn fill(place: Place<'_>, into: *mut libc::stat) -> c_int {
 macro_rules! stat {
     ($($name:ident ($($before:ident: $type:ty),*; $($after:ident)?);)*) => {$(
         #[cfg_attr(not(test), unsafe(no_mangle))]
-        unsafe extern "C" fn $name(
+        unsafe extern "C-unwind" fn $name(
             $($before: $type,)* path: *const c_char, into: *mut libc::stat $(, $after: c_int)?
         ) -> c_int {
             // SAFETY: the program's arguments, passed on with the program's promises.
@@ -102,7 +102,7 @@ stat! {
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn statx(
+unsafe extern "C-unwind" fn statx(
     folder: c_int,
     path: *const c_char,
     flags: c_int,
@@ -141,7 +141,7 @@ fn allowed(place: Place<'_>, mode: c_int) -> c_int {
 macro_rules! access {
     ($($name:ident ($($before:ident)?; $($after:ident)?);)*) => {$(
         #[cfg_attr(not(test), unsafe(no_mangle))]
-        unsafe extern "C" fn $name(
+        unsafe extern "C-unwind" fn $name(
             $($before: c_int,)? path: *const c_char, mode: c_int $(, $after: c_int)?
         ) -> c_int {
             // SAFETY: the program's arguments, passed on with the program's promises.
@@ -187,7 +187,7 @@ fn with_listing<R>(folder: *mut DIR, f: impl FnOnce(&mut Listing) -> R) -> Optio
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn opendir(path: *const c_char) -> *mut DIR {
+unsafe extern "C-unwind" fn opendir(path: *const c_char) -> *mut DIR {
     // SAFETY: the program's arguments, passed on with the program's promises.
     let place = match unsafe { place(path) } {
         Some(place) => place,
@@ -235,20 +235,20 @@ impl Listing {
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn readdir64(folder: *mut DIR) -> *mut dirent64 {
+unsafe extern "C-unwind" fn readdir64(folder: *mut DIR) -> *mut dirent64 {
     // SAFETY: the program's arguments, passed on with the program's promises.
     with_listing(folder, Listing::read).unwrap_or_else(|| unsafe { real::readdir64(folder) })
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn readdir(folder: *mut DIR) -> *mut dirent {
+unsafe extern "C-unwind" fn readdir(folder: *mut DIR) -> *mut dirent {
     // On 64-bit machines both structures are one.
     // SAFETY: the program's arguments, passed on with the program's promises.
     with_listing(folder, |l| l.read().cast()).unwrap_or_else(|| unsafe { real::readdir(folder) })
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn closedir(folder: *mut DIR) -> c_int {
+unsafe extern "C-unwind" fn closedir(folder: *mut DIR) -> c_int {
     if OPEN.load(Ordering::Relaxed) > 0 && listings().remove(&folder.addr()).is_some() {
         OPEN.fetch_sub(1, Ordering::Relaxed);
         return 0;
@@ -258,26 +258,26 @@ unsafe extern "C" fn closedir(folder: *mut DIR) -> c_int {
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn rewinddir(folder: *mut DIR) {
+unsafe extern "C-unwind" fn rewinddir(folder: *mut DIR) {
     // SAFETY: the program's arguments, passed on with the program's promises.
     with_listing(folder, |l| l.next = 0).unwrap_or_else(|| unsafe { real::rewinddir(folder) });
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn telldir(folder: *mut DIR) -> c_long {
+unsafe extern "C-unwind" fn telldir(folder: *mut DIR) -> c_long {
     // SAFETY: the program's arguments, passed on with the program's promises.
     with_listing(folder, |l| l.next as c_long).unwrap_or_else(|| unsafe { real::telldir(folder) })
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn seekdir(folder: *mut DIR, to: c_long) {
+unsafe extern "C-unwind" fn seekdir(folder: *mut DIR, to: c_long) {
     // SAFETY: the program's arguments, passed on with the program's promises.
     with_listing(folder, |l| l.next = usize::try_from(to).unwrap_or_default())
         .unwrap_or_else(|| unsafe { real::seekdir(folder, to) });
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn dirfd(folder: *mut DIR) -> c_int {
+unsafe extern "C-unwind" fn dirfd(folder: *mut DIR) -> c_int {
     // SAFETY: the program's arguments, passed on with the program's promises.
     with_listing(folder, |_| number(Err(Errno::NOTSUP))).unwrap_or_else(|| unsafe { real::dirfd(folder) })
 }

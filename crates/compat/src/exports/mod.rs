@@ -6,11 +6,13 @@
 //!
 //! In test programs of this crate the names are not taken.
 
+mod copying;
 mod descriptors;
 mod files;
 mod folder;
 mod process;
 mod sockets;
+mod streams;
 mod transfer;
 mod wait;
 

@@ -2,7 +2,7 @@
 
 use crate::descriptors::{self, borrow};
 use crate::socket::Socket;
-use crate::{real, shared, table};
+use crate::{real, service, shared, table};
 use libc::{c_char, c_int};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::RawFd;
@@ -25,6 +25,7 @@ extern "C" fn in_child() {
 
 extern "C" fn begin() {
     super::descriptors::note_process();
+    service::note_standard_error();
     // SAFETY: the handlers stay as long as the process: this library is never unloaded, being preloaded. A failure for
     // want of memory leaves forks as they are: still, data is shared, and only counted less well.
     unsafe { libc::pthread_atfork(Some(before_fork), None, Some(in_child)) };
@@ -54,17 +55,23 @@ fn inherit() {
     };
     let (pages, others): (Vec<RawFd>, Vec<RawFd>) = numbers.into_iter().partition(is_page);
     for page in pages {
-        let Some(Ok((inode, socket))) = descriptors::inherit(page).map(Socket::inherit) else { continue };
-        let mut ends = others.iter().copied().filter(|fd| {
-            let found = rustix::fs::fstat(borrow(*fd));
+        let is_end = |fd: RawFd, inode| {
+            let found = rustix::fs::fstat(borrow(fd));
             found.is_ok_and(|s| s.st_ino == inode && FileType::from_raw_mode(s.st_mode) == FileType::Socket)
-        });
-        // Without an end that the program can use, the socket is over; what this library kept for it goes with it.
-        let Some(end) = ends.next() else { continue };
+        };
+        let mut ends = Vec::new();
+        let find = |inode| {
+            ends.extend(others.iter().copied().filter(|fd| is_end(*fd, inode)));
+            ends.first().copied()
+        };
+        // Without an end that the program can use, the socket is over.
+        let Some(Ok(socket)) = descriptors::inherit(page).map(|page| Socket::inherit(page, find)) else { continue };
+        let [end, ends @ ..] = &ends[..] else { continue };
+        let end = *end;
         table::insert(end, socket);
         for more in ends {
             if let Some(held) = table::get(end) {
-                table::share(more, held);
+                table::share(*more, held);
             }
         }
     }

@@ -33,7 +33,7 @@ fn create(domain: c_int, kind: c_int, protocol: c_int) -> Result<c_int, Errno> {
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
+unsafe extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
     if domain == AF_ATMPVC || domain == AF_ATMSVC {
         return number(create(domain, kind, protocol));
     }
@@ -42,7 +42,7 @@ unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_in
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn socketpair(domain: c_int, kind: c_int, protocol: c_int, pair: *mut c_int) -> c_int {
+unsafe extern "C-unwind" fn socketpair(domain: c_int, kind: c_int, protocol: c_int, pair: *mut c_int) -> c_int {
     if domain == AF_ATMPVC || domain == AF_ATMSVC {
         return status(Err(Errno::OPNOTSUPP));
     }
@@ -59,7 +59,7 @@ unsafe fn connect_ours(socket: &Socket, address: *const sockaddr, octets: sockle
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn bind(fd: c_int, address: *const sockaddr, octets: socklen_t) -> c_int {
+unsafe extern "C-unwind" fn bind(fd: c_int, address: *const sockaddr, octets: socklen_t) -> c_int {
     // SAFETY: the program's arguments, passed on with the program's promises, here and in all functions below.
     unsafe {
         match table::get(fd) {
@@ -70,7 +70,7 @@ unsafe extern "C" fn bind(fd: c_int, address: *const sockaddr, octets: socklen_t
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn connect(fd: c_int, address: *const sockaddr, octets: socklen_t) -> c_int {
+unsafe extern "C-unwind" fn connect(fd: c_int, address: *const sockaddr, octets: socklen_t) -> c_int {
     // SAFETY: as for `bind`.
     unsafe {
         match table::get(fd) {
@@ -82,11 +82,11 @@ unsafe extern "C" fn connect(fd: c_int, address: *const sockaddr, octets: sockle
 
 /// Passive opening is for calls.
 fn no_calls(socket: &Socket) -> Errno {
-    if socket.family == AF_ATMSVC { Errno::UNATCH } else { Errno::OPNOTSUPP }
+    if socket.family == AF_ATMSVC { crate::socket::no_calls() } else { Errno::OPNOTSUPP }
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
+unsafe extern "C-unwind" fn listen(fd: c_int, backlog: c_int) -> c_int {
     match table::get(fd) {
         Some(socket) => status(Err(no_calls(&socket))),
         // SAFETY: no memory is involved.
@@ -95,7 +95,7 @@ unsafe extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn accept(fd: c_int, address: *mut sockaddr, octets: *mut socklen_t) -> c_int {
+unsafe extern "C-unwind" fn accept(fd: c_int, address: *mut sockaddr, octets: *mut socklen_t) -> c_int {
     match table::get(fd) {
         Some(socket) => status(Err(no_calls(&socket))),
         // SAFETY: as for `bind`.
@@ -104,7 +104,7 @@ unsafe extern "C" fn accept(fd: c_int, address: *mut sockaddr, octets: *mut sock
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn accept4(fd: c_int, address: *mut sockaddr, octets: *mut socklen_t, flags: c_int) -> c_int {
+unsafe extern "C-unwind" fn accept4(fd: c_int, address: *mut sockaddr, octets: *mut socklen_t, flags: c_int) -> c_int {
     match table::get(fd) {
         Some(socket) => status(Err(no_calls(&socket))),
         // SAFETY: as for `bind`.
@@ -113,7 +113,7 @@ unsafe extern "C" fn accept4(fd: c_int, address: *mut sockaddr, octets: *mut soc
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn getsockname(fd: c_int, address: *mut sockaddr, octets: *mut socklen_t) -> c_int {
+unsafe extern "C-unwind" fn getsockname(fd: c_int, address: *mut sockaddr, octets: *mut socklen_t) -> c_int {
     // SAFETY: as for `bind`.
     unsafe {
         match table::get(fd) {
@@ -124,7 +124,7 @@ unsafe extern "C" fn getsockname(fd: c_int, address: *mut sockaddr, octets: *mut
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn getpeername(fd: c_int, address: *mut sockaddr, octets: *mut socklen_t) -> c_int {
+unsafe extern "C-unwind" fn getpeername(fd: c_int, address: *mut sockaddr, octets: *mut socklen_t) -> c_int {
     // SAFETY: as for `bind`.
     unsafe {
         match table::get(fd) {
@@ -135,7 +135,7 @@ unsafe extern "C" fn getpeername(fd: c_int, address: *mut sockaddr, octets: *mut
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn setsockopt(
+unsafe extern "C-unwind" fn setsockopt(
     fd: c_int,
     level: c_int,
     name: c_int,
@@ -168,7 +168,7 @@ unsafe fn get_int(value: *mut c_void, octets: *mut socklen_t, answer: c_int) -> 
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn getsockopt(
+unsafe extern "C-unwind" fn getsockopt(
     fd: c_int,
     level: c_int,
     name: c_int,
@@ -189,7 +189,7 @@ unsafe extern "C" fn getsockopt(
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
+unsafe extern "C-unwind" fn shutdown(fd: c_int, how: c_int) -> c_int {
     if table::contains(fd) {
         // A PVC has nothing to shut down.
         return 0;
@@ -199,15 +199,17 @@ unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int {
+unsafe extern "C-unwind" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int {
     // SAFETY: as for `bind`.
     unsafe {
         match table::get(fd).and_then(|socket| requests::request(&socket, request, argument)) {
             Some(answer) => status(answer),
             None => {
                 let result = real::ioctl(fd, request, argument);
-                if (request == libc::FIOCLEX || request == libc::FIONCLEX) && table::contains(fd) {
-                    super::descriptors::note_flags(fd);
+                match request {
+                    libc::FIOCLEX | libc::FIONCLEX if table::contains(fd) => super::descriptors::note_flags(fd),
+                    libc::FIOASYNC if table::contains(fd) => super::descriptors::note_signals(fd),
+                    _ => {}
                 }
                 result
             }

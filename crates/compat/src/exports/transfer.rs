@@ -1,18 +1,51 @@
 //! Sending and receiving, by all their names.
+//!
+//! A thread may be cancelled while it waits. So nothing waits to be dropped then: the call's hold on its socket is kept
+//! where the end of the thread finds it.
 
 use super::{number, size};
+use crate::data::{Live, Pause};
 use crate::memory::{self, Parts, part};
-use crate::socket::Socket;
-use crate::{real, table};
+use crate::socket::{Socket, now_nanos};
+use crate::table::Held;
+use crate::{ancillary, real, table};
 use libc::{c_int, c_uint, c_void, iovec, mmsghdr, msghdr, size_t, sockaddr, socklen_t, ssize_t, timespec};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags};
+use std::mem::ManuallyDrop;
+
+/// Does something on a connected socket, again after each wait.
+fn done<T: Copy>(
+    socket: Held,
+    wait: fn(&Live, c_int, c_int) -> Result<(), Errno>,
+    flags: c_int,
+    once: impl Fn(&Socket, &Live) -> Result<T, Pause>,
+) -> Result<T, Errno> {
+    let socket = ManuallyDrop::new(socket);
+    let result = socket.live().and_then(|live| {
+        loop {
+            match once(&socket, live) {
+                Ok(done) => break Ok(done),
+                Err(Pause::Failed(e)) => break Err(e),
+                Err(Pause::Wait) => {
+                    table::waits(Some(&socket));
+                    let waited = wait(live, socket.near(), flags);
+                    table::waits(None);
+                    if let Err(e) = waited {
+                        break Err(e);
+                    }
+                }
+            }
+        }
+    });
+    drop(ManuallyDrop::into_inner(socket));
+    result
+}
 
 /// Sends one SDU; a circuit that has ended says so with a signal too.
-unsafe fn send_ours(socket: &Socket, fd: c_int, parts: Result<Parts<'_>, Errno>, flags: c_int) -> Result<usize, Errno> {
-    let live = socket.live()?;
+pub(super) unsafe fn send_ours(socket: Held, parts: Result<Parts<'_>, Errno>, flags: c_int) -> Result<usize, Errno> {
     // SAFETY: the program's buffers, by the caller.
-    let sent = unsafe { live.send(socket.shared(), fd, parts?, SendFlags::from_bits_truncate(flags as u32)) };
+    let once = |socket: &Socket, live: &Live| unsafe { live.send(socket.shared(), socket.near(), parts?) };
+    let sent = done(socket, Live::wait_writable, flags, once);
     if sent == Err(Errno::PIPE) {
         // SAFETY: a signal to this thread, as the kernel sends it.
         unsafe { libc::raise(libc::SIGPIPE) };
@@ -20,18 +53,18 @@ unsafe fn send_ours(socket: &Socket, fd: c_int, parts: Result<Parts<'_>, Errno>,
     sent
 }
 
-unsafe fn receive_ours(
-    socket: &Socket,
-    fd: c_int,
+pub(super) unsafe fn receive_ours(
+    socket: Held,
     parts: Result<Parts<'_>, Errno>,
     flags: c_int,
 ) -> Result<(usize, bool), Errno> {
-    let live = socket.live()?;
-    if flags & !(libc::MSG_DONTWAIT | libc::MSG_PEEK | libc::MSG_CMSG_CLOEXEC) != 0 {
-        return Err(Errno::OPNOTSUPP);
-    }
-    // SAFETY: the program's buffers, by the caller.
-    unsafe { live.receive(socket.shared(), fd, parts, RecvFlags::from_bits_truncate(flags as u32)) }
+    done(socket, Live::wait_readable, flags, |socket, live| {
+        if flags & !(libc::MSG_DONTWAIT | libc::MSG_PEEK | libc::MSG_CMSG_CLOEXEC) != 0 {
+            return Err(Errno::OPNOTSUPP.into());
+        }
+        // SAFETY: the program's buffers, by the caller.
+        unsafe { live.receive(socket.shared(), socket.near(), parts, flags) }
+    })
 }
 
 /// `EINVAL` is what `readv` and `writev` say to too many parts.
@@ -42,22 +75,20 @@ unsafe fn vector<'a>(parts: *const iovec, count: c_int) -> Result<Parts<'a>, Err
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn read(fd: c_int, into: *mut c_void, octets: size_t) -> ssize_t {
+pub(super) unsafe extern "C-unwind" fn read(fd: c_int, into: *mut c_void, octets: size_t) -> ssize_t {
     // SAFETY: the program's arguments, passed on with the program's promises, here and in all functions below.
     unsafe {
         match table::get(fd) {
             // The file system answers this before the socket is asked.
             Some(_) if octets == 0 => 0,
-            Some(socket) => {
-                size(receive_ours(&socket, fd, Parts::new(&part(into, octets)), 0).map(|(octets, _)| octets))
-            }
+            Some(socket) => size(receive_ours(socket, Parts::new(&part(into, octets)), 0).map(|(octets, _)| octets)),
             None => real::read(fd, into, octets),
         }
     }
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn __read_chk(fd: c_int, into: *mut c_void, octets: size_t, room: size_t) -> ssize_t {
+unsafe extern "C-unwind" fn __read_chk(fd: c_int, into: *mut c_void, octets: size_t, room: size_t) -> ssize_t {
     check_room(octets, room);
     // SAFETY: as for `read`.
     unsafe { read(fd, into, octets) }
@@ -71,13 +102,13 @@ fn check_room(octets: size_t, room: size_t) {
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn readv(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
+unsafe extern "C-unwind" fn readv(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
     // SAFETY: as for `read`.
     unsafe {
         match table::get(fd) {
             Some(socket) => match vector(parts, count) {
                 Ok(parts) if parts.octets() == 0 => 0,
-                parts => size(receive_ours(&socket, fd, parts, 0).map(|(octets, _)| octets)),
+                parts => size(receive_ours(socket, parts, 0).map(|(octets, _)| octets)),
             },
             None => real::readv(fd, parts, count),
         }
@@ -85,12 +116,12 @@ unsafe extern "C" fn readv(fd: c_int, parts: *const iovec, count: c_int) -> ssiz
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn recv(fd: c_int, into: *mut c_void, octets: size_t, flags: c_int) -> ssize_t {
+unsafe extern "C-unwind" fn recv(fd: c_int, into: *mut c_void, octets: size_t, flags: c_int) -> ssize_t {
     // SAFETY: as for `read`.
     unsafe {
         match table::get(fd) {
             Some(socket) => {
-                size(receive_ours(&socket, fd, Parts::new(&part(into, octets)), flags).map(|(octets, _)| octets))
+                size(receive_ours(socket, Parts::new(&part(into, octets)), flags).map(|(octets, _)| octets))
             }
             None => real::recv(fd, into, octets, flags),
         }
@@ -98,14 +129,20 @@ unsafe extern "C" fn recv(fd: c_int, into: *mut c_void, octets: size_t, flags: c
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn __recv_chk(fd: c_int, into: *mut c_void, octets: size_t, room: size_t, flags: c_int) -> ssize_t {
+unsafe extern "C-unwind" fn __recv_chk(
+    fd: c_int,
+    into: *mut c_void,
+    octets: size_t,
+    room: size_t,
+    flags: c_int,
+) -> ssize_t {
     check_room(octets, room);
     // SAFETY: as for `read`.
     unsafe { recv(fd, into, octets, flags) }
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn recvfrom(
+unsafe extern "C-unwind" fn recvfrom(
     fd: c_int,
     into: *mut c_void,
     octets: size_t,
@@ -117,7 +154,7 @@ unsafe extern "C" fn recvfrom(
     unsafe {
         match table::get(fd) {
             Some(socket) => {
-                let received = receive_ours(&socket, fd, Parts::new(&part(into, octets)), flags);
+                let received = receive_ours(socket, Parts::new(&part(into, octets)), flags);
                 if received.is_ok() && !from.is_null() {
                     // A circuit has one far end, and says nothing of it.
                     let _ = memory::put(from_octets, 0);
@@ -130,7 +167,7 @@ unsafe extern "C" fn recvfrom(
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn __recvfrom_chk(
+unsafe extern "C-unwind" fn __recvfrom_chk(
     fd: c_int,
     into: *mut c_void,
     octets: size_t,
@@ -144,47 +181,47 @@ unsafe extern "C" fn __recvfrom_chk(
     unsafe { recvfrom(fd, into, octets, flags, from, from_octets) }
 }
 
-unsafe fn receive_message(socket: &Socket, fd: c_int, message: *mut msghdr, flags: c_int) -> Result<usize, Errno> {
+unsafe fn receive_message(socket: Held, fd: c_int, message: *mut msghdr, flags: c_int) -> Result<usize, Errno> {
     // SAFETY: as the program says to recvmsg.
     unsafe {
         let head = memory::get(message)?;
         let parts = Parts::of(head.msg_iov, head.msg_iovlen, Errno::MSGSIZE);
-        let (octets, truncated) = receive_ours(socket, fd, parts, flags)?;
+        let (octets, truncated) = receive_ours(socket, parts, flags)?;
         (*message).msg_flags = if truncated { libc::MSG_TRUNC } else { 0 };
         (*message).msg_namelen = 0;
-        (*message).msg_controllen = 0;
+        ancillary::put_time(fd, message, now_nanos)?;
         Ok(octets)
     }
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
+unsafe extern "C-unwind" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
     // SAFETY: as for `read`.
     unsafe {
         match table::get(fd) {
-            Some(socket) => size(receive_message(&socket, fd, message, flags)),
+            Some(socket) => size(receive_message(socket, fd, message, flags)),
             None => real::recvmsg(fd, message, flags),
         }
     }
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn recvmmsg(
+unsafe extern "C-unwind" fn recvmmsg(
     fd: c_int,
     messages: *mut mmsghdr,
     count: c_uint,
     flags: c_int,
     timeout: *mut timespec,
 ) -> c_int {
-    let Some(socket) = table::get(fd) else {
+    if !table::contains(fd) {
         // SAFETY: as for `read`.
         return unsafe { real::recvmmsg(fd, messages, count, flags, timeout) };
-    };
+    }
     let wait_for_one = flags & libc::MSG_WAITFORONE != 0;
     let mut flags = flags & !libc::MSG_WAITFORONE;
     each_message(messages, count, |message| {
         // SAFETY: one of the program's messages.
-        let octets = unsafe { receive_message(&socket, fd, message, flags) };
+        let octets = unsafe { receive_message(table::get(fd).ok_or(Errno::BADF)?, fd, message, flags) };
         if wait_for_one {
             flags |= libc::MSG_DONTWAIT;
         }
@@ -217,33 +254,33 @@ fn each_message(
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn write(fd: c_int, from: *const c_void, octets: size_t) -> ssize_t {
+pub(super) unsafe extern "C-unwind" fn write(fd: c_int, from: *const c_void, octets: size_t) -> ssize_t {
     // SAFETY: as for `read`.
     unsafe {
         match table::get(fd) {
-            Some(socket) => size(send_ours(&socket, fd, Parts::new(&part(from, octets)), 0)),
+            Some(socket) => size(send_ours(socket, Parts::new(&part(from, octets)), 0)),
             None => real::write(fd, from, octets),
         }
     }
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn writev(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
+unsafe extern "C-unwind" fn writev(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
     // SAFETY: as for `read`.
     unsafe {
         match table::get(fd) {
-            Some(socket) => size(send_ours(&socket, fd, vector(parts, count), 0)),
+            Some(socket) => size(send_ours(socket, vector(parts, count), 0)),
             None => real::writev(fd, parts, count),
         }
     }
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn send(fd: c_int, from: *const c_void, octets: size_t, flags: c_int) -> ssize_t {
+unsafe extern "C-unwind" fn send(fd: c_int, from: *const c_void, octets: size_t, flags: c_int) -> ssize_t {
     // SAFETY: as for `read`.
     unsafe {
         match table::get(fd) {
-            Some(socket) => size(send_ours(&socket, fd, Parts::new(&part(from, octets)), flags)),
+            Some(socket) => size(send_ours(socket, Parts::new(&part(from, octets)), flags)),
             None => real::send(fd, from, octets, flags),
         }
     }
@@ -256,7 +293,7 @@ fn no_address(socket: &Socket, address: *const c_void) -> Result<(), Errno> {
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn sendto(
+unsafe extern "C-unwind" fn sendto(
     fd: c_int,
     from: *const c_void,
     octets: size_t,
@@ -270,40 +307,43 @@ unsafe extern "C" fn sendto(
             Some(socket) => {
                 let parts = part(from, octets);
                 let parts = no_address(&socket, to.cast()).and_then(|()| Parts::new(&parts));
-                size(send_ours(&socket, fd, parts, flags))
+                size(send_ours(socket, parts, flags))
             }
             None => real::sendto(fd, from, octets, flags, to, to_octets),
         }
     }
 }
 
-unsafe fn send_message(socket: &Socket, fd: c_int, message: *const msghdr, flags: c_int) -> Result<usize, Errno> {
+unsafe fn send_message(socket: Held, message: *const msghdr, flags: c_int) -> Result<usize, Errno> {
     // SAFETY: as the program says to sendmsg.
     unsafe {
         let head = memory::get(message)?;
-        no_address(socket, head.msg_name)?;
+        no_address(&socket, head.msg_name)?;
         let parts = Parts::of(head.msg_iov, head.msg_iovlen, Errno::MSGSIZE);
-        send_ours(socket, fd, parts, flags)
+        send_ours(socket, parts, flags)
     }
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
+unsafe extern "C-unwind" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
     // SAFETY: as for `read`.
     unsafe {
         match table::get(fd) {
-            Some(socket) => size(send_message(&socket, fd, message, flags)),
+            Some(socket) => size(send_message(socket, message, flags)),
+            None if ancillary::passes_ours(message) => size(Err(Errno::OPNOTSUPP)),
             None => real::sendmsg(fd, message, flags),
         }
     }
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int {
-    match table::get(fd) {
-        // SAFETY: one of the program's messages.
-        Some(socket) => each_message(messages, count, |message| unsafe { send_message(&socket, fd, message, flags) }),
-        // SAFETY: as for `read`.
-        None => unsafe { real::sendmmsg(fd, messages, count, flags) },
+unsafe extern "C-unwind" fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int {
+    if table::contains(fd) {
+        return each_message(messages, count, |message| {
+            // SAFETY: one of the program's messages.
+            unsafe { send_message(table::get(fd).ok_or(Errno::BADF)?, message, flags) }
+        });
     }
+    // SAFETY: as for `read`.
+    unsafe { real::sendmmsg(fd, messages, count, flags) }
 }

@@ -5,7 +5,7 @@ use libc::{c_int, epoll_event, fd_set, nfds_t, pollfd, sigset_t, size_t, timespe
 
 fn announce(fd: c_int, watched: bool) {
     if let Some(socket) = table::get(fd) {
-        socket.announce_wait(fd, watched);
+        socket.announce_wait(watched);
     }
 }
 
@@ -39,7 +39,7 @@ unsafe fn announce_select(count: c_int, read: *const fd_set) {
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
+unsafe extern "C-unwind" fn poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
     // SAFETY: the program's arguments, passed on with the program's promises, here and in all functions below.
     unsafe {
         announce_poll(fds, count);
@@ -48,13 +48,18 @@ unsafe extern "C" fn poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -> c_
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn __poll_chk(fds: *mut pollfd, count: nfds_t, timeout: c_int, _room: size_t) -> c_int {
+unsafe extern "C-unwind" fn __poll_chk(fds: *mut pollfd, count: nfds_t, timeout: c_int, _room: size_t) -> c_int {
     // SAFETY: as for `poll`.
     unsafe { poll(fds, count, timeout) }
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn ppoll(fds: *mut pollfd, count: nfds_t, timeout: *const timespec, mask: *const sigset_t) -> c_int {
+unsafe extern "C-unwind" fn ppoll(
+    fds: *mut pollfd,
+    count: nfds_t,
+    timeout: *const timespec,
+    mask: *const sigset_t,
+) -> c_int {
     // SAFETY: as for `poll`.
     unsafe {
         announce_poll(fds, count);
@@ -63,7 +68,7 @@ unsafe extern "C" fn ppoll(fds: *mut pollfd, count: nfds_t, timeout: *const time
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn __ppoll_chk(
+unsafe extern "C-unwind" fn __ppoll_chk(
     fds: *mut pollfd,
     count: nfds_t,
     timeout: *const timespec,
@@ -75,7 +80,7 @@ unsafe extern "C" fn __ppoll_chk(
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn select(
+unsafe extern "C-unwind" fn select(
     count: c_int,
     read: *mut fd_set,
     write: *mut fd_set,
@@ -90,7 +95,7 @@ unsafe extern "C" fn select(
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn pselect(
+unsafe extern "C-unwind" fn pselect(
     count: c_int,
     read: *mut fd_set,
     write: *mut fd_set,
@@ -106,7 +111,7 @@ unsafe extern "C" fn pselect(
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn epoll_ctl(epoll: c_int, operation: c_int, fd: c_int, event: *mut epoll_event) -> c_int {
+unsafe extern "C-unwind" fn epoll_ctl(epoll: c_int, operation: c_int, fd: c_int, event: *mut epoll_event) -> c_int {
     announce(fd, true);
     // SAFETY: as for `poll`.
     unsafe { real::epoll_ctl(epoll, operation, fd, event) }
