@@ -1,7 +1,7 @@
 //! AAL5 reassembly of many circuits whose cells come mixed, into the buffers of one pool.
 //!
-//! A circuit's state is one cache line in an open-addressed table; a cell costs one lookup, one payload and the CRC,
-//! whatever came before it. Memory is what [`DemuxConfig`] says: a PDU for which no buffer is free is dropped and
+//! A circuit has half a cache line in an open-addressed table; a cell costs one lookup, one payload and the CRC, whatever
+//! came before it. Memory is what [`DemuxConfig`] says: a PDU for which no buffer is free is dropped and
 //! counted. The pool is the caller's octets; a delivered SDU stays in its buffer until the caller releases it.
 //!
 //! ```
@@ -30,15 +30,15 @@ mod circuits;
 mod table;
 
 use crate::SduMeta;
-use crate::kernel::{Kernel, SLOT, WIRE};
+use crate::kernel::{Kernel, SLOT, Turns, WIRE};
 use circuits::{FreeBuffers, lose};
 use core::ops::Range;
-use table::{FREE, head_of};
+use table::{FREE, Rest, head_of};
 use wire::aal5::MAX_SDU_OCTETS;
 use wire::{Cell, CircuitId, Counters, DropReason, Time};
 
 pub(crate) use circuits::Circuits;
-pub(crate) use table::{Ended, Entry, Place, SPREAD, Table, VARIABLE, home};
+pub(crate) use table::{Ended, Entry, Place, SPREAD, Table, VARIABLE, WITHIN, home};
 
 /// Bounds of a [`Demux`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,11 +154,13 @@ impl Demux {
         let size = (config.circuits.max(1) * 2).next_power_of_two();
         let circuits = Circuits {
             entries: vec![Entry::EMPTY; size].into(),
-            shift: 32 - size.trailing_zeros(),
+            rest: vec![Rest::default(); size].into(),
+            shift: 30 - size.trailing_zeros(),
             open: 0,
             free: FreeBuffers::new(&config),
             lent: vec![false; config.buffers as usize].into(),
             now: Time::ZERO,
+            turns: Turns::default(),
             nowhere: Box::new([Entry::NOWHERE; 2]),
             counters: Counters::default(),
             config,
@@ -194,7 +196,7 @@ impl Demux {
         if c.open == c.config.circuits {
             return Err(OpenError::Full { circuit, limit: c.config.circuits });
         }
-        c.insert(Entry { head: head_of(circuit), circuit, ..Entry::EMPTY });
+        c.insert(Entry { head: head_of(circuit), ..Entry::EMPTY }, Rest::default());
         c.open += 1;
         Ok(())
     }
@@ -204,9 +206,9 @@ impl Demux {
         let c = &mut self.circuits;
         let mut at = c.find(circuit)?;
         if c.entries[at].place.is_in_pdu() {
-            lose(&mut c.entries[at], DropReason::Closed, &mut c.free, &mut c.counters);
+            lose(&mut c.entries[at], &mut c.rest[at], DropReason::Closed, &mut c.free, &mut c.counters);
         }
-        let counts = counts(&c.entries[at]);
+        let counts = counts(&c.entries[at], &c.rest[at]);
         c.open -= 1;
         // Entries behind it that were pushed on by it move up, or a search would end at the gap.
         let mask = c.entries.len() - 1;
@@ -217,13 +219,15 @@ impl Demux {
                 return Some(counts);
             }
             let entry = core::mem::replace(&mut c.entries[at], Entry::EMPTY);
-            c.insert(entry);
+            let rest = core::mem::take(&mut c.rest[at]);
+            c.insert(entry, rest);
         }
     }
 
     /// What a circuit has received.
     pub fn circuit(&self, circuit: CircuitId) -> Option<CircuitCounts> {
-        self.circuits.find(circuit).map(|at| counts(&self.circuits.entries[at]))
+        let c = &self.circuits;
+        c.find(circuit).map(|at| counts(&c.entries[at], &c.rest[at]))
     }
 
     /// Takes cells of any circuits; SDUs that they complete are described in `out`.
@@ -284,10 +288,12 @@ impl Demux {
     pub fn expire(&mut self, limit: Time) -> usize {
         let c = &mut self.circuits;
         let mut dropped = 0;
-        for entry in c.entries.iter_mut().filter(|e| e.place.is_in_pdu() && e.began < limit) {
-            lose(entry, DropReason::Timeout, &mut c.free, &mut c.counters);
-            entry.place = Place::IDLE;
-            dropped += 1;
+        for (entry, rest) in c.entries.iter_mut().zip(&mut c.rest) {
+            if entry.place.is_in_pdu() && c.free.began(entry.place) < limit {
+                lose(entry, rest, DropReason::Timeout, &mut c.free, &mut c.counters);
+                entry.place = Place::IDLE;
+                dropped += 1;
+            }
         }
         dropped
     }
@@ -303,6 +309,6 @@ impl Demux {
     }
 }
 
-fn counts(entry: &Entry) -> CircuitCounts {
-    CircuitCounts { pdus: entry.pdus, dropped: entry.dropped }
+fn counts(entry: &Entry, rest: &Rest) -> CircuitCounts {
+    CircuitCounts { pdus: u64::from(rest.rounds) << 32 | u64::from(entry.pdus), dropped: rest.dropped }
 }

@@ -108,6 +108,68 @@ impl Fault {
     }
 }
 
+/// Of a comparison of one call with one call for each cell.
+struct Scene {
+    kernel: Kernel,
+    wired: bool,
+    config: DemuxConfig,
+    /// Circuits that are open.
+    circuits: usize,
+    /// Places for deliveries.
+    room: usize,
+}
+
+/// One call for all cells does what one call for each does, whatever befalls them.
+fn same_as_one_by_one(
+    Scene { kernel, wired, config, circuits, room }: Scene,
+    mut input: Vec<Cell>,
+    faults: &[(proptest::sample::Index, Fault)],
+) -> Result<(), TestCaseError> {
+    let new = || {
+        let mut demux = Demux::with_kernel(kernel, config);
+        (0..circuits).for_each(|n| demux.open(circuit(n)).unwrap());
+        let pool = vec![0; demux.pool_octets()];
+        (demux, pool)
+    };
+    for (at, fault) in faults {
+        fault.befall(&mut input, *at);
+    }
+    let mut octets: Vec<u8> = input.iter().flat_map(|c| emit53(c, Format::Nni)).collect();
+    for (at, _) in faults.iter().filter(|(_, fault)| matches!(fault, Fault::Header)) {
+        octets[at.index(input.len()) * 53 + 1] ^= 0x10;
+    }
+    let push = |demux: &mut Demux, pool: &mut [u8], cells: std::ops::Range<usize>, out: &mut [Delivery]| {
+        if wired {
+            demux.push53(&octets[cells.start * 53..cells.end * 53], pool, out, Time::ZERO)
+        } else {
+            demux.push(&input[cells], pool, out, Time::ZERO)
+        }
+    };
+    let (mut one, mut its_pool) = new();
+    let mut its_out = vec![Delivery::default(); room];
+    let (mut used, mut deliveries, mut reason) = (0, 0, Reason::Done);
+    while used < input.len() && reason == Reason::Done {
+        let progress = push(&mut one, &mut its_pool, used..used + 1, &mut its_out[deliveries..]);
+        used += progress.cells_used;
+        deliveries += progress.deliveries;
+        reason = progress.reason;
+    }
+    let (mut many, mut pool) = new();
+    let mut out = vec![Delivery::default(); room];
+    let progress = push(&mut many, &mut pool, 0..input.len(), &mut out);
+    prop_assert_eq!((progress.cells_used, progress.deliveries, progress.reason), (used, deliveries, reason));
+    prop_assert_eq!(many.counters(), one.counters());
+    prop_assert_eq!(many.free_buffers(), one.free_buffers());
+    for n in 0..circuits {
+        prop_assert_eq!(many.circuit(circuit(n)), one.circuit(circuit(n)));
+    }
+    for (a, b) in out[..deliveries].iter().zip(&its_out) {
+        prop_assert_eq!((a.circuit, a.sdu_octets, a.meta), (b.circuit, b.sdu_octets, b.meta));
+        prop_assert_eq!(&pool[many.octets_of(a)], &its_pool[one.octets_of(b)]);
+    }
+    Ok(())
+}
+
 proptest! {
     #[test]
     fn it_delivers_what_one_reassembler_for_each_circuit_does(
@@ -158,52 +220,37 @@ proptest! {
         order in proptest::collection::vec(any::<u8>(), 64),
         faults in proptest::collection::vec((any::<proptest::sample::Index>(), Fault::any()), 0..24)) {
         let config = DemuxConfig { circuits: table(large), buffers, max_sdu_octets: 150, any_cpi: false };
-        let new = || {
-            let mut demux = Demux::with_kernel(kernel, config);
-            (0..sizes.len()).for_each(|n| demux.open(circuit(n)).unwrap());
-            let pool = vec![0; demux.pool_octets()];
-            (demux, pool)
-        };
+        let circuits = sizes.len();
         let lists = sizes.iter().enumerate().map(|(n, sizes)| {
             sizes.iter().flat_map(|size| cells(circuit(n), &vec![n as u8 ^ *size as u8; *size])).collect()
         }).collect();
-        let mut input = mixed(lists, &order);
-        for (at, fault) in &faults {
-            fault.befall(&mut input, *at);
-        }
-        let mut octets: Vec<u8> = input.iter().flat_map(|c| emit53(c, Format::Nni)).collect();
-        for (at, _) in faults.iter().filter(|(_, fault)| matches!(fault, Fault::Header)) {
-            octets[at.index(input.len()) * 53 + 1] ^= 0x10;
-        }
-        let push = |demux: &mut Demux, pool: &mut [u8], cells: std::ops::Range<usize>, out: &mut [Delivery]| {
-            if wired {
-                demux.push53(&octets[cells.start * 53..cells.end * 53], pool, out, Time::ZERO)
-            } else {
-                demux.push(&input[cells], pool, out, Time::ZERO)
+        same_as_one_by_one(Scene { kernel, wired, config, circuits, room }, mixed(lists, &order), &faults)?;
+    }
+
+    /// Circuits that take turns are taken a window at a time, as long as nothing befalls them; each begins somewhere in a PDU.
+    #[test]
+    fn circuits_that_take_turns_are_taken_as_in_calls_of_one_cell(
+        kernel in kernel(), wired: bool, room in 0usize..100, buffers in 1u32..200, twice: bool,
+        circuits in 1usize..100, rounds in 2usize..24,
+        sizes in proptest::collection::vec(40usize..1500, 1..8),
+        faults in proptest::collection::vec((any::<proptest::sample::Index>(), Fault::any()), 0..6)) {
+        let config = DemuxConfig { circuits: 100, buffers, max_sdu_octets: 1400, any_cpi: false };
+        let mut lists: Vec<_> = (0..circuits).map(|n| {
+            let size = sizes[n % sizes.len()];
+            let list = cells(circuit(n), &vec![n as u8 ^ size as u8; size]).into_iter().cycle();
+            list.skip(n * 7 % (n + 3))
+        }).collect();
+        let mut input = Vec::new();
+        for _ in 0..rounds {
+            for list in &mut lists {
+                input.extend(list.next());
             }
-        };
-        let (mut one, mut its_pool) = new();
-        let mut its_out = vec![Delivery::default(); room];
-        let (mut used, mut deliveries, mut reason) = (0, 0, Reason::Done);
-        while used < input.len() && reason == Reason::Done {
-            let progress = push(&mut one, &mut its_pool, used..used + 1, &mut its_out[deliveries..]);
-            used += progress.cells_used;
-            deliveries += progress.deliveries;
-            reason = progress.reason;
+            // A circuit twice in a turn.
+            if twice {
+                input.extend(lists[circuits / 2].next());
+            }
         }
-        let (mut many, mut pool) = new();
-        let mut out = vec![Delivery::default(); room];
-        let progress = push(&mut many, &mut pool, 0..input.len(), &mut out);
-        prop_assert_eq!((progress.cells_used, progress.deliveries, progress.reason), (used, deliveries, reason));
-        prop_assert_eq!(many.counters(), one.counters());
-        prop_assert_eq!(many.free_buffers(), one.free_buffers());
-        for n in 0..sizes.len() {
-            prop_assert_eq!(many.circuit(circuit(n)), one.circuit(circuit(n)));
-        }
-        for (a, b) in out[..deliveries].iter().zip(&its_out) {
-            prop_assert_eq!((a.circuit, a.sdu_octets, a.meta), (b.circuit, b.sdu_octets, b.meta));
-            prop_assert_eq!(&pool[many.octets_of(a)], &its_pool[one.octets_of(b)]);
-        }
+        same_as_one_by_one(Scene { kernel, wired, config, circuits, room }, input, &faults)?;
     }
 
     #[test]

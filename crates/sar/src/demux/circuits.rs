@@ -1,34 +1,51 @@
 //! The table, the free buffers and the counters together, as the kernels work on them: buffers are taken and given back, PDUs
 //! that have ended are judged, what is lost is counted.
 
-use super::table::{Ended, Entry, FREE, Place, Table, head_of, home};
+use super::table::{Ended, Entry, FREE, Place, Rest, Table, circuit_of, head_of, home, index};
 use super::{Delivery, DemuxConfig};
 use crate::SduMeta;
+use crate::kernel::Turns;
 use crate::reassemble::fault;
 use wire::aal5::{Trailer, cells};
 use wire::cell::PAYLOAD_OCTETS;
 use wire::{CircuitId, Counters, DropReason, Time};
 
+/// Octets of a line of the cache.
+const LINE: usize = 64;
+
 /// The table, the free buffers and the counters: what the kernels work on.
 #[derive(Debug)]
 pub(crate) struct Circuits {
     pub(super) entries: Box<[Entry]>,
+    /// What is seldom needed of the circuits, at the same places.
+    pub(super) rest: Box<[Rest]>,
     pub(super) shift: u32,
     pub(super) open: usize,
     pub(super) free: FreeBuffers,
     pub(super) lent: Box<[bool]>,
     pub(crate) now: Time,
+    /// What is known of the order of cells.
+    pub(crate) turns: Turns,
     /// Where the cells of no circuit are led, and those whose header is damaged.
     pub(super) nowhere: Box<[Entry; 2]>,
     pub(crate) counters: Counters,
     pub(super) config: DemuxConfig,
 }
 
-/// The free buffers, each as the place where it begins: a stack, below it a place without room.
+/// A free buffer: the place where it begins, and its number.
+#[derive(Debug, Clone, Copy)]
+struct Fresh {
+    place: Place,
+    buffer: u32,
+}
+
+/// The free buffers: a stack, below it a place without room.
 #[derive(Debug)]
 pub(super) struct FreeBuffers {
-    places: Box<[Place]>,
+    stack: Box<[Fresh]>,
     pub(super) len: usize,
+    /// When the PDU in each buffer began; one more, which is no buffer's.
+    began: Box<[Time]>,
     /// Octets from one buffer to the next.
     pub(super) stride: u64,
     /// Cells of the longest PDU.
@@ -40,11 +57,13 @@ pub(super) struct FreeBuffers {
 impl FreeBuffers {
     pub(super) fn new(config: &DemuxConfig) -> Self {
         let cells = cells(config.max_sdu_octets);
-        let stride = (cells * PAYLOAD_OCTETS).next_multiple_of(64);
+        // An odd number of lines spreads the beginnings of buffers over a cache's sets.
+        let stride = ((cells * PAYLOAD_OCTETS).div_ceil(LINE) | 1) * LINE;
         assert!(stride as u64 * u64::from(config.buffers) < 1 << 36, "a pool is smaller than 64 GiB");
         let mut free = FreeBuffers {
-            places: vec![Place::IDLE; config.buffers as usize + 1].into(),
+            stack: vec![Fresh { place: Place::IDLE, buffer: config.buffers }; config.buffers as usize + 1].into(),
             len: 0,
+            began: vec![Time::ZERO; config.buffers as usize + 1].into(),
             stride: stride as u64,
             cells: cells as u64,
             inverse: u64::MAX / stride as u64 + 1,
@@ -56,7 +75,8 @@ impl FreeBuffers {
     #[inline(always)]
     pub(super) fn push(&mut self, buffer: u32) {
         self.len += 1;
-        self.places[self.len] = Place::fresh(u64::from(buffer) * self.stride, self.cells);
+        let place = Place::fresh(u64::from(buffer) * self.stride, self.cells);
+        self.stack[self.len] = Fresh { place, buffer };
     }
 
     /// The buffer of a PDU that is at `place`, and how many cells it has.
@@ -66,12 +86,18 @@ impl FreeBuffers {
         let begin = place.octet() - taken * PAYLOAD_OCTETS;
         (((begin as u128 * u128::from(self.inverse)) >> 64) as u32, taken)
     }
+
+    /// When the PDU that is at `place` began.
+    pub(super) fn began(&self, place: Place) -> Time {
+        self.began[self.of(place).0 as usize]
+    }
 }
 
 /// The free buffers, for the time of a loop.
 #[derive(Clone, Copy)]
 pub(crate) struct Free {
-    places: *const Place,
+    stack: *const Fresh,
+    began: *mut Time,
     len: usize,
 }
 
@@ -81,12 +107,21 @@ impl Free {
     #[allow(unsafe_code)]
     pub(crate) fn top(&self) -> Place {
         // SAFETY: there is one place more than buffers, and `len` counts buffers.
-        unsafe { *self.places.add(self.len) }
+        unsafe { (*self.stack.add(self.len)).place }
     }
 
-    /// Takes it, or does not.
+    /// Whether there are so many.
     #[inline(always)]
-    pub(crate) fn take(&mut self, really: bool) {
+    pub(crate) fn has(&self, buffers: usize) -> bool {
+        self.len >= buffers
+    }
+
+    /// Takes it at that time, or does not; then it is none's, and no harm is done.
+    #[inline(always)]
+    #[allow(unsafe_code)]
+    pub(crate) fn take(&mut self, really: bool, now: Time) {
+        // SAFETY: as above; there is one time more than buffers, which goes with the lowest place.
+        unsafe { *self.began.add((*self.stack.add(self.len)).buffer as usize) = now };
         self.len -= usize::from(really);
     }
 }
@@ -111,7 +146,7 @@ impl Circuits {
 
     pub(super) fn find(&self, circuit: CircuitId) -> Option<usize> {
         let (mask, head) = (self.entries.len() - 1, head_of(circuit));
-        let mut at = home(head, self.shift) as usize;
+        let mut at = index(home(head, self.shift));
         loop {
             match self.entries[at].head {
                 found if found == head => return Some(at),
@@ -121,18 +156,19 @@ impl Circuits {
         }
     }
 
-    pub(super) fn insert(&mut self, entry: Entry) {
+    pub(super) fn insert(&mut self, entry: Entry, rest: Rest) {
         let mask = self.entries.len() - 1;
-        let mut at = home(entry.head, self.shift) as usize;
+        let mut at = index(home(entry.head, self.shift));
         while self.entries[at].head != FREE {
             at = (at + 1) & mask;
         }
         self.entries[at] = entry;
+        self.rest[at] = rest;
     }
 
     #[inline(always)]
-    pub(crate) fn free(&self) -> Free {
-        Free { places: self.free.places.as_ptr(), len: self.free.len }
+    pub(crate) fn free(&mut self) -> Free {
+        Free { stack: self.free.stack.as_ptr(), began: self.free.began.as_mut_ptr(), len: self.free.len }
     }
 
     /// What `free` took is taken.
@@ -159,13 +195,24 @@ impl Circuits {
             return false;
         }
         // SAFETY: an entry of the table, which nobody else has now.
-        let entry = unsafe { &mut *entry };
-        let reason = if entry.place.is_in_pdu() { DropReason::Oversize } else { DropReason::NoBuffer };
-        lose(entry, reason, &mut self.free, &mut self.counters);
-        if end {
-            entry.place = Place::IDLE;
+        unsafe {
+            let at = self.index_of(entry);
+            let entry = &mut *entry;
+            let reason = if entry.place.is_in_pdu() { DropReason::Oversize } else { DropReason::NoBuffer };
+            lose(entry, &mut self.rest[at], reason, &mut self.free, &mut self.counters);
+            if end {
+                entry.place = Place::IDLE;
+            }
         }
         true
+    }
+
+    /// # Safety
+    /// `entry` is one of the table's.
+    #[allow(unsafe_code)]
+    unsafe fn index_of(&self, entry: *const Entry) -> usize {
+        // SAFETY: the caller's: of the same allocation, and not before its first.
+        unsafe { entry.offset_from(self.entries.as_ptr()) as usize }
     }
 
     /// Judges a PDU whose last cell has come; its circuit may have begun another meanwhile. Describes it in `to` if it is
@@ -190,10 +237,24 @@ impl Circuits {
         self.lent[buffer as usize] = true;
         // SAFETY: as above.
         unsafe {
-            (*entry).pdus = (*entry).pdus.wrapping_add(1);
-            to.write(Delivery { circuit: (*entry).circuit, buffer, sdu_octets, meta });
+            let pdus = (*entry).pdus.wrapping_add(1);
+            (*entry).pdus = pdus;
+            if pdus == 0 {
+                self.went_round(entry);
+            }
+            to.write(Delivery { circuit: circuit_of((*entry).head), buffer, sdu_octets, meta });
         }
         Some(sdu_octets)
+    }
+
+    /// The count of an entry's PDUs has begun again.
+    #[cold]
+    #[inline(never)]
+    #[allow(unsafe_code)]
+    unsafe fn went_round(&mut self, entry: *const Entry) {
+        // SAFETY: the caller's.
+        let at = unsafe { self.index_of(entry) };
+        self.rest[at].rounds = self.rest[at].rounds.wrapping_add(1);
     }
 
     /// A PDU that has ended is dropped.
@@ -203,14 +264,21 @@ impl Circuits {
     unsafe fn refuse(&mut self, entry: *mut Entry, buffer: u32, reason: DropReason) {
         self.free.push(buffer);
         // SAFETY: the caller's.
-        unsafe { (*entry).dropped = (*entry).dropped.wrapping_add(1) };
+        let at = unsafe { self.index_of(entry) };
+        self.rest[at].dropped = self.rest[at].dropped.wrapping_add(1);
         self.counters.drop_one(reason);
     }
 }
 
 /// The circuit's PDU is lost; the rest of its cells will be passed over.
 #[cold]
-pub(super) fn lose(entry: &mut Entry, reason: DropReason, free: &mut FreeBuffers, counters: &mut Counters) {
+pub(super) fn lose(
+    entry: &mut Entry,
+    rest: &mut Rest,
+    reason: DropReason,
+    free: &mut FreeBuffers,
+    counters: &mut Counters,
+) {
     if entry.place == Place::LOST {
         return;
     }
@@ -218,6 +286,6 @@ pub(super) fn lose(entry: &mut Entry, reason: DropReason, free: &mut FreeBuffers
         free.push(free.of(entry.place).0);
     }
     entry.place = Place::LOST;
-    entry.dropped = entry.dropped.wrapping_add(1);
+    rest.dropped = rest.dropped.wrapping_add(1);
     counters.drop_one(reason);
 }

@@ -1,7 +1,8 @@
-//! The table of circuits: one cache line each, found by the circuit's header. How far its PDU is, its CRC state, its counts.
+//! The table of circuits: half a cache line each, found by the circuit's header. How far its PDU is, its CRC state, how many
+//! have been whole. What is seldom needed lies apart.
 
+use wire::CircuitId;
 use wire::cell::PAYLOAD_OCTETS;
-use wire::{CircuitId, Time};
 
 /// No circuit: PTI and CLP of a circuit's `head` are zero.
 pub(super) const FREE: u32 = u32::MAX;
@@ -16,6 +17,7 @@ pub(crate) const VARIABLE: u32 = 0x0f00_0000;
 /// | 16 | a cell had CLP set |
 /// | 17 | a PDU has begun |
 /// | 18 | it is lost; its cells are passed over |
+/// | 19 | its circuit has been met in a window of cells; never between calls |
 /// | 28 to 63 | the octet of the pool where the next payload goes |
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place(u64);
@@ -24,6 +26,7 @@ impl Place {
     pub(crate) const IDLE: Place = Place(0);
     const BEGUN: u64 = 1 << 17;
     pub(super) const LOST: Place = Place(1 << 18);
+    const MARK: u64 = 1 << 19;
     const OCTET: u32 = 28;
 
     /// The beginning of a buffer with room for `cells`.
@@ -66,38 +69,59 @@ impl Place {
         self.0 >> 16 & 1 != 0
     }
 
+    #[inline(always)]
+    pub(crate) fn is_marked(self) -> bool {
+        self.0 & Self::MARK != 0
+    }
+
+    #[inline(always)]
+    pub(crate) fn marked(self) -> Place {
+        Place(self.0 | Self::MARK)
+    }
+
+    #[inline(always)]
+    pub(crate) fn unmarked(self) -> Place {
+        Place(self.0 & !Self::MARK)
+    }
+
     pub(super) fn is_in_pdu(self) -> bool {
         self.0 & Self::BEGUN != 0
     }
 }
 
-/// A circuit's line of the table.
+/// A circuit's place in the table.
 #[derive(Debug, Clone, Copy)]
-#[repr(C, align(64))]
+#[repr(C, align(32))]
 pub(crate) struct Entry {
     pub(crate) state: u128,
     pub(crate) place: Place,
-    /// When its PDU began.
-    pub(crate) began: Time,
-    pub(super) pdus: u64,
     /// The circuit, as the first four octets of its cells are read, first octet lowest, without PTI and CLP.
     pub(crate) head: u32,
-    pub(super) circuit: CircuitId,
+    /// The lower half of how many PDUs were whole.
+    pub(super) pdus: u32,
+}
+
+const _: () = assert!(size_of::<Entry>() == ENTRY);
+
+/// Octets of an entry.
+const ENTRY: usize = 32;
+/// What homes are counted in: eight octets, which an address can be scaled by.
+const PIECE: usize = 8;
+/// Pieces of an entry.
+const PIECES: u32 = (ENTRY / PIECE) as u32;
+/// What a home has no bits of.
+pub(crate) const WITHIN: u32 = PIECES - 1;
+
+/// What is seldom needed of a circuit.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Rest {
+    /// How often the entry's count of PDUs has gone round.
+    pub(super) rounds: u32,
     pub(super) dropped: u32,
 }
 
-const _: () = assert!(size_of::<Entry>() == 64);
-
 impl Entry {
-    pub(super) const EMPTY: Entry = Entry {
-        state: 0,
-        place: Place::IDLE,
-        began: Time::ZERO,
-        pdus: 0,
-        head: FREE,
-        circuit: CircuitId::from_key(0),
-        dropped: 0,
-    };
+    pub(super) const EMPTY: Entry = Entry { state: 0, place: Place::IDLE, head: FREE, pdus: 0 };
     /// What cells of no circuit are led to.
     pub(super) const NOWHERE: Entry = Entry { place: Place::LOST, ..Entry::EMPTY };
 }
@@ -124,33 +148,33 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Whether it is larger than the caches near to the processor (1 MiB and more).
+    /// Whether it and the buffers that go with it are larger than the nearest cache.
     #[inline(always)]
     pub(crate) fn is_large(&self) -> bool {
         self.mask >= 1 << 14
     }
 
-    /// How far a multiplied header is shifted to give where its search begins.
+    /// How far a multiplied header is shifted to give where its search begins, in pieces of entries.
     #[inline(always)]
     pub(crate) fn shift(&self) -> u32 {
         self.shift
     }
 
-    /// An entry.
+    /// The entry at a [`home`].
     #[inline(always)]
-    pub(crate) fn entry(&self, at: u32) -> *mut Entry {
-        self.first.wrapping_add(at as usize)
+    pub(crate) fn entry(&self, home: u32) -> *mut Entry {
+        self.first.cast::<[u8; PIECE]>().wrapping_add(home as usize).cast()
     }
 
     /// The entry of a cell's circuit. At most half of the entries are taken, so a search ends.
     ///
     /// # Safety
     /// The table exists.
-    #[inline(never)]
+    #[inline]
     #[allow(unsafe_code)]
     pub(crate) unsafe fn find(&self, head: u32) -> Option<*mut Entry> {
         let head = head & !VARIABLE;
-        let mut at = home(head, self.shift) as usize;
+        let mut at = index(home(head, self.shift));
         loop {
             let entry = self.first.wrapping_add(at);
             // SAFETY: `home` gives less than the table's size, and so does its mask.
@@ -164,10 +188,16 @@ impl Table {
 }
 
 /// Consecutive VCIs spread evenly (Fibonacci hashing; Knuth, volume 3, section 6.4): the multiplier is the golden ratio's
-/// for the header's number without its last four bits.
+/// for the header's number without its last four bits. Where a search begins, in pieces of eight octets.
 #[inline(always)]
 pub(crate) const fn home(head: u32, shift: u32) -> u32 {
-    (head & !VARIABLE).swap_bytes().wrapping_mul(SPREAD) >> shift
+    (head & !VARIABLE).swap_bytes().wrapping_mul(SPREAD) >> shift & !WITHIN
+}
+
+/// The same, counted in entries.
+#[inline(always)]
+pub(super) const fn index(home: u32) -> usize {
+    (home / PIECES) as usize
 }
 
 /// What [`home`] multiplies by.
@@ -176,4 +206,10 @@ pub(crate) const SPREAD: u32 = 0x9e37_79b1 >> 4;
 /// A circuit as the first four octets of its cells are read.
 pub(super) const fn head_of(circuit: CircuitId) -> u32 {
     (circuit.key() << 4).swap_bytes()
+}
+
+/// The circuit that is so read.
+#[inline(always)]
+pub(super) fn circuit_of(head: u32) -> CircuitId {
+    CircuitId::from_key(head.swap_bytes() >> 4)
 }

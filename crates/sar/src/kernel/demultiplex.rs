@@ -5,20 +5,24 @@
 //! CRC states. *Finish*: the PDUs that ended are judged. If the table is larger than the nearest cache, a block is
 //! looked at two blocks ahead, so that lines of the table, and then those of the buffers, are there when they are needed.
 //!
-//! Before a block, runs of cells of one circuit are taken without a look ([`runs`]), unless the table is large.
+//! Before a block, runs of cells of one circuit, and circuits that take turns, are taken without a look ([`runs`],
+//! [`columns`]), unless the table is large.
 //!
 //! Taking exists twice. Where most cells are in the middle of PDUs, a branch tells whether one is not; cells of one
 //! circuit that follow each other go as one run. Where PDUs are short, nobody foretells whether a cell begins or ends
 //! one: there, nothing branches on it.
 
 mod block;
+mod columns;
 mod runs;
 
-use super::engine::{CLP, CONGESTION, END, Engine, Expect, NOT_USER, PAYLOAD, header_mask, with_hec};
+use super::engine::{CLP, CONGESTION, END, Engine, Expect, NOT_USER, PAYLOAD, header_mask, prefetch, with_hec};
 use super::polynomial::GOOD;
 use crate::demux::{Circuits, Delivery, Ended, Entry, Place, Progress, Reason, Table};
 pub(super) use block::Block;
 use block::{BLOCK, first};
+use columns::Columns;
+pub(crate) use columns::Turns;
 use core::hint::select_unpredictable;
 use core::mem::MaybeUninit;
 use core::ops::Range;
@@ -27,8 +31,10 @@ use wire::Counters;
 /// Blocks that are looked at before one is taken, if the table is large.
 const AHEAD: usize = 2;
 
-/// Where a circuit's next payload ends, counted from where this one begins: that line is fetched when this one is written.
-const FURTHER: usize = 2 * PAYLOAD - 1;
+/// The last octet of a payload.
+const LAST: usize = PAYLOAD - 1;
+/// The same of a circuit's next payload, counted from where this one begins: that line is fetched when this one is written.
+const FURTHER: usize = PAYLOAD + LAST;
 
 /// What takes part in a call.
 pub(super) struct Loop<'a, const S: usize> {
@@ -44,17 +50,25 @@ pub(super) struct Loop<'a, const S: usize> {
     /// PDUs that have ended and are not judged yet.
     ended: [MaybeUninit<Record>; BLOCK],
     waiting: usize,
+    columns: Columns,
 }
 
 /// What a kernel does of the loop, compiled with its features.
 #[derive(Clone, Copy)]
 pub(super) struct Steps<const S: usize> {
     pub(super) take_runs: unsafe fn(&mut Loop<'_, S>),
+    pub(super) take_columns: unsafe fn(&mut Loop<'_, S>),
     pub(super) look: unsafe fn(&Loop<'_, S>, usize, &mut Block),
-    pub(super) take_long: unsafe fn(&mut Loop<'_, S>, &Block, Range<usize>),
-    pub(super) take_short: unsafe fn(&mut Loop<'_, S>, &Block, Range<usize>),
+    pub(super) take_long: [Take<S>; 2],
+    pub(super) take_short: [Take<S>; 2],
     pub(super) finish: unsafe fn(&mut Loop<'_, S>, &Block),
 }
+
+/// Takes some cells of a block, and fetches what the next two need, which are given if the table is large.
+type Take<const S: usize> = unsafe fn(&mut Loop<'_, S>, &Block, Range<usize>, Ahead<'_>);
+
+/// The next block, whose lines of the table have been fetched, and the one after it.
+pub(super) type Ahead<'a> = [&'a Block; 2];
 
 /// A PDU that has ended: its CRC state and place then, and its last cell, counted from the block's first.
 #[derive(Clone, Copy)]
@@ -90,6 +104,7 @@ pub(super) unsafe fn demultiplex<const S: usize>(
         counts: Counts::default(),
         ended: [MaybeUninit::uninit(); BLOCK],
         waiting: 0,
+        columns: [MaybeUninit::uninit(); _],
     };
     // SAFETY: the caller's.
     unsafe { l.run() };
@@ -111,28 +126,31 @@ impl<const S: usize> Loop<'_, S> {
             let mut looked = 0;
             for block in blocks.iter_mut().take(ahead) {
                 self.look_ahead(block, &mut looked);
+                block.homes.iter().for_each(|home| prefetch(self.table.entry(*home).cast()));
             }
-            if large {
-                self.fetch_buffers(&blocks[0]);
+            for i in 0..if large { BLOCK } else { 0 } {
+                fetch_buffer(self.table, self.pool, &blocks[0], i);
             }
             let mut at = 0;
             loop {
                 if large {
                     let (next, last) = ((at + 1) % (AHEAD + 1), (at + ahead) % (AHEAD + 1));
                     self.look_ahead(&mut blocks[last], &mut looked);
-                    self.fetch_buffers(&blocks[next]);
-                    self.take_block(&blocks[at]);
+                    self.take_block::<true>(&blocks[at], [&blocks[next], &blocks[last]]);
                     if self.is_over(&blocks[at]) {
                         return;
                     }
                     at = next;
                 } else {
                     (self.steps.take_runs)(self);
+                    if self.circuits.turns.may_be() {
+                        (self.steps.take_columns)(self);
+                    }
                     if self.done.cells_used == self.n {
                         return;
                     }
                     (self.steps.look)(self, self.done.cells_used, &mut blocks[0]);
-                    self.take_block(&blocks[0]);
+                    self.take_block::<false>(&blocks[0], [&blocks[0]; 2]);
                     if self.is_over(&blocks[0]) {
                         return;
                     }
@@ -154,25 +172,12 @@ impl<const S: usize> Loop<'_, S> {
         true
     }
 
-    /// Looks at a block, and fetches its lines of the table.
+    /// Looks at a block that is not to be taken yet.
     #[inline(always)]
     unsafe fn look_ahead(&self, block: &mut Block, looked: &mut usize) {
         // SAFETY: the caller's.
         unsafe { (self.steps.look)(self, *looked, block) };
         *looked = if block.stopped { self.n } else { *looked + block.cells };
-        for home in &block.homes {
-            prefetch(self.table.entry(*home).cast());
-        }
-    }
-
-    /// Fetches what the block's lines of the table say is written next.
-    #[inline(always)]
-    unsafe fn fetch_buffers(&self, block: &Block) {
-        for home in &block.homes {
-            // SAFETY: a home is an entry of the table.
-            let place = unsafe { (*self.table.entry(*home)).place };
-            prefetch(self.pool.wrapping_add(place.octet()));
-        }
     }
 
     #[inline(never)]
@@ -187,7 +192,7 @@ impl<const S: usize> Loop<'_, S> {
 
     /// Takes a block's cells, or as many as `out` has places for what they complete.
     #[inline(always)]
-    unsafe fn take_block(&mut self, block: &Block) {
+    unsafe fn take_block<const LARGE: bool>(&mut self, block: &Block, ahead: Ahead<'_>) {
         let mut from = 0;
         loop {
             // As many cells as have a place in `out` for what they may complete.
@@ -203,9 +208,9 @@ impl<const S: usize> Loop<'_, S> {
             // SAFETY: the caller's; the cells are the block's.
             unsafe {
                 if ends.count_ones() as usize * 4 > to - from {
-                    (self.steps.take_short)(self, block, from..to);
+                    (self.steps.take_short[usize::from(LARGE)])(self, block, from..to, ahead);
                 } else {
-                    (self.steps.take_long)(self, block, from..to);
+                    (self.steps.take_long[usize::from(LARGE)])(self, block, from..to, ahead);
                 }
                 (self.steps.finish)(self, block);
             }
@@ -225,7 +230,12 @@ impl<const S: usize> Loop<'_, S> {
 
     /// Takes cells whose PDUs are mostly long.
     #[inline(always)]
-    pub(super) unsafe fn take_long<E: Engine>(&mut self, block: &Block, cells: Range<usize>) {
+    pub(super) unsafe fn take_long<E: Engine, const LARGE: bool>(
+        &mut self,
+        block: &Block,
+        cells: Range<usize>,
+        ahead: Ahead<'_>,
+    ) {
         let (mut i, to) = (cells.start, cells.end);
         let (pool, table, first) = (self.pool, self.table, self.cell(block, 0));
         // SAFETY: the caller's.
@@ -236,6 +246,9 @@ impl<const S: usize> Loop<'_, S> {
                 let next = i + quiet;
                 self.counts.cells += quiet as u64;
                 while i < next {
+                    if LARGE {
+                        fetch(table, pool, ahead, i);
+                    }
                     let entry = block.find(i, table).unwrap_or_else(|| self.search(block, i));
                     if (*entry).place.has_room() || self.begin::<E>(block, entry, false) {
                         take_one::<E, S>(first.wrapping_add(i * S), entry, pool);
@@ -247,6 +260,9 @@ impl<const S: usize> Loop<'_, S> {
                 if i == to {
                     break;
                 }
+                if LARGE {
+                    fetch(table, pool, ahead, i);
+                }
                 let entry = block.find(i, table).unwrap_or_else(|| self.search(block, i));
                 let head = block.heads[i];
                 let end = u64::from(head) & END != 0;
@@ -257,7 +273,8 @@ impl<const S: usize> Loop<'_, S> {
                 (*entry).place = (*entry).place.or_clp(head);
                 if end {
                     take_one::<E, S>(self.cell(block, i), entry, pool);
-                    let record = Record { state: (*entry).state, place: (*entry).place, entry, last: i };
+                    let place = (*entry).place;
+                    let record = Record { state: (*entry).state, place, entry, last: i };
                     self.ended.get_unchecked_mut(self.waiting).write(record);
                     self.waiting += 1;
                     (*entry).place = Place::IDLE;
@@ -272,11 +289,13 @@ impl<const S: usize> Loop<'_, S> {
                 let cell = self.cell(block, i);
                 let expect = Expect::new::<S>(cell.cast::<u64>().read_unaligned() & header_mask::<S>());
                 let mut seen = 0;
+                let to_pool = pool.add(place.octet());
                 let acc = E::enter_from(&raw const (*entry).state);
                 // On the wire a damaged HEC ends the run; the cell is met again as the damaged one that it is.
-                let (acc, run) = E::cells_in::<S>(acc, cell, run, expect, &mut seen, pool.add(place.octet()));
+                let (acc, run) = E::cells_in::<S>(acc, cell, run, expect, &mut seen, to_pool);
+                let place = place.after(run);
                 E::leave_to(acc, &raw mut (*entry).state);
-                (*entry).place = place.after(run);
+                (*entry).place = place;
                 self.counts.cells += run as u64;
                 i += run;
             }
@@ -286,22 +305,29 @@ impl<const S: usize> Loop<'_, S> {
     /// Begins a PDU with a buffer, or drops. Whether there is room now.
     #[inline(always)]
     unsafe fn begin<E: Engine>(&mut self, block: &Block, entry: *mut Entry, end: bool) -> bool {
-        let mut free = self.circuits.free();
         // SAFETY: the caller's.
         unsafe {
-            if (*entry).place != Place::IDLE || !free.top().has_room() {
-                if !self.no_room(block, entry, end) {
-                    return false;
-                }
-                free = self.circuits.free();
+            let free = (*entry).place == Place::IDLE && self.circuits.free().has(1);
+            if !free && !self.no_room(block, entry, end) {
+                return false;
             }
-            (*entry).place = free.top();
-            (*entry).state = E::START;
-            (*entry).began = self.circuits.now;
-            free.take(true);
-            self.circuits.taken(free);
+            self.begin_at::<E>(entry);
         }
         true
+    }
+
+    /// Begins a PDU. There is a buffer.
+    #[inline(always)]
+    unsafe fn begin_at<E: Engine>(&mut self, entry: *mut Entry) {
+        let mut free = self.circuits.free();
+        let place = free.top();
+        // SAFETY: the caller's.
+        unsafe {
+            (*entry).place = place;
+            E::leave_to(E::enter_from(const { &E::START }), &raw mut (*entry).state);
+        }
+        free.take(true, self.circuits.now);
+        self.circuits.taken(free);
     }
 
     /// A cell has no room and finds no buffer: what has ended is judged, which may free one; or else the PDU is lost.
@@ -324,7 +350,12 @@ impl<const S: usize> Loop<'_, S> {
 
     /// Takes cells whose PDUs are mostly short: whether one begins or ends a PDU is no branch.
     #[inline(always)]
-    pub(super) unsafe fn take_short<E: Engine>(&mut self, block: &Block, cells: Range<usize>) {
+    pub(super) unsafe fn take_short<E: Engine, const LARGE: bool>(
+        &mut self,
+        block: &Block,
+        cells: Range<usize>,
+        ahead: Ahead<'_>,
+    ) {
         let (pool, table, now) = (self.pool, self.table, self.circuits.now);
         let mut free = self.circuits.free();
         let mut waiting = self.waiting;
@@ -333,6 +364,9 @@ impl<const S: usize> Loop<'_, S> {
         // SAFETY: the caller's.
         unsafe {
             for i in cells {
+                if LARGE {
+                    fetch(table, pool, ahead, i);
+                }
                 let entry = block.find(i, table).unwrap_or_else(|| self.search(block, i));
                 let head = *block.heads.get_unchecked(i);
                 let end = u64::from(head) & END != 0;
@@ -352,15 +386,15 @@ impl<const S: usize> Loop<'_, S> {
                     }
                     place = free.top();
                 }
-                free.take(idle);
+                free.take(idle, now);
                 prefetch(cell.wrapping_add(BLOCK * S));
-                (*entry).began = select_unpredictable(idle, now, (*entry).began);
+                let to = pool.add(place.octet());
                 let state = &raw mut (*entry).state;
                 let from = select_unpredictable(idle, const { &E::START as *const u128 }, state.cast_const());
-                let acc = E::cell_in::<S>(E::enter_from(from), cell, pool.add(place.octet()), PAYLOAD);
-                E::leave_to(acc, state);
+                let acc = E::cell_in::<S>(E::enter_from(from), cell, to, PAYLOAD);
                 let place = place.after(1).or_clp(head);
                 let record = self.ended.get_unchecked_mut(waiting).as_mut_ptr();
+                E::leave_to(acc, state);
                 E::leave_to(acc, &raw mut (*record).state);
                 (*record).place = place;
                 (*record).entry = entry;
@@ -379,34 +413,86 @@ impl<const S: usize> Loop<'_, S> {
     #[inline(always)]
     pub(super) unsafe fn finish<E: Engine>(&mut self, block: &Block) {
         let begin = self.cell(block, 0);
-        let mut deliveries = self.done.deliveries;
-        let mut octets = 0;
-        for record in &self.ended[..self.waiting] {
-            // SAFETY: the records below `waiting` are written; their cells are the block's. They are read field by
-            // field, as they were written. Each PDU that ends has a place in `out`.
-            unsafe {
-                let record = record.as_ptr();
-                let last = (*record).last;
-                let cell = begin.add(last * S);
-                let ended = Ended {
-                    place: (*record).place,
-                    entry: (*record).entry,
-                    trailer: cell.add(S - 8).cast::<u64>().read_unaligned(),
-                    congestion: u64::from(*block.heads.get_unchecked(last)) & CONGESTION != 0,
-                    good: E::remainder(E::enter_from(&raw const (*record).state)) == GOOD,
-                };
-                let to = self.out.as_mut_ptr().add(deliveries);
-                if let Some(sdu_octets) = self.circuits.finish(ended, to) {
-                    octets += sdu_octets as u64;
-                    deliveries += 1;
+        let mut judged = Judged::default();
+        // SAFETY: the records below `waiting` are written; their cells are the block's. They are read field by field, as they
+        // were written. Two remainders are found at once; the place behind the last record is the last one's twin.
+        unsafe {
+            for i in (0..self.waiting).step_by(2) {
+                let record = |i: usize| self.ended.get_unchecked(i).as_ptr();
+                let pair = [record(i), record((i + 1).min(self.waiting - 1))];
+                let remainders = E::remainders(pair.map(|r| E::enter_from(&raw const (*r).state)));
+                for (record, remainder) in pair.into_iter().zip(remainders).take(self.waiting - i) {
+                    let last = (*record).last;
+                    let congestion = u64::from(*block.heads.get_unchecked(last)) & CONGESTION != 0;
+                    self.judge(record, remainder, begin.add(last * S), congestion, &mut judged);
                 }
             }
         }
-        self.counts.octets += octets;
-        self.counts.pdus += (deliveries - self.done.deliveries) as u64;
-        self.done.deliveries = deliveries;
+        self.judged(judged);
+    }
+
+    /// Judges a PDU that has ended with `cell`. There is a place in `out` for it.
+    #[inline(always)]
+    unsafe fn judge(
+        &mut self,
+        record: *const Record,
+        remainder: u32,
+        cell: *const u8,
+        congestion: bool,
+        judged: &mut Judged,
+    ) {
+        // SAFETY: the caller's.
+        unsafe {
+            let ended = Ended {
+                place: (*record).place,
+                entry: (*record).entry,
+                trailer: cell.add(S - 8).cast::<u64>().read_unaligned(),
+                congestion,
+                good: remainder == GOOD,
+            };
+            let to = self.out.as_mut_ptr().add(self.done.deliveries + judged.deliveries);
+            if let Some(sdu_octets) = self.circuits.finish(ended, to) {
+                judged.octets += sdu_octets as u64;
+                judged.deliveries += 1;
+            }
+        }
+    }
+
+    /// All that had ended has been judged.
+    #[inline(always)]
+    fn judged(&mut self, judged: Judged) {
+        self.counts.octets += judged.octets;
+        self.counts.pdus += judged.deliveries as u64;
+        self.done.deliveries += judged.deliveries;
         self.waiting = 0;
     }
+}
+
+/// What has been delivered.
+#[derive(Default)]
+struct Judged {
+    deliveries: usize,
+    octets: u64,
+}
+
+/// Fetches what the cells that come one and two blocks later need: the buffer of the one, the line of the table of the other.
+/// One cell at a time, for a cache can wait for no more than a few dozen lines.
+#[inline(always)]
+unsafe fn fetch(table: Table, pool: *mut u8, [next, after]: Ahead<'_>, i: usize) {
+    // SAFETY: a cell of a block; homes are entries of the table.
+    unsafe {
+        prefetch(table.entry(*after.homes.get_unchecked(i)).cast());
+        fetch_buffer(table, pool, next, i);
+    }
+}
+
+/// Fetches what the line of the table of a block's cell says is written next.
+#[inline(always)]
+unsafe fn fetch_buffer(table: Table, pool: *mut u8, block: &Block, i: usize) {
+    // SAFETY: as above.
+    let place = unsafe { (*table.entry(*block.homes.get_unchecked(i))).place };
+    prefetch(pool.wrapping_add(place.octet()));
+    prefetch(pool.wrapping_add(place.octet() + LAST));
 }
 
 /// Takes one payload, for which there is room.
@@ -417,8 +503,8 @@ unsafe fn take_one<E: Engine, const S: usize>(cell: *const u8, entry: *mut Entry
         let place = (*entry).place;
         prefetch(pool.wrapping_add(place.octet() + FURTHER));
         prefetch(cell.wrapping_add(BLOCK * S));
-        let acc = E::enter_from(&raw const (*entry).state);
-        let acc = E::cell_in::<S>(acc, cell, pool.add(place.octet()), PAYLOAD);
+        let to = pool.add(place.octet());
+        let acc = E::cell_in::<S>(E::enter_from(&raw const (*entry).state), cell, to, PAYLOAD);
         E::leave_to(acc, &raw mut (*entry).state);
         (*entry).place = place.after(1);
     }
@@ -438,16 +524,4 @@ impl Counts {
         counters.pdus = counters.pdus.wrapping_add(self.pdus);
         counters.octets = counters.octets.wrapping_add(self.octets);
     }
-}
-
-#[inline(always)]
-fn prefetch(line: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch has no effect but on the cache, whatever the address.
-    unsafe {
-        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(line.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = line;
 }

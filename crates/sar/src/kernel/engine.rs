@@ -64,6 +64,19 @@ pub(super) const fn header_mask<const S: usize>() -> u64 {
     if S == 53 { 0xff_ffff_ffff } else { 0xffff_ffff }
 }
 
+/// Brings a line into the nearest cache, if there is one there.
+#[inline(always)]
+pub(super) fn prefetch(line: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch has no effect but on the cache, whatever the address.
+    unsafe {
+        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(line.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = line;
+}
+
 /// A way to copy payloads and take them into a CRC.
 ///
 /// # Safety of all its functions
@@ -78,19 +91,25 @@ pub(super) trait Engine {
 
     unsafe fn enter(state: u128) -> Self::Acc;
     unsafe fn leave(acc: Self::Acc) -> u128;
-    /// The state in memory.
+    /// The state in memory, at any place.
     #[inline(always)]
     unsafe fn enter_from(state: *const u128) -> Self::Acc {
         // SAFETY: the caller's.
-        unsafe { Self::enter(*state) }
+        unsafe { Self::enter(state.read_unaligned()) }
     }
     #[inline(always)]
     unsafe fn leave_to(acc: Self::Acc, state: *mut u128) {
         // SAFETY: the caller's.
-        unsafe { *state = Self::leave(acc) }
+        unsafe { state.write_unaligned(Self::leave(acc)) }
     }
     /// The remainder of all that has been taken.
     unsafe fn remainder(acc: Self::Acc) -> u32;
+    /// The same of two.
+    #[inline(always)]
+    unsafe fn remainders(acc: [Self::Acc; 2]) -> [u32; 2] {
+        // SAFETY: the caller's.
+        acc.map(|acc| unsafe { Self::remainder(acc) })
+    }
     /// `cells` whole payloads from `from` on into cells from `to` on, all with the header `head` (eight octets, first
     /// lowest; on the wire the last three are payload).
     unsafe fn cells_out<const S: usize>(
@@ -116,6 +135,21 @@ pub(super) trait Engine {
     ) -> (Self::Acc, usize);
     /// The payload of one cell, of which `fit` octets (0..=48) are written to `to`.
     unsafe fn cell_in<const S: usize>(acc: Self::Acc, from: *const u8, to: *mut u8, fit: usize) -> Self::Acc;
+    /// The payloads of `cells` cells that stand `apart` octets from each other, to `to`.
+    #[inline(always)]
+    unsafe fn column_in<const S: usize>(
+        mut acc: Self::Acc,
+        from: *const u8,
+        apart: usize,
+        cells: usize,
+        to: *mut u8,
+    ) -> Self::Acc {
+        for i in 0..cells {
+            // SAFETY: the caller's.
+            acc = unsafe { Self::cell_in::<S>(acc, from.add(i * apart), to.add(i * PAYLOAD), PAYLOAD) };
+        }
+        acc
+    }
     /// The same for a PDU's last cell. Gives the remainder of the PDU.
     unsafe fn last_in<const S: usize>(acc: Self::Acc, from: *const u8, to: *mut u8, fit: usize) -> u32;
 }

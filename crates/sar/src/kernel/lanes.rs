@@ -84,6 +84,32 @@ pub(super) trait Wide: Copy {
     unsafe fn one(state: Self::Lane, payload: Self::Payload) -> Self::Lane;
     /// The same in 96 bits at most.
     unsafe fn last(state: Self::Lane, payload: Self::Payload) -> Self::Lane;
+    /// The remainders of two states.
+    ///
+    /// # Safety
+    /// None.
+    #[inline(always)]
+    unsafe fn remainders(states: [Self::Lane; 2]) -> [u32; 2] {
+        // SAFETY: the caller's.
+        states.map(|state| unsafe { remainder(to96(state)) })
+    }
+    /// The state after two cells' payloads, which are copied to `to`.
+    ///
+    /// # Safety
+    /// Two cells of `S` octets; `to` has room for 96.
+    #[inline(always)]
+    unsafe fn two_in<const S: usize>(
+        state: Self::Lane,
+        first: *const u8,
+        second: *const u8,
+        to: *mut u8,
+    ) -> Self::Lane {
+        // SAFETY: the caller's.
+        unsafe {
+            let state = one_in::<Self, S>(state, first, to);
+            one_in::<Self, S>(state, second, to.add(PAYLOAD))
+        }
+    }
 }
 
 /// # Safety
@@ -232,6 +258,12 @@ impl<W: Wide> Engine for Vectors<W> {
     }
 
     #[inline(always)]
+    unsafe fn remainders(acc: [W::Lane; 2]) -> [u32; 2] {
+        // SAFETY: the caller's.
+        unsafe { W::remainders(acc) }
+    }
+
+    #[inline(always)]
     unsafe fn cells_out<const S: usize>(
         mut acc: W::Lane,
         from: *const u8,
@@ -330,6 +362,28 @@ impl<W: Wide> Engine for Vectors<W> {
     unsafe fn cell_in<const S: usize>(acc: W::Lane, from: *const u8, to: *mut u8, fit: usize) -> W::Lane {
         // SAFETY: the payload is the cell's last 48 octets; `fit` of them may be written.
         unsafe { W::one(acc, take::<W, S>(from, to, fit)) }
+    }
+
+    #[inline(always)]
+    unsafe fn column_in<const S: usize>(
+        mut acc: W::Lane,
+        mut from: *const u8,
+        apart: usize,
+        cells: usize,
+        mut to: *mut u8,
+    ) -> W::Lane {
+        // SAFETY: the caller's: as many cells.
+        unsafe {
+            for _ in 0..cells / 2 {
+                acc = W::two_in::<S>(acc, from, from.add(apart), to);
+                from = from.wrapping_add(2 * apart);
+                to = to.add(2 * PAYLOAD);
+            }
+            if !cells.is_multiple_of(2) {
+                acc = one_in::<W, S>(acc, from, to);
+            }
+        }
+        acc
     }
 
     #[inline(always)]

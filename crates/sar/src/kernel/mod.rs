@@ -40,7 +40,8 @@ use crate::batch::{Batch, Outgoing};
 use crate::demux::{Circuits, Delivery, Progress};
 use core::fmt;
 use core::ops::Range;
-use demultiplex::{Block, Loop, Steps};
+pub(crate) use demultiplex::Turns;
+use demultiplex::{Ahead, Block, Loop, Steps};
 use std::sync::OnceLock;
 
 /// Octets from one cell to the next: a slot, or a cell as on the wire.
@@ -106,21 +107,37 @@ macro_rules! entries {
             }
 
             $(#[$feature])?
+            unsafe fn take_columns<const S: usize>(l: &mut Loop<'_, S>) {
+                // SAFETY: the caller's.
+                unsafe { l.take_columns::<$engine>() }
+            }
+
+            $(#[$feature])?
             unsafe fn look<const S: usize>(l: &Loop<'_, S>, from: usize, block: &mut Block) {
                 // SAFETY: the caller's.
                 unsafe { l.look::<$engine>(from, block) }
             }
 
             $(#[$feature])?
-            unsafe fn take_long<const S: usize>(l: &mut Loop<'_, S>, block: &Block, cells: Range<usize>) {
+            unsafe fn take_long<const S: usize, const LARGE: bool>(
+                l: &mut Loop<'_, S>,
+                block: &Block,
+                cells: Range<usize>,
+                ahead: Ahead<'_>,
+            ) {
                 // SAFETY: the caller's.
-                unsafe { l.take_long::<$engine>(block, cells) }
+                unsafe { l.take_long::<$engine, LARGE>(block, cells, ahead) }
             }
 
             $(#[$feature])?
-            unsafe fn take_short<const S: usize>(l: &mut Loop<'_, S>, block: &Block, cells: Range<usize>) {
+            unsafe fn take_short<const S: usize, const LARGE: bool>(
+                l: &mut Loop<'_, S>,
+                block: &Block,
+                cells: Range<usize>,
+                ahead: Ahead<'_>,
+            ) {
                 // SAFETY: the caller's.
-                unsafe { l.take_short::<$engine>(block, cells) }
+                unsafe { l.take_short::<$engine, LARGE>(block, cells, ahead) }
             }
 
             $(#[$feature])?
@@ -136,7 +153,14 @@ macro_rules! entries {
                 pool: *mut u8,
                 out: &mut [Delivery],
             ) -> Progress {
-                let steps = Steps::<S> { take_runs, look, take_long, take_short, finish };
+                let steps = Steps::<S> {
+                    take_runs,
+                    take_columns,
+                    look,
+                    take_long: [take_long::<S, false>, take_long::<S, true>],
+                    take_short: [take_short::<S, false>, take_short::<S, true>],
+                    finish,
+                };
                 // SAFETY: the caller's; the steps need no other features than this kernel.
                 unsafe { super::demultiplex::demultiplex(steps, circuits, cells, n, pool, out) }
             }

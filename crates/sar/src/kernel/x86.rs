@@ -3,7 +3,7 @@
 
 use super::engine::{PAYLOAD, Tail};
 use super::lanes::{self, LANE, Lane, Wide, lane_is_wide};
-use super::polynomial::fold;
+use super::polynomial::{BARRETT, GENERATOR, fold, power};
 use core::arch::asm;
 use core::arch::x86_64::*;
 
@@ -141,6 +141,65 @@ unsafe fn fold_three([mut a, mut b, mut c]: [__m256i; 3], by: __m256i, [x, y, z]
         );
         let add = |p, q, r| _mm256_xor_si256(_mm256_xor_si256(p, r), q);
         [add(a, d, x), add(b, e, y), add(c, f, z)]
+    }
+}
+
+/// The products of three vectors' upper halves and of their lower ones by a constant each, all added.
+///
+/// # Safety
+/// AVX2 and VPCLMULQDQ.
+#[inline]
+#[target_feature(enable = "avx2,vpclmulqdq")]
+unsafe fn fold_and_add([mut a, mut b, mut c]: [__m256i; 3], [x, y, z]: [__m256i; 3]) -> __m256i {
+    let (d, e, f): (__m256i, __m256i, __m256i);
+    // SAFETY: the caller's; registers only.
+    unsafe {
+        asm!(
+            "vpclmulqdq {d}, {a}, {x}, 0x11",
+            "vpclmulqdq {a}, {a}, {x}, 0x00",
+            "vpclmulqdq {e}, {b}, {y}, 0x11",
+            "vpclmulqdq {b}, {b}, {y}, 0x00",
+            "vpclmulqdq {f}, {c}, {z}, 0x11",
+            "vpclmulqdq {c}, {c}, {z}, 0x00",
+            a = inout(ymm_reg) a,
+            b = inout(ymm_reg) b,
+            c = inout(ymm_reg) c,
+            x = in(ymm_reg) x,
+            y = in(ymm_reg) y,
+            z = in(ymm_reg) z,
+            d = out(ymm_reg) d,
+            e = out(ymm_reg) e,
+            f = out(ymm_reg) f,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+        let add = |p, q| _mm256_xor_si256(p, q);
+        add(add(add(b, e), add(c, f)), add(a, d))
+    }
+}
+
+/// The products of a vector's upper halves and of its lower ones by a constant, and those of another's lower halves, all
+/// added.
+///
+/// # Safety
+/// AVX2 and VPCLMULQDQ.
+#[inline]
+#[target_feature(enable = "avx2,vpclmulqdq")]
+unsafe fn fold_and_lower(mut a: __m256i, mut b: __m256i, [x, y]: [__m256i; 2]) -> __m256i {
+    let upper: __m256i;
+    // SAFETY: the caller's; registers only.
+    unsafe {
+        asm!(
+            "vpclmulqdq {upper}, {a}, {x}, 0x11",
+            "vpclmulqdq {a}, {a}, {x}, 0x00",
+            "vpclmulqdq {b}, {b}, {y}, 0x00",
+            a = inout(ymm_reg) a,
+            b = inout(ymm_reg) b,
+            x = in(ymm_reg) x,
+            y = in(ymm_reg) y,
+            upper = out(ymm_reg) upper,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+        _mm256_xor_si256(_mm256_xor_si256(a, b), upper)
     }
 }
 
@@ -307,13 +366,14 @@ impl Wide for Ymm {
         // one multiplication does for both; its last lane is added as it is.
         unsafe {
             let bc = Ymm::turn(bc).0;
-            let before = Ymm(_mm256_set_m128i(a.turn(), state));
-            let before = before.fold(Ymm::pair(const { fold(48) }, const { fold(32) }));
+            let before = _mm256_set_m128i(a.turn(), state);
             let halves = _mm256_permute4x64_epi64::<0b00_01_00_00>(bc);
-            let by = Ymm::pair(const { fold(16) & u64::MAX as u128 }, const { fold(16) >> 64 });
-            let after = _mm256_clmulepi64_epi128::<0x00>(halves, by);
+            let by = [
+                Ymm::pair(const { fold(48) }, const { fold(32) }),
+                Ymm::pair(const { fold(16) & u64::MAX as u128 }, const { fold(16) >> 64 }),
+            ];
             let last = _mm256_blend_epi32::<0xf0>(_mm256_setzero_si256(), bc);
-            let sum = _mm256_xor_si256(_mm256_xor_si256(before, after), last);
+            let sum = _mm256_xor_si256(fold_and_lower(before, halves, by), last);
             _mm256_castsi256_si128(sum).xor(_mm256_extracti128_si256::<1>(sum))
         }
     }
@@ -327,6 +387,47 @@ impl Wide for Ymm {
             let after = Ymm::turn(bc).fold(Ymm::pair(const { fold(16) }, const { fold(0) }));
             let sum = _mm256_xor_si256(before, after);
             _mm256_castsi256_si128(sum).xor(_mm256_extracti128_si256::<1>(sum))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn remainders([a, b]: [__m128i; 2]) -> [u32; 2] {
+        // SAFETY: the caller's. As for one: folded to 96 bits, then to 64, then Barrett.
+        unsafe {
+            let of = |value: u64| Ymm::pair(u128::from(value), u128::from(value));
+            let lower = Ymm::pair(u128::from(u64::MAX), u128::from(u64::MAX));
+            let down = of(const { power(64) });
+            let fold = |v| _mm256_xor_si256(_mm256_clmulepi64_epi128::<0x01>(v, down), _mm256_and_si256(v, lower));
+            let rest = fold(fold(_mm256_set_m128i(b, a)));
+            let quotient = _mm256_clmulepi64_epi128::<0x00>(_mm256_srli_epi64::<32>(rest), of(BARRETT));
+            let quotient = _mm256_srli_epi64::<32>(quotient);
+            let rest = _mm256_xor_si256(_mm256_clmulepi64_epi128::<0x00>(quotient, of(GENERATOR)), rest);
+            let value = |v| _mm_cvtsi128_si32(v) as u32;
+            [value(_mm256_castsi256_si128(rest)), value(_mm256_extracti128_si256::<1>(rest))]
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn two_in<const S: usize>(state: __m128i, first: *const u8, second: *const u8, to: *mut u8) -> __m128i {
+        // SAFETY: two cells, two payloads of 48 octets. The state and six lanes stand one after another; the last is added.
+        unsafe {
+            let (from, then) = (first.add(S - PAYLOAD), second.add(S - PAYLOAD));
+            let a = _mm_loadu_si128(from.cast());
+            let bc = _mm256_loadu_si256(from.add(LANE).cast());
+            let de = _mm256_loadu_si256(then.cast());
+            let f = _mm_loadu_si128(then.add(2 * LANE).cast());
+            _mm_storeu_si128(to.cast(), a);
+            _mm256_storeu_si256(to.add(LANE).cast(), bc);
+            _mm256_storeu_si256(to.add(PAYLOAD).cast(), de);
+            _mm_storeu_si128(to.add(PAYLOAD + 2 * LANE).cast(), f);
+            let lanes = [_mm256_set_m128i(a.turn(), state), Ymm::turn(bc).0, Ymm::turn(de).0];
+            let by = [
+                Ymm::pair(const { fold(96) }, const { fold(80) }),
+                Ymm::pair(const { fold(64) }, const { fold(48) }),
+                Ymm::pair(const { fold(32) }, const { fold(16) }),
+            ];
+            let sum = fold_and_add(lanes, by);
+            f.turn().xor(_mm256_castsi256_si128(sum)).xor(_mm256_extracti128_si256::<1>(sum))
         }
     }
 }

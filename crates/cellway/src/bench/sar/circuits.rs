@@ -116,7 +116,7 @@ impl Mix {
         let seconds = median(&mut self.seconds_per_cell);
         json!({
             "circuits": self.circuits, "order": self.order, "cells_per_s": 1.0 / seconds,
-            "nanoseconds_per_cell": seconds * 1e9, "state_octets": self.circuits * 64, "buffer_octets": self.pool.len(),
+            "nanoseconds_per_cell": seconds * 1e9, "state_octets": self.circuits * 32, "buffer_octets": self.pool.len(),
         })
     }
 }

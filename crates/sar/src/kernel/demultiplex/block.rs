@@ -3,7 +3,7 @@
 
 use super::super::engine::{CLP, END, Engine, NOT_USER, header_mask, with_hec};
 use super::Loop;
-use crate::demux::{Entry, SPREAD, Table, VARIABLE, home};
+use crate::demux::{Entry, SPREAD, Table, VARIABLE, WITHIN, home};
 
 /// Cells of a block.
 pub(super) const BLOCK: usize = 32;
@@ -123,6 +123,7 @@ unsafe fn look_at_all<E: Engine, const S: usize>(from: *const u8, shift: u32, bl
             let turn = _mm_set_epi8(12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3);
             let fixed = _mm_set1_epi32(!VARIABLE as i32);
             let spread = _mm_set1_epi32(SPREAD as i32);
+            let whole = _mm_set1_epi32(!WITHIN as i32);
             let shift = _mm_cvtsi32_si128(shift as i32);
             let four = |i: usize| {
                 let one = |j: usize| _mm_cvtsi32_si128(head_of(4 * i + j) as i32);
@@ -137,7 +138,7 @@ unsafe fn look_at_all<E: Engine, const S: usize>(from: *const u8, shift: u32, bl
                 let circuits = _mm_and_si128(heads, fixed);
                 _mm_storeu_si128(block.circuits.as_mut_ptr().add(4 * i).cast(), circuits);
                 let turned = _mm_shuffle_epi8(circuits, turn);
-                let homes = _mm_srl_epi32(_mm_mullo_epi32(turned, spread), shift);
+                let homes = _mm_and_si128(_mm_srl_epi32(_mm_mullo_epi32(turned, spread), shift), whole);
                 _mm_storeu_si128(block.homes.as_mut_ptr().add(4 * i).cast(), homes);
                 ends[i] = _mm_slli_epi32::<{ 31 - END.trailing_zeros() as i32 }>(heads);
                 let next = if i + 1 < BLOCK / 4 { four(i + 1) } else { _mm_setzero_si128() };

@@ -42,9 +42,8 @@ impl<const S: usize> Loop<'_, S> {
                         break;
                     }
                     (*entry).place = free.top();
-                    (*entry).began = self.circuits.now;
                     from = const { &E::START };
-                    free.take(true);
+                    free.take(true, self.circuits.now);
                     self.circuits.taken(free);
                 }
                 let place = (*entry).place;
