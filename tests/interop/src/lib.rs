@@ -10,6 +10,7 @@ pub mod frames;
 pub mod guest;
 pub mod initramfs;
 pub mod lan;
+pub mod line;
 pub mod namespace;
 pub mod peer;
 pub mod program;

@@ -1,63 +1,19 @@
-//! Two `cellway up` and a line between them that is cut twice in the middle of a transfer.
+//! A line that is cut twice in the middle of a transfer: between two `cellway up`, and between a network and a Linux guest.
 
+use endpoint::{ChannelId, Endpoint, OpenOptions};
 use interop::frames::free_port;
-use interop::pattern;
+use interop::guest::Guest;
+use interop::lan::Lan;
+use interop::line::line;
 use interop::up::Up;
+use interop::{have, pattern, program};
 use serde_json::Value;
-use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use wire::DropReason;
 
 const WAIT: Duration = Duration::from_secs(60);
 /// The line lasts for so many octets of either direction.
 const LASTS: u64 = 4_000_000;
-
-/// Passes octets on until `budget` is used up. Then both sockets go with what they have: the peers see a reset, or an end.
-fn pass(mut from: TcpStream, mut to: TcpStream, budget: &AtomicU64) {
-    let mut octets = [0; 16_384];
-    from.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
-    while budget.load(Ordering::Relaxed) > 0 {
-        match from.read(&mut octets) {
-            Ok(0) => break,
-            Ok(n) => {
-                budget.fetch_sub((n as u64).min(budget.load(Ordering::Relaxed)), Ordering::Relaxed);
-                // Not the last piece: the far end is left with a part of a PDU.
-                if budget.load(Ordering::Relaxed) > 0 && to.write_all(&octets[..n]).is_err() {
-                    break;
-                }
-            }
-            Err(e) if matches!(e.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => {}
-            Err(_) => break,
-        }
-    }
-    budget.store(0, Ordering::Relaxed);
-    let _ = from.shutdown(std::net::Shutdown::Both);
-    let _ = to.shutdown(std::net::Shutdown::Both);
-}
-
-/// A line to `to` that is cut `cuts` times, for more than a second each time.
-fn line(to: u16, cuts: usize) -> u16 {
-    let first = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = first.local_addr().unwrap().port();
-    std::thread::spawn(move || {
-        let mut listener = Some(first);
-        for cut in 0..=cuts {
-            let listening = listener.take().unwrap_or_else(|| TcpListener::bind(("127.0.0.1", port)).unwrap());
-            let near = listening.accept().unwrap().0;
-            drop(listening);
-            let far = TcpStream::connect(("127.0.0.1", to)).unwrap();
-            let budget = Arc::new(AtomicU64::new(if cut < cuts { LASTS } else { u64::MAX }));
-            let (near2, far2, budget2) = (near.try_clone().unwrap(), far.try_clone().unwrap(), budget.clone());
-            let back = std::thread::spawn(move || pass(far2, near2, &budget2));
-            pass(near, far, &budget);
-            back.join().unwrap();
-            std::thread::sleep(Duration::from_millis(1200));
-        }
-    });
-    port
-}
 
 fn network(host: &str, atmtcp: &str) -> String {
     format!(
@@ -74,7 +30,7 @@ fn status(up: &Up) -> Value {
 fn a_transfer_goes_on_to_its_last_octet_though_the_line_is_cut_twice() {
     let port = free_port();
     let far = Up::new(&network("beta", &format!("listen 127.0.0.1:{port}")));
-    let line = line(port, 2);
+    let line = line(port, 2, LASTS);
     let near = Up::new(&network("alpha", &format!("connect 127.0.0.1:{line}")));
     let file = pattern(12_000_000);
     std::fs::write(near.path("file"), &file).unwrap();
@@ -105,4 +61,102 @@ fn a_transfer_goes_on_to_its_last_octet_though_the_line_is_cut_twice() {
     // The PDU that had come in part is counted where it was to come in.
     let in_part = |up: &Up| status(up)["links"][0]["from_b"]["sent"]["dropped"]["link_down"].as_u64().unwrap_or(0);
     assert!(in_part(&far) >= 1, "{}", status(&far)["links"][0]);
+}
+
+/// PDUs each way.
+const COUNT: u32 = 4000;
+
+/// As `fill` of `cuts.c` has it.
+fn numbered(number: u32, direction: u32) -> Vec<u8> {
+    let octets = 8 + number.wrapping_mul(977) as usize % 9000;
+    let mut sdu = vec![number.wrapping_mul(31).wrapping_add(direction) as u8; octets];
+    for at in (4..=octets - 4).step_by(256) {
+        sdu[at] = (at / 256) as u8 ^ number as u8;
+    }
+    sdu[..4].copy_from_slice(&number.to_le_bytes());
+    sdu
+}
+
+/// What came.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Came {
+    received: u64,
+    damaged: u64,
+    twice: u64,
+    next: u32,
+}
+
+/// Our side of it: sends as many, one each two milliseconds, and looks at all that comes.
+fn exchange(alpha: &mut Endpoint, channel: ChannelId) -> Came {
+    let (mut came, mut sent, mut last) = (Came::default(), 0, Instant::now());
+    while (sent < COUNT || came.next < COUNT) && last.elapsed() < WAIT {
+        if sent < COUNT && alpha.send_copy(channel, &numbered(sent, 0)).is_ok() {
+            sent += 1;
+            last = Instant::now();
+        }
+        while let Some(sdu) = alpha.receive(Some(Duration::from_millis(2))).unwrap() {
+            last = Instant::now();
+            came.received += 1;
+            let number = sdu.first_chunk().map_or(u32::MAX, |octets| u32::from_le_bytes(*octets));
+            match number {
+                _ if number >= COUNT || sdu[..] != numbered(number, 1) => came.damaged += 1,
+                _ if number < came.next => came.twice += 1,
+                _ => came.next = number + 1,
+            }
+            if sent < COUNT {
+                break;
+            }
+        }
+    }
+    came
+}
+
+#[test]
+fn a_guest_whose_line_is_cut_twice_goes_on_and_no_pdu_comes_damaged_or_twice() {
+    if !have(&[("cc", "gcc")]) || !Guest::available() {
+        return;
+    }
+    let lan = Lan::new(&[100]).unwrap();
+    let mut alpha = lan.endpoint("alpha").unwrap();
+    let channel = alpha.open("0.100".parse().unwrap(), OpenOptions::default()).unwrap();
+    // An interface that stays while its daemon ends with the line and is started anew: what is sent meanwhile is lost.
+    let script = format!(
+        r#"
+        for limit in rmem_max rmem_default wmem_max wmem_default; do echo 8388608 > /proc/sys/net/core/$limit; done
+        atmtcp create 0
+        (while true; do atmtcp virtual 0 connect 10.0.2.2 {port}; sleep 0.3; done) > /tmp/daemon 2>&1 &
+        sleep 2
+        /test/cuts 100 {COUNT}
+        cat /proc/net/atm/devices
+        grep -c "ATMTCP connection" /tmp/daemon
+        "#,
+        port = line(lan.port(0), 2, LASTS),
+    );
+    let mut guest = Guest::boot(&script, &[("cuts", &program::for_guest("cuts.c").unwrap())]).unwrap();
+    guest.wait_for("cuts: ready").unwrap();
+    let ours = exchange(&mut alpha, channel);
+    let report = guest.finish().unwrap();
+    let console = report.console.join("\n");
+    let said = report.console.iter().find(|line| line.starts_with("cuts: sent")).unwrap();
+    let numbers: Vec<u64> = said.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    let [sent, received, damaged, twice, next] = numbers[..] else { panic!("{said}") };
+    // Both go on to the last PDU, after two cuts.
+    assert_eq!((sent, damaged, twice, next), (COUNT.into(), 0, 0, COUNT.into()), "{console}");
+    assert_eq!((ours.damaged, ours.twice, ours.next), (0, 0, COUNT), "{ours:?}\n{console}");
+    assert!(report.console.iter().any(|line| line == "3"), "not connected three times:\n{console}");
+    // Something was lost: it was cut.
+    assert!(received + ours.received < 2 * u64::from(COUNT), "{said} {ours:?}");
+
+    let [to, from] = lan.outside_counters(0).unwrap();
+    let down = |counters: &net::LineCounters| counters.sent.dropped(DropReason::LinkDown);
+    eprintln!("{said} {ours:?} {to:?} {from:?}");
+    // What went into the line and what found it down are all that was sent; what came out is what was delivered.
+    assert_eq!(to.sent.pdus + down(&to), u64::from(COUNT), "{to:?}");
+    assert_eq!(to.sent.dropped_total(), down(&to), "{to:?}");
+    assert!(to.delivered.pdus >= received, "{to:?}");
+    assert_eq!(from.delivered.pdus, ours.received, "{from:?}");
+    assert_eq!(from.sent.dropped_total(), down(&from), "{from:?}");
+    let [kernel_sent, errors, kernel_received, damaged, dropped] = report.aal5_counters(0).unwrap();
+    assert_eq!([errors, kernel_received, damaged, dropped], [0, received, 0, 0], "{console}");
+    assert!((ours.received..=sent).contains(&kernel_sent), "{console}");
 }
