@@ -33,6 +33,27 @@ const ATM_DROPPARTY: c_ulong = 0x4004_61f5;
 const SIOCGSTAMP: c_ulong = 0x8906;
 const SIOCINQ: c_ulong = 0x541b;
 const SIOCOUTQ: c_ulong = 0x5411;
+/// The doors of the kernel's own protocols and of their daemons: requests, and what there is instead.
+const DOORS: [(&[c_ulong], &str); 6] = [
+    // ATMSIGD_CTRL
+    (&[0x61f0], "signalling (atmsigd) is not served: use permanent circuits, itf.vpi.vci"),
+    // SIOCMKCLIP, ATMARPD_CTRL, ATMARP_MKIP, ATMARP_SETENTRY, ATMARP_ENCAP
+    (&[0x61e0, 0x61e1, 0x61e2, 0x61e3, 0x61e5], "the kernel's Classical IP is not served: use `cellway ip tun`"),
+    // ATMLEC_CTRL, ATMLEC_DATA, ATMLEC_MCAST
+    (&[0x61d0, 0x61d1, 0x61d2], "LAN emulation is not served: use `cellway ip tun`"),
+    // ATMMPC_CTRL, ATMMPC_DATA
+    (&[0x61d8, 0x61d9], "MPOA is not served: use `cellway ip tun`"),
+    // ATM_SETBACKEND, ATM_NEWBACKENDIF
+    (
+        &[0x4002_61f2, 0x4002_61f3],
+        "the kernel's br2684 and PPP over ATM are not served: use `cellway ip tun --encapsulation llc-bridged`, `cellway ip ppp`",
+    ),
+    // SIOCSIFATMTCP, ATMTCP_CREATE, ATMTCP_REMOVE
+    (
+        &[0x6180, 0x618e, 0x618f],
+        "an interface of ATM over TCP cannot be made here: use `cellway link add tcp://HOST:PORT`, or `atmtcp` in the description",
+    ),
+];
 /// Requests of ATM are of this kind ("type" in `linux/ioctl.h`).
 const ATM_TYPE: c_ulong = b'a' as c_ulong;
 const ESI_OCTETS: usize = 6;
@@ -66,6 +87,10 @@ struct Buffer {
 pub(crate) unsafe fn request(socket: &Socket, request: c_ulong, argument: *mut c_void) -> Option<Result<(), Errno>> {
     // The kernel takes 32 bits; programs with a signed number give more.
     let request = request & 0xffff_ffff;
+    if let Some((_, instead)) = DOORS.iter().find(|(doors, _)| doors.contains(&request)) {
+        complain(instead);
+        return Some(Err(Errno::NOTTY));
+    }
     // SAFETY: as the caller says.
     unsafe {
         match request {
