@@ -74,6 +74,22 @@ impl Stage<'_> {
         ))
     }
 
+    /// Starts something that says `word` in a line when it is ready, and waits for that.
+    fn start_ready(&self, arguments: &[&str], word: &str) -> Result<Process> {
+        let mut process = self.start(arguments)?;
+        let mut line = String::new();
+        let stdout = process.0.stdout.take().context("a process without output")?;
+        BufReader::new(stdout).read_line(&mut line)?;
+        if line.contains(&format!("\"{word}\"")) {
+            return Ok(process);
+        }
+        let mut why = String::new();
+        if let Some(stderr) = process.0.stderr.as_mut() {
+            std::io::Read::read_to_string(stderr, &mut why)?;
+        }
+        bail!("cellway {} did not come up: {}", arguments.join(" "), why.trim());
+    }
+
     /// Runs a client to its end; gives the JSON that it printed.
     fn run(&self, arguments: &[&str]) -> Result<Value> {
         let output = self.command(arguments).output()?;
@@ -150,17 +166,7 @@ fn play(stage: &Stage<'_>, file: &Path, folder: &Path) -> Result<Value> {
     stage.tell("1/6  two hosts, a switch, an OC-3c link and an unlimited one");
     let description = folder.join("two-hosts.toml");
     std::fs::write(&description, NETWORK)?;
-    let mut service = stage.start(&["up", &description.display().to_string()])?;
-    let mut line = String::new();
-    let stdout = service.0.stdout.take().context("the service has no output")?;
-    BufReader::new(stdout).read_line(&mut line)?;
-    if !line.contains("\"up\"") {
-        let mut why = String::new();
-        if let Some(stderr) = service.0.stderr.as_mut() {
-            std::io::Read::read_to_string(stderr, &mut why)?;
-        }
-        bail!("the service did not come up: {}", why.trim());
-    }
+    let service = stage.start_ready(&["up", &description.display().to_string()], "up")?;
 
     let capture_path = stage.out.join("capture.pcapng");
     let capture_out = BufWriter::new(std::fs::File::create(&capture_path)?);
@@ -171,14 +177,16 @@ fn play(stage: &Stage<'_>, file: &Path, folder: &Path) -> Result<Value> {
     let (ip, data) = ("0.101".parse()?, "0.100".parse()?);
     let capturing = std::thread::spawn(move || {
         let over = || over.load(Ordering::Relaxed);
-        capture::record(&context, "alpha - s1:0", &[ip], capture::What::Pdus, capture_out, over)
+        let buffer_mib = capture::BUFFER_MIB;
+        let wanted = capture::Wanted { link: "alpha - s1:0", circuits: &[ip], buffer_mib };
+        capture::record(&context, wanted, capture::What::Pdus, capture_out, over)
     });
     let played = scenes(stage, file, size, folder, &data);
     stop.store(true, Ordering::Relaxed);
     let captured = capturing.join().unwrap_or_else(|_| bail!("the capture panicked"));
     let mut results = played?;
-    let (records, missed) = captured?;
-    results["capture"] = json!({ "path": capture_path, "records": records, "missed": missed });
+    results["capture"] = captured?.json();
+    results["capture"]["path"] = capture_path.display().to_string().into();
     results["status"] = stage.run(&["status"])?;
     drop(service);
 
@@ -206,7 +214,8 @@ fn scenes(stage: &Stage<'_>, file: &Path, size: u64, folder: &Path, data: &wire:
     let end = stage.run(&["ping", "alpha", "0.101", "-c", "10", "-i", "20"])?;
 
     stage.tell("4/6  IP over ATM: ping");
-    let serving = stage.start(&["ip", "serve", "beta", "0.101"])?;
+    // What is sent before the far end of a circuit is open is lost there.
+    let serving = stage.start_ready(&["ip", "serve", "beta", "0.101"], "serving")?;
     let small = stage.run(&["ip", "ping", "alpha", "0.101", "10.0.0.2", "-c", "10", "-i", "20"])?;
     let large = stage.run(&["ip", "ping", "alpha", "0.101", "10.0.0.2", "-c", "5", "-i", "20", "-s", "9000"])?;
     drop(serving);

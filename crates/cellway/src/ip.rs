@@ -194,7 +194,7 @@ pub(crate) enum IpCommand {
         #[arg(long)]
         llc: bool,
     },
-    /// Answer pings on the in-process stack, until Ctrl-C (needs no rights)
+    /// Answer pings on the in-process stack, until Ctrl-C (needs no rights); a line on standard output says from when on
     Serve {
         #[command(flatten)]
         at: Where,
@@ -291,7 +291,17 @@ pub(crate) fn run(context: &Context, command: &IpCommand) -> Result<()> {
             Ok(())
         }
         IpCommand::Serve { at } => {
-            in_process(context, at)?.serve_until(|| !goes_on(&stop))?;
+            let mut host = in_process(context, at)?;
+            let address = host.stack().ip().config().address;
+            // From here on packets are taken: who has started this process waits for it.
+            let (place, circuit) = (&at.host, at.circuit.to_string());
+            if context.json {
+                println!("{}", json!({ "serving": address, "host": place, "circuit": circuit }));
+            } else {
+                println!("{address} on {place} {circuit} answers, until Ctrl-C");
+            }
+            std::io::stdout().flush()?;
+            host.serve_until(|| !goes_on(&stop))?;
             Ok(())
         }
         IpCommand::Ping { at, to, count, size, interval_ms } => {

@@ -5,6 +5,7 @@ mod link;
 pub(crate) use link::{LinkCommand, run as run_link};
 
 use crate::adapters::Adapters;
+use crate::capture::{self, pump};
 use crate::config::{Circuit, Config, Link, Shell};
 use crate::daemon::{attach, written};
 use crate::real::Reals;
@@ -14,17 +15,13 @@ use clap::Subcommand;
 use endpoint::seqpacket::Peer;
 use host::engine::EngineHandle;
 use host::service::Handler;
-use net::{Carries, TapBuffer, TapConfig};
+use net::{Carries, TapConfig};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 use wire::CircuitId;
-
-/// A capture that nobody reads for so long is ended.
-const CAPTURE_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What can be asked.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -53,22 +50,14 @@ pub(crate) enum Request {
         /// Whether it may pass anything.
         up: bool,
     },
-    /// Begin to record a link.
+    /// Record a link, to a socket that comes along, until that is closed.
     CaptureStart {
         /// Its name.
         link: String,
         /// Only these circuits; empty: all.
         circuits: Vec<String>,
-    },
-    /// What has been recorded since the last time.
-    CaptureRead {
-        /// Its name.
-        link: String,
-    },
-    /// End it.
-    CaptureStop {
-        /// Its name.
-        link: String,
+        /// MiB of what is kept until the socket takes it.
+        buffer_mib: u32,
     },
 }
 
@@ -79,7 +68,6 @@ pub(crate) struct Manager {
     owner: u32,
     reals: Arc<Reals>,
     adapters: Arc<Adapters>,
-    captures: Mutex<HashMap<String, Instant>>,
 }
 
 impl Manager {
@@ -90,15 +78,14 @@ impl Manager {
         adapters: Arc<Adapters>,
     ) -> Self {
         let owner = rustix::process::getuid().as_raw();
-        Manager { engine, config, owner, reals, adapters, captures: Mutex::default() }
+        Manager { engine, config, owner, reals, adapters }
     }
 
     fn config(&self) -> MutexGuard<'_, Config> {
         self.config.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn serve(&self, request: Request) -> Result<Value> {
-        self.end_stale_captures()?;
+    fn serve(&self, request: Request, fds: Vec<OwnedFd>) -> Result<Value> {
         let config = self.config().clone();
         let done = json!({ "done": true });
         let adapters = self.adapters.clone();
@@ -162,33 +149,26 @@ impl Manager {
                 core.network.set_link_up(id, up);
                 anyhow::Ok(json!({ "link": core.fabric.link_name(id), "enabled": up }))
             })?,
-            Request::CaptureStart { link, circuits } => {
+            Request::CaptureStart { link, circuits, buffer_mib } => {
                 let circuits = circuits.iter().map(|c| c.parse()).collect::<Result<Vec<CircuitId>, _>>()?;
-                let name = self.engine.with(move |core| {
+                let to = pump::accept(fds)?;
+                let tap = TapConfig::of_mib(buffer_mib.min(capture::MAX_BUFFER_MIB) as usize, circuits);
+                let config = tap.clone();
+                let (id, name) = self.engine.with(move |core| {
                     let id = find_link(core, &link)?;
-                    core.network.set_tap(id, Some(TapConfig { circuits, ..TapConfig::default() }));
-                    core.fabric.link_name(id).ok_or_else(|| anyhow!("the link is gone"))
+                    if core.network.has_tap(id) {
+                        return Err(anyhow!("another capture of this link is under way"));
+                    }
+                    let name = core.fabric.link_name(id).ok_or_else(|| anyhow!("the link is gone"))?;
+                    core.network.set_tap(id, Some(tap));
+                    Ok((id, name))
                 })??;
-                self.captures.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone(), Instant::now());
-                Ok(json!({ "link": name, "epoch_unix_nanos": self.epoch_unix_nanos()? }))
-            }
-            Request::CaptureRead { link } => {
-                self.captures.lock().unwrap_or_else(PoisonError::into_inner).insert(link.clone(), Instant::now());
-                self.engine.with(move |core| {
-                    let id = find_link(core, &link)?;
-                    let mut buffer = TapBuffer::new(&TapConfig::default());
-                    core.network.drain_tap(id, &mut buffer);
-                    anyhow::Ok(crate::capture::to_json(&buffer))
-                })?
-            }
-            Request::CaptureStop { link } => {
-                self.captures.lock().unwrap_or_else(PoisonError::into_inner).remove(&link);
-                self.engine.with(move |core| {
-                    let id = find_link(core, &link)?;
-                    core.network.set_tap(id, None);
-                    anyhow::Ok(())
-                })??;
-                Ok(done)
+                let epoch = self.epoch_unix_nanos()?;
+                if let Err(e) = pump::start(self.engine.clone(), id, &config, to) {
+                    self.engine.with(move |core| core.network.set_tap(id, None))?;
+                    return Err(e.into());
+                }
+                Ok(json!({ "link": name, "epoch_unix_nanos": epoch }))
             }
         }
     }
@@ -198,20 +178,6 @@ impl Manager {
         let now = self.engine.with(|core| core.now())?;
         let unix = std::time::SystemTime::UNIX_EPOCH.elapsed()?;
         Ok((unix.as_nanos() as u64).saturating_sub(now.as_nanos()))
-    }
-
-    fn end_stale_captures(&self) -> Result<()> {
-        let mut captures = self.captures.lock().unwrap_or_else(PoisonError::into_inner);
-        let stale: Vec<_> =
-            captures.extract_if(|_, read| read.elapsed() > CAPTURE_PATIENCE).map(|(name, _)| name).collect();
-        for name in stale {
-            self.engine.with(move |core| {
-                if let Ok(id) = find_link(core, &name) {
-                    core.network.set_tap(id, None);
-                }
-            })?;
-        }
-        Ok(())
     }
 }
 
@@ -233,7 +199,7 @@ impl Handler for Manager {
         policy::may_open(&self.config().rules, &peer, self.owner, host, circuit)
     }
 
-    fn manage(&self, peer: Peer, request: Value) -> Result<Value, String> {
+    fn manage(&self, peer: Peer, request: Value, fds: Vec<OwnedFd>) -> Result<Value, String> {
         if !policy::owns(&peer, self.owner) {
             return Err(format!(
                 "user {} may open circuits, but not manage the network of user {}",
@@ -241,7 +207,7 @@ impl Handler for Manager {
             ));
         }
         let request = serde_json::from_value(request).map_err(|e| format!("request not understood: {e}"))?;
-        self.serve(request).map_err(|e| format!("{e:#}"))
+        self.serve(request, fds).map_err(|e| format!("{e:#}"))
     }
 }
 

@@ -1,11 +1,13 @@
 //! Recording files of Linux's `atmtcp`: what `cellway capture --format atmtcp` writes, and `cellway replay`.
 
-use crate::capture::{Records, What, unhex};
+use crate::capture::{Records, What, Written};
 use crate::client::{goes_on, interrupted};
 use crate::{Context, output};
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Args;
 use endpoint::{Aal, ChannelId, Endpoint, EndpointConfig, Geometry, OpenOptions, SendError};
+use net::tap::Tapped;
+use net::{Side, TapRecord};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -76,35 +78,32 @@ fn turned(mut cell: [u8; 52]) -> [u8; 52] {
 }
 
 impl<W: Write> Records for Recording<W> {
-    fn take(&mut self, answer: &Value) -> Result<()> {
-        for record in answer["records"].as_array().into_iter().flatten() {
-            let stream = u32::from(record[1] == 1);
-            let octets = record[3].as_str().and_then(unhex);
-            let octets = octets.ok_or_else(|| anyhow!("the service sent a record without octets"))?;
-            // A frame's; a cell says it itself.
-            let circuit = record[4].as_str().map(str::parse).transpose()?;
-            if record[2] == "sdu34" {
-                // The stock program knows of no such layer.
-                self.beyond += 1;
-            } else if record[2] != "cell" {
-                let circuit = circuit.ok_or_else(|| anyhow!("the service sent a frame without a circuit"))?;
-                self.sdu(stream, circuit, false, &octets)?;
-            } else if let Some(circuit) = circuit {
+    fn take(&mut self, record: &TapRecord<'_>) -> Result<()> {
+        let stream = u32::from(record.from == Side::B);
+        match record.what {
+            Tapped::Cell(cell) => self.cell(stream, cell.circuit(), &cell)?,
+            Tapped::Frame { circuit, aal: net::Aal::Aal5, octets, .. } => self.sdu(stream, circuit, false, octets)?,
+            Tapped::Frame { circuit, aal: net::Aal::Aal0, octets, .. } => {
                 let octets = octets.try_into().map_err(|_| anyhow!("the service sent no cell"))?;
                 self.sdu(stream, circuit, true, &turned(octets))?;
-            } else if let Ok(cell) = wire::octets::parse52(&octets, wire::octets::Format::Nni) {
-                self.cell(stream, cell.circuit(), &cell)?;
             }
+            // The stock program knows of no such layer.
+            Tapped::Frame { aal: net::Aal::Aal34, .. } => self.beyond += 1,
         }
         Ok(())
+    }
+
+    fn gap(&mut self) {
+        self.partial.clear();
     }
 
     fn flush(&mut self) -> Result<()> {
         Ok(self.out.flush()?)
     }
 
-    fn written(&self) -> (u64, u64) {
-        (self.records, self.beyond)
+    fn finish(&mut self, _: u64) -> Result<Written> {
+        self.flush()?;
+        Ok(Written { records: self.records, beyond: self.beyond, incomplete: 0 })
     }
 }
 

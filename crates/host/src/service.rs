@@ -43,11 +43,11 @@ pub trait Handler: Send + Sync {
     /// Why not.
     fn may_open(&self, peer: Peer, host: &str, circuit: CircuitId) -> Result<(), String>;
 
-    /// A management request.
+    /// A management request, and the file descriptors that came along.
     ///
     /// # Errors
     /// Why it is refused.
-    fn manage(&self, peer: Peer, request: serde_json::Value) -> Result<serde_json::Value, String>;
+    fn manage(&self, peer: Peer, request: serde_json::Value, fds: Vec<OwnedFd>) -> Result<serde_json::Value, String>;
 }
 
 /// Lets every process that reaches the socket connect and open what it likes, and manages nothing: for tests, and for
@@ -64,7 +64,7 @@ impl Handler for Everybody {
         Ok(())
     }
 
-    fn manage(&self, _: Peer, _: serde_json::Value) -> Result<serde_json::Value, String> {
+    fn manage(&self, _: Peer, _: serde_json::Value, _: Vec<OwnedFd>) -> Result<serde_json::Value, String> {
         Err("nothing to manage here".to_owned())
     }
 }
@@ -394,7 +394,7 @@ impl Client {
                 Response::Closed
             }
             Request::Manage(request) => {
-                let text = handler.manage(self.peer, request)?.to_string();
+                let text = handler.manage(self.peer, request, fds)?.to_string();
                 return self.send_parts(&text).map_err(Into::into);
             }
         };

@@ -11,7 +11,7 @@ use host::engine::{self, EngineHandle};
 use host::service::{Handler, Service, StartError};
 use host::{CircuitConfig, HostInterface};
 use net::{Carries, End, FramePool, LinkConfig, Network};
-use rustix::fd::AsFd;
+use rustix::fd::{AsFd, OwnedFd};
 use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -30,7 +30,12 @@ impl Handler for AllowAll {
     fn may_open(&self, _: endpoint::seqpacket::Peer, _: &str, circuit: CircuitId) -> Result<(), String> {
         if circuit.vci.get() == 666 { Err("circuit 0.666 is not for you".into()) } else { Ok(()) }
     }
-    fn manage(&self, peer: endpoint::seqpacket::Peer, request: serde_json::Value) -> Result<serde_json::Value, String> {
+    fn manage(
+        &self,
+        peer: endpoint::seqpacket::Peer,
+        request: serde_json::Value,
+        _: Vec<OwnedFd>,
+    ) -> Result<serde_json::Value, String> {
         Ok(serde_json::json!({ "uid": peer.uid, "echo": request, "long": "x".repeat(300_000) }))
     }
 }

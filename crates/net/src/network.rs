@@ -395,6 +395,11 @@ impl Network {
         true
     }
 
+    /// Whether somebody copies what the link is given.
+    pub fn has_tap(&self, id: LinkId) -> bool {
+        self.link(id).is_some() && self.lines.taps[id.index as usize].is_some()
+    }
+
     /// Swaps what the tap has seen with `buffer`, which is emptied first. False if there is no tap.
     pub fn drain_tap(&mut self, id: LinkId, buffer: &mut TapBuffer) -> bool {
         if self.link(id).is_none() {

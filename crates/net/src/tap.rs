@@ -1,10 +1,13 @@
 //! A bounded observer on a link: it copies what the link is given, for captures. What does not fit is counted, never
-//! waited for.
+//! waited for; nor is anything after it until the next drain, so that a gap is between two drains and never inside one.
 
 use crate::frame::{Aal, Frame, FramePool};
 use crate::network::Side;
 use sar::SduMeta;
 use wire::{Cell, CircuitId, Time};
+
+/// Cells, with what stands beside each, in a MiB.
+const CELLS_IN_MIB: usize = (1 << 20) / (size_of::<Cell>() + size_of::<(Time, Side, Head)>());
 
 /// What a tap copies and how much it holds between two [`crate::Network::drain_tap`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,8 +21,17 @@ pub struct TapConfig {
 }
 
 impl Default for TapConfig {
+    /// [`TapConfig::of_mib`] of 32 on all circuits.
     fn default() -> Self {
-        TapConfig { circuits: Vec::new(), records: 16_384, octets: 4 << 20 }
+        TapConfig::of_mib(32, Vec::new())
+    }
+}
+
+impl TapConfig {
+    /// A tap that holds about `mib` MiB of cells, or of frames: 32 are three quarters of a second of a full OC-3c line. It takes
+    /// up memory for what has waited in it, no more.
+    pub fn of_mib(mib: usize, circuits: Vec<CircuitId>) -> Self {
+        TapConfig { circuits, records: mib * CELLS_IN_MIB, octets: mib << 20 }
     }
 }
 
@@ -104,7 +116,7 @@ impl TapBuffer {
         })
     }
 
-    /// Cells and frames that did not fit since the last drain.
+    /// Cells and frames that did not fit since the last drain: they came after all that is in here.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
@@ -145,8 +157,9 @@ impl Tap {
     }
 
     fn has_room(&mut self, octets: usize) -> bool {
-        let fits =
-            self.buffer.heads.len() < self.config.records && self.buffer.octets.len() + octets <= self.config.octets;
+        let fits = self.buffer.dropped == 0
+            && self.buffer.heads.len() < self.config.records
+            && self.buffer.octets.len() + octets <= self.config.octets;
         if !fits {
             self.buffer.dropped += 1;
         }

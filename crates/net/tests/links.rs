@@ -183,6 +183,30 @@ fn a_tap_copies_what_it_has_room_for_and_counts_the_rest() {
 }
 
 #[test]
+fn a_tap_that_is_read_every_half_second_misses_nothing_of_a_full_oc3c_line() {
+    let (mut network, a, b, link) = pair(LinkConfig { rate: Some(CellRate::OC3C), ..LinkConfig::default() });
+    let config = TapConfig::default();
+    network.set_tap(link, Some(config.clone()));
+    let mut seen = TapBuffer::new(&config);
+    let (mut now, mut read, mut recorded) = (Time::ZERO, Time::ZERO, 0);
+    let end = Time::from_millis(2000);
+    while now < end {
+        send(&mut network, a, 1000);
+        now = settle(&mut network, now);
+        assert_eq!(network.node_mut::<Probe>(b).unwrap().got.drain(..).count(), 1000);
+        if now >= read + Duration::from_millis(500) || now >= end {
+            read = now;
+            assert!(network.drain_tap(link, &mut seen));
+            assert_eq!(seen.dropped(), 0, "at {now:?}");
+            recorded += seen.len() as u64;
+        }
+    }
+    let sent = network.link_info(link).unwrap().from_a.sent.cells;
+    assert!(sent > 700_000, "{sent} cells in two seconds: the line was not full");
+    assert_eq!(recorded, sent);
+}
+
+#[test]
 fn a_frame_link_moves_buffers_and_gives_them_back() {
     struct Sink;
     impl Node for Sink {

@@ -94,8 +94,17 @@ impl Connection {
     /// # Errors
     /// Refused, or the service has gone.
     pub fn manage(&self, request: serde_json::Value) -> Result<serde_json::Value, Error> {
+        self.manage_with(request, &[])
+    }
+
+    /// The same with file descriptors that go along.
+    ///
+    /// # Errors
+    /// Refused, or the service has gone.
+    pub fn manage_with(&self, request: serde_json::Value, fds: &[BorrowedFd<'_>]) -> Result<serde_json::Value, Error> {
         let mut whole = String::new();
-        let mut answer = self.ask(&Request::Manage(request))?.0;
+        self.packets.send(&Request::Manage(request), fds)?;
+        let mut answer = self.answer()?.0;
         loop {
             match answer {
                 Response::Managed { text, last } => {

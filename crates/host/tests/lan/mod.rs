@@ -9,6 +9,7 @@ use host::engine::{self, EngineHandle};
 use host::service::{Handler, Service};
 use net::topology::{Attachment, CircuitDescription, CircuitEnd, LinkDescription};
 use net::{Aal, Carries, FramePool, LinkConfig, Network};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,7 +27,7 @@ impl Handler for Policy {
     fn may_open(&self, _: Peer, _: &str, circuit: CircuitId) -> Result<(), String> {
         if circuit.vci.get() == 666 { Err("circuit 0.666 is not for you".into()) } else { Ok(()) }
     }
-    fn manage(&self, _: Peer, request: serde_json::Value) -> Result<serde_json::Value, String> {
+    fn manage(&self, _: Peer, request: serde_json::Value, _: Vec<OwnedFd>) -> Result<serde_json::Value, String> {
         Ok(request)
     }
 }
