@@ -26,7 +26,7 @@ pub(crate) const MAX_STATIONS: usize = 4096;
 
 /// Brings up a network and runs it in the foreground. Ctrl-C ends it and leaves nothing behind; SIGHUP reads the file
 /// again: what did not change goes on undisturbed, what was added by command stays, what was removed by command and is in the file
-/// comes back.
+/// comes back, and so does an interface's device that was deleted.
 #[derive(Debug, Args)]
 pub(crate) struct Up {
     /// The description (see `examples/`)
@@ -230,7 +230,8 @@ fn apply_here(
         let unchanged = old_shells.iter().any(|(d, s)| d == description && s == shell);
         let id = core.fabric.links().find(|(_, d, _)| *d == description).map(|(id, ..)| id);
         let Some(id) = id else { continue };
-        if !unchanged || !core.network.externals().any(|(link, _)| link == id) {
+        // One whose device was deleted is made again.
+        if !unchanged || !core.network.externals().any(|(link, shell)| link == id && !shell.has_ended()) {
             attach(core, adapters, id, shell).with_context(|| format!("link {}", written(description)))?;
         }
         if let Shell::AtmTcp { real, .. } = shell {

@@ -45,6 +45,11 @@ pub trait External: Send {
     /// Whether cells or frames can pass at present.
     fn is_up(&self) -> bool;
 
+    /// Whether it is at its end: it will never be up again, and whoever has its description may put another in its place.
+    fn has_ended(&self) -> bool {
+        false
+    }
+
     /// One line for people: to whom connected, or why not.
     fn status(&self) -> String;
 

@@ -30,9 +30,14 @@ impl Namespace {
         Ok(Namespace(name))
     }
 
+    /// Where it is in the file system.
+    pub fn path(&self) -> String {
+        format!("/run/netns/{}", self.0)
+    }
+
     /// Runs `f` on a thread that lives in the namespace.
     pub fn run<R: Send + 'static>(&self, f: impl FnOnce() -> anyhow::Result<R> + Send + 'static) -> Task<R> {
-        let path = format!("/run/netns/{}", self.0);
+        let path = self.path();
         Task(std::thread::spawn(move || {
             move_into_link_name_space(File::open(path)?.as_fd(), Some(LinkNameSpaceType::Network))?;
             f()

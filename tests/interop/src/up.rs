@@ -40,6 +40,11 @@ impl Up {
         assert!(Command::new("kill").args(["-HUP", &id]).status().unwrap().success());
     }
 
+    /// Waits for a line of the daemon's log.
+    pub fn wait_for(&mut self, what: &str) -> String {
+        self.daemon.wait_for(what, WAIT).unwrap()
+    }
+
     /// A path in the folder.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)

@@ -4,6 +4,7 @@
 use interop::lan::Lan;
 use interop::namespace::{Namespace, accept, available, device, listen};
 use interop::pattern;
+use interop::up::Up;
 use stack::device::tun::Settings;
 use stack::ip::Config;
 use std::io::{Read as _, Write as _};
@@ -34,6 +35,53 @@ fn two_devices_that_leave_work_to_each_other_carry_the_same() {
 fn a_device_that_leaves_work_cuts_and_completes_packets_for_one_that_does_not() {
     if available() {
         carry(true, false);
+    }
+}
+
+/// An interface of a description, whose device somebody deletes: it is said at once, and SIGHUP brings it back.
+#[test]
+fn a_device_that_is_deleted_is_missed_at_once_and_comes_back_when_the_description_is_read_again() {
+    if !available() {
+        return;
+    }
+    let [red, blue] = ["red", "blue"].map(|name| Namespace::new(name).unwrap());
+    let mut up = Up::new(&format!(
+        r#"
+[switch.s1]
+[interface.red]
+host = "alpha"
+device = "atm0"
+address = "10.20.0.1/24"
+namespace = "{}"
+[interface.blue]
+host = "beta"
+device = "atm0"
+address = "10.20.0.2/24"
+namespace = "{}"
+[[link]]
+ends = ["alpha", "s1:0"]
+[[link]]
+ends = ["beta", "s1:1"]
+[[circuit]]
+ends = ["alpha 0.100", "beta 0.100"]
+"#,
+        red.path(),
+        blue.path()
+    ));
+    let pinged = |said: String| said.contains(" 1 received");
+    let ping = || pinged(red.output(&["ping", "-c", "1", "-i", "0.2", "-w", "60", "10.20.0.2"]).unwrap());
+    assert!(ping());
+    for round in 0..2 {
+        blue.output(&["ip", "link", "delete", "atm0"]).unwrap();
+        up.wait_for("interface atm0: the device has been deleted; SIGHUP makes it again");
+        let listed = String::from_utf8_lossy(&up.run("link list").stdout).into_owned();
+        assert!(listed.contains("atm0: the device has been deleted"), "{listed}");
+        assert!(!pinged(red.output(&["ping", "-c", "1", "-W", "1", "10.20.0.2"]).unwrap()));
+        let links: serde_json::Value = serde_json::from_slice(&up.run("link list --json").stdout).unwrap();
+        assert!(links.to_string().contains("link_down"), "{links}");
+        up.hang_up();
+        up.wait_for("applied");
+        assert!(ping(), "round {round}");
     }
 }
 

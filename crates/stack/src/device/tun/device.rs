@@ -2,6 +2,7 @@
 
 use super::sys::leave_nothing;
 use crate::ip::{VNET_OCTETS, VnetHeader};
+use rustix::io::Errno;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::File;
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
@@ -87,9 +88,9 @@ impl Device {
         let mut header = [0; VNET_OCTETS];
         let octets = if self.has_header {
             let mut parts = [IoSliceMut::new(&mut header), IoSliceMut::new(packet)];
-            self.device.recv_vectored(&mut parts)?.saturating_sub(VNET_OCTETS)
+            self.device.recv_vectored(&mut parts).map_err(named)?.saturating_sub(VNET_OCTETS)
         } else {
-            self.device.recv(packet)?
+            self.device.recv(packet).map_err(named)?
         };
         Ok((header, octets))
     }
@@ -100,9 +101,9 @@ impl Device {
     /// As the system says.
     pub fn write(&self, header: &[u8; VNET_OCTETS], packet: &[u8]) -> io::Result<()> {
         if self.has_header {
-            self.device.send_vectored(&[IoSlice::new(header), IoSlice::new(packet)]).map(|_| ())
+            self.device.send_vectored(&[IoSlice::new(header), IoSlice::new(packet)]).map_err(named).map(|_| ())
         } else {
-            self.device.send(packet).map(|_| ())
+            self.device.send(packet).map_err(named).map(|_| ())
         }
     }
 
@@ -113,6 +114,14 @@ impl Device {
     pub fn write_whole(&self, packet: &[u8]) -> io::Result<()> {
         self.write(&VnetHeader::default().to_octets(), packet)
     }
+}
+
+/// A device that somebody has deleted, alone or with its namespace, says `EBADFD`, which tells nobody anything.
+fn named(e: io::Error) -> io::Error {
+    if e.raw_os_error() == Some(Errno::BADFD.raw_os_error()) {
+        return io::Error::new(ErrorKind::NotConnected, "the device has been deleted");
+    }
+    e
 }
 
 fn enter(namespace: &Path) -> io::Result<()> {

@@ -86,10 +86,12 @@ impl Line {
         (&self.passage.ip.sent, &self.passage.ip.received)
     }
 
-    /// The device has gone: nothing passes any more, and `status` says why.
+    /// The device has gone: nothing passes any more, `status` says why, and what still comes is counted `link_down`.
     fn end(&mut self, why: &io::Error, io: &mut NodeIo<'_>) {
+        tracing::error!("interface {}: {why}; SIGHUP makes it again", self.name);
         self.gone = Some(why.to_string());
-        self.passage.clear(io);
+        let waiting = self.passage.clear(io);
+        self.passage.ip.sent.drop_n(DropReason::LinkDown, waiting);
     }
 }
 
@@ -141,6 +143,7 @@ impl External for Line {
             io.release_frame(0);
             has_written = true;
             if let Err(e) = delivered {
+                self.passage.ip.received.drop_one(DropReason::LinkDown);
                 self.end(&e, io);
                 return true;
             }
@@ -167,6 +170,10 @@ impl External for Line {
 
     fn is_up(&self) -> bool {
         self.gone.is_none()
+    }
+
+    fn has_ended(&self) -> bool {
+        self.gone.is_some()
     }
 
     fn status(&self) -> String {

@@ -326,11 +326,13 @@ impl<B: std::fmt::Debug> Passage<B> {
         Ok(())
     }
 
-    /// Gives all buffers back to a carrier that stays.
-    pub(super) fn clear(&mut self, carrier: &mut impl Carrier<Buffer = B>) {
+    /// Gives all buffers back to a carrier that stays; gives the number of packets that were in them.
+    pub(super) fn clear(&mut self, carrier: &mut impl Carrier<Buffer = B>) -> u64 {
         let outgoing = self.outgoing.take().map(|out| out.source);
+        let waiting = u64::from(outgoing.is_some());
         for buffer in [outgoing, self.buffer.take()].into_iter().flatten() {
             carrier.give_back(buffer);
         }
+        waiting
     }
 }
