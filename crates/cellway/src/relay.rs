@@ -46,7 +46,8 @@ A link is a URL, or words of atmtcp's command line:
 ///
 /// `cellway relay listen 2812 connect 192.0.2.1 write rec` joins two machines and records what they say. It runs until
 /// Ctrl-C and then says what passed and what was dropped. A link that does not take what it is sent loses it, counted
-/// `queue_full`, where others are to hear it too; where it is the only one, its sender waits.
+/// `queue_full`, where others are to hear it too; where it is the only one, its sender waits, as with `atmtcp`: until it takes more,
+/// its connection ends (after 30 s in which its machine takes nothing), or the --patience is over.
 #[derive(Debug, Args)]
 #[command(after_help = LINKS)]
 pub(crate) struct Relay {
@@ -55,6 +56,15 @@ pub(crate) struct Relay {
     links: Vec<String>,
     #[command(flatten)]
     certificates: Certificates,
+    /// Seconds that a sender, or a recording that is played, waits at most for a link that takes nothing; then the link loses what
+    /// comes, counted `queue_full`, until it takes again. 0: nobody waits for anybody
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    patience: Option<Duration>,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().and_then(|s| Duration::try_from_secs_f64(s).ok());
+    seconds.ok_or_else(|| "a number of seconds, such as 0.5".into())
 }
 
 /// A link of the running relay.
@@ -84,7 +94,7 @@ pub(crate) fn run(context: &Context, relay: &Relay) -> Result<()> {
         bail!("`print` and --json would both write to standard output: choose one, or `write FILE`");
     }
     let begins = Arc::new(AtomicBool::new(false));
-    let mut running = Running::start(links, &begins)?;
+    let mut running = Running::start(links, relay.patience, &begins)?;
     let mut result = Ok(());
     while goes_on(&stop) && result.is_ok() {
         std::thread::sleep(LOOK);
@@ -107,9 +117,10 @@ struct Running {
 }
 
 impl Running {
-    fn start(links: Vec<Link>, begins: &Arc<AtomicBool>) -> Result<Self> {
+    fn start(links: Vec<Link>, patience: Option<Duration>, begins: &Arc<AtomicBool>) -> Result<Self> {
         let mut network = Network::new(FramePool::new(BUFFERS_A_LINK * links.len(), 65_536));
         let mut relay = net::Relay::new(links.len());
+        relay.set_patience(patience);
         (0..links.len()).filter(|n| matches!(links[*n], Link::Read { .. })).for_each(|n| relay.set_patient(n));
         let node = network.add_node("relay", Box::new(relay));
         let config = LinkConfig { carries: Carries::Frames, queue_cells: QUEUE_FRAMES, ..LinkConfig::default() };

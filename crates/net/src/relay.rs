@@ -5,14 +5,16 @@
 //! with its first connection; here links come and go, so the relay remembers what each has opened: who comes later is told, and
 //! what a link had opened is closed with it.
 //!
-//! A frame for one link that is full waits, and with it the sender, whom nobody else waits for. A frame for several goes to those
-//! that have room; at the others it is dropped and counted `queue_full`, so that a slow link holds up nobody.
+//! A frame for one link that is full waits, and with it the sender, whom nobody else waits for; with a patience
+//! ([`Relay::set_patience`]) no longer than that. A frame for several goes to those that have room; at the others it is dropped and
+//! counted `queue_full`, so that a slow link holds up nobody.
 
 use crate::frame::{Aal, Frame};
 use crate::node::{Node, NodeIo};
 use sar::SduMeta;
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 use wire::atmtcp::{Control, MAX_TEXT_OCTETS};
 use wire::{CircuitId, DropReason, Time};
 
@@ -34,6 +36,8 @@ struct Link {
     patient: bool,
     /// What it has opened, with the text that said so.
     opened: BTreeMap<CircuitId, Vec<u8>>,
+    /// A frame for it waits since then, in which it has taken none.
+    full_since: Option<Time>,
     /// Whose circuits it has not been told the state of.
     untold: BTreeSet<(usize, CircuitId)>,
 }
@@ -42,6 +46,9 @@ struct Link {
 #[derive(Debug, Default)]
 pub struct Relay {
     links: Vec<Link>,
+    patience: Option<Duration>,
+    /// When somebody has been waited for long enough.
+    due: Option<Time>,
 }
 
 /// What became of a frame.
@@ -54,7 +61,7 @@ enum Fate {
 impl Relay {
     /// A relay of so many links.
     pub fn new(links: usize) -> Self {
-        Relay { links: std::iter::repeat_with(Link::default).take(links).collect() }
+        Relay { links: std::iter::repeat_with(Link::default).take(links).collect(), patience: None, due: None }
     }
 
     /// What comes from this link waits for room wherever it goes: a file that is played, which nobody else waits for.
@@ -62,6 +69,21 @@ impl Relay {
         if let Some(link) = self.links.get_mut(link) {
             link.patient = true;
         }
+    }
+
+    /// A link that takes nothing for so long loses what comes for it, until it takes again; zero: it holds up nobody at all. Without,
+    /// who sends to it alone waits until its connection ends.
+    pub fn set_patience(&mut self, patience: Option<Duration>) {
+        self.patience = patience;
+    }
+
+    /// When a link has been waited for long enough, if anybody waits for it.
+    fn due_of(&self, link: usize) -> Option<Time> {
+        Some(self.links[link].full_since? + self.patience?)
+    }
+
+    fn is_given_up(&self, link: usize, now: Time) -> bool {
+        self.due_of(link).is_some_and(|due| due <= now)
     }
 
     /// Circuits that a link has opened and not closed.
@@ -159,15 +181,20 @@ impl Relay {
     }
 
     /// The oldest frame of link `from`, which carries data.
-    fn data(&mut self, from: usize, io: &mut NodeIo<'_>) -> Fate {
-        let to_whom = |to: &usize| sends_to(from, *to) && io.carries(*to).is_some();
-        let (mut up, mut full) = (0, 0);
-        for to in (0..self.links.len()).filter(to_whom) {
-            up += usize::from(self.links[to].up);
-            full += usize::from(self.links[to].up && io.room(to) == 0);
-        }
-        if full > 0 && (up == 1 || self.links[from].patient) {
-            return Fate::Held;
+    fn data(&mut self, from: usize, io: &mut NodeIo<'_>, now: Time) -> Fate {
+        let hears = |to: usize| sends_to(from, to) && io.carries(to).is_some();
+        let up = (0..self.links.len()).filter(|to| hears(*to) && self.links[*to].up).count();
+        if up == 1 || self.links[from].patient {
+            let mut held = false;
+            for to in 0..self.links.len() {
+                if hears(to) && self.links[to].up && io.room(to) == 0 {
+                    self.links[to].full_since.get_or_insert(now);
+                    held |= !self.is_given_up(to, now);
+                }
+            }
+            if held {
+                return Fate::Held;
+            }
         }
         let Some(frame) = io.take_frame(from) else { return Fate::Gone };
         for to in 0..self.links.len() {
@@ -189,9 +216,12 @@ impl Relay {
 }
 
 impl Node for Relay {
-    fn run(&mut self, io: &mut NodeIo<'_>, _: Time) -> bool {
+    fn run(&mut self, io: &mut NodeIo<'_>, now: Time) -> bool {
         let mut busy = self.look(io);
         for to in 0..self.links.len() {
+            if !self.links[to].up || io.room(to) > 0 {
+                self.links[to].full_since = None;
+            }
             let before = self.links[to].untold.len();
             self.tell(to, io);
             busy |= self.links[to].untold.len() != before;
@@ -201,17 +231,19 @@ impl Node for Relay {
                 let Some((frame, _)) = io.frame_in(from) else { break };
                 if frame.circuit.key() == 0 {
                     self.control(from, io);
-                } else if let Fate::Held = self.data(from, io) {
+                } else if let Fate::Held = self.data(from, io, now) {
                     break;
                 }
                 busy = true;
             }
         }
+        self.due =
+            (0..self.links.len()).filter(|to| !self.is_given_up(*to, now)).filter_map(|to| self.due_of(to)).min();
         busy
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        None
+        self.due
     }
 
     fn as_any_mut(&mut self) -> &mut dyn Any {

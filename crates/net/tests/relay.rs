@@ -168,6 +168,56 @@ fn a_patient_source_waits_for_the_slowest() {
 }
 
 #[test]
+fn with_patience_a_deaf_link_holds_its_sender_up_for_so_long_and_no_longer() {
+    let mut net = Net::new(2);
+    let patience = Duration::from_millis(5);
+    net.network.node_mut::<Relay>(net.relay).unwrap().set_patience(Some(patience));
+    net.peer(1).deaf = true;
+    for i in 0..100u8 {
+        net.send(0, "0.100", &[i]);
+    }
+    net.settle();
+    let waiting = 100 - 2 * QUEUE;
+    assert_eq!((net.peer(0).to_send.len(), net.dropped(1, DropReason::QueueFull)), (waiting, 0));
+    let due = net.network.poll_timeout().expect("the patience ends");
+    assert!(due <= net.now + patience);
+    net.now = due;
+    net.settle();
+    assert_eq!((net.peer(0).to_send.len(), net.dropped(1, DropReason::QueueFull)), (0, 100 - QUEUE as u64));
+    // Given up once, it is not waited for again, until it takes something.
+    net.send(0, "0.100", &[100]);
+    net.settle();
+    assert_eq!((net.peer(0).to_send.len(), net.dropped(1, DropReason::QueueFull)), (0, 101 - QUEUE as u64));
+    assert_eq!(net.network.poll_timeout(), None);
+    net.peer(1).deaf = false;
+    net.settle();
+    assert_eq!(net.got(1).len(), QUEUE);
+    net.peer(1).deaf = true;
+    for i in 0..100u8 {
+        net.send(0, "0.100", &[i]);
+    }
+    net.settle();
+    assert_eq!(net.peer(0).to_send.len(), waiting);
+    assert!(net.network.poll_timeout().is_some());
+}
+
+#[test]
+fn without_any_patience_no_link_waits_for_another_not_even_a_recording() {
+    let mut net = Net::new(3);
+    let relay = net.network.node_mut::<Relay>(net.relay).unwrap();
+    relay.set_patience(Some(Duration::ZERO));
+    relay.set_patient(0);
+    net.peer(2).deaf = true;
+    for i in 0..100u8 {
+        net.send(0, "0.100", &[i]);
+        net.send(1, "0.101", &[i]);
+    }
+    net.settle();
+    assert_eq!((net.got(0).len(), net.got(1).len()), (100, 100));
+    assert_eq!(net.dropped(2, DropReason::QueueFull), 200 - QUEUE as u64);
+}
+
+#[test]
 fn who_comes_later_is_told_what_is_open_and_who_goes_closes_what_it_had_opened() {
     let mut net = Net::new(3);
     net.set_up(1, false);

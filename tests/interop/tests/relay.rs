@@ -250,6 +250,29 @@ fn a_deaf_link_loses_what_it_does_not_take_and_the_others_lose_nothing() {
 }
 
 #[test]
+fn with_patience_the_only_listener_may_be_deaf_and_its_sender_goes_on() {
+    let mut ours = Ours::start(2, &["--patience", "0.2"]);
+    let (mut left, mut right) = (ours.connect(0), ours.connect(1));
+    let circuit: CircuitId = "0.100".parse().unwrap();
+    let sdu = interop::pattern(65_535);
+    // More than all sockets and queues hold: without patience this would end with the deaf link's connection, after 30 s.
+    const FRAMES: usize = 600;
+    (0..FRAMES).for_each(|_| send(&mut left, circuit, &sdu));
+    // What goes the other way was never held up.
+    send(&mut right, circuit, b"back");
+    assert_eq!(receive(&mut left), (circuit, b"back".to_vec()));
+    let report = ours.finish();
+    let mut octets = Vec::new();
+    right.read_to_end(&mut octets).unwrap();
+    let frames = octets.chunks(8 + sdu.len());
+    let n = frames.filter(|frame| frame.len() == 8 + sdu.len() && frame[8..] == sdu).count();
+    let to = &report["links"][1]["to"];
+    let lost = to["dropped"]["queue_full"].as_u64().unwrap();
+    assert_eq!(report["links"][1]["connections"], 1, "it was not given up by TCP: {report}");
+    assert!(lost > 0 && n + lost as usize <= FRAMES, "{lost} lost, {n} received: {report}");
+}
+
+#[test]
 fn all_that_a_peer_says_before_it_goes_arrives() {
     let mut ours = Ours::start(2, &[]);
     let (mut left, mut right) = (ours.connect(0), ours.connect(1));

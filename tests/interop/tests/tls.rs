@@ -14,7 +14,7 @@ use wire::CircuitId;
 
 const WAIT: Duration = Duration::from_secs(30);
 
-/// A folder of PEM files: an authority `ca.pem`, and for `alpha`, `beta` (of that authority) and `stranger` (of another)
+/// A folder of PEM files: an authority `ca.pem`, and for `alpha`, `beta`, `gate` (of that authority) and `stranger` (of another)
 /// `NAME.pem` and `NAME.key`.
 fn certificates() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -26,7 +26,7 @@ fn certificates() -> tempfile::TempDir {
     };
     let (known, unknown) = (authority("the authority"), authority("another authority"));
     std::fs::write(folder.path().join("ca.pem"), known.pem()).unwrap();
-    for (name, issuer) in [("alpha", &known), ("beta", &known), ("stranger", &unknown)] {
+    for (name, issuer) in [("alpha", &known), ("beta", &known), ("gate", &known), ("stranger", &unknown)] {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new([format!("{name}.example"), "127.0.0.1".into()]).unwrap();
         params.distinguished_name.push(DnType::CommonName, name);
@@ -96,6 +96,42 @@ fn a_link_by_url_with_certificates_carries_a_file_and_a_stranger_gets_no_link() 
     let (status, said) = receiver.wait(WAIT).unwrap();
     assert!(status.success(), "{said:?}");
     assert!(std::fs::read(near.path("got")).unwrap() == file, "the file arrived changed");
+}
+
+#[test]
+fn a_relay_that_is_connected_to_and_connects_by_tls_carries_a_file_and_a_stranger_gets_no_link() {
+    let pem = certificates();
+    let port = free_port();
+    let far = Up::new(&network("beta", &format!("listen 127.0.0.1:{port}"), pem.path()));
+    let mut relay = Command::new(interop::program::cellway().unwrap());
+    relay.current_dir(pem.path()).args(["relay", "tls-listen://127.0.0.1:0", &format!("tls://127.0.0.1:{port}")]);
+    relay.args(["--certificate", "gate.pem", "--key", "gate.key", "--trust", "ca.pem"]);
+    let mut relay = Peer::start(&mut relay).unwrap();
+    let line = relay.wait_for("link 0: listening on ", WAIT).unwrap();
+    let gate = line.rsplit_once(':').unwrap().1.to_owned();
+    until_state(&far, "by TLS");
+
+    let stranger = Up::new(&network("stranger", &format!("connect 127.0.0.1:{gate}"), pem.path()));
+    until_state(&stranger, "add it to the peer's `trust`");
+    relay.wait_for("`trust` does not have", WAIT).unwrap();
+    drop(stranger);
+
+    let near = Up::new(&network("alpha", &format!("connect 127.0.0.1:{gate}"), pem.path()));
+    until_state(&near, "by TLS");
+    let file = pattern(3_000_000);
+    std::fs::write(near.path("file"), &file).unwrap();
+    let mut receiver = far.start_command("receive beta 0.100 got --reliable");
+    far.wait_for_endpoints(1, WAIT);
+    let sent = near.run("send alpha 0.100 file --reliable");
+    assert!(sent.status.success(), "{}", String::from_utf8_lossy(&sent.stderr));
+    let (status, said) = receiver.wait(WAIT).unwrap();
+    assert!(status.success(), "{said:?}");
+    assert!(std::fs::read(far.path("got")).unwrap() == file, "the file arrived changed");
+
+    assert!(Command::new("kill").args(["-INT", &relay.id().to_string()]).status().unwrap().success());
+    let (status, said) = relay.wait(WAIT).unwrap();
+    let rows = said.iter().filter(|line| line.contains(" by TLS ") && line.contains("connected to")).count();
+    assert!(status.success() && rows >= 2, "{said:?}");
 }
 
 /// OpenSSL, with the octets inside TLS at its standard input and output.
