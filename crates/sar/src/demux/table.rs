@@ -148,10 +148,10 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Whether it and the buffers that go with it are larger than the nearest cache.
+    /// Whether it is so large (from 32 769 circuits, 4 MiB) that to fetch what is needed soon is worth the instructions.
     #[inline(always)]
     pub(crate) fn is_large(&self) -> bool {
-        self.mask >= 1 << 14
+        self.mask >= 1 << 16
     }
 
     /// How far a multiplied header is shifted to give where its search begins, in pieces of entries.

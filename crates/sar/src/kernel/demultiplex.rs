@@ -2,7 +2,7 @@
 //!
 //! Cells go through in blocks, in three steps. *Look*: the headers of a block, at once: where in the table the search for
 //! each cell's circuit begins, and which cells need attention. *Take*: payloads to their buffers, and into their circuits'
-//! CRC states. *Finish*: the PDUs that ended are judged. If the table is larger than the nearest cache, a block is
+//! CRC states. *Finish*: the PDUs that ended are judged. If the table is large, a block is
 //! looked at two blocks ahead, so that lines of the table, and then those of the buffers, are there when they are needed.
 //!
 //! Before a block, runs of cells of one circuit, and circuits that take turns, are taken without a look ([`runs`],
