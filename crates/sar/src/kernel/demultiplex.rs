@@ -420,7 +420,8 @@ impl<const S: usize> Loop<'_, S> {
             for i in (0..self.waiting).step_by(2) {
                 let record = |i: usize| self.ended.get_unchecked(i).as_ptr();
                 let pair = [record(i), record((i + 1).min(self.waiting - 1))];
-                let remainders = E::remainders(pair.map(|r| E::enter_from(&raw const (*r).state)));
+                let state = [&raw const (*pair[0]).state, &raw const (*pair[1]).state];
+                let remainders = E::remainders([E::enter_from(state[0]), E::enter_from(state[1])]);
                 for (record, remainder) in pair.into_iter().zip(remainders).take(self.waiting - i) {
                     let last = (*record).last;
                     let congestion = u64::from(*block.heads.get_unchecked(last)) & CONGESTION != 0;

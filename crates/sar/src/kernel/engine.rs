@@ -106,9 +106,9 @@ pub(super) trait Engine {
     unsafe fn remainder(acc: Self::Acc) -> u32;
     /// The same of two.
     #[inline(always)]
-    unsafe fn remainders(acc: [Self::Acc; 2]) -> [u32; 2] {
+    unsafe fn remainders([a, b]: [Self::Acc; 2]) -> [u32; 2] {
         // SAFETY: the caller's.
-        acc.map(|acc| unsafe { Self::remainder(acc) })
+        unsafe { [Self::remainder(a), Self::remainder(b)] }
     }
     /// `cells` whole payloads from `from` on into cells from `to` on, all with the header `head` (eight octets, first
     /// lowest; on the wire the last three are payload).

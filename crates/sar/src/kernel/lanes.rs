@@ -89,9 +89,9 @@ pub(super) trait Wide: Copy {
     /// # Safety
     /// None.
     #[inline(always)]
-    unsafe fn remainders(states: [Self::Lane; 2]) -> [u32; 2] {
-        // SAFETY: the caller's.
-        states.map(|state| unsafe { remainder(to96(state)) })
+    unsafe fn remainders([a, b]: [Self::Lane; 2]) -> [u32; 2] {
+        // SAFETY: the caller's. No closure: it would be compiled without the processor's features.
+        unsafe { [remainder(to96(a)), remainder(to96(b))] }
     }
     /// The state after two cells' payloads, which are copied to `to`.
     ///
