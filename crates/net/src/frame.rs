@@ -96,11 +96,25 @@ impl Frame {
     }
 }
 
+/// Octets of a cache line.
+const LINE: usize = 64;
+/// Buffers of a page or more begin this much further from each other than they are long: with a power of two between them, the
+/// beginnings of all would compete for the same few places of each cache. 25 lines: a packet of 1500 octets behind its LLC header.
+const COLOUR: usize = 25 * LINE;
+const PAGE: usize = 4096;
+/// What stands before the octets of TCP in an SDU of RFC 2684: LLC and SNAP (8), IPv4 (20), TCP with time stamps (32). Buffers begin
+/// so that these octets, of which there are many, begin with a line: copies that do are faster.
+const BEFORE_TCP: usize = 60;
+
 /// The buffers of all frames of a network: so many of so many octets, allocated once.
 #[derive(Debug)]
 pub struct FramePool {
     memory: Vec<u8>,
     buffer_octets: usize,
+    /// Where the first buffer begins.
+    first: usize,
+    /// Octets from one buffer to the next.
+    stride: usize,
     shares: Vec<u32>,
     free: Vec<u32>,
 }
@@ -110,12 +124,20 @@ impl FramePool {
     pub fn new(buffers: usize, buffer_octets: usize) -> Self {
         let buffers = buffers.min(NO_BUFFER as usize - 1);
         let buffer_octets = buffer_octets.max(AAL0_FRAME_OCTETS);
+        let stride = buffer_octets.next_multiple_of(LINE) + if buffer_octets < PAGE { 0 } else { COLOUR };
+        let memory = vec![0; buffers * stride + LINE];
         FramePool {
-            memory: vec![0; buffers * buffer_octets],
+            first: (LINE * 2 - BEFORE_TCP).wrapping_sub(memory.as_ptr() as usize) % LINE,
+            memory,
             buffer_octets,
+            stride,
             shares: vec![0; buffers],
             free: (0..buffers as u32).rev().collect(),
         }
+    }
+
+    fn start(&self, frame: &Frame) -> usize {
+        (frame.buffer as usize).saturating_mul(self.stride).saturating_add(self.first)
     }
 
     /// The longest SDU that fits.
@@ -147,15 +169,15 @@ impl FramePool {
     /// [`FramePool::allocate`] and fill.
     pub fn copy_in(&mut self, circuit: CircuitId, aal: Aal, meta: SduMeta, sdu: &[u8]) -> Option<Frame> {
         let frame = self.allocate(circuit, aal, meta, sdu.len())?;
-        let start = frame.buffer as usize * self.buffer_octets;
+        let start = self.start(&frame);
         self.memory[start..start + sdu.len()].copy_from_slice(sdu);
         Some(frame)
     }
 
     /// The SDU.
     pub fn octets(&self, frame: &Frame) -> &[u8] {
-        let start = (frame.buffer as usize).saturating_mul(self.buffer_octets);
-        self.memory.get(start..start + frame.len()).unwrap_or_default()
+        let start = self.start(frame);
+        self.memory.get(start..start.saturating_add(frame.len())).unwrap_or_default()
     }
 
     /// The SDU, to write; `None` if other frames share the buffer.
@@ -163,7 +185,7 @@ impl FramePool {
         if self.shares.get(frame.buffer as usize) != Some(&1) {
             return None;
         }
-        let start = frame.buffer as usize * self.buffer_octets;
+        let start = self.start(frame);
         self.memory.get_mut(start..start + frame.len())
     }
 
@@ -173,10 +195,11 @@ impl FramePool {
             return None;
         }
         let range = |frame: &Frame| {
-            let start = (frame.buffer as usize).saturating_mul(self.buffer_octets);
+            let start = self.start(frame);
             start..start.saturating_add(frame.len())
         };
-        let [from, to] = self.memory.get_disjoint_mut([range(from), range(to)]).ok()?;
+        let both = [range(from), range(to)];
+        let [from, to] = self.memory.get_disjoint_mut(both).ok()?;
         Some((from, to))
     }
 
@@ -207,6 +230,23 @@ mod tests {
 
     fn circuit() -> CircuitId {
         CircuitId::new(0, 100).unwrap()
+    }
+
+    #[test]
+    fn buffers_are_spread_over_the_cache_and_what_follows_the_headers_of_tcp_begins_with_a_line() {
+        let mut pool = FramePool::new(64, 65_536);
+        let mut sets: Vec<usize> = (0..64)
+            .map(|_| {
+                let frame = pool.allocate(circuit(), Aal::Aal5, SduMeta::default(), 65_536).unwrap();
+                let sdu = pool.octets(&frame);
+                assert_eq!((sdu.len(), sdu[BEFORE_TCP..].as_ptr() as usize % LINE), (65_536, 0));
+                // Of a cache with 1024 sets.
+                sdu.as_ptr() as usize / LINE % 1024
+            })
+            .collect();
+        sets.sort_unstable();
+        sets.dedup();
+        assert_eq!(sets.len(), 64);
     }
 
     #[test]

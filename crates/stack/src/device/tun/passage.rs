@@ -11,6 +11,8 @@ use wire::{DropReason, Time};
 const ENOBUFS: i32 = 105;
 /// Turns that follow each other so soon are of a stream of packets.
 const SOON: Duration = Duration::from_micros(200);
+/// Packets of so many octets on the average are few for what they carry.
+const LONG: usize = 16 * 1024;
 /// The device has been taken down.
 const EIO: i32 = 5;
 
@@ -81,6 +83,8 @@ pub(super) struct Passage<B> {
     burst: usize,
     /// When a turn last ended with a packet, not for want of one.
     filled: Time,
+    /// The packets that come lately, or one that was just written, are long: cut by nobody yet.
+    has_long: bool,
 }
 
 impl<B: std::fmt::Debug> Passage<B> {
@@ -99,6 +103,7 @@ impl<B: std::fmt::Debug> Passage<B> {
             starved: false,
             burst: 1,
             filled: Time::ZERO,
+            has_long: false,
         })
     }
 
@@ -107,9 +112,10 @@ impl<B: std::fmt::Debug> Passage<B> {
         self.outgoing.is_some() || self.starved
     }
 
-    /// Whether packets of the device have lately come one by one.
-    pub(super) fn is_calm(&self) -> bool {
-        self.burst == 1
+    /// Whether the device, just written to, is to be read at once: its stack answers while it is written to. Where packets come one
+    /// by one, or are as long as they can be, that spares a wake-up; in a stream of short ones it would cut batches short.
+    pub(super) fn may_answer(&self) -> bool {
+        self.burst == 1 || self.has_long
     }
 
     /// An SDU of a circuit: what packet is in it goes to the device, now or with those that follow it; [`Passage::flush`]
@@ -124,6 +130,7 @@ impl<B: std::fmt::Debug> Passage<B> {
         if self.join.as_mut().is_some_and(|join| delivery.header.is_plain() && join.begin(delivery.packet)) {
             return Ok(());
         }
+        self.has_long |= delivery.header.is_long();
         let written = self.device.write(&delivery.header.to_octets(), delivery.packet);
         self.lost_or(written, 1)
     }
@@ -146,10 +153,12 @@ impl<B: std::fmt::Debug> Passage<B> {
             }
             let Some(read) = self.read(carrier, now)? else {
                 self.burst = packets.max(1);
+                self.has_long = octets >= LONG * self.burst;
                 return Ok(any);
             };
             (packets, octets, any) = (packets + 1, octets + read, true);
         }
+        self.has_long = octets >= LONG * packets;
         if now.since(self.filled) < SOON {
             self.burst = (self.burst * 2).min(TURN);
         }
