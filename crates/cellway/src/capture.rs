@@ -210,9 +210,30 @@ pub(crate) fn run(context: &Context, capture: &Capture) -> Result<()> {
     let over = || !goes_on(&stop) || capture.seconds.is_some_and(|s| begin.elapsed().as_secs_f64() > s);
     let wanted = Wanted { link: &capture.link, circuits: &capture.circuit, buffer_mib: capture.buffer };
     let what = capture.what;
+    let begins = |name: &str| {
+        if !context.json {
+            eprintln!("{name}: capturing, until Ctrl-C");
+        }
+    };
     let outcome = match capture.format {
-        Format::Pcapng => record(context, wanted, what, out, over)?,
-        Format::Atmtcp => record_to(context, wanted, |_, _| Ok(Recording::new(out, what)), over)?,
+        Format::Pcapng => record_to(
+            context,
+            wanted,
+            |name, epoch| {
+                begins(name);
+                Recorder::new(out, name, what, epoch)
+            },
+            over,
+        )?,
+        Format::Atmtcp => record_to(
+            context,
+            wanted,
+            |name, _| {
+                begins(name);
+                Ok(Recording::new(out, what))
+            },
+            over,
+        )?,
     };
     eprintln!("{}", if context.json { outcome.json().to_string() } else { outcome.text() });
     Ok(())

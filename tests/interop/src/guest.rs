@@ -1,8 +1,8 @@
 //! A Linux guest under QEMU, with the kernel's ATM stack and atm-tools, that runs one script and powers off.
 //!
 //! In the script, `emit FILE` sends a file to the test by way of the console, `again COMMAND` runs one until it succeeds,
-//! `opened VCI...` waits until these circuits are open, and `/test/pings COUNT ADDRESS OCTETS` says how many pings were
-//! answered. The host's loopback is 10.0.2.2.
+//! `interfaces N` waits until so many ATM over TCP interfaces are there, `opened VCI...` until these circuits are open, and
+//! `/test/pings COUNT ADDRESS OCTETS` says how many pings were answered. The host's loopback is 10.0.2.2.
 //! `aread` reads on until it is killed, and prints at once only to the console: give it no file.
 
 use crate::peer::Peer;
@@ -19,7 +19,8 @@ const PRELUDE: &str = r#"
 emit() { echo "guest: file $1"; base64 "$1"; echo "guest: file end"; }
 say() { echo "guest: $*"; }
 opened() { for vci; do until grep -q " $vci PVC" /proc/net/atm/vc; do sleep 0.1; done; done; }
-again() { for n in $(seq 60); do "$@" && return; sleep 0.5; done; return 1; }
+interfaces() { until [ "$(grep -c atmtcp /proc/net/atm/devices)" -ge $1 ]; do sleep 0.1; done; }
+again() { for n in $(seq 240); do "$@" && return; sleep 0.5; done; return 1; }
 # On a busy machine the network card comes up late: who connects before has no route.
 if [ -e /sys/class/net/eth0 ]; then
     for n in $(seq 60); do ping -c 1 -W 1 10.0.2.2 > /dev/null 2>&1 && break; done

@@ -47,10 +47,10 @@ aal = "aal34"
     let script = format!(
         r#"
         atmtcp virtual connect 10.0.2.2 {port} 2>&1 &
-        sleep 1
+        interfaces 1
         /test/echo 0 101 {ATM_AAL34} ask 200
         /test/echo 0 100 {ATM_AAL34} answer &
-        sleep 1
+        opened 100
         say ready
         wait %2
         "#
@@ -111,7 +111,7 @@ aal = "aal34"
         let mut command = up.command("capture");
         command.args(["alpha - beta", "link.pcapng", "--what", "cells", "--seconds", "6"]);
         let mut capture = Peer::start(&mut command).unwrap();
-        std::thread::sleep(Duration::from_secs(1));
+        capture.wait_for("capturing", WAIT).unwrap();
         let mut answer = Peer::start(&mut up.command(&format!("run -- ./echo 1 100 {ATM_AAL34} answer"))).unwrap();
         answer.wait_for("echo: bound", WAIT).unwrap();
         let asked = up.run(&format!("run -- ./echo 0 100 {ATM_AAL34} ask 7"));

@@ -27,7 +27,7 @@ fn a_guest_with_br2684_pings_us_and_carries_tcp_in_each_encapsulation() {
     let namespace = Namespace::new("br2684").unwrap();
     let stop = Arc::new(AtomicBool::new(false));
     let mut devices = Vec::new();
-    let mut script = format!("atmtcp virtual connect 10.0.2.2 {} 2>&1 &\nsleep 1\n", lan.port(0));
+    let mut script = format!("atmtcp virtual connect 10.0.2.2 {} 2>&1 &\ninterfaces 1\n", lan.port(0));
     for (i, (encapsulation, e, p)) in kinds.into_iter().enumerate() {
         let ip = Config { encapsulation, mtu: 1500, ..Config::new(ours(i)) };
         let settings = Settings { device_offload: true, ..Settings::new(&format!("nas{i}"), 24, ip) };
@@ -35,8 +35,7 @@ fn a_guest_with_br2684_pings_us_and_carries_tcp_in_each_encapsulation() {
         script += &format!(
             r#"
             br2684ctl -b -c {i} -e {e} -p {p} -a 0.{vci} 2>&1
-            sleep 0.5
-            ip addr add 10.1.{i}.2/24 dev nas{i}
+            again ip addr add 10.1.{i}.2/24 dev nas{i}
             ip link set nas{i} up
             "#,
             vci = vci(i),
@@ -45,7 +44,7 @@ fn a_guest_with_br2684_pings_us_and_carries_tcp_in_each_encapsulation() {
     let listeners: Vec<_> =
         (0..kinds.len()).map(|i| namespace.run(move || listen(ours(i), 5001)).join().unwrap()).collect();
     script += r#"
-        sleep 1
+        until [ "$(grep -c vcc /proc/net/atm/br2684)" = 4 ]; do sleep 0.1; done
         cat /proc/net/atm/br2684
         for i in 0 1 2 3; do
             say ping $i $(/test/pings 2 10.1.$i.1 56)

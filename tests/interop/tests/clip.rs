@@ -21,14 +21,13 @@ fn joined(port: u16) -> String {
     format!(
         r#"
         atmtcp virtual connect 10.0.2.2 {port} 2>&1 &
-        sleep 1
+        interfaces 1
         atmarpd -b -l /tmp/atmarpd.log
-        sleep 0.5
         again atmarp -c atm0
         ip addr add 10.0.0.2/24 dev atm0
         ip link set atm0 up
         again atmarp -s 10.0.0.1 0.100
-        sleep 1
+        opened 100
         "#
     )
 }
@@ -185,17 +184,16 @@ fn we_register_at_the_guests_atmarpd_which_refuses_our_address_to_another_and_ca
         r#"
         mkdir -p /var/run
         atmtcp virtual 0 connect 10.0.2.2 {left} 2>&1 &
-        sleep 1
+        interfaces 1
         atmtcp virtual 1 connect 10.0.2.2 {right} 2>&1 &
-        sleep 1
+        interfaces 2
         atmarpd -b -n -l /tmp/atmarpd.log
-        sleep 0.5
         again atmarp -c atm0
         ip addr add 10.0.0.2/24 dev atm0
         ip link set atm0 up
         again atmarp -s 10.0.0.99 0.100 temp pub
         again atmarp -s 10.0.0.98 1.0.101 temp pub
-        for n in $(seq 100); do
+        for n in $(seq 400); do
             atmarp -a | grep -qw 10.0.0.1 && break
             sleep 0.5
         done

@@ -47,11 +47,11 @@ atmtcp = "listen 127.0.0.1:{port}"
     let script = format!(
         r#"
         atmtcp virtual connect 10.0.2.2 {port} 2>&1 &
-        sleep 1
+        interfaces 1
         aread 0.101 &
         atmdump 0.105 &
         ttcp_atm -r -a -l 9180 0.103 > /tmp/copy &
-        sleep 0.5
+        opened 101 103 105
         awrite 0.100 "a PDU of the guest"
         head -c 48 /test/file | atmdump -t 1 -c 0.104
         ttcp_atm -t -a -l 9180 0.102 < /test/file

@@ -127,8 +127,7 @@ ends = ["guest0 0.141", "alpha 0.141"]
             # A window of two PDUs: the adapter's ring holds three, and a guest without hardware virtualisation is slow.
             echo 4096 49152 49152 > /proc/sys/net/ipv4/tcp_rmem
             atmarpd -b -l /tmp/atmarpd.log
-            sleep 0.5
-            atmarp -c atm0
+            again atmarp -c atm0
             ip addr add 10.9.0.{own}/24 dev atm0
             ip link set atm0 up
             atmarp -s 10.9.0.{other} 0.130

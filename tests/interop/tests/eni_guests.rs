@@ -5,7 +5,6 @@ use interop::eni::{Board, Network, exchange};
 use interop::guest::{Guest, Kernel, Machine, PATIENCE};
 use interop::{have, tshark};
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// An octet, a cell with and without room for the trailer, and the usual largest ones: of Ethernet, of IP over ATM, of all.
 const SIZES: [u32; 6] = [1, 40, 48, 1500, 9188, 65535];
@@ -98,7 +97,7 @@ fn a_guests_cbr_circuits_leave_the_adapter_at_the_rate_of_its_prescaler_cell_by_
     let mut capture = network.up.command("capture");
     capture.arg(&link).args(["cells.pcapng", "--what", "cells"]);
     let mut capture = interop::peer::Peer::start(&mut capture).unwrap();
-    std::thread::sleep(Duration::from_millis(500));
+    capture.wait_for("capturing", PATIENCE).unwrap();
     let socket = network.socket(0);
     let guest = Guest::boot_kernel(Kernel::Linux6_1, Machine::Adapter(&socket), &script, &[]).unwrap();
     let console = guest.finish().unwrap().console.join("\n");

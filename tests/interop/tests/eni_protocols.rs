@@ -103,8 +103,7 @@ fn two_guests_ping_and_carry_files_by_classical_ip_and_on_a_bridge() {
             # A window of two PDUs: the adapter's ring holds three, and a guest without hardware virtualisation is slow.
             echo 4096 49152 49152 > /proc/sys/net/ipv4/tcp_rmem
             atmarpd -b -l /tmp/atmarpd.log
-            sleep 0.5
-            atmarp -c atm0
+            again atmarp -c atm0
             ip addr add 10.9.0.$1/24 dev atm0
             ip link set atm0 up
             atmarp -s 10.9.0.$2 0.110

@@ -19,7 +19,7 @@ fn two_guests_that_cellway_vm_runs_ping_each_other_as_the_documentation_has_it()
     std::fs::set_permissions(up.path("qemu11"), std::fs::Permissions::from_mode(0o755)).unwrap();
     let guests = [(1, 2), (2, 1)].map(|(own, other)| {
         let script = format!(
-            "cat /proc/net/atm/devices\natmarpd -b\nsleep 1\natmarp -c atm0\nip addr add 10.9.0.{own}/24 dev atm0\n\
+            "cat /proc/net/atm/devices\natmarpd -b\nuntil atmarp -c atm0; do sleep 0.2; done\nip addr add 10.9.0.{own}/24 dev atm0\n\
              ip link set atm0 up\natmarp -s 10.9.0.{other} 0.100\n\
              until ping -c 1 -W 5 10.9.0.{other}; do sleep 1; done\necho guest: pinged 10.9.0.{other}\nsleep 10000\n"
         );

@@ -14,11 +14,12 @@ fn two_kernel_interfaces_in_one_guest_pass_an_sdu() {
     }
     let script = r#"
         atmtcp virtual listen 9000 2>&1 &
-        sleep 0.5
+        # Port 9000, and listened on.
+        until grep -q ':2328 00000000:0000 0A' /proc/net/tcp; do sleep 0.1; done
         atmtcp virtual connect 127.0.0.1 9000 2>&1 &
-        sleep 1
+        interfaces 2
         aread 0.0.100 &
-        sleep 0.5
+        opened 100
         awrite 1.0.100 "a PDU of the kernel"
         sleep 0.5
         cat /proc/net/atm/devices

@@ -128,7 +128,7 @@ fn ten_thousand_pdus_of_each_size_and_a_hundred_circuits_at_once_and_the_counter
         r#"
         for limit in rmem_max rmem_default wmem_max wmem_default; do echo 8388608 > /proc/sys/net/core/$limit; done
         atmtcp virtual connect 10.0.2.2 {port} 2>&1 &
-        sleep 1
+        interfaces 1
         /test/pdus 5 100 1{aal5}
         /test/pdus 0 50 1{aal0}
         /test/pdus 5 200 {MANY_CIRCUITS}{many}

@@ -38,7 +38,7 @@ ends = ["alpha 0.101", "linux 0.101"]
         mount -t devpts devpts /dev/pts
         touch /etc/ppp/options
         atmtcp virtual connect 10.0.2.2 {port} 2>&1 &
-        sleep 1
+        interfaces 1
         "#
     );
     let mut lines = Vec::new();

@@ -5,7 +5,7 @@ use interop::peer::Peer;
 use interop::up::Up;
 use interop::{have, pattern};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use wire::CircuitId;
 use wire::atmtcp::Control;
 
@@ -32,13 +32,7 @@ fn the_stock_program_plays_what_we_have_recorded_on_a_frame_link_and_on_a_cell_l
     for carries in ["frames", "cells"] {
         let up = Up::new(&network(carries));
         let mut capture = up.start_command("capture alpha-beta rec --format atmtcp");
-        let deadline = Instant::now() + WAIT;
-        // It records from when its file is there; then SDUs go both ways.
-        while !up.path("rec").exists() {
-            assert!(Instant::now() < deadline);
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        std::thread::sleep(Duration::from_millis(500));
+        capture.wait_for("capturing", WAIT).unwrap();
         for octets in SIZES {
             for (from, to) in [("alpha", "beta"), ("beta", "alpha")] {
                 std::fs::write(up.path("sdu"), pattern(octets)).unwrap();
@@ -49,7 +43,6 @@ fn the_stock_program_plays_what_we_have_recorded_on_a_frame_link_and_on_a_cell_l
                 assert!(receiver.wait(WAIT).unwrap().0.success());
             }
         }
-        std::thread::sleep(Duration::from_millis(300));
         let interrupted = Command::new("kill").args(["-INT", &capture.id().to_string()]).status().unwrap();
         assert!(interrupted.success());
         let (status, said) = capture.wait(WAIT).unwrap();
