@@ -1,6 +1,7 @@
 //! The description of a network: one TOML file in the field's words. `config show` prints every default.
 
 mod adapter;
+mod engine;
 mod interface;
 mod tcp;
 
@@ -22,6 +23,7 @@ use toml::Spanned;
 use traffic::Contract;
 
 pub(crate) use adapter::{Adapter, Served};
+pub(crate) use engine::Engine;
 pub(crate) use interface::{Device, Interface};
 pub(crate) use tcp::{LinkTls, host as atmtcp_host, parse_atmtcp};
 
@@ -44,6 +46,9 @@ pub(crate) enum ConfigCommand {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct File {
+    /// The thread that carries everything.
+    #[serde(skip_serializing_if = "Engine::is_default")]
+    pub(crate) engine: Engine,
     /// Hosts by name.
     pub(crate) host: BTreeMap<String, Host>,
     /// Switches by name.

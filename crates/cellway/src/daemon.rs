@@ -192,6 +192,9 @@ fn apply(
     // All or nothing: what cannot be is refused while everything that exists still stands; and here, for the engine has
     // circuits to serve meanwhile.
     wanted.rehearse()?;
+    if before.file.engine != wanted.file.engine {
+        wanted.file.engine.place(engine)?;
+    }
     let old_shells = before.shells.clone();
     let (wanted, adapters) = (wanted.clone(), adapters.clone());
     let (applied, of_links) = engine.with(move |core| apply_here(core, &adapters, &old_shells, &wanted))??;

@@ -32,6 +32,8 @@ use ways::{CASES, Case, Way};
     forwarder  two threads that read one TUN device and write the other: the least that can be done\n  \
     cellway    IP over ATM: two interfaces of `cellway up`, a circuit through a switch\n  \
     endpoint   IP over ATM: two `cellway ip tun`, each with an endpoint, and the network between them\n\n\
+    What carries packets, the forwarder too, stays on one processor: left to itself the system often puts it beside both ends \
+    of a transfer and leaves another processor idle, sometimes for one way and sometimes for another (--processor any).\n\n\
     vs_forwarder and vs_veth are medians of the ratios inside each run. With offload, TCP leaves its cutting and its \
     checksums to the devices; veth always does."
 )]
@@ -51,6 +53,9 @@ pub(crate) struct Options {
     /// Only these ways
     #[arg(long, value_delimiter = ',', value_name = "WAY")]
     only: Vec<String>,
+    /// The processor on which what carries packets stays (engine and forwarder alike), or `any`; by default the last
+    #[arg(long, value_name = "N|any")]
+    processor: Option<String>,
     /// Only with offload, or only without
     #[arg(long, value_name = "true|false")]
     offload: Option<bool>,
@@ -89,7 +94,7 @@ pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
     }
     let (runs, length) = effort(options);
     let json = json!({ "bench": "ip", "runs": runs, "tcp_in_each_run": length.to_string(),
-        "processor": super::processor().unwrap_or_else(|| std::env::consts::ARCH.to_owned()), "rows": rows });
+        "carrier_processor": processor(options)?, "processor": super::processor().unwrap_or_else(|| std::env::consts::ARCH.to_owned()), "rows": rows });
     output::print(context, &json, || text(&rows))
 }
 
@@ -113,9 +118,10 @@ fn measure(options: &Options, programs: &Programs, folder: &Path, stop: &Arc<Ato
     if cases.is_empty() {
         bail!("no case is left: the MTUs are 1500 and 9180, the ways veth, forwarder, cellway and endpoint");
     }
+    let processor = processor(options)?;
     let namespaces = [Namespace::new()?, Namespace::new()?];
     // All ways exist side by side, each in a subnet of its own; those that are not measured sleep.
-    let ways = ways::make(&cases, &namespaces, folder)?;
+    let ways = ways::make(&cases, &namespaces, folder, processor)?;
     let mut samples: Vec<Samples> = cases.iter().map(|_| Samples::default()).collect();
     let bar = output::progress(Some((runs * cases.len()) as u64));
     for _ in 0..runs {
@@ -131,6 +137,15 @@ fn measure(options: &Options, programs: &Programs, folder: &Path, stop: &Arc<Ato
     bar.finish_and_clear();
     drop(ways);
     Ok(rows(&cases, &mut samples))
+}
+
+/// Where what carries packets is to stay.
+fn processor(options: &Options) -> Result<Option<usize>> {
+    match options.processor.as_deref() {
+        Some("any") => Ok(None),
+        Some(number) => Ok(Some(number.parse().with_context(|| format!("--processor {number}: a number, or any"))?)),
+        None => Ok(std::thread::available_parallelism()?.get().checked_sub(1).filter(|last| *last > 0)),
+    }
 }
 
 /// One run of one case.

@@ -97,7 +97,12 @@ impl Drop for Ways {
 }
 
 /// Makes them.
-pub(super) fn make(cases: &[Case], namespaces: &[Namespace; 2], folder: &Path) -> Result<Ways> {
+pub(super) fn make(
+    cases: &[Case],
+    namespaces: &[Namespace; 2],
+    folder: &Path,
+    processor: Option<usize>,
+) -> Result<Ways> {
     let mut ways = Ways::default();
     for (number, case) in cases.iter().enumerate() {
         let at = |end: u8| DeviceSettings {
@@ -112,10 +117,15 @@ pub(super) fn make(cases: &[Case], namespaces: &[Namespace; 2], folder: &Path) -
         };
         // A network for each case: what others have does not cost it rounds.
         let socket = folder.join(format!("{number}.sock"));
-        let start = |text: String| Daemon::start(config::parse(&text, "the benchmark's network")?, &socket);
+        let start = |mut text: String| {
+            if let Some(processor) = processor {
+                write!(text, "[engine]\nprocessor = {processor}\n")?;
+            }
+            Daemon::start(config::parse(&text, "the benchmark's network")?, &socket)
+        };
         match case.way {
             Way::Veth => veth(number, case.mtu, namespaces)?,
-            Way::Forwarder => forwarder::join([&at(0), &at(1)])?,
+            Way::Forwarder => forwarder::join([&at(0), &at(1)], processor)?,
             Way::Cellway => ways.daemons.push(start(interfaces(number, case, namespaces)?)?),
             Way::Endpoint => {
                 ways.daemons.push(start(hosts()?)?);
