@@ -44,7 +44,7 @@ struct Fresh {
 pub(super) struct FreeBuffers {
     stack: Box<[Fresh]>,
     pub(super) len: usize,
-    /// When the PDU in each buffer began; one more, which is no buffer's.
+    /// When the PDU in each buffer began.
     began: Box<[Time]>,
     /// Octets from one buffer to the next.
     pub(super) stride: u64,
@@ -63,7 +63,7 @@ impl FreeBuffers {
         let mut free = FreeBuffers {
             stack: vec![Fresh { place: Place::IDLE, buffer: config.buffers }; config.buffers as usize + 1].into(),
             len: 0,
-            began: vec![Time::ZERO; config.buffers as usize + 1].into(),
+            began: vec![Time::ZERO; config.buffers as usize].into(),
             stride: stride as u64,
             cells: cells as u64,
             inverse: u64::MAX / stride as u64 + 1,
@@ -97,7 +97,6 @@ impl FreeBuffers {
 #[derive(Clone, Copy)]
 pub(crate) struct Free {
     stack: *const Fresh,
-    began: *mut Time,
     len: usize,
 }
 
@@ -116,12 +115,9 @@ impl Free {
         self.len >= buffers
     }
 
-    /// Takes it at that time, or does not; then it is none's, and no harm is done.
+    /// Takes it, or does not.
     #[inline(always)]
-    #[allow(unsafe_code)]
-    pub(crate) fn take(&mut self, really: bool, now: Time) {
-        // SAFETY: as above; there is one time more than buffers, which goes with the lowest place.
-        unsafe { *self.began.add((*self.stack.add(self.len)).buffer as usize) = now };
+    pub(crate) fn take(&mut self, really: bool) {
         self.len -= usize::from(really);
     }
 }
@@ -167,14 +163,21 @@ impl Circuits {
     }
 
     #[inline(always)]
-    pub(crate) fn free(&mut self) -> Free {
-        Free { stack: self.free.stack.as_ptr(), began: self.free.began.as_mut_ptr(), len: self.free.len }
+    pub(crate) fn free(&self) -> Free {
+        Free { stack: self.free.stack.as_ptr(), len: self.free.len }
     }
 
-    /// What `free` took is taken.
+    /// What `free` took is taken: PDUs begin there now. Noted here, and not cell by cell, where registers are few.
     #[inline(always)]
+    #[allow(unsafe_code)]
     pub(crate) fn taken(&mut self, free: Free) {
-        self.free.len = free.len;
+        let buffers = &mut self.free;
+        let (now, began) = (self.now, buffers.began.as_mut_ptr());
+        for i in free.len..buffers.len {
+            // SAFETY: the stack reaches to `buffers.len`; its lowest place, which is no buffer's, is not among these.
+            unsafe { *began.add((*free.stack.add(i + 1)).buffer as usize) = now };
+        }
+        buffers.len = free.len;
     }
 
     /// A cell has come for an entry that has no room and finds no buffer: the PDU is lost. Whether the cell is a user's

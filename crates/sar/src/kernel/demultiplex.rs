@@ -326,7 +326,7 @@ impl<const S: usize> Loop<'_, S> {
             (*entry).place = place;
             E::leave_to(E::enter_from(const { &E::START }), &raw mut (*entry).state);
         }
-        free.take(true, self.circuits.now);
+        free.take(true);
         self.circuits.taken(free);
     }
 
@@ -356,7 +356,7 @@ impl<const S: usize> Loop<'_, S> {
         cells: Range<usize>,
         ahead: Ahead<'_>,
     ) {
-        let (pool, table, now) = (self.pool, self.table, self.circuits.now);
+        let (pool, table) = (self.pool, self.table);
         let mut free = self.circuits.free();
         let mut waiting = self.waiting;
         let mut taken = cells.len() as u64;
@@ -386,7 +386,7 @@ impl<const S: usize> Loop<'_, S> {
                     }
                     place = free.top();
                 }
-                free.take(idle, now);
+                free.take(idle);
                 prefetch(cell.wrapping_add(BLOCK * S));
                 let to = pool.add(place.octet());
                 let state = &raw mut (*entry).state;
@@ -412,24 +412,45 @@ impl<const S: usize> Loop<'_, S> {
     /// Judges the PDUs that have ended.
     #[inline(always)]
     pub(super) unsafe fn finish<E: Engine>(&mut self, block: &Block) {
-        let begin = self.cell(block, 0);
-        let mut judged = Judged::default();
-        // SAFETY: the records below `waiting` are written; their cells are the block's. They are read field by field, as they
-        // were written. Two remainders are found at once; the place behind the last record is the last one's twin.
+        let (begin, records, waiting) = (self.cell(block, 0), self.ended.as_ptr(), self.waiting);
+        let mut judged = self.judging();
+        let mut i = 0;
+        // SAFETY: the records below `waiting` are written; their cells are the block's. They are read field by field, as
+        // they were written.
         unsafe {
-            for i in (0..self.waiting).step_by(2) {
-                let record = |i: usize| self.ended.get_unchecked(i).as_ptr();
-                let pair = [record(i), record((i + 1).min(self.waiting - 1))];
-                let state = [&raw const (*pair[0]).state, &raw const (*pair[1]).state];
-                let remainders = E::remainders([E::enter_from(state[0]), E::enter_from(state[1])]);
-                for (record, remainder) in pair.into_iter().zip(remainders).take(self.waiting - i) {
-                    let last = (*record).last;
-                    let congestion = u64::from(*block.heads.get_unchecked(last)) & CONGESTION != 0;
-                    self.judge(record, remainder, begin.add(last * S), congestion, &mut judged);
-                }
+            let record = |i: usize| records.add(i).cast::<Record>();
+            let state = |i: usize| (&raw const (*record(i)).state);
+            while E::PAIRS && i + 1 < waiting {
+                let remainders = E::remainders([E::enter_from(state(i)), E::enter_from(state(i + 1))]);
+                self.judge_waiting(block, begin, record(i), remainders[0], &mut judged);
+                self.judge_waiting(block, begin, record(i + 1), remainders[1], &mut judged);
+                i += 2;
             }
+            while i < waiting {
+                let remainder = E::remainder(E::enter_from(state(i)));
+                self.judge_waiting(block, begin, record(i), remainder, &mut judged);
+                i += 1;
+            }
+            self.judged(judged);
         }
-        self.judged(judged);
+    }
+
+    /// Judges a PDU that has ended in a block that begins at `begin`.
+    #[inline(always)]
+    unsafe fn judge_waiting(
+        &mut self,
+        block: &Block,
+        begin: *const u8,
+        record: *const Record,
+        remainder: u32,
+        judged: &mut Judged,
+    ) {
+        // SAFETY: the caller's.
+        unsafe {
+            let last = (*record).last;
+            let congestion = u64::from(*block.heads.get_unchecked(last)) & CONGESTION != 0;
+            self.judge(record, remainder, begin.add(last * S), congestion, judged);
+        }
     }
 
     /// Judges a PDU that has ended with `cell`. There is a place in `out` for it.
@@ -451,28 +472,35 @@ impl<const S: usize> Loop<'_, S> {
                 congestion,
                 good: remainder == GOOD,
             };
-            let to = self.out.as_mut_ptr().add(self.done.deliveries + judged.deliveries);
-            if let Some(sdu_octets) = self.circuits.finish(ended, to) {
+            if let Some(sdu_octets) = self.circuits.finish(ended, judged.to) {
                 judged.octets += sdu_octets as u64;
-                judged.deliveries += 1;
+                judged.to = judged.to.add(1);
             }
         }
     }
 
+    /// Nothing of what has ended has been judged.
+    #[inline(always)]
+    fn judging(&mut self) -> Judged {
+        Judged { to: self.out[self.done.deliveries..].as_mut_ptr(), octets: 0 }
+    }
+
     /// All that had ended has been judged.
     #[inline(always)]
-    fn judged(&mut self, judged: Judged) {
+    unsafe fn judged(&mut self, judged: Judged) {
+        // SAFETY: both are places of `out`, or the one behind its last.
+        let deliveries = unsafe { judged.to.offset_from_unsigned(self.out.as_ptr()) };
         self.counts.octets += judged.octets;
-        self.counts.pdus += judged.deliveries as u64;
-        self.done.deliveries += judged.deliveries;
+        self.counts.pdus += (deliveries - self.done.deliveries) as u64;
+        self.done.deliveries = deliveries;
         self.waiting = 0;
     }
 }
 
-/// What has been delivered.
-#[derive(Default)]
+/// What has been delivered. A place and a sum: two sums would be kept in one vector, which is slow where each is used alone.
 struct Judged {
-    deliveries: usize,
+    /// Where the next delivery is described.
+    to: *mut Delivery,
     octets: u64,
 }
 

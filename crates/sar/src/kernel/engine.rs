@@ -88,6 +88,8 @@ pub(super) trait Engine {
     const START: u128;
     /// Whether SSE4.2 is among its features.
     const SSE4: bool = false;
+    /// Whether two remainders at once cost less than one after the other.
+    const PAIRS: bool = false;
 
     unsafe fn enter(state: u128) -> Self::Acc;
     unsafe fn leave(acc: Self::Acc) -> u128;

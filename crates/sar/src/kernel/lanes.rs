@@ -49,6 +49,8 @@ pub(super) trait Wide: Copy {
     const CELLS: usize;
     /// From how many cells on groups are worth their final folds.
     const WORTH: usize;
+    /// Whether two remainders at once cost less than one after the other.
+    const PAIRS: bool = false;
 
     /// Copies a group's payloads into cells; gives them, turned, in lanes of the implementation's choice.
     unsafe fn group_out<const S: usize>(from: *const u8, to: *mut u8, head: u64) -> [Self; 3];
@@ -226,6 +228,7 @@ impl<W: Wide> Engine for Vectors<W> {
     type Acc = W::Lane;
     const START: u128 = START;
     const SSE4: bool = W::Lane::SSE4;
+    const PAIRS: bool = W::PAIRS;
 
     #[inline(always)]
     unsafe fn enter(state: u128) -> W::Lane {

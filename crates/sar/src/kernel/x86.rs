@@ -240,6 +240,7 @@ impl Wide for Ymm {
     type Lane = __m128i;
     const CELLS: usize = 2;
     const WORTH: usize = 4;
+    const PAIRS: bool = true;
 
     #[inline(always)]
     unsafe fn group_out<const S: usize>(from: *const u8, to: *mut u8, head: u64) -> [Self; 3] {

@@ -4,7 +4,7 @@
 //! is left to the blocks: a cell with CLP set, one that is not a user's, many ends, a scarcity of buffers; and 53-octet cells.
 
 use super::block::BLOCK;
-use super::{CLP, CONGESTION, END, Engine, Judged, Loop, NOT_USER, Record};
+use super::{CLP, CONGESTION, END, Engine, Loop, NOT_USER, Record};
 use crate::demux::{Entry, Place, VARIABLE};
 use core::mem::MaybeUninit;
 
@@ -283,7 +283,7 @@ impl<const S: usize> Loop<'_, S> {
                 self.ended[at] = record;
             }
             let first = self.input.add(at * S);
-            let mut judged = Judged::default();
+            let mut judged = self.judging();
             for i in 0..self.waiting {
                 let record = self.ended[i].as_ptr();
                 let cell = first.add((*record).last * S);

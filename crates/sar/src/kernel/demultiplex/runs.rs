@@ -43,7 +43,7 @@ impl<const S: usize> Loop<'_, S> {
                     }
                     (*entry).place = free.top();
                     from = const { &E::START };
-                    free.take(true, self.circuits.now);
+                    free.take(true);
                     self.circuits.taken(free);
                 }
                 let place = (*entry).place;
