@@ -180,6 +180,22 @@ impl Circuits {
         buffers.len = free.len;
     }
 
+    /// A PDU begins now in the next free buffer, of which there is one.
+    ///
+    /// # Safety
+    /// There is one.
+    #[inline(always)]
+    #[allow(unsafe_code)]
+    pub(crate) unsafe fn take_one(&mut self) -> Place {
+        // SAFETY: the caller's: a place of the stack that is a buffer's.
+        unsafe {
+            let fresh = *self.free.stack.get_unchecked(self.free.len);
+            *self.free.began.get_unchecked_mut(fresh.buffer as usize) = self.now;
+            self.free.len -= 1;
+            fresh.place
+        }
+    }
+
     /// A cell has come for an entry that has no room and finds no buffer: the PDU is lost. Whether the cell is a user's
     /// of a circuit.
     ///

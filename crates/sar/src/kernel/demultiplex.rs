@@ -319,15 +319,11 @@ impl<const S: usize> Loop<'_, S> {
     /// Begins a PDU. There is a buffer.
     #[inline(always)]
     unsafe fn begin_at<E: Engine>(&mut self, entry: *mut Entry) {
-        let mut free = self.circuits.free();
-        let place = free.top();
         // SAFETY: the caller's.
         unsafe {
-            (*entry).place = place;
+            (*entry).place = self.circuits.take_one();
             E::leave_to(E::enter_from(const { &E::START }), &raw mut (*entry).state);
         }
-        free.take(true);
-        self.circuits.taken(free);
     }
 
     /// A cell has no room and finds no buffer: what has ended is judged, which may free one; or else the PDU is lost.
