@@ -14,7 +14,8 @@ mod sar;
 pub(crate) use path::{memcpy_gbit_s, run_case};
 
 use crate::Context;
-use anyhow::{Context as _, Result};
+use crate::processors::Processors;
+use anyhow::Result;
 use clap::Subcommand;
 
 /// Measurements.
@@ -79,11 +80,9 @@ pub(crate) fn thread_seconds() -> f64 {
     now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
 }
 
-/// Ties the calling thread to a processor.
+/// Ties the calling thread to a processor, wherever it was tied to before.
 fn pin(processor: usize) -> Result<()> {
-    let mut set = rustix::thread::CpuSet::new();
-    set.set(processor);
-    rustix::thread::sched_setaffinity(None, &set).context("choosing a processor")
+    Processors::one(processor)?.stay()
 }
 
 /// What the machine says its processor is.

@@ -16,6 +16,7 @@ mod manage;
 mod output;
 mod ping;
 mod policy;
+mod processors;
 mod real;
 mod recording;
 mod relay;

@@ -10,12 +10,12 @@ use super::figure::{Panel, draw, series};
 use super::{pin, thread_seconds};
 use crate::config;
 use crate::daemon::Daemon;
+use crate::processors::Processors;
 use crate::{Context, output};
 use anyhow::{Context as _, Result, anyhow};
 use endpoint::{ChannelId, Endpoint, EndpointConfig, Events, Geometry, OpenOptions};
 use host::engine::EngineHandle;
 use lab::overload;
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -130,10 +130,10 @@ fn measure(folder: &Path, options: &Options) -> Result<Measured> {
     let socket = folder.join("events.sock");
     let config = config::parse(&scale::network(), "the benchmark's network")?;
     let daemon = Daemon::start(config, &socket)?;
-    let processors = Processors::find()?;
+    let places = Places::find()?;
     let length = Duration::from_millis(options.millis.clamp(20, 10_000));
     let work = Duration::from_secs_f64(options.work_us.clamp(0.0, 1000.0) / 1e6);
-    let bench = Bench { engine: &daemon.engine, socket: &socket, processors, length, work };
+    let bench = Bench { engine: &daemon.engine, socket: &socket, places, length, work };
     let first = bench.host_first(true)?;
     let saturating = bench.saturating()?;
     let runs = options.runs.max(1);
@@ -173,9 +173,9 @@ pub(crate) fn sweep(
 ) -> Result<Vec<Vec<Value>>> {
     let socket = folder.join("events.sock");
     let daemon = Daemon::start(config::parse(&scale::network(), "the benchmark's network")?, &socket)?;
-    let processors = Processors::find()?;
+    let places = Places::find()?;
     let work = Duration::from_micros(3);
-    let bench = Bench { engine: &daemon.engine, socket: &socket, processors, length, work };
+    let bench = Bench { engine: &daemon.engine, socket: &socket, places, length, work };
     bench.host_first(true)?;
     let saturating = bench.saturating()?;
     let mut samples = vec![Vec::new(); strategies.len() * loads.len()];
@@ -206,20 +206,20 @@ fn modelled() -> Vec<Value> {
     rows
 }
 
-/// The one that host and application share, and the sender's.
+/// The processor that host and application share, and the sender's.
 #[derive(Clone, Copy)]
-struct Processors {
-    all: CpuSet,
+struct Places {
+    all: Processors,
     shared: usize,
     sender: usize,
 }
 
-impl Processors {
+impl Places {
     fn find() -> Result<Self> {
-        let all = sched_getaffinity(None)?;
-        let mut usable = (0..CpuSet::MAX_CPU).filter(|cpu| all.is_set(*cpu));
-        match (usable.next(), usable.next()) {
-            (Some(shared), Some(sender)) => Ok(Processors { all, shared, sender }),
+        let all = Processors::allowed()?;
+        let mut numbers = all.numbers();
+        match (numbers.next(), numbers.next()) {
+            (Some(shared), Some(sender)) => Ok(Places { all, shared, sender }),
             _ => Err(anyhow!("two processors are needed, and this process may use one only (taskset, cgroup?)")),
         }
     }
@@ -228,7 +228,7 @@ impl Processors {
 struct Bench<'a> {
     engine: &'a EngineHandle,
     socket: &'a Path,
-    processors: Processors,
+    places: Places,
     length: Duration,
     work: Duration,
 }
@@ -244,7 +244,7 @@ struct Seen {
 impl Bench<'_> {
     /// Puts the host's thread on the shared processor, before the application if it may. True if it goes first.
     fn host_first(&self, first: bool) -> Result<bool> {
-        let cpu = self.processors.shared;
+        let cpu = self.places.shared;
         let set = self.engine.with(move |_| {
             pin(cpu)?;
             let wanted = if first { -20 } else { 0 };
@@ -282,7 +282,7 @@ impl Bench<'_> {
             let application = scope.spawn(|| self.receive(&mut receiver, epoch, &end));
             if competitor {
                 scope.spawn(|| {
-                    let _ = pin(self.processors.shared);
+                    let _ = pin(self.places.shared);
                     while !over.load(Ordering::Relaxed) {
                         std::hint::spin_loop();
                     }
@@ -316,7 +316,7 @@ impl Bench<'_> {
 
     /// Offers SDUs evenly; those that find the ring full are lost. How many were offered.
     fn send(&self, sender: &mut Endpoint, to_beta: ChannelId, epoch: Instant, per_second: f64) -> Result<u64> {
-        pin(self.processors.sender)?;
+        pin(self.places.sender)?;
         let mut sdu = [0u8; SDU_OCTETS];
         let mut offered = 0u64;
         loop {
@@ -336,7 +336,7 @@ impl Bench<'_> {
     }
 
     fn receive(&self, receiver: &mut Endpoint, epoch: Instant, end: &AtomicBool) -> Result<Seen> {
-        pin(self.processors.shared)?;
+        pin(self.places.shared)?;
         let before = thread_seconds();
         let mut seen = Seen::default();
         while !end.load(Ordering::Relaxed) {
@@ -356,7 +356,7 @@ impl Bench<'_> {
             seen.latencies_us.push(late as f64 / 1e3);
         }
         seen.busy = thread_seconds() - before;
-        sched_setaffinity(None, &self.processors.all)?;
+        self.places.all.stay()?;
         Ok(seen)
     }
 }

@@ -12,8 +12,9 @@ mod ways;
 use super::figure::{Panel, draw, series};
 use super::{median, number};
 use crate::client::{goes_on, interrupted};
+use crate::processors::Processors;
 use crate::{Context, output};
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Args;
 use namespace::Namespace;
 use programs::{Length, Programs};
@@ -53,7 +54,7 @@ pub(crate) struct Options {
     /// Only these ways
     #[arg(long, value_delimiter = ',', value_name = "WAY")]
     only: Vec<String>,
-    /// The processor on which what carries packets stays (engine and forwarder alike), or `any`; by default the last
+    /// The processor on which what carries packets stays (engine and forwarder alike), or `any`; by default the last that it may use
     #[arg(long, value_name = "N|any")]
     processor: Option<String>,
     /// Only with offload, or only without
@@ -83,18 +84,21 @@ pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
     if !rustix::process::geteuid().is_root() {
         bail!("network namespaces and TUN devices need root: sudo cellway bench ip");
     }
+    let carriers = carriers(options.processor.as_deref(), &Processors::allowed()?)?;
     let programs = Programs::find()?;
     let stop = interrupted()?;
     let folder = std::env::temp_dir().join(format!("cellway-bench-{}", std::process::id()));
-    let result = measure(options, &programs, &folder, &stop);
+    let result = measure(options, carriers, &programs, &folder, &stop);
     let _ = std::fs::remove_dir_all(&folder);
     let rows = result?;
     if let Some(path) = &options.figure {
         std::fs::write(path, figure(&rows)?).with_context(|| path.display().to_string())?;
     }
     let (runs, length) = effort(options);
-    let json = json!({ "bench": "ip", "runs": runs, "tcp_in_each_run": length.to_string(),
-        "carrier_processor": processor(options)?, "processor": super::processor().unwrap_or_else(|| std::env::consts::ARCH.to_owned()), "rows": rows });
+    let json = json!({
+        "bench": "ip", "runs": runs, "tcp_in_each_run": length.to_string(), "carrier_processor": carriers,
+        "processor": super::processor().unwrap_or_else(|| std::env::consts::ARCH.to_owned()), "rows": rows,
+    });
     output::print(context, &json, || text(&rows))
 }
 
@@ -106,7 +110,13 @@ fn effort(options: &Options) -> (usize, Length) {
     }
 }
 
-fn measure(options: &Options, programs: &Programs, folder: &Path, stop: &Arc<AtomicBool>) -> Result<Vec<Value>> {
+fn measure(
+    options: &Options,
+    carriers: Option<usize>,
+    programs: &Programs,
+    folder: &Path,
+    stop: &Arc<AtomicBool>,
+) -> Result<Vec<Value>> {
     let (runs, length) = effort(options);
     let pings = if options.quick { 10 } else { options.pings.max(1) };
     let wanted = |case: &Case| {
@@ -118,10 +128,9 @@ fn measure(options: &Options, programs: &Programs, folder: &Path, stop: &Arc<Ato
     if cases.is_empty() {
         bail!("no case is left: the MTUs are 1500 and 9180, the ways veth, forwarder, cellway and endpoint");
     }
-    let processor = processor(options)?;
     let namespaces = [Namespace::new()?, Namespace::new()?];
     // All ways exist side by side, each in a subnet of its own; those that are not measured sleep.
-    let ways = ways::make(&cases, &namespaces, folder, processor)?;
+    let ways = ways::make(&cases, &namespaces, folder, carriers)?;
     let mut samples: Vec<Samples> = cases.iter().map(|_| Samples::default()).collect();
     let bar = output::progress(Some((runs * cases.len()) as u64));
     for _ in 0..runs {
@@ -139,13 +148,20 @@ fn measure(options: &Options, programs: &Programs, folder: &Path, stop: &Arc<Ato
     Ok(rows(&cases, &mut samples))
 }
 
-/// Where what carries packets is to stay.
-fn processor(options: &Options) -> Result<Option<usize>> {
-    match options.processor.as_deref() {
-        Some("any") => Ok(None),
-        Some(number) => Ok(Some(number.parse().with_context(|| format!("--processor {number}: a number, or any"))?)),
-        None => Ok(std::thread::available_parallelism()?.get().checked_sub(1).filter(|last| *last > 0)),
+/// Where what carries packets is to stay, out of all that it may use: where the user says, else on the last. One alone is no
+/// choice.
+fn carriers(wanted: Option<&str>, all: &Processors) -> Result<Option<usize>> {
+    let Some(wanted) = wanted else {
+        let mut numbers = all.numbers();
+        return Ok(numbers.next_back().filter(|_| numbers.next().is_some()));
+    };
+    if wanted == "any" {
+        return Ok(None);
     }
+    let at = || format!("--processor {wanted}");
+    let number = wanted.parse().map_err(|_| anyhow!("a number, or any")).with_context(at)?;
+    all.only(number).with_context(at)?;
+    Ok(Some(number))
 }
 
 /// One run of one case.
@@ -267,6 +283,18 @@ fn figure(rows: &[Value]) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn carriers_stay_where_the_user_says_and_by_default_on_the_last_processor_that_is_ours() {
+        let all: Processors = [2, 3].into_iter().collect();
+        assert_eq!(carriers(None, &all).unwrap(), Some(3));
+        assert_eq!(carriers(None, &[2].into_iter().collect()).unwrap(), None, "it stays there anyway");
+        assert_eq!(carriers(Some("any"), &all).unwrap(), None);
+        assert_eq!(carriers(Some("2"), &all).unwrap(), Some(2));
+        let refused = |wanted| format!("{:#}", carriers(Some(wanted), &all).unwrap_err());
+        assert!(refused("1").starts_with("--processor 1: ") && refused("1").ends_with("2, 3"), "{}", refused("1"));
+        assert!(refused("last").ends_with("a number, or any"), "{}", refused("last"));
+    }
 
     #[test]
     fn ratios_are_taken_inside_each_run() {
