@@ -59,6 +59,19 @@ fn until_state(up: &Up, what: &str) {
     }
 }
 
+/// A file from a host of one network to a host of another, on 0.100 of both, whole and unchanged.
+fn send_file((near, from): (&Up, &str), (far, to): (&Up, &str)) {
+    let file = pattern(3_000_000);
+    std::fs::write(near.path("file"), &file).unwrap();
+    let mut receiver = far.start_command(&format!("receive {to} 0.100 got --reliable"));
+    far.wait_for_endpoints(1, WAIT);
+    let sent = near.run(&format!("send {from} 0.100 file --reliable"));
+    assert!(sent.status.success(), "{}", String::from_utf8_lossy(&sent.stderr));
+    let (status, said) = receiver.wait(WAIT).unwrap();
+    assert!(status.success(), "{said:?}");
+    assert!(std::fs::read(far.path("got")).unwrap() == file, "the file arrived changed");
+}
+
 #[test]
 fn a_link_by_url_with_certificates_carries_a_file_and_a_stranger_gets_no_link() {
     let pem = certificates();
@@ -87,15 +100,7 @@ fn a_link_by_url_with_certificates_carries_a_file_and_a_stranger_gets_no_link() 
     let ends = ["beta 0.100".to_owned(), format!("{outside} 0.100")];
     let added = far.command("circuit add").args(&ends).output().unwrap();
     assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
-    let file = pattern(3_000_000);
-    std::fs::write(far.path("file"), &file).unwrap();
-    let mut receiver = near.start_command("receive alpha 0.100 got --reliable");
-    near.wait_for_endpoints(1, WAIT);
-    let sent = far.run("send beta 0.100 file --reliable");
-    assert!(sent.status.success(), "{}", String::from_utf8_lossy(&sent.stderr));
-    let (status, said) = receiver.wait(WAIT).unwrap();
-    assert!(status.success(), "{said:?}");
-    assert!(std::fs::read(near.path("got")).unwrap() == file, "the file arrived changed");
+    send_file((&far, "beta"), (&near, "alpha"));
 }
 
 #[test]
@@ -118,15 +123,7 @@ fn a_relay_that_is_connected_to_and_connects_by_tls_carries_a_file_and_a_strange
 
     let near = Up::new(&network("alpha", &format!("connect 127.0.0.1:{gate}"), pem.path()));
     until_state(&near, "by TLS");
-    let file = pattern(3_000_000);
-    std::fs::write(near.path("file"), &file).unwrap();
-    let mut receiver = far.start_command("receive beta 0.100 got --reliable");
-    far.wait_for_endpoints(1, WAIT);
-    let sent = near.run("send alpha 0.100 file --reliable");
-    assert!(sent.status.success(), "{}", String::from_utf8_lossy(&sent.stderr));
-    let (status, said) = receiver.wait(WAIT).unwrap();
-    assert!(status.success(), "{said:?}");
-    assert!(std::fs::read(far.path("got")).unwrap() == file, "the file arrived changed");
+    send_file((&near, "alpha"), (&far, "beta"));
 
     assert!(Command::new("kill").args(["-INT", &relay.id().to_string()]).status().unwrap().success());
     let (status, said) = relay.wait(WAIT).unwrap();
