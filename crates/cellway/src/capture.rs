@@ -35,6 +35,10 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// Records what passes on a link, for tshark or Wireshark: `cellway capture "alpha:0 - s1:0" - | tshark -r -`
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Standard error has a line once everything that passes is taken, and one at the end that says what it came to. \
+    With --json they are {\"capturing\": LINK, \"file\": FILE} and {\"records\": .., \"missed\": .., \"incomplete\": ..}."
+)]
 pub(crate) struct Capture {
     /// The link's name, as `cellway link list` shows it
     link: String,
@@ -211,7 +215,9 @@ pub(crate) fn run(context: &Context, capture: &Capture) -> Result<()> {
     let wanted = Wanted { link: &capture.link, circuits: &capture.circuit, buffer_mib: capture.buffer };
     let what = capture.what;
     let begins = |name: &str| {
-        if !context.json {
+        if context.json {
+            eprintln!("{}", json!({ "capturing": name, "file": capture.file }));
+        } else {
             eprintln!("{name}: capturing, until Ctrl-C");
         }
     };

@@ -1,7 +1,7 @@
 //! The program as its users run it: processes, sockets, signals.
 
-use serde_json::Value;
-use std::io::{Read, Write};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -286,6 +286,22 @@ fn the_demo_ends_well_and_tshark_reads_its_capture() {
     {
         assert!(text.contains(layer), "tshark shows no {layer}");
     }
+}
+
+#[test]
+fn a_capture_says_in_json_that_it_has_begun_and_what_it_came_to() {
+    let net = Net::up();
+    let file = net.path("cells.pcapng");
+    let mut capture = net.start(&["capture", "alpha-s1:0", &file, "--what", "cells", "--json"]);
+    let said = BufReader::new(capture.0.stderr.take().unwrap());
+    let mut said = said.lines().map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+    assert_eq!(said.next().unwrap(), json!({ "capturing": "alpha:0 - s1:0", "file": file }));
+    let ping = net.json(&["ping", "alpha", "0.100", "-c", "3", "-i", "10"]);
+    assert_eq!(ping["received"], 3);
+    assert!(Command::new("kill").args(["-INT", &capture.0.id().to_string()]).status().unwrap().success());
+    // Three requests, and three answers.
+    assert_eq!(said.next().unwrap(), json!({ "records": 6, "missed": 0, "incomplete": 0 }));
+    assert!(said.next().is_none() && capture.0.wait().unwrap().success());
 }
 
 #[test]
