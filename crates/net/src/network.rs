@@ -6,6 +6,7 @@ use crate::frame::FramePool;
 use crate::line::{Lane, LineCounters};
 use crate::node::{Carries, Line, Lines, NONE, Node, NodeIo, Port};
 use crate::tap::{Tap, TapBuffer, TapConfig};
+use std::task::Waker;
 use std::time::Duration;
 use wire::{CellRate, Time};
 
@@ -398,6 +399,17 @@ impl Network {
     /// Whether somebody copies what the link is given.
     pub fn has_tap(&self, id: LinkId) -> bool {
         self.link(id).is_some() && self.lines.taps[id.index as usize].is_some()
+    }
+
+    /// Wakes `reader` when the tap has seen something after a drain (or now, if it has), once until the next drain, and when the
+    /// tap is gone. False if there is none.
+    pub fn set_tap_reader(&mut self, id: LinkId, reader: Waker) -> bool {
+        if self.link(id).is_none() {
+            return false;
+        }
+        let Some(tap) = &mut self.lines.taps[id.index as usize] else { return false };
+        tap.set_reader(reader);
+        true
     }
 
     /// Swaps what the tap has seen with `buffer`, which is emptied first. False if there is no tap.

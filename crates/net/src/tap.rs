@@ -1,9 +1,11 @@
 //! A bounded observer on a link: it copies what the link is given, for captures. What does not fit is counted, never
 //! waited for; nor is anything after it until the next drain, so that a gap is between two drains and never inside one.
+//! Whoever drains it may sleep meanwhile: it wakes its reader when there is something.
 
 use crate::frame::{Aal, Frame, FramePool};
 use crate::network::Side;
 use sar::SduMeta;
+use std::task::Waker;
 use wire::{Cell, CircuitId, Time};
 
 /// Cells, with what stands beside each, in a MiB.
@@ -145,11 +147,31 @@ impl TapBuffer {
 pub(crate) struct Tap {
     config: TapConfig,
     buffer: TapBuffer,
+    reader: Option<Waker>,
+    /// The reader knows already that there is something.
+    is_told: bool,
 }
 
 impl Tap {
     pub(crate) fn new(config: TapConfig) -> Self {
-        Tap { buffer: TapBuffer::new(&config), config }
+        Tap { buffer: TapBuffer::new(&config), config, reader: None, is_told: false }
+    }
+
+    pub(crate) fn set_reader(&mut self, reader: Waker) {
+        self.reader = Some(reader);
+        self.is_told = false;
+        self.tell();
+    }
+
+    /// Wakes the reader, if there is something and it has not been told since it was here last.
+    fn tell(&mut self) {
+        if self.is_told || (self.buffer.is_empty() && self.buffer.dropped == 0) {
+            return;
+        }
+        self.is_told = true;
+        if let Some(reader) = &self.reader {
+            reader.wake_by_ref();
+        }
     }
 
     fn wants(&self, circuit: CircuitId) -> bool {
@@ -173,6 +195,7 @@ impl Tap {
                 self.buffer.cells.push(*cell);
             }
         }
+        self.tell();
     }
 
     pub(crate) fn see_frame(&mut self, frame: &Frame, pool: &FramePool, from: Side, at: Time) {
@@ -182,10 +205,21 @@ impl Tap {
             let (circuit, aal, meta) = (frame.circuit, frame.aal, frame.meta);
             self.buffer.heads.push((at, from, Head::Frame { circuit, aal, meta, start, octets: frame.len() }));
         }
+        self.tell();
     }
 
     pub(crate) fn swap(&mut self, other: &mut TapBuffer) {
         other.clear();
         core::mem::swap(&mut self.buffer, other);
+        self.is_told = false;
+    }
+}
+
+impl Drop for Tap {
+    /// Nothing comes any more: the reader is to see that.
+    fn drop(&mut self) {
+        if let Some(reader) = self.reader.take() {
+            reader.wake();
+        }
     }
 }

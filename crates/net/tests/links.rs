@@ -3,6 +3,9 @@
 use net::{Carries, End, FaultConfig, FramePool, LinkConfig, LinkId, Network, Node, NodeId, NodeIo, Outage};
 use net::{TapBuffer, TapConfig};
 use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Wake;
 use std::time::Duration;
 use wire::{Cell, CellHeader, CellRate, CircuitId, DropReason, PayloadType, Time};
 
@@ -180,6 +183,45 @@ fn a_tap_copies_what_it_has_room_for_and_counts_the_rest() {
     let first = seen.records().next().unwrap();
     assert_eq!((first.at, first.from), (Time::from_millis(7), net::Side::A));
     assert_eq!(numbers(&mut network, b).len(), 5);
+}
+
+#[derive(Default)]
+struct Woken(AtomicUsize);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_taps_reader_is_woken_once_for_all_that_comes_until_it_drains_and_when_the_tap_goes() {
+    let (mut network, a, _, link) = pair(LinkConfig::default());
+    let circuits = vec![CircuitId::new(0, 100).unwrap()];
+    let config = TapConfig { records: 3, circuits, ..TapConfig::default() };
+    let woken = Arc::new(Woken::default());
+    let times = || woken.0.load(Ordering::Relaxed);
+    assert!(!network.set_tap_reader(link, woken.clone().into()), "there is no tap");
+    network.set_tap(link, Some(config.clone()));
+    send(&mut network, a, 1);
+    settle(&mut network, Time::ZERO);
+    assert!(network.set_tap_reader(link, woken.clone().into()));
+    assert_eq!(times(), 1, "for what came before");
+    let mut seen = TapBuffer::new(&config);
+    for n in 2..5 {
+        network.drain_tap(link, &mut seen);
+        network.node_mut::<Probe>(a).unwrap().to_send.push(Cell::default());
+        settle(&mut network, Time::ZERO);
+        assert_eq!(times(), n - 1, "a circuit that is not asked for");
+        // More than it has room for, in two rounds.
+        for cells in [2, 5] {
+            send(&mut network, a, cells);
+            settle(&mut network, Time::ZERO);
+            assert_eq!(times(), n);
+        }
+    }
+    network.remove_link(link);
+    assert_eq!(times(), 5);
 }
 
 #[test]

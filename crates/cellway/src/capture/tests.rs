@@ -4,12 +4,17 @@ use super::pcapng::Recorder;
 use super::stream::{Item, Reader, write};
 use super::{Records, What, Written, pump};
 use host::engine;
-use net::{Aal, Carries, End, FramePool, LinkConfig, LinkId, Network, Node, NodeIo, Side, TapBuffer, TapConfig};
+use net::tap::Tapped;
+use net::{
+    Aal, Carries, End, FramePool, LinkConfig, LinkId, Network, Node, NodeIo, Side, TapBuffer, TapConfig, TapRecord,
+};
 use sar::SduMeta;
 use std::any::Any;
 use std::io::{BufReader, Read};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use wire::{Cell, CircuitId, Time};
 
@@ -26,15 +31,17 @@ fn cells_of(sdu: &[u8]) -> Vec<Cell> {
     cells
 }
 
-/// Sends what it has; takes all that comes.
+/// Sends what it has; takes all that comes; counts its rounds.
 #[derive(Default)]
 struct Source {
     cells: Vec<Cell>,
     sdus: Vec<Vec<u8>>,
+    rounds: Arc<AtomicU64>,
 }
 
 impl Node for Source {
     fn run(&mut self, io: &mut NodeIo<'_>, _: Time) -> bool {
+        self.rounds.fetch_add(1, Ordering::Relaxed);
         let came = io.cells_in(0).len();
         io.consume(0, came);
         let sent = self.cells.iter().take_while(|cell| io.put_cell(0, cell)).count();
@@ -89,8 +96,8 @@ fn recorded(stretches: &[&[Cell]]) -> Written {
             recorder.gap();
         }
         for cell in *stretch {
-            let what = net::tap::Tapped::Cell(*cell);
-            recorder.take(&net::TapRecord { at: Time::ZERO, from: Side::A, what }).unwrap();
+            let what = Tapped::Cell(*cell);
+            recorder.take(&TapRecord { at: Time::ZERO, from: Side::A, what }).unwrap();
         }
     }
     recorder.finish(0).unwrap()
@@ -102,7 +109,7 @@ fn the_stream_says_what_the_tap_has_seen() {
     let cells = cells_of(&[0x33; 200]);
     let sdus = vec![vec![1; 1], (0..60_000).map(|n| n as u8).collect(), vec![9; 48], vec![8; 8]];
     for (carries, missed) in [(Carries::Cells, 2), (Carries::Frames, 1)] {
-        let buffer = seen(carries, Source { cells: cells.clone(), sdus: sdus.clone() }, &few);
+        let buffer = seen(carries, Source { cells: cells.clone(), sdus: sdus.clone(), ..Source::default() }, &few);
         let mut octets = Vec::new();
         write(&buffer, &mut octets).unwrap();
         let mut reader = Reader::new(&octets[..]);
@@ -164,6 +171,39 @@ fn a_capture_that_is_read_only_when_all_has_passed_has_all_of_it() {
     let written = recorder.finish(0).unwrap();
     assert_eq!((written.records, written.incomplete), (pdus as u64, 0));
     engine.stop();
+}
+
+#[test]
+fn a_capture_of_a_quiet_link_wakes_nobody_and_has_the_first_cell_that_passes() {
+    let source = Source::default();
+    let rounds = source.rounds.clone();
+    let tap = TapConfig::default();
+    let (network, link) = network(Carries::Cells, source, &tap);
+    let engine = engine::start(network).unwrap();
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    pump::start(engine.clone(), link, &tap, theirs).unwrap();
+    let mut reader = Reader::new(BufReader::new(&ours));
+    for n in 0..3 {
+        let before = rounds.load(Ordering::Relaxed);
+        // A pump that looks by itself, as often as it may, would make some hundred rounds.
+        std::thread::sleep(Duration::from_secs(1));
+        let quiet = rounds.load(Ordering::Relaxed) - before;
+        assert!(quiet < 20, "{quiet} rounds in a second");
+        let mut sent = Cell::default();
+        sent.payload = [n; 48];
+        let send = move |core: &mut engine::Core| {
+            let node = core.network.node_named("a").unwrap();
+            core.network.node_mut::<Source>(node).unwrap().cells.push(sent);
+        };
+        engine.with(send).unwrap();
+        match reader.next().unwrap() {
+            Some(Item::Record(TapRecord { what: Tapped::Cell(cell), .. })) => assert_eq!(cell, sent),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(reader.next().unwrap(), Some(Item::Mark { missed: 0 }));
+    }
+    engine.stop();
+    assert_eq!(reader.next().unwrap(), None, "with the network the capture ends");
 }
 
 #[test]
