@@ -6,20 +6,21 @@ pub(crate) mod pump;
 mod stream;
 
 use crate::Context;
-use crate::client::{goes_on, interrupted};
+use crate::client::interruption;
 use crate::manage::Request;
 use crate::recording::Recording;
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
 use net::TapRecord;
 use pcapng::Recorder;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use serde_json::json;
-use std::io::{BufReader, Write};
+use std::io::{self, BufReader, Write};
 use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use stream::{Item, Reader};
 use wire::CircuitId;
@@ -30,8 +31,6 @@ const PIECE_OCTETS: usize = 256 * 1024;
 pub(crate) const BUFFER_MIB: u32 = 32;
 /// What it keeps at most.
 pub(crate) const MAX_BUFFER_MIB: u32 = 4096;
-/// Between two looks whether the capture is to end.
-const LOOK: Duration = Duration::from_millis(20);
 
 /// Records what passes on a link, for tshark or Wireshark: `cellway capture "alpha:0 - s1:0" - | tshark -r -`
 #[derive(Debug, Args)]
@@ -59,6 +58,14 @@ pub(crate) struct Capture {
     /// MiB of cells that the service keeps while this command, or the disk, is behind: 32 are 0.8 s of a full OC-3c link
     #[arg(long, value_name = "MIB", default_value_t = BUFFER_MIB, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_BUFFER_MIB)))]
     buffer: u32,
+}
+
+impl Capture {
+    fn end(&self) -> Result<Option<Instant>> {
+        let Some(seconds) = self.seconds else { return Ok(None) };
+        let end = Duration::try_from_secs_f64(seconds).ok().and_then(|length| Instant::now().checked_add(length));
+        end.map(Some).with_context(|| format!("--seconds {seconds}: no length of time"))
+    }
 }
 
 /// What a record is.
@@ -136,22 +143,47 @@ pub(crate) struct Wanted<'a> {
     pub(crate) buffer_mib: u32,
 }
 
-/// Records a link until `stop` says so, in pcapng.
+/// When a capture is to end.
+#[derive(Debug)]
+pub(crate) struct Until {
+    /// Once this can be read, or its other end is closed.
+    pub(crate) told: UnixStream,
+    /// At this moment.
+    pub(crate) moment: Option<Instant>,
+}
+
+impl Until {
+    /// Waits; false if the stream of records, `from`, ends before.
+    fn wait(&self, from: &UnixStream) -> io::Result<bool> {
+        let mut fds = [PollFd::new(&self.told, PollFlags::IN), PollFd::new(from, PollFlags::empty())];
+        loop {
+            let left = self.moment.map(|moment| moment.saturating_duration_since(Instant::now()));
+            match poll(&mut fds, left.map(Timespec::try_from).and_then(Result::ok).as_ref()) {
+                Ok(0) => return Ok(true),
+                Ok(_) => return Ok(!fds[0].revents().is_empty()),
+                Err(Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+    }
+}
+
+/// Records a link, in pcapng.
 pub(crate) fn record(
     context: &Context,
     wanted: Wanted<'_>,
     what: What,
     out: impl Write,
-    stop: impl Fn() -> bool + Sync,
+    until: &Until,
 ) -> Result<Outcome> {
-    record_to(context, wanted, |name, epoch| Recorder::new(out, name, what, epoch), stop)
+    record_to(context, wanted, |name, epoch| Recorder::new(out, name, what, epoch), until)
 }
 
 fn record_to<R: Records>(
     context: &Context,
     wanted: Wanted<'_>,
     recorder: impl FnOnce(&str, Duration) -> Result<R>,
-    stop: impl Fn() -> bool + Sync,
+    until: &Until,
 ) -> Result<Outcome> {
     let circuits = wanted.circuits.iter().map(ToString::to_string).collect();
     let (ours, theirs) = UnixStream::pair()?;
@@ -162,20 +194,19 @@ fn record_to<R: Records>(
     let name = started["link"].as_str().unwrap_or(wanted.link);
     let epoch = Duration::from_nanos(started["epoch_unix_nanos"].as_u64().unwrap_or_default());
     let mut recorder = recorder(name, epoch)?;
-    let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         // Says when it is to end, while the other waits for what comes.
-        scope.spawn(|| {
-            while !done.load(Ordering::Relaxed) && !stop() {
-                std::thread::sleep(LOOK);
-            }
+        let ending = scope.spawn(|| {
+            let wished = until.wait(&ours);
             // The service writes what there is, and closes. It may have done so.
             let _ = ours.shutdown(Shutdown::Write);
+            wished
         });
         let written = take_all(&mut recorder, &ours);
-        let wished = done.swap(true, Ordering::Relaxed) || stop();
+        let _ = ours.shutdown(Shutdown::Both);
+        let wished = ending.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
         let outcome = written.and_then(|missed| Ok(Outcome { written: recorder.finish(missed)?, missed }))?;
-        if !wished {
+        if !wished? {
             bail!("{}; the link, or the service, is gone", outcome.text());
         }
         Ok(outcome)
@@ -203,15 +234,13 @@ fn take_all(recorder: &mut impl Records, from: &UnixStream) -> Result<u64> {
 
 /// `cellway capture`
 pub(crate) fn run(context: &Context, capture: &Capture) -> Result<()> {
-    let stop = interrupted()?;
+    let until = Until { told: interruption()?, moment: capture.end()? };
     let out: Box<dyn Write> = if capture.file.as_os_str() == "-" {
         Box::new(std::io::stdout().lock())
     } else {
         let file = std::fs::File::create(&capture.file).with_context(|| format!("{}", capture.file.display()))?;
         Box::new(std::io::BufWriter::new(file))
     };
-    let begin = Instant::now();
-    let over = || !goes_on(&stop) || capture.seconds.is_some_and(|s| begin.elapsed().as_secs_f64() > s);
     let wanted = Wanted { link: &capture.link, circuits: &capture.circuit, buffer_mib: capture.buffer };
     let what = capture.what;
     let begins = |name: &str| {
@@ -229,7 +258,7 @@ pub(crate) fn run(context: &Context, capture: &Capture) -> Result<()> {
                 begins(name);
                 Recorder::new(out, name, what, epoch)
             },
-            over,
+            &until,
         )?,
         Format::Atmtcp => record_to(
             context,
@@ -238,7 +267,7 @@ pub(crate) fn run(context: &Context, capture: &Capture) -> Result<()> {
                 begins(name);
                 Ok(Recording::new(out, what))
             },
-            over,
+            &until,
         )?,
     };
     eprintln!("{}", if context.json { outcome.json().to_string() } else { outcome.text() });

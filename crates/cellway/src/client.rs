@@ -4,6 +4,7 @@ use crate::Context;
 use anyhow::Result;
 use endpoint::{Aal, ChannelId, Connection, Endpoint, EndpointConfig, Geometry, OpenOptions};
 use serde_json::Value;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -65,6 +66,16 @@ pub(crate) fn interrupted() -> Result<Arc<AtomicBool>> {
         signal_hook::flag::register(signal, flag.clone())?;
     }
     Ok(flag)
+}
+
+/// The same for who waits for other things too: can be read once one of the signals has come.
+pub(crate) fn interruption() -> Result<UnixStream> {
+    let _ = interrupted()?;
+    let (ours, theirs) = UnixStream::pair()?;
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::low_level::pipe::register(signal, theirs.try_clone()?)?;
+    }
+    Ok(ours)
 }
 
 /// Whether to go on.

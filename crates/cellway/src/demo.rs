@@ -7,10 +7,9 @@ use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const NETWORK: &str = include_str!("../../../examples/two-hosts.toml");
@@ -170,19 +169,18 @@ fn play(stage: &Stage<'_>, file: &Path, folder: &Path) -> Result<Value> {
 
     let capture_path = stage.out.join("capture.pcapng");
     let capture_out = BufWriter::new(std::fs::File::create(&capture_path)?);
-    let stop = Arc::new(AtomicBool::new(false));
-    let over = stop.clone();
+    let (stop, told) = UnixStream::pair()?;
     let context = Context { socket: stage.socket.clone(), json: false };
     // IP and OAM, not the file's own circuit: a capture to look at, not a copy of the file.
     let (ip, data) = ("0.101".parse()?, "0.100".parse()?);
     let capturing = std::thread::spawn(move || {
-        let over = || over.load(Ordering::Relaxed);
         let buffer_mib = capture::BUFFER_MIB;
         let wanted = capture::Wanted { link: "alpha - s1:0", circuits: &[ip], buffer_mib };
-        capture::record(&context, wanted, capture::What::Pdus, capture_out, over)
+        let until = capture::Until { told, moment: None };
+        capture::record(&context, wanted, capture::What::Pdus, capture_out, &until)
     });
     let played = scenes(stage, file, size, folder, &data);
-    stop.store(true, Ordering::Relaxed);
+    drop(stop);
     let captured = capturing.join().unwrap_or_else(|_| bail!("the capture panicked"));
     let mut results = played?;
     results["capture"] = captured?.json();
