@@ -295,9 +295,16 @@ pub(crate) fn ip(octets: &[u8]) {
             }
             delivery.header.complete(&mut packet, i % 2 == 0);
         }
-        if let Verdict::To(_) = ip.route(pdu, now) {
-            sdu[8..8 + pdu.len()].copy_from_slice(pdu);
-            assert!(ip.encapsulate(&mut sdu, pdu.len()).is_none_or(|n| n == pdu.len() + 8));
+        match ip.route(pdu, now) {
+            Verdict::To(_) => {
+                sdu[8..8 + pdu.len()].copy_from_slice(pdu);
+                assert!(ip.encapsulate(&mut sdu, pdu.len()).is_none_or(|n| n == pdu.len() + 8));
+            }
+            Verdict::Waits(hop) => ip.keep(hop, &Default::default(), pdu, now),
+            _ => {}
+        }
+        while let Some((_, octets)) = ip.poll_kept(&mut sdu) {
+            assert!((20..=64).contains(&octets));
         }
         if let Some(fragments) = Fragments::new(pdu, 40) {
             let _ = fragments.write(pdu, i, &mut sdu);

@@ -53,8 +53,7 @@ fn a_guest_with_classical_ip_pings_us_and_carries_tcp() {
         {joined}
         atmarp -a
         ip link show atm0
-        # The first packet makes us ask who is there.
-        ping -c 1 -w 3 10.0.0.1 > /dev/null
+        # The first request makes us ask who is there, and its answer waits for that.
         /test/pings 3 10.0.0.1 56
         /test/pings 2 10.0.0.1 9000
         say pinged

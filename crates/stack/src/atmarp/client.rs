@@ -93,6 +93,11 @@ impl Client {
         Resolution::Asking
     }
 
+    /// Whether the server has refused an address, or has not answered.
+    pub fn is_unreachable(&self, ip: Ipv4Addr) -> bool {
+        self.entries.get(&ip).is_some_and(|entry| entry.state == Resolution::Unreachable)
+    }
+
     /// The addresses whose stations are known.
     pub fn known(&self) -> impl Iterator<Item = (Ipv4Addr, End)> + '_ {
         self.entries.iter().filter_map(|(ip, e)| match e.state {

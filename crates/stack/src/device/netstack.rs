@@ -3,7 +3,7 @@
 //!
 //! It reads no clock, so it runs live under [`super::inprocess::Host`] and in virtual time in the test world.
 
-use crate::ip::{Config as IpConfig, IpInterface, Verdict};
+use crate::ip::{Config as IpConfig, IpInterface, Verdict, VnetHeader};
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
 use smoltcp::phy::{self, DeviceCapabilities, Medium};
 use smoltcp::socket::tcp;
@@ -170,7 +170,7 @@ impl NetStack {
 
     /// Whether [`NetStack::poll_pdu`] may give something.
     pub fn has_pdu(&self) -> bool {
-        self.ip.has_pdu() || !self.queue.to_send.packets.is_empty()
+        self.ip.has_pdu() || self.ip.has_kept() || !self.queue.to_send.packets.is_empty()
     }
 
     /// A PDU to be sent, written at the start of `sdu` (8 octets and the MTU at least): its circuit and length.
@@ -178,27 +178,38 @@ impl NetStack {
         if let Some(said) = self.ip.poll_pdu(sdu) {
             return Some(said);
         }
-        while let Some(packet) = self.queue.to_send.packets.front() {
-            let (octets, head) = (packet.len(), self.ip.headroom());
-            let sent = match self.ip.route(packet, now) {
+        let head = self.ip.headroom();
+        while let Some(octets) = self.next_packet(sdu.get_mut(head..)?) {
+            let packet = &sdu[head..head + octets];
+            match self.ip.route(packet, now) {
                 Verdict::To(circuit) => {
-                    let room = sdu.get_mut(head..head + octets);
-                    room.map(|r| r.copy_from_slice(packet)).map(|()| circuit)
+                    if let Some(made) = self.ip.encapsulate(sdu, octets) {
+                        return Some((circuit, made));
+                    }
                 }
-                Verdict::TooLong { .. } => {
-                    self.ip.sent.drop_one(DropReason::Oversize);
-                    None
-                }
-                Verdict::All | Verdict::Dropped => None,
-            };
-            self.queue.to_send.drop_front();
-            if let Some(circuit) = sent
-                && let Some(made) = self.ip.encapsulate(sdu, octets)
-            {
-                return Some((circuit, made));
+                Verdict::TooLong { .. } => self.ip.sent.drop_one(DropReason::Oversize),
+                Verdict::Waits(hop) => self.ip.keep(hop, &VnetHeader::default().to_octets(), packet, now),
+                Verdict::All | Verdict::Dropped => {}
             }
         }
         None
+    }
+
+    /// A packet to be sent, at the start of `room`: one that waited for its address, or the next of smoltcp's.
+    fn next_packet(&mut self, room: &mut [u8]) -> Option<usize> {
+        if let Some((_, octets)) = self.ip.poll_kept(room) {
+            return Some(octets);
+        }
+        loop {
+            let packet = self.queue.to_send.packets.front()?;
+            let octets = packet.len();
+            let fits = room.get_mut(..octets).map(|room| room.copy_from_slice(packet)).is_some();
+            self.queue.to_send.drop_front();
+            if fits {
+                return Some(octets);
+            }
+            self.ip.sent.drop_one(DropReason::Oversize);
+        }
     }
 
     /// When to run again if nothing comes.
@@ -246,5 +257,39 @@ impl NetStack {
     /// If `handle` is not of a TCP socket of this stack.
     pub fn tcp_socket(&mut self, handle: SocketHandle) -> &mut tcp::Socket<'static> {
         self.sockets.get_mut(handle)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2)];
+
+    #[test]
+    fn a_connection_to_a_peer_that_nobody_has_asked_for_yet_loses_no_packet() {
+        let now = Time::ZERO;
+        let mut stacks = ADDRESSES.map(|address| NetStack::new(address, 24, 1500, 1));
+        for stack in &mut stacks {
+            // The second leads nowhere: neither is the only one.
+            (1..3).for_each(|circuit| stack.ip().add_circuit(circuit, None, now));
+        }
+        let server = stacks[1].listen(80).unwrap();
+        let client = stacks[0].connect(ADDRESSES[1], 80, 50_000).unwrap();
+        let mut sdu = vec![0; 1508];
+        // Time stands still: nothing is sent anew.
+        for _ in 0..20 {
+            for from in [0, 1] {
+                while stacks[from].run(now) {}
+                while let Some((circuit, octets)) = stacks[from].poll_pdu(&mut sdu, now) {
+                    if circuit == 1 {
+                        stacks[1 - from].handle_pdu(1, &sdu[..octets], now);
+                    }
+                }
+            }
+        }
+        assert_eq!(stacks[0].tcp_socket(client).state(), tcp::State::Established);
+        assert_eq!(stacks[1].tcp_socket(server).state(), tcp::State::Established);
+        assert!(stacks.iter_mut().all(|stack| stack.ip().sent.dropped_total() == 0));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! In: packets (or Ethernet frames, where the encapsulation is bridged) and SDUs, in the caller's buffers. Out: where a packet
 //! goes, SDUs made in place, packets as parts of SDUs. Nothing is copied or allocated on the way of a packet; memory is one
-//! entry for each circuit and the bounded tables of address resolution.
+//! entry for each circuit, the bounded tables of address resolution, and the few packets that wait for it.
 
 mod bridge;
 mod checksum;
@@ -14,6 +14,7 @@ mod offload;
 mod pdu;
 mod resolution;
 mod routing;
+mod waiting;
 
 pub use encapsulation::{CELLWAY, Content, Encapsulation, ethertype_of};
 pub use fragment::{Fragments, MAX_MESSAGE_OCTETS, too_big};
@@ -24,6 +25,7 @@ use crate::atmarp::{Client, Inverse, Server};
 use bridge::Bridge;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use waiting::Waiting;
 use wire::atmarp::{AtmAddress, End};
 use wire::{Counters, Time};
 
@@ -70,6 +72,8 @@ pub enum Verdict {
         /// Octets of the longest packet there.
         mtu: usize,
     },
+    /// Nowhere yet: this next hop is being asked for. Give it to [`IpInterface::keep`].
+    Waits(Ipv4Addr),
     /// Nowhere; it is counted.
     Dropped,
 }
@@ -115,6 +119,9 @@ pub struct IpInterface {
     server: Option<Server>,
     wanted: Option<End>,
     bridge: Bridge,
+    waiting: Waiting,
+    /// When the circuits on which nobody is known were last asked because of a packet, and whether there are any.
+    asked_around: Option<(Time, bool)>,
     /// Something may have to be said.
     speak: bool,
     deadline: Option<Time>,
@@ -136,6 +143,8 @@ impl IpInterface {
             server: None,
             wanted: None,
             bridge: Bridge::default(),
+            waiting: Waiting::default(),
+            asked_around: None,
             speak: false,
             deadline: None,
             sent: Counters::default(),

@@ -4,9 +4,13 @@
 use super::{CELLWAY, Circuit, Encapsulation, IpInterface, OFFER, Way};
 use crate::atmarp::Server;
 use std::net::Ipv4Addr;
+use std::time::Duration;
 use wire::atmarp::{AtmAddress, Operation, Packet};
 use wire::llc::{ARP, Protocol, ROUTED_OCTETS};
 use wire::{DropReason, Time};
+
+/// Between two questions on all circuits because of packets.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 impl IpInterface {
     /// Tables follow what is known now.
@@ -37,7 +41,33 @@ impl IpInterface {
             }
         }
         self.speak = true;
+        self.asked_around = None;
+        self.review_kept();
         self.set_deadline();
+    }
+
+    /// Whether somebody's address may be learnt yet by InATMARP: asks on all circuits on which nobody is known, though no more
+    /// often than each second.
+    pub(super) fn ask_around(&mut self, now: Time) -> bool {
+        if self.config.encapsulation != Encapsulation::LlcRouted {
+            return false;
+        }
+        if let Some((_, any)) = self.asked_around.filter(|(at, _)| now < *at + ASK_AGAIN) {
+            return any;
+        }
+        let mut any = false;
+        match &mut self.server {
+            Some(server) => self.circuits.keys().for_each(|c| any |= server.handle_sign_of_life(*c, now)),
+            None => {
+                for c in self.circuits.values_mut().filter(|c| c.inverse.peer().is_none()) {
+                    c.inverse.handle_sign_of_life(now);
+                    any = true;
+                }
+            }
+        }
+        self.asked_around = Some((now, any));
+        self.set_deadline();
+        any
     }
 
     pub(super) fn set_deadline(&mut self) {
@@ -46,7 +76,7 @@ impl IpInterface {
             self.circuits.values().filter(|_| asks && self.server.is_none()).filter_map(|c| c.inverse.poll_timeout());
         let client = self.client.as_ref().and_then(|(_, c)| c.poll_timeout());
         let server = self.server.as_ref().and_then(Server::poll_timeout);
-        self.deadline = circuits.chain(client).chain(server).min();
+        self.deadline = circuits.chain(client).chain(server).chain(self.waiting.poll_timeout()).min();
     }
 
     pub(super) fn handle_arp(&mut self, circuit: u32, packet: &Packet, now: Time) {
@@ -86,11 +116,12 @@ impl IpInterface {
         }
     }
 
-    /// Asks where it is time, and forgets who has not been heard of for too long.
+    /// Asks where it is time, and forgets who has not been heard of, and which packets have waited, for too long.
     pub fn handle_timeout(&mut self, now: Time) {
         if self.deadline.is_none_or(|at| at > now) {
             return;
         }
+        self.expire_kept(now);
         let asks = self.config.encapsulation == Encapsulation::LlcRouted && self.server.is_none();
         if asks {
             for c in self.circuits.values_mut() {

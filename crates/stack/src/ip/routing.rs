@@ -1,5 +1,5 @@
-//! Where a packet goes: to the circuit of its destination, of the router that leads there, or to the only one. In: a packet or
-//! frame. Out: a [`Verdict`], and whether work may be left to whoever is at that circuit's far end.
+//! Where a packet goes: to the circuit of its destination, of the router that leads there, or to the only one; if the address is being
+//! asked for, it waits. In: a packet or frame. Out: a [`Verdict`], and whether work may be left to whoever is at that circuit's far end.
 
 use super::{IpInterface, MAX_SDU_OCTETS, VNET_OCTETS, Verdict};
 use crate::atmarp::Resolution;
@@ -8,38 +8,47 @@ use wire::llc::ROUTED_OCTETS;
 use wire::{DropReason, Time};
 
 impl IpInterface {
-    /// The circuit for a destination: its own, its router's, or the only one there is.
-    fn circuit_for(&mut self, to: Option<Ipv4Addr>, now: Time) -> Option<u32> {
-        let only = || self.circuits.keys().next().copied().filter(|_| self.circuits.len() == 1);
-        let Some(to) = to else { return only() };
+    /// The circuit for a destination: its own, its router's, or the only one there is; or the next hop whose circuit may be
+    /// known soon.
+    fn circuit_for(&mut self, to: Option<Ipv4Addr>, now: Time) -> Result<u32, Option<Ipv4Addr>> {
+        let only = self.circuits.keys().next().copied().filter(|_| self.circuits.len() == 1);
+        let Some(to) = to else { return only.ok_or(None) };
         let via = |(network, prefix, via): &(Ipv4Addr, u8, Ipv4Addr)| {
             let mask = u32::MAX.checked_shl(32 - u32::from(*prefix)).unwrap_or(0);
             (u32::from(to) & mask == u32::from(*network) & mask).then_some(*via)
         };
         let hop = if self.by_ip.contains_key(&to) { to } else { self.routes.iter().find_map(via).unwrap_or(to) };
         match self.by_ip.get(&hop) {
-            Some(way) if !way.resolved => return Some(way.circuit),
+            Some(way) if !way.resolved => return Ok(way.circuit),
             _ => {}
         }
-        if let Some((_, client)) = &mut self.client {
+        let may_wait = if let Some((_, client)) = &mut self.client {
             let known = client.resolve(hop, now);
             if let Some(way) = self.by_ip.get(&hop) {
-                return Some(way.circuit);
+                return Ok(way.circuit);
             }
             match known {
-                Resolution::Known(end) => self.wanted = Some(end),
+                Resolution::Known(end) => {
+                    self.wanted = Some(end);
+                    // Its circuit may be there, and only its number not known yet.
+                    self.ask_around(now)
+                }
                 Resolution::Asking => {
                     self.speak = true;
                     self.set_deadline();
+                    true
                 }
-                Resolution::Unreachable => {}
+                Resolution::Unreachable => false,
             }
-            return None;
-        }
-        only()
+        } else if let Some(only) = only {
+            return Ok(only);
+        } else {
+            !hop.is_multicast() && !hop.is_broadcast() && self.ask_around(now)
+        };
+        Err(may_wait.then_some(hop))
     }
 
-    /// Where a packet goes. What goes nowhere is counted.
+    /// Where a packet goes. What goes nowhere is counted; what has to wait is the caller's to [`IpInterface::keep`].
     pub fn route(&mut self, packet: &[u8], now: Time) -> Verdict {
         if self.config.encapsulation.is_bridged() {
             return self.bridge_route(packet, now);
@@ -53,11 +62,12 @@ impl IpInterface {
             }
         };
         match self.circuit_for(to, now) {
-            Some(circuit) => {
+            Ok(circuit) => {
                 let mtu = self.circuits.get(&circuit).map_or(self.config.mtu, |c| c.mtu);
                 if packet.len() > mtu { Verdict::TooLong { circuit, mtu } } else { Verdict::To(circuit) }
             }
-            None => {
+            Err(Some(hop)) => Verdict::Waits(hop),
+            Err(None) => {
                 self.sent.drop_one(DropReason::UnknownCircuit);
                 Verdict::Dropped
             }

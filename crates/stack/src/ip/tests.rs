@@ -7,14 +7,14 @@ use std::time::Duration;
 use wire::DropReason;
 use wire::llc::{Protocol, ROUTED_OCTETS};
 
-const A: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
-const B: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+pub(super) const A: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+pub(super) const B: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 
-fn interface(address: Ipv4Addr) -> IpInterface {
+pub(super) fn interface(address: Ipv4Addr) -> IpInterface {
     IpInterface::new(Config::new(address))
 }
 
-fn packet(to: Ipv4Addr, octets: usize) -> Vec<u8> {
+pub(super) fn packet(to: Ipv4Addr, octets: usize) -> Vec<u8> {
     let mut p = vec![0; octets];
     p[0] = 0x45;
     p[16..20].copy_from_slice(&to.octets());
@@ -31,14 +31,14 @@ fn send(from: &mut IpInterface, packet: &[u8]) -> Option<(u32, Vec<u8>)> {
     Some((circuit, sdu))
 }
 
-fn poll(i: &mut IpInterface) -> Option<(u32, Vec<u8>)> {
+pub(super) fn poll(i: &mut IpInterface) -> Option<(u32, Vec<u8>)> {
     let mut sdu = vec![0; 200];
     let (circuit, octets) = i.poll_pdu(&mut sdu)?;
     sdu.truncate(octets);
     Some((circuit, sdu))
 }
 
-fn exchange(a: &mut IpInterface, b: &mut IpInterface, now: Time) {
+pub(super) fn exchange(a: &mut IpInterface, b: &mut IpInterface, now: Time) {
     a.handle_timeout(now);
     b.handle_timeout(now);
     loop {
@@ -76,8 +76,9 @@ fn each_learns_who_is_at_the_other_end_and_forgets_after_a_quarter_of_an_hour() 
     assert_eq!(a.peers().next(), Some((7, Some(B))));
     assert_eq!(b.peers().next(), Some((7, Some(A))));
     assert!(send(&mut a, &packet(B, 100)).is_some());
-    assert!(send(&mut a, &packet(Ipv4Addr::new(10, 0, 0, 9), 100)).is_none());
-    assert_eq!(a.sent.dropped(DropReason::UnknownCircuit), 1);
+    // Nobody has said who is on circuit 8.
+    let other = Ipv4Addr::new(10, 0, 0, 9);
+    assert_eq!(a.route(&packet(other, 100), Time::ZERO), Verdict::Waits(other));
     // Nobody answers any more.
     a.handle_timeout(Time::ZERO + CLIENT_AGEING);
     assert_eq!(a.peers().next(), Some((7, None)));
@@ -248,12 +249,15 @@ fn two_stations_that_registered_find_their_circuit_by_the_servers_answer() {
     settle(&mut server, &mut a, &mut b);
     assert!(a.client().unwrap().is_registered() && b.client().unwrap().is_registered());
     assert_eq!(server.server().unwrap().entries().count(), 2);
-    // The first packet asks; the answer names the station; a circuit to it is wanted.
-    assert_eq!(a.route(&packet(B, 40), Time::ZERO), Verdict::Dropped);
+    // The first packet asks, and waits; the answer names the station; a circuit to it is wanted.
+    assert_eq!(a.route(&packet(B, 40), Time::ZERO), Verdict::Waits(B));
+    a.keep(B, &[0; VNET_OCTETS], &packet(B, 40), Time::ZERO);
     settle(&mut server, &mut a, &mut b);
-    assert_eq!(a.route(&packet(B, 40), Time::ZERO), Verdict::Dropped);
+    assert_eq!(a.route(&packet(B, 41), Time::ZERO), Verdict::Waits(B));
     assert_eq!(a.poll_wanted().map(|e| e.number), Some(number(2)));
+    assert!(!a.has_kept());
     a.set_number(9, number(2));
+    assert_eq!(a.poll_kept(&mut [0; 40]), Some(([0; VNET_OCTETS], 40)));
     assert_eq!(a.route(&packet(B, 40), Time::ZERO), Verdict::To(9));
     // The server itself is reached on its own circuit.
     assert_eq!(a.route(&packet(server_ip, 40), Time::ZERO), Verdict::To(0));

@@ -153,8 +153,8 @@ impl External for Line {
             return true;
         }
         any |= has_written;
-        if (has_written && self.passage.may_answer()) || self.passage.is_blocked() {
-            // Or room has come, or a buffer: what waits goes first.
+        if (has_written && self.passage.may_answer()) || self.passage.is_blocked() || self.passage.ip.has_kept() {
+            // Or room has come, or a buffer, or an address: what waits goes first.
             match self.passage.turn(io, now) {
                 Ok(moved) => any |= moved,
                 Err(e) => self.end(&e, io),

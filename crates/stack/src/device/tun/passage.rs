@@ -180,13 +180,15 @@ impl<B: std::fmt::Debug> Passage<B> {
         any
     }
 
-    /// One packet from the device, and its octets. `None` if there is none, or no buffer for it.
+    /// One packet from the device, or that had waited, and its octets. `None` if there is none, or no buffer for it.
     fn read(&mut self, carrier: &mut impl Carrier<Buffer = B>, now: Time) -> io::Result<Option<usize>> {
         let buffer = self.buffer.take().or_else(|| carrier.take());
         self.starved = buffer.is_none();
         let Some(mut buffer) = buffer else { return Ok(None) };
         let head = self.ip.headroom();
-        let (header, octets) = match self.device.read(&mut carrier.octets(&mut buffer)[head..]) {
+        let room = &mut carrier.octets(&mut buffer)[head..];
+        // What waited for its address comes again, before what came after it.
+        let (header, octets) = match self.ip.poll_kept(room).map_or_else(|| self.device.read(room), Ok) {
             Ok(read) => read,
             Err(e) => {
                 self.buffer = Some(buffer);
@@ -204,14 +206,14 @@ impl<B: std::fmt::Debug> Passage<B> {
         Ok(Some(octets))
     }
 
-    /// Where a packet goes, and how; its checksum is completed where nobody else will. `None` if it goes nowhere.
+    /// Where a packet goes, and how; its checksum is completed where nobody else will. `None` if it goes nowhere, or not yet.
     fn judge(
         &mut self,
-        header: &[u8; crate::ip::VNET_OCTETS],
+        octets: &[u8; crate::ip::VNET_OCTETS],
         packet: &mut [u8],
         now: Time,
     ) -> io::Result<Option<(VnetHeader, Option<u32>, Parts)>> {
-        let header = VnetHeader::parse(header, packet.len());
+        let header = VnetHeader::parse(octets, packet.len());
         let cut = header.filter(|h| h.is_long()).and_then(|h| h.cut(packet, self.ethernet_octets));
         let Some(header) = header.filter(|h| h.is_long() == cut.is_some()) else {
             self.ip.sent.drop_one(DropReason::Malformed);
@@ -221,6 +223,10 @@ impl<B: std::fmt::Debug> Passage<B> {
         let judged = cut.map_or(packet.len(), |c| c.octets(packet).min(packet.len()));
         let (circuit, parts) = match self.ip.route(&packet[..judged], now) {
             Verdict::Dropped => return Ok(None),
+            Verdict::Waits(hop) => {
+                self.ip.keep(hop, octets, packet, now);
+                return Ok(None);
+            }
             Verdict::All => (None, Parts::Whole),
             Verdict::To(circuit) => (Some(circuit), Parts::Whole),
             Verdict::TooLong { circuit, mtu } => match Fragments::new(packet, mtu).filter(|_| cut.is_none()) {
@@ -335,10 +341,10 @@ impl<B: std::fmt::Debug> Passage<B> {
         Ok(())
     }
 
-    /// Gives all buffers back to a carrier that stays; gives the number of packets that were in them.
+    /// Gives all buffers back to a carrier that stays; gives the number of packets that were in them, or waited.
     pub(super) fn clear(&mut self, carrier: &mut impl Carrier<Buffer = B>) -> u64 {
         let outgoing = self.outgoing.take().map(|out| out.source);
-        let waiting = u64::from(outgoing.is_some());
+        let waiting = self.ip.forget_kept() + u64::from(outgoing.is_some());
         for buffer in [outgoing, self.buffer.take()].into_iter().flatten() {
             carrier.give_back(buffer);
         }
