@@ -6,7 +6,7 @@ use crate::{Context, capture, config, output, report};
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -84,9 +84,25 @@ impl Stage<'_> {
         }
         let mut why = String::new();
         if let Some(stderr) = process.0.stderr.as_mut() {
-            std::io::Read::read_to_string(stderr, &mut why)?;
+            stderr.read_to_string(&mut why)?;
         }
         bail!("cellway {} did not come up: {}", arguments.join(" "), why.trim());
+    }
+
+    /// Starts something that says on standard error, in its first line, that it listens, and waits for that.
+    fn start_listening(&self, arguments: &[&str]) -> Result<Process> {
+        let mut process = self.start(arguments)?;
+        let stderr = process.0.stderr.as_mut().context("a process without output")?;
+        // Octet by octet: what follows is read when the process has ended.
+        let (mut line, mut octet) = (Vec::new(), [0]);
+        while stderr.read(&mut octet)? == 1 && octet != *b"\n" {
+            line.push(octet[0]);
+        }
+        let line = String::from_utf8_lossy(&line);
+        if !line.contains("\"listening\"") {
+            bail!("cellway {} did not come up: {line}", arguments.join(" "));
+        }
+        Ok(process)
     }
 
     /// Runs a client to its end; gives the JSON that it printed.
@@ -106,7 +122,6 @@ impl Stage<'_> {
         }
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         if let (Some(o), Some(e)) = (process.0.stdout.as_mut(), process.0.stderr.as_mut()) {
-            use std::io::Read;
             o.read_to_end(&mut stdout)?;
             e.read_to_end(&mut stderr)?;
         }
@@ -224,7 +239,7 @@ fn scenes(stage: &Stage<'_>, file: &Path, size: u64, folder: &Path, data: &wire:
     std::fs::write(&sample, head)?;
     let copy = folder.join("tcp-copy").display().to_string();
     let receive = ["ip", "receive", "beta", "0.101", &copy];
-    let receiving = stage.start(&receive)?;
+    let receiving = stage.start_listening(&receive)?;
     let sample = sample.display().to_string();
     let tcp_sent = stage.run(&["ip", "send", "alpha", "0.101", "10.0.0.2", &sample])?;
     let tcp_received = stage.finish(receiving, &receive)?;

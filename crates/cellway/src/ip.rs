@@ -227,7 +227,7 @@ pub(crate) enum IpCommand {
         #[arg(long, default_value_t = 5001)]
         port: u16,
     },
-    /// Receive a file by TCP on the in-process stack
+    /// Receive a file by TCP on the in-process stack; says on standard error when it listens (with --json: {"listening": ADDRESS:PORT, ..})
     Receive {
         #[command(flatten)]
         at: Where,
@@ -331,6 +331,16 @@ pub(crate) fn run(context: &Context, command: &IpCommand) -> Result<()> {
         IpCommand::Receive { at, file, port } => {
             let mut out = std::fs::File::create(file).with_context(|| format!("{}", file.display()))?;
             let mut host = in_process(context, at)?;
+            // What came before is lost, and a connection's first packet is sent anew after a whole second only: who has
+            // started this process waits for this line.
+            let listening = format!("{}:{port}", host.stack().ip().config().address);
+            let (place, circuit) = (&at.host, at.circuit.to_string());
+            // The result goes to standard output.
+            if context.json {
+                eprintln!("{}", json!({ "listening": listening, "host": place, "circuit": circuit }));
+            } else {
+                eprintln!("{listening} on {place} {circuit} listens");
+            }
             let mut hash = Sha256::new();
             let mut begin = None;
             let mut failed = None;

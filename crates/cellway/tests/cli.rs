@@ -305,6 +305,26 @@ fn a_capture_says_in_json_that_it_has_begun_and_what_it_came_to() {
 }
 
 #[test]
+fn who_receives_a_file_by_tcp_says_when_it_listens_and_gets_it() {
+    let net = Net::up();
+    let (from, to) = (net.path("from"), net.path("to"));
+    std::fs::write(&from, noise(300_000)).unwrap();
+    let mut receiving = net.start(&["ip", "receive", "beta", "0.100", &to, "--address", "10.9.0.2/24", "--json"]);
+    let mut said = BufReader::new(receiving.0.stderr.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    let line: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(line, json!({ "listening": "10.9.0.2:5001", "host": "beta", "circuit": "0.100" }));
+    let sent = net.json(&["ip", "send", "alpha", "0.100", "10.9.0.2", &from, "--address", "10.9.0.1/24"]);
+    let mut received = String::new();
+    receiving.0.stdout.take().unwrap().read_to_string(&mut received).unwrap();
+    assert!(receiving.0.wait().unwrap().success());
+    let received: Value = serde_json::from_str(&received).unwrap();
+    assert_eq!(received["sha256"], sent["sha256"]);
+    assert!(std::fs::read(&to).unwrap() == noise(300_000));
+}
+
+#[test]
 fn bench_sar_has_a_row_for_each_kernel_and_peer_and_draws_its_figure() {
     let folder = tempfile::tempdir().unwrap();
     let figure = folder.path().join("sar.svg");
