@@ -37,7 +37,7 @@ use table::{FREE, Rest, head_of};
 use wire::aal5::MAX_SDU_OCTETS;
 use wire::{Cell, CircuitId, Counters, DropReason, Time};
 
-pub(crate) use circuits::Circuits;
+pub(crate) use circuits::{Circuits, Free};
 pub(crate) use table::{Ended, Entry, Place, SPREAD, Table, VARIABLE, WITHIN, home};
 
 /// Bounds of a [`Demux`].
@@ -160,7 +160,7 @@ impl Demux {
             free: FreeBuffers::new(&config),
             lent: vec![false; config.buffers as usize].into(),
             now: Time::ZERO,
-            turns: Turns::default(),
+            turns: Turns::new(config.circuits),
             nowhere: Box::new([Entry::NOWHERE; 2]),
             counters: Counters::default(),
             config,
@@ -210,6 +210,7 @@ impl Demux {
         }
         let counts = counts(&c.entries[at], &c.rest[at]);
         c.open -= 1;
+        c.turns.forget();
         // Entries behind it that were pushed on by it move up, or a search would end at the gap.
         let mask = c.entries.len() - 1;
         c.entries[at] = Entry::EMPTY;

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use sar::{Delivery, Demux, DemuxConfig, Event, Kernel, Reason, Reassembler, ReassemblyConfig, SduMeta, Segmentation};
+use std::ops::Range;
 use wire::octets::{Format, emit53};
 use wire::{Cell, CircuitId, DropReason, Time};
 
@@ -87,6 +88,12 @@ impl Fault {
         proptest::sample::select(&[Lost, Payload, Header, Clp, Congestion, End, Oam, Unknown, OneCircuit][..])
     }
 
+    /// What does not end a window.
+    fn mild() -> impl Strategy<Value = Fault> {
+        use Fault::*;
+        proptest::sample::select(&[Payload, Clp, Congestion, End][..])
+    }
+
     fn befall(self, cells: &mut Vec<Cell>, at: proptest::sample::Index) {
         let at = at.index(cells.len());
         let word = cells[at].header_word();
@@ -108,8 +115,8 @@ impl Fault {
     }
 }
 
-/// Of a comparison of one call with one call for each cell.
-struct Scene {
+/// Of a comparison of calls for many cells with a call for each cell.
+struct Scene<'a> {
     kernel: Kernel,
     wired: bool,
     config: DemuxConfig,
@@ -117,55 +124,99 @@ struct Scene {
     circuits: usize,
     /// Places for deliveries.
     room: usize,
+    /// Cells of each call, over and over.
+    calls: &'a [usize],
+    /// Circuits that are closed after a call, and opened again after the next.
+    reopened: &'a [usize],
 }
 
-/// One call for all cells does what one call for each does, whatever befalls them.
+/// A table, its pool, and what a call delivers.
+struct Side {
+    demux: Demux,
+    pool: Vec<u8>,
+    out: Vec<Delivery>,
+    deliveries: usize,
+}
+
+impl Side {
+    fn new(scene: &Scene) -> Self {
+        let mut demux = Demux::with_kernel(scene.kernel, scene.config);
+        (0..scene.circuits).for_each(|n| demux.open(circuit(n)).unwrap());
+        let pool = vec![0; demux.pool_octets()];
+        Side { demux, pool, out: vec![Delivery::default(); scene.room], deliveries: 0 }
+    }
+
+    fn push(&mut self, cells: &[Cell], octets: Option<&[u8]>) -> (usize, Reason) {
+        let out = &mut self.out[self.deliveries..];
+        let progress = match octets {
+            Some(octets) => self.demux.push53(octets, &mut self.pool, out, Time::ZERO),
+            None => self.demux.push(cells, &mut self.pool, out, Time::ZERO),
+        };
+        self.deliveries += progress.deliveries;
+        (progress.cells_used, progress.reason)
+    }
+
+    fn give_back(&mut self) {
+        for d in &self.out[..self.deliveries] {
+            assert!(self.demux.release(d.buffer));
+        }
+        self.deliveries = 0;
+    }
+}
+
+/// A call for many cells does what one for each does, whatever befalls them.
 fn same_as_one_by_one(
-    Scene { kernel, wired, config, circuits, room }: Scene,
+    scene: &Scene,
     mut input: Vec<Cell>,
     faults: &[(proptest::sample::Index, Fault)],
 ) -> Result<(), TestCaseError> {
-    let new = || {
-        let mut demux = Demux::with_kernel(kernel, config);
-        (0..circuits).for_each(|n| demux.open(circuit(n)).unwrap());
-        let pool = vec![0; demux.pool_octets()];
-        (demux, pool)
-    };
     for (at, fault) in faults {
         fault.befall(&mut input, *at);
     }
     let mut octets: Vec<u8> = input.iter().flat_map(|c| emit53(c, Format::Nni)).collect();
     for (at, _) in faults.iter().filter(|(_, fault)| matches!(fault, Fault::Header)) {
-        octets[at.index(input.len()) * 53 + 1] ^= 0x10;
+        // One of its last four octets: of the fourth, what tells a PDU's end.
+        octets[at.index(input.len()) * 53 + 1 + at.index(4)] ^= 2;
     }
-    let push = |demux: &mut Demux, pool: &mut [u8], cells: std::ops::Range<usize>, out: &mut [Delivery]| {
-        if wired {
-            demux.push53(&octets[cells.start * 53..cells.end * 53], pool, out, Time::ZERO)
-        } else {
-            demux.push(&input[cells], pool, out, Time::ZERO)
+    let part =
+        |cells: Range<usize>| (&input[cells.clone()], scene.wired.then(|| &octets[cells.start * 53..cells.end * 53]));
+    let (mut one, mut many) = (Side::new(scene), Side::new(scene));
+    let (mut at, mut closed) = (0, None);
+    for (call, n) in scene.calls.iter().cycle().enumerate() {
+        let end = at + (*n).clamp(1, input.len() - at);
+        let (mut used, mut reason) = (0, Reason::Done);
+        while at + used < end && reason == Reason::Done {
+            let (cells, octets) = part(at + used..at + used + 1);
+            let step = one.push(cells, octets);
+            used += step.0;
+            reason = step.1;
         }
-    };
-    let (mut one, mut its_pool) = new();
-    let mut its_out = vec![Delivery::default(); room];
-    let (mut used, mut deliveries, mut reason) = (0, 0, Reason::Done);
-    while used < input.len() && reason == Reason::Done {
-        let progress = push(&mut one, &mut its_pool, used..used + 1, &mut its_out[deliveries..]);
-        used += progress.cells_used;
-        deliveries += progress.deliveries;
-        reason = progress.reason;
-    }
-    let (mut many, mut pool) = new();
-    let mut out = vec![Delivery::default(); room];
-    let progress = push(&mut many, &mut pool, 0..input.len(), &mut out);
-    prop_assert_eq!((progress.cells_used, progress.deliveries, progress.reason), (used, deliveries, reason));
-    prop_assert_eq!(many.counters(), one.counters());
-    prop_assert_eq!(many.free_buffers(), one.free_buffers());
-    for n in 0..circuits {
-        prop_assert_eq!(many.circuit(circuit(n)), one.circuit(circuit(n)));
-    }
-    for (a, b) in out[..deliveries].iter().zip(&its_out) {
-        prop_assert_eq!((a.circuit, a.sdu_octets, a.meta), (b.circuit, b.sdu_octets, b.meta));
-        prop_assert_eq!(&pool[many.octets_of(a)], &its_pool[one.octets_of(b)]);
+        let (cells, octets) = part(at..end);
+        prop_assert_eq!(many.push(cells, octets), (used, reason));
+        prop_assert_eq!(many.deliveries, one.deliveries);
+        prop_assert_eq!(many.demux.counters(), one.demux.counters());
+        prop_assert_eq!(many.demux.free_buffers(), one.demux.free_buffers());
+        for n in 0..scene.circuits {
+            prop_assert_eq!(many.demux.circuit(circuit(n)), one.demux.circuit(circuit(n)));
+        }
+        for (a, b) in many.out[..many.deliveries].iter().zip(&one.out) {
+            prop_assert_eq!((a.circuit, a.sdu_octets, a.meta), (b.circuit, b.sdu_octets, b.meta));
+            prop_assert_eq!(&many.pool[many.demux.octets_of(a)], &one.pool[one.demux.octets_of(b)]);
+        }
+        at += used + usize::from(reason == Reason::NotUser);
+        if at >= input.len() || (reason == Reason::Full && scene.room == 0) {
+            break;
+        }
+        for side in [&mut one, &mut many] {
+            side.give_back();
+            if let Some(n) = closed {
+                side.demux.open(circuit(n)).unwrap();
+            }
+        }
+        closed = (!scene.reopened.is_empty()).then(|| scene.reopened[call % scene.reopened.len()] % scene.circuits);
+        if let Some(n) = closed {
+            prop_assert_eq!(one.demux.close(circuit(n)), many.demux.close(circuit(n)));
+        }
     }
     Ok(())
 }
@@ -224,17 +275,24 @@ proptest! {
         let lists = sizes.iter().enumerate().map(|(n, sizes)| {
             sizes.iter().flat_map(|size| cells(circuit(n), &vec![n as u8 ^ *size as u8; *size])).collect()
         }).collect();
-        same_as_one_by_one(Scene { kernel, wired, config, circuits, room }, mixed(lists, &order), &faults)?;
+        let scene = Scene { kernel, wired, config, circuits, room, calls: &[usize::MAX], reopened: &[] };
+        same_as_one_by_one(&scene, mixed(lists, &order), &faults)?;
     }
 
-    /// Circuits that take turns are taken a window at a time, as long as nothing befalls them; each begins somewhere in a PDU.
+    /// Circuits that take turns are taken a window at a time, as long as nothing befalls them, and their order is known from call to
+    /// call; each begins somewhere in a PDU.
     #[test]
     fn circuits_that_take_turns_are_taken_as_in_calls_of_one_cell(
         kernel in kernel(), wired: bool, room in 0usize..100, buffers in 1u32..200, twice: bool,
-        circuits in 1usize..100, rounds in 2usize..24,
+        circuits in 1usize..150, rounds in 2usize..24,
+        calls in proptest::collection::vec(1usize..1200, 1..8),
+        reopened in proptest::collection::vec(any::<usize>(), 0..3),
         sizes in proptest::collection::vec(40usize..1500, 1..8),
-        faults in proptest::collection::vec((any::<proptest::sample::Index>(), Fault::any()), 0..6)) {
-        let config = DemuxConfig { circuits: 100, buffers, max_sdu_octets: 1400, any_cpi: false };
+        mild in proptest::collection::vec((any::<proptest::sample::Index>(), Fault::mild()), 0..20),
+        faults in proptest::collection::vec((any::<proptest::sample::Index>(), Fault::any()), 0..4),
+        longest in 200usize..1600) {
+        let faults = [mild, faults].concat();
+        let config = DemuxConfig { circuits: 150, buffers, max_sdu_octets: longest, any_cpi: false };
         let mut lists: Vec<_> = (0..circuits).map(|n| {
             let size = sizes[n % sizes.len()];
             let list = cells(circuit(n), &vec![n as u8 ^ size as u8; size]).into_iter().cycle();
@@ -250,7 +308,8 @@ proptest! {
                 input.extend(lists[circuits / 2].next());
             }
         }
-        same_as_one_by_one(Scene { kernel, wired, config, circuits, room }, input, &faults)?;
+        let scene = Scene { kernel, wired, config, circuits, room, calls: &calls, reopened: &reopened };
+        same_as_one_by_one(&scene, input, &faults)?;
     }
 
     #[test]

@@ -84,7 +84,8 @@ impl Place {
         Place(self.0 & !Self::MARK)
     }
 
-    pub(super) fn is_in_pdu(self) -> bool {
+    #[inline(always)]
+    pub(crate) fn is_in_pdu(self) -> bool {
         self.0 & Self::BEGUN != 0
     }
 }
@@ -164,6 +165,17 @@ impl Table {
     #[inline(always)]
     pub(crate) fn entry(&self, home: u32) -> *mut Entry {
         self.first.cast::<[u8; PIECE]>().wrapping_add(home as usize).cast()
+    }
+
+    /// Where an entry is, as a [`home`].
+    ///
+    /// # Safety
+    /// It is one of the table's.
+    #[inline]
+    #[allow(unsafe_code)]
+    pub(crate) unsafe fn home_of(&self, entry: *const Entry) -> u32 {
+        // SAFETY: the caller's: of the same allocation, and not before its first.
+        unsafe { entry.offset_from(self.first) as u32 * PIECES }
     }
 
     /// The entry of a cell's circuit. At most half of the entries are taken, so a search ends.

@@ -15,17 +15,17 @@
 mod block;
 mod columns;
 mod runs;
+mod turns;
 
 use super::engine::{CLP, CONGESTION, END, Engine, Expect, NOT_USER, PAYLOAD, header_mask, prefetch, with_hec};
 use super::polynomial::GOOD;
 use crate::demux::{Circuits, Delivery, Ended, Entry, Place, Progress, Reason, Table};
 pub(super) use block::Block;
 use block::{BLOCK, first};
-use columns::Columns;
-pub(crate) use columns::Turns;
 use core::hint::select_unpredictable;
 use core::mem::MaybeUninit;
 use core::ops::Range;
+pub(crate) use turns::Turns;
 use wire::Counters;
 
 /// Blocks that are looked at before one is taken, if the table is large.
@@ -47,10 +47,9 @@ pub(super) struct Loop<'a, const S: usize> {
     out: &'a mut [Delivery],
     done: Progress,
     counts: Counts,
-    /// PDUs that have ended and are not judged yet.
-    ended: [MaybeUninit<Record>; BLOCK],
+    /// PDUs of a block that have ended and are not judged yet, and one that may not have.
+    ended: [MaybeUninit<Record>; BLOCK + 1],
     waiting: usize,
-    columns: Columns,
 }
 
 /// What a kernel does of the loop, compiled with its features.
@@ -70,13 +69,15 @@ type Take<const S: usize> = unsafe fn(&mut Loop<'_, S>, &Block, Range<usize>, Ah
 /// The next block, whose lines of the table have been fetched, and the one after it.
 pub(super) type Ahead<'a> = [&'a Block; 2];
 
-/// A PDU that has ended: its CRC state and place then, and its last cell, counted from the block's first.
+/// A PDU that has ended: its CRC state and place then, and its last cell, counted from the first of the block or window, and
+/// its row in a window.
 #[derive(Clone, Copy)]
 struct Record {
     state: u128,
     place: Place,
     entry: *mut Entry,
-    last: usize,
+    last: u32,
+    row: u32,
 }
 
 /// Takes cells until they are used up, `out` is full, or one is not of user data.
@@ -102,9 +103,8 @@ pub(super) unsafe fn demultiplex<const S: usize>(
         out,
         done: Progress { cells_used: 0, deliveries: 0, reason: Reason::Done },
         counts: Counts::default(),
-        ended: [MaybeUninit::uninit(); BLOCK],
+        ended: [MaybeUninit::uninit(); BLOCK + 1],
         waiting: 0,
-        columns: [MaybeUninit::uninit(); _],
     };
     // SAFETY: the caller's.
     unsafe { l.run() };
@@ -118,43 +118,51 @@ pub(super) unsafe fn demultiplex<const S: usize>(
 // in the pool for the payloads that it says.
 impl<const S: usize> Loop<'_, S> {
     unsafe fn run(&mut self) {
-        let mut blocks = [const { Block::EMPTY }; AHEAD + 1];
-        let large = self.table.is_large();
-        let ahead = if large { AHEAD } else { 0 };
+        // SAFETY: the caller's.
+        unsafe { if self.table.is_large() { self.run_large() } else { self.run_small() } }
+    }
+
+    unsafe fn run_small(&mut self) {
+        let mut block = Block::EMPTY;
         // SAFETY: the caller's.
         unsafe {
-            let mut looked = 0;
-            for block in blocks.iter_mut().take(ahead) {
+            loop {
+                (self.steps.take_runs)(self);
+                if self.circuits.turns.may_be() {
+                    (self.steps.take_columns)(self);
+                }
+                if self.done.cells_used == self.n {
+                    return;
+                }
+                (self.steps.look)(self, self.done.cells_used, &mut block);
+                self.take_block::<false>(&block, [&block; 2]);
+                if self.is_over(&block) {
+                    return;
+                }
+            }
+        }
+    }
+
+    unsafe fn run_large(&mut self) {
+        let mut blocks = [const { Block::EMPTY }; AHEAD + 1];
+        let (mut at, mut looked) = (0, 0);
+        // SAFETY: the caller's.
+        unsafe {
+            for block in blocks.iter_mut().take(AHEAD) {
                 self.look_ahead(block, &mut looked);
                 block.homes.iter().for_each(|home| prefetch(self.table.entry(*home).cast()));
             }
-            for i in 0..if large { BLOCK } else { 0 } {
+            for i in 0..BLOCK {
                 fetch_buffer(self.table, self.pool, &blocks[0], i);
             }
-            let mut at = 0;
             loop {
-                if large {
-                    let (next, last) = ((at + 1) % (AHEAD + 1), (at + ahead) % (AHEAD + 1));
-                    self.look_ahead(&mut blocks[last], &mut looked);
-                    self.take_block::<true>(&blocks[at], [&blocks[next], &blocks[last]]);
-                    if self.is_over(&blocks[at]) {
-                        return;
-                    }
-                    at = next;
-                } else {
-                    (self.steps.take_runs)(self);
-                    if self.circuits.turns.may_be() {
-                        (self.steps.take_columns)(self);
-                    }
-                    if self.done.cells_used == self.n {
-                        return;
-                    }
-                    (self.steps.look)(self, self.done.cells_used, &mut blocks[0]);
-                    self.take_block::<false>(&blocks[0], [&blocks[0]; 2]);
-                    if self.is_over(&blocks[0]) {
-                        return;
-                    }
+                let (next, last) = ((at + 1) % (AHEAD + 1), (at + AHEAD) % (AHEAD + 1));
+                self.look_ahead(&mut blocks[last], &mut looked);
+                self.take_block::<true>(&blocks[at], [&blocks[next], &blocks[last]]);
+                if self.is_over(&blocks[at]) {
+                    return;
                 }
+                at = next;
             }
         }
     }
@@ -274,7 +282,7 @@ impl<const S: usize> Loop<'_, S> {
                 if end {
                     take_one::<E, S>(self.cell(block, i), entry, pool);
                     let place = (*entry).place;
-                    let record = Record { state: (*entry).state, place, entry, last: i };
+                    let record = Record { state: (*entry).state, place, entry, last: i as u32, row: 0 };
                     self.ended.get_unchecked_mut(self.waiting).write(record);
                     self.waiting += 1;
                     (*entry).place = Place::IDLE;
@@ -394,7 +402,7 @@ impl<const S: usize> Loop<'_, S> {
                 E::leave_to(acc, &raw mut (*record).state);
                 (*record).place = place;
                 (*record).entry = entry;
-                (*record).last = i;
+                (*record).last = i as u32;
                 waiting += usize::from(end);
                 (*entry).place = select_unpredictable(end, Place::IDLE, place);
                 cell = cell.wrapping_add(S);
@@ -408,64 +416,54 @@ impl<const S: usize> Loop<'_, S> {
     /// Judges the PDUs that have ended.
     #[inline(always)]
     pub(super) unsafe fn finish<E: Engine>(&mut self, block: &Block) {
-        let (begin, records, waiting) = (self.cell(block, 0), self.ended.as_ptr(), self.waiting);
+        let (records, waiting) = (self.ended.as_ptr().cast(), self.waiting);
+        self.waiting = 0;
+        // SAFETY: the records below `waiting` are written; their cells are the block's.
+        unsafe { self.judge_all::<E>(records, waiting, self.cell(block, 0), |i| i) };
+    }
+
+    /// Judges PDUs that have ended, in the given order of records, whose cells are counted from `first`.
+    #[inline(always)]
+    unsafe fn judge_all<E: Engine>(
+        &mut self,
+        records: *const Record,
+        waiting: usize,
+        first: *const u8,
+        order: impl Fn(usize) -> usize,
+    ) {
         let mut judged = self.judging();
         let mut i = 0;
-        // SAFETY: the records below `waiting` are written; their cells are the block's. They are read field by field, as
-        // they were written.
+        // SAFETY: the caller's: so many records. They are read field by field, as they were written.
         unsafe {
-            let record = |i: usize| records.add(i).cast::<Record>();
-            let state = |i: usize| (&raw const (*record(i)).state);
             while E::PAIRS && i + 1 < waiting {
-                let remainders = E::remainders([E::enter_from(state(i)), E::enter_from(state(i + 1))]);
-                self.judge_waiting(block, begin, record(i), remainders[0], &mut judged);
-                self.judge_waiting(block, begin, record(i + 1), remainders[1], &mut judged);
+                let (one, two) = (records.add(order(i)), records.add(order(i + 1)));
+                let states = [E::enter_from(&raw const (*one).state), E::enter_from(&raw const (*two).state)];
+                let remainders = E::remainders(states);
+                self.judge(one, remainders[0], first, &mut judged);
+                self.judge(two, remainders[1], first, &mut judged);
                 i += 2;
             }
             while i < waiting {
-                let remainder = E::remainder(E::enter_from(state(i)));
-                self.judge_waiting(block, begin, record(i), remainder, &mut judged);
+                let record = records.add(order(i));
+                let remainder = E::remainder(E::enter_from(&raw const (*record).state));
+                self.judge(record, remainder, first, &mut judged);
                 i += 1;
             }
             self.judged(judged);
         }
     }
 
-    /// Judges a PDU that has ended in a block that begins at `begin`.
+    /// Judges a PDU that has ended with a cell that is counted from `first`. There is a place in `out` for it.
     #[inline(always)]
-    unsafe fn judge_waiting(
-        &mut self,
-        block: &Block,
-        begin: *const u8,
-        record: *const Record,
-        remainder: u32,
-        judged: &mut Judged,
-    ) {
+    unsafe fn judge(&mut self, record: *const Record, remainder: u32, first: *const u8, judged: &mut Judged) {
         // SAFETY: the caller's.
         unsafe {
-            let last = (*record).last;
-            let congestion = u64::from(*block.heads.get_unchecked(last)) & CONGESTION != 0;
-            self.judge(record, remainder, begin.add(last * S), congestion, judged);
-        }
-    }
-
-    /// Judges a PDU that has ended with `cell`. There is a place in `out` for it.
-    #[inline(always)]
-    unsafe fn judge(
-        &mut self,
-        record: *const Record,
-        remainder: u32,
-        cell: *const u8,
-        congestion: bool,
-        judged: &mut Judged,
-    ) {
-        // SAFETY: the caller's.
-        unsafe {
+            let cell = first.add((*record).last as usize * S);
             let ended = Ended {
                 place: (*record).place,
                 entry: (*record).entry,
                 trailer: cell.add(S - 8).cast::<u64>().read_unaligned(),
-                congestion,
+                congestion: u64::from(cell.cast::<u32>().read_unaligned()) & CONGESTION != 0,
                 good: remainder == GOOD,
             };
             if let Some(sdu_octets) = self.circuits.finish(ended, judged.to) {
@@ -489,7 +487,6 @@ impl<const S: usize> Loop<'_, S> {
         self.counts.octets += judged.octets;
         self.counts.pdus += (deliveries - self.done.deliveries) as u64;
         self.done.deliveries = deliveries;
-        self.waiting = 0;
     }
 }
 

@@ -49,11 +49,11 @@ impl<const S: usize> Loop<'_, S> {
             if block.cells == BLOCK {
                 look_at_all::<E, S>(first, shift, block);
             } else {
-                block.heads = [0; BLOCK];
-                for (i, head) in block.heads[..block.cells].iter_mut().enumerate() {
+                let mut heads = [0u32; BLOCK];
+                for (i, head) in heads[..block.cells].iter_mut().enumerate() {
                     *head = first.add(i * S).cast::<u32>().read_unaligned();
                 }
-                look_one_by_one(block, shift);
+                look_at_all::<E, { size_of::<u32>() }>(heads.as_ptr().cast(), shift, block);
             }
             if S == 53 {
                 for i in 0..block.cells {
@@ -106,11 +106,11 @@ impl Block {
     }
 }
 
-/// The first four octets of the cells of a whole block, and where the searches for them begin. Vectors are put together in
+/// The first four octets of cells, and where the searches for them begin. Vectors are put together in
 /// registers: what was stored in small pieces is slow to read in large ones.
 ///
 /// # Safety
-/// SSE4.2 if `E` says so; `from` gives the cells, `S` octets each.
+/// SSE4.2 if `E` says so; `from` gives as many cells as a block has, `S` octets apart.
 #[inline(always)]
 unsafe fn look_at_all<E: Engine, const S: usize>(from: *const u8, shift: u32, block: &mut Block) {
     // SAFETY: the caller's.

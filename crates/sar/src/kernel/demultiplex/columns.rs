@@ -1,59 +1,48 @@
 //! Circuits that take turns, a cell each, always in the same order: cells of one circuit stand a period apart. A window of
-//! some periods is taken circuit by circuit, so that a circuit is looked up once, its CRC state stays in a register, and
-//! two cells are folded in one step. What ends is delivered in the order in which the last cells came. What is not plain
-//! is left to the blocks: a cell with CLP set, one that is not a user's, many ends, a scarcity of buffers; and 53-octet cells.
+//! some periods is taken circuit by circuit, so that a circuit's entry is read and written once, its CRC state stays in a
+//! register, and two cells are folded in one step. The order is learned once: from then on a circuit is not looked up, the
+//! headers that it foretells are compared as cells are taken. If one differs, all that the window did is undone and left
+//! to the blocks: only entries have to be put back, for no octet of a buffer counts before its cell is counted. What
+//! ends is delivered in the order in which the last cells came.
 
-use super::block::BLOCK;
-use super::{CLP, CONGESTION, END, Engine, Loop, NOT_USER, Record};
-use crate::demux::{Entry, Place, VARIABLE};
-use core::mem::MaybeUninit;
+use super::turns::{Column, Shape};
+use super::{CLP, CONGESTION, END, Engine, Loop, PAYLOAD, Record, header_mask, prefetch, with_hec};
+use crate::demux::{Entry, Free, Place};
+use core::hint::select_unpredictable;
+use core::ops::Range;
 
-/// Cells of a window, at most: half of a cache of 32 KiB.
-const WINDOW: usize = 256;
-/// The longest period: fewer than three cells of a circuit are not worth a window.
-const LONGEST: usize = WINDOW / 3;
-/// Periods of a window, at most.
-const ROWS: usize = 8;
-/// For how many blocks no period is looked for when there was none, at first and at most.
-const WAIT: [u32; 2] = [4, 64];
+/// Whole periods of a window, at most: where lines of a column fall into one set of a cache, this is how many it has.
+pub(super) const ROWS: usize = 8;
+/// PDUs of fewer cells go through blocks faster.
+const SHORT: usize = 6;
+/// PDUs that may end in a window, at most.
+pub(super) const ENDS: usize = 1024;
+/// From which period on the lines that columns need are not in the nearest cache, and are fetched ahead: so many columns
+/// before an entry is read, and a buffer written.
+const FAR: usize = 128;
+const ENTRIES_AHEAD: usize = 8;
+const BUFFERS_AHEAD: usize = 3;
+const LINE: usize = 64;
 
-/// What is known of the order from before.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Turns {
-    /// The period, or zero.
-    period: usize,
-    /// For how many blocks none is looked for.
-    wait: u32,
-    /// For how many there was none the last time.
-    waited: u32,
+/// How far a window is.
+struct Walk<A> {
+    /// Of the circuit whose column it is.
+    acc: A,
+    place: Place,
+    free: Free,
+    /// PDUs that have ended, and how many may.
+    ended: usize,
+    may_end: usize,
 }
 
-impl Turns {
-    /// Whether a period is to be looked for.
-    #[inline(always)]
-    pub(super) fn may_be(&mut self) -> bool {
-        let now = self.wait == 0;
-        self.wait -= u32::from(!now);
-        now
-    }
-}
-
-/// The cells of one circuit in a window.
+/// A cell of a window, and what it is expected to be.
 #[derive(Clone, Copy)]
-pub(super) struct Column {
+struct Met {
+    cell: *const u8,
+    expected: u64,
     entry: *mut Entry,
-    /// Which bits are set in any of their first four octets.
-    seen: u32,
-}
-
-/// A window's columns.
-pub(super) type Columns = [MaybeUninit<Column>; LONGEST];
-
-/// Some periods of cells.
-#[derive(Clone, Copy)]
-struct Shape {
-    period: usize,
-    rows: usize,
+    row: usize,
+    at: usize,
 }
 
 impl<const S: usize> Loop<'_, S> {
@@ -63,235 +52,229 @@ impl<const S: usize> Loop<'_, S> {
     /// As for the whole of [`super::demultiplex`].
     #[inline(always)]
     pub(in crate::kernel) unsafe fn take_columns<E: Engine>(&mut self) {
-        if S == 53 {
-            return;
-        }
         // SAFETY: the caller's.
         unsafe {
-            while let Some(period) = self.period() {
-                let rows = (self.n - self.done.cells_used).min(WINDOW) / period;
-                let shape = Shape { period, rows: rows.min(ROWS) };
-                if !self.take_window::<E>(shape) {
-                    self.no_period();
-                    return;
+            while let Some(shape) = self.shape() {
+                let ended = match self.take_window::<E>(shape) {
+                    Ok(ended) => ended,
+                    Err(turns) => return self.undo(shape, turns),
+                };
+                let another = ended * SHORT <= shape.cells();
+                self.circuits.turns.taken(shape.at(shape.rest), another);
+                if !another {
+                    return self.no_window(0);
                 }
-                self.circuits.turns.waited = 0;
             }
         }
     }
 
-    /// The first four octets of a cell.
-    #[inline(always)]
-    unsafe fn head(&self, i: usize) -> u32 {
-        // SAFETY: the caller's: `i` is below `n`.
-        unsafe { self.input.add(i * S).cast::<u32>().read_unaligned() }
-    }
-
-    /// After how many cells the next one's circuit comes again, if there are three periods.
-    #[inline(always)]
-    unsafe fn period(&mut self) -> Option<usize> {
-        let at = self.done.cells_used;
-        let most = ((self.n - at) / 3).min(LONGEST);
-        if most < 2 {
-            return None;
-        }
-        let turns = &self.circuits.turns;
-        let known = turns.period;
-        // SAFETY: cells below `n`.
-        unsafe {
-            let first = self.head(at);
-            let again = |i: usize| (self.head(at + i) ^ first) & !VARIABLE == 0;
-            if known != 0 && known <= most && again(known) {
-                return Some(known);
-            }
-            let ends = u64::from(first & self.head(at + 1)) & END != 0;
-            if !ends
-                && !again(1)
-                && let Some(period) = (2..=most).find(|i| again(*i))
-            {
-                self.circuits.turns.period = period;
-                return Some(period);
-            }
-        }
-        // A remainder of a call tells nothing.
-        if known > most {
-            return None;
-        }
-        self.no_period();
-        None
-    }
-
+    /// Puts back what some columns had changed.
     #[cold]
-    fn no_period(&mut self) {
-        let wait = (self.circuits.turns.waited * 2).clamp(WAIT[0], WAIT[1]);
-        self.circuits.turns = Turns { period: 0, wait, waited: wait };
-    }
-
-    /// Takes a window, or nothing of it. Whether it did.
-    #[inline(always)]
-    unsafe fn take_window<E: Engine>(&mut self, shape: Shape) -> bool {
-        // SAFETY: the window's cells are below `n`; as many columns are found as there are.
-        unsafe {
-            let Some(ends) = self.look_at_columns(shape) else { return false };
-            let Shape { period, rows } = shape;
-            if ends > BLOCK.min(self.out.len() - self.done.deliveries) || !self.circuits.free().has(period + ends) {
-                self.forget(period);
-                return false;
-            }
-            let at = self.done.cells_used;
-            let (pool, apart) = (self.pool, period * S);
-            let mut cell = self.input.add(at * S).wrapping_sub(S);
-            for column in 0..period {
-                cell = cell.wrapping_add(S);
-                let Column { entry, seen } = self.columns.get_unchecked(column).assume_init();
-                let place = (*entry).place.unmarked();
-                if u64::from(seen) & END == 0 && place.room() >= rows {
-                    let to = pool.add(place.octet());
-                    let acc = E::column_in::<S>(E::enter_from(&raw const (*entry).state), cell, apart, rows, to);
-                    let place = place.after(rows);
-                    E::leave_to(acc, &raw mut (*entry).state);
-                    (*entry).place = place;
-                    self.counts.cells += rows as u64;
-                } else {
-                    (*entry).place = place;
-                    self.take_column::<E>(cell, entry, column, Shape { period, rows });
-                }
-            }
-            self.judge_window::<E>(at);
-            self.done.cells_used = at + period * rows;
-        }
-        true
-    }
-
-    /// Compares the headers of a window's columns and finds their entries, which are marked. Gives how many cells end PDUs,
-    /// or more; nothing, and none is marked, if the order is another, there is a cell that is not plain, or a circuit is in
-    /// two columns.
-    #[inline(always)]
-    unsafe fn look_at_columns(&mut self, Shape { period, rows }: Shape) -> Option<usize> {
-        const SAME: u32 = !((END | CONGESTION) as u32);
-        let (table, unknown, apart) = (self.table, self.circuits.unknown(), period * S);
-        let (mut any, mut difference, mut ends, mut twice) = (0, 0, 0, 0);
-        // SAFETY: the caller's; entries of the table.
-        unsafe {
-            let mut cell = self.input.add(self.done.cells_used * S);
-            for column in 0..period {
-                let head = cell.cast::<u32>().read_unaligned();
-                let (mut seen, mut sum, mut differs, mut row) = (head, head, 0, cell);
-                for _ in 1..rows {
-                    row = row.wrapping_add(apart);
-                    let other = row.cast::<u32>().read_unaligned();
-                    seen |= other;
-                    sum = sum.wrapping_add(other);
-                    differs |= other ^ head;
-                }
-                cell = cell.wrapping_add(S);
-                any |= seen;
-                difference |= differs;
-                // Headers that differ in nothing else: what the ends add, and twice that for congestion.
-                let added = sum.wrapping_sub((head & SAME).wrapping_mul(rows as u32));
-                ends += (added >> END.trailing_zeros()) as usize;
-                let entry = table.find(head).unwrap_or(unknown);
-                let place = (*entry).place;
-                twice |= usize::from(place.is_marked()) & usize::from(entry != unknown);
-                (*entry).place = place.marked();
-                self.columns.get_unchecked_mut(column).write(Column { entry, seen });
-            }
-            if (difference & SAME) as usize | twice != 0 || u64::from(any) & (CLP | NOT_USER) != 0 {
-                self.forget(period);
-                return None;
-            }
-        }
-        Some(ends)
-    }
-
-    /// Marks are taken away.
-    #[cold]
-    unsafe fn forget(&mut self, period: usize) {
-        for column in &self.columns[..period] {
-            // SAFETY: as many have been found; entries of the table.
+    #[inline(never)]
+    unsafe fn undo(&mut self, shape: Shape, turns: usize) {
+        let known = &self.circuits.turns;
+        for (turn, before) in known.before[..turns].iter().enumerate() {
+            let entry = self.table.entry(known.columns[shape.at(turn)].home);
+            // SAFETY: an entry of the table.
             unsafe {
-                let entry = column.assume_init().entry;
-                (*entry).place = (*entry).place.unmarked();
+                (*entry).state = before.state;
+                (*entry).place = before.place;
             }
+        }
+        self.circuits.turns.forget();
+        self.no_window(turns * (shape.rows + 1));
+    }
+
+    /// Takes a window and gives how many PDUs have ended, or how many columns are to be put back.
+    #[inline(always)]
+    unsafe fn take_window<E: Engine>(&mut self, shape: Shape) -> Result<usize, usize> {
+        let may_end = self.circuits.turns.order.len().min(self.out.len() - self.done.deliveries);
+        // SAFETY: the window's cells are below `n`.
+        unsafe {
+            let free = self.circuits.free();
+            let mut walk = Walk { acc: E::enter(E::START), place: Place::IDLE, free, ended: 0, may_end };
+            let mut turn = 0;
+            while turn < shape.period {
+                // Columns of the same size that stand next to each other.
+                let (rows, end) = match shape.rest {
+                    rest if turn < rest => (shape.rows + 1, rest),
+                    _ => (shape.rows, shape.period),
+                };
+                let end = end.min(turn + shape.period - shape.at(turn));
+                self.take_some::<E>(&mut walk, shape, turn..end, rows)?;
+                turn = end;
+            }
+            self.circuits.taken(walk.free);
+            self.counts.cells += shape.cells() as u64;
+            self.judge_window::<E>(walk.ended, shape.rows + 1);
+            self.done.cells_used += shape.cells();
+            Ok(walk.ended)
         }
     }
 
-    /// Takes a column where something begins or ends.
+    /// Takes some columns of `rows` cells each, or gives how many are to be put back.
     #[inline(always)]
-    unsafe fn take_column<E: Engine>(&mut self, first: *const u8, entry: *mut Entry, column: usize, shape: Shape) {
-        let Shape { period, rows } = shape;
-        let (pool, apart) = (self.pool, period * S);
-        // SAFETY: the window's cells; there are buffers for all that can begin, and records for all that ends.
+    unsafe fn take_some<E: Engine>(
+        &mut self,
+        walk: &mut Walk<E::Acc>,
+        shape: Shape,
+        turns: Range<usize>,
+        rows: usize,
+    ) -> Result<(), usize> {
+        let (pool, table, period) = (self.pool, self.table, shape.period);
+        let apart = period * S;
+        let far = period >= FAR;
+        // SAFETY: the caller's: turns of the window, none of which is beyond the period's last column. Places are kept to room for
+        // what is taken.
         unsafe {
-            let mut row = 0;
-            while row < rows {
-                let cell = first.add(row * apart);
-                let place = (*entry).place;
-                let head = |row: usize| first.add(row * apart).cast::<u32>().read_unaligned();
-                if !place.has_room() {
-                    if place != Place::IDLE {
-                        let end = u64::from(head(row)) & END != 0;
-                        self.counts.cells += u64::from(self.circuits.pass_over(entry, end));
-                        row += 1;
+            let known = &mut self.circuits.turns;
+            let mut column = known.columns.as_ptr().add(shape.at(turns.start));
+            let last = known.columns.as_ptr().add(period - 1);
+            let mut before = known.before.as_mut_ptr().add(turns.start);
+            let mut top = self.input.add((self.done.cells_used + turns.start) * S);
+            for turn in turns {
+                if far {
+                    let entry = |column: *const Column| table.entry((*column.min(last)).home);
+                    prefetch(entry(column.wrapping_add(ENTRIES_AHEAD)).cast());
+                    let to = pool.wrapping_add((*entry(column.wrapping_add(BUFFERS_AHEAD))).place.octet());
+                    prefetch(to);
+                    (1..=3).for_each(|i| prefetch(to.wrapping_add(i * LINE - 1)));
+                    if rows > 4 {
+                        (4..=6).for_each(|i| prefetch(to.wrapping_add(i * LINE - 1)));
+                    }
+                }
+                let expected = (*column).header::<S>();
+                let entry = table.entry((*column).home);
+                walk.acc = E::enter_from(&raw const (*entry).state);
+                walk.place = (*entry).place;
+                E::leave_to(walk.acc, &raw mut (*before).state);
+                (*before).place = walk.place;
+                let (mut cell, mut row) = (top, 0);
+                while row < rows {
+                    let second = cell.wrapping_add(apart);
+                    if row + 1 == rows {
+                        if header::<S>(cell) == expected && walk.place.has_room() {
+                            walk.acc = E::cell_in::<S>(walk.acc, cell, pool.add(walk.place.octet()), PAYLOAD);
+                            walk.place = walk.place.after(1);
+                            break;
+                        }
+                    } else if header::<S>(cell) ^ expected | header::<S>(second) ^ expected == 0
+                        && walk.place.room() >= 2
+                    {
+                        let to = pool.add(walk.place.octet());
+                        walk.acc = E::column_in::<S>(walk.acc, cell, apart, 2, to);
+                        walk.place = walk.place.after(2);
+                        row += 2;
+                        cell = second.wrapping_add(apart);
                         continue;
                     }
-                    self.begin_at::<E>(entry);
+                    for _ in 0..(rows - row).min(2) {
+                        let met = Met { cell, expected, entry, row, at: row * period + turn };
+                        if !self.take_closely::<E>(walk, met) {
+                            return Err(turn + 1);
+                        }
+                        row += 1;
+                        cell = cell.wrapping_add(apart);
+                    }
+                    begin::<E>(walk, row < rows);
                 }
-                let place = (*entry).place;
-                // Up to the first end, as far as there is room.
-                let most = place.room().min(rows - row);
-                let mut run = 1;
-                while run < most && u64::from(head(row + run - 1)) & END == 0 {
-                    run += 1;
-                }
-                let end = u64::from(head(row + run - 1)) & END != 0;
-                let to = pool.add(place.octet());
-                let acc = E::column_in::<S>(E::enter_from(&raw const (*entry).state), cell, apart, run, to);
-                let place = place.after(run);
-                row += run;
-                self.counts.cells += run as u64;
-                if !end {
-                    E::leave_to(acc, &raw mut (*entry).state);
-                    (*entry).place = place;
-                    continue;
-                }
-                let record = self.ended.get_unchecked_mut(self.waiting).as_mut_ptr();
-                E::leave_to(acc, &raw mut (*record).state);
-                (*record).place = place;
-                (*record).entry = entry;
-                (*record).last = (row - 1) * period + column;
-                self.waiting += 1;
-                (*entry).place = Place::IDLE;
+                E::leave_to(walk.acc, &raw mut (*entry).state);
+                (*entry).place = walk.place;
+                column = column.wrapping_add(1);
+                before = before.wrapping_add(1);
+                top = top.wrapping_add(S);
             }
+        }
+        Ok(())
+    }
+
+    /// Takes a cell that may begin or end a PDU: whether it does is no branch. False if it is not plain: of another header, or
+    /// there is no buffer, no room, or no place for what ends.
+    #[inline(always)]
+    unsafe fn take_closely<E: Engine>(&mut self, walk: &mut Walk<E::Acc>, met: Met) -> bool {
+        let Met { cell, expected, entry, row, at } = met;
+        // SAFETY: the caller's; there is a record more than may end.
+        unsafe {
+            let head = header::<S>(cell);
+            let differs = (head ^ expected) as u32;
+            let allowed = (END | CONGESTION | CLP) as u32;
+            if differs & !allowed != 0 || (S == 53 && head != with_hec::<S>(head as u32)) {
+                return false;
+            }
+            let end = u64::from(head as u32) & END != 0;
+            begin::<E>(walk, true);
+            if !walk.place.has_room() {
+                if walk.place == Place::IDLE || walk.place.is_in_pdu() {
+                    return false;
+                }
+                // The PDU is lost: its cells are passed over.
+                walk.place = select_unpredictable(end, Place::IDLE, walk.place);
+                return true;
+            }
+            walk.acc = E::cell_in::<S>(walk.acc, cell, self.pool.add(walk.place.octet()), PAYLOAD);
+            walk.place = walk.place.after(1).or_clp(head as u32);
+            let record = self.circuits.turns.records.get_unchecked_mut(walk.ended).as_mut_ptr();
+            E::leave_to(walk.acc, &raw mut (*record).state);
+            (*record).place = walk.place;
+            (*record).entry = entry;
+            (*record).last = at as u32;
+            (*record).row = row as u32;
+            walk.ended += usize::from(end);
+            walk.place = select_unpredictable(end, Place::IDLE, walk.place);
+            walk.ended <= walk.may_end
         }
     }
 
-    /// Judges what has ended in a window that begins at `at`, in the order of last cells.
+    /// Judges what has ended in a window, in the order of last cells: row by row, for within a row they are in order.
     #[inline(always)]
-    unsafe fn judge_window<E: Engine>(&mut self, at: usize) {
-        // SAFETY: the records below `waiting` are written, and their cells are below `n`.
+    unsafe fn judge_window<E: Engine>(&mut self, ended: usize, rows: usize) {
+        let mut next = [0u16; ROWS + 2];
+        // SAFETY: the records below `ended` are written, and `order` has as many places; a window has at most `ROWS` rows and
+        // the beginning of one more.
         unsafe {
-            let last = |record: &MaybeUninit<Record>| record.assume_init_ref().last;
-            // A few, nearly in order.
-            for i in 1..self.waiting {
-                let record = self.ended[i];
-                let mut at = i;
-                while at > 0 && last(&self.ended[at - 1]) > last(&record) {
-                    self.ended[at] = self.ended[at - 1];
-                    at -= 1;
-                }
-                self.ended[at] = record;
+            let records: *const Record = self.circuits.turns.records.as_ptr().cast();
+            let order = self.circuits.turns.order.as_mut_ptr();
+            let row = |i: usize| (*records.add(i)).row as usize;
+            for i in 0..ended {
+                *next.get_unchecked_mut(row(i) + 1) += 1;
             }
-            let first = self.input.add(at * S);
-            let mut judged = self.judging();
-            for i in 0..self.waiting {
-                let record = self.ended[i].as_ptr();
-                let cell = first.add((*record).last * S);
-                let congestion = u64::from(cell.cast::<u32>().read_unaligned()) & CONGESTION != 0;
-                let remainder = E::remainder(E::enter_from(&raw const (*record).state));
-                self.judge(record, remainder, cell, congestion, &mut judged);
+            for row in 0..rows {
+                next[row + 1] += next[row];
             }
-            self.judged(judged);
+            for i in 0..ended {
+                let place = next.get_unchecked_mut(row(i));
+                *order.add(usize::from(*place)) = i as u16;
+                *place += 1;
+            }
+            let first = self.input.add(self.done.cells_used * S);
+            self.judge_all::<E>(records, ended, first, |i| usize::from(*order.add(i)));
         }
+    }
+}
+
+/// A cell's header, as its first octets are read.
+///
+/// # Safety
+/// A cell.
+#[inline(always)]
+unsafe fn header<const S: usize>(cell: *const u8) -> u64 {
+    // SAFETY: a cell has more than eight octets.
+    unsafe { cell.cast::<u64>().read_unaligned() & header_mask::<S>() }
+}
+
+/// Begins a PDU if none is on its way, it `is` to be begun, and there is a buffer.
+///
+/// # Safety
+/// The engine's features.
+#[inline(always)]
+unsafe fn begin<E: Engine>(walk: &mut Walk<E::Acc>, is: bool) {
+    let idle = (walk.place == Place::IDLE) & is & walk.free.has(1);
+    walk.place = select_unpredictable(idle, walk.free.top(), walk.place);
+    walk.free.take(idle);
+    let mut state = 0;
+    // SAFETY: two states.
+    unsafe {
+        E::leave_to(walk.acc, &raw mut state);
+        walk.acc = E::enter_from(select_unpredictable(idle, const { &E::START as *const u128 }, &raw const state));
     }
 }
