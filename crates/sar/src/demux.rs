@@ -37,7 +37,7 @@ use table::{FREE, Rest, head_of};
 use wire::aal5::MAX_SDU_OCTETS;
 use wire::{Cell, CircuitId, Counters, DropReason, Time};
 
-pub(crate) use circuits::{Circuits, Free};
+pub(crate) use circuits::{Circuits, Free, Fresh};
 pub(crate) use table::{Ended, Entry, Place, SPREAD, Table, VARIABLE, WITHIN, home};
 
 /// Bounds of a [`Demux`].
@@ -176,6 +176,11 @@ impl Demux {
     /// Octets that the pool must have.
     pub fn pool_octets(&self) -> usize {
         self.stride() * self.circuits.config.buffers as usize
+    }
+
+    /// Octets of the table that holds the circuits' states, a quarter to half of it used when all are open.
+    pub fn state_octets(&self) -> usize {
+        size_of_val(&*self.circuits.entries)
     }
 
     /// Where in the pool a delivered SDU is.

@@ -34,9 +34,9 @@ pub(crate) struct Circuits {
 
 /// A free buffer: the place where it begins, and its number.
 #[derive(Debug, Clone, Copy)]
-struct Fresh {
-    place: Place,
-    buffer: u32,
+pub(crate) struct Fresh {
+    pub(crate) place: Place,
+    pub(crate) buffer: u32,
 }
 
 /// The free buffers: a stack, below it a place without room.
@@ -196,6 +196,15 @@ impl Circuits {
         }
     }
 
+    /// Takes so many free buffers, of which there are as many, for PDUs that end at once: where the first of them stands, the
+    /// others below it. They stay readable until a buffer is given back.
+    #[inline(always)]
+    pub(crate) fn take_some(&mut self, n: usize) -> *const Fresh {
+        let first = self.free.stack.as_ptr().wrapping_add(self.free.len);
+        self.free.len -= n;
+        first
+    }
+
     /// A cell has come for an entry that has no room and finds no buffer: the PDU is lost. Whether the cell is a user's
     /// of a circuit.
     ///
@@ -242,9 +251,26 @@ impl Circuits {
     #[inline(always)]
     #[allow(unsafe_code)]
     pub(crate) unsafe fn finish(&mut self, ended: Ended, to: *mut Delivery) -> Option<usize> {
-        let Ended { place, entry, congestion, good, .. } = ended;
+        let (buffer, cells) = self.free.of(ended.place);
+        // SAFETY: the caller's.
+        unsafe { self.finish_in(ended, buffer, cells, to) }
+    }
+
+    /// The same of a PDU that has so many cells in this buffer.
+    ///
+    /// # Safety
+    /// As [`Circuits::finish`].
+    #[inline(always)]
+    #[allow(unsafe_code)]
+    pub(crate) unsafe fn finish_in(
+        &mut self,
+        ended: Ended,
+        buffer: u32,
+        cells: usize,
+        to: *mut Delivery,
+    ) -> Option<usize> {
+        let Ended { entry, good, .. } = ended;
         let trailer = Trailer::from_octets(ended.trailer.to_le_bytes());
-        let (buffer, cells) = self.free.of(place);
         let DemuxConfig { max_sdu_octets, any_cpi, .. } = self.config;
         if let Some(reason) = fault(good, &trailer, cells * PAYLOAD_OCTETS, max_sdu_octets, any_cpi) {
             // SAFETY: the caller's; nobody else has the entry now.
@@ -252,18 +278,32 @@ impl Circuits {
             return None;
         }
         let sdu_octets = usize::from(trailer.length);
+        // SAFETY: the caller's.
+        unsafe { self.deliver(ended, buffer, to) };
+        Some(sdu_octets)
+    }
+
+    /// A PDU is whole: it is described in `to`, and its buffer is lent.
+    ///
+    /// # Safety
+    /// As [`Circuits::finish`]; there is such a buffer.
+    #[inline(always)]
+    #[allow(unsafe_code)]
+    pub(crate) unsafe fn deliver(&mut self, ended: Ended, buffer: u32, to: *mut Delivery) {
+        let Ended { place, entry, congestion, .. } = ended;
+        let trailer = Trailer::from_octets(ended.trailer.to_le_bytes());
         let meta = SduMeta { uu: trailer.uu, cpi: trailer.cpi, clp: place.clp(), congestion };
-        self.lent[buffer as usize] = true;
-        // SAFETY: as above.
+        // SAFETY: the caller's; nobody else has the entry now.
         unsafe {
+            *self.lent.get_unchecked_mut(buffer as usize) = true;
             let pdus = (*entry).pdus.wrapping_add(1);
             (*entry).pdus = pdus;
             if pdus == 0 {
                 self.went_round(entry);
             }
+            let sdu_octets = usize::from(trailer.length);
             to.write(Delivery { circuit: circuit_of((*entry).head), buffer, sdu_octets, meta });
         }
-        Some(sdu_octets)
     }
 
     /// The count of an entry's PDUs has begun again.

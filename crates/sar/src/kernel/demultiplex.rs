@@ -15,6 +15,7 @@
 mod block;
 mod columns;
 mod runs;
+mod singles;
 mod turns;
 
 use super::engine::{CLP, CONGESTION, END, Engine, Expect, NOT_USER, PAYLOAD, header_mask, prefetch, with_hec};
@@ -60,11 +61,15 @@ pub(super) struct Steps<const S: usize> {
     pub(super) look: unsafe fn(&Loop<'_, S>, usize, &mut Block),
     pub(super) take_long: [Take<S>; 2],
     pub(super) take_short: [Take<S>; 2],
+    pub(super) take_singles: [TakeSome<S>; 2],
     pub(super) finish: unsafe fn(&mut Loop<'_, S>, &Block),
 }
 
 /// Takes some cells of a block, and fetches what the next two need, which are given if the table is large.
 type Take<const S: usize> = unsafe fn(&mut Loop<'_, S>, &Block, Range<usize>, Ahead<'_>);
+
+/// The same; gives how many.
+type TakeSome<const S: usize> = unsafe fn(&mut Loop<'_, S>, &Block, Range<usize>, Ahead<'_>) -> usize;
 
 /// The next block, whose lines of the table have been fetched, and the one after it.
 pub(super) type Ahead<'a> = [&'a Block; 2];
@@ -213,8 +218,20 @@ impl<const S: usize> Loop<'_, S> {
                 }
                 to = ends.trailing_zeros() as usize;
             }
+            let singles = ((block.ends >> from).trailing_ones() as usize).min(to - from);
             // SAFETY: the caller's; the cells are the block's.
             unsafe {
+                if singles >= singles::LEAST {
+                    let some = (self.steps.take_singles[usize::from(LARGE)])(self, block, from..from + singles, ahead);
+                    if some > 0 {
+                        from += some;
+                        self.done.cells_used = block.begin + from;
+                        if from < block.cells {
+                            continue;
+                        }
+                        return;
+                    }
+                }
                 if ends.count_ones() as usize * 4 > to - from {
                     (self.steps.take_short[usize::from(LARGE)])(self, block, from..to, ahead);
                 } else {

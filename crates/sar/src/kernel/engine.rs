@@ -77,6 +77,9 @@ pub(super) fn prefetch(line: *const u8) {
     let _ = line;
 }
 
+/// PDUs of one cell that are taken together.
+pub(super) const TOGETHER: usize = 4;
+
 /// A way to copy payloads and take them into a CRC.
 ///
 /// # Safety of all its functions
@@ -152,8 +155,18 @@ pub(super) trait Engine {
         }
         acc
     }
-    /// The same for a PDU's last cell. Gives the remainder of the PDU.
+    /// The same as `cell_in` for a PDU's last cell. Gives the remainder of the PDU.
     unsafe fn last_in<const S: usize>(acc: Self::Acc, from: *const u8, to: *mut u8, fit: usize) -> u32;
+    /// The payloads of cells that follow each other, of a PDU each. Gives their remainders.
+    #[inline(always)]
+    unsafe fn singles_in<const S: usize>(from: *const u8, to: [*mut u8; TOGETHER]) -> [u32; TOGETHER] {
+        let mut remainders = [0; TOGETHER];
+        for i in 0..TOGETHER {
+            // SAFETY: the caller's.
+            remainders[i] = unsafe { Self::last_in::<S>(Self::enter(Self::START), from.add(i * S), to[i], PAYLOAD) };
+        }
+        remainders
+    }
 }
 
 /// A PDU on its way out.

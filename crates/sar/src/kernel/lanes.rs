@@ -4,7 +4,7 @@
 //! vectors, two of 256, four of 512. Three accumulators, folded over one group at each step, keep the multiplications
 //! independent; at the end of a run they are folded into one lane, which is the CRC state.
 
-use super::engine::{Engine, Expect, PAYLOAD, Tail};
+use super::engine::{Engine, Expect, PAYLOAD, TOGETHER, Tail};
 use super::polynomial::{BARRETT, GENERATOR, START, power};
 use core::marker::PhantomData;
 
@@ -94,6 +94,23 @@ pub(super) trait Wide: Copy {
     unsafe fn remainders([a, b]: [Self::Lane; 2]) -> [u32; 2] {
         // SAFETY: the caller's. No closure: it would be compiled without the processor's features.
         unsafe { [remainder(to96(a)), remainder(to96(b))] }
+    }
+    /// The remainders of four PDUs of one cell each, whose payloads are copied to `to`.
+    ///
+    /// # Safety
+    /// Four cells of `S` octets; four places with room for 48.
+    #[inline(always)]
+    unsafe fn four_singles<const S: usize>(from: *const u8, to: [*mut u8; TOGETHER]) -> [u32; TOGETHER] {
+        let mut remainders = [0; TOGETHER];
+        for i in 0..TOGETHER {
+            // SAFETY: the caller's.
+            unsafe {
+                let payload = Self::load(from.add(i * S + S - PAYLOAD));
+                Self::store(payload, to[i]);
+                remainders[i] = remainder(Self::last(Self::Lane::of(START), payload));
+            }
+        }
+        remainders
     }
     /// The state after two cells' payloads, which are copied to `to`.
     ///
@@ -387,6 +404,12 @@ impl<W: Wide> Engine for Vectors<W> {
             }
         }
         acc
+    }
+
+    #[inline(always)]
+    unsafe fn singles_in<const S: usize>(from: *const u8, to: [*mut u8; TOGETHER]) -> [u32; TOGETHER] {
+        // SAFETY: the caller's: so many cells, and as many places.
+        unsafe { W::four_singles::<S>(from, to) }
     }
 
     #[inline(always)]

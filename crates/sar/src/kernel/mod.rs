@@ -141,6 +141,17 @@ macro_rules! entries {
             }
 
             $(#[$feature])?
+            unsafe fn take_singles<const S: usize, const LARGE: bool>(
+                l: &mut Loop<'_, S>,
+                block: &Block,
+                cells: Range<usize>,
+                ahead: Ahead<'_>,
+            ) -> usize {
+                // SAFETY: the caller's.
+                unsafe { l.take_singles::<$engine, LARGE>(block, cells, ahead) }
+            }
+
+            $(#[$feature])?
             unsafe fn finish<const S: usize>(l: &mut Loop<'_, S>, block: &Block) {
                 // SAFETY: the caller's.
                 unsafe { l.finish::<$engine>(block) }
@@ -159,6 +170,7 @@ macro_rules! entries {
                     look,
                     take_long: [take_long::<S, false>, take_long::<S, true>],
                     take_short: [take_short::<S, false>, take_short::<S, true>],
+                    take_singles: [take_singles::<S, false>, take_singles::<S, true>],
                     finish,
                 };
                 // SAFETY: the caller's; the steps need no other features than this kernel.

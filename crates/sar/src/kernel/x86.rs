@@ -203,6 +203,63 @@ unsafe fn fold_and_lower(mut a: __m256i, mut b: __m256i, [x, y]: [__m256i; 2]) -
     }
 }
 
+/// The upper half of each lane brought to where the lower one stands: 96 bits of 128, 64 of 96.
+///
+/// # Safety
+/// AVX2 and VPCLMULQDQ.
+#[inline]
+#[target_feature(enable = "avx2,vpclmulqdq")]
+unsafe fn to64(v: __m256i) -> __m256i {
+    // SAFETY: the caller's.
+    unsafe {
+        let lower = Ymm::pair(u128::from(u64::MAX), u128::from(u64::MAX));
+        let down = Ymm::pair(const { power(64) as u128 }, const { power(64) as u128 });
+        _mm256_xor_si256(_mm256_clmulepi64_epi128::<0x01>(v, down), _mm256_and_si256(v, lower))
+    }
+}
+
+/// The remainders of two lanes of 96 bits: 64 bits, then Barrett.
+///
+/// # Safety
+/// AVX2 and VPCLMULQDQ.
+#[inline]
+#[target_feature(enable = "avx2,vpclmulqdq")]
+unsafe fn two_remainders(v: __m256i) -> [u32; 2] {
+    // SAFETY: the caller's.
+    unsafe {
+        let of = |value: u64| Ymm::pair(u128::from(value), u128::from(value));
+        let rest = to64(v);
+        let quotient = _mm256_clmulepi64_epi128::<0x00>(_mm256_srli_epi64::<32>(rest), of(BARRETT));
+        let quotient = _mm256_srli_epi64::<32>(quotient);
+        let rest = _mm256_xor_si256(_mm256_clmulepi64_epi128::<0x00>(quotient, of(GENERATOR)), rest);
+        let value = |v| _mm_cvtsi128_si32(v) as u32;
+        [value(_mm256_castsi256_si128(rest)), value(_mm256_extracti128_si256::<1>(rest))]
+    }
+}
+
+/// Copies two cells' payloads to two places; gives their remainders as PDUs.
+///
+/// # Safety
+/// AVX2 and VPCLMULQDQ; two cells of `S` octets, two places with room for 48.
+#[inline]
+#[target_feature(enable = "avx2,vpclmulqdq")]
+unsafe fn two_singles<const S: usize>(from: *const u8, to: [*mut u8; 2]) -> [u32; 2] {
+    // SAFETY: the caller's. A PDU's first 32 bits are taken inverted. Its first two lanes are brought to 96 bits where the last
+    // one stands, which is brought there itself.
+    unsafe {
+        let (p, q) = (Ymm::load(from.add(S - PAYLOAD)), Ymm::load(from.add(2 * S - PAYLOAD)));
+        Ymm::store(p, to[0]);
+        Ymm::store(q, to[1]);
+        let inverted = Ymm::pair(u128::from(u32::MAX), u128::from(u32::MAX));
+        let first = _mm256_xor_si256(_mm256_set_m128i(q.0, p.0), inverted);
+        let second = _mm256_permute2x128_si256::<0x20>(p.1, q.1);
+        let third = _mm256_permute2x128_si256::<0x31>(p.1, q.1);
+        let first = Ymm::turn(first).fold(Ymm::pair(const { fold(32) }, const { fold(32) }));
+        let second = Ymm::turn(second).fold(Ymm::pair(const { fold(16) }, const { fold(16) }));
+        two_remainders(_mm256_xor_si256(_mm256_xor_si256(first, second), to64(Ymm::turn(third).0)))
+    }
+}
+
 /// Two lanes. A group is two cells; its vectors are [first of the one, first of the other], and the last two of each.
 #[derive(Clone, Copy)]
 pub(super) struct Ymm(__m256i);
@@ -394,17 +451,16 @@ impl Wide for Ymm {
     #[inline(always)]
     unsafe fn remainders([a, b]: [__m128i; 2]) -> [u32; 2] {
         // SAFETY: the caller's. As for one: folded to 96 bits, then to 64, then Barrett.
+        unsafe { two_remainders(to64(_mm256_set_m128i(b, a))) }
+    }
+
+    #[inline(always)]
+    unsafe fn four_singles<const S: usize>(from: *const u8, [p, q, r, s]: [*mut u8; 4]) -> [u32; 4] {
+        // SAFETY: the caller's: two cells twice.
         unsafe {
-            let of = |value: u64| Ymm::pair(u128::from(value), u128::from(value));
-            let lower = Ymm::pair(u128::from(u64::MAX), u128::from(u64::MAX));
-            let down = of(const { power(64) });
-            let fold = |v| _mm256_xor_si256(_mm256_clmulepi64_epi128::<0x01>(v, down), _mm256_and_si256(v, lower));
-            let rest = fold(fold(_mm256_set_m128i(b, a)));
-            let quotient = _mm256_clmulepi64_epi128::<0x00>(_mm256_srli_epi64::<32>(rest), of(BARRETT));
-            let quotient = _mm256_srli_epi64::<32>(quotient);
-            let rest = _mm256_xor_si256(_mm256_clmulepi64_epi128::<0x00>(quotient, of(GENERATOR)), rest);
-            let value = |v| _mm_cvtsi128_si32(v) as u32;
-            [value(_mm256_castsi256_si128(rest)), value(_mm256_extracti128_si256::<1>(rest))]
+            let [a, b] = two_singles::<S>(from, [p, q]);
+            let [c, d] = two_singles::<S>(from.add(2 * S), [r, s]);
+            [a, b, c, d]
         }
     }
 
