@@ -6,7 +6,8 @@
 
 use super::engine::{PAYLOAD, Tail};
 use super::lanes::{LANE, Lane, Wide};
-use super::polynomial::fold;
+use super::polynomial::{BARRETT, GENERATOR, fold, power};
+use super::x86::Ymm;
 use core::arch::x86_64::*;
 
 /// Four lanes, in the order of their octets; a group is four cells.
@@ -51,6 +52,26 @@ impl Zmm {
         }
     }
 
+    /// The lower halves of the lanes alone.
+    ///
+    /// # Safety
+    /// AVX-512F.
+    #[inline(always)]
+    unsafe fn lower(v: __m512i) -> __m512i {
+        // SAFETY: the caller's.
+        unsafe { _mm512_maskz_mov_epi64(0x55, v) }
+    }
+
+    /// The upper halves of the lanes brought to where the lower ones stand.
+    ///
+    /// # Safety
+    /// AVX-512F and VPCLMULQDQ.
+    #[inline(always)]
+    unsafe fn down(v: __m512i) -> __m512i {
+        // SAFETY: the caller's.
+        unsafe { _mm512_clmulepi64_epi128::<0x01>(v, Self::four([const { power(64) as u128 }; 4])) }
+    }
+
     /// The exclusive or of all four lanes.
     ///
     /// # Safety
@@ -70,6 +91,7 @@ impl Wide for Zmm {
     type Lane = __m128i;
     const CELLS: usize = 4;
     const WORTH: usize = 8;
+    const PAIRS: bool = true;
 
     #[inline(always)]
     unsafe fn group_out<const S: usize>(from: *const u8, to: *mut u8, head: u64) -> [Self; 3] {
@@ -202,6 +224,67 @@ impl Wide for Zmm {
             let lanes = _mm512_mask_mov_epi64(Self::turn(payload), 0x03, _mm512_castsi128_si512(state));
             let by = Self::four([const { fold(48) }, const { fold(32) }, const { fold(16) }, const { fold(0) }]);
             Self::sum(Self::fold_and_add(lanes, by, _mm512_setzero_si512()))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn remainders(states: [__m128i; 2]) -> [u32; 2] {
+        // SAFETY: the caller's; AVX2 is there.
+        unsafe { <Ymm as Wide>::remainders(states) }
+    }
+
+    #[inline(always)]
+    unsafe fn two_in<const S: usize>(state: __m128i, first: *const u8, second: *const u8, to: *mut u8) -> __m128i {
+        // SAFETY: two cells, two payloads of 48 octets. The state and six lanes stand one after another; the last is folded over
+        // no distance.
+        unsafe {
+            let (a, b) = (Self::load(first.add(S - PAYLOAD)), Self::load(second.add(S - PAYLOAD)));
+            Self::store(a, to);
+            Self::store(b, to.add(PAYLOAD));
+            let lanes = _mm512_mask_mov_epi64(Self::turn(a), 0x03, _mm512_castsi128_si512(state));
+            let by = Self::four([const { fold(96) }, const { fold(80) }, const { fold(64) }, const { fold(48) }]);
+            let sum = Self::fold_and_add(lanes, by, _mm512_setzero_si512());
+            let by = Self::four([0, const { fold(32) }, const { fold(16) }, const { fold(0) }]);
+            Self::sum(Self::fold_and_add(Self::turn(b), by, sum))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn four_singles<const S: usize>(from: *const u8, to: [*mut u8; 4]) -> [u32; 4] {
+        // SAFETY: four cells, four places with room for 48 octets. A PDU's first 32 bits are taken inverted. The first two lanes of
+        // each are brought to 96 bits where the last one stands, which is brought there itself; then 64 bits, then Barrett.
+        unsafe {
+            let one = |i: usize| Self::load(from.add(i * S + S - PAYLOAD));
+            let cells = [one(0), one(1), one(2), one(3)];
+            for (cell, to) in cells.into_iter().zip(to) {
+                Self::store(cell, to);
+            }
+            let [p, q, r, s] = cells;
+            // Lanes of two vectors, two of each.
+            const FIRST_TWO: i32 = 0b10_01_10_01;
+            const LAST: i32 = 0b11_11_11_11;
+            const EVEN: i32 = 0b10_00_10_00;
+            const ODD: i32 = 0b11_01_11_01;
+            let (pq, rs) = (_mm512_shuffle_i64x2::<FIRST_TWO>(p, q), _mm512_shuffle_i64x2::<FIRST_TWO>(r, s));
+            let (last_pq, last_rs) = (_mm512_shuffle_i64x2::<LAST>(p, q), _mm512_shuffle_i64x2::<LAST>(r, s));
+            let inverted = Self::four([u128::from(u32::MAX); 4]);
+            let first = Self::turn(_mm512_xor_si512(_mm512_shuffle_i64x2::<EVEN>(pq, rs), inverted));
+            let second = Self::turn(_mm512_shuffle_i64x2::<ODD>(pq, rs));
+            let third = Self::turn(_mm512_shuffle_i64x2::<EVEN>(last_pq, last_rs));
+            let sum = Self::fold_and_add(first, Self::four([const { fold(32) }; 4]), Self::lower(third));
+            let sum = Self::fold_and_add(second, Self::four([const { fold(16) }; 4]), sum);
+            let sum = _mm512_xor_si512(sum, Self::down(third));
+            let rest = _mm512_xor_si512(Self::lower(sum), Self::down(sum));
+            let quotient =
+                _mm512_clmulepi64_epi128::<0x00>(_mm512_srli_epi64::<32>(rest), Self::four([BARRETT as u128; 4]));
+            let quotient = _mm512_srli_epi64::<32>(quotient);
+            let product = _mm512_clmulepi64_epi128::<0x00>(quotient, Self::four([GENERATOR as u128; 4]));
+            let rest = _mm512_xor_si512(product, rest);
+            let order = _mm512_set_epi32(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 12, 8, 4, 0);
+            let four = _mm512_castsi512_si128(_mm512_permutexvar_epi32(order, rest));
+            let mut remainders = [0; 4];
+            _mm_storeu_si128(remainders.as_mut_ptr().cast(), four);
+            remainders
         }
     }
 }
