@@ -161,12 +161,17 @@ fn text(rows: &[Value], interleaved: &[Value], curve: &[Value]) -> String {
         vec![
             row["circuits"].to_string(),
             row["order"].as_str().unwrap_or_default().into(),
+            row["batch_cells"].to_string(),
+            row["cell_octets"].to_string(),
             format!("{:.0}", row["cells_per_s"].as_f64().unwrap_or_default() / 1e6),
             format!("{:.2}", row["nanoseconds_per_cell"].as_f64().unwrap_or_default()),
         ]
     };
     let table: Vec<_> = interleaved.iter().chain(curve).map(line).collect();
     out.push_str("\nCells of many circuits, reassembled with lookup\n");
-    out.push_str(&output::table(&["circuits", "order", "million cells/s", "ns/cell"], &table));
+    out.push_str(&output::table(
+        &["circuits", "order", "cells a call", "octets a cell", "million cells/s", "ns/cell"],
+        &table,
+    ));
     out
 }

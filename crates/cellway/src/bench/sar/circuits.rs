@@ -1,5 +1,5 @@
-//! Cells of many circuits, mixed, each reassembled after a lookup: taking turns over 64 and 1024 circuits, and in random
-//! order over 1 to 1 000 000.
+//! Cells of many circuits, mixed, each reassembled after a lookup: taking turns over 64 and 1024 circuits, in calls of some
+//! cells or many, and in random order over 1 to 1 000 000.
 
 use super::{median, seconds_per_pass};
 use ::sar::{Delivery, Demux, DemuxConfig, Kernel, SduMeta, Segmentation};
@@ -9,6 +9,7 @@ use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 use std::hint::black_box;
 use std::time::Duration;
+use wire::octets::{Format, emit53};
 use wire::{Cell, CircuitId, Time};
 
 /// Numbers of circuits of the curve.
@@ -16,15 +17,35 @@ const CURVE: [usize; 13] = [1, 4, 16, 64, 256, 1024, 4096, 10_000, 30_000, 100_0
 /// Cells of the curve's input, whatever the number of circuits.
 const INPUT: usize = 1 << 17;
 
+/// Cells of a call: some ten microseconds at the rates that are measured here.
+const SOME: usize = 512;
+/// Cells of a call that sees 1024 circuits eight times.
+const MANY: usize = 8192;
+
+/// How cells are laid out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Layout {
+    /// A cell to a slot of 64 octets.
+    Slots,
+    /// 53 octets each.
+    Wire,
+}
+
 /// One number of circuits in one order.
 struct Mix {
     circuits: usize,
     order: &'static str,
-    demux: Demux,
-    pool: Vec<u8>,
-    /// Where the input begins in `Mixed::cells`, and how many cells it has.
+    layout: Layout,
+    /// Cells of a call.
+    batch: usize,
+    kernel: Kernel,
+    config: DemuxConfig,
     cells: Vec<Cell>,
+    /// The same, if they are measured as on the wire.
+    octets: Vec<u8>,
     seconds_per_cell: Vec<f64>,
+    state_octets: usize,
+    buffer_octets: usize,
 }
 
 /// All of them.
@@ -43,31 +64,52 @@ fn cells_of(i: usize, octets: usize) -> Vec<Cell> {
 }
 
 impl Mix {
-    fn new(kernel: Kernel, circuits: usize, order: &'static str, octets: usize, cells: Vec<Cell>) -> Self {
+    fn new(
+        kernel: Kernel,
+        circuits: usize,
+        order: &'static str,
+        octets: usize,
+        cells: Vec<Cell>,
+        batch: usize,
+    ) -> Self {
         // Each circuit can have a PDU on its way, and some are delivered and not yet given back.
         let config = DemuxConfig {
             circuits,
-            buffers: circuits as u32 + BATCH as u32,
+            buffers: (circuits + batch) as u32,
             max_sdu_octets: octets,
             ..DemuxConfig::default()
         };
-        let mut demux = Demux::with_kernel(kernel, config);
-        for i in 0..circuits {
-            demux.open(circuit(i)).unwrap_or_else(|e| panic!("{e}"));
+        Mix {
+            circuits,
+            order,
+            layout: Layout::Slots,
+            batch,
+            kernel,
+            config,
+            cells,
+            octets: Vec::new(),
+            seconds_per_cell: Vec::new(),
+            state_octets: 0,
+            buffer_octets: 0,
         }
-        let pool = vec![0; demux.pool_octets()];
-        Mix { circuits, order, demux, pool, cells, seconds_per_cell: Vec::new() }
     }
 
     /// Circuits take turns, a cell each, with PDUs of 1500 octets.
-    fn in_turn(kernel: Kernel, circuits: usize) -> Self {
+    fn in_turn(kernel: Kernel, circuits: usize, batch: usize) -> Self {
         let lists: Vec<_> = (0..circuits).map(|i| cells_of(i, 1500)).collect();
         let mut cells = Vec::new();
         for n in 0..lists[0].len() {
             // Circuits begin at different places of their PDUs, or all would end at once.
             cells.extend(lists.iter().enumerate().map(|(i, list)| list[(n + i) % list.len()]));
         }
-        Mix::new(kernel, circuits, "in turn", 1500, cells)
+        Mix::new(kernel, circuits, "in turn", 1500, cells, batch)
+    }
+
+    /// The same cells as they are on the wire.
+    fn on_the_wire(mut self) -> Self {
+        self.layout = Layout::Wire;
+        self.octets = self.cells.iter().flat_map(|cell| emit53(cell, Format::Nni)).collect();
+        self
     }
 
     /// Circuits in random order, a cell each time, with PDUs of one to three cells at random: whether a cell ends its PDU
@@ -90,17 +132,30 @@ impl Mix {
             left.reverse();
             cells.append(left);
         }
-        Mix::new(kernel, circuits, "random", 136, cells)
+        Mix::new(kernel, circuits, "random", 136, cells, SOME)
     }
 
+    /// One run. The memory is taken anew, so that runs differ in its pages.
     fn run(&mut self, length: Duration) -> Result<()> {
-        let mut out = [Delivery::default(); BATCH];
-        let (demux, pool, cells) = (&mut self.demux, &mut self.pool, &self.cells);
+        let mut demux = Demux::with_kernel(self.kernel, self.config);
+        for i in 0..self.circuits {
+            demux.open(circuit(i))?;
+        }
+        let mut pool = vec![0; demux.pool_octets()];
+        (self.state_octets, self.buffer_octets) = (demux.state_octets(), pool.len());
+        let Mix { layout, batch, cells, octets, .. } = self;
+        let mut out = vec![Delivery::default(); *batch];
         let seconds = seconds_per_pass(length, || {
             let mut at = 0;
             while at < cells.len() {
-                let end = cells.len().min(at + BATCH);
-                let progress = demux.push(&cells[at..end], pool, &mut out, Time::ZERO);
+                let end = cells.len().min(at + *batch);
+                let progress = match layout {
+                    Layout::Slots => demux.push(&cells[at..end], &mut pool, &mut out, Time::ZERO),
+                    Layout::Wire => {
+                        let cell = wire::cell::CELL_OCTETS;
+                        demux.push53(&octets[at * cell..end * cell], &mut pool, &mut out, Time::ZERO)
+                    }
+                };
                 at += progress.cells_used;
                 for d in black_box(&out[..progress.deliveries]) {
                     demux.release(d.buffer);
@@ -108,25 +163,26 @@ impl Mix {
             }
         });
         ensure!(demux.counters().pdus > 0, "no PDU was whole");
-        self.seconds_per_cell.push(seconds / cells.len() as f64);
+        let seconds = seconds / cells.len() as f64;
+        self.seconds_per_cell.push(seconds);
         Ok(())
     }
 
     fn row(&mut self) -> Value {
         let seconds = median(&mut self.seconds_per_cell);
         json!({
-            "circuits": self.circuits, "order": self.order, "cells_per_s": 1.0 / seconds,
-            "nanoseconds_per_cell": seconds * 1e9, "state_octets": self.circuits * 32, "buffer_octets": self.pool.len(),
+            "circuits": self.circuits, "order": self.order, "batch_cells": self.batch,
+            "cell_octets": match self.layout { Layout::Slots => size_of::<Cell>(), Layout::Wire => wire::cell::CELL_OCTETS },
+            "cells_per_s": 1.0 / seconds, "nanoseconds_per_cell": seconds * 1e9,
+            "state_octets": self.state_octets, "buffer_octets": self.buffer_octets,
         })
     }
 }
 
-/// Cells of a call.
-const BATCH: usize = 512;
-
 impl Mixed {
     pub(super) fn new(kernel: Kernel, curve: bool) -> Self {
-        let mut mixes: Vec<Mix> = [64, 1024].into_iter().map(|n| Mix::in_turn(kernel, n)).collect();
+        let turns = |circuits, batch| Mix::in_turn(kernel, circuits, batch);
+        let mut mixes = vec![turns(64, SOME), turns(64, SOME).on_the_wire(), turns(1024, MANY), turns(1024, SOME)];
         if curve {
             mixes.extend(CURVE.into_iter().map(|n| Mix::at_random(kernel, n)));
         }
