@@ -35,13 +35,15 @@ struct Walk<A> {
     may_end: usize,
 }
 
-/// A cell of a window, and what it is expected to be.
+/// A cell of a window.
 #[derive(Clone, Copy)]
 struct Met {
     cell: *const u8,
+    /// Its header, if it neither ends a PDU nor is marked.
     expected: u64,
     entry: *mut Entry,
     row: usize,
+    /// How many cells of the window come before it.
     at: usize,
 }
 
