@@ -38,6 +38,24 @@ fn a_device_that_leaves_work_cuts_and_completes_packets_for_one_that_does_not() 
     }
 }
 
+/// An interface of each of the hosts alpha and beta: `atm0` at 10.20.0.1 and 10.20.0.2, in these namespaces.
+fn interfaces(namespaces: [&Namespace; 2]) -> String {
+    let ends = [("alpha", 1), ("beta", 2)].into_iter().zip(namespaces);
+    let one = |((host, own), namespace): ((&str, u8), &Namespace)| {
+        let namespace = namespace.path();
+        format!(
+            r#"
+[interface.{host}]
+host = "{host}"
+device = "atm0"
+address = "10.20.0.{own}/24"
+namespace = "{namespace}"
+"#
+        )
+    };
+    ends.map(one).collect()
+}
+
 /// The first packet goes to a peer that has not said yet who it is, for it is far away; nor is there only one circuit.
 #[test]
 fn the_first_packet_waits_until_it_is_known_on_which_circuit_its_destination_is() {
@@ -45,20 +63,12 @@ fn the_first_packet_waits_until_it_is_known_on_which_circuit_its_destination_is(
         return;
     }
     let [red, blue] = ["first-red", "first-blue"].map(|name| Namespace::new(name).unwrap());
+    let interfaces = interfaces([&red, &blue]);
     let description = format!(
         r#"
 [switch.s1]
 [host.gamma]
-[interface.red]
-host = "alpha"
-device = "atm0"
-address = "10.20.0.1/24"
-namespace = "{}"
-[interface.blue]
-host = "beta"
-device = "atm0"
-address = "10.20.0.2/24"
-namespace = "{}"
+{interfaces}
 [[link]]
 ends = ["alpha", "s1:0"]
 [[link]]
@@ -70,9 +80,7 @@ ends = ["gamma", "s1:2"]
 ends = ["alpha 0.100", "gamma 0.100"]
 [[circuit]]
 ends = ["alpha 0.101", "beta 0.100"]
-"#,
-        red.path(),
-        blue.path()
+"#
     );
     // A machine on which all stands still for three seconds may lose one; not always.
     let answered = || {
@@ -91,28 +99,18 @@ fn a_device_that_is_deleted_is_missed_at_once_and_comes_back_when_the_descriptio
         return;
     }
     let [red, blue] = ["red", "blue"].map(|name| Namespace::new(name).unwrap());
+    let interfaces = interfaces([&red, &blue]);
     let mut up = Up::new(&format!(
         r#"
 [switch.s1]
-[interface.red]
-host = "alpha"
-device = "atm0"
-address = "10.20.0.1/24"
-namespace = "{}"
-[interface.blue]
-host = "beta"
-device = "atm0"
-address = "10.20.0.2/24"
-namespace = "{}"
+{interfaces}
 [[link]]
 ends = ["alpha", "s1:0"]
 [[link]]
 ends = ["beta", "s1:1"]
 [[circuit]]
 ends = ["alpha 0.100", "beta 0.100"]
-"#,
-        red.path(),
-        blue.path()
+"#
     ));
     let pinged = |said: String| said.contains(" 1 received");
     let ping = || pinged(red.output(&["ping", "-c", "1", "-i", "0.2", "-w", "60", "10.20.0.2"]).unwrap());
@@ -149,7 +147,7 @@ fn carry(alpha_offload: bool, beta_offload: bool) {
     // The other device is up when its address can be bound to.
     drop(a.run(|| listen(ALPHA, 5001)).join().unwrap());
 
-    // Whoever is at the far end is asked for by InATMARP; a packet that comes before the answer goes nowhere.
+    // Whoever is at the far end is asked for by InATMARP, for whose answer the first packet waits.
     let first = a.output(&["ping", "-c", "1", "-i", "0.2", "-w", "60", "10.99.0.2"]).unwrap();
     assert!(first.contains(" 1 received"), "nobody answers:\n{first}");
     // Five and no more, however late the answers are: with -w ping would send on until it has five of them.

@@ -269,7 +269,7 @@ impl Circuits {
         cells: usize,
         to: *mut Delivery,
     ) -> Option<usize> {
-        let Ended { entry, good, .. } = ended;
+        let Ended { place, entry, congestion, good, .. } = ended;
         let trailer = Trailer::from_octets(ended.trailer.to_le_bytes());
         let DemuxConfig { max_sdu_octets, any_cpi, .. } = self.config;
         if let Some(reason) = fault(good, &trailer, cells * PAYLOAD_OCTETS, max_sdu_octets, any_cpi) {
@@ -278,32 +278,18 @@ impl Circuits {
             return None;
         }
         let sdu_octets = usize::from(trailer.length);
-        // SAFETY: the caller's.
-        unsafe { self.deliver(ended, buffer, to) };
-        Some(sdu_octets)
-    }
-
-    /// A PDU is whole: it is described in `to`, and its buffer is lent.
-    ///
-    /// # Safety
-    /// As [`Circuits::finish`]; there is such a buffer.
-    #[inline(always)]
-    #[allow(unsafe_code)]
-    pub(crate) unsafe fn deliver(&mut self, ended: Ended, buffer: u32, to: *mut Delivery) {
-        let Ended { place, entry, congestion, .. } = ended;
-        let trailer = Trailer::from_octets(ended.trailer.to_le_bytes());
         let meta = SduMeta { uu: trailer.uu, cpi: trailer.cpi, clp: place.clp(), congestion };
-        // SAFETY: the caller's; nobody else has the entry now.
+        self.lent[buffer as usize] = true;
+        // SAFETY: as above.
         unsafe {
-            *self.lent.get_unchecked_mut(buffer as usize) = true;
             let pdus = (*entry).pdus.wrapping_add(1);
             (*entry).pdus = pdus;
             if pdus == 0 {
                 self.went_round(entry);
             }
-            let sdu_octets = usize::from(trailer.length);
             to.write(Delivery { circuit: circuit_of((*entry).head), buffer, sdu_octets, meta });
         }
+        Some(sdu_octets)
     }
 
     /// The count of an entry's PDUs has begun again.

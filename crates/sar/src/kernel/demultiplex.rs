@@ -18,7 +18,7 @@ mod runs;
 mod singles;
 mod turns;
 
-use super::engine::{CLP, CONGESTION, END, Engine, Expect, NOT_USER, PAYLOAD, header_mask, prefetch, with_hec};
+use super::engine::{CLP, CONGESTION, END, Engine, Expect, NOT_USER, PAYLOAD, header, prefetch, with_hec};
 use super::polynomial::GOOD;
 use crate::demux::{Circuits, Delivery, Ended, Entry, Place, Progress, Reason, Table};
 pub(super) use block::Block;
@@ -312,7 +312,7 @@ impl<const S: usize> Loop<'_, S> {
                 let run = (block.follow >> i).trailing_ones() as usize + 1;
                 let run = run.min(place.room()).min(to - i);
                 let cell = self.cell(block, i);
-                let expect = Expect::new::<S>(cell.cast::<u64>().read_unaligned() & header_mask::<S>());
+                let expect = Expect::new::<S>(header::<S>(cell));
                 let mut seen = 0;
                 let to_pool = pool.add(place.octet());
                 let acc = E::enter_from(&raw const (*entry).state);

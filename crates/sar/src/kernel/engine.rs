@@ -60,8 +60,18 @@ impl Expect {
 }
 
 #[inline(always)]
-pub(super) const fn header_mask<const S: usize>() -> u64 {
+const fn header_mask<const S: usize>() -> u64 {
     if S == 53 { 0xff_ffff_ffff } else { 0xffff_ffff }
+}
+
+/// A cell's header as its first octets are read: four in a slot, five on the wire.
+///
+/// # Safety
+/// `cell` is the first octet of a cell.
+#[inline(always)]
+pub(super) unsafe fn header<const S: usize>(cell: *const u8) -> u64 {
+    // SAFETY: a cell has more than eight octets.
+    unsafe { cell.cast::<u64>().read_unaligned() & header_mask::<S>() }
 }
 
 /// Brings a line into the nearest cache, if there is one there.
@@ -281,7 +291,7 @@ pub(super) unsafe fn reassemble<E: Engine, const S: usize>(
                 break Stop::More;
             }
             let cell = cells.add(used * S);
-            let head = cell.cast::<u64>().read_unaligned() & header_mask::<S>();
+            let head = header::<S>(cell);
             if S == 53 && head != with_hec::<S>(head as u32) {
                 break Stop::Damaged;
             }
@@ -338,8 +348,8 @@ pub(crate) struct Passed {
 pub(crate) unsafe fn pass_over<const S: usize>(cells: *const u8, n: usize) -> Passed {
     let mut passed = Passed { used: 0, user_cells: 0, damaged: 0, ended: false };
     while passed.used < n && !passed.ended {
-        // SAFETY: below `n`; a cell has more than eight octets.
-        let head = unsafe { cells.add(passed.used * S).cast::<u64>().read_unaligned() } & header_mask::<S>();
+        // SAFETY: below `n`.
+        let head = unsafe { header::<S>(cells.add(passed.used * S)) };
         passed.used += 1;
         if S == 53 && head != with_hec::<S>(head as u32) {
             passed.damaged += 1;

@@ -1,7 +1,7 @@
 //! *Look*: the headers of a block of cells, at once: where in the table the search for each cell's circuit begins, and which
 //! cells need attention.
 
-use super::super::engine::{CLP, END, Engine, NOT_USER, header_mask, with_hec};
+use super::super::engine::{CLP, END, Engine, NOT_USER, header, with_hec};
 use super::Loop;
 use crate::demux::{Entry, SPREAD, Table, VARIABLE, WITHIN, home};
 
@@ -57,7 +57,7 @@ impl<const S: usize> Loop<'_, S> {
             }
             if S == 53 {
                 for i in 0..block.cells {
-                    let head = first.add(i * S).cast::<u64>().read_unaligned() & header_mask::<S>();
+                    let head = header::<S>(first.add(i * S));
                     if head != with_hec::<S>(head as u32) {
                         block.damaged |= 1 << i;
                         // No circuit's.

@@ -6,7 +6,7 @@
 //! ends is delivered in the order in which the last cells came.
 
 use super::turns::{Column, Shape};
-use super::{CLP, CONGESTION, END, Engine, Loop, PAYLOAD, Record, header_mask, prefetch, with_hec};
+use super::{CLP, CONGESTION, END, Engine, Loop, PAYLOAD, Record, header, prefetch, with_hec};
 use crate::demux::{Entry, Free, Place};
 use core::hint::select_unpredictable;
 use core::ops::Range;
@@ -252,16 +252,6 @@ impl<const S: usize> Loop<'_, S> {
             self.judge_all::<E>(records, ended, first, |i| usize::from(*order.add(i)));
         }
     }
-}
-
-/// A cell's header, as its first octets are read.
-///
-/// # Safety
-/// A cell.
-#[inline(always)]
-unsafe fn header<const S: usize>(cell: *const u8) -> u64 {
-    // SAFETY: a cell has more than eight octets.
-    unsafe { cell.cast::<u64>().read_unaligned() & header_mask::<S>() }
 }
 
 /// Begins a PDU if none is on its way, it `is` to be begun, and there is a buffer.

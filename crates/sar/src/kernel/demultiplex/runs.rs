@@ -2,23 +2,13 @@
 //! compares their headers on its way. What is not plain is left to the blocks: a cell with CLP set, an unknown circuit,
 //! no buffer, no room, too few cells in a row.
 
-use super::{CLP, CONGESTION, END, Engine, Expect, GOOD, Loop, NOT_USER, PAYLOAD, header_mask, with_hec};
+use super::{CLP, CONGESTION, END, Engine, Expect, GOOD, Loop, NOT_USER, PAYLOAD, header, with_hec};
 use crate::demux::{Ended, Place};
 
 /// Fewer cells in a row are not worth it.
 const LEAST: usize = 4;
 
 impl<const S: usize> Loop<'_, S> {
-    /// The first octets of a cell that belong to its header.
-    ///
-    /// # Safety
-    /// `i` is below `n`.
-    #[inline(always)]
-    unsafe fn header(&self, i: usize) -> u64 {
-        // SAFETY: a cell has more than eight octets.
-        unsafe { self.input.add(i * S).cast::<u64>().read_unaligned() & header_mask::<S>() }
-    }
-
     /// Takes runs from where the call is, as long as there are any.
     ///
     /// # Safety
@@ -29,9 +19,10 @@ impl<const S: usize> Loop<'_, S> {
         // SAFETY: the caller's; cells below `n`; as in `take_long` for entries and places.
         unsafe {
             while at + LEAST <= self.n && self.done.deliveries < self.out.len() {
-                let head = self.header(at);
+                let cell = self.input.add(at * S);
+                let head = header::<S>(cell);
                 let plain = head & (END | CLP | NOT_USER) == 0 && (S != 53 || head == with_hec::<S>(head as u32));
-                if !plain || head != self.header(at + 1) || head != self.header(at + LEAST - 1) {
+                if !plain || head != header::<S>(cell.add(S)) || head != header::<S>(cell.add((LEAST - 1) * S)) {
                     break;
                 }
                 let Some(entry) = self.table.find(head as u32) else { break };
@@ -47,7 +38,6 @@ impl<const S: usize> Loop<'_, S> {
                     self.circuits.taken(free);
                 }
                 let place = (*entry).place;
-                let cell = self.input.add(at * S);
                 let most = place.room().min(self.n - at);
                 let mut seen = 0;
                 let to = self.pool.add(place.octet());
@@ -56,7 +46,7 @@ impl<const S: usize> Loop<'_, S> {
                 let place = place.after(run).or_clp(seen as u32);
                 at += run;
                 self.counts.cells += run as u64;
-                let last = if at < self.n && place.has_room() { self.header(at) } else { head };
+                let last = if at < self.n && place.has_room() { header::<S>(self.input.add(at * S)) } else { head };
                 let differs = (last ^ head) as u32 & !((CLP | CONGESTION) as u32);
                 if differs != END as u32 || (S == 53 && last != with_hec::<S>(last as u32)) {
                     E::leave_to(acc, &raw mut (*entry).state);

@@ -39,7 +39,7 @@ impl<const S: usize> Loop<'_, S> {
                 busy |= (*entry).place != Place::IDLE;
                 entries.get_unchecked_mut(i).write(entry);
             }
-            if busy || n == 0 || !self.circuits.free().has(n) {
+            if busy || !self.circuits.free().has(n) {
                 return 0;
             }
             // Payloads and CRCs first, then what they mean: each by itself leaves more registers to it.
