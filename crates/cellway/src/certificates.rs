@@ -1,7 +1,7 @@
 //! The certificates of links with TLS, as they are named on a command line.
 
-use crate::config::LinkTls;
 use clap::Args;
+use control::config::LinkTls;
 use std::path::PathBuf;
 
 #[derive(Debug, Clone, Default, Args)]

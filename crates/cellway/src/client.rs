@@ -1,7 +1,8 @@
 //! What the commands that talk to a running service share.
 
-use crate::Context;
+use crate::context::Context;
 use anyhow::Result;
+use control::manage::Request;
 use endpoint::{Aal, ChannelId, Connection, Endpoint, EndpointConfig, Geometry, OpenOptions};
 use serde_json::Value;
 use std::os::unix::net::UnixStream;
@@ -19,8 +20,13 @@ pub(crate) fn default_socket() -> PathBuf {
 }
 
 /// Asks the daemon something.
-pub(crate) fn manage(context: &Context, request: Value) -> Result<Value> {
+fn manage(context: &Context, request: Value) -> Result<Value> {
     Ok(Connection::open(&context.socket)?.manage(request)?)
+}
+
+/// Asks the daemon.
+pub(crate) fn ask(context: &Context, request: &Request) -> Result<Value> {
+    manage(context, serde_json::to_value(request)?)
 }
 
 /// How big an endpoint is to be.

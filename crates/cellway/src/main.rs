@@ -1,33 +1,18 @@
-//! The program: command line, configuration, daemon, reports. It wires the rooms together and holds no protocol.
+//! The program: the command line. It wires the rooms together, holds no protocol and decides nothing about a network.
 #![forbid(unsafe_code)]
 
-mod adapters;
-mod bench;
-mod capture;
 mod certificates;
 mod client;
-mod config;
-mod daemon;
-mod demo;
-mod doctor;
-mod ip;
-mod lab;
-mod manage;
+mod commands;
+mod context;
 mod output;
-mod ping;
-mod policy;
-mod processors;
-mod real;
-mod recording;
-mod relay;
-mod report;
-mod run;
-mod status;
-mod transfer;
-mod ttcp;
-mod vm;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use commands::{
+    bench, capture, circuit, config, demo, doctor, ip, lab, link, ping, recording, relay, run, status, transfer, ttcp,
+    up, vm,
+};
+use context::Context;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -51,7 +36,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Bring up the network that a description says, and run it until Ctrl-C
-    Up(daemon::Up),
+    Up(up::Up),
     /// Look at a description without running it
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -59,10 +44,10 @@ enum Command {
     Status(status::Status),
     /// List, add and remove circuits
     #[command(subcommand)]
-    Circuit(manage::CircuitCommand),
+    Circuit(circuit::CircuitCommand),
     /// List, add and remove links
     #[command(subcommand)]
-    Link(manage::LinkCommand),
+    Link(link::LinkCommand),
     /// Send standard input or a file over a circuit
     Send(transfer::Send),
     /// Receive from a circuit to standard output or a file
@@ -103,23 +88,16 @@ enum Command {
     Man,
 }
 
-/// What every command gets.
-#[derive(Debug, Clone)]
-struct Context {
-    socket: PathBuf,
-    json: bool,
-}
-
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let socket = arguments.socket.unwrap_or_else(client::default_socket);
     let context = Context { socket, json: arguments.json };
     let result = match arguments.command {
-        Command::Up(up) => daemon::run(&context, &up),
+        Command::Up(up) => up::run(&context, &up),
         Command::Config(command) => config::run(&context, &command),
         Command::Status(status) => status::run(&context, &status),
-        Command::Circuit(command) => manage::run_circuit(&context, &command),
-        Command::Link(command) => manage::run_link(&context, &command),
+        Command::Circuit(command) => circuit::run(&context, &command),
+        Command::Link(command) => link::run(&context, &command),
         Command::Send(send) => transfer::run_send(&context, &send),
         Command::Receive(receive) => transfer::run_receive(&context, &receive),
         Command::Ttcp(ttcp) => ttcp::run(&context, &ttcp),

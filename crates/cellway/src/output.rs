@@ -1,6 +1,6 @@
 //! How results and errors are shown: for people, or as JSON.
 
-use crate::Context;
+use crate::context::Context;
 use anyhow::Result;
 use serde_json::Value;
 use std::io::{ErrorKind, IsTerminal, Write};

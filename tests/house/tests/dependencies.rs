@@ -32,6 +32,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("adapter", &["wire", "sar", "traffic", "net"]),
     ("stack", &["wire", "sar", "traffic", "net", "endpoint"]),
     ("uni", &["wire", "endpoint"]),
+    ("control", &["wire", "sar", "traffic", "net", "endpoint", "host", "adapter", "stack", "uni"]),
     ("lab", &["wire", "sar", "traffic", "net", "endpoint", "host", "adapter", "stack", "uni"]),
     ("compat", &["wire", "endpoint"]),
 ];

@@ -1,0 +1,93 @@
+//! `cellway bench`: measurements with the machine's limit beside them, in the same run.
+
+mod adapter;
+mod endpoint;
+pub(crate) mod events;
+pub(crate) mod figure;
+mod ip;
+mod lab;
+mod path;
+mod paths;
+mod preload;
+mod sar;
+
+pub(crate) use path::{memcpy_gbit_s, run_case};
+
+use crate::context::Context;
+use anyhow::Result;
+use clap::Subcommand;
+use control::processors::Processors;
+
+/// Measurements.
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchCommand {
+    /// Throughput from application to application through the switch, on cell links and on frame links
+    Path {
+        /// Runs of each case, interleaved; the median is given
+        #[arg(long, default_value_t = 5)]
+        runs: usize,
+        /// Milliseconds of each run
+        #[arg(long, default_value_t = 300)]
+        millis: u64,
+    },
+    /// Segmentation and reassembly on one core, beside memcpy and two common ways to do it
+    Sar(sar::Options),
+    /// The model of the ENI155P alone, driven by our own driver, beside memcpy and the card's line
+    Adapter(adapter::Options),
+    /// Event strategies over load: throughput, latency and processor share; cost with scale
+    Events(events::Options),
+    /// Data paths over the size of the PDU
+    Paths(paths::Options),
+    /// What the library of `cellway run` costs a program that has nothing to do with ATM
+    Preload(preload::Options),
+    /// Messages between two processes on two cores, by a direct circuit, beside the machine's limits and beside peers
+    Endpoint(endpoint::Options),
+    /// The laboratory: simulated cells per second on one core, with the real state machines in the loop
+    Lab(lab::Options),
+    /// TCP and ping by IP over ATM between two network namespaces, beside a plain TUN forwarder and beside veth
+    Ip(ip::Options),
+}
+
+/// `cellway bench`
+pub(crate) fn run(context: &Context, command: &BenchCommand) -> Result<()> {
+    match command {
+        BenchCommand::Path { runs, millis } => path::run(context, *runs, *millis),
+        BenchCommand::Sar(options) => sar::run(context, options),
+        BenchCommand::Adapter(options) => adapter::run(context, options),
+        BenchCommand::Events(options) => events::run(context, options),
+        BenchCommand::Paths(options) => paths::run(context, options),
+        BenchCommand::Preload(options) => preload::run(context, options),
+        BenchCommand::Endpoint(options) => endpoint::run(context, options),
+        BenchCommand::Lab(options) => lab::run(context, options),
+        BenchCommand::Ip(options) => ip::run(context, options),
+    }
+}
+
+/// The middle value; of an even number, the lower of the two.
+pub(crate) fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or_default()
+}
+
+/// A number of a table, or a dash where there is none.
+fn number(value: Option<f64>, digits: usize) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.digits$}"))
+}
+
+/// What the calling thread has had of a processor.
+pub(crate) fn thread_seconds() -> f64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
+}
+
+/// Ties the calling thread to a processor, wherever it was tied to before.
+fn pin(processor: usize) -> Result<()> {
+    Processors::one(processor)?.stay()
+}
+
+/// What the machine says its processor is.
+pub(crate) fn processor() -> Option<String> {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let (_, name) = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'))?;
+    Some(name.trim().to_owned())
+}

@@ -1,0 +1,273 @@
+//! `cellway capture`: what passes on a link, as pcapng ([`pcapng`]) or as a recording of Linux's `atmtcp`
+//! ([`crate::commands::recording`]). In: a stream of the service's ([`control::capture`]).
+
+mod pcapng;
+
+use crate::client::interruption;
+use crate::commands::recording::Recording;
+use crate::context::Context;
+use anyhow::{Context as _, Result, bail};
+use clap::{Args, ValueEnum};
+use control::capture::stream::{Item, Reader};
+use control::capture::{BUFFER_MIB, MAX_BUFFER_MIB};
+use control::manage::Request;
+use net::TapRecord;
+use pcapng::Recorder;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use serde_json::json;
+use std::io::{self, BufReader, Write};
+use std::net::Shutdown;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use wire::CircuitId;
+
+/// Octets read at once.
+const PIECE_OCTETS: usize = 256 * 1024;
+
+/// Records what passes on a link, for tshark or Wireshark: `cellway capture "alpha:0 - s1:0" - | tshark -r -`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Standard error has a line once everything that passes is taken, and one at the end that says what it came to. \
+    With --json they are {\"capturing\": LINK, \"file\": FILE} and {\"records\": .., \"missed\": .., \"incomplete\": ..}."
+)]
+pub(crate) struct Capture {
+    /// The link's name, as `cellway link list` shows it
+    link: String,
+    /// The file, or - for standard output
+    file: PathBuf,
+    /// Only these circuits, as the link names them
+    #[arg(long)]
+    circuit: Vec<CircuitId>,
+    /// Whole AAL5 PDUs (and OAM cells), or every cell
+    #[arg(long, value_enum, default_value_t = What::Pdus)]
+    what: What,
+    /// pcapng, for tshark and Wireshark, or a recording as `atmtcp write` makes it: stream 0 is what the link's first end sent
+    #[arg(long, value_enum, default_value_t = Format::Pcapng)]
+    format: Format,
+    /// End after so many seconds
+    #[arg(long)]
+    seconds: Option<f64>,
+    /// MiB of cells that the service keeps while this command, or the disk, is behind: 32 are 0.8 s of a full OC-3c link
+    #[arg(long, value_name = "MIB", default_value_t = BUFFER_MIB, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_BUFFER_MIB)))]
+    buffer: u32,
+}
+
+impl Capture {
+    fn end(&self) -> Result<Option<Instant>> {
+        let Some(seconds) = self.seconds else { return Ok(None) };
+        let end = Duration::try_from_secs_f64(seconds).ok().and_then(|length| Instant::now().checked_add(length));
+        end.map(Some).with_context(|| format!("--seconds {seconds}: no length of time"))
+    }
+}
+
+/// What a record is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum What {
+    /// Reassembled AAL5 PDUs, whole with padding and trailer; OAM and unknown cells as they are. For AAL0 and AAL3/4 on cell links ask for cells.
+    Pdus,
+    /// Cells as they are.
+    Cells,
+}
+
+/// How records are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// pcapng with ERF records.
+    Pcapng,
+    /// A recording file of linux-atm's `atmtcp`.
+    Atmtcp,
+}
+
+/// What has been written.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Written {
+    /// Records.
+    pub(crate) records: u64,
+    /// What passed and this form cannot say.
+    pub(crate) beyond: u64,
+    /// PDUs left out because their first cells passed before the capture began, or were missed.
+    pub(crate) incomplete: u64,
+}
+
+/// Where records go.
+pub(crate) trait Records {
+    /// Takes what passed.
+    fn take(&mut self, record: &TapRecord<'_>) -> Result<()>;
+    /// Something was missed here.
+    fn gap(&mut self);
+    fn flush(&mut self) -> Result<()>;
+    /// The end; so many cells or frames were missed.
+    fn finish(&mut self, missed: u64) -> Result<Written>;
+}
+
+/// What a capture came to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Outcome {
+    pub(crate) written: Written,
+    /// Cells or frames that the service had no room for.
+    pub(crate) missed: u64,
+}
+
+impl Outcome {
+    pub(crate) fn json(&self) -> serde_json::Value {
+        let Written { records, beyond, incomplete } = self.written;
+        json!({ "records": records, "missed": self.missed + beyond, "incomplete": incomplete })
+    }
+
+    fn text(&self) -> String {
+        let Written { records, beyond, incomplete } = self.written;
+        let mut text = format!("{records} records, {} missed", self.missed + beyond);
+        if incomplete > 0 {
+            text.push_str(&format!(", {incomplete} PDUs left out for lack of their first cells"));
+        }
+        if self.missed > 0 {
+            text.push_str(" (a larger --buffer, or fewer circuits with --circuit, would help)");
+        }
+        text
+    }
+}
+
+/// What is to be captured, and how much the service may keep.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) link: &'a str,
+    pub(crate) circuits: &'a [CircuitId],
+    pub(crate) buffer_mib: u32,
+}
+
+/// When a capture is to end.
+#[derive(Debug)]
+pub(crate) struct Until {
+    /// Once this can be read, or its other end is closed.
+    pub(crate) told: UnixStream,
+    /// At this moment.
+    pub(crate) moment: Option<Instant>,
+}
+
+impl Until {
+    /// Waits; false if the stream of records, `from`, ends before.
+    fn wait(&self, from: &UnixStream) -> io::Result<bool> {
+        let mut fds = [PollFd::new(&self.told, PollFlags::IN), PollFd::new(from, PollFlags::empty())];
+        loop {
+            let left = self.moment.map(|moment| moment.saturating_duration_since(Instant::now()));
+            match poll(&mut fds, left.map(Timespec::try_from).and_then(Result::ok).as_ref()) {
+                Ok(0) => return Ok(true),
+                Ok(_) => return Ok(!fds[0].revents().is_empty()),
+                Err(Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+    }
+}
+
+/// Records a link, in pcapng.
+pub(crate) fn record(
+    context: &Context,
+    wanted: Wanted<'_>,
+    what: What,
+    out: impl Write,
+    until: &Until,
+) -> Result<Outcome> {
+    record_to(context, wanted, |name, epoch| Recorder::new(out, name, what, epoch), until)
+}
+
+fn record_to<R: Records>(
+    context: &Context,
+    wanted: Wanted<'_>,
+    recorder: impl FnOnce(&str, Duration) -> Result<R>,
+    until: &Until,
+) -> Result<Outcome> {
+    let circuits = wanted.circuits.iter().map(ToString::to_string).collect();
+    let (ours, theirs) = UnixStream::pair()?;
+    let start = Request::CaptureStart { link: wanted.link.to_owned(), circuits, buffer_mib: wanted.buffer_mib };
+    let connection = endpoint::Connection::open(&context.socket)?;
+    let started = connection.manage_with(serde_json::to_value(start)?, &[theirs.as_fd()])?;
+    drop((connection, theirs));
+    let name = started["link"].as_str().unwrap_or(wanted.link);
+    let epoch = Duration::from_nanos(started["epoch_unix_nanos"].as_u64().unwrap_or_default());
+    let mut recorder = recorder(name, epoch)?;
+    std::thread::scope(|scope| {
+        // Says when it is to end, while the other waits for what comes.
+        let ending = scope.spawn(|| {
+            let wished = until.wait(&ours);
+            // The service writes what there is, and closes. It may have done so.
+            let _ = ours.shutdown(Shutdown::Write);
+            wished
+        });
+        let written = take_all(&mut recorder, &ours);
+        let _ = ours.shutdown(Shutdown::Both);
+        let wished = ending.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
+        let outcome = written.and_then(|missed| Ok(Outcome { written: recorder.finish(missed)?, missed }))?;
+        if !wished? {
+            bail!("{}; the link, or the service, is gone", outcome.text());
+        }
+        Ok(outcome)
+    })
+}
+
+/// Hands all that comes to the recorder; gives how much was missed.
+fn take_all(recorder: &mut impl Records, from: &UnixStream) -> Result<u64> {
+    let mut reader = Reader::new(BufReader::with_capacity(PIECE_OCTETS, from));
+    let mut missed = 0;
+    while let Some(item) = reader.read()? {
+        match item {
+            Item::Record(record) => recorder.take(&record)?,
+            Item::Mark { missed: more } => {
+                missed += more;
+                if more > 0 {
+                    recorder.gap();
+                }
+                recorder.flush()?;
+            }
+        }
+    }
+    Ok(missed)
+}
+
+/// `cellway capture`
+pub(crate) fn run(context: &Context, capture: &Capture) -> Result<()> {
+    let until = Until { told: interruption()?, moment: capture.end()? };
+    let out: Box<dyn Write> = if capture.file.as_os_str() == "-" {
+        Box::new(std::io::stdout().lock())
+    } else {
+        let file = std::fs::File::create(&capture.file).with_context(|| format!("{}", capture.file.display()))?;
+        Box::new(std::io::BufWriter::new(file))
+    };
+    let wanted = Wanted { link: &capture.link, circuits: &capture.circuit, buffer_mib: capture.buffer };
+    let what = capture.what;
+    let begins = |name: &str| {
+        if context.json {
+            eprintln!("{}", json!({ "capturing": name, "file": capture.file }));
+        } else {
+            eprintln!("{name}: capturing, until Ctrl-C");
+        }
+    };
+    let outcome = match capture.format {
+        Format::Pcapng => record_to(
+            context,
+            wanted,
+            |name, epoch| {
+                begins(name);
+                Recorder::new(out, name, what, epoch)
+            },
+            &until,
+        )?,
+        Format::Atmtcp => record_to(
+            context,
+            wanted,
+            |name, _| {
+                begins(name);
+                Ok(Recording::new(out, what))
+            },
+            &until,
+        )?,
+    };
+    eprintln!("{}", if context.json { outcome.json().to_string() } else { outcome.text() });
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

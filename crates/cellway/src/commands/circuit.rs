@@ -1,0 +1,72 @@
+//! `cellway circuit`: circuits listed, added and removed while the network runs.
+
+use crate::client::ask;
+use crate::commands::status;
+use crate::context::Context;
+use crate::output;
+use anyhow::Result;
+use clap::Subcommand;
+use control::config::Circuit;
+use control::manage::Request;
+
+/// Circuits.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CircuitCommand {
+    /// All circuits with their counters
+    List,
+    /// Add a circuit: `cellway circuit add "alpha 0.300" "beta 0.300" --category cbr --pcr "20 Mbit/s"`
+    Add {
+        /// Its ends, each a host and vpi.vci in quotes; more than two: from the first to all others
+        #[arg(required = true, num_args = 2..)]
+        ends: Vec<String>,
+        /// cbr, rt-vbr, nrt-vbr, abr or ubr
+        #[arg(long, default_value = "ubr")]
+        category: String,
+        /// Peak cell rate, such as "20 Mbit/s" or "5000 cell/s"
+        #[arg(long)]
+        pcr: Option<String>,
+        /// Sustainable cell rate (VBR)
+        #[arg(long)]
+        scr: Option<String>,
+        /// Maximum burst size in cells (VBR)
+        #[arg(long)]
+        mbs: Option<u32>,
+        /// aal5, aal0 or aal34
+        #[arg(long, default_value = "aal5")]
+        aal: String,
+    },
+    /// Remove a circuit by its ends
+    Remove {
+        /// Its ends, as `circuit list` shows them
+        #[arg(required = true, num_args = 2..)]
+        ends: Vec<String>,
+    },
+}
+
+/// `cellway circuit`
+pub(crate) fn run(context: &Context, command: &CircuitCommand) -> Result<()> {
+    match command {
+        CircuitCommand::List => {
+            let status = ask(context, &Request::Status)?;
+            output::print(context, &status["circuits"], || status::circuits_text(&status))
+        }
+        CircuitCommand::Add { ends, category, pcr, scr, mbs, aal } => {
+            let circuit = Circuit {
+                ends: ends.clone(),
+                category: category.clone(),
+                pcr: pcr.clone(),
+                scr: scr.clone(),
+                mbs: *mbs,
+                cdvt_us: 1000,
+                aal: aal.clone(),
+            };
+            circuit.describe()?;
+            let done = ask(context, &Request::AddCircuit(circuit))?;
+            output::print(context, &done, || format!("added {}", ends.join(" - ")))
+        }
+        CircuitCommand::Remove { ends } => {
+            let done = ask(context, &Request::RemoveCircuit { ends: ends.clone() })?;
+            output::print(context, &done, || format!("removed {}", ends.join(" - ")))
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! `cellway demo`: a PDU crosses the system, shown. A service and its clients as separate processes, all of this program.
+
+use crate::commands::bench::memcpy_gbit_s;
+use crate::commands::capture;
+use crate::commands::report;
+use crate::context::Context;
+use crate::output;
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use control::config;
+use control::daemon::Daemon;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, BufWriter, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const NETWORK: &str = include_str!("../../../../examples/two-hosts.toml");
+
+/// Two hosts and a switch come up; two client processes carry a file from host to host; then OAM and IP pings, TCP over IP
+/// over ATM, and ttcp over PDU sizes. Leaves a report, its numbers and a capture. Under a minute, no rights, no network.
+#[derive(Debug, Args)]
+pub(crate) struct Demo {
+    /// The file to carry; this program itself if none is given
+    file: Option<PathBuf>,
+    /// Where to leave the report
+    #[arg(long, default_value = "out/demo")]
+    out: PathBuf,
+}
+
+/// The service's process; killed when dropped.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = rustix::process::Pid::from_raw(self.0.id() as i32)
+            .map(|pid| rustix::process::kill_process(pid, rustix::process::Signal::TERM));
+        let end = Instant::now() + Duration::from_secs(3);
+        while Instant::now() < end {
+            if !matches!(self.0.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+struct Stage<'a> {
+    program: PathBuf,
+    socket: PathBuf,
+    out: &'a Path,
+    quiet: bool,
+}
+
+impl Stage<'_> {
+    fn tell(&self, text: &str) {
+        if !self.quiet {
+            println!("{text}");
+            let _ = std::io::stdout().flush();
+        }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command.arg("--socket").arg(&self.socket).arg("--json").args(arguments);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    fn start(&self, arguments: &[&str]) -> Result<Process> {
+        Ok(Process(
+            self.command(arguments).spawn().with_context(|| format!("starting cellway {}", arguments.join(" ")))?,
+        ))
+    }
+
+    /// Starts something that says `word` in a line when it is ready, and waits for that.
+    fn start_ready(&self, arguments: &[&str], word: &str) -> Result<Process> {
+        let mut process = self.start(arguments)?;
+        let mut line = String::new();
+        let stdout = process.0.stdout.take().context("a process without output")?;
+        BufReader::new(stdout).read_line(&mut line)?;
+        if line.contains(&format!("\"{word}\"")) {
+            return Ok(process);
+        }
+        let mut why = String::new();
+        if let Some(stderr) = process.0.stderr.as_mut() {
+            stderr.read_to_string(&mut why)?;
+        }
+        bail!("cellway {} did not come up: {}", arguments.join(" "), why.trim());
+    }
+
+    /// Starts something that says on standard error, in its first line, that it listens, and waits for that.
+    fn start_listening(&self, arguments: &[&str]) -> Result<Process> {
+        let mut process = self.start(arguments)?;
+        let stderr = process.0.stderr.as_mut().context("a process without output")?;
+        // Octet by octet: what follows is read when the process has ended.
+        let (mut line, mut octet) = (Vec::new(), [0]);
+        while stderr.read(&mut octet)? == 1 && octet != *b"\n" {
+            line.push(octet[0]);
+        }
+        let line = String::from_utf8_lossy(&line);
+        if !line.contains("\"listening\"") {
+            bail!("cellway {} did not come up: {line}", arguments.join(" "));
+        }
+        Ok(process)
+    }
+
+    /// Runs a client to its end; gives the JSON that it printed.
+    fn run(&self, arguments: &[&str]) -> Result<Value> {
+        let output = self.command(arguments).output()?;
+        result(arguments, output.status.success(), &output.stdout, &output.stderr)
+    }
+
+    /// Waits for a client that was started.
+    fn finish(&self, mut process: Process, arguments: &[&str]) -> Result<Value> {
+        let end = Instant::now() + Duration::from_secs(45);
+        while process.0.try_wait()?.is_none() {
+            if Instant::now() > end {
+                bail!("cellway {} did not end", arguments.join(" "));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        if let (Some(o), Some(e)) = (process.0.stdout.as_mut(), process.0.stderr.as_mut()) {
+            o.read_to_end(&mut stdout)?;
+            e.read_to_end(&mut stderr)?;
+        }
+        result(arguments, process.0.try_wait()?.is_some_and(|s| s.success()), &stdout, &stderr)
+    }
+}
+
+fn result(arguments: &[&str], ok: bool, stdout: &[u8], stderr: &[u8]) -> Result<Value> {
+    let stderr = String::from_utf8_lossy(stderr);
+    if !ok {
+        bail!("cellway {}: {}", arguments.join(" "), stderr.trim());
+    }
+    let text = if stdout.is_empty() { stderr.as_bytes() } else { stdout };
+    serde_json::from_slice(text).with_context(|| format!("what cellway {} printed", arguments.join(" ")))
+}
+
+fn ttcp_sizes(socket: &Path, tell: &dyn Fn(&str)) -> Result<Vec<Value>> {
+    let text = NETWORK.replace("rate = \"OC-3c\"\n", "");
+    let daemon = Daemon::start(config::parse(&text, "two-hosts.toml")?, socket)?;
+    let mut rows = Vec::new();
+    for pdu_octets in [64, 128, 256, 512, 1024, 2048, 4096, 9188, 16_384, 32_768, 65_535] {
+        let memcpy = memcpy_gbit_s(pdu_octets, Duration::from_millis(40));
+        let (sent, arrived, seconds) =
+            crate::commands::bench::run_case(socket, pdu_octets, Duration::from_millis(350))?;
+        let gbit_s = arrived as f64 * pdu_octets as f64 * 8.0 / 1e9 / seconds.max(1e-9);
+        tell(&format!("  {pdu_octets:>6} octets  {gbit_s:>7.2} Gbit/s  memcpy {memcpy:>5.0}"));
+        rows.push(json!({
+            "pdu_octets": pdu_octets, "gbit_s": gbit_s, "memcpy_gbit_s": memcpy, "vs_memcpy": gbit_s / memcpy,
+            "sent": sent, "arrived": arrived,
+        }));
+    }
+    drop(daemon);
+    Ok(rows)
+}
+
+/// `cellway demo`
+pub(crate) fn run(context: &Context, demo: &Demo) -> Result<()> {
+    let begin = Instant::now();
+    let out = &demo.out;
+    std::fs::create_dir_all(out).with_context(|| format!("making {}", out.display()))?;
+    let program = std::env::current_exe()?;
+    let file = demo.file.clone().unwrap_or_else(|| program.clone());
+    let folder = std::env::temp_dir().join(format!("cellway-demo-{}", std::process::id()));
+    std::fs::create_dir_all(&folder)?;
+    let stage = Stage { program, socket: folder.join("demo.sock"), out, quiet: context.json };
+    let result = play(&stage, &file, &folder);
+    let _ = std::fs::remove_dir_all(&folder);
+    let mut results = result?;
+    results["seconds"] = begin.elapsed().as_secs_f64().into();
+    std::fs::write(out.join("results.json"), serde_json::to_vec_pretty(&results)?)?;
+    std::fs::write(out.join("report.html"), report::html(&results)?)?;
+    output::print(context, &results, || summary(&results, out))
+}
+
+fn play(stage: &Stage<'_>, file: &Path, folder: &Path) -> Result<Value> {
+    let size = std::fs::metadata(file).with_context(|| format!("{}", file.display()))?.len();
+    stage.tell("1/6  two hosts, a switch, an OC-3c link and an unlimited one");
+    let description = folder.join("two-hosts.toml");
+    std::fs::write(&description, NETWORK)?;
+    let service = stage.start_ready(&["up", &description.display().to_string()], "up")?;
+
+    let capture_path = stage.out.join("capture.pcapng");
+    let capture_out = BufWriter::new(std::fs::File::create(&capture_path)?);
+    let (stop, told) = UnixStream::pair()?;
+    let context = Context { socket: stage.socket.clone(), json: false };
+    // IP and OAM, not the file's own circuit: a capture to look at, not a copy of the file.
+    let (ip, data) = ("0.101".parse()?, "0.100".parse()?);
+    let capturing = std::thread::spawn(move || {
+        let buffer_mib = control::capture::BUFFER_MIB;
+        let wanted = capture::Wanted { link: "alpha - s1:0", circuits: &[ip], buffer_mib };
+        let until = capture::Until { told, moment: None };
+        capture::record(&context, wanted, capture::What::Pdus, capture_out, &until)
+    });
+    let played = scenes(stage, file, size, folder, &data);
+    drop(stop);
+    let captured = capturing.join().unwrap_or_else(|_| bail!("the capture panicked"));
+    let mut results = played?;
+    results["capture"] = captured?.json();
+    results["capture"]["path"] = capture_path.display().to_string().into();
+    results["status"] = stage.run(&["status"])?;
+    drop(service);
+
+    stage.tell("6/6  ttcp over PDU sizes, both links unlimited, with this machine's memcpy beside it");
+    results["ttcp"] = ttcp_sizes(&folder.join("ttcp.sock"), &|text| stage.tell(text))?.into();
+    Ok(results)
+}
+
+fn scenes(stage: &Stage<'_>, file: &Path, size: u64, folder: &Path, data: &wire::CircuitId) -> Result<Value> {
+    let data = data.to_string();
+    stage.tell(&format!("2/6  {} ({size} octets) from alpha to beta, by two client processes", file.display()));
+    let copy = folder.join("copy").display().to_string();
+    let receive = ["receive", "beta", &data, &copy, "--reliable", "--timeout", "20"];
+    let receiving = stage.start(&receive)?;
+    let name = file.display().to_string();
+    let sent = stage.run(&["send", "alpha", &data, &name, "--reliable"])?;
+    let received = stage.finish(receiving, &receive)?;
+    if sent["sha256"] != received["sha256"] {
+        bail!("SHA-256 differs: sent {}, received {}", sent["sha256"], received["sha256"]);
+    }
+    stage.tell(&format!("     SHA-256 {} at both ends", sent["sha256"].as_str().unwrap_or_default()));
+
+    stage.tell("3/6  OAM loopback to the first switch and to the far end");
+    let segment = stage.run(&["ping", "alpha", "0.101", "--segment", "-c", "10", "-i", "20"])?;
+    let end = stage.run(&["ping", "alpha", "0.101", "-c", "10", "-i", "20"])?;
+
+    stage.tell("4/6  IP over ATM: ping");
+    // What is sent before the far end of a circuit is open is lost there.
+    let serving = stage.start_ready(&["ip", "serve", "beta", "0.101"], "serving")?;
+    let small = stage.run(&["ip", "ping", "alpha", "0.101", "10.0.0.2", "-c", "10", "-i", "20"])?;
+    let large = stage.run(&["ip", "ping", "alpha", "0.101", "10.0.0.2", "-c", "5", "-i", "20", "-s", "9000"])?;
+    drop(serving);
+
+    stage.tell("5/6  IP over ATM: a TCP transfer");
+    let sample = folder.join("sample");
+    let head: Vec<u8> = std::fs::read(file)?.into_iter().take(4 << 20).collect();
+    std::fs::write(&sample, head)?;
+    let copy = folder.join("tcp-copy").display().to_string();
+    let receive = ["ip", "receive", "beta", "0.101", &copy];
+    let receiving = stage.start_listening(&receive)?;
+    let sample = sample.display().to_string();
+    let tcp_sent = stage.run(&["ip", "send", "alpha", "0.101", "10.0.0.2", &sample])?;
+    let tcp_received = stage.finish(receiving, &receive)?;
+    if tcp_sent["sha256"] != tcp_received["sha256"] {
+        bail!("SHA-256 differs after TCP: sent {}, received {}", tcp_sent["sha256"], tcp_received["sha256"]);
+    }
+    Ok(json!({
+        "file": { "path": name, "octets": size, "sent": sent, "received": received },
+        "oam": { "segment": segment, "end_to_end": end },
+        "ip_ping": { "octets_56": small, "octets_9000": large },
+        "tcp": { "sent": tcp_sent, "received": tcp_received },
+    }))
+}
+
+fn summary(r: &Value, out: &Path) -> String {
+    let f = |v: &Value| v.as_f64().unwrap_or_default();
+    let rtt =
+        |v: &Value| format!("{:.0} us median, {} of {} answered", f(&v["rtt_us"]["median"]), v["received"], v["sent"]);
+    let best = r["ttcp"].as_array().into_iter().flatten().max_by(|a, b| f(&a["gbit_s"]).total_cmp(&f(&b["gbit_s"])));
+    let rows = [
+        ("file over an OC-3c link", format!("{:.1} Mbit/s, SHA-256 equal", f(&r["file"]["sent"]["mbit_per_s"]))),
+        ("OAM loopback, segment", rtt(&r["oam"]["segment"])),
+        ("OAM loopback, end to end", rtt(&r["oam"]["end_to_end"])),
+        ("IP ping, 56 octets", rtt(&r["ip_ping"]["octets_56"])),
+        ("IP ping, 9000 octets", rtt(&r["ip_ping"]["octets_9000"])),
+        ("TCP over IP over ATM", format!("{:.1} Mbit/s, SHA-256 equal", f(&r["tcp"]["sent"]["mbit_per_s"]))),
+        (
+            "ttcp, unlimited links",
+            best.map_or(String::new(), |b| format!("{:.1} Gbit/s with {} octets", f(&b["gbit_s"]), b["pdu_octets"])),
+        ),
+        ("captured", format!("{} records, {} missed", r["capture"]["records"], r["capture"]["missed"])),
+    ];
+    let mut text = String::from("\n");
+    for (what, figure) in rows {
+        text.push_str(&format!("  {what:26} {figure}\n"));
+    }
+    text.push_str(&format!("\n  took {:.1} s\n", f(&r["seconds"])));
+    for name in ["report.html", "results.json", "capture.pcapng"] {
+        text.push_str(&format!("  {}\n", out.join(name).display()));
+    }
+    text
+}

@@ -1,0 +1,140 @@
+//! `cellway doctor`: what this machine can and cannot do, and what to do about it.
+
+use crate::context::Context;
+use crate::output;
+use anyhow::Result;
+use control::daemon::FRAMES;
+use endpoint::Geometry;
+use serde_json::{Value, json};
+use std::path::Path;
+
+fn check(name: &str, ok: bool, found: &str, cure: &str) -> Value {
+    json!({ "check": name, "ok": ok, "found": found, "cure": if ok { "" } else { cure } })
+}
+
+fn in_path(program: &str) -> Option<std::path::PathBuf> {
+    std::env::split_paths(&std::env::var_os("PATH")?).map(|dir| dir.join(program)).find(|p| p.is_file())
+}
+
+fn program(name: &str, use_of_it: &str, package: &str) -> Value {
+    let found = in_path(name);
+    let text = found.as_ref().map_or("not installed".into(), |p| p.display().to_string());
+    check(&format!("{name} ({use_of_it})"), found.is_some(), &text, &format!("apt install {package}"))
+}
+
+/// Whether QEMU can attach a virtual adapter.
+pub(crate) fn attaches_adapters(qemu: &Path) -> bool {
+    let mut help = std::process::Command::new(qemu);
+    help.args(["-M", "none", "-device", "vfio-user-pci,help"]);
+    help.output().is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("options"))
+}
+
+fn vfio_user() -> Value {
+    let ok = attaches_adapters(Path::new("qemu-system-x86_64"));
+    let found = if ok { "yes" } else { "this QEMU is none, or older than 10.1" };
+    check(
+        "QEMU with vfio-user (virtual adapters)",
+        ok,
+        found,
+        "QEMU 10.1 or later: Debian's trixie-backports, or tests/interop/prepare-qemu",
+    )
+}
+
+fn features() -> String {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let all = [
+            ("sse4.2", std::is_x86_feature_detected!("sse4.2")),
+            ("pclmulqdq", std::is_x86_feature_detected!("pclmulqdq")),
+            ("avx2", std::is_x86_feature_detected!("avx2")),
+            ("vpclmulqdq", std::is_x86_feature_detected!("vpclmulqdq")),
+            ("avx512f", std::is_x86_feature_detected!("avx512f")),
+        ];
+        all.iter().filter(|(_, there)| *there).map(|(name, _)| *name).collect::<Vec<_>>().join(" ")
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        std::env::consts::ARCH.to_owned()
+    }
+}
+
+/// `cellway doctor`
+pub(crate) fn run(context: &Context) -> Result<()> {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let memfd = endpoint::segment::Segment::create(Geometry { buffers: 1, ..Geometry::default() });
+    let tun = std::fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun");
+    let admin = rustix::process::geteuid().is_root();
+    let folder = context.socket.parent().unwrap_or(Path::new("/"));
+    let writable = !folder.exists() || rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok();
+    let kernel_atm = Path::new("/proc/net/atm").exists();
+    let library = crate::commands::run::library();
+    let checks = vec![
+        check(
+            "processors",
+            cores >= 2,
+            &cores.to_string(),
+            "with one, applications and network take turns: it works, slowly",
+        ),
+        check("processor features", true, &features(), ""),
+        check(
+            "sealed shared memory (memfd)",
+            memfd.is_ok(),
+            &memfd.err().map_or("yes".into(), |e| e.to_string()),
+            "a kernel from 3.17 on with CONFIG_MEMFD_CREATE is needed",
+        ),
+        check(
+            "socket",
+            writable,
+            &context.socket.display().to_string(),
+            "choose a folder that you can write to with --socket",
+        ),
+        check(
+            "TUN device (cellway ip tun)",
+            tun.is_ok() && admin,
+            &match (&tun, admin) {
+                (Ok(_), true) => "yes".into(),
+                (Ok(_), false) => "/dev/net/tun is there, but CAP_NET_ADMIN is missing".into(),
+                (Err(e), _) => format!("/dev/net/tun: {e}"),
+            },
+            "run as root, or use the in-process stack: cellway ip ping, send, receive",
+        ),
+        check("kernel ATM", true, if kernel_atm { "there, and not used" } else { "not there, and not needed" }, ""),
+        check(
+            "library for old programs (cellway run)",
+            library.is_ok(),
+            &library.as_ref().map_or_else(|_| "missing".into(), |p| p.display().to_string()),
+            &library.as_ref().map_or_else(|e| format!("{e:#}"), |_| String::new()),
+        ),
+        program("tshark", "reads captures", "tshark"),
+        program("qemu-system-x86_64", "Linux guests as peers in tests", "qemu-system-x86"),
+        vfio_user(),
+        program("atmtcp", "ATM over TCP's stock program", "atm-tools"),
+    ];
+    let endpoint_octets = Geometry::default().octets();
+    let memory = json!({
+        "frame_buffers_octets": FRAMES * 65_536,
+        "default_endpoint_octets": endpoint_octets,
+        "link_queue_octets_each": 2 * 4096 * 64,
+    });
+    let json = json!({ "checks": checks, "memory": memory });
+    output::print(context, &json, || {
+        let mut text = String::new();
+        for c in &checks {
+            let ok = c["ok"].as_bool() == Some(true);
+            text.push_str(&format!(
+                "{} {:38} {}\n",
+                if ok { "ok  " } else { "no  " },
+                c["check"].as_str().unwrap_or_default(),
+                c["found"].as_str().unwrap_or_default()
+            ));
+            if !ok {
+                text.push_str(&format!("     -> {}\n", c["cure"].as_str().unwrap_or_default()));
+            }
+        }
+        text.push_str(&format!(
+            "memory: frame buffers {} MiB, each default endpoint {} MiB at most, each link {} KiB and more with queue_cells\n",
+            (FRAMES * 65_536) >> 20, endpoint_octets >> 20, (2 * 4096 * 64) >> 10
+        ));
+        text
+    })
+}

@@ -1,0 +1,362 @@
+//! `cellway ip`: IP over ATM on a circuit, by a TUN device or by a TCP/IP stack in this process.
+
+use crate::client::{self, Size, ask, goes_on, interrupted};
+use crate::commands::ping::{statistics_json, statistics_text};
+use crate::commands::transfer::hex;
+use crate::context::Context;
+use crate::output;
+use anyhow::{Context as _, Result, anyhow, bail};
+use clap::{Args, Subcommand, ValueEnum};
+use control::config::parse_address;
+use control::manage::Request;
+use endpoint::{Aal, Endpoint, OpenOptions};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use stack::device::inprocess::Host;
+use stack::device::pppd;
+use stack::device::tun::{Settings, Tun};
+use stack::ip::{Config, Encapsulation, IpInterface};
+use stack::ppp;
+use std::io::{Read, Write};
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use wire::atmarp::AtmAddress;
+use wire::{CircuitId, Time};
+
+/// Where the interface is and what its address is.
+#[derive(Debug, Args)]
+pub(crate) struct Where {
+    /// The host
+    host: String,
+    /// The circuit there, vpi.vci
+    circuit: CircuitId,
+    /// Further circuits of the interface: vpi.vci, or vpi.vci=ADDRESS where the peer does not say its address (may be repeated)
+    #[arg(long = "also", value_name = "CIRCUIT[=ADDRESS]")]
+    also: Vec<String>,
+    /// The peer's address on the first circuit; without, InATMARP asks
+    #[arg(long)]
+    peer: Option<Ipv4Addr>,
+    /// Address and prefix; without, the description's `ip` of the host
+    #[arg(long)]
+    address: Option<String>,
+    /// Octets of the longest packet (RFC 1626); 1500 where Ethernet is bridged
+    #[arg(long, value_parser = parse_mtu)]
+    mtu: Option<usize>,
+    /// What stands around packets (RFC 2684)
+    #[arg(long, value_enum, default_value_t)]
+    encapsulation: Encapsulated,
+    /// Packets to a network go to the peer of this address: NETWORK/PREFIX=ADDRESS (may be repeated)
+    #[arg(long = "route", value_name = "NETWORK/PREFIX=ADDRESS")]
+    routes: Vec<String>,
+    /// Be the ATMARP server of the subnet (RFC 2225)
+    #[arg(long, conflicts_with = "atmarp_server")]
+    serve_atmarp: bool,
+    /// Register with the ATMARP server at the far end of this circuit, and ask it
+    #[arg(long, value_name = "CIRCUIT")]
+    atmarp_server: Option<CircuitId>,
+    /// This host's ATM number for ATMARP: 40 hexadecimal digits
+    #[arg(long, value_parser = parse_number)]
+    number: Option<AtmAddress>,
+    /// The ATM number at the far end of a circuit: CIRCUIT=DIGITS (may be repeated)
+    #[arg(long = "number-of", value_name = "CIRCUIT=DIGITS")]
+    numbers: Vec<String>,
+}
+
+/// RFC 2684's encapsulations.
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+pub(crate) enum Encapsulated {
+    /// LLC/SNAP, routed: Classical IP
+    #[default]
+    Llc,
+    /// VC multiplexing, routed: nothing but the packet
+    Vc,
+    /// LLC/SNAP, bridged Ethernet
+    LlcBridged,
+    /// LLC/SNAP, bridged Ethernet with its check sequence
+    LlcBridgedFcs,
+    /// VC multiplexing, bridged Ethernet
+    VcBridged,
+    /// VC multiplexing, bridged Ethernet with its check sequence
+    VcBridgedFcs,
+}
+
+impl Encapsulated {
+    pub(crate) fn encapsulation(self) -> Encapsulation {
+        match self {
+            Encapsulated::Llc => Encapsulation::LlcRouted,
+            Encapsulated::Vc => Encapsulation::VcRouted,
+            Encapsulated::LlcBridged => Encapsulation::LlcBridged { fcs: false },
+            Encapsulated::LlcBridgedFcs => Encapsulation::LlcBridged { fcs: true },
+            Encapsulated::VcBridged => Encapsulation::VcBridged { fcs: false },
+            Encapsulated::VcBridgedFcs => Encapsulation::VcBridged { fcs: true },
+        }
+    }
+}
+
+fn parse_number(s: &str) -> Result<AtmAddress, String> {
+    let digits: String = s.chars().filter(|c| *c != '.').collect();
+    let octet = |i: usize| digits.get(i..i + 2).and_then(|d| u8::from_str_radix(d, 16).ok());
+    let octets: Option<Vec<u8>> = (0..digits.len()).step_by(2).map(octet).collect();
+    let octets =
+        octets.filter(|o| o.len() == 20).ok_or("an ATM number is 40 hexadecimal digits, dots where you like")?;
+    AtmAddress::new(&octets, false).ok_or_else(|| "too long".into())
+}
+
+/// An endpoint, its channels, and what is known of them.
+struct Opened {
+    endpoint: Endpoint,
+    circuits: Vec<(CircuitId, u32, Option<Ipv4Addr>)>,
+    config: Config,
+    prefix: u8,
+}
+
+impl Where {
+    fn mtu(&self) -> usize {
+        let default = if self.encapsulation.encapsulation().is_bridged() { 1500 } else { stack::ip::MTU };
+        self.mtu.unwrap_or(default)
+    }
+
+    fn open(&self, context: &Context, offload: bool) -> Result<Opened> {
+        let (ip, prefix) = address(context, self)?;
+        let (mut endpoint, channel) = client::open(context, &self.host, self.circuit, Aal::Aal5, Size::Large)?;
+        let mut circuits = vec![(self.circuit, channel.0, self.peer)];
+        for also in &self.also {
+            let (circuit, peer) = also.split_once('=').map_or((also.as_str(), None), |(c, p)| (c, Some(p)));
+            let circuit = circuit.parse().with_context(|| format!("--also {also}"))?;
+            let peer = peer.map(|p| p.parse().with_context(|| format!("--also {also}"))).transpose()?;
+            let channel = endpoint.open(circuit, OpenOptions { aal: Aal::Aal5, ..OpenOptions::default() })?;
+            circuits.push((circuit, channel.0, peer));
+        }
+        let config = Config {
+            mtu: self.mtu(),
+            encapsulation: self.encapsulation.encapsulation(),
+            number: self.number.unwrap_or(AtmAddress::NONE),
+            offload,
+            ..Config::new(ip)
+        };
+        Ok(Opened { endpoint, circuits, config, prefix })
+    }
+
+    /// Tells the interface what the user said of circuits, servers and routes.
+    fn tell(&self, ip: &mut IpInterface, circuits: &[(CircuitId, u32, Option<Ipv4Addr>)]) -> Result<()> {
+        let channel = |circuit: CircuitId| {
+            let found = circuits.iter().find(|(c, ..)| *c == circuit).map(|(_, channel, _)| *channel);
+            found.ok_or_else(|| anyhow!("circuit {circuit} is not of this interface: name it by --also"))
+        };
+        for (_, channel, peer) in circuits {
+            ip.add_circuit(*channel, *peer, Time::ZERO);
+        }
+        for number in &self.numbers {
+            let form = || anyhow!("--number-of {number}: write CIRCUIT=DIGITS");
+            let (circuit, digits) = number.split_once('=').ok_or_else(form)?;
+            let circuit = circuit.parse().map_err(|_| form())?;
+            ip.set_number(channel(circuit)?, parse_number(digits).map_err(|e| anyhow!("--number-of {number}: {e}"))?);
+        }
+        for route in &self.routes {
+            let form = || anyhow!("--route {route}: write NETWORK/PREFIX=ADDRESS");
+            let (network, via) = route.split_once('=').ok_or_else(form)?;
+            let (network, prefix) = parse_address(network).map_err(|_| form())?;
+            ip.add_route(network, prefix, via.parse().map_err(|_| form())?);
+        }
+        if self.serve_atmarp {
+            ip.serve(control::shells::MAX_STATIONS, Time::ZERO);
+        }
+        if let Some(server) = self.atmarp_server {
+            ip.use_server(channel(server)?, Time::ZERO);
+        }
+        Ok(())
+    }
+}
+
+fn parse_mtu(s: &str) -> Result<usize, String> {
+    s.parse().ok().filter(|m| (576..=65_000).contains(m)).ok_or_else(|| "an MTU is 576 to 65000".into())
+}
+
+/// IP over ATM.
+#[derive(Debug, Subcommand)]
+pub(crate) enum IpCommand {
+    /// Join a TUN device (TAP, where Ethernet is bridged) to the circuits, until Ctrl-C (needs CAP_NET_ADMIN)
+    Tun {
+        #[command(flatten)]
+        at: Where,
+        /// The device's name
+        #[arg(long, default_value = "atm0")]
+        name: String,
+        /// No packets with checksum and cutting left over, neither from the machine's stack nor with the peer
+        #[arg(long)]
+        no_offload: bool,
+    },
+    /// PPP over ATM (RFC 2364) for the system's pppd: pppd pty "cellway ip ppp HOST CIRCUIT" ...
+    Ppp {
+        /// The host
+        host: String,
+        /// The circuit there, vpi.vci
+        circuit: CircuitId,
+        /// LLC encapsulation instead of VC multiplexing
+        #[arg(long)]
+        llc: bool,
+    },
+    /// Answer pings on the in-process stack, until Ctrl-C (needs no rights); a line on standard output says from when on
+    Serve {
+        #[command(flatten)]
+        at: Where,
+    },
+    /// Ping over the circuit from the in-process stack
+    Ping {
+        #[command(flatten)]
+        at: Where,
+        /// Whom
+        to: Ipv4Addr,
+        /// How many
+        #[arg(short = 'c', long, default_value_t = 4)]
+        count: u32,
+        /// Octets of data
+        #[arg(short = 's', long, default_value_t = 56)]
+        size: usize,
+        /// Milliseconds from one to the next
+        #[arg(short = 'i', long, default_value_t = 200)]
+        interval_ms: u64,
+    },
+    /// Send a file by TCP from the in-process stack
+    Send {
+        #[command(flatten)]
+        at: Where,
+        /// To whom
+        to: Ipv4Addr,
+        /// The file
+        file: PathBuf,
+        /// TCP port
+        #[arg(long, default_value_t = 5001)]
+        port: u16,
+    },
+    /// Receive a file by TCP on the in-process stack; says on standard error when it listens (with --json: {"listening": ADDRESS:PORT, ..})
+    Receive {
+        #[command(flatten)]
+        at: Where,
+        /// The file
+        file: PathBuf,
+        /// TCP port
+        #[arg(long, default_value_t = 5001)]
+        port: u16,
+    },
+}
+
+fn address(context: &Context, at: &Where) -> Result<(Ipv4Addr, u8)> {
+    if let Some(text) = &at.address {
+        return parse_address(text);
+    }
+    let status = ask(context, &Request::Status)?;
+    let host =
+        status["hosts"].get(&at.host).ok_or_else(|| anyhow!("no host `{}` (`cellway status` shows them)", at.host))?;
+    let ip = host["ip"].as_str();
+    parse_address(ip.ok_or_else(|| anyhow!("host {} has no `ip` in the description: give --address", at.host))?)
+}
+
+fn in_process(context: &Context, at: &Where) -> Result<Host> {
+    let Opened { endpoint, circuits, config, prefix } = at.open(context, false)?;
+    if config.encapsulation.is_bridged() {
+        bail!("the in-process stack is routed: bridged Ethernet needs `cellway ip tun`");
+    }
+    let mut host = Host::new(endpoint, config.address, prefix, config.mtu, &[]).with(config, &[]);
+    at.tell(host.stack().ip(), &circuits)?;
+    Ok(host)
+}
+
+/// `cellway ip`
+pub(crate) fn run(context: &Context, command: &IpCommand) -> Result<()> {
+    let stop = interrupted()?;
+    match command {
+        IpCommand::Tun { at, name, no_offload } => {
+            let Opened { endpoint, circuits, config, prefix } = at.open(context, !no_offload)?;
+            let ip = config.address;
+            let settings = Settings { device_offload: !no_offload, ..Settings::new(name, prefix, config) };
+            let mut tun = Tun::new(&settings, endpoint, &[])?;
+            at.tell(tun.ip(), &circuits)?;
+            eprintln!("{name}: {ip}/{prefix}, MTU {}, on {} {}", at.mtu(), at.host, at.circuit);
+            tun.run(|| !goes_on(&stop))?;
+            Ok(())
+        }
+        IpCommand::Ppp { host, circuit, llc } => {
+            let (mut endpoint, channel) = client::open(context, host, *circuit, Aal::Aal5, Size::Small)?;
+            let encapsulation = if *llc { ppp::Encapsulation::Llc } else { ppp::Encapsulation::Vc };
+            let (input, output) = (std::io::stdin(), std::io::stdout());
+            let counters = pppd::run(&mut endpoint, channel, encapsulation, &input, &output, || !goes_on(&stop))?;
+            eprintln!("{} PPP frames to the circuit, {} from it", counters.sent.pdus, counters.received.pdus);
+            Ok(())
+        }
+        IpCommand::Serve { at } => {
+            let mut host = in_process(context, at)?;
+            let address = host.stack().ip().config().address;
+            // From here on packets are taken: who has started this process waits for it.
+            let (place, circuit) = (&at.host, at.circuit.to_string());
+            if context.json {
+                println!("{}", json!({ "serving": address, "host": place, "circuit": circuit }));
+            } else {
+                println!("{address} on {place} {circuit} answers, until Ctrl-C");
+            }
+            std::io::stdout().flush()?;
+            host.serve_until(|| !goes_on(&stop))?;
+            Ok(())
+        }
+        IpCommand::Ping { at, to, count, size, interval_ms } => {
+            let mut host = in_process(context, at)?;
+            let s = host.ping(*to, *count, *size, Duration::from_millis(*interval_ms))?;
+            output::print(context, &statistics_json(&s), || statistics_text(&s))?;
+            if s.received == 0 {
+                bail!("{to} does not answer");
+            }
+            Ok(())
+        }
+        IpCommand::Send { at, to, file, port } => {
+            let mut input = std::fs::File::open(file).with_context(|| format!("{}", file.display()))?;
+            let mut host = in_process(context, at)?;
+            let mut hash = Sha256::new();
+            let begin = Instant::now();
+            let octets = host.tcp_send(*to, *port, |room| {
+                if !goes_on(&stop) {
+                    return Err(std::io::Error::other("interrupted by the user"));
+                }
+                let n = input.read(room)?;
+                hash.update(&room[..n]);
+                Ok(n)
+            })?;
+            report(context, octets, hash, begin.elapsed())
+        }
+        IpCommand::Receive { at, file, port } => {
+            let mut out = std::fs::File::create(file).with_context(|| format!("{}", file.display()))?;
+            let mut host = in_process(context, at)?;
+            // What came before is lost, and a connection's first packet is sent anew after a whole second only: who has
+            // started this process waits for this line.
+            let listening = format!("{}:{port}", host.stack().ip().config().address);
+            let (place, circuit) = (&at.host, at.circuit.to_string());
+            // The result goes to standard output.
+            if context.json {
+                eprintln!("{}", json!({ "listening": listening, "host": place, "circuit": circuit }));
+            } else {
+                eprintln!("{listening} on {place} {circuit} listens");
+            }
+            let mut hash = Sha256::new();
+            let mut begin = None;
+            let mut failed = None;
+            let octets = host.tcp_receive(*port, Duration::from_secs(60), |octets| {
+                begin.get_or_insert_with(Instant::now);
+                hash.update(octets);
+                if let Err(e) = out.write_all(octets) {
+                    failed.get_or_insert(e);
+                }
+            })?;
+            if let Some(e) = failed {
+                return Err(e).with_context(|| format!("{}", file.display()));
+            }
+            report(context, octets, hash, begin.map_or(Duration::ZERO, |b| b.elapsed()))
+        }
+    }
+}
+
+fn report(context: &Context, octets: u64, hash: Sha256, took: Duration) -> Result<()> {
+    let mbit_s = octets as f64 * 8.0 / 1e6 / took.as_secs_f64().max(1e-9);
+    let sha256 = hex(hash);
+    let json = json!({ "octets": octets, "seconds": took.as_secs_f64(), "mbit_per_s": mbit_s, "sha256": sha256 });
+    output::print(context, &json, || format!("{octets} octets by TCP, {mbit_s:.1} Mbit/s, SHA-256 {sha256}"))
+}

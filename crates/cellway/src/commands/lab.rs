@@ -1,0 +1,253 @@
+//! `cellway lab`: the papers' experiments, published, modelled and measured on this machine.
+
+mod calibrate;
+mod figure;
+mod live;
+mod page;
+mod report;
+
+use crate::client;
+use crate::context::Context;
+use crate::output;
+use ::lab::experiment::{self, Experiment, Live, Outcome, Published, Row, Verdict};
+use ::lab::experiments;
+use ::lab::model::Profile;
+use anyhow::{Context as _, Result, bail};
+use clap::{Args, Subcommand};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+/// Experiments.
+#[derive(Debug, Subcommand)]
+pub(crate) enum LabCommand {
+    /// The experiments, with what they ask
+    List,
+    /// Run experiments and show each number: published, modelled, measured
+    Run(Run),
+    /// Run them all, or a shard of them, and leave a page, figures, a table and the data
+    Report(report::Options),
+    /// Measure this machine, as a profile like the ones in machines/
+    Calibrate(calibrate::Options),
+}
+
+/// What all runs have.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Common {
+    /// Same seed, same virtual time, to the octet
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Shorter bursts that show the same; under a minute
+    #[arg(long)]
+    quick: bool,
+    /// Leave out what is measured on this machine
+    #[arg(long)]
+    no_measure: bool,
+    /// This machine's profile, as `calibrate` wrote it; if not said, it is measured on the way
+    #[arg(long, value_name = "FILE", conflicts_with = "no_measure")]
+    machine: Option<PathBuf>,
+}
+
+/// Experiments to run.
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// Their names, or how these begin: seed000, seed003-tables
+    #[arg(required_unless_present = "all")]
+    names: Vec<String>,
+    /// All of them
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// `cellway lab`
+pub(crate) fn run(context: &Context, command: &LabCommand) -> Result<()> {
+    match command {
+        LabCommand::List => list(context),
+        LabCommand::Run(options) => run_some(context, options),
+        LabCommand::Report(options) => report::run(context, options),
+        LabCommand::Calibrate(options) => calibrate::run(context, options),
+    }
+}
+
+fn list(context: &Context) -> Result<()> {
+    let of = |e: &&dyn Experiment| json!({ "name": e.name(), "title": e.title() });
+    let json = json!({ "experiments": experiments::ALL.iter().map(of).collect::<Vec<_>>() });
+    output::print(context, &json, || {
+        let rows: Vec<Vec<String>> =
+            experiments::ALL.iter().map(|e| vec![format!("{:<20}  {}", e.name(), e.title())]).collect();
+        output::table(&["experiment"], &rows)
+    })
+}
+
+fn run_some(context: &Context, options: &Run) -> Result<()> {
+    let chosen: Vec<&'static dyn Experiment> = experiments::ALL
+        .iter()
+        .copied()
+        .filter(|e| options.all || options.names.iter().any(|n| e.name().starts_with(n.as_str())))
+        .collect();
+    if let Some(name) =
+        options.names.iter().find(|n| !experiments::ALL.iter().any(|e| e.name().starts_with(n.as_str())))
+    {
+        bail!("no experiment {name}: see cellway lab list");
+    }
+    let outcomes = perform(&chosen, &options.common)?;
+    let rows: Vec<Value> = outcomes.iter().flat_map(rows_json).collect();
+    let json = json!({
+        "lab": "run", "seed": options.common.seed, "quick": options.common.quick, "rows": rows,
+        "summary": summary(&outcomes), "cells": outcomes.iter().map(|o| o.cells).sum::<u64>(),
+        "traces": outcomes.iter().map(|o| (o.experiment.clone(), json!(format!("{:016x}", o.trace))))
+            .collect::<serde_json::Map<_, _>>(),
+    });
+    output::print(context, &json, || text(&outcomes))
+}
+
+/// Runs experiments one after another, with a bar on a terminal.
+fn perform(chosen: &[&'static dyn Experiment], common: &Common) -> Result<Vec<Outcome>> {
+    let bar =
+        if std::io::stderr().is_terminal() { ProgressBar::new(chosen.len() as u64) } else { ProgressBar::hidden() };
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}") {
+        bar.set_style(style);
+    }
+    let profile = match &common.machine {
+        Some(path) => {
+            let text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+            Some(Profile::parse(&text).with_context(|| path.display().to_string())?)
+        }
+        None => None,
+    };
+    let mut here = if common.no_measure { None } else { Some(live::Here::new(common.quick, profile)) };
+    let flag = client::interrupted()?;
+    if let Some(here) = &mut here {
+        here.stop_at(flag.clone());
+    }
+    let mut outcomes = Vec::new();
+    for experiment in chosen {
+        bar.set_message(experiment.name());
+        let live = here.as_mut().map(|h| h as &mut dyn Live);
+        let outcome = experiment::run(*experiment, common.seed, common.quick, live)
+            .with_context(|| format!("experiment {}", experiment.name()))?;
+        if !client::goes_on(&flag) {
+            bar.finish_and_clear();
+            bail!("interrupted: nothing is left behind");
+        }
+        outcomes.push(outcome);
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    Ok(outcomes)
+}
+
+/// The rows of an experiment, each with the experiment's name.
+fn rows_json(outcome: &Outcome) -> Vec<Value> {
+    let of = |row: &Row| {
+        let mut value = serde_json::to_value(row).unwrap_or_default();
+        value["experiment"] = outcome.experiment.clone().into();
+        value
+    };
+    outcome.rows.iter().map(of).collect()
+}
+
+/// How many rows there are of each verdict.
+fn summary(outcomes: &[Outcome]) -> BTreeMap<&'static str, usize> {
+    let mut counts = BTreeMap::new();
+    for row in outcomes.iter().flat_map(|o| &o.rows) {
+        *counts.entry(verdict(row.verdict)).or_default() += 1;
+    }
+    counts
+}
+
+fn verdict(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Exact => "exact",
+        Verdict::Within => "within",
+        Verdict::Outside => "outside",
+        Verdict::Anchor => "anchor",
+        Verdict::BornOut => "born out",
+        Verdict::Contradicted => "contradicted",
+        Verdict::Absent => "absent",
+        Verdict::Today => "today",
+    }
+}
+
+/// Six significant digits, four behind the point at most, and not in powers of ten.
+fn digits(x: f64) -> String {
+    let places = if x == 0.0 { 0 } else { (5 - x.abs().log10().floor() as i32).clamp(0, 4) };
+    let text = format!("{x:.*}", places as usize);
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+/// Three significant digits: a measurement has no more.
+fn rough(x: f64) -> String {
+    let unit = if x == 0.0 { 1.0 } else { 10f64.powf(x.abs().log10().floor() - 2.0) };
+    digits((x / unit).round() * unit)
+}
+
+fn published(row: &Row) -> String {
+    match &row.published {
+        Published::Number(n) => digits(*n),
+        Published::Range(a, b) => format!("{} to {}", digits(*a), digits(*b)),
+        Published::Words(words) if words.is_empty() => String::new(),
+        Published::Words(words) => format!("\"{words}\""),
+    }
+}
+
+fn modelled(row: &Row) -> String {
+    row.modelled.map_or(String::new(), digits)
+}
+
+fn measured(row: &Row) -> String {
+    row.measured.map_or(String::new(), |m| format!("{} ({} to {})", rough(m.median), rough(m.least), rough(m.greatest)))
+}
+
+fn deviation(row: &Row) -> String {
+    row.deviation.map_or(String::new(), |d| format!("{:+.1} %", d * 100.0))
+}
+
+fn text(outcomes: &[Outcome]) -> String {
+    let mut text = String::new();
+    for outcome in outcomes {
+        text.push_str(&format!("{}: {}\n", outcome.experiment, outcome.title));
+        let rows: Vec<Vec<String>> = outcome
+            .rows
+            .iter()
+            .map(|row| {
+                let what = if row.unit.is_empty() { row.what.clone() } else { format!("{}, {}", row.what, row.unit) };
+                let words = matches!(&row.published, Published::Words(words) if !words.is_empty());
+                let head = match (words, row.what.as_str()) {
+                    (false, _) => what,
+                    (true, "in words") => published(row),
+                    (true, what) => format!("{what}: {}", published(row)),
+                };
+                let cut: String = head.chars().take(76).collect();
+                let number = if words { String::new() } else { published(row) };
+                vec![
+                    format!("  {:<5} {cut}", row.id),
+                    number,
+                    modelled(row),
+                    measured(row),
+                    deviation(row),
+                    verdict(row.verdict).into(),
+                ]
+            })
+            .collect();
+        text.push_str(&output::table(&["", "published", "modelled", "measured", "deviation", "verdict"], &rows));
+        text.push('\n');
+    }
+    let counts: Vec<String> = summary(outcomes).into_iter().map(|(verdict, n)| format!("{n} {verdict}")).collect();
+    text.push_str(&counts.join(", "));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn numbers_have_four_digits_at_most_behind_the_point() {
+        let all = [0.0, 1607.2, 135.367, 0.38, 3.0, 16.6665, 142_222.2].map(super::digits);
+        assert_eq!([44_974.8, 0.074_61, 98.128, 0.0].map(super::rough), ["45000", "0.0746", "98.1", "0"]);
+        assert_eq!(all, ["0", "1607.2", "135.367", "0.38", "3", "16.6665", "142222"]);
+    }
+}

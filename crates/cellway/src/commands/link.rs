@@ -1,0 +1,231 @@
+//! `cellway link`: links listed, added and removed while the network runs.
+
+use crate::certificates::Certificates;
+use crate::client::ask;
+use crate::commands::status;
+use crate::context::Context;
+use crate::output;
+use anyhow::{Result, bail};
+use clap::{Args, Subcommand};
+use control::config::Link;
+use control::manage::Request;
+use serde_json::Value;
+use std::path::Path;
+
+/// Links.
+#[derive(Debug, Subcommand)]
+pub(crate) enum LinkCommand {
+    /// All links with their counters
+    List,
+    /// Add a link: `cellway link add alpha s1:2`, or to the outside: `cellway link add tcp://192.0.2.1:2812`
+    Add(Box<Add>),
+    /// Take a link down, by its name: it passes nothing until `link up`. Its circuits stay, a guest's adapter at it loses
+    /// its signal
+    Down {
+        /// As `link list` shows it
+        name: String,
+    },
+    /// Take a link up again
+    Up {
+        /// As `link list` shows it
+        name: String,
+    },
+    /// Remove a link and the circuits over it, by its name: `cellway link remove "alpha:0 - s1:0"`. An adapter at it stays,
+    /// without a signal, until another link is added
+    Remove {
+        /// As `link list` shows it
+        name: String,
+    },
+}
+
+/// `cellway link add`
+#[derive(Debug, Args)]
+pub(crate) struct Add {
+    /// One end: a station, with :PORT where it matters. Or a URL alone, as below, for a link from the network's switch if it
+    /// has one, from its host if it has no switch and one host
+    a: String,
+    /// The other; with --atmtcp a new name for what is outside. Or tcp://HOST:PORT, which is ATM over TCP to there, and
+    /// tcp-listen://ADDRESS:PORT; tls:// and tls-listen:// for the same with certificates
+    b: Option<String>,
+    /// unlimited, OC-3c, "20 Mbit/s", ...
+    #[arg(long, default_value = "unlimited")]
+    rate: String,
+    /// cells or frames
+    #[arg(long, default_value = "cells")]
+    carries: String,
+    /// "listen ADDRESS:PORT" or "connect ADDRESS:PORT"
+    #[arg(long)]
+    atmtcp: Option<String>,
+    /// With ATM over TCP: circuits that the peer opens lead to this host
+    #[arg(long)]
+    real: Option<String>,
+    #[command(flatten)]
+    certificates: Certificates,
+}
+
+/// The far end of a link, of what the user wrote.
+#[derive(Debug, PartialEq, Eq)]
+struct FarEnd {
+    station: String,
+    atmtcp: Option<String>,
+    tls: bool,
+}
+
+/// A URL is a name for the far end, and its `atmtcp`.
+fn far_end(name: &str, atmtcp: Option<&str>) -> FarEnd {
+    for (scheme, verb, tls) in [
+        ("tcp://", "connect", false),
+        ("tcp-listen://", "listen", false),
+        ("tls://", "connect", true),
+        ("tls-listen://", "listen", true),
+    ] {
+        if let Some(address) = name.strip_prefix(scheme) {
+            let plain: String = address.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+            return FarEnd { station: format!("{verb}-{plain}"), atmtcp: Some(format!("{verb} {address}")), tls };
+        }
+    }
+    FarEnd { station: name.to_owned(), atmtcp: atmtcp.map(str::to_owned), tls: false }
+}
+
+/// The station of a network that is meant where none is named: its only switch, or else its only host.
+fn near_end(stations: &Value) -> Result<&str> {
+    let of = |kind: &str| -> Vec<&str> {
+        let all = stations.as_object().into_iter().flatten();
+        all.filter(|(_, is)| *is == kind).map(|(name, _)| name.as_str()).collect()
+    };
+    let (switches, hosts) = (of("switch"), of("host"));
+    match (&switches[..], &hosts[..]) {
+        ([one], _) | ([], [one]) => Ok(one),
+        ([], []) => bail!("this network has neither a host nor a switch to which the link could lead"),
+        _ => {
+            let all = [switches, hosts].concat();
+            bail!(
+                "from where? This network has {}: name one of them first, as in `cellway link add {} tcp://...`",
+                all.join(", "),
+                all[0]
+            )
+        }
+    }
+}
+
+/// The near end, which may be left out before a URL, and the far one.
+fn ends(add: &Add, stations: impl FnOnce() -> Result<Value>) -> Result<(String, FarEnd)> {
+    match &add.b {
+        Some(b) => Ok((add.a.clone(), far_end(b, add.atmtcp.as_deref()))),
+        None if add.a.contains("://") => {
+            let far = far_end(&add.a, None);
+            if far.atmtcp.is_none() {
+                bail!("{}: write tcp://HOST:PORT, tcp-listen://ADDRESS:PORT, or tls instead of tcp", add.a);
+            }
+            Ok((near_end(&stations()?)?.to_owned(), far))
+        }
+        None if add.atmtcp.is_some() => Ok((add.a.clone(), far_end("outside", add.atmtcp.as_deref()))),
+        None => bail!("a link has two ends: to where does it lead from {}?", add.a),
+    }
+}
+
+fn link(add: &Add, stations: impl FnOnce() -> Result<Value>) -> Result<Link> {
+    let (near, far) = ends(add, stations)?;
+    // The daemon reads them, and it lives elsewhere.
+    let tls = add.certificates.given().map(|tls| tls.absolute()).transpose()?;
+    if tls.is_none() && far.tls {
+        bail!("TLS needs --certificate FILE, --key FILE and --trust FILE, all PEM");
+    }
+    if tls.is_some() && !far.tls && add.atmtcp.is_none() {
+        bail!("--certificate belongs to tls:// and tls-listen://, or to --atmtcp");
+    }
+    Ok(Link {
+        ends: [near, far.station],
+        rate: add.rate.clone(),
+        delay_us: 0,
+        carries: add.carries.clone(),
+        queue_cells: 4096,
+        faults: None,
+        atmtcp: far.atmtcp,
+        real: add.real.clone(),
+        tls,
+        udp: None,
+        follows: None,
+    })
+}
+
+/// `cellway link`
+pub(crate) fn run(context: &Context, command: &LinkCommand) -> Result<()> {
+    match command {
+        LinkCommand::List => {
+            let status = ask(context, &Request::Status)?;
+            output::print(context, &status["links"], || status::links_text(&status))
+        }
+        LinkCommand::Add(add) => {
+            let link = link(add, || Ok(ask(context, &Request::Status)?["stations"].clone()))?;
+            link.describe(Path::new(""))?;
+            let done = ask(context, &Request::AddLink(Box::new(link)))?;
+            output::print(context, &done, || format!("added {}", done["link"].as_str().unwrap_or_default()))
+        }
+        LinkCommand::Down { name } | LinkCommand::Up { name } => {
+            let up = matches!(command, LinkCommand::Up { .. });
+            let done = ask(context, &Request::SetLink { name: name.clone(), up })?;
+            let word = if up { "up" } else { "down" };
+            output::print(context, &done, || format!("{} {word}", done["link"].as_str().unwrap_or_default()))
+        }
+        LinkCommand::Remove { name } => {
+            let done = ask(context, &Request::RemoveLink { name: name.clone() })?;
+            output::print(context, &done, || {
+                let n = done["removed_circuits"].as_array().map_or(0, Vec::len);
+                format!("removed {name} and {n} circuits over it")
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+    use serde_json::json;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        add: Add,
+    }
+
+    fn made(words: &str, stations: &Value) -> Result<Link> {
+        let line = Line::try_parse_from(std::iter::once("add").chain(words.split(' ')))?;
+        link(&line.add, || Ok(stations.clone()))
+    }
+
+    #[test]
+    fn a_url_alone_leads_from_the_only_switch_or_else_the_only_host() {
+        let station = |stations: Value| made("tcp://192.0.2.1:2812", &stations).map(|link| link.ends[0].clone());
+        assert_eq!(station(json!({ "alpha": "host", "far": "outside" })).unwrap(), "alpha");
+        assert_eq!(station(json!({ "alpha": "host", "beta": "host", "s1": "switch" })).unwrap(), "s1");
+        let e = station(json!({ "alpha": "host", "beta": "host" })).unwrap_err().to_string();
+        assert!(e.contains("alpha, beta") && e.contains("cellway link add alpha tcp://"), "{e}");
+        assert!(station(json!({ "s1": "switch", "s2": "switch", "alpha": "host" })).is_err());
+        assert!(station(json!({})).is_err());
+    }
+
+    #[test]
+    fn urls_are_a_name_and_an_atmtcp() {
+        let none = json!({});
+        let link = made("alpha tcp://host.example:2812", &none).unwrap();
+        assert_eq!(
+            (link.ends[1].as_str(), link.atmtcp.as_deref()),
+            ("connect-host-example-2812", Some("connect host.example:2812"))
+        );
+        let link = made("alpha tls-listen://0.0.0.0:2812 --certificate c --key k --trust t", &none).unwrap();
+        assert_eq!(link.atmtcp.as_deref(), Some("listen 0.0.0.0:2812"));
+        assert!(link.tls.unwrap().key.is_absolute());
+        for (words, says) in [
+            ("alpha", "two ends"),
+            ("alpha tls://host:1", "--certificate FILE"),
+            ("udp://host:1", "tcp://HOST:PORT"),
+            ("alpha tcp://host:1 --certificate c --key k --trust t", "belongs to tls://"),
+            ("alpha tls://host:1 --certificate c", "--key"),
+        ] {
+            let e = made(words, &none).unwrap_err().to_string();
+            assert!(e.contains(says), "{words}: {e}");
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! The commands of the program, a file each.
+
+pub(crate) mod bench;
+pub(crate) mod capture;
+pub(crate) mod circuit;
+pub(crate) mod config;
+pub(crate) mod demo;
+pub(crate) mod doctor;
+pub(crate) mod ip;
+pub(crate) mod lab;
+pub(crate) mod link;
+pub(crate) mod ping;
+pub(crate) mod recording;
+pub(crate) mod relay;
+pub(crate) mod report;
+pub(crate) mod run;
+pub(crate) mod status;
+pub(crate) mod transfer;
+pub(crate) mod ttcp;
+pub(crate) mod up;
+pub(crate) mod vm;

@@ -1,0 +1,110 @@
+//! `cellway ping`: OAM loopback (I.610).
+
+use crate::client::{self, Size, goes_on, interrupted};
+use crate::context::Context;
+use crate::output;
+use anyhow::{Result, bail};
+use clap::Args;
+use endpoint::{Aal, SendError};
+use serde_json::{Value, json};
+use stack::oam::{Outcome, PingConfig, Pinger, Statistics};
+use std::time::{Duration, Instant};
+use wire::oam::Flow;
+use wire::{CircuitId, Time};
+
+/// Sends OAM loopback cells and measures their round trips. The circuit may be in use: its OAM flow is beside its data.
+#[derive(Debug, Args)]
+pub(crate) struct Ping {
+    /// The host to send from
+    host: String,
+    /// The circuit there, vpi.vci
+    circuit: CircuitId,
+    /// How many
+    #[arg(short = 'c', long, default_value_t = 4)]
+    count: u32,
+    /// Milliseconds from one to the next
+    #[arg(short = 'i', long, default_value_t = 200)]
+    interval_ms: u64,
+    /// Milliseconds that an answer may take
+    #[arg(short = 'W', long, default_value_t = 5000)]
+    timeout_ms: u64,
+    /// To the next segment end point (the first switch) rather than to the far end
+    #[arg(long)]
+    segment: bool,
+}
+
+/// `cellway ping`
+pub(crate) fn run(context: &Context, ping: &Ping) -> Result<()> {
+    let stop = interrupted()?;
+    let (mut endpoint, channel) = client::open(context, &ping.host, ping.circuit, Aal::Oam, Size::Small)?;
+    let epoch = Instant::now();
+    let now = || Time::ZERO + epoch.elapsed();
+    let config = PingConfig {
+        circuit: ping.circuit,
+        flow: if ping.segment { Flow::F5Segment } else { Flow::F5EndToEnd },
+        count: ping.count,
+        interval: Duration::from_millis(ping.interval_ms),
+        timeout: Duration::from_millis(ping.timeout_ms),
+        first_tag: std::process::id() << 12,
+    };
+    let mut pinger = Pinger::new(config, now());
+    while !pinger.is_done() && goes_on(&stop) {
+        while let Some(cell) = pinger.poll_transmit(now()) {
+            match endpoint.send_copy(channel, &sar::aal0::to_message(&cell)) {
+                // A request that does not fit is as good as lost.
+                Ok(()) | Err(SendError::Full) => {}
+                Err(e) => bail!(e),
+            }
+        }
+        let wait = pinger.poll_timeout().map_or(Duration::ZERO, |t| t.since(now())).min(Duration::from_millis(200));
+        if let Some(message) = endpoint.receive(Some(wait))?
+            && let Some(cell) = sar::aal0::to_cell(&message, ping.circuit)
+        {
+            pinger.handle_cell(&cell, now());
+        }
+        pinger.handle_timeout(now());
+        while let Some(outcome) = pinger.poll_outcome() {
+            if !context.json {
+                match outcome {
+                    Outcome::Answer { sequence, rtt } => {
+                        println!(
+                            "{} {}: seq {sequence}, {:.1} us",
+                            ping.host,
+                            ping.circuit,
+                            rtt.as_nanos() as f64 / 1e3
+                        );
+                    }
+                    Outcome::Lost { sequence } => println!("{} {}: seq {sequence} lost", ping.host, ping.circuit),
+                }
+            }
+        }
+    }
+    let s = pinger.statistics();
+    output::print(context, &statistics_json(&s), || statistics_text(&s))?;
+    if s.received == 0 {
+        bail!("no answer (is there a circuit {} all the way, and somebody at its far end?)", ping.circuit);
+    }
+    Ok(())
+}
+
+/// As JSON.
+pub(crate) fn statistics_json(s: &Statistics) -> Value {
+    json!({
+        "sent": s.sent, "received": s.received, "lost": s.sent.saturating_sub(s.received),
+        "rtt_us": { "min": s.min_us, "mean": s.mean_us, "median": s.median_us, "p99": s.p99_us, "max": s.max_us, "deviation": s.deviation_us },
+    })
+}
+
+/// For people.
+pub(crate) fn statistics_text(s: &Statistics) -> String {
+    format!(
+        "{} sent, {} received, {:.0}% lost; round trip min/mean/p99/max {:.1}/{:.1}/{:.1}/{:.1} us",
+        s.sent,
+        s.received,
+        100.0 * f64::from(s.sent - s.received) / f64::from(s.sent.max(1)),
+        s.min_us,
+        s.mean_us,
+        s.p99_us,
+        s.max_us
+    )
+}

@@ -1,0 +1,305 @@
+//! `cellway relay`: `net`'s relay on sockets and files, in a process of its own, with what passed said at the end.
+
+mod files;
+mod words;
+
+use crate::certificates::Certificates;
+use crate::client::{goes_on, interrupted};
+use crate::context::Context;
+use crate::output;
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use control::status::counters;
+use files::{Player, Recorder};
+use host::engine::{self, Core, EngineHandle};
+use net::atmtcp::{Shell, Tls};
+use net::tap::Tapped;
+use net::{Carries, End, External, FramePool, LinkConfig, LinkId, Network, NodeId, TapBuffer, TapConfig};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use wire::CircuitId;
+use words::Link;
+
+/// Links in one relay.
+const MAX_LINKS: usize = 64;
+/// Frames that wait for a link at most, and as many from it.
+const QUEUE_FRAMES: usize = 64;
+/// Buffers for each link, 64 KiB each: both its queues, one frame on its way in, and so twice over.
+const BUFFERS_A_LINK: usize = 4 * QUEUE_FRAMES;
+/// What a recording holds of one link until it is written.
+const TAP: TapConfig = TapConfig { circuits: Vec::new(), records: 16_384, octets: 16 << 20 };
+/// Between two looks at the links, and at what is to be recorded.
+const LOOK: Duration = Duration::from_millis(20);
+
+const LINKS: &str = "\
+A link is a URL, or words of atmtcp's command line:
+  tcp://HOST:PORT, tls://HOST:PORT               connects, and again when the connection ends
+  tcp-listen://ADDRESS:PORT, tls-listen://...    is connected to, by one at a time
+  connect HOST [PORT], listen [[ADDRESS:]PORT]   the same (port 2812; all addresses)
+  read FILE [STREAM]                             plays a recording when all others are connected
+  write FILE                                     records what all links say, for `read`, `atmtcp read`, `cellway replay`
+  print                                          prints the PDUs";
+
+/// Joins links of ATM over TCP, as Linux's `atmtcp` does with several links: what links 0 and 1 say goes to all others, what
+/// further links say goes to all but link 0. Every circuit passes, none is described, and no service needs to run.
+///
+/// `cellway relay listen 2812 connect 192.0.2.1 write rec` joins two machines and records what they say. It runs until
+/// Ctrl-C and then says what passed and what was dropped. A link that does not take what it is sent loses it, counted
+/// `queue_full`, where others are to hear it too; where it is the only one, its sender waits, as with `atmtcp`: until it takes more,
+/// its connection ends (after 30 s in which its machine takes nothing), or the --patience is over.
+#[derive(Debug, Args)]
+#[command(after_help = LINKS)]
+pub(crate) struct Relay {
+    /// The links, link 0 first
+    #[arg(required = true, value_name = "LINK")]
+    links: Vec<String>,
+    #[command(flatten)]
+    certificates: Certificates,
+    /// Seconds that a sender, or a recording that is played, waits at most for a link that takes nothing; then the link loses what
+    /// comes, counted `queue_full`, until it takes again. 0: nobody waits for anybody
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    patience: Option<Duration>,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().and_then(|s| Duration::try_from_secs_f64(s).ok());
+    seconds.ok_or_else(|| "a number of seconds, such as 0.5".into())
+}
+
+/// A link of the running relay.
+struct Place {
+    /// As the user wrote it.
+    what: String,
+    /// None for a link that only listens in.
+    link: Option<LinkId>,
+    is_socket: bool,
+    said: String,
+    connections: u64,
+    up: bool,
+}
+
+/// `cellway relay`
+pub(crate) fn run(context: &Context, relay: &Relay) -> Result<()> {
+    let stop = interrupted()?;
+    let tls = relay.certificates.given();
+    let links = words::parse(&relay.links, tls.as_ref())?;
+    if links.len() > MAX_LINKS {
+        bail!("{} links: a relay has {MAX_LINKS} at most", links.len());
+    }
+    if !links.iter().any(|link| matches!(link, Link::Socket { .. })) {
+        bail!("no link leads anywhere: name one that connects or listens");
+    }
+    if context.json && links.contains(&Link::Print) {
+        bail!("`print` and --json would both write to standard output: choose one, or `write FILE`");
+    }
+    let begins = Arc::new(AtomicBool::new(false));
+    let mut running = Running::start(links, relay.patience, &begins)?;
+    let mut result = Ok(());
+    while goes_on(&stop) && result.is_ok() {
+        std::thread::sleep(LOOK);
+        result = running.look(&begins);
+    }
+    let report = running.report();
+    running.engine.stop();
+    result?;
+    let report = report?;
+    output::print(context, &report, || text(&report))
+}
+
+struct Running {
+    engine: EngineHandle,
+    node: NodeId,
+    places: Vec<Place>,
+    recorders: Vec<Recorder>,
+    buffers: Vec<TapBuffer>,
+    missed: u64,
+}
+
+impl Running {
+    fn start(links: Vec<Link>, patience: Option<Duration>, begins: &Arc<AtomicBool>) -> Result<Self> {
+        let mut network = Network::new(FramePool::new(BUFFERS_A_LINK * links.len(), 65_536));
+        let mut relay = net::Relay::new(links.len());
+        relay.set_patience(patience);
+        (0..links.len()).filter(|n| matches!(links[*n], Link::Read { .. })).for_each(|n| relay.set_patient(n));
+        let node = network.add_node("relay", Box::new(relay));
+        let config = LinkConfig { carries: Carries::Frames, queue_cells: QUEUE_FRAMES, ..LinkConfig::default() };
+        let (mut places, mut recorders) = (Vec::new(), Vec::new());
+        for (n, link) in links.into_iter().enumerate() {
+            let is_socket = matches!(link, Link::Socket { .. });
+            let (what, external): (String, Option<Box<dyn External>>) = match link {
+                Link::Socket { name, role, tls } => {
+                    let tls = tls.as_ref().map(Tls::new).transpose().context("tls")?;
+                    let name = if tls.is_some() { format!("{name} by TLS") } else { name };
+                    let shell = Shell::with_tls(role, tls).with_context(|| format!("link {n}, {name}"))?;
+                    (name, Some(Box::new(shell.relaying())))
+                }
+                Link::Read { file, stream } => {
+                    let player = Player::new(&file, stream, begins.clone())?;
+                    (format!("read {}", file.display()), Some(Box::new(player)))
+                }
+                Link::Write(file) => {
+                    recorders.push(Recorder::to_file(&file)?);
+                    (format!("write {}", file.display()), None)
+                }
+                Link::Print => {
+                    recorders.push(Recorder::Print);
+                    ("print".into(), None)
+                }
+            };
+            let link = match external {
+                Some(external) => {
+                    let link = network.connect(End::Port(node, n as u16), End::External, config.clone())?;
+                    network.attach(link, external);
+                    Some(link)
+                }
+                None => None,
+            };
+            places.push(Place { what, link, is_socket, said: String::new(), connections: 0, up: false });
+        }
+        let mut buffers = Vec::new();
+        if !recorders.is_empty() {
+            for link in places.iter().filter_map(|place| place.link) {
+                network.set_tap(link, Some(TAP));
+                buffers.push(TapBuffer::new(&TAP));
+            }
+        }
+        let engine = engine::start(network).context("starting the engine")?;
+        let mut running = Running { engine, node, places, recorders, buffers, missed: 0 };
+        running.look(begins)?;
+        Ok(running)
+    }
+
+    /// Says which links have come and gone, and records what they have said.
+    fn look(&mut self, begins: &AtomicBool) -> Result<()> {
+        let links: Vec<LinkId> = self.places.iter().filter_map(|place| place.link).collect();
+        let mut buffers = std::mem::take(&mut self.buffers);
+        let (states, buffers) = self.engine.with(move |core| {
+            let state = |core: &Core, link| {
+                let found = core.network.externals().find(|(id, _)| *id == link);
+                found.map_or((false, String::new()), |(_, external)| (external.is_up(), external.status()))
+            };
+            let states: Vec<(bool, String)> = links.iter().map(|link| state(core, *link)).collect();
+            for (link, buffer) in links.iter().zip(&mut buffers) {
+                core.network.drain_tap(*link, buffer);
+            }
+            (states, buffers)
+        })?;
+        self.buffers = buffers;
+        self.record()?;
+        let with_links = self.places.iter_mut().enumerate().filter(|(_, place)| place.link.is_some());
+        for ((n, place), (up, state)) in with_links.zip(states) {
+            place.connections += u64::from(up && !place.up);
+            place.up = up;
+            if place.said != state && place.is_socket {
+                eprintln!("link {n}: {state}");
+            }
+            place.said = state;
+        }
+        if self.places.iter().all(|place| !place.is_socket || place.up) && !begins.swap(true, Ordering::Relaxed) {
+            // A recording may begin; its shell is asked in the next round, which this brings about.
+            self.engine.with(|_| ())?;
+        }
+        Ok(())
+    }
+
+    /// What the links have said, oldest first, to the files.
+    fn record(&mut self) -> Result<()> {
+        let numbers = self.places.iter().enumerate().filter(|(_, place)| place.link.is_some()).map(|(n, _)| n);
+        let mut heard: Vec<(wire::Time, usize, CircuitId, &[u8])> = Vec::new();
+        for (n, buffer) in numbers.zip(&self.buffers) {
+            self.missed += buffer.dropped();
+            // Side A is the relay's own.
+            heard.extend(buffer.records().filter(|record| record.from == net::Side::B).filter_map(|record| {
+                match record.what {
+                    Tapped::Frame { circuit, octets, .. } => Some((record.at, n, circuit, octets)),
+                    Tapped::Cell(_) => None,
+                }
+            }));
+        }
+        if heard.is_empty() {
+            return Ok(());
+        }
+        heard.sort_by_key(|(at, ..)| *at);
+        for recorder in &mut self.recorders {
+            for (_, n, circuit, octets) in &heard {
+                recorder.take(*n, *circuit, octets)?;
+            }
+            recorder.flush()?;
+        }
+        Ok(())
+    }
+
+    fn report(&self) -> Result<Value> {
+        let node = self.node;
+        let links: Vec<Option<LinkId>> = self.places.iter().map(|place| place.link).collect();
+        let counts = self.engine.with(move |core| {
+            let of = |core: &mut Core, n: usize, link: LinkId| {
+                let opened = core.network.node_mut::<net::Relay>(node).map_or(0, |relay| relay.opened(n));
+                let info = core.network.link_info(link)?;
+                Some(json!({
+                    "from": counted(&info.from_b.sent), "to": counted(&info.from_a.sent), "circuits": opened,
+                }))
+            };
+            links.iter().enumerate().map(|(n, link)| of(core, n, (*link)?)).collect::<Vec<_>>()
+        })?;
+        let links = self.places.iter().zip(counts).enumerate().map(|(n, (place, counts))| {
+            let mut link = counts.unwrap_or_else(|| json!({}));
+            link["link"] = n.into();
+            link["what"] = place.what.clone().into();
+            if place.link.is_some() {
+                link["state"] = place.said.clone().into();
+            }
+            if place.is_socket {
+                link["connections"] = place.connections.into();
+            }
+            link
+        });
+        let records: u64 = self
+            .recorders
+            .iter()
+            .map(|recorder| if let Recorder::File { records, .. } = recorder { *records } else { 0 })
+            .sum();
+        let mut report = json!({ "links": links.collect::<Vec<_>>() });
+        if !self.recorders.is_empty() {
+            report["recorded"] = json!({ "records": records, "missed": self.missed });
+        }
+        Ok(report)
+    }
+}
+
+/// Frames, which are PDUs and control texts, with what was dropped.
+fn counted(c: &wire::Counters) -> Value {
+    let all = counters(c);
+    json!({ "frames": all["pdus"], "octets": all["octets"], "dropped": all["dropped"] })
+}
+
+fn text(report: &Value) -> String {
+    let all = |value: &Value| -> String {
+        let reasons = value["dropped"].as_object().into_iter().flatten();
+        reasons.map(|(reason, n)| format!("{reason} {n}")).collect::<Vec<_>>().join(", ")
+    };
+    let rows: Vec<Vec<String>> = report["links"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|link| {
+            let number = |value: &Value| value.as_u64().map_or_else(String::new, |n| n.to_string());
+            let (from, to) = (&link["from"], &link["to"]);
+            vec![
+                format!("{} {}", number(&link["link"]), link["what"].as_str().unwrap_or_default()),
+                number(&from["frames"]),
+                all(from),
+                number(&to["frames"]),
+                all(to),
+                link["state"].as_str().unwrap_or_default().to_owned(),
+            ]
+        })
+        .collect();
+    let mut text = output::table(&["link", "frames from it", "dropped", "frames to it", "dropped", "state"], &rows);
+    if let Some(recorded) = report["recorded"].as_object() {
+        text.push_str(&format!("{} records, {} frames missed\n", recorded["records"], recorded["missed"]));
+    }
+    text
+}

@@ -1,0 +1,212 @@
+//! `cellway send` and `cellway receive`.
+
+use crate::client::{self, Size, goes_on, interrupted};
+use crate::context::Context;
+use crate::output;
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use endpoint::{Aal, SendError};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use wire::CircuitId;
+
+/// Sends standard input, or a file, over a circuit. Without --reliable each PDU goes once: the peer may be anything that
+/// speaks AAL5, such as aread on Linux. With it, the peer is `cellway receive --reliable`, and every octet arrives.
+#[derive(Debug, Args)]
+pub(crate) struct Send {
+    /// The host to send from
+    host: String,
+    /// The circuit there, vpi.vci
+    circuit: CircuitId,
+    /// The file; standard input if it is not given
+    file: Option<PathBuf>,
+    /// Octets in each PDU
+    #[arg(long, default_value_t = 9180, value_parser = clap::value_parser!(u32).range(1..=65535))]
+    pdu: u32,
+    /// Number PDUs, wait for acknowledgements, send again what is lost
+    #[arg(long)]
+    reliable: bool,
+}
+
+/// Receives from a circuit to standard output, or to a file, until Ctrl-C; with --reliable or --count, to the end.
+#[derive(Debug, Args)]
+pub(crate) struct Receive {
+    /// The host to receive at
+    host: String,
+    /// The circuit there, vpi.vci
+    circuit: CircuitId,
+    /// The file; standard output if it is not given
+    file: Option<PathBuf>,
+    /// A stream from `cellway send --reliable`; ends with it
+    #[arg(long)]
+    reliable: bool,
+    /// End after so many PDUs
+    #[arg(long)]
+    count: Option<u64>,
+    /// Give up if nothing comes for so many seconds
+    #[arg(long)]
+    timeout: Option<u64>,
+}
+
+/// Counts and hashes what passes.
+struct Hashing<T> {
+    inner: T,
+    hash: Sha256,
+}
+
+impl<T: Read> Read for Hashing<T> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let n = self.inner.read(buffer)?;
+        self.hash.update(&buffer[..n]);
+        Ok(n)
+    }
+}
+
+impl<T: Write> Write for Hashing<T> {
+    fn write(&mut self, octets: &[u8]) -> std::io::Result<usize> {
+        let n = self.inner.write(octets)?;
+        self.hash.update(&octets[..n]);
+        Ok(n)
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+/// SHA-256 in hexadecimal digits.
+pub(crate) fn hex(hash: Sha256) -> String {
+    hash.finalize().iter().map(|b| format!("{b:02x}")).collect()
+}
+
+fn result(
+    context: &Context,
+    octets: u64,
+    pdus: Option<u64>,
+    repeated: Option<u64>,
+    hash: Sha256,
+    took: Duration,
+) -> Result<()> {
+    let mbit_s = octets as f64 * 8.0 / 1e6 / took.as_secs_f64().max(1e-9);
+    let sha256 = hex(hash);
+    let json = json!({
+        "octets": octets, "pdus": pdus, "pdus_repeated": repeated, "seconds": took.as_secs_f64(), "mbit_per_s": mbit_s,
+        "sha256": sha256,
+    });
+    // Data may be on standard output: the result goes to the other.
+    let text = format!("{octets} octets in {:.3} s, {mbit_s:.1} Mbit/s, SHA-256 {sha256}", took.as_secs_f64());
+    eprintln!("{}", if context.json { json.to_string() } else { text });
+    Ok(())
+}
+
+/// `cellway send`
+pub(crate) fn run_send(context: &Context, send: &Send) -> Result<()> {
+    let stop = interrupted()?;
+    let (input, size): (Box<dyn Read>, _) = match &send.file {
+        Some(path) => {
+            let file = File::open(path).with_context(|| format!("{}", path.display()))?;
+            let size = file.metadata()?.len();
+            (Box::new(file), Some(size))
+        }
+        None => (Box::new(std::io::stdin().lock()), None),
+    };
+    let mut input = Hashing { inner: input, hash: Sha256::new() };
+    let (mut endpoint, channel) = client::open(context, &send.host, send.circuit, Aal::Aal5, Size::Large)?;
+    let bar = output::progress(size);
+    let begin = Instant::now();
+    if send.reliable {
+        let mut tell = |octets| {
+            bar.set_position(octets);
+            goes_on(&stop)
+        };
+        let (octets, repeated) =
+            stack::transfer::send_stream(&mut endpoint, channel, &mut input, send.pdu as usize, &mut tell)?;
+        bar.finish_and_clear();
+        return result(context, octets, None, Some(repeated), input.hash, begin.elapsed());
+    }
+    let (mut octets, mut pdus) = (0, 0);
+    let mut buffer = vec![0; send.pdu as usize];
+    while goes_on(&stop) {
+        let n = input.read(&mut buffer)?;
+        if n == 0 {
+            break;
+        }
+        while let Err(e) = endpoint.send_copy(channel, &buffer[..n]) {
+            match e {
+                SendError::Full => endpoint.wait_send(Some(Duration::from_millis(200)))?,
+                e => bail!(e),
+            };
+            if !goes_on(&stop) {
+                bail!("interrupted");
+            }
+        }
+        octets += n as u64;
+        pdus += 1;
+        bar.set_position(octets);
+    }
+    while !endpoint.wait_sent(Some(Duration::from_millis(200)))? && goes_on(&stop) {}
+    bar.finish_and_clear();
+    result(context, octets, Some(pdus), None, input.hash, begin.elapsed())
+}
+
+/// `cellway receive`
+pub(crate) fn run_receive(context: &Context, receive: &Receive) -> Result<()> {
+    let stop = interrupted()?;
+    let out: Box<dyn Write> = match &receive.file {
+        Some(path) => Box::new(File::create(path).with_context(|| format!("{}", path.display()))?),
+        None => Box::new(std::io::stdout().lock()),
+    };
+    let mut out = Hashing { inner: out, hash: Sha256::new() };
+    let (mut endpoint, channel) = client::open(context, &receive.host, receive.circuit, Aal::Aal5, Size::Large)?;
+    let bar = output::progress(None);
+    let mut begin = Instant::now();
+    let mut heard = Instant::now();
+    let patience = receive.timeout.map(Duration::from_secs);
+    let silent = |heard: Instant| patience.is_some_and(|p| heard.elapsed() > p);
+    if receive.reliable {
+        let mut last = 0;
+        let mut tell = |octets| {
+            bar.set_position(octets);
+            if octets != last || last == 0 {
+                if last == 0 && octets > 0 {
+                    begin = Instant::now();
+                }
+                if octets != last {
+                    heard = Instant::now();
+                }
+                last = octets;
+            }
+            goes_on(&stop) && !silent(heard)
+        };
+        let octets = stack::transfer::receive_stream(&mut endpoint, channel, &mut out, &mut tell)?;
+        bar.finish_and_clear();
+        return result(context, octets, None, None, out.hash, begin.elapsed());
+    }
+    let (mut octets, mut pdus) = (0u64, 0u64);
+    while goes_on(&stop) && receive.count.is_none_or(|n| pdus < n) {
+        match endpoint.receive(Some(Duration::from_millis(100)))? {
+            Some(sdu) => {
+                if pdus == 0 {
+                    begin = Instant::now();
+                }
+                out.write_all(&sdu)?;
+                octets += sdu.len() as u64;
+                pdus += 1;
+                heard = Instant::now();
+                bar.set_position(octets);
+            }
+            None => {
+                out.flush()?;
+                if silent(heard) {
+                    bail!("nothing came for {} s", patience.unwrap_or_default().as_secs());
+                }
+            }
+        }
+    }
+    out.flush()?;
+    bar.finish_and_clear();
+    result(context, octets, Some(pdus), None, out.hash, begin.elapsed())
+}

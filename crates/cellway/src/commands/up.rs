@@ -1,0 +1,73 @@
+//! `cellway up`: the network of a description, in the foreground, until Ctrl-C. SIGHUP reads the file again and applies
+//! the difference.
+
+use crate::client;
+use crate::context::Context;
+use anyhow::Result;
+use clap::Args;
+use control::config::load;
+use control::daemon::Daemon;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Brings up a network and runs it in the foreground. Ctrl-C ends it and leaves nothing behind; SIGHUP reads the file
+/// again: what did not change goes on undisturbed, what was added by command stays, what was removed by command and is in the file
+/// comes back, and so does an interface's device that was deleted.
+#[derive(Debug, Args)]
+pub(crate) struct Up {
+    /// The description (see `examples/`)
+    file: PathBuf,
+    /// How much to log: error, warn, info, debug
+    #[arg(long, default_value = "info")]
+    log: String,
+}
+
+/// `cellway up`
+pub(crate) fn run(context: &Context, up: &Up) -> Result<()> {
+    tracing_subscriber::fmt()
+        .with_env_filter(tracing_subscriber::EnvFilter::new(&up.log))
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
+        .with_target(false)
+        .init();
+    let stop = client::interrupted()?;
+    let hangup = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(signal_hook::consts::SIGHUP, hangup.clone())?;
+    let config = load(&up.file)?;
+    let d = &config.description;
+    let counts = (d.stations.len(), d.links.len(), d.circuits.len());
+    let daemon = Daemon::start(config, &context.socket)?;
+    tracing::info!(
+        "up: {} stations, {} links, {} circuits; socket {}",
+        counts.0,
+        counts.1,
+        counts.2,
+        context.socket.display()
+    );
+    if context.json {
+        println!("{}", serde_json::json!({ "up": up.file, "socket": context.socket }));
+    }
+    while client::goes_on(&stop) {
+        std::thread::sleep(Duration::from_millis(50));
+        daemon.serve_peers();
+        if hangup.swap(false, Ordering::Relaxed) {
+            match load(&up.file).and_then(|c| daemon.reload(c)) {
+                Ok(a) => tracing::info!(
+                    "applied {}: circuits {} added, {} removed, {} unchanged; links {} added, {} removed",
+                    up.file.display(),
+                    a.added_circuits,
+                    a.removed_circuits,
+                    a.unchanged_circuits,
+                    a.added_links,
+                    a.removed_links
+                ),
+                Err(e) => tracing::error!("not applied: {e:#}"),
+            }
+        }
+    }
+    tracing::info!("down");
+    drop(daemon);
+    Ok(())
+}

@@ -1,0 +1,110 @@
+//! The virtual adapters of a running network, each at the link that is its cable. A cable may be pulled and plugged in
+//! elsewhere: the adapter, and the guest that drives it, live on meanwhile and see a loss of signal.
+
+use crate::config::Served;
+use crate::status::counters;
+use adapter::vfio::server::Server;
+use anyhow::{Context as _, Result, anyhow, bail};
+use host::engine::Core;
+use net::external::External;
+use net::{End, LinkId, Network};
+use serde_json::{Map, Value, json};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// An adapter and where its cells go: a link of the network, or a loose one.
+#[derive(Debug)]
+struct Plugged {
+    served: Served,
+    link: LinkId,
+}
+
+/// All adapters. The engine's thread asks; nothing here waits for it.
+#[derive(Debug, Default)]
+pub struct Adapters(Mutex<Vec<Plugged>>);
+
+impl Adapters {
+    fn all(&self) -> MutexGuard<'_, Vec<Plugged>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Pulls the cable, if an adapter is at this link: the link can be removed then, the adapter stays.
+    pub fn unplug(&self, network: &mut Network, link: LinkId) {
+        if let Some(plugged) = self.all().iter_mut().find(|plugged| plugged.link == link)
+            && let Some(server) = network.detach(link)
+        {
+            plugged.link = network.hang(server);
+        }
+    }
+
+    /// Puts an adapter at a link: the one that is there, if nothing but its cable has changed, or a new one.
+    ///
+    /// # Errors
+    /// Its socket cannot be made; or its cable is in another link.
+    pub fn plug(&self, core: &mut Core, served: &Served, link: LinkId) -> Result<()> {
+        let mut all = self.all();
+        let old = all.iter().position(|plugged| plugged.served.name == served.name).map(|place| all.swap_remove(place));
+        let server = match old {
+            Some(old) if old.link != link && core.fabric.link_name(old.link).is_some() => {
+                let name = core.fabric.link_name(old.link).unwrap_or_default();
+                all.push(old);
+                bail!("an adapter has one line: the cable of {} is in {name}", served.name);
+            }
+            Some(old) => {
+                let server = core.network.detach(old.link);
+                if old.link != link {
+                    core.network.remove_link(old.link);
+                }
+                server.filter(|_| old.served == *served)
+            }
+            None => None,
+        };
+        let server: Box<dyn External> = match server {
+            Some(server) => server,
+            None => Box::new(
+                Server::listen(&served.socket, served.config).with_context(|| format!("adapter {}", served.name))?,
+            ),
+        };
+        if !core.network.attach(link, server) {
+            return Err(anyhow!("the link has no outside end"));
+        }
+        all.push(Plugged { served: served.clone(), link });
+        Ok(())
+    }
+
+    /// Ends the adapters that are wanted no more.
+    pub fn keep(&self, network: &mut Network, wanted: impl Fn(&Served) -> bool) {
+        self.all().retain(|plugged| {
+            let stays = wanted(&plugged.served);
+            if !stays {
+                network.detach(plugged.link);
+                if network.link_info(plugged.link).is_some_and(|link| link.ends.contains(&End::Nowhere)) {
+                    network.remove_link(plugged.link);
+                }
+            }
+            stays
+        });
+    }
+
+    /// What `status` says of each.
+    pub fn report(&self, core: &Core) -> Vec<Value> {
+        let all = self.all();
+        let reports = all.iter().filter_map(|Plugged { served, link }| {
+            let (_, server) = core.network.externals().find(|(id, _)| id == link)?;
+            let counts: Map<String, Value> =
+                server.counters().iter().map(|(name, c)| ((*name).to_owned(), counters(c))).collect();
+            Some(json!({
+                "name": served.name,
+                "host": served.host,
+                "socket": served.socket,
+                "link": core.fabric.link_name(*link),
+                "signal": core.network.has_signal(*link),
+                "attached": server.is_up(),
+                "state": server.status(),
+                "counters": counts,
+            }))
+        });
+        let mut reports: Vec<Value> = reports.collect();
+        reports.sort_by_key(|report| report["name"].as_str().map(str::to_owned));
+        reports
+    }
+}

@@ -1,0 +1,164 @@
+//! The service's side of a capture: a thread that takes from a link's tap what is there and writes it to whoever records it,
+//! on a socket of the recorder's own. The engine does no more than ring a bell when there is something, and exchange two buffers:
+//! where nothing passes, nobody is woken.
+//!
+//! The recorder ends the capture by closing its side, whole or for writing, or by dying: nothing of it is left then. What it does
+//! not read in time is missed once the tap is full, and counted there; nobody waits for it.
+
+use super::stream;
+use anyhow::{Context as _, Result};
+use host::engine::EngineHandle;
+use net::{LinkId, TapBuffer, TapConfig};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketType, sockopt};
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::task::{Wake, Waker};
+use std::time::Duration;
+
+/// From the first record in an empty tap to a look at it: more may come meanwhile, and no record waits longer before it is sent.
+const PACE: Duration = Duration::from_millis(10);
+/// Octets written at once.
+const PIECE_OCTETS: usize = 256 * 1024;
+/// A recorder that takes nothing is asked after this time whether it, and the network, still exist.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// The end of a pair of sockets that a recorder has sent along.
+///
+/// # Errors
+/// Something else came.
+pub fn accept(fds: Vec<OwnedFd>) -> Result<UnixStream> {
+    let fd = fds.into_iter().next().context("a capture needs a socket: pass an end of a pair along")?;
+    let stream =
+        sockopt::socket_domain(&fd) == Ok(AddressFamily::UNIX) && sockopt::socket_type(&fd) == Ok(SocketType::STREAM);
+    stream.then(|| UnixStream::from(fd)).context("a capture is written to an end of a pair of UNIX stream sockets")
+}
+
+/// Starts the thread. The link has its tap, of this configuration, which is taken off at the end.
+///
+/// # Errors
+/// No thread to be had.
+pub fn start(engine: EngineHandle, link: LinkId, config: &TapConfig, to: UnixStream) -> io::Result<()> {
+    to.set_nonblocking(true)?;
+    // As much as the system gives: each time that it is full costs a turn of the recorder's thread.
+    let _ = sockopt::set_socket_send_buffer_size(&to, PIECE_OCTETS);
+    let few = config.records / 8;
+    let spare = TapBuffer::new(config);
+    let bell = Arc::new(Bell::new()?);
+    let reader = Waker::from(bell.clone());
+    if !engine.with(move |core| core.network.set_tap_reader(link, reader)).map_err(io::Error::other)? {
+        return Err(ErrorKind::NotFound.into());
+    }
+    std::thread::Builder::new().name("capture".into()).spawn(move || {
+        // An end that is not the recorder's wish: the link or the network is gone, which the recorder sees by the closed socket.
+        let _ = pump(&engine, link, &to, &bell, few, spare);
+        // The memory goes here, not on the engine's thread.
+        let _ = engine.with(move |core| {
+            let mut rest = TapBuffer::default();
+            core.network.drain_tap(link, &mut rest);
+            core.network.set_tap(link, None);
+            rest
+        });
+    })?;
+    Ok(())
+}
+
+/// Rings when the tap has something, or is gone.
+struct Bell(OwnedFd);
+
+impl Bell {
+    fn new() -> io::Result<Self> {
+        Ok(Bell(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
+    }
+
+    /// Until it rings or the recorder has something to say; true for the latter, whether it rings or not.
+    fn wait(&self, to: &UnixStream) -> io::Result<bool> {
+        let mut fds = [PollFd::new(to, PollFlags::IN), PollFd::new(&self.0, PollFlags::IN)];
+        loop {
+            match poll(&mut fds, None) {
+                Err(Errno::INTR) => {}
+                heard => return Ok(heard.map(|_| !fds[0].revents().is_empty())?),
+            }
+        }
+    }
+
+    fn silence(&self) {
+        // An error says that it did not ring.
+        let _ = rustix::io::read(&self.0, &mut [0; 8]);
+    }
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        // It cannot have rung so often that there is no room for this.
+        let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
+    }
+}
+
+fn pump(
+    engine: &EngineHandle,
+    link: LinkId,
+    to: &UnixStream,
+    bell: &Bell,
+    few: usize,
+    mut buffer: TapBuffer,
+) -> io::Result<()> {
+    let mut out = BufWriter::with_capacity(PIECE_OCTETS, Patient { to, engine, link });
+    let mut pace = PACE;
+    loop {
+        // Short of the recorder's end, nothing comes from it.
+        let over = bell.wait(to)? || ready(to, PollFlags::IN, pace)?;
+        // Before the tap is drained: what comes after that rings anew.
+        bell.silence();
+        let drained = engine.with(move |core| core.network.drain_tap(link, &mut buffer).then_some(buffer));
+        buffer = drained.ok().flatten().ok_or(ErrorKind::NotFound)?;
+        if over || !buffer.is_empty() || buffer.dropped() > 0 {
+            stream::write(&buffer, &mut out)?;
+        }
+        if over {
+            return Ok(());
+        }
+        pace = if buffer.len() > few { Duration::ZERO } else { PACE };
+    }
+}
+
+fn ready(socket: &UnixStream, what: PollFlags, patience: Duration) -> io::Result<bool> {
+    let spec = Timespec { tv_sec: 0, tv_nsec: patience.subsec_nanos().into() };
+    match poll(&mut [PollFd::new(socket, what)], Some(&spec)) {
+        Ok(n) => Ok(n > 0),
+        Err(Errno::INTR) => Ok(false),
+        Err(e) => Err(e.into()),
+    }
+}
+
+/// Writes, and waits for a recorder that is slow as long as there is something to record.
+struct Patient<'a> {
+    to: &'a UnixStream,
+    engine: &'a EngineHandle,
+    link: LinkId,
+}
+
+impl Write for Patient<'_> {
+    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        loop {
+            match self.to.write(octets) {
+                Err(e) if e.kind() == ErrorKind::WouldBlock => {
+                    let link = self.link;
+                    if !ready(self.to, PollFlags::OUT, PATIENCE)?
+                        && !self.engine.with(move |core| core.network.has_tap(link)).unwrap_or(false)
+                    {
+                        return Err(ErrorKind::NotFound.into());
+                    }
+                }
+                written => return written,
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,128 @@
+//! `[adapter.NAME]`: a virtual adapter, for a guest to drive.
+
+use adapter::midway::{Config, Pace, RamSize};
+use adapter::tonga::Board;
+use anyhow::{Context as _, Result, anyhow, bail};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How late the engine's thread may ask for a cell without costing the line its rate.
+const TOLERANCE: Duration = Duration::from_millis(2);
+
+/// `[adapter.NAME]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Adapter {
+    /// `eni155p`.
+    #[serde(default = "eni155p")]
+    pub kind: String,
+    /// The guest's name in the network: an end of one link, and of circuits.
+    pub host: String,
+    /// The socket that a virtual machine attaches to by vfio-user; relative to the description's folder.
+    pub socket: PathBuf,
+    /// `asic` or `fpga`.
+    #[serde(default = "asic")]
+    pub board: String,
+    /// `512 kB` or `2 MB`.
+    #[serde(default = "kb512")]
+    pub ram: String,
+    /// The end system identifier, such as `02:20:ea:00:00:01`; made of the adapter's name if it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub esi: Option<String>,
+    /// `line`: cells leave at the payload rate of OC-3c; `unpaced`: as fast as the link takes them.
+    #[serde(default = "line")]
+    pub pace: String,
+}
+
+fn eni155p() -> String {
+    "eni155p".into()
+}
+fn asic() -> String {
+    "asic".into()
+}
+fn kb512() -> String {
+    "512 kB".into()
+}
+fn line() -> String {
+    "line".into()
+}
+
+/// A virtual adapter as the daemon makes it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Served {
+    /// Its name in the description.
+    pub name: String,
+    /// The guest's name in the network.
+    pub host: String,
+    /// Where a virtual machine attaches.
+    pub socket: PathBuf,
+    /// The card.
+    pub config: Config,
+}
+
+impl Adapter {
+    /// What it means.
+    ///
+    /// # Errors
+    /// A part of it cannot be understood.
+    pub fn describe(&self, name: &str) -> Result<Served> {
+        if self.kind != "eni155p" {
+            bail!("kind = \"{}\": write eni155p", self.kind);
+        }
+        let board = match self.board.as_str() {
+            "asic" => Board::Asic,
+            "fpga" => Board::Fpga,
+            other => bail!("board = \"{other}\": write asic or fpga"),
+        };
+        let ram = match self.ram.as_str() {
+            "512 kB" => RamSize::Kb512,
+            "2 MB" => RamSize::Mb2,
+            other => bail!("ram = \"{other}\": write 512 kB or 2 MB"),
+        };
+        let pace = match self.pace.as_str() {
+            "line" => Pace::Line { tolerance: TOLERANCE },
+            "unpaced" => Pace::Unpaced,
+            other => bail!("pace = \"{other}\": write line or unpaced"),
+        };
+        let esi = self.esi.as_deref().map_or_else(|| Ok(esi_of(name)), parse_esi)?;
+        let config = Config { board, ram, esi, pace };
+        Ok(Served { name: name.to_owned(), host: self.host.clone(), socket: self.socket.clone(), config })
+    }
+}
+
+fn parse_esi(text: &str) -> Result<[u8; 6]> {
+    let octet = |pair: &str| {
+        let digits = pair.len() == 2 && pair.bytes().all(|digit| digit.is_ascii_hexdigit());
+        u8::from_str_radix(pair, 16).ok().filter(|_| digits)
+    };
+    let octets: Option<Vec<u8>> = text.split(':').map(octet).collect();
+    octets
+        .and_then(|octets| octets.try_into().ok())
+        .ok_or_else(|| anyhow!("write six octets in hexadecimal, such as 02:20:ea:00:00:01"))
+        .with_context(|| format!("esi = \"{text}\""))
+}
+
+/// A locally administered identifier, the same for the same name (FNV-1a).
+fn esi_of(name: &str) -> [u8; 6] {
+    let hash =
+        name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, octet| (h ^ u64::from(octet)).wrapping_mul(0x100_0000_01b3));
+    let [a, b, c, d, e, ..] = hash.to_be_bytes();
+    [0x02, a, b, c, d, e]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identifiers_are_read_or_made_of_the_name() {
+        assert_eq!(parse_esi("02:20:ea:00:0F:01").unwrap(), [2, 0x20, 0xea, 0, 15, 1]);
+        for bad in ["", "02:20:ea:00:00", "02:20:ea:00:00:01:02", "2:20:ea:00:00:01", "02:20:ea:00:00:+1"] {
+            assert!(parse_esi(bad).is_err(), "{bad}");
+        }
+        assert_eq!(esi_of("eni0"), esi_of("eni0"));
+        assert_ne!(esi_of("eni0"), esi_of("eni1"));
+        assert_eq!(esi_of("x")[0] & 3, 2, "locally administered, of one station");
+    }
+}

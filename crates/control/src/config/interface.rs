@@ -1,0 +1,169 @@
+//! `[interface.NAME]`: IP over ATM on a TUN or TAP device that the network's own process serves.
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use serde::{Deserialize, Serialize};
+use stack::device::tun::Settings;
+use stack::ip::{Config, Encapsulation};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use wire::CircuitId;
+
+/// The longest name of a device (IFNAMSIZ less its zero).
+const MAX_NAME_OCTETS: usize = 15;
+
+/// `[interface.NAME]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Interface {
+    /// The interface's name in the network: an end of one link, and of circuits.
+    pub host: String,
+    /// Address and prefix, such as `10.0.0.1/24`.
+    pub address: String,
+    /// The device's name, if it is not the interface's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+    /// The network namespace of the device: a name of `ip netns`, or a path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<PathBuf>,
+    /// Octets of the longest packet; 9180, or 1500 where Ethernet is bridged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mtu: Option<usize>,
+    /// `llc`, `vc`, `llc-bridged`, `llc-bridged-fcs`, `vc-bridged` or `vc-bridged-fcs`.
+    #[serde(default = "llc")]
+    pub encapsulation: String,
+    /// Whether checksums and the cutting of long packets may be left over to a peer that takes them.
+    #[serde(default = "yes")]
+    pub offload: bool,
+    /// Addresses at the far ends of circuits that do not say them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub peers: BTreeMap<String, Ipv4Addr>,
+    /// Packets to a network go to the peer of this address.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub routes: BTreeMap<String, Ipv4Addr>,
+    /// Whether it is the ATMARP server of its subnet.
+    #[serde(default)]
+    pub serve_atmarp: bool,
+    /// The circuit to the subnet's ATMARP server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub atmarp_server: Option<String>,
+}
+
+fn llc() -> String {
+    "llc".into()
+}
+fn yes() -> bool {
+    true
+}
+
+/// An interface as the daemon makes it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Device {
+    /// Its name in the description.
+    pub name: String,
+    /// The device.
+    pub settings: Settings,
+    /// Addresses at the far ends of circuits.
+    pub peers: BTreeMap<CircuitId, Ipv4Addr>,
+    /// Networks with their prefixes, and the peer that packets to them go to.
+    pub routes: Vec<(Ipv4Addr, u8, Ipv4Addr)>,
+    /// Whether it is the ATMARP server.
+    pub serve_atmarp: bool,
+    /// The circuit to the ATMARP server.
+    pub atmarp_server: Option<CircuitId>,
+}
+
+impl Interface {
+    /// What it means.
+    ///
+    /// # Errors
+    /// A part of it cannot be understood.
+    pub fn describe(&self, name: &str) -> Result<Device> {
+        let (address, prefix) = parse_address(&self.address)?;
+        let encapsulation = parse_encapsulation(&self.encapsulation)?;
+        let mtu = self.mtu.unwrap_or(if encapsulation.is_bridged() { 1500 } else { stack::ip::MTU });
+        if !(576..=65_000).contains(&mtu) {
+            bail!("mtu = {mtu}: an MTU is 576 to 65000");
+        }
+        let device = self.device.as_deref().unwrap_or(name);
+        if device.is_empty() || device.len() > MAX_NAME_OCTETS || device.contains(['/', ' ']) {
+            bail!("device = \"{device}\": a device's name has 1 to {MAX_NAME_OCTETS} letters, no blank and no slash");
+        }
+        let circuit = |text: &str| text.parse().with_context(|| format!("circuit \"{text}\""));
+        let peers = self.peers.iter().map(|(on, peer)| Ok((circuit(on)?, *peer))).collect::<Result<_>>()?;
+        let route = |(network, via): (&String, &Ipv4Addr)| parse_address(network).map(|(n, prefix)| (n, prefix, *via));
+        let routes = self.routes.iter().map(route).collect::<Result<_>>().context("routes")?;
+        if self.serve_atmarp && self.atmarp_server.is_some() {
+            bail!("serve_atmarp and atmarp_server: an interface is the server or asks it");
+        }
+        let atmarp_server = self.atmarp_server.as_deref().map(circuit).transpose()?;
+        let ip = Config { mtu, encapsulation, offload: self.offload, ..Config::new(address) };
+        let namespace = self.namespace.as_ref().map(|name| PathBuf::from("/run/netns").join(name));
+        let settings = Settings { namespace, ..Settings::new(device, prefix, ip) };
+        Ok(Device { name: name.into(), settings, peers, routes, serve_atmarp: self.serve_atmarp, atmarp_server })
+    }
+}
+
+/// An address and its prefix: `10.0.0.1/24`.
+///
+/// # Errors
+/// It is written otherwise.
+pub fn parse_address(text: &str) -> Result<(Ipv4Addr, u8)> {
+    let form = || anyhow!("\"{text}\" is no address with a prefix: write such as 10.0.0.1/24");
+    let (address, prefix) = text.split_once('/').ok_or_else(form)?;
+    let prefix = prefix.parse().ok().filter(|p| *p <= 32).ok_or_else(form)?;
+    Ok((address.parse().map_err(|_| form())?, prefix))
+}
+
+fn parse_encapsulation(text: &str) -> Result<Encapsulation> {
+    Ok(match text {
+        "llc" => Encapsulation::LlcRouted,
+        "vc" => Encapsulation::VcRouted,
+        "llc-bridged" => Encapsulation::LlcBridged { fcs: false },
+        "llc-bridged-fcs" => Encapsulation::LlcBridged { fcs: true },
+        "vc-bridged" => Encapsulation::VcBridged { fcs: false },
+        "vc-bridged-fcs" => Encapsulation::VcBridged { fcs: true },
+        _ => bail!(
+            "encapsulation = \"{text}\": write llc, vc, llc-bridged, llc-bridged-fcs, vc-bridged or vc-bridged-fcs"
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interface(text: &str) -> Result<Device> {
+        toml::from_str::<Interface>(&format!("host = \"alpha\"\n{text}"))?.describe("atm0")
+    }
+
+    #[test]
+    fn an_interface_has_the_defaults_of_classical_ip() {
+        let device = interface("address = \"10.0.0.1/24\"").unwrap();
+        assert_eq!((device.settings.name.as_str(), device.settings.prefix), ("atm0", 24));
+        assert_eq!((device.settings.ip.mtu, device.settings.ip.offload), (9180, true));
+        assert_eq!(device.settings.namespace, None);
+        let bridged =
+            interface("address = \"10.0.0.1/24\"\nencapsulation = \"llc-bridged\"\nnamespace = \"red\"").unwrap();
+        assert_eq!(bridged.settings.ip.mtu, 1500);
+        assert_eq!(bridged.settings.namespace, Some("/run/netns/red".into()));
+        let path = interface("address = \"10.0.0.1/24\"\nnamespace = \"/proc/7/ns/net\"").unwrap();
+        assert_eq!(path.settings.namespace, Some("/proc/7/ns/net".into()));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_its_key() {
+        for (text, says) in [
+            ("address = \"10.0.0.1\"", "prefix"),
+            ("address = \"10.0.0.1/24\"\nencapsulation = \"snap\"", "write llc"),
+            ("address = \"10.0.0.1/24\"\nmtu = 100", "576"),
+            ("address = \"10.0.0.1/24\"\ndevice = \"a-name-that-is-too-long\"", "15 letters"),
+            ("address = \"10.0.0.1/24\"\npeers = { \"x\" = \"10.0.0.2\" }", "circuit \"x\""),
+            ("address = \"10.0.0.1/24\"\nroutes = { \"10.1.0.0\" = \"10.0.0.2\" }", "routes"),
+            ("address = \"10.0.0.1/24\"\nserve_atmarp = true\natmarp_server = \"0.100\"", "server"),
+        ] {
+            let e = format!("{:#}", interface(text).unwrap_err());
+            assert!(e.contains(says), "{text}: {e}");
+        }
+    }
+}

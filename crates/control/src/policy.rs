@@ -1,0 +1,205 @@
+//! Who may open which circuits: the rules of a description (`[[allow]]`), and what they say about a caller.
+//!
+//! The circuits belong to the user who runs the network. That user and root may open all of them and manage the network;
+//! everybody else only what a rule names. The kernel says who calls (`SO_PEERCRED`, `SO_PEERGROUPS`).
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use endpoint::seqpacket::Peer;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use wire::CircuitId;
+
+/// `[[allow]]`
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Allow {
+    /// Users, by name or number.
+    pub users: Vec<Name>,
+    /// Groups, by name or number.
+    pub groups: Vec<Name>,
+    /// The host at which; without one, at all hosts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// `"0.100"`, `"0.200-299"`, `"1.*"`, or `"*"`.
+    pub circuits: Vec<String>,
+}
+
+/// A user or group.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Name {
+    /// As the system numbers it.
+    Number(u32),
+    /// As the system names it.
+    Text(String),
+}
+
+/// VPIs and VCIs from, to.
+type Range = [(u16, u16); 2];
+
+/// A rule understood.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rule {
+    users: Vec<u32>,
+    groups: Vec<u32>,
+    host: Option<String>,
+    circuits: Vec<Range>,
+}
+
+impl Allow {
+    /// Looks the names up in this system's `/etc/passwd` and `/etc/group`.
+    pub fn describe(&self) -> Result<Rule> {
+        self.describe_with(Path::new("/etc"))
+    }
+
+    fn describe_with(&self, etc: &Path) -> Result<Rule> {
+        if self.users.is_empty() && self.groups.is_empty() {
+            bail!("a rule without users and groups allows nobody: name some, such as users = [\"alice\"]");
+        }
+        if self.circuits.is_empty() {
+            bail!("a rule without circuits allows nothing: name some, such as circuits = [\"0.100-199\"] or [\"*\"]");
+        }
+        let numbers = |names: &[Name], file: &str, what: &str| -> Result<Vec<u32>> {
+            names.iter().map(|name| number(name, &etc.join(file), what)).collect()
+        };
+        Ok(Rule {
+            users: numbers(&self.users, "passwd", "user")?,
+            groups: numbers(&self.groups, "group", "group")?,
+            host: self.host.clone(),
+            circuits: self.circuits.iter().map(|text| range(text)).collect::<Result<_>>()?,
+        })
+    }
+}
+
+/// The number of a name: both files have it in the third field.
+fn number(name: &Name, file: &Path, what: &str) -> Result<u32> {
+    let text = match name {
+        Name::Number(number) => return Ok(*number),
+        Name::Text(text) => text,
+    };
+    let known = std::fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?;
+    let line = known.lines().find(|line| line.split(':').next() == Some(text));
+    let number = line.and_then(|line| line.split(':').nth(2)?.parse().ok());
+    number.ok_or_else(|| anyhow!("no {what} `{text}` in {}: correct the name, or write the number", file.display()))
+}
+
+fn range(text: &str) -> Result<Range> {
+    let wrong = || anyhow!("circuits \"{text}\": write 0.100, 0.200-299, 1.* or *");
+    if text == "*" {
+        return Ok([(0, u16::MAX); 2]);
+    }
+    let (vpi, vci) = text.split_once('.').ok_or_else(wrong)?;
+    let part = |text: &str, most: u16| -> Result<(u16, u16)> {
+        if text == "*" {
+            return Ok((0, most));
+        }
+        let (from, to) = text.split_once('-').unwrap_or((text, text));
+        let (from, to) = (from.parse().map_err(|_| wrong())?, to.parse().map_err(|_| wrong())?);
+        if from > to || to > most { Err(wrong()) } else { Ok((from, to)) }
+    };
+    Ok([part(vpi, 4095)?, part(vci, u16::MAX)?])
+}
+
+impl Rule {
+    fn names(&self, peer: &Peer) -> bool {
+        self.users.contains(&peer.uid)
+            || self.groups.contains(&peer.gid)
+            || peer.groups.iter().any(|group| self.groups.contains(group))
+    }
+
+    fn covers(&self, host: &str, circuit: CircuitId) -> bool {
+        let within = |value: u16, (from, to): (u16, u16)| (from..=to).contains(&value);
+        self.host.as_deref().is_none_or(|h| h == host)
+            && self.circuits.iter().any(|[vpi, vci]| within(circuit.vpi.get(), *vpi) && within(circuit.vci.get(), *vci))
+    }
+}
+
+/// What a caller is to the network.
+pub fn owns(peer: &Peer, owner: u32) -> bool {
+    peer.uid == owner || peer.uid == 0
+}
+
+/// Whether `peer` may connect at all.
+pub fn admit(rules: &[Rule], peer: &Peer, owner: u32) -> Result<(), String> {
+    if owns(peer, owner) || rules.iter().any(|rule| rule.names(peer)) {
+        return Ok(());
+    }
+    let uid = peer.uid;
+    Err(format!(
+        "user {uid} may not use the network of user {owner}: no [[allow]] of its description names user {uid} or a group \
+         of theirs (add one and reload with SIGHUP, or run this as user {owner})"
+    ))
+}
+
+/// Whether `peer` may open `circuit` at `host`.
+pub fn may_open(rules: &[Rule], peer: &Peer, owner: u32, host: &str, circuit: CircuitId) -> Result<(), String> {
+    if owns(peer, owner) || rules.iter().any(|rule| rule.names(peer) && rule.covers(host, circuit)) {
+        return Ok(());
+    }
+    let uid = peer.uid;
+    Err(format!(
+        "user {uid} may not open circuit {circuit} of host {host}: no [[allow]] of the description gives it to them (add \
+         circuits = [\"{circuit}\"] for user {uid} and reload with SIGHUP)"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use endpoint::seqpacket::Groups;
+
+    fn peer(uid: u32, gid: u32, groups: &[u32]) -> Peer {
+        Peer { pid: 1, uid, gid, groups: Groups::new(groups) }
+    }
+
+    fn allow(users: &[&str], groups: &[&str], host: Option<&str>, circuits: &[&str]) -> Result<Rule> {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("passwd"), "root:x:0:0::/:/bin/sh\nalice:x:1001:100::/:/bin/sh\n").unwrap();
+        std::fs::write(dir.path().join("group"), "users:x:100:\nmedia:x:44:bob\n").unwrap();
+        let names = |names: &[&str]| names.iter().map(|n| Name::Text((*n).into())).collect();
+        let circuits = circuits.iter().map(|c| (*c).into()).collect();
+        Allow { users: names(users), groups: names(groups), host: host.map(Into::into), circuits }
+            .describe_with(dir.path())
+    }
+
+    fn circuit(vpi: u16, vci: u16) -> CircuitId {
+        CircuitId::new(vpi, vci).unwrap()
+    }
+
+    #[test]
+    fn without_a_rule_only_the_owner_and_root_get_in() {
+        for (uid, may) in [(1000, true), (0, true), (1001, false)] {
+            assert_eq!(admit(&[], &peer(uid, 7, &[0, 1000]), 1000).is_ok(), may);
+            assert_eq!(may_open(&[], &peer(uid, 7, &[]), 1000, "alpha", circuit(0, 100)).is_ok(), may);
+        }
+    }
+
+    #[test]
+    fn a_rule_gives_its_users_and_groups_its_circuits_at_its_host_and_nothing_else() {
+        let rules = [
+            allow(&["alice"], &[], Some("alpha"), &["0.100-199", "7.*"]).unwrap(),
+            allow(&[], &["media"], None, &["0.300"]).unwrap(),
+        ];
+        let (alice, bob, eve) = (peer(1001, 100, &[]), peer(1002, 100, &[5, 44]), peer(1003, 100, &[100]));
+        let open = |peer: &Peer, host: &str, vpi, vci| may_open(&rules, peer, 1000, host, circuit(vpi, vci)).is_ok();
+        assert!(open(&alice, "alpha", 0, 100) && open(&alice, "alpha", 0, 199) && open(&alice, "alpha", 7, 5000));
+        assert!(!open(&alice, "alpha", 0, 200) && !open(&alice, "beta", 0, 100) && !open(&alice, "alpha", 0, 300));
+        assert!(open(&bob, "beta", 0, 300) && !open(&bob, "alpha", 0, 100));
+        assert!(!open(&eve, "alpha", 0, 100) && admit(&rules, &eve, 1000).is_err());
+        assert!(admit(&rules, &alice, 1000).is_ok() && admit(&rules, &bob, 1000).is_ok());
+        let why = may_open(&rules, &alice, 1000, "beta", circuit(0, 100)).unwrap_err();
+        assert!(why.contains("user 1001") && why.contains("0.100") && why.contains("[[allow]]"), "{why}");
+    }
+
+    #[test]
+    fn rules_that_cannot_be_say_what_to_write() {
+        let wrong = |rule: Result<Rule>| rule.unwrap_err().to_string();
+        assert!(wrong(allow(&["carol"], &[], None, &["*"])).contains("no user `carol`"));
+        assert!(wrong(allow(&[], &["alice"], None, &["*"])).contains("no group `alice`"));
+        assert!(wrong(allow(&[], &[], None, &["*"])).contains("allows nobody"));
+        assert!(wrong(allow(&["alice"], &[], None, &[])).contains("allows nothing"));
+        for text in ["100", "0.200-100", "0.x", "5000.1", "0.70000"] {
+            assert!(wrong(allow(&["alice"], &[], None, &[text])).contains(text));
+        }
+    }
+}
