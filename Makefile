@@ -3,11 +3,11 @@
 PROFILE_DIR := $(or $(CARGO_TARGET_DIR),target)/release
 FILE ?=
 
-.PHONY: help build demo lab test quick bench speed clean
+.PHONY: help build demo lab test test-long quick bench speed clean
 
 help: ## what there is (default)
 	@echo "Cellway: ATM for Linux in user space. Targets:"
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 build: ## the program, optimised: target/release/cellway
 	@scripts/rust-ready build-only
@@ -21,6 +21,9 @@ lab: build ## the papers' experiments: published, modelled, measured; a report i
 
 test: ## everything: style, lints, documentation, licences, unit, property, corpus and interop tests
 	@scripts/test
+
+test-long: ## random tests with many more cases than `make test` runs: an hour or more
+	@scripts/test long
 
 quick: ## what one wants while working: style, lints, unit and property tests
 	@scripts/test fmt clippy test
