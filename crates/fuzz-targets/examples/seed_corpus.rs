@@ -58,6 +58,30 @@ fn aal34_cells() -> Vec<Cell> {
     cells
 }
 
+/// A packet by way of two switches.
+fn myrinet_packet(kind: wire::myrinet::Kind, payload: &[u8]) -> Vec<u8> {
+    let route = [3, -1].map(|ports| wire::myrinet::Turn::new(ports).expect("a short distance"));
+    let mut octets = vec![0; wire::myrinet::packet_octets(route.len(), payload.len())];
+    wire::myrinet::emit(&route, kind, payload, &mut octets);
+    octets
+}
+
+/// A scout, and routes to two hosts.
+fn myrinet_messages() -> [Vec<u8>; 2] {
+    use wire::myrinet::mapping::{Body, Entries, Message, emit_entry, entry_octets};
+    let mut entries = vec![0; entry_octets(1) + entry_octets(2)];
+    let n = emit_entry(0x60dd_0001, &[0x83], &mut entries);
+    emit_entry(0x60dd_0002, &[0xbf, 0x82], &mut entries[n..]);
+    let entries = Entries::new_checked(&entries).expect("two entries");
+    let routes = Body::Routes { back: &[0x81], entries };
+    [Body::Scout { back: &[0xbd, 0x81] }, routes].map(|body| {
+        let message = Message { from: 0x60dd_0009, number: 7, body };
+        let mut octets = vec![0; message.buffer_len()];
+        message.emit(&mut octets);
+        octets
+    })
+}
+
 fn main() -> std::io::Result<()> {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus"));
     let put = |target: &str, name: &str, octets: &[u8]| {
@@ -68,6 +92,11 @@ fn main() -> std::io::Result<()> {
     let three = cells(&sdu);
     put("cell", "user", &emit53(&three[0], Format::Uni))?;
     put("cell", "idle", &emit53(&Cell::new(CellHeader::from_word(1), [0x6a; 48]), Format::Nni))?;
+    let [scout, routes] = myrinet_messages();
+    put("myrinet", "two_switches", &myrinet_packet(wire::myrinet::Kind::IP, &sdu))?;
+    put("myrinet", "scout", &myrinet_packet(wire::myrinet::Kind::MAPPING, &scout))?;
+    put("myrinet_mapping", "scout", &scout)?;
+    put("myrinet_mapping", "routes", &routes)?;
     put("hec", "headers", &three.iter().flat_map(|c| emit53(c, Format::Uni)[..5].to_vec()).collect::<Vec<_>>())?;
     put("delineation", "line", &emit53(&three[0], Format::Uni).repeat(9))?;
     let aal1 = |octet: u8| std::iter::once(octet).chain([0xd7; 47]);

@@ -7,6 +7,7 @@
 mod adapters;
 mod layers;
 mod machines;
+mod myrinet;
 
 use wire::erf::Head as ErfHead;
 use wire::octets::{Format, emit52, emit53, parse52, parse53};
@@ -30,6 +31,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("recording", recording),
     ("erf", erf),
     ("udp_batch", udp_batch),
+    ("myrinet", myrinet::packet),
+    ("myrinet_mapping", myrinet::mapping),
     ("reassembly", machines::reassembly),
     ("mixed_circuits", machines::mixed_circuits),
     ("aal1_stream", layers::aal1),

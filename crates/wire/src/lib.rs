@@ -2,7 +2,7 @@
 //!
 //! In: octets from a peer, never trusted. Out: views and plain structs whose contents are in range. No allocation, no
 //! input or output, no clock. Standards: ITU-T I.361 (cell), I.432 (header error control), I.363 (adaptation layers),
-//! I.610 (OAM), RFC 2684 (encapsulation), RFC 2225 (ATMARP).
+//! I.610 (OAM), RFC 2684 (encapsulation), RFC 2225 (ATMARP); ANSI/VITA 26 (Myrinet).
 //!
 //! # Who may panic
 //! A *view* is made by `new_checked`, which refuses octets that are too short; after that no accessor panics. `parse`
@@ -28,6 +28,7 @@ pub mod delineation;
 pub mod erf;
 pub mod hec;
 pub mod llc;
+pub mod myrinet;
 pub mod oam;
 pub mod octets;
 pub mod recording;
