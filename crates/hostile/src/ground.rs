@@ -1,0 +1,199 @@
+//! A network in this process: named stations, an engine's thread and a service at a socket of its own.
+
+use crate::trial::Field;
+use host::HostInterface;
+use host::engine::{self, Core, EngineHandle};
+use host::service::{Everybody, Handler, Service};
+use net::topology::{CircuitDescription, LinkDescription};
+use net::{Aal, Carries, FramePool, LinkConfig, Network, SwitchConfig};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use traffic::{Category, Contract};
+use wire::{CellRate, CircuitId, Counters};
+
+/// Buffers of frames, as many as the program has.
+const FRAMES: usize = 256;
+/// Connections to the service.
+const CONNECTIONS: usize = 1024;
+
+/// A circuit of VPI 0.
+///
+/// # Panics
+/// If the number is none of a circuit.
+pub fn circuit(vci: u16) -> CircuitId {
+    CircuitId::new(0, vci).expect("a VCI")
+}
+
+/// A constant bit rate contract, in cells each second.
+pub fn cbr(cells_per_s: f64) -> Contract {
+    Contract { category: Category::Cbr, pcr: CellRate::from_cells_per_s(cells_per_s), ..Contract::default() }
+}
+
+/// A cell link of a rate in cells each second.
+pub fn rated(cells_per_s: f64) -> LinkConfig {
+    LinkConfig { rate: CellRate::from_cells_per_s(cells_per_s), ..LinkConfig::default() }
+}
+
+/// An unlimited frame link.
+pub fn frames() -> LinkConfig {
+    LinkConfig { carries: Carries::Frames, ..LinkConfig::default() }
+}
+
+/// A circuit between two ends, such as `alpha 0.100`.
+///
+/// # Panics
+/// If one is none.
+pub fn between(a: &str, b: &str, contract: Contract) -> CircuitDescription {
+    let ends = [a, b].map(|end| end.parse().expect("an end of a circuit"));
+    CircuitDescription { ends: ends.to_vec(), aal: Aal::Aal5, contract }
+}
+
+type Step = Box<dyn FnOnce(&mut Core) + Send>;
+
+/// What a [`Ground`] is to have.
+pub struct Builder {
+    steps: Vec<Step>,
+    handler: Arc<dyn Handler>,
+}
+
+/// A running network. It ends when this is dropped.
+#[derive(Debug)]
+pub struct Ground {
+    engine: EngineHandle,
+    service: Option<Service>,
+    socket: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Builder { steps: Vec::new(), handler: Arc::new(Everybody) }
+    }
+}
+
+impl Builder {
+    fn step(mut self, step: impl FnOnce(&mut Core) + Send + 'static) -> Self {
+        self.steps.push(Box::new(step));
+        self
+    }
+
+    /// Whom the service asks; everybody may do everything otherwise.
+    #[must_use]
+    pub fn handler(mut self, handler: Arc<dyn Handler>) -> Self {
+        self.handler = handler;
+        self
+    }
+
+    /// A host with 256 endpoints at most.
+    #[must_use]
+    pub fn host(self, name: &str) -> Self {
+        let name = name.to_owned();
+        self.step(move |core| {
+            core.fabric.add_host(&mut core.network, &name, HostInterface::new(256)).expect("a name of its own");
+        })
+    }
+
+    /// A switch with 64 ports.
+    #[must_use]
+    pub fn switch(self, name: &str) -> Self {
+        let name = name.to_owned();
+        self.step(move |core| {
+            core.fabric.add_switch(&mut core.network, &name, SwitchConfig::default()).expect("a name of its own");
+        })
+    }
+
+    /// A link between two ends, such as `alpha` or `s1:0`.
+    #[must_use]
+    pub fn link(self, a: &str, b: &str, config: LinkConfig) -> Self {
+        let ends = [a, b].map(|end| end.parse().expect("an end of a link"));
+        self.step(move |core| {
+            core.fabric.add_link(&mut core.network, &LinkDescription { ends, config }).expect("two free ends");
+        })
+    }
+
+    /// A circuit between two ends, such as `alpha 0.100`.
+    #[must_use]
+    pub fn circuit(self, a: &str, b: &str, contract: Contract) -> Self {
+        let described = between(a, b, contract);
+        self.step(move |core| {
+            core.fabric.add_circuit(&mut core.network, &described).expect("a path for the circuit");
+        })
+    }
+
+    /// Brings it up.
+    ///
+    /// # Panics
+    /// If it cannot be: the test is wrong, or the machine has no room.
+    pub fn up(self) -> Ground {
+        let folder = tempfile::tempdir().expect("a folder");
+        let socket = folder.path().join("cellway.sock");
+        let engine = engine::start(Network::new(FramePool::new(FRAMES, 65_536))).expect("an engine");
+        let steps = self.steps;
+        engine.with(move |core| steps.into_iter().for_each(|step| step(core))).expect("a running engine");
+        let service = Service::start(&socket, engine.clone(), self.handler, CONNECTIONS).expect("a service");
+        Ground { engine, service: Some(service), socket, _folder: folder }
+    }
+}
+
+impl std::fmt::Debug for Builder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Builder").field("steps", &self.steps.len()).finish_non_exhaustive()
+    }
+}
+
+impl Ground {
+    /// Nothing yet.
+    pub fn build() -> Builder {
+        Builder::default()
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &EngineHandle {
+        &self.engine
+    }
+
+    /// What a host has received on a circuit.
+    ///
+    /// # Panics
+    /// If there is no such host or circuit.
+    pub fn received(&self, host: &'static str, vci: u16) -> Counters {
+        let find = move |core: &mut Core| {
+            let circuits = core.host(host).expect("a host of this name").1.circuits();
+            circuits.into_iter().find(|c| c.circuit == circuit(vci)).expect("a circuit of the host").received
+        };
+        self.engine.with(find).expect("a running engine")
+    }
+
+    /// How long the engine's thread computes for a command and for the rounds up to the next command, in its own processor
+    /// time: other programs do not count.
+    ///
+    /// # Panics
+    /// If the engine has stopped.
+    pub fn engine_time(&self, command: impl FnOnce(&mut Core) + Send + 'static) -> Duration {
+        let clock = || {
+            let at = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+            Duration::new(at.tv_sec as u64, at.tv_nsec as u32)
+        };
+        let begin = self.engine.with(move |core| {
+            let begin = clock();
+            command(core);
+            begin
+        });
+        let end = self.engine.with(move |_| clock());
+        end.expect("a running engine").saturating_sub(begin.expect("a running engine"))
+    }
+}
+
+impl Field for Ground {
+    fn socket(&self) -> &Path {
+        &self.socket
+    }
+}
+
+impl Drop for Ground {
+    fn drop(&mut self) {
+        self.service.take();
+        self.engine.stop();
+    }
+}

@@ -1,0 +1,22 @@
+//! Attacks on a running network, each beside an innocent circuit that must not notice.
+//!
+//! A test builds a [`Field`]: a [`Ground`] (hosts, switches, links and circuits, with an engine and a service in this
+//! process) or a [`Program`] (a daemon). It names an innocent circuit, and gives [`Trial::withstand`] an attack. The trial
+//! runs twice. In the control run the attacker only
+//! computes, because a busy neighbour costs time slices on any machine. In the second run it attacks. The innocent circuit
+//! loses nothing, and its worst latency may exceed that of the control run by a bound only: see [`Class`].
+//!
+//! ```ignore
+//! Trial::new(Class::Other, ground).withstand(|ground, attack| while attack.goes_on() { annoy(ground) });
+//! ```
+#![forbid(unsafe_code)]
+
+mod ground;
+mod program;
+mod trial;
+mod watch;
+
+pub use ground::{Builder, Ground, between, cbr, circuit, frames, rated};
+pub use program::Program;
+pub use trial::{Attack, Class, Field, Trial};
+pub use watch::{Report, Watch};

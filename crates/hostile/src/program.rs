@@ -1,0 +1,55 @@
+//! The built program: `cellway up` as a process of its own.
+
+use crate::trial::Field;
+use interop::up::Up;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A daemon, and a way to give it commands.
+pub struct Program {
+    up: Mutex<Up>,
+    socket: PathBuf,
+}
+
+impl std::fmt::Debug for Program {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Program").field("socket", &self.socket).finish_non_exhaustive()
+    }
+}
+
+impl Program {
+    /// Brings up the network of a description.
+    pub fn up(description: &str) -> Self {
+        let up = Up::new(description);
+        Program { socket: up.path("socket"), up: Mutex::new(up) }
+    }
+
+    fn daemon(&self) -> MutexGuard<'_, Up> {
+        self.up.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs a command of `cellway` to its end; gives what it printed.
+    ///
+    /// # Panics
+    /// If it fails.
+    pub fn run(&self, line: &str) -> String {
+        let output = self.daemon().run(line);
+        assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Lets the daemon read another description.
+    ///
+    /// # Panics
+    /// If it cannot be written.
+    pub fn reload(&self, description: &str) {
+        std::fs::write(self.daemon().path("net.toml"), description).expect("the description is written");
+        self.daemon().hang_up();
+    }
+}
+
+impl Field for Program {
+    fn socket(&self) -> &Path {
+        &self.socket
+    }
+}

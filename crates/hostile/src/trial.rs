@@ -1,0 +1,166 @@
+//! A control run, an attack, and the judgement.
+
+use crate::ground::circuit;
+use crate::watch::{Report, Watch};
+use endpoint::{ChannelId, Endpoint, EndpointConfig, Error, OpenOptions};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long a run takes, unless the attack says otherwise.
+const RUN: Duration = Duration::from_millis(500);
+/// A time slice that the system gives to somebody else can spoil a run; an attack that works spoils each.
+const ATTEMPTS: usize = 3;
+
+/// Trials of one test program, one at a time: they measure time.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// What an attack goes for, and so how much later an innocent PDU may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// The engine's thread itself: 5 ms.
+    Engine,
+    /// Anything else: 50 ms.
+    Other,
+}
+
+impl Class {
+    /// How much later than in the control run.
+    pub fn bound(self) -> Duration {
+        match self {
+            Class::Engine => Duration::from_millis(5),
+            Class::Other => Duration::from_millis(50),
+        }
+    }
+}
+
+/// A running network under attack.
+pub trait Field: Sync {
+    /// Where its service listens.
+    fn socket(&self) -> &Path;
+
+    /// An endpoint.
+    ///
+    /// # Errors
+    /// As the service refuses it.
+    fn endpoint(&self, config: &EndpointConfig) -> Result<Endpoint, Error> {
+        Endpoint::create(self.socket(), config)
+    }
+
+    /// An endpoint of a host, with a circuit open both ways.
+    ///
+    /// # Panics
+    /// If the service refuses it.
+    fn open(&self, host: &str, vci: u16) -> (Endpoint, ChannelId) {
+        self.open_as(vci, &EndpointConfig { host: host.into(), ..EndpointConfig::default() })
+    }
+
+    /// The same with a configuration.
+    ///
+    /// # Panics
+    /// If the service refuses it.
+    fn open_as(&self, vci: u16, config: &EndpointConfig) -> (Endpoint, ChannelId) {
+        let mut endpoint = self.endpoint(config).expect("an endpoint");
+        let channel = endpoint.open(circuit(vci), OpenOptions::default()).expect("the circuit");
+        (endpoint, channel)
+    }
+}
+
+/// An attack's view of its trial.
+#[derive(Debug)]
+pub struct Attack {
+    until: Instant,
+    over: AtomicBool,
+}
+
+impl Attack {
+    /// Whether the attack is to go on.
+    pub fn goes_on(&self) -> bool {
+        !self.over.load(Ordering::Relaxed) && Instant::now() < self.until
+    }
+
+    /// Sleeps to the end of the run.
+    pub fn rest(&self) {
+        while self.goes_on() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn new(length: Duration) -> Self {
+        Attack { until: Instant::now() + length, over: AtomicBool::new(false) }
+    }
+}
+
+/// An attack and what it must not disturb.
+#[derive(Debug)]
+pub struct Trial<F> {
+    class: Class,
+    field: fn() -> F,
+    innocent: (&'static str, &'static str, u16),
+    length: Duration,
+}
+
+impl<F: Field> Trial<F> {
+    /// On a field whose innocent circuit is 0.100 between `alpha` and `beta`. Each run has a field of its own.
+    pub fn new(class: Class, field: fn() -> F) -> Self {
+        Trial { class, field, innocent: ("alpha", "beta", 100), length: RUN }
+    }
+
+    /// With another innocent circuit.
+    #[must_use]
+    pub fn innocent(mut self, from: &'static str, to: &'static str, vci: u16) -> Self {
+        self.innocent = (from, to, vci);
+        self
+    }
+
+    /// With runs of this length.
+    #[must_use]
+    pub fn length(mut self, length: Duration) -> Self {
+        self.length = length;
+        self
+    }
+
+    /// Runs the attack beside the innocent circuit. The attack runs on a thread of its own until [`Attack::goes_on`] says no;
+    /// it may panic if the field does not do what the attack needs.
+    ///
+    /// # Panics
+    /// If the innocent circuit lost something, or was held up in each of three attempts.
+    pub fn withstand(&self, attack: impl Fn(&F, &Attack) + Sync) {
+        let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut seen = Vec::new();
+        for _ in 0..ATTEMPTS {
+            let control = self.run(|_, attack| {
+                while attack.goes_on() {
+                    std::hint::spin_loop();
+                }
+            });
+            let attacked = self.run(&attack);
+            assert_eq!((control.lost, control.damaged), (0, 0), "without an attack: {control:?}");
+            let whole = (attacked.lost, attacked.damaged);
+            assert_eq!(whole, (0, 0), "the innocent circuit: {attacked:?}; without an attack: {control:?}");
+            if attacked.worst <= control.worst + self.class.bound() {
+                return;
+            }
+            seen.push((control.worst, attacked.worst));
+        }
+        panic!("the innocent circuit was held up by more than {:?}: (control, attacked) {seen:?}", self.class.bound());
+    }
+
+    fn run(&self, attack: impl Fn(&F, &Attack) + Sync) -> Report {
+        let field = (self.field)();
+        let (from, to, vci) = self.innocent;
+        let mut watch = Watch::new(&field, from, to, vci);
+        let of_attack = Attack::new(self.length);
+        std::thread::scope(|scope| {
+            let (field, of_attack) = (&field, &of_attack);
+            let attacker = scope.spawn(|| attack(field, of_attack));
+            let report = watch.run(|| of_attack.goes_on());
+            of_attack.over.store(true, Ordering::Relaxed);
+            if let Err(panic) = attacker.join() {
+                std::panic::resume_unwind(panic);
+            }
+            report
+        })
+    }
+}

@@ -1,0 +1,119 @@
+//! What several use has a bound for each: pools, queues, pacers.
+
+use endpoint::SendError;
+use hostile::{Attack, Class, Field, Ground, Trial, cbr, circuit, frames, rated};
+use net::{Carries, LinkConfig};
+use std::time::{Duration, Instant};
+use traffic::Contract;
+
+/// Sends as fast as the endpoint takes it, to the end of the attack.
+fn flood(field: &impl Field, attack: &Attack, host: &str, vci: u16) {
+    let (mut endpoint, channel) = field.open(host, vci);
+    let sdu = vec![0x55; 9180];
+    while attack.goes_on() {
+        match endpoint.send_copy(channel, &sdu) {
+            Ok(()) => {}
+            Err(SendError::Full) => std::thread::sleep(Duration::from_millis(1)),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[test]
+#[ignore = "ends when each link and circuit has a share of the frame pool"]
+fn a_sender_on_a_slow_frame_link_does_not_hold_up_other_frame_links() {
+    let field = || {
+        let slow = LinkConfig { carries: Carries::Frames, ..rated(2358.0) };
+        Ground::build()
+            .host("alpha")
+            .host("beta")
+            .host("eve")
+            .host("mallory")
+            .link("alpha", "beta", frames())
+            .link("eve", "mallory", slow)
+            .circuit("alpha 0.100", "beta 0.100", Contract::default())
+            .circuit("eve 0.200", "mallory 0.200", Contract::default())
+            .up()
+    };
+    Trial::new(Class::Other, field).withstand(|field, attack| flood(field, attack, "eve", 200));
+}
+
+#[test]
+#[ignore = "ends when each link and circuit has a share of the frame pool"]
+fn pdus_that_are_never_finished_do_not_hold_up_other_frame_links() {
+    let field = || {
+        let mut build = Ground::build()
+            .host("alpha")
+            .host("beta")
+            .host("eve")
+            .host("mallory")
+            .switch("s1")
+            .link("alpha", "beta", frames())
+            .link("eve", "s1:0", LinkConfig::default())
+            .link("mallory", "s1:1", frames())
+            .circuit("alpha 0.100", "beta 0.100", Contract::default());
+        for vci in 1000..1300 {
+            build = build.circuit(&format!("eve 0.{vci}"), &format!("mallory 0.{vci}"), Contract::default());
+        }
+        build.up()
+    };
+    Trial::new(Class::Other, field).withstand(|field, attack| {
+        let config = endpoint::EndpointConfig { host: "eve".into(), ..Default::default() };
+        let mut eve = field.endpoint(&config).unwrap();
+        let options = endpoint::OpenOptions { aal: endpoint::Aal::Aal0, ..Default::default() };
+        // One cell of a PDU on each circuit, and never its end.
+        for vci in 1000..1300 {
+            let channel = eve.open(circuit(vci), options).unwrap();
+            eve.send_copy(channel, &[0; 52]).unwrap();
+            eve.wait_sent(None).unwrap();
+        }
+        attack.rest();
+    });
+}
+
+#[test]
+#[ignore = "ends when a host interface queues descriptors per circuit"]
+fn a_paced_circuit_does_not_hold_up_a_best_effort_circuit_of_its_endpoint() {
+    let ground = Ground::build()
+        .host("alpha")
+        .host("beta")
+        .link("alpha", "beta", LinkConfig::default())
+        .circuit("alpha 0.100", "beta 0.100", Contract::default())
+        .circuit("alpha 0.200", "beta 0.200", cbr(50.0))
+        .up();
+    let (mut sender, best_effort) = ground.open("alpha", 100);
+    let paced = sender.open(circuit(200), endpoint::OpenOptions::default()).unwrap();
+    let (mut receiver, _) = ground.open("beta", 100);
+    // Nearly four seconds of its contract.
+    sender.send_copy(paced, &[1; 9180]).unwrap();
+    for _ in 0..20 {
+        sender.send_copy(best_effort, &[2; 1500]).unwrap();
+        let got = receiver.receive(Some(Duration::from_millis(500))).unwrap();
+        assert!(got.is_some_and(|sdu| sdu[..] == [2; 1500]), "the best-effort PDU waits for the paced one");
+    }
+}
+
+#[test]
+#[ignore = "ends when the contract of a circuit is kept on frame links"]
+fn a_contract_is_kept_on_a_frame_link() {
+    let ground = Ground::build()
+        .host("alpha")
+        .host("beta")
+        .link("alpha", "beta", frames())
+        .circuit("alpha 0.100", "beta 0.100", cbr(2604.0))
+        .up();
+    let (mut sender, channel) = ground.open("alpha", 100);
+    let (mut receiver, _) = ground.open("beta", 100);
+    let begin = Instant::now();
+    let mut octets = 0;
+    while begin.elapsed() < Duration::from_millis(500) {
+        let _ = sender.send_copy(channel, &[3; 1500]);
+        while let Some(sdu) = receiver.try_receive() {
+            octets += sdu.len();
+        }
+    }
+    // 1 Mbit/s of payload, twice that for what the tolerance lets through at the beginning, and a queue of one PDU.
+    let allowed = 2.0 * 125_000.0 * begin.elapsed().as_secs_f64() + 1500.0;
+    assert!((octets as f64) < allowed, "{octets} octets in {:?}, {allowed} allowed", begin.elapsed());
+    assert!(octets > 0, "nothing came at all");
+}

@@ -1,0 +1,48 @@
+//! The trial itself: what works is seen, and what does not work passes.
+
+use hostile::{Class, Field, Ground, Trial};
+use net::LinkConfig;
+use std::time::Duration;
+use traffic::Contract;
+
+fn pair() -> Ground {
+    Ground::build()
+        .host("alpha")
+        .host("beta")
+        .link("alpha", "beta", LinkConfig::default())
+        .circuit("alpha 0.100", "beta 0.100", Contract::default())
+        .circuit("alpha 0.200", "beta 0.200", Contract::default())
+        .up()
+}
+
+#[test]
+#[should_panic(expected = "held up")]
+fn an_attack_that_holds_the_engine_up_is_seen() {
+    Trial::new(Class::Other, pair).withstand(|field, attack| {
+        while attack.goes_on() {
+            field.engine().with(|_| std::thread::sleep(Duration::from_millis(150))).unwrap();
+        }
+    });
+}
+
+#[test]
+#[should_panic(expected = "the innocent circuit")]
+fn an_attack_that_takes_the_circuit_away_is_seen() {
+    Trial::new(Class::Other, pair).withstand(|field, attack| {
+        field.engine().with(|core| core.host("beta").unwrap().1.remove_circuit(hostile::circuit(100))).unwrap();
+        attack.rest();
+    });
+}
+
+#[test]
+fn somebody_who_sends_on_a_circuit_that_nobody_reads_disturbs_nobody() {
+    Trial::new(Class::Other, pair).withstand(|field, attack| {
+        let (mut sender, channel) = field.open("alpha", 200);
+        let _silent = field.open("beta", 200);
+        while attack.goes_on() {
+            if sender.send_copy(channel, &[9; 1500]).is_err() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+    });
+}
