@@ -1,10 +1,11 @@
 //! The application's side: connect, create, open, then `loan` / `send` / `receive`.
 //!
-//! A file each: the connection, the buffers in the application's hands, waiting, errors.
+//! A file each: the connection, the buffers in the application's hands, the channels' shares, waiting, errors.
 
 mod buffers;
 mod connection;
 mod error;
+mod shares;
 mod wait;
 
 use crate::ChannelId;
@@ -14,7 +15,6 @@ use crate::own::Given;
 use crate::ring::{Consumer, Producer, Which};
 use crate::segment::{Segment, SegmentError};
 use rustix::fd::OwnedFd;
-use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use wire::CircuitId;
@@ -23,6 +23,7 @@ pub(crate) use buffers::Pool;
 pub use buffers::{Loan, Received};
 pub use connection::Connection;
 pub use error::{Error, SendError};
+use shares::Shares;
 
 /// What an endpoint is to have.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -51,9 +52,9 @@ pub struct Endpoint {
     wake_client: OwnedFd,
     /// Buffers free for sending.
     idle: Vec<u32>,
-    /// Buffers of the descriptors in the send ring, oldest first.
-    sending: VecDeque<u32>,
+    /// Descriptors that the host has given back, ever (wraps).
     completed: u32,
+    shares: Shares,
     buffer_octets: usize,
     events: Events,
     path: DataPath,
@@ -86,8 +87,8 @@ impl Endpoint {
             wake_host,
             wake_client,
             idle: Vec::new(),
-            sending: VecDeque::with_capacity(geometry.send_ring as usize),
             completed: 0,
+            shares: Shares::default(),
             buffer_octets: geometry.buffer_octets as usize,
             events: config.events,
             path: config.path,
@@ -95,6 +96,7 @@ impl Endpoint {
         };
         let for_sending = config.send_buffers.unwrap_or(geometry.buffers / 2).min(geometry.buffers);
         endpoint.idle = (0..for_sending).collect();
+        endpoint.shares = Shares::new(geometry.send_ring.min(for_sending.max(1)));
         for buffer in for_sending..geometry.buffers {
             if !endpoint.free.push(Descriptor::of_buffer(buffer)) {
                 endpoint.idle.push(buffer);
@@ -112,7 +114,10 @@ impl Endpoint {
             self.connection.need(crate::negotiate::AAL34)?;
         }
         match self.connection.ask(&Request::open(circuit, options))?.0 {
-            Response::Opened { channel } => Ok(channel),
+            Response::Opened { channel } => {
+                self.shares.open(channel);
+                Ok(channel)
+            }
             other => Err(Error::Protocol(format!("{other:?}"))),
         }
     }
@@ -146,7 +151,9 @@ impl Endpoint {
     /// # Errors
     /// It is not open.
     pub fn close(&mut self, channel: ChannelId) -> Result<(), Error> {
-        self.connection.ask(&Request::Close { channel }).map(|_| ())
+        self.connection.ask(&Request::Close { channel })?;
+        self.shares.close(channel);
+        Ok(())
     }
 
     /// A request to the program behind the service, over this endpoint's connection.
@@ -166,12 +173,13 @@ impl Endpoint {
     pub(crate) fn reclaim(&mut self) {
         let consumed = self.send.consumed();
         while self.completed != consumed {
+            let (channel, buffer) = self.send.given_back(self.completed);
             self.completed = self.completed.wrapping_add(1);
-            match self.sending.pop_front() {
-                Some(Descriptor::INLINE) => {}
-                Some(Descriptor::OWN) => self.given.complete(),
-                Some(buffer) => self.idle.push(buffer),
-                None => break,
+            self.shares.give_back(channel);
+            match buffer {
+                Descriptor::INLINE => {}
+                Descriptor::OWN => self.given.complete(),
+                buffer => self.idle.push(buffer),
             }
         }
         if let Ok(mut returned) = self.pool.returned.try_lock() {
@@ -233,12 +241,16 @@ impl Endpoint {
     }
 
     pub(crate) fn push(&mut self, descriptor: Descriptor) -> Result<(), SendError> {
-        if !self.send.push(descriptor) {
+        if !self.shares.has_room(descriptor.channel) {
+            self.reclaim();
+        }
+        if !self.shares.admits(descriptor.channel) || !self.send.push(descriptor) {
             self.reclaim();
             return Err(SendError::Full);
         }
-        self.sending.push_back(descriptor.buffer);
-        if self.sending.len() >= 64 {
+        self.shares.take(descriptor.channel);
+        // Not each time: the host's index is in a line that it writes.
+        if self.send.pushed().is_multiple_of(64) {
             self.reclaim();
         }
         self.wake_host_if_asleep();
@@ -254,7 +266,7 @@ impl Endpoint {
     /// How many SDUs have been pushed and not yet taken by the host.
     pub fn unsent(&mut self) -> usize {
         self.reclaim();
-        self.sending.len()
+        self.send.pushed().wrapping_sub(self.completed) as usize
     }
 }
 

@@ -3,7 +3,7 @@
 //! | octets | what |
 //! |---|---|
 //! | 0..8 | magic, `CELLWAY1` |
-//! | 8..12 | version, 1 |
+//! | 8..12 | version, 2 |
 //! | 12..16 | octets of a descriptor, 64 |
 //! | 16..40 | slots of the send, receive and free ring; buffers; octets of a buffer; zero (u32 each) |
 //! | 64..68 | host sleeps: the client rings its doorbell after pushing |
@@ -15,6 +15,7 @@
 //!
 //! An index counts descriptors since the beginning and wraps at 2^32; the slot is its remainder by the ring's size.
 //! Producer: client for send and free, host for receive. Each side trusts its own index only.
+//! A slot of the send ring that the consumer has passed tells by channel and buffer which descriptor came back with it.
 //!
 //! A descriptor:
 //!
@@ -35,7 +36,7 @@ use serde::{Deserialize, Serialize};
 /// What the segment begins with.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"CELLWAY1");
 /// Version of this layout.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Octets of a descriptor.
 pub const DESCRIPTOR_OCTETS: usize = 64;
 /// Longest SDU that travels inside a descriptor: what one AAL5 cell carries.

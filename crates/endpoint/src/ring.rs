@@ -129,6 +129,15 @@ impl Producer {
     pub fn pushed(&self) -> u32 {
         self.tail
     }
+
+    /// The channel and the buffer that the consumer gave back with the slot at `position`, which it has passed: those of
+    /// the descriptor pushed there, or of another one that the consumer was done with first.
+    pub fn given_back(&self, position: u32) -> (u32, u32) {
+        let slot = self.place.slot(position);
+        let word = |i: usize| self.place.segment.word64(slot + 8 * i).load(Ordering::Relaxed);
+        let d = Descriptor::from_words([word(0), word(1), 0, 0, 0, 0, 0, 0]);
+        (d.channel, d.buffer)
+    }
 }
 
 impl Consumer {
@@ -173,6 +182,41 @@ impl Consumer {
         Some(Descriptor::from_words(words))
     }
 
+    /// A copy of the descriptor `ahead` places behind the oldest, which stays in the ring.
+    pub fn peek_ahead(&mut self, ahead: u32) -> Option<Descriptor> {
+        let seen = self.tail_seen.wrapping_sub(self.head);
+        if seen <= ahead {
+            let tail = self.place.tail().load(Ordering::Acquire);
+            let n = tail.wrapping_sub(self.head);
+            // A forged index tells of nothing new.
+            if n > self.place.slots || n <= ahead {
+                return None;
+            }
+            self.tail_seen = tail;
+        }
+        let slot = self.place.slot(self.head.wrapping_add(ahead));
+        let words = std::array::from_fn(|i| self.place.segment.word64(slot + 8 * i).load(Ordering::Relaxed));
+        Some(Descriptor::from_words(words))
+    }
+
+    /// How many descriptors the producer has been given back (wraps at 2^32).
+    pub fn head(&self) -> u32 {
+        self.head
+    }
+
+    /// Gives one slot back to the producer, and with it the buffer of the descriptor that was read at `position`. Where
+    /// an older one is still in use, the slot says which descriptor this was ([`Producer::given_back`]).
+    pub fn give_back(&mut self, position: u32, descriptor: &Descriptor) {
+        if position != self.head {
+            let slot = self.place.slot(self.head);
+            let words = descriptor.to_words();
+            for (i, word) in words.into_iter().enumerate().take(2) {
+                self.place.segment.word64(slot + 8 * i).store(word, Ordering::Relaxed);
+            }
+        }
+        self.advance();
+    }
+
     /// Gives the oldest descriptor's slot, and whatever its SDU was in, back to the producer.
     pub fn advance(&mut self) {
         if self.tail_seen != self.head {
@@ -214,6 +258,22 @@ mod tests {
             assert_eq!(c.pop(), None);
             assert_eq!(p.consumed(), (round + 1) * 4);
         }
+    }
+
+    #[test]
+    fn a_descriptor_that_is_done_with_before_an_older_one_is_named_in_the_slot_that_comes_back() {
+        let s = segment();
+        let (mut p, mut c) = (Producer::new(&s, Which::Send), Consumer::new(&s, Which::Send));
+        for i in 0..3 {
+            assert!(p.push(Descriptor { channel: i, ..Descriptor::of_buffer(10 + i) }));
+        }
+        let read: Vec<_> = (0..3).map(|i| c.peek_ahead(i).unwrap()).collect();
+        assert_eq!(c.peek_ahead(3), None);
+        for i in [2, 0, 1] {
+            c.give_back(i, &read[i as usize]);
+        }
+        assert_eq!(p.consumed(), 3);
+        assert_eq!([0, 1, 2].map(|at| p.given_back(at)), [(2, 12), (0, 10), (1, 11)]);
     }
 
     #[test]

@@ -1,9 +1,10 @@
-//! One endpoint as the host sees it: its rings, its channels, the SDU that is leaving.
+//! One endpoint as the host sees it: its rings, its channels, the SDUs that are leaving.
 
 use crate::events::poll_list::Slot;
 use crate::events::{self, Bell, Strategy};
+use crate::outbound::{Leaving, Outbound, Outgoing};
 use crate::own::{At, Process};
-use crate::path::{Path, Source};
+use crate::path::Path;
 use endpoint::layout::{Descriptor, Geometry, INLINE_OCTETS};
 use endpoint::ring::{Consumer, Producer, Which};
 use endpoint::segment::{Segment, SegmentError};
@@ -33,46 +34,6 @@ pub(crate) struct Channel {
     pub(crate) circuit: CircuitId,
     pub(crate) aal: Aal,
     pub(crate) direction: Direction,
-}
-
-/// The SDU that is leaving.
-#[derive(Debug)]
-pub(crate) struct Leaving {
-    pub(crate) channel: Channel,
-    pub(crate) source: Source,
-    pub(crate) octets: usize,
-    pub(crate) meta: SduMeta,
-    /// Its cells, on a cell link.
-    pub(crate) cells: Outgoing,
-    /// Given up in the middle: one more cell tells the receiver.
-    pub(crate) aborted: bool,
-}
-
-/// How an SDU becomes cells.
-#[derive(Debug)]
-pub(crate) enum Outgoing {
-    /// It is one.
-    Cell,
-    Aal5(Segmentation),
-    /// Once it has begun: its tag and number are the circuit's to give.
-    Aal34(Option<aal34::Segmentation>),
-}
-
-impl Outgoing {
-    /// Gives the SDU up: true if a cell more tells the receiver, who has seen its beginning.
-    fn abort(&mut self) -> bool {
-        match self {
-            Outgoing::Aal5(segmentation) => {
-                segmentation.abort();
-                !segmentation.is_done()
-            }
-            Outgoing::Aal34(Some(segmentation)) => {
-                segmentation.abort();
-                !segmentation.is_done()
-            }
-            Outgoing::Cell | Outgoing::Aal34(None) => false,
-        }
-    }
 }
 
 /// Where an endpoint stands between looks.
@@ -116,7 +77,7 @@ pub struct Attached {
     /// Free buffers and posted memory that are in hand.
     stash: Vec<Free>,
     pub(crate) channels: Vec<Option<Channel>>,
-    pub(crate) leaving: Option<Leaving>,
+    pub(crate) outbound: Outbound,
     pub(crate) path: Path,
     pub(crate) strategy: Strategy,
     pub(crate) look: Looked,
@@ -126,9 +87,9 @@ pub struct Attached {
     pub(crate) fed: Option<Fed>,
     /// The consumer's index at which its application was given up: it takes nothing at all.
     pub(crate) given_up: Option<u32>,
-    /// Its application has gone: so many descriptors more are taken up.
-    last: Option<u32>,
-    /// Nothing is taken up any more.
+    /// Its application has gone: no more descriptors are taken.
+    departs: bool,
+    /// No more SDUs begin to leave.
     ending: bool,
     pub(crate) sent: Counters,
     pub(crate) received: Counters,
@@ -144,14 +105,14 @@ impl Attached {
             free: Consumer::new(&segment, Which::Free),
             stash: Vec::with_capacity((geometry.buffers + geometry.free_ring) as usize),
             channels: Vec::new(),
-            leaving: None,
+            outbound: Outbound::new(geometry.send_ring, path == DataPath::SingleCopy),
             path: Path::new(path, geometry.buffer_octets as usize),
             strategy: Strategy::new(events, geometry.send_ring, bell),
             look: Looked::Not,
             behind: None,
             fed: None,
             given_up: None,
-            last: None,
+            departs: false,
             ending: false,
             sent: Counters::default(),
             received: Counters::default(),
@@ -190,14 +151,15 @@ impl Attached {
         }
     }
 
-    /// Whether an SDU waits for a line or its pacer.
+    /// Whether SDUs wait for a line or their pacers.
     pub(crate) fn is_leaving(&self) -> bool {
-        self.leaving.is_some()
+        !self.outbound.is_empty()
     }
 
     /// Whether there is something to send or somebody to be let on.
     pub(crate) fn is_waiting(&mut self) -> bool {
-        self.leaving.is_some() || self.send.waiting() > 0 || self.strategy.client_waits(&self.segment)
+        let taken = self.outbound.taken();
+        taken > 0 || self.send.peek_ahead(taken).is_some() || self.strategy.client_waits(&self.segment)
     }
 
     /// Asks for the doorbell. False, and not asked, if there is something to do already.
@@ -232,30 +194,50 @@ impl Attached {
         self.receive.consumed()
     }
 
-    /// Takes up the next descriptor that is in order; counts and passes over those that are not, `most` at most.
-    /// True if an SDU is leaving now.
-    pub(crate) fn take_up(&mut self, most: usize) -> bool {
-        for _ in 0..most {
-            if self.leaving.is_some() {
-                return true;
-            }
-            if self.last == Some(0) || self.ending {
-                return false;
-            }
-            let Some(descriptor) = self.send.peek() else { return false };
-            match self.checked(&descriptor) {
-                Ok(leaving) => self.leaving = Some(leaving),
-                Err(reason) => {
-                    self.sent.drop_one(reason);
-                    self.done();
+    /// Moves up to `most` descriptors from the ring into the queues of their channels; counts those without a channel.
+    pub(crate) fn take_up(&mut self, most: usize) {
+        for _ in 0..if self.departs { 0 } else { most } {
+            let channels = &self.channels;
+            let sends = |channel: u32| {
+                let channel = channels.get(channel as usize).and_then(Option::as_ref);
+                channel.is_some_and(|channel| channel.direction.sends())
+            };
+            match self.outbound.take(&mut self.send, sends) {
+                None => return,
+                Some(Ok(_)) => {}
+                Some(Err(())) => {
+                    self.sent.drop_one(DropReason::BadDescriptor);
+                    self.strategy.note_taken();
                 }
             }
         }
-        self.leaving.is_some()
     }
 
-    /// A copy of a descriptor, held against what the service recorded.
-    fn checked(&mut self, d: &Descriptor) -> Result<Leaving, DropReason> {
+    /// Begins with a channel's oldest SDU, if none of it is leaving; counts and passes over those that are not in order,
+    /// `most` at most. True if one is leaving now.
+    pub(crate) fn begin(&mut self, channel: u32, most: usize) -> bool {
+        for _ in 0..most {
+            if self.outbound.leaving(channel).is_some() {
+                return true;
+            }
+            if self.ending {
+                return false;
+            }
+            let Some(descriptor) = self.outbound.first(channel).copied() else { return false };
+            match self.checked(&descriptor) {
+                Ok(Some(leaving)) => self.outbound.begin(channel, leaving),
+                Ok(None) => return false,
+                Err(reason) => {
+                    self.sent.drop_one(reason);
+                    self.done(channel);
+                }
+            }
+        }
+        self.outbound.leaving(channel).is_some()
+    }
+
+    /// A copy of a descriptor, held against what the service recorded. `None`: it has to wait for a staging buffer.
+    fn checked(&mut self, d: &Descriptor) -> Result<Option<Leaving>, DropReason> {
         let channel = self.channels.get(d.channel as usize).copied().flatten().ok_or(DropReason::BadDescriptor)?;
         if !channel.direction.sends() {
             return Err(DropReason::BadDescriptor);
@@ -285,94 +267,119 @@ impl Attached {
             Descriptor::OWN => self.path.begin_own(d)?,
             _ => self.path.begin(&self.segment, d, at),
         };
-        Ok(Leaving { channel, source, octets, meta, cells, aborted: false })
+        Ok(source.map(|source| Leaving { channel, source, octets, meta, cells, aborted: false }))
     }
 
-    /// The descriptor taken up last is done with: its slot and buffer are the client's again.
-    pub(crate) fn done(&mut self) {
-        self.leaving = None;
-        self.last = self.last.map(|last| last.saturating_sub(1));
-        self.send.advance();
+    /// A channel's oldest descriptor is done with: its slot and buffer are the client's again.
+    pub(crate) fn done(&mut self, channel: u32) {
+        if let Some(leaving) = self.outbound.done(channel, &mut self.send) {
+            self.path.end(&leaving.source);
+        }
         self.strategy.note_taken();
     }
 
     /// Its application has gone: what is in the send ring now is all that is still sent. False if that is nothing.
     pub(crate) fn depart(&mut self) -> bool {
-        // Who has a copy of the memory may go on to write into it: this bounds what that can do.
-        let last = self.send.waiting_now();
-        self.last = Some(last);
-        last > 0
+        // Who has a copy of the memory may go on to write into it: it is not read any more.
+        self.take_up(self.geometry().send_ring as usize);
+        self.departs = true;
+        !self.outbound.is_empty()
     }
 
     /// Whether its application has gone.
     pub(crate) fn is_departing(&self) -> bool {
-        self.last.is_some()
+        self.departs
     }
 
     /// Whether all that its application left has been sent.
     pub(crate) fn has_left(&self) -> bool {
-        self.last == Some(0)
+        self.departs && self.outbound.is_empty()
     }
 
-    /// Takes up nothing more, and gives up the SDU that is leaving in a way that its receiver understands. True if a cell
-    /// has to leave for that.
+    /// Begins with no more SDUs, and gives up those that are leaving in a way that their receivers understand. True if
+    /// cells have to leave for that.
     pub(crate) fn end(&mut self) -> bool {
         self.ending = true;
-        let Some(leaving) = &mut self.leaving else { return false };
-        leaving.aborted = leaving.aborted || leaving.cells.abort();
-        leaving.aborted
-    }
-
-    /// Whether that cell has not left yet.
-    pub(crate) fn is_ending(&self) -> bool {
-        self.leaving.as_ref().is_some_and(|leaving| leaving.aborted)
-    }
-
-    /// Takes a descriptor that is not sent any more out of the ring, and says of which circuit it was.
-    pub(crate) fn drop_last(&mut self) -> Option<CircuitId> {
-        if self.has_left() {
-            return None;
+        self.abort(|_| true);
+        let busy: Vec<u32> = self.outbound.busy().collect();
+        for channel in busy {
+            if let Some(unseen) = self.outbound.take_back(channel) {
+                self.path.end(&unseen.source);
+            }
         }
-        let descriptor = self.send.peek();
+        self.is_ending()
+    }
+
+    /// Gives up the SDUs that are leaving on some channels, as far as their receivers have seen a beginning.
+    fn abort(&mut self, concerns: impl Fn(&Channel) -> bool) {
+        let busy: Vec<u32> = self.outbound.busy().collect();
+        for channel in busy {
+            let Some(leaving) = self.outbound.leaving(channel).filter(|leaving| concerns(&leaving.channel)) else {
+                continue;
+            };
+            leaving.aborted = leaving.aborted || leaving.cells.abort();
+        }
+    }
+
+    /// Whether cells that end a PDU have not left yet.
+    pub(crate) fn is_ending(&mut self) -> bool {
+        let busy: Vec<u32> = self.outbound.busy().collect();
+        busy.into_iter().any(|channel| self.outbound.leaving(channel).is_some_and(|leaving| leaving.aborted))
+    }
+
+    /// Takes a descriptor that is not sent any more out of its queue, and says of which circuit it was. `None`: there is
+    /// none.
+    pub(crate) fn drop_last(&mut self) -> Option<Option<CircuitId>> {
+        let channel = self.outbound.busy().next()?;
+        let leaving = self.outbound.leaving(channel).map(|leaving| leaving.channel.circuit);
+        let open = self.channels.get(channel as usize).copied().flatten();
         self.sent.drop_one(DropReason::Closed);
-        self.done();
-        let channel = self.channels.get(descriptor?.channel as usize).copied().flatten();
-        channel.map(|channel| channel.circuit)
+        self.done(channel);
+        Some(leaving.or(open.map(|open| open.circuit)))
     }
 
-    /// Ends its channels of a circuit that is no more.
+    /// Gives up what the channels of a circuit that is no more have to send, and ends them.
     pub(crate) fn forget_circuit(&mut self, circuit: CircuitId) {
-        for channel in &mut self.channels {
-            channel.take_if(|channel| channel.circuit == circuit);
+        let concerned = |open: &Option<Channel>| open.is_some_and(|open| open.circuit == circuit);
+        let busy: Vec<u32> = self.outbound.busy().collect();
+        for channel in busy {
+            if self.outbound.leaving(channel).is_some_and(|leaving| leaving.channel.circuit == circuit) {
+                self.sent.drop_one(DropReason::Closed);
+                self.done(channel);
+            }
+            if self.channels.get(channel as usize).is_some_and(concerned) {
+                self.drop_queued(channel);
+            }
         }
-        if self.leaving.as_ref().is_some_and(|leaving| leaving.channel.circuit == circuit) {
+        self.channels.iter_mut().filter(|open| concerned(open)).for_each(|open| *open = None);
+    }
+
+    /// Drops what a channel has to send, but for the SDU that is leaving.
+    fn drop_queued(&mut self, channel: u32) -> u64 {
+        let aborted = self.outbound.leaving(channel).is_some();
+        let mut dropped = 0;
+        while self.outbound.first_behind(channel, aborted, &mut self.send) {
             self.sent.drop_one(DropReason::Closed);
-            self.done();
+            self.strategy.note_taken();
+            dropped += 1;
         }
+        dropped
     }
 
-    fn leaves(&mut self, circuit: CircuitId, aal: Aal) -> Option<&mut Leaving> {
-        self.leaving.as_mut().filter(|l| l.channel.circuit == circuit && l.channel.aal == aal)
-    }
-
-    /// Gives up the SDU that is leaving, if it is of this circuit, which is no more.
-    pub(crate) fn give_up(&mut self, circuit: CircuitId, aal: Aal) {
-        if self.leaves(circuit, aal).is_some() {
+    /// Ends a channel: what was pushed for it and has not begun to leave is dropped; an SDU in its middle ends in a way
+    /// that its receiver understands. Gives how many were dropped, and whether a cell has to leave for that.
+    pub(crate) fn close(&mut self, number: u32, channel: &Channel) -> (u64, bool) {
+        // All that was pushed before belongs to this channel, whatever is opened under its number next.
+        self.take_up(self.geometry().send_ring as usize);
+        let mut dropped = self.drop_queued(number);
+        self.abort(|leaving| leaving.circuit == channel.circuit && leaving.aal == channel.aal);
+        let ends = self.outbound.leaving(number).is_some_and(|leaving| leaving.aborted);
+        if !ends && self.outbound.leaving(number).is_some() {
             self.sent.drop_one(DropReason::Closed);
-            self.done();
+            self.done(number);
+            dropped += 1;
         }
-    }
-
-    /// Gives up the SDU that is leaving, if it is of this circuit, in a way that its receiver understands. True if a cell has
-    /// to leave for that.
-    pub(crate) fn cut_short(&mut self, circuit: CircuitId, aal: Aal) -> bool {
-        let Some(leaving) = self.leaves(circuit, aal) else { return false };
-        leaving.aborted = leaving.aborted || leaving.cells.abort();
-        let ends = leaving.aborted;
-        if !ends {
-            self.give_up(circuit, aal);
-        }
-        ends
+        (dropped, ends)
     }
 
     /// A buffer to receive into.

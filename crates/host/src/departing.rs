@@ -80,7 +80,7 @@ impl HostInterface {
             departing.until = Some(now + LAST_CELL);
             return true;
         }
-        let rest = std::iter::from_fn(|| (!endpoint.has_left()).then(|| endpoint.drop_last()));
+        let rest = std::iter::from_fn(|| endpoint.drop_last());
         for circuit in rest.flatten() {
             if let Some(circuit) = self.circuits.get_mut(&circuit.key()) {
                 circuit.sent.drop_one(DropReason::Closed);

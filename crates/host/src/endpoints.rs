@@ -401,10 +401,10 @@ impl Endpoints {
         quiet
     }
 
-    /// SDUs that wait for a line or their pacer.
-    pub(crate) fn leaving(&self) -> impl Iterator<Item = &crate::attached::Leaving> {
+    /// When the first SDU that waits for its pacer may go on.
+    pub(crate) fn next_paced(&self) -> Option<Time> {
         let place = |id: &EndpointId| self.list.binary_search_by_key(id, |(i, _)| *i).ok();
-        self.active.iter().filter_map(move |id| self.list[place(id)?].1.leaving.as_ref())
+        self.active.iter().filter_map(move |id| self.list[place(id)?].1.outbound.poll_timeout()).min()
     }
 
     /// The next tick or end of a rest.

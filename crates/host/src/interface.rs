@@ -21,8 +21,10 @@ use wire::{Cell, CircuitId, Counters, DropReason, Time};
 
 /// Cells that one endpoint may send before it is the next one's turn.
 const TURN_CELLS: usize = 1024;
+/// Cells that one of its channels may send before it is the next one's turn.
+const CHANNEL_CELLS: usize = 512;
 /// Descriptors that one endpoint may have looked at in a turn.
-const TURN_DESCRIPTORS: usize = 64;
+const TURN_DESCRIPTORS: usize = 256;
 /// Cells or frames taken from a port in one round.
 const ROUND_CELLS: usize = 4096;
 /// OAM answers that wait for room on the link.
@@ -141,10 +143,7 @@ impl HostInterface {
         let Some(mut circuit) = self.circuits.remove(&id.key()) else { return false };
         for user in [circuit.sender, circuit.receiver, circuit.oam].into_iter().flatten() {
             if let Some(endpoint) = self.endpoints.find(user.endpoint) {
-                endpoint.give_up(id, user.aal);
-                if let Some(channel) = endpoint.channels.get_mut(user.channel as usize) {
-                    *channel = None;
-                }
+                endpoint.forget_circuit(id);
             }
         }
         for departing in std::mem::take(&mut circuit.departing) {
@@ -293,8 +292,9 @@ impl HostInterface {
         let endpoint = self.endpoints.find(id).ok_or(OpenError::NoEndpoint)?;
         let place = endpoint.channels.get_mut(channel.0 as usize).and_then(Option::take);
         let open = place.ok_or(OpenError::NoChannel(channel.0))?;
-        let ends = open.direction.sends() && endpoint.cut_short(open.circuit, open.aal);
+        let (dropped, ends) = endpoint.close(channel.0, &open);
         if let Some(circuit) = self.circuits.get_mut(&open.circuit.key()) {
+            circuit.sent.drop_n(DropReason::Closed, dropped);
             if ends {
                 // Who opens the circuit next comes after the cell that ends the PDU.
                 circuit.departing.push(id);
@@ -511,66 +511,112 @@ impl HostInterface {
         self.next_timeout = self.circuits.values().filter_map(Circuit::poll_timeout).min();
     }
 
-    /// One endpoint's turn. True if anything left.
+    /// One endpoint's turn: its channels take turns in it. True if anything left.
     fn send_turn(&mut self, at: usize, io: &mut NodeIo<'_>, now: Time) -> bool {
         let pressed = self.endpoints.is_pressed();
         let Some((id, endpoint)) = self.endpoints.at(at) else { return false };
+        endpoint.outbound.handle_due(now);
+        let quota = endpoint.strategy.machine.quota(pressed).saturating_sub(endpoint.outbound.taken()) as usize;
+        endpoint.take_up(quota.min(TURN_DESCRIPTORS));
         let mut cells_left = TURN_CELLS;
         let mut any = false;
-        for _ in 0..TURN_DESCRIPTORS {
-            let quota = endpoint.strategy.machine.quota(pressed) as usize;
-            if cells_left == 0 || !endpoint.take_up(quota.min(TURN_DESCRIPTORS)) {
-                break;
-            }
-            let Some(leaving) = &mut endpoint.leaving else { break };
-            let Some(circuit) = self.circuits.get_mut(&leaving.channel.circuit.key()) else {
-                endpoint.sent.drop_one(DropReason::UnknownCircuit);
-                endpoint.done();
-                continue;
-            };
-            if leaving.channel.aal != Aal::Oam && circuit.departing.first().is_some_and(|first| *first != id) {
-                // Who had the circuit before is in the middle of a PDU.
-                break;
-            }
-            let port = usize::from(circuit.config.port);
-            let sent = match io.carries(port) {
-                // A host without a link is like an unplugged fibre.
-                None => {
-                    circuit.sent.drop_one(DropReason::LinkDown);
-                    endpoint.done();
+        // Channels that could not use their turn, one after another: once that is all of them, the others' turn has come.
+        let mut idle = 0;
+        while cells_left > 0 && idle < endpoint.outbound.ready() {
+            let Some(channel) = endpoint.outbound.next_ready() else { break };
+            match channel_turn(id, endpoint, channel, &mut self.circuits, io, cells_left.min(CHANNEL_CELLS), now) {
+                Turn::Sent(0) => idle += 1,
+                Turn::Sent(cells) => {
                     any = true;
+                    idle = 0;
+                    cells_left = cells_left.saturating_sub(cells);
+                }
+                Turn::Paced { until, cells } => {
+                    any |= cells > 0;
+                    endpoint.outbound.wait_until(channel, until);
                     continue;
                 }
-                Some(Carries::Cells) => {
-                    send_cells(leaving, &endpoint.path, &endpoint.segment, circuit, io, cells_left, now)
-                }
-                Some(Carries::Frames) => send_frame(leaving, &endpoint.path, &endpoint.segment, circuit, io),
-            };
-            if sent.cells == 0 {
-                break;
             }
-            any = true;
-            cells_left = cells_left.saturating_sub(sent.cells);
-            endpoint.sent.cells = endpoint.sent.cells.wrapping_add(sent.cells as u64);
-            circuit.sent.cells = circuit.sent.cells.wrapping_add(sent.cells as u64);
-            if sent.done {
-                let (octets, aborted) = (leaving.octets as u64, leaving.aborted);
-                for counters in [&mut circuit.sent, &mut endpoint.sent] {
-                    if aborted {
-                        counters.drop_one(DropReason::Closed);
-                    } else {
-                        counters.pdus = counters.pdus.wrapping_add(1);
-                        counters.octets = counters.octets.wrapping_add(octets);
-                    }
-                }
-                if aborted && !endpoint.is_departing() {
-                    circuit.departing.retain(|departing| *departing != id);
-                }
-                endpoint.done();
-            }
+            endpoint.outbound.again(channel);
         }
         any
     }
+}
+
+/// What came of a channel's turn.
+enum Turn {
+    /// So many cells left (none: no room); it may have another turn.
+    Sent(usize),
+    /// After some cells its contract allows no more until then.
+    Paced { until: Time, cells: usize },
+}
+
+/// Sends up to `most` cells of a channel.
+fn channel_turn(
+    id: EndpointId,
+    endpoint: &mut Attached,
+    channel: u32,
+    circuits: &mut HashMap<u32, Circuit>,
+    io: &mut NodeIo<'_>,
+    most: usize,
+    now: Time,
+) -> Turn {
+    let mut left = 0;
+    for _ in 0..TURN_DESCRIPTORS {
+        if left >= most || !endpoint.begin(channel, TURN_DESCRIPTORS) {
+            break;
+        }
+        let Some(leaving) = endpoint.outbound.leaving(channel) else { break };
+        let Some(circuit) = circuits.get_mut(&leaving.channel.circuit.key()) else {
+            endpoint.sent.drop_one(DropReason::UnknownCircuit);
+            endpoint.done(channel);
+            left += 1;
+            continue;
+        };
+        if leaving.channel.aal != Aal::Oam && circuit.departing.first().is_some_and(|first| *first != id) {
+            // Who had the circuit before is in the middle of a PDU.
+            break;
+        }
+        let port = usize::from(circuit.config.port);
+        let sent = match io.carries(port) {
+            // A host without a link is like an unplugged fibre.
+            None => {
+                circuit.sent.drop_one(DropReason::LinkDown);
+                endpoint.done(channel);
+                left += 1;
+                continue;
+            }
+            Some(Carries::Cells) => {
+                send_cells(leaving, &endpoint.path, &endpoint.segment, circuit, io, most - left, now)
+            }
+            Some(Carries::Frames) => send_frame(leaving, &endpoint.path, &endpoint.segment, circuit, io, now),
+        };
+        if let Some(until) = sent.paced {
+            return Turn::Paced { until, cells: left };
+        }
+        if sent.cells == 0 {
+            break;
+        }
+        left += sent.cells;
+        endpoint.sent.cells = endpoint.sent.cells.wrapping_add(sent.cells as u64);
+        circuit.sent.cells = circuit.sent.cells.wrapping_add(sent.cells as u64);
+        if sent.done {
+            let (octets, aborted) = (leaving.octets as u64, leaving.aborted);
+            for counters in [&mut circuit.sent, &mut endpoint.sent] {
+                if aborted {
+                    counters.drop_one(DropReason::Closed);
+                } else {
+                    counters.pdus = counters.pdus.wrapping_add(1);
+                    counters.octets = counters.octets.wrapping_add(octets);
+                }
+            }
+            if aborted && !endpoint.is_departing() {
+                circuit.departing.retain(|departing| *departing != id);
+            }
+            endpoint.done(channel);
+        }
+    }
+    Turn::Sent(left)
 }
 
 impl CircuitTable for HostInterface {
@@ -625,10 +671,7 @@ impl Node for HostInterface {
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        let paced = self.endpoints.leaving().filter_map(|leaving| {
-            let circuit = self.circuits.get(&leaving.channel.circuit.key())?;
-            circuit.pacer.map(|p| p.next_time()).filter(|t| *t > self.now)
-        });
+        let paced = self.endpoints.next_paced().into_iter();
         let departing = self.departing.iter().filter_map(|departing| departing.until);
         paced.chain(self.next_timeout).chain(self.endpoints.poll_timeout()).chain(departing).min()
     }

@@ -18,6 +18,7 @@ mod endpoints;
 pub mod engine;
 pub mod events;
 mod interface;
+mod outbound;
 mod outward;
 mod own;
 pub mod path;

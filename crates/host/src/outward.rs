@@ -1,7 +1,7 @@
 //! How SDUs and cells leave: from where the data path has them into a link's cells or frames.
 
-use crate::attached::{Leaving, Outgoing};
 use crate::circuit::Circuit;
+use crate::outbound::{Leaving, Outgoing};
 use endpoint::Aal;
 use net::{Aal as FrameAal, Carries, NodeIo};
 use sar::aal0;
@@ -14,10 +14,20 @@ pub(crate) struct Sent {
     pub(crate) cells: usize,
     /// It has left whole.
     pub(crate) done: bool,
+    /// Nothing left, for the circuit's contract, before this moment.
+    pub(crate) paced: Option<Time>,
 }
 
 impl Sent {
-    pub(crate) const NOTHING: Sent = Sent { cells: 0, done: false };
+    pub(crate) const NOTHING: Sent = Sent { cells: 0, done: false, paced: None };
+
+    const fn some(cells: usize, done: bool) -> Self {
+        Sent { cells, done, paced: None }
+    }
+
+    fn paced(circuit: &Circuit) -> Self {
+        Sent { paced: circuit.pacer.map(|pacer| pacer.next_time()), ..Sent::NOTHING }
+    }
 }
 
 pub(crate) fn send_cells(
@@ -31,8 +41,10 @@ pub(crate) fn send_cells(
 ) -> Sent {
     let port = usize::from(circuit.config.port);
     let most = circuit.pacer.map_or(most, |p| p.allowed(now, most));
-    let room = io.cells_out(port);
-    let room = room.len().min(most);
+    if most == 0 {
+        return Sent::paced(circuit);
+    }
+    let room = io.cells_out(port).len().min(most);
     if room == 0 {
         return Sent::NOTHING;
     }
@@ -48,7 +60,7 @@ pub(crate) fn send_cells(
                 *begun = circuit.begin_aal34(leaving.octets, leaving.meta);
             }
             // A channel of AAL3/4 has found its circuit ready for it.
-            let Some(segmentation) = begun else { return Sent { cells: 1, done: true } };
+            let Some(segmentation) = begun else { return Sent::some(1, true) };
             let out = &mut io.cells_out(port)[..room];
             let n = segmentation.fill_with(|at, part| path.read_at(source, segment, at, part), out);
             (n, segmentation.is_done())
@@ -56,7 +68,7 @@ pub(crate) fn send_cells(
         Outgoing::Cell => {
             let mut message = [0; wire::octets::CELL52_OCTETS];
             path.read(source, segment, &mut message);
-            let Some(cell) = message_cell(&message, leaving) else { return Sent { cells: 1, done: true } };
+            let Some(cell) = message_cell(&message, leaving) else { return Sent::some(1, true) };
             io.cells_out(port)[0] = cell;
             (1, true)
         }
@@ -65,7 +77,7 @@ pub(crate) fn send_cells(
     if let Some(pacer) = &mut circuit.pacer {
         pacer.sent(cells, now);
     }
-    Sent { cells, done }
+    Sent::some(cells, done)
 }
 
 /// A message as a cell of its channel's circuit. On a data channel it is a user cell whatever its header says, on an
@@ -88,8 +100,13 @@ pub(crate) fn send_frame(
     segment: &endpoint::segment::Segment,
     circuit: &mut Circuit,
     io: &mut NodeIo<'_>,
+    now: Time,
 ) -> Sent {
     let port = usize::from(circuit.config.port);
+    // A frame leaves at once and is charged for the cells that it would fill: its successor waits for all of them.
+    if circuit.pacer.is_some_and(|pacer| pacer.allowed(now, 1) == 0) {
+        return Sent::paced(circuit);
+    }
     if io.room(port) == 0 {
         return Sent::NOTHING;
     }
@@ -112,7 +129,12 @@ pub(crate) fn send_frame(
         }
     }
     match io.put_frame(port, frame) {
-        Ok(()) => Sent { cells, done: true },
+        Ok(()) => {
+            if let Some(pacer) = &mut circuit.pacer {
+                pacer.sent(cells, now);
+            }
+            Sent::some(cells, true)
+        }
         Err(frame) => {
             io.pool_mut().release(frame);
             Sent::NOTHING

@@ -19,8 +19,8 @@ pub(crate) enum Source {
     Inline([u8; INLINE_OCTETS]),
     /// `shared`, `zero-copy`: in the application's buffer, from this place of its segment on.
     Shared(usize),
-    /// `copying`, or own memory that is not registered: in the endpoint's staging buffer.
-    Staged,
+    /// `copying`, or own memory that is not registered: in one of the endpoint's staging buffers.
+    Staged(usize),
     /// `single-copy`: in a registered region, from this octet on.
     Region(Arc<SharedMemory>, usize),
 }
@@ -29,19 +29,45 @@ pub(crate) enum Source {
 #[derive(Debug)]
 pub(crate) struct Path {
     kind: DataPath,
-    staging: Vec<u8>,
+    /// Each for one SDU that is leaving; those that were never needed have no memory.
+    staging: Vec<Vec<u8>>,
+    staged: Vec<bool>,
+    staging_octets: usize,
     pub(crate) own: Own,
 }
+
+/// SDUs of one endpoint that leave from staging buffers at once, at most. Only paced circuits keep one for long.
+const MAX_STAGED: usize = 16;
 
 impl Path {
     /// The memory that the path needs is taken here, once.
     pub(crate) fn new(kind: DataPath, buffer_octets: usize) -> Self {
-        let staging = match kind {
-            DataPath::Copying => vec![0; buffer_octets],
-            DataPath::SingleCopy => vec![0; wire::aal5::MAX_SDU_OCTETS],
-            DataPath::Shared | DataPath::ZeroCopy => Vec::new(),
+        let staging_octets = match kind {
+            DataPath::Copying => buffer_octets,
+            DataPath::SingleCopy => wire::aal5::MAX_SDU_OCTETS,
+            DataPath::Shared | DataPath::ZeroCopy => 0,
         };
-        Path { kind, staging, own: Own::default() }
+        let staging = vec![vec![0; staging_octets]];
+        Path { kind, staging, staged: vec![false], staging_octets, own: Own::default() }
+    }
+
+    /// A staging buffer that is free. The first is there from the beginning, others once they are needed.
+    fn stage(&mut self) -> Option<usize> {
+        if let Some(free) = self.staged.iter().position(|staged| !staged) {
+            return Some(free);
+        }
+        (self.staged.len() < MAX_STAGED).then(|| {
+            self.staging.push(vec![0; self.staging_octets]);
+            self.staged.push(false);
+            self.staged.len() - 1
+        })
+    }
+
+    /// An SDU has left, or is given up.
+    pub(crate) fn end(&mut self, source: &Source) {
+        if let Source::Staged(at) = source {
+            self.staged[*at] = false;
+        }
     }
 
     /// Which it is.
@@ -49,30 +75,40 @@ impl Path {
         self.kind
     }
 
-    /// Begins an SDU whose descriptor has been checked: `at` is where its buffer begins.
-    pub(crate) fn begin(&mut self, segment: &Segment, descriptor: &Descriptor, at: Option<usize>) -> Source {
-        match (at, self.kind) {
+    /// Begins an SDU whose descriptor has been checked: `at` is where its buffer begins. `None`: all staging buffers are
+    /// in use.
+    pub(crate) fn begin(&mut self, segment: &Segment, descriptor: &Descriptor, at: Option<usize>) -> Option<Source> {
+        Some(match (at, self.kind) {
             (None, _) => Source::Inline(descriptor.inline),
             (Some(at), DataPath::Copying) => {
-                segment.copy_out(at, &mut self.staging[..descriptor.octets as usize]);
-                Source::Staged
+                let place = self.stage()?;
+                segment.copy_out(at, &mut self.staging[place][..descriptor.octets as usize]);
+                self.staged[place] = true;
+                Source::Staged(place)
             }
             (Some(at), _) => Source::Shared(at),
-        }
+        })
     }
 
-    /// Begins an SDU in the application's own memory.
-    pub(crate) fn begin_own(&mut self, descriptor: &Descriptor) -> Result<Source, DropReason> {
+    /// Begins an SDU in the application's own memory. `None`: all staging buffers are in use.
+    pub(crate) fn begin_own(&mut self, descriptor: &Descriptor) -> Result<Option<Source>, DropReason> {
         let octets = descriptor.octets as usize;
-        if self.kind != DataPath::SingleCopy || octets > self.staging.len() {
+        if self.kind != DataPath::SingleCopy || octets > self.staging_octets {
             return Err(DropReason::BadDescriptor);
         }
         match self.own.find(descriptor.address, octets) {
             Some(At::Region(region, at)) => {
                 let memory = self.own.region(region).ok_or(DropReason::BadDescriptor)?;
-                Ok(Source::Region(memory.clone(), at))
+                Ok(Some(Source::Region(memory.clone(), at)))
             }
-            Some(At::Process(address)) if self.own.read(address, &mut self.staging[..octets]) => Ok(Source::Staged),
+            Some(At::Process(address)) => {
+                let Some(place) = self.stage() else { return Ok(None) };
+                if !self.own.read(address, &mut self.staging[place][..octets]) {
+                    return Err(DropReason::BadDescriptor);
+                }
+                self.staged[place] = true;
+                Ok(Some(Source::Staged(place)))
+            }
             _ => Err(DropReason::BadDescriptor),
         }
     }
@@ -88,7 +124,7 @@ impl Path {
         match source {
             Source::Inline(octets) => into.copy_from_slice(&octets[at..at + into.len()]),
             Source::Shared(from) => segment.copy_out(*from + at, into),
-            Source::Staged => into.copy_from_slice(&self.staging[at..at + into.len()]),
+            Source::Staged(place) => into.copy_from_slice(&self.staging[*place][at..at + into.len()]),
             Source::Region(memory, from) => crate::sys::copy_out(memory.octets(*from + at, into.len()), into),
         }
     }
@@ -105,7 +141,7 @@ impl Path {
         match source {
             Source::Inline(sdu) => segmentation.fill(&sdu[..octets], out),
             Source::Shared(from) => segmentation.fill_shared(segment.octets(*from, octets), out),
-            Source::Staged => segmentation.fill(&self.staging[..octets], out),
+            Source::Staged(place) => segmentation.fill(&self.staging[*place][..octets], out),
             Source::Region(memory, at) => segmentation.fill_shared(memory.octets(*at, octets), out),
         }
     }

@@ -39,20 +39,21 @@ impl Endpoint {
         if self.wait(timeout, |e| e.receive.waiting() > 0)? { Ok(self.try_receive()) } else { Ok(None) }
     }
 
-    /// Waits until a buffer and a place in the send ring are free; false if `timeout` passes first.
+    /// Waits until a buffer and a place in the send ring are free, for the channel that was refused last too; false if
+    /// `timeout` passes first.
     ///
     /// # Errors
     /// The service has gone.
     pub fn wait_send(&mut self, timeout: Option<Duration>) -> Result<bool, Error> {
         self.wait(timeout, |e| {
             e.reclaim();
-            !e.idle.is_empty() && e.send.room() > 0
+            !e.idle.is_empty() && e.send.room() > 0 && !e.shares.refuses()
         })
     }
 
     /// Waits until a place in the send ring is free.
     pub(crate) fn wait_room(&mut self) -> Result<(), Error> {
-        self.wait(None, |e| e.send_space() > 0).map(|_| ())
+        self.wait(None, |e| e.send_space() > 0 && !e.shares.refuses()).map(|_| ())
     }
 
     /// Waits until all that was pushed has been taken by the host; false if `timeout` passes first.
