@@ -23,18 +23,20 @@
 //!         let stages = [65_536.0 / (50.0 * mib), 65_536.0 / (16.0 * mib), 65_536.0 / (50.0 * mib)];
 //!         let milliseconds = tandem::seconds(1, &stages) * 1e3;
 //!         // Checklist id, what, unit, the paper's number, its decimals, the model's.
-//!         run.exact("A-10", "64 kB, copied at both sides", "ms", 6.4, 1, milliseconds);
+//!         run.arithmetic("A-10", "64 kB, copied at both sides", "ms", 6.4, 1, milliseconds);
 //!         Ok(())
 //!     }
 //! }
 //!
 //! let outcome = run(&Delay, 1, true, None)?;
-//! assert_eq!(outcome.rows[0].verdict, Verdict::Exact);
+//! assert_eq!(outcome.rows[0].verdict, Verdict::Arithmetic);
 //! # Ok::<(), ProfileError>(())
 //! ```
 
 use crate::Trace;
 use crate::model::{Profile, ProfileError, Random};
+use crate::row::Bound;
+pub use crate::row::{MEBIBIT, Measured, Published, Row, Test, Verdict};
 use endpoint::{DataPath, Events};
 use serde::{Deserialize, Serialize};
 
@@ -52,104 +54,6 @@ pub trait Experiment: Sync {
     /// Puts the question to the machine at hand, by [`Run::measure`]; called after [`Experiment::run`] where something can
     /// measure. Nothing, where the question has no meaning today.
     fn today(&self, _: &mut Run<'_>) {}
-}
-
-/// The unit of ttcp's rates.
-pub const MEBIBIT: &str = "Mbit/s (2^20)";
-
-/// A published value.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Published {
-    /// A number.
-    Number(f64),
-    /// From, to.
-    Range(f64, f64),
-    /// No number: the paper's words.
-    Words(String),
-}
-
-/// A median of this machine, with the extremes.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Measured {
-    /// The middle value.
-    pub median: f64,
-    /// The least.
-    pub least: f64,
-    /// The greatest.
-    pub greatest: f64,
-}
-
-/// How model and publication stand to each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// The same to the printed digits, from first principles.
-    Exact,
-    /// Within the bound that the row states, or within the published range.
-    Within,
-    /// Not so.
-    Outside,
-    /// A constant was calibrated on this number: no evidence.
-    Anchor,
-    /// The model does what the words say.
-    BornOut,
-    /// It does not.
-    Contradicted,
-    /// The material cannot give it, or the model cannot.
-    Absent,
-    /// The question put to the machine at hand: there is no published number, and a model, if any, has its constants.
-    Today,
-}
-
-/// One checked number.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Row {
-    /// The checklist's id of the source.
-    pub id: String,
-    /// What it is.
-    pub what: String,
-    /// Its unit.
-    pub unit: String,
-    /// The paper's.
-    pub published: Published,
-    /// The model's.
-    pub modelled: Option<f64>,
-    /// Today's machine's, where the question has a meaning there.
-    pub measured: Option<Measured>,
-    /// Of the model from the number, or from the nearer end of the range, relative.
-    pub deviation: Option<f64>,
-    /// The deviation that the verdict allows, relative.
-    pub bound: Option<f64>,
-    /// See there.
-    pub verdict: Verdict,
-    /// Inconsistencies, other units, evidence.
-    pub note: String,
-}
-
-impl Row {
-    /// Where the paper's unit is ttcp's, of 2^20 bit, the note has the model's number in 10^6.
-    fn both_units(&mut self) -> &mut Self {
-        if let Some(modelled) = self.modelled.filter(|_| self.unit == MEBIBIT) {
-            self.note(format!("modelled {:.1} in 10^6 bit/s", modelled * 1.048_576));
-        }
-        self
-    }
-
-    /// Adds to the note.
-    pub fn note(&mut self, text: impl AsRef<str>) -> &mut Self {
-        if !self.note.is_empty() {
-            self.note.push_str("; ");
-        }
-        self.note.push_str(text.as_ref());
-        self
-    }
-
-    /// Sets what was measured.
-    pub fn measured(&mut self, measured: Option<Measured>) -> &mut Self {
-        self.measured = measured;
-        self
-    }
 }
 
 /// Where a curve is from.
@@ -188,21 +92,28 @@ pub struct Figure {
     pub logarithmic: [bool; 2],
     /// The curves.
     pub series: Vec<Series>,
-}
-
-impl Measured {
-    /// The same in another unit: `f` says how, and may turn least and greatest round.
-    #[must_use]
-    pub fn map(self, f: impl Fn(f64) -> f64) -> Measured {
-        let (a, b) = (f(self.least), f(self.greatest));
-        Measured { median: f(self.median), least: a.min(b), greatest: a.max(b) }
-    }
+    /// What the paper says of it that is no point.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
 }
 
 impl Figure {
     /// An empty figure.
     pub fn new(name: &str, title: &str, axes: [&str; 2], logarithmic: [bool; 2]) -> Self {
-        Figure { name: name.into(), title: title.into(), axes: axes.map(String::from), logarithmic, series: Vec::new() }
+        Figure {
+            name: name.into(),
+            title: title.into(),
+            axes: axes.map(String::from),
+            logarithmic,
+            series: Vec::new(),
+            note: String::new(),
+        }
+    }
+
+    /// Says what the paper says of it that is no point.
+    pub fn note(&mut self, text: &str) -> &mut Self {
+        self.note = text.into();
+        self
     }
 
     /// Adds a curve.
@@ -238,7 +149,7 @@ pub struct Outcome {
     pub rows: Vec<Row>,
     /// Figures.
     pub figures: Vec<Figure>,
-    /// The hash over what happened in virtual time: the same from the same seed.
+    /// The hash over what happened in virtual time, and over what came of it: the same from the same seed.
     pub trace: u64,
     /// Cells that were carried in virtual time.
     pub cells: u64,
@@ -410,6 +321,13 @@ pub fn run(
     Ok(run.outcome)
 }
 
+impl Outcome {
+    /// The trace in words: its hash, or that no cell was carried.
+    pub fn happened(&self) -> String {
+        if self.cells == 0 { "no cells".into() } else { format!("trace {:016x}, {} cells", self.trace, self.cells) }
+    }
+}
+
 impl Run<'_> {
     /// Random numbers of this experiment.
     pub fn random(&self) -> Random {
@@ -475,95 +393,108 @@ impl Run<'_> {
 
     fn row(&mut self, id: &str, what: &str, unit: &str, published: Published) -> &mut Row {
         let at = self.outcome.rows.len();
-        self.outcome.rows.push(Row {
-            id: id.into(),
-            what: what.into(),
-            unit: unit.into(),
-            published,
-            modelled: None,
-            measured: None,
-            deviation: None,
-            bound: None,
-            verdict: Verdict::Absent,
-            note: String::new(),
-        });
+        self.outcome.rows.push(Row::new(id, what, unit, published));
         &mut self.outcome.rows[at]
     }
 
-    /// A number from first principles: the same to `digits` decimals.
-    pub fn exact(&mut self, id: &str, what: &str, unit: &str, published: f64, digits: i32, modelled: f64) -> &mut Row {
-        self.trace.add(&modelled.to_bits().to_be_bytes());
-        let row = self.row(id, what, unit, Published::Number(published));
-        let scale = 10f64.powi(digits);
-        let same = ((modelled * scale).round() - (published * scale).round()).abs() < 0.5;
-        row.modelled = Some(modelled);
-        row.deviation = Some(modelled / published - 1.0);
-        row.verdict = if same { Verdict::Exact } else { Verdict::Outside };
-        row
-    }
-
-    /// A number that the model gives without having been calibrated on it, within a relative bound.
-    pub fn within(&mut self, id: &str, what: &str, unit: &str, published: f64, bound: f64, modelled: f64) -> &mut Row {
-        self.trace.add(&modelled.to_bits().to_be_bytes());
-        let row = self.row(id, what, unit, Published::Number(published));
-        let deviation = modelled / published - 1.0;
-        row.modelled = Some(modelled);
-        row.deviation = Some(deviation);
-        row.bound = Some(bound);
-        row.verdict = if deviation.abs() <= bound { Verdict::Within } else { Verdict::Outside };
-        row.both_units()
-    }
-
-    /// A number that a constant was calibrated on.
-    pub fn anchor(&mut self, id: &str, what: &str, unit: &str, published: f64, modelled: f64) -> &mut Row {
-        let row = self.within(id, what, unit, published, 0.05, modelled);
-        if row.verdict == Verdict::Within {
-            row.verdict = Verdict::Anchor;
-        }
-        row
-    }
-
-    /// A published range; `bound` is the accuracy that the source claims for its ends.
-    #[allow(clippy::too_many_arguments)]
-    pub fn range(
+    fn number(
         &mut self,
-        id: &str,
-        what: &str,
-        unit: &str,
-        range: (f64, f64),
+        verdict: Verdict,
+        head: [&str; 3],
+        published: Published,
+        bound: Bound,
         modelled: f64,
-        bound: f64,
     ) -> &mut Row {
         self.trace.add(&modelled.to_bits().to_be_bytes());
-        let row = self.row(id, what, unit, Published::Range(range.0, range.1));
-        row.modelled = Some(modelled);
-        let nearest = modelled.clamp(range.0, range.1);
-        let deviation = if nearest == modelled { 0.0 } else { modelled / nearest - 1.0 };
-        row.deviation = Some(deviation);
-        row.bound = Some(bound);
-        row.verdict = if deviation.abs() <= bound { Verdict::Within } else { Verdict::Outside };
-        row
+        let [id, what, unit] = head;
+        self.row(id, what, unit, published).judge(verdict, bound, modelled)
     }
 
-    /// Words: whether the model does what they say, and the evidence.
-    pub fn words(&mut self, id: &str, quote: &str, holds: bool, evidence: impl AsRef<str>) -> &mut Row {
-        let row = self.row(id, "in words", "", Published::Words(quote.into()));
-        row.verdict = if holds { Verdict::BornOut } else { Verdict::Contradicted };
-        row.note(evidence)
-    }
-
-    /// A number that the material cannot give, why, and what the model makes of it all the same.
-    pub fn withheld(
+    /// A formula of the paper or of a standard, evaluated: the same to `digits` decimals.
+    pub fn arithmetic(
         &mut self,
         id: &str,
         what: &str,
         unit: &str,
         published: f64,
+        digits: i32,
         modelled: f64,
-        reason: &str,
     ) -> &mut Row {
-        self.trace.add(&modelled.to_bits().to_be_bytes());
-        self.row(id, what, unit, Published::Number(published)).note(reason).note(format!("the model has {modelled}"))
+        self.number(Verdict::Arithmetic, [id, what, unit], published.into(), Bound::Decimals(digits), modelled)
+    }
+
+    /// What follows from another row or from a configured constant, whatever the model does: the same to `digits` decimals.
+    pub fn identity(
+        &mut self,
+        id: &str,
+        what: &str,
+        unit: &str,
+        published: f64,
+        digits: i32,
+        modelled: f64,
+    ) -> &mut Row {
+        self.number(Verdict::Identity, [id, what, unit], published.into(), Bound::Decimals(digits), modelled)
+    }
+
+    /// What could have come out otherwise, and nothing was tuned to; `bound` is the accuracy that the source claims, relative.
+    pub fn prediction(
+        &mut self,
+        id: &str,
+        what: &str,
+        unit: &str,
+        published: impl Into<Published>,
+        bound: f64,
+        modelled: f64,
+    ) -> &mut Row {
+        let row =
+            self.number(Verdict::Prediction, [id, what, unit], published.into(), Bound::Relative(bound), modelled);
+        row.both_units()
+    }
+
+    /// A number that a constant was calibrated on.
+    pub fn anchor(
+        &mut self,
+        id: &str,
+        what: &str,
+        unit: &str,
+        published: impl Into<Published>,
+        modelled: f64,
+    ) -> &mut Row {
+        let row = self.number(Verdict::Anchor, [id, what, unit], published.into(), Bound::Relative(0.05), modelled);
+        row.both_units()
+    }
+
+    /// Another output of what a constant was calibrated on.
+    pub fn re_anchored(
+        &mut self,
+        id: &str,
+        what: &str,
+        unit: &str,
+        published: impl Into<Published>,
+        bound: f64,
+        modelled: f64,
+    ) -> &mut Row {
+        let row =
+            self.number(Verdict::ReAnchored, [id, what, unit], published.into(), Bound::Relative(bound), modelled);
+        row.both_units()
+    }
+
+    /// A phrase of the paper, the test that decides it, and the evidence.
+    pub fn words(&mut self, id: &str, quote: &str, test: Test, evidence: impl AsRef<str>) -> &mut Row {
+        self.phrase(Verdict::Words, id, quote, test, evidence)
+    }
+
+    /// A phrase of the paper with an outcome that nothing was tuned to: a prediction.
+    pub fn predicted_words(&mut self, id: &str, quote: &str, test: Test, evidence: impl AsRef<str>) -> &mut Row {
+        self.phrase(Verdict::Prediction, id, quote, test, evidence)
+    }
+
+    fn phrase(&mut self, verdict: Verdict, id: &str, quote: &str, test: Test, evidence: impl AsRef<str>) -> &mut Row {
+        self.trace.add(&[u8::from(test.holds)]);
+        let row = self.row(id, "in words", "", Published::Words(quote.into()));
+        row.verdict = if test.holds { verdict } else { Verdict::Contradicted };
+        row.test = Some(test);
+        row.note(evidence)
     }
 
     /// Something that cannot be had, and why.

@@ -11,6 +11,7 @@ pub mod experiment;
 pub mod experiments;
 pub mod model;
 pub mod overload;
+pub mod row;
 pub mod seeds;
 pub mod speed;
 pub mod station;

@@ -9,7 +9,7 @@ mod report;
 use crate::client;
 use crate::context::Context;
 use crate::output;
-use ::lab::experiment::{self, Experiment, Live, Outcome, Published, Row, Verdict};
+use ::lab::experiment::{self, Experiment, Live, Outcome, Published, Row};
 use ::lab::experiments;
 use ::lab::model::Profile;
 use anyhow::{Context as _, Result, bail};
@@ -99,7 +99,7 @@ fn run_some(context: &Context, options: &Run) -> Result<()> {
     let json = json!({
         "lab": "run", "seed": options.common.seed, "quick": options.common.quick, "rows": rows,
         "summary": summary(&outcomes), "cells": outcomes.iter().map(|o| o.cells).sum::<u64>(),
-        "traces": outcomes.iter().map(|o| (o.experiment.clone(), json!(format!("{:016x}", o.trace))))
+        "traces": outcomes.iter().map(|o| (o.experiment.clone(), json!(o.happened())))
             .collect::<serde_json::Map<_, _>>(),
     });
     output::print(context, &json, || text(&outcomes))
@@ -151,26 +151,13 @@ fn rows_json(outcome: &Outcome) -> Vec<Value> {
     outcome.rows.iter().map(of).collect()
 }
 
-/// How many rows there are of each verdict.
+/// How many rows there are of each kind of evidence.
 fn summary(outcomes: &[Outcome]) -> BTreeMap<&'static str, usize> {
     let mut counts = BTreeMap::new();
     for row in outcomes.iter().flat_map(|o| &o.rows) {
-        *counts.entry(verdict(row.verdict)).or_default() += 1;
+        *counts.entry(row.verdict.name()).or_default() += 1;
     }
     counts
-}
-
-fn verdict(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Exact => "exact",
-        Verdict::Within => "within",
-        Verdict::Outside => "outside",
-        Verdict::Anchor => "anchor",
-        Verdict::BornOut => "born out",
-        Verdict::Contradicted => "contradicted",
-        Verdict::Absent => "absent",
-        Verdict::Today => "today",
-    }
 }
 
 /// Six significant digits, four behind the point at most, and not in powers of ten.
@@ -230,7 +217,7 @@ fn text(outcomes: &[Outcome]) -> String {
                     modelled(row),
                     measured(row),
                     deviation(row),
-                    verdict(row.verdict).into(),
+                    row.verdict.name().into(),
                 ]
             })
             .collect();

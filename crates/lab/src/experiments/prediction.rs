@@ -3,7 +3,7 @@
 //! PDUs come through the just-in-time adapter of [`adapter::jit`] into the buffers of its lists, and are judged by where they
 //! lie; which checksums may be left out is asked of [`stack::ip`].
 
-use crate::experiment::{Experiment, Figure, Origin, Run};
+use crate::experiment::{Experiment, Figure, Origin, Run, Test};
 use crate::model::{ProfileError, Random};
 use adapter::HostMemory;
 use adapter::jit::{Buffer, Config, Descriptor, Event, Jit, Lists};
@@ -175,27 +175,41 @@ impl Experiment for Prediction {
         let mixes = [50.0, 70.0, 80.0, 90.0, 95.0, 99.0, 100.0];
         let rates: Vec<[f64; 2]> = mixes.iter().map(|first| hits(&mut host, &mut random, pdus, *first, 0.1)).collect();
         let worst = rates.iter().map(|r| r[0]).fold(100.0, f64::min);
-        run.words("A-37", "perfect prediction of the protocol and of the receiving application can be comparably easy with buffering adapters",
-            worst > 99.0, format!("{worst:.2} % at least over all mixes, with IP options in one PDU of a thousand"));
-        run.words("A-40", "alignment choices have to be based entirely on heuristics, and lists delay any reaction to changes in traffic patterns",
-            rates[0][1] < 50.0 && rates[5][1] > 95.0,
-            format!("the last PDU's alignment fits {:.0} % of an even mix, {:.1} % where 99 % are alike", rates[0][1], rates[5][1]));
+        run.words("A-37", "Perfect prediction of the protocol and of the receiving application can be comparably easy with buffering adapters",
+            Test::new(worst > 99.0, "99 % of the PDUs are predicted over all mixes", "1 % mispredicted in any mix"), format!("{worst:.2} % at least over all mixes, with IP options in one PDU of a thousand"));
+        run.words(
+            "A-40",
+            "the use of free buffer lists delays any reaction to changes in traffic patterns",
+            Test::new(
+                rates[0][1] < 50.0 && rates[5][1] > 95.0,
+                "the last PDU's alignment fits less than 50 % of an even mix, and more than 95 % where 99 % are alike",
+                "a hit rate that does not depend on the mix",
+            ),
+            format!(
+                "the last PDU's alignment fits {:.0} % of an even mix, {:.1} % where 99 % are alike",
+                rates[0][1], rates[5][1]
+            ),
+        );
         let long = run.size(4000, 400);
         let on_two = (0..long).filter(|_| straddles(&mut host, 1 + random.below(60_000) as usize, 8)).count();
         let random_share = on_two as f64 * 100.0 / long as f64;
         run.words(
             "A-43",
-            "since this operation should be very infrequent, no major performance loss should occur (trailer repair)",
-            random_share < 1.0,
+            "Since this operation should be very infrequent, no major performance loss should occur",
+            Test::new(random_share < 1.0, "fewer than 1 % of PDUs of random length need a repair", "1 % or more"),
             format!("{random_share:.2} % of PDUs of all lengths have a trailer of 8 octets on two pages"),
         );
         let systematic = (0..100).filter(|_| straddles(&mut host, 2 * PAGE as usize - 4, 8)).count();
         run.words("A-43", "if trailer fragmentation occurs systematically on a VC, a different memory allocation strategy has to be chosen",
-            systematic == 100, "a circuit whose PDUs all have 8188 octets before the trailer repairs every one");
+            Test::new(systematic == 100, "100 of 100 PDUs of such a length need a repair", "one that needs none"), "a circuit whose PDUs all have 8188 octets before the trailer repairs every one");
         run.words(
             "A-26",
-            "figure 3: the checksum may be omitted within a LIS, not to another LIS, not over an IP router",
-            figure_three() == [true, false, false],
+            "End-to-end consistency is not guaranteed if UDP checksum is omitted on paths crossed out in the picture",
+            Test::new(
+                figure_three() == [true, false, false],
+                "the IP interface lets the checksum be omitted within a LIS, not to another LIS, not over an IP router",
+                "any other answer in one of the three cases",
+            ),
             "asked of the IP interface for the figure's three cases; what omitting gains is in seed003-tables (A-25)",
         );
         run.absent(

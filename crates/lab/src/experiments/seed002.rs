@@ -1,6 +1,6 @@
 //! Seed 002 (Kazantzidis 1997): the Myrinet table.
 
-use crate::experiment::{Experiment, Figure, Origin, Run};
+use crate::experiment::{Experiment, Figure, Origin, Run, Test};
 use crate::model::{Level, Machine, Profile, ProfileError, Work, tandem};
 
 /// The table as the text gives it: size; nothing special; flow control; copy; copy and flow control (Mbit/s).
@@ -67,11 +67,24 @@ impl Experiment for Myrinet {
                 let anchors: &[f64] = if copy { &[8192.0] } else { &[16.0, 32.0, 100.0, 8192.0, 9200.0] };
                 if anchors.contains(&octets) {
                     run.anchor("C-31", &what, "Mbit/s", published, value);
-                } else if octets < 10.0 {
-                    run.range("C-31", &what, "Mbit/s", (published - 0.05, published + 0.05), value, 0.05)
-                        .note(format!("printed as {published}, with one digit: what rounds to it"));
                 } else {
-                    run.within("C-31", &what, "Mbit/s", published, 0.05, value);
+                    // A line through a few of the points foretells the others: that is one fact, however many the points.
+                    let range = (published - 0.05, published + 0.05);
+                    let row = if octets < 10.0 {
+                        run.prediction("C-31", &what, "Mbit/s", range, 0.05, value)
+                            .note(format!("printed as {published}, with one digit: what rounds to it"))
+                    } else {
+                        run.prediction("C-31", &what, "Mbit/s", published, 0.05, value)
+                    };
+                    row.fact(match (copy, octets) {
+                        (false, ..=64.0) => "nothing special: small messages on the line through 16 and 32 octets",
+                        (false, _) => "nothing special: messages of up to 8 kB on the line through 100 and 8192 octets",
+                        (true, ..=64.0) => "copy: small messages as without",
+                        (true, ..=8192.0) => {
+                            "copy: messages of up to 8 kB by the first column's set-up and 8192 octets"
+                        }
+                        (true, _) => "copy: a second buffer costs what it costs without",
+                    });
                 }
             }
             let mut figure = Figure::new(
@@ -94,25 +107,40 @@ impl Experiment for Myrinet {
             );
         }
         let most = messages(&m, 8192.0, true)?;
-        run.within("C-35", "maximum with Mt, \"approx\"", "Mbit/s", 120.0, 0.05, most)
-            .note("the table's own maximum is 117.54");
+        run.re_anchored("C-35", "maximum with Mt, \"approx\"", "Mbit/s", 120.0, 0.05, most)
+            .note("the table's own maximum is 117.54, an anchor");
         let falls = messages(&m, 9200.0, false)? < messages(&m, 8192.0, false)?;
         run.words(
             "C-34",
-            "the anomaly above 8K is attributed to buffer size rounding",
-            falls,
+            "The anomaly appearing at message sizes of 8K and 9000 is attributed to buffer size rounding problems",
+            Test::new(
+                falls,
+                "9200 octets are slower than 8192",
+                "9200 octets as fast as 8192: then no second buffer is needed",
+            ),
             "a second buffer costs something for itself; what, is calibrated on 9200 octets without a copy",
         );
         let (least, small) = (messages(&m, 4.0, false)?, messages(&m, 56.0, false)?);
         run.words(
             "C-37",
-            "small messages: less than 1 Mbps, 2 Mbps at best",
-            least < 1.0 && small < 2.0,
+            "less than 1Mbps",
+            Test::new(
+                least < 1.0 && small < 2.0,
+                "below 1 Mbit/s at 4 octets and below 2 Mbps at best, at 56",
+                "1 Mbit/s at 4 octets, or 2 at 56",
+            ),
             format!("{least:.2} at 4 octets, {small:.2} at 56"),
         );
-        run.exact("C-12", "15 MB/s, in Mbit/s (\"126 MBps\" is a slip)", "Mbit/s", 126.0, 0, 15.0 * 1.048_576 * 8.0);
-        run.exact("C-24", "Myrinet link, both ways", "Mbit/s", 1280.0, 0, 2.0 * m.get("link_mbit_s")?)
-            .note("25 m at full rate in the table, 10 m in the text");
+        run.arithmetic(
+            "C-12",
+            "15 MB/s, in Mbit/s (\"126 MBps\" is a slip)",
+            "Mbit/s",
+            126.0,
+            0,
+            15.0 * 1.048_576 * 8.0,
+        );
+        run.identity("C-24", "Myrinet link, both ways", "Mbit/s", 1280.0, 0, 2.0 * m.get("link_mbit_s")?)
+            .note("cables: the text says up to 25 m, and full rate up to 10 m; the table says 10 m at high bandwidth and 25 m at 640 Mbit/s");
         run.absent(
             "C-41",
             "emulation with 2 and 3 receivers",
@@ -128,7 +156,7 @@ impl Experiment for Myrinet {
         run.words(
             "C-42",
             "when one group is active, using larger messages allows more bandwidth to be received",
-            around.is_sorted(),
+            Test::new(around.is_sorted(), "the rate around the cycle grows from each size to the next", "a size with a lower rate than the one before"),
             format!(
                 "around a cycle of three stations that store and forward, each at the cost of a message: {:.1} Mbit/s at 100 octets, \
                  {:.1} at 8192",
@@ -160,7 +188,11 @@ impl Experiment for Myrinet {
         run.words(
             "C-36",
             "This saves overhead in setting up the DMA in the MCP and so reduces latency for small messages",
-            16.0 * octet < setup && 1024.0 * octet > setup,
+            Test::new(
+                16.0 * octet < setup && 1024.0 * octet > setup,
+                "moving 16 octets by a processor takes less than preparing a DMA transfer, 1024 octets more",
+                "a preparation that takes less than 16 octets do",
+            ),
             format!(
                 "moved by a processor, 16 octets take {:.0} us of the {setup:.0} that preparing a DMA transfer takes; the two break even at \
                  {:.0} octets. Both constants are calibrated on the first column of the table, where the interface chooses, not on the graph",

@@ -1,8 +1,8 @@
 //! The report's page: one HTML file with everything in it.
 
 use super::report::Data;
-use super::{deviation, measured, modelled, published, summary, verdict};
-use ::lab::experiment::{Outcome, Published, Row};
+use super::{deviation, measured, modelled, published, summary};
+use ::lab::experiment::{Outcome, Published, Row, Verdict};
 use ::lab::model::Profile;
 use anyhow::Result;
 
@@ -13,7 +13,7 @@ body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper)
 h1{font-size:1.9rem;margin-bottom:.2rem}h2{margin-top:2.6rem;font-size:1.3rem}h3{font-size:1rem;margin-bottom:.3rem}p.lead,small{color:var(--soft)}
 table{border-collapse:collapse;width:100%;font-size:.88rem;font-variant-numeric:tabular-nums}th,td{padding:.3rem .5rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
 td.n{text-align:right;white-space:nowrap}td:nth-child(2){min-width:14rem}td:last-child{min-width:18rem}.scroll{overflow-x:auto}nav a{margin-right:.8rem}a{color:var(--accent)}
-.exact,.within,.born{color:var(--good)}.outside,.contradicted{color:var(--bad)}.anchor,.absent{color:var(--soft)}.today{color:var(--accent)}
+.prediction{color:var(--good);font-weight:600}.words,.arithmetic,.identity{color:var(--ink)}.contradicted{color:var(--bad)}.anchor,.re-anchored,.absent{color:var(--soft)}.today{color:var(--accent)}
 .figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(26rem,1fr));gap:1rem}figure{margin:0}figure svg{width:100%;height:auto;background:#fff;border-radius:6px}
 .counts{display:flex;flex-wrap:wrap;gap:.6rem;margin:1.2rem 0}.counts b{border:1px solid var(--line);border-radius:6px;padding:.3rem .7rem;font-weight:500}
 ";
@@ -24,15 +24,22 @@ fn escape(text: &str) -> String {
 
 fn row(row: &Row) -> String {
     let words = matches!(&row.published, Published::Words(words) if !words.is_empty());
-    let verdict = verdict(row.verdict);
-    let class = verdict.split(' ').next().unwrap_or_default();
+    let verdict = row.verdict.name();
     let bound =
         row.bound.filter(|b| *b > 0.0).map_or(String::new(), |b| format!(" <small>of {:.0} %</small>", b * 100.0));
     let what = if words { escape(&published(row)) } else { escape(&row.what) };
     let what = if words && row.what != "in words" { format!("{}: {what}", escape(&row.what)) } else { what };
     let number = if words { String::new() } else { published(row) };
+    let test = row.test.as_ref().map_or(String::new(), |test| {
+        format!("<b>Test:</b> {}. <b>Otherwise:</b> {}. ", escape(&test.threshold), escape(&test.otherwise))
+    });
+    let bound = match (row.to_the_digit, bound.is_empty()) {
+        (Some(false), false) => format!("{bound} <small>not to the digit</small>"),
+        (Some(true), _) => " <small>to the digit</small>".to_owned(),
+        _ => bound,
+    };
     format!(
-        "<tr><td>{}<td>{what}<td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}{bound}<td class={class}>{verdict}<td><small>{}</small></tr>\n",
+        "<tr><td>{}<td>{what}<td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}{bound}<td class={verdict}>{verdict}<td><small>{test}{}</small></tr>\n",
         escape(&row.id),
         escape(&row.unit),
         escape(&number),
@@ -52,12 +59,11 @@ fn section(outcome: &Outcome, figures: &[(String, String)]) -> String {
         .collect();
     let rows: String = outcome.rows.iter().map(row).collect();
     format!(
-        "<h2 id=\"{0}\">{1}</h2><p class=lead><code>cellway lab run {0}</code> · trace {2:016x} · {3} cells in virtual time</p>\
+        "<h2 id=\"{0}\">{1}</h2><p class=lead><code>cellway lab run {0}</code> · {2}</p>\
          <div class=figures>{drawn}</div><div class=scroll><table><tr><th>source<th>what<th>unit<th>published<th>modelled<th>measured here<th>deviation<th>verdict<th>note</tr>{rows}</table></div>",
         escape(&outcome.experiment),
         escape(&outcome.title),
-        outcome.trace,
-        outcome.cells,
+        outcome.happened(),
     )
 }
 
@@ -101,11 +107,12 @@ pub(super) fn html(data: &Data, figures: &[(String, String)]) -> Result<String> 
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content=\"width=device-width\"><title>Cellway's laboratory</title><style>{STYLE}</style>
 <h1>Published, modelled, measured</h1><p class=lead>The experiments of five papers on ATM host interfaces, 1993 to 2002: the paper's number, what the real code gives on a modelled machine in virtual time, and this machine's. Seed {}{}.{}</p>
 <div class=counts>{counts}</div>
-<p><b>exact</b>: the same to the printed digits, from first principles. <b>within</b>: not calibrated on it, and within the bound or the published range. <b>anchor</b>: a constant was calibrated on it, so it is no evidence. <b>born out</b>, <b>contradicted</b>: the paper gives words, and the model does so or not. <b>absent</b>: the material or the model cannot give it, and the note says why. <b>today</b>: the question put to this machine; no number was published for it, and the deviation is of a model with this machine's constants from the measurement.</p>
+<p>{}</p>
 <nav>{links}<a href=\"#machines\">machines</a></nav>{sections}<h2 id=machines>The machines' constants</h2>{}</html>\n",
         data.seed,
         if data.quick { ", quick" } else { "" },
         data.measured_on.as_ref().map_or(String::new(), |on| format!(" Measured on: {}.", escape(on))),
+        Verdict::ALL.map(|verdict| format!("<b>{}</b>: {}.", verdict.name(), verdict.meaning())).join(" "),
         anchors()?,
     ))
 }

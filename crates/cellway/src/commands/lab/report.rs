@@ -1,6 +1,6 @@
 //! `cellway lab report`: the page, its figures, the table as CSV and all as JSON; shards and their merging.
 
-use super::{Common, deviation, measured, modelled, page, perform, published, summary, verdict};
+use super::{Common, deviation, measured, modelled, page, perform, published, summary};
 use crate::context::Context;
 use crate::output;
 use ::lab::experiment::Outcome;
@@ -97,7 +97,7 @@ fn csv(data: &Data) -> String {
                 &modelled(row),
                 &measured(row),
                 &deviation(row),
-                &verdict(row.verdict).to_owned(),
+                &row.verdict.name().to_owned(),
                 &row.note,
             ];
             text.push_str(&fields.map(|f| field(f)).join(","));
