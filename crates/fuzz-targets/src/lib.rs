@@ -8,6 +8,7 @@ mod adapters;
 mod layers;
 mod machines;
 mod myrinet;
+mod signalling;
 
 use wire::erf::Head as ErfHead;
 use wire::octets::{Format, emit52, emit53, parse52, parse53};
@@ -48,6 +49,10 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("control", control),
     ("ip", machines::ip),
     ("transfer", machines::transfer),
+    ("sscop", signalling::sscop),
+    ("q2931", signalling::q2931),
+    ("ilmi", signalling::ilmi),
+    ("lane", signalling::lane),
 ];
 
 fn cell(octets: &[u8]) {

@@ -2,7 +2,7 @@
 //!
 //! In: octets from a peer, never trusted. Out: views and plain structs whose contents are in range. No allocation, no
 //! input or output, no clock. Standards: ITU-T I.361 (cell), I.432 (header error control), I.363 (adaptation layers),
-//! I.610 (OAM), RFC 2684 (encapsulation), RFC 2225 (ATMARP); ANSI/VITA 26 (Myrinet).
+//! I.610 (OAM), RFC 2684 (encapsulation), RFC 2225 (ATMARP), Q.2110 and Q.2931 (signalling); ANSI/VITA 26 (Myrinet).
 //!
 //! # Who may panic
 //! A *view* is made by `new_checked`, which refuses octets that are too short; after that no accessor panics. `parse`
@@ -19,6 +19,7 @@ pub mod aal2;
 pub mod aal34;
 pub mod aal5;
 pub mod address;
+pub mod aesa;
 pub mod atmarp;
 pub mod atmtcp;
 pub mod cell;
@@ -27,11 +28,17 @@ pub mod crc;
 pub mod delineation;
 pub mod erf;
 pub mod hec;
+#[cfg(test)]
+mod hex;
+pub mod ilmi;
+pub mod lane;
 pub mod llc;
 pub mod myrinet;
 pub mod oam;
 pub mod octets;
+pub mod q2931;
 pub mod recording;
+pub mod sscop;
 pub mod udp;
 pub mod units;
 

@@ -54,6 +54,36 @@ pub fn pcap(records: &[Vec<u8>]) -> Vec<u8> {
     out
 }
 
+/// A pcap file of AAL5 SDUs as SunATM has them (link type 123): whether the user sent it, the circuit, the SDU. tshark
+/// takes VPI 0, VCI 5 for SSCOP, VCI 16 for ILMI, and others for what `kind` says.
+pub fn sunatm(kind: SunAtm, records: &[(bool, wire::CircuitId, Vec<u8>)]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for word in [0xA1B2_C3D4, 2 | 4 << 16, 0, 0, 0x4_0000, 123] {
+        out.extend_from_slice(&u32::to_le_bytes(word));
+    }
+    for (i, (from_user, circuit, sdu)) in records.iter().enumerate() {
+        let octets = sdu.len() as u32 + 4;
+        for word in [i as u32, 0, octets, octets] {
+            out.extend_from_slice(&u32::to_le_bytes(word));
+        }
+        let [high, low] = circuit.vci.0.to_be_bytes();
+        out.extend([kind as u8 | u8::from(*from_user) << 7, circuit.vpi.get() as u8, high, low]);
+        out.extend_from_slice(sdu);
+    }
+    out
+}
+
+/// What a SunATM record holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SunAtm {
+    /// LAN emulation.
+    Lane = 1,
+    /// ILMI.
+    Ilmi = 5,
+    /// SSCOP.
+    Signalling = 6,
+}
+
 /// The adaptation layer that a Sniffer record names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Aal {
