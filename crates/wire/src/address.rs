@@ -62,6 +62,8 @@ impl Vci {
     pub const SIGNALLING: Vci = Vci(5);
     /// Integrated local management interface.
     pub const ILMI: Vci = Vci(16);
+    /// Credit cells between neighbours ([`crate::credit`]), on VPI 0 and never beyond one link.
+    pub const CREDIT: Vci = Vci(31);
     /// The first that is free for users.
     pub const FIRST_USER: Vci = Vci(32);
 
@@ -118,6 +120,31 @@ impl FromStr for CircuitId {
         const FORM: AddressError = AddressError::Form("vpi.vci");
         let (vpi, vci) = s.split_once('.').ok_or(FORM)?;
         circuit(number(vpi).ok_or(FORM)?, number(vci).ok_or(FORM)?)
+    }
+}
+
+/// What a switch goes by on one link: a channel, or a path with all its channels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Label {
+    /// A virtual channel: VPI and VCI are translated.
+    Vc(CircuitId),
+    /// A virtual path: the VPI is translated, VCIs stay.
+    Vp(Vpi),
+}
+
+impl Label {
+    /// Whether it is a path.
+    pub const fn is_path(self) -> bool {
+        matches!(self, Label::Vp(_))
+    }
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Label::Vc(circuit) => circuit.fmt(f),
+            Label::Vp(vpi) => write!(f, "{vpi}.*"),
+        }
     }
 }
 

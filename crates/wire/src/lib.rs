@@ -25,6 +25,7 @@ pub mod atmtcp;
 pub mod cell;
 pub mod count;
 pub mod crc;
+pub mod credit;
 pub mod delineation;
 pub mod erf;
 pub mod hec;
@@ -42,7 +43,7 @@ pub mod sscop;
 pub mod udp;
 pub mod units;
 
-pub use address::{AddressError, CircuitId, PvcAddress, Vci, Vpi};
+pub use address::{AddressError, CircuitId, Label, PvcAddress, Vci, Vpi};
 pub use cell::{Cell, CellHeader, PayloadType};
 pub use count::{Counters, DropReason};
 pub use units::{CellRate, Time};

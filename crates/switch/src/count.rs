@@ -1,0 +1,108 @@
+//! What a switch tells about its circuits and ports.
+
+use crate::circuit::{Circuit, flag};
+use crate::port::PortCounters;
+use crate::{Profile, Switch};
+use wire::Label;
+
+/// What was counted of one circuit, or of one leaf. Counters wrap after 2^64 cells, `excess` after 2^32.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CircuitCounters {
+    /// Cells that came in for it.
+    pub received: u64,
+    /// Cells dropped, for whatever reason; its port tells reasons apart.
+    pub dropped: u64,
+    /// Cells that wait in its queue.
+    pub queued: u16,
+    /// Cells beyond its contract, tagged or dropped. Those that were dropped count in `dropped` too.
+    pub excess: u32,
+}
+
+impl CircuitCounters {
+    fn of(circuit: &Circuit) -> Self {
+        let Circuit { received, dropped, queued, excess, .. } = *circuit;
+        CircuitCounters { received, dropped, queued, excess }
+    }
+
+    /// Cells that were sent.
+    pub const fn sent(&self) -> u64 {
+        self.received.wrapping_sub(self.dropped).wrapping_sub(self.queued as u64)
+    }
+}
+
+/// Where a route goes: its only branch, or one leaf of many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BranchInfo {
+    /// Port and label that it leaves by.
+    pub to: (u16, Label),
+    /// What was counted of it. Of the only branch of a route this is what was counted of the route.
+    pub counters: CircuitCounters,
+    /// What it has in common with others.
+    pub profile: Profile,
+}
+
+/// A route of the table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RouteInfo {
+    /// Port and label that it comes in by.
+    pub from: (u16, Label),
+    /// What was counted where it comes in.
+    pub counters: CircuitCounters,
+    /// Its branches, in the order in which they were added.
+    pub branches: Vec<BranchInfo>,
+}
+
+impl Switch {
+    /// Circuits in use: one for each route, and one more for each leaf of a point-to-multipoint route.
+    pub fn circuits(&self) -> usize {
+        self.plane.in_use
+    }
+
+    /// Cells queued at all ports.
+    pub fn queued(&self) -> usize {
+        self.plane.store.len()
+    }
+
+    /// Cells queued at one port.
+    pub fn queued_at(&self, port: u16) -> usize {
+        self.plane.ports.get(usize::from(port)).map_or(0, |port| (port.used + port.held) as usize)
+    }
+
+    /// Most cells that can be queued at all ports.
+    pub fn store_cells(&self) -> usize {
+        self.plane.store.capacity()
+    }
+
+    /// What was counted at one port.
+    pub fn port_counters(&self, port: u16) -> PortCounters {
+        self.plane.ports.get(usize::from(port)).map(|port| port.counters).unwrap_or_default()
+    }
+
+    /// The route of this label at this port, if there is one.
+    pub fn route(&self, from: (u16, Label)) -> Option<RouteInfo> {
+        let id = (from.0 < self.config.ports).then(|| self.index.get(from.0.into(), from.1))?;
+        (id != 0).then(|| self.route_info(from, id))
+    }
+
+    /// All routes of one port, by ascending VPI, a path before its channels.
+    pub fn routes(&self, port: u16) -> impl Iterator<Item = RouteInfo> + '_ {
+        let known = (port < self.config.ports).then_some(port);
+        known.into_iter().flat_map(move |port| {
+            self.index.labels(port.into()).map(move |(label, id)| self.route_info((port, label), id))
+        })
+    }
+
+    fn route_info(&self, from: (u16, Label), id: u32) -> RouteInfo {
+        let circuit = &self.plane.circuits[id as usize];
+        let branch = |id: u32| {
+            let circuit = &self.plane.circuits[id as usize];
+            let profile = *self.plane.profiles.get(circuit.profile);
+            BranchInfo { to: (circuit.port, circuit.out_label()), counters: CircuitCounters::of(circuit), profile }
+        };
+        let branches = match circuit.is(flag::ROOT) {
+            true => self.plane.roots[circuit.side as usize].iter().map(|leaf| branch(*leaf)).collect(),
+            false => vec![branch(id)],
+        };
+        RouteInfo { from, counters: CircuitCounters::of(circuit), branches }
+    }
+}

@@ -1,0 +1,391 @@
+//! The input side: cells find their circuits, are policed, accepted or dropped.
+//!
+//! Look-ups run ahead of the work: 64 cells ahead the label table's entry is fetched, 32 cells ahead the circuit's line.
+//! Neighbouring cells of one circuit are handled as a run.
+
+use crate::circuit::{Circuit, Frame, ends_pdu, flag, is_special};
+use crate::index::Place;
+use crate::oam;
+use crate::police::{Verdict, ticks};
+use crate::port::Port;
+use crate::prefetch;
+use crate::profile::Profile;
+use crate::{Outputs, Plane, Switch};
+use wire::{Cell, Counters, DropReason, Time, Vci, credit};
+
+/// Cells between the fetch of a label table's entry and its use.
+const FAR: usize = 64;
+/// Cells between the fetch of a circuit's line and its use; also the longest run.
+const NEAR: usize = 32;
+/// Length of the rings of cells under way, a power of two beyond [`FAR`].
+const RING: usize = 128;
+
+/// Instead of a circuit's number: the cell is no user data.
+const SPECIAL: u32 = u32::MAX;
+
+/// An epoch of kept room is 2^28 nanoseconds, about a quarter of a second.
+const EPOCH_BITS: u32 = 28;
+
+/// What becomes of one cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Admission {
+    Accepted,
+    Dropped(DropReason),
+    /// Not for this leaf, and nothing of its own.
+    Ignored,
+}
+
+/// Cells on the way through the look-up.
+struct Ahead {
+    places: [Place; RING],
+    found: [u32; RING],
+}
+
+impl Switch {
+    /// Takes cells that came in at `port`. All of them are done with when this returns: sent to `outputs`, queued, or
+    /// dropped and counted.
+    pub fn handle_cells(&mut self, port: u16, cells: &[Cell], now: Time, outputs: &mut impl Outputs) {
+        let input = usize::from(port);
+        let Some(state) = self.plane.ports.get_mut(input) else { return };
+        state.counters.received.cells = state.counters.received.cells.wrapping_add(cells.len() as u64);
+        self.plane.turn_epoch(now);
+        let mut ahead = Ahead { places: [Place::default(); RING], found: [0; RING] };
+        for i in 0..cells.len().min(FAR) {
+            self.prepare(input, cells, i, &mut ahead);
+        }
+        for i in 0..cells.len().min(NEAR) {
+            self.find(input, cells, i, &mut ahead);
+        }
+        let mut i = 0;
+        while i < cells.len() {
+            let id = ahead.found[i % RING];
+            let most = NEAR.min(cells.len() - i);
+            let mut run = 1;
+            if id == SPECIAL {
+                self.special(port, &cells[i], now, outputs);
+            } else if id == 0 {
+                self.plane.ports[input].counters.received.drop_one(DropReason::UnknownCircuit);
+            } else {
+                while run < most && ahead.found[(i + run) % RING] == id {
+                    run += 1;
+                }
+                self.plane.forward(id, &cells[i..i + run], now, outputs);
+            }
+            for j in i..i + run {
+                self.prepare(input, cells, j + FAR, &mut ahead);
+                self.find(input, cells, j + NEAR, &mut ahead);
+            }
+            i += run;
+        }
+    }
+
+    #[inline(always)]
+    fn prepare(&self, port: usize, cells: &[Cell], i: usize, ahead: &mut Ahead) {
+        if let Some(cell) = cells.get(i) {
+            ahead.places[i % RING] = self.index.prepare(port, cell.header_word());
+        }
+    }
+
+    #[inline(always)]
+    fn find(&self, port: usize, cells: &[Cell], i: usize, ahead: &mut Ahead) {
+        if let Some(cell) = cells.get(i) {
+            let word = cell.header_word();
+            let id = match is_special(word) {
+                true => SPECIAL,
+                false => self.index.finish(port, word, ahead.places[i % RING]),
+            };
+            ahead.found[i % RING] = id;
+            // Beyond the table for a special cell, which is harmless.
+            prefetch::line(&self.plane.circuits, id as usize);
+        }
+    }
+
+    /// OAM and other cells that are no user data.
+    fn special(&mut self, port: u16, cell: &Cell, now: Time, outputs: &mut impl Outputs) {
+        let input = usize::from(port);
+        let word = cell.header_word();
+        if credit::is_credit(word) && self.plane.ports[input].credit {
+            self.handle_credit_cell(port, cell, now);
+            return;
+        }
+        let (vpi, header) = (word >> 20, cell.header());
+        // F4 flows belong to the path, not to a channel in it.
+        let of_path = matches!(header.circuit.vci, Vci::F4_SEGMENT | Vci::F4_END_TO_END);
+        let id = match of_path {
+            true => self.index.path(input, vpi),
+            false => self.index.finish(input, word, self.index.prepare(input, word)),
+        };
+        let path_ends_here = of_path && id == 0 && self.index.has_channels(input, vpi);
+        let received = &mut self.plane.ports[input].counters.received;
+        if id == 0 && !path_ends_here {
+            received.drop_one(DropReason::UnknownCircuit);
+            return;
+        }
+        let is_path = self.plane.circuits[id as usize].is(flag::PATH);
+        if path_ends_here || oam::ends_at_switch(header, is_path) {
+            match oam::answer(cell) {
+                Ok(reply) => {
+                    let state = &mut self.plane.ports[input];
+                    if !state.push_control(reply) {
+                        state.counters.sent.drop_one(DropReason::QueueFull);
+                    }
+                }
+                Err(reason) => received.drop_one(reason),
+            }
+            return;
+        }
+        self.plane.forward(id, std::slice::from_ref(cell), now, outputs);
+    }
+}
+
+impl Plane {
+    fn turn_epoch(&mut self, now: Time) {
+        let epoch = now.as_nanos() >> EPOCH_BITS;
+        let steps = epoch.wrapping_sub(self.epoch);
+        if steps != 0 {
+            self.epoch = epoch;
+            for port in &mut self.ports {
+                port.turn_epoch(steps);
+            }
+        }
+    }
+
+    /// Takes a run of cells of one circuit: all user data, or one cell that is not.
+    #[inline]
+    fn forward(&mut self, id: u32, cells: &[Cell], now: Time, outputs: &mut impl Outputs) {
+        let circuit = &mut self.circuits[id as usize];
+        circuit.received = circuit.received.wrapping_add(cells.len() as u64);
+        if circuit.flags & (flag::POLICED | flag::CREDIT | flag::ROOT) == 0 {
+            self.admit(id, cells, 0, outputs);
+        } else if circuit.is(flag::POLICED) {
+            self.police(id, cells, now, outputs);
+        } else {
+            self.branch(id, cells, 0, now, outputs);
+        }
+    }
+
+    /// Tests each cell, and hands on what conforms in runs.
+    fn police(&mut self, id: u32, cells: &[Cell], now: Time, outputs: &mut impl Outputs) {
+        let now_ticks = ticks(now);
+        let mut rest = cells;
+        while !rest.is_empty() {
+            let circuit = &mut self.circuits[id as usize];
+            let Some(police) = self.profiles.get(circuit.profile).police else { return };
+            let clp = |cell: &Cell| cell.header_word() & 1 != 0;
+            let verdict = police.arrive(&mut circuit.times, clp(&rest[0]), now_ticks);
+            let mut n = 1;
+            while n < rest.len() {
+                // A test that has another result is made again for the run that it begins.
+                let before = circuit.times;
+                if police.arrive(&mut circuit.times, clp(&rest[n]), now_ticks) != verdict {
+                    circuit.times = before;
+                    break;
+                }
+                n += 1;
+            }
+            let (run, later) = rest.split_at(n);
+            rest = later;
+            match verdict {
+                Verdict::Conforms => self.branch(id, run, 0, now, outputs),
+                Verdict::Tagged => {
+                    circuit.excess = circuit.excess.wrapping_add(n as u32);
+                    self.branch(id, run, 1, now, outputs);
+                }
+                Verdict::Discarded => {
+                    circuit.excess = circuit.excess.wrapping_add(n as u32);
+                    self.lose(id, run, DropReason::NonConforming);
+                }
+            }
+        }
+    }
+
+    /// Hands a run to its circuit, or to all leaves of a root. `tag` is the CLP bit to be set.
+    fn branch(&mut self, id: u32, cells: &[Cell], tag: u32, now: Time, outputs: &mut impl Outputs) {
+        let circuit = &mut self.circuits[id as usize];
+        if circuit.is(flag::CREDIT) {
+            self.accept_with_credit(id, cells, tag, now, outputs);
+        } else if circuit.is(flag::ROOT) {
+            if let Some(last) = cells.iter().rev().map(Cell::header_word).find(|word| word & 8 == 0) {
+                circuit.frame = if ends_pdu(last) { Frame::Between } else { Frame::Accepted };
+            }
+            let root = circuit.side as usize;
+            if circuit.shares_port && cells.len() > 1 {
+                // The leaves' cells alternate where they meet.
+                for cell in cells {
+                    self.branch(id, std::slice::from_ref(cell), tag, now, outputs);
+                }
+                return;
+            }
+            for leaf in 0..self.roots[root].len() {
+                let leaf = self.roots[root][leaf];
+                let received = &mut self.circuits[leaf as usize].received;
+                *received = received.wrapping_add(cells.len() as u64);
+                self.admit(leaf, cells, tag, outputs);
+            }
+        } else {
+            self.admit(id, cells, tag, outputs);
+        }
+    }
+
+    /// Counts cells that policing has discarded, and cuts or drops the PDU that they belong to.
+    fn lose(&mut self, id: u32, cells: &[Cell], reason: DropReason) {
+        let (circuit, n) = (&mut self.circuits[id as usize], cells.len() as u64);
+        circuit.dropped = circuit.dropped.wrapping_add(n);
+        if !circuit.is(flag::ROOT) {
+            self.ports[usize::from(circuit.port)].counters.sent.drop_n(reason, n);
+            self.lose_of(id, cells);
+            return;
+        }
+        let root = circuit.side as usize;
+        if let Some(last) = cells.iter().rev().map(Cell::header_word).find(|word| word & 8 == 0) {
+            circuit.frame = if ends_pdu(last) { Frame::Between } else { Frame::Accepted };
+        }
+        for leaf in 0..self.roots[root].len() {
+            let leaf = self.roots[root][leaf];
+            let port = usize::from(self.circuits[leaf as usize].port);
+            self.ports[port].counters.sent.drop_n(reason, n);
+            self.lose_of(leaf, cells);
+        }
+    }
+
+    fn lose_of(&mut self, id: u32, cells: &[Cell]) {
+        let circuit = &mut self.circuits[id as usize];
+        if !circuit.is(flag::PDUS) || circuit.is(flag::CREDIT) {
+            return;
+        }
+        let pdu_cells = self.profiles.get(circuit.profile).pdu_cells.unwrap_or(1);
+        let port = &mut self.ports[usize::from(circuit.port)];
+        for word in cells.iter().map(Cell::header_word).filter(|word| word & 8 == 0) {
+            circuit.frame = match (circuit.frame, ends_pdu(word)) {
+                (Frame::Between, false) => Frame::Dropped,
+                (Frame::Accepted, _) => {
+                    port.release(circuit, pdu_cells);
+                    Frame::Cut
+                }
+                (Frame::Dropped | Frame::NotYet | Frame::Between, true) => Frame::Between,
+                (frame, _) => frame,
+            };
+        }
+    }
+
+    /// Accepts or drops cells of a circuit without credits.
+    #[inline]
+    fn admit(&mut self, id: u32, cells: &[Cell], tag: u32, outputs: &mut impl Outputs) {
+        let circuit = &mut self.circuits[id as usize];
+        let port = &mut self.ports[usize::from(circuit.port)];
+        let profile = self.profiles.get(circuit.profile);
+        if admit_all(circuit, port, profile, cells) {
+            self.place(id, cells, tag, outputs);
+            return;
+        }
+        self.admit_each(id, cells, tag, outputs);
+    }
+
+    /// As [`Plane::admit`], cell by cell.
+    #[cold]
+    fn admit_each(&mut self, id: u32, cells: &[Cell], tag: u32, outputs: &mut impl Outputs) {
+        for cell in cells {
+            let circuit = &mut self.circuits[id as usize];
+            let port = &mut self.ports[usize::from(circuit.port)];
+            let profile = self.profiles.get(circuit.profile);
+            match admit_cell(circuit, port, profile, cell.header_word()) {
+                Admission::Accepted => self.place(id, std::slice::from_ref(cell), tag, outputs),
+                Admission::Dropped(reason) => {
+                    circuit.dropped = circuit.dropped.wrapping_add(1);
+                    port.counters.sent.drop_one(reason);
+                }
+                // What began before a leaf was added is none of its own, and its root has counted it.
+                Admission::Ignored => circuit.received = circuit.received.wrapping_sub(1),
+            }
+        }
+    }
+}
+
+/// Accepts a run as a whole if it is certain that each of its cells would be accepted. Otherwise nothing has changed.
+#[inline(always)]
+fn admit_all(circuit: &mut Circuit, port: &mut Port, profile: &Profile, cells: &[Cell]) -> bool {
+    let n = cells.len() as u32;
+    let Some(pdu_cells) = profile.pdu_cells.filter(|_| circuit.is(flag::PDUS)) else {
+        let room =
+            port.committed() + n <= port.limit && u32::from(circuit.queued) + n <= u32::from(profile.queue_cells);
+        return room && port.up;
+    };
+    let more = n + u32::from(pdu_cells);
+    let room =
+        port.committed() + more <= port.limit && u32::from(circuit.queued) + more <= u32::from(profile.queue_cells);
+    let last = cells[cells.len() - 1].header_word();
+    if !room || !port.up || last & 8 != 0 || circuit.frame as u8 > Frame::Accepted as u8 {
+        return false;
+    }
+    let inside = !ends_pdu(last);
+    match (circuit.frame == Frame::Accepted, inside) {
+        (false, true) => port.hold(circuit, pdu_cells),
+        (true, false) => port.release(circuit, pdu_cells),
+        (true, true) => port.refresh(circuit, pdu_cells),
+        (false, false) => {}
+    }
+    circuit.frame = if inside { Frame::Accepted } else { Frame::Between };
+    true
+}
+
+/// Decides about one cell. `docs/switch.md` publishes these rules.
+fn admit_cell(circuit: &mut Circuit, port: &mut Port, profile: &Profile, word: u32) -> Admission {
+    let full = if port.up { DropReason::QueueFull } else { DropReason::LinkDown };
+    let fits = |port: &Port, circuit: &Circuit, cells: u32| {
+        port.up
+            && port.committed() + cells <= port.limit
+            && u32::from(circuit.queued) + cells <= profile.queue_cells.into()
+    };
+    let Some(pdu_cells) = profile.pdu_cells.filter(|_| circuit.is(flag::PDUS) && word & 8 == 0) else {
+        return if fits(port, circuit, 1) { Admission::Accepted } else { Admission::Dropped(full) };
+    };
+    let end = ends_pdu(word);
+    // Within an accepted PDU only the bounds themselves count: room was kept for it.
+    let space = port.up && port.used < port.limit && circuit.queued < profile.queue_cells;
+    match (circuit.frame, end) {
+        (Frame::Between, true) if fits(port, circuit, 1) => Admission::Accepted,
+        (Frame::Between, false) if fits(port, circuit, pdu_cells.into()) => {
+            port.hold(circuit, pdu_cells);
+            circuit.frame = Frame::Accepted;
+            Admission::Accepted
+        }
+        (Frame::Between, _) => {
+            circuit.frame = if end { Frame::Between } else { Frame::Dropped };
+            Admission::Dropped(if port.up { DropReason::EarlyDiscard } else { full })
+        }
+        (Frame::Accepted, _) if space => {
+            port.refresh(circuit, pdu_cells);
+            if end {
+                port.release(circuit, pdu_cells);
+                circuit.frame = Frame::Between;
+            }
+            Admission::Accepted
+        }
+        (Frame::Accepted, _) => {
+            port.release(circuit, pdu_cells);
+            circuit.frame = Frame::Cut;
+            Admission::Dropped(full)
+        }
+        (Frame::Cut, true) if space => {
+            circuit.frame = Frame::Between;
+            Admission::Accepted
+        }
+        (Frame::Cut, _) => Admission::Dropped(DropReason::PartialDiscard),
+        (Frame::Dropped, _) => {
+            circuit.frame = if end { Frame::Between } else { Frame::Dropped };
+            Admission::Dropped(DropReason::EarlyDiscard)
+        }
+        (Frame::NotYet, _) => {
+            circuit.frame = if end { Frame::Between } else { Frame::NotYet };
+            Admission::Ignored
+        }
+    }
+}
+
+/// Counts cells that left.
+#[inline(always)]
+pub(crate) fn count_cells(counters: &mut Counters, cells: u64, pdus: u64) {
+    counters.cells = counters.cells.wrapping_add(cells);
+    counters.pdus = counters.pdus.wrapping_add(pdus);
+    counters.octets = counters.octets.wrapping_add(cells * wire::cell::PAYLOAD_OCTETS as u64);
+}

@@ -1,0 +1,181 @@
+//! The cell switch as a state machine: cells come in at a port under one label and leave at others under other labels.
+//!
+//! In: cells and `now` ([`Switch::handle_cells`]), changes of the table ([`Switch::begin`], [`Switch::advance`]). Out: cells
+//! ([`Switch::poll_transmit`], or at once into [`Outputs`]), a deadline ([`Switch::poll_timeout`]), counters. No frames,
+//! no sockets, no links, no clock; nothing is allocated while cells pass. Standards: I.311 (VP and VC), I.610 (OAM), TM 4.0
+//! (policing, discard). What happens to each cell, and in which order, is published in `docs/switch.md`.
+//!
+//! Inputs never wait: `handle_cells` is done with every cell it is given. What cannot leave at once is queued by circuit,
+//! within the bounds of its circuit and port, or dropped and counted.
+//!
+//! ```
+//! use switch::{Profile, Switch, SwitchConfig, Transaction};
+//! use wire::{Cell, CellHeader, CircuitId, Label, Time};
+//!
+//! let mut switch = Switch::new(SwitchConfig { ports: 2, ..SwitchConfig::default() });
+//! let circuit = |vpi, vci| CircuitId::new(vpi, vci).unwrap();
+//! let mut change = Transaction::new();
+//! change.add((0, Label::Vc(circuit(0, 100))), (1, Label::Vc(circuit(5, 42))), &Profile::default());
+//! switch.apply(change).unwrap();
+//!
+//! let header = CellHeader { circuit: circuit(0, 100), ..CellHeader::default() };
+//! // Without outputs (`&mut ()`) all cells are queued.
+//! switch.handle_cells(0, &[Cell::new(header, [7; 48])], Time::ZERO, &mut ());
+//! let mut out = [Cell::default(); 8];
+//! assert_eq!(switch.poll_transmit(1, &mut out, Time::ZERO), 1);
+//! assert_eq!(out[0].circuit(), circuit(5, 42));
+//! assert_eq!(out[0].payload, [7; 48]);
+//! ```
+#![deny(unsafe_code)]
+
+mod active;
+mod change;
+mod circuit;
+mod config;
+mod count;
+pub mod credit;
+mod credits;
+mod forward;
+mod index;
+mod oam;
+mod place;
+mod police;
+mod port;
+mod prefetch;
+mod profile;
+mod store;
+mod transmit;
+
+pub use change::{ChangeError, Failed, Progress, Transaction};
+pub use config::SwitchConfig;
+pub use count::{BranchInfo, CircuitCounters, RouteInfo};
+pub use police::{Bucket, Excess, Police};
+pub use port::PortCounters;
+pub use profile::{Class, Flow, Profile};
+
+use active::Pool;
+use circuit::Circuit;
+use credits::Credits;
+use index::Index;
+use port::Port;
+use profile::Profiles;
+use store::Store;
+use wire::{Cell, Time};
+
+/// Where cells go that find nothing queued before them: the links' own memory.
+///
+/// Cells written here and cells of [`Switch::poll_transmit`] leave a port in the order of the calls.
+pub trait Outputs {
+    /// Free slots of a port's link, as many as are at hand; none if the link has no room.
+    fn slots(&mut self, port: u16) -> &mut [Cell];
+
+    /// The first `n` of [`Outputs::slots`] hold cells to be sent.
+    fn commit(&mut self, port: u16, n: usize);
+}
+
+/// No outputs: all cells are queued.
+impl Outputs for () {
+    fn slots(&mut self, _port: u16) -> &mut [Cell] {
+        &mut []
+    }
+
+    fn commit(&mut self, _port: u16, _n: usize) {}
+}
+
+/// The cell switch. See the head of the crate.
+#[derive(Debug)]
+pub struct Switch {
+    config: SwitchConfig,
+    index: Index,
+    plane: Plane,
+    changes: Option<Box<change::Pending>>,
+    /// Which credit cell comes from which circuit: the labels of circuits with credits where they leave.
+    leaving: Index,
+}
+
+/// All that cells touch beyond the label table.
+#[derive(Debug)]
+pub(crate) struct Plane {
+    circuits: Vec<Circuit>,
+    max_circuits: usize,
+    free_circuit: u32,
+    in_use: usize,
+    store: Store,
+    ports: Vec<Port>,
+    profiles: Profiles,
+    pool: Pool,
+    credits: Credits,
+    /// Leaves of each point-to-multipoint circuit, in the order in which they were added.
+    roots: Vec<Vec<u32>>,
+    free_roots: Vec<u32>,
+    epoch: u64,
+}
+
+impl Switch {
+    /// A switch without circuits. All links are up; none carries credits.
+    pub fn new(config: SwitchConfig) -> Self {
+        let store = config.store_cells();
+        let mut circuits = Vec::with_capacity(config.circuits as usize + 1);
+        prefetch::large_pages(&mut circuits);
+        // Number 0 is no circuit: what the label table says where it has no entry.
+        circuits.push(Circuit::default());
+        let plane = Plane {
+            circuits,
+            max_circuits: config.circuits as usize,
+            free_circuit: circuit::NONE,
+            in_use: 0,
+            store: Store::new(store),
+            ports: (0..config.ports).map(|_| Port::new(config.queue_cells, config.control_cells)).collect(),
+            profiles: Profiles::new(config.profiles),
+            pool: Pool::new(store.min(config.circuits as usize) * 2, usize::from(config.ports) * Class::COUNT),
+            credits: Credits::new(config.credit_cells, config.incarnation),
+            roots: Vec::new(),
+            free_roots: Vec::new(),
+            epoch: 0,
+        };
+        let ports = usize::from(config.ports);
+        Switch {
+            config,
+            index: Index::new(ports, config.index_pages as usize),
+            leaving: Index::new(ports, config.index_pages.min(config.credit_cells.saturating_mul(3)) as usize),
+            plane,
+            changes: None,
+        }
+    }
+
+    /// The bounds it was made with.
+    pub fn config(&self) -> SwitchConfig {
+        self.config
+    }
+
+    /// Says whether a port's link carries credits back: both its ends are Cellways, and it keeps the order of cells.
+    /// Circuits with credits need it of the port they come in by and of the port they leave by.
+    pub fn set_credit(&mut self, port: u16, credit: bool) {
+        if let Some(port) = self.plane.ports.get_mut(usize::from(port)) {
+            port.credit = credit;
+        }
+    }
+
+    /// Says whether a port's link is up. While it is down, cells for it are dropped as `link_down`; what is queued, and
+    /// circuits with credits, wait.
+    pub fn set_up(&mut self, port: u16, up: bool) {
+        if let Some(port) = self.plane.ports.get_mut(usize::from(port)) {
+            port.up = up;
+        }
+    }
+
+    /// Whether [`Switch::poll_transmit`] has cells for this port.
+    pub fn has_output(&self, port: u16) -> bool {
+        self.plane.ports.get(usize::from(port)).is_some_and(Port::has_output)
+    }
+
+    /// When [`Switch::handle_timeout`] wants to be called, if no cell comes before.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        self.plane.credits.poll_timeout()
+    }
+
+    /// Lets timers fire that are due.
+    pub fn handle_timeout(&mut self, now: Time) {
+        self.plane.handle_credit_timers(now);
+    }
+}

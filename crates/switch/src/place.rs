@@ -1,0 +1,74 @@
+//! Where accepted cells go: out at once if nothing waits before them, else into their circuit's queue.
+
+use crate::circuit::{ends_pdu, flag};
+use crate::forward::count_cells;
+use crate::{Outputs, Plane};
+use wire::{Cell, DropReason, Time};
+
+impl Plane {
+    /// Sends or queues accepted cells of one circuit. `tag` is the CLP bit to be set.
+    #[inline]
+    pub(crate) fn place(&mut self, id: u32, cells: &[Cell], tag: u32, outputs: &mut impl Outputs) {
+        let circuit = &self.circuits[id as usize];
+        let passed = match self.ports[usize::from(circuit.port)].is_idle() && circuit.queued == 0 {
+            true => self.cut_through(id, cells, tag, outputs),
+            false => 0,
+        };
+        if passed < cells.len() {
+            self.enqueue(id, &cells[passed..], tag);
+        }
+    }
+
+    /// Copies cells to the port's link as far as it has room, and says how many.
+    #[inline]
+    pub(crate) fn cut_through(&mut self, id: u32, cells: &[Cell], tag: u32, outputs: &mut impl Outputs) -> usize {
+        let circuit = &mut self.circuits[id as usize];
+        let slots = outputs.slots(circuit.port);
+        let n = slots.len().min(cells.len());
+        if n == 0 {
+            return 0;
+        }
+        let mut pdus = 0;
+        for (slot, cell) in slots.iter_mut().zip(&cells[..n]) {
+            let word = cell.header_word();
+            let mut cell = *cell;
+            cell.set_header_word(circuit.translate(word) | tag);
+            cell.set_at(Time::ZERO);
+            *slot = cell;
+            pdus += u64::from(ends_pdu(word));
+            if word & 8 == 0 {
+                circuit.sent_part = !ends_pdu(word);
+            }
+        }
+        outputs.commit(circuit.port, n);
+        count_cells(&mut self.ports[usize::from(circuit.port)].counters.sent, n as u64, pdus);
+        n
+    }
+
+    /// Appends cells to their circuit's queue.
+    #[inline]
+    pub(crate) fn enqueue(&mut self, id: u32, cells: &[Cell], tag: u32) {
+        let circuit = &mut self.circuits[id as usize];
+        let port = &mut self.ports[usize::from(circuit.port)];
+        for cell in cells {
+            let Some(at) = self.store.put(cell, circuit.translate(cell.header_word()) | tag) else {
+                // The bounds of ports and windows add up to the store's, so that this does not happen.
+                circuit.dropped = circuit.dropped.wrapping_add(1);
+                port.counters.sent.drop_one(DropReason::QueueFull);
+                continue;
+            };
+            match circuit.queued {
+                0 => circuit.head = at,
+                _ => self.store.link(circuit.tail, at),
+            }
+            circuit.tail = at;
+            circuit.queued += 1;
+            *(if circuit.is(flag::CREDIT) { &mut port.held } else { &mut port.used }) += 1;
+        }
+        if circuit.queued > 0 && !circuit.is(flag::LISTED) && !circuit.is(flag::CREDIT) {
+            circuit.flags |= flag::LISTED;
+            port.classes[usize::from(circuit.class)].queue.push(&mut self.pool, id);
+            port.ready += 1;
+        }
+    }
+}

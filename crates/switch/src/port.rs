@@ -1,0 +1,126 @@
+//! A port: its bounds, its queues of waiting circuits, its counters.
+
+use crate::active::Queue;
+use crate::circuit::Circuit;
+use crate::profile::Class;
+use std::collections::VecDeque;
+use wire::{Cell, Counters};
+
+/// What was counted at one port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PortCounters {
+    /// What came in, and what of it belongs to no circuit.
+    pub received: Counters,
+    /// What left, and what was for this port and dropped.
+    pub sent: Counters,
+}
+
+/// See the module's head.
+#[derive(Debug)]
+pub(crate) struct Port {
+    pub(crate) limit: u32,
+    /// Cells queued, circuits with credits apart.
+    pub(crate) used: u32,
+    /// Cells queued of circuits with credits.
+    pub(crate) held: u32,
+    /// Room that PDUs under way may still need, by the epoch in which it was last asked for: this one, the one before.
+    headroom: [u32; 2],
+    epoch: u8,
+    pub(crate) up: bool,
+    pub(crate) credit: bool,
+    /// Circuits that wait for their turn.
+    pub(crate) ready: u32,
+    pub(crate) classes: [Turn; Class::COUNT],
+    /// Cells of the switch's own. They go before all others.
+    pub(crate) control: VecDeque<Cell>,
+    control_limit: usize,
+    /// Circuits with a limit or a check to be sent here: credit entry with its generation, and whether it is a check.
+    pub(crate) notices: VecDeque<(u32, u32, bool)>,
+    pub(crate) counters: PortCounters,
+}
+
+/// Circuits of one class that wait, and what the first of them may still send in its turn (0: its turn has not begun).
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Turn {
+    pub(crate) queue: Queue,
+    pub(crate) left: u16,
+    /// Numbers in the queue whose circuits are gone.
+    pub(crate) gone: u32,
+}
+
+impl Port {
+    pub(crate) fn new(limit: u32, control: u16) -> Self {
+        Port {
+            limit,
+            used: 0,
+            held: 0,
+            headroom: [0; 2],
+            epoch: 0,
+            up: true,
+            credit: false,
+            ready: 0,
+            classes: [Turn::default(); Class::COUNT],
+            control: VecDeque::with_capacity(usize::from(control)),
+            control_limit: control.into(),
+            notices: VecDeque::new(),
+            counters: PortCounters::default(),
+        }
+    }
+
+    pub(crate) fn has_output(&self) -> bool {
+        self.up && (self.ready > 0 || !self.control.is_empty() || !self.notices.is_empty())
+    }
+
+    /// Nothing waits: a cell may leave at once.
+    #[inline(always)]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.up && self.ready == 0 && self.control.is_empty()
+    }
+
+    /// Queues a cell of the switch's own; false if there is no room.
+    pub(crate) fn push_control(&mut self, cell: Cell) -> bool {
+        let room = self.control.len() < self.control_limit;
+        if room {
+            self.control.push_back(cell);
+        }
+        room
+    }
+
+    /// Cells queued and kept room.
+    #[inline(always)]
+    pub(crate) fn committed(&self) -> u32 {
+        self.used + self.headroom[0] + self.headroom[1]
+    }
+
+    /// Forgets room that no cell has asked for since the epoch before the last.
+    pub(crate) fn turn_epoch(&mut self, steps: u64) {
+        self.epoch = self.epoch.wrapping_add(steps as u8);
+        self.headroom = [0, if steps == 1 { self.headroom[0] } else { 0 }];
+    }
+
+    /// Keeps room for the PDU of `circuit` that begins.
+    #[inline(always)]
+    pub(crate) fn hold(&mut self, circuit: &mut Circuit, cells: u16) {
+        circuit.epoch = self.epoch;
+        self.headroom[0] += u32::from(cells);
+    }
+
+    /// Gives that room back.
+    #[inline(always)]
+    pub(crate) fn release(&mut self, circuit: &Circuit, cells: u16) {
+        let age = self.epoch.wrapping_sub(circuit.epoch);
+        if age < 2 {
+            let headroom = &mut self.headroom[usize::from(age)];
+            *headroom = headroom.saturating_sub(cells.into());
+        }
+    }
+
+    /// Another cell of the PDU came: its room is still wanted.
+    #[inline(always)]
+    pub(crate) fn refresh(&mut self, circuit: &mut Circuit, cells: u16) {
+        if circuit.epoch != self.epoch {
+            self.release(circuit, cells);
+            self.hold(circuit, cells);
+        }
+    }
+}

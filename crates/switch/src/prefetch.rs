@@ -1,0 +1,39 @@
+//! Hints to the processor and the system: fetch a cache line ahead of its use, back a table by large pages.
+//!
+//! This is the only file of the crate with unsafe code. Neither hint changes what the program computes.
+#![allow(unsafe_code)]
+
+/// Asks for the cache line of `slice[index]`. An index beyond the slice is harmless.
+#[inline(always)]
+pub(crate) fn line<T>(slice: &[T], index: usize) {
+    // Not dereferenced, so that it may point anywhere.
+    let pointer = slice.as_ptr().wrapping_add(index);
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch reads nothing architecturally and faults on no address; every x86-64 processor has SSE.
+    unsafe {
+        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(pointer.cast());
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: PRFM is a hint; it faults on no address and changes no register or memory.
+    unsafe {
+        core::arch::asm!("prfm pldl1keep, [{}]", in(reg) pointer, options(nostack, readonly, preserves_flags));
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    let _ = pointer;
+}
+
+/// Asks the system to back what `table` has room for by large pages: random look-ups then miss the TLB less often.
+/// Refusal is no error.
+pub(crate) fn large_pages<T>(table: &mut Vec<T>) {
+    const LARGE: usize = 2 << 20;
+    let (begin, octets) = (table.as_mut_ptr().cast::<u8>(), table.capacity() * size_of::<T>());
+    let skip = begin.align_offset(LARGE);
+    let whole = octets.saturating_sub(skip) / LARGE * LARGE;
+    if whole == 0 {
+        return;
+    }
+    // SAFETY: begin + skip .. begin + skip + whole lies within the vector's allocation, and MADV_HUGEPAGE changes how
+    // memory is backed, not what it holds.
+    let _ = unsafe { rustix::mm::madvise(begin.wrapping_add(skip).cast(), whole, rustix::mm::Advice::LinuxHugepage) };
+}

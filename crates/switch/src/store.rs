@@ -1,0 +1,74 @@
+//! The cell store: queued cells, linked to chains by circuit.
+//!
+//! A cell in the store uses its time field for the number of the next cell, so that one write stores cell and link. A
+//! chain's last link means nothing: a circuit knows how many cells it has. Whoever puts cells in has checked the bounds of
+//! its port and circuit before; their sum is the store's capacity.
+
+use crate::prefetch;
+use wire::{Cell, Time};
+
+/// See the module's head.
+#[derive(Debug)]
+pub(crate) struct Store {
+    cells: Vec<Cell>,
+    free: Vec<u32>,
+    capacity: usize,
+}
+
+impl Store {
+    pub(crate) fn new(capacity: usize) -> Self {
+        let mut cells = Vec::with_capacity(capacity);
+        prefetch::large_pages(&mut cells);
+        Store { cells, free: Vec::with_capacity(capacity), capacity }
+    }
+
+    /// Cells it holds.
+    pub(crate) fn len(&self) -> usize {
+        self.cells.len() - self.free.len()
+    }
+
+    /// Cells it can hold.
+    pub(crate) fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Stores a copy of `cell` under the header `word`; `None` if the store is full.
+    #[inline(always)]
+    pub(crate) fn put(&mut self, cell: &Cell, word: u32) -> Option<u32> {
+        let mut cell = *cell;
+        cell.set_header_word(word);
+        if let Some(at) = self.free.pop() {
+            self.cells[at as usize] = cell;
+            return Some(at);
+        }
+        if self.cells.len() == self.capacity {
+            return None;
+        }
+        self.cells.push(cell);
+        Some(self.cells.len() as u32 - 1)
+    }
+
+    /// Links `next` behind `at`.
+    #[inline(always)]
+    pub(crate) fn link(&mut self, at: u32, next: u32) {
+        self.cells[at as usize].set_at(Time::from_nanos(next.into()));
+    }
+
+    /// The cell at `at`, and what is linked behind it.
+    #[inline(always)]
+    pub(crate) fn get(&self, at: u32) -> (&Cell, u32) {
+        let cell = &self.cells[at as usize];
+        (cell, cell.at().as_nanos() as u32)
+    }
+
+    /// Gives the place of a cell back.
+    #[inline(always)]
+    pub(crate) fn free(&mut self, at: u32) {
+        self.free.push(at);
+    }
+
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, at: u32) {
+        prefetch::line(&self.cells, at as usize);
+    }
+}

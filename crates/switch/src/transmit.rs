@@ -1,0 +1,146 @@
+//! The output side: whose turn it is, and how many cells a turn has.
+
+use crate::circuit::{ends_pdu, flag};
+use crate::forward::count_cells;
+use crate::profile::Class;
+use crate::{Plane, Switch};
+use wire::{Cell, Time};
+
+/// Circuits that are looked at together: their lines, then their first cells, are fetched before the first has its turn.
+const BATCH: usize = 64;
+/// Circuits between the fetch of a circuit's first cell and its turn.
+const NEAR: usize = 8;
+
+impl Switch {
+    /// Takes cells that leave by `port`, as many as `out` has room for; returns how many.
+    ///
+    /// The switch's own cells go first (answers to OAM cells, ends of PDUs of removed circuits), then credits, then the
+    /// classes by falling priority. Within a class circuits take turns, in the order in which they had to wait.
+    pub fn poll_transmit(&mut self, port: u16, out: &mut [Cell], now: Time) -> usize {
+        let port = usize::from(port);
+        let Some(state) = self.plane.ports.get_mut(port).filter(|state| state.up) else { return 0 };
+        let mut n = 0;
+        while n < out.len() {
+            let Some(cell) = state.control.pop_front() else { break };
+            out[n] = cell;
+            n += 1;
+        }
+        if !state.notices.is_empty() {
+            n += self.plane.send_notices(port, &mut out[n..], now);
+        }
+        count_cells(&mut self.plane.ports[port].counters.sent, n as u64, 0);
+        for class in Class::ALL {
+            n += self.plane.serve(port, class as usize, &mut out[n..], now);
+        }
+        n
+    }
+}
+
+impl Plane {
+    /// Serves one class of a port; returns how many cells it gave.
+    fn serve(&mut self, port: usize, class: usize, out: &mut [Cell], now: Time) -> usize {
+        let mut sent = 0;
+        let mut batch = [0; BATCH];
+        while sent < out.len() {
+            let turn = &self.ports[port].classes[class];
+            let alone = turn.queue.len() - turn.gone as usize == 1;
+            // Each circuit sends a cell at least, so that no more can have their turn.
+            let most = BATCH.min(out.len() - sent);
+            let n = turn.queue.peek(&self.pool, &mut batch[..most]);
+            if n == 0 {
+                break;
+            }
+            let batch = &batch[..n];
+            for id in batch {
+                crate::prefetch::line(&self.circuits, *id as usize);
+            }
+            for id in &batch[..n.min(NEAR)] {
+                self.store.prefetch(self.circuits[*id as usize].head);
+            }
+            let mut done = 0;
+            for (i, id) in batch.iter().enumerate() {
+                if let Some(later) = batch.get(i + NEAR) {
+                    self.store.prefetch(self.circuits[*later as usize].head);
+                }
+                if sent == out.len() {
+                    break;
+                }
+                let (cells, over) = self.take_turn(port, class, *id, alone, &mut out[sent..], now);
+                sent += cells;
+                if !over {
+                    break;
+                }
+                done += 1;
+            }
+            self.ports[port].classes[class].queue.advance(&mut self.pool, done);
+        }
+        sent
+    }
+
+    /// One circuit's turn: cells given, and whether the turn is over. A turn that `out` cut short is not.
+    #[inline]
+    fn take_turn(
+        &mut self,
+        port: usize,
+        class: usize,
+        id: u32,
+        alone: bool,
+        out: &mut [Cell],
+        now: Time,
+    ) -> (usize, bool) {
+        let circuit = &mut self.circuits[id as usize];
+        let state = &mut self.ports[port];
+        let turn = &mut state.classes[class];
+        let left = std::mem::take(&mut turn.left);
+        if !circuit.is(flag::LIVE) {
+            circuit.flags &= !flag::LISTED;
+            turn.gone -= 1;
+            self.free_line(id);
+            return (0, true);
+        }
+        let weight = match left {
+            // Turns of a circuit that is alone follow each other.
+            _ if alone => usize::MAX,
+            0 => self.profiles.get(circuit.profile).weight.max(1).into(),
+            left => left.into(),
+        };
+        let credit = circuit.is(flag::CREDIT).then(|| self.credits.get(circuit.side).sender.room());
+        let able = usize::from(circuit.queued).min(credit.map_or(usize::MAX, |room| room as usize));
+        let n = weight.min(able).min(out.len());
+        let mut at = circuit.head;
+        let (mut pdus, mut last) = (0, circuit.sent_part);
+        for slot in &mut out[..n] {
+            let (cell, next) = self.store.get(at);
+            let word = cell.header_word();
+            *slot = *cell;
+            slot.set_at(Time::ZERO);
+            pdus += u64::from(ends_pdu(word));
+            if word & 8 == 0 {
+                last = !ends_pdu(word);
+            }
+            self.store.free(at);
+            at = next;
+        }
+        circuit.head = at;
+        circuit.sent_part = last;
+        circuit.queued -= n as u16;
+        *(if credit.is_some() { &mut state.held } else { &mut state.used }) -= n as u32;
+        count_cells(&mut state.counters.sent, n as u64, pdus);
+        let over = if n == able {
+            circuit.flags &= !flag::LISTED;
+            state.ready -= 1;
+            true
+        } else if n == weight {
+            turn.queue.push(&mut self.pool, id);
+            true
+        } else {
+            // A turn of a circuit that was alone begins anew when it no longer is.
+            turn.left = if alone { 0 } else { (weight - n) as u16 };
+            false
+        };
+        if credit.is_some() {
+            self.count_forwarded(id, n as u32, now);
+        }
+        (n, over)
+    }
+}
