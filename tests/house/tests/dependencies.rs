@@ -32,7 +32,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("host", &["wire", "sar", "traffic", "switch", "net", "endpoint"]),
     ("adapter", &["wire", "sar", "traffic", "net"]),
     ("stack", &["wire", "sar", "traffic", "net", "endpoint"]),
-    ("uni", &["wire", "endpoint"]),
+    ("uni", &["wire", "traffic"]),
     ("control", &["wire", "sar", "traffic", "switch", "net", "endpoint", "host", "adapter", "stack", "uni"]),
     ("lab", &["wire", "sar", "traffic", "switch", "net", "endpoint", "host", "adapter", "stack", "uni"]),
     ("compat", &["wire", "endpoint"]),
