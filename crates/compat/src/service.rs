@@ -165,8 +165,8 @@ impl Session {
             path: DataPath::Shared,
         };
         let (answer, fds) = self.ask(&request, &[bell])?;
-        match (answer, <[OwnedFd; 3]>::try_from(fds)) {
-            (Response::Created { .. }, Ok([memory, wake_host, _])) => Ok(Created { memory, wake_host }),
+        match (answer, <[OwnedFd; 2]>::try_from(fds)) {
+            (Response::Created { .. }, Ok([memory, wake_host])) => Ok(Created { memory, wake_host }),
             (answer, _) => Err(unexpected(&answer)),
         }
     }

@@ -49,7 +49,10 @@ pub struct Endpoint {
     receive: Consumer,
     pub(crate) free: Producer,
     wake_host: OwnedFd,
-    wake_client: OwnedFd,
+    /// The service's bell ringer sends on its other end.
+    bell: OwnedFd,
+    /// The service wakes by futex.
+    futex: bool,
     /// Buffers free for sending.
     idle: Vec<u32>,
     /// Descriptors that the host has given back, ever (wraps).
@@ -73,8 +76,7 @@ impl Endpoint {
         let request =
             Request::CreateEndpoint { host: config.host.clone(), geometry, events: config.events, path: config.path };
         let (answer, fds) = connection.ask(&request)?;
-        let (Response::Created { .. }, Ok([memory, wake_host, wake_client])) = (&answer, <[OwnedFd; 3]>::try_from(fds))
-        else {
+        let (Response::Created { .. }, Ok([memory, wake_host, bell])) = (&answer, <[OwnedFd; 3]>::try_from(fds)) else {
             return Err(Error::Protocol(format!("{answer:?} without its file descriptors")));
         };
         let segment = Arc::new(Segment::open(&memory, geometry)?);
@@ -83,9 +85,10 @@ impl Endpoint {
             receive: Consumer::new(&segment, Which::Receive),
             free: Producer::new(&segment, Which::Free),
             pool: Arc::new(Pool { segment, returned: Mutex::default() }),
+            futex: connection.has(crate::negotiate::FUTEX),
             connection,
             wake_host,
-            wake_client,
+            bell,
             idle: Vec::new(),
             completed: 0,
             shares: Shares::default(),

@@ -2,9 +2,9 @@
 //!
 //! The client speaks first ([`Request::Hello`]); each request has one answer, in order. A connection has one endpoint at
 //! most, and what it has opened ends with it. The answer to [`Request::CreateEndpoint`] carries three file descriptors
-//! (`SCM_RIGHTS`): the segment, the eventfd that wakes the host, the eventfd that wakes the client. The request may carry
-//! one: an end of a pair of UNIX stream sockets, on which the host then sends [`BELL_OCTETS`] instead of ringing the eventfd;
-//! the pair's other end tells of the host's end too. Long answers to management requests come in parts.
+//! (`SCM_RIGHTS`): the segment, the eventfd that wakes the host, the bell that wakes the client: a stream socket on which
+//! [`BELL_OCTETS`] come for each ring. The request may carry an end of a pair of UNIX stream sockets instead; then that one is the
+//! bell, and the answer carries two. Long answers to management requests come in parts.
 
 pub use crate::events::Events;
 pub use crate::negotiate::{DIRECT, VERSION};

@@ -8,8 +8,9 @@
 //! | 16..40 | slots of the send, receive and free ring; buffers; octets of a buffer; zero (u32 each) |
 //! | 64..68 | host sleeps: the client rings its doorbell after pushing |
 //! | 68..72 | host rests because the client is behind: the client rings once it has emptied its receive ring |
-//! | 128..132 | client sleeps: 1, the host rings its doorbell after pushing or after taking a descriptor; 2, after pushing only |
-//! | 192..196 | client waits for room: the host empties the client's bell socket when half of the send ring is free |
+//! | 72..76 | the processor that the host's thread runs on, counted from 1; 0: unknown |
+//! | 128..132 | client sleeps: 1, wake it after pushing or after taking a descriptor; 2, after pushing only; 4 more: as a futex |
+//! | 192..196 | client waits for room: its bell is emptied when half of the send ring is free |
 //! | 256.. | send ring, receive ring, free ring, each: 64 octets with the consumer's index, 64 with the producer's, slots |
 //! | page | buffers, one after another |
 //!
@@ -45,12 +46,16 @@ pub const INLINE_OCTETS: usize = 40;
 pub const HOST_SLEEPS: usize = 64;
 /// Where the word is that says that the host rests because the client is behind with its receive ring.
 pub const HOST_RESTS: usize = 68;
+/// Where the host says which processor its thread runs on, counted from 1.
+pub const HOST_PROCESSOR: usize = 72;
 /// Where the word is that says that the client sleeps.
 pub const CLIENT_SLEEPS: usize = 128;
 /// Its value when the client wants to hear of anything.
 pub const ANY_NEWS: u32 = 1;
 /// Its value when the client wants to hear of SDUs only.
 pub const NEWS_OF_SDUS: u32 = 2;
+/// Added to either when the client waits on the word itself, as a futex, and not on its bell.
+pub const BY_FUTEX: u32 = 4;
 /// Where the word is that says that the client waits for room in the send ring.
 pub const CLIENT_WAITS: usize = 192;
 const RINGS: usize = 256;

@@ -41,6 +41,7 @@ pub mod shared;
 mod sync;
 #[cfg(not(loom))]
 pub mod upcall;
+pub mod waiting;
 
 #[cfg(not(loom))]
 pub use client::{Connection, Endpoint, EndpointConfig, Error, Loan, Local, Received, SendError};

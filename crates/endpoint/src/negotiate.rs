@@ -14,8 +14,10 @@ pub const DIRECT: &str = "direct";
 pub const OWN_MEMORY: &str = "own-memory";
 /// Channels of AAL3/4.
 pub const AAL34: &str = "aal34";
+/// A sleeping client is woken by a futex in its segment if it asks for that ([`crate::layout::BY_FUTEX`]).
+pub const FUTEX: &str = "futex";
 /// All features of this crate's version.
-pub const FEATURES: &[&str] = &[DIRECT, OWN_MEMORY, AAL34];
+pub const FEATURES: &[&str] = &[DIRECT, OWN_MEMORY, AAL34, FUTEX];
 
 /// The newest version that both speak, if there is one: here [`OLDEST`] to [`VERSION`], there `oldest` to `newest`.
 pub fn agree_version(oldest: u32, newest: u32) -> Option<u32> {

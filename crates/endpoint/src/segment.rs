@@ -6,10 +6,14 @@
 
 use crate::layout::{DESCRIPTOR_OCTETS, Geometry, GeometryError, MAGIC, VERSION};
 use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
+use rustix::thread::futex;
+use rustix::time::Timespec;
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
+use std::time::Duration;
 
 /// Why there is no segment.
 #[derive(Debug, thiserror::Error)]
@@ -131,6 +135,20 @@ impl Segment {
         // SAFETY: inside the mapping, which lives as long as `self`, and aligned (the base is a page); all access to
         // this word, by either process, is atomic.
         unsafe { self.base.add(at).cast::<AtomicU32>().as_ref() }
+    }
+
+    /// Wakes a thread of either process that sleeps in [`Segment::await_change`] of this word.
+    pub fn wake(&self, at: usize) {
+        // Nobody there is no error.
+        let _ = futex::wake(self.word32(at), futex::Flags::empty(), 1);
+    }
+
+    /// Sleeps until somebody wakes this word, if it still is `seen`; for `most`, or for no reason. False if the system
+    /// cannot.
+    pub fn await_change(&self, at: usize, seen: u32, most: Duration) -> bool {
+        let most = Timespec { tv_sec: most.as_secs() as i64, tv_nsec: most.subsec_nanos().into() };
+        let slept = futex::wait(self.word32(at), futex::Flags::empty(), seen, Some(&most));
+        matches!(slept, Ok(()) | Err(Errno::AGAIN | Errno::INTR | Errno::TIMEDOUT))
     }
 
     /// The 64-bit word at `at`. Panics as [`Segment::word32`] does.

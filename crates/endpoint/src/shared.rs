@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
-use std::sync::atomic::AtomicU8;
+use std::sync::atomic::{AtomicU8, AtomicU32};
 
 /// A mapping of such memory.
 #[derive(Debug)]
@@ -73,6 +73,15 @@ impl SharedMemory {
         // SAFETY: inside the mapping, which lives as long as `self`; an atomic has its octet's layout and may change
         // under a shared reference.
         unsafe { std::slice::from_raw_parts(self.base.add(at).as_ptr().cast::<AtomicU8>(), octets) }
+    }
+
+    /// A word of it. Panics if it is not inside or not aligned.
+    pub fn word32(&self, at: usize) -> &AtomicU32 {
+        let word = self.octets(at, 4);
+        assert!(at.is_multiple_of(4), "a word begins at a multiple of 4, not at {at}");
+        // SAFETY: inside the mapping, which lives as long as `self`, and aligned, since the base is a page; those who use
+        // words use them in this size only.
+        unsafe { &*word.as_ptr().cast::<AtomicU32>() }
     }
 
     /// Copies octets into it. Panics if they do not fit inside.

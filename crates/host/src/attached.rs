@@ -282,6 +282,7 @@ impl Attached {
     pub(crate) fn depart(&mut self) -> bool {
         // Who has a copy of the memory may go on to write into it: it is not read any more.
         self.take_up(self.geometry().send_ring as usize);
+        self.strategy.forget_bell();
         self.departs = true;
         !self.outbound.is_empty()
     }

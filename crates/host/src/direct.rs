@@ -5,14 +5,15 @@
 //! nothing but a claim on the two ends, so that nobody else opens them, and the connections: what ends one of them ends the
 //! circuit. Neither side is trusted: memory is passed on only if it is sealed and all there.
 
+use crate::doors::Line;
 use crate::engine::{Core, EngineHandle};
 use crate::interface::{EndpointId, HostInterface, OpenError};
 use endpoint::control::Response;
 use endpoint::direct::{DirectGeometry, bells, layout, memory};
-use endpoint::seqpacket::Packets;
 use net::NodeId;
 use net::topology::CircuitEnd;
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::OwnedFd;
+use std::sync::Arc;
 use wire::CircuitId;
 
 /// One side's offer, in words of its own.
@@ -40,7 +41,7 @@ struct Waiting {
     there: CircuitEnd,
     geometry: DirectGeometry,
     memory: OwnedFd,
-    packets: Packets,
+    line: Line,
 }
 
 /// Why an end cannot be opened directly.
@@ -74,24 +75,25 @@ pub(crate) struct Broker {
 
 /// The connection of a side that is to end with its circuit: cut when the circuit goes.
 #[derive(Debug)]
-pub(crate) struct Cut(Option<OwnedFd>);
+pub(crate) struct Cut(Option<Arc<OwnedFd>>);
 
 impl Cut {
-    pub(crate) fn new(connection: OwnedFd) -> Self {
+    pub(crate) fn new(connection: Arc<OwnedFd>) -> Self {
         Cut(Some(connection))
     }
 
     /// The side has ended by itself, or goes on otherwise.
     pub(crate) fn forget(mut self) {
-        self.0 = None;
+        crate::reaper::dispose(self.0.take());
     }
 }
 
 impl Drop for Cut {
     fn drop(&mut self) {
-        if let Some(connection) = &self.0 {
-            // Shut already if the side itself has gone.
-            let _ = rustix::net::shutdown(connection, rustix::net::Shutdown::Both);
+        if let Some(connection) = self.0.take() {
+            // Shut already if the side itself has gone. The service's own end of it: the client's is its porter's.
+            let _ = rustix::net::shutdown(&*connection, rustix::net::Shutdown::Both);
+            crate::reaper::dispose(connection);
         }
     }
 }
@@ -99,34 +101,31 @@ impl Drop for Cut {
 impl Broker {
     /// Takes an offer of the side at the other end of `packets`. If its other side waits, both are answered now; else this
     /// one is answered when the other comes. The claim is to be released when the connection ends.
-    pub(crate) fn offer(
-        &mut self,
-        offer: Offer,
-        packets: &Packets,
-        engine: &EngineHandle,
-    ) -> Result<Claim, DirectError> {
+    pub(crate) fn offer(&mut self, offer: Offer, line: &Line, engine: &EngineHandle) -> Result<Claim, DirectError> {
         if offer.layout != layout::VERSION {
             return Err(DirectError::Layout(offer.layout));
         }
         memory::verify(&offer.memory, &offer.geometry)?;
-        let dup = || rustix::io::fcntl_dupfd_cloexec(packets, 0);
-        let (cut, packets) = (dup()?, Packets::from(dup()?));
+        let (cut, line) = (line.end(), line.also());
         let Offer { host, circuit, geometry, memory, .. } = offer;
         let here = CircuitEnd { station: host, circuit };
         let end = here.clone();
         let (claim, there) = engine.with(move |core| claim(core, &end, cut))??;
-        let waiting = Waiting { claim, here, there, geometry, memory, packets };
+        let waiting = Waiting { claim, here, there, geometry, memory, line };
         let Some(at) = self.waiting.iter().position(|w| w.here == waiting.there && w.there == waiting.here) else {
             self.waiting.push(waiting);
             return Ok(claim);
         };
-        let met = meet(&self.waiting[at], &waiting);
-        if let Err(e) = met {
+        if let Err(e) = self.waiting[at].geometry.fits(&waiting.geometry) {
             // The one that came first may still find a side that fits.
+            release(claim, engine);
+            return Err(memory::MemoryError::from(e).into());
+        }
+        let first = self.waiting.swap_remove(at);
+        if let Err(e) = meet(first, waiting) {
             release(claim, engine);
             return Err(e);
         }
-        self.waiting.swap_remove(at);
         Ok(claim)
     }
 
@@ -147,7 +146,7 @@ fn release(claim: Claim, engine: &EngineHandle) {
 }
 
 /// Claims an end and finds the other.
-fn claim(core: &mut Core, here: &CircuitEnd, cut: OwnedFd) -> Result<(Claim, CircuitEnd), DirectError> {
+fn claim(core: &mut Core, here: &CircuitEnd, cut: Arc<OwnedFd>) -> Result<(Claim, CircuitEnd), DirectError> {
     let circuit = here.circuit;
     if core.host(&here.station).is_none() {
         return Err(DirectError::NoHost(here.station.clone()));
@@ -168,17 +167,15 @@ fn claim(core: &mut Core, here: &CircuitEnd, cut: OwnedFd) -> Result<(Claim, Cir
 }
 
 /// Gives each side the other's memory and its ends of the bells.
-fn meet(first: &Waiting, second: &Waiting) -> Result<(), DirectError> {
-    first.geometry.fits(&second.geometry).map_err(memory::MemoryError::from)?;
+fn meet(mut first: Waiting, mut second: Waiting) -> Result<(), DirectError> {
     let [(messages, their_messages), (room, their_room)] = [bells()?, bells()?];
     let opened = |w: &Waiting| Response::DirectOpened { geometry: w.geometry };
-    let told = first.packets.send(&opened(second), &[second.memory.as_fd(), messages.as_fd(), room.as_fd()]);
-    if let Err(e) = told {
-        // It has gone, or does not read; the second will hear of it by its bells.
+    let (to_first, to_second) = (opened(&second), opened(&first));
+    if let Err(e) = first.line.send(&to_first, vec![second.memory, messages, room], false) {
+        // It has gone; the second will hear of it by its bells.
         tracing::debug!("service: the first side of a direct circuit: {e}");
     }
-    let fds = [first.memory.as_fd(), their_messages.as_fd(), their_room.as_fd()];
-    if let Err(e) = second.packets.send(&opened(first), &fds) {
+    if let Err(e) = second.line.send(&to_second, vec![first.memory, their_messages, their_room], false) {
         tracing::debug!("service: the second side of a direct circuit: {e}");
     }
     Ok(())

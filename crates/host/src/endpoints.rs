@@ -64,6 +64,8 @@ pub(crate) struct Endpoints {
     /// An endpoint of this host has rested to its end or to its next tick.
     rested: bool,
     turn: usize,
+    /// Which the thread runs on, counted from 1; 0: unknown.
+    processor: u32,
 }
 
 impl Endpoints {
@@ -111,7 +113,8 @@ impl Endpoints {
             list.retain(|i| *i != id);
         }
         self.fed.retain(|i| *i != id);
-        self.list.remove(at);
+        // Its memory is a client's, and may take time to end.
+        crate::reaper::dispose(self.list.remove(at));
         true
     }
 
@@ -149,14 +152,22 @@ impl Endpoints {
     }
 
     /// Its application rang.
-    pub(crate) fn handle_doorbell(&mut self, id: EndpointId) {
-        if let Some(endpoint) = self.find(id) {
-            endpoint.strategy.counts.doorbells = endpoint.strategy.counts.doorbells.wrapping_add(1);
-            // One that rests or waits for its tick has not asked for this; its application has caught up, perhaps.
-            if endpoint.look == Looked::Armed {
-                self.activate(id);
-            }
+    /// False if there was no reason to.
+    pub(crate) fn handle_doorbell(&mut self, id: EndpointId) -> bool {
+        let Some(endpoint) = self.find(id) else { return false };
+        endpoint.strategy.counts.doorbells = endpoint.strategy.counts.doorbells.wrapping_add(1);
+        // One that rests or waits for its tick has not asked for this; its application has caught up, perhaps.
+        if endpoint.look != Looked::Armed {
+            return false;
         }
+        let reason = endpoint.is_waiting();
+        self.activate(id);
+        reason
+    }
+
+    /// The thread runs on this processor (counted from 1).
+    pub(crate) fn set_processor(&mut self, processor: u32) {
+        self.processor = processor;
     }
 
     /// Changes a strategy.
@@ -323,10 +334,12 @@ impl Endpoints {
     }
 
     fn stays(&mut self, id: EndpointId, pressure: Pressure, now: Time) -> bool {
+        let processor = self.processor;
         let Some(endpoint) = self.find(id) else { return false };
         if endpoint.is_departing() {
             return true;
         }
+        endpoint.strategy.publish_processor(&endpoint.segment, processor);
         let worked = endpoint.strategy.has_news();
         if endpoint.strategy.machine.tells_at_ticks() {
             endpoint.let_on();

@@ -1,24 +1,30 @@
 //! The thread that runs a network on this machine's clock.
 //!
 //! It runs rounds while there is work or an endpoint's strategy wants it awake, then sleeps until a doorbell, a socket, a
-//! command or the next timeout. Doorbells are heard through an epoll, and with them sockets that stay the same: a sleep costs the same for one as for thousands. Commands are closures that it runs between two rounds: whoever
+//! command or the next timeout. Where it is to stay awake without work it gives its processor away between two looks
+//! ([`endpoint::waiting`]). It wakes applications as futexes in their segments, and hears them by [`crate::doorbell`]: it calls the
+//! system on nothing that one of them holds. Doorbells are heard through an epoll, and with them sockets that stay the same: a sleep costs the same for one as for thousands. Commands are closures that it runs between two rounds: whoever
 //! gives one waits for its result, and no lock is held on the way of data.
 
+use crate::doorbell::{Doorbell, Doorbells};
 use crate::endpoints::Pressure;
 use crate::interface::{EndpointId, HostInterface};
+use endpoint::waiting;
 use net::topology::Fabric;
 use net::{External, LinkId, Network, NodeId};
 use rustix::event::epoll::{self, EventFlags};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
-use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use wire::Time;
 
+/// Rounds that found nothing between two looks at doorbells, sockets and commands; each gives the processor away.
+const LOOKS: u32 = 4;
 /// Rounds between two looks at doorbells, sockets and commands.
 const ROUNDS: u32 = 32;
 /// Doorbells and sockets that are heard at once.
@@ -36,10 +42,11 @@ pub struct Core {
     /// Its names, links and circuits.
     pub fabric: Fabric<HostInterface>,
     hosts: Vec<NodeId>,
-    doorbells: HashMap<u64, (NodeId, EndpointId, OwnedFd)>,
+    doorbells: Doorbells,
     /// Where the doorbells ring, and the commands' bell, whose number is 0.
-    bells: OwnedFd,
-    next_bell: u64,
+    bells: Arc<OwnedFd>,
+    /// Which this thread runs on, as the hosts were told last.
+    processor: u32,
     /// Links whose sockets are heard there too, by number, and for what.
     watched: Vec<(LinkId, EventFlags)>,
     /// How the applications of all hosts get on, as all hosts were told last.
@@ -65,16 +72,13 @@ impl Core {
         Some((id, self.network.node_mut(id)?))
     }
 
-    /// Hears an endpoint's doorbell from now on.
-    ///
-    /// # Errors
-    /// The system has no room for it.
-    pub fn add_doorbell(&mut self, host: NodeId, endpoint: EndpointId, bell: OwnedFd) -> std::io::Result<()> {
-        let number = self.next_bell;
-        watch(&self.bells, &bell, number)?;
-        self.next_bell += 1;
-        self.doorbells.insert(number, (host, endpoint, bell));
-        Ok(())
+    /// The endpoint that a doorbell is of.
+    pub fn add_doorbell(&mut self, host: NodeId, endpoint: EndpointId, doorbell: Doorbell) {
+        self.doorbells.insert(host, endpoint, doorbell, Instant::now());
+    }
+
+    fn ring_doorbell(&mut self, host: NodeId, endpoint: EndpointId) -> bool {
+        self.network.node_mut::<HostInterface>(host).is_some_and(|host| host.handle_doorbell(endpoint))
     }
 
     /// Ends an endpoint and forgets its doorbell: at once, or, where its application has gone, once what waits in its send
@@ -91,15 +95,7 @@ impl Core {
     }
 
     fn keep_doorbells(&mut self, keeps: impl Fn(NodeId, EndpointId) -> bool) {
-        let bells = &self.bells;
-        self.doorbells.retain(|_, (host, endpoint, bell)| {
-            let stays = keeps(*host, *endpoint);
-            if !stays {
-                // The client has a copy of it: closing ours alone would leave it in the epoll.
-                let _ = epoll::delete(bells, &*bell);
-            }
-            stays
-        });
+        self.doorbells.retain(&self.bells, keeps);
     }
 
     /// Looks again which nodes are hosts: after each command, which may have added or removed some.
@@ -207,10 +203,29 @@ impl Core {
                 let writable = broken || flags.contains(EventFlags::OUT);
                 let now = self.now();
                 self.network.handle_ready(link, readable, writable, now);
-            } else if let Some((node, endpoint, _)) = self.doorbells.get(&number)
-                && let Some(host) = self.network.node_mut::<HostInterface>(*node)
+            } else if let Some((node, endpoint)) = self.doorbells.find(number)
+                && !self.ring_doorbell(node, endpoint)
             {
-                host.handle_doorbell(*endpoint);
+                self.doorbells.handle_idle(&self.bells, number, Instant::now());
+            }
+        }
+    }
+
+    /// Hears doorbells again that rang too often.
+    fn unmute(&mut self) {
+        while let Some((node, endpoint)) = self.doorbells.poll_unmuted(&self.bells, Instant::now()) {
+            self.ring_doorbell(node, endpoint);
+        }
+    }
+
+    /// Tells the hosts which processor this thread runs on.
+    fn publish_processor(&mut self) {
+        let processor = waiting::processor();
+        if std::mem::replace(&mut self.processor, processor) != processor {
+            for id in &self.hosts {
+                if let Some(host) = self.network.node_mut::<HostInterface>(*id) {
+                    host.set_processor(processor);
+                }
             }
         }
     }
@@ -218,6 +233,7 @@ impl Core {
     /// Sleeps until something happens. False if it was not worth sleeping.
     fn sleep(&mut self) -> bool {
         let left = self.network.poll_timeout().map(|t| t.since(self.now()));
+        let left = left.into_iter().chain(self.doorbells.timeout(Instant::now())).min();
         let near = left.is_some_and(|d| d < TOO_NEAR);
         if near || !self.is_quiet() {
             return false;
@@ -286,6 +302,8 @@ pub struct Stopped;
 struct Shared {
     commands: Mutex<Option<Sender<Command>>>,
     wake: OwnedFd,
+    bells: Arc<OwnedFd>,
+    next_bell: AtomicU64,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -299,24 +317,31 @@ pub struct EngineHandle(Arc<Shared>);
 /// No thread or no eventfd to be had.
 pub fn start(network: Network) -> std::io::Result<EngineHandle> {
     let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-    let bells = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    let bells = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC)?);
     watch(&bells, &wake, 0)?;
     let (commands, receiver) = channel::<Command>();
+    let ours = bells.clone();
     let thread = std::thread::Builder::new().name("engine".into()).spawn(move || {
         let core = Core {
             network,
             fabric: Fabric::new(),
             hosts: Vec::new(),
-            doorbells: HashMap::new(),
-            bells,
-            next_bell: 1,
+            doorbells: Doorbells::default(),
+            bells: ours,
+            processor: 0,
             watched: Vec::new(),
             pressure: None,
             epoch: Instant::now(),
         };
         run(core, &receiver);
     })?;
-    Ok(EngineHandle(Arc::new(Shared { commands: Mutex::new(Some(commands)), wake, thread: Mutex::new(Some(thread)) })))
+    Ok(EngineHandle(Arc::new(Shared {
+        commands: Mutex::new(Some(commands)),
+        wake,
+        bells,
+        next_bell: AtomicU64::new(1),
+        thread: Mutex::new(Some(thread)),
+    })))
 }
 
 fn run(mut core: Core, commands: &Receiver<Command>) {
@@ -332,6 +357,7 @@ fn run(mut core: Core, commands: &Receiver<Command>) {
                 Err(std::sync::mpsc::TryRecvError::Disconnected) => return,
             }
         }
+        core.publish_processor();
         let Rounds { worked, settled } = core.rounds();
         if settled && core.sleep() {
             idle = 0;
@@ -340,11 +366,13 @@ fn run(mut core: Core, commands: &Receiver<Command>) {
             idle = 0;
         } else {
             idle += 1;
-            if idle % ROUNDS == 0 {
+            if idle % LOOKS == 0 {
                 core.wait(Some(Duration::ZERO));
             }
-            std::hint::spin_loop();
+            // An application that is to take or to send something may want this processor.
+            std::thread::yield_now();
         }
+        core.unmute();
     }
 }
 
@@ -364,6 +392,14 @@ impl EngineHandle {
         }
         self.ring();
         result.recv().map_err(|_| Stopped)
+    }
+
+    /// A doorbell that this engine hears, and the copy of whoever rings it. Not for the engine's own thread.
+    ///
+    /// # Errors
+    /// The system has no room for it.
+    pub fn doorbell(&self) -> std::io::Result<(Doorbell, OwnedFd)> {
+        Doorbell::new(&self.0.bells, self.0.next_bell.fetch_add(1, Ordering::Relaxed))
     }
 
     fn ring(&self) {
@@ -409,9 +445,9 @@ mod tests {
                 network: Network::new(FramePool::new(64, 65_536)),
                 fabric: Fabric::new(),
                 hosts: Vec::new(),
-                doorbells: HashMap::new(),
-                bells: epoll::create(epoll::CreateFlags::CLOEXEC).unwrap(),
-                next_bell: 1,
+                doorbells: Doorbells::default(),
+                bells: Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC).unwrap()),
+                processor: 0,
                 watched: Vec::new(),
                 pressure: None,
                 epoch: Instant::now(),

@@ -1,50 +1,36 @@
 //! Event strategies: how host and application learn that something has arrived.
 //!
 //! What to do when is decided by [`machine`], one for each endpoint, and [`poll_list`] keeps their times. Here is what
-//! they do it with: both sides keep a word in the segment that says "I sleep", and whoever reads it there rings.
+//! they do it with: both sides keep a word in the segment that says "I sleep", and whoever reads it there wakes the other.
+//! The host wakes a client as a futex on that word, or lets its porter ring its bell: it touches nothing that a client holds.
 //! A new strategy is a variant of [`endpoint::Events`] and its cases in [`machine`].
 
 pub mod machine;
 pub mod poll_list;
 
+use crate::doors::Board;
 use endpoint::Events;
-use endpoint::control::BELL_OCTETS;
-use endpoint::layout::{CLIENT_SLEEPS, CLIENT_WAITS, HOST_RESTS, HOST_SLEEPS, NEWS_OF_SDUS};
+use endpoint::layout::{BY_FUTEX, CLIENT_SLEEPS, CLIENT_WAITS, HOST_PROCESSOR, HOST_RESTS, HOST_SLEEPS, NEWS_OF_SDUS};
 use endpoint::segment::Segment;
 use machine::Machine;
-use rustix::fd::OwnedFd;
-use rustix::net::{RecvFlags, SendFlags};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
-/// What wakes a client.
+/// The descriptor that a client may want to be woken by: its porter rings it ([`crate::doors`]).
 #[derive(Debug)]
-pub enum Bell {
-    /// An eventfd of the service's.
-    Event(OwnedFd),
-    /// An end of a pair of stream sockets of the client's. Whatever the client did to it, the host does not wait on it.
-    Socket(OwnedFd),
+pub struct Bell {
+    pub(crate) board: Arc<Board>,
+    pub(crate) slot: u32,
 }
 
 impl Bell {
     fn ring(&self) {
-        // A full one, of a client that never reads it, is awake enough; one whose client has gone needs no bell.
-        let _ = match self {
-            Bell::Event(fd) => rustix::io::write(fd, &1u64.to_ne_bytes()),
-            Bell::Socket(fd) => rustix::net::send(fd, &[0; BELL_OCTETS], SendFlags::DONTWAIT | SendFlags::NOSIGNAL),
-        };
+        self.board.ring(self.slot);
     }
 
-    /// Takes what the client has put into its socket in order to wait until it is taken.
+    /// Lets what the client has put into its bell be taken out.
     fn empty(&self) {
-        let Bell::Socket(fd) = self else { return };
-        let mut octets = [0; 4096];
-        // Bounded: a client that goes on writing, or has a longer queue than it needs, harms itself.
-        for _ in 0..8 {
-            match rustix::net::recv(fd, &mut octets[..], RecvFlags::DONTWAIT) {
-                Ok((1.., _)) => {}
-                _ => return,
-            }
-        }
+        self.board.empty(self.slot);
     }
 }
 
@@ -66,6 +52,8 @@ pub struct EventCounts {
 pub(crate) struct Strategy {
     pub(crate) machine: Machine,
     bell: Option<Bell>,
+    /// As the client was told last.
+    processor: u32,
     /// An SDU was given to the client since the last bell.
     pushed: bool,
     /// A descriptor of the client's was done with since the last bell.
@@ -76,7 +64,7 @@ pub(crate) struct Strategy {
 impl Strategy {
     pub(crate) fn new(kind: Events, slots: u32, bell: Option<Bell>) -> Self {
         let machine = Machine::new(kind, slots);
-        Strategy { machine, bell, pushed: false, taken: false, counts: EventCounts::default() }
+        Strategy { machine, bell, processor: 0, pushed: false, taken: false, counts: EventCounts::default() }
     }
 
     pub(crate) fn kind(&self) -> Events {
@@ -113,15 +101,33 @@ impl Strategy {
         let flag = word(segment, CLIENT_SLEEPS);
         let wanted = match flag.load(Ordering::Relaxed) {
             0 => false,
-            NEWS_OF_SDUS => pushed,
+            sleeps if sleeps & !BY_FUTEX == NEWS_OF_SDUS => pushed,
             _ => true,
         };
-        if wanted
-            && flag.swap(0, Ordering::AcqRel) != 0
-            && let Some(bell) = &self.bell
-        {
-            self.counts.bells = self.counts.bells.wrapping_add(1);
+        let sleeps = if wanted { flag.swap(0, Ordering::AcqRel) } else { 0 };
+        if sleeps == 0 {
+            return;
+        }
+        if sleeps & BY_FUTEX != 0 {
+            segment.wake(CLIENT_SLEEPS);
+        } else if let Some(bell) = &self.bell {
             bell.ring();
+        } else {
+            return;
+        }
+        self.counts.bells = self.counts.bells.wrapping_add(1);
+    }
+
+    /// Its application has gone: nobody is woken any more.
+    pub(crate) fn forget_bell(&mut self) {
+        self.bell = None;
+    }
+
+    /// Says in the segment which processor the host's thread runs on (counted from 1).
+    pub(crate) fn publish_processor(&mut self, segment: &Segment, processor: u32) {
+        if self.processor != processor {
+            self.processor = processor;
+            word(segment, HOST_PROCESSOR).store(processor, Ordering::Relaxed);
         }
     }
 

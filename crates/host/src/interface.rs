@@ -14,6 +14,7 @@ use rustix::fd::OwnedFd;
 use sar::aal0;
 use std::any::Any;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 use traffic::Contract;
 use wire::oam::{Flow, Function};
@@ -210,9 +211,14 @@ impl HostInterface {
         endpoint.path.own.register(address, memory)
     }
 
-    /// An endpoint's doorbell rang.
-    pub fn handle_doorbell(&mut self, id: EndpointId) {
-        self.endpoints.handle_doorbell(id);
+    /// An endpoint's doorbell rang. False if it did so without a reason.
+    pub fn handle_doorbell(&mut self, id: EndpointId) -> bool {
+        self.endpoints.handle_doorbell(id)
+    }
+
+    /// The host's thread runs on this processor, counted from 1: its applications are told.
+    pub fn set_processor(&mut self, processor: u32) {
+        self.endpoints.set_processor(processor);
     }
 
     pub(crate) fn poll_pressure(&mut self) -> Pressure {
@@ -315,7 +321,7 @@ impl HostInterface {
     }
 
     /// Takes a circuit's end for a side that has it directly: what still arrives on it is counted and dropped.
-    pub(crate) fn claim(&mut self, circuit: CircuitId, cut: OwnedFd) -> Result<EndpointId, OpenError> {
+    pub(crate) fn claim(&mut self, circuit: CircuitId, cut: Arc<OwnedFd>) -> Result<EndpointId, OpenError> {
         let c = self.circuits.get_mut(&circuit.key()).ok_or(OpenError::NoCircuit(circuit))?;
         if let Some(user) = c.sender.or(c.receiver) {
             return Err(OpenError::InUse(circuit, user.endpoint.0));

@@ -14,6 +14,8 @@ mod attached;
 mod circuit;
 mod departing;
 mod direct;
+mod doorbell;
+mod doors;
 mod endpoints;
 pub mod engine;
 pub mod events;
@@ -22,12 +24,14 @@ mod outbound;
 mod outward;
 mod own;
 pub mod path;
+mod reaper;
 pub mod service;
 #[allow(unsafe_code)]
 mod sys;
 
 pub use attached::{AttachError, Attached};
 pub use circuit::CircuitStatus;
+pub use doorbell::Doorbell;
 pub use events::{Bell, EventCounts};
 pub use interface::{CircuitConfig, EndpointId, EndpointStatus, HostInterface, OpenError};
 pub use own::Process;

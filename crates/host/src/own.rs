@@ -26,9 +26,9 @@ pub struct Process {
 }
 
 impl Process {
-    /// Whoever is at the other end of a UNIX socket; `None` if the system does not say, or it is gone.
-    pub fn of_peer(socket: &endpoint::seqpacket::Packets) -> Option<Self> {
-        Some(Process { pid: socket.peer().ok()?.pid, alive: sys::peer_pidfd(socket)? })
+    /// The process of this number and descriptor.
+    pub fn new(pid: i32, alive: OwnedFd) -> Self {
+        Process { pid, alive }
     }
 
     fn read(&self, address: u64, into: &mut [u8]) -> bool {

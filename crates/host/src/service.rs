@@ -1,10 +1,12 @@
 //! The door: a UNIX socket at which applications get endpoints and circuits.
 //!
 //! The kernel says who is at the other end (`SO_PEERCRED`); a policy says what they may. One thread, never blocking on a
-//! client. What a connection opened ends with it, however it ends.
+//! client: connections and what comes with them are in processes of their own ([`crate::doors`]). What a connection opened
+//! ends with it, however it ends.
 
 use crate::attached::{AttachError, Attached};
 use crate::direct::{Broker, Claim, DirectError, Offer};
+use crate::doors::{Doors, Line, Packet, Visitor};
 use crate::engine::EngineHandle;
 use crate::events::Bell;
 use crate::interface::{EndpointId, OpenError};
@@ -13,11 +15,11 @@ use endpoint::DataPath;
 use endpoint::control::{MAX_PACKET_OCTETS, Refusal, Request, Response};
 use endpoint::negotiate::{OLDEST, VERSION, agree_features, agree_version};
 use endpoint::segment::Segment;
-use endpoint::seqpacket::{Groups, PacketError, Packets, Peer};
+use endpoint::seqpacket::{PacketError, Packets, Peer};
 use endpoint::shared::SharedMemory;
 use net::NodeId;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -130,8 +132,9 @@ fn not_direct(e: DirectError) -> Refused {
 }
 
 struct Client {
-    packets: Packets,
+    line: Line,
     peer: Peer,
+    process: Option<OwnedFd>,
     greeted: bool,
     endpoint: Option<(String, NodeId, EndpointId)>,
     direct: Option<Claim>,
@@ -155,12 +158,14 @@ impl Service {
             Err(Errno::CONNREFUSED) => rustix::fs::unlink(path).map_err(system)?,
             Err(_) => {}
         }
+        crate::sys::raise_descriptors();
         let listener = Packets::listen(path).map_err(system)?;
+        let doors = Doors::open(listener).map_err(system)?;
         let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(system)?;
         let thread_stop = stop.try_clone().map_err(|_| system(Errno::MFILE))?;
         let thread = std::thread::Builder::new()
             .name("service".into())
-            .spawn(move || serve(&listener, &thread_stop, &engine, &*handler, max_connections))
+            .spawn(move || serve(doors, &thread_stop, &engine, &*handler, max_connections))
             .map_err(|_| system(Errno::AGAIN))?;
         Ok(Service { path: path.to_path_buf(), stop, thread: Some(thread) })
     }
@@ -181,12 +186,14 @@ impl Drop for Service {
     }
 }
 
-fn serve(listener: &OwnedFd, stop: &OwnedFd, engine: &EngineHandle, handler: &dyn Handler, max: usize) {
+fn serve(mut doors: Doors, stop: &OwnedFd, engine: &EngineHandle, handler: &dyn Handler, max: usize) {
     let mut clients: Vec<Client> = Vec::new();
     let mut broker = Broker::default();
     loop {
-        let mut fds = vec![PollFd::new(stop, PollFlags::IN), PollFd::new(listener, PollFlags::IN)];
-        fds.extend(clients.iter().map(|c| PollFd::new(&c.packets, PollFlags::IN)));
+        let mut fds = vec![PollFd::new(stop, PollFlags::IN), PollFd::from_borrowed_fd(doors.as_fd(), PollFlags::IN)];
+        // A client that does not take its answers is asked nothing more.
+        let wanted = |c: &Client| if c.line.is_behind() { PollFlags::OUT } else { PollFlags::IN };
+        fds.extend(clients.iter().map(|c| PollFd::new(&c.line, wanted(c))));
         match poll(&mut fds, None) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(e) => {
@@ -211,27 +218,26 @@ fn serve(listener: &OwnedFd, stop: &OwnedFd, engine: &EngineHandle, handler: &dy
             }
             stays
         });
-        if ready[1] {
-            match Packets::accept(listener) {
-                Ok(Some(packets)) => match packets.peer() {
-                    Ok(mut peer) => {
-                        peer.groups = Groups::new(&crate::sys::peer_groups(&packets));
-                        let max_connections = (clients.len() >= max).then_some(max);
-                        clients.push(Client {
-                            packets,
-                            peer,
-                            greeted: false,
-                            endpoint: None,
-                            direct: None,
-                            max_connections,
-                        });
-                    }
-                    Err(e) => tracing::warn!("service: a client without credentials: {e}"),
-                },
-                Ok(None) => {}
+        let mut greeted = clients.iter().filter(|c| c.greeted).count();
+        for _ in 0..if ready[1] { TURN } else { 0 } {
+            match doors.next() {
+                Ok(Some(Visitor { line, peer, process })) => {
+                    let max_connections = (greeted >= max).then_some(max);
+                    clients.push(Client {
+                        line,
+                        peer,
+                        process,
+                        greeted: false,
+                        endpoint: None,
+                        direct: None,
+                        max_connections,
+                    });
+                    greeted += usize::from(max_connections.is_none());
+                }
+                Ok(None) => break,
                 Err(e) => {
-                    tracing::warn!("service: cannot accept a client: {e}");
-                    std::thread::sleep(std::time::Duration::from_millis(10));
+                    tracing::error!("service: the gate, which accepts connections, has gone: {e}");
+                    std::process::abort();
                 }
             }
         }
@@ -242,38 +248,48 @@ impl Client {
     /// Serves what waits. False if the connection has ended.
     fn turn(&mut self, engine: &EngineHandle, handler: &dyn Handler, broker: &mut Broker) -> bool {
         for _ in 0..TURN {
-            match self.packets.receive::<Request>() {
+            if self.line.flush().is_err() {
+                return false;
+            }
+            if self.line.is_behind() {
+                return true;
+            }
+            let packet = match self.line.receive() {
                 Ok(None) => return true,
-                Ok(Some((request, fds))) => {
-                    let served = self.serve(request, fds, engine, handler, broker);
-                    if let Err(Refused { kind, reason }) = served
-                        && self.send(&Response::Refused { reason, kind }).is_err()
-                    {
-                        return false;
-                    }
-                    if self.max_connections.is_some() || !self.greeted {
-                        return false;
-                    }
-                }
-                Err(PacketError::Malformed(what)) => {
+                Ok(Some(packet)) => packet,
+                Err(_) => return false,
+            };
+            let request = match serde_json::from_slice::<Request>(&packet.octets) {
+                Ok(request) => request,
+                Err(what) => {
                     let reason = format!("not a message of this protocol: {what}");
                     let _ = self.send(&Response::Refused { reason, kind: Refusal::Other });
                     return false;
                 }
-                Err(_) => return false,
+            };
+            let Packet { fds, refused_fd, .. } = packet;
+            let served = self.serve(request, fds, refused_fd, engine, handler, broker);
+            if let Err(Refused { kind, reason }) = served
+                && self.send(&Response::Refused { reason, kind }).is_err()
+            {
+                return false;
+            }
+            if self.max_connections.is_some() || !self.greeted {
+                return false;
             }
         }
         true
     }
 
-    fn send(&self, response: &Response) -> Result<(), PacketError> {
-        self.packets.send(response, &[])
+    fn send(&mut self, response: &Response) -> Result<(), PacketError> {
+        self.line.send(response, Vec::new(), false)
     }
 
     fn serve(
         &mut self,
         request: Request,
         fds: Vec<OwnedFd>,
+        refused_fd: bool,
         engine: &EngineHandle,
         handler: &dyn Handler,
         broker: &mut Broker,
@@ -306,24 +322,29 @@ impl Client {
                 let memory =
                     fds.into_iter().next().ok_or("a direct circuit needs memory: pass its descriptor along")?;
                 let offer = Offer { host, circuit, layout, geometry, memory };
-                self.direct = Some(broker.offer(offer, &self.packets, engine).map_err(not_direct)?);
+                self.direct = Some(broker.offer(offer, &self.line, engine).map_err(not_direct)?);
                 return Ok(());
             }
             Request::CreateEndpoint { host, geometry, events, path } => {
                 if self.endpoint.is_some() || self.direct.is_some() {
                     return Err("this connection has its endpoint already".into());
                 }
+                if refused_fd || !fds.is_empty() {
+                    return Err("a bell is an end of a pair of UNIX stream sockets".into());
+                }
                 let (segment, memory) = Segment::create(geometry)?;
-                let bell = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
-                let (wake_host, wake_client) = (bell()?, bell()?);
-                let doorbell = wake_host.try_clone()?;
-                let bell = match fds.into_iter().next() {
-                    Some(fd) => socket_bell(fd)?,
-                    None => Bell::Event(wake_client.try_clone()?),
-                };
+                let (doorbell, wake_host) = engine.doorbell()?;
+                let mut passed = vec![memory, wake_host];
+                let (own_bell, (board, slot)) = (self.line.bell(), self.line.new_bell());
+                if own_bell.is_none() {
+                    // One end is the client's, the other its porter's, which rings it.
+                    let (theirs, porters) = endpoint::direct::bells()?;
+                    passed.extend([theirs, porters]);
+                }
+                let bell = Bell { board, slot };
                 // Others could make the engine wait on their memory: they register it.
                 let trusted = path == DataPath::SingleCopy && self.peer.uid == rustix::process::geteuid().as_raw();
-                let process = if trusted { Process::of_peer(&self.packets) } else { None };
+                let process = self.process.take().filter(|_| trusted).map(|fd| Process::new(self.peer.pid, fd));
                 let name = host.clone();
                 let made = engine.with(move |core| {
                     let Some((node, host)) = core.host(&name) else {
@@ -335,17 +356,13 @@ impl Client {
                         AttachError::Full(_) => Refused::new(Refusal::Limit, e),
                         AttachError::Segment(_) => e.into(),
                     })?;
-                    if let Err(e) = core.add_doorbell(node, id, doorbell) {
-                        core.remove_endpoint(node, id, true);
-                        return Err(format!("the endpoint's doorbell: {e}").into());
-                    }
+                    core.add_doorbell(node, id, doorbell);
                     Ok((node, id))
                 });
                 let (node, id) = made??;
                 self.endpoint = Some((host, node, id));
-                let fds = [memory.as_fd(), wake_host.as_fd(), wake_client.as_fd()];
                 let created = Response::Created { endpoint: id.0 };
-                return self.packets.send(&created, &fds).map_err(Into::into);
+                return self.line.send(&created, passed, own_bell.is_none()).map_err(Into::into);
             }
             Request::Open { vpi_vci, options } => {
                 let (host, node, id) = self.endpoint.clone().ok_or("create the endpoint first")?;
@@ -401,7 +418,7 @@ impl Client {
         self.send(&answer).map_err(Into::into)
     }
 
-    fn send_parts(&self, text: &str) -> Result<(), PacketError> {
+    fn send_parts(&mut self, text: &str) -> Result<(), PacketError> {
         let mut rest = text;
         loop {
             let mut cut = rest.len().min(PART_OCTETS);
@@ -410,16 +427,8 @@ impl Client {
             }
             let (part, after) = rest.split_at(cut);
             rest = after;
-            let response = Response::Managed { text: part.to_owned(), last: rest.is_empty() };
-            // The client reads these at once; one that does not is not waited for longer than this.
-            let mut patience = 200;
-            while let Err(e) = self.send(&response) {
-                match e {
-                    PacketError::System(Errno::AGAIN) if patience > 0 => patience -= 1,
-                    e => return Err(e),
-                }
-                std::thread::sleep(std::time::Duration::from_millis(1));
-            }
+            // What the client does not take at once waits in its line, and it is served no more meanwhile.
+            self.send(&Response::Managed { text: part.to_owned(), last: rest.is_empty() })?;
             if rest.is_empty() {
                 return Ok(());
             }
@@ -437,16 +446,6 @@ impl Client {
             let _ = engine.with(move |core| core.remove_endpoint(node, id, at_once));
         }
     }
-}
-
-/// A client's own bell: nothing but an end of a pair of UNIX stream sockets, for sending on which never blocks.
-fn socket_bell(fd: OwnedFd) -> Result<Bell, Refused> {
-    use rustix::net::{AddressFamily, SocketType, sockopt};
-    let (family, kind) = (sockopt::socket_domain(&fd), sockopt::socket_type(&fd));
-    if family != Ok(AddressFamily::UNIX) || kind != Ok(SocketType::STREAM) {
-        return Err("a bell is an end of a pair of UNIX stream sockets".into());
-    }
-    Ok(Bell::Socket(fd))
 }
 
 fn no_host(name: &str) -> String {

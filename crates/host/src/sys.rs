@@ -1,7 +1,8 @@
 //! System calls that rustix does not have.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use rustix::io::Errno;
 use std::sync::atomic::AtomicU8;
 
 /// The supplementary groups of whoever is at the other end of a UNIX socket, as they were when it connected; none if the
@@ -50,6 +51,141 @@ pub(crate) fn peer_pidfd(socket: impl AsFd) -> Option<OwnedFd> {
 pub(crate) fn is_alive(pidfd: &OwnedFd) -> bool {
     let none = Timespec { tv_sec: 0, tv_nsec: 0 };
     matches!(poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&none)), Ok(0))
+}
+
+/// A process that was forked; killed and waited for when dropped.
+#[derive(Debug)]
+pub(crate) struct Child(libc::pid_t);
+
+impl Child {
+    /// None.
+    pub(crate) fn none() -> Self {
+        Child(0)
+    }
+
+    /// Kills it. It may take its time to end.
+    pub(crate) fn kill(&self) {
+        if self.0 > 0 {
+            // SAFETY: a child that has not been waited for: no other process has its number.
+            unsafe { libc::kill(self.0, libc::SIGKILL) };
+        }
+    }
+
+    /// Whether it has ended.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        if self.0 > 0 {
+            // SAFETY: as above; no status is asked for.
+            let got = unsafe { libc::waitpid(self.0, std::ptr::null_mut(), libc::WNOHANG) };
+            if got != 0 {
+                self.0 = 0;
+            }
+        }
+        self.0 <= 0
+    }
+
+    /// Waits until it has ended, and kills it if that takes longer than `patience`.
+    pub(crate) fn end(&mut self, patience: std::time::Duration) {
+        let begin = std::time::Instant::now();
+        while !self.has_ended() {
+            if begin.elapsed() >= patience {
+                self.kill();
+                std::thread::sleep(std::time::Duration::from_millis(20));
+                self.has_ended();
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    }
+
+    /// Lets it end by itself, and be waited for by whoever this process leaves it to.
+    pub(crate) fn forget(mut self) {
+        self.0 = 0;
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if !self.has_ended() {
+            self.kill();
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            self.has_ended();
+        }
+    }
+}
+
+/// Starts a process of this program's that runs `life` and ends. Of this process's descriptors it has `keep` only.
+pub(crate) fn fork_child(name: &std::ffi::CStr, keep: &[RawFd], life: impl FnOnce()) -> Result<Child, Errno> {
+    // SAFETY: the child runs `life` and nothing else, and ends by `_exit`, so that nothing of the parent's is ended twice.
+    // Where the parent has other threads, the child may use the allocator (glibc and musl make it usable after a fork) and takes
+    // no lock of the parent's: it neither logs, nor prints, nor reads the environment.
+    match unsafe { libc::fork() } {
+        -1 => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::AGAIN)),
+        0 => {
+            become_separate(name, keep);
+            let life = std::panic::AssertUnwindSafe(life);
+            let code = i32::from(std::panic::catch_unwind(life).is_err());
+            // SAFETY: ends this process, whose memory is a copy.
+            unsafe { libc::_exit(code) }
+        }
+        child => Ok(Child(child)),
+    }
+}
+
+/// What a child does first: no signals that are meant for the parent, no descriptors but its own.
+fn become_separate(name: &std::ffi::CStr, keep: &[RawFd]) {
+    let mut keep: Vec<RawFd> = keep.iter().copied().filter(|fd| *fd > 2).collect();
+    keep.sort_unstable();
+    // SAFETY: calls of the kernel on this process alone, with numbers and a string that lives through the call. The
+    // descriptors that are closed are the parent's copies, which nothing in this process uses.
+    unsafe {
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGPIPE, libc::SIGQUIT, libc::SIGUSR1] {
+            libc::signal(signal, libc::SIG_IGN);
+        }
+        libc::prctl(libc::PR_SET_NAME, name.as_ptr());
+        let mut first = 3;
+        for fd in keep {
+            if fd > first {
+                libc::syscall(libc::SYS_close_range, first as u32, (fd - 1) as u32, 0);
+            }
+            first = fd + 1;
+        }
+        libc::syscall(libc::SYS_close_range, first as u32, u32::MAX, 0);
+        let nothing = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
+        if nothing >= 0 {
+            for fd in 0..3 {
+                libc::dup2(nothing, fd);
+            }
+            if nothing > 2 {
+                libc::close(nothing);
+            }
+        }
+    }
+    raise_descriptors();
+}
+
+/// Lets this process have as many descriptors as the system allows.
+pub(crate) fn raise_descriptors() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+}
+
+/// Ends this process when its parent's thread ends.
+pub(crate) fn die_with_parent() {
+    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+}
+
+/// Whether a descriptor is a memory file of ordinary pages: its end waits for nobody.
+pub(crate) fn is_memory_file(fd: &OwnedFd) -> bool {
+    const TMPFS_MAGIC: u64 = 0x0102_1994;
+    rustix::fs::fcntl_get_seals(fd).is_ok() && rustix::fs::fstatfs(fd).is_ok_and(|s| s.f_type as u64 == TMPFS_MAGIC)
+}
+
+/// Whether descriptors wait in a UNIX socket, whose end would be theirs; true if the system does not say.
+pub(crate) fn holds_descriptors(fd: BorrowedFd<'_>) -> bool {
+    let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", fd.as_raw_fd())).unwrap_or_default();
+    let count = info.lines().find_map(|line| line.strip_prefix("scm_fds:")).and_then(|n| n.trim().parse::<u32>().ok());
+    count != Some(0)
 }
 
 /// Copies octets of another process; false if not all of them could be read.

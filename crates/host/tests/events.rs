@@ -219,9 +219,12 @@ fn one_endpoint_receives_on_several_channels_by_callback() {
     for n in 0..20 {
         send(&mut a, if n % 2 == 0 { first } else { second }, &pattern(n));
     }
-    let mut n = 0;
+    // In order on each channel.
+    let (mut n, mut next) = (0, [0, 1]);
     let got = b.receive_each(TIMEOUT, |channel, sdu| {
-        assert_eq!((channel, sdu), (if n % 2 == 0 { at_first } else { at_second }, &pattern(n)[..]));
+        let which = usize::from(channel == at_second);
+        assert_eq!((channel, sdu), ([at_first, at_second][which], &pattern(next[which])[..]));
+        next[which] += 2;
         n += 1;
         if n == 20 { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) }
     });

@@ -1,19 +1,24 @@
 //! How an application learns of an SDU or of room: by looking, by sleeping, or by a descriptor for a poll of its own; and
 //! how it wakes the host.
+//!
+//! The policy is [`crate::waiting`]. A sleep is a futex in the segment first ([`DOZE`]), which is one system call on each side;
+//! then the bell, a socket on which the service's bell ringer sends, beside the connection, whose end is heard with it.
 
 use super::{Endpoint, Error, Received};
-use crate::control::Events;
-use crate::layout::{CLIENT_SLEEPS, HOST_RESTS, HOST_SLEEPS};
+use crate::control::{BELL_OCTETS, Events};
+use crate::layout::{ANY_NEWS, BY_FUTEX, CLIENT_SLEEPS, HOST_PROCESSOR, HOST_RESTS, HOST_SLEEPS};
+use crate::waiting::{DOZE, Next, Waiting, is_elsewhere};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
+use rustix::net::RecvFlags;
 use std::sync::atomic::{Ordering, fence};
 use std::time::{Duration, Instant};
 
-/// Looks at a ring this often before a caller that waits goes to sleep.
-const SPINS: u32 = 2_000;
-/// A caller that never sleeps looks this often before it asks whether the service is still there.
-const SPINS_AWAKE: u32 = 100_000;
+/// A caller that never sleeps asks so often whether the service is still there.
+const ASK_EVERY: Duration = Duration::from_millis(1);
+/// Steps of a wait between two looks at the clock.
+const STEPS: u32 = 64;
 
 impl Endpoint {
     pub(super) fn wake_host_if_asleep(&self) {
@@ -31,7 +36,7 @@ impl Endpoint {
         Some(Received { endpoint: self, descriptor })
     }
 
-    /// Waits for an SDU; `None` if `timeout` passes first. Spins a little, then sleeps.
+    /// Waits for an SDU; `None` if `timeout` passes first. Spins or yields a little, then sleeps ([`crate::waiting`]).
     ///
     /// # Errors
     /// The service has gone.
@@ -64,53 +69,113 @@ impl Endpoint {
         self.wait(timeout, |e| e.unsent() == 0)
     }
 
-    /// How often a caller that waits looks before it sleeps.
-    fn spins(&self) -> u32 {
-        match self.events {
-            Events::Interrupt | Events::Clocked { .. } | Events::Soft { .. } => 1,
-            Events::Hybrid { .. } => SPINS,
-            Events::Polling => SPINS_AWAKE,
-        }
+    /// Whether the host is awake on another processor than this thread's.
+    fn host_is_elsewhere(&self) -> bool {
+        let segment = &self.pool.segment;
+        segment.word32(HOST_SLEEPS).load(Ordering::Relaxed) == 0
+            && is_elsewhere(segment.word32(HOST_PROCESSOR).load(Ordering::Relaxed))
     }
 
     fn wait(&mut self, timeout: Option<Duration>, mut ready: impl FnMut(&mut Self) -> bool) -> Result<bool, Error> {
-        let mut deadline = None;
+        if ready(self) {
+            return Ok(true);
+        }
+        let begin = Instant::now();
+        let left = || timeout.map(|t| t.saturating_sub(begin.elapsed()));
+        if self.look(timeout, begin, &mut ready)? {
+            return Ok(true);
+        }
+        let mut dozes = self.futex;
         loop {
-            for _ in 0..self.spins() {
-                if ready(self) {
+            let now_left = left();
+            if now_left.is_some_and(|d| d.is_zero()) {
+                return Ok(ready(self));
+            }
+            if dozes {
+                if self.doze(now_left.map_or(DOZE, |d| d.min(DOZE)), &mut ready) {
                     return Ok(true);
                 }
-                std::hint::spin_loop();
+                dozes = begin.elapsed() < DOZE;
+                continue;
             }
-            // The clock is read only where there is something to wait for.
-            let deadline = *deadline.get_or_insert_with(|| timeout.map(|t| Instant::now() + t));
             self.arm();
             if ready(self) {
                 self.disarm();
                 return Ok(true);
             }
-            let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
-            let awake = self.events == Events::Polling;
-            let nap = if awake { Some(Duration::ZERO) } else { left };
-            let spec = nap.map(|d| Timespec { tv_sec: d.as_secs() as i64, tv_nsec: d.subsec_nanos().into() });
-            let control = self.connection.control();
-            let mut fds = [PollFd::new(&self.wake_client, PollFlags::IN), PollFd::new(&control, PollFlags::IN)];
-            let polled = poll(&mut fds, spec.as_ref());
-            let gone = !fds[1].revents().is_empty();
-            match polled {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(e) => return Err(e.into()),
-            }
+            let gone = self.sleep(left());
             self.disarm();
             if ready(self) {
                 return Ok(true);
             }
-            if gone {
+            if gone? {
                 return Err(Error::ServiceGone);
             }
-            if left.is_some_and(|d| d.is_zero()) {
-                return Ok(false);
+        }
+    }
+
+    /// The part of a wait before the sleep. False if nothing came in it, or not in time.
+    fn look(
+        &mut self,
+        timeout: Option<Duration>,
+        begin: Instant,
+        ready: &mut impl FnMut(&mut Self) -> bool,
+    ) -> Result<bool, Error> {
+        let mut waiting = Waiting::of(self.events);
+        let mut asked = begin;
+        let mut elsewhere = self.host_is_elsewhere();
+        for step in 1u32.. {
+            match waiting.handle_nothing(elsewhere) {
+                Next::Look => std::hint::spin_loop(),
+                Next::Yield => {
+                    // Others may have needed this processor in order to answer: what they did must be told.
+                    std::thread::yield_now();
+                    elsewhere = self.host_is_elsewhere();
+                }
+                Next::Sleep => break,
             }
+            if ready(self) {
+                return Ok(true);
+            }
+            if step % STEPS == 0 && self.events == Events::Polling {
+                let now = Instant::now();
+                if timeout.is_some_and(|t| now.duration_since(begin) >= t) {
+                    return Ok(false);
+                }
+                if now.duration_since(asked) >= ASK_EVERY {
+                    asked = now;
+                    self.say_caught_up();
+                    if self.sleep(Some(Duration::ZERO))? {
+                        return if ready(self) { Ok(true) } else { Err(Error::ServiceGone) };
+                    }
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Sleeps on the segment's own word, for `most`. Whether it became ready.
+    fn doze(&mut self, most: Duration, ready: &mut impl FnMut(&mut Self) -> bool) -> bool {
+        self.say_caught_up();
+        let seen = ANY_NEWS | BY_FUTEX;
+        self.pool.segment.word32(CLIENT_SLEEPS).store(seen, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        let came = ready(self);
+        // Where the system cannot, the bell can.
+        self.futex &= came || self.pool.segment.await_change(CLIENT_SLEEPS, seen, most);
+        self.pool.segment.word32(CLIENT_SLEEPS).store(0, Ordering::Relaxed);
+        came || ready(self)
+    }
+
+    /// Sleeps on bell and connection. Whether the service has gone.
+    fn sleep(&self, left: Option<Duration>) -> Result<bool, Error> {
+        let spec = left.map(|d| Timespec { tv_sec: d.as_secs() as i64, tv_nsec: d.subsec_nanos().into() });
+        let control = self.connection.control();
+        let mut fds = [PollFd::new(&control, PollFlags::IN), PollFd::new(&self.bell, PollFlags::IN)];
+        match poll(&mut fds, spec.as_ref()) {
+            Ok(_) => Ok(!fds[0].revents().is_empty()),
+            Err(Errno::INTR) => Ok(false),
+            Err(e) => Err(e.into()),
         }
     }
 
@@ -126,22 +191,20 @@ impl Endpoint {
     /// rings once more afterwards; something may have come just before.
     pub fn arm(&mut self) {
         self.say_caught_up();
-        self.pool.segment.word32(CLIENT_SLEEPS).store(1, Ordering::Relaxed);
+        self.pool.segment.word32(CLIENT_SLEEPS).store(ANY_NEWS, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }
 
-    /// After such a sleep: no wake-ups for now. Clears the eventfd.
+    /// After such a sleep: no wake-ups for now. Empties the bell; one that is on its way yet ends the next sleep early.
     pub fn disarm(&mut self) {
-        if self.pool.segment.word32(CLIENT_SLEEPS).swap(0, Ordering::AcqRel) == 0 {
-            let mut count = [0u8; 8];
-            let _ = rustix::io::read(&self.wake_client, &mut count);
-        }
+        self.pool.segment.word32(CLIENT_SLEEPS).store(0, Ordering::Relaxed);
+        let _ = rustix::net::recv(&self.bell, &mut [0u8; 8 * BELL_OCTETS][..], RecvFlags::DONTWAIT);
     }
 }
 
 impl AsFd for Endpoint {
-    /// Readable when the host has rung, after [`Endpoint::arm`].
+    /// Readable when the host has rung, after [`Endpoint::arm`], or when the service has gone.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.wake_client.as_fd()
+        self.bell.as_fd()
     }
 }

@@ -1,0 +1,95 @@
+//! Packets between the processes of the doors: a few octets of what only they know, then the packet as it came or goes.
+
+use endpoint::control::MAX_PACKET_OCTETS;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, SocketFlags, SocketType,
+};
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+
+/// Octets before the packet.
+pub(super) const HEAD: usize = 4;
+/// From the porter: the connection has a bell.
+pub(super) const HAS_BELL: u8 = 1;
+/// From the porter: a descriptor came that nobody may have.
+pub(super) const REFUSED_FD: u8 = 2;
+/// To the porter: the last descriptor is its, to be the bell.
+pub(super) const KEEP_BELL: u8 = 1;
+/// Most file descriptors of one packet.
+pub(super) const MAX_FDS: usize = 4;
+
+/// One packet.
+#[derive(Debug, Default)]
+pub(super) struct Frame {
+    pub(super) head: [u8; HEAD],
+    pub(super) octets: Vec<u8>,
+    pub(super) fds: Vec<OwnedFd>,
+}
+
+/// What a receive found.
+pub(super) enum Got {
+    /// A packet.
+    Frame(Frame),
+    /// Nothing yet.
+    Nothing,
+    /// The other side has gone.
+    End,
+}
+
+/// A pair of connected sockets of packets.
+pub(super) fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {
+    rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+}
+
+/// Sends without waiting.
+pub(super) fn send(to: impl AsFd, parts: &[&[u8]], fds: &[BorrowedFd<'_>]) -> Result<(), Errno> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
+    let mut rights = SendAncillaryBuffer::new(&mut space);
+    if !fds.is_empty() {
+        rights.push(SendAncillaryMessage::ScmRights(fds));
+    }
+    let parts: Vec<IoSlice<'_>> = parts.iter().map(|part| IoSlice::new(part)).collect();
+    loop {
+        match rustix::net::sendmsg(&to, &parts, &mut rights, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+/// Receives without waiting; the first `head` octets are the head.
+pub(super) fn receive(from: impl AsFd, head: usize) -> Got {
+    let mut octets = vec![0; HEAD + MAX_PACKET_OCTETS];
+    // The first error may be that the other side left something unread; what it sent is there all the same.
+    for _ in 0..2 {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
+        let mut rights = RecvAncillaryBuffer::new(&mut space);
+        let mut parts = [IoSliceMut::new(&mut octets)];
+        let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+        let n = match rustix::net::recvmsg(&from, &mut parts, &mut rights, flags) {
+            Ok(message) => message.bytes,
+            Err(Errno::AGAIN | Errno::INTR) => return Got::Nothing,
+            Err(Errno::CONNRESET) => continue,
+            Err(_) => return Got::End,
+        };
+        let mut frame = Frame::default();
+        for message in rights.drain() {
+            if let RecvAncillaryMessage::ScmRights(more) = message {
+                frame.fds.extend(more);
+            }
+        }
+        if n < head.max(1) {
+            return Got::End;
+        }
+        octets.truncate(n);
+        frame.head[..head].copy_from_slice(&octets[..head]);
+        octets.drain(..head);
+        frame.octets = octets;
+        return Got::Frame(frame);
+    }
+    Got::End
+}

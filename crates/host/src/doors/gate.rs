@@ -1,0 +1,246 @@
+//! The gate: a process that accepts connections for the service and gives each to its user's porter.
+//!
+//! It never receives from a connection and closes one only after another process has it too, or when nothing waits in it
+//! that could hold it up. A porter that takes no more connections is killed, and another one begins.
+
+use super::board::{Board, SLOTS};
+use super::{Arrival, frame, porter};
+use crate::sys::{self, Child};
+use endpoint::seqpacket::Packets;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, AsRawFd, OwnedFd};
+use rustix::io::Errno;
+use std::time::{Duration, Instant};
+
+/// Connections that are accepted in one turn.
+const TURN: usize = 32;
+/// Users that have porters at the same time.
+const MAX_USERS: usize = 512;
+/// A user whose porter has nobody any more keeps it for so long.
+const IDLE: Duration = Duration::from_secs(5);
+/// Porters of one user that were killed and have not ended: something of the user's holds them in the kernel.
+const MAX_STUCK: usize = 4;
+/// Connections of such a user that are kept open rather than closed here.
+const MAX_HELD: usize = 256;
+/// The system had no descriptor, or no memory: it is asked again after this.
+const PAUSE: Duration = Duration::from_millis(50);
+/// How often a user's connections are looked at that nobody tells of.
+const TICK: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+
+/// One user's porter.
+struct Porter {
+    uid: u32,
+    number: u64,
+    child: Child,
+    channel: OwnedFd,
+    board: OwnedFd,
+    free: Vec<u32>,
+    idle_since: Option<Instant>,
+}
+
+/// Something of a user's that could not be ended.
+#[derive(Default)]
+struct Stuck {
+    children: Vec<(u32, Child)>,
+    held: Vec<(u32, OwnedFd)>,
+}
+
+/// The gate's whole life.
+pub(super) fn run(listener: &OwnedFd, service: &OwnedFd) {
+    let mut porters: Vec<Porter> = Vec::new();
+    let mut stuck = Stuck::default();
+    let mut number = 0;
+    let mut paused: Option<Instant> = None;
+    loop {
+        paused = paused.filter(|until| *until > Instant::now());
+        let busy = paused.is_some() || !is_writable(service);
+        let events = if busy { PollFlags::empty() } else { PollFlags::IN };
+        let wanted = if paused.is_none() && busy { PollFlags::OUT } else { PollFlags::empty() };
+        let mut fds = vec![PollFd::new(service, wanted), PollFd::new(listener, events)];
+        fds.extend(porters.iter().map(|p| PollFd::new(&p.channel, PollFlags::IN)));
+        let tick = match paused {
+            Some(_) => Some(Timespec { tv_sec: 0, tv_nsec: PAUSE.as_nanos() as i64 }),
+            // Without users there is nothing to look after.
+            None if porters.is_empty() && stuck.children.is_empty() => None,
+            None => Some(TICK),
+        };
+        let _ = poll(&mut fds, tick.as_ref());
+        let ready: Vec<PollFlags> = fds.iter().map(PollFd::revents).collect();
+        drop(fds);
+        if ready[0].intersects(PollFlags::HUP | PollFlags::ERR) {
+            break;
+        }
+        let mut place = 2;
+        porters.retain_mut(|porter| {
+            let lives = ready[place].is_empty() || porter.hear();
+            place += 1;
+            if !lives {
+                stuck.end(porter);
+            }
+            lives && !porter.is_over()
+        });
+        stuck.look_again();
+        if !ready[1].is_empty() && !busy {
+            for _ in 0..TURN {
+                match Packets::accept(listener) {
+                    Ok(Some(client)) => admit(client.into(), service, &mut porters, &mut stuck, &mut number),
+                    Ok(None) => break,
+                    Err(_) => {
+                        paused = Some(Instant::now() + PAUSE);
+                        break;
+                    }
+                }
+                if !is_writable(service) {
+                    break;
+                }
+            }
+        }
+    }
+    for porter in &mut porters {
+        porter.child.kill();
+    }
+    for porter in &mut porters {
+        porter.child.end(Duration::from_millis(200));
+    }
+}
+
+fn is_writable(fd: &OwnedFd) -> bool {
+    let none = Timespec { tv_sec: 0, tv_nsec: 0 };
+    matches!(poll(&mut [PollFd::new(fd, PollFlags::OUT)], Some(&none)), Ok(1..))
+}
+
+/// Gives a connection to its user's porter, and tells the service.
+fn admit(client: OwnedFd, service: &OwnedFd, porters: &mut Vec<Porter>, stuck: &mut Stuck, number: &mut u64) {
+    let client = Packets::from(client);
+    let Ok(peer) = client.peer() else { return stuck.dismiss(u32::MAX, client.into()) };
+    let (groups, process) = (sys::peer_groups(&client), sys::peer_pidfd(&client));
+    let client: OwnedFd = client.into();
+    for _ in 0..2 {
+        let at = match porters.iter().position(|p| p.uid == peer.uid) {
+            Some(at) => at,
+            None => {
+                let may = porters.len() < MAX_USERS && stuck.count(peer.uid) < MAX_STUCK;
+                let begun = if may { Porter::begin(peer.uid, number) } else { None };
+                let Some(porter) = begun else { return stuck.dismiss(peer.uid, client) };
+                porters.push(porter);
+                porters.len() - 1
+            }
+        };
+        let porter = &mut porters[at];
+        let Ok((ours, theirs)) = frame::pair() else { return stuck.dismiss(peer.uid, client) };
+        let slot = porter.free.pop();
+        // First the porter: a connection that the service hears of has one.
+        let word = slot.unwrap_or(porter::NO_SLOT).to_ne_bytes();
+        match frame::send(&porter.channel, &[&word], &[client.as_fd(), ours.as_fd()]) {
+            Ok(()) => {}
+            // It takes no more: what it has holds it up.
+            Err(_) => {
+                let mut porter = porters.swap_remove(at);
+                stuck.end(&mut porter);
+                continue;
+            }
+        }
+        porter.idle_since = None;
+        if let Some(slot) = slot {
+            let arrival = Arrival { pid: peer.pid, uid: peer.uid, gid: peer.gid, groups, porter: porter.number, slot };
+            let text = serde_json::to_vec(&arrival).unwrap_or_default();
+            let mut fds = vec![theirs.as_fd(), porter.board.as_fd()];
+            fds.extend(process.as_ref().map(AsFd::as_fd));
+            // If the service does not take it, the porter sees its end gone, and ends the connection.
+            let _ = frame::send(service, &[&text], &fds);
+        }
+        return;
+    }
+    stuck.dismiss(peer.uid, client);
+}
+
+impl Porter {
+    fn begin(uid: u32, number: &mut u64) -> Option<Self> {
+        let (channel, theirs) = frame::pair().ok()?;
+        let (board, board_fd) = Board::create().ok()?;
+        let keep = [theirs.as_raw_fd()];
+        let child = sys::fork_child(c"cellway-porter", &keep, || porter::run(&theirs, board)).ok()?;
+        *number += 1;
+        let free = (0..SLOTS).rev().collect();
+        Some(Porter { uid, number: *number, child, channel, board: board_fd, free, idle_since: None })
+    }
+
+    /// Takes back slots. False if the porter has ended.
+    fn hear(&mut self) -> bool {
+        loop {
+            match frame::receive(&self.channel, 0) {
+                frame::Got::Frame(frame) => {
+                    if let Some(word) = frame.octets.first_chunk::<4>() {
+                        self.free.push(u32::from_ne_bytes(*word));
+                    }
+                    if self.free.len() == SLOTS as usize {
+                        self.idle_since = Some(Instant::now());
+                    }
+                }
+                frame::Got::Nothing => return true,
+                frame::Got::End => return false,
+            }
+        }
+    }
+
+    /// Whether it has had nobody for a while: then it has ended.
+    fn is_over(&mut self) -> bool {
+        let over = self.idle_since.is_some_and(|since| since.elapsed() >= IDLE);
+        if over {
+            self.child.kill();
+            self.child.end(Duration::from_millis(50));
+        }
+        over
+    }
+}
+
+impl Stuck {
+    /// Kills a porter; one that cannot die now is remembered.
+    fn end(&mut self, porter: &mut Porter) {
+        porter.child.kill();
+        let child = std::mem::replace(&mut porter.child, Child::none());
+        self.children.push((porter.uid, child));
+        self.look_again();
+    }
+
+    fn count(&self, uid: u32) -> usize {
+        self.children.iter().filter(|(user, _)| *user == uid).count()
+    }
+
+    fn look_again(&mut self) {
+        self.children.retain_mut(|(_, child)| !child.has_ended());
+        let children = &self.children;
+        let (held, free) = std::mem::take(&mut self.held)
+            .into_iter()
+            .partition(|(uid, _)| children.iter().any(|(user, _)| user == uid));
+        self.held = held;
+        let free: Vec<(u32, OwnedFd)> = free;
+        for (_, client) in free {
+            dispose(client);
+        }
+    }
+
+    /// Ends a connection that no porter can have.
+    fn dismiss(&mut self, uid: u32, client: OwnedFd) {
+        // From here on nothing more can be put into it.
+        let _ = rustix::net::shutdown(&client, rustix::net::Shutdown::Both);
+        let holds = sys::holds_descriptors(client.as_fd());
+        let held = self.held.iter().filter(|(user, _)| *user == uid).count();
+        if holds && held < MAX_HELD {
+            self.held.push((uid, client));
+        } else if holds {
+            dispose(client);
+        }
+    }
+}
+
+/// Closes a connection with descriptors inside in a process of its own.
+fn dispose(client: OwnedFd) {
+    let begun: Result<Child, Errno> = sys::fork_child(c"cellway-porter", &[client.as_raw_fd()], || {
+        // The copy that this process has is the last one soon: its end may take time.
+        std::thread::sleep(Duration::from_millis(20));
+    });
+    if let Ok(child) = begun {
+        child.forget();
+    }
+}

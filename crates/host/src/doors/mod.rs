@@ -1,0 +1,239 @@
+//! The doors: processes of their own between applications and the service.
+//!
+//! An application can pass any file descriptor along with a packet, and closing one can take as long as its maker likes
+//! (`SO_LINGER`, FUSE). So neither the engine's nor the service's thread ever holds, receives or closes one:
+//!
+//! - the **gate** ([`gate`]), one process, accepts connections, asks the kernel who it is, and hands each to its user's porter;
+//! - a **porter** ([`porter`]), a process for each user, has the connections. It passes packets on to the service over sockets
+//!   of the service's own, with memory files only; it rings the bells that clients have passed ([`board`]), and carries what a
+//!   capture writes. What holds it up holds up its user, and it can be killed at any time;
+//! - the service ([`Doors`]) has one end of a socket pair for each connection, which nobody but a porter can reach.
+//!
+//! All three are bounded: connections of a user by the board's slots, packets on their way by one a direction and connection,
+//! connections that have said nothing by number and time.
+
+mod board;
+mod frame;
+mod gate;
+mod porter;
+
+pub use board::Board;
+
+use crate::sys::{self, Child};
+use endpoint::control::Response;
+use endpoint::seqpacket::{Groups, PacketError, Peer};
+use frame::{Frame, Got, HAS_BELL, HEAD, KEEP_BELL, REFUSED_FD};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// What the gate says of a connection. Descriptors: the socket pair's end, the board, and the process if the kernel gives it.
+#[derive(Debug, Serialize, Deserialize)]
+struct Arrival {
+    pid: i32,
+    uid: u32,
+    gid: u32,
+    groups: Vec<u32>,
+    porter: u64,
+    slot: u32,
+}
+
+/// A connection that has come.
+#[derive(Debug)]
+pub(crate) struct Visitor {
+    pub(crate) line: Line,
+    pub(crate) peer: Peer,
+    /// The process at the other end, if the system gives a descriptor of it.
+    pub(crate) process: Option<OwnedFd>,
+}
+
+/// The service's side.
+#[derive(Debug)]
+pub(crate) struct Doors {
+    gate: OwnedFd,
+    child: Child,
+    boards: HashMap<u64, Weak<Board>>,
+}
+
+impl Doors {
+    /// Lets a gate accept what comes to `listener`.
+    ///
+    /// # Errors
+    /// No process to be had.
+    pub(crate) fn open(listener: OwnedFd) -> Result<Self, Errno> {
+        let (gate, theirs) = frame::pair()?;
+        let keep = [&listener, &theirs].map(std::os::fd::AsRawFd::as_raw_fd);
+        let (ours, kept) = (gate, (listener, theirs));
+        let child = sys::fork_child(c"cellway-gate", &keep, || gate::run(&kept.0, &kept.1))?;
+        drop(kept);
+        Ok(Doors { gate: ours, child, boards: HashMap::new() })
+    }
+
+    /// Readable when a connection has come, or the gate has gone.
+    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.gate.as_fd()
+    }
+
+    /// The next connection that has come.
+    ///
+    /// # Errors
+    /// The gate has gone.
+    pub(crate) fn next(&mut self) -> Result<Option<Visitor>, Errno> {
+        let Frame { octets, fds, .. } = match frame::receive(&self.gate, 0) {
+            Got::Frame(frame) => frame,
+            Got::Nothing => return Ok(None),
+            Got::End => return Err(Errno::CONNRESET),
+        };
+        let Ok(arrival) = serde_json::from_slice::<Arrival>(&octets) else { return Ok(None) };
+        let mut fds = fds.into_iter();
+        let (Some(end), Some(board)) = (fds.next(), fds.next()) else { return Ok(None) };
+        let known = self.boards.get(&arrival.porter).and_then(Weak::upgrade);
+        let board = match known {
+            Some(board) => board,
+            None => {
+                let board = Arc::new(Board::open(&board)?);
+                self.boards.retain(|_, board| board.strong_count() > 0);
+                self.boards.insert(arrival.porter, Arc::downgrade(&board));
+                board
+            }
+        };
+        let Arrival { pid, uid, gid, groups, slot, .. } = arrival;
+        let peer = Peer { pid, uid, gid, groups: Groups::new(&groups) };
+        let line = Line { end: Arc::new(end), slot, board, has_bell: false, refused_fd: false, out: VecDeque::new() };
+        Ok(Some(Visitor { line, peer, process: fds.next() }))
+    }
+}
+
+impl Drop for Doors {
+    fn drop(&mut self) {
+        // The gate ends when this side of the channel does; its porters with it.
+        let _ = rustix::net::shutdown(&self.gate, rustix::net::Shutdown::Both);
+        self.child.end(Duration::from_secs(2));
+    }
+}
+
+/// The service's end of one connection.
+#[derive(Debug)]
+pub(crate) struct Line {
+    end: Arc<OwnedFd>,
+    slot: u32,
+    board: Arc<Board>,
+    has_bell: bool,
+    refused_fd: bool,
+    /// Answers that the porter has not taken yet.
+    out: VecDeque<Frame>,
+}
+
+/// A packet from a client: its text, the memory files that came along, and whether another descriptor was refused.
+pub(crate) struct Packet {
+    pub(crate) octets: Vec<u8>,
+    pub(crate) fds: Vec<OwnedFd>,
+    pub(crate) refused_fd: bool,
+}
+
+impl Line {
+    /// The next packet; `None` if none has come.
+    ///
+    /// # Errors
+    /// The client has gone.
+    pub(crate) fn receive(&mut self) -> Result<Option<Packet>, PacketError> {
+        match frame::receive(&*self.end, HEAD) {
+            Got::Nothing => Ok(None),
+            Got::End => Err(PacketError::Closed),
+            Got::Frame(Frame { head, octets, fds }) => {
+                self.has_bell = head[0] & HAS_BELL != 0;
+                self.refused_fd = head[0] & REFUSED_FD != 0;
+                Ok(Some(Packet { octets, fds, refused_fd: self.refused_fd }))
+            }
+        }
+    }
+
+    /// The client's bell, if it has passed one.
+    pub(crate) fn bell(&self) -> Option<(Arc<Board>, u32)> {
+        self.has_bell.then(|| (self.board.clone(), self.slot))
+    }
+
+    /// Lets the porter ring the descriptor that goes along last with an answer.
+    pub(crate) fn new_bell(&self) -> (Arc<Board>, u32) {
+        (self.board.clone(), self.slot)
+    }
+
+    /// Sends an answer, or keeps it until the porter takes it.
+    ///
+    /// # Errors
+    /// The client has gone.
+    pub(crate) fn send(
+        &mut self,
+        response: &Response,
+        fds: Vec<OwnedFd>,
+        bell_is_last: bool,
+    ) -> Result<(), PacketError> {
+        let octets = serde_json::to_vec(response).map_err(|e| PacketError::Malformed(e.to_string()))?;
+        if octets.len() > endpoint::control::MAX_PACKET_OCTETS {
+            return Err(PacketError::Malformed(format!("{} octets in one message", octets.len())));
+        }
+        self.out.push_back(Frame { head: [if bell_is_last { KEEP_BELL } else { 0 }, 0, 0, 0], octets, fds });
+        self.flush()
+    }
+
+    /// Whether answers wait for the porter.
+    pub(crate) fn is_behind(&self) -> bool {
+        !self.out.is_empty()
+    }
+
+    /// Sends what waits, as far as it can.
+    ///
+    /// # Errors
+    /// The client has gone.
+    pub(crate) fn flush(&mut self) -> Result<(), PacketError> {
+        while let Some(frame) = self.out.front() {
+            let fds: Vec<_> = frame.fds.iter().map(OwnedFd::as_fd).collect();
+            match frame::send(&*self.end, &[&frame.head, &frame.octets], &fds) {
+                Ok(()) => {
+                    if let Some(Frame { fds, .. }) = self.out.pop_front()
+                        && !fds.is_empty()
+                    {
+                        crate::reaper::dispose(fds);
+                    }
+                }
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(Errno::PIPE | Errno::CONNRESET) => return Err(PacketError::Closed),
+                Err(e) => return Err(e.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Another handle of the same connection, for answers from elsewhere.
+    pub(crate) fn also(&self) -> Line {
+        Line {
+            end: self.end.clone(),
+            slot: self.slot,
+            board: self.board.clone(),
+            has_bell: false,
+            refused_fd: false,
+            out: VecDeque::new(),
+        }
+    }
+
+    /// The connection itself, to be cut.
+    pub(crate) fn end(&self) -> Arc<OwnedFd> {
+        self.end.clone()
+    }
+}
+
+impl AsFd for Line {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.end.as_fd()
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        // What is left unread in it may hold memory, which takes time to end.
+        crate::reaper::dispose((self.end.clone(), std::mem::take(&mut self.out)));
+    }
+}
