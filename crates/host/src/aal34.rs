@@ -98,6 +98,12 @@ impl Circuit {
         }
     }
 
+    /// PDUs that are arriving.
+    pub(crate) fn arriving_aal34(&self) -> u64 {
+        let parts = self.aal34.iter().flat_map(|aal34| aal34.parts.iter());
+        parts.filter(|part| !matches!(part, Part::Nowhere)).count() as u64
+    }
+
     /// Gives up the PDUs that are arriving.
     pub(crate) fn close_aal34(&mut self, endpoint: Option<&mut Attached>) {
         let Some(aal34) = &mut self.aal34 else { return };
@@ -133,19 +139,18 @@ impl Circuit {
                     if let Some(slot) = slot {
                         Aal34::give_back(std::mem::take(&mut aal34.parts[slot]), endpoint);
                     }
-                    self.received.drop_one(reason);
-                    endpoint.received.drop_one(reason);
+                    self.refuse(endpoint, reason);
                 }
                 Event::Complete { slot, sdu_octets, meta, .. } => {
                     let part = std::mem::take(&mut aal34.parts[slot]);
                     if sdu_octets == 0 {
                         // An SDU has at least one octet here, whatever the layer below could carry.
                         Aal34::give_back(part, endpoint);
-                        self.received.drop_one(DropReason::Malformed);
+                        self.refuse(endpoint, DropReason::Malformed);
                         continue;
                     }
                     let delivered = match &part {
-                        Part::Nowhere => false,
+                        Part::Nowhere => Err(DropReason::NoBuffer),
                         Part::Small(sdu) => {
                             endpoint.deliver(user.channel, sdu_octets, meta, Place::Inline(&sdu[..sdu_octets]))
                         }
@@ -153,7 +158,7 @@ impl Circuit {
                             endpoint.deliver(user.channel, sdu_octets, meta, Place::Reassembled(*buffer))
                         }
                     };
-                    self.count(delivered, sdu_octets);
+                    self.count(endpoint, delivered, sdu_octets);
                 }
             }
         }

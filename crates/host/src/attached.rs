@@ -446,9 +446,17 @@ impl Attached {
         }
     }
 
-    /// Delivers an SDU: in `buffer`, or in `inline` if that is `None`. False, counted, if the receive ring is full; the
-    /// buffer is kept then.
-    pub(crate) fn deliver(&mut self, channel: u32, octets: usize, meta: SduMeta, at: Place<'_>) -> bool {
+    /// Delivers an SDU: in `buffer`, or in `inline` if that is `None`.
+    ///
+    /// # Errors
+    /// Why not, counted here. The buffer is kept if the receive ring is full.
+    pub(crate) fn deliver(
+        &mut self,
+        channel: u32,
+        octets: usize,
+        meta: SduMeta,
+        at: Place<'_>,
+    ) -> Result<(), DropReason> {
         let mut d = Descriptor::of_buffer(Descriptor::INLINE);
         d.channel = channel;
         d.octets = octets as u32;
@@ -477,22 +485,20 @@ impl Attached {
             if let Some(buffer) = buffer {
                 self.path.own.give_back(buffer.place);
             }
-            return false;
+            return Err(DropReason::BadDescriptor);
         }
         if !self.receive.push(d) {
             self.received.drop_one(DropReason::RingFull);
             if let Some(buffer) = buffer {
                 self.keep_buffer(buffer);
             }
-            return false;
+            return Err(DropReason::RingFull);
         }
         if let Some(Buffer { free: Free::Own { at: At::Process(_), .. }, place }) = buffer {
             self.path.own.give_back(place);
         }
-        self.received.pdus = self.received.pdus.wrapping_add(1);
-        self.received.octets = self.received.octets.wrapping_add(octets as u64);
         self.strategy.note_pushed(&self.segment);
-        true
+        Ok(())
     }
 
     /// Delivers an SDU that is at hand whole: inside the descriptor, or in a free buffer.
@@ -523,7 +529,7 @@ impl Attached {
             }
             Place::Copied(buffer)
         };
-        if self.deliver(channel, sdu.len(), meta, place) { Ok(()) } else { Err(DropReason::RingFull) }
+        self.deliver(channel, sdu.len(), meta, place)
     }
 }
 

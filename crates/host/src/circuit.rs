@@ -75,9 +75,14 @@ impl Circuit {
         }
     }
 
-    /// Ends the receiver, gives up its PDU and gives its buffer back.
+    /// Ends the receiver, gives up its PDU, counted, and gives its buffer back.
     pub(crate) fn close_receiver(&mut self, mut endpoint: Option<&mut Attached>) {
         self.receiver = None;
+        let arriving = u64::from(!self.reassembler.needs_buffer()) + self.arriving_aal34();
+        self.received.drop_n(DropReason::Closed, arriving);
+        if let Some(endpoint) = &mut endpoint {
+            endpoint.received.drop_n(DropReason::Closed, arriving);
+        }
         if let (Some(endpoint), Some(buffer)) = (&mut endpoint, self.buffer.take()) {
             endpoint.keep_buffer(buffer);
         }
@@ -110,14 +115,15 @@ impl Circuit {
                     Event::Complete { sdu_octets, meta } => {
                         let inline = Place::Inline(&payload[..sdu_octets]);
                         let delivered = endpoint.deliver(user.channel, sdu_octets, meta, inline);
-                        self.count(delivered, sdu_octets);
+                        self.count(endpoint, delivered, sdu_octets);
                     }
-                    Event::Failed(reason) => self.received.drop_one(reason),
+                    Event::Failed(reason) => self.refuse(endpoint, reason),
                     Event::NeedMore => {}
                 }
                 continue;
             }
-            if begins {
+            // A buffer from before is still here if no cell of a PDU has come since.
+            if begins && self.buffer.is_none() {
                 self.buffer = endpoint.take_buffer();
             }
             let step = match self.buffer {
@@ -130,12 +136,11 @@ impl Circuit {
                 (Event::Complete { sdu_octets, meta }, Some(buffer)) => {
                     self.buffer = None;
                     let delivered = endpoint.deliver(user.channel, sdu_octets, meta, Place::Reassembled(buffer));
-                    self.count(delivered, sdu_octets);
+                    self.count(endpoint, delivered, sdu_octets);
                 }
-                (Event::Complete { .. }, None) => self.received.drop_one(DropReason::NoBuffer),
+                (Event::Complete { .. }, None) => self.refuse(endpoint, DropReason::NoBuffer),
                 (Event::Failed(reason), buffer) => {
-                    self.received.drop_one(reason);
-                    endpoint.received.drop_one(reason);
+                    self.refuse(endpoint, reason);
                     if let Some(buffer) = buffer {
                         self.buffer = None;
                         endpoint.keep_buffer(buffer);
@@ -145,14 +150,23 @@ impl Circuit {
         }
     }
 
-    /// Counts an SDU that was delivered or met a full ring.
-    pub(crate) fn count(&mut self, delivered: bool, octets: usize) {
-        if delivered {
-            self.received.pdus = self.received.pdus.wrapping_add(1);
-            self.received.octets = self.received.octets.wrapping_add(octets as u64);
-        } else {
-            self.received.drop_one(DropReason::RingFull);
+    /// Counts an SDU that was delivered, or that the endpoint has dropped and counted.
+    pub(crate) fn count(&mut self, endpoint: &mut Attached, delivered: Result<(), DropReason>, octets: usize) {
+        match delivered {
+            Ok(()) => {
+                for counters in [&mut self.received, &mut endpoint.received] {
+                    counters.pdus = counters.pdus.wrapping_add(1);
+                    counters.octets = counters.octets.wrapping_add(octets as u64);
+                }
+            }
+            Err(reason) => self.received.drop_one(reason),
         }
+    }
+
+    /// Counts what is not delivered, here and at the endpoint.
+    pub(crate) fn refuse(&mut self, endpoint: &mut Attached, reason: DropReason) {
+        self.received.drop_one(reason);
+        endpoint.received.drop_one(reason);
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Time> {

@@ -31,17 +31,50 @@ impl HostInterface {
         if !self.endpoints.depart(id) {
             return self.detach(id);
         }
+        self.end_receivers(id);
         for circuit in self.circuits.values_mut() {
-            if circuit.receiver.is_some_and(|u| u.endpoint == id) {
-                circuit.close_receiver(None);
-            }
-            circuit.oam.take_if(|u| u.endpoint == id);
             if circuit.sender.take_if(|u| u.endpoint == id).is_some() {
                 circuit.departing.push(id);
             }
         }
         self.departing.push(Departing { id, until: None, ends: false });
         true
+    }
+
+    /// An endpoint's application gives it up: none of its SDUs is read any more. What waits is dropped and counted. A PDU
+    /// that is cut off is ended by a cell that its receiver understands, or the next opener's first PDU would be lost.
+    pub fn release_endpoint(&mut self, id: EndpointId) -> bool {
+        if !self.depart(id) {
+            return false;
+        }
+        let Some(endpoint) = self.endpoints.find(id) else { return true };
+        if !endpoint.end() {
+            return self.detach(id);
+        }
+        if let Some(departing) = self.departing.iter_mut().find(|departing| departing.id == id) {
+            departing.ends = true;
+        }
+        true
+    }
+
+    /// An endpoint receives nothing any more; PDUs that were arriving are counted.
+    pub(crate) fn end_receivers(&mut self, id: EndpointId) {
+        for circuit in self.circuits.values_mut() {
+            if circuit.receiver.is_some_and(|u| u.endpoint == id) {
+                circuit.close_receiver(self.endpoints.find(id));
+            }
+            circuit.oam.take_if(|u| u.endpoint == id);
+        }
+    }
+
+    /// Drops what an endpoint has to send, counted at it and at its circuits.
+    pub(crate) fn drop_unsent(&mut self, id: EndpointId) {
+        let Some(endpoint) = self.endpoints.find(id) else { return };
+        while let Some(circuit) = endpoint.drop_last() {
+            if let Some(circuit) = circuit.and_then(|id| self.circuits.get_mut(&id.key())) {
+                circuit.sent.drop_one(DropReason::Closed);
+            }
+        }
     }
 
     /// Ends the endpoints that have left or whose time is over. True if there was one: others may wait for it.
@@ -65,7 +98,8 @@ impl HostInterface {
 
     fn still_departs(&mut self, departing: &mut Departing, now: Time) -> bool {
         let Some(endpoint) = self.endpoints.find(departing.id) else { return false };
-        let until = *departing.until.get_or_insert(now + GRACE);
+        let grace = if departing.ends { LAST_CELL } else { GRACE };
+        let until = *departing.until.get_or_insert(now + grace);
         if endpoint.has_left() {
             return false;
         }
@@ -79,12 +113,6 @@ impl HostInterface {
             departing.ends = true;
             departing.until = Some(now + LAST_CELL);
             return true;
-        }
-        let rest = std::iter::from_fn(|| endpoint.drop_last());
-        for circuit in rest.flatten() {
-            if let Some(circuit) = self.circuits.get_mut(&circuit.key()) {
-                circuit.sent.drop_one(DropReason::Closed);
-            }
         }
         false
     }

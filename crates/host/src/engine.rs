@@ -87,7 +87,7 @@ impl Core {
         self.keep_doorbells(|h, e| (h, e) != (host, endpoint));
         if let Some(host) = self.network.node_mut::<HostInterface>(host) {
             if at_once {
-                host.detach(endpoint);
+                host.release_endpoint(endpoint);
             } else {
                 host.depart(endpoint);
             }

@@ -6,18 +6,17 @@ use crate::departing::Departing;
 use crate::direct::Cut;
 use crate::endpoints::{Endpoints, Pressure};
 use crate::events::EventCounts;
+use crate::inward::circuit_at;
 use crate::outward::{send_cell, send_cells, send_frame};
 use endpoint::{Aal, ChannelId, Direction, OpenOptions};
 use net::topology::{CircuitOptions, CircuitTable};
-use net::{Aal as FrameAal, Carries, Node, NodeIo};
+use net::{Carries, Node, NodeIo};
 use rustix::fd::OwnedFd;
-use sar::aal0;
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use traffic::Contract;
-use wire::oam::{Flow, Function};
 use wire::{Cell, CircuitId, Counters, DropReason, Time};
 
 /// Cells that one endpoint may send before it is the next one's turn.
@@ -29,7 +28,7 @@ const TURN_DESCRIPTORS: usize = 256;
 /// Cells or frames taken from a port in one round.
 const ROUND_CELLS: usize = 4096;
 /// OAM answers that wait for room on the link.
-const MAX_ANSWERS: usize = 64;
+pub(crate) const MAX_ANSWERS: usize = 64;
 
 /// An endpoint's number on its host; not used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -105,12 +104,16 @@ pub struct HostInterface {
     pub(crate) departing: Vec<Departing>,
     next_id: u64,
     max_endpoints: usize,
-    answers: Vec<(u16, Cell)>,
+    pub(crate) answers: Vec<(u16, Cell)>,
     /// Cells and frames of circuits that are not here.
-    stray: Counters,
-    next_timeout: Option<Time>,
+    pub(crate) stray: Counters,
+    /// What endpoints sent and received that are gone, ...
+    gone_endpoints: [Counters; 2],
+    /// ... and what circuits did.
+    gone_circuits: [Counters; 2],
+    pub(crate) next_timeout: Option<Time>,
     /// The last round's moment: a pacer's time before it is not waited for, but for room on the link.
-    now: Time,
+    pub(crate) now: Time,
 }
 
 impl HostInterface {
@@ -124,6 +127,8 @@ impl HostInterface {
             max_endpoints,
             answers: Vec::with_capacity(MAX_ANSWERS),
             stray: Counters::default(),
+            gone_endpoints: [Counters::default(); 2],
+            gone_circuits: [Counters::default(); 2],
             next_timeout: None,
             now: Time::ZERO,
         }
@@ -154,6 +159,9 @@ impl HostInterface {
         }
         let endpoint = circuit.receiver.and_then(|u| self.endpoints.find(u.endpoint));
         circuit.close_receiver(endpoint);
+        for (gone, counters) in self.gone_circuits.iter_mut().zip([circuit.sent, circuit.received]) {
+            gone.add(&counters);
+        }
         true
     }
 
@@ -171,18 +179,22 @@ impl HostInterface {
         Ok(id)
     }
 
-    /// Ends an endpoint and all it opened, at once: its memory goes with it, and what waits there. See
-    /// [`HostInterface::depart`] for one whose application has gone.
+    /// Ends an endpoint and all it opened, at once: its memory goes with it, and what waits there, counted. See
+    /// [`HostInterface::depart`] for one whose application has gone, [`HostInterface::release_endpoint`] for one that
+    /// its application gives up.
     pub fn detach(&mut self, id: EndpointId) -> bool {
+        self.drop_unsent(id);
+        self.end_receivers(id);
         for circuit in self.circuits.values_mut() {
-            if circuit.receiver.is_some_and(|u| u.endpoint == id) {
-                circuit.close_receiver(None);
-            }
             circuit.sender.take_if(|u| u.endpoint == id);
-            circuit.oam.take_if(|u| u.endpoint == id);
             circuit.departing.retain(|departing| *departing != id);
         }
         self.departing.retain(|departing| departing.id != id);
+        if let Some(endpoint) = self.endpoints.find(id) {
+            for (gone, counters) in self.gone_endpoints.iter_mut().zip([endpoint.sent, endpoint.received]) {
+                gone.add(&counters);
+            }
+        }
         self.endpoints.remove(id)
     }
 
@@ -371,137 +383,37 @@ impl HostInterface {
         &self.stray
     }
 
-    fn receive_cells(&mut self, port: u16, cells: &[Cell], now: Time) {
-        let mut rest = cells;
-        while let Some(first) = rest.first() {
-            let key = first.header_word() >> 4;
-            let n = rest.iter().position(|c| c.header_word() >> 4 != key).unwrap_or(rest.len());
-            let (run, after) = rest.split_at(n);
-            rest = after;
-            self.receive_run(port, CircuitId::from_key(key), run, now);
-        }
-    }
-
-    /// Cells of one circuit that came one after another.
-    fn receive_run(&mut self, port: u16, id: CircuitId, mut run: &[Cell], now: Time) {
-        while let Some(first) = run.first() {
-            let is_oam = |c: &Cell| Flow::of(c.header()).is_some();
-            if is_oam(first) {
-                self.receive_oam(port, first);
-                run = &run[1..];
-                continue;
-            }
-            let n = run.iter().position(is_oam).unwrap_or(run.len());
-            let (user_cells, after) = run.split_at(n);
-            run = after;
-            let Some(circuit) = self.circuits.get_mut(&id.key()) else {
-                self.stray.drop_n(DropReason::UnknownCircuit, n as u64);
-                continue;
-            };
-            circuit.received.cells = circuit.received.cells.wrapping_add(n as u64);
-            let user = circuit.receiver;
-            let endpoint = user.and_then(|u| self.endpoints.find(u.endpoint));
-            let (Some(user), Some(endpoint)) = (user, endpoint) else {
-                circuit.received.drop_n(DropReason::NotOpen, n as u64);
-                continue;
-            };
-            endpoint.received.cells = endpoint.received.cells.wrapping_add(n as u64);
-            match user.aal {
-                Aal::Aal5 => circuit.receive_aal5(user, endpoint, user_cells, now),
-                Aal::Aal34 => circuit.receive_aal34(user, endpoint, user_cells, now),
-                Aal::Aal0 | Aal::Oam => {
-                    for cell in user_cells {
-                        let message = aal0::to_message(cell);
-                        match endpoint.deliver_copy(user.channel, &message, sar::SduMeta::default()) {
-                            Ok(()) => circuit.count(true, message.len()),
-                            Err(reason) => circuit.received.drop_one(reason),
-                        }
-                    }
-                }
-            }
-            self.endpoints.handle_delivered(user.endpoint, self.now);
-            if circuit.poll_timeout().is_some() {
-                self.next_timeout = self.circuits.values().filter_map(Circuit::poll_timeout).min();
-            }
-        }
-    }
-
-    /// An OAM cell: loopback requests are answered here, everything else goes to who asked for the circuit's OAM flow.
-    fn receive_oam(&mut self, port: u16, cell: &Cell) {
-        let id = cell.circuit();
-        if let Ok(Function::Loopback(mut loopback)) = Function::parse(&cell.payload)
-            && loopback.request
-        {
-            let f4 = matches!(Flow::of(cell.header()), Some(Flow::F4Segment | Flow::F4EndToEnd));
-            let ends_here = if f4 {
-                self.circuits.values().any(|c| c.id.vpi == id.vpi)
-            } else {
-                self.circuits.contains_key(&id.key())
-            };
-            if !ends_here {
-                self.stray.drop_one(DropReason::UnknownCircuit);
-            } else if self.answers.len() < MAX_ANSWERS {
-                loopback.request = false;
-                self.answers.push((port, Cell::new(cell.header(), Function::Loopback(loopback).emit())));
-            } else {
-                self.stray.drop_one(DropReason::QueueFull);
-            }
-            return;
-        }
-        let Some(circuit) = self.circuits.get_mut(&id.key()) else {
-            self.stray.drop_one(DropReason::UnknownCircuit);
-            return;
+    /// What does not add up: all endpoints, those that are gone included, have sent and received as many PDUs as all
+    /// circuits.
+    pub fn mismatch(&self) -> Option<String> {
+        let sum = |gone: &Counters, each: &mut dyn Iterator<Item = Counters>| {
+            each.fold((gone.pdus, gone.octets), |(pdus, octets), c| {
+                (pdus.wrapping_add(c.pdus), octets.wrapping_add(c.octets))
+            })
         };
-        let endpoint = circuit.oam.and_then(|u| Some((u, self.endpoints.find(u.endpoint)?)));
-        match endpoint {
-            Some((user, endpoint)) => {
-                // A full ring is counted by the endpoint.
-                let _ = endpoint.deliver_copy(user.channel, &aal0::to_message(cell), sar::SduMeta::default());
-                self.endpoints.handle_delivered(user.endpoint, self.now);
-            }
-            None => circuit.received.drop_one(DropReason::NotOpen),
-        }
-    }
-
-    fn receive_frame(&mut self, port: u16, frame: &net::Frame, octets: &[u8], now: Time) {
-        if frame.aal == FrameAal::Aal0 {
-            if let Some(cell) = aal0::to_cell(octets, frame.circuit) {
-                self.receive_run(port, frame.circuit, &[cell], now);
-            } else {
-                self.stray.drop_one(DropReason::Malformed);
-            }
-            return;
-        }
-        let Some(circuit) = self.circuits.get_mut(&frame.circuit.key()) else {
-            return self.stray.drop_one(DropReason::UnknownCircuit);
-        };
-        let Some(user) = circuit.receiver else { return circuit.received.drop_one(DropReason::NotOpen) };
-        let Some(endpoint) = self.endpoints.find(user.endpoint) else {
-            return circuit.received.drop_one(DropReason::NotOpen);
-        };
-        let delivered = match (user.aal, frame.aal) {
-            (Aal::Aal5, FrameAal::Aal5) | (Aal::Aal34, FrameAal::Aal34) if octets.is_empty() => {
-                Err(DropReason::Malformed)
-            }
-            (Aal::Aal5, FrameAal::Aal5) | (Aal::Aal34, FrameAal::Aal34)
-                if octets.len() > circuit.config.max_sdu_octets =>
-            {
-                Err(DropReason::Oversize)
-            }
-            (Aal::Aal5, FrameAal::Aal5) | (Aal::Aal34, FrameAal::Aal34) => {
-                endpoint.deliver_copy(user.channel, octets, frame.meta)
-            }
-            _ => Err(DropReason::WrongAal),
-        };
-        match delivered {
-            Ok(()) => circuit.count(true, octets.len()),
-            Err(reason) => circuit.received.drop_one(reason),
-        }
-        self.endpoints.handle_delivered(user.endpoint, self.now);
+        let [sent, received] = &self.gone_endpoints;
+        let endpoints = [
+            sum(sent, &mut self.endpoints.iter().map(|(_, e)| e.sent)),
+            sum(received, &mut self.endpoints.iter().map(|(_, e)| e.received)),
+        ];
+        let [sent, received] = &self.gone_circuits;
+        let circuits = [
+            sum(sent, &mut self.circuits.values().map(|c| c.sent)),
+            sum(received, &mut self.circuits.values().map(|c| c.received)),
+        ];
+        (endpoints != circuits)
+            .then(|| format!("PDUs and octets, sent and received: endpoints {endpoints:?}, circuits {circuits:?}"))
     }
 
     fn send_answers(&mut self, io: &mut NodeIo<'_>) {
-        self.answers.retain(|(port, cell)| !send_cell(io, usize::from(*port), cell));
+        let circuits = &mut self.circuits;
+        self.answers.retain(|(port, cell)| {
+            let sent = send_cell(io, usize::from(*port), cell);
+            if let (true, Ok(circuit)) = (sent, circuit_at(circuits, cell.circuit(), *port)) {
+                circuit.sent.cells = circuit.sent.cells.wrapping_add(1);
+            }
+            !sent
+        });
     }
 
     fn handle_timeouts(&mut self, now: Time) {
@@ -587,7 +499,9 @@ fn channel_turn(
         let sent = match io.carries(port) {
             // A host without a link is like an unplugged fibre.
             None => {
-                circuit.sent.drop_one(DropReason::LinkDown);
+                for counters in [&mut circuit.sent, &mut endpoint.sent] {
+                    counters.drop_one(DropReason::LinkDown);
+                }
                 endpoint.done(channel);
                 left += 1;
                 continue;

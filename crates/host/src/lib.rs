@@ -20,6 +20,7 @@ mod endpoints;
 pub mod engine;
 pub mod events;
 mod interface;
+mod inward;
 mod outbound;
 mod outward;
 mod own;

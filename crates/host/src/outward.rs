@@ -1,6 +1,7 @@
 //! How SDUs and cells leave: from where the data path has them into a link's cells or frames.
 
 use crate::circuit::Circuit;
+use crate::inward::NOT_USER;
 use crate::outbound::{Leaving, Outgoing};
 use endpoint::Aal;
 use net::{Aal as FrameAal, Carries, NodeIo};
@@ -80,15 +81,16 @@ pub(crate) fn send_cells(
     Sent::some(cells, done)
 }
 
-/// A message as a cell of its channel's circuit. On a data channel it is a user cell whatever its header says, on an
-/// OAM channel an OAM cell; else an application could write into flows that are not its own.
+/// A message as a cell of its channel's circuit. On a data channel it is a user cell whatever its header says (resource
+/// management and reserved payload types included), on an OAM channel an OAM cell; else an application could write into
+/// flows that are not its own.
 fn message_cell(message: &[u8], leaving: &Leaving) -> Option<Cell> {
     let mut cell = aal0::to_cell(message, leaving.channel.circuit)?;
     let header = cell.header();
     let is_oam = Flow::of(header).is_some();
     if leaving.channel.aal == Aal::Oam && !is_oam {
         cell.set_header(Flow::F5EndToEnd.header(header));
-    } else if leaving.channel.aal != Aal::Oam && is_oam {
+    } else if leaving.channel.aal != Aal::Oam && (is_oam || cell.header_word() & NOT_USER != 0) {
         cell.set_header(wire::CellHeader { payload_type: wire::PayloadType::default(), ..header });
     }
     Some(cell)

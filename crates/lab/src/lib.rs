@@ -15,6 +15,7 @@ pub mod row;
 pub mod seeds;
 pub mod speed;
 pub mod station;
+pub mod sums;
 pub mod trace;
 pub mod world;
 

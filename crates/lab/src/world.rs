@@ -175,7 +175,17 @@ impl<H: CircuitTable + 'static> World<H> {
     }
 
     /// Lets time pass until nothing is left to happen, or for `limit`. Returns whether all came to rest.
+    ///
+    /// # Panics
+    /// If the counters of an element do not add up ([`crate::sums`]).
     pub fn settle(&mut self, limit: Duration) -> bool {
+        let rested = self.pass(limit);
+        let wrong = crate::sums::mismatches(&mut self.network);
+        assert!(wrong.is_empty(), "seed {}: not all is accounted for:\n{}", self.seed, wrong.join("\n"));
+        rested
+    }
+
+    fn pass(&mut self, limit: Duration) -> bool {
         let end = self.now + limit;
         loop {
             self.step();

@@ -3,6 +3,7 @@
 
 use crate::fault::{Fate, FaultConfig, Faults};
 use crate::frame::{Aal, Frame, FramePool};
+use crate::node::Carries;
 use crate::ring::Ring;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -14,8 +15,27 @@ use wire::{Cell, CellRate, Counters, DropReason, Time};
 pub struct LineCounters {
     /// What the sender gave to the link, and what was dropped on it or before it for want of room.
     pub sent: Counters,
-    /// What arrived at the far end.
+    /// What arrived at the far end, and was there when the far end looked.
     pub delivered: Counters,
+    /// Units (cells or frames) that were sent, and dropped on the line: a part of what `sent` counts by reason.
+    pub lost: u64,
+    /// Units that arrived twice, by a fault.
+    pub duplicated: u64,
+    /// Units on the line now.
+    pub waiting: u64,
+}
+
+impl LineCounters {
+    /// Whether each unit that was sent is accounted for: delivered, lost for a reason, or still on the line.
+    pub fn add_up(&self, carries: Carries) -> bool {
+        // A frame of AAL0 counts as the cell that it is, others as PDUs; a cell that ends a PDU is counted as a cell.
+        let units = |c: &Counters| match carries {
+            Carries::Cells => c.cells,
+            Carries::Frames => c.cells.wrapping_add(c.pdus),
+        };
+        units(&self.sent).wrapping_add(self.duplicated)
+            == units(&self.delivered).wrapping_add(self.lost).wrapping_add(self.waiting)
+    }
 }
 
 /// What a line carries: cells or frames.
@@ -119,6 +139,7 @@ struct Timed<T> {
     queue: Ring<T>,
     flight: VecDeque<T>,
     flight_limit: usize,
+    duplicated: u64,
 }
 
 /// One direction of a link for one kind of unit.
@@ -129,6 +150,9 @@ pub(crate) struct Lane<T> {
     up: bool,
     sent: Counters,
     delivered: Counters,
+    /// What had arrived, and went before the far end looked.
+    cleared: Counters,
+    lost: u64,
 }
 
 impl<T: Unit> Lane<T> {
@@ -151,6 +175,7 @@ impl<T: Unit> Lane<T> {
                 queue: Ring::new(queue.max(1)),
                 flight: VecDeque::with_capacity(flight_limit + 1),
                 flight_limit,
+                duplicated: 0,
             })
         });
         Lane {
@@ -159,6 +184,8 @@ impl<T: Unit> Lane<T> {
             up: true,
             sent: Counters::default(),
             delivered: Counters::default(),
+            cleared: Counters::default(),
+            lost: 0,
         }
     }
 
@@ -214,16 +241,15 @@ impl<T: Unit> Lane<T> {
     }
 
     pub(crate) fn counters(&self) -> LineCounters {
-        match &self.timed {
-            Some(_) => LineCounters { sent: self.sent, delivered: self.delivered },
-            // Nothing can happen between the two ends of one ring.
-            None => {
-                let mut delivered = Counters::default();
-                (delivered.cells, delivered.pdus, delivered.octets) =
-                    (self.sent.cells, self.sent.pdus, self.sent.octets);
-                LineCounters { sent: self.sent, delivered }
-            }
-        }
+        // Nothing can happen between the two ends of one ring.
+        let arrived = if self.timed.is_some() { &self.delivered } else { &self.sent };
+        let mut delivered = Counters::default();
+        delivered.cells = arrived.cells.wrapping_sub(self.cleared.cells);
+        delivered.pdus = arrived.pdus.wrapping_sub(self.cleared.pdus);
+        delivered.octets = arrived.octets.wrapping_sub(self.cleared.octets);
+        let on_the_line = |timed: &Timed<T>| ((timed.queue.len() + timed.flight.len()) as u64, timed.duplicated);
+        let (waiting, duplicated) = self.timed.as_deref().map_or((0, 0), on_the_line);
+        LineCounters { sent: self.sent, delivered, lost: self.lost, duplicated, waiting }
     }
 
     /// Moves what is due. True if anything moved.
@@ -244,7 +270,7 @@ impl<T: Unit> Lane<T> {
                     }
                 }
                 Ok(unit) => timed.insert(unit),
-                Err(unit) => timed.depart(unit, &mut self.sent, pool),
+                Err(unit) => self.lost += u64::from(!timed.depart(unit, &mut self.sent, pool)),
             }
         }
         self.arrive(now, pool) || moved
@@ -278,6 +304,7 @@ impl<T: Unit> Lane<T> {
         if self.up && !up {
             let n = self.clear(pool);
             self.sent.drop_n(DropReason::LinkDown, n);
+            self.lost += n;
         }
         self.up = up;
     }
@@ -294,6 +321,7 @@ impl<T: Unit> Lane<T> {
             n += 1;
         };
         while let Some(unit) = self.arrived.pop() {
+            unit.count(&mut self.cleared);
             discard(unit);
         }
         if let Some(timed) = &mut self.timed {
@@ -318,8 +346,8 @@ impl<T: Unit> Timed<T> {
         Ok(unit)
     }
 
-    /// `unit` has left the sender; its `at` says when.
-    fn depart(&mut self, mut unit: T, counters: &mut Counters, pool: &mut FramePool) {
+    /// `unit` has left the sender; its `at` says when. False, counted, if it does not arrive.
+    fn depart(&mut self, mut unit: T, counters: &mut Counters, pool: &mut FramePool) -> bool {
         let left = unit.at();
         unit.set_at(left + self.delay);
         let fate = match &mut self.faults {
@@ -329,20 +357,24 @@ impl<T: Unit> Timed<T> {
         let (twice, late_by, flip) = match fate {
             Fate::Dropped(reason) => {
                 counters.drop_one(reason);
-                return unit.discard(pool);
+                unit.discard(pool);
+                return false;
             }
             Fate::Arrives { twice, late_by, flip } => (twice, late_by, flip),
         };
         if flip && !self.faults.as_mut().is_some_and(|f| unit.corrupt(f)) {
             counters.drop_one(DropReason::Crc);
-            return unit.discard(pool);
+            unit.discard(pool);
+            return false;
         }
         if twice && self.flight.len() + 1 < self.flight_limit {
             let copy = unit.duplicate(pool);
             self.insert(copy);
+            self.duplicated += 1;
         }
         unit.set_at(left + self.delay + late_by);
         self.insert(unit);
+        true
     }
 
     /// Keeps the line in order of arrival; of equal times, in order of departure.

@@ -3,16 +3,20 @@
 
 use crate::external::External;
 use crate::node::NodeIo;
-use std::io;
+use nix::sys::socket::sockopt::RxqOvfl;
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt};
+use std::io::{self, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use wire::cell::CELL_OCTETS;
 use wire::octets::{Format, emit53, parse53};
 use wire::udp::{Batch, MAX_CELLS, MAX_OCTETS, emit};
-use wire::{DropReason, Time, hec};
+use wire::{Counters, DropReason, Time, Vpi, hec};
 
 /// Datagrams of one call at most.
 const DATAGRAMS: usize = 64;
+/// Room for one control message, which holds a counter.
+const CONTROL_OCTETS: usize = 64;
 
 /// What a datagram holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,21 +33,61 @@ pub struct Codec {
     form: Form,
     receiver: hec::Receiver,
     next_out: u32,
-    next_in: Option<u32>,
-    lost_datagrams: u64,
+    order: Order,
     corrected_headers: u64,
+}
+
+/// The order of sequence numbers.
+#[derive(Debug, Clone, Copy, Default)]
+struct Order {
+    next: Option<u32>,
+    /// Which of the last 64 sequence numbers have come: bit 0 is the one before `next`.
+    seen: u64,
+    lost: u64,
+    late: u64,
+}
+
+impl Order {
+    fn note(&mut self, sequence: u32) {
+        let next = self.next.unwrap_or(sequence);
+        let ahead = sequence.wrapping_sub(next);
+        let behind = next.wrapping_sub(sequence);
+        if self.next.is_none() {
+            (self.next, self.seen) = (Some(sequence.wrapping_add(1)), u64::MAX);
+        } else if ahead < 1 << 16 {
+            self.lost += u64::from(ahead);
+            self.seen = self.seen.checked_shl(ahead + 1).unwrap_or(0) | 1;
+            self.next = Some(sequence.wrapping_add(1));
+        } else if behind <= u64::BITS {
+            // One that was taken for lost has come after all; one that comes twice changes nothing.
+            let bit = 1 << (behind - 1);
+            if self.seen & bit == 0 {
+                self.seen |= bit;
+                self.lost = self.lost.saturating_sub(1);
+                self.late += 1;
+            }
+        } else {
+            // A peer that began anew.
+            (self.next, self.seen) = (Some(sequence.wrapping_add(1)), u64::MAX);
+        }
+    }
 }
 
 impl Codec {
     /// A codec before the first datagram.
     pub fn new(form: Form) -> Self {
         let receiver = hec::Receiver::default();
-        Codec { form, receiver, next_out: 0, next_in: None, lost_datagrams: 0, corrected_headers: 0 }
+        Codec { form, receiver, next_out: 0, order: Order::default(), corrected_headers: 0 }
     }
 
-    /// Datagrams that gaps in the sequence numbers show to be missing (batches only).
+    /// Datagrams that gaps in the sequence numbers show to be missing, and that have not come late (batches only).
     pub fn lost_datagrams(&self) -> u64 {
-        self.lost_datagrams
+        self.order.lost
+    }
+
+    /// Datagrams that came after a later one (batches only).
+    pub fn late_datagrams(&self) -> u64 {
+        self.order.late
     }
 
     /// Headers in which one wrong bit was put right (I.432.1).
@@ -73,10 +117,7 @@ impl Codec {
             }
             Form::Batch => match Batch::new_checked(datagram) {
                 Ok(batch) => {
-                    let gap = self.next_in.map_or(0, |next| batch.sequence.wrapping_sub(next));
-                    // A large gap is a datagram that came late, or a peer that began anew.
-                    self.lost_datagrams += if gap < 1 << 16 { u64::from(gap) } else { 0 };
-                    self.next_in = Some(batch.sequence.wrapping_add(1));
+                    self.order.note(batch.sequence);
                     for cell in batch.cells() {
                         if !io.put_cell(0, &cell) {
                             io.count_drops(0, DropReason::QueueFull, 1);
@@ -85,6 +126,18 @@ impl Codec {
                 }
                 Err(_) => io.count_drops(0, DropReason::Malformed, 1),
             },
+        }
+    }
+
+    /// Drops the first cells at port 0 of `io` whose VPI the form has no room for, counted.
+    fn drop_unfit(&self, io: &mut NodeIo<'_>) {
+        if self.form != Form::Cell(Format::Uni) {
+            return;
+        }
+        let unfit = io.cells_in(0).iter().take_while(|cell| cell.circuit().vpi > Vpi::MAX_UNI).count();
+        if unfit > 0 {
+            io.consume(0, unfit);
+            io.count_drops(0, DropReason::Malformed, unfit as u64);
         }
     }
 
@@ -117,6 +170,8 @@ pub struct Shell {
     codec: Codec,
     /// The socket took no more at the last attempt.
     full: bool,
+    /// Datagrams that the system had no room for in the socket (`SO_RXQ_OVFL`: it says how many with the next one).
+    overflowed: u32,
 }
 
 impl Shell {
@@ -135,7 +190,28 @@ impl Shell {
     pub fn with_socket(socket: UdpSocket, peer: SocketAddr, form: Form) -> io::Result<Self> {
         socket.connect(peer)?;
         socket.set_nonblocking(true)?;
-        Ok(Shell { socket, peer, codec: Codec::new(form), full: false })
+        // An older system does not count: then none are shown.
+        let _ = setsockopt(&socket, RxqOvfl, &1);
+        Ok(Shell { socket, peer, codec: Codec::new(form), full: false, overflowed: 0 })
+    }
+
+    /// Datagrams that the system dropped because nobody had read those before them.
+    pub fn overflowed_datagrams(&self) -> u32 {
+        self.overflowed
+    }
+
+    /// The next datagram, if there is one.
+    fn receive(&mut self, datagram: &mut [u8]) -> Option<usize> {
+        let mut into = [IoSliceMut::new(datagram)];
+        let mut control = [0; CONTROL_OCTETS];
+        // Nothing there, or the peer's port was closed when we sent: both pass.
+        let got = recvmsg::<()>(self.socket.as_raw_fd(), &mut into, Some(&mut control), MsgFlags::MSG_DONTWAIT).ok()?;
+        for message in got.cmsgs().ok()? {
+            if let ControlMessageOwned::RxqOvfl(dropped) = message {
+                self.overflowed = dropped;
+            }
+        }
+        Some(got.bytes)
     }
 
     /// What datagrams have shown.
@@ -161,11 +237,8 @@ impl External for Shell {
         // One octet more than any datagram has: a longer one is seen to be longer.
         let mut datagram = [0; MAX_OCTETS + 1];
         for _ in 0..DATAGRAMS {
-            match self.socket.recv(&mut datagram) {
-                Ok(n) => self.codec.receive(&datagram[..n], io),
-                // Nothing there, or the peer's port was closed when we sent: both pass.
-                Err(_) => break,
-            }
+            let Some(n) = self.receive(&mut datagram) else { break };
+            self.codec.receive(&datagram[..n], io);
         }
     }
 
@@ -181,6 +254,7 @@ impl External for Shell {
             if self.full {
                 break;
             }
+            self.codec.drop_unfit(io);
             let Some((octets, cells)) = self.codec.transmit(io, &mut datagram) else { break };
             match self.socket.send(&datagram[..octets]) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.full = true,
@@ -204,8 +278,48 @@ impl External for Shell {
         true
     }
 
+    fn counters(&self) -> Vec<(&'static str, Counters)> {
+        let mut datagrams = Counters::default();
+        datagrams.drop_n(DropReason::Sequence, self.codec.lost_datagrams());
+        datagrams.drop_n(DropReason::QueueFull, self.overflowed.into());
+        vec![("datagrams", datagrams)]
+    }
+
     fn status(&self) -> String {
         let local = self.socket.local_addr().map(|a| a.to_string()).unwrap_or_default();
-        format!("{local} to {}", self.peer)
+        let mut text = format!("{local} to {}", self.peer);
+        let told = [
+            (self.codec.lost_datagrams(), "missing"),
+            (self.codec.late_datagrams(), "late"),
+            (self.overflowed.into(), "dropped by the system"),
+        ];
+        for (n, what) in told.into_iter().filter(|(n, _)| *n > 0) {
+            text += &format!(", {n} datagrams {what}");
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noted(sequence: &[u32]) -> (u64, u64) {
+        let mut order = Order::default();
+        sequence.iter().for_each(|n| order.note(*n));
+        (order.lost, order.late)
+    }
+
+    #[test]
+    fn a_datagram_that_comes_late_is_not_lost_and_one_that_comes_twice_is_not_late() {
+        assert_eq!(noted(&[7, 8, 9]), (0, 0));
+        assert_eq!(noted(&[7, 9, 8, 10]), (0, 1));
+        assert_eq!(noted(&[7, 9, 8, 8, 10]), (0, 1));
+        assert_eq!(noted(&[7, 12]), (4, 0));
+        assert_eq!(noted(&[u32::MAX, 1, 0]), (0, 1));
+        // The peer began anew.
+        assert_eq!(noted(&[1_000_000, 5, 6]), (0, 0));
+        // Before the first, and too far back to know.
+        assert_eq!(noted(&[7, 6]), (0, 0));
     }
 }

@@ -31,6 +31,7 @@ macro_rules! reasons {
 reasons! {
     HeaderError "header_error" "A cell header's HEC does not match and cannot be corrected (I.432.1).";
     UnknownCircuit "unknown_circuit" "No circuit of this VPI and VCI exists here.";
+    WrongPort "wrong_port" "The circuit is on another port of the host than the one that this came in at.";
     NotOpen "not_open" "The circuit exists, and no endpoint has opened it.";
     WrongAal "wrong_aal" "A cell or PDU of another adaptation layer than the circuit's.";
     Malformed "malformed" "A frame, cell or PDU that its format does not allow.";

@@ -1,0 +1,166 @@
+//! What comes in where it does not belong: at another port, or as a cell that is no part of a PDU.
+
+use endpoint::layout::{Descriptor, Geometry};
+use endpoint::segment::Segment;
+use endpoint::{Aal, DataPath, Events, Local};
+use host::{Attached, CircuitConfig, HostInterface};
+use net::{End, FramePool, LinkConfig, LinkId, Network, NodeId};
+use sar::{SduMeta, Segmentation};
+use std::sync::Arc;
+use std::time::Duration;
+use wire::{Cell, CircuitId, Counters, DropReason, PayloadType, Time};
+
+const BUFFERS: u32 = 8;
+
+/// A host with circuit 0.100 on port 0, open, and a link from outside at ports 0 and 1.
+struct Border {
+    network: Network,
+    node: NodeId,
+    links: [LinkId; 2],
+    application: Local,
+    now: Time,
+}
+
+fn circuit() -> CircuitId {
+    CircuitId::new(0, 100).unwrap()
+}
+
+impl Border {
+    fn new(aal: Aal) -> Self {
+        let mut network = Network::new(FramePool::new(8, 65_536));
+        let geometry =
+            Geometry { send_ring: 16, receive_ring: 64, free_ring: 16, buffers: BUFFERS, buffer_octets: 2048 };
+        let segment = Arc::new(Segment::anonymous(geometry).unwrap());
+        let mut application = Local::new(&segment);
+        for buffer in 0..BUFFERS {
+            application.free.push(Descriptor::of_buffer(buffer));
+        }
+        let mut host = HostInterface::new(4);
+        host.add_circuit(circuit(), CircuitConfig::default());
+        let id = host.attach(Attached::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
+        host.open(id, circuit(), aal).unwrap();
+        let node = network.add_node("beta", Box::new(host));
+        let links =
+            [0, 1].map(|port| network.connect(End::External, End::Port(node, port), LinkConfig::default()).unwrap());
+        Border { network, node, links, application, now: Time::ZERO }
+    }
+
+    fn put(&mut self, port: usize, cells: &[Cell]) {
+        let now = self.now;
+        let all = self.network.external(self.links[port], now, |io| cells.iter().all(|cell| io.put_cell(0, cell)));
+        assert_eq!(all, Some(true));
+        self.network.run(now);
+        self.now += Duration::from_micros(1);
+    }
+
+    /// The SDUs that have come; their buffers go back.
+    fn received(&mut self) -> Vec<usize> {
+        let mut all = Vec::new();
+        while let Some(d) = self.application.receive.pop() {
+            all.push(d.octets as usize);
+            if d.buffer != Descriptor::INLINE {
+                self.application.free.push(Descriptor::of_buffer(d.buffer));
+            }
+        }
+        all
+    }
+
+    fn host(&mut self) -> &mut HostInterface {
+        self.network.node_mut(self.node).unwrap()
+    }
+
+    fn of_circuit(&mut self) -> Counters {
+        self.host().circuits()[0].received
+    }
+}
+
+fn pdu(octets: usize) -> Vec<Cell> {
+    let mut segmentation = Segmentation::new(circuit(), octets, SduMeta::default()).unwrap();
+    let mut cells = vec![Cell::default(); wire::aal5::cells(octets)];
+    segmentation.fill(&vec![1; octets], &mut cells);
+    cells
+}
+
+fn of_type(payload_type: u8) -> Cell {
+    let mut cell = pdu(10)[0];
+    cell.set_header_word(cell.header_word() & !0b1110 | u32::from(payload_type) << 1);
+    cell
+}
+
+#[test]
+fn what_comes_in_at_another_port_is_counted_and_disturbs_nothing() {
+    let mut border = Border::new(Aal::Aal5);
+    let (honest, forged) = (pdu(1000), pdu(500));
+    border.put(0, &honest[..10]);
+    border.put(1, &forged);
+    border.put(0, &honest[10..]);
+    assert_eq!(border.received(), [1000]);
+    let stray = *border.host().stray();
+    assert_eq!(stray.dropped(DropReason::WrongPort), forged.len() as u64);
+    assert_eq!(border.of_circuit().dropped_total(), 0);
+}
+
+#[test]
+fn cells_of_no_pdu_take_no_buffer_from_it_wherever_they_come() {
+    for aal in [Aal::Aal5, Aal::Aal34] {
+        for payload_type in [6, 7] {
+            let mut border = Border::new(aal);
+            // Many times as often as there are buffers: between PDUs, ...
+            for _ in 0..20 * BUFFERS {
+                border.put(0, &[of_type(payload_type)]);
+            }
+            assert_eq!(border.of_circuit().dropped(DropReason::WrongAal), u64::from(20 * BUFFERS));
+            if aal == Aal::Aal34 {
+                continue;
+            }
+            // ... and before, in and after one.
+            for _ in 0..20 * BUFFERS {
+                let cells = pdu(1000);
+                let mixed: Vec<Cell> = cells.iter().flat_map(|cell| [of_type(payload_type), *cell]).collect();
+                border.put(0, &mixed);
+                border.put(0, &[of_type(payload_type)]);
+                assert_eq!(border.received(), [1000], "{payload_type}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_message_of_bare_cells_leaves_as_a_user_cell_whatever_its_header_says() {
+    let mut border = Border::new(Aal::Aal0);
+    for payload_type in 0..8u32 {
+        let mut d = Descriptor::of_buffer(0);
+        d.octets = 52;
+        border
+            .application
+            .segment
+            .copy_in(border.application.segment.geometry().buffer_at(0).unwrap(), &(payload_type << 1).to_be_bytes());
+        border.application.send.push(d);
+        border.network.run(border.now);
+        let link = border.links[0];
+        let now = border.now;
+        let sent = border.network.external(link, now, |io| {
+            let cell = io.cells_in(0)[0];
+            io.consume(0, 1);
+            cell
+        });
+        let left = sent.unwrap().header().payload_type;
+        assert!(matches!(left, PayloadType::User { .. }), "{payload_type} left as {left:?}");
+    }
+}
+
+#[test]
+fn a_pdu_that_is_arriving_when_its_circuit_is_closed_is_counted() {
+    let mut border = Border::new(Aal::Aal5);
+    border.put(0, &pdu(1000)[..5]);
+    let id = border.host().endpoints()[0].id;
+    border.host().close(id, endpoint::ChannelId(0)).unwrap();
+    assert_eq!(border.of_circuit().dropped(DropReason::Closed), 1);
+    // Its buffer is back: as many PDUs come as there are buffers.
+    border.host().open(id, circuit(), Aal::Aal5).unwrap();
+    for _ in 0..BUFFERS {
+        border.put(0, &pdu(1000));
+    }
+    assert_eq!(border.received().len(), BUFFERS as usize);
+    assert_eq!(border.host().mismatch(), None);
+}

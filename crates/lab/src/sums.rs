@@ -1,0 +1,42 @@
+//! What was sent was delivered or dropped for a reason: the sum over each element of a network.
+//!
+//! [`World::settle`](crate::World::settle) asks for it each time that it returns, so every test of a world does, those
+//! with faults included.
+
+use host::HostInterface;
+use net::{Network, NodeId, Switch};
+
+/// Elements whose counters do not add up, a line each.
+pub fn mismatches(network: &mut Network) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for link in network.links() {
+        for (from, line) in [("a", &link.from_a), ("b", &link.from_b)] {
+            if !line.add_up(link.config.carries) {
+                wrong.push(format!("link {:?} from {from}: {line:?}", link.id));
+            }
+        }
+    }
+    let nodes: Vec<(NodeId, String)> = network.nodes().map(|(id, name)| (id, name.to_owned())).collect();
+    for (id, name) in nodes {
+        if let Some(switch) = network.node_mut::<Switch>(id) {
+            wrong.extend(of_switch(switch).map(|what| format!("switch {name}: {what}")));
+        }
+        if let Some(host) = network.node_mut::<HostInterface>(id) {
+            wrong.extend(host.mismatch().map(|what| format!("host {name}: {what}")));
+        }
+    }
+    wrong
+}
+
+/// Cells that a route took went to each branch or were dropped there. Routes that convert count PDUs on one side.
+fn of_switch(switch: &Switch) -> impl Iterator<Item = String> {
+    let routes = switch.routes().filter(|route| route.received.pdus == 0 && route.received.dropped_total() == 0);
+    let wrong = routes.filter_map(|route| {
+        let short = route.branches.iter().find(|branch| {
+            let out = branch.sent.cells.wrapping_add(branch.sent.dropped_total());
+            branch.sent.pdus == 0 && out != route.received.cells
+        })?;
+        Some(format!("{:?} of {:?}", short, route.received))
+    });
+    wrong.collect::<Vec<_>>().into_iter()
+}
