@@ -197,11 +197,12 @@ impl<T: Unit> Lane<T> {
         }
     }
 
-    /// Whether nothing but the receiver's next round is between a full line and room on it.
-    pub(crate) fn is_unlimited(&self) -> bool {
-        self.timed.is_none()
+    /// What is on it.
+    pub(crate) fn len(&self) -> usize {
+        self.arrived.len() + self.timed.as_ref().map_or(0, |timed| timed.queue.len() + timed.flight.len())
     }
 
+    /// How many more the sender may put on it.
     pub(crate) fn room(&self) -> usize {
         self.timed.as_ref().map_or(self.arrived.room(), |t| t.queue.room())
     }

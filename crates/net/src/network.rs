@@ -4,7 +4,7 @@ use crate::external::External;
 use crate::fault::FaultConfig;
 use crate::frame::FramePool;
 use crate::line::{Lane, LineCounters};
-use crate::node::{Carries, Line, Lines, NONE, Node, NodeIo, Port};
+use crate::node::{Carries, Line, Lines, LinkNature, NONE, Node, NodeIo, Port};
 use crate::tap::{Tap, TapBuffer, TapConfig};
 use std::task::Waker;
 use std::time::Duration;
@@ -233,10 +233,12 @@ impl Network {
 
     /// Makes a link between two ends that are free.
     pub(crate) fn join(&mut self, a: End, b: End, config: LinkConfig) -> LinkId {
-        // A link whose peer outside reads nothing must not hold so many frames that other links find none.
-        let outside = a == End::External || b == End::External;
-        let share = if outside { (self.pool().buffers() / 8).max(4) } else { usize::MAX };
-        let frames = config.queue_cells.min(share);
+        // No line holds more than half of the frames; its share shrinks as others hold some.
+        let frames = config.queue_cells.min(self.pool().buffers().div_ceil(2).max(4));
+        let inside = [a, b].iter().all(|end| matches!(end, End::Port(..)));
+        let in_order = config.faults.as_ref().is_none_or(|f| f.reordering == 0.0 && f.duplication == 0.0);
+        let nature =
+            LinkNature { carries: config.carries, credit: inside && in_order && config.carries == Carries::Cells };
         let line = |direction| match config.carries {
             Carries::Cells => {
                 Line::Cells(Lane::new(config.queue_cells, config.rate, config.delay, config.faults.as_ref(), direction))
@@ -253,14 +255,15 @@ impl Network {
         lines.lines[index as usize * 2] = Some(from_a);
         lines.lines[index as usize * 2 + 1] = Some(from_b);
         lines.taps[index as usize] = None;
-        self.plug(a, Port { output: index * 2, input: index * 2 + 1, to_node: b != End::External });
-        self.plug(b, Port { output: index * 2 + 1, input: index * 2, to_node: a != End::External });
+        self.plug(a, Port { output: index * 2, input: index * 2 + 1 }, Some(nature));
+        self.plug(b, Port { output: index * 2 + 1, input: index * 2 }, Some(nature));
         LinkId { index, generation }
     }
 
-    fn plug(&mut self, end: End, lines: Port) {
+    fn plug(&mut self, end: End, lines: Port, nature: Option<LinkNature>) {
         let End::Port(node, port) = end else { return };
         let Some(slot) = self.slot_mut(node) else { return };
+        slot.node.handle_link(port, nature);
         let port = port as usize;
         slot.ports.resize(slot.ports.len().max(port + 1), Port::UNCONNECTED);
         slot.ports[port] = lines;
@@ -283,7 +286,7 @@ impl Network {
         self.lines.taps[id.index as usize] = None;
         self.externals.retain(|(link, _)| *link != id);
         for end in link.ends {
-            self.plug(end, Port::UNCONNECTED);
+            self.plug(end, Port::UNCONNECTED, None);
         }
         true
     }
@@ -380,8 +383,8 @@ impl Network {
     pub fn external<R>(&mut self, id: LinkId, now: Time, f: impl FnOnce(&mut NodeIo<'_>) -> R) -> Option<R> {
         let link = self.link(id)?;
         let port = match link.ends {
-            [End::External, _] => Port { output: id.index * 2, input: id.index * 2 + 1, to_node: true },
-            [_, End::External] => Port { output: id.index * 2 + 1, input: id.index * 2, to_node: true },
+            [End::External, _] => Port { output: id.index * 2, input: id.index * 2 + 1 },
+            [_, End::External] => Port { output: id.index * 2 + 1, input: id.index * 2 },
             _ => return None,
         };
         Some(f(&mut NodeIo { ports: &[port], lines: &mut self.lines, now }))

@@ -26,8 +26,20 @@ pub trait Node: Send {
     /// When the node wants to run even if nothing arrives.
     fn poll_timeout(&self) -> Option<Time>;
 
+    /// A link has been connected at a port, or is there no more.
+    fn handle_link(&mut self, _port: u16, _link: Option<LinkNature>) {}
+
     /// For the owner, who knows the type: [`crate::Network::node_mut`].
     fn as_any_mut(&mut self) -> &mut dyn Any;
+}
+
+/// What a node has to know of a link at one of its ports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LinkNature {
+    /// Cells or frames.
+    pub carries: Carries,
+    /// Whether both its ends are elements that understand credit cells, and it keeps the order of cells.
+    pub credit: bool,
 }
 
 /// One direction of a link.
@@ -42,14 +54,12 @@ pub(crate) enum Line {
 pub(crate) struct Port {
     pub(crate) input: u32,
     pub(crate) output: u32,
-    /// Whether the far end is a node.
-    pub(crate) to_node: bool,
 }
 
 pub(crate) const NONE: u32 = u32::MAX;
 
 impl Port {
-    pub(crate) const UNCONNECTED: Port = Port { input: NONE, output: NONE, to_node: false };
+    pub(crate) const UNCONNECTED: Port = Port { input: NONE, output: NONE };
 }
 
 /// The lines and what belongs to them: taps, one place for each link, and the frame pool.
@@ -87,7 +97,30 @@ impl Lines {
         }
     }
 
+    /// How many frames a line takes now: none beyond half of what is free for all, so that lines that nobody reads, or slow
+    /// ones, leave frames for the others.
+    fn frame_room(&self, lane: &Lane<Frame>, free: usize) -> usize {
+        lane.room().min((free / 2).max(1).saturating_sub(lane.len()))
+    }
+
+    fn room(&self, line: u32) -> usize {
+        match self.get(line) {
+            Some(Line::Cells(lane)) => lane.room(),
+            Some(Line::Frames(lane)) => self.frame_room(lane, self.pool.buffers() - self.pool.in_use()),
+            None => 0,
+        }
+    }
+
     fn put_frame(&mut self, line: u32, frame: Frame, now: Time) -> Result<(), Frame> {
+        // This frame has been allocated since its sender asked for room.
+        let free = self.pool.buffers() + 1 - self.pool.in_use();
+        let room = match self.get(line) {
+            Some(Line::Frames(lane)) => self.frame_room(lane, free),
+            _ => 0,
+        };
+        if room == 0 {
+            return Err(frame);
+        }
         let tap = self.taps.get_mut(line as usize / 2).and_then(Option::as_mut);
         let Some(Some(Line::Frames(lane))) = self.lines.get_mut(line as usize) else { return Err(frame) };
         let up = lane.is_up();
@@ -175,11 +208,7 @@ impl NodeIo<'_> {
 
     /// How many cells or frames the link at `port` takes now.
     pub fn room(&self, port: usize) -> usize {
-        match self.lines.get(self.port(port).output) {
-            Some(Line::Cells(lane)) => lane.room(),
-            Some(Line::Frames(lane)) => lane.room(),
-            None => 0,
-        }
+        self.lines.room(self.port(port).output)
     }
 
     /// Whether the link at `port` passes anything; no without a link.
@@ -198,18 +227,6 @@ impl NodeIo<'_> {
             Some(Line::Frames(lane)) => lane.is_drained(),
             None => true,
         }
-    }
-
-    /// Whether a full link at `port` is sure to have room after the next round: memory, and a node that reads it. Who
-    /// forwards waits for such a link and drops at any other.
-    pub fn waits(&self, port: usize) -> bool {
-        let port = self.port(port);
-        port.to_node
-            && match self.lines.get(port.output) {
-                Some(Line::Cells(lane)) => lane.is_unlimited(),
-                Some(Line::Frames(lane)) => lane.is_unlimited(),
-                None => false,
-            }
     }
 
     /// The oldest frame that has arrived at `port`, and its SDU.
@@ -241,17 +258,6 @@ impl NodeIo<'_> {
     /// The frame itself, if there is no room (or no frame link).
     pub fn put_frame(&mut self, port: usize, frame: Frame) -> Result<(), Frame> {
         self.lines.put_frame(self.port(port).output, frame, self.now)
-    }
-
-    /// Lets `f` write cells of a frame's SDU straight into the room at `port` and sends what it wrote; returns how many.
-    pub fn write_cells(&mut self, port: usize, frame: &Frame, f: impl FnOnce(&[u8], &mut [Cell]) -> usize) -> usize {
-        let line = self.port(port).output;
-        let Lines { lines, pool, .. } = &mut *self.lines;
-        let Some(Some(Line::Cells(lane))) = lines.get_mut(line as usize) else { return 0 };
-        let room = lane.writable();
-        let n = f(pool.octets(frame), room).min(room.len());
-        self.lines.commit(line, n, self.now);
-        n
     }
 
     /// The pool that frames take their buffers from.
@@ -318,11 +324,6 @@ impl Outputs<'_> {
     /// [`NodeIo::carries`].
     pub fn carries(&self, port: usize) -> Option<Carries> {
         self.io.carries(port)
-    }
-
-    /// [`NodeIo::waits`]; never for the link that is being read.
-    pub fn waits(&self, port: usize) -> bool {
-        self.io.waits(port) && !self.is_looped(port)
     }
 
     /// [`NodeIo::room`].

@@ -38,7 +38,11 @@ impl Bench {
     }
 
     fn route_as(&mut self, from: (u16, Label), to: (u16, Label), aal: Aal) {
-        self.network.node_mut::<Switch>(self.switch).unwrap().add_route(from, to, RouteOptions { aal }).unwrap();
+        self.network
+            .node_mut::<Switch>(self.switch)
+            .unwrap()
+            .add_route(from, to, RouteOptions { aal, ..RouteOptions::default() })
+            .unwrap();
     }
 
     fn send(&mut self, port: usize, cells: &[Cell]) {
@@ -156,14 +160,14 @@ fn an_unknown_circuit_is_counted_at_its_port() {
 }
 
 #[test]
-fn counters_of_a_route_tell_cells_and_pdus_in_and_out() {
+fn counters_of_a_route_tell_cells_in_and_out() {
     let mut b = Bench::new(&[CELLS, CELLS]);
     b.route((0, vc("0.100")), (1, vc("0.100")));
     b.send(0, &cells_of("0.100", &sdu(1000)));
     let switch = b.network.node_mut::<Switch>(b.switch).unwrap();
     let route = switch.routes().next().unwrap();
-    assert_eq!((route.received.cells, route.received.pdus), (21, 1));
-    assert_eq!((route.branches[0].sent.cells, route.branches[0].sent.pdus), (21, 1));
+    assert_eq!((route.received.cells, route.received.octets), (21, 21 * 48));
+    assert_eq!((route.branches[0].sent.cells, route.branches[0].sent.octets), (21, 21 * 48));
 }
 
 #[test]
@@ -172,15 +176,26 @@ fn a_full_output_drops_and_counts_and_a_removed_route_forwards_nothing() {
     let slow = LinkConfig { rate: CellRate::from_cells_per_s(1.0), queue_cells: 10, ..LinkConfig::default() };
     b.links.push(b.network.connect(End::External, End::Port(b.switch, 1), slow).unwrap());
     b.route((0, vc("0.100")), (1, vc("0.100")));
-    b.send(0, &cells_of("0.100", &sdu(1000)));
+    // 300 PDUs of 21 cells: some leave, some wait in the circuit's queue, the others are dropped whole.
+    for _ in 0..3 {
+        let pdus: Vec<Cell> = (0..100).flat_map(|_| cells_of("0.100", &sdu(1000))).collect();
+        b.send(0, &pdus);
+    }
     let switch = b.network.node_mut::<Switch>(b.switch).unwrap();
+    let queued = switch.queued(1) as u64;
     let sent = switch.routes().next().unwrap().branches[0].sent;
-    assert_eq!((sent.cells, sent.dropped(DropReason::QueueFull)), (10, 11));
+    let dropped = sent.dropped_total();
+    assert_eq!((sent.cells, sent.cells + queued + dropped), (10, 6300));
+    assert!(dropped > 0 && dropped.is_multiple_of(21), "{dropped} cells");
+    let link = b.network.link_info(b.links[1]).unwrap();
+    assert_eq!(link.from_b.sent.dropped(DropReason::EarlyDiscard), dropped);
+    let switch = b.network.node_mut::<Switch>(b.switch).unwrap();
     assert!(switch.remove_route(0, vc("0.100"), None));
     assert!(!switch.remove_route(0, vc("0.100"), None));
-    assert_eq!(switch.routes().count(), 0);
+    assert_eq!((switch.routes().count(), switch.queued(1)), (0, 0));
+    b.run();
     let link = b.network.link_info(b.links[1]).unwrap();
-    assert_eq!(link.from_b.sent.dropped(DropReason::QueueFull), 11);
+    assert_eq!(link.from_b.sent.dropped(DropReason::Closed), queued);
 }
 
 #[test]

@@ -1,9 +1,8 @@
 //! A route's AAL3/4 cells on their way into frames: a frame for each PDU that is open, and no more than so many.
 
-use super::convert::{REASSEMBLY_TIMEOUT, deliver, have_to_wait};
-use super::route::BranchInfo;
+use super::gateway::{REASSEMBLY_TIMEOUT, send_frame};
 use crate::frame::{Aal, Frame, FramePool};
-use crate::node::Outputs;
+use crate::node::NodeIo;
 use sar::SduMeta;
 use sar::aal34::{Event, Reassembler, ReassemblyConfig, Storage};
 use wire::{Cell, CircuitId, Counters, Time};
@@ -51,23 +50,24 @@ impl Interleaved {
         self.frames.into_iter().flatten()
     }
 
-    /// Takes cells until they are used up, or the end of a PDU would make a frame that has to wait. Returns how many.
+    /// Frames of unfinished PDUs.
+    pub(crate) fn held(&self) -> usize {
+        self.frames.iter().flatten().count()
+    }
+
+    /// Takes cells; frames that they complete are sent at `port`.
     pub(crate) fn push(
         &mut self,
-        cells: &[Cell],
-        out: &mut Outputs<'_>,
+        mut cells: &[Cell],
+        io: &mut NodeIo<'_>,
+        port: usize,
         now: Time,
-        branches: &mut [BranchInfo],
-        received: &mut Counters,
-    ) -> usize {
-        let mut used = 0;
-        while let Some(first) = cells.get(used) {
-            if have_to_wait(branches, out) {
-                break;
-            }
-            let mut frames = Frames { frames: &mut self.frames, pool: out.pool_mut(), circuit: first.circuit() };
-            let step = self.reassembler.push(&cells[used..], &mut frames, now);
-            used += step.cells_used;
+        (sent, received): (&mut Counters, &mut Counters),
+    ) {
+        while let Some(first) = cells.first() {
+            let mut frames = Frames { frames: &mut self.frames, pool: io.pool_mut(), circuit: first.circuit() };
+            let step = self.reassembler.push(cells, &mut frames, now);
+            cells = &cells[step.cells_used..];
             if let Some(drops) = self.reassembler.take_cell_drops() {
                 received.add(&drops);
             }
@@ -76,20 +76,18 @@ impl Interleaved {
                 Event::Failed { slot, reason, .. } => {
                     received.drop_one(reason);
                     if let Some(frame) = slot.and_then(|slot| self.frames[slot].take()) {
-                        out.pool_mut().release(frame);
+                        io.pool_mut().release(frame);
                     }
                 }
                 Event::Complete { slot, sdu_octets, meta, .. } => {
                     if let Some(mut frame) = self.frames[slot].take() {
                         frame.truncate(sdu_octets);
                         frame.meta = meta;
-                        deliver(&frame, branches, out);
-                        out.pool_mut().release(frame);
+                        send_frame(frame, port, io, sent);
                     }
                 }
             }
         }
-        used
     }
 
     /// Gives up a PDU whose next cell is overdue, and its frame with it.

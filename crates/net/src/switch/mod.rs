@@ -1,32 +1,34 @@
-//! The VP/VC switch: cells and frames in at one port, out at others under other labels (I.311, I.610 for OAM).
+//! The VP/VC switch as an element of a network: the cell switch of crate `switch` between the element's links, and a
+//! gateway at each port whose link carries frames.
 //!
-//! In: what links deliver. Out: the same, translated, copied for point-to-multipoint, converted where one port carries
-//! cells and the other frames. A table per port finds a cell's route; VC routes go before VP routes. Work is done in runs
-//! of neighbouring cells of one circuit. Where an output has no room the cell is dropped and counted `queue_full`, except
-//! on unlimited links between nodes: those have room again after the next round, and the input waits for it.
-//!
-//! Segment OAM ends here: a loopback cell of the segment flow (F5 of a VC, F4 of a VP) is answered.
+//! In: what links deliver. Out: the same under other labels, copied for point-to-multipoint, converted where one port
+//! carries cells and the other frames. Inputs never wait: what cannot leave at once is queued by circuit within its bounds,
+//! or dropped and counted. A frame whose route leads to frame ports only is passed on as it is.
 
-mod convert;
+mod gateway;
 mod interleaved;
-mod oam;
 mod route;
 mod table;
 
-pub use route::{BranchInfo, Label, RouteError, RouteInfo, RouteOptions};
+pub use route::{BranchInfo, Flow, RouteError, RouteInfo, RouteOptions};
+pub use wire::Label;
 
 use crate::frame::{Aal, Frame};
-use crate::node::{Carries, Node, NodeIo, Outputs};
-use convert::Pending;
-use route::Route;
+use crate::node::{Carries, LinkNature, Node, NodeIo, Outputs};
+use gateway::{Gateway, Leaving};
+use route::{Route, count_frame, key};
 use std::any::Any;
+use switch::Transaction;
 use table::KeyTable;
-use wire::{Cell, CircuitId, Counters, DropReason, Time, Vci};
+use wire::oam::Flow as OamFlow;
+use wire::{Cell, CircuitId, Counters, DropReason, Time};
 
 /// Cells of one port that one run handles at most.
 const CELLS_PER_RUN: usize = 2048;
 /// Frames of one port that one run handles at most.
 const FRAMES_PER_RUN: usize = 64;
+/// Cells that a gateway takes from the cell switch at once, at most.
+const GATEWAY_CELLS: usize = 256;
 
 /// The bounds of a switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,20 +45,36 @@ impl Default for SwitchConfig {
     }
 }
 
+impl SwitchConfig {
+    fn of_cells(self) -> switch::SwitchConfig {
+        // A route may become point-to-multipoint, whose leaves count too.
+        let circuits = u32::try_from(self.max_routes.saturating_mul(2)).unwrap_or(u32::MAX / 2);
+        switch::SwitchConfig { ports: self.ports, circuits, ..switch::SwitchConfig::default() }
+    }
+}
+
 #[derive(Debug, Default)]
 struct PortState {
     vcs: KeyTable,
     vps: KeyTable,
-    /// How many channels of each VPI are switched here: those paths end at this port.
-    channels: KeyTable,
+    link: Option<LinkNature>,
+    /// Routes that leave by this port, by the label that they leave under.
+    out_vcs: KeyTable,
+    out_vps: KeyTable,
+    gateway: Gateway,
+    /// Frames that belong to no route.
     dropped: Counters,
-    /// A frame that is on its way into cells.
-    pending: Option<Pending>,
+    /// Of the cell switch's drops at this port, those that the link has been told.
+    told: Counters,
 }
 
 impl PortState {
     fn lookup(&self, circuit: CircuitId) -> Option<u32> {
         self.vcs.get(circuit.key()).or_else(|| self.vps.get(circuit.vpi.get().into()))
+    }
+
+    fn leaving(&self, circuit: CircuitId) -> Option<u32> {
+        self.out_vcs.get(circuit.key()).or_else(|| self.out_vps.get(circuit.vpi.get().into()))
     }
 }
 
@@ -64,20 +82,20 @@ impl PortState {
 #[derive(Debug)]
 pub struct Switch {
     config: SwitchConfig,
+    cells: switch::Switch,
     ports: Vec<PortState>,
     routes: Vec<Option<Route>>,
     free: Vec<u32>,
-    /// Frames of routes that were removed; their buffers go back in the next run.
-    orphans: Vec<Frame>,
-    /// No reassembly times out before this moment.
-    deadline: Option<Time>,
+    scratch: Vec<Cell>,
 }
 
 impl Switch {
     /// A switch without routes.
     pub fn new(config: SwitchConfig) -> Self {
+        let mut cells = switch::Switch::new(config.of_cells());
+        (0..config.ports).for_each(|port| cells.set_up(port, false));
         let ports = (0..config.ports).map(|_| PortState::default()).collect();
-        Switch { config, ports, routes: Vec::new(), free: Vec::new(), orphans: Vec::new(), deadline: None }
+        Switch { config, cells, ports, routes: Vec::new(), free: Vec::new(), scratch: Vec::new() }
     }
 
     /// Lets what comes in at `port` under `label` go out at `out_port` under `out_label`. A second call with another
@@ -97,22 +115,34 @@ impl Switch {
         if label.is_path() != out_label.is_path() {
             return Err(RouteError::Mixed);
         }
-        let known = self.table(port, label).get(label.key());
-        if let Some(route) = known.and_then(|r| self.routes[r as usize].as_mut()) {
-            return route.add_branch(out_port, out_label, options);
+        let known = self.table(port, label).get(key(label));
+        let branches = known.and_then(|r| self.routes[r as usize].as_ref()).map_or(&[][..], |route| &route.branches);
+        if branches.iter().any(|branch| branch.port == out_port) {
+            return Err(RouteError::Exists(out_port));
         }
-        if self.routes.len() - self.free.len() >= self.config.max_routes {
+        if known.is_none() && self.routes.len() - self.free.len() >= self.config.max_routes {
             return Err(RouteError::Full(self.config.max_routes));
         }
-        let index = self.free.pop().unwrap_or_else(|| {
-            self.routes.push(None);
-            self.routes.len() as u32 - 1
+        let mut change = Transaction::new();
+        change.add((port, label), (out_port, out_label), &options.profile());
+        self.cells.apply(change).map_err(|failed| failed.error)?;
+        let index = known.unwrap_or_else(|| {
+            let index = self.free.pop().unwrap_or_else(|| {
+                self.routes.push(None);
+                self.routes.len() as u32 - 1
+            });
+            self.routes[index as usize] = Some(Route::new(port, label, options));
+            self.table_mut(port, label).insert(key(label), index);
+            index
         });
-        let mut route = Route::new(port, label, options);
-        route.add_branch(out_port, out_label, options)?;
-        self.routes[index as usize] = Some(route);
-        self.table_mut(port, label).insert(label.key(), index);
-        self.count_channel(port, label, 1);
+        if let Some(route) = self.routes[index as usize].as_mut() {
+            route.options = options;
+            route.branches.push(BranchInfo { port: out_port, label: out_label, sent: Counters::default() });
+        }
+        let state = &mut self.ports[out_port as usize];
+        let at = state.gateway.add(Leaving::new(out_label, index, options));
+        let table = if out_label.is_path() { &mut state.out_vps } else { &mut state.out_vcs };
+        table.insert(key(out_label), at);
         Ok(())
     }
 
@@ -121,26 +151,46 @@ impl Switch {
         if port >= self.config.ports {
             return false;
         }
-        let Some(index) = self.table(port, label).get(label.key()) else { return false };
+        let Some(index) = self.table(port, label).get(key(label)) else { return false };
         let Some(route) = self.routes[index as usize].as_mut() else { return false };
-        let found = route.remove_branch(out_port);
-        if route.is_empty() {
-            if let Some(mut route) = self.routes[index as usize].take() {
-                self.orphans.extend(route.take_partial());
+        let ends = |branch: &BranchInfo| out_port.is_none_or(|port| port == branch.port);
+        let ended: Vec<BranchInfo> = route.branches.iter().copied().filter(ends).collect();
+        route.branches.retain(|branch| !ends(branch));
+        let empty = route.branches.is_empty();
+        let mut change = Transaction::new();
+        if empty {
+            change.remove((port, label));
+        }
+        for branch in &ended {
+            if !empty {
+                change.remove_leaf((port, label), (branch.port, branch.label));
             }
-            self.table_mut(port, label).remove(label.key());
-            self.count_channel(port, label, -1);
+            self.forget_leaving(index, branch);
+        }
+        // It can fail for a route that is not there only, and then nothing has to be removed.
+        let _ = self.cells.apply(change);
+        if empty {
+            self.routes[index as usize] = None;
+            self.table_mut(port, label).remove(key(label));
             self.free.push(index);
         }
-        found
+        !ended.is_empty()
     }
 
-    fn count_channel(&mut self, port: u16, label: Label, change: i32) {
-        let Label::Vc(circuit) = label else { return };
-        let (channels, vpi) = (&mut self.ports[port as usize].channels, circuit.vpi.get().into());
-        match channels.get(vpi).unwrap_or_default().saturating_add_signed(change) {
-            0 => channels.remove(vpi),
-            n => channels.insert(vpi, n),
+    fn forget_leaving(&mut self, route: u32, branch: &BranchInfo) {
+        let state = &mut self.ports[branch.port as usize];
+        let table = if branch.label.is_path() { &state.out_vps } else { &state.out_vcs };
+        let is_it = |leaving: &Option<Leaving>| {
+            leaving.as_ref().is_some_and(|leaving| leaving.route == route && leaving.label == branch.label)
+        };
+        let list = &state.gateway.leaving;
+        let found = table.get(key(branch.label)).filter(|at| is_it(&list[*at as usize]));
+        // Two routes may leave under one label; the table knows the later one.
+        let Some(at) = found.map(|at| at as usize).or_else(|| list.iter().position(is_it)) else { return };
+        state.gateway.remove(at as u32);
+        let table = if branch.label.is_path() { &mut state.out_vps } else { &mut state.out_vcs };
+        if table.get(key(branch.label)) == Some(at as u32) {
+            table.remove(key(branch.label));
         }
     }
 
@@ -155,183 +205,282 @@ impl Switch {
     }
 
     /// All routes with their counters.
-    pub fn routes(&self) -> impl Iterator<Item = RouteInfo<'_>> {
-        self.routes.iter().flatten().map(Route::info)
+    pub fn routes(&self) -> impl Iterator<Item = RouteInfo> + '_ {
+        self.routes.iter().flatten().map(|route| route.info(&self.cells))
     }
 
     /// Whether a VC or a VP of this label is in use at `port`, as input.
     pub fn has_route(&self, port: u16, label: Label) -> bool {
-        port < self.config.ports && self.table(port, label).get(label.key()).is_some()
+        port < self.config.ports && self.table(port, label).get(key(label)).is_some()
     }
 
     /// What a port received and could not give to any route.
     pub fn port_drops(&self, port: u16) -> Counters {
-        self.ports.get(port as usize).map(|p| p.dropped).unwrap_or_default()
+        let mut drops = self.ports.get(port as usize).map(|p| p.dropped).unwrap_or_default();
+        for (reason, n) in self.cells.port_counters(port).received.drops() {
+            drops.drop_n(reason, n);
+        }
+        drops
     }
 
-    /// The bounds it was made with.
+    /// Cells that wait at a port.
+    pub fn queued(&self, port: u16) -> usize {
+        self.cells.queued_at(port)
+    }
+
+    /// Gives it other bounds. Cells that wait are lost, and counters of cells begin again.
+    ///
+    /// # Errors
+    /// A port or a route beyond them is in use; nothing has changed.
+    pub fn set_config(&mut self, config: SwitchConfig) -> Result<(), RouteError> {
+        let ports = self.routes.iter().flatten().flat_map(|r| r.branches.iter().map(|b| b.port).chain([r.port]));
+        if let Some(port) = ports.max().filter(|port| *port >= config.ports) {
+            return Err(RouteError::NoPort(port));
+        }
+        if self.routes.len() - self.free.len() > config.max_routes {
+            return Err(RouteError::Full(config.max_routes));
+        }
+        if config == self.config {
+            return Ok(());
+        }
+        let mut cells = switch::Switch::new(config.of_cells());
+        for port in 0..config.ports {
+            let link = self.ports.get(port as usize).and_then(|state| state.link);
+            cells.set_up(port, link.is_some());
+            cells.set_credit(port, link.is_some_and(|link| link.credit));
+        }
+        let mut change = Transaction::new();
+        for route in self.routes.iter().flatten() {
+            for branch in &route.branches {
+                change.add((route.port, route.label), (branch.port, branch.label), &route.options.profile());
+            }
+        }
+        cells.apply(change).map_err(|failed| failed.error)?;
+        self.ports.resize_with(config.ports.into(), PortState::default);
+        self.ports.iter_mut().for_each(|port| port.told = Counters::default());
+        (self.config, self.cells) = (config, cells);
+        Ok(())
+    }
+
+    /// The bounds that it has.
     pub fn config(&self) -> SwitchConfig {
         self.config
     }
 
-    /// Handles cells of `port`; returns how many it is done with.
-    fn forward_cells(&mut self, port: usize, cells: &[Cell], out: &mut Outputs<'_>, now: Time) -> usize {
-        let cells = &cells[..cells.len().min(CELLS_PER_RUN)];
-        let mut done = 0;
-        while let Some(first) = cells.get(done) {
-            let word = first.header_word();
-            let circuit = first.circuit();
-            if oam::is_special(word) {
-                self.special(port, first, out);
-                done += 1;
-                continue;
-            }
-            let same = |c: &&Cell| c.header_word() >> 4 == word >> 4 && !oam::is_special(c.header_word());
-            let run = cells[done..].iter().take_while(same).count();
-            let run = &cells[done..done + run];
-            let state = &mut self.ports[port];
-            let used = match state.lookup(circuit).and_then(|r| self.routes[r as usize].as_mut()) {
-                Some(route) => {
-                    let used = route.forward(run, out, now);
-                    if let Some(at) = route.poll_timeout() {
-                        self.deadline = Some(self.deadline.map_or(at, |d| d.min(at)));
-                    }
-                    used
-                }
-                None => {
-                    state.dropped.drop_n(DropReason::UnknownCircuit, run.len() as u64);
-                    run.len()
-                }
-            };
-            done += used;
-            if used < run.len() {
-                break;
-            }
+    /// Takes frames that came in at `port`. True if there were any.
+    fn take_frames(&mut self, port: usize, io: &mut NodeIo<'_>, now: Time) -> bool {
+        let mut any = false;
+        for _ in 0..FRAMES_PER_RUN {
+            let Some(frame) = io.take_frame(port) else { break };
+            any = true;
+            self.take_frame(port, &frame, io, now);
+            io.pool_mut().release(frame);
         }
-        done
+        any
     }
 
-    /// OAM and other cells that are no user data.
-    fn special(&mut self, port: usize, cell: &Cell, out: &mut Outputs<'_>) {
+    fn take_frame(&mut self, port: usize, frame: &Frame, io: &mut NodeIo<'_>, now: Time) {
         let state = &mut self.ports[port];
-        let circuit = cell.circuit();
-        let route = match circuit.vci {
-            // F4 flows belong to the path, not to a channel in it.
-            Vci::F4_SEGMENT | Vci::F4_END_TO_END => state.vps.get(circuit.vpi.get().into()),
-            _ => state.lookup(circuit),
+        let cell = match frame.aal {
+            Aal::Aal0 => match gateway::cell_of_frame(frame, io.pool().octets(frame)) {
+                Some(cell) => Some(cell),
+                None => return state.dropped.drop_one(DropReason::Malformed),
+            },
+            Aal::Aal5 | Aal::Aal34 => None,
         };
-        let path_ends_here = route.is_none()
-            && matches!(circuit.vci, Vci::F4_SEGMENT | Vci::F4_END_TO_END)
-            && state.channels.get(circuit.vpi.get().into()).is_some();
-        let route = route.and_then(|r| self.routes[r as usize].as_mut());
-        let is_path = route.as_ref().is_some_and(|r| r.is_path());
-        if route.is_none() && !path_ends_here {
-            state.dropped.drop_one(DropReason::UnknownCircuit);
+        if let Some(cell) = cell.filter(|cell| OamFlow::of(cell.header()).is_some()) {
+            // The cell switch knows whether it ends here.
+            self.cells.handle_cells(port as u16, &[cell], now, &mut Links::At(io));
             return;
         }
-        if path_ends_here || oam::ends_at_switch(cell.header(), is_path) {
-            match oam::answer(cell) {
-                Ok(reply) if out.put_cell(port, &reply) => {}
-                Ok(_) => out.count_drops(port, DropReason::QueueFull, 1),
-                Err(reason) => state.dropped.drop_one(reason),
+        let Some(route) = state.lookup(frame.circuit).and_then(|r| self.routes[r as usize].as_mut()) else {
+            return state.dropped.drop_one(DropReason::UnknownCircuit);
+        };
+        let to_frames = |branch: &BranchInfo| io.carries(branch.port.into()) == Some(Carries::Frames);
+        if route.branches.iter().all(to_frames) {
+            count_frame(&mut route.received, frame.aal, frame.len());
+            for branch in &mut route.branches {
+                let (to, label) = (branch.port.into(), branch.label);
+                gateway::send_copy(frame, label, frame.circuit, to, io, &mut branch.sent);
             }
-        } else if let Some(route) = route {
-            route.forward_special(cell, out);
+            return;
         }
+        match cell {
+            Some(cell) => {
+                self.scratch.clear();
+                self.scratch.push(cell);
+            }
+            None => {
+                if !gateway::segment(frame, io.pool().octets(frame), &mut route.tag, &mut self.scratch) {
+                    return route.received.drop_one(DropReason::Oversize);
+                }
+                route.received.pdus += 1;
+            }
+        }
+        self.cells.handle_cells(port as u16, &self.scratch, now, &mut Links::At(io));
     }
 
-    /// Handles frames of `port`. True if any was handled.
-    fn forward_frames(&mut self, port: usize, io: &mut NodeIo<'_>) -> bool {
-        let mut busy = false;
-        for _ in 0..FRAMES_PER_RUN {
-            let state = &mut self.ports[port];
-            let mut pending = match state.pending.take() {
-                Some(pending) => pending,
-                None => match io.take_frame(port) {
-                    Some(frame) => {
-                        busy = true;
-                        match self.answer_frame(port, frame, io) {
-                            Some(frame) => Pending::new(frame),
-                            None => continue,
+    /// Sends what waits for a port whose link carries frames. True if there was anything.
+    fn send_frames(&mut self, port: usize, io: &mut NodeIo<'_>, now: Time) -> bool {
+        let mut any = false;
+        loop {
+            // Each cell may complete a frame.
+            let room = io.room(port).min(GATEWAY_CELLS);
+            self.scratch.resize(room, Cell::default());
+            let n = self.cells.poll_transmit(port as u16, &mut self.scratch, now);
+            if n == 0 {
+                return any;
+            }
+            any = true;
+            let mut at = 0;
+            while at < n {
+                let first = &self.scratch[at];
+                let special = |cell: &Cell| cell.header_word() & 0b1000 != 0 || OamFlow::of(cell.header()).is_some();
+                let circuit = first.circuit();
+                let alone = special(first);
+                let same = |cell: &&Cell| cell.circuit() == circuit && !special(cell);
+                let run = if alone { 1 } else { self.scratch[at..n].iter().take_while(same).count() };
+                let cells = &self.scratch[at..at + run];
+                at += run;
+                let mut sent = Counters::default();
+                if alone {
+                    gateway::send_cell(&cells[0], port, io, &mut sent);
+                    continue;
+                }
+                let state = &mut self.ports[port];
+                let leaving = state.leaving(circuit);
+                let route = leaving.and_then(|at| state.gateway.leaving[at as usize].as_ref()).map(|l| l.route);
+                let Some((leaving, route)) = leaving.zip(route) else {
+                    // Its route is gone.
+                    io.count_drops(port, DropReason::Closed, run as u64);
+                    continue;
+                };
+                let mut received = Counters::default();
+                let robbed = state.gateway.push(leaving, cells, port, io, now, (&mut sent, &mut received));
+                if let Some(route) = robbed {
+                    self.count_lost(route, DropReason::NoBuffer);
+                }
+                if let Some(route) = self.routes[route as usize].as_mut() {
+                    for (reason, n) in received.drops() {
+                        route.received.drop_n(reason, n);
+                    }
+                    if let Some(branch) = route.branches.iter_mut().find(|branch| usize::from(branch.port) == port) {
+                        branch.sent.pdus += sent.pdus;
+                        for (reason, n) in sent.drops() {
+                            branch.sent.drop_n(reason, n);
                         }
                     }
-                    None => break,
-                },
-            };
-            let state = &mut self.ports[port];
-            match state.lookup(pending.circuit()).and_then(|r| self.routes[r as usize].as_mut()) {
-                Some(route) => busy |= route.forward_frame(&mut pending, io),
-                None => {
-                    pending.finish();
-                    state.dropped.drop_one(DropReason::UnknownCircuit);
                 }
             }
-            if let Some(pending) = pending.or_release(io) {
-                self.ports[port].pending = Some(pending);
-                break;
-            }
         }
-        busy
     }
 
-    /// Segment OAM on a frame link travels as AAL0 frames. Gives the frame back if it is not for the switch.
-    fn answer_frame(&mut self, port: usize, frame: Frame, io: &mut NodeIo<'_>) -> Option<Frame> {
-        if frame.aal != Aal::Aal0 {
-            return Some(frame);
+    fn count_lost(&mut self, route: u32, reason: DropReason) {
+        if let Some(route) = self.routes.get_mut(route as usize).and_then(Option::as_mut) {
+            route.received.drop_one(reason);
         }
-        let Some(cell) = convert::cell_of_frame(&frame, io.pool().octets(&frame)) else {
-            self.ports[port].dropped.drop_one(DropReason::Malformed);
-            io.pool_mut().release(frame);
-            return None;
-        };
-        let state = &mut self.ports[port];
-        let route = state.lookup(frame.circuit).and_then(|r| self.routes[r as usize].as_ref());
-        if !oam::is_special(cell.header_word())
-            || !oam::ends_at_switch(cell.header(), route.is_some_and(Route::is_path))
-        {
-            return Some(frame);
+    }
+
+    /// What the cell switch dropped for a port, its link shows too.
+    fn tell_drops(&mut self, port: usize, io: &mut NodeIo<'_>) {
+        let sent = self.cells.port_counters(port as u16).sent;
+        let told = &mut self.ports[port].told;
+        if sent.dropped_total() == told.dropped_total() {
+            return;
         }
-        io.pool_mut().release(frame);
-        let reply = if route.is_some() { oam::answer(&cell) } else { Err(DropReason::UnknownCircuit) };
-        match reply {
-            Ok(reply) if convert::put_cell_as_frame(&reply, port, io) => {}
-            Ok(_) => io.count_drops(port, DropReason::QueueFull, 1),
-            Err(reason) => state.dropped.drop_one(reason),
+        for (reason, n) in sent.drops() {
+            io.count_drops(port, reason, n.wrapping_sub(told.dropped(reason)));
         }
-        None
+        *told = sent;
+    }
+}
+
+/// The element's links, as the cell switch writes to them.
+enum Links<'a, 'b, 'c> {
+    At(&'a mut NodeIo<'b>),
+    Beside(&'a mut Outputs<'c>),
+}
+
+impl switch::Outputs for Links<'_, '_, '_> {
+    #[inline]
+    fn slots(&mut self, port: u16) -> &mut [Cell] {
+        match self {
+            Links::At(io) => io.cells_out(port.into()),
+            Links::Beside(out) => out.cells_out(port.into()),
+        }
+    }
+
+    #[inline]
+    fn commit(&mut self, port: u16, n: usize) {
+        match self {
+            Links::At(io) => io.commit(port.into(), n),
+            Links::Beside(out) => out.commit(port.into(), n),
+        }
     }
 }
 
 impl Node for Switch {
     fn run(&mut self, io: &mut NodeIo<'_>, now: Time) -> bool {
-        let mut busy = false;
-        while let Some(frame) = self.orphans.pop() {
-            io.pool_mut().release(frame);
+        let mut any = false;
+        let ports = io.ports().min(self.ports.len());
+        if self.cells.poll_timeout().is_some_and(|at| at <= now) {
+            self.cells.handle_timeout(now);
         }
-        for port in 0..io.ports().min(self.ports.len()) {
+        for port in 0..ports {
             match io.carries(port) {
                 Some(Carries::Cells) => io.forward(port, |cells, out| {
-                    let done = self.forward_cells(port, cells, out, now);
-                    busy |= done > 0;
-                    done
+                    let n = cells.len().min(CELLS_PER_RUN);
+                    if n > 0 {
+                        self.cells.handle_cells(port as u16, &cells[..n], now, &mut Links::Beside(out));
+                        any = true;
+                    }
+                    n
                 }),
-                Some(Carries::Frames) => busy |= self.forward_frames(port, io),
+                Some(Carries::Frames) => any |= self.take_frames(port, io, now),
                 None => {}
             }
         }
-        if self.deadline.is_some_and(|d| d <= now) {
-            for route in self.routes.iter_mut().flatten() {
-                while let Some(frame) = route.handle_timeout(now) {
-                    io.pool_mut().release(frame);
+        for port in 0..ports {
+            let state = &mut self.ports[port];
+            state.gateway.release_orphans(io.pool_mut());
+            if state.gateway.poll_timeout().is_some_and(|at| at <= now) {
+                let routes = &mut self.routes;
+                state.gateway.handle_timeout(now, io.pool_mut(), |route, reason| {
+                    if let Some(route) = routes.get_mut(route as usize).and_then(Option::as_mut) {
+                        route.received.drop_one(reason);
+                    }
+                });
+            }
+            if self.cells.has_output(port as u16) {
+                match io.carries(port) {
+                    Some(Carries::Frames) => any |= self.send_frames(port, io, now),
+                    Some(Carries::Cells) => loop {
+                        let n = self.cells.poll_transmit(port as u16, io.cells_out(port), now);
+                        if n == 0 {
+                            break;
+                        }
+                        io.commit(port, n);
+                        any = true;
+                    },
+                    None => {}
                 }
             }
-            self.deadline = self.routes.iter().flatten().filter_map(Route::poll_timeout).min();
+            self.tell_drops(port, io);
         }
-        busy
+        any
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        self.deadline
+        let gateways = self.ports.iter().filter_map(|port| port.gateway.poll_timeout());
+        gateways.chain(self.cells.poll_timeout()).min()
+    }
+
+    fn handle_link(&mut self, port: u16, link: Option<LinkNature>) {
+        if let Some(state) = self.ports.get_mut(port as usize) {
+            state.link = link;
+            self.cells.set_up(port, link.is_some());
+            self.cells.set_credit(port, link.is_some_and(|link| link.credit));
+        }
     }
 
     fn as_any_mut(&mut self) -> &mut dyn Any {

@@ -263,7 +263,7 @@ impl<H: CircuitTable + 'static> Fabric<H> {
     fn install(&self, network: &mut Network, circuit: &CircuitDescription, way: &Way) -> Result<(), TopologyError> {
         for (switch, from, to) in self.routes(way, !circuit.is_multipoint()) {
             let Some(node) = self.node(switch).and_then(|id| network.node_mut::<Switch>(id)) else { continue };
-            node.add_route(from, to, RouteOptions { aal: circuit.aal })
+            node.add_route(from, to, RouteOptions { aal: circuit.aal, ..RouteOptions::default() })
                 .map_err(|cause| TopologyError::Route { switch: switch.to_owned(), cause })?;
         }
         self.tell(network, circuit, way, true);

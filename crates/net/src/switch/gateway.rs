@@ -1,0 +1,323 @@
+//! The gateway between the cell switch and a port whose link carries frames.
+//!
+//! Frames that come in are segmented whole, and the cell switch takes their cells at once, under the labels of that moment.
+//! Cells that leave are reassembled, a circuit at a time, into frames of the pool. Unfinished PDUs of one port hold at most
+//! half as many frames as are free for all; where one more is wanted, the PDU that has been silent longest gives its own up.
+
+use super::interleaved::Interleaved;
+use super::route::{RouteOptions, count_frame, translate};
+use crate::frame::{AAL0_FRAME_OCTETS, Aal, Frame, FramePool};
+use crate::node::NodeIo;
+use sar::{Event, Reassembler, ReassemblyConfig, SduMeta, Segmentation, aal34};
+use std::collections::VecDeque;
+use std::time::Duration;
+use wire::{Cell, CellHeader, CircuitId, Counters, DropReason, Label, Time};
+
+/// How long a gateway waits for the next cell of a PDU.
+pub(super) const REASSEMBLY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The cell in an AAL0 frame, under the frame's circuit.
+pub(super) fn cell_of_frame(frame: &Frame, octets: &[u8]) -> Option<Cell> {
+    let (header, payload) = octets.split_first_chunk::<4>()?;
+    let payload: [u8; 48] = payload.try_into().ok()?;
+    let header = CellHeader { circuit: frame.circuit, ..CellHeader::from_word(u32::from_be_bytes(*header)) };
+    Some(Cell::new(header, payload))
+}
+
+/// A cell as an AAL0 frame; `None` if the pool has no buffer.
+fn frame_of_cell(cell: &Cell, pool: &mut FramePool) -> Option<Frame> {
+    let mut octets = [0; AAL0_FRAME_OCTETS];
+    octets[..4].copy_from_slice(&cell.header_word().to_be_bytes());
+    octets[4..].copy_from_slice(&cell.payload);
+    pool.copy_in(cell.circuit(), Aal::Aal0, SduMeta::default(), &octets)
+}
+
+/// Writes all cells of a frame into `cells`; false if no PDU can carry its SDU.
+pub(super) fn segment(frame: &Frame, sdu: &[u8], tag: &mut u8, cells: &mut Vec<Cell>) -> bool {
+    cells.resize(frame.cells() as usize, Cell::default());
+    let filled = if frame.aal == Aal::Aal34 {
+        let sender = aal34::Sender::new(frame.circuit, 0).ok().map(|sender| sender.with_tag(*tag));
+        *tag = tag.wrapping_add(1);
+        let begun = sender.and_then(|mut sender| sender.begin(frame.len(), frame.meta).ok());
+        begun.map(|mut begun| begun.fill(sdu, cells))
+    } else {
+        Segmentation::new(frame.circuit, frame.len(), frame.meta).ok().map(|mut begun| begun.fill(sdu, cells))
+    };
+    cells.truncate(filled.unwrap_or_default());
+    filled.is_some()
+}
+
+/// A circuit that leaves by a frame port.
+#[derive(Debug)]
+pub(super) struct Leaving {
+    pub(super) label: Label,
+    /// The element's number of its route.
+    pub(super) route: u32,
+    options: RouteOptions,
+    aal5: Option<Box<Aal5>>,
+    aal34: Option<Box<Interleaved>>,
+    /// When its last cell came.
+    last: Time,
+    /// It is in the queue of deadlines.
+    timed: bool,
+}
+
+#[derive(Debug)]
+struct Aal5 {
+    reassembler: Reassembler,
+    frame: Option<Frame>,
+}
+
+impl Leaving {
+    pub(super) fn new(label: Label, route: u32, options: RouteOptions) -> Self {
+        Leaving { label, route, options, aal5: None, aal34: None, last: Time::ZERO, timed: false }
+    }
+
+    /// Frames of unfinished PDUs.
+    fn held(&self) -> usize {
+        let aal5 = self.aal5.as_ref().is_some_and(|aal5| aal5.frame.is_some());
+        usize::from(aal5) + self.aal34.as_ref().map_or(0, |aal34| aal34.held())
+    }
+
+    /// Gives all frames of unfinished PDUs back; how many there were.
+    fn give_up(&mut self, pool: &mut FramePool) -> usize {
+        let of_aal5 = self.aal5.take().and_then(|aal5| aal5.frame);
+        let of_aal34 = self.aal34.take().into_iter().flat_map(|aal34| aal34.into_frames());
+        of_aal5.into_iter().chain(of_aal34).map(|frame| pool.release(frame)).count()
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        let of_aal5 = self.aal5.as_ref().and_then(|aal5| aal5.reassembler.poll_timeout());
+        of_aal5.into_iter().chain(self.aal34.as_ref().and_then(|aal34| aal34.poll_timeout())).min()
+    }
+}
+
+/// One port's gateway, in use while its link carries frames.
+#[derive(Debug, Default)]
+pub(super) struct Gateway {
+    pub(super) leaving: Vec<Option<Leaving>>,
+    free: Vec<u32>,
+    /// Circuits whose PDUs may time out, by the time of which they were put here: all wait equally long.
+    timers: VecDeque<(Time, u32)>,
+    /// Frames of unfinished PDUs.
+    held: usize,
+    /// Those whose route is gone, to be given back.
+    orphans: Vec<Leaving>,
+}
+
+impl Gateway {
+    pub(super) fn add(&mut self, leaving: Leaving) -> u32 {
+        match self.free.pop() {
+            Some(at) => {
+                self.leaving[at as usize] = Some(leaving);
+                at
+            }
+            None => {
+                self.leaving.push(Some(leaving));
+                self.leaving.len() as u32 - 1
+            }
+        }
+    }
+
+    pub(super) fn remove(&mut self, at: u32) {
+        if let Some(leaving) = self.leaving.get_mut(at as usize).and_then(Option::take) {
+            self.orphans.push(leaving);
+            self.free.push(at);
+        }
+    }
+
+    /// Gives back what removed routes have left.
+    pub(super) fn release_orphans(&mut self, pool: &mut FramePool) {
+        for mut orphan in std::mem::take(&mut self.orphans) {
+            self.held = self.held.saturating_sub(orphan.give_up(pool));
+        }
+    }
+
+    /// Sees to it that circuit `at` may take one more frame: one that has been silent for longer gives way.
+    fn make_room(&mut self, at: u32, pool: &mut FramePool) -> Option<u32> {
+        let free = pool.buffers() - pool.in_use();
+        if self.held < (free / 2).max(1) {
+            return None;
+        }
+        let others = self.leaving.iter().enumerate().filter_map(|(i, leaving)| Some((i as u32, leaving.as_ref()?)));
+        let held = others.filter(|(i, leaving)| *i != at && leaving.held() > 0);
+        let (oldest, _) = held.min_by_key(|(_, leaving)| leaving.last)?;
+        let leaving = self.leaving[oldest as usize].as_mut()?;
+        self.held = self.held.saturating_sub(leaving.give_up(pool));
+        Some(leaving.route)
+    }
+
+    /// Takes cells of the circuit `at`, under the label that they leave by; sends what they complete at `port`. At most as
+    /// many frames come of it as there are cells. Gives the route that lost a PDU for it, if one had to.
+    pub(super) fn push(
+        &mut self,
+        at: u32,
+        cells: &[Cell],
+        port: usize,
+        io: &mut NodeIo<'_>,
+        now: Time,
+        counters: (&mut Counters, &mut Counters),
+    ) -> Option<u32> {
+        let (sent, received) = counters;
+        let leaving = self.leaving.get_mut(at as usize)?.as_mut()?;
+        leaving.last = now;
+        match (leaving.options.aal, leaving.label) {
+            (Aal::Aal0, _) => {
+                cells.iter().for_each(|cell| send_cell(cell, port, io, sent));
+                return None;
+            }
+            // The cells of a path are of many channels, each of which would need a reassembler.
+            (Aal::Aal5 | Aal::Aal34, Label::Vp(_)) => {
+                received.drop_n(DropReason::WrongAal, cells.len() as u64);
+                return None;
+            }
+            (Aal::Aal5 | Aal::Aal34, Label::Vc(_)) => {}
+        }
+        // A PDU may begin with each call, so there is room for one more.
+        let robbed = if leaving.held() == 0 { self.make_room(at, io.pool_mut()) } else { None };
+        let Some(leaving) = self.leaving[at as usize].as_mut() else { return robbed };
+        let before = leaving.held();
+        match leaving.options.aal {
+            Aal::Aal34 => {
+                let aal34 = leaving.aal34.get_or_insert_with(|| Interleaved::new(io.pool()));
+                aal34.push(cells, io, port, now, (sent, received));
+            }
+            Aal::Aal0 | Aal::Aal5 => {
+                let aal5 = leaving.aal5.get_or_insert_with(|| Aal5::new(io.pool()));
+                aal5.push(cells, io, port, now, (sent, received));
+            }
+        }
+        self.held = (self.held + leaving.held()).saturating_sub(before);
+        if leaving.held() > 0 && !leaving.timed {
+            leaving.timed = true;
+            self.timers.push_back((now + REASSEMBLY_TIMEOUT, at));
+        }
+        robbed
+    }
+
+    /// When [`Gateway::handle_timeout`] has something to do.
+    pub(super) fn poll_timeout(&self) -> Option<Time> {
+        self.timers.front().map(|(at, _)| *at)
+    }
+
+    /// Gives up PDUs whose next cells are overdue; `lost` counts at their routes.
+    pub(super) fn handle_timeout(&mut self, now: Time, pool: &mut FramePool, mut lost: impl FnMut(u32, DropReason)) {
+        while let Some((due, at)) = self.timers.front().copied()
+            && due <= now
+        {
+            self.timers.pop_front();
+            let Some(leaving) = self.leaving[at as usize].as_mut().filter(|leaving| leaving.timed) else { continue };
+            let route = leaving.route;
+            if let Some(aal5) = &mut leaving.aal5
+                && let Some(reason) = aal5.reassembler.handle_timeout(now)
+            {
+                lost(route, reason);
+                if let Some(frame) = aal5.frame.take() {
+                    pool.release(frame);
+                    self.held = self.held.saturating_sub(1);
+                }
+            }
+            let mut counters = Counters::default();
+            while let Some(frame) = leaving.aal34.as_mut().and_then(|a| a.handle_timeout(now, &mut counters)) {
+                pool.release(frame);
+                self.held = self.held.saturating_sub(1);
+            }
+            for (reason, n) in counters.drops() {
+                (0..n).for_each(|_| lost(route, reason));
+            }
+            leaving.timed = leaving.poll_timeout().is_some();
+            if leaving.timed {
+                // Cells have come meanwhile.
+                self.timers.push_back((now + REASSEMBLY_TIMEOUT, at));
+            }
+        }
+    }
+}
+
+impl Aal5 {
+    fn new(pool: &FramePool) -> Box<Self> {
+        let max_sdu_octets = pool.buffer_octets().min(65_535);
+        let config =
+            ReassemblyConfig { max_sdu_octets, timeout: Some(REASSEMBLY_TIMEOUT), ..ReassemblyConfig::default() };
+        Box::new(Aal5 { reassembler: Reassembler::new(config), frame: None })
+    }
+
+    fn push(
+        &mut self,
+        mut cells: &[Cell],
+        io: &mut NodeIo<'_>,
+        port: usize,
+        now: Time,
+        (sent, received): (&mut Counters, &mut Counters),
+    ) {
+        while let Some(first) = cells.first() {
+            if self.frame.is_none() && self.reassembler.needs_buffer() {
+                let octets = io.pool().buffer_octets();
+                self.frame = io.pool_mut().allocate(first.circuit(), Aal::Aal5, SduMeta::default(), octets);
+            }
+            let step = match self.frame.as_ref().and_then(|frame| io.pool_mut().octets_mut(frame)) {
+                Some(buffer) => self.reassembler.push(cells, buffer, now),
+                None => self.reassembler.skip(cells, now),
+            };
+            cells = &cells[step.cells_used..];
+            match (step.event, self.frame.take_if(|_| !matches!(step.event, Event::NeedMore))) {
+                (Event::NeedMore, _) => {
+                    if step.cells_used == 0 {
+                        // Cannot happen with cells at hand; going on would not end.
+                        break;
+                    }
+                }
+                (Event::Failed(reason), frame) => {
+                    received.drop_one(reason);
+                    if let Some(frame) = frame {
+                        io.pool_mut().release(frame);
+                    }
+                }
+                (Event::Complete { .. }, None) => received.drop_one(DropReason::NoBuffer),
+                (Event::Complete { sdu_octets, meta }, Some(mut frame)) => {
+                    frame.truncate(sdu_octets);
+                    frame.meta = meta;
+                    send_frame(frame, port, io, sent);
+                }
+            }
+        }
+    }
+}
+
+/// Sends a frame, or drops and counts it.
+pub(super) fn send_frame(frame: Frame, port: usize, io: &mut NodeIo<'_>, sent: &mut Counters) {
+    let (aal, octets) = (frame.aal, frame.len());
+    match io.put_frame(port, frame) {
+        Ok(()) => count_frame(sent, aal, octets),
+        Err(frame) => {
+            io.pool_mut().release(frame);
+            sent.drop_one(DropReason::QueueFull);
+            io.count_drops(port, DropReason::QueueFull, 1);
+        }
+    }
+}
+
+/// Sends a cell as a frame, or drops and counts it.
+pub(super) fn send_cell(cell: &Cell, port: usize, io: &mut NodeIo<'_>, sent: &mut Counters) {
+    match frame_of_cell(cell, io.pool_mut()) {
+        Some(frame) => send_frame(frame, port, io, sent),
+        None => {
+            sent.drop_one(DropReason::NoBuffer);
+            io.count_drops(port, DropReason::NoBuffer, 1);
+        }
+    }
+}
+
+/// Sends a copy of a frame under another circuit.
+pub(super) fn send_copy(
+    frame: &Frame,
+    label: Label,
+    circuit: CircuitId,
+    port: usize,
+    io: &mut NodeIo<'_>,
+    sent: &mut Counters,
+) {
+    let mut copy = io.pool_mut().share(frame);
+    copy.circuit = translate(label, circuit);
+    send_frame(copy, port, io, sent);
+}
