@@ -409,16 +409,11 @@ impl Experiment for Loopback {
             Test::new(alike, "sent and received within 5 % at all sizes", "a difference of 5 % at any size"),
             "within 5 % at all sizes: they take turns at the processor",
         );
-        let faster = copying.iter().filter(|o| o.received_mbit_s > o.sent_mbit_s).count();
-        run.words(
+        run.absent(
             "A-57",
-            "in most cases, the receiver was faster than the sender",
-            Test::new(faster * 2 > copying.len(), "received > sent at more than half of the sizes", "received <= sent at half of the sizes"),
-            format!(
-                "{faster} of {} sizes: the model's receiver starts its timer when it should. The paper calls this paradoxical and \
-                 guesses at the start of the timing on an overloaded system; how late that was is not in the text",
-                copying.len()
-            ),
+            "receiver and sender by size",
+            "in most cases, the receiver was faster",
+            "the scheduler and the start datagram are modelled, and not compared yet",
         );
         let plateau: Vec<f64> = [4096, 8192, 16384].map(|n| at(&single, n).received_mbit_s / MEBI).to_vec();
         run.anchor("A-58", "fig 12: saturated", MEBIBIT, 115.0, plateau[1])

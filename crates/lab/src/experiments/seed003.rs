@@ -47,7 +47,6 @@ impl Experiment for Tables {
         let hacks = Self::ttcp(run, Transport::Raw, true)?;
         let plain = Self::ttcp(run, Transport::Udp { checksum: false }, false)?;
         let summed = Self::ttcp(run, Transport::Udp { checksum: true }, false)?;
-        let tcp = Self::ttcp(run, Transport::Tcp, false)?;
         // In the row's unit.
         let mebi = |m: Measured| m.map(|mbit_s| mbit_s / MEBI);
         let live = run.measure(Probe::Path { octets: OCTETS, path: DataPath::Copying }).map(mebi);
@@ -75,8 +74,7 @@ impl Experiment for Tables {
             .note("kernel buffers are unbounded, and nothing else in the model loses");
         run.re_anchored("D-10", "v0.0 UDP, checksum, sent", MEBIBIT, 117.0, ACCURACY, summed.sent_mbit_s / MEBI)
             .note("the sender sums while it copies what is in its cache: modelled as free");
-        run.prediction("D-10", "v0.0 UDP, checksum, received", MEBIBIT, 51.0, ACCURACY, summed.received_mbit_s / MEBI)
-            .note("not calibrated: the checksum's rate is from TCP, the rest from UDP without it");
+        run.anchor("D-10", "v0.0 UDP, checksum, received", MEBIBIT, 51.0, summed.received_mbit_s / MEBI);
         run.re_anchored(
             "D-10",
             "v0.0 UDP, checksum, lost",
@@ -136,10 +134,12 @@ impl Experiment for Tables {
             plain.received_mbit_s / MEBI,
         );
         run.re_anchored("D-8", "v0.1 UDP, no checksum, lost", "%", (27.0, 41.0), 0.0, plain.lost * 100.0);
-        run.anchor("D-9", "v0.1 TCP, received", MEBIBIT, (63.0, 67.0), tcp.received_mbit_s / MEBI)
-            .note("the constant is fitted to the middle of the range, 65, which the README does not print");
-        run.re_anchored("D-9", "v0.1 TCP, sent", MEBIBIT, (63.0, 67.0), 0.0, tcp.sent_mbit_s / MEBI);
-        run.identity("D-9", "v0.1 TCP, lost", "%", 0.0, 0, tcp.lost * 100.0);
+        run.absent(
+            "D-9",
+            "v0.1 TCP, sent, received, lost",
+            "63-67, 63-67, 0%",
+            "the real TCP runs on the modelled machines; its rates are not compared yet",
+        );
         let gain = plain.received_mbit_s / summed.received_mbit_s;
         run.words(
             "A-25",

@@ -13,8 +13,27 @@ use wire::Time;
 pub enum Level {
     /// Before all processes.
     Interrupt,
-    /// In turn with the others, piece by piece.
+    /// In turn with the others, piece by piece; the same as `Task(0)`.
     Process,
+    /// A process of its own, where a [`Scheduler`] says who goes on; in turn with the others where there is none.
+    Task(usize),
+}
+
+/// Time slices as Linux 1.2 and 1.3 have them: each process has a counter, which running takes down. Who has most left goes on
+/// when the one that runs has used up its counter or has nothing to do. If nobody who could run has any left, everybody gets a
+/// quantum and half of what it had, so a process that slept has more. It takes the processor at once if it has `slack` more.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scheduler {
+    /// Seconds of a full counter.
+    pub quantum: f64,
+    /// Seconds that a process which wakes up has to be ahead to go first.
+    pub slack: f64,
+}
+
+#[derive(Debug)]
+struct Task<T> {
+    queue: VecDeque<(Work, T)>,
+    counter: f64,
 }
 
 /// A piece of work.
@@ -50,7 +69,11 @@ const DONE_SECONDS: f64 = 0.5e-9;
 pub struct Machine<T> {
     now: Time,
     interrupts: VecDeque<(Work, T)>,
-    processes: VecDeque<(Work, T)>,
+    tasks: Vec<Task<T>>,
+    scheduler: Option<Scheduler>,
+    /// Who runs, or ran last.
+    current: usize,
+    preempt: bool,
     transfer: Option<(Work, T)>,
     /// Seconds of: interrupt level, process level, I/O bus, memory bus.
     busy: [f64; 4],
@@ -61,7 +84,10 @@ impl<T> Default for Machine<T> {
         Machine {
             now: Time::ZERO,
             interrupts: VecDeque::new(),
-            processes: VecDeque::new(),
+            tasks: vec![Task { queue: VecDeque::new(), counter: 0.0 }],
+            scheduler: None,
+            current: 0,
+            preempt: false,
             transfer: None,
             busy: [0.0; 4],
         }
@@ -89,12 +115,59 @@ fn ceil(x: f64) -> u64 {
 }
 
 impl<T> Machine<T> {
+    /// A machine whose processes, so many, share it by time slices.
+    pub fn scheduled(scheduler: Scheduler, processes: usize) -> Self {
+        let task = || Task { queue: VecDeque::new(), counter: scheduler.quantum };
+        Machine {
+            tasks: (0..processes.max(1)).map(|_| task()).collect(),
+            scheduler: Some(scheduler),
+            ..Machine::default()
+        }
+    }
+
     /// Gives the processor a piece of work.
     pub fn submit(&mut self, level: Level, work: Work, token: T) {
-        match level {
-            Level::Interrupt => self.interrupts.push_back((work, token)),
-            Level::Process => self.processes.push_back((work, token)),
+        let number = match level {
+            Level::Interrupt => return self.interrupts.push_back((work, token)),
+            Level::Task(number) if self.scheduler.is_some() => number.min(self.tasks.len() - 1),
+            Level::Process | Level::Task(_) => 0,
+        };
+        if let Some(scheduler) = self.scheduler
+            && self.tasks[number].queue.is_empty()
+            && self.tasks[number].counter > self.tasks[self.current].counter + scheduler.slack
+        {
+            self.preempt = number != self.current;
         }
+        self.tasks[number].queue.push_back((work, token));
+    }
+
+    /// Whether everybody who could run has used up its time.
+    fn used_up(&self) -> bool {
+        self.scheduler.is_some() && self.tasks.iter().all(|t| t.queue.is_empty() || t.counter <= DONE_SECONDS)
+    }
+
+    /// Who runs from now on.
+    fn chosen(&self) -> usize {
+        let current = &self.tasks[self.current];
+        let goes_on = !current.queue.is_empty() && current.counter > DONE_SECONDS && !self.preempt;
+        if self.scheduler.is_none() || goes_on {
+            return self.current;
+        }
+        let ready = self.tasks.iter().enumerate().filter(|(_, task)| !task.queue.is_empty());
+        // Of two that are equal the one that did not run last.
+        let best = ready.max_by(|(i, a), (j, b)| {
+            a.counter.total_cmp(&b.counter).then((*j == self.current).cmp(&(*i == self.current)))
+        });
+        best.map_or(self.current, |(number, _)| number)
+    }
+
+    /// Seconds until the running process has used up its time, if others wait.
+    fn slice(&self, chosen: usize) -> Option<f64> {
+        let scheduler = self.scheduler?;
+        let waiting = self.tasks.iter().filter(|task| !task.queue.is_empty()).count();
+        let counter = self.tasks[chosen].counter;
+        let left = if self.used_up() { counter / 2.0 + scheduler.quantum } else { counter };
+        (waiting > 1).then_some(left)
     }
 
     /// Gives the I/O bus a transfer; hands it back if the bus is busy.
@@ -117,7 +190,8 @@ impl<T> Machine<T> {
     pub fn waiting(&self, level: Level) -> usize {
         match level {
             Level::Interrupt => self.interrupts.len(),
-            Level::Process => self.processes.len(),
+            Level::Process => self.tasks[0].queue.len(),
+            Level::Task(number) => self.tasks.get(number).map_or(0, |task| task.queue.len()),
         }
     }
 
@@ -127,7 +201,7 @@ impl<T> Machine<T> {
     }
 
     fn wants(&self) -> (Option<Work>, Option<Work>) {
-        let running = self.interrupts.front().or_else(|| self.processes.front());
+        let running = self.interrupts.front().or_else(|| self.tasks[self.chosen()].queue.front());
         (running.map(|(w, _)| *w), self.transfer.as_ref().map(|(w, _)| *w))
     }
 
@@ -143,7 +217,8 @@ impl<T> Machine<T> {
         let after = |work: Option<Work>, speed: f64| {
             work.map(|w| Time::from_nanos(self.now.as_nanos() + ceil(w.seconds.max(0.0) / speed * 1e9)))
         };
-        after(running, fast).into_iter().chain(after(transfer, slow)).min()
+        let slice = self.slice(self.chosen()).map(|s| Time::from_nanos(self.now.as_nanos() + ceil(s.max(0.0) * 1e9)));
+        after(running, fast).into_iter().chain(after(transfer, slow)).chain(slice).min()
     }
 
     /// Time passes until `now`, which is not after [`Machine::poll_timeout`]; gives what was done to `done`.
@@ -151,8 +226,18 @@ impl<T> Machine<T> {
         let (fast, slow) = self.speeds();
         let passed = now.since(self.now).as_secs_f64();
         self.now = self.now.max(now);
+        if let Some(scheduler) = self.scheduler {
+            let chosen = self.chosen();
+            if self.used_up() {
+                self.tasks.iter_mut().for_each(|task| task.counter = task.counter.max(0.0) / 2.0 + scheduler.quantum);
+            }
+            (self.current, self.preempt) = (chosen, false);
+            if !self.tasks[chosen].queue.is_empty() {
+                self.tasks[chosen].counter -= passed;
+            }
+        }
         let interrupt = !self.interrupts.is_empty();
-        let queue = if interrupt { &mut self.interrupts } else { &mut self.processes };
+        let queue = if interrupt { &mut self.interrupts } else { &mut self.tasks[self.current].queue };
         if let Some((work, _)) = queue.front_mut() {
             work.seconds -= passed * fast;
             self.busy[usize::from(!interrupt)] += passed;
@@ -205,6 +290,29 @@ mod tests {
         machine.transfer(Work { seconds: 1e-6, memory: 1.0 }, 2).unwrap();
         assert_eq!(run(&mut machine), [(2_000, 2), (5_000, 1)]);
         assert!((machine.busy()[3] - 5e-6).abs() < 1e-12, "the memory bus rests at no time");
+    }
+
+    #[test]
+    fn two_that_always_have_work_take_turns_by_slices_and_a_sleeper_goes_first() {
+        let mut machine = Machine::scheduled(Scheduler { quantum: 0.2, slack: 0.03 }, 2);
+        let piece = Work::cached(0.01);
+        (0..100).for_each(|_| (0..2).for_each(|task| machine.submit(Level::Task(task), piece, task as u32)));
+        let log = run(&mut machine);
+        let switches = log.windows(2).filter(|w| w[0].1 != w[1].1).count();
+        assert!((8..=12).contains(&switches), "2 s in slices of 0.2: {switches} switches");
+        assert_eq!(log.len(), 200);
+        let mut machine = Machine::scheduled(Scheduler { quantum: 0.2, slack: 0.03 }, 2);
+        (0..20).for_each(|_| machine.submit(Level::Task(0), piece, 0));
+        machine.advance(Time::from_millis(10), |_| {});
+        machine.submit(Level::Task(1), piece, 1);
+        machine.advance(Time::from_millis(20), |token| {
+            assert_eq!(token, 0, "ten milliseconds are not enough to be ahead")
+        });
+        let mut machine = Machine::scheduled(Scheduler { quantum: 0.2, slack: 0.03 }, 2);
+        (0..20).for_each(|_| machine.submit(Level::Task(0), piece, 0));
+        (1..=5).for_each(|n| machine.advance(Time::from_millis(10 * n), |_| {}));
+        machine.submit(Level::Task(1), piece, 1);
+        machine.advance(Time::from_millis(60), |token| assert_eq!(token, 1, "50 ms are"));
     }
 
     #[test]

@@ -8,12 +8,14 @@
 //! | [`random`] | numbers from a seed |
 //! | [`pair`] | two ENI155P with their drivers, on modelled machines: seeds 000 and 003 |
 //! | [`mod@write`] | writes to the Segmenter of seed 001, through its driver |
+//! | `carrier` | what carries their data: raw PDUs, UDP over the real IP interface, the real TCP in process |
 //! | [`poll`] | the Reassembler of seed 001 and its driver's clock |
 //! | [`echo`] | round trips, alone and behind a load: seed 004 |
 //! | [`queue`] | the same behind a load's segments one by one: what the longest depends on |
 //! | [`signal`] | interrupts, clocked interrupts and polling: seed 004 |
 
 mod cards;
+mod carrier;
 pub mod echo;
 pub mod machine;
 pub mod pair;
@@ -25,6 +27,6 @@ pub mod signal;
 pub mod tandem;
 pub mod write;
 
-pub use machine::{Level, Machine, Work};
+pub use machine::{Level, Machine, Scheduler, Work};
 pub use profile::{Profile, ProfileError};
 pub use random::Random;

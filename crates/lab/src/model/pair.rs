@@ -2,9 +2,11 @@
 //!
 //! The adapters, the driver, the segmentation and the line's pace are the real code, and every PDU is compared when it has
 //! arrived; what the machine adds is time: copying, locking, interrupts at the processor, DMA at the I/O bus, both at the
-//! memory bus. A ttcp sends a burst of PDUs of one size, another reads them (checklist A-49).
+//! memory bus. A ttcp sends a burst of PDUs of one size, another reads them (checklist A-49). Before a burst of datagrams goes a
+//! small one, which starts the receiver's timer; where both run on one machine, its scheduler says who goes on.
 
-use super::machine::{Level, Machine, Work};
+use super::carrier::{Arrival, Carrier, open};
+use super::machine::{Level, Machine, Scheduler, Work};
 use super::profile::{Profile, ProfileError};
 use crate::Trace;
 use adapter::driver::eni::{Aal, BUFFER_OCTETS, Direct, Eni};
@@ -17,6 +19,11 @@ use wire::{Cell, Time};
 const MEMORY: u64 = 0x1000_0000;
 const BUFFERS: u64 = 128;
 const VCI: u32 = 100;
+/// Octets of the start datagram: ttcp's least UDP message.
+pub(super) const START_OCTETS: usize = 4;
+/// Processes of a machine that does both.
+const WRITER: usize = 0;
+const READER: usize = 1;
 /// The line is looked after once in so many nanoseconds; what was due meanwhile leaves in a row.
 const LINE_NANOS: u64 = 20_000;
 /// An experiment that takes longer than this, in virtual time, stands still.
@@ -80,21 +87,35 @@ enum Token {
     Interrupt,
     Transfer,
     Read,
+    /// TCP's acknowledgement may go.
+    Acknowledged,
 }
 
 /// Times in seconds, rates in octets per second.
 #[derive(Debug)]
 struct Costs {
-    enqueue: Work,
+    /// Of a write, and per octet.
+    enqueue: [f64; 2],
     send_interrupt: f64,
-    receive_interrupt: f64,
-    read: Work,
+    /// Of a PDU that comes, and per octet that is summed.
+    receive_interrupt: [f64; 2],
+    /// Of a read, and per octet.
+    read: [f64; 2],
+    /// Octets that a read need not copy at the end of full pages, or 1.
+    page: usize,
+    /// Of an acknowledgement's making.
+    acknowledge: f64,
     transfer_out: f64,
     transfer_in: f64,
     /// Share of the memory bus while a transfer comes in; one that goes out takes all of it.
     in_share: f64,
     socket_octets: usize,
     ring_octets: u32,
+    scheduler: Scheduler,
+}
+
+fn pass(fixed: f64, octets: usize, per_octet: f64) -> Work {
+    Work::cached(fixed).and(Work { seconds: octets as f64 * per_octet, memory: 1.0 })
 }
 
 impl Costs {
@@ -102,34 +123,40 @@ impl Costs {
         let us = |name: &str| Ok(p.get(name)? * 1e-6);
         let rate = |name: &str| Ok(p.get(name)? * 1e6);
         let (copy_rate, out_rate, in_rate) = (rate("copy_mb_s")?, rate("memory_io_mb_s")?, rate("receive_dma_mb_s")?);
-        let pass = |octets: usize, rate: f64| Work { seconds: octets as f64 / rate, memory: 1.0 };
         // What ttcp sends is one buffer over and over: it is read out of the cache, and of a copy the writing is left. That
         // is what a copy takes longer than the way from memory to I/O, which reads as well (Table 1).
-        let write_rate = 1.0 / (1.0 / copy_rate - 1.0 / out_rate);
+        let write = 1.0 / copy_rate - 1.0 / out_rate;
         let ip = s.transport != Transport::Raw;
         let sums = matches!(s.transport, Transport::Tcp | Transport::Udp { checksum: true });
-        let enqueue = if s.single_copy {
-            Work::cached(us("lock_us")?)
-        } else {
-            Work::cached(us("allocate_us")?).and(pass(s.octets, write_rate))
-        };
-        let enqueue = if ip { enqueue.and(Work::cached(us("ip_send_us")?)) } else { enqueue };
-        // Of a PDU of less than a page, and of a last page that is not full, the octets are copied even so.
-        let copied = if s.single_copy { s.octets % p.get("page_octets")? as usize } else { s.octets };
-        let sum = if sums { pass(s.octets, rate("checksum_mb_s")?) } else { Work::default() };
-        // Half of what a PDU costs on arrival is spent in interrupts, half in the read.
-        let receive = us("receive_us")? + if ip { us("ip_receive_us")? } else { 0.0 };
+        let [ip_send, ip_receive] = if ip { [us("ip_send_us")?, us("ip_receive_us")?] } else { [0.0; 2] };
+        let enqueue =
+            if s.single_copy { [us("lock_us")? + ip_send, 0.0] } else { [us("allocate_us")? + ip_send, write] };
+        // Half of what a PDU costs on arrival is spent in interrupts, half in the read. What is summed is summed before it is
+        // queued, whether or not the socket has room (Linux 1.3: udp_rcv, tcp_rcv).
+        let half = (us("receive_us")? + ip_receive) / 2.0;
         Ok(Costs {
             enqueue,
             send_interrupt: us("send_interrupt_us")?,
-            receive_interrupt: receive / 2.0,
-            read: Work::cached(receive / 2.0).and(pass(copied, copy_rate)).and(sum),
+            receive_interrupt: [half, if sums { 1.0 / rate("checksum_mb_s")? } else { 0.0 }],
+            read: [half, 1.0 / copy_rate],
+            page: if s.single_copy { p.get("page_octets")? as usize } else { usize::MAX },
+            acknowledge: us("allocate_us")? + ip_send,
             transfer_out: out_rate,
             transfer_in: in_rate,
             in_share: (in_rate / out_rate).min(1.0),
             socket_octets: p.get("socket_buffer_octets")? as usize,
             ring_octets: p.get("adapter_ring_octets")? as u32,
+            scheduler: Scheduler { quantum: p.get("quantum_ms")? * 1e-3, slack: p.get("preemption_ms")? * 1e-3 },
         })
+    }
+
+    fn write(&self, octets: usize) -> Work {
+        pass(self.enqueue[0], octets, self.enqueue[1])
+    }
+
+    /// Of a PDU of less than a page, and of a last page that is not full, the octets are copied even so.
+    fn read(&self, octets: usize) -> Work {
+        pass(self.read[0], octets % self.page, self.read[1])
     }
 }
 
@@ -193,20 +220,24 @@ impl HostMemory for Meter<'_> {
 
 struct Host {
     machine: Machine<Token>,
+    carrier: Carrier,
+    /// Acknowledgements that have been made and not sent; whether one is being made.
+    made: u64,
+    making: bool,
     adapter: Eni155p,
     driver: Eni,
     memory: Buffers,
     costs: Costs,
     interrupted: bool,
     /// PDUs that the interrupt in hand will put on the socket.
-    arriving: usize,
+    arriving: Vec<Vec<u8>>,
     line_at: Time,
     /// When cells leave next, as of the last look.
     due: Option<Time>,
 }
 
 impl Host {
-    fn new(costs: Costs) -> Result<Self, ProfileError> {
+    fn new(costs: Costs, carrier: Carrier, processes: usize) -> Result<Self, ProfileError> {
         let pace = Pace::Line { tolerance: Duration::from_nanos(2 * LINE_NANOS) };
         let mut adapter = Eni155p::new(Config { pace, ..Config::default() });
         let mut bus = Direct { adapter: &mut adapter, now: Time::ZERO };
@@ -214,13 +245,16 @@ impl Host {
         let mut driver = Eni::probe(&mut bus, MEMORY, BUFFERS).map_err(|e| shape(&e))?;
         driver.open(&mut bus, VCI, Aal::Aal5, costs.ring_octets, None).map_err(|e| shape(&e))?;
         Ok(Host {
-            machine: Machine::default(),
+            machine: Machine::scheduled(costs.scheduler, processes),
+            carrier,
+            made: 0,
+            making: false,
             adapter,
             driver,
             memory: Buffers::new(2 * BUFFERS),
             costs,
             interrupted: false,
-            arriving: 0,
+            arriving: Vec::new(),
             line_at: Time::ZERO,
             due: None,
         })
@@ -248,18 +282,19 @@ impl Host {
 struct Run<'a> {
     scenario: &'a Scenario<'a>,
     hosts: Vec<Host>,
-    sdu: Vec<u8>,
-    /// Written, given to the driver, arrived, on the socket, read.
+    /// How many writes there are: ttcp's datagrams come after a small one that starts the receiver's timer.
+    total: u64,
+    /// Written, arrived, read.
     written: u64,
-    sent: u64,
     arrived: u64,
-    socket: usize,
+    /// Octets of the datagrams that wait to be read.
+    socket: VecDeque<usize>,
     read: u64,
     dropped: u64,
     damaged: u64,
     reading: bool,
     writing: bool,
-    expected: VecDeque<u32>,
+    /// Last written; started reading, last read; first arrived, last arrived.
     moments: [Time; 5],
     cells: u64,
     /// Cells that cross together.
@@ -272,31 +307,29 @@ struct Run<'a> {
 /// # Errors
 /// A machine lacks a constant.
 pub fn run(scenario: &Scenario<'_>) -> Result<Outcome, ProfileError> {
-    let mut hosts = vec![Host::new(Costs::new(scenario.sender, scenario)?)?];
-    if !scenario.loopback {
-        hosts.push(Host::new(Costs::new(scenario.receiver, scenario)?)?);
+    let machines = if scenario.loopback { vec![scenario.sender] } else { vec![scenario.sender, scenario.receiver] };
+    let (mut hosts, tcp) = (Vec::new(), scenario.transport == Transport::Tcp);
+    for (number, machine) in machines.into_iter().enumerate() {
+        let costs = Costs::new(machine, scenario)?;
+        let carrier = Carrier::new(scenario.transport, number, scenario.octets, costs.socket_octets);
+        let carrier = carrier.ok_or_else(|| ProfileError::Shape("the stack has no such socket".into()))?;
+        hosts.push(Host::new(costs, carrier, if scenario.loopback { 2 } else { 1 })?);
     }
-    // UDP or TCP, IP and LLC/SNAP.
-    let headers = match scenario.transport {
-        Transport::Raw => 0,
-        Transport::Udp { .. } => 36,
-        Transport::Tcp => 48,
-    };
-    let sdu = (0..scenario.octets + headers).map(|i| (i as u8).wrapping_mul(31) ^ (i >> 8) as u8).collect();
+    if let [a, b] = &mut hosts[..] {
+        open(&mut [&mut a.carrier, &mut b.carrier]);
+    }
     let mut run = Run {
         scenario,
         hosts,
-        sdu,
+        total: scenario.pdus + u64::from(!tcp),
         written: 0,
-        sent: 0,
         arrived: 0,
-        socket: 0,
+        socket: VecDeque::new(),
         read: 0,
         dropped: 0,
         damaged: 0,
         reading: false,
         writing: false,
-        expected: VecDeque::new(),
         moments: [Time::ZERO; 5],
         cells: 0,
         line: Box::new([Cell::default(); 32]),
@@ -305,12 +338,13 @@ pub fn run(scenario: &Scenario<'_>) -> Result<Outcome, ProfileError> {
     run.go();
     let bits = scenario.octets as f64 * 8.0 / 1e6;
     let over = |pdus: u64, span: Duration| bits * pdus as f64 / span.as_secs_f64().max(1e-9);
+    let start = u64::from(!tcp);
     let [written, first, last, arrived_first, arrived_last] = run.moments;
     Ok(Outcome {
-        sent_mbit_s: over(run.written, written.since(Time::ZERO)),
-        received_mbit_s: over(run.read.saturating_sub(1), last.since(first)),
-        carried_mbit_s: over(run.arrived.saturating_sub(1), arrived_last.since(arrived_first)),
-        lost: 1.0 - run.read as f64 / scenario.pdus.max(1) as f64,
+        sent_mbit_s: over(run.written.saturating_sub(start), written.since(Time::ZERO)),
+        received_mbit_s: over(run.read.saturating_sub(start), last.since(first)),
+        carried_mbit_s: over(run.arrived.saturating_sub(1 + start), arrived_last.since(arrived_first)),
+        lost: 1.0 - run.read.saturating_sub(start) as f64 / scenario.pdus.max(1) as f64,
         damaged: run.damaged,
         cells: run.cells,
         trace: run.trace,
@@ -323,15 +357,23 @@ impl Run<'_> {
         let mut tokens = Vec::new();
         loop {
             self.settle(now);
-            if self.read + self.dropped == self.scenario.pdus {
+            if self.read + self.dropped == self.total {
                 return;
             }
             self.hosts.iter_mut().for_each(|h| h.due = h.line_due());
             let timeouts = self.hosts.iter().flat_map(|h| [h.machine.poll_timeout(), h.due]);
-            let Some(next) = timeouts.flatten().min().filter(|at| *at < LIMIT) else { return };
+            let work = timeouts.flatten().min();
+            // TCP's timers only where nothing else happens: they are milliseconds, all else is less.
+            let timer = if work.is_some() {
+                None
+            } else {
+                self.hosts.iter_mut().filter_map(|h| h.carrier.poll_timeout(now)).min()
+            };
+            let Some(next) = work.or(timer).filter(|at| *at < LIMIT) else { return };
             now = now.max(next);
             for at in 0..self.hosts.len() {
                 self.hosts[at].machine.advance(now, |token| tokens.push((at, token)));
+                self.hosts[at].carrier.handle_timeout(now);
             }
             for (at, token) in tokens.drain(..) {
                 self.done(at, token, now);
@@ -344,9 +386,14 @@ impl Run<'_> {
         self.hosts.len() - 1
     }
 
+    fn tcp(&self) -> bool {
+        self.scenario.transport == Transport::Tcp
+    }
+
     fn done(&mut self, at: usize, token: Token, now: Time) {
         match token {
             Token::Enqueued => {
+                self.hosts[at].carrier.write(now);
                 self.written += 1;
                 self.writing = false;
                 self.moments[0] = now;
@@ -354,62 +401,103 @@ impl Run<'_> {
             Token::Transfer => {}
             Token::Interrupt => {
                 self.hosts[at].interrupted = false;
-                for _ in 0..std::mem::take(&mut self.hosts[at].arriving) {
-                    let held = (self.socket + 1) * self.scenario.octets;
-                    let udp = matches!(self.scenario.transport, Transport::Udp { .. });
-                    if udp && held > self.hosts[at].costs.socket_octets {
-                        self.dropped += 1;
-                    } else {
-                        self.socket += 1;
-                    }
+                for pdu in std::mem::take(&mut self.hosts[at].arriving) {
+                    self.arrive(at, &pdu, now);
                 }
             }
             Token::Read => {
+                if self.tcp() {
+                    self.damaged += u64::from(!self.hosts[at].carrier.read(now));
+                }
                 self.read += 1;
                 self.reading = false;
-                if self.read == 1 {
+                // ttcp's timer starts with the start datagram; TCP's with the connection.
+                if self.read == 1 && !self.tcp() {
                     self.moments[1] = now;
                 }
                 self.moments[2] = now;
+            }
+            Token::Acknowledged => {
+                self.hosts[at].making = false;
+                self.hosts[at].made += 1;
+            }
+        }
+    }
+
+    /// A PDU has come through the interrupt handler.
+    fn arrive(&mut self, at: usize, pdu: &[u8], now: Time) {
+        let host = &mut self.hosts[at];
+        match host.carrier.handle_pdu(pdu, now) {
+            Arrival::Segment => {}
+            arrival => {
+                self.damaged += u64::from(arrival == Arrival::Damaged);
+                let octets = host.carrier.datagram_octets(self.arrived);
+                self.arrived += 1;
+                if self.arrived == 2 {
+                    self.moments[3] = now;
+                }
+                self.moments[4] = now;
+                let held: usize = self.socket.iter().sum();
+                let udp = matches!(self.scenario.transport, Transport::Udp { .. });
+                if udp && held + octets > host.costs.socket_octets {
+                    self.dropped += 1;
+                } else {
+                    self.socket.push_back(octets);
+                }
             }
         }
     }
 
     /// Everything that can begin at this moment.
     fn settle(&mut self, now: Time) {
-        let (octets, pdus) = (self.scenario.octets, self.scenario.pdus);
-        let window = (self.hosts[0].costs.socket_octets / octets).max(1) as u64;
-        let open = self.scenario.transport != Transport::Tcp || self.written - self.read < window;
-        if !self.writing && self.written < pdus && open {
+        let octets = self.scenario.octets;
+        if !self.writing && self.written < self.total && self.hosts[0].carrier.takes_a_write() {
             self.writing = true;
-            let work = self.hosts[0].costs.enqueue;
-            self.hosts[0].machine.submit(Level::Process, work, Token::Enqueued);
-        }
-        let receiver = self.receiver();
-        if !self.reading && self.socket > 0 {
-            self.reading = true;
-            self.socket -= 1;
-            let work = self.hosts[receiver].costs.read;
-            self.hosts[receiver].machine.submit(Level::Process, work, Token::Read);
-        }
-        while self.sent < self.written {
-            let number = (self.sent as u32).to_be_bytes();
-            self.sdu[..4].copy_from_slice(&number);
             let host = &mut self.hosts[0];
-            let mut bus = Direct { adapter: &mut host.adapter, now };
-            if host.driver.send(&mut bus, &mut host.memory, VCI, &self.sdu).is_err() {
-                break;
+            let octets =
+                if self.total == self.scenario.pdus { octets } else { host.carrier.datagram_octets(self.written) };
+            host.machine.submit(Level::Task(WRITER), host.costs.write(octets), Token::Enqueued);
+        }
+        let (receiver, tcp) = (self.receiver(), self.tcp());
+        if !self.reading {
+            let next =
+                if tcp { self.hosts[receiver].carrier.readable().then_some(octets) } else { self.socket.pop_front() };
+            if let Some(octets) = next {
+                self.reading = true;
+                let host = &mut self.hosts[receiver];
+                host.machine.submit(Level::Task(READER), host.costs.read(octets), Token::Read);
             }
-            self.expected.push_back(self.sent as u32);
-            self.sent += 1;
         }
         for at in 0..self.hosts.len() {
+            self.send(at, tcp && at == receiver, now);
             self.hosts[at].start_transfer();
             self.interrupt(at, now);
         }
     }
 
+    /// What can go to the driver. What a write makes is paid for by the write; an acknowledgement is made first.
+    fn send(&mut self, at: usize, acknowledges: bool, now: Time) {
+        let host = &mut self.hosts[at];
+        while let Some(pdu) = host.carrier.pending(now) {
+            if acknowledges && host.made == 0 {
+                if !host.making {
+                    host.making = true;
+                    let work = Work::cached(host.costs.acknowledge);
+                    host.machine.submit(Level::Interrupt, work, Token::Acknowledged);
+                }
+                return;
+            }
+            let mut bus = Direct { adapter: &mut host.adapter, now };
+            if host.driver.send(&mut bus, &mut host.memory, VCI, pdu).is_err() {
+                return;
+            }
+            host.carrier.taken();
+            host.made = host.made.saturating_sub(1);
+        }
+    }
+
     fn interrupt(&mut self, at: usize, now: Time) {
+        let data = at == self.receiver();
         let host = &mut self.hosts[at];
         if host.interrupted || !host.adapter.interrupt(now) {
             return;
@@ -418,25 +506,18 @@ impl Run<'_> {
         let before = host.driver.in_flight()[0];
         host.driver.handle_interrupt(&mut Direct { adapter: &mut host.adapter, now });
         let sent = before.saturating_sub(host.driver.in_flight()[0]);
+        let mut summed = 0;
         while let Some(received) = host.driver.poll_received() {
-            let expected = self.expected.pop_front();
             let octets = host.memory.slice(received.address, received.octets).unwrap_or_default();
-            let number = expected.unwrap_or(u32::MAX).to_be_bytes();
-            let whole = octets.len() == self.sdu.len() && octets[..4] == number && octets[4..] == self.sdu[4..];
-            self.damaged += u64::from(!whole);
             self.trace.add(&now.as_nanos().to_be_bytes());
             self.trace.add(&octets[..octets.len().min(64)]);
-            if self.arrived == 0 {
-                self.moments[3] = now;
-            }
-            self.moments[4] = now;
-            self.arrived += 1;
-            host.arriving += 1;
+            summed += if data { octets.len() } else { 0 };
+            host.arriving.push(octets.to_vec());
             host.driver.release(received);
         }
         let costs = &host.costs;
-        let seconds = sent as f64 * costs.send_interrupt + host.arriving as f64 * costs.receive_interrupt;
-        host.machine.submit(Level::Interrupt, Work::cached(seconds), Token::Interrupt);
+        let fixed = sent as f64 * costs.send_interrupt + host.arriving.len() as f64 * costs.receive_interrupt[0];
+        host.machine.submit(Level::Interrupt, pass(fixed, summed, costs.receive_interrupt[1]), Token::Interrupt);
     }
 
     /// Cells cross.

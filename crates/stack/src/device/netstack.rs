@@ -14,7 +14,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 use wire::{DropReason, Time};
 
-/// Octets of each of a TCP socket's two buffers.
+/// Octets of each of a TCP socket's two buffers, unless [`NetStack::with_buffers`] says otherwise.
 const BUFFER_OCTETS: usize = 1 << 20;
 /// Packets that wait between smoltcp and the interface, each way.
 const QUEUE: usize = 32;
@@ -103,6 +103,7 @@ pub struct NetStack {
     queue: Queue,
     interface: Interface,
     sockets: SocketSet<'static>,
+    buffer_octets: usize,
 }
 
 impl std::fmt::Debug for NetStack {
@@ -127,7 +128,7 @@ impl NetStack {
             let _ = addresses.push(IpCidr::new(IpAddress::Ipv4(address), prefix));
         });
         let ip = IpInterface::new(IpConfig { mtu, ..IpConfig::new(address) });
-        NetStack { ip, queue, interface, sockets: SocketSet::new(Vec::new()) }
+        NetStack { ip, queue, interface, sockets: SocketSet::new(Vec::new()), buffer_octets: BUFFER_OCTETS }
     }
 
     /// The interface below: its circuits, peers and counters.
@@ -143,6 +144,13 @@ impl NetStack {
     /// The same with another encapsulation than LLC/SNAP (a routed one) or an ATM number.
     pub fn with(mut self, config: IpConfig) -> Self {
         self.ip = IpInterface::new(config);
+        self
+    }
+
+    /// The same with so many octets in each of the two buffers of a TCP socket made from now on.
+    #[must_use]
+    pub fn with_buffers(mut self, octets: usize) -> Self {
+        self.buffer_octets = octets;
         self
     }
 
@@ -220,7 +228,7 @@ impl NetStack {
     }
 
     fn tcp(&mut self) -> SocketHandle {
-        let buffer = || tcp::SocketBuffer::new(vec![0; BUFFER_OCTETS]);
+        let buffer = || tcp::SocketBuffer::new(vec![0; self.buffer_octets]);
         let mut socket = tcp::Socket::new(buffer(), buffer());
         socket.set_nagle_enabled(false);
         socket.set_timeout(Some(smoltcp::time::Duration::from_secs(30)));
