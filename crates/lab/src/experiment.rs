@@ -123,6 +123,13 @@ impl Figure {
         self
     }
 
+    /// Adds a modelled curve with the extremes of several runs: x, and mean, least and greatest of y.
+    pub fn add_bars(&mut self, label: &str, points: impl IntoIterator<Item = [f64; 4]>) -> &mut Self {
+        let points = points.into_iter().collect();
+        self.series.push(Series { label: label.into(), origin: Origin::Modelled, points });
+        self
+    }
+
     /// Adds a measured curve with its extremes; nothing if nothing was measured.
     pub fn add_measured(
         &mut self,

@@ -88,6 +88,7 @@ fn adapters(cells: u64) -> Result<u64, ProfileError> {
         transport: Transport::Raw,
         sender: &machine,
         receiver: &machine,
+        quanta: [1.0; 2],
     };
     let outcome = pair::run(&scenario)?;
     Ok(if outcome.damaged == 0 { outcome.cells } else { 0 })

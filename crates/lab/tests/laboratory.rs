@@ -75,6 +75,7 @@ fn no_pdu_arrives_changed_and_what_costs_more_is_slower() {
             transport: Transport::Raw,
             sender: machine,
             receiver: machine,
+            quanta: [1.0; 2],
         };
         pair::run(&scenario).unwrap()
     };
@@ -92,7 +93,17 @@ fn what_no_constant_was_calibrated_on_comes_out_of_the_simulation() {
     let of = |octets, single_copy| {
         let (loopback, transport) = (true, Transport::Raw);
         let (sender, receiver) = (&neptune, &neptune);
-        pair::run(&Scenario { octets, pdus: 1000, single_copy, loopback, transport, sender, receiver }).unwrap()
+        pair::run(&Scenario {
+            octets,
+            pdus: 1000,
+            single_copy,
+            loopback,
+            transport,
+            sender,
+            receiver,
+            quanta: [1.0; 2],
+        })
+        .unwrap()
     };
     let copying = [8192, 16_384].map(|octets| of(octets, false).received_mbit_s / MEBI);
     assert!(copying.iter().all(|rate| (57.0..60.0).contains(rate)), "loopback copying: {copying:?}");

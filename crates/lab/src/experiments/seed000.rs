@@ -2,7 +2,7 @@
 
 use crate::experiment::{Experiment, Figure, MEBIBIT, Origin, Run, Test};
 use crate::model::pair::{self, Outcome, Scenario, Transport};
-use crate::model::{Level, Machine, Profile, ProfileError, Work, tandem};
+use crate::model::{Level, Machine, Profile, ProfileError, Random, Work, tandem};
 use wire::{CellRate, Time, aal5};
 
 /// ttcp's Mbit.
@@ -123,14 +123,22 @@ impl Arithmetic {
 }
 
 /// All sizes by one way of sending and receiving.
-pub(super) fn sweep(run: &mut Run<'_>, single_copy: bool, loopback: bool) -> Result<Vec<Outcome>, ProfileError> {
+fn sweep(run: &mut Run<'_>, single_copy: bool) -> Result<Vec<Outcome>, ProfileError> {
     let machine = run.machine("pentium90-neptune")?;
     let pdus = run.size(2048, 300);
-    let mut outcomes = Vec::new();
+    let (mut outcomes, loopback) = (Vec::new(), false);
     for octets in SIZES {
         let transport = Transport::Raw;
-        let scenario =
-            Scenario { octets, pdus, single_copy, loopback, transport, sender: &machine, receiver: &machine };
+        let scenario = Scenario {
+            octets,
+            pdus,
+            single_copy,
+            loopback,
+            transport,
+            sender: &machine,
+            receiver: &machine,
+            quanta: [1.0; 2],
+        };
         let outcome = pair::run(&scenario)?;
         run.happened(outcome.trace.hash() ^ outcome.damaged, outcome.cells);
         outcomes.push(outcome);
@@ -147,10 +155,61 @@ fn reached_at(run: &mut Run<'_>, known: &[Outcome]) -> Result<usize, ProfileErro
     while high - low > 64 {
         let octets = (low + high) / 128 * 64;
         let (sender, receiver, transport) = (&machine, &machine, Transport::Raw);
-        let scenario = Scenario { octets, pdus, single_copy: true, loopback: false, transport, sender, receiver };
+        let scenario = Scenario {
+            octets,
+            pdus,
+            single_copy: true,
+            loopback: false,
+            transport,
+            sender,
+            receiver,
+            quanta: [1.0; 2],
+        };
         if full(octets, &pair::run(&scenario)?) { high = octets } else { low = octets }
     }
     Ok(high)
+}
+
+/// Several runs of one size on one machine. They differ by how much of its time slice each process has left as it begins: the
+/// receiver, which was started first and slept, half a quantum to two, as many as Linux lets a sleeper gather; the sender half to one.
+#[derive(Debug)]
+struct Runs(Vec<Outcome>);
+
+impl Runs {
+    fn new(run: &mut Run<'_>, octets: usize, single_copy: bool, random: &mut Random) -> Result<Self, ProfileError> {
+        let machine = run.machine("pentium90-neptune")?;
+        let (sender, receiver, transport, loopback) = (&machine, &machine, Transport::Raw, true);
+        let mut all = Vec::new();
+        for _ in 0..run.size(10, 4) {
+            let quanta = [0.5 + 0.5 * random.uniform(), 0.5 + 1.5 * random.uniform()];
+            // Shorter bursts would end within a time slice.
+            let scenario = Scenario { octets, pdus: 2048, single_copy, loopback, transport, sender, receiver, quanta };
+            let outcome = pair::run(&scenario)?;
+            run.happened(outcome.trace.hash() ^ outcome.damaged, outcome.cells);
+            all.push(outcome);
+        }
+        Ok(Runs(all))
+    }
+
+    /// Mean, least and greatest.
+    fn of(&self, of: impl Fn(&Outcome) -> f64) -> [f64; 3] {
+        let all = || self.0.iter().map(&of);
+        let mean = all().sum::<f64>() / self.0.len().max(1) as f64;
+        [mean, all().fold(f64::MAX, f64::min), all().fold(0.0, f64::max)]
+    }
+
+    fn sent(&self) -> [f64; 3] {
+        self.of(|o| o.sent_mbit_s / MEBI)
+    }
+
+    fn received(&self) -> [f64; 3] {
+        self.of(|o| o.received_mbit_s / MEBI)
+    }
+}
+
+fn loops(run: &mut Run<'_>, single_copy: bool) -> Result<Vec<Runs>, ProfileError> {
+    let mut random = run.random();
+    SIZES.into_iter().map(|octets| Runs::new(run, octets, single_copy, &mut random)).collect()
 }
 
 fn curve(outcomes: &[Outcome], of: impl Fn(&Outcome) -> f64) -> Vec<(f64, f64)> {
@@ -184,8 +243,8 @@ impl Experiment for OneWay {
     }
 
     fn run(&self, run: &mut Run<'_>) -> Result<(), ProfileError> {
-        let copying = sweep(run, false, false)?;
-        let single = sweep(run, true, false)?;
+        let copying = sweep(run, false)?;
+        let single = sweep(run, true)?;
         let rx = at(&copying, 8192).received_mbit_s;
         run.re_anchored(
             "A-51",
@@ -235,7 +294,7 @@ impl Experiment for OneWay {
         }
         let (octets, pdus, transport) = (8192, run.size(2048, 300), Transport::Raw);
         let (single_copy, loopback, sender, receiver) = (false, false, &long, &long);
-        let scenario = Scenario { octets, pdus, single_copy, loopback, transport, sender, receiver };
+        let scenario = Scenario { octets, pdus, single_copy, loopback, transport, sender, receiver, quanta: [1.0; 2] };
         let without = pair::run(&scenario)?.received_mbit_s;
         run.words(
             "A-52",
@@ -333,9 +392,9 @@ impl Experiment for OneWay {
         );
         run.absent(
             "A-49",
-            "error bars over ten runs",
-            "extremes in figures 8 to 12",
-            "the text does not give their values, and nothing varies in the model: a burst always takes the same time",
+            "error bars of figures 8 to 10",
+            "extremes of ten runs",
+            "the text does not give their values, and with one process on a machine nothing varies in the model; figures 11 and 12 have bars",
         );
 
         let mut eight = axes("figure-08", "Figure 8: copying, one way", false);
@@ -378,48 +437,71 @@ impl Experiment for Loopback {
     }
 
     fn run(&self, run: &mut Run<'_>) -> Result<(), ProfileError> {
-        let copying = sweep(run, false, true)?;
-        let single = sweep(run, true, true)?;
-        let most = copying.iter().map(|o| o.received_mbit_s).fold(0.0, f64::max);
-        run.prediction("A-56", "fig 11: total throughput \"hardly exceeds\"", MEBIBIT, 60.0, 0.05, most / MEBI)
-            .note(format!(
-                "no constant was calibrated on it; at 8 kB {:.1}; what sending and receiving cost one by one adds up to 57.2 there",
-                at(&copying, 8192).received_mbit_s / MEBI
-            ));
+        let (copying, single) = (loops(run, false)?, loops(run, true)?);
+        let place = |octets: usize| SIZES.iter().position(|n| *n == octets).unwrap_or(0);
+        let received = |all: &[Runs], octets: usize| all[place(octets)].received()[0];
+        let most = copying.iter().map(|runs| runs.received()[0]).fold(0.0, f64::max);
+        let by_size = |all: &[Runs]| {
+            let of = |(n, runs): (&usize, &Runs)| format!("{n}: {:.1} and {:.1}", runs.sent()[0], runs.received()[0]);
+            SIZES.iter().zip(all).map(of).collect::<Vec<_>>().join(", ")
+        };
+        run.prediction("A-56", "fig 11: total throughput \"hardly exceeds\"", MEBIBIT, 60.0, 0.05, most)
+            .note(format!("the greatest mean received at any size; sent and received by size: {}", by_size(&copying)));
         let machine = run.machine("pentium90-neptune")?;
         let half = copied_and_transferred(&machine, 1e6)? * 8.0 / 2.0;
+        let large = received(&copying, 16_384) * MEBI;
         run.words(
             "A-56",
             "which corresponds roughly to half the maximum bandwidth calculated for the entire system",
             Test::new(
-                (most / half - 1.0).abs() < 0.2,
-                "the modelled rate within 20 % of half of Table 1's combined bandwidth",
+                (large / half - 1.0).abs() < 0.2,
+                "received at 16 kB within 20 % of half of Table 1's combined bandwidth",
                 "a rate below 44 or above 66 (10^6 bit/s)",
             ),
             format!(
-                "half of Table 1's combined bandwidth is {half:.1} in 10^6 bit/s, the paper's 60 are {:.1}, modelled {most:.1}: \
-                 more than half by as much as copying and transfers overlap",
+                "half of Table 1's combined bandwidth is {half:.1} in 10^6 bit/s, the paper's 60 are {:.1}, modelled {large:.1}",
                 60.0 * MEBI
             ),
         );
-        let alike = copying.iter().all(|o| (o.sent_mbit_s / o.received_mbit_s - 1.0).abs() < 0.05);
-        run.words(
+        let alike = copying.iter().filter(|runs| (runs.sent()[0] / runs.received()[0] - 1.0).abs() < 0.1).count();
+        run.predicted_words(
             "A-56",
             "the sender and the receiver run at approximately the same speed",
-            Test::new(alike, "sent and received within 5 % at all sizes", "a difference of 5 % at any size"),
-            "within 5 % at all sizes: they take turns at the processor",
+            Test::new(
+                alike > SIZES.len() / 2,
+                "means within 10 % at more than half of the sizes",
+                "a difference of 10 % at half of them",
+            ),
+            format!("at {alike} of {} sizes; sent and received: {}", SIZES.len(), by_size(&copying)),
         );
-        run.absent(
+        let faster = copying.iter().filter(|runs| runs.received()[0] > runs.sent()[0]).count();
+        run.predicted_words(
             "A-57",
-            "receiver and sender by size",
-            "in most cases, the receiver was faster",
-            "the scheduler and the start datagram are modelled, and not compared yet",
+            "in most cases, the receiver was faster than the sender",
+            Test::new(faster * 2 > SIZES.len(), "mean received > mean sent at more than half of the sizes", "at half of them or fewer"),
+            format!("at {faster} of {} sizes: {}", SIZES.len(), by_size(&copying)),
+        )
+        .note("the receiver's timer starts with a start datagram that it reads late, when the sender has used its time slice");
+        let wide = copying.iter().chain(&single).filter(|runs| runs.received()[2] > 1.01 * runs.received()[1]).count();
+        run.words(
+            "A-49",
+            "The error bars indicate the extremal values measured in ten experiments",
+            Test::new(
+                wide > 0,
+                "runs of one size differ by 1 % at some size",
+                "runs that are all alike: then there are no bars",
+            ),
+            format!(
+                "at {wide} of {} points of figures 11 and 12; the paper's bars are not in its text",
+                2 * SIZES.len()
+            ),
         );
-        let plateau: Vec<f64> = [4096, 8192, 16384].map(|n| at(&single, n).received_mbit_s / MEBI).to_vec();
+        let plateau: Vec<f64> = [4096, 8192, 16384].map(|n| received(&single, n)).to_vec();
+        let level = plateau.iter().all(|rate| (rate / plateau[1] - 1.0).abs() < 0.05);
         run.anchor("A-58", "fig 12: saturated", MEBIBIT, 115.0, plateau[1])
             .note(format!("at 8 kB; at 4 kB {:.1}, at 16 kB {:.1}", plateau[0], plateau[2]));
-        let level = plateau.iter().all(|rate| (rate / plateau[1] - 1.0).abs() < 0.05);
-        let gain = |n: usize| at(&single, n).received_mbit_s / at(&copying, n).received_mbit_s;
+        let gain = |n: usize| received(&single, n) / received(&copying, n);
+        let gains = SIZES.map(|n| format!("{n} {:.2}", gain(n))).join(", ");
         run.predicted_words(
             "A-58",
             "for datagram sizes below 1 kB, the throughput is worse than in the copying case",
@@ -428,13 +510,7 @@ impl Experiment for Loopback {
                 "single copy over copying below 1.005 at 64 to 512 octets: a tie at 512, the break-even that is an anchor, is let pass",
                 "a gain of 0.5 % at any size below 1 kB",
             ),
-            format!(
-                "single copy over copying: 64 {:.2}, 128 {:.2}, 256 {:.2}, 512 {:.2}",
-                gain(64),
-                gain(128),
-                gain(256),
-                gain(512)
-            ),
+            format!("single copy over copying: {gains}"),
         );
         run.predicted_words(
             "A-58",
@@ -454,19 +530,19 @@ impl Experiment for Loopback {
                 "4, 8 and 16 kB alike within 5 %, and at 4 kB 1.5 times what copying gives",
                 "4 or 16 kB 5 % off the plateau: a cost for each PDU or each octet at the processor",
             ),
-            format!("{:.1}, {:.1}, {:.1}", plateau[0], plateau[1], plateau[2]),
+            format!("{:.1}, {:.1}, {:.1}; copying at 4 kB {:.1}", plateau[0], plateau[1], plateau[2], received(&copying, 4096)),
         );
         run.words(
             "A-60",
-            "bidirectional throughput in current low-end systems is still not sufficient to saturate the network",
+            "Bidirectional throughput in current low-end systems is still not sufficient to saturate the network",
             Test::new(
                 plateau.iter().all(|p| *p < 0.95 * line_mbit_s(8192) / MEBI),
                 "received in loopback below 95 % of the line's maximum",
                 "95 % of 129 at 4, 8 or 16 kB; the 115 is an anchor",
             ),
-            "115 of 129",
+            format!("{:.1}, {:.1}, {:.1} of 129", plateau[0], plateau[1], plateau[2]),
         );
-        for (name, title, outcomes, published) in [
+        for (name, title, runs, published) in [
             (
                 "figure-11",
                 "Figure 11: copying, loopback",
@@ -477,8 +553,15 @@ impl Experiment for Loopback {
         ] {
             let mut figure = axes(name, title, false);
             maximum(&mut figure);
-            figure.add("sent, modelled", Origin::Modelled, curve(outcomes, |o| o.sent_mbit_s.min(o.carried_mbit_s)));
-            figure.add("received, modelled", Origin::Modelled, curve(outcomes, |o| o.received_mbit_s));
+            let bars = |of: fn(&Runs) -> [f64; 3]| {
+                let point = |(n, runs): (&usize, &Runs)| {
+                    let [mean, least, greatest] = of(runs);
+                    [*n as f64, mean, least, greatest]
+                };
+                SIZES.iter().zip(runs).map(point).collect::<Vec<_>>()
+            };
+            figure.add_bars("sent, modelled", bars(|runs| runs.of(|o| o.sent_mbit_s.min(o.carried_mbit_s) / MEBI)));
+            figure.add_bars("received, modelled", bars(Runs::received));
             figure.note(published);
             run.figure(figure);
         }

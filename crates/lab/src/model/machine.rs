@@ -115,14 +115,10 @@ fn ceil(x: f64) -> u64 {
 }
 
 impl<T> Machine<T> {
-    /// A machine whose processes, so many, share it by time slices.
-    pub fn scheduled(scheduler: Scheduler, processes: usize) -> Self {
-        let task = || Task { queue: VecDeque::new(), counter: scheduler.quantum };
-        Machine {
-            tasks: (0..processes.max(1)).map(|_| task()).collect(),
-            scheduler: Some(scheduler),
-            ..Machine::default()
-        }
+    /// A machine whose processes share it by time slices; each begins with so many quanta.
+    pub fn scheduled(scheduler: Scheduler, quanta: &[f64]) -> Self {
+        let task = |quanta: &f64| Task { queue: VecDeque::new(), counter: quanta * scheduler.quantum };
+        Machine { tasks: quanta.iter().map(task).collect(), scheduler: Some(scheduler), ..Machine::default() }
     }
 
     /// Gives the processor a piece of work.
@@ -294,21 +290,21 @@ mod tests {
 
     #[test]
     fn two_that_always_have_work_take_turns_by_slices_and_a_sleeper_goes_first() {
-        let mut machine = Machine::scheduled(Scheduler { quantum: 0.2, slack: 0.03 }, 2);
+        let mut machine = Machine::scheduled(Scheduler { quantum: 0.2, slack: 0.03 }, &[1.0; 2]);
         let piece = Work::cached(0.01);
         (0..100).for_each(|_| (0..2).for_each(|task| machine.submit(Level::Task(task), piece, task as u32)));
         let log = run(&mut machine);
         let switches = log.windows(2).filter(|w| w[0].1 != w[1].1).count();
         assert!((8..=12).contains(&switches), "2 s in slices of 0.2: {switches} switches");
         assert_eq!(log.len(), 200);
-        let mut machine = Machine::scheduled(Scheduler { quantum: 0.2, slack: 0.03 }, 2);
+        let mut machine = Machine::scheduled(Scheduler { quantum: 0.2, slack: 0.03 }, &[1.0; 2]);
         (0..20).for_each(|_| machine.submit(Level::Task(0), piece, 0));
         machine.advance(Time::from_millis(10), |_| {});
         machine.submit(Level::Task(1), piece, 1);
         machine.advance(Time::from_millis(20), |token| {
             assert_eq!(token, 0, "ten milliseconds are not enough to be ahead")
         });
-        let mut machine = Machine::scheduled(Scheduler { quantum: 0.2, slack: 0.03 }, 2);
+        let mut machine = Machine::scheduled(Scheduler { quantum: 0.2, slack: 0.03 }, &[1.0; 2]);
         (0..20).for_each(|_| machine.submit(Level::Task(0), piece, 0));
         (1..=5).for_each(|n| machine.advance(Time::from_millis(10 * n), |_| {}));
         machine.submit(Level::Task(1), piece, 1);

@@ -60,6 +60,8 @@ pub struct Scenario<'a> {
     pub sender: &'a Profile,
     /// The receiving machine.
     pub receiver: &'a Profile,
+    /// Quanta that writer and reader have left as they begin, where one machine runs both.
+    pub quanta: [f64; 2],
 }
 
 /// What came of it. Rates are of the application's octets, in 10^6 bit/s.
@@ -237,7 +239,7 @@ struct Host {
 }
 
 impl Host {
-    fn new(costs: Costs, carrier: Carrier, processes: usize) -> Result<Self, ProfileError> {
+    fn new(costs: Costs, carrier: Carrier, quanta: [f64; 2]) -> Result<Self, ProfileError> {
         let pace = Pace::Line { tolerance: Duration::from_nanos(2 * LINE_NANOS) };
         let mut adapter = Eni155p::new(Config { pace, ..Config::default() });
         let mut bus = Direct { adapter: &mut adapter, now: Time::ZERO };
@@ -245,7 +247,7 @@ impl Host {
         let mut driver = Eni::probe(&mut bus, MEMORY, BUFFERS).map_err(|e| shape(&e))?;
         driver.open(&mut bus, VCI, Aal::Aal5, costs.ring_octets, None).map_err(|e| shape(&e))?;
         Ok(Host {
-            machine: Machine::scheduled(costs.scheduler, processes),
+            machine: Machine::scheduled(costs.scheduler, &quanta),
             carrier,
             made: 0,
             making: false,
@@ -313,7 +315,7 @@ pub fn run(scenario: &Scenario<'_>) -> Result<Outcome, ProfileError> {
         let costs = Costs::new(machine, scenario)?;
         let carrier = Carrier::new(scenario.transport, number, scenario.octets, costs.socket_octets);
         let carrier = carrier.ok_or_else(|| ProfileError::Shape("the stack has no such socket".into()))?;
-        hosts.push(Host::new(costs, carrier, if scenario.loopback { 2 } else { 1 })?);
+        hosts.push(Host::new(costs, carrier, scenario.quanta)?);
     }
     if let [a, b] = &mut hosts[..] {
         open(&mut [&mut a.carrier, &mut b.carrier]);
@@ -465,6 +467,7 @@ impl Run<'_> {
             if let Some(octets) = next {
                 self.reading = true;
                 let host = &mut self.hosts[receiver];
+                // Alone on its machine it has no one to wait for.
                 host.machine.submit(Level::Task(READER), host.costs.read(octets), Token::Read);
             }
         }

@@ -53,7 +53,12 @@ where
         let colour = COLOURS[i % COLOURS.len()];
         let points: Vec<(f64, f64)> = series.points.iter().map(|p| (p[0], p[1])).collect();
         let drawn = match series.origin {
-            Origin::Modelled => chart.draw_series(LineSeries::new(points, colour.stroke_width(2))),
+            Origin::Modelled => {
+                let bars = series.points.iter().filter(|p| p[3] > p[2]);
+                let bars = bars.map(|p| PathElement::new(vec![(p[0], p[2]), (p[0], p[3])], colour));
+                chart.draw_series(bars).map_err(wrong)?;
+                chart.draw_series(LineSeries::new(points, colour.stroke_width(2)))
+            }
             Origin::Published => {
                 chart.draw_series(points.into_iter().map(|p| Circle::new(p, 5, colour.stroke_width(2))))
             }
