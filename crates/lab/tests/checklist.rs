@@ -4,6 +4,7 @@ use lab::experiment::{Published, Row, Verdict, run};
 use lab::experiments::ALL;
 use lab::model::Profile;
 use serde::Deserialize;
+use std::sync::OnceLock;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -25,7 +26,8 @@ struct Checked {
 }
 
 fn rows() -> Vec<Row> {
-    ALL.iter().flat_map(|e| run(*e, 1, true, None).unwrap().rows).collect()
+    static ROWS: OnceLock<Vec<Row>> = OnceLock::new();
+    ROWS.get_or_init(|| ALL.iter().flat_map(|e| run(*e, 1, true, None).unwrap().rows).collect()).clone()
 }
 
 fn prints(row: &Row, number: f64) -> bool {
