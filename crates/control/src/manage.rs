@@ -10,6 +10,7 @@ use crate::{policy, status};
 use anyhow::{Result, anyhow};
 use endpoint::seqpacket::Peer;
 use host::engine::EngineHandle;
+use host::quota::Limits;
 use host::service::Handler;
 use net::{Carries, TapConfig};
 use serde::{Deserialize, Serialize};
@@ -194,6 +195,14 @@ impl Handler for Manager {
 
     fn may_open(&self, peer: Peer, host: &str, circuit: CircuitId) -> Result<(), String> {
         policy::may_open(&self.config().rules, &peer, self.owner, host, circuit)
+    }
+
+    fn may_attach(&self, peer: Peer, host: &str) -> Result<(), String> {
+        policy::may_attach(&self.config().rules, &peer, self.owner, host)
+    }
+
+    fn limits(&self, peer: Peer) -> Limits {
+        policy::limits(&self.config().rules, &peer, self.owner)
     }
 
     fn manage(&self, peer: Peer, request: Value, fds: Vec<OwnedFd>) -> Result<Value, String> {

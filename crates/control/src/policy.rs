@@ -5,12 +5,13 @@
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use endpoint::seqpacket::Peer;
+use host::quota::{Kind, Limits};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use wire::CircuitId;
 
 /// `[[allow]]`
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Allow {
     /// Users, by name or number.
@@ -22,6 +23,33 @@ pub struct Allow {
     pub host: Option<String>,
     /// `"0.100"`, `"0.200-299"`, `"1.*"`, or `"*"`.
     pub circuits: Vec<String>,
+    /// Connections to the service that each of the users may have.
+    pub max_connections: u64,
+    /// Endpoints, at all hosts together.
+    pub max_endpoints: u64,
+    /// Octets of the endpoints' segments, of registered memory and of memory of direct circuits.
+    pub max_octets: u64,
+    /// Circuits that are open at once.
+    pub max_channels: u64,
+    /// Endpoints with the strategy `polling`. Each keeps the engine's thread awake.
+    pub max_polling: u64,
+}
+
+impl Default for Allow {
+    /// For nobody and nothing, with bounds that ordinary programs do not reach.
+    fn default() -> Self {
+        Allow {
+            users: Vec::new(),
+            groups: Vec::new(),
+            host: None,
+            circuits: Vec::new(),
+            max_connections: 64,
+            max_endpoints: 32,
+            max_octets: 1 << 29,
+            max_channels: 1024,
+            max_polling: 0,
+        }
+    }
 }
 
 /// A user or group.
@@ -44,6 +72,7 @@ pub struct Rule {
     groups: Vec<u32>,
     host: Option<String>,
     circuits: Vec<Range>,
+    limits: Limits,
 }
 
 impl Allow {
@@ -67,6 +96,12 @@ impl Allow {
             groups: numbers(&self.groups, "group", "group")?,
             host: self.host.clone(),
             circuits: self.circuits.iter().map(|text| range(text)).collect::<Result<_>>()?,
+            limits: Limits::default()
+                .with(Kind::Connections, self.max_connections)
+                .with(Kind::Endpoints, self.max_endpoints)
+                .with(Kind::Octets, self.max_octets)
+                .with(Kind::Channels, self.max_channels)
+                .with(Kind::Polling, self.max_polling),
         })
     }
 }
@@ -131,6 +166,31 @@ pub fn admit(rules: &[Rule], peer: &Peer, owner: u32) -> Result<(), String> {
     ))
 }
 
+/// How much of each kind `peer` may have: the most that a rule gives them. The owner and root have no bound.
+pub fn limits(rules: &[Rule], peer: &Peer, owner: u32) -> Limits {
+    if owns(peer, owner) {
+        return Limits::UNLIMITED;
+    }
+    let theirs = rules.iter().filter(|rule| rule.names(peer));
+    theirs.fold(Limits::default(), |most, rule| most.max(&rule.limits))
+}
+
+/// Whether `peer` may have endpoints at `host`: whoever may open a circuit there.
+///
+/// # Errors
+/// Why not.
+pub fn may_attach(rules: &[Rule], peer: &Peer, owner: u32, host: &str) -> Result<(), String> {
+    let there = |rule: &Rule| rule.names(peer) && rule.host.as_deref().is_none_or(|h| h == host);
+    if owns(peer, owner) || rules.iter().any(there) {
+        return Ok(());
+    }
+    let uid = peer.uid;
+    Err(format!(
+        "user {uid} may have no endpoint at host {host}: no [[allow]] of the description gives them a circuit there (add \
+         one and reload with SIGHUP)"
+    ))
+}
+
 /// Whether `peer` may open `circuit` at `host`.
 pub fn may_open(rules: &[Rule], peer: &Peer, owner: u32, host: &str, circuit: CircuitId) -> Result<(), String> {
     if owns(peer, owner) || rules.iter().any(|rule| rule.names(peer) && rule.covers(host, circuit)) {
@@ -158,7 +218,8 @@ mod tests {
         std::fs::write(dir.path().join("group"), "users:x:100:\nmedia:x:44:bob\n").unwrap();
         let names = |names: &[&str]| names.iter().map(|n| Name::Text((*n).into())).collect();
         let circuits = circuits.iter().map(|c| (*c).into()).collect();
-        Allow { users: names(users), groups: names(groups), host: host.map(Into::into), circuits }
+        let host = host.map(Into::into);
+        Allow { users: names(users), groups: names(groups), host, circuits, ..Allow::default() }
             .describe_with(dir.path())
     }
 
@@ -189,6 +250,25 @@ mod tests {
         assert!(admit(&rules, &alice, 1000).is_ok() && admit(&rules, &bob, 1000).is_ok());
         let why = may_open(&rules, &alice, 1000, "beta", circuit(0, 100)).unwrap_err();
         assert!(why.contains("user 1001") && why.contains("0.100") && why.contains("[[allow]]"), "{why}");
+    }
+
+    #[test]
+    fn a_user_has_the_larger_of_their_rules_bounds_and_endpoints_only_where_a_rule_names_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let alice = Allow { users: vec![Name::Number(1001)], circuits: vec!["*".into()], ..Allow::default() };
+        let describe = |allow: Allow| allow.describe_with(dir.path()).unwrap();
+        let rules = [
+            describe(Allow { host: Some("alpha".into()), max_endpoints: 3, max_polling: 1, ..alice.clone() }),
+            describe(Allow { host: Some("beta".into()), max_endpoints: 5, ..alice }),
+        ];
+        let (alice, eve) = (peer(1001, 100, &[]), peer(1003, 100, &[]));
+        let most = limits(&rules, &alice, 1000);
+        assert_eq!([Kind::Endpoints, Kind::Polling, Kind::Connections].map(|kind| most.get(kind)), [5, 1, 64]);
+        assert_eq!(limits(&rules, &eve, 1000), Limits::default());
+        assert_eq!(limits(&rules, &peer(1000, 7, &[]), 1000), Limits::UNLIMITED);
+        let attach = |peer: &Peer, host: &str| may_attach(&rules, peer, 1000, host);
+        assert!(attach(&alice, "alpha").is_ok() && attach(&alice, "beta").is_ok() && attach(&eve, "alpha").is_err());
+        assert!(attach(&alice, "gamma").unwrap_err().contains("gamma"));
     }
 
     #[test]

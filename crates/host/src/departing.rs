@@ -14,6 +14,9 @@ pub(crate) const GRACE: Duration = Duration::from_millis(500);
 /// How long the cell that ends a PDU in its middle may take after that.
 const LAST_CELL: Duration = Duration::from_millis(100);
 
+/// How long an endpoint departs at most.
+pub(crate) const LONGEST: Duration = GRACE.saturating_add(LAST_CELL);
+
 /// An endpoint that departs.
 #[derive(Debug)]
 pub(crate) struct Departing {
@@ -55,6 +58,11 @@ impl HostInterface {
             departing.ends = true;
         }
         true
+    }
+
+    /// Whether an endpoint whose application has gone is still here.
+    pub fn departs(&self, id: EndpointId) -> bool {
+        self.departing.iter().any(|departing| departing.id == id)
     }
 
     /// An endpoint receives nothing any more; PDUs that were arriving are counted.

@@ -82,16 +82,16 @@ impl Core {
     }
 
     /// Ends an endpoint and forgets its doorbell: at once, or, where its application has gone, once what waits in its send
-    /// ring has left ([`HostInterface::depart`]).
-    pub fn remove_endpoint(&mut self, host: NodeId, endpoint: EndpointId, at_once: bool) {
+    /// ring has left ([`HostInterface::depart`]). True if it is still there.
+    pub fn remove_endpoint(&mut self, host: NodeId, endpoint: EndpointId, at_once: bool) -> bool {
         self.keep_doorbells(|h, e| (h, e) != (host, endpoint));
-        if let Some(host) = self.network.node_mut::<HostInterface>(host) {
-            if at_once {
-                host.release_endpoint(endpoint);
-            } else {
-                host.depart(endpoint);
-            }
+        let Some(host) = self.network.node_mut::<HostInterface>(host) else { return false };
+        if at_once {
+            host.release_endpoint(endpoint);
+        } else {
+            host.depart(endpoint);
         }
+        host.departs(endpoint)
     }
 
     fn keep_doorbells(&mut self, keeps: impl Fn(NodeId, EndpointId) -> bool) {

@@ -25,6 +25,7 @@ mod outbound;
 mod outward;
 mod own;
 pub mod path;
+pub mod quota;
 mod reaper;
 pub mod service;
 #[allow(unsafe_code)]

@@ -11,12 +11,13 @@ use crate::engine::EngineHandle;
 use crate::events::Bell;
 use crate::interface::{EndpointId, OpenError};
 use crate::own::Process;
-use endpoint::DataPath;
+use crate::quota::{Account, Exceeded, Kind, Ledger, Limits};
 use endpoint::control::{MAX_PACKET_OCTETS, Refusal, Request, Response};
 use endpoint::negotiate::{OLDEST, VERSION, agree_features, agree_version};
 use endpoint::segment::Segment;
 use endpoint::seqpacket::{PacketError, Packets, Peer};
 use endpoint::shared::SharedMemory;
+use endpoint::{DataPath, Events, Geometry};
 use net::NodeId;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fd::OwnedFd;
@@ -24,6 +25,7 @@ use rustix::io::Errno;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Instant;
 use wire::CircuitId;
 
 /// Octets of JSON text in one part of a long answer; quoting may double them.
@@ -44,6 +46,19 @@ pub trait Handler: Send + Sync {
     /// # Errors
     /// Why not.
     fn may_open(&self, peer: Peer, host: &str, circuit: CircuitId) -> Result<(), String>;
+
+    /// Whether `peer` may have endpoints at `host`.
+    ///
+    /// # Errors
+    /// Why not.
+    fn may_attach(&self, _: Peer, _host: &str) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// How much `peer` may have of what all users share.
+    fn limits(&self, _: Peer) -> Limits {
+        Limits::UNLIMITED
+    }
 
     /// A management request, and the file descriptors that came along.
     ///
@@ -131,6 +146,14 @@ fn not_direct(e: DirectError) -> Refused {
     }
 }
 
+/// What the service works with, whoever asks.
+struct Shop<'a> {
+    engine: &'a EngineHandle,
+    handler: &'a dyn Handler,
+    broker: Broker,
+    ledger: Ledger,
+}
+
 struct Client {
     line: Line,
     peer: Peer,
@@ -139,6 +162,8 @@ struct Client {
     endpoint: Option<(String, NodeId, EndpointId)>,
     direct: Option<Claim>,
     max_connections: Option<usize>,
+    /// What it has of what all users share.
+    account: Account,
 }
 
 impl Service {
@@ -188,8 +213,9 @@ impl Drop for Service {
 
 fn serve(mut doors: Doors, stop: &OwnedFd, engine: &EngineHandle, handler: &dyn Handler, max: usize) {
     let mut clients: Vec<Client> = Vec::new();
-    let mut broker = Broker::default();
+    let mut shop = Shop { engine, handler, broker: Broker::default(), ledger: Ledger::default() };
     loop {
+        shop.ledger.handle_timeout(Instant::now());
         let mut fds = vec![PollFd::new(stop, PollFlags::IN), PollFd::from_borrowed_fd(doors.as_fd(), PollFlags::IN)];
         // A client that does not take its answers is asked nothing more.
         let wanted = |c: &Client| if c.line.is_behind() { PollFlags::OUT } else { PollFlags::IN };
@@ -205,16 +231,17 @@ fn serve(mut doors: Doors, stop: &OwnedFd, engine: &EngineHandle, handler: &dyn 
         drop(fds);
         if ready[0] {
             for client in &mut clients {
-                client.end(engine, &mut broker, false);
+                client.end(&mut shop, false);
             }
             return;
         }
         let mut place = 2;
         clients.retain_mut(|client| {
-            let stays = !ready[place] || client.turn(engine, handler, &mut broker);
+            let stays = !ready[place] || client.turn(&mut shop);
             place += 1;
             if !stays {
-                client.end(engine, &mut broker, false);
+                client.end(&mut shop, false);
+                client.account.end(&mut shop.ledger);
             }
             stays
         });
@@ -231,6 +258,7 @@ fn serve(mut doors: Doors, stop: &OwnedFd, engine: &EngineHandle, handler: &dyn 
                         endpoint: None,
                         direct: None,
                         max_connections,
+                        account: Account::default(),
                     });
                     greeted += usize::from(max_connections.is_none());
                 }
@@ -246,7 +274,7 @@ fn serve(mut doors: Doors, stop: &OwnedFd, engine: &EngineHandle, handler: &dyn 
 
 impl Client {
     /// Serves what waits. False if the connection has ended.
-    fn turn(&mut self, engine: &EngineHandle, handler: &dyn Handler, broker: &mut Broker) -> bool {
+    fn turn(&mut self, shop: &mut Shop<'_>) -> bool {
         for _ in 0..TURN {
             if self.line.flush().is_err() {
                 return false;
@@ -268,7 +296,7 @@ impl Client {
                 }
             };
             let Packet { fds, refused_fd, .. } = packet;
-            let served = self.serve(request, fds, refused_fd, engine, handler, broker);
+            let served = self.serve(request, fds, refused_fd, shop);
             if let Err(Refused { kind, reason }) = served
                 && self.send(&Response::Refused { reason, kind }).is_err()
             {
@@ -290,10 +318,10 @@ impl Client {
         request: Request,
         fds: Vec<OwnedFd>,
         refused_fd: bool,
-        engine: &EngineHandle,
-        handler: &dyn Handler,
-        broker: &mut Broker,
+        shop: &mut Shop<'_>,
     ) -> Result<(), Refused> {
+        let Shop { engine, handler, broker, ledger } = shop;
+        let too_many = |e: Exceeded| Refused::new(Refusal::Limit, e);
         let not_allowed = |reason: String| Refused::new(Refusal::NotAllowed, reason);
         let answer = match request {
             Request::Hello { version, oldest, features } => {
@@ -309,6 +337,10 @@ impl Client {
                     return Err(Refused::new(Refusal::Limit, reason));
                 }
                 handler.admit(self.peer).map_err(not_allowed)?;
+                if !self.greeted {
+                    self.account = Account::new(self.peer.uid, handler.limits(self.peer));
+                    self.account.take(ledger, Kind::Connections, 1).map_err(too_many)?;
+                }
                 self.greeted = true;
                 Response::Welcome { version: agreed, features: agree_features(&features) }
             }
@@ -321,8 +353,12 @@ impl Client {
                 handler.may_open(self.peer, &host, circuit).map_err(not_allowed)?;
                 let memory =
                     fds.into_iter().next().ok_or("a direct circuit needs memory: pass its descriptor along")?;
+                let octets = geometry.octets() as u64;
+                self.account.take(ledger, Kind::Octets, octets).map_err(too_many)?;
+                let channel = self.account.take(ledger, Kind::Channels, 1).map_err(too_many);
                 let offer = Offer { host, circuit, layout, geometry, memory };
-                self.direct = Some(broker.offer(offer, &self.line, engine).map_err(not_direct)?);
+                let offered = channel.and_then(|()| broker.offer(offer, &self.line, engine).map_err(not_direct));
+                self.direct = Some(offered.inspect_err(|_| self.account.close(ledger, None))?);
                 return Ok(());
             }
             Request::CreateEndpoint { host, geometry, events, path } => {
@@ -332,47 +368,30 @@ impl Client {
                 if refused_fd || !fds.is_empty() {
                     return Err("a bell is an end of a pair of UNIX stream sockets".into());
                 }
-                let (segment, memory) = Segment::create(geometry)?;
-                let (doorbell, wake_host) = engine.doorbell()?;
-                let mut passed = vec![memory, wake_host];
-                let (own_bell, (board, slot)) = (self.line.bell(), self.line.new_bell());
-                if own_bell.is_none() {
-                    // One end is the client's, the other its porter's, which rings it.
-                    let (theirs, porters) = endpoint::direct::bells()?;
-                    passed.extend([theirs, porters]);
+                handler.may_attach(self.peer, &host).map_err(not_allowed)?;
+                let polling = u64::from(events == Events::Polling);
+                let octets = geometry.checked()?.octets() as u64;
+                for (kind, amount) in [(Kind::Endpoints, 1), (Kind::Octets, octets), (Kind::Polling, polling)] {
+                    let taken = self.account.take(ledger, kind, amount);
+                    taken.inspect_err(|_| self.account.close(ledger, None)).map_err(too_many)?;
                 }
-                let bell = Bell { board, slot };
-                // Others could make the engine wait on their memory: they register it.
-                let trusted = path == DataPath::SingleCopy && self.peer.uid == rustix::process::geteuid().as_raw();
-                let process = self.process.take().filter(|_| trusted).map(|fd| Process::new(self.peer.pid, fd));
-                let name = host.clone();
-                let made = engine.with(move |core| {
-                    let Some((node, host)) = core.host(&name) else {
-                        return Err(Refused::new(Refusal::NoHost, no_host(&name)));
-                    };
-                    let mut endpoint = Attached::new(Arc::new(segment), events, path, Some(bell));
-                    endpoint.allow_process(process);
-                    let id = host.attach(endpoint).map_err(|e| match e {
-                        AttachError::Full(_) => Refused::new(Refusal::Limit, e),
-                        AttachError::Segment(_) => e.into(),
-                    })?;
-                    core.add_doorbell(node, id, doorbell);
-                    Ok((node, id))
-                });
-                let (node, id) = made??;
-                self.endpoint = Some((host, node, id));
-                let created = Response::Created { endpoint: id.0 };
-                return self.line.send(&created, passed, own_bell.is_none()).map_err(Into::into);
+                let (created, passed, porter) = self
+                    .make_endpoint(host, geometry, events, path, engine)
+                    .inspect_err(|_| self.account.close(ledger, None))?;
+                return self.line.send(&created, passed, porter).map_err(Into::into);
             }
             Request::Open { vpi_vci, options } => {
                 let (host, node, id) = self.endpoint.clone().ok_or("create the endpoint first")?;
                 let circuit: CircuitId = vpi_vci.parse().map_err(|e| format!("circuit {vpi_vci}: {e}"))?;
                 handler.may_open(self.peer, &host, circuit).map_err(not_allowed)?;
+                self.account.take(ledger, Kind::Channels, 1).map_err(too_many)?;
                 let opened = engine.with(move |core| {
                     let host = core.network.node_mut::<crate::HostInterface>(node).ok_or("the host is gone")?;
                     host.open_with(id, circuit, options).map_err(not_opened)
                 });
-                Response::Opened { channel: opened?? }
+                let opened = opened.map_err(Refused::from).and_then(|opened| opened);
+                let channel = opened.inspect_err(|_| self.account.give_back(ledger, Kind::Channels, 1))?;
+                Response::Opened { channel }
             }
             Request::Register { address, octets } => {
                 let (_, node, id) = self.endpoint.clone().ok_or("create the endpoint first")?;
@@ -381,24 +400,32 @@ impl Client {
                 let memory = SharedMemory::open(&fd, octets).map_err(|e| {
                     format!("registered memory is a memfd, sealed against shrinking, of that size ({e})")
                 })?;
+                self.account.take(ledger, Kind::Octets, octets as u64).map_err(too_many)?;
                 let registered = engine.with(move |core| {
                     let host = core.network.node_mut::<crate::HostInterface>(node).ok_or("the host is gone")?;
                     host.register(id, address, memory).map_err(|e| Refused::new(Refusal::Limit, e))
                 });
-                registered??;
+                // A region that another one replaces counts until the endpoint ends: it may be in use until then.
+                let registered = registered.map_err(Refused::from).and_then(|registered| registered);
+                registered.inspect_err(|_| self.account.give_back(ledger, Kind::Octets, octets as u64))?;
                 Response::Registered
             }
             Request::Release => {
-                self.end(engine, broker, true);
+                self.end(shop, true);
                 Response::Released
             }
             Request::SetEvents { events } => {
                 let (_, node, id) = self.endpoint.clone().ok_or("create the endpoint first")?;
+                let (polled, polls) = (self.account.has(Kind::Polling), u64::from(events == Events::Polling));
+                self.account.take(ledger, Kind::Polling, polls.saturating_sub(polled)).map_err(too_many)?;
                 let set = engine.with(move |core| {
                     let host = core.network.node_mut::<crate::HostInterface>(node).ok_or("the host is gone")?;
                     host.set_events(id, events).map_err(not_opened)
                 });
-                set??;
+                let set = set.map_err(Refused::from).and_then(|set| set);
+                let over = self.account.has(Kind::Polling) - if set.is_ok() { polls } else { polled };
+                self.account.give_back(ledger, Kind::Polling, over);
+                set?;
                 Response::EventsSet
             }
             Request::Close { channel } => {
@@ -408,6 +435,7 @@ impl Client {
                     host.close(id, channel).map_err(not_opened)
                 });
                 closed??;
+                self.account.give_back(ledger, Kind::Channels, 1);
                 Response::Closed
             }
             Request::Manage(request) => {
@@ -416,6 +444,47 @@ impl Client {
             }
         };
         self.send(&answer).map_err(Into::into)
+    }
+
+    /// Gives the answer, the descriptors that go with it, and whether the connection's porter gets the last of them.
+    fn make_endpoint(
+        &mut self,
+        host: String,
+        geometry: Geometry,
+        events: Events,
+        path: DataPath,
+        engine: &EngineHandle,
+    ) -> Result<(Response, Vec<OwnedFd>, bool), Refused> {
+        let (segment, memory) = Segment::create(geometry)?;
+        let (doorbell, wake_host) = engine.doorbell()?;
+        let mut passed = vec![memory, wake_host];
+        let (own_bell, (board, slot)) = (self.line.bell(), self.line.new_bell());
+        if own_bell.is_none() {
+            // One end is the client's, the other its porter's, which rings it.
+            let (theirs, porters) = endpoint::direct::bells()?;
+            passed.extend([theirs, porters]);
+        }
+        let bell = Bell { board, slot };
+        // Others could make the engine wait on their memory: they register it.
+        let trusted = path == DataPath::SingleCopy && self.peer.uid == rustix::process::geteuid().as_raw();
+        let process = self.process.take().filter(|_| trusted).map(|fd| Process::new(self.peer.pid, fd));
+        let name = host.clone();
+        let made = engine.with(move |core| {
+            let Some((node, host)) = core.host(&name) else {
+                return Err(Refused::new(Refusal::NoHost, no_host(&name)));
+            };
+            let mut endpoint = Attached::new(Arc::new(segment), events, path, Some(bell));
+            endpoint.allow_process(process);
+            let id = host.attach(endpoint).map_err(|e| match e {
+                AttachError::Full(_) => Refused::new(Refusal::Limit, e),
+                AttachError::Segment(_) => e.into(),
+            })?;
+            core.add_doorbell(node, id, doorbell);
+            Ok((node, id))
+        });
+        let (node, id) = made??;
+        self.endpoint = Some((host, node, id));
+        Ok((Response::Created { endpoint: id.0 }, passed, own_bell.is_none()))
     }
 
     fn send_parts(&mut self, text: &str) -> Result<(), PacketError> {
@@ -437,14 +506,17 @@ impl Client {
 
     /// Ends what the connection has opened. `at_once`: the host leaves the application's memory alone from then on; else
     /// what is in the send ring is still sent.
-    fn end(&mut self, engine: &EngineHandle, broker: &mut Broker, at_once: bool) {
+    fn end(&mut self, shop: &mut Shop<'_>, at_once: bool) {
         if let Some(claim) = self.direct.take() {
-            broker.end(claim, engine);
+            shop.broker.end(claim, shop.engine);
         }
+        let mut until = None;
         if let Some((_, node, id)) = self.endpoint.take() {
             // If the engine has stopped, the endpoint has ended with it.
-            let _ = engine.with(move |core| core.remove_endpoint(node, id, at_once));
+            let departs = shop.engine.with(move |core| core.remove_endpoint(node, id, at_once)).unwrap_or(false);
+            until = departs.then(|| Instant::now() + crate::departing::LONGEST);
         }
+        self.account.close(&mut shop.ledger, until);
     }
 }
 

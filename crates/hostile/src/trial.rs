@@ -2,7 +2,7 @@
 
 use crate::ground::circuit;
 use crate::watch::{Report, Watch};
-use endpoint::{ChannelId, Endpoint, EndpointConfig, Error, OpenOptions};
+use endpoint::{ChannelId, Endpoint, EndpointConfig, Error, Geometry, OpenOptions};
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -99,18 +99,26 @@ pub struct Trial<F> {
     field: fn() -> F,
     innocent: (&'static str, &'static str, u16),
     length: Duration,
+    geometry: Geometry,
 }
 
 impl<F: Field> Trial<F> {
     /// On a field whose innocent circuit is 0.100 between `alpha` and `beta`. Each run has a field of its own.
     pub fn new(class: Class, field: fn() -> F) -> Self {
-        Trial { class, field, innocent: ("alpha", "beta", 100), length: RUN }
+        Trial { class, field, innocent: ("alpha", "beta", 100), length: RUN, geometry: Geometry::default() }
     }
 
     /// With another innocent circuit.
     #[must_use]
     pub fn innocent(mut self, from: &'static str, to: &'static str, vci: u16) -> Self {
         self.innocent = (from, to, vci);
+        self
+    }
+
+    /// With an innocent circuit whose endpoints have little memory: 64 buffers of 16 KiB.
+    #[must_use]
+    pub fn small(mut self) -> Self {
+        self.geometry = Geometry { send_ring: 64, receive_ring: 64, free_ring: 64, buffers: 64, buffer_octets: 16_384 };
         self
     }
 
@@ -150,7 +158,7 @@ impl<F: Field> Trial<F> {
     fn run(&self, attack: impl Fn(&F, &Attack) + Sync) -> Report {
         let field = (self.field)();
         let (from, to, vci) = self.innocent;
-        let mut watch = Watch::new(&field, from, to, vci);
+        let mut watch = Watch::new(&field, from, to, vci, self.geometry);
         let of_attack = Attack::new(self.length);
         std::thread::scope(|scope| {
             let (field, of_attack) = (&field, &of_attack);

@@ -1,7 +1,7 @@
 //! The innocent circuit: a PDU each millisecond, and how long each took.
 
 use crate::trial::Field;
-use endpoint::{ChannelId, Endpoint, SendError};
+use endpoint::{ChannelId, Endpoint, EndpointConfig, Geometry, SendError};
 use std::time::{Duration, Instant};
 
 /// A PDU that takes longer is lost.
@@ -37,9 +37,11 @@ impl Watch {
     ///
     /// # Panics
     /// If the service refuses it.
-    pub fn new(field: &impl Field, from: &str, to: &str, vci: u16) -> Self {
-        let (sender, channel) = field.open(from, vci);
-        let (receiver, _) = field.open(to, vci);
+    pub fn new(field: &impl Field, from: &str, to: &str, vci: u16, geometry: Geometry) -> Self {
+        let open =
+            |host: &str| field.open_as(vci, &EndpointConfig { host: host.into(), geometry, ..Default::default() });
+        let (sender, channel) = open(from);
+        let (receiver, _) = open(to);
         Watch { sender, channel, receiver }
     }
 
