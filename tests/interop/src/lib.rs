@@ -14,6 +14,7 @@ pub mod line;
 pub mod namespace;
 pub mod peer;
 pub mod program;
+pub mod signalling;
 pub mod tshark;
 pub mod uml;
 pub mod up;
