@@ -61,12 +61,10 @@ pub(crate) struct Circuit {
     pub(crate) queued: u16,
     pub(crate) profile: u16,
     pub(crate) frame: Frame,
-    /// The last cell that left was within a PDU.
+    /// The last cell that left was within a PDU. Of a root, which sends nothing itself: two of its leaves share a port.
     pub(crate) sent_part: bool,
     /// When the port last held room for the PDU that is coming in.
-    pub(crate) epoch: u8,
-    /// Of a root: two of its leaves leave by one port.
-    pub(crate) shares_port: bool,
+    pub(crate) epoch: u16,
     pub(crate) side: u32,
     /// Cells beyond the contract, tagged or dropped.
     pub(crate) excess: u32,
@@ -91,7 +89,6 @@ impl Default for Circuit {
             frame: Frame::Between,
             sent_part: false,
             epoch: 0,
-            shares_port: false,
             side: NONE,
             excess: 0,
             received: 0,

@@ -209,7 +209,7 @@ impl Plane {
                 circuit.frame = if ends_pdu(last) { Frame::Between } else { Frame::Accepted };
             }
             let root = circuit.side as usize;
-            if circuit.shares_port && cells.len() > 1 {
+            if circuit.sent_part && cells.len() > 1 {
                 // The leaves' cells alternate where they meet.
                 for cell in cells {
                     self.branch(id, std::slice::from_ref(cell), tag, now, outputs);

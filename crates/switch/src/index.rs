@@ -86,7 +86,9 @@ impl Index {
 
     /// Whether any channel of this path has an entry: the path ends at this port.
     pub(crate) fn has_channels(&self, port: usize, vpi: u32) -> bool {
-        self.entries[self.path_at(port, vpi)] != 0
+        let channels = self.entries[self.path_at(port, vpi)] as usize * ENTRIES;
+        // A page without entries is reserved for a change that is not made yet.
+        self.entries[channels..channels + ENTRIES].iter().any(|page| self.used[*page as usize] != 0)
     }
 
     /// The number under exactly this label, else 0.

@@ -25,7 +25,7 @@ pub(crate) struct Port {
     pub(crate) held: u32,
     /// Room that PDUs under way may still need, by the epoch in which it was last asked for: this one, the one before.
     headroom: [u32; 2],
-    epoch: u8,
+    epoch: u16,
     pub(crate) up: bool,
     pub(crate) credit: bool,
     /// Circuits that wait for their turn.
@@ -94,7 +94,7 @@ impl Port {
 
     /// Forgets room that no cell has asked for since the epoch before the last.
     pub(crate) fn turn_epoch(&mut self, steps: u64) {
-        self.epoch = self.epoch.wrapping_add(steps as u8);
+        self.epoch = self.epoch.wrapping_add(steps as u16);
         self.headroom = [0, if steps == 1 { self.headroom[0] } else { 0 }];
     }
 

@@ -43,7 +43,6 @@ impl Plane {
         let mut batch = [0; BATCH];
         while sent < out.len() {
             let turn = &self.ports[port].classes[class];
-            let alone = turn.queue.len() - turn.gone as usize == 1;
             // Each circuit sends a cell at least, so that no more can have their turn.
             let most = BATCH.min(out.len() - sent);
             let n = turn.queue.peek(&self.pool, &mut batch[..most]);
@@ -65,7 +64,7 @@ impl Plane {
                 if sent == out.len() {
                     break;
                 }
-                let (cells, over) = self.take_turn(port, class, *id, alone, &mut out[sent..], now);
+                let (cells, over) = self.take_turn(port, class, *id, done, &mut out[sent..], now);
                 sent += cells;
                 if !over {
                     break;
@@ -77,14 +76,15 @@ impl Plane {
         sent
     }
 
-    /// One circuit's turn: cells given, and whether the turn is over. A turn that `out` cut short is not.
+    /// One circuit's turn: cells given, and whether the turn is over. A turn that `out` cut short is not. `done` numbers
+    /// before it in the queue have had theirs.
     #[inline]
     fn take_turn(
         &mut self,
         port: usize,
         class: usize,
         id: u32,
-        alone: bool,
+        done: usize,
         out: &mut [Cell],
         now: Time,
     ) -> (usize, bool) {
@@ -98,6 +98,7 @@ impl Plane {
             self.free_line(id);
             return (0, true);
         }
+        let alone = turn.queue.len() - done - turn.gone as usize == 1;
         let weight = match left {
             // Turns of a circuit that is alone follow each other.
             _ if alone => usize::MAX,

@@ -171,7 +171,7 @@ impl Plane {
         let leaves = &self.roots[self.circuits[root as usize].side as usize];
         let mut ports: Vec<u16> = leaves.iter().map(|leaf| self.circuits[*leaf as usize].port).collect();
         ports.sort_unstable();
-        self.circuits[root as usize].shares_port = ports.windows(2).any(|pair| pair[0] == pair[1]);
+        self.circuits[root as usize].sent_part = ports.windows(2).any(|pair| pair[0] == pair[1]);
     }
 
     fn end_root(&mut self, id: u32) {

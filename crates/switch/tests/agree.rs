@@ -1,0 +1,400 @@
+//! The switch and the plain model agree cell for cell, over random operations, table changes in mid-stream included.
+//!
+//! `SWITCH_OPERATIONS=10000000 cargo test --release -p switch --test agree` runs longer; `SWITCH_SEED` repeats a failure.
+
+mod model;
+
+use std::collections::BTreeSet;
+
+use model::{Contract, Kind, Model, Point};
+use switch::{Bucket, Class, Excess, Outputs, Police, Profile, Progress, Switch, SwitchConfig, Transaction};
+use traffic::Fine;
+use wire::oam::{Function, Loopback};
+use wire::{Cell, CellHeader, CircuitId, DropReason, Label, PayloadType, Time, Vpi};
+
+const PORTS: u16 = 4;
+
+/// xorshift64*: the same numbers whatever version of whatever crate is in use.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        ((self.next() >> 33) as usize) % n
+    }
+
+    fn one_in(&mut self, n: usize) -> bool {
+        self.below(n) == 0
+    }
+
+    fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len())]
+    }
+}
+
+/// Links that take so many cells more.
+struct Links {
+    slots: Vec<Cell>,
+    room: Vec<usize>,
+    taken: Vec<Vec<Cell>>,
+}
+
+impl Outputs for Links {
+    fn slots(&mut self, port: u16) -> &mut [Cell] {
+        &mut self.slots[..self.room[usize::from(port)]]
+    }
+
+    fn commit(&mut self, port: u16, n: usize) {
+        self.room[usize::from(port)] -= n;
+        self.taken[usize::from(port)].extend_from_slice(&self.slots[..n]);
+    }
+}
+
+/// A change as both sides understand it.
+#[derive(Clone, Copy)]
+enum Change {
+    Add(Point, Point, Kind),
+    Remove(Point),
+    RemoveLeaf(Point, Point),
+}
+
+impl Change {
+    fn apply(self, model: &mut Model) -> bool {
+        match self {
+            Change::Add(from, to, kind) => model.add(from, to, kind),
+            Change::Remove(from) => model.remove(from),
+            Change::RemoveLeaf(from, to) => model.remove_leaf(from, to),
+        }
+    }
+}
+
+/// A transaction on its way through the switch.
+struct Pending {
+    changes: Vec<Change>,
+    steps: usize,
+    linked: usize,
+    fails: bool,
+}
+
+struct World {
+    random: Random,
+    switch: Switch,
+    model: Model,
+    links: Links,
+    now: u64,
+    pending: Option<Pending>,
+    /// What is on its way at each port, and how far its PDU is.
+    cells: u64,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let (queue_cells, control_cells) = (random.pick(&[20, 60, 200]), random.pick(&[2, 8]));
+        let config = SwitchConfig {
+            ports: PORTS,
+            circuits: 200,
+            index_pages: 200,
+            queue_cells,
+            credit_cells: 0,
+            control_cells,
+            profiles: 300,
+            incarnation: 0,
+        };
+        let links = Links {
+            slots: vec![Cell::default(); 100],
+            room: vec![0; PORTS.into()],
+            taken: vec![Vec::new(); PORTS.into()],
+        };
+        World {
+            switch: Switch::new(config),
+            model: Model::new(PORTS.into(), queue_cells as usize, control_cells.into()),
+            links,
+            now: 0,
+            pending: None,
+            cells: 0,
+            random,
+        }
+    }
+
+    fn label(&mut self, path: bool) -> Label {
+        let vpi = self.random.pick(&[0u16, 1, 127, 128]);
+        match path {
+            true => Label::Vp(Vpi::new(vpi).unwrap()),
+            false => Label::Vc(CircuitId::new(vpi, self.random.pick(&[32u16, 33, 255, 256, 40_000])).unwrap()),
+        }
+    }
+
+    fn kind(&mut self) -> Kind {
+        let random = &mut self.random;
+        let queue_cells = random.pick(&[6u16, 15, 100]);
+        let contract = random.one_in(3).then(|| Contract {
+            peak: (random.pick(&[100, 5_000]), random.pick(&[0, 2_000, 20_000])),
+            sustainable: random.one_in(2).then(|| (random.pick(&[1_000, 9_000]), random.pick(&[0, 3_000, 50_000]))),
+            high_priority_only: random.one_in(2),
+            excess: random.pick(&[Excess::Discard, Excess::Tag]),
+        });
+        let bucket = |(t, l)| Bucket::new(Fine::from_nanos(t), Fine::from_nanos(l));
+        let police = contract.map(|contract| Police {
+            peak: bucket(contract.peak),
+            sustainable: contract.sustainable.map(bucket),
+            high_priority_only: contract.high_priority_only,
+            excess: contract.excess,
+        });
+        let profile = Profile {
+            class: random.pick(&Class::ALL),
+            weight: random.pick(&[1, 1, 2, 5]),
+            queue_cells,
+            pdu_cells: random.pick(&[None, Some(1), Some(3), Some(6)]),
+            police,
+            ..Profile::default()
+        };
+        Kind { profile, contract }
+    }
+
+    fn known(&mut self) -> Option<Point> {
+        let n = self.model.routes.len();
+        let at = if n == 0 { return None } else { self.random.below(n) };
+        self.model.routes.keys().nth(at).copied()
+    }
+
+    fn change(&mut self) -> Change {
+        let path = self.random.one_in(4);
+        let port = |random: &mut Random| random.below(PORTS.into()) as u16;
+        let known = self.known();
+        match (self.random.below(8), known) {
+            (0 | 1, Some(from)) => Change::Remove(from),
+            (2, Some(from)) => {
+                let leaves = &self.model.routes[&from].leaves;
+                let to = leaves[self.random.below(leaves.len())].to;
+                Change::RemoveLeaf(from, to)
+            }
+            (3 | 4, Some(from)) => {
+                let to = (port(&mut self.random), self.label(from.1.is_path()));
+                Change::Add(from, to, self.kind())
+            }
+            _ => {
+                let from = (port(&mut self.random), self.label(path));
+                let to_path = path != self.random.one_in(40);
+                let to = (port(&mut self.random), self.label(to_path));
+                Change::Add(from, to, self.kind())
+            }
+        }
+    }
+
+    /// Begins a transaction. Whether it will fail is tried on a table without cells.
+    fn begin(&mut self) {
+        let changes: Vec<Change> = (0..1 + self.random.below(5)).map(|_| self.change()).collect();
+        let mut trial = Model::new(PORTS.into(), 1, 1);
+        for (from, route) in &self.model.routes {
+            for leaf in &route.leaves {
+                trial.add(*from, leaf.to, Kind { profile: Profile::default(), contract: None });
+            }
+        }
+        let fails = !changes.iter().all(|change| change.apply(&mut trial));
+        let mut transaction = Transaction::new();
+        for change in &changes {
+            match change {
+                Change::Add(from, to, kind) => transaction.add(*from, *to, &kind.profile),
+                Change::Remove(from) => transaction.remove(*from),
+                Change::RemoveLeaf(from, to) => transaction.remove_leaf(*from, *to),
+            }
+        }
+        self.switch.begin(transaction).unwrap();
+        self.pending = Some(Pending { changes, steps: 0, linked: 0, fails });
+    }
+
+    fn advance(&mut self) {
+        let Some(mut pending) = self.pending.take() else { return self.begin() };
+        let steps = 1 + self.random.below(6);
+        match self.switch.advance(steps) {
+            Err(failed) => {
+                assert!(pending.fails, "{failed}");
+                return;
+            }
+            Ok(progress) => {
+                // Check and prepare take a step for each change and one more each.
+                pending.steps += steps;
+                let n = pending.changes.len();
+                let linked = pending.steps.saturating_sub(2 * n + 2).min(n);
+                assert!(!pending.fails || linked == 0, "a transaction that makes no sense was applied");
+                for change in &pending.changes[pending.linked..linked] {
+                    assert!(change.apply(&mut self.model));
+                }
+                pending.linked = linked;
+                if progress == Progress::Done {
+                    assert_eq!(linked, n);
+                    return;
+                }
+            }
+        }
+        self.pending = Some(pending);
+    }
+
+    fn cell(&mut self, label: Label) -> Cell {
+        let random = &mut self.random;
+        let mut circuit = match label {
+            Label::Vc(circuit) => circuit,
+            Label::Vp(vpi) => CircuitId { vpi, vci: wire::Vci(random.pick(&[3u16, 4, 32, 50, 300])) },
+        };
+        if random.one_in(60) {
+            circuit.vci = wire::Vci(random.pick(&[3u16, 4, 5]));
+        }
+        let user = PayloadType::User { congestion: random.one_in(9), end: random.one_in(3) };
+        let special =
+            [PayloadType::OamSegment, PayloadType::OamEndToEnd, PayloadType::ResourceManagement, PayloadType::Reserved];
+        let payload_type = if random.one_in(30) { random.pick(&special) } else { user };
+        let header = CellHeader { circuit, payload_type, clp: random.one_in(4) };
+        self.cells += 1;
+        let mut payload = [0; 48];
+        payload[..8].copy_from_slice(&self.cells.to_be_bytes());
+        if payload_type.bits() >= 4 || circuit.vci.get() < 5 {
+            payload = match self.random.below(4) {
+                0 => Function::Ais.emit(),
+                1 => payload,
+                _ => Function::Loopback(Loopback::request(self.cells as u32)).emit(),
+            };
+        }
+        Cell::new(header, payload)
+    }
+
+    fn batch(&mut self) {
+        let port = self.random.below(PORTS.into()) as u16;
+        let labels: Vec<Label> = self.model.routes.keys().filter(|from| from.0 == port).map(|from| from.1).collect();
+        let n = if self.random.one_in(8) { 150 } else { self.random.below(20) };
+        let mut cells = Vec::new();
+        while cells.len() < n {
+            let label = match labels.is_empty() || self.random.one_in(30) {
+                true => self.label(false),
+                false => self.random.pick(&labels),
+            };
+            let run = if self.random.one_in(3) { 1 + self.random.below(40) } else { 1 };
+            for _ in 0..run {
+                let cell = self.cell(label);
+                cells.push(cell);
+            }
+        }
+        for port in 0..usize::from(PORTS) {
+            let room = if self.random.one_in(2) { 0 } else { self.random.below(20) };
+            (self.links.room[port], self.model.ports[port].room) = (room, room);
+        }
+        let now = Time::from_nanos(self.now);
+        self.switch.handle_cells(port, &cells, now, &mut self.links);
+        for cell in &cells {
+            self.model.handle_cell(port, cell, now);
+        }
+        for port in 0..usize::from(PORTS) {
+            let taken = std::mem::take(&mut self.links.taken[port]);
+            assert_eq!(taken, std::mem::take(&mut self.model.ports[port].link), "at once by port {port}");
+        }
+    }
+
+    fn transmit(&mut self) {
+        let port = self.random.below(PORTS.into()) as u16;
+        let room = if self.random.one_in(4) { 200 } else { self.random.below(12) };
+        let mut out = vec![Cell::default(); room];
+        let n = self.switch.poll_transmit(port, &mut out, Time::from_nanos(self.now));
+        assert_eq!(out[..n], self.model.poll_transmit(port, room), "port {port}");
+    }
+
+    fn operate(&mut self) {
+        match self.random.below(20) {
+            0..8 => self.batch(),
+            8..15 => self.transmit(),
+            15..18 => {
+                let step = if self.random.one_in(50) { 300_000_000 } else { 20_000 };
+                self.now += self.random.below(step) as u64;
+            }
+            18 => self.advance(),
+            _ => {
+                let port = self.random.below(PORTS.into()) as u16;
+                let down = self.random.one_in(4);
+                self.model.ports[usize::from(port)].down = down;
+                self.switch.set_up(port, !down);
+            }
+        }
+    }
+
+    /// All counters, all queues.
+    fn compare(&self) {
+        for port in 0..PORTS {
+            let (counters, model) = (self.switch.port_counters(port), &self.model.ports[usize::from(port)]);
+            for reason in DropReason::ALL {
+                let of = |drops: &std::collections::BTreeMap<_, u64>| drops.get(reason).copied().unwrap_or_default();
+                assert_eq!(counters.received.dropped(*reason), of(&model.in_drops), "{reason} coming in at {port}");
+                assert_eq!(counters.sent.dropped(*reason), of(&model.out_drops), "{reason} going out at {port}");
+            }
+            assert_eq!(counters.sent.cells, model.sent);
+            assert_eq!(self.switch.queued_at(port), self.model.queued(port));
+        }
+        let routes = (0..PORTS).flat_map(|port| self.switch.routes(port));
+        let mut circuits = 0;
+        for info in routes {
+            let route = &self.model.routes[&info.from];
+            circuits += info.branches.len() + usize::from(route.many);
+            let counters = info.counters;
+            assert_eq!(
+                (counters.received, counters.dropped, counters.excess),
+                (route.received, route.dropped, route.excess)
+            );
+            assert_eq!(info.branches.len(), route.leaves.len());
+            for (branch, leaf) in info.branches.iter().zip(&route.leaves) {
+                assert_eq!((branch.to, usize::from(branch.counters.queued)), (leaf.to, Model::leaf_queued(leaf)));
+                if route.many {
+                    assert_eq!((branch.counters.received, branch.counters.dropped), (leaf.received, leaf.dropped));
+                }
+            }
+        }
+        if self.pending.is_none() {
+            assert_eq!(self.switch.circuits(), circuits);
+        }
+    }
+}
+
+/// Runs one world; returns the reasons for which its ports have dropped cells.
+fn run(seed: u64, operations: usize) -> BTreeSet<DropReason> {
+    let result = std::panic::catch_unwind(|| {
+        let mut world = World::new(seed);
+        for i in 0..operations {
+            world.operate();
+            if i % 16 == 0 {
+                world.compare();
+            }
+        }
+        world.compare();
+        let ports = world.model.ports.iter();
+        ports.flat_map(|port| port.in_drops.keys().chain(port.out_drops.keys()).copied()).collect()
+    });
+    result.unwrap_or_else(|_| panic!("SWITCH_SEED={seed} cargo test -p switch --test agree"))
+}
+
+#[test]
+fn the_switch_and_the_model_agree_cell_for_cell() {
+    let variable = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
+    let each = 1000;
+    if let Some(seed) = variable("SWITCH_SEED") {
+        run(seed, each);
+        return;
+    }
+    let operations = variable("SWITCH_OPERATIONS").unwrap_or(100_000);
+    let seen: BTreeSet<_> = (1..=operations.div_ceil(each as u64)).flat_map(|seed| run(seed, each)).collect();
+    // A run in which nothing of a kind ever happened would agree for the wrong reason.
+    let all = [
+        DropReason::UnknownCircuit,
+        DropReason::NotOpen,
+        DropReason::Crc,
+        DropReason::QueueFull,
+        DropReason::EarlyDiscard,
+        DropReason::PartialDiscard,
+        DropReason::NonConforming,
+        DropReason::LinkDown,
+        DropReason::Closed,
+    ];
+    assert!(all.iter().all(|reason| seen.contains(reason)), "{seen:?}");
+}
