@@ -8,6 +8,7 @@ struct Counting;
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+    static HELD: Cell<i64> = const { Cell::new(0) };
 }
 
 // SAFETY: all calls are passed on to the system's allocator unchanged; counting touches no memory that it hands out,
@@ -15,11 +16,13 @@ thread_local! {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        HELD.set(HELD.get() + layout.size() as i64);
         // SAFETY: as the caller promises.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        HELD.set(HELD.get() - layout.size() as i64);
         // SAFETY: as the caller promises.
         unsafe { System.dealloc(pointer, layout) }
     }
@@ -31,4 +34,10 @@ static ALLOCATOR: Counting = Counting;
 /// How often this thread has allocated so far.
 pub fn allocations() -> u64 {
     ALLOCATIONS.get()
+}
+
+/// Octets that this thread has allocated and not freed.
+#[allow(dead_code)]
+pub fn held_octets() -> i64 {
+    HELD.get()
 }

@@ -14,14 +14,14 @@ use crate::{Outputs, Plane, Switch};
 use wire::{Cell, Counters, DropReason, Time, Vci, credit};
 
 /// Cells between the fetch of a label table's entry and its use.
-const FAR: usize = 64;
+pub(crate) const FAR: usize = 64;
 /// Cells between the fetch of a circuit's line and its use; also the longest run.
-const NEAR: usize = 32;
+pub(crate) const NEAR: usize = 32;
 /// Length of the rings of cells under way, a power of two beyond [`FAR`].
-const RING: usize = 128;
+pub(crate) const RING: usize = 128;
 
 /// Instead of a circuit's number: the cell is no user data.
-const SPECIAL: u32 = u32::MAX;
+pub(crate) const SPECIAL: u32 = u32::MAX;
 
 /// An epoch of kept room is 2^28 nanoseconds, about a quarter of a second.
 const EPOCH_BITS: u32 = 28;
@@ -86,14 +86,35 @@ impl Switch {
         }
     }
 
+    /// The number of a cell's circuit, [`SPECIAL`] if it is no user data.
+    #[inline(always)]
+    pub(crate) fn number(&self, port: usize, word: u32, place: Place) -> u32 {
+        if is_special(word) { SPECIAL } else { self.index.finish(port, word, place) }
+    }
+
+    /// Calls `each` with every cell's place in `cells` and its circuit's number, whose line was fetched ahead.
+    #[inline(always)]
+    pub(crate) fn look_up_ahead(&self, port: u16, cells: &[Cell], mut each: impl FnMut(usize, u32)) {
+        let port = usize::from(port);
+        let mut ahead = Ahead { places: [Place::default(); RING], found: [0; RING] };
+        for i in 0..cells.len().min(FAR) {
+            self.prepare(port, cells, i, &mut ahead);
+        }
+        for i in 0..cells.len().min(NEAR) {
+            self.find(port, cells, i, &mut ahead);
+        }
+        for i in 0..cells.len() {
+            each(i, ahead.found[i % RING]);
+            self.prepare(port, cells, i + FAR, &mut ahead);
+            self.find(port, cells, i + NEAR, &mut ahead);
+        }
+    }
+
     #[inline(always)]
     fn find(&self, port: usize, cells: &[Cell], i: usize, ahead: &mut Ahead) {
         if let Some(cell) = cells.get(i) {
             let word = cell.header_word();
-            let id = match is_special(word) {
-                true => SPECIAL,
-                false => self.index.finish(port, word, ahead.places[i % RING]),
-            };
+            let id = self.number(port, word, ahead.places[i % RING]);
             ahead.found[i % RING] = id;
             // Beyond the table for a special cell, which is harmless.
             prefetch::line(&self.plane.circuits, id as usize);

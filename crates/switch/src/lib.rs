@@ -44,6 +44,7 @@ mod port;
 mod prefetch;
 mod profile;
 mod store;
+mod translate;
 mod transmit;
 
 pub use change::{ChangeError, Failed, Progress, Transaction};
@@ -52,6 +53,7 @@ pub use count::{BranchInfo, CircuitCounters, RouteInfo};
 pub use police::{Bucket, Excess, Police};
 pub use port::PortCounters;
 pub use profile::{Class, Flow, Profile};
+pub use translate::NOWHERE;
 
 use active::Pool;
 use circuit::Circuit;

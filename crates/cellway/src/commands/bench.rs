@@ -10,6 +10,7 @@ mod path;
 mod paths;
 mod preload;
 mod sar;
+mod switch;
 
 pub(crate) use path::{memcpy_gbit_s, run_case};
 
@@ -32,6 +33,8 @@ pub(crate) enum BenchCommand {
     },
     /// Segmentation and reassembly on one core, beside memcpy and two common ways to do it
     Sar(sar::Options),
+    /// The cell switch on one core: look-up, policing, queues, over the number of circuits, beside a copy of the cells
+    Switch(switch::Options),
     /// The model of the ENI155P alone, driven by our own driver, beside memcpy and the card's line
     Adapter(adapter::Options),
     /// Event strategies over load: throughput, latency and processor share; cost with scale
@@ -53,6 +56,7 @@ pub(crate) fn run(context: &Context, command: &BenchCommand) -> Result<()> {
     match command {
         BenchCommand::Path { runs, millis } => path::run(context, *runs, *millis),
         BenchCommand::Sar(options) => sar::run(context, options),
+        BenchCommand::Switch(options) => switch::run(context, options),
         BenchCommand::Adapter(options) => adapter::run(context, options),
         BenchCommand::Events(options) => events::run(context, options),
         BenchCommand::Paths(options) => paths::run(context, options),
