@@ -13,6 +13,7 @@ pub mod external;
 pub mod fault;
 pub mod frame;
 mod line;
+pub mod myrinet;
 pub mod network;
 pub mod node;
 pub mod relay;
