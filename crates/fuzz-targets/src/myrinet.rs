@@ -15,6 +15,9 @@ pub(crate) fn packet(octets: &[u8]) {
         let mut again = vec![0; packet_octets(0, packet.payload().len())];
         emit(&[], packet.kind(), packet.payload(), &mut again);
         assert_eq!(again, rest);
+        if let Ok((head, part)) = wire::myrinet::message::Head::parse(packet.payload()) {
+            assert_eq!([&head.emit()[..], part].concat(), packet.payload());
+        }
     }
     let mut back = [Turn::default(); MAX_HOPS];
     if let Some(n) = reversed(&route, &mut back) {

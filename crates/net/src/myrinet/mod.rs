@@ -11,6 +11,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`routes`] | a map of switches, hosts and cables; up*/down* routes over it |
+//! | [`mapper`] | how control programs find out the map, and which of them does |
 //! | [`random`] | fabrics from a seed |
 //!
 //! ```
@@ -36,6 +37,7 @@
 mod config;
 mod engine;
 mod fault;
+pub mod mapper;
 pub mod random;
 pub mod routes;
 mod slack;

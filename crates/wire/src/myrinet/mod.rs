@@ -24,6 +24,7 @@
 //! ```
 
 pub mod mapping;
+pub mod message;
 
 use crate::Error;
 use crate::crc::crc8;

@@ -123,6 +123,18 @@ proptest! {
     }
 
     #[test]
+    fn a_message_head_read_is_the_one_written_and_its_part_lies_in_the_message(
+        from: u64, interfaces: [u8; 2], group: u16, number: u32, offset in 0u32..100_000, part in proptest::collection::vec(any::<u8>(), 1..50), more in 0u32..9,
+    ) {
+        let total = offset + part.len() as u32 + more;
+        let head = message::Head { from, from_interface: interfaces[0], to_interface: interfaces[1], group, number, total, offset };
+        let octets = [&head.emit()[..], &part].concat();
+        prop_assert_eq!(message::Head::parse(&octets), Ok((head, &part[..])));
+        let short = message::Head { total: total - more - 1, ..head };
+        prop_assert!(message::Head::parse(&[&short.emit()[..], &part].concat()).is_err());
+    }
+
+    #[test]
     fn no_octets_panic(mut octets: Vec<u8>) {
         let _ = Packet::new_checked(&octets);
         if let Ok(message) = Message::parse(&octets) {
@@ -130,6 +142,7 @@ proptest! {
             message.emit(&mut again);
             prop_assert_eq!(again, octets.clone());
         }
+        let _ = message::Head::parse(&octets);
         let _ = advance(&mut octets);
     }
 }

@@ -1,0 +1,491 @@
+//! Mapping, as control programs of interfaces do it among themselves: a state machine for each, without a clock.
+//!
+//! In: mapping messages that came, the time. Out: messages to send and their routes, the host's own routes. Every interface answers
+//! scouts. The one with the highest address maps; one that hears of no mapper for a while becomes one, and gives way to a
+//! higher address. A run of the mapper:
+//!
+//! 1. It sends a scout to each port of each switch it knows, as if a host were there. An answer is a host.
+//! 2. Where nothing answered, it sends a loop through the supposed switch and back. What comes back is a switch.
+//! 3. Switches have no names. So it sends loops in by the new cable and out by the ports that lead back from each known switch:
+//!    one that comes back says that the two are the same, and at which port the cable ends. The way back from a known switch is
+//!    the same turns reversed, so a loop comes back by no other way.
+//! 4. It computes up*/down* routes and tells each host its own, which the host acknowledges.
+//!
+//! A scout that is lost or late is sent anew, [`Settings::tries`] times in all. Then the next run begins after [`Settings::period`].
+
+use super::routes::{Map, MapPort, Routes};
+use core::time::Duration;
+use std::collections::VecDeque;
+use wire::Time;
+use wire::myrinet::mapping::{Address, Body, Entries, Message, emit_entry, entry_octets};
+use wire::myrinet::{MAX_HOPS, MAX_PAYLOAD_OCTETS, Turn, reversed, turns};
+
+/// Farthest port of the largest switch from any other.
+const FARTHEST: i32 = 15;
+
+/// Times of mapping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// From the end of a run to the next.
+    pub period: Duration,
+    /// How long an answer may take.
+    pub patience: Duration,
+    /// How often a message is sent that is not answered.
+    pub tries: u32,
+    /// How long an interface hears of no mapper before it becomes one; each higher address that it knows makes it a period more.
+    pub silence: Duration,
+    /// Switches and hosts of a map at most.
+    pub limit: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            period: Duration::from_millis(100),
+            patience: Duration::from_millis(1),
+            tries: 3,
+            silence: Duration::from_millis(500),
+            limit: 256,
+        }
+    }
+}
+
+/// A message to send.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transmit {
+    /// Its route.
+    pub route: Vec<Turn>,
+    /// The payload of a packet of type mapping.
+    pub payload: Vec<u8>,
+}
+
+/// What a batch of messages is to find out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Whether a host or a switch is at the other end of the own cable.
+    Beginning,
+    /// Which ports of a switch have hosts.
+    Hosts(usize),
+    /// Which of the others have switches.
+    Switches(usize),
+    /// Which known switch is behind a port.
+    Compare(MapPort),
+    /// Whether each host has its routes.
+    Tell,
+}
+
+#[derive(Debug)]
+struct Probe {
+    transmit: Transmit,
+    /// The port that is asked about; in a comparison the port that it would be.
+    port: MapPort,
+    answer: Option<Address>,
+}
+
+#[derive(Debug)]
+struct Run {
+    stage: Stage,
+    probes: Vec<Probe>,
+    /// The first probe's number.
+    base: u64,
+    sent: usize,
+    round: u32,
+    deadline: Option<Time>,
+    map: Map,
+    /// Each switch's route from the mapper, and its ports that are known.
+    found: Vec<(Vec<Turn>, Vec<i32>)>,
+    /// Ports behind which a switch is.
+    behind: VecDeque<MapPort>,
+    next: usize,
+    routes: Routes,
+}
+
+/// The mapping part of an interface's control program.
+#[derive(Debug)]
+pub struct Mapping {
+    address: Address,
+    settings: Settings,
+    /// The mapper, as far as is known.
+    mapper: Address,
+    routes: Vec<(Address, Vec<Turn>)>,
+    version: u64,
+    number: u64,
+    outbox: VecDeque<Transmit>,
+    run: Option<Run>,
+    map: Option<Map>,
+    /// When the next run begins, or when the mapper has been silent for too long.
+    due: Time,
+    maps: u64,
+}
+
+impl Mapping {
+    /// An interface that was switched on at `now`.
+    pub fn new(address: Address, settings: Settings, now: Time) -> Self {
+        Mapping {
+            address,
+            settings,
+            mapper: 0,
+            routes: Vec::new(),
+            version: 0,
+            number: 1,
+            outbox: VecDeque::new(),
+            run: None,
+            map: None,
+            due: now + settings.period,
+            maps: 0,
+        }
+    }
+
+    /// The interface's address.
+    pub fn address(&self) -> Address {
+        self.address
+    }
+
+    /// The mapper's address, as far as is known.
+    pub fn mapper(&self) -> Address {
+        self.mapper
+    }
+
+    /// Number of the last table of routes, and the routes.
+    pub fn routes(&self) -> (u64, &[(Address, Vec<Turn>)]) {
+        (self.version, &self.routes)
+    }
+
+    /// The route to an address.
+    pub fn route(&self, to: Address) -> Option<&[Turn]> {
+        self.routes.iter().find(|(address, _)| *address == to).map(|(_, route)| &route[..])
+    }
+
+    /// The last map, at the mapper.
+    pub fn map(&self) -> Option<&Map> {
+        self.map.as_ref()
+    }
+
+    /// Runs that have ended with a map.
+    pub fn maps(&self) -> u64 {
+        self.maps
+    }
+
+    /// The next message to send.
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
+        if let Some(transmit) = self.outbox.pop_front() {
+            return Some(transmit);
+        }
+        let run = self.run.as_mut()?;
+        while let Some(probe) = run.probes.get(run.sent) {
+            run.sent += 1;
+            if run.sent == run.probes.len() {
+                run.deadline = Some(now + self.settings.patience);
+            }
+            if probe.answer.is_none() {
+                return Some(probe.transmit.clone());
+            }
+        }
+        None
+    }
+
+    /// When [`Mapping::handle_timeout`] wants to be called.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        match &self.run {
+            Some(run) => run.deadline,
+            None => Some(self.due),
+        }
+    }
+
+    /// Time has passed.
+    pub fn handle_timeout(&mut self, now: Time) {
+        match &mut self.run {
+            None if now >= self.due => self.begin(),
+            Some(run) if run.deadline.is_some_and(|at| now >= at) => {
+                run.round += 1;
+                if run.round >= self.settings.tries {
+                    self.stage_over(now);
+                } else {
+                    run.sent = 0;
+                    run.deadline = None;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A mapping message has come.
+    pub fn handle_message(&mut self, payload: &[u8], now: Time) {
+        let Ok(message) = Message::parse(payload) else { return };
+        let Message { from, number, body } = message;
+        match body {
+            Body::Scout { back } if from != self.address => {
+                self.answer(back, number, Body::Answer);
+                self.heard(from, now);
+            }
+            Body::Routes { back, entries } if from != self.address => {
+                self.heard(from, now);
+                if from > self.address {
+                    let limit = self.settings.limit;
+                    let all = entries.iter().take(limit).filter_map(|(to, route)| Some((to, turns(route)?.collect())));
+                    self.routes = all.collect();
+                    self.version = number;
+                    self.map = None;
+                }
+                self.answer(back, number, Body::Acknowledged);
+            }
+            Body::Loop if from == self.address => self.answered(number, from, now),
+            Body::Answer | Body::Acknowledged if from != self.address => {
+                // A higher address will map: it has had our scout.
+                if from > self.address && self.run.as_ref().is_some_and(|run| run.stage != Stage::Tell) {
+                    return self.heard(from, now);
+                }
+                self.answered(number, from, now);
+            }
+            _ => {}
+        }
+    }
+
+    /// A host with this address maps, or could.
+    fn heard(&mut self, from: Address, now: Time) {
+        if from > self.address {
+            self.run = None;
+            self.mapper = from;
+            let higher = self.routes.iter().filter(|(a, _)| *a > self.address && *a != from).count();
+            let ranks = u32::try_from(higher).unwrap_or(u32::MAX);
+            self.due = now + self.settings.silence + self.settings.period.saturating_mul(ranks);
+        } else if self.run.is_none() && self.mapper != self.address {
+            // A lower one maps because it knows nothing of this one.
+            self.due = now;
+        }
+    }
+
+    fn answer(&mut self, back: &[u8], number: u64, body: Body<'_>) {
+        let Some(route) = turns(back).filter(|_| self.outbox.len() < self.settings.limit) else { return };
+        let transmit = self.message(route.collect(), number, body);
+        self.outbox.push_back(transmit);
+    }
+
+    fn message(&self, route: Vec<Turn>, number: u64, body: Body<'_>) -> Transmit {
+        let message = Message { from: self.address, number, body };
+        let mut payload = vec![0; message.buffer_len()];
+        message.emit(&mut payload);
+        Transmit { route, payload }
+    }
+
+    fn answered(&mut self, number: u64, from: Address, now: Time) {
+        let Some(run) = &mut self.run else { return };
+        let index = number.checked_sub(run.base).and_then(|n| usize::try_from(n).ok());
+        let Some(probe) = index.and_then(|n| run.probes.get_mut(n)) else { return };
+        probe.answer = Some(from);
+        let first_is_enough = matches!(run.stage, Stage::Compare(_));
+        if first_is_enough || run.probes.iter().all(|probe| probe.answer.is_some()) {
+            self.stage_over(now);
+        }
+    }
+
+    /// A run begins.
+    fn begin(&mut self) {
+        self.mapper = self.address;
+        self.run = Some(Run {
+            stage: Stage::Beginning,
+            probes: Vec::new(),
+            base: 0,
+            sent: 0,
+            round: 0,
+            deadline: None,
+            map: Map::default(),
+            found: Vec::new(),
+            behind: VecDeque::new(),
+            next: 0,
+            routes: Routes::default(),
+        });
+        let asked = [(false, Vec::new(), (0, 0)), (true, vec![Turn::default()], (0, 1))];
+        self.ask(Stage::Beginning, asked.into());
+    }
+
+    /// Sends a batch: loops, or scouts with the way back in them.
+    fn ask(&mut self, stage: Stage, asked: Vec<(bool, Vec<Turn>, MapPort)>) {
+        let base = self.number;
+        self.number += asked.len() as u64;
+        let mut probes = Vec::with_capacity(asked.len());
+        for ((is_loop, route, port), number) in asked.into_iter().zip(base..) {
+            let back: Vec<u8> = way_back(&route).iter().map(|turn| turn.octet()).collect();
+            let body = if is_loop { Body::Loop } else { Body::Scout { back: &back } };
+            probes.push(Probe { transmit: self.message(route, number, body), port, answer: None });
+        }
+        self.send(stage, probes, base);
+    }
+
+    fn send(&mut self, stage: Stage, probes: Vec<Probe>, base: u64) {
+        if let Some(run) = &mut self.run {
+            (run.stage, run.probes, run.base) = (stage, probes, base);
+            (run.sent, run.round, run.deadline) = (0, 0, None);
+        }
+    }
+
+    /// A batch has been answered as far as it will be: what follows from it.
+    fn stage_over(&mut self, now: Time) {
+        let (address, limit) = (self.address, self.settings.limit);
+        let Some(run) = &mut self.run else { return };
+        let probes = core::mem::take(&mut run.probes);
+        let answers = || probes.iter().filter_map(|probe| Some((probe.port, probe.answer?)));
+        match run.stage {
+            Stage::Beginning => {
+                let host = answers().find(|(port, _)| *port == (0, 0)).map(|(_, from)| from);
+                let switch = answers().any(|(port, _)| port == (0, 1));
+                run.map.hosts.push((address, switch.then_some((0, 0))));
+                if switch {
+                    run.map.switches = 1;
+                    run.found.push((Vec::new(), vec![0]));
+                } else if let Some(host) = host {
+                    run.map.hosts.push((host, None));
+                }
+            }
+            Stage::Hosts(switch) => {
+                for (port, from) in answers() {
+                    if run.map.hosts.len() < limit {
+                        run.map.hosts.push((from, Some(port)));
+                    }
+                    run.found[switch].1.push(port.1);
+                }
+                let asked = run.unknown(switch).filter_map(|port| {
+                    let there = run.route_to((switch, port))?;
+                    let back = way_back(&there);
+                    Some((true, join(&there, Turn::default(), &back)?, (switch, port)))
+                });
+                let asked = asked.collect();
+                return self.ask_or_go_on(Stage::Switches(switch), asked, now);
+            }
+            Stage::Switches(_) => run.behind.extend(answers().map(|(port, _)| port)),
+            Stage::Compare(port) => {
+                let same = answers().next().map(|(port, _)| port);
+                let far = same.or_else(|| {
+                    let route = run.route_to(port).filter(|_| run.found.len() < limit)?;
+                    run.found.push((route, Vec::new()));
+                    run.map.switches = run.found.len();
+                    Some((run.found.len() - 1, 0))
+                });
+                run.behind.retain(|other| Some(*other) != same);
+                if let Some(far) = far {
+                    run.map.cables.push([port, far]);
+                    run.found[far.0].1.push(far.1);
+                }
+                run.found[port.0].1.push(port.1);
+            }
+            Stage::Tell => {
+                let (map, routes) = (core::mem::take(&mut run.map), core::mem::take(&mut run.routes));
+                self.routes = routes.of(address).map(|(to, route)| (to, route.to_vec())).collect();
+                self.version = run.base;
+                self.map = Some(map);
+                self.maps += 1;
+                self.run = None;
+                self.due = now + self.settings.period;
+                return;
+            }
+        }
+        self.go_on(now);
+    }
+
+    /// The next port behind which a switch is, the next switch, or the routes.
+    fn go_on(&mut self, now: Time) {
+        let Some(run) = &mut self.run else { return };
+        while let Some(port) = run.behind.pop_front() {
+            // The other end of a cable that was found from there.
+            if run.found[port.0].1.contains(&port.1) {
+                continue;
+            }
+            let Some(there) = run.route_to(port) else { continue };
+            let mut asked = Vec::new();
+            for (switch, (route, _)) in run.found.iter().enumerate() {
+                let back = way_back(route);
+                for at in run.unknown(switch).filter(|at| (switch, *at) != port) {
+                    // In by port `at` of the known switch, out by its port 0.
+                    let way = turn(-at).and_then(|out| join(&there, out, &back));
+                    asked.extend(way.map(|way| (true, way, (switch, at))));
+                }
+            }
+            return self.ask_or_go_on(Stage::Compare(port), asked, now);
+        }
+        if run.next < run.found.len() {
+            let switch = run.next;
+            run.next += 1;
+            let asked =
+                run.unknown(switch).filter_map(|port| Some((false, run.route_to((switch, port))?, (switch, port))));
+            let asked = asked.collect();
+            return self.ask_or_go_on(Stage::Hosts(switch), asked, now);
+        }
+        run.map.hosts.sort_unstable();
+        run.map.hosts.dedup_by_key(|(address, _)| *address);
+        run.routes = run.map.routes();
+        self.tell(now);
+    }
+
+    fn ask_or_go_on(&mut self, stage: Stage, asked: Vec<(bool, Vec<Turn>, MapPort)>, now: Time) {
+        let none = asked.is_empty();
+        self.ask(stage, asked);
+        if none {
+            self.stage_over(now);
+        }
+    }
+
+    /// Tells each host its routes.
+    fn tell(&mut self, now: Time) {
+        let Some(run) = self.run.take() else { return };
+        let (base, mut probes) = (self.number, Vec::new());
+        for (to, there) in run.routes.of(self.address) {
+            let mut octets = Vec::new();
+            for (other, route) in run.routes.of(to) {
+                let route: Vec<u8> = route.iter().map(|turn| turn.octet()).collect();
+                let at = octets.len();
+                if at + entry_octets(route.len()) > MAX_PAYLOAD_OCTETS - 64 {
+                    break;
+                }
+                octets.resize(at + entry_octets(route.len()), 0);
+                emit_entry(other, &route, &mut octets[at..]);
+            }
+            let back: Vec<u8> = run
+                .routes
+                .of(to)
+                .find(|(other, _)| *other == self.address)
+                .map_or(Vec::new(), |(_, back)| back.iter().map(|turn| turn.octet()).collect());
+            let Ok(entries) = Entries::new_checked(&octets) else { continue };
+            let body = Body::Routes { back: &back, entries };
+            let transmit = self.message(there.to_vec(), base + probes.len() as u64, body);
+            probes.push(Probe { transmit, port: (0, 0), answer: None });
+        }
+        self.number += probes.len().max(1) as u64;
+        self.run = Some(run);
+        let none = probes.is_empty();
+        self.send(Stage::Tell, probes, base);
+        if none {
+            self.stage_over(now);
+        }
+    }
+}
+
+impl Run {
+    /// The route to what is behind a port; `None` if it is too long for a loop there and back.
+    fn route_to(&self, (switch, port): MapPort) -> Option<Vec<Turn>> {
+        let mut route = self.found.get(switch)?.0.clone();
+        route.push(turn(port)?);
+        (2 * route.len() < MAX_HOPS).then_some(route)
+    }
+
+    /// Ports that a switch may have, of which nothing is known yet.
+    fn unknown(&self, switch: usize) -> impl Iterator<Item = i32> + '_ {
+        let known = self.found.get(switch).map_or(&[][..], |(_, known)| known);
+        let (least, most) = (known.iter().min().copied().unwrap_or(0), known.iter().max().copied().unwrap_or(0));
+        (most - FARTHEST..=least + FARTHEST).filter(|port| !known.contains(port))
+    }
+}
+
+fn turn(ports: i32) -> Option<Turn> {
+    Turn::new(i8::try_from(ports).ok()?)
+}
+
+fn way_back(route: &[Turn]) -> Vec<Turn> {
+    let mut back = vec![Turn::default(); route.len()];
+    reversed(route, &mut back);
+    back
+}
+
+fn join(there: &[Turn], turn: Turn, back: &[Turn]) -> Option<Vec<Turn>> {
+    let route: Vec<Turn> = there.iter().chain([&turn]).chain(back).copied().collect();
+    (route.len() <= MAX_HOPS).then_some(route)
+}
