@@ -1,8 +1,8 @@
 //! What the commands that talk to a running service share.
 
 use crate::context::Context;
-use anyhow::Result;
-use control::manage::Request;
+use anyhow::{Context as _, Result};
+use control::protocol::Request;
 use endpoint::{Aal, ChannelId, Connection, Endpoint, EndpointConfig, Geometry, OpenOptions};
 use serde_json::Value;
 use std::os::unix::net::UnixStream;
@@ -27,6 +27,12 @@ fn manage(context: &Context, request: Value) -> Result<Value> {
 /// Asks the daemon.
 pub(crate) fn ask(context: &Context, request: &Request) -> Result<Value> {
     manage(context, serde_json::to_value(request)?)
+}
+
+/// Asks the daemon, and reads the answer as what it is.
+pub(crate) fn ask_for<T: serde::de::DeserializeOwned>(context: &Context, request: &Request) -> Result<T> {
+    let text = Connection::open(&context.socket)?.manage_text(serde_json::to_value(request)?, &[])?;
+    serde_json::from_str(&text).context("the service's answer is of another version of this program")
 }
 
 /// How big an endpoint is to be.

@@ -9,8 +9,8 @@ mod output;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    bench, capture, circuit, config, demo, doctor, ip, lab, link, ping, recording, relay, run, status, transfer, ttcp,
-    up, vm,
+    apply, bench, capture, circuit, config, demo, doctor, ip, lab, link, ping, recording, relay, run, schema, status,
+    transfer, ttcp, up, vm,
 };
 use context::Context;
 use std::path::PathBuf;
@@ -21,7 +21,11 @@ use std::process::ExitCode;
 /// Begin with `cellway demo`, or with `cellway up examples/two-hosts.toml` in one terminal and, in others,
 /// `cellway receive beta 0.100` and `echo hello | cellway send alpha 0.100`.
 #[derive(Debug, Parser)]
-#[command(name = "cellway", version, after_help = "Exit status: 0 done, 1 failed, 2 wrong usage, 3 no service there.")]
+#[command(
+    name = "cellway",
+    version,
+    after_help = "Exit status: 0 done, 1 failed, 2 wrong usage, 3 no service there, 4 something would change (apply --dry-run)."
+)]
 struct Arguments {
     /// The service's socket
     #[arg(long, global = true, env = "CELLWAY_SOCKET", value_name = "PATH")]
@@ -37,6 +41,8 @@ struct Arguments {
 enum Command {
     /// Bring up the network that a description says, and run it until Ctrl-C
     Up(up::Up),
+    /// Make a running network what a description says
+    Apply(apply::Apply),
     /// Look at a description without running it
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -84,6 +90,8 @@ enum Command {
         /// bash, zsh, fish, ...
         shell: clap_complete::Shell,
     },
+    /// The management protocol, as a JSON schema
+    Schema,
     /// The manual page
     Man,
 }
@@ -94,6 +102,7 @@ fn main() -> ExitCode {
     let context = Context { socket, json: arguments.json };
     let result = match arguments.command {
         Command::Up(up) => up::run(&context, &up),
+        Command::Apply(apply) => apply::run(&context, &apply),
         Command::Config(command) => config::run(&context, &command),
         Command::Status(status) => status::run(&context, &status),
         Command::Circuit(command) => circuit::run(&context, &command),
@@ -116,11 +125,13 @@ fn main() -> ExitCode {
             clap_complete::generate(shell, &mut Arguments::command(), "cellway", &mut std::io::stdout());
             Ok(())
         }
+        Command::Schema => schema::run(),
         Command::Man => clap_mangen::Man::new(Arguments::command()).render(&mut std::io::stdout()).map_err(Into::into),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) if output::is_broken_pipe(&e) => ExitCode::SUCCESS,
+        Err(e) if e.is::<apply::WouldChange>() => ExitCode::from(4),
         Err(e) => {
             output::print_error(&context, &e);
             match e.downcast_ref::<endpoint::Error>() {

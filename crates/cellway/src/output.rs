@@ -2,11 +2,11 @@
 
 use crate::context::Context;
 use anyhow::Result;
-use serde_json::Value;
+use serde::Serialize;
 use std::io::{ErrorKind, IsTerminal, Write};
 
 /// Prints a result: `json` if asked for, else `text`.
-pub(crate) fn print(context: &Context, json: &Value, text: impl FnOnce() -> String) -> Result<()> {
+pub(crate) fn print(context: &Context, json: &impl Serialize, text: impl FnOnce() -> String) -> Result<()> {
     let mut out = std::io::stdout().lock();
     if context.json {
         serde_json::to_writer_pretty(&mut out, json)?;

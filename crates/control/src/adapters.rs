@@ -2,13 +2,14 @@
 //! elsewhere: the adapter, and the guest that drives it, live on meanwhile and see a loss of signal.
 
 use crate::config::Served;
-use crate::status::counters;
+use crate::status::AdapterStatus;
 use adapter::vfio::server::Server;
 use anyhow::{Context as _, Result, anyhow, bail};
+use host::HostInterface;
 use host::engine::Core;
 use net::external::External;
+use net::topology::Fabric;
 use net::{End, LinkId, Network};
-use serde_json::{Map, Value, json};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// An adapter and where its cells go: a link of the network, or a loose one.
@@ -40,19 +41,25 @@ impl Adapters {
     ///
     /// # Errors
     /// Its socket cannot be made; or its cable is in another link.
-    pub fn plug(&self, core: &mut Core, served: &Served, link: LinkId) -> Result<()> {
+    pub fn plug(
+        &self,
+        network: &mut Network,
+        fabric: &Fabric<HostInterface>,
+        served: &Served,
+        link: LinkId,
+    ) -> Result<()> {
         let mut all = self.all();
         let old = all.iter().position(|plugged| plugged.served.name == served.name).map(|place| all.swap_remove(place));
         let server = match old {
-            Some(old) if old.link != link && core.fabric.link_name(old.link).is_some() => {
-                let name = core.fabric.link_name(old.link).unwrap_or_default();
+            Some(old) if old.link != link && fabric.link_name(old.link).is_some() => {
+                let name = fabric.link_name(old.link).unwrap_or_default();
                 all.push(old);
                 bail!("an adapter has one line: the cable of {} is in {name}", served.name);
             }
             Some(old) => {
-                let server = core.network.detach(old.link);
+                let server = network.detach(old.link);
                 if old.link != link {
-                    core.network.remove_link(old.link);
+                    network.remove_link(old.link);
                 }
                 server.filter(|_| old.served == *served)
             }
@@ -64,7 +71,7 @@ impl Adapters {
                 Server::listen(&served.socket, served.config).with_context(|| format!("adapter {}", served.name))?,
             ),
         };
-        if !core.network.attach(link, server) {
+        if !network.attach(link, server) {
             return Err(anyhow!("the link has no outside end"));
         }
         all.push(Plugged { served: served.clone(), link });
@@ -86,25 +93,23 @@ impl Adapters {
     }
 
     /// What `status` says of each.
-    pub fn report(&self, core: &Core) -> Vec<Value> {
+    pub fn report(&self, core: &Core) -> Vec<AdapterStatus> {
         let all = self.all();
         let reports = all.iter().filter_map(|Plugged { served, link }| {
             let (_, server) = core.network.externals().find(|(id, _)| id == link)?;
-            let counts: Map<String, Value> =
-                server.counters().iter().map(|(name, c)| ((*name).to_owned(), counters(c))).collect();
-            Some(json!({
-                "name": served.name,
-                "host": served.host,
-                "socket": served.socket,
-                "link": core.fabric.link_name(*link),
-                "signal": core.network.has_signal(*link),
-                "attached": server.is_up(),
-                "state": server.status(),
-                "counters": counts,
-            }))
+            Some(AdapterStatus {
+                name: served.name.clone(),
+                host: served.host.clone(),
+                socket: served.socket.clone(),
+                link: core.fabric.link_name(*link),
+                signal: core.network.has_signal(*link),
+                attached: server.is_up(),
+                state: server.status(),
+                counters: server.counters().iter().map(|(name, c)| ((*name).to_owned(), c.into())).collect(),
+            })
         });
-        let mut reports: Vec<Value> = reports.collect();
-        reports.sort_by_key(|report| report["name"].as_str().map(str::to_owned));
+        let mut reports: Vec<AdapterStatus> = reports.collect();
+        reports.sort_by(|a, b| a.name.cmp(&b.name));
         reports
     }
 }

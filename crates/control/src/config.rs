@@ -101,7 +101,7 @@ impl Default for Switch {
 pub struct Outside {}
 
 /// `[[link]]`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
     /// Two names, with a port after a colon where it matters.
@@ -149,7 +149,7 @@ fn queue_cells() -> usize {
 }
 
 /// `faults = { ... }` of a link: probabilities per cell.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LinkFaults {
     /// Same seed, same faults.
@@ -165,7 +165,7 @@ pub struct LinkFaults {
 }
 
 /// `udp = { ... }` of a link.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Udp {
     /// This end.
@@ -175,6 +175,33 @@ pub struct Udp {
     /// `cell`: one 53-octet cell to a datagram; `batch`: up to 27.
     #[serde(default = "one_cell")]
     pub form: String,
+    /// With `cell`: the header at the `uni` (8 bits of VPI) or at the `nni` (12 bits).
+    #[serde(default = "uni", skip_serializing_if = "is_uni")]
+    pub header: String,
+}
+
+impl Udp {
+    /// What a datagram holds.
+    ///
+    /// # Errors
+    /// A word is none of those.
+    pub fn form(&self) -> Result<net::udp::Form> {
+        use wire::octets::Format;
+        Ok(match (self.form.as_str(), self.header.as_str()) {
+            ("batch", "uni" | "nni") => net::udp::Form::Batch,
+            ("cell", "uni") => net::udp::Form::Cell(Format::Uni),
+            ("cell", "nni") => net::udp::Form::Cell(Format::Nni),
+            ("cell" | "batch", other) => bail!("header = \"{other}\": write uni or nni"),
+            (other, _) => bail!("form = \"{other}\": write cell or batch"),
+        })
+    }
+}
+
+fn uni() -> String {
+    "uni".into()
+}
+fn is_uni(header: &str) -> bool {
+    header == "uni"
 }
 
 fn one_cell() -> String {
@@ -182,10 +209,10 @@ fn one_cell() -> String {
 }
 
 /// `[[circuit]]`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Circuit {
-    /// `"alpha 0.100"` for each end; more than two: from the first to all others.
+    /// `"alpha 0.100"` for each end, or `"s1:0 7.*"` for a path; more than two: from the first to all others.
     pub ends: Vec<String>,
     /// `cbr`, `rt-vbr`, `nrt-vbr`, `abr` or `ubr`.
     #[serde(default = "ubr")]
@@ -205,6 +232,9 @@ pub struct Circuit {
     /// `aal5`, `aal0` or `aal34`.
     #[serde(default = "aal5")]
     pub aal: String,
+    /// Whether data goes from the first end to the second only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub one_way: bool,
 }
 
 fn ubr() -> String {
@@ -240,7 +270,7 @@ pub enum Shell {
 
 impl Shell {
     /// What the far end of a link to it is called in messages, and what such a link carries.
-    fn of_its_own(&self) -> Option<(&'static str, &str, Carries)> {
+    pub(crate) fn of_its_own(&self) -> Option<(&'static str, &str, Carries)> {
         match self {
             Shell::Adapter(served) => Some(("adapter", &served.name, Carries::Cells)),
             Shell::Interface(device) => Some(("interface", &device.name, Carries::Frames)),
@@ -256,10 +286,10 @@ pub struct Config {
     pub file: File,
     /// Its stations, links and circuits.
     pub description: Description,
-    /// The outside of links, by the link.
-    pub shells: Vec<(LinkDescription, Shell)>,
-    /// Links that are down while another is, which comes second.
-    pub follows: Vec<(LinkDescription, LinkDescription)>,
+    /// The outside of links, by the place of the link among the links.
+    pub shells: BTreeMap<usize, Shell>,
+    /// Links that are down while another is, both by their places.
+    pub follows: BTreeMap<usize, usize>,
     /// `[[allow]]`, understood.
     pub rules: Vec<Rule>,
 }
@@ -267,16 +297,10 @@ pub struct Config {
 impl Config {
     /// The virtual adapters.
     pub fn served(&self) -> impl Iterator<Item = &Served> {
-        self.shells.iter().filter_map(|(_, shell)| match shell {
+        self.shells.values().filter_map(|shell| match shell {
             Shell::Adapter(served) => Some(served),
             _ => None,
         })
-    }
-
-    /// Whether a network can be made so; nothing is touched.
-    pub fn rehearse(&self) -> Result<()> {
-        let switch = |name: &str| self.file.switch.get(name).map_or_else(Default::default, Switch::config);
-        Ok(self.description.rehearse(switch)?)
     }
 }
 
@@ -291,7 +315,10 @@ impl Link {
             }
             (None, _) if self.real.is_some() => bail!("`real` belongs to a link with `atmtcp`"),
             (None, _) if self.tls.is_some() => bail!("`tls` belongs to a link with `atmtcp`"),
-            (None, Some(udp)) => Some(Shell::Udp(udp.clone())),
+            (None, Some(udp)) => {
+                udp.form()?;
+                Some(Shell::Udp(udp.clone()))
+            }
             (None, None) => None,
         };
         let carries = match (self.carries.as_str(), &shell) {
@@ -345,7 +372,7 @@ impl Circuit {
             "aal34" => Aal::Aal34,
             other => bail!("aal = \"{other}\": write aal5, aal0 or aal34"),
         };
-        Ok(CircuitDescription { ends, aal, contract: contract.checked()? })
+        Ok(CircuitDescription { ends, aal, contract: contract.checked()?, one_way: self.one_way })
     }
 }
 
@@ -355,7 +382,7 @@ pub fn load(path: &Path) -> Result<Config> {
     // What a description names beside itself is found wherever it is read from.
     let folder = std::path::absolute(path)?.parent().map(Path::to_path_buf).unwrap_or_default();
     let mut config = parse_in(&text, &path.display().to_string(), &folder)?;
-    for (_, shell) in &mut config.shells {
+    for shell in config.shells.values_mut() {
         if let Shell::Adapter(served) = shell {
             served.socket = folder.join(&served.socket);
         }
@@ -369,7 +396,10 @@ pub fn parse(text: &str, name: &str) -> Result<Config> {
 }
 
 /// The same for one that does: they are in `folder`.
-fn parse_in(text: &str, name: &str, folder: &Path) -> Result<Config> {
+///
+/// # Errors
+/// What is wrong with it, and where.
+pub fn parse_in(text: &str, name: &str, folder: &Path) -> Result<Config> {
     let file: File = toml::from_str(text).map_err(|e| {
         let line = e.span().map_or(1, |s| line_of(text, s.start));
         anyhow!("{name}:{line}: {}{}", e.message().trim(), nearest(e.message()))
@@ -449,20 +479,18 @@ fn parse_in(text: &str, name: &str, folder: &Path) -> Result<Config> {
             _ => {}
         }
         if let Some(shell) = shell {
-            config.shells.push((description.clone(), shell));
+            config.shells.insert(config.description.links.len(), shell);
         }
         config.description.links.push(description);
     }
-    for link in &file.link {
+    for (place, link) in file.link.iter().enumerate() {
         let Some(other) = &link.get_ref().follows else { continue };
         let at = || format!("{name}:{}", line_of(text, link.span().start));
         let plain = |text: &str| text.split_whitespace().collect::<String>();
-        let links = &config.description.links;
-        let other = links.iter().find(|link| plain(&written(link)) == plain(other)).cloned();
+        let other = config.description.links.iter().position(|link| plain(&written(link)) == plain(other));
         let other =
             other.ok_or_else(|| anyhow!("follows: no link has these ends; write them as that link does, `a - b`"));
-        let this = link.get_ref().describe(folder).with_context(at)?.0;
-        config.follows.push((this, other.with_context(at)?));
+        config.follows.insert(place, other.with_context(at)?);
     }
     for (host, shell) in own_lines {
         if let Some((kind, which, _)) = shell.as_ref().and_then(Shell::of_its_own) {
@@ -573,7 +601,7 @@ mod tests {
         const WITH: &str = "[adapter.eni0]\nhost = \"guest\"\nsocket = \"eni0.sock\"\n[switch.s]\n[[link]]\nends = [\"guest\", \"s:0\"]\n";
         let config = parse(WITH, "x").unwrap();
         assert_eq!(config.description.stations["guest"], Station::Outside);
-        assert!(matches!(&config.shells[..], [(_, Shell::Adapter(served))] if served.name == "eni0"));
+        assert!(config.served().map(|served| served.name.as_str()).eq(["eni0"]));
         let again = format!("{WITH}[[link]]\nends = [\"guest\", \"s:1\"]\n");
         for (text, says) in [
             (again.as_str(), "has a link already"),

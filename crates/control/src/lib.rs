@@ -1,18 +1,28 @@
 //! What a daemon decides about its network.
 //!
-//! In: descriptions ([`config`]), requests of commands ([`manage`]), circuits that peers open ([`peers`]). Out: the hosts,
-//! switches, links, circuits and adapters of an engine's network ([`daemon`]), who may open them ([`policy`]), and what is told
-//! of them ([`status`], [`capture`]).
+//! In: descriptions ([`config`]), requests of commands ([`manage`]), circuits that peers open. Each source ([`sources`]) wants
+//! objects ([`objects`]). The [`controller`] plans the difference to what is ([`plan`]), tries it on a model ([`step`]), and carries
+//! it out in slices ([`execution`]) on the network of an engine ([`live`]). Out: that network, who may open what ([`policy`]), and
+//! what is told of it ([`status`], [`capture`]).
 #![forbid(unsafe_code)]
 
 pub mod adapters;
+pub mod audit;
 pub mod capture;
 pub mod config;
+pub mod controller;
 pub mod daemon;
+pub mod execution;
+pub mod live;
 pub mod manage;
 pub mod names;
-pub mod peers;
+pub mod objects;
+pub mod plan;
 pub mod policy;
 pub mod processors;
+pub mod protocol;
 pub mod shells;
+pub mod sources;
+pub mod state;
 pub mod status;
+pub mod step;

@@ -1,40 +1,31 @@
-//! What is at the outside of a link: the sockets, devices and adapters of a description, made and attached.
+//! What is outside at a link: the sockets and devices of a description, made. Making one may take long, so this is no work
+//! for the network's thread.
 
-use crate::adapters::Adapters;
 use crate::config::{self, Shell};
 use anyhow::{Context as _, Result, anyhow};
-use host::engine::Core;
-use net::LinkId;
+use net::external::External;
 use stack::device::tun::Line;
 
 /// Stations that an ATMARP server knows at most.
 pub const MAX_STATIONS: usize = 4096;
 
-/// Puts a socket at the outside of a link.
-pub fn attach(core: &mut Core, adapters: &Adapters, id: LinkId, shell: &Shell) -> Result<()> {
-    // What was there before may listen where the new one will.
-    let old = if matches!(shell, Shell::Adapter(_)) { None } else { core.network.detach(id) };
-    drop(old);
-    let external: Box<dyn net::external::External> = match shell {
-        Shell::Adapter(served) => return adapters.plug(core, served, id),
+/// Makes what is to be outside at a link; an adapter is made by [`crate::adapters`].
+///
+/// # Errors
+/// The system refuses a socket or a device, or a certificate cannot be used.
+pub fn make(shell: &Shell) -> Result<Box<dyn External>> {
+    Ok(match shell {
+        Shell::Adapter(served) => return Err(anyhow!("adapter {} is not made here", served.name)),
         Shell::Interface(device) => Box::new(interface(device).with_context(|| format!("interface {}", device.name))?),
         Shell::AtmTcp { role, tls, .. } => {
             let tls = tls.as_ref().map(net::atmtcp::Tls::new).transpose().context("tls")?;
             Box::new(net::atmtcp::Shell::with_tls(*role, tls).with_context(|| format!("{role:?}"))?)
         }
         Shell::Udp(udp) => {
-            let form = match udp.form.as_str() {
-                "cell" => net::udp::Form::Cell(wire::octets::Format::Uni),
-                "batch" => net::udp::Form::Batch,
-                other => return Err(anyhow!("form = \"{other}\": write cell or batch")),
-            };
+            let form = udp.form()?;
             Box::new(net::udp::Shell::new(udp.local, udp.peer, form).with_context(|| format!("UDP {}", udp.local))?)
         }
-    };
-    if !core.network.attach(id, external) {
-        return Err(anyhow!("the link has no outside end"));
-    }
-    Ok(())
+    })
 }
 
 fn interface(device: &config::Device) -> Result<Line> {

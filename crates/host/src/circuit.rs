@@ -75,6 +75,12 @@ impl Circuit {
         }
     }
 
+    /// Another contract for what is sent from now on; whoever has the circuit open keeps it.
+    pub(crate) fn change_contract(&mut self, contract: traffic::Contract) {
+        self.config.contract = contract;
+        self.pacer = Pacer::of_contract(&contract);
+    }
+
     /// Ends the receiver, gives up its PDU, counted, and gives its buffer back.
     pub(crate) fn close_receiver(&mut self, mut endpoint: Option<&mut Attached>) {
         self.receiver = None;

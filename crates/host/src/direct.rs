@@ -108,7 +108,7 @@ impl Broker {
         memory::verify(&offer.memory, &offer.geometry)?;
         let (cut, line) = (line.end(), line.also());
         let Offer { host, circuit, geometry, memory, .. } = offer;
-        let here = CircuitEnd { station: host, circuit };
+        let here = CircuitEnd::new(host, circuit);
         let end = here.clone();
         let (claim, there) = engine.with(move |core| claim(core, &end, cut))??;
         let waiting = Waiting { claim, here, there, geometry, memory, line };
@@ -151,7 +151,7 @@ fn claim(core: &mut Core, here: &CircuitEnd, cut: Arc<OwnedFd>) -> Result<(Claim
     if core.host(&here.station).is_none() {
         return Err(DirectError::NoHost(here.station.clone()));
     }
-    let described = core.fabric.circuits().find(|c| c.ends.contains(here)).cloned();
+    let described = core.fabric.find_circuit(here).cloned();
     let described = described.ok_or(OpenError::NoCircuit(circuit))?;
     let [a, b] = <[CircuitEnd; 2]>::try_from(described.ends).map_err(|_| DirectError::Multipoint(circuit))?;
     let there = if a == *here { b } else { a };

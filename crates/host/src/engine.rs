@@ -52,6 +52,28 @@ pub struct Core {
     /// How the applications of all hosts get on, as all hosts were told last.
     pressure: Option<Pressure>,
     epoch: Instant,
+    stats: EngineStats,
+}
+
+/// What the engine's thread has done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct EngineStats {
+    /// Rounds over the network.
+    pub rounds: u64,
+    /// Sleeps.
+    pub sleeps: u64,
+    /// Time asleep.
+    pub slept: Duration,
+    /// Commands carried out between rounds.
+    pub commands: u64,
+    /// Processor time of the longest of them.
+    pub longest_command: Duration,
+}
+
+/// Processor time that the calling thread has had.
+fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.max(0) as u64, time.tv_nsec.clamp(0, 999_999_999) as u32)
 }
 
 impl std::fmt::Debug for Core {
@@ -66,9 +88,28 @@ impl Core {
         Time::ZERO + self.epoch.elapsed()
     }
 
+    /// What this thread has done so far.
+    pub fn stats(&self) -> EngineStats {
+        self.stats
+    }
+
+    /// Counts from now on anew.
+    pub fn clear_longest_command(&mut self) {
+        self.stats.longest_command = Duration::ZERO;
+    }
+
+    /// Carries out a command between two rounds.
+    fn carry_out(&mut self, command: Command) {
+        let begun = processor_time();
+        command(self);
+        self.find_hosts();
+        self.stats.commands += 1;
+        self.stats.longest_command = self.stats.longest_command.max(processor_time().saturating_sub(begun));
+    }
+
     /// The host of a name.
     pub fn host(&mut self, name: &str) -> Option<(NodeId, &mut HostInterface)> {
-        let id = self.network.node_named(name)?;
+        let id = self.fabric.node(name).or_else(|| self.network.node_named(name))?;
         Some((id, self.network.node_mut(id)?))
     }
 
@@ -115,6 +156,7 @@ impl Core {
         for n in 0..ROUNDS {
             let now = self.now();
             let worked = self.network.run(now);
+            self.stats.rounds += 1;
             self.share_pressure();
             if !worked {
                 return Rounds { worked: n > 0, settled: true };
@@ -238,7 +280,10 @@ impl Core {
         if near || !self.is_quiet() {
             return false;
         }
+        let begun = Instant::now();
         self.wait(left);
+        self.stats.sleeps += 1;
+        self.stats.slept += begun.elapsed();
         true
     }
 
@@ -332,6 +377,7 @@ pub fn start(network: Network) -> std::io::Result<EngineHandle> {
             watched: Vec::new(),
             pressure: None,
             epoch: Instant::now(),
+            stats: EngineStats::default(),
         };
         run(core, &receiver);
     })?;
@@ -349,10 +395,7 @@ fn run(mut core: Core, commands: &Receiver<Command>) {
     loop {
         loop {
             match commands.try_recv() {
-                Ok(command) => {
-                    command(&mut core);
-                    core.find_hosts();
-                }
+                Ok(command) => core.carry_out(command),
                 Err(std::sync::mpsc::TryRecvError::Empty) => break,
                 Err(std::sync::mpsc::TryRecvError::Disconnected) => return,
             }
@@ -451,6 +494,7 @@ mod tests {
                 watched: Vec::new(),
                 pressure: None,
                 epoch: Instant::now(),
+                stats: EngineStats::default(),
             };
             let circuit = CircuitId::new(0, 100).unwrap();
             let geometry = Geometry { send_ring: 64, receive_ring: 16, ..Geometry::default() };

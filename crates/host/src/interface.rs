@@ -356,6 +356,21 @@ impl HostInterface {
         }
     }
 
+    /// One circuit.
+    pub fn circuit(&self, id: CircuitId) -> Option<CircuitStatus> {
+        self.circuits.get(&id.key()).map(Circuit::status)
+    }
+
+    /// Endpoints at most.
+    pub fn max_endpoints(&self) -> usize {
+        self.max_endpoints
+    }
+
+    /// Lets so many endpoints be at most. More that exist stay until they go.
+    pub fn set_max_endpoints(&mut self, most: usize) {
+        self.max_endpoints = most;
+    }
+
     /// All circuits, in order.
     pub fn circuits(&self) -> Vec<CircuitStatus> {
         let mut all: Vec<_> = self.circuits.values().map(Circuit::status).collect();
@@ -543,6 +558,12 @@ impl CircuitTable for HostInterface {
     fn add_circuit(&mut self, port: u16, circuit: CircuitId, options: &CircuitOptions) -> Result<(), String> {
         let config = CircuitConfig { contract: options.contract, port, ..CircuitConfig::default() };
         self.add_circuit(circuit, config);
+        Ok(())
+    }
+
+    fn change_circuit(&mut self, port: u16, circuit: CircuitId, options: &CircuitOptions) -> Result<(), String> {
+        let here = self.circuits.get_mut(&circuit.key()).filter(|c| c.config.port == port);
+        here.ok_or("it is not here")?.change_contract(options.contract);
         Ok(())
     }
 

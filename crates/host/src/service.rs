@@ -60,11 +60,11 @@ pub trait Handler: Send + Sync {
         Limits::UNLIMITED
     }
 
-    /// A management request, and the file descriptors that came along.
+    /// A management request, and the file descriptors that came along. The answer is JSON.
     ///
     /// # Errors
     /// Why it is refused.
-    fn manage(&self, peer: Peer, request: serde_json::Value, fds: Vec<OwnedFd>) -> Result<serde_json::Value, String>;
+    fn manage(&self, peer: Peer, request: serde_json::Value, fds: Vec<OwnedFd>) -> Result<String, String>;
 }
 
 /// Lets every process that reaches the socket connect and open what it likes, and manages nothing: for tests, and for
@@ -81,7 +81,7 @@ impl Handler for Everybody {
         Ok(())
     }
 
-    fn manage(&self, _: Peer, _: serde_json::Value, _: Vec<OwnedFd>) -> Result<serde_json::Value, String> {
+    fn manage(&self, _: Peer, _: serde_json::Value, _: Vec<OwnedFd>) -> Result<String, String> {
         Err("nothing to manage here".to_owned())
     }
 }
@@ -439,7 +439,7 @@ impl Client {
                 Response::Closed
             }
             Request::Manage(request) => {
-                let text = handler.manage(self.peer, request, fds)?.to_string();
+                let text = handler.manage(self.peer, request, fds)?;
                 return self.send_parts(&text).map_err(Into::into);
             }
         };

@@ -35,8 +35,8 @@ impl Handler for AllowAll {
         peer: endpoint::seqpacket::Peer,
         request: serde_json::Value,
         _: Vec<OwnedFd>,
-    ) -> Result<serde_json::Value, String> {
-        Ok(serde_json::json!({ "uid": peer.uid, "echo": request, "long": "x".repeat(300_000) }))
+    ) -> Result<String, String> {
+        Ok(serde_json::json!({ "uid": peer.uid, "echo": request, "long": "x".repeat(300_000) }).to_string())
     }
 }
 

@@ -5,7 +5,7 @@ use host::HostInterface;
 use host::engine::{self, Core, EngineHandle};
 use host::service::{Everybody, Handler, Service};
 use net::topology::{CircuitDescription, LinkDescription};
-use net::{Aal, Carries, FramePool, LinkConfig, Network, SwitchConfig};
+use net::{Carries, FramePool, LinkConfig, Network, SwitchConfig};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,7 +46,7 @@ pub fn frames() -> LinkConfig {
 /// If one is none.
 pub fn between(a: &str, b: &str, contract: Contract) -> CircuitDescription {
     let ends = [a, b].map(|end| end.parse().expect("an end of a circuit"));
-    CircuitDescription { ends: ends.to_vec(), aal: Aal::Aal5, contract }
+    CircuitDescription { ends: ends.to_vec(), contract, ..CircuitDescription::default() }
 }
 
 type Step = Box<dyn FnOnce(&mut Core) + Send>;

@@ -16,7 +16,6 @@ fn description(circuits: u32) -> String {
 }
 
 #[test]
-#[ignore = "ends when status is collected outside the cell loop"]
 fn status_of_many_circuits_holds_up_nobody() {
     let trial = Trial::new(Class::Other, || Program::up(&description(CIRCUITS)));
     trial.withstand(|field, attack| {
@@ -27,7 +26,6 @@ fn status_of_many_circuits_holds_up_nobody() {
 }
 
 #[test]
-#[ignore = "ends when a plan is applied in bounded slices between two rounds"]
 fn a_reload_of_many_circuits_holds_up_nobody() {
     let trial = Trial::new(Class::Other, || Program::up(&description(CIRCUITS)));
     trial.length(Duration::from_millis(2500)).withstand(|field, attack| {
@@ -37,7 +35,6 @@ fn a_reload_of_many_circuits_holds_up_nobody() {
 }
 
 #[test]
-#[ignore = "ends when a plan is checked as a whole and rolled back if a step fails"]
 fn a_reload_that_cannot_be_leaves_everything_as_it_was() {
     let network = |ports: u32, second: &str| {
         format!(

@@ -36,7 +36,7 @@ impl Handler for Bounded {
             .with(Kind::Channels, CHANNELS)
             .with(Kind::Polling, 0)
     }
-    fn manage(&self, _: Peer, _: serde_json::Value, _: Vec<OwnedFd>) -> Result<serde_json::Value, String> {
+    fn manage(&self, _: Peer, _: serde_json::Value, _: Vec<OwnedFd>) -> Result<String, String> {
         Err("nothing to manage here".into())
     }
 }

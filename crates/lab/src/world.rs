@@ -109,7 +109,7 @@ impl<H: CircuitTable + 'static> World<H> {
     /// As the topology refuses it.
     pub fn add_circuit(&mut self, ends: &[&str], aal: Aal, contract: Contract) -> Result<(), TopologyError> {
         let ends = ends.iter().map(|e| e.parse()).collect::<Result<_, _>>()?;
-        self.fabric.add_circuit(&mut self.network, &CircuitDescription { ends, aal, contract })
+        self.fabric.add_circuit(&mut self.network, &CircuitDescription { ends, aal, contract, ..Default::default() })
     }
 
     /// Removes the circuit with these ends.
@@ -118,8 +118,8 @@ impl<H: CircuitTable + 'static> World<H> {
     /// There is none.
     pub fn remove_circuit(&mut self, ends: &[&str]) -> Result<(), TopologyError> {
         let ends = ends.iter().map(|e| e.parse()).collect::<Result<_, _>>()?;
-        let circuit = CircuitDescription { ends, aal: Aal::Aal5, contract: Contract::default() };
-        self.fabric.remove_circuit(&mut self.network, &circuit)
+        let circuit = CircuitDescription { ends, ..Default::default() };
+        self.fabric.remove_circuit(&mut self.network, &circuit).map(drop)
     }
 
     /// A host.

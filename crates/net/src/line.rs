@@ -142,6 +142,12 @@ struct Timed<T> {
     duplicated: u64,
 }
 
+/// Room for the line's bandwidth-delay product; a cap keeps a typing error from taking all memory.
+fn flight_limit(queue: usize, rate: Option<CellRate>, delay: Duration) -> usize {
+    let in_the_air = rate.map_or(0.0, |r| r.cells_per_s() * delay.as_secs_f64());
+    queue.max(1) + (in_the_air.ceil() as usize).min(1 << 20)
+}
+
 /// One direction of a link for one kind of unit.
 #[derive(Debug)]
 pub(crate) struct Lane<T> {
@@ -164,10 +170,7 @@ impl<T: Unit> Lane<T> {
         direction: u64,
     ) -> Self {
         let timed = (rate.is_some() || !delay.is_zero() || faults.is_some()).then(|| {
-            let late = faults.map_or(Duration::ZERO, |f| f.reorder_by);
-            let in_the_air = rate.map_or(0.0, |r| r.cells_per_s() * (delay + late).as_secs_f64());
-            // Room for the line's bandwidth-delay product; a cap keeps a typing error from taking all memory.
-            let flight_limit = queue.max(1) + (in_the_air.ceil() as usize).min(1 << 20);
+            let flight_limit = flight_limit(queue, rate, delay + faults.map_or(Duration::ZERO, |f| f.reorder_by));
             Box::new(Timed {
                 clock: rate.map(CellClock::new),
                 delay,
@@ -186,6 +189,34 @@ impl<T: Unit> Lane<T> {
             delivered: Counters::default(),
             cleared: Counters::default(),
             lost: 0,
+        }
+    }
+
+    /// Another rate and delay from now on. What waits leaves at the new rate; what is on the line arrives when it would have,
+    /// and before all that leaves later.
+    pub(crate) fn set_rate(&mut self, queue: usize, rate: Option<CellRate>, delay: Duration, now: Time) {
+        let clock = rate.map(CellClock::new);
+        let flight_limit = flight_limit(queue, rate, delay);
+        let Some(timed) = &mut self.timed else {
+            if rate.is_some() || !delay.is_zero() {
+                let (queue, flight) = (Ring::new(queue.max(1)), VecDeque::with_capacity(flight_limit + 1));
+                let timed = Timed { clock, delay, faults: None, queue, flight, flight_limit, duplicated: 0 };
+                self.timed = Some(Box::new(timed));
+                // Nothing was between the two ends until now.
+                let sent = self.sent;
+                (self.delivered.cells, self.delivered.pdus, self.delivered.octets) =
+                    (sent.cells, sent.pdus, sent.octets);
+            }
+            return;
+        };
+        (timed.clock, timed.delay) = (clock, delay);
+        timed.flight_limit = timed.flight_limit.max(flight_limit);
+        let waiting: Vec<T> = std::iter::from_fn(|| timed.queue.pop()).collect();
+        for mut unit in waiting {
+            let left = timed.clock.as_mut().map_or(now, |clock| clock.send(unit.cell_times(), now));
+            unit.set_at(left);
+            // As many as were there: there is room.
+            let _ = timed.queue.push(unit);
         }
     }
 
@@ -373,7 +404,12 @@ impl<T: Unit> Timed<T> {
             self.insert(copy);
             self.duplicated += 1;
         }
-        unit.set_at(left + self.delay + late_by);
+        let mut arrives = left + self.delay + late_by;
+        if self.faults.is_none() {
+            // A delay that has become shorter must not let later units overtake.
+            arrives = arrives.max(self.flight.back().map_or(arrives, Unit::at));
+        }
+        unit.set_at(arrives);
         self.insert(unit);
         true
     }

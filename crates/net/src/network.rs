@@ -313,6 +313,22 @@ impl Network {
         Some(LinkInfo { id, ends: link.ends, config: &link.config, up, enabled: link.enabled, from_a, from_b })
     }
 
+    /// Gives a link another rate and delay while it passes cells or frames: what waits leaves at the new rate. False if the link is
+    /// gone.
+    pub fn set_link_rate(&mut self, id: LinkId, rate: Option<CellRate>, delay: Duration, now: Time) -> bool {
+        let Some(link) = self.link_mut(id) else { return false };
+        (link.config.rate, link.config.delay) = (rate, delay);
+        let queue = link.config.queue_cells;
+        for line in self.lines.lines.iter_mut().skip(id.index as usize * 2).take(2) {
+            match line {
+                Some(Line::Cells(lane)) => lane.set_rate(queue, rate, delay, now),
+                Some(Line::Frames(lane)) => lane.set_rate(queue, rate, delay, now),
+                None => {}
+            }
+        }
+        true
+    }
+
     /// Takes a link down, losing what is on it, or lets it be up: it is then, unless a shell at its end is not, or the link
     /// that it follows. A link that is down takes all it is given and counts it `link_down`, so that senders do not wait for
     /// it; a shell at its end has no signal ([`External::set_signal`]). False if the link is gone.

@@ -1,8 +1,8 @@
 //! Circuits by name: routed, installed hop by hop, changed by difference.
 
 use net::topology::TopologyError;
-use net::topology::{CircuitDescription, CircuitOptions, CircuitTable, Description, Fabric, LinkDescription, Station};
-use net::{Aal, FramePool, LinkConfig, Network, Node, NodeIo, Switch};
+use net::topology::{Bounds, CircuitDescription, CircuitOptions, CircuitTable, Fabric, LinkDescription, Router};
+use net::{FramePool, LinkConfig, Network, Node, NodeIo, Switch};
 use std::any::Any;
 use traffic::{Category, Contract};
 use wire::{Cell, CellHeader, CellRate, CircuitId, PayloadType, Time};
@@ -59,21 +59,11 @@ fn id(s: &str) -> CircuitId {
 
 fn circuit(ends: &[&str]) -> CircuitDescription {
     let ends = ends.iter().map(|e| e.parse().unwrap()).collect();
-    CircuitDescription { ends, aal: Aal::Aal5, contract: Contract::default() }
+    CircuitDescription { ends, ..CircuitDescription::default() }
 }
 
 fn link(a: &str, b: &str) -> LinkDescription {
     LinkDescription { ends: [a.parse().unwrap(), b.parse().unwrap()], config: LinkConfig::default() }
-}
-
-fn description() -> Description {
-    let hosts = ["alpha", "beta", "gamma"].map(|n| (n.to_owned(), Station::Host));
-    let switches = ["s1", "s2"].map(|n| (n.to_owned(), Station::Switch));
-    Description {
-        stations: hosts.into_iter().chain(switches).collect(),
-        links: vec![link("alpha", "s1:0"), link("s1", "s2"), link("beta", "s2:5"), link("gamma", "s2")],
-        circuits: vec![circuit(&["alpha 0.100", "beta 0.100"]), circuit(&["alpha 0.101", "gamma 0.100"])],
-    }
 }
 
 struct World {
@@ -81,10 +71,29 @@ struct World {
     fabric: Fabric<Host>,
 }
 
+const LINKS: [[&str; 2]; 4] = [["alpha", "s1:0"], ["s1", "s2"], ["beta", "s2:5"], ["gamma", "s2"]];
+
+fn empty_world(config: &LinkConfig) -> World {
+    let mut w = World { network: Network::new(FramePool::new(4, 2048)), fabric: Fabric::new() };
+    for host in ["alpha", "beta", "gamma"] {
+        w.fabric.add_host(&mut w.network, host, Host::default()).unwrap();
+    }
+    for switch in ["s1", "s2"] {
+        w.fabric.add_switch(&mut w.network, switch, net::SwitchConfig::default()).unwrap();
+    }
+    for [a, b] in LINKS {
+        let link = LinkDescription { config: config.clone(), ..link(a, b) };
+        w.fabric.add_link(&mut w.network, &link).unwrap();
+    }
+    w
+}
+
 fn world() -> World {
-    let mut world = World { network: Network::new(FramePool::new(4, 2048)), fabric: Fabric::new() };
-    world.fabric.apply(&mut world.network, &description(), |_| Host::default()).unwrap();
-    world
+    let mut w = empty_world(&LinkConfig::default());
+    for ends in [["alpha 0.100", "beta 0.100"], ["alpha 0.101", "gamma 0.100"]] {
+        w.fabric.add_circuit(&mut w.network, &circuit(&ends)).unwrap();
+    }
+    w
 }
 
 impl World {
@@ -153,29 +162,6 @@ fn a_circuit_that_a_host_refuses_is_taken_back_everywhere() {
 }
 
 #[test]
-fn a_second_description_touches_only_what_differs() {
-    let mut w = world();
-    let installs = w.host("alpha").installs;
-    let mut wanted = description();
-    wanted.circuits.remove(1);
-    wanted.circuits.push(circuit(&["alpha 0.102", "gamma 0.103"]));
-    let done = w.fabric.apply(&mut w.network, &wanted, |_| Host::default()).unwrap();
-    assert_eq!((done.unchanged_circuits, done.removed_circuits, done.added_circuits), (1, 1, 1));
-    assert_eq!((done.added_links, done.removed_links, done.added_stations), (0, 0, 0));
-    assert_eq!(w.host("alpha").installs, installs + 1);
-    w.send("alpha", "0.100");
-    assert_eq!(w.got("beta"), [id("0.100")]);
-    // A host goes with its link and circuits.
-    wanted.stations.remove("gamma");
-    wanted.links.remove(3);
-    wanted.circuits.remove(1);
-    let done = w.fabric.apply(&mut w.network, &wanted, |_| Host::default()).unwrap();
-    assert_eq!((done.removed_circuits, done.removed_links, done.removed_stations), (1, 1, 1));
-    assert_eq!(w.network.nodes().count(), 4);
-    assert_eq!(w.fabric.apply(&mut w.network, &wanted, |_| Host::default()).unwrap().unchanged_circuits, 1);
-}
-
-#[test]
 fn what_cannot_be_is_refused_with_its_reason() {
     let mut w = world();
     let mut refusal = |ends: &[&str]| w.fabric.add_circuit(&mut w.network, &circuit(ends)).unwrap_err();
@@ -191,11 +177,7 @@ fn what_cannot_be_is_refused_with_its_reason() {
 
 #[test]
 fn circuits_with_a_contract_fill_a_link_and_no_more() {
-    let mut w = World { network: Network::new(FramePool::new(4, 2048)), fabric: Fabric::new() };
-    let mut wanted = description();
-    wanted.links.iter_mut().for_each(|l| l.config.rate = CellRate::from_cells_per_s(1000.0));
-    wanted.circuits.clear();
-    w.fabric.apply(&mut w.network, &wanted, |_| Host::default()).unwrap();
+    let mut w = empty_world(&LinkConfig { rate: CellRate::from_cells_per_s(1000.0), ..LinkConfig::default() });
     let cbr = |ends: &[&str], rate| {
         let pcr = CellRate::from_cells_per_s(rate);
         let contract = Contract { category: Category::Cbr, pcr, ..Contract::default() };
@@ -209,23 +191,171 @@ fn circuits_with_a_contract_fill_a_link_and_no_more() {
 }
 
 #[test]
-fn what_cannot_be_is_known_before_anything_is_touched() {
-    let good = description();
-    let small = |_: &str| net::SwitchConfig { ports: 6, ..net::SwitchConfig::default() };
-    good.rehearse(small).unwrap();
-    let wrong = |change: &dyn Fn(&mut Description)| {
-        let mut d = description();
-        change(&mut d);
-        d.rehearse(small).unwrap_err()
+fn a_contract_changes_where_it_fits_and_the_circuit_stays() {
+    let mut w = empty_world(&LinkConfig { rate: CellRate::from_cells_per_s(1000.0), ..LinkConfig::default() });
+    let of = |rate| Contract { category: Category::Cbr, pcr: CellRate::from_cells_per_s(rate), ..Contract::default() };
+    let described = CircuitDescription { contract: of(600.0), ..circuit(&["alpha 0.40", "beta 0.40"]) };
+    w.fabric.add_circuit(&mut w.network, &described).unwrap();
+    assert!(w.fabric.change_contract(&mut w.network, &described.ends, of(1001.0)).is_err());
+    assert_eq!(w.fabric.change_contract(&mut w.network, &described.ends, of(1000.0)), Ok(of(600.0)));
+    let other = CircuitDescription { contract: of(1.0), ..circuit(&["alpha 0.41", "beta 0.41"]) };
+    assert!(w.fabric.add_circuit(&mut w.network, &other).is_err());
+    w.fabric.change_contract(&mut w.network, &described.ends, of(10.0)).unwrap();
+    w.fabric.add_circuit(&mut w.network, &other).unwrap();
+}
+
+#[test]
+fn a_path_is_switched_whole_and_carries_channels_from_end_to_end() {
+    let mut w = empty_world(&LinkConfig::default());
+    let path = circuit(&["s1:0 7.*", "s2:5 9.*"]);
+    w.fabric.add_circuit(&mut w.network, &path).unwrap();
+    let routes = w.routes("s1");
+    // A channel of the path takes no route of its own; its VCI is the same at both ends.
+    w.fabric.add_circuit(&mut w.network, &circuit(&["alpha 7.40", "beta 9.40"])).unwrap();
+    assert_eq!(w.routes("s1"), routes);
+    w.send("alpha", "7.40");
+    assert_eq!(w.got("beta"), [id("9.40")]);
+    w.send("beta", "9.40");
+    assert_eq!(w.got("alpha"), [id("7.40")]);
+    let refused = |w: &mut World, ends: &[&str]| w.fabric.add_circuit(&mut w.network, &circuit(ends)).unwrap_err();
+    assert!(matches!(refused(&mut w, &["alpha 7.41", "beta 9.42"]), TopologyError::LabelInUse { .. }));
+    assert!(matches!(refused(&mut w, &["alpha 7.41", "gamma 0.41"]), TopologyError::LabelInUse { .. }));
+    assert_eq!(refused(&mut w, &["s1:0 8.*", "s2:5 8.40"]), TopologyError::MixedEnds);
+    let removed = w.fabric.remove_circuit(&mut w.network, &path).unwrap_err();
+    assert!(matches!(removed, TopologyError::PathInUse(_)));
+    w.fabric.remove_circuit(&mut w.network, &circuit(&["alpha 7.40", "beta 9.40"])).unwrap();
+    w.fabric.remove_circuit(&mut w.network, &path).unwrap();
+    assert_eq!((w.routes("s1"), w.routes("s2")), (0, 0));
+}
+
+#[test]
+fn a_one_way_circuit_has_no_way_back_and_takes_nothing_of_it() {
+    let mut w = empty_world(&LinkConfig { rate: CellRate::from_cells_per_s(1000.0), ..LinkConfig::default() });
+    let pcr = CellRate::from_cells_per_s(1000.0);
+    let contract = Contract { category: Category::Cbr, pcr, ..Contract::default() };
+    let there = CircuitDescription { one_way: true, contract, ..circuit(&["alpha 0.40", "beta 0.40"]) };
+    let back = CircuitDescription { one_way: true, contract, ..circuit(&["beta 0.41", "alpha 0.41"]) };
+    w.fabric.add_circuit(&mut w.network, &there).unwrap();
+    w.fabric.add_circuit(&mut w.network, &back).unwrap();
+    assert_eq!((w.routes("s1"), w.routes("s2")), (2, 2));
+    let host = w.fabric.node("beta").unwrap();
+    let ends = |circuit: &CircuitDescription| w.fabric.find_circuit(&circuit.ends[1]).cloned();
+    assert_eq!(ends(&there), Some(there.clone()));
+    assert!(w.network.node_mut::<Host>(host).is_some());
+}
+
+#[test]
+fn a_circuit_goes_round_a_link_that_has_no_rate_left() {
+    let mut router = Router::new();
+    for name in ["a", "b"] {
+        router.add_station(name, Bounds::Host).unwrap();
+    }
+    for name in ["s1", "s2", "s3"] {
+        router.add_station(name, Bounds::Switch(net::SwitchConfig::default())).unwrap();
+    }
+    for ends in [["a", "s1"], ["b", "s2"]] {
+        router.add_link(&link(ends[0], ends[1])).unwrap();
+    }
+    let rate = CellRate::from_cells_per_s(100.0);
+    for ends in [["s1", "s2"], ["s1", "s3"], ["s3", "s2"]] {
+        let config = LinkConfig { rate, ..LinkConfig::default() };
+        router.add_link(&LinkDescription { config, ..link(ends[0], ends[1]) }).unwrap();
+    }
+    let contract = Contract { category: Category::Cbr, pcr: rate, ..Contract::default() };
+    let mut hops = |n: u16| {
+        let ends = [format!("a 0.{n}"), format!("b 0.{n}")];
+        let described = CircuitDescription { contract, ..circuit(&ends.each_ref().map(String::as_str)) };
+        router.add_circuit(&described).map(|placed| placed.way.hops.len())
     };
-    assert!(matches!(
-        wrong(&|d| d.circuits.push(circuit(&["alpha 0.100", "gamma 0.7"]))),
-        TopologyError::CircuitExists(_) | TopologyError::LabelInUse { .. }
-    ));
-    assert!(matches!(
-        wrong(&|d| d.links.push(link("alpha:1", "s1:6"))),
-        TopologyError::NoPort { port: 6, last: 5, .. }
-    ));
-    assert!(matches!(wrong(&|d| d.links.push(link("alpha:1", "s3"))), TopologyError::NoStation(_)));
-    assert!(matches!(wrong(&|d| d.links.truncate(1)), TopologyError::NoWay { .. }));
+    assert_eq!((hops(40), hops(41)), (Ok(3), Ok(4)));
+    assert!(matches!(hops(42), Err(TopologyError::Admission { .. })));
+}
+
+#[test]
+fn a_link_that_becomes_slower_loses_nothing_of_what_is_on_it() {
+    let mut w = world();
+    let alpha = w.fabric.find_link("alpha - s1:0").unwrap();
+    let config = |rate, delay_ms| LinkConfig {
+        rate,
+        delay: std::time::Duration::from_millis(delay_ms),
+        ..LinkConfig::default()
+    };
+    let mut now = Time::ZERO;
+    let mut sent = 0;
+    for (rate, delay) in
+        [(None, 5), (CellRate::from_cells_per_s(1000.0), 1), (None, 0), (CellRate::from_cells_per_s(50.0), 20)]
+    {
+        w.fabric.change_link(&mut w.network, alpha, &config(rate, delay), now).unwrap();
+        for _ in 0..20 {
+            w.host("alpha").to_send.push((0, id("0.100")));
+            sent += 1;
+        }
+        w.network.run(now);
+        now += std::time::Duration::from_millis(2);
+    }
+    for _ in 0..2000 {
+        now += std::time::Duration::from_millis(1);
+        w.network.run(now);
+    }
+    assert_eq!(w.got("beta").len(), sent);
+    let refused = w.fabric.change_link(&mut w.network, alpha, &LinkConfig { queue_cells: 9, ..config(None, 0) }, now);
+    assert!(matches!(refused, Err(TopologyError::FixedProperty { what: "queue", .. })));
+}
+
+#[test]
+fn a_switch_keeps_no_fewer_ports_and_routes_than_it_uses() {
+    let mut w = world();
+    let mut change = |ports, max_routes| {
+        let config = net::SwitchConfig { ports, max_routes };
+        w.fabric.change_switch(&mut w.network, "s2", config).map_err(|e| e.to_string())
+    };
+    assert!(change(5, 100).unwrap_err().contains("ports"));
+    assert!(change(6, 3).unwrap_err().contains("max_routes"));
+    change(6, 4).unwrap();
+    let more = w.fabric.add_circuit(&mut w.network, &circuit(&["alpha 0.102", "beta 0.102"])).unwrap_err();
+    assert!(matches!(more, TopologyError::NoRoutes { bound: 4, needed: 2, .. }), "{more}");
+    assert_eq!(w.routes("s1"), 4, "nothing of it is left");
+    w.fabric.change_switch(&mut w.network, "s2", net::SwitchConfig { ports: 8, max_routes: 6 }).unwrap();
+    w.fabric.add_circuit(&mut w.network, &circuit(&["alpha 0.102", "beta 0.102"])).unwrap();
+}
+
+#[test]
+fn a_circuit_that_is_put_back_has_the_way_that_it_had() {
+    let mut router = Router::new();
+    router.add_station("a", Bounds::Host).unwrap();
+    router.add_station("b", Bounds::Host).unwrap();
+    for name in ["s1", "s2"] {
+        router.add_station(name, Bounds::Switch(net::SwitchConfig::default())).unwrap();
+    }
+    for ends in [["a", "s1"], ["s1", "s2"], ["s2", "b"]] {
+        router.add_link(&link(ends[0], ends[1])).unwrap();
+    }
+    let described = |n: u16, m: u16| circuit(&[&format!("a 0.{n}"), &format!("b 0.{m}")]);
+    router.add_circuit(&described(50, 60)).unwrap();
+    let trunk = router.find_link("s1 - s2").unwrap();
+    let placed = router.remove_circuit(&described(50, 60).ends).unwrap();
+    router.add_circuit(&described(51, 61)).unwrap();
+    router.restore_circuit(placed.clone()).unwrap();
+    assert_eq!(router.find_circuit(&placed.description.ends[0]), Some(&placed));
+    assert!(router.restore_circuit(placed).is_err());
+    assert_eq!(router.circuits_over(trunk).len(), 2);
+    assert_eq!(router.link_use(trunk), Some(([0.0, 0.0], 2)));
+}
+
+#[test]
+fn names_of_links_and_ends_are_read_as_they_are_written() {
+    let w = world();
+    let first = w.fabric.links().next().map(|(id, ..)| id);
+    for name in ["alpha:0 - s1:0", "alpha - s1:0", "alpha-s1:0"] {
+        assert_eq!(w.fabric.find_link(name), first, "{name}");
+    }
+    for name in ["alpha - s1", "s1:0 - alpha", "alpha:1 - s1:0", "alpha", ""] {
+        assert_eq!(w.fabric.find_link(name), None, "{name}");
+    }
+    for end in ["alpha 0.100", "s1:3 0.100", "s1:0 7.*", "far:2 4095.*"] {
+        assert_eq!(end.parse::<net::topology::CircuitEnd>().unwrap().to_string(), end);
+    }
+    for end in ["alpha", "alpha 0.100 x", "s1:x 0.1", "s1:0 *", "s1:0 4096.*", "s1:0 7.*.1", " 0.1"] {
+        assert!(end.parse::<net::topology::CircuitEnd>().is_err(), "{end}");
+    }
 }

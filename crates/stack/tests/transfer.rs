@@ -56,7 +56,7 @@ fn build(core: &mut engine::Core) {
         fabric.add_link(network, &link).unwrap();
     }
     let ends = ["alpha 0.100", "beta 0.100"].map(|e| e.parse().unwrap()).to_vec();
-    let circuit = CircuitDescription { ends, aal: net::Aal::Aal5, contract: Default::default() };
+    let circuit = CircuitDescription { ends, ..Default::default() };
     fabric.add_circuit(network, &circuit).unwrap();
 }
 

@@ -46,6 +46,21 @@ impl Admission {
         Ok(())
     }
 
+    /// Gives the link another rate; all that is promised stays so.
+    ///
+    /// # Errors
+    /// [`Refused`] if more is promised, and nothing has changed.
+    pub fn change_rate(&mut self, rate: Option<CellRate>) -> Result<(), Refused> {
+        if let Some(rate) = rate {
+            let (left_cells_per_s, asked_cells_per_s) = (rate.cells_per_s(), self.promised_cells_per_s);
+            if asked_cells_per_s > left_cells_per_s * (1.0 + 1e-9) {
+                return Err(Refused { left_cells_per_s, asked_cells_per_s });
+            }
+        }
+        self.rate = rate;
+        Ok(())
+    }
+
     /// Takes back a promise that [`Admission::admit`] made.
     pub fn release(&mut self, contract: &Contract) {
         let Some(rate) = contract.reserved() else { return };
@@ -86,5 +101,18 @@ mod tests {
         }
         assert_eq!(link.promised_cells_per_s(), 0.0);
         assert!(Admission::new(None).admit(&cbr(1000.0)).is_ok());
+    }
+
+    #[test]
+    fn a_link_does_not_become_slower_than_what_it_promises() {
+        let half = CellRate::from_cells_per_s(CellRate::OC3C.cells_per_s() * 0.5);
+        let mut link = Admission::new(Some(CellRate::OC3C));
+        let contract = Contract { category: Category::Cbr, pcr: half, ..Contract::default() };
+        link.admit(&contract).unwrap();
+        link.change_rate(half).unwrap();
+        assert!(link.change_rate(CellRate::from_cells_per_s(1000.0)).is_err());
+        assert!(link.admit(&contract).is_err());
+        link.change_rate(None).unwrap();
+        assert!(link.admit(&contract).is_ok());
     }
 }

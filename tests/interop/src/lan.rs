@@ -54,7 +54,7 @@ impl Lan {
                 fabric.add_link(network, &link)?;
             }
             let ends = vec![format!("alpha 0.{vci}").parse()?, format!("beta 0.{vci}").parse()?];
-            let circuit = CircuitDescription { ends, aal: net::Aal::Aal5, contract: Default::default() };
+            let circuit = CircuitDescription { ends, ..Default::default() };
             Ok(fabric.add_circuit(network, &circuit)?)
         })??;
         Ok(lan)
@@ -63,7 +63,7 @@ impl Lan {
     /// A circuit more, with the same label at both ends.
     pub fn add_circuit(&self, host: &str, outside: &str, vci: u16, aal: Aal) -> anyhow::Result<()> {
         let ends = vec![format!("{host} 0.{vci}").parse()?, format!("{outside} 0.{vci}").parse()?];
-        let circuit = CircuitDescription { ends, aal, contract: Default::default() };
+        let circuit = CircuitDescription { ends, aal, ..Default::default() };
         Ok(self.engine.with(move |core| core.fabric.add_circuit(&mut core.network, &circuit))??)
     }
 
@@ -123,7 +123,7 @@ fn build(core: &mut engine::Core, wanted: &[(String, String, Vec<u16>)]) -> anyh
         anyhow::ensure!(network.attach(link, Box::new(shell)), "the link has no end outside");
         for vci in vcis {
             let ends = vec![format!("{host} 0.{vci}").parse()?, format!("{outside} 0.{vci}").parse()?];
-            let circuit = CircuitDescription { ends, aal: net::Aal::Aal5, contract: Default::default() };
+            let circuit = CircuitDescription { ends, ..Default::default() };
             fabric.add_circuit(network, &circuit)?;
         }
     }

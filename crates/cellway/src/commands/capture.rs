@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
 use control::capture::stream::{Item, Reader};
 use control::capture::{BUFFER_MIB, MAX_BUFFER_MIB};
-use control::manage::Request;
+use control::protocol::Request;
 use net::TapRecord;
 use pcapng::Recorder;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

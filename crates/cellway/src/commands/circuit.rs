@@ -1,13 +1,14 @@
 //! `cellway circuit`: circuits listed, added and removed while the network runs.
 
-use crate::client::ask;
+use crate::client::{ask, ask_for};
 use crate::commands::status;
 use crate::context::Context;
 use crate::output;
 use anyhow::Result;
 use clap::Subcommand;
 use control::config::Circuit;
-use control::manage::Request;
+use control::protocol::Request;
+use control::status::Status;
 
 /// Circuits.
 #[derive(Debug, Subcommand)]
@@ -16,7 +17,8 @@ pub(crate) enum CircuitCommand {
     List,
     /// Add a circuit: `cellway circuit add "alpha 0.300" "beta 0.300" --category cbr --pcr "20 Mbit/s"`
     Add {
-        /// Its ends, each a host and vpi.vci in quotes; more than two: from the first to all others
+        /// Its ends, each a host and vpi.vci in quotes, or a path at a switch's port, such as "s1:0 7.*"; more than two: from the first
+        /// to all others
         #[arg(required = true, num_args = 2..)]
         ends: Vec<String>,
         /// cbr, rt-vbr, nrt-vbr, abr or ubr
@@ -34,6 +36,9 @@ pub(crate) enum CircuitCommand {
         /// aal5, aal0 or aal34
         #[arg(long, default_value = "aal5")]
         aal: String,
+        /// From the first end to the second only
+        #[arg(long)]
+        one_way: bool,
     },
     /// Remove a circuit by its ends
     Remove {
@@ -47,10 +52,10 @@ pub(crate) enum CircuitCommand {
 pub(crate) fn run(context: &Context, command: &CircuitCommand) -> Result<()> {
     match command {
         CircuitCommand::List => {
-            let status = ask(context, &Request::Status)?;
-            output::print(context, &status["circuits"], || status::circuits_text(&status))
+            let status = ask_for::<Status>(context, &Request::Status)?;
+            output::print(context, &status.circuits, || status::circuits_text(&status.circuits))
         }
-        CircuitCommand::Add { ends, category, pcr, scr, mbs, aal } => {
+        CircuitCommand::Add { ends, category, pcr, scr, mbs, aal, one_way } => {
             let circuit = Circuit {
                 ends: ends.clone(),
                 category: category.clone(),
@@ -59,6 +64,7 @@ pub(crate) fn run(context: &Context, command: &CircuitCommand) -> Result<()> {
                 mbs: *mbs,
                 cdvt_us: 1000,
                 aal: aal.clone(),
+                one_way: *one_way,
             };
             circuit.describe()?;
             let done = ask(context, &Request::AddCircuit(circuit))?;

@@ -5,6 +5,7 @@ use crate::output;
 use anyhow::{Context as _, Result};
 use clap::Subcommand;
 use control::config::load;
+use control::controller::rehearse;
 use std::path::PathBuf;
 
 /// Looking at descriptions.
@@ -27,7 +28,7 @@ pub fn run(context: &Context, command: &ConfigCommand) -> Result<()> {
     match command {
         ConfigCommand::Check { file } => {
             let config = load(file)?;
-            config.rehearse().with_context(|| file.display().to_string())?;
+            rehearse(&config).with_context(|| file.display().to_string())?;
             let d = &config.description;
             let json = serde_json::json!({
                 "file": file, "stations": d.stations.len(), "links": d.links.len(), "circuits": d.circuits.len(),

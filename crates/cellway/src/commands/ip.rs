@@ -8,7 +8,7 @@ use crate::output;
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use control::config::parse_address;
-use control::manage::Request;
+use control::protocol::Request;
 use endpoint::{Aal, Endpoint, OpenOptions};
 use serde_json::json;
 use sha2::{Digest, Sha256};

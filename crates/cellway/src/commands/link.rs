@@ -1,14 +1,15 @@
 //! `cellway link`: links listed, added and removed while the network runs.
 
 use crate::certificates::Certificates;
-use crate::client::ask;
+use crate::client::{ask, ask_for};
 use crate::commands::status;
 use crate::context::Context;
 use crate::output;
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use control::config::Link;
-use control::manage::Request;
+use control::protocol::Request;
+use control::status::Status;
 use serde_json::Value;
 use std::path::Path;
 
@@ -153,8 +154,8 @@ fn link(add: &Add, stations: impl FnOnce() -> Result<Value>) -> Result<Link> {
 pub(crate) fn run(context: &Context, command: &LinkCommand) -> Result<()> {
     match command {
         LinkCommand::List => {
-            let status = ask(context, &Request::Status)?;
-            output::print(context, &status["links"], || status::links_text(&status))
+            let status = ask_for::<Status>(context, &Request::Status)?;
+            output::print(context, &status.links, || status::links_text(&status.links))
         }
         LinkCommand::Add(add) => {
             let link = link(add, || Ok(ask(context, &Request::Status)?["stations"].clone()))?;

@@ -1,5 +1,6 @@
 //! The commands of the program, a file each.
 
+pub(crate) mod apply;
 pub(crate) mod bench;
 pub(crate) mod capture;
 pub(crate) mod circuit;
@@ -14,6 +15,7 @@ pub(crate) mod recording;
 pub(crate) mod relay;
 pub(crate) mod report;
 pub(crate) mod run;
+pub(crate) mod schema;
 pub(crate) mod status;
 pub(crate) mod transfer;
 pub(crate) mod ttcp;

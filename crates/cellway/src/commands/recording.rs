@@ -184,7 +184,7 @@ pub(crate) fn run(context: &Context, replay: &Replay) -> Result<()> {
             })
         })
         .collect();
-    output::print(context, &json.into(), || {
+    output::print(context, &json, || {
         let row = |((stream, circuit), sum): (&(u32, CircuitId), &Sum)| {
             vec![stream.to_string(), circuit.to_string(), aal(sum).into(), sum.sdus.to_string(), sum.octets.to_string()]
         };

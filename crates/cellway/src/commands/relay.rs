@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::output;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
-use control::status::counters;
+use control::status::CounterStatus;
 use files::{Player, Recorder};
 use host::engine::{self, Core, EngineHandle};
 use net::atmtcp::{Shell, Tls};
@@ -271,8 +271,8 @@ impl Running {
 
 /// Frames, which are PDUs and control texts, with what was dropped.
 fn counted(c: &wire::Counters) -> Value {
-    let all = counters(c);
-    json!({ "frames": all["pdus"], "octets": all["octets"], "dropped": all["dropped"] })
+    let all = CounterStatus::from(c);
+    json!({ "frames": all.pdus, "octets": all.octets, "dropped": all.dropped })
 }
 
 fn text(report: &Value) -> String {

@@ -4,7 +4,7 @@ use crate::client::ask;
 use crate::context::Context;
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Args;
-use control::manage::Request;
+use control::protocol::Request;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;

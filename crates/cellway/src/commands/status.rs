@@ -1,13 +1,13 @@
 //! `cellway status`: links, circuits and endpoints, with what passed and what was dropped and why.
 
-use crate::client;
-use crate::client::ask;
+use crate::client::{self, ask_for};
 use crate::context::Context;
 use crate::output;
 use anyhow::Result;
 use clap::Args;
-use control::manage::Request;
-use serde_json::Value;
+use control::protocol::Request;
+use control::status::{CircuitStatus, LinkStatus, Status as Everything};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Shows links, circuits and endpoints.
@@ -18,39 +18,29 @@ pub(crate) struct Status {
     watch: bool,
 }
 
-fn number(v: &Value) -> String {
-    v.as_u64().map_or_else(String::new, |n| n.to_string())
-}
-
-fn drops(v: &Value) -> String {
-    let all = v["dropped"].as_object().map(|m| m.iter().map(|(k, n)| format!("{k} {n}")).collect::<Vec<_>>());
-    all.unwrap_or_default().join(", ")
-}
-
-fn list<'a>(v: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
-    v[key].as_array().into_iter().flatten()
+fn drops(dropped: &BTreeMap<String, u64>) -> String {
+    dropped.iter().map(|(reason, n)| format!("{reason} {n}")).collect::<Vec<_>>().join(", ")
 }
 
 /// The links as a table.
-pub(crate) fn links_text(status: &Value) -> String {
+pub(crate) fn links_text(links: &[LinkStatus]) -> String {
     let mut rows = Vec::new();
-    for link in list(status, "links") {
-        let name = link["name"].as_str().unwrap_or_default();
-        for (direction, arrow) in [("from_a", "->"), ("from_b", "<-")] {
-            let (sent, delivered) = (&link[direction]["sent"], &link[direction]["delivered"]);
-            let state = match (link["enabled"].as_bool(), link["up"].as_bool(), link["outside"].as_str()) {
-                (Some(false), ..) => "taken down (`cellway link up`)".into(),
-                (_, _, Some(outside)) => outside.to_owned(),
-                (_, Some(false), None) => "down".into(),
-                _ => String::new(),
-            };
-            let state = if direction == "from_a" { state } else { String::new() };
+    for link in links {
+        let state = match &link.outside {
+            _ if !link.enabled => "taken down (`cellway link up`)".to_owned(),
+            Some(outside) => outside.clone(),
+            None if !link.up => "down".to_owned(),
+            None => String::new(),
+        };
+        for (direction, name, state) in
+            [(&link.from_a, format!("{} ->", link.name), state), (&link.from_b, " <-".into(), String::new())]
+        {
             rows.push(vec![
-                format!("{} {arrow}", if direction == "from_a" { name } else { "" }),
-                number(&sent["cells"]),
-                number(&delivered["cells"]),
-                number(&delivered["pdus"]),
-                drops(sent),
+                name,
+                direction.sent.cells.to_string(),
+                direction.delivered.cells.to_string(),
+                direction.delivered.pdus.to_string(),
+                drops(&direction.sent.dropped),
                 state,
             ]);
         }
@@ -59,17 +49,20 @@ pub(crate) fn links_text(status: &Value) -> String {
 }
 
 /// The circuits as a table.
-pub(crate) fn circuits_text(status: &Value) -> String {
+pub(crate) fn circuits_text(circuits: &[CircuitStatus]) -> String {
     let mut rows = Vec::new();
-    for circuit in list(status, "circuits") {
-        for end in list(circuit, "ends") {
+    for circuit in circuits {
+        for end in &circuit.ends {
+            let pdus = |counters: &Option<control::status::CounterStatus>| {
+                counters.as_ref().map_or_else(String::new, |c| c.pdus.to_string())
+            };
             rows.push(vec![
-                end["end"].as_str().unwrap_or_default().to_owned(),
-                circuit["category"].as_str().unwrap_or_default().to_owned(),
-                end["open"].as_str().unwrap_or("-").to_owned(),
-                number(&end["sent"]["pdus"]),
-                number(&end["received"]["pdus"]),
-                drops(&end["received"]),
+                end.end.clone(),
+                circuit.category.clone(),
+                end.open.clone().unwrap_or_else(|| "-".into()),
+                pdus(&end.sent),
+                pdus(&end.received),
+                end.received.as_ref().map_or_else(String::new, |c| drops(&c.dropped)),
             ]);
         }
     }
@@ -77,15 +70,15 @@ pub(crate) fn circuits_text(status: &Value) -> String {
 }
 
 /// The virtual adapters as a table; nothing without any.
-fn adapters_text(status: &Value) -> String {
-    let rows: Vec<Vec<String>> = list(status, "adapters")
+fn adapters_text(status: &Everything) -> String {
+    let rows: Vec<Vec<String>> = status
+        .adapters
+        .iter()
         .map(|a| {
-            let word = |key: &str| a[key].as_str().unwrap_or("-").to_owned();
-            let signal = if a["signal"] == true { "yes" } else { "no" };
-            let counts = &a["counters"];
-            let cells = [&counts["line_received"]["cells"], &counts["line_sent"]["cells"]].map(number);
-            let [received, sent] = cells;
-            vec![word("name"), word("link"), signal.into(), received, sent, word("state")]
+            let cells = |key: &str| a.counters.get(key).map_or_else(String::new, |c| c.cells.to_string());
+            let signal = if a.signal { "yes" } else { "no" };
+            let link = a.link.clone().unwrap_or_else(|| "-".into());
+            vec![a.name.clone(), link, signal.into(), cells("line_received"), cells("line_sent"), a.state.clone()]
         })
         .collect();
     if rows.is_empty() {
@@ -95,30 +88,60 @@ fn adapters_text(status: &Value) -> String {
     format!("\n{}", output::table(&head, &rows))
 }
 
-fn text(status: &Value) -> String {
-    let endpoints: Vec<Vec<String>> = list(status, "endpoints")
+/// The switches as a table; nothing without any.
+fn switches_text(status: &Everything) -> String {
+    if status.switches.is_empty() {
+        return String::new();
+    }
+    let rows: Vec<Vec<String>> = status
+        .switches
+        .iter()
+        .map(|s| {
+            vec![s.name.clone(), s.ports.to_string(), s.routes.to_string(), s.max_routes.to_string(), drops(&s.dropped)]
+        })
+        .collect();
+    format!("\n{}", output::table(&["switch", "ports", "routes", "at most", "dropped"], &rows))
+}
+
+fn text(status: &Everything) -> String {
+    let word = |v: &serde_json::Value| v.as_str().unwrap_or_default().to_owned();
+    let endpoints: Vec<Vec<String>> = status
+        .endpoints
+        .iter()
         .map(|e| {
             vec![
-                format!("{} {}", e["host"].as_str().unwrap_or_default(), number(&e["endpoint"])),
-                e["events"].as_str().unwrap_or_default().to_owned(),
-                e["path"].as_str().unwrap_or_default().to_owned(),
-                number(&e["channels"]),
-                number(&e["sent"]["pdus"]),
-                number(&e["received"]["pdus"]),
-                drops(&e["received"]),
+                format!("{} {}", e.host, e.endpoint),
+                word(&e.events),
+                word(&e.path),
+                e.channels.to_string(),
+                e.sent.pdus.to_string(),
+                e.received.pdus.to_string(),
+                drops(&e.received.dropped),
             ]
         })
         .collect();
     let head = ["endpoint", "events", "path", "channels", "PDUs sent", "PDUs received", "dropped"];
-    let endpoints = output::table(&head, &endpoints);
-    format!("{}\n{}\n{endpoints}{}", links_text(status), circuits_text(status), adapters_text(status))
+    let engine = &status.engine;
+    format!(
+        "{}{}\n{}\n{}{}\nengine: {:.1} % busy in {:.0} s, {} rounds, {} sleeps; revision {}\n",
+        links_text(&status.links),
+        switches_text(status),
+        circuits_text(&status.circuits),
+        output::table(&head, &endpoints),
+        adapters_text(status),
+        engine.busy_share * 100.0,
+        engine.uptime_s,
+        engine.rounds,
+        engine.sleeps,
+        status.revision,
+    )
 }
 
 /// `cellway status`
 pub(crate) fn run(context: &Context, status: &Status) -> Result<()> {
     let stop = client::interrupted()?;
     loop {
-        let now = ask(context, &Request::Status)?;
+        let now = ask_for::<Everything>(context, &Request::Status)?;
         if status.watch && !context.json {
             print!("\x1b[H\x1b[2J");
         }

@@ -6,7 +6,7 @@ use crate::context::Context;
 use anyhow::Result;
 use clap::Args;
 use control::config::load;
-use control::daemon::Daemon;
+use control::daemon::{Daemon, Options};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,6 +19,9 @@ use std::time::Duration;
 pub(crate) struct Up {
     /// The description (see `examples/`)
     file: PathBuf,
+    /// A folder for what commands add, remove and take down: it is so again after a restart; the log of changes is there too
+    #[arg(long, value_name = "FOLDER")]
+    state: Option<PathBuf>,
     /// How much to log: error, warn, info, debug
     #[arg(long, default_value = "info")]
     log: String,
@@ -38,7 +41,7 @@ pub(crate) fn run(context: &Context, up: &Up) -> Result<()> {
     let config = load(&up.file)?;
     let d = &config.description;
     let counts = (d.stations.len(), d.links.len(), d.circuits.len());
-    let daemon = Daemon::start(config, &context.socket)?;
+    let daemon = Daemon::start_with(config, &context.socket, &Options { state: up.state.clone() })?;
     tracing::info!(
         "up: {} stations, {} links, {} circuits; socket {}",
         counts.0,
@@ -55,13 +58,13 @@ pub(crate) fn run(context: &Context, up: &Up) -> Result<()> {
         if hangup.swap(false, Ordering::Relaxed) {
             match load(&up.file).and_then(|c| daemon.reload(c)) {
                 Ok(a) => tracing::info!(
-                    "applied {}: circuits {} added, {} removed, {} unchanged; links {} added, {} removed",
+                    "applied {}: {} added, {} changed, {} removed; circuits {} interrupted, {} unchanged",
                     up.file.display(),
-                    a.added_circuits,
-                    a.removed_circuits,
+                    a.summary.added,
+                    a.summary.changed,
+                    a.summary.removed,
+                    a.summary.interrupted,
                     a.unchanged_circuits,
-                    a.added_links,
-                    a.removed_links
                 ),
                 Err(e) => tracing::error!("not applied: {e:#}"),
             }

@@ -88,7 +88,7 @@ fn quoted(word: &str) -> String {
 pub(crate) fn run(context: &Context, vm: &Vm) -> Result<()> {
     let config = config::load(&vm.file)?;
     let adapters = || {
-        config.shells.iter().filter_map(|(_, shell)| match shell {
+        config.shells.values().filter_map(|shell| match shell {
             Shell::Adapter(served) => Some(served),
             _ => None,
         })

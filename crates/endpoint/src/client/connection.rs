@@ -102,6 +102,15 @@ impl Connection {
     /// # Errors
     /// Refused, or the service has gone.
     pub fn manage_with(&self, request: serde_json::Value, fds: &[BorrowedFd<'_>]) -> Result<serde_json::Value, Error> {
+        let text = self.manage_text(request, fds)?;
+        serde_json::from_str(&text).map_err(|e| Error::Protocol(e.to_string()))
+    }
+
+    /// The same with the answer as it came, JSON text: for long ones.
+    ///
+    /// # Errors
+    /// Refused, or the service has gone.
+    pub fn manage_text(&self, request: serde_json::Value, fds: &[BorrowedFd<'_>]) -> Result<String, Error> {
         let mut whole = String::new();
         self.packets.send(&Request::Manage(request), fds)?;
         let mut answer = self.answer()?.0;
@@ -110,7 +119,7 @@ impl Connection {
                 Response::Managed { text, last } => {
                     whole.push_str(&text);
                     if last {
-                        return serde_json::from_str(&whole).map_err(|e| Error::Protocol(e.to_string()));
+                        return Ok(whole);
                     }
                     answer = self.answer()?.0;
                 }

@@ -8,7 +8,7 @@ use host::HostInterface;
 use host::engine::{self, EngineHandle};
 use host::service::{Handler, Service};
 use net::topology::{Attachment, CircuitDescription, CircuitEnd, LinkDescription};
-use net::{Aal, Carries, FramePool, LinkConfig, Network};
+use net::{Carries, FramePool, LinkConfig, Network};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,8 +27,8 @@ impl Handler for Policy {
     fn may_open(&self, _: Peer, _: &str, circuit: CircuitId) -> Result<(), String> {
         if circuit.vci.get() == 666 { Err("circuit 0.666 is not for you".into()) } else { Ok(()) }
     }
-    fn manage(&self, _: Peer, request: serde_json::Value, _: Vec<OwnedFd>) -> Result<serde_json::Value, String> {
-        Ok(request)
+    fn manage(&self, _: Peer, request: serde_json::Value, _: Vec<OwnedFd>) -> Result<String, String> {
+        Ok(request.to_string())
     }
 }
 
@@ -45,10 +45,10 @@ pub fn circuit(vci: u16) -> CircuitId {
 }
 
 pub fn described(vci: u16) -> CircuitDescription {
-    let ends = ["alpha", "beta"].map(|host| CircuitEnd { station: host.into(), circuit: circuit(vci) });
+    let ends = ["alpha", "beta"].map(|host| CircuitEnd::new(host, circuit(vci)));
     let cbr = Contract { category: Category::Cbr, pcr: CellRate::from_cells_per_s(1000.0), ..Contract::default() };
     let contract = if vci == 200 { cbr } else { Contract::default() };
-    CircuitDescription { ends: ends.to_vec(), aal: Aal::Aal5, contract }
+    CircuitDescription { ends: ends.to_vec(), contract, ..Default::default() }
 }
 
 impl Lan {

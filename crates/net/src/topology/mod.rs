@@ -1,24 +1,28 @@
 //! Named hosts, switches and links, and the circuits over them.
 //!
-//! In: a [`Description`] of what shall be. Out: nodes, links and routes in a [`crate::Network`] that make it so, hop by hop;
-//! of a second description, only the difference, so that circuits that stay the same are not touched.
+//! Three parts: the inventory knows stations, ports and links by name; the [`Router`] finds a circuit's way over them, and keeps
+//! what circuits have taken of labels and rates; the [`Fabric`] installs what these decide in a [`crate::Network`], hop by hop.
+//! The router touches no network: a change can be tried on a router alone first.
 
 mod fabric;
-mod graph;
+mod inventory;
+mod labels;
 mod rate;
-mod rehearse;
+mod router;
 
-pub use fabric::{Applied, CircuitTable, Fabric};
+pub use fabric::{CircuitTable, Fabric};
+pub use inventory::{Bounds, LinkKey};
 pub use rate::{RateError, parse_circuit_rate, parse_link_rate};
+pub use router::{Hop, Placed, Router, Way};
 
 use crate::frame::Aal;
 use crate::network::{ConnectError, LinkConfig};
-use crate::switch::RouteError;
+use crate::switch::{Label, RouteError};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 use traffic::{Contract, Refused};
-use wire::CircuitId;
+use wire::{CircuitId, Vci, Vpi};
 
 /// What a name stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -73,13 +77,30 @@ pub struct LinkDescription {
     pub config: LinkConfig,
 }
 
-/// One end of a circuit as written: `alpha 0.100`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+/// One end of a circuit as written: `alpha 0.100`; `alpha:1 0.100` with the station's port; `s1:0 0.100` for what comes in at a
+/// switch's port; `s1:0 7.*` for a path.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CircuitEnd {
-    /// Name of a host, or of something outside.
+    /// Name of a host, of something outside, or of a switch.
     pub station: String,
-    /// The circuit as that station names it.
+    /// The port at which the circuit is, where the station has several; a switch's must be said.
+    pub port: Option<u16>,
+    /// The circuit as that station names it; of a path, VCI 0.
     pub circuit: CircuitId,
+    /// Whether it is the path with all its channels.
+    pub path: bool,
+}
+
+impl CircuitEnd {
+    /// A channel at a host or at something outside.
+    pub fn new(station: impl Into<String>, circuit: CircuitId) -> Self {
+        CircuitEnd { station: station.into(), port: None, circuit, path: false }
+    }
+
+    /// What a switch goes by.
+    pub fn label(&self) -> Label {
+        if self.path { Label::Vp(self.circuit.vpi) } else { Label::Vc(self.circuit) }
+    }
 }
 
 impl FromStr for CircuitEnd {
@@ -87,23 +108,33 @@ impl FromStr for CircuitEnd {
     fn from_str(s: &str) -> Result<Self, TopologyError> {
         let bad = || TopologyError::BadCircuitEnd(s.to_owned());
         let mut words = s.split_whitespace();
-        match (words.next(), words.next(), words.next()) {
-            (Some(station), Some(circuit), None) => {
-                Ok(CircuitEnd { station: station.to_owned(), circuit: circuit.parse().map_err(|_| bad())? })
+        let (Some(station), Some(circuit), None) = (words.next(), words.next(), words.next()) else {
+            return Err(bad());
+        };
+        let Attachment { station, port } = station.parse().map_err(|_| bad())?;
+        let (circuit, path) = match circuit.strip_suffix(".*") {
+            Some(vpi) => {
+                let vpi = vpi.parse().ok().and_then(Vpi::new).ok_or_else(bad)?;
+                (CircuitId { vpi, vci: Vci(0) }, true)
             }
-            _ => Err(bad()),
-        }
+            None => (circuit.parse().map_err(|_| bad())?, false),
+        };
+        Ok(CircuitEnd { station, port, circuit, path })
     }
 }
 
 impl fmt::Display for CircuitEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.station, self.circuit)
+        f.write_str(&self.station)?;
+        if let Some(port) = self.port {
+            write!(f, ":{port}")?;
+        }
+        write!(f, " {}", self.label())
     }
 }
 
-/// A circuit as described. Two ends: both ways. More: from the first to all others, one way.
-#[derive(Debug, Clone, PartialEq)]
+/// A circuit as described. Two ends: both ways, unless it is one way. More: from the first to all others, one way.
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct CircuitDescription {
     /// Its ends, the root first.
     pub ends: Vec<CircuitEnd>,
@@ -111,12 +142,24 @@ pub struct CircuitDescription {
     pub aal: Aal,
     /// Traffic contract.
     pub contract: Contract,
+    /// Whether data goes from the first end to the other only.
+    pub one_way: bool,
 }
 
 impl CircuitDescription {
-    /// Whether data goes from the first end to the others only.
+    /// Whether it has more than two ends.
     pub fn is_multipoint(&self) -> bool {
         self.ends.len() > 2
+    }
+
+    /// Whether data goes both ways.
+    pub fn is_both_ways(&self) -> bool {
+        !self.one_way && !self.is_multipoint()
+    }
+
+    /// Its name in output: its ends.
+    pub fn name(&self) -> String {
+        self.ends.iter().map(ToString::to_string).collect::<Vec<_>>().join(" - ")
     }
 }
 
@@ -150,7 +193,9 @@ pub struct Description {
 pub enum TopologyError {
     #[error("\"{0}\" is no end of a link: write a name, or name:port")]
     BadAttachment(String),
-    #[error("\"{0}\" is no end of a circuit: write a host and vpi.vci, like alpha 0.100")]
+    #[error(
+        "\"{0}\" is no end of a circuit: write a host and vpi.vci, such as alpha 0.100, or a path, such as s1:0 7.*"
+    )]
     BadCircuitEnd(String),
     #[error("nothing is named {0}")]
     NoStation(String),
@@ -158,16 +203,34 @@ pub enum TopologyError {
     StationExists(String),
     #[error("{0} still has links")]
     StationInUse(String),
-    #[error("{0} is a switch: circuits end at hosts")]
+    #[error("{0} is a switch: circuits end at hosts, or at a switch's port, such as {0}:0")]
     EndsAtSwitch(String),
+    #[error("no link is at port {port} of {station}")]
+    NoLinkAt { station: String, port: u16 },
+    #[error("a path ends in paths and a channel in channels: write vpi.* at all ends or at none")]
+    MixedEnds,
+    #[error("the path {0} still carries circuits: remove those first")]
+    PathInUse(String),
+    #[error("{station} has {what}: {bound} is less than it uses, {used}; remove what uses it first")]
+    BelowUse { station: String, what: &'static str, bound: usize, used: usize },
+    #[error("{0} has no bounds that could be changed")]
+    NoBounds(String),
+    #[error("the link {link} cannot change its {what} while it exists: remove it and add it again")]
+    FixedProperty { link: String, what: &'static str },
+    #[error(
+        "the switch {switch} has room for {bound} routes, and this circuit needs {needed} more than it has: give it more max_routes"
+    )]
+    NoRoutes { switch: String, bound: usize, needed: usize },
+    #[error("the link {0} still carries circuits: remove those first")]
+    LinkInUse(String),
     #[error("a circuit needs two ends at least, at different hosts")]
     TooFewEnds,
     #[error("no way from {from} to {to}")]
     NoWay { from: String, to: String },
-    #[error("{circuit} is in use already on the link {link}")]
-    LabelInUse { circuit: CircuitId, link: String },
-    #[error("no switch between {from} and {to} could translate {from_circuit} into {to_circuit}")]
-    NoTranslation { from: String, from_circuit: CircuitId, to: String, to_circuit: CircuitId },
+    #[error("{label} is in use already on the link {link}")]
+    LabelInUse { label: Label, link: String },
+    #[error("no switch between {from} and {to} could translate {from_label} into {to_label}")]
+    NoTranslation { from: String, from_label: Label, to: String, to_label: Label },
     #[error("no free circuit on the link {0}")]
     NoFreeLabel(String),
     #[error("no link {0}")]
@@ -176,6 +239,10 @@ pub enum TopologyError {
     NoCircuit(String),
     #[error("a circuit with the end {0} exists already")]
     CircuitExists(String),
+    #[error("port {port} of {station} has a link already")]
+    PortTaken { station: String, port: u16 },
+    #[error("the link {0} would lead from outside to outside")]
+    BothOutside(String),
     #[error("the link {0} would lead from a station to itself")]
     Loop(String),
     #[error("{switch} has the ports 0 to {last}, and no port {port}: give it more ports, or the link another")]

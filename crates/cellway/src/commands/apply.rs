@@ -1,0 +1,65 @@
+//! `cellway apply`: a running network becomes what a description says, by the difference, whole or not at all.
+
+use crate::client::ask_for;
+use crate::context::Context;
+use crate::output;
+use anyhow::{Context as _, Result};
+use clap::Args;
+use control::plan::Line;
+use control::protocol::{Applied, Request};
+use std::path::PathBuf;
+
+/// Makes a running network what a description says: what does not change goes on undisturbed, what commands have added stays as
+/// far as it fits, and if a step fails everything is as it was.
+#[derive(Debug, Args)]
+pub(crate) struct Apply {
+    /// The description
+    file: PathBuf,
+    /// Only show what would be done; exit status 4 if anything would
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Nothing was wrong, but something would change.
+#[derive(Debug)]
+pub(crate) struct WouldChange;
+
+impl std::fmt::Display for WouldChange {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the network is not what the description says")
+    }
+}
+
+impl std::error::Error for WouldChange {}
+
+fn text(applied: &Applied) -> String {
+    let mut text: String = applied.changes.iter().map(|line| Line::text(line) + "\n").collect();
+    for name in &applied.dropped {
+        text.push_str(&format!("- {name}, which does not fit the description any more\n"));
+    }
+    let done = if applied.dry_run { "would be done" } else { "done" };
+    text.push_str(&format!(
+        "{done}: {} added, {} changed, {} removed; circuits: {} interrupted, {} unchanged; revision {}",
+        applied.added,
+        applied.changed,
+        applied.removed,
+        applied.interrupted.len(),
+        applied.unchanged_circuits,
+        applied.revision,
+    ));
+    text
+}
+
+/// `cellway apply`
+pub(crate) fn run(context: &Context, apply: &Apply) -> Result<()> {
+    let name = apply.file.display().to_string();
+    let text_of_file = std::fs::read_to_string(&apply.file).with_context(|| name.clone())?;
+    let folder = std::path::absolute(&apply.file)?.parent().map(PathBuf::from).unwrap_or_default();
+    let request = Request::Apply { text: text_of_file, name, folder, dry_run: apply.dry_run };
+    let applied: Applied = ask_for(context, &request)?;
+    output::print(context, &applied, || text(&applied))?;
+    if apply.dry_run && !(applied.changes.is_empty() && applied.dropped.is_empty()) {
+        return Err(WouldChange.into());
+    }
+    Ok(())
+}

@@ -1,0 +1,166 @@
+//! Steps performed on a running network, between two of its rounds.
+
+use crate::adapters::Adapters;
+use crate::config::Shell;
+use crate::objects::ObjectId;
+use crate::step::{Step, StepError, Target};
+use host::HostInterface;
+use net::external::External;
+use net::topology::{Bounds, CircuitDescription, Fabric, TopologyError};
+use net::{LinkId, Network};
+use std::collections::HashMap;
+use wire::Time;
+
+/// The links of a network by what control calls them.
+pub type Links = HashMap<ObjectId, LinkId>;
+
+/// A network, for as long as steps are performed on it.
+pub struct Live<'a> {
+    /// Nodes and links.
+    pub network: &'a mut Network,
+    /// Their names, and the circuits.
+    pub fabric: &'a mut Fabric<HostInterface>,
+    /// Links by what control calls them.
+    pub links: &'a mut Links,
+    /// Virtual adapters.
+    pub adapters: &'a Adapters,
+    /// The moment.
+    pub now: Time,
+    /// What was taken off links: to be dropped by whoever performs the steps, not by the network's thread.
+    pub dropped: Vec<Box<dyn Send>>,
+}
+
+impl Live<'_> {
+    fn link(&self, link: &ObjectId) -> Result<LinkId, TopologyError> {
+        self.links.get(link).copied().ok_or_else(|| TopologyError::NoLink(link.to_string()))
+    }
+
+    fn add_station(&mut self, name: &str, bounds: Bounds, max_endpoints: usize) -> Result<(), TopologyError> {
+        match bounds {
+            Bounds::Host => self.fabric.add_host(self.network, name, HostInterface::new(max_endpoints)).map(drop),
+            Bounds::Switch(config) => self.fabric.add_switch(self.network, name, config).map(drop),
+            Bounds::Outside => self.fabric.add_outside(name),
+        }
+    }
+
+    fn host(&mut self, name: &str) -> Result<&mut HostInterface, TopologyError> {
+        let host = self.fabric.node(name).and_then(|id| self.network.node_mut::<HostInterface>(id));
+        host.ok_or_else(|| TopologyError::NoStation(name.to_owned()))
+    }
+
+    /// Puts at a link what is to be outside there.
+    fn attach(
+        &mut self,
+        link: LinkId,
+        shell: Option<&Shell>,
+        made: Option<Box<dyn External>>,
+    ) -> Result<(), StepError> {
+        if let Some(Shell::Adapter(served)) = shell {
+            let plugged = self.adapters.plug(self.network, self.fabric, served, link);
+            plugged.map_err(|e| StepError::Shell(format!("{e:#}")))?;
+            self.fabric.tell_link(self.network, link);
+            return Ok(());
+        }
+        self.adapters.unplug(self.network, link);
+        if let Some(old) = self.network.detach(link) {
+            self.dropped.push(Box::new(old));
+        }
+        if shell.is_some() {
+            let made = made.ok_or_else(|| StepError::Shell("nothing was made for the far end of the link".into()))?;
+            if !self.network.attach(link, made) {
+                return Err(StepError::Shell("the link has no outside end".into()));
+            }
+            self.fabric.tell_link(self.network, link);
+        }
+        Ok(())
+    }
+}
+
+impl Target for Live<'_> {
+    fn perform(&mut self, step: &Step, made: Option<Box<dyn External>>) -> Result<Step, StepError> {
+        Ok(match step {
+            Step::AddStation { name, bounds, max_endpoints } => {
+                self.add_station(name, *bounds, *max_endpoints)?;
+                Step::RemoveStation(name.clone())
+            }
+            Step::RemoveStation(name) => {
+                let bounds = self.fabric.router().stations().find(|(other, _)| other == name).map(|(_, bounds)| bounds);
+                let bounds = bounds.ok_or_else(|| TopologyError::NoStation(name.clone()))?;
+                let max_endpoints = self.host(name).map_or(0, |host| host.max_endpoints());
+                if let Some(node) = self.fabric.remove_station(self.network, name)? {
+                    self.dropped.push(Box::new(node));
+                }
+                Step::AddStation { name: name.clone(), bounds, max_endpoints }
+            }
+            Step::ChangeHost { name, max_endpoints } => {
+                let host = self.host(name)?;
+                let had = host.max_endpoints();
+                host.set_max_endpoints(*max_endpoints);
+                Step::ChangeHost { name: name.clone(), max_endpoints: had }
+            }
+            Step::ChangeSwitch { name, config } => {
+                let had = self.fabric.change_switch(self.network, name, *config)?;
+                Step::ChangeSwitch { name: name.clone(), config: had }
+            }
+            Step::AddLink { link, description, restored } => {
+                let id = match restored {
+                    Some((key, ports)) => self.fabric.restore_link(self.network, *key, description, *ports)?,
+                    None => self.fabric.add_link(self.network, description)?,
+                };
+                self.links.insert(link.clone(), id);
+                Step::RemoveLink(link.clone())
+            }
+            Step::RemoveLink(link) => {
+                let id = self.link(link)?;
+                let gone = || TopologyError::NoLink(link.to_string());
+                let key = self.fabric.link_key(id).ok_or_else(gone)?;
+                let (description, ports) = self.fabric.link(id).ok_or_else(gone)?;
+                let description = Box::new(description.clone());
+                if !self.fabric.router().circuits_over(key).is_empty() {
+                    return Err(TopologyError::LinkInUse(link.to_string()).into());
+                }
+                self.fabric.remove_link(self.network, id)?;
+                self.links.remove(link);
+                Step::AddLink { link: link.clone(), description, restored: Some((key, ports)) }
+            }
+            Step::ChangeLink(link, config) => {
+                let id = self.link(link)?;
+                let had = self.fabric.change_link(self.network, id, config, self.now)?;
+                Step::ChangeLink(link.clone(), Box::new(had))
+            }
+            Step::SetLink { link, up } => {
+                let id = self.link(link)?;
+                let had = self.network.link_info(id).is_some_and(|info| info.enabled);
+                self.network.set_link_up(id, *up);
+                Step::SetLink { link: link.clone(), up: had }
+            }
+            Step::Follow { link, other, had } => {
+                let other_id = other.as_ref().map(|other| self.link(other)).transpose()?;
+                let id = self.link(link)?;
+                self.network.follow(id, other_id);
+                Step::Follow { link: link.clone(), other: had.clone(), had: other.clone() }
+            }
+            Step::Attach { link, shell, had } => {
+                let id = self.link(link)?;
+                self.attach(id, shell.as_deref(), made)?;
+                Step::Attach { link: link.clone(), shell: had.clone(), had: shell.clone() }
+            }
+            Step::AddCircuit(circuit) => {
+                self.fabric.add_circuit(self.network, circuit)?;
+                Step::RemoveCircuit(circuit.ends.clone())
+            }
+            Step::RestoreCircuit(placed) => {
+                self.fabric.restore_circuit(self.network, (**placed).clone())?;
+                Step::RemoveCircuit(placed.description.ends.clone())
+            }
+            Step::RemoveCircuit(ends) => {
+                let circuit = CircuitDescription { ends: ends.clone(), ..CircuitDescription::default() };
+                Step::RestoreCircuit(Box::new(self.fabric.remove_circuit(self.network, &circuit)?))
+            }
+            Step::ChangeContract(ends, contract) => {
+                let had = self.fabric.change_contract(self.network, ends, *contract)?;
+                Step::ChangeContract(ends.clone(), had)
+            }
+        })
+    }
+}

@@ -1,0 +1,173 @@
+//! The management protocol: what can be asked of a running network, as JSON.
+
+use crate::config::{Circuit, Link};
+use crate::controller::Outcome;
+use crate::plan::Line;
+use crate::status::Status;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// The protocol's version. It rises when something that was understood would be understood otherwise.
+pub const VERSION: u32 = 1;
+
+/// What can be asked.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Request {
+    /// Everything that `status` shows.
+    Status,
+    /// Add a circuit.
+    AddCircuit(Circuit),
+    /// Remove the circuit of these ends.
+    RemoveCircuit {
+        /// As they were given.
+        ends: Vec<String>,
+    },
+    /// Add a link.
+    AddLink(Box<Link>),
+    /// Remove a link by its name.
+    RemoveLink {
+        /// `alpha:0 - s1:0`.
+        name: String,
+    },
+    /// Take a link down, or up again.
+    SetLink {
+        /// Its name.
+        name: String,
+        /// Whether it may pass anything.
+        up: bool,
+    },
+    /// Record a link, to a socket that comes along, until that is closed.
+    CaptureStart {
+        /// Its name.
+        link: String,
+        /// Only these circuits; empty: all.
+        circuits: Vec<String>,
+        /// MiB of what is kept until the socket takes it.
+        buffer_mib: u32,
+    },
+    /// Make the network what a description says.
+    Apply {
+        /// The description.
+        text: String,
+        /// What it is called in messages.
+        name: String,
+        /// Where the files are that it names.
+        folder: PathBuf,
+        /// Only say what would be done.
+        dry_run: bool,
+    },
+}
+
+/// A request with the protocol's version. A request alone is of version 1.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Message {
+    /// Of the protocol.
+    pub version: u32,
+    /// What is asked.
+    pub request: Request,
+}
+
+/// It is done, and there is nothing to say of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Done {
+    /// It is.
+    pub done: bool,
+}
+
+/// A link was added.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LinkAdded {
+    /// Its name.
+    pub link: String,
+}
+
+/// A link was removed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LinkRemoved {
+    /// The circuits that went with it.
+    pub removed_circuits: Vec<String>,
+}
+
+/// A link was taken down, or up again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LinkSet {
+    /// Its name.
+    pub link: String,
+    /// Whether it may pass anything.
+    pub enabled: bool,
+}
+
+/// A capture has begun.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Capturing {
+    /// The link's name.
+    pub link: String,
+    /// When the network's time was zero.
+    pub epoch_unix_nanos: u64,
+}
+
+/// A description was applied, or would be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Applied {
+    /// The number of the change; without a change, of the last one.
+    pub revision: u64,
+    /// Whether nothing was done.
+    pub dry_run: bool,
+    /// What changes.
+    pub changes: Vec<Line>,
+    /// Objects that are new.
+    pub added: usize,
+    /// Objects that become another.
+    pub changed: usize,
+    /// Objects that go.
+    pub removed: usize,
+    /// Circuits that stay as they were.
+    pub unchanged_circuits: usize,
+    /// Circuits that are interrupted.
+    pub interrupted: Vec<String>,
+    /// What commands and peers had added and does not fit any more.
+    pub dropped: Vec<String>,
+}
+
+impl Applied {
+    /// What an outcome says.
+    pub fn new(outcome: Outcome, dry_run: bool) -> Self {
+        let Outcome { revision, lines, summary, unchanged_circuits, interrupted, dropped } = outcome;
+        Applied {
+            revision,
+            dry_run,
+            changes: lines,
+            added: summary.added,
+            changed: summary.changed,
+            removed: summary.removed,
+            unchanged_circuits,
+            interrupted,
+            dropped,
+        }
+    }
+}
+
+/// The schema of everything: requests, and the answer to each.
+pub fn schema() -> serde_json::Value {
+    let of = |answers: &[(&str, schemars::Schema)]| {
+        answers
+            .iter()
+            .map(|(name, schema)| ((*name).to_owned(), schema.clone().into()))
+            .collect::<serde_json::Map<_, _>>()
+    };
+    use schemars::schema_for;
+    let answers = of(&[
+        ("status", schema_for!(Status)),
+        ("add_circuit", schema_for!(Done)),
+        ("remove_circuit", schema_for!(Done)),
+        ("add_link", schema_for!(LinkAdded)),
+        ("remove_link", schema_for!(LinkRemoved)),
+        ("set_link", schema_for!(LinkSet)),
+        ("capture_start", schema_for!(Capturing)),
+        ("apply", schema_for!(Applied)),
+    ]);
+    serde_json::json!({ "version": VERSION, "message": schema_for!(Message), "answers": answers })
+}

@@ -1,0 +1,145 @@
+//! Commands as a source: what they added, removed and took down. This is what a state folder keeps ([`crate::state`]).
+
+use crate::config::{Circuit, Link};
+use crate::objects::{LinkSpec, Object, ObjectId, Objects, Owner, Spec};
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// After everything that a description has.
+const FIRST_ORDER: u64 = 1 << 32;
+
+/// What commands have asked for since the description was read.
+#[derive(Debug, Clone, Default)]
+pub struct Commands {
+    added: Objects,
+    /// Links and circuits that were added, as they were written.
+    written: BTreeMap<ObjectId, (u64, Written)>,
+    removed: BTreeSet<ObjectId>,
+    down: BTreeSet<ObjectId>,
+    order: u64,
+}
+
+/// An object as a command wrote it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Written {
+    /// A circuit.
+    Circuit(Circuit),
+    /// A link.
+    Link(Box<Link>),
+}
+
+/// What is kept of commands.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Kept {
+    /// Added, in this order.
+    pub added: Vec<Written>,
+    /// Removed, though the description has them.
+    pub removed: Vec<ObjectId>,
+    /// Links that were taken down.
+    pub down: Vec<ObjectId>,
+}
+
+impl Commands {
+    /// What was added.
+    pub fn added(&self) -> impl Iterator<Item = (&ObjectId, &Object)> {
+        self.added.iter()
+    }
+
+    /// Whether the description's object is not to be.
+    pub fn is_removed(&self, id: &ObjectId) -> bool {
+        self.removed.contains(id)
+    }
+
+    /// Whether a link is to pass nothing.
+    pub fn is_down(&self, id: &ObjectId) -> bool {
+        self.down.contains(id)
+    }
+
+    /// Adds an object, with the written form of what a state folder is to keep.
+    pub fn add(&mut self, id: ObjectId, spec: Spec, written: Option<Written>) -> Object {
+        let object = Object { spec, owner: Owner::Command, revision: 0, order: FIRST_ORDER + self.order };
+        self.order += 1;
+        self.removed.remove(&id);
+        self.written.remove(&id);
+        if let Some(written) = written {
+            self.written.insert(id.clone(), (object.order, written));
+        }
+        self.added.insert(id, object.clone());
+        object
+    }
+
+    /// Removes an object; `of_file`: the description has it.
+    pub fn remove(&mut self, id: &ObjectId, of_file: bool) {
+        self.added.remove(id);
+        self.written.remove(id);
+        self.down.remove(id);
+        if of_file {
+            self.removed.insert(id.clone());
+        }
+    }
+
+    /// Takes a link down, or up again.
+    pub fn set_up(&mut self, id: &ObjectId, up: bool) {
+        if up {
+            self.down.remove(id);
+        } else {
+            self.down.insert(id.clone());
+        }
+    }
+
+    /// A description was read again: what it has and was removed comes back.
+    pub fn forget_removed(&mut self) {
+        self.removed.clear();
+    }
+
+    /// What a state folder is to keep.
+    pub fn kept(&self) -> Kept {
+        let mut added: Vec<&(u64, Written)> = self.written.values().collect();
+        added.sort_by_key(|(order, _)| *order);
+        Kept {
+            added: added.into_iter().map(|(_, written)| written.clone()).collect(),
+            removed: self.removed.iter().cloned().collect(),
+            down: self.down.iter().cloned().collect(),
+        }
+    }
+
+    /// What was kept, again; and what of it cannot be understood any more.
+    pub fn restore(kept: Kept, file: &Objects) -> (Self, Vec<String>) {
+        let mut commands = Commands { removed: kept.removed.into_iter().collect(), ..Self::default() };
+        commands.down = kept.down.into_iter().collect();
+        let mut lost = Vec::new();
+        for written in kept.added {
+            if let Err(e) = commands.add_written(written, file) {
+                lost.push(format!("{e:#}"));
+            }
+        }
+        (commands, lost)
+    }
+
+    fn add_written(&mut self, written: Written, file: &Objects) -> Result<()> {
+        match &written {
+            Written::Circuit(circuit) => {
+                let description = circuit.describe()?;
+                self.add(ObjectId::circuit(&description), Spec::Circuit(description), Some(written));
+            }
+            Written::Link(link) => {
+                let (description, shell) = link.describe(Path::new(""))?;
+                for end in &description.ends {
+                    let id = ObjectId::Station(end.station.clone());
+                    if shell.is_some() && !file.contains_key(&id) && !self.added.contains_key(&id) {
+                        self.add(id, Spec::Outside, None);
+                    }
+                }
+                let taken = |id: &ObjectId| file.contains_key(id) || self.added.contains_key(id);
+                let id = (0..).map(|nth| ObjectId::link(&description, nth)).find(|id| !taken(id));
+                let Some(id) = id else { return Ok(()) };
+                let spec = LinkSpec { description, shell, follows: None, enabled: !self.down.contains(&id) };
+                self.add(id, Spec::Link(Box::new(spec)), Some(written));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,48 @@
+//! The description as a source of objects.
+
+use crate::config::{Config, Switch};
+use crate::objects::{LinkSpec, Object, ObjectId, Objects, Owner, Spec};
+use net::topology::{LinkDescription, Station};
+use std::collections::HashMap;
+
+/// The objects of a description.
+pub fn objects(config: &Config) -> Objects {
+    let mut objects = Objects::new();
+    let mut add = |id, spec| {
+        let order = objects.len() as u64;
+        objects.insert(id, Object { spec, owner: Owner::File, revision: 0, order });
+    };
+    for (name, station) in &config.description.stations {
+        let spec = match station {
+            Station::Host => Spec::Host(config.file.host.get(name).cloned().unwrap_or_default()),
+            Station::Switch => Spec::Switch(config.file.switch.get(name).map_or_else(Default::default, Switch::config)),
+            Station::Outside => Spec::Outside,
+        };
+        add(ObjectId::Station(name.clone()), spec);
+    }
+    let ids = link_ids(&config.description.links);
+    for ((place, description), id) in config.description.links.iter().enumerate().zip(&ids) {
+        let shell = config.shells.get(&place).cloned();
+        let follows = config.follows.get(&place).and_then(|other| ids.get(*other)).cloned();
+        let link = LinkSpec { description: description.clone(), shell, follows, enabled: true };
+        add(id.clone(), Spec::Link(Box::new(link)));
+    }
+    for circuit in &config.description.circuits {
+        add(ObjectId::circuit(circuit), Spec::Circuit(circuit.clone()));
+    }
+    objects
+}
+
+/// The names of links: those that are written alike are numbered.
+pub fn link_ids(links: &[LinkDescription]) -> Vec<ObjectId> {
+    let mut alike: HashMap<String, usize> = HashMap::new();
+    links
+        .iter()
+        .map(|link| {
+            let ObjectId::Link(name, _) = ObjectId::link(link, 0) else { return ObjectId::link(link, 0) };
+            let nth = alike.entry(name.clone()).or_default();
+            *nth += 1;
+            ObjectId::Link(name, *nth - 1)
+        })
+        .collect()
+}

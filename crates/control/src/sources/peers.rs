@@ -1,0 +1,86 @@
+//! Peers as a source: what the peer of an ATM-over-TCP link with `real` opens becomes a circuit to a host of the network, with
+//! the same label at both ends, as a real interface would have it; what it closes goes.
+
+use crate::objects::{Change, Object, ObjectId, Objects, Owner, Spec};
+use net::topology::{CircuitDescription, CircuitEnd};
+use net::{Aal, PeerCircuit};
+use std::collections::BTreeMap;
+
+/// Circuits that one peer may make.
+const MAX_CIRCUITS: usize = 1024;
+/// After what a description and commands have.
+const FIRST_ORDER: u64 = 1 << 48;
+
+/// The role of a link whose peer opens circuits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Real {
+    /// What is outside at the link.
+    pub outside: String,
+    /// The host that the circuits lead to.
+    pub host: String,
+}
+
+/// What peers have opened.
+#[derive(Debug, Default)]
+pub struct Peers {
+    objects: Objects,
+    opened: BTreeMap<String, usize>,
+    order: u64,
+}
+
+impl Peers {
+    /// What they want.
+    pub fn objects(&self) -> &Objects {
+        &self.objects
+    }
+
+    /// What a peer asks for, as a change; `None` if that is nothing new, or more than a peer may have.
+    pub fn handle(&mut self, link: &str, real: &Real, event: &PeerCircuit) -> Option<Change> {
+        let ends = [&real.outside, &real.host].map(|station| CircuitEnd::new(station.clone(), event.circuit));
+        let aal = match event.opened.flatten() {
+            Some(0) => Aal::Aal0,
+            Some(3) => Aal::Aal34,
+            _ => Aal::Aal5,
+        };
+        let circuit = CircuitDescription { ends: ends.to_vec(), aal, ..CircuitDescription::default() };
+        let id = ObjectId::circuit(&circuit);
+        let owner = Owner::Peer(link.to_owned());
+        let opened = self.opened.entry(link.to_owned()).or_default();
+        let wanted = match (event.opened, self.objects.get(&id)) {
+            (Some(_), None) if *opened < MAX_CIRCUITS => {
+                *opened += 1;
+                let order = FIRST_ORDER + self.order;
+                self.order += 1;
+                let object = Object { spec: Spec::Circuit(circuit), owner, revision: 0, order };
+                self.objects.insert(id.clone(), object.clone());
+                Some(object)
+            }
+            (None, Some(object)) if object.owner == owner => {
+                self.forget(&id);
+                None
+            }
+            _ => return None,
+        };
+        Some(Change { id, wanted })
+    }
+
+    /// An object is not to be any more.
+    pub fn forget(&mut self, id: &ObjectId) {
+        if let Some(Object { owner: Owner::Peer(link), .. }) = self.objects.remove(id)
+            && let Some(opened) = self.opened.get_mut(&link)
+        {
+            *opened = opened.saturating_sub(1);
+        }
+    }
+
+    /// Peers at links that are no more, or have the role no more, want nothing.
+    pub fn keep_links(&mut self, stays: impl Fn(&str) -> bool) {
+        let gone: Vec<ObjectId> = self
+            .objects
+            .iter()
+            .filter(|(_, object)| matches!(&object.owner, Owner::Peer(link) if !stays(link)))
+            .map(|(id, _)| id.clone())
+            .collect();
+        gone.iter().for_each(|id| self.forget(id));
+    }
+}

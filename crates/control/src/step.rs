@@ -1,0 +1,192 @@
+//! The steps of a plan, and what performs them: a [`Model`], which has no network and is for trying, or a running network
+//! ([`crate::live`]). Performing a step gives the step that undoes it.
+
+use crate::config::Shell;
+use crate::objects::ObjectId;
+use net::external::External;
+use net::topology::{Bounds, CircuitDescription, CircuitEnd, LinkDescription, LinkKey, Placed, Router, TopologyError};
+use net::{LinkConfig, SwitchConfig};
+use std::collections::HashMap;
+use traffic::Contract;
+
+/// One step. A step is done or it is not; what it needs has been made by earlier ones.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// A station that does not exist.
+    AddStation {
+        /// Its name.
+        name: String,
+        /// Its kind and bounds.
+        bounds: Bounds,
+        /// A host's endpoints.
+        max_endpoints: usize,
+    },
+    /// A station that has no links any more.
+    RemoveStation(String),
+    /// Another bound of a host.
+    ChangeHost {
+        /// Its name.
+        name: String,
+        /// Its endpoints.
+        max_endpoints: usize,
+    },
+    /// Other bounds of a switch.
+    ChangeSwitch {
+        /// Its name.
+        name: String,
+        /// Its bounds.
+        config: SwitchConfig,
+    },
+    /// A link.
+    AddLink {
+        /// Which.
+        link: ObjectId,
+        /// What it is to be.
+        description: Box<LinkDescription>,
+        /// The key and the ports that it had, where it is put back.
+        restored: Option<(LinkKey, [u16; 2])>,
+    },
+    /// A link without circuits.
+    RemoveLink(ObjectId),
+    /// Another rate or delay of a link.
+    ChangeLink(ObjectId, Box<LinkConfig>),
+    /// A link may pass something, or nothing.
+    SetLink {
+        /// Which.
+        link: ObjectId,
+        /// Whether it may.
+        up: bool,
+    },
+    /// A link is down while another is, or no more.
+    Follow {
+        /// Which.
+        link: ObjectId,
+        /// The other.
+        other: Option<ObjectId>,
+        /// What it followed before.
+        had: Option<ObjectId>,
+    },
+    /// What is outside at a link: what shall be, what was.
+    Attach {
+        /// The link.
+        link: ObjectId,
+        /// What shall be there; `None`: nothing.
+        shell: Option<Box<Shell>>,
+        /// What was.
+        had: Option<Box<Shell>>,
+    },
+    /// A circuit, on the way that the router finds.
+    AddCircuit(Box<CircuitDescription>),
+    /// A circuit on the way that it had.
+    RestoreCircuit(Box<Placed>),
+    /// A circuit by its ends.
+    RemoveCircuit(Vec<CircuitEnd>),
+    /// Another contract of a circuit that stays.
+    ChangeContract(Vec<CircuitEnd>, Contract),
+}
+
+/// Why a step cannot be done.
+#[derive(Debug, thiserror::Error)]
+pub enum StepError {
+    /// The topology refuses it.
+    #[error(transparent)]
+    Topology(#[from] TopologyError),
+    /// What is outside at a link cannot be made.
+    #[error("{0}")]
+    Shell(String),
+}
+
+/// What steps are performed on.
+pub trait Target {
+    /// Performs a step; gives the step that undoes it. `made` is what is outside at a link, where the step needs one.
+    ///
+    /// # Errors
+    /// Why not; nothing has changed.
+    fn perform(&mut self, step: &Step, made: Option<Box<dyn External>>) -> Result<Step, StepError>;
+}
+
+/// What the network is taken to be: enough to try any plan without touching it.
+#[derive(Debug, Clone, Default)]
+pub struct Model {
+    /// Stations, links, circuits and what they take.
+    pub router: Router,
+    links: HashMap<ObjectId, LinkKey>,
+    names: HashMap<LinkKey, ObjectId>,
+}
+
+impl Model {
+    /// The object of a link of the router's.
+    pub fn find_link(&self, key: LinkKey) -> Option<&ObjectId> {
+        self.names.get(&key)
+    }
+
+    /// The router's key of a link.
+    pub fn link(&self, link: &ObjectId) -> Result<LinkKey, TopologyError> {
+        self.links.get(link).copied().ok_or_else(|| TopologyError::NoLink(link.to_string()))
+    }
+}
+
+impl Target for Model {
+    fn perform(&mut self, step: &Step, _: Option<Box<dyn External>>) -> Result<Step, StepError> {
+        let router = &mut self.router;
+        Ok(match step {
+            Step::AddStation { name, bounds, .. } => {
+                router.add_station(name, *bounds)?;
+                Step::RemoveStation(name.clone())
+            }
+            Step::RemoveStation(name) => {
+                let bounds = router.remove_station(name)?;
+                Step::AddStation { name: name.clone(), bounds, max_endpoints: 0 }
+            }
+            Step::ChangeHost { .. } => step.clone(),
+            Step::ChangeSwitch { name, config } => {
+                Step::ChangeSwitch { name: name.clone(), config: router.change_switch(name, *config)? }
+            }
+            Step::AddLink { link, description, restored } => {
+                let key = match restored {
+                    Some((key, ports)) => router.restore_link(*key, description, *ports).map(|()| *key)?,
+                    None => router.add_link(description)?,
+                };
+                self.links.insert(link.clone(), key);
+                self.names.insert(key, link.clone());
+                Step::RemoveLink(link.clone())
+            }
+            Step::RemoveLink(link) => {
+                let key = self.link(link)?;
+                let (description, ports) = self.router.remove_link(key)?;
+                self.links.remove(link);
+                self.names.remove(&key);
+                Step::AddLink { link: link.clone(), description: Box::new(description), restored: Some((key, ports)) }
+            }
+            Step::ChangeLink(link, config) => {
+                let key = self.link(link)?;
+                Step::ChangeLink(link.clone(), Box::new(self.router.change_link(key, config)?))
+            }
+            Step::SetLink { link, up } => {
+                self.link(link)?;
+                Step::SetLink { link: link.clone(), up: !up }
+            }
+            Step::Follow { link, other, had } => {
+                self.link(link)?;
+                Step::Follow { link: link.clone(), other: had.clone(), had: other.clone() }
+            }
+            Step::Attach { link, shell, had } => {
+                self.link(link)?;
+                Step::Attach { link: link.clone(), shell: had.clone(), had: shell.clone() }
+            }
+            Step::AddCircuit(circuit) => {
+                router.add_circuit(circuit)?;
+                Step::RemoveCircuit(circuit.ends.clone())
+            }
+            Step::RestoreCircuit(placed) => {
+                router.restore_circuit((**placed).clone())?;
+                Step::RemoveCircuit(placed.description.ends.clone())
+            }
+            Step::RemoveCircuit(ends) => Step::RestoreCircuit(Box::new(router.remove_circuit(ends)?)),
+            Step::ChangeContract(ends, contract) => {
+                let had = router.change_contract(ends, *contract)?;
+                Step::ChangeContract(ends.clone(), had.description.contract)
+            }
+        })
+    }
+}
