@@ -8,7 +8,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Descriptors that a `hybrid` endpoint may have taken before applications that are behind get the processor.
-pub const HYBRID_QUOTA: u32 = 256;
+pub const HYBRID_QUOTA: u32 = 32;
 /// Fastest clock: faster ones cost more than polling.
 pub const MAX_HERTZ: u32 = 100_000;
 

@@ -80,6 +80,7 @@ impl Endpoint {
         if ready(self) {
             return Ok(true);
         }
+        self.say_caught_up();
         let begin = Instant::now();
         let left = || timeout.map(|t| t.saturating_sub(begin.elapsed()));
         if self.look(timeout, begin, &mut ready)? {
@@ -156,7 +157,6 @@ impl Endpoint {
 
     /// Sleeps on the segment's own word, for `most`. Whether it became ready.
     fn doze(&mut self, most: Duration, ready: &mut impl FnMut(&mut Self) -> bool) -> bool {
-        self.say_caught_up();
         let seen = ANY_NEWS | BY_FUTEX;
         self.pool.segment.word32(CLIENT_SLEEPS).store(seen, Ordering::Relaxed);
         fence(Ordering::SeqCst);

@@ -10,6 +10,7 @@
 //! | 16..32 | lines of the ring; entries of the return ring; blocks; octets of a block (u32 each) |
 //! | 64..72 | consumed: how many lines of the *other* side's ring this side is done with (wraps at 2^32) |
 //! | 72..76 | how often this side woke the other one from a doze; the other side's futex |
+//! | 80..84 | the processor that this side runs on, counted from 1; 0: unknown |
 //! | 128..136 | this side sleeps until a message comes: the number of the sleep, 0 when awake; highest bit set: it dozes |
 //! | 192..200 | this side sleeps until there is room: the same |
 //! | 256.. | ring of lines that this side sends |
@@ -48,6 +49,8 @@ pub const INLINE: u32 = u32::MAX;
 pub const CONSUMED_LINE: usize = 1;
 /// The word of that line that counts whom this side woke from a doze: its first four octets.
 pub const WAKES_WORD: usize = 1;
+/// Which word of that line says on which processor this side runs.
+pub const PROCESSOR_WORD: usize = 2;
 /// In the number of a sleep: it waits for the other side's [`WAKES_WORD`] to change, not for a bell.
 pub const DOZES: u64 = 1 << 63;
 /// The line that says that this side sleeps until a message comes.

@@ -1,21 +1,19 @@
 //! What both halves of a direct circuit hold together, and how they wait.
 
-use super::layout::{CONSUMED_LINE, WAKES_WORD};
+use super::layout::{CONSUMED_LINE, PROCESSOR_WORD, WAKES_WORD};
 use super::memory::{Ours, Theirs};
-use super::ring::Sleeper;
+use super::ring::{ReadLines as _, Sleeper, WriteLines as _};
 use super::spin::Spin;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
+use crate::waiting::{DOZE, Next, is_elsewhere, processor};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Looks before the clock is read for the first time.
 const UNTIMED_LOOKS: u32 = 64;
-/// Looks between two readings of the clock.
-const LOOKS: u32 = 16;
-/// A doze at most: meanwhile nobody learns of the end of the other side or of the service.
-const DOZE: Duration = Duration::from_millis(10);
 /// One that looks without sleeping asks so often whether the other side is still there.
 const ASK_EVERY: Duration = Duration::from_millis(1);
 
@@ -129,45 +127,60 @@ impl Link {
         }
     }
 
-    /// Waits until `ready`; false if `timeout` passes first. Looks for as long as `spin` says, then sleeps as `rest` says.
+    /// Says on which processor this side runs, if it is another than last time.
+    #[inline]
+    pub(crate) fn publish_processor(&self) {
+        let processor = u64::from(processor());
+        if self.ours.load(CONSUMED_LINE, PROCESSOR_WORD, Ordering::Relaxed) != processor {
+            self.ours.store(CONSUMED_LINE, PROCESSOR_WORD, processor, Ordering::Relaxed);
+        }
+    }
+
+    /// Waits until `ready`; false if `timeout` passes first. Looks as `spin` says, then sleeps as `rest` says.
     /// What came before an end is still `ready` after it.
     pub(crate) fn wait(
         &self,
         bell: &OwnedFd,
         sleeper: &mut Sleeper<Ours>,
-        spin: &mut Spin,
+        spin: Spin,
         timeout: Option<Duration>,
         rest: Rest,
         mut ready: impl FnMut() -> bool,
     ) -> Result<bool, Gone> {
-        let looks = if spin.length().is_zero() { 0 } else { UNTIMED_LOOKS };
+        let looks = if spin == Spin::None { 0 } else { UNTIMED_LOOKS };
         for _ in 0..looks {
             if ready() {
-                spin.handle_wait(Duration::ZERO, false);
                 return Ok(true);
             }
             std::hint::spin_loop();
         }
         let begin = Instant::now();
-        let look = spin.length().min(timeout.unwrap_or(Duration::MAX));
-        let mut ask = ASK_EVERY;
+        self.publish_processor();
+        let elsewhere =
+            || is_elsewhere(self.theirs.load(CONSUMED_LINE, PROCESSOR_WORD, Ordering::Relaxed) as u32);
+        let mut waiting = spin.waiting();
+        let (mut spins, mut ask) = (elsewhere(), ASK_EVERY);
         loop {
-            let waited = begin.elapsed();
-            if waited >= look {
-                break;
-            }
-            if waited >= ask {
-                ask = waited + ASK_EVERY;
-                if let Err(gone) = self.alive() {
-                    return if ready() { Ok(true) } else { Err(gone) };
+            match waiting.handle_nothing(spins) {
+                Next::Look => std::hint::spin_loop(),
+                Next::Sleep => break,
+                Next::Yield => {
+                    std::thread::yield_now();
+                    spins = elsewhere();
+                    let waited = begin.elapsed();
+                    if timeout.is_some_and(|timeout| waited >= timeout) {
+                        break;
+                    }
+                    if waited >= ask {
+                        ask = waited + ASK_EVERY;
+                        if let Err(gone) = self.alive() {
+                            return if ready() { Ok(true) } else { Err(gone) };
+                        }
+                    }
                 }
             }
-            for _ in 0..LOOKS {
-                if ready() {
-                    spin.handle_wait(waited, false);
-                    return Ok(true);
-                }
-                std::hint::spin_loop();
+            if ready() {
+                return Ok(true);
             }
         }
         let nap = match rest {
@@ -175,7 +188,6 @@ impl Link {
             Rest::Doze => {
                 let most = timeout.map_or(DOZE, |t| t.saturating_sub(begin.elapsed()).min(DOZE));
                 if self.doze(sleeper, most, &mut ready) {
-                    spin.handle_wait(begin.elapsed(), true);
                     return Ok(true);
                 }
                 None
@@ -190,7 +202,6 @@ impl Link {
             sleeper.arm();
             if ready() {
                 sleeper.disarm();
-                spin.handle_wait(begin.elapsed(), true);
                 return Ok(true);
             }
             let left = timeout.map(|t| t.saturating_sub(begin.elapsed()));
@@ -199,12 +210,10 @@ impl Link {
             // Whatever else ended the sleep, the bell may hold something.
             sleeper.rung = slept.unwrap_or(true);
             if ready() {
-                spin.handle_wait(begin.elapsed(), true);
                 return Ok(true);
             }
             slept?;
             if left.is_some_and(|d| d.is_zero()) {
-                spin.handle_wait(begin.elapsed(), true);
                 return Ok(false);
             }
         }

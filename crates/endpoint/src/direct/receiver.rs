@@ -103,6 +103,7 @@ impl Receiver {
     /// Tells a sender that sleeps for want of room that there is some.
     fn tell(&mut self) {
         self.untold = 0;
+        self.link.publish_processor();
         self.give_back_held();
         self.ring.publish();
         if self.waker.must_wake().is_some() {
@@ -110,8 +111,7 @@ impl Receiver {
         }
     }
 
-    /// Waits for a message; `None` if `timeout` passes first. Looks for a while, as long as it was worth it lately, then
-    /// sleeps.
+    /// Waits for a message; `None` if `timeout` passes first. Looks for a while, then sleeps ([`Spin`]).
     ///
     /// # Errors
     /// The other side or the service has gone, and all that came before has been received.
@@ -119,7 +119,7 @@ impl Receiver {
         if !self.ring.has_line() {
             self.tell();
             let Receiver { link, ring, sleeper, spin, .. } = self;
-            if !link.wait(&link.messages, sleeper, spin, timeout, Rest::Doze, || ring.has_line())? {
+            if !link.wait(&link.messages, sleeper, *spin, timeout, Rest::Doze, || ring.has_line())? {
                 return Ok(None);
             }
         }

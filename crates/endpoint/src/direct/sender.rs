@@ -15,6 +15,8 @@ use std::time::Duration;
 
 /// Loans between two looks at what came back, as far as blocks last: one line of the return ring has eight.
 const RECLAIM_EVERY: u32 = 16;
+/// Wake-ups between two looks at which processor this side runs on.
+const PUBLISH_EVERY: u32 = 64;
 /// The receiver tells of room without being asked twice only now and then, so a sender without room looks again by itself.
 const NAP: Duration = Duration::from_millis(1);
 
@@ -30,6 +32,7 @@ pub struct Sender {
     sleeper: Sleeper<Ours>,
     spin: Spin,
     loans: u32,
+    rings: u32,
     forged: u64,
 }
 
@@ -44,6 +47,7 @@ impl Sender {
             sleeper: Sleeper::new(o(), WAITS_LINE),
             spin,
             loans: 0,
+            rings: 0,
             forged: 0,
             geometry: *ours,
             link: link.clone(),
@@ -150,6 +154,10 @@ impl Sender {
             Some(Wake::Count) => self.link.ours.wake(CONSUMED_LINE, WAKES_WORD),
             Some(Wake::Bell) => ring(&self.link.messages),
         }
+        self.rings = self.rings.wrapping_add(1);
+        if self.rings.is_multiple_of(PUBLISH_EVERY) {
+            self.link.publish_processor();
+        }
         // Here rather than before a loan: while the message is on its way, nobody waits for this.
         if self.loans >= RECLAIM_EVERY {
             self.loans = 0;
@@ -191,7 +199,7 @@ impl Sender {
             let fits = run == 0 || pool.take(run).inspect(|first| pool.give_back(*first)).is_some();
             fits && ring.room() > 0
         };
-        let waited = link.wait(&link.room, sleeper, spin, timeout, Rest::Nap(NAP), ready);
+        let waited = link.wait(&link.room, sleeper, *spin, timeout, Rest::Nap(NAP), ready);
         if waited == Err(Gone::Peer) {
             pool.reclaim_all();
         }

@@ -1,0 +1,266 @@
+//! The engine's thread never does what another can make slow, and what an application passes along stalls nobody else.
+
+use endpoint::control::{Request, Response};
+use endpoint::layout::{ANY_NEWS, CLIENT_SLEEPS, Descriptor};
+use endpoint::ring::{Consumer, Producer, Which};
+use endpoint::segment::Segment;
+use endpoint::seqpacket::Packets;
+use endpoint::{Connection, DataPath, Events, Geometry, OpenOptions};
+use hostile::{Class, Field, Ground, Trial, circuit};
+use net::LinkConfig;
+use rustix::event::epoll;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::OFlags;
+use rustix::net::sockopt;
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use traffic::Contract;
+
+const GEOMETRY: Geometry = Geometry { send_ring: 64, receive_ring: 64, free_ring: 64, buffers: 32, buffer_octets: 2048 };
+/// Says to this program that it is the attacker, and where the service is.
+const ATTACKER: &str = "HOSTILE_ATTACKER";
+/// A user who is nobody else here.
+const STRANGER: u32 = 65_534;
+
+/// The innocent circuit 0.100, and eve's, 0.200.
+fn ground() -> Ground {
+    let ground = Ground::build()
+        .host("alpha")
+        .host("beta")
+        .switch("s1")
+        .link("alpha", "s1:0", LinkConfig::default())
+        .link("beta", "s1:1", LinkConfig::default())
+        .circuit("alpha 0.100", "beta 0.100", Contract::default())
+        .circuit("alpha 0.200", "beta 0.200", Contract::default())
+        .up();
+    // Others than this user may reach the socket.
+    let folder = ground.socket().parent().unwrap();
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::fs::set_permissions(ground.socket(), std::fs::Permissions::from_mode(0o666)).unwrap();
+    ground
+}
+
+/// An endpoint that is spoken to by hand.
+struct Raw {
+    packets: Packets,
+    segment: Arc<Segment>,
+    send: Producer,
+    receive: Consumer,
+    free: Producer,
+    fds: Vec<OwnedFd>,
+}
+
+impl Raw {
+    fn new(socket: &Path, host: &str, vci: u16, bell: Option<BorrowedFd<'_>>) -> Self {
+        let packets = Packets::connect(socket).unwrap();
+        let ask = |request: &Request, fds: &[BorrowedFd<'_>]| {
+            packets.send(request, fds).unwrap();
+            packets.receive::<Response>().unwrap().expect("an answer")
+        };
+        ask(&Request::hello(), &[]);
+        let (events, path) = (Events::Interrupt, DataPath::Shared);
+        let create = Request::CreateEndpoint { host: host.into(), geometry: GEOMETRY, events, path };
+        let (created, mut fds) = ask(&create, bell.as_slice());
+        assert!(matches!(created, Response::Created { .. }), "{created:?}");
+        let memory = fds.remove(0);
+        let segment = Arc::new(Segment::open(&memory, GEOMETRY).unwrap());
+        let opened = ask(&Request::open(circuit(vci), OpenOptions::default()), &[]).0;
+        assert!(matches!(opened, Response::Opened { .. }), "{opened:?}");
+        let ring = |which| Producer::new(&segment, which);
+        let (send, receive, free) = (ring(Which::Send), Consumer::new(&segment, Which::Receive), ring(Which::Free));
+        Raw { packets, segment, send, receive, free, fds }
+    }
+
+    /// Asks to be woken by the bell, and gives the host a reason to.
+    fn provoke(&mut self) {
+        self.segment.word32(CLIENT_SLEEPS).store(ANY_NEWS, Ordering::SeqCst);
+        let mut descriptor = Descriptor::of_buffer(Descriptor::INLINE);
+        descriptor.octets = 40;
+        self.send.push(descriptor);
+        self.ring();
+        while self.receive.pop().is_some() {}
+        self.free.push(Descriptor::of_buffer(1));
+    }
+
+    fn ring(&self) {
+        let _ = rustix::io::write(&self.fds[0], &1u64.to_ne_bytes());
+    }
+}
+
+/// Makes a descriptor block, and fills what it leads to.
+fn choke(fd: &OwnedFd) {
+    let _ = rustix::io::write(fd, &(u64::MAX - 1).to_ne_bytes());
+    while rustix::net::send(fd, &[0; 4096], rustix::net::SendFlags::DONTWAIT).is_ok() {}
+    let flags = rustix::fs::fcntl_getfl(fd).unwrap();
+    rustix::fs::fcntl_setfl(fd, flags - OFlags::NONBLOCK).unwrap();
+}
+
+#[test]
+fn descriptors_that_a_client_fills_and_makes_blocking_do_not_stop_the_engine() {
+    Trial::new(Class::Engine, ground).withstand(|ground, attack| {
+        let mut eve = Raw::new(ground.socket(), "alpha", 200, None);
+        eve.provoke();
+        eve.fds.iter().for_each(choke);
+        while attack.goes_on() {
+            eve.segment.word32(endpoint::layout::HOST_SLEEPS).store(0, Ordering::SeqCst);
+            eve.segment.word32(CLIENT_SLEEPS).store(ANY_NEWS, Ordering::SeqCst);
+            eve.send.push(Descriptor::of_buffer(Descriptor::INLINE));
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        let _ = &eve.packets;
+    });
+}
+
+#[test]
+fn a_client_that_rings_without_end_costs_little_more_than_its_own_time() {
+    Trial::new(Class::Engine, ground).withstand(|ground, attack| {
+        let eve = Raw::new(ground.socket(), "alpha", 200, None);
+        while attack.goes_on() {
+            eve.ring();
+        }
+    });
+}
+
+/// Some twenty thousand epoll registrations of a descriptor.
+fn watch_often(fd: &OwnedFd) -> Vec<OwnedFd> {
+    let copies: Vec<OwnedFd> = (0..200).map(|_| fd.try_clone().unwrap()).collect();
+    let mut all = Vec::new();
+    for _ in 0..100 {
+        let watcher = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
+        for (i, copy) in copies.iter().enumerate() {
+            let data = epoll::EventData::new_u64(i as u64);
+            epoll::add(&watcher, copy, data, epoll::EventFlags::IN | epoll::EventFlags::ET).unwrap();
+        }
+        all.push(watcher);
+    }
+    all.extend(copies);
+    all
+}
+
+#[test]
+fn a_bell_with_thousands_of_watchers_is_rung_by_somebody_else() {
+    Trial::new(Class::Engine, ground).withstand(|ground, attack| {
+        let mut eve = Raw::new(ground.socket(), "alpha", 200, None);
+        // Both that a client has: what is rung for it, and what it rings.
+        let _watchers: Vec<_> = eve.fds.iter().map(watch_often).collect();
+        while attack.goes_on() {
+            eve.segment.word32(CLIENT_SLEEPS).store(ANY_NEWS, Ordering::SeqCst);
+            let mut descriptor = Descriptor::of_buffer(Descriptor::INLINE);
+            descriptor.octets = 40;
+            eve.send.push(descriptor);
+            eve.ring();
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    });
+}
+
+#[test]
+fn endpoints_whose_doorbells_are_watched_by_thousands_end_without_the_engine() {
+    Trial::new(Class::Engine, ground).withstand(|ground, attack| {
+        while attack.goes_on() {
+            let mut eve = Raw::new(ground.socket(), "alpha", 200, None);
+            let _watchers = watch_often(&eve.fds[0]);
+            eve.provoke();
+            drop(eve.packets);
+            // Walks all watchers while the engine lets go of the doorbell.
+            for _ in 0..20 {
+                let _ = rustix::io::write(&eve.fds[0], &1u64.to_ne_bytes());
+            }
+        }
+    });
+}
+
+/// A socket whose last close takes two seconds.
+fn lingering() -> (OwnedFd, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (far, _) = listener.accept().unwrap();
+    socket.set_nonblocking(true).unwrap();
+    while std::io::Write::write(&mut &socket, &[0; 65_536]).is_ok() {}
+    let socket = OwnedFd::from(socket);
+    sockopt::set_socket_linger(&socket, Some(Duration::from_secs(2))).unwrap();
+    (socket, far)
+}
+
+/// One kind of attack by descriptors whose close takes time: each is passed, and closed by whoever had it last.
+fn pass_lingering(socket: &Path, way: u32) {
+    let (slow, far) = lingering();
+    let packets = Packets::connect(socket).unwrap();
+    match way % 5 {
+        // With the greeting.
+        0 => drop(packets.send(&Request::hello(), &[slow.as_fd()])),
+        // With garbage.
+        1 => drop(packets.send(&"garbage", &[slow.as_fd()])),
+        // Left in the queue of a connection.
+        2 => {
+            for _ in 0..4 {
+                let _ = packets.send(&"garbage", &[slow.as_fd()]);
+            }
+        }
+        // As the bell, and inside the bell.
+        way => {
+            let (near, far_end) = UnixStream::pair().unwrap();
+            let inside = Packets::from(OwnedFd::from(near));
+            packets.send(&Request::hello(), &[]).unwrap();
+            packets.receive::<Response>().unwrap();
+            let (events, path) = (Events::Interrupt, DataPath::Shared);
+            let create = Request::CreateEndpoint { host: "alpha".into(), geometry: GEOMETRY, events, path };
+            let bell = if way == 3 { slow.as_fd() } else { far_end.as_fd() };
+            let _ = inside.send(&"inside", &[slow.as_fd()]);
+            packets.send(&create, &[bell]).unwrap();
+            let _ = packets.receive::<Response>();
+        }
+    }
+    drop((slow, packets));
+    // Until now this end has kept the data from being taken.
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_secs(4));
+        drop(far);
+    });
+}
+
+/// Not a test of its own: what another user's process does to the service.
+#[test]
+fn attacker() {
+    let Ok(socket) = std::env::var(ATTACKER) else { return };
+    for way in 0..10 {
+        let socket = socket.clone();
+        // A porter that is held up holds up this user; others of its threads go on attacking.
+        std::thread::spawn(move || pass_lingering(Path::new(&socket), way));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    std::thread::sleep(Duration::from_millis(300));
+}
+
+#[test]
+fn descriptors_that_take_long_to_close_hold_up_neither_the_engine_nor_other_users() {
+    Trial::new(Class::Engine, ground).length(Duration::from_secs(1)).withstand(|ground, attack| {
+        let mut other = Command::new(std::env::current_exe().unwrap());
+        other.args(["--exact", "attacker"]).env(ATTACKER, ground.socket());
+        let others_can = rustix::process::geteuid().is_root();
+        if others_can {
+            other.uid(STRANGER).gid(STRANGER);
+        }
+        let mut other = other.stdout(std::process::Stdio::null()).spawn().unwrap();
+        let mut worst = Duration::ZERO;
+        while attack.goes_on() {
+            let begin = Instant::now();
+            // Without a second user, there is the engine only to be looked at.
+            if others_can {
+                drop(Connection::open(ground.socket()).unwrap());
+            }
+            worst = worst.max(begin.elapsed());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let _ = other.kill();
+        let _ = other.wait();
+        assert!(worst < Duration::from_millis(500), "a connection of another user took {worst:?}");
+    });
+}
