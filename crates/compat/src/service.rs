@@ -125,6 +125,10 @@ impl Session {
             Failed::new(Errno::NODEV, why)
         };
         let packets = Packets::connect(path).map_err(no_service)?;
+        if let Some(uid) = packets.untrusted_server()? {
+            let why = format!("the service at {} is run by user {uid}, who is not trusted", path.display());
+            return Err(Failed::new(Errno::PERM, why));
+        }
         rustix::net::sockopt::set_socket_timeout(&packets, rustix::net::sockopt::Timeout::Recv, Some(PATIENCE))?;
         let session = Session { packets: Hidden::new(&packets)? };
         match session.ask(&Request::hello(), &[])?.0 {

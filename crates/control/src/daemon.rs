@@ -109,8 +109,8 @@ impl Daemon {
     }
 }
 
-/// The socket's folder, for its user alone if it is made here. One that belongs to somebody else could be exchanged under
-/// our feet.
+/// The socket's folder, for its user alone if it is made here. One that others own or may write could be exchanged under
+/// our feet, and the socket in it for theirs.
 fn prepare_folder(socket: &Path) -> Result<()> {
     use std::os::unix::fs::{DirBuilderExt, MetadataExt};
     let Some(folder) = socket.parent().filter(|f| !f.as_os_str().is_empty()) else { return Ok(()) };
@@ -120,6 +120,15 @@ fn prepare_folder(socket: &Path) -> Result<()> {
                 "{} belongs to user {}: choose another place with --socket",
                 folder.display(),
                 found.uid()
+            ));
+        }
+        let mode = std::fs::metadata(folder).map_or(0o777, |found| found.mode());
+        // In a sticky folder, such as /tmp, nobody exchanges another user's file.
+        if mode & 0o022 != 0 && mode & 0o1000 == 0 {
+            return Err(anyhow!(
+                "others may write in {} (mode {:o}): take that right away (chmod go-w), or choose another place with --socket",
+                folder.display(),
+                mode & 0o7777
             ));
         }
         return Ok(());

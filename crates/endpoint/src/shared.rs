@@ -1,5 +1,6 @@
-//! Memory of an application's own that the host maps too: a memfd, sealed against shrinking so that no access to it can
-//! fail later. For whoever maps it, the other side may write it at any time.
+//! Memory of an application's own that the host maps too: a memfd of ordinary pages, sealed against another size, and by the
+//! host, once both have mapped it, against further writable mappings: then nobody can punch holes in it either. All its pages are
+//! there, so that no access to it can fail or wait later. For whoever maps it, the other side may write it at any time.
 
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::io::Errno;
@@ -7,6 +8,27 @@ use rustix::mm::{MapFlags, ProtFlags};
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, AtomicU32};
+
+/// What `statfs` says of memory files of ordinary pages.
+const TMPFS_MAGIC: u64 = 0x0102_1994;
+/// Pages are made so many octets at a time: other threads that map memory wait that long at most.
+const PIECE_OCTETS: usize = 1 << 20;
+
+/// Makes all pages of a shared mapping, where the kernel can (5.14).
+pub(crate) fn populate(base: NonNull<u8>, octets: usize) -> Result<(), Errno> {
+    for at in (0..octets).step_by(PIECE_OCTETS) {
+        let piece = PIECE_OCTETS.min(octets - at);
+        // SAFETY: inside the caller's mapping; the pages' contents stay as they are.
+        let made =
+            unsafe { rustix::mm::madvise(base.add(at).as_ptr().cast(), piece, rustix::mm::Advice::LinuxPopulateWrite) };
+        match made {
+            Ok(()) => {}
+            Err(Errno::INVAL) => return Ok(()),
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
+}
 
 /// A mapping of such memory.
 #[derive(Debug)]
@@ -28,7 +50,7 @@ impl SharedMemory {
     pub fn create(octets: usize) -> Result<(Self, OwnedFd), Errno> {
         let fd = rustix::fs::memfd_create("cellway-own", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         rustix::fs::ftruncate(&fd, octets as u64)?;
-        rustix::fs::fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+        rustix::fs::fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW)?;
         Ok((Self::map(&fd, octets)?, fd))
     }
 
@@ -38,10 +60,27 @@ impl SharedMemory {
     /// Not such memory, shorter than `octets`, or no room for it.
     pub fn open(fd: &OwnedFd, octets: usize) -> Result<Self, Errno> {
         let seals = rustix::fs::fcntl_get_seals(fd)?;
-        if !seals.contains(SealFlags::SHRINK) || rustix::fs::fstat(fd)?.st_size < octets as i64 || octets == 0 {
+        let ordinary = rustix::fs::fstatfs(fd)?.f_type as u64 == TMPFS_MAGIC;
+        if !seals.contains(SealFlags::SHRINK)
+            || rustix::fs::fstat(fd)?.st_size < octets as i64
+            || octets == 0
+            || !ordinary
+        {
             return Err(Errno::INVAL);
         }
         Self::map(fd, octets)
+    }
+
+    /// The same for memory that a client made and has mapped: nobody gets another writable mapping from here on, or takes
+    /// pages out of it. All pages are there when this returns, which may take a while.
+    ///
+    /// # Errors
+    /// As [`SharedMemory::open`], or its maker has sealed it against that.
+    pub fn adopt(fd: &OwnedFd, octets: usize) -> Result<Self, Errno> {
+        let memory = Self::open(fd, octets)?;
+        rustix::fs::fcntl_add_seals(fd, SealFlags::FUTURE_WRITE | SealFlags::SEAL)?;
+        populate(memory.base, octets)?;
+        Ok(memory)
     }
 
     fn map(fd: &OwnedFd, octets: usize) -> Result<Self, Errno> {

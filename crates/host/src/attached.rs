@@ -83,6 +83,8 @@ pub struct Attached {
     pub(crate) look: Looked,
     /// Its receive ring is nearly full.
     pub(crate) behind: Option<Behind>,
+    /// Until then nobody makes way for it: it took little while others did.
+    pub(crate) slow_until: Time,
     /// Its application has SDUs to take, when that was looked at last.
     pub(crate) fed: Option<Fed>,
     /// The consumer's index at which its application was given up: it takes nothing at all.
@@ -110,6 +112,7 @@ impl Attached {
             strategy: Strategy::new(events, geometry.send_ring, bell),
             look: Looked::Not,
             behind: None,
+            slow_until: Time::ZERO,
             fed: None,
             given_up: None,
             departs: false,

@@ -20,8 +20,12 @@ const REMEMBER: Duration = Duration::from_millis(10);
 /// An application that has taken nothing for so long waits for something else than the processor.
 const GIVE_UP: Duration = Duration::from_millis(5);
 
-/// Rests in which an application has taken nothing until others rest no more for it.
+/// Rests in which an application has taken next to nothing until others rest no more for it.
 const RESTS_IN_VAIN: u8 = 8;
+/// An application that waits for the processor takes this part of its ring in a rest; who takes less waits for something else.
+const TAKEN_IN_A_REST: u32 = 16;
+/// For such an application nobody rests for so long.
+const SLOW: Duration = Duration::from_millis(100);
 
 /// How the applications of a host, or of all hosts of a thread, get on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -85,7 +89,7 @@ impl Endpoints {
         self.elsewhere = everywhere;
         if everywhere.rested && now.since(self.reviewed) >= REST {
             self.reviewed = now;
-            self.give_up_on_the_stuck();
+            self.give_up_on_the_stuck(now);
         }
         if !self.is_pressed() {
             self.end_rests();
@@ -204,7 +208,7 @@ impl Endpoints {
             return;
         }
         let protected = endpoint.strategy.machine.is_protected();
-        if protected && endpoint.behind.is_none() && endpoint.falls_behind() {
+        if protected && endpoint.behind.is_none() && now >= endpoint.slow_until && endpoint.falls_behind() {
             endpoint.behind = Some(Behind { consumed: endpoint.consumed(), rests: 0 });
             ask_for_catching_up(&endpoint.segment, true);
             if self.behind.is_empty() {
@@ -284,18 +288,21 @@ impl Endpoints {
         }
     }
 
-    /// Others have rested for a while. Whoever has taken nothing meanwhile, time and again, may never take anything: for it
-    /// they do not rest any more. Once is not enough: its processor may have been another's meanwhile.
-    fn give_up_on_the_stuck(&mut self) {
+    /// Others have rested for a while. Whoever has taken next to nothing meanwhile, time and again, waits for something else
+    /// than the processor: for it they do not rest any more. Once is not enough: its processor may have been another's meanwhile.
+    fn give_up_on_the_stuck(&mut self, now: Time) {
         let mut behind = std::mem::take(&mut self.behind);
         behind.retain(|id| {
             let Some(endpoint) = self.find(*id) else { return false };
             let consumed = endpoint.consumed();
             let Some(before) = endpoint.behind else { return false };
-            let rests = if before.consumed == consumed { before.rests + 1 } else { 0 };
+            let enough = (endpoint.geometry().receive_ring / TAKEN_IN_A_REST).max(1);
+            let taken = consumed.wrapping_sub(before.consumed);
+            let rests = if taken < enough { before.rests + 1 } else { 0 };
             let stuck = rests >= RESTS_IN_VAIN;
             endpoint.behind = (!stuck).then_some(Behind { consumed, rests });
             if stuck {
+                endpoint.slow_until = now + SLOW;
                 ask_for_catching_up(&endpoint.segment, false);
             }
             !stuck

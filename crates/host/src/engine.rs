@@ -379,7 +379,7 @@ pub fn start(network: Network) -> std::io::Result<EngineHandle> {
             epoch: Instant::now(),
             stats: EngineStats::default(),
         };
-        run(core, &receiver);
+        crate::sys::essential("engine", || run(core, &receiver));
     })?;
     Ok(EngineHandle(Arc::new(Shared {
         commands: Mutex::new(Some(commands)),

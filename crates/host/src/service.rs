@@ -190,7 +190,9 @@ impl Service {
         let thread_stop = stop.try_clone().map_err(|_| system(Errno::MFILE))?;
         let thread = std::thread::Builder::new()
             .name("service".into())
-            .spawn(move || serve(doors, &thread_stop, &engine, &*handler, max_connections))
+            .spawn(move || {
+                crate::sys::essential("service", || serve(doors, &thread_stop, &engine, &*handler, max_connections));
+            })
             .map_err(|_| system(Errno::AGAIN))?;
         Ok(Service { path: path.to_path_buf(), stop, thread: Some(thread) })
     }
@@ -223,8 +225,7 @@ fn serve(mut doors: Doors, stop: &OwnedFd, engine: &EngineHandle, handler: &dyn 
         match poll(&mut fds, None) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(e) => {
-                tracing::error!("service: waiting for clients: {e}");
-                return;
+                panic!("service: waiting for clients: {e}");
             }
         }
         let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
@@ -265,7 +266,7 @@ fn serve(mut doors: Doors, stop: &OwnedFd, engine: &EngineHandle, handler: &dyn 
                 Ok(None) => break,
                 Err(e) => {
                     tracing::error!("service: the gate, which accepts connections, has gone: {e}");
-                    std::process::abort();
+                    panic!("the gate has gone");
                 }
             }
         }
@@ -397,8 +398,8 @@ impl Client {
                 let (_, node, id) = self.endpoint.clone().ok_or("create the endpoint first")?;
                 let fd = fds.into_iter().next().ok_or("memory to register comes as a descriptor: pass it along")?;
                 let octets = usize::try_from(octets).map_err(|_| "more memory than this machine can have")?;
-                let memory = SharedMemory::open(&fd, octets).map_err(|e| {
-                    format!("registered memory is a memfd, sealed against shrinking, of that size ({e})")
+                let memory = SharedMemory::adopt(&fd, octets).map_err(|e| {
+                    format!("registered memory is a memfd of ordinary pages, sealed against shrinking only, of that size ({e})")
                 })?;
                 self.account.take(ledger, Kind::Octets, octets as u64).map_err(too_many)?;
                 let registered = engine.with(move |core| {

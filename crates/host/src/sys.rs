@@ -163,6 +163,19 @@ fn become_separate(name: &std::ffi::CStr, keep: &[RawFd]) {
     raise_descriptors();
 }
 
+/// Runs a thread's life. If it panics, the process ends at once, with [`PANICKED`]: the panic's own message has said why, and
+/// a supervisor can start it anew.
+pub(crate) fn essential(name: &str, life: impl FnOnce()) {
+    if std::panic::catch_unwind(std::panic::AssertUnwindSafe(life)).is_err() {
+        tracing::error!("the {name} has panicked; ending");
+        // SAFETY: ends this process at once: no destructor may wait for the thread that is gone.
+        unsafe { libc::_exit(PANICKED) }
+    }
+}
+
+/// How a process ends whose engine or service has panicked, as Rust's programs do after a panic.
+pub(crate) const PANICKED: i32 = 101;
+
 /// Lets this process have as many descriptors as the system allows.
 pub(crate) fn raise_descriptors() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -23,7 +23,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use traffic::Contract;
 
-const GEOMETRY: Geometry = Geometry { send_ring: 64, receive_ring: 64, free_ring: 64, buffers: 32, buffer_octets: 2048 };
+const GEOMETRY: Geometry =
+    Geometry { send_ring: 64, receive_ring: 64, free_ring: 64, buffers: 32, buffer_octets: 2048 };
 /// Says to this program that it is the attacker, and where the service is.
 const ATTACKER: &str = "HOSTILE_ATTACKER";
 /// A user who is nobody else here.
@@ -262,5 +263,71 @@ fn descriptors_that_take_long_to_close_hold_up_neither_the_engine_nor_other_user
         let _ = other.kill();
         let _ = other.wait();
         assert!(worst < Duration::from_millis(500), "a connection of another user took {worst:?}");
+    });
+}
+
+#[test]
+fn silent_connections_keep_nobody_out() {
+    Trial::new(Class::Other, ground).withstand(|ground, attack| {
+        let mut silent = Vec::new();
+        while attack.goes_on() {
+            silent.extend((0..20).filter_map(|_| Packets::connect(ground.socket()).ok()));
+            let begin = Instant::now();
+            Connection::open(ground.socket()).unwrap();
+            assert!(
+                begin.elapsed() < Duration::from_secs(1),
+                "after {} silent ones: {:?}",
+                silent.len(),
+                begin.elapsed()
+            );
+        }
+        assert!(silent.len() > 100, "only {} silent connections", silent.len());
+    });
+}
+
+#[test]
+fn a_receiver_that_takes_one_message_a_millisecond_does_not_keep_clocked_senders_from_sending() {
+    fn clocked() -> Ground {
+        Ground::build()
+            .host("alpha")
+            .host("beta")
+            .host("eve")
+            .switch("s1")
+            .link("alpha", "s1:0", LinkConfig::default())
+            .link("beta", "s1:1", LinkConfig::default())
+            .link("eve", "s1:2", LinkConfig::default())
+            .circuit("alpha 0.100", "beta 0.100", Contract::default())
+            .circuit("alpha 0.101", "beta 0.101", Contract::default())
+            .circuit("alpha 0.200", "eve 0.200", Contract::default())
+            .up()
+    }
+    Trial::new(Class::Other, clocked).withstand(|ground, attack| {
+        let (mut sender, channel) = ground.open("alpha", 200);
+        let (mut slow, _) = ground.open("eve", 200);
+        let events = Events::Clocked { hertz: 1000 };
+        let clocked = |host: &str| endpoint::EndpointConfig { host: host.into(), events, ..Default::default() };
+        let (mut innocent, on) = ground.open_as(101, &clocked("alpha"));
+        let (mut receiver, _) = ground.open_as(101, &clocked("beta"));
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                while attack.goes_on() {
+                    while sender.send_copy(channel, &[1; 40]).is_ok() {}
+                    std::thread::sleep(Duration::from_micros(500));
+                }
+            });
+            scope.spawn(move || {
+                while attack.goes_on() {
+                    slow.try_receive();
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            });
+            std::thread::sleep(Duration::from_millis(50));
+            while attack.goes_on() {
+                let begin = Instant::now();
+                innocent.send_copy(on, &[2; 40]).unwrap();
+                let got = receiver.receive(Some(Duration::from_secs(2))).unwrap().is_some();
+                assert!(got && begin.elapsed() < Duration::from_millis(500), "{got}: {:?}", begin.elapsed());
+            }
+        });
     });
 }

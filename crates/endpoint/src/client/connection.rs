@@ -26,10 +26,13 @@ impl Connection {
     /// Connects and greets.
     ///
     /// # Errors
-    /// No service, or one of another version.
+    /// No service, one of a user that is not trusted, or one of another version.
     pub fn open(socket: &Path) -> Result<Self, Error> {
         let packets =
             Packets::connect(socket).map_err(|source| Error::NoService { path: socket.to_path_buf(), source })?;
+        if let Some(uid) = packets.untrusted_server()? {
+            return Err(Error::Untrusted { path: socket.to_path_buf(), uid });
+        }
         let mut connection = Connection { packets, features: Vec::new() };
         match connection.ask(&Request::hello())?.0 {
             Response::Welcome { features, .. } => {

@@ -1,7 +1,7 @@
 //! Why the service did not do something, and why an SDU was not taken.
 
 use crate::segment::SegmentError;
-use crate::seqpacket::PacketError;
+use crate::seqpacket::{PacketError, TRUST_VARIABLE};
 use rustix::io::Errno;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,6 +16,14 @@ pub enum Error {
         path: PathBuf,
         /// What the system said.
         source: Errno,
+    },
+    /// Somebody else serves there than this user, root, or the user that was named.
+    #[error("the service at {path} is run by user {uid}: set {TRUST_VARIABLE}={uid} if you trust it")]
+    Untrusted {
+        /// The socket.
+        path: PathBuf,
+        /// Who serves.
+        uid: u32,
     },
     /// The service has gone.
     #[error("the service has gone; its circuits ended with it (start `cellway up` again, then this)")]

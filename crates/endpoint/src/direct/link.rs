@@ -4,11 +4,11 @@ use super::layout::{CONSUMED_LINE, PROCESSOR_WORD, WAKES_WORD};
 use super::memory::{Ours, Theirs};
 use super::ring::{ReadLines as _, Sleeper, WriteLines as _};
 use super::spin::Spin;
+use crate::waiting::{DOZE, Next, is_elsewhere, processor};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
-use crate::waiting::{DOZE, Next, is_elsewhere, processor};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -156,8 +156,7 @@ impl Link {
         }
         let begin = Instant::now();
         self.publish_processor();
-        let elsewhere =
-            || is_elsewhere(self.theirs.load(CONSUMED_LINE, PROCESSOR_WORD, Ordering::Relaxed) as u32);
+        let elsewhere = || is_elsewhere(self.theirs.load(CONSUMED_LINE, PROCESSOR_WORD, Ordering::Relaxed) as u32);
         let mut waiting = spin.waiting();
         let (mut spins, mut ask) = (elsewhere(), ASK_EVERY);
         loop {

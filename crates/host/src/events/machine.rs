@@ -11,6 +11,11 @@ use wire::Time;
 pub const LINGER: Duration = Duration::from_micros(20);
 /// A `hybrid` endpoint that has used its quota while applications are behind rests so long at most.
 pub const REST: Duration = Duration::from_millis(1);
+/// `clocked` and `soft` make way for applications that are behind for so long in a row: who is slow for another reason than the
+/// processor must not keep others from sending.
+pub const MOST_WAY: Duration = Duration::from_millis(2);
+/// A `hybrid` endpoint's quota doubles with each rest in a row, so often at most.
+const DOUBLINGS: u32 = 6;
 /// An application with SDUs to take that has taken none for so long, while the host was looking, is held up by the host
 /// perhaps: they may share a processor.
 pub const STALL: Duration = Duration::from_micros(50);
@@ -51,12 +56,27 @@ pub struct Machine {
     quiet_since: Option<Time>,
     /// It waits for [`Next::At`], not for a doorbell.
     waits: bool,
+    /// Since when it has made way for others, at each look.
+    makes_way_since: Option<Time>,
+    /// It has done so long enough.
+    impatient: bool,
+    /// Rests in a row.
+    rests: u32,
 }
 
 impl Machine {
     /// A strategy for an endpoint whose send ring has `slots` slots.
     pub fn new(kind: Events, slots: u32) -> Self {
-        let mut machine = Machine { kind, slots, budget: 0, quiet_since: None, waits: true };
+        let mut machine = Machine {
+            kind,
+            slots,
+            budget: 0,
+            quiet_since: None,
+            waits: true,
+            makes_way_since: None,
+            impatient: false,
+            rests: 0,
+        };
         machine.handle_wake();
         machine
     }
@@ -100,14 +120,14 @@ impl Machine {
             Events::Interrupt | Events::Polling => u32::MAX,
             Events::Clocked { .. } | Events::Soft { .. } => self.slots,
             // Not with each doorbell: many that bring one descriptor each must use up the quota too.
-            Events::Hybrid { quota } if waited => quota.max(1),
+            Events::Hybrid { quota } if waited => quota.max(1).saturating_mul(1 << self.rests.saturating_sub(1)),
             Events::Hybrid { .. } => self.budget,
         };
     }
 
-    /// How many descriptors the next look may take. While an application is behind, a tick takes none.
+    /// How many descriptors the next look may take. While an application is behind, a tick takes none, for [`MOST_WAY`].
     pub fn quota(&self, pressed: bool) -> u32 {
-        if pressed && self.tells_at_ticks() { 0 } else { self.budget }
+        if pressed && self.tells_at_ticks() && !self.impatient { 0 } else { self.budget }
     }
 
     /// Descriptors were taken.
@@ -118,7 +138,11 @@ impl Machine {
     }
 
     /// The end of a look at `now`.
-    pub fn handle_look(&mut self, look: Look, now: Time) -> Next {
+    pub fn handle_look(&mut self, mut look: Look, now: Time) -> Next {
+        self.note_pressure(look.pressed, now);
+        if self.tells_at_ticks() {
+            look.pressed &= !self.impatient;
+        }
         match self.kind {
             Events::Polling => Next::Stay,
             Events::Interrupt if look.waiting => Next::Stay,
@@ -133,6 +157,7 @@ impl Machine {
                     self.budget = quota.max(1);
                 } else if self.budget == 0 {
                     self.waits = true;
+                    self.rests = (self.rests + 1).min(DOUBLINGS);
                     return Next::At(now + REST);
                 }
                 if look.worked || look.waiting {
@@ -144,6 +169,22 @@ impl Machine {
                 let since = *self.quiet_since.get_or_insert(now);
                 if now.since(since) < linger { Next::Stay } else { Next::Arm }
             }
+        }
+    }
+}
+
+impl Machine {
+    /// After [`MOST_WAY`] of pressure a tick takes as without; then it makes way again.
+    fn note_pressure(&mut self, pressed: bool, now: Time) {
+        if !pressed {
+            (self.makes_way_since, self.impatient, self.rests) = (None, false, 0);
+            return;
+        }
+        let since = *self.makes_way_since.get_or_insert(now);
+        if self.impatient && self.budget == 0 {
+            (self.makes_way_since, self.impatient) = (Some(now), false);
+        } else if now.since(since) >= MOST_WAY {
+            self.impatient = true;
         }
     }
 }
@@ -186,6 +227,40 @@ mod tests {
         m.handle_wake();
         assert_eq!((m.quota(false), m.quota(true)), (8, 0));
         assert_eq!(m.handle_look(NOTHING, us(2000)), Next::At(us(3000)));
+    }
+
+    #[test]
+    fn ticks_make_way_for_an_application_that_is_behind_and_not_for_ever() {
+        for events in [Events::Clocked { hertz: 1000 }, Events::Soft { hertz: 1000 }] {
+            let mut m = Machine::new(events, 8);
+            let pressed = Look { pressed: true, waiting: true, ..NOTHING };
+            let mut taken = 0;
+            for ms in 0..100 {
+                m.handle_wake();
+                while let n @ 1.. = m.quota(true) {
+                    m.handle_taken(n);
+                    taken += n;
+                }
+                m.handle_look(pressed, us(1000 * ms));
+            }
+            assert!((150..400).contains(&taken), "{events}: {taken} of 800");
+        }
+    }
+
+    #[test]
+    fn a_hybrid_takes_more_after_each_rest_in_a_row() {
+        let mut m = Machine::new(Events::Hybrid { quota: 4 }, 8);
+        let pressed = Look { pressed: true, ..MORE };
+        let mut quotas = Vec::new();
+        for ms in 0..4 {
+            m.handle_taken(m.quota(true));
+            assert_eq!(m.handle_look(pressed, us(1000 * ms)), Next::At(us(1000 * ms) + REST));
+            m.handle_wake();
+            quotas.push(m.quota(true));
+        }
+        assert_eq!(quotas, [4, 8, 16, 32]);
+        m.handle_look(MORE, us(9000));
+        assert_eq!(m.quota(true), 4);
     }
 
     #[test]
