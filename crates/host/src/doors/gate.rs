@@ -10,6 +10,7 @@ use endpoint::seqpacket::Packets;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::io::Errno;
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// Connections that are accepted in one turn.
@@ -24,6 +25,8 @@ const MAX_STUCK: usize = 4;
 const MAX_HELD: usize = 256;
 /// The system had no descriptor, or no memory: it is asked again after this.
 const PAUSE: Duration = Duration::from_millis(50);
+/// Connections of a user that wait for a slot.
+const MAX_WAITING: usize = 128;
 /// How often a user's connections are looked at that nobody tells of.
 const TICK: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
@@ -35,6 +38,8 @@ struct Porter {
     channel: OwnedFd,
     board: OwnedFd,
     free: Vec<u32>,
+    /// Connections that have no slot yet: those that say nothing give theirs back soon.
+    waiting: VecDeque<OwnedFd>,
     idle_since: Option<Instant>,
 }
 
@@ -80,6 +85,14 @@ pub(super) fn run(listener: &OwnedFd, service: &OwnedFd) {
             lives && !porter.is_over()
         });
         stuck.look_again();
+        for at in 0..porters.len() {
+            // A porter that was replaced meanwhile has moved.
+            while let Some(porter) = porters.get_mut(at).filter(|p| !p.free.is_empty())
+                && let Some(client) = porter.waiting.pop_front()
+            {
+                admit(client, service, &mut porters, &mut stuck, &mut number);
+            }
+        }
         if !ready[1].is_empty() && !busy {
             for _ in 0..TURN {
                 match Packets::accept(listener) {
@@ -128,6 +141,10 @@ fn admit(client: OwnedFd, service: &OwnedFd, porters: &mut Vec<Porter>, stuck: &
         };
         let porter = &mut porters[at];
         let Ok((ours, theirs)) = frame::pair() else { return stuck.dismiss(peer.uid, client) };
+        if porter.free.is_empty() && porter.waiting.len() < MAX_WAITING {
+            porter.waiting.push_back(client);
+            return;
+        }
         let slot = porter.free.pop();
         // First the porter: a connection that the service hears of has one.
         let word = slot.unwrap_or(porter::NO_SLOT).to_ne_bytes();
@@ -162,7 +179,16 @@ impl Porter {
         let child = sys::fork_child(c"cellway-porter", &keep, || porter::run(&theirs, board)).ok()?;
         *number += 1;
         let free = (0..SLOTS).rev().collect();
-        Some(Porter { uid, number: *number, child, channel, board: board_fd, free, idle_since: None })
+        Some(Porter {
+            uid,
+            number: *number,
+            child,
+            channel,
+            board: board_fd,
+            free,
+            waiting: VecDeque::new(),
+            idle_since: None,
+        })
     }
 
     /// Takes back slots. False if the porter has ended.
@@ -197,6 +223,9 @@ impl Porter {
 impl Stuck {
     /// Kills a porter; one that cannot die now is remembered.
     fn end(&mut self, porter: &mut Porter) {
+        for client in std::mem::take(&mut porter.waiting) {
+            self.dismiss(porter.uid, client);
+        }
         porter.child.kill();
         let child = std::mem::replace(&mut porter.child, Child::none());
         self.children.push((porter.uid, child));
