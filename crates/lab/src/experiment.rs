@@ -39,6 +39,7 @@ use crate::row::Bound;
 pub use crate::row::{MEBIBIT, Measured, Published, Row, Test, Verdict};
 use endpoint::{DataPath, Events};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// An experiment; a new one is a type in a file of [`crate::experiments`] and a line in its registry.
 pub trait Experiment: Sync {
@@ -160,6 +161,9 @@ pub struct Outcome {
     pub trace: u64,
     /// Cells that were carried in virtual time.
     pub cells: u64,
+    /// Machines that were asked for.
+    #[serde(default)]
+    pub machines: BTreeSet<String>,
 }
 
 /// What can be measured on the machine at hand.
@@ -289,6 +293,7 @@ pub struct Run<'a> {
     quick: bool,
     live: Option<&'a mut dyn Live>,
     name: &'static str,
+    machines: Vec<Profile>,
     outcome: Outcome,
     trace: Trace,
 }
@@ -310,6 +315,20 @@ pub fn run(
     quick: bool,
     live: Option<&mut dyn Live>,
 ) -> Result<Outcome, ProfileError> {
+    run_on(&[], experiment, seed, quick, live)
+}
+
+/// The same with other machines than the ones that come with the program, each in place of the one of its name.
+///
+/// # Errors
+/// A machine lacks a constant.
+pub fn run_on(
+    machines: &[Profile],
+    experiment: &dyn Experiment,
+    seed: u64,
+    quick: bool,
+    live: Option<&mut dyn Live>,
+) -> Result<Outcome, ProfileError> {
     let name = experiment.name();
     let outcome = Outcome {
         experiment: name.into(),
@@ -318,8 +337,9 @@ pub fn run(
         figures: Vec::new(),
         trace: 0,
         cells: 0,
+        machines: BTreeSet::new(),
     };
-    let mut run = Run { seed, quick, live, name, outcome, trace: Trace::default() };
+    let mut run = Run { seed, quick, live, name, machines: machines.to_vec(), outcome, trace: Trace::default() };
     experiment.run(&mut run)?;
     if run.live.is_some() {
         experiment.today(&mut run);
@@ -350,8 +370,12 @@ impl Run<'_> {
     ///
     /// # Errors
     /// There is none of this name.
-    pub fn machine(&self, name: &str) -> Result<Profile, ProfileError> {
-        Profile::named(name)
+    pub fn machine(&mut self, name: &str) -> Result<Profile, ProfileError> {
+        self.outcome.machines.insert(name.to_owned());
+        match self.machines.iter().find(|machine| machine.name == name) {
+            Some(machine) => Ok(machine.clone()),
+            None => Profile::named(name),
+        }
     }
 
     /// Measures, if measuring is wanted and possible.

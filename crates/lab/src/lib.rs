@@ -7,12 +7,14 @@
 //! each number published, modelled, and, where whoever calls can measure ([`experiment::Live`]), measured.
 #![forbid(unsafe_code)]
 
+pub mod evidence;
 pub mod experiment;
 pub mod experiments;
 pub mod model;
 pub mod overload;
 pub mod row;
 pub mod seeds;
+pub mod sensitivity;
 pub mod speed;
 pub mod station;
 pub mod sums;

@@ -208,6 +208,20 @@ impl Row {
         self
     }
 
+    /// Half a unit of the last printed digit, where a number is printed.
+    pub fn half_a_digit(&self) -> Option<f64> {
+        self.target().map(half_a_digit)
+    }
+
+    /// The number that the model's is compared with: of a range the nearer end, none for words.
+    pub fn target(&self) -> Option<f64> {
+        match self.published {
+            Published::Number(n) => Some(n),
+            Published::Range(from, to) => self.modelled.map(|modelled| modelled.clamp(from, to)),
+            Published::Words(_) => None,
+        }
+    }
+
     /// Names the published fact that the row is about, where several rows are about one.
     pub fn fact(&mut self, fact: &str) -> &mut Self {
         self.fact = format!("{}: {fact}", self.id);

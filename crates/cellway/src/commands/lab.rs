@@ -5,10 +5,14 @@ mod figure;
 mod live;
 mod page;
 mod report;
+mod sensitivity;
+mod sweep;
+mod tidy;
 
 use crate::client;
 use crate::context::Context;
 use crate::output;
+use ::lab::evidence;
 use ::lab::experiment::{self, Experiment, Live, Outcome, Published, Row};
 use ::lab::experiments;
 use ::lab::model::Profile;
@@ -29,6 +33,10 @@ pub(crate) enum LabCommand {
     Run(Run),
     /// Run them all, or a shard of them, and leave a page, figures, a table and the data
     Report(report::Options),
+    /// Run one experiment over values of a machine's constant; leaves tidy CSV
+    Sweep(sweep::Options),
+    /// Change every constant that no paper gives, and list the rows that move
+    Sensitivity(sensitivity::Options),
     /// Measure this machine, as a profile like the ones in machines/
     Calibrate(calibrate::Options),
 }
@@ -45,9 +53,10 @@ pub(crate) struct Common {
     /// Leave out what is measured on this machine
     #[arg(long)]
     no_measure: bool,
-    /// This machine's profile, as `calibrate` wrote it; if not said, it is measured on the way
-    #[arg(long, value_name = "FILE", conflicts_with = "no_measure")]
-    machine: Option<PathBuf>,
+    /// A machine's profile. One with the name of a machine of a paper takes its place; any other is this machine's, as
+    /// `calibrate` wrote it. May be given several times
+    #[arg(long, value_name = "FILE")]
+    machine: Vec<PathBuf>,
 }
 
 /// Experiments to run.
@@ -69,6 +78,8 @@ pub(crate) fn run(context: &Context, command: &LabCommand) -> Result<()> {
         LabCommand::List => list(context),
         LabCommand::Run(options) => run_some(context, options),
         LabCommand::Report(options) => report::run(context, options),
+        LabCommand::Sweep(options) => sweep::run(context, options),
+        LabCommand::Sensitivity(options) => sensitivity::run(context, options),
         LabCommand::Calibrate(options) => calibrate::run(context, options),
     }
 }
@@ -98,11 +109,28 @@ fn run_some(context: &Context, options: &Run) -> Result<()> {
     let rows: Vec<Value> = outcomes.iter().flat_map(rows_json).collect();
     let json = json!({
         "lab": "run", "seed": options.common.seed, "quick": options.common.quick, "rows": rows,
-        "summary": summary(&outcomes), "cells": outcomes.iter().map(|o| o.cells).sum::<u64>(),
+        "summary": summary(&outcomes), "evidence": evidence::papers(&outcomes)?, "cells": outcomes.iter().map(|o| o.cells).sum::<u64>(),
         "traces": outcomes.iter().map(|o| (o.experiment.clone(), json!(o.happened())))
             .collect::<serde_json::Map<_, _>>(),
     });
     output::print(context, &json, || text(&outcomes))
+}
+
+/// The profiles that were given.
+fn machines(common: &Common) -> Result<Vec<Profile>> {
+    let read = |path: &PathBuf| {
+        let text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+        Profile::parse(&text).with_context(|| path.display().to_string())
+    };
+    common.machine.iter().map(read).collect()
+}
+
+/// A machine of this name: one that was given, or one that comes with the program.
+fn machine_named(given: &[Profile], name: &str) -> Result<Profile> {
+    match given.iter().find(|machine| machine.name == name) {
+        Some(machine) => Ok(machine.clone()),
+        None => Ok(Profile::named(name)?),
+    }
 }
 
 /// Runs experiments one after another, with a bar on a terminal.
@@ -112,13 +140,15 @@ fn perform(chosen: &[&'static dyn Experiment], common: &Common) -> Result<Vec<Ou
     if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}") {
         bar.set_style(style);
     }
-    let profile = match &common.machine {
-        Some(path) => {
-            let text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
-            Some(Profile::parse(&text).with_context(|| path.display().to_string())?)
-        }
-        None => None,
-    };
+    let historical: Vec<String> = Profile::built_in()?.into_iter().map(|machine| machine.name).collect();
+    let (historical, mut own): (Vec<_>, Vec<_>) =
+        machines(common)?.into_iter().partition(|machine| historical.contains(&machine.name));
+    let profile = own.pop();
+    if common.no_measure && profile.is_some() || !own.is_empty() {
+        bail!(
+            "a profile of this machine is of no use with --no-measure, and one is enough: give machines of the papers by their names"
+        );
+    }
     let mut here = if common.no_measure { None } else { Some(live::Here::new(common.quick, profile)) };
     let flag = client::interrupted()?;
     if let Some(here) = &mut here {
@@ -128,7 +158,7 @@ fn perform(chosen: &[&'static dyn Experiment], common: &Common) -> Result<Vec<Ou
     for experiment in chosen {
         bar.set_message(experiment.name());
         let live = here.as_mut().map(|h| h as &mut dyn Live);
-        let outcome = experiment::run(*experiment, common.seed, common.quick, live)
+        let outcome = experiment::run_on(&historical, *experiment, common.seed, common.quick, live)
             .with_context(|| format!("experiment {}", experiment.name()))?;
         if !client::goes_on(&flag) {
             bar.finish_and_clear();
@@ -226,7 +256,45 @@ fn text(outcomes: &[Outcome]) -> String {
     }
     let counts: Vec<String> = summary(outcomes).into_iter().map(|(verdict, n)| format!("{n} {verdict}")).collect();
     text.push_str(&counts.join(", "));
+    text.push('\n');
+    text.push_str(&evidence_text(outcomes));
     text
+}
+
+/// Predictions against degrees of freedom, by paper.
+fn evidence_text(outcomes: &[Outcome]) -> String {
+    let papers = evidence::papers(outcomes).unwrap_or_default();
+    let total = |of: fn(&evidence::Paper) -> usize| papers.iter().map(of).sum::<usize>();
+    let row = |name: &str, n: [usize; 7]| {
+        std::iter::once(name.to_owned()).chain(n.map(|n| n.to_string())).collect::<Vec<_>>()
+    };
+    let counts = |p: &evidence::Paper| {
+        [p.predictions, p.to_the_digit, p.contradicted, p.freedom(), p.calibrated, p.assumed, p.choices]
+    };
+    let mut rows: Vec<Vec<String>> = papers.iter().map(|p| row(p.name, counts(p))).collect();
+    rows.push(row(
+        "all",
+        [
+            total(|p| p.predictions),
+            total(|p| p.to_the_digit),
+            total(|p| p.contradicted),
+            total(evidence::Paper::freedom),
+            total(|p| p.calibrated),
+            total(|p| p.assumed),
+            total(|p| p.choices),
+        ],
+    ));
+    let head = [
+        "distinct facts",
+        "predicted",
+        "to the digit",
+        "contradicted",
+        "degrees of freedom",
+        "calibrated",
+        "assumed",
+        "choices",
+    ];
+    output::table(&head, &rows)
 }
 
 #[cfg(test)]

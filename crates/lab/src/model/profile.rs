@@ -17,6 +17,9 @@ pub struct Constant {
     /// The published number that it was calibrated on, which is then no evidence for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub anchor: Option<String>,
+    /// Neither known nor calibrated: chosen, and why that much. It counts as a degree of freedom like a calibrated one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assumed: Option<String>,
     /// Why it is as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
@@ -41,7 +44,7 @@ pub enum ProfileError {
     #[error("no machine profile: {0}")]
     Shape(String),
     /// A constant that says neither where it is from nor what it was calibrated on, or is no positive number.
-    #[error("{machine}: constant {constant} needs a value that is not negative, and a source or an anchor")]
+    #[error("{machine}: constant {constant} needs a value that is not negative, and one of source, anchor and assumed")]
     Origin {
         /// Which machine.
         machine: String,
@@ -79,7 +82,10 @@ impl Profile {
     pub fn parse(text: &str) -> Result<Self, ProfileError> {
         let profile: Profile = toml::from_str(text).map_err(|e| ProfileError::Shape(e.to_string()))?;
         let bad = |c: &Constant| {
-            !c.value.is_finite() || c.value < 0.0 || c.unit.is_empty() || c.source.is_some() == c.anchor.is_some()
+            !c.value.is_finite()
+                || c.value < 0.0
+                || c.unit.is_empty()
+                || [&c.source, &c.anchor, &c.assumed].into_iter().flatten().count() != 1
         };
         match profile.constants.iter().find(|(_, c)| bad(c)) {
             None => Ok(profile),
@@ -113,6 +119,20 @@ impl Profile {
     pub fn get(&self, constant: &str) -> Result<f64, ProfileError> {
         let missing = || ProfileError::Constant { machine: self.name.clone(), constant: constant.to_owned() };
         self.constants.get(constant).map(|c| c.value).ok_or_else(missing)
+    }
+
+    /// Sets a constant to another value, for a sweep.
+    ///
+    /// # Errors
+    /// It is not there.
+    pub fn set(&mut self, constant: &str, value: f64) -> Result<(), ProfileError> {
+        let missing = ProfileError::Constant { machine: self.name.clone(), constant: constant.to_owned() };
+        self.constants.get_mut(constant).map(|c| c.value = value).ok_or(missing)
+    }
+
+    /// Constants that the paper does not give: calibrated or assumed, with the number or the reason.
+    pub fn free(&self) -> impl Iterator<Item = (&str, &Constant)> {
+        self.constants.iter().filter(|(_, c)| c.source.is_none()).map(|(name, c)| (name.as_str(), c))
     }
 
     /// Constants that were calibrated, with their anchors.

@@ -78,6 +78,7 @@ fn constant(mut values: Vec<f64>, unit: &str, how: &str) -> Constant {
         unit: unit.into(),
         source: Some(format!("cellway lab calibrate: median of {} passes{how}", values.len())),
         anchor: None,
+        assumed: None,
         why: Some(format!("{:.4} to {:.4}, the middle half {:.0} % wide{doubt}", at(0.0), at(1.0), relative * 100.0)),
     }
 }

@@ -2,6 +2,7 @@
 
 use super::report::Data;
 use super::{deviation, measured, modelled, published, summary};
+use ::lab::evidence::{CHOICES, papers};
 use ::lab::experiment::{Outcome, Published, Row, Verdict};
 use ::lab::model::Profile;
 use anyhow::Result;
@@ -75,9 +76,10 @@ fn anchors() -> Result<String> {
             .constants
             .iter()
             .map(|(name, c)| {
-                let (kind, origin) = match (&c.anchor, &c.source) {
-                    (Some(anchor), _) => ("calibrated on", anchor.as_str()),
-                    (_, source) => ("from", source.as_deref().unwrap_or_default()),
+                let (kind, origin) = match (&c.anchor, &c.assumed, &c.source) {
+                    (Some(anchor), ..) => ("calibrated on", anchor.as_str()),
+                    (_, Some(assumed), _) => ("assumed,", assumed.as_str()),
+                    (.., source) => ("from", source.as_deref().unwrap_or_default()),
                 };
                 format!(
                     "<tr><td><code>{}</code><td class=n>{}<td>{}<td>{kind} {}{}</tr>",
@@ -97,16 +99,43 @@ fn anchors() -> Result<String> {
     Ok(text)
 }
 
+/// Predictions against degrees of freedom, and the choices of structure among these.
+fn evidence(data: &Data) -> Result<String> {
+    let rows: String = papers(&data.outcomes)?
+        .iter()
+        .map(|p| {
+            format!(
+                "<tr><td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}</tr>",
+                escape(p.name),
+                p.predictions,
+                p.to_the_digit,
+                p.contradicted,
+                p.freedom(),
+                p.calibrated,
+                p.assumed,
+                p.choices
+            )
+        })
+        .collect();
+    let choices: String = CHOICES.iter().map(|(id, what)| format!("<li>{id}: {}", escape(what))).collect();
+    Ok(format!(
+        "<h2>Distinct published facts foretold, against what could be turned</h2><div class=scroll><table><tr><th>paper<th>predicted<th>to the digit\
+         <th>contradicted<th>degrees of freedom<th>calibrated<th>assumed<th>choices after a result</tr>{rows}</table></div><details><summary>Choices of \
+         structure made after a result had been seen</summary><ul>{choices}</ul></details>"
+    ))
+}
+
 /// The page.
 pub(super) fn html(data: &Data, figures: &[(String, String)]) -> Result<String> {
     let counts: String = summary(&data.outcomes).iter().map(|(v, n)| format!("<b>{n} {v}</b>")).collect();
+    let evidence = evidence(data)?;
     let links: String =
         data.outcomes.iter().map(|o| format!("<a href=\"#{0}\">{0}</a> ", escape(&o.experiment))).collect();
     let sections: String = data.outcomes.iter().map(|o| section(o, figures)).collect();
     Ok(format!(
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content=\"width=device-width\"><title>Cellway's laboratory</title><style>{STYLE}</style>
 <h1>Published, modelled, measured</h1><p class=lead>The experiments of five papers on ATM host interfaces, 1993 to 2002: the paper's number, what the real code gives on a modelled machine in virtual time, and this machine's. Seed {}{}.{}</p>
-<div class=counts>{counts}</div>
+{evidence}<div class=counts>{counts}</div>
 <p>{}</p>
 <nav>{links}<a href=\"#machines\">machines</a></nav>{sections}<h2 id=machines>The machines' constants</h2>{}</html>\n",
         data.seed,

@@ -17,8 +17,8 @@ use std::time::Instant;
 /// Which part of the experiments: K of N.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shard {
-    k: usize,
-    n: usize,
+    pub(super) k: usize,
+    pub(super) n: usize,
 }
 
 impl FromStr for Shard {
@@ -80,7 +80,7 @@ fn merge(parts: Vec<Data>) -> Result<Data> {
 }
 
 /// A field of CSV (RFC 4180).
-fn field(text: &str) -> String {
+pub(super) fn field(text: &str) -> String {
     if text.contains([',', '"', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }
 
@@ -107,7 +107,7 @@ fn csv(data: &Data) -> String {
     text
 }
 
-fn write(folder: &Path, name: &str, text: &str) -> Result<()> {
+pub(super) fn write(folder: &Path, name: &str, text: &str) -> Result<()> {
     let path = folder.join(name);
     fs::write(&path, text).with_context(|| format!("writing {}", path.display()))
 }
@@ -154,7 +154,13 @@ pub(super) fn run(context: &Context, options: &Options) -> Result<()> {
             figures.push((figure.name.clone(), svg));
         }
         let html = page::html(&data, &figures)?;
-        for (name, text) in [("report.json", &whole), ("rows.csv", &csv(&data)), ("report.html", &html)] {
+        for (name, text) in [
+            ("report.json", &whole),
+            ("rows.csv", &csv(&data)),
+            ("tidy-rows.csv", &super::tidy::rows(&data)),
+            ("tidy-curves.csv", &super::tidy::curves(&data)),
+            ("report.html", &html),
+        ] {
             write(&options.out, name, text)?;
             left.push(name.into());
         }
@@ -167,7 +173,13 @@ pub(super) fn run(context: &Context, options: &Options) -> Result<()> {
     output::print(context, &json, || {
         let counts: Vec<String> = counts.iter().map(|(verdict, n)| format!("{n} {verdict}")).collect();
         let last = left.last().map_or("", String::as_str);
-        format!("{} in {:.1} s\n{}", counts.join(", "), begin.elapsed().as_secs_f64(), options.out.join(last).display())
+        format!(
+            "{}\n{} in {:.1} s\n{}",
+            super::evidence_text(&data.outcomes),
+            counts.join(", "),
+            begin.elapsed().as_secs_f64(),
+            options.out.join(last).display()
+        )
     })
 }
 
@@ -183,6 +195,7 @@ mod tests {
             figures: Vec::new(),
             trace: 0,
             cells: 0,
+            machines: Default::default(),
         };
         Data { seed, quick: true, measured_on: None, outcomes: names.iter().map(outcome).collect() }
     }
@@ -200,7 +213,7 @@ mod tests {
 
     #[test]
     fn what_shards_leave_and_a_merge_reads_is_the_whole_to_the_last_digit() {
-        let common = Common { seed: 5, quick: true, no_measure: true, machine: None };
+        let common = Common { seed: 5, quick: true, no_measure: true, machine: Vec::new() };
         let data = |chosen: &[_]| Data {
             seed: 5,
             quick: true,

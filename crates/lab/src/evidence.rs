@@ -1,0 +1,114 @@
+//! What the laboratory's claims rest on: published facts that were foretold, counted against everything that could be turned to
+//! meet them. In: outcomes and profiles. Out: counts by paper.
+
+use crate::experiment::{Outcome, Verdict};
+use crate::model::{Profile, ProfileError};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Papers by the letter of their ids.
+pub const PAPERS: [(char, &str, &str); 5] = [
+    ('A', "000", "Almesberger 1995"),
+    ('B', "001", "Traw and Smith 1993"),
+    ('C', "002", "Kazantzidis 1997"),
+    ('D', "003", "ATM on Linux 0.4"),
+    ('E', "004", "Smith 2002"),
+];
+
+/// Choices of structure that were made after the result of another had been seen, by the id of the number that decided. Each is a
+/// degree of freedom as much as a constant is.
+pub const CHOICES: &[(&str, &str)] = &[
+    (
+        "A-56",
+        "what ttcp sends over and over is read out of the cache; the adapter reads memory (three ways were tried)",
+    ),
+    ("A-56", "what is left of the time slices differs from run to run"),
+    ("A-58", "the cost of short receive bursts is the I/O bus's, not the processor's"),
+    ("B-37", "Cell Manager and buffer are left out of the pipeline's limit"),
+    ("B-40", "the set-up of a transfer is hidden in the IOCC's load"),
+    ("E-5", "copying and streaming do not overlap"),
+    ("C-31", "messages of some 50 octets and less are moved by a processor"),
+    ("C-31", "a message of more than 8192 octets takes a second buffer"),
+    ("D-10", "half of what a PDU costs on arrival is spent in interrupts"),
+    ("E-17", "what waits before an echo is drawn evenly between two anchors"),
+    ("E-17", "ping is woken by its host's clock"),
+];
+
+/// What stands for and against one paper's rows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Paper {
+    /// The letter of its ids.
+    pub letter: char,
+    /// Its name.
+    pub name: &'static str,
+    /// Facts that were foretold and met; of these, to the printed digits or by a phrase's test.
+    pub predictions: usize,
+    /// Facts foretold to the printed digits or by a phrase's test.
+    pub to_the_digit: usize,
+    /// Facts that were contradicted.
+    pub contradicted: usize,
+    /// Constants calibrated on the paper's numbers.
+    pub calibrated: usize,
+    /// Constants assumed for the paper's sake.
+    pub assumed: usize,
+    /// Choices of structure made after seeing a result.
+    pub choices: usize,
+}
+
+impl Paper {
+    /// Everything that could be turned.
+    pub const fn freedom(&self) -> usize {
+        self.calibrated + self.assumed + self.choices
+    }
+}
+
+/// The distinct facts of rows of one verdict, by paper. A fact with one contradicted row is no prediction.
+fn facts(outcomes: &[Outcome], letter: char) -> [BTreeSet<&str>; 3] {
+    let rows = || outcomes.iter().flat_map(|o| &o.rows).filter(move |row| row.id.starts_with(letter));
+    let of = |verdict: Verdict| rows().filter(move |row| row.verdict == verdict).map(|row| row.fact.as_str());
+    let contradicted: BTreeSet<&str> = of(Verdict::Contradicted).collect();
+    let predictions: BTreeSet<&str> = of(Verdict::Prediction).filter(|fact| !contradicted.contains(fact)).collect();
+    let near: BTreeSet<&str> = rows()
+        .filter(|row| row.verdict == Verdict::Prediction && row.to_the_digit == Some(false))
+        .map(|row| row.fact.as_str())
+        .collect();
+    let digit = predictions.iter().copied().filter(|fact| !near.contains(fact)).collect();
+    [predictions, digit, contradicted]
+}
+
+/// Counts by paper.
+///
+/// # Errors
+/// A profile that comes with the program is broken.
+pub fn papers(outcomes: &[Outcome]) -> Result<Vec<Paper>, ProfileError> {
+    let mut calibrated: BTreeMap<char, BTreeSet<String>> = BTreeMap::new();
+    let mut assumed = calibrated.clone();
+    for profile in Profile::built_in()? {
+        for (name, constant) in profile.free() {
+            let (kind, said) = match (&constant.anchor, &constant.assumed) {
+                (Some(anchor), _) => (&mut calibrated, anchor),
+                (None, said) => (&mut assumed, said.as_ref().unwrap_or(&constant.unit)),
+            };
+            // The same constant of the same anchor on three models of one series is one.
+            let letter = said.chars().next().unwrap_or(' ');
+            kind.entry(letter).or_default().insert(format!("{name}: {said}"));
+        }
+    }
+    let count = |of: &BTreeMap<char, BTreeSet<String>>, letter: char| of.get(&letter).map_or(0, BTreeSet::len);
+    Ok(PAPERS
+        .into_iter()
+        .map(|(letter, _, name)| {
+            let [predictions, to_the_digit, contradicted] = facts(outcomes, letter).map(|facts| facts.len());
+            Paper {
+                letter,
+                name,
+                predictions,
+                to_the_digit,
+                contradicted,
+                calibrated: count(&calibrated, letter),
+                assumed: count(&assumed, letter),
+                choices: CHOICES.iter().filter(|(id, _)| id.starts_with(letter)).count(),
+            }
+        })
+        .collect())
+}
