@@ -12,6 +12,7 @@
 //! | [`suni`] | its line framer |
 //! | [`penn`] | the Segmenter and the Reassembler of Traw and Smith |
 //! | [`jit`] | a just-in-time DMA adapter, which keeps next to nothing |
+//! | [`lanai`] | the Myrinet interface and its control program |
 //! | [`memory`] | the host's memory, as an adapter sees it |
 //! | [`vfio`] | the adapter as a PCI device of a virtual machine |
 //! | [`driver`] | a driver of our own for each model |
@@ -32,6 +33,7 @@
 
 pub mod driver;
 pub mod jit;
+pub mod lanai;
 pub mod memory;
 pub mod midway;
 pub mod penn;

@@ -1,0 +1,653 @@
+//! The control program: an event loop over what the engines have done and what the queues hold.
+
+use super::config::{Config, MulticastBy};
+use crate::memory::HostMemory;
+use net::myrinet::mapper::{Mapping, Settings};
+use std::collections::{HashMap, VecDeque};
+use wire::myrinet::mapping::Address;
+use wire::myrinet::message::{HEAD_OCTETS, Head};
+use wire::myrinet::{Kind, Packet, Turn, emit, packet_octets};
+use wire::{Counters, DropReason, Time};
+
+/// User interfaces of a card. Number 0 is the IP driver's.
+pub const INTERFACES: usize = 3;
+/// Messages of which parts have come and others have not.
+const OPEN: usize = 32;
+
+/// Who a message is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Destination {
+    /// A user interface of a host.
+    Host(Address, u8),
+    /// The same user interface as the sender's of all members of a group.
+    Group(u16),
+}
+
+/// A buffer that a user has posted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Posted {
+    /// Where it is in the host's memory.
+    pub address: u64,
+    /// How long it is.
+    pub octets: u32,
+}
+
+/// Why a call is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// There are three.
+    #[error("there is no user interface {0}: 0 to 2 are possible")]
+    Interface(usize),
+    /// The queue is full.
+    #[error("the queue is full")]
+    Full,
+    /// Longer than a message may be.
+    #[error("a message of {0} octets is too long")]
+    TooLong(usize),
+    /// The switch is off.
+    #[error("sending immediately is switched off")]
+    Off,
+}
+
+/// What a user learns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// The last octet of a message has left; false if it was dropped.
+    Sent {
+        /// The user interface.
+        interface: usize,
+        /// The message's number.
+        number: u32,
+        /// Whether it left.
+        whole: bool,
+    },
+    /// A message is in a posted buffer.
+    Received {
+        /// The user interface.
+        interface: usize,
+        /// Who sent it.
+        from: Address,
+        /// The buffer.
+        buffer: Posted,
+        /// Octets of the message.
+        octets: u32,
+    },
+}
+
+/// The monitoring variables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Monitor {
+    /// Messages and octets that left whole; drops on the way out, by reason.
+    pub sent: Counters,
+    /// Messages and octets that came whole; drops on the way in, by reason.
+    pub received: Counters,
+    /// Packets that a group's members passed on.
+    pub forwarded: u64,
+    /// Transfers by the host's engine.
+    pub transfers: u64,
+    /// Nanoseconds that the processor worked.
+    pub processor_ns: u64,
+    /// Nanoseconds that the host's engine worked.
+    pub host_engine_ns: u64,
+    /// Times at which the link was stopped for want of a buffer.
+    pub stopped: u64,
+}
+
+#[derive(Debug)]
+enum Source {
+    Memory(u64),
+    Immediate(Vec<u8>),
+}
+
+#[derive(Debug)]
+struct Sending {
+    to: Destination,
+    number: u32,
+    source: Source,
+    octets: u32,
+    done: u32,
+}
+
+#[derive(Debug, Default)]
+struct User {
+    queue: VecDeque<Sending>,
+    posted: VecDeque<Posted>,
+    open: Vec<Open>,
+}
+
+/// A message of which parts have come.
+#[derive(Debug)]
+struct Open {
+    from: Address,
+    number: u32,
+    buffer: Posted,
+    arrived: u32,
+    total: u32,
+}
+
+/// A packet that stands in a send buffer until all copies have left.
+#[derive(Debug)]
+struct Outgoing {
+    packets: VecDeque<Vec<u8>>,
+    copies: usize,
+    /// The message that ends with it.
+    ends: Option<(usize, u32, u32)>,
+    user: bool,
+}
+
+/// Work of the processor, in the order in which it came.
+#[derive(Debug)]
+enum Work {
+    /// Start the host's engine for the next part of an interface's first message.
+    Fetch(usize),
+    /// A part is in the SRAM: start the send engine.
+    Start(u64),
+    /// Look at a packet.
+    Look(Vec<u8>),
+    /// Tell the user.
+    Tell(Event),
+}
+
+/// What the host's engine does.
+#[derive(Debug)]
+enum Transfer {
+    Fetch { id: u64, user: usize, sending: Part },
+    Store { user: usize, key: (Address, u32), offset: u32, part: Vec<u8> },
+}
+
+/// A part to fetch.
+#[derive(Debug)]
+struct Part {
+    head: Head,
+    to: Destination,
+    address: u64,
+    octets: usize,
+    last: bool,
+}
+
+/// The interface.
+#[derive(Debug)]
+pub struct Lanai {
+    config: Config,
+    mapping: Mapping,
+    users: [User; INTERFACES],
+    groups: HashMap<u16, Vec<Address>>,
+    work: VecDeque<Work>,
+    working: Option<(Time, Work)>,
+    transfers: VecDeque<(usize, Transfer)>,
+    transferring: Option<(Time, Transfer)>,
+    outgoing: HashMap<u64, Outgoing>,
+    /// Packets in the order in which the send engine takes them: the buffer that each belongs to.
+    ready: VecDeque<(Option<u64>, Vec<u8>)>,
+    sending: usize,
+    send_buffers: usize,
+    receive_buffers: usize,
+    next: u64,
+    number: u32,
+    turn: usize,
+    events: VecDeque<Event>,
+    monitor: Monitor,
+}
+
+impl Lanai {
+    /// An interface that is switched on at `now`.
+    pub fn new(address: Address, config: Config, settings: Settings, now: Time) -> Self {
+        Lanai {
+            config,
+            mapping: Mapping::new(address, settings, now),
+            users: Default::default(),
+            groups: HashMap::new(),
+            work: VecDeque::new(),
+            working: None,
+            transfers: VecDeque::new(),
+            transferring: None,
+            outgoing: HashMap::new(),
+            ready: VecDeque::new(),
+            sending: 0,
+            send_buffers: 0,
+            receive_buffers: 0,
+            next: 0,
+            number: 0,
+            turn: 0,
+            events: VecDeque::new(),
+            monitor: Monitor::default(),
+        }
+    }
+
+    /// The mapping part of the program: map, routes, mapper.
+    pub fn mapping(&self) -> &Mapping {
+        &self.mapping
+    }
+
+    /// The monitoring variables.
+    pub fn monitor(&self) -> &Monitor {
+        &self.monitor
+    }
+
+    /// What has happened to a user's messages.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    fn user(&mut self, interface: usize) -> Result<&mut User, Refused> {
+        self.users.get_mut(interface).ok_or(Refused::Interface(interface))
+    }
+
+    fn queue(&mut self, interface: usize, to: Destination, source: Source, octets: usize) -> Result<u32, Refused> {
+        let (most, room) = (self.config.message, self.config.queue);
+        if octets > most || octets == 0 {
+            return Err(Refused::TooLong(octets));
+        }
+        let number = self.number;
+        let user = self.user(interface)?;
+        if user.queue.len() >= room {
+            return Err(Refused::Full);
+        }
+        user.queue.push_back(Sending { to, number, source, octets: octets as u32, done: 0 });
+        self.number = self.number.wrapping_add(1);
+        Ok(number)
+    }
+
+    /// Queues a message that lies in the host's memory; it must stay there until [`Event::Sent`]. Gives its number.
+    ///
+    /// # Errors
+    /// See [`Refused`].
+    pub fn send(&mut self, interface: usize, to: Destination, address: u64, octets: u32) -> Result<u32, Refused> {
+        self.queue(interface, to, Source::Memory(address), octets as usize)
+    }
+
+    /// Writes a short message into the SRAM: no transfer is prepared.
+    ///
+    /// # Errors
+    /// See [`Refused`].
+    pub fn send_immediate(&mut self, interface: usize, to: Destination, message: &[u8]) -> Result<u32, Refused> {
+        if !self.config.switches.immediate {
+            return Err(Refused::Off);
+        }
+        if message.len() > self.config.immediate.min(self.config.buffer) {
+            return Err(Refused::TooLong(message.len()));
+        }
+        self.queue(interface, to, Source::Immediate(message.to_vec()), message.len())
+    }
+
+    /// Posts a buffer for a message to come.
+    ///
+    /// # Errors
+    /// See [`Refused`].
+    pub fn post(&mut self, interface: usize, buffer: Posted) -> Result<(), Refused> {
+        let room = self.config.queue;
+        let user = self.user(interface)?;
+        if user.posted.len() >= room {
+            return Err(Refused::Full);
+        }
+        user.posted.push_back(buffer);
+        Ok(())
+    }
+
+    /// Sets a group's members in the order of its cycle; 0 is no group.
+    pub fn set_group(&mut self, group: u16, members: &[Address]) {
+        self.groups.insert(group, members.to_vec());
+    }
+
+    /// Whether a receive buffer is free: if not, the link is to be stopped.
+    pub fn accepts(&self) -> bool {
+        !self.config.switches.stop_link || self.receive_buffers < self.config.buffers()
+    }
+
+    /// A packet has come whole.
+    pub fn handle_packet(&mut self, octets: Vec<u8>) {
+        if self.receive_buffers >= self.config.buffers() && !self.config.switches.stop_link {
+            return self.monitor.received.drop_one(DropReason::NoBuffer);
+        }
+        self.receive_buffers += 1;
+        if !self.accepts() {
+            self.monitor.stopped += 1;
+        }
+        self.work.push_back(Work::Look(octets));
+    }
+
+    /// The send engine takes a packet; `number` comes back in [`Lanai::handle_sent`].
+    pub fn poll_packet(&mut self) -> Option<(Vec<u8>, u64)> {
+        if self.sending > 1 {
+            return None;
+        }
+        let (buffer, octets) = self.ready.pop_front()?;
+        self.sending += 1;
+        Some((octets, buffer.map_or(0, |id| id + 1)))
+    }
+
+    /// A packet has left.
+    pub fn handle_sent(&mut self, number: u64) {
+        self.sending = self.sending.saturating_sub(1);
+        let Some(id) = number.checked_sub(1) else { return };
+        let Some(outgoing) = self.outgoing.get_mut(&id) else { return };
+        outgoing.copies -= 1;
+        if outgoing.copies > 0 {
+            return;
+        }
+        let Some(over) = self.outgoing.remove(&id) else { return };
+        self.send_buffers -= usize::from(over.user);
+        if let Some((interface, number, octets)) = over.ends {
+            self.monitor.sent.pdus += 1;
+            self.monitor.sent.octets += u64::from(octets);
+            self.work.push_back(Work::Tell(Event::Sent { interface, number, whole: true }));
+        }
+    }
+
+    /// Does what is due.
+    pub fn run(&mut self, memory: &mut impl HostMemory, now: Time) {
+        if self.mapping.poll_timeout().is_some_and(|at| at <= now) {
+            self.mapping.handle_timeout(now);
+        }
+        loop {
+            if let Some((_, transfer)) = self.transferring.take_if(|(at, _)| *at <= now) {
+                self.transferred(transfer, memory);
+            }
+            if let Some((_, work)) = self.working.take_if(|(at, _)| *at <= now) {
+                self.worked(work, now);
+            }
+            let before = (self.working.is_some(), self.transferring.is_some());
+            self.begin_transfer(now);
+            self.begin_work(now);
+            if before == (self.working.is_some(), self.transferring.is_some()) {
+                break;
+            }
+        }
+    }
+
+    /// When [`Lanai::run`] wants to be called.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        let engines = [self.working.as_ref().map(|(at, _)| *at), self.transferring.as_ref().map(|(at, _)| *at)];
+        engines.into_iter().chain([self.mapping.poll_timeout()]).flatten().min()
+    }
+
+    fn link_engines(&self) -> usize {
+        usize::from(self.sending > 0) + usize::from(self.receive_buffers > 0)
+    }
+
+    fn begin_transfer(&mut self, now: Time) {
+        if self.transferring.is_some() {
+            return;
+        }
+        let Some((octets, transfer)) = self.transfers.pop_front() else { return };
+        let takes = self.config.host_transfer(octets, self.link_engines().min(1));
+        self.monitor.transfers += 1;
+        self.monitor.host_engine_ns += takes.as_nanos() as u64;
+        self.transferring = Some((now + takes, transfer));
+    }
+
+    /// The next work: what has come goes before what is to be sent.
+    fn begin_work(&mut self, now: Time) {
+        if self.working.is_some() {
+            return;
+        }
+        let costs = self.config.costs;
+        let next = self.work.pop_front().or_else(|| self.next_part());
+        let (work, takes) = match next {
+            None => {
+                if self.ready.len() < self.config.queue
+                    && let Some(transmit) = self.mapping.poll_transmit(now)
+                {
+                    let octets = packet(&transmit.route, Kind::MAPPING, &[], &transmit.payload);
+                    self.ready.push_back((None, octets));
+                    // The program is as busy with a scout as with any packet.
+                    let takes = self.config.stretched(costs.start, self.link_engines(), false);
+                    self.monitor.processor_ns += takes.as_nanos() as u64;
+                    self.working = Some((now + takes, Work::Start(u64::MAX)));
+                }
+                return;
+            }
+            Some(work) => {
+                let takes = match &work {
+                    Work::Fetch(user) => {
+                        costs.take
+                            + match self.users[*user].queue.front() {
+                                Some(Sending { source: Source::Memory(address), octets, done, .. }) => {
+                                    costs.prepare * self.pages(*address + u64::from(*done), (*octets - *done) as usize)
+                                }
+                                _ => core::time::Duration::ZERO,
+                            }
+                    }
+                    Work::Start(_) => costs.start,
+                    Work::Look(octets) => costs.receive + costs.prepare * self.pages(0, octets.len()),
+                    Work::Tell(_) => costs.tell,
+                };
+                (work, takes)
+            }
+        };
+        let takes = self.config.stretched(takes, self.link_engines(), self.transferring.is_some());
+        self.monitor.processor_ns += takes.as_nanos() as u64;
+        self.working = Some((now + takes, work));
+    }
+
+    /// Transfers for so many octets: one in the copy block, one for each page elsewhere.
+    fn pages(&self, address: u64, octets: usize) -> u32 {
+        let octets = octets.min(self.config.buffer) as u64;
+        if self.config.switches.copy_block || octets == 0 {
+            return 1;
+        }
+        let page = self.config.page.max(1);
+        let pages = (address % page + octets).div_ceil(page);
+        u32::try_from(pages).unwrap_or(1)
+    }
+
+    /// The user whose turn it is to have a part of a message fetched, if a send buffer is free.
+    fn next_part(&mut self) -> Option<Work> {
+        if self.send_buffers >= self.config.buffers() {
+            return None;
+        }
+        let user = (1..=INTERFACES).map(|n| (self.turn + n) % INTERFACES).find(|n| !self.users[*n].queue.is_empty())?;
+        self.turn = user;
+        self.send_buffers += 1;
+        Some(Work::Fetch(user))
+    }
+
+    fn worked(&mut self, work: Work, now: Time) {
+        match work {
+            Work::Fetch(user) => self.fetch(user),
+            Work::Start(id) => {
+                let packets = self.outgoing.get_mut(&id).map(|outgoing| core::mem::take(&mut outgoing.packets));
+                self.ready.extend(packets.into_iter().flatten().map(|octets| (Some(id), octets)));
+            }
+            Work::Look(octets) => self.look(&octets, now),
+            Work::Tell(event) => self.events.push_back(event),
+        }
+    }
+
+    fn fetch(&mut self, user: usize) {
+        let (address, most) = (self.mapping.address(), self.config.buffer);
+        let Some(sending) = self.users[user].queue.front_mut() else { return };
+        let octets = ((sending.octets - sending.done) as usize).min(most);
+        let (group, to_interface) = match sending.to {
+            Destination::Host(_, interface) => (0, interface),
+            Destination::Group(group) => (group, user as u8),
+        };
+        let head = Head {
+            from: address,
+            from_interface: user as u8,
+            to_interface,
+            group,
+            number: sending.number,
+            total: sending.octets,
+            offset: sending.done,
+        };
+        sending.done += octets as u32;
+        let (to, last) = (sending.to, sending.done == sending.octets);
+        let id = self.next;
+        self.next += 1;
+        let source = match &mut sending.source {
+            Source::Memory(address) => Ok(*address + u64::from(head.offset)),
+            Source::Immediate(message) => Err(core::mem::take(message)),
+        };
+        if last {
+            self.users[user].queue.pop_front();
+        }
+        match source {
+            Ok(address) => {
+                let part = Part { head, to, address, octets, last };
+                self.transfers.push_back((octets, Transfer::Fetch { id, user, sending: part }));
+            }
+            Err(message) => self.fetched(id, user, &Part { head, to, address: 0, octets, last }, &message),
+        }
+    }
+
+    /// A part is in the SRAM: a packet for each receiver.
+    fn fetched(&mut self, id: u64, user: usize, part: &Part, octets: &[u8]) {
+        let kind = if user == 0 { Kind::IP } else { Kind::MESSAGE };
+        let head = part.head.emit();
+        let to: Vec<Address> = match part.to {
+            Destination::Host(to, _) => vec![to],
+            Destination::Group(group) => self.receivers(group),
+        };
+        let routes = to.iter().filter_map(|to| self.mapping.route(*to));
+        let packets: VecDeque<Vec<u8>> = routes.map(|route| packet(route, kind, &head, octets)).collect();
+        if packets.is_empty() || packets.len() < to.len() {
+            self.monitor.sent.drop_one(DropReason::UnknownCircuit);
+        }
+        let (number, total) = (part.head.number, part.head.total);
+        if packets.is_empty() {
+            self.send_buffers -= 1;
+            if part.last {
+                self.work.push_back(Work::Tell(Event::Sent { interface: user, number, whole: false }));
+            }
+            return;
+        }
+        let ends = part.last.then_some((user, number, total));
+        self.outgoing.insert(id, Outgoing { copies: packets.len(), packets, ends, user: true });
+        self.work.push_back(Work::Start(id));
+    }
+
+    /// Whom this interface sends a group's packets to: the next on the cycle, or all others.
+    fn receivers(&self, group: u16) -> Vec<Address> {
+        let (own, members) = (self.mapping.address(), self.groups.get(&group).map_or(&[][..], |m| m));
+        let Some(at) = members.iter().position(|member| *member == own) else { return Vec::new() };
+        let mut others = members.iter().cycle().skip(at + 1).take(members.len().saturating_sub(1)).copied();
+        match self.config.switches.multicast {
+            MulticastBy::Cycle => others.next().into_iter().collect(),
+            MulticastBy::Repetition => others.collect(),
+        }
+    }
+
+    fn transferred(&mut self, transfer: Transfer, memory: &mut impl HostMemory) {
+        match transfer {
+            Transfer::Fetch { id, user, sending } => {
+                let mut octets = vec![0; sending.octets];
+                if memory.read(sending.address, &mut octets).is_ok() {
+                    return self.fetched(id, user, &sending, &octets);
+                }
+                self.monitor.sent.drop_one(DropReason::BadDescriptor);
+                self.send_buffers -= 1;
+                if sending.last {
+                    let event = Event::Sent { interface: user, number: sending.head.number, whole: false };
+                    self.work.push_back(Work::Tell(event));
+                }
+            }
+            Transfer::Store { user, key, offset, part } => {
+                self.receive_buffers -= 1;
+                let Some(at) = self.users[user].open.iter().position(|o| (o.from, o.number) == key) else { return };
+                let open = &mut self.users[user].open[at];
+                let written = memory.write(open.buffer.address + u64::from(offset), &part).is_ok();
+                open.arrived += part.len() as u32;
+                if !written {
+                    self.monitor.received.drop_one(DropReason::BadDescriptor);
+                    self.users[user].open.remove(at);
+                } else if open.arrived >= open.total {
+                    let Open { from, buffer, total, .. } = self.users[user].open.remove(at);
+                    self.monitor.received.pdus += 1;
+                    self.monitor.received.octets += u64::from(total);
+                    let event = Event::Received { interface: user, from, buffer, octets: total };
+                    self.work.push_back(Work::Tell(event));
+                }
+            }
+        }
+    }
+
+    /// Looks at a packet that has come.
+    fn look(&mut self, octets: &[u8], now: Time) {
+        let drop = |own: &mut Self, reason| {
+            own.receive_buffers -= 1;
+            own.monitor.received.drop_one(reason);
+        };
+        let packet = match Packet::new_checked(octets) {
+            Ok(packet) => packet,
+            Err(wire::Error::Checksum { .. }) => return drop(self, DropReason::Crc),
+            Err(_) => return drop(self, DropReason::Malformed),
+        };
+        if packet.kind() == Kind::MAPPING {
+            self.receive_buffers -= 1;
+            return self.mapping.handle_message(packet.payload(), now);
+        }
+        let Ok((head, part)) = Head::parse(packet.payload()) else { return drop(self, DropReason::Malformed) };
+        if head.group != 0 && self.config.switches.multicast == MulticastBy::Cycle {
+            self.pass_on(&packet, &head);
+        }
+        let user = usize::from(head.to_interface);
+        if user >= INTERFACES {
+            return drop(self, DropReason::UnknownCircuit);
+        }
+        match self.place(user, &head, part.len()) {
+            Ok(()) => {
+                let key = (head.from, head.number);
+                let transfer = Transfer::Store { user, key, offset: head.offset, part: part.to_vec() };
+                self.transfers.push_back((part.len(), transfer));
+            }
+            Err(reason) => drop(self, reason),
+        }
+    }
+
+    /// Finds the buffer of a part's message, or takes one for its first part.
+    fn place(&mut self, user: usize, head: &Head, octets: usize) -> Result<(), DropReason> {
+        let user = &mut self.users[user];
+        let open = user.open.iter().position(|o| (o.from, o.number) == (head.from, head.number));
+        match open.map(|at| (at, &user.open[at])) {
+            Some((_, open)) if open.total == head.total && head.offset > 0 => return Ok(()),
+            // Its number came around, or a part was lost: the buffer is for the new message.
+            Some((at, _)) => {
+                let stale = user.open.remove(at);
+                user.posted.push_front(stale.buffer);
+            }
+            None => {}
+        }
+        if head.offset > 0 {
+            return Err(DropReason::Sequence);
+        }
+        let Some(buffer) = user.posted.pop_front() else { return Err(DropReason::NoBuffer) };
+        if buffer.octets < head.total || octets > head.total as usize {
+            user.posted.push_front(buffer);
+            return Err(DropReason::Oversize);
+        }
+        if user.open.len() >= OPEN {
+            // The oldest has waited longest for a part that is lost.
+            let stale = user.open.remove(0);
+            user.posted.push_back(stale.buffer);
+        }
+        let (from, number, total) = (head.from, head.number, head.total);
+        user.open.push(Open { from, number, buffer, arrived: 0, total });
+        Ok(())
+    }
+
+    /// A group's packet goes to the next member, until that is its sender.
+    fn pass_on(&mut self, packet_in: &Packet<'_>, head: &Head) {
+        let next = self.receivers(head.group);
+        let Some(route) = next.first().filter(|to| **to != head.from).and_then(|to| self.mapping.route(*to)) else {
+            return;
+        };
+        if self.ready.len() >= 4 * self.config.queue {
+            return self.monitor.sent.drop_one(DropReason::QueueFull);
+        }
+        let octets = packet(route, packet_in.kind(), &[], packet_in.payload());
+        let id = self.next;
+        self.next += 1;
+        self.monitor.forwarded += 1;
+        self.outgoing.insert(id, Outgoing { packets: [octets].into(), copies: 1, ends: None, user: false });
+        self.work.push_back(Work::Start(id));
+    }
+}
+
+fn packet(route: &[Turn], kind: Kind, head: &[u8], part: &[u8]) -> Vec<u8> {
+    let payload = [head, part].concat();
+    let mut octets = vec![0; packet_octets(route.len(), payload.len())];
+    emit(route, kind, &payload, &mut octets);
+    debug_assert!(head.is_empty() || head.len() == HEAD_OCTETS);
+    octets
+}
