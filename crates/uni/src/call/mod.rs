@@ -15,6 +15,7 @@ mod party;
 mod receive;
 mod request;
 mod restart;
+mod table;
 mod timer;
 
 #[cfg(test)]
@@ -25,7 +26,7 @@ pub use list::ElementList;
 pub use party::PartyId;
 
 use party::Parties;
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 use timer::Timer;
 use wire::Time;
@@ -319,7 +320,7 @@ pub struct Counts {
 #[derive(Debug)]
 pub struct Calls {
     config: Config,
-    calls: HashMap<CallId, Call>,
+    calls: table::Table,
     labels: Labels,
     next_reference: u32,
     link_up: bool,
@@ -341,7 +342,7 @@ impl Calls {
         let (vpci, first, last) = config.labels;
         Calls {
             config,
-            calls: HashMap::new(),
+            calls: table::Table::default(),
             labels: Labels::new(vpci, first, last),
             next_reference: 0,
             link_up: false,

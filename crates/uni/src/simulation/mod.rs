@@ -1,5 +1,7 @@
 //! Switches and hosts in virtual time, joined by wires with a delay: what tests and `cellway bench calls` drive.
 
+pub mod load;
+
 use crate::call::Event;
 use crate::node::{Command, Node};
 use crate::port::Port;
