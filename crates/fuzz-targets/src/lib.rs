@@ -53,6 +53,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("q2931", signalling::q2931),
     ("ilmi", signalling::ilmi),
     ("lane", signalling::lane),
+    ("signalling_port", signalling::port),
+    ("registration", signalling::registration),
 ];
 
 fn cell(octets: &[u8]) {

@@ -1,6 +1,7 @@
 //! `cellway bench`: measurements with the machine's limit beside them, in the same run.
 
 mod adapter;
+mod calls;
 mod endpoint;
 pub(crate) mod events;
 pub(crate) mod figure;
@@ -37,6 +38,8 @@ pub(crate) enum BenchCommand {
     Switch(switch::Options),
     /// The model of the ENI155P alone, driven by our own driver, beside memcpy and the card's line
     Adapter(adapter::Options),
+    /// Call set-ups and releases a second through one and five switches, in virtual time on one core
+    Calls(calls::Options),
     /// Event strategies over load: throughput, latency and processor share; cost with scale
     Events(events::Options),
     /// Data paths over the size of the PDU
@@ -58,6 +61,7 @@ pub(crate) fn run(context: &Context, command: &BenchCommand) -> Result<()> {
         BenchCommand::Sar(options) => sar::run(context, options),
         BenchCommand::Switch(options) => switch::run(context, options),
         BenchCommand::Adapter(options) => adapter::run(context, options),
+        BenchCommand::Calls(options) => calls::run(context, options),
         BenchCommand::Events(options) => events::run(context, options),
         BenchCommand::Paths(options) => paths::run(context, options),
         BenchCommand::Preload(options) => preload::run(context, options),
