@@ -433,3 +433,27 @@ fn cells_agree_with_the_segmentation_of_the_sar_crate() {
         assert!(cells[..n].iter().all(|cell| cell.circuit().to_string() == "0.77"));
     }
 }
+
+#[test]
+fn padding_holds_nothing_that_another_circuit_has_sent_from_the_same_place() {
+    const SECRET: u8 = 0xc5;
+    let mut side = Side::new(unpaced());
+    for vci in [77, 78] {
+        side.open(vci, Aal::Aal5, 16 << 10, None).unwrap();
+    }
+    let mut cells = vec![Cell::default(); 200];
+    // Circuits without a rate share a ring of the adapter's memory: once round it.
+    for _ in 0..40 {
+        side.send(77, &[SECRET; 9180], Time::ZERO).unwrap();
+        assert!(side.adapter.fill(&mut cells, Time::ZERO) > 0);
+        side.settle(Time::ZERO);
+    }
+    for octets in 1..200 {
+        side.send(78, &vec![1; octets], Time::ZERO).unwrap();
+        let n = side.adapter.fill(&mut cells, Time::ZERO);
+        side.settle(Time::ZERO);
+        let payload: Vec<u8> = cells[..n].iter().flat_map(|cell| cell.payload).collect();
+        let padding = &payload[octets..payload.len() - 8];
+        assert!(padding.iter().all(|octet| *octet == 0), "{octets} octets: {padding:x?}");
+    }
+}

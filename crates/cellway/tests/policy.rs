@@ -80,6 +80,15 @@ fn another_user_opens_what_a_rule_gives_and_is_told_about_the_rest() {
     assert!(!elsewhere.status.success() && said(&elsewhere).contains("beta"), "{}", said(&elsewhere));
     let managing = other(&["circuit", "remove", "alpha 0.101", "beta 0.101"]);
     assert!(!managing.status.success() && said(&managing).contains("not manage"), "{}", said(&managing));
+    // Nor do they look at what is others': counters, circuits, cells.
+    for looking in [&["status"][..], &["circuit", "list"], &["link", "list"], &["capture", "alpha:0 - beta:0", "-"]] {
+        let looked = other(looking);
+        let why = said(&looked);
+        assert!(
+            !looked.status.success() && looked.stdout.is_empty() && why.contains("not manage"),
+            "{looking:?}: {why}"
+        );
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod adapters;
 mod layers;
 mod machines;
 mod myrinet;
+mod sessions;
 mod signalling;
 
 use wire::erf::Head as ErfHead;
@@ -46,6 +47,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("relay", machines::relay),
     ("udp_link", machines::udp_link),
     ("descriptors", machines::descriptors),
+    ("session", sessions::session),
     ("control", control),
     ("ip", machines::ip),
     ("transfer", machines::transfer),

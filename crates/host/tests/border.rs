@@ -27,6 +27,10 @@ fn circuit() -> CircuitId {
 
 impl Border {
     fn new(aal: Aal) -> Self {
+        Border::with_path(aal, DataPath::Shared)
+    }
+
+    fn with_path(aal: Aal, path: DataPath) -> Self {
         let mut network = Network::new(FramePool::new(8, 65_536));
         let geometry =
             Geometry { send_ring: 16, receive_ring: 64, free_ring: 16, buffers: BUFFERS, buffer_octets: 2048 };
@@ -37,7 +41,7 @@ impl Border {
         }
         let mut host = HostInterface::new(4);
         host.add_circuit(circuit(), CircuitConfig::default());
-        let id = host.attach(Attached::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
+        let id = host.attach(Attached::new(segment, Events::Polling, path, None)).unwrap();
         host.open(id, circuit(), aal).unwrap();
         let node = network.add_node("beta", Box::new(host));
         let links =
@@ -146,6 +150,40 @@ fn a_message_of_bare_cells_leaves_as_a_user_cell_whatever_its_header_says() {
         });
         let left = sent.unwrap().header().payload_type;
         assert!(matches!(left, PayloadType::User { .. }), "{payload_type} left as {left:?}");
+    }
+}
+
+/// What leaves of an SDU, as the octets of its cells.
+fn leaves(border: &mut Border, sdu: &[u8]) -> Vec<u8> {
+    let segment = border.application.segment.clone();
+    segment.copy_in(segment.geometry().buffer_at(0).unwrap(), sdu);
+    let mut d = Descriptor::of_buffer(0);
+    d.octets = sdu.len() as u32;
+    border.application.send.push(d);
+    border.network.run(border.now);
+    border.now += Duration::from_micros(1);
+    let taken = border.network.external(border.links[0], border.now, |io| {
+        let mut octets = Vec::new();
+        // In parts where the link's ring begins again.
+        while !io.cells_in(0).is_empty() {
+            octets.extend(io.cells_in(0).iter().flat_map(|cell| cell.payload));
+            io.consume(0, io.cells_in(0).len());
+        }
+        octets
+    });
+    taken.unwrap()
+}
+
+#[test]
+fn padding_holds_no_octet_of_an_earlier_sdu() {
+    for path in [DataPath::Copying, DataPath::Shared, DataPath::ZeroCopy] {
+        let mut border = Border::with_path(Aal::Aal5, path);
+        for octets in 1..200 {
+            leaves(&mut border, &[0xc5; 2000]);
+            let payload = leaves(&mut border, &vec![1; octets]);
+            let padding = &payload[octets..payload.len() - 8];
+            assert!(padding.iter().all(|octet| *octet == 0), "{path:?}, {octets} octets: {padding:x?}");
+        }
     }
 }
 

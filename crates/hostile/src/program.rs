@@ -38,6 +38,33 @@ impl Program {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
+    /// Runs a command of `cellway`; gives its results, if it succeeds.
+    pub fn try_run(&self, words: &[&str]) -> Option<serde_json::Value> {
+        let mut command = self.daemon().command("--json");
+        let output = command.args(words).output().ok().filter(|output| output.status.success())?;
+        serde_json::from_slice(&output.stdout).ok()
+    }
+
+    /// File descriptors that the daemon has open.
+    ///
+    /// # Panics
+    /// If the daemon is gone.
+    pub fn descriptors(&self) -> usize {
+        let folder = format!("/proc/{}/fd", self.daemon().id());
+        std::fs::read_dir(folder).expect("the daemon runs").count()
+    }
+
+    /// Memory of the daemon's own that is in use, in KiB: without what it shares with clients.
+    ///
+    /// # Panics
+    /// If the daemon is gone.
+    pub fn memory_kib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.daemon().id()));
+        let status = status.expect("the daemon runs");
+        let anonymous = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+        anonymous.and_then(|text| text.trim().split(' ').next()?.parse().ok()).expect("a number of KiB")
+    }
+
     /// Lets the daemon read another description.
     ///
     /// # Panics

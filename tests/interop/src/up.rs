@@ -29,6 +29,11 @@ impl Up {
         Up { program, folder, daemon }
     }
 
+    /// The daemon's process.
+    pub fn id(&self) -> u32 {
+        self.daemon.id()
+    }
+
     /// Ends the daemon as `kill -9` does.
     pub fn kill(&mut self) {
         self.daemon.kill();

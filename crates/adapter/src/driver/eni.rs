@@ -386,6 +386,11 @@ impl Eni {
         bus.write(ring(position), r::TX_IDENT | aal5 | rate.prescaler << 25 | rate.rate << 19 | cells);
         bus.write(ring(position + 1), vci << 4 | low_bits);
         if aal == Aal::Aal5 {
+            // The ring has gone round: what another circuit sent from here must not leave as padding. The last word of the
+            // SDU is cleared too, before its octets come by DMA.
+            for word in 2 + data.len() as u32 / 4..size - 2 {
+                bus.write(ring(position + word), 0);
+            }
             bus.write(ring(position + size - 2), sdu.len() as u32);
         }
         let of = |kind: u32, count: u32| count << 16 | (number as u32) << 6 | kind;
