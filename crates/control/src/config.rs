@@ -217,6 +217,9 @@ pub struct Circuit {
     /// `cbr`, `rt-vbr`, `nrt-vbr`, `abr` or `ubr`.
     #[serde(default = "ubr")]
     pub category: String,
+    /// `best-effort`, or `credit`: no cell is dropped for want of room.
+    #[serde(default = "best_effort")]
+    pub flow: String,
     /// Peak cell rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pcr: Option<String>,
@@ -235,6 +238,10 @@ pub struct Circuit {
     /// Whether data goes from the first end to the second only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub one_way: bool,
+}
+
+fn best_effort() -> String {
+    "best-effort".into()
 }
 
 fn ubr() -> String {
@@ -365,6 +372,11 @@ impl Circuit {
             scr: rate(&self.scr)?,
             mbs: self.mbs,
             cdvt: Duration::from_micros(self.cdvt_us),
+            flow: match self.flow.as_str() {
+                "best-effort" => traffic::Flow::BestEffort,
+                "credit" => traffic::Flow::Credit,
+                other => bail!("flow = \"{other}\": write best-effort or credit"),
+            },
         };
         let aal = match self.aal.as_str() {
             "aal5" => Aal::Aal5,

@@ -93,6 +93,8 @@ pub struct Attached {
     departs: bool,
     /// No more SDUs begin to leave.
     ending: bool,
+    /// It was asked to say when it has caught up: there is more for it.
+    pub(crate) held_back: bool,
     pub(crate) sent: Counters,
     pub(crate) received: Counters,
 }
@@ -117,6 +119,7 @@ impl Attached {
             given_up: None,
             departs: false,
             ending: false,
+            held_back: false,
             sent: Counters::default(),
             received: Counters::default(),
             segment,
@@ -384,6 +387,26 @@ impl Attached {
             dropped += 1;
         }
         (dropped, ends)
+    }
+
+    /// Whether its receive ring takes one more descriptor.
+    pub(crate) fn has_room(&mut self) -> bool {
+        self.receive.room() > 0
+    }
+
+    /// Whether there is a buffer to receive into.
+    pub(crate) fn has_buffer(&mut self) -> bool {
+        let buffer = self.take_buffer();
+        if let Some(buffer) = buffer {
+            self.keep_buffer(buffer);
+        }
+        buffer.is_some()
+    }
+
+    /// Asks the client to say when it has emptied its receive ring: there is more for it.
+    pub(crate) fn ask_for_catching_up(&mut self) {
+        self.held_back = true;
+        events::ask_for_catching_up(&self.segment, true);
     }
 
     /// A buffer to receive into.

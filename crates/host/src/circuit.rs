@@ -2,6 +2,7 @@
 
 use crate::aal34::Aal34;
 use crate::attached::{Attached, Buffer, Place};
+use crate::credit::Credit;
 use crate::direct::Cut;
 use crate::interface::{CircuitConfig, EndpointId};
 use endpoint::Aal;
@@ -52,12 +53,14 @@ pub(crate) struct Circuit {
     buffer: Option<Buffer>,
     /// Once it has been opened with AAL3/4.
     pub(crate) aal34: Option<Box<Aal34>>,
+    /// If it has credits.
+    pub(crate) credit: Option<Box<Credit>>,
     pub(crate) sent: Counters,
     pub(crate) received: Counters,
 }
 
 impl Circuit {
-    pub(crate) fn new(id: CircuitId, config: CircuitConfig) -> Self {
+    pub(crate) fn new(id: CircuitId, config: CircuitConfig, credit: Option<Box<Credit>>) -> Self {
         Circuit {
             id,
             sender: None,
@@ -69,6 +72,7 @@ impl Circuit {
             reassembler: Reassembler::new(reassembly(&config)),
             buffer: None,
             aal34: None,
+            credit,
             sent: Counters::default(),
             received: Counters::default(),
             config,
@@ -106,6 +110,14 @@ impl Circuit {
             sent: self.sent,
             received: self.received,
         }
+    }
+
+    /// Whether the next cell has where to go: there is a buffer, or none is needed within a PDU.
+    pub(crate) fn prepare_buffer(&mut self, endpoint: &mut Attached) -> bool {
+        if self.reassembler.needs_buffer() && self.buffer.is_none() {
+            self.buffer = endpoint.take_buffer();
+        }
+        !self.reassembler.needs_buffer() || self.buffer.is_some()
     }
 
     /// Takes user cells of this circuit that came one after another.

@@ -161,10 +161,11 @@ impl Endpoints {
         let Some(endpoint) = self.find(id) else { return false };
         endpoint.strategy.counts.doorbells = endpoint.strategy.counts.doorbells.wrapping_add(1);
         // One that rests or waits for its tick has not asked for this; its application has caught up, perhaps.
+        let held_back = std::mem::take(&mut endpoint.held_back);
         if endpoint.look != Looked::Armed {
-            return false;
+            return held_back;
         }
-        let reason = endpoint.is_waiting();
+        let reason = held_back || endpoint.is_waiting();
         self.activate(id);
         reason
     }

@@ -2,6 +2,7 @@
 
 use crate::attached::{AttachError, Attached};
 use crate::circuit::{Circuit, CircuitStatus, User};
+use crate::credit::Credits;
 use crate::departing::Departing;
 use crate::direct::Cut;
 use crate::endpoints::{Endpoints, Pressure};
@@ -10,7 +11,7 @@ use crate::inward::circuit_at;
 use crate::outward::{send_cell, send_cells, send_frame};
 use endpoint::{Aal, ChannelId, Direction, OpenOptions};
 use net::topology::{CircuitOptions, CircuitTable};
-use net::{Carries, Node, NodeIo};
+use net::{Carries, LinkNature, Node, NodeIo};
 use rustix::fd::OwnedFd;
 use std::any::Any;
 use std::collections::HashMap;
@@ -112,6 +113,9 @@ pub struct HostInterface {
     /// ... and what circuits did.
     gone_circuits: [Counters; 2],
     pub(crate) next_timeout: Option<Time>,
+    pub(crate) credits: Credits,
+    /// What its links are, by port.
+    links: Vec<Option<LinkNature>>,
     /// The last round's moment: a pacer's time before it is not waited for, but for room on the link.
     pub(crate) now: Time,
 }
@@ -130,6 +134,8 @@ impl HostInterface {
             gone_endpoints: [Counters::default(); 2],
             gone_circuits: [Counters::default(); 2],
             next_timeout: None,
+            credits: Credits::default(),
+            links: Vec::new(),
             now: Time::ZERO,
         }
     }
@@ -140,7 +146,8 @@ impl HostInterface {
             return false;
         }
         self.remove_circuit(id);
-        self.circuits.insert(id.key(), Circuit::new(id, config));
+        let credit = (config.contract.flow == traffic::Flow::Credit).then(|| self.credits.begin(id.key()));
+        self.circuits.insert(id.key(), Circuit::new(id, config, credit));
         true
     }
 
@@ -420,12 +427,25 @@ impl HostInterface {
             .then(|| format!("PDUs and octets, sent and received: endpoints {endpoints:?}, circuits {circuits:?}"))
     }
 
+    /// Whether the link at a port carries credit cells.
+    pub(crate) fn carries_credit(&self, port: u16) -> bool {
+        self.links.get(usize::from(port)).copied().flatten().is_some_and(|link| link.credit)
+    }
+
     fn send_answers(&mut self, io: &mut NodeIo<'_>) {
-        let circuits = &mut self.circuits;
+        let (circuits, credits, now) = (&mut self.circuits, &mut self.credits, self.now);
         self.answers.retain(|(port, cell)| {
+            let mut circuit = circuit_at(circuits, cell.circuit(), *port).ok();
+            let credit = circuit.as_mut().and_then(|circuit| circuit.credit.as_mut());
+            if credit.is_some_and(|credit| credit.sender.room() == 0) {
+                return true;
+            }
             let sent = send_cell(io, usize::from(*port), cell);
-            if let (true, Ok(circuit)) = (sent, circuit_at(circuits, cell.circuit(), *port)) {
+            if let (true, Some(circuit)) = (sent, circuit) {
                 circuit.sent.cells = circuit.sent.cells.wrapping_add(1);
+                if let Some(credit) = &mut circuit.credit {
+                    credits.sent(circuit.id.key(), credit, 1, now);
+                }
             }
             !sent
         });
@@ -457,7 +477,15 @@ impl HostInterface {
         let mut idle = 0;
         while cells_left > 0 && idle < endpoint.outbound.ready() {
             let Some(channel) = endpoint.outbound.next_ready() else { break };
-            match channel_turn(id, endpoint, channel, &mut self.circuits, io, cells_left.min(CHANNEL_CELLS), now) {
+            match channel_turn(
+                id,
+                endpoint,
+                channel,
+                (&mut self.circuits, &mut self.credits),
+                io,
+                cells_left.min(CHANNEL_CELLS),
+                now,
+            ) {
                 Turn::Sent(0) => idle += 1,
                 Turn::Sent(cells) => {
                     any = true;
@@ -489,7 +517,7 @@ fn channel_turn(
     id: EndpointId,
     endpoint: &mut Attached,
     channel: u32,
-    circuits: &mut HashMap<u32, Circuit>,
+    (circuits, credits): (&mut HashMap<u32, Circuit>, &mut Credits),
     io: &mut NodeIo<'_>,
     most: usize,
     now: Time,
@@ -522,7 +550,12 @@ fn channel_turn(
                 continue;
             }
             Some(Carries::Cells) => {
-                send_cells(leaving, &endpoint.path, &endpoint.segment, circuit, io, most - left, now)
+                let granted = circuit.credit.as_ref().map_or(usize::MAX, |credit| credit.sender.room() as usize);
+                if granted == 0 {
+                    break;
+                }
+                let most = granted.min(most - left);
+                send_cells(leaving, &endpoint.path, &endpoint.segment, circuit, io, most, now)
             }
             Some(Carries::Frames) => send_frame(leaving, &endpoint.path, &endpoint.segment, circuit, io, now),
         };
@@ -533,6 +566,9 @@ fn channel_turn(
             break;
         }
         left += sent.cells;
+        if let Some(credit) = &mut circuit.credit {
+            credits.sent(circuit.id.key(), credit, sent.cells, now);
+        }
         endpoint.sent.cells = endpoint.sent.cells.wrapping_add(sent.cells as u64);
         circuit.sent.cells = circuit.sent.cells.wrapping_add(sent.cells as u64);
         if sent.done {
@@ -556,6 +592,16 @@ fn channel_turn(
 
 impl CircuitTable for HostInterface {
     fn add_circuit(&mut self, port: u16, circuit: CircuitId, options: &CircuitOptions) -> Result<(), String> {
+        if options.contract.flow == traffic::Flow::Credit {
+            if !self.carries_credit(port) {
+                return Err(format!(
+                    "the link at port {port} carries no credits: flow = \"credit\" needs cell links between elements of this network"
+                ));
+            }
+            if options.aal == net::Aal::Aal34 {
+                return Err("flow = \"credit\" is for circuits of aal5 and aal0".into());
+            }
+        }
         let config = CircuitConfig { contract: options.contract, port, ..CircuitConfig::default() };
         self.add_circuit(circuit, config);
         Ok(())
@@ -563,7 +609,11 @@ impl CircuitTable for HostInterface {
 
     fn change_circuit(&mut self, port: u16, circuit: CircuitId, options: &CircuitOptions) -> Result<(), String> {
         let here = self.circuits.get_mut(&circuit.key()).filter(|c| c.config.port == port);
-        here.ok_or("it is not here")?.change_contract(options.contract);
+        let here = here.ok_or("it is not here")?;
+        if here.config.contract.flow != options.contract.flow {
+            return Err("flow does not change while the circuit exists: remove it and add it again".into());
+        }
+        here.change_contract(options.contract);
         Ok(())
     }
 
@@ -576,10 +626,11 @@ impl CircuitTable for HostInterface {
 
 impl Node for HostInterface {
     fn run(&mut self, io: &mut NodeIo<'_>, now: Time) -> bool {
-        let mut any = false;
         self.now = now;
         self.handle_timeouts(now);
+        self.handle_credit_timers(now);
         self.endpoints.handle_due(now);
+        let mut any = self.deliver_held(now);
         for port in 0..io.ports() {
             let mut left = ROUND_CELLS;
             while left > 0 {
@@ -607,6 +658,7 @@ impl Node for HostInterface {
             any |= self.send_turn((first + i) % n, io, now);
         }
         any |= self.handle_departing(now);
+        any |= self.send_credit_cells(io, now);
         self.endpoints.finish(now);
         any
     }
@@ -614,7 +666,18 @@ impl Node for HostInterface {
     fn poll_timeout(&self) -> Option<Time> {
         let paced = self.endpoints.next_paced().into_iter();
         let departing = self.departing.iter().filter_map(|departing| departing.until);
-        paced.chain(self.next_timeout).chain(self.endpoints.poll_timeout()).chain(departing).min()
+        paced
+            .chain(self.next_timeout)
+            .chain(self.credits.poll_timeout())
+            .chain(self.endpoints.poll_timeout())
+            .chain(departing)
+            .min()
+    }
+
+    fn handle_link(&mut self, port: u16, link: Option<LinkNature>) {
+        let port = usize::from(port);
+        self.links.resize(self.links.len().max(port + 1), None);
+        self.links[port] = link;
     }
 
     fn as_any_mut(&mut self) -> &mut dyn Any {

@@ -41,7 +41,13 @@ impl HostInterface {
     fn receive_run(&mut self, port: u16, id: CircuitId, mut run: &[Cell], now: Time) {
         while let Some(first) = run.first() {
             let is_oam = |c: &Cell| Flow::of(c.header()).is_some();
+            if wire::credit::is_credit(first.header_word()) && self.carries_credit(port) {
+                self.receive_credit_cell(port, first, now);
+                run = &run[1..];
+                continue;
+            }
             if is_oam(first) {
+                self.count_credit(first.circuit());
                 self.receive_oam(port, first);
                 run = &run[1..];
                 continue;
@@ -62,6 +68,10 @@ impl HostInterface {
                 }
             };
             circuit.received.cells = circuit.received.cells.wrapping_add(n as u64);
+            if circuit.credit.is_some() {
+                self.receive_with_credit(id, user_cells, now);
+                continue;
+            }
             let user = circuit.receiver;
             let endpoint = user.and_then(|u| self.endpoints.find(u.endpoint));
             let (Some(user), Some(endpoint)) = (user, endpoint) else {

@@ -12,6 +12,7 @@
 mod aal34;
 mod attached;
 mod circuit;
+mod credit;
 mod departing;
 mod direct;
 mod doorbell;

@@ -28,12 +28,12 @@ pub fn mismatches(network: &mut Network) -> Vec<String> {
     wrong
 }
 
-/// Cells that a route took went to each branch or were dropped there. Routes that convert count PDUs on one side.
+/// Cells that a route took went to each branch, wait there or were dropped there. Routes that convert count PDUs on one side.
 fn of_switch(switch: &Switch) -> impl Iterator<Item = String> {
     let routes = switch.routes().filter(|route| route.received.pdus == 0 && route.received.dropped_total() == 0);
     let wrong = routes.filter_map(|route| {
         let short = route.branches.iter().find(|branch| {
-            let out = branch.sent.cells.wrapping_add(branch.sent.dropped_total());
+            let out = branch.sent.cells.wrapping_add(branch.sent.dropped_total()).wrapping_add(branch.queued);
             branch.sent.pdus == 0 && out != route.received.cells
         })?;
         Some(format!("{:?} of {:?}", short, route.received))

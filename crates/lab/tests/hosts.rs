@@ -78,3 +78,54 @@ fn over_bad_links_an_endpoint_gets_no_sdu_that_was_not_sent() {
     let share = arrived as f64 / f64::from(cases * 40);
     assert!(cases == 1 || (0.2..0.99).contains(&share), "{share} of all SDUs arrived");
 }
+
+#[test]
+fn a_circuit_with_credits_loses_nothing_however_slow_its_receiver_is() {
+    for_seeds("a_circuit_with_credits_loses_nothing_however_slow_its_receiver_is", 6, |seed| {
+        let mut world = World::new(seed);
+        world.add_host("alpha", HostInterface::new(4));
+        world.add_host("beta", HostInterface::new(4));
+        world.add_switch("s1");
+        // The first link is a hundred times as fast as the second, and both lose cells, but no credits for ever.
+        let lossy = seed % 2 == 1;
+        let faults = |loss| lossy.then(|| FaultConfig { loss, ..FaultConfig::default() });
+        let fast = LinkConfig { faults: faults(0.001), ..LinkConfig::default() };
+        let slow = LinkConfig { faults: faults(0.001), ..link(Carries::Cells) };
+        world.add_link("alpha", "s1:0", fast);
+        world.add_link("beta", "s1:1", slow);
+        let contract = Contract { flow: traffic::Flow::Credit, ..Contract::default() };
+        world.add_circuit(&["alpha 0.100", "beta 0.100"], net::Aal::Aal5, contract).unwrap();
+        let mut alpha = Application::open(&mut world, "alpha", DataPath::Shared);
+        let mut beta = Application::open(&mut world, "beta", DataPath::Shared);
+        let mut rng = StdRng::seed_from_u64(seed);
+        let (mut got, mut sent) = (Vec::new(), Vec::new());
+        // More than beta has buffers for, and it looks seldom.
+        for _ in 0..20 {
+            while alpha.local.send.room() > 0 && sent.len() - got.len() < 64 {
+                let mut sdu = vec![0; rng.random_range(41..=9180)];
+                rng.fill_bytes(&mut sdu);
+                alpha.send(sent.len() as u32, &sdu);
+                sent.push(sdu);
+            }
+            world.settle(Duration::from_millis(rng.random_range(0..20)));
+            for _ in 0..rng.random_range(0..40) {
+                got.extend(beta.receive());
+            }
+        }
+        for _ in 0..200 {
+            world.settle(Duration::from_millis(50));
+            got.extend(std::iter::from_fn(|| beta.receive()));
+        }
+        if lossy {
+            assert!(got.len() * 2 > sent.len(), "{} of {} came", got.len(), sent.len());
+            // The circuit still moves.
+            alpha.send(sent.len() as u32, b"one more, and whole, if nothing happens to it: and if so, the next");
+            alpha.send(sent.len() as u32 + 1, b"this");
+            world.settle(Duration::from_millis(500));
+            assert!(beta.receive().is_some());
+        } else {
+            assert_eq!(got.len(), sent.len());
+            assert!(got == sent);
+        }
+    });
+}

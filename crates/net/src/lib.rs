@@ -31,5 +31,5 @@ pub use network::{ConnectError, End, LinkConfig, LinkId, LinkInfo, Network, Node
 pub use node::{Carries, LinkNature, Node, NodeIo, Outputs};
 pub use relay::Relay;
 pub use ring::Ring;
-pub use switch::{Flow, Label, RouteError, RouteOptions, Switch, SwitchConfig};
+pub use switch::{Label, RouteError, RouteOptions, Switch, SwitchConfig};
 pub use tap::{TapBuffer, TapConfig, TapRecord};

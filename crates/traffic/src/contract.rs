@@ -79,6 +79,26 @@ pub enum ContractError {
     SustainableBeyondPeak,
 }
 
+/// What becomes of a circuit's cells where the next queue has no room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Flow {
+    /// Whole PDUs are dropped and counted.
+    #[default]
+    BestEffort,
+    /// Nothing is dropped: each hop sends only what the next one has granted.
+    Credit,
+}
+
+impl Flow {
+    /// As descriptions write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Flow::BestEffort => "best-effort",
+            Flow::Credit => "credit",
+        }
+    }
+}
+
 /// A traffic contract.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Contract {
@@ -92,6 +112,8 @@ pub struct Contract {
     pub mbs: Option<u32>,
     /// Cell delay variation tolerance: how early against the peak rate a cell may come.
     pub cdvt: Duration,
+    /// Whether cells may be dropped where there is no room for them.
+    pub flow: Flow,
 }
 
 impl Contract {
@@ -171,8 +193,13 @@ mod tests {
 
     #[test]
     fn a_burst_of_mbs_cells_at_peak_rate_passes_the_sustainable_test_and_one_more_does_not() {
-        let vbr =
-            Contract { category: Category::RtVbr, pcr: rate(1e5), scr: rate(1e4), mbs: Some(20), cdvt: Duration::ZERO };
+        let vbr = Contract {
+            category: Category::RtVbr,
+            pcr: rate(1e5),
+            scr: rate(1e4),
+            mbs: Some(20),
+            ..Contract::default()
+        };
         let mut test = vbr.checked().unwrap().sustainable().unwrap();
         let burst = (0..100).take_while(|n| test.arrive(wire::Time::from_micros(n * 10))).count();
         assert_eq!(burst, 20);

@@ -15,6 +15,6 @@ pub mod pacer;
 
 pub use admission::{Admission, Refused};
 pub use clock::{CellClock, Fine};
-pub use contract::{Category, Contract, ContractError};
+pub use contract::{Category, Contract, ContractError, Flow};
 pub use gcra::{Gcra, LeakyBucket};
 pub use pacer::Pacer;

@@ -145,6 +145,7 @@ mod tests {
                 mbs: Some(mbs),
                 // A nanosecond for rounding `now` up, as the pacer allows itself.
                 cdvt: Duration::from_nanos(cdvt + 1),
+                ..Contract::default()
             };
             let mut pacer = Pacer::of_contract(&contract).unwrap();
             let (mut peak, mut sustainable) = (contract.peak().unwrap(), contract.sustainable().unwrap());

@@ -24,6 +24,9 @@ pub(crate) enum CircuitCommand {
         /// cbr, rt-vbr, nrt-vbr, abr or ubr
         #[arg(long, default_value = "ubr")]
         category: String,
+        /// best-effort, or credit: no cell is dropped for want of room
+        #[arg(long, default_value = "best-effort")]
+        flow: String,
         /// Peak cell rate, such as "20 Mbit/s" or "5000 cell/s"
         #[arg(long)]
         pcr: Option<String>,
@@ -55,10 +58,11 @@ pub(crate) fn run(context: &Context, command: &CircuitCommand) -> Result<()> {
             let status = ask_for::<Status>(context, &Request::Status)?;
             output::print(context, &status.circuits, || status::circuits_text(&status.circuits))
         }
-        CircuitCommand::Add { ends, category, pcr, scr, mbs, aal, one_way } => {
+        CircuitCommand::Add { ends, category, flow, pcr, scr, mbs, aal, one_way } => {
             let circuit = Circuit {
                 ends: ends.clone(),
                 category: category.clone(),
+                flow: flow.clone(),
                 pcr: pcr.clone(),
                 scr: scr.clone(),
                 mbs: *mbs,

@@ -10,7 +10,7 @@ mod interleaved;
 mod route;
 mod table;
 
-pub use route::{BranchInfo, Flow, RouteError, RouteInfo, RouteOptions};
+pub use route::{BranchInfo, RouteError, RouteInfo, RouteOptions};
 pub use wire::Label;
 
 use crate::frame::{Aal, Frame};
@@ -25,6 +25,8 @@ use wire::{Cell, CircuitId, Counters, DropReason, Time};
 
 /// Cells of one port that one run handles at most.
 const CELLS_PER_RUN: usize = 2048;
+/// Cells that all circuits with credits may have queued: 16 MiB. A window each way of each such circuit is taken from it.
+const CREDIT_CELLS: u32 = 262_144;
 /// Frames of one port that one run handles at most.
 const FRAMES_PER_RUN: usize = 64;
 /// Cells that a gateway takes from the cell switch at once, at most.
@@ -49,7 +51,12 @@ impl SwitchConfig {
     fn of_cells(self) -> switch::SwitchConfig {
         // A route may become point-to-multipoint, whose leaves count too.
         let circuits = u32::try_from(self.max_routes.saturating_mul(2)).unwrap_or(u32::MAX / 2);
-        switch::SwitchConfig { ports: self.ports, circuits, ..switch::SwitchConfig::default() }
+        switch::SwitchConfig {
+            ports: self.ports,
+            circuits,
+            credit_cells: CREDIT_CELLS,
+            ..switch::SwitchConfig::default()
+        }
     }
 }
 
@@ -137,7 +144,7 @@ impl Switch {
         });
         if let Some(route) = self.routes[index as usize].as_mut() {
             route.options = options;
-            route.branches.push(BranchInfo { port: out_port, label: out_label, sent: Counters::default() });
+            route.branches.push(BranchInfo { port: out_port, label: out_label, sent: Counters::default(), queued: 0 });
         }
         let state = &mut self.ports[out_port as usize];
         let at = state.gateway.add(Leaving::new(out_label, index, options));

@@ -1,20 +1,11 @@
 //! What the element knows of a route beside the cell switch's table: where its frames go, and what was counted of them.
 
 use crate::frame::Aal;
+use traffic::Flow;
 use wire::{CircuitId, Counters, DropReason, Label};
 
 /// Cells that a switch keeps for a circuit with credits where nothing else is asked for.
 pub const DEFAULT_WINDOW: u16 = 1024;
-
-/// What a circuit does where there is no room for its cells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Flow {
-    /// Whole PDUs are dropped and counted.
-    #[default]
-    BestEffort,
-    /// Nothing is dropped: each hop sends only what the next one has granted.
-    Credit,
-}
 
 /// What matters of a route beyond its labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -67,6 +58,8 @@ pub struct BranchInfo {
     pub label: Label,
     /// What was sent, and what was dropped: cells, and of PDUs those that went as whole frames.
     pub sent: Counters,
+    /// Cells that wait.
+    pub queued: u64,
 }
 
 /// One route of a switch.
@@ -109,6 +102,7 @@ impl Route {
                 if let Some(counters) = to.map(|to| to.counters) {
                     add_cells(&mut branch.sent, counters.sent());
                     branch.sent.drop_n(DropReason::QueueFull, counters.dropped);
+                    branch.queued = counters.queued.into();
                 }
             }
         }

@@ -345,7 +345,7 @@ impl<H: CircuitTable + 'static> Fabric<H> {
         let circuit = &placed.description;
         for (switch, from, to) in self.router.routes(&placed.way, circuit.is_both_ways()) {
             let Some(node) = self.node(switch).and_then(|id| network.node_mut::<Switch>(id)) else { continue };
-            node.add_route(from, to, RouteOptions { aal: circuit.aal, ..RouteOptions::default() })
+            node.add_route(from, to, RouteOptions { aal: circuit.aal, flow: circuit.contract.flow })
                 .map_err(|cause| TopologyError::Route { switch: switch.to_owned(), cause })?;
         }
         self.tell(network, placed, true);
