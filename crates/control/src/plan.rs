@@ -448,7 +448,9 @@ impl Planner<'_> {
         wanted: &CircuitDescription,
         again: &mut BTreeSet<ObjectId>,
     ) {
-        let only_contract = CircuitDescription { contract: wanted.contract, ..had.clone() } == *wanted;
+        // What decides how switches queue it is set when its routes are.
+        let only_contract = CircuitDescription { contract: wanted.contract, ..had.clone() } == *wanted
+            && had.contract.flow == wanted.contract.flow;
         let what = format!("{} to {}", circuit_text(had), circuit_text(wanted));
         if only_contract && !again.contains(id) {
             let rate = |c: &CircuitDescription| c.contract.reserved().map_or(0.0, |rate| rate.cells_per_s());
