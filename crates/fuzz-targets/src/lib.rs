@@ -10,6 +10,7 @@ mod machines;
 mod myrinet;
 mod sessions;
 mod signalling;
+mod switch;
 
 use wire::erf::Head as ErfHead;
 use wire::octets::{Format, emit52, emit53, parse52, parse53};
@@ -27,6 +28,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("aal34", aal34),
     ("aal5", aal5),
     ("oam", oam),
+    ("credit", switch::credit),
+    ("cell_switch", switch::cell_switch),
     ("llc", llc),
     ("atmarp", atmarp),
     ("atmtcp", atmtcp),

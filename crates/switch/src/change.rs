@@ -156,6 +156,8 @@ struct Known {
     root: bool,
     /// Where it leaves, if it has credits.
     credit: Option<Point>,
+    /// The branch that this transaction added while there was none.
+    first: Option<Point>,
     /// How often it was removed in this transaction: the table's branches count in its first life only.
     life: u32,
 }
@@ -211,7 +213,7 @@ impl Switch {
             at: 0,
             held: Vec::with_capacity(profiles.len()),
             known: HashMap::with_capacity(n),
-            branches: HashMap::with_capacity(n),
+            branches: HashMap::new(),
             leaving: HashMap::new(),
             makes_root: Vec::new(),
             next_root: 0,
@@ -301,7 +303,7 @@ impl Switch {
         let root = circuit.is(flag::ROOT);
         let branches = if root { self.plane.roots[circuit.side as usize].len() as u32 } else { 1 };
         let credit = circuit.is(flag::CREDIT).then(|| (circuit.port, circuit.out_label()));
-        Known { branches, root, credit, life: 0 }
+        Known { branches, root, credit, first: None, life: 0 }
     }
 
     fn has_branch(&self, from: Point, to: Point) -> bool {
@@ -324,7 +326,7 @@ impl Switch {
         let known = p.known.entry(from).or_insert_with(|| self.known(from));
         let has = match p.branches.get(&(from, to)) {
             Some((life, is)) if *life == known.life => *is,
-            _ => known.life == 0 && self.has_branch(from, to),
+            _ => known.first == Some(to) || known.life == 0 && self.has_branch(from, to),
         };
         match kind {
             Kind::Add => {
@@ -352,8 +354,12 @@ impl Switch {
                     known.root = true;
                     p.makes_root.push(p.at as u32);
                 }
+                // Most routes have one branch: only further ones are worth an entry.
+                match known.branches {
+                    0 => known.first = Some(to),
+                    _ => _ = p.branches.insert((from, to), (known.life, true)),
+                }
                 known.branches += 1;
-                p.branches.insert((from, to), (known.life, true));
             }
             Kind::Remove if known.branches == 0 => return Err(ChangeError::NotFound(from.0, from.1)),
             Kind::RemoveLeaf if !has => return Err(ChangeError::NotFound(from.0, from.1)),
@@ -363,6 +369,7 @@ impl Switch {
                 }
                 if kind == Kind::RemoveLeaf && known.branches > 1 {
                     known.branches -= 1;
+                    known.first = known.first.filter(|first| *first != to);
                     p.branches.insert((from, to), (known.life, false));
                 } else {
                     *known = Known { life: known.life + 1, ..Known::default() };

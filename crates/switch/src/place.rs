@@ -3,7 +3,7 @@
 use crate::circuit::{ends_pdu, flag};
 use crate::forward::count_cells;
 use crate::{Outputs, Plane};
-use wire::{Cell, DropReason, Time};
+use wire::{Cell, DropReason};
 
 impl Plane {
     /// Sends or queues accepted cells of one circuit. `tag` is the CLP bit to be set.
@@ -31,10 +31,7 @@ impl Plane {
         let mut pdus = 0;
         for (slot, cell) in slots.iter_mut().zip(&cells[..n]) {
             let word = cell.header_word();
-            let mut cell = *cell;
-            cell.set_header_word(circuit.translate(word) | tag);
-            cell.set_at(Time::ZERO);
-            *slot = cell;
+            slot.copy_as(cell, circuit.translate(word) | tag);
             pdus += u64::from(ends_pdu(word));
             if word & 8 == 0 {
                 circuit.sent_part = !ends_pdu(word);

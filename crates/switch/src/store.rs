@@ -35,16 +35,21 @@ impl Store {
     /// Stores a copy of `cell` under the header `word`; `None` if the store is full.
     #[inline(always)]
     pub(crate) fn put(&mut self, cell: &Cell, word: u32) -> Option<u32> {
-        let mut cell = *cell;
-        cell.set_header_word(word);
-        if let Some(at) = self.free.pop() {
-            self.cells[at as usize] = cell;
-            return Some(at);
-        }
+        let at = match self.free.pop() {
+            Some(at) => at,
+            None => self.first_use()?,
+        };
+        self.cells[at as usize].copy_as(cell, word);
+        Some(at)
+    }
+
+    /// A place that was never used: memory that is not needed stays untouched.
+    #[cold]
+    fn first_use(&mut self) -> Option<u32> {
         if self.cells.len() == self.capacity {
             return None;
         }
-        self.cells.push(cell);
+        self.cells.push(Cell::default());
         Some(self.cells.len() as u32 - 1)
     }
 

@@ -23,9 +23,7 @@ impl Switch {
             let circuit = &self.plane.circuits[if id == SPECIAL { 0 } else { id as usize }];
             let one = circuit.flags & (flag::LIVE | flag::ROOT) == flag::LIVE;
             let word = cells[i].header_word();
-            let mut cell = cells[i];
-            cell.set_header_word(if one { circuit.translate(word) } else { word });
-            out[i] = cell;
+            out[i].copy_as(&cells[i], if one { circuit.translate(word) } else { word });
             ports[i] = if one { circuit.port } else { NOWHERE };
         });
         n
@@ -64,8 +62,7 @@ impl Switch {
             let id = ahead[i % RING];
             let circuit = &mut self.plane.circuits[if id == SPECIAL { 0 } else { id as usize }];
             let one = circuit.flags & (flag::LIVE | flag::ROOT) == flag::LIVE;
-            let mut cell = cells[i];
-            let word = cell.header_word();
+            let word = cells[i].header_word();
             let mut verdict = Verdict::Conforms;
             if circuit.is(flag::POLICED)
                 && let Some(police) = &self.plane.profiles.get(circuit.profile).police
@@ -75,8 +72,7 @@ impl Switch {
             circuit.received += 1;
             circuit.excess += u32::from(verdict != Verdict::Conforms);
             let tag = u32::from(verdict == Verdict::Tagged);
-            cell.set_header_word(if one { circuit.translate(word) | tag } else { word });
-            out[i] = cell;
+            out[i].copy_as(&cells[i], if one { circuit.translate(word) | tag } else { word });
             ports[i] = if one && verdict != Verdict::Discarded { circuit.port } else { NOWHERE };
         }
         n

@@ -113,8 +113,7 @@ impl Plane {
         for slot in &mut out[..n] {
             let (cell, next) = self.store.get(at);
             let word = cell.header_word();
-            *slot = *cell;
-            slot.set_at(Time::ZERO);
+            slot.copy_as(cell, word);
             pdus += u64::from(ends_pdu(word));
             if word & 8 == 0 {
                 last = !ends_pdu(word);

@@ -1,5 +1,6 @@
 //! One size of switch: its table, the cells that come in, and what is timed.
 
+use super::thread_seconds;
 use ::switch::{Bucket, Excess, Outputs, Police, Profile, Switch, SwitchConfig, Transaction};
 use traffic::Fine;
 use wire::{Cell, CellHeader, CircuitId, Label, Time};
@@ -136,8 +137,8 @@ fn headers(random: &mut Random, circuits: usize, order: Order) -> Vec<u32> {
 }
 
 impl Case {
-    /// A switch of so many circuits from port 0 to all ports, in random order in memory. Also gives the seconds in which
-    /// the circuits were set up.
+    /// A switch of so many circuits from port 0 to all ports, in random order in memory. Also gives the seconds of
+    /// a processor in which the circuits were set up.
     pub(super) fn new(circuits: usize, ports: u16, order: Order) -> (Self, f64) {
         let mut random = Random(0x1234_5678_9abc_def1);
         let config = SwitchConfig {
@@ -151,7 +152,7 @@ impl Case {
         let mut numbers: Vec<usize> = (0..circuits).collect();
         random.shuffle(&mut numbers);
         let table = |profiles: &[Profile]| {
-            let begin = std::time::Instant::now();
+            let begin = thread_seconds();
             let mut change = Transaction::new();
             for (i, number) in numbers.iter().enumerate() {
                 let to = ((i % usize::from(ports)) as u16, Label::Vc(circuit(i)));
@@ -162,7 +163,7 @@ impl Case {
                 // The bounds above are made for these circuits.
                 panic!("{error}");
             }
-            (switch, begin.elapsed().as_secs_f64())
+            (switch, thread_seconds() - begin)
         };
         let (switch, seconds) = table(&[Profile::default()]);
         let rate = |nanos| Bucket::new(Fine::from_nanos(nanos), Fine::from_nanos(1 << 40));
