@@ -6,10 +6,13 @@
 use crate::model::pair::{self, Scenario, Transport};
 use crate::model::{Profile, ProfileError};
 use crate::{Station, World};
+use net::myrinet::routes::Map;
+use net::myrinet::{self, End, Fabric, Outcome};
 use net::{Aal, Carries, LinkConfig};
 use sar::penn::{Config, Reassembler};
 use std::time::Duration;
 use traffic::Contract;
+use wire::myrinet::{Kind, TYPE_OCTETS, emit, packet_octets};
 use wire::{Cell, CellHeader, CellRate, CircuitId, Time, aal5};
 
 /// Octets of the PDUs: the default MTU of IP over ATM with LLC/SNAP.
@@ -32,11 +35,13 @@ pub enum Scene {
     Line,
     /// The list reassembler of seed 001 with 64 circuits interleaved.
     Lists,
+    /// Six hosts on five Myrinet switches, each at full load to the next; each packet is compared on arrival. Units of 48 octets.
+    Myrinet,
 }
 
 impl Scene {
     /// All.
-    pub const ALL: [Scene; 4] = [Scene::Adapters, Scene::Network, Scene::Line, Scene::Lists];
+    pub const ALL: [Scene; 5] = [Scene::Adapters, Scene::Network, Scene::Line, Scene::Lists, Scene::Myrinet];
 
     /// Its name.
     pub const fn name(self) -> &'static str {
@@ -45,6 +50,7 @@ impl Scene {
             Scene::Network => "network",
             Scene::Line => "line",
             Scene::Lists => "lists",
+            Scene::Myrinet => "myrinet",
         }
     }
 
@@ -57,6 +63,7 @@ impl Scene {
                 "the same on OC-3c links with delay: a nanosecond of its own for every cell, moved every 500 us"
             }
             Scene::Lists => "the list reassembler of seed 001, 64 circuits interleaved",
+            Scene::Myrinet => "five Myrinet switches to the symbol, six hosts at full load; units of 48 octets",
         }
     }
 
@@ -74,6 +81,7 @@ impl Scene {
                 Ok(network(cells, &link, Some(GRAIN)))
             }
             Scene::Lists => Ok(lists(cells)),
+            Scene::Myrinet => Ok(myrinet(cells).unwrap_or(0)),
         }
     }
 }
@@ -150,6 +158,47 @@ fn lists(cells: u64) -> u64 {
         }
     }
     read
+}
+
+/// Units of packets that arrived as they were sent.
+fn myrinet(units: u64) -> Option<u64> {
+    const OCTETS: usize = 8192;
+    let mut fabric = Fabric::new(myrinet::Config { queue: 4, ..myrinet::Config::default() });
+    let switches: Vec<_> = (0..5).filter_map(|_| fabric.add_switch(8).ok()).collect();
+    for pair in switches.windows(2) {
+        fabric.connect(End::Port(pair[0], 7), End::Port(pair[1], 6), 10.0).ok()?;
+    }
+    let hosts: Vec<_> = (0..6).map(|_| fabric.add_host()).collect();
+    for (n, host) in hosts.iter().enumerate() {
+        fabric.connect(End::Host(*host), End::Port(switches[n % 5], n / 5), 10.0).ok()?;
+    }
+    let routes = Map::of(&fabric, |host| hosts.iter().position(|h| *h == host).unwrap_or(0) as u64).routes();
+    let payload: Vec<u8> = (0..OCTETS).map(|i| (i * 31) as u8).collect();
+    let mut packets = Vec::new();
+    for from in 0..hosts.len() {
+        let route = routes.between(from, (from + 1) % hosts.len())?;
+        let mut octets = vec![0; packet_octets(route.len(), OCTETS)];
+        emit(route, Kind::MESSAGE, &payload, &mut octets);
+        packets.push(octets);
+    }
+    let (mut arrived, mut now) = (0, Time::ZERO);
+    while arrived < units {
+        for (host, packet) in hosts.iter().zip(&packets) {
+            while fabric.send(*host, packet, 0, now).is_ok() {}
+        }
+        now += Duration::from_micros(200);
+        fabric.run(now);
+        while let Some((_, _, outcome)) = fabric.poll_outcome() {
+            if let Outcome::Arrived(octets) = outcome {
+                if octets.get(TYPE_OCTETS..TYPE_OCTETS + OCTETS) != Some(&payload[..]) {
+                    return None;
+                }
+                arrived += OCTETS.div_ceil(48) as u64;
+                fabric.recycle(octets);
+            }
+        }
+    }
+    Some(arrived)
 }
 
 #[cfg(test)]

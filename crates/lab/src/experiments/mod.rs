@@ -2,6 +2,7 @@
 
 use crate::experiment::Experiment;
 
+mod myrinet;
 mod prediction;
 mod seed000;
 mod seed001;
@@ -20,6 +21,7 @@ pub const ALL: &[&dyn Experiment] = &[
     &seed001::Writes,
     &seed001::Polling,
     &seed002::Myrinet,
+    &myrinet::Mechanisms,
     &seed003::Tables,
     &seed004::Capacity,
     &seed004::Clocks,

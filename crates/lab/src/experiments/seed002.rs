@@ -4,7 +4,7 @@ use crate::experiment::{Experiment, Figure, Origin, Run, Test};
 use crate::model::{Level, Machine, Profile, ProfileError, Work, tandem};
 
 /// The table as the text gives it: size; nothing special; flow control; copy; copy and flow control (Mbit/s).
-const TABLE: [[f64; 5]; 15] = [
+pub(super) const TABLE: [[f64; 5]; 15] = [
     [4.0, 0.2, 0.0, 0.2, 0.0],
     [16.0, 0.52, 0.3, 0.51, 0.31],
     [32.0, 0.9, 0.27, 0.9, 0.3],
