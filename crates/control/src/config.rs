@@ -349,6 +349,11 @@ impl Link {
             delay: Duration::from_micros(self.delay_us),
             queue_cells: self.queue_cells.clamp(16, 1 << 20),
             faults,
+            max_vpi: if self.udp.as_ref().is_some_and(|udp| udp.form == "cell") {
+                wire::Vpi::MAX_UNI
+            } else {
+                wire::Vpi::MAX
+            },
         };
         let ends: [Attachment; 2] = [self.ends[0].parse()?, self.ends[1].parse()?];
         Ok((LinkDescription { ends, config }, shell))

@@ -20,7 +20,6 @@ fn flood(field: &impl Field, attack: &Attack, host: &str, vci: u16) {
 }
 
 #[test]
-#[ignore = "ends when each link and circuit has a share of the frame pool"]
 fn a_sender_on_a_slow_frame_link_does_not_hold_up_other_frame_links() {
     let field = || {
         let slow = LinkConfig { carries: Carries::Frames, ..rated(2358.0) };
@@ -39,7 +38,6 @@ fn a_sender_on_a_slow_frame_link_does_not_hold_up_other_frame_links() {
 }
 
 #[test]
-#[ignore = "ends when each link and circuit has a share of the frame pool"]
 fn pdus_that_are_never_finished_do_not_hold_up_other_frame_links() {
     let field = || {
         let mut build = Ground::build()
@@ -72,7 +70,6 @@ fn pdus_that_are_never_finished_do_not_hold_up_other_frame_links() {
 }
 
 #[test]
-#[ignore = "ends when a host interface queues descriptors per circuit"]
 fn a_paced_circuit_does_not_hold_up_a_best_effort_circuit_of_its_endpoint() {
     let ground = Ground::build()
         .host("alpha")
@@ -94,7 +91,6 @@ fn a_paced_circuit_does_not_hold_up_a_best_effort_circuit_of_its_endpoint() {
 }
 
 #[test]
-#[ignore = "ends when the contract of a circuit is kept on frame links"]
 fn a_contract_is_kept_on_a_frame_link() {
     let ground = Ground::build()
         .host("alpha")

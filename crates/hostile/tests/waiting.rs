@@ -10,7 +10,6 @@ use wire::oam::{Flow, Function, Loopback};
 use wire::{Cell, CellHeader};
 
 #[test]
-#[ignore = "ends when a switch never leaves cells in its input"]
 fn a_ring_of_five_switches_under_load_never_stands_still() {
     const N: usize = 5;
     let mut build = Ground::build();
@@ -79,7 +78,6 @@ fn answered(endpoint: &mut Endpoint, vci: u16, flow: Flow, requests: u32) -> u32
 }
 
 #[test]
-#[ignore = "ends when a switch has places for management cells beside its circuits' queues"]
 fn loopback_cells_pass_where_data_waits() {
     let slow = LinkConfig { queue_cells: 64, ..rated(2000.0) };
     let ground = Ground::build()
@@ -113,7 +111,6 @@ fn loopback_cells_pass_where_data_waits() {
 }
 
 #[test]
-#[ignore = "ends when a switch terminates the path of each port, whatever the port carries"]
 fn loopback_on_the_path_is_answered_at_a_frame_port() {
     let ground = Ground::build()
         .host("alpha")

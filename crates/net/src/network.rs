@@ -8,7 +8,7 @@ use crate::node::{Carries, Line, Lines, LinkNature, NONE, Node, NodeIo, Port};
 use crate::tap::{Tap, TapBuffer, TapConfig};
 use std::task::Waker;
 use std::time::Duration;
-use wire::{CellRate, Time};
+use wire::{CellRate, Time, Vpi};
 
 /// A node of a network. Not reused after the node is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -64,12 +64,21 @@ pub struct LinkConfig {
     pub queue_cells: usize,
     /// Faults on purpose.
     pub faults: Option<FaultConfig>,
+    /// The largest VPI that its cell headers hold: 255 where they are the UNI's (I.361).
+    pub max_vpi: Vpi,
 }
 
 impl Default for LinkConfig {
     /// An unlimited cell link with a queue of 4096 cells.
     fn default() -> Self {
-        LinkConfig { carries: Carries::Cells, rate: None, delay: Duration::ZERO, queue_cells: 4096, faults: None }
+        LinkConfig {
+            carries: Carries::Cells,
+            rate: None,
+            delay: Duration::ZERO,
+            queue_cells: 4096,
+            faults: None,
+            max_vpi: Vpi::MAX,
+        }
     }
 }
 

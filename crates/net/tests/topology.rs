@@ -359,3 +359,14 @@ fn names_of_links_and_ends_are_read_as_they_are_written() {
         assert!(end.parse::<net::topology::CircuitEnd>().is_err(), "{end}");
     }
 }
+
+#[test]
+fn a_vpi_that_a_link_s_headers_do_not_hold_is_refused_when_the_circuit_is_set_up() {
+    let uni = LinkConfig { max_vpi: wire::Vpi::MAX_UNI, ..LinkConfig::default() };
+    let mut w = empty_world(&uni);
+    let refused = w.fabric.add_circuit(&mut w.network, &circuit(&["alpha 300.100", "beta 300.100"]));
+    assert!(matches!(refused, Err(TopologyError::VpiTooLarge { most: 255, .. })), "{refused:?}");
+    w.fabric.add_circuit(&mut w.network, &circuit(&["alpha 255.100", "beta 255.100"])).unwrap();
+    let mut wide = empty_world(&LinkConfig::default());
+    wide.fabric.add_circuit(&mut wide.network, &circuit(&["alpha 300.100", "beta 300.100"])).unwrap();
+}

@@ -229,6 +229,8 @@ pub enum TopologyError {
     NoWay { from: String, to: String },
     #[error("{label} is in use already on the link {link}")]
     LabelInUse { label: Label, link: String },
+    #[error("{label} does not pass the link {link}, whose cell headers hold VPIs up to {most}: choose another VPI")]
+    VpiTooLarge { label: Label, link: String, most: u16 },
     #[error("no switch between {from} and {to} could translate {from_label} into {to_label}")]
     NoTranslation { from: String, from_label: Label, to: String, to_label: Label },
     #[error("no free circuit on the link {0}")]

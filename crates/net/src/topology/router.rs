@@ -288,6 +288,17 @@ impl Router {
     }
 
     fn place(&mut self, placed: Placed, carrier: Option<u32>) -> Result<&Placed, TopologyError> {
+        for hop in &placed.way.hops {
+            let link = self.link_state(hop.link)?;
+            let vpi = match hop.label {
+                Label::Vc(id) => id.vpi,
+                Label::Vp(vpi) => vpi,
+            };
+            let most = link.description.config.max_vpi;
+            if vpi > most {
+                return Err(TopologyError::VpiTooLarge { label: hop.label, link: link.name(), most: most.get() });
+            }
+        }
         for end in &placed.description.ends {
             if self.ends.contains_key(&self.end_key(end)) {
                 return Err(TopologyError::CircuitExists(end.to_string()));
