@@ -318,7 +318,11 @@ fn links(run: &mut Run<'_>) {
     run.predicted_words(
         "C-26",
         "If the downstream flow is blocked so that the slack buffer is filled up to the Stop limit the receiver generates a Stop",
-        Test::new(lost[0] == 0 && lost[1] > 0 && lost[2] > lost[1], "no symbol is lost with the mark chosen, and some with one more", "a symbol lost with the mark chosen, or none with one more"),
+        Test::new(
+            lost[0] == 0 && lost[1] > 0 && lost[2] > lost[1],
+            "no symbol is lost with the mark chosen, and some with one more",
+            "a symbol lost with the mark chosen, or none with one more",
+        ),
         format!("at 25 m: STOP at {stop} symbols loses {}, at {} {}, at 30 {}", lost[0], stop + 1, lost[1], lost[2]),
     );
     let mut figure =
@@ -367,7 +371,7 @@ fn interfaces(run: &mut Run<'_>) {
     run.words(
         "C-28",
         "Sustained one-way data rates of 550 Mbps can be achieved between user processes and the network on Pentium Pro hosts",
-        Test::new((550.0..=640.0).contains(&rate), "550 to 640 Mbit/s", "less than 550"),
+        Test::new((550.0..=640.0).contains(&rate), "550 to 640 Mbit/s", "less than 550 Mbit/s"),
         format!("{rate:.0} Mbit/s of 8192 octets by the control program with a PCI bus of 132 MB/s; what its steps take is assumed"),
     );
     let map = network(6, config).and_then(|network| {
@@ -404,7 +408,7 @@ fn interfaces(run: &mut Run<'_>) {
     run.predicted_words(
         "C-36",
         "This saves overhead in setting up the DMA in the MCP and so reduces latency for small messages",
-        Test::new(small[1] > small[0], "16 octets go to and fro more often", "as often, or less"),
+        Test::new(small[1] > small[0], "16 octets go to and fro more often", "as often, or less often"),
         format!("stop and wait with 16 octets: {:.2} Mbit/s by DMA, {:.2} written into the SRAM", small[0], small[1]),
     );
     let scattered = Config { switches: Switches { copy_block: false, ..config.switches }, ..config };
@@ -412,7 +416,11 @@ fn interfaces(run: &mut Run<'_>) {
     run.predicted_words(
         "C-33",
         "The Copy Block is a chunk of kernel memory that the MCP uses for DMA transfers",
-        Test::new(rates[0] > rates[1], "8192 octets by one transfer are faster than by one for each page", "slower"),
+        Test::new(
+            rates[0] > rates[1],
+            "8192 octets by one transfer are faster than by one for each page",
+            "as fast by pages, or slower by one transfer",
+        ),
         format!("{:.0} Mbit/s from contiguous memory, {:.0} by pages, stop and wait", rates[0], rates[1]),
     );
     let sizes = [1024, 4096, 8192];
