@@ -167,6 +167,7 @@ impl Controller {
         } else {
             commands.forget_removed();
         }
+        commands.yield_to(&file);
         self.forget_ended(state)?;
         let (candidate, dropped) = state.reconcile(&file, &commands)?;
         let changes = difference(&state.applied, &candidate);
@@ -179,6 +180,9 @@ impl Controller {
             let _ = state.config.file.engine.place(&self.engine);
         }
         let mut outcome = carried_out?;
+        if !dry_run {
+            self.keep_adapters(&wanted)?;
+        }
         outcome.dropped = dropped.iter().map(ToString::to_string).collect();
         if dry_run {
             return Ok(outcome);
@@ -208,6 +212,13 @@ impl Controller {
             }
         }
         Ok(())
+    }
+
+    /// Ends the adapters that the description does not have any more; one whose cable alone was removed stays.
+    fn keep_adapters(&self, wanted: &Config) -> Result<()> {
+        let names: Vec<String> = wanted.served().map(|served| served.name.clone()).collect();
+        let adapters = self.adapters.clone();
+        Ok(self.engine.with(move |core| adapters.keep(&mut core.network, |served| names.contains(&served.name)))?)
     }
 
     /// One object more, by command. `outside`: a name for what is at its far end.

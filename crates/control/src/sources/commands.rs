@@ -95,6 +95,12 @@ impl Commands {
         self.removed.clear();
     }
 
+    /// A description takes over what it has itself: once it has that no more, the object is gone.
+    pub fn yield_to(&mut self, file: &Objects) {
+        self.added.retain(|id, _| !file.contains_key(id));
+        self.written.retain(|id, _| !file.contains_key(id));
+    }
+
     /// What a state folder is to keep.
     pub fn kept(&self) -> Kept {
         let mut added: Vec<&(u64, Written)> = self.written.values().collect();
