@@ -20,7 +20,7 @@ const MOST_IDLE: u32 = 64;
 /// How long a window is.
 const WINDOW: Duration = Duration::from_millis(10);
 
-/// An application's doorbell, heard by the engine from [`Doorbell::new`] on.
+/// An application's doorbell, heard by the engine from `Doorbell::new` on.
 #[derive(Debug)]
 pub struct Doorbell {
     number: u64,

@@ -2,7 +2,7 @@
 //!
 //! It runs rounds while there is work or an endpoint's strategy wants it awake, then sleeps until a doorbell, a socket, a
 //! command or the next timeout. Where it is to stay awake without work it gives its processor away between two looks
-//! ([`endpoint::waiting`]). It wakes applications as futexes in their segments, and hears them by [`crate::doorbell`]: it calls the
+//! ([`endpoint::waiting`]). It wakes applications as futexes in their segments, and hears them by `doorbell.rs`: it calls the
 //! system on nothing that one of them holds. Doorbells are heard through an epoll, and with them sockets that stay the same: a sleep costs the same for one as for thousands. Commands are closures that it runs between two rounds: whoever
 //! gives one waits for its result, and no lock is held on the way of data.
 

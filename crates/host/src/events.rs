@@ -16,7 +16,7 @@ use machine::Machine;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
-/// The descriptor that a client may want to be woken by: its porter rings it ([`crate::doors`]).
+/// The descriptor that a client may want to be woken by: its porter rings it (`doors/`).
 #[derive(Debug)]
 pub struct Bell {
     pub(crate) board: Arc<Board>,

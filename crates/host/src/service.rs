@@ -1,7 +1,7 @@
 //! The door: a UNIX socket at which applications get endpoints and circuits.
 //!
 //! The kernel says who is at the other end (`SO_PEERCRED`); a policy says what they may. One thread, never blocking on a
-//! client: connections and what comes with them are in processes of their own ([`crate::doors`]). What a connection opened
+//! client: connections and what comes with them are in processes of their own (`doors/`). What a connection opened
 //! ends with it, however it ends.
 
 use crate::attached::{AttachError, Attached};
