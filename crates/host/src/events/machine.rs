@@ -11,9 +11,6 @@ use wire::Time;
 pub const LINGER: Duration = Duration::from_micros(20);
 /// A `hybrid` endpoint that has used its quota while applications are behind rests so long at most.
 pub const REST: Duration = Duration::from_millis(1);
-/// `clocked` and `soft` make way for applications that are behind for so long in a row: who is slow for another reason than the
-/// processor must not keep others from sending. Much shorter, and overload would take the processor from the applications again.
-pub const MOST_WAY: Duration = Duration::from_millis(20);
 /// An application with SDUs to take that has taken none for so long, while the host was looking, is held up by the host
 /// perhaps: they may share a processor.
 pub const STALL: Duration = Duration::from_micros(50);
@@ -54,17 +51,12 @@ pub struct Machine {
     quiet_since: Option<Time>,
     /// It waits for [`Next::At`], not for a doorbell.
     waits: bool,
-    /// Since when it has made way for others, at each look.
-    makes_way_since: Option<Time>,
-    /// It has done so long enough.
-    impatient: bool,
 }
 
 impl Machine {
     /// A strategy for an endpoint whose send ring has `slots` slots.
     pub fn new(kind: Events, slots: u32) -> Self {
-        let mut machine =
-            Machine { kind, slots, budget: 0, quiet_since: None, waits: true, makes_way_since: None, impatient: false };
+        let mut machine = Machine { kind, slots, budget: 0, quiet_since: None, waits: true };
         machine.handle_wake();
         machine
     }
@@ -113,9 +105,9 @@ impl Machine {
         };
     }
 
-    /// How many descriptors the next look may take. While an application is behind, a tick takes none, for [`MOST_WAY`].
+    /// How many descriptors the next look may take. While an application is behind, a tick takes none.
     pub fn quota(&self, pressed: bool) -> u32 {
-        if pressed && self.tells_at_ticks() && !self.impatient { 0 } else { self.budget }
+        if pressed && self.tells_at_ticks() { 0 } else { self.budget }
     }
 
     /// Descriptors were taken.
@@ -126,11 +118,7 @@ impl Machine {
     }
 
     /// The end of a look at `now`.
-    pub fn handle_look(&mut self, mut look: Look, now: Time) -> Next {
-        self.note_pressure(look.pressed, now);
-        if self.tells_at_ticks() {
-            look.pressed &= !self.impatient;
-        }
+    pub fn handle_look(&mut self, look: Look, now: Time) -> Next {
         match self.kind {
             Events::Polling => Next::Stay,
             Events::Interrupt if look.waiting => Next::Stay,
@@ -156,22 +144,6 @@ impl Machine {
                 let since = *self.quiet_since.get_or_insert(now);
                 if now.since(since) < linger { Next::Stay } else { Next::Arm }
             }
-        }
-    }
-}
-
-impl Machine {
-    /// After [`MOST_WAY`] of pressure a tick takes as without; then it makes way again.
-    fn note_pressure(&mut self, pressed: bool, now: Time) {
-        if !pressed {
-            (self.makes_way_since, self.impatient) = (None, false);
-            return;
-        }
-        let since = *self.makes_way_since.get_or_insert(now);
-        if self.impatient && self.budget == 0 {
-            (self.makes_way_since, self.impatient) = (Some(now), false);
-        } else if now.since(since) >= MOST_WAY {
-            self.impatient = true;
         }
     }
 }
@@ -214,24 +186,6 @@ mod tests {
         m.handle_wake();
         assert_eq!((m.quota(false), m.quota(true)), (8, 0));
         assert_eq!(m.handle_look(NOTHING, us(2000)), Next::At(us(3000)));
-    }
-
-    #[test]
-    fn ticks_make_way_for_an_application_that_is_behind_and_not_for_ever() {
-        for events in [Events::Clocked { hertz: 1000 }, Events::Soft { hertz: 1000 }] {
-            let mut m = Machine::new(events, 8);
-            let pressed = Look { pressed: true, waiting: true, ..NOTHING };
-            let mut taken = 0;
-            for ms in 0..100 {
-                m.handle_wake();
-                while let n @ 1.. = m.quota(true) {
-                    m.handle_taken(n);
-                    taken += n;
-                }
-                m.handle_look(pressed, us(1000 * ms));
-            }
-            assert!((30..=50).contains(&taken), "{events}: {taken} of 800");
-        }
     }
 
     #[test]
