@@ -37,3 +37,9 @@ pub fn run(script: &str, files: &[(&str, &[u8])]) -> anyhow::Result<Vec<String>>
     anyhow::ensure!(console.iter().any(|line| line == "guest: end 0"), "the script failed:\n{}", console.join("\n"));
     Ok(console)
 }
+
+/// Whether a script failed because user-mode Linux does not know the processor: Debian's dies where the state of the
+/// floating-point unit is larger than it expects (AMX).
+pub fn cannot_run_here(error: &anyhow::Error) -> bool {
+    error.to_string().contains("ptrace set fp regs failed")
+}
