@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// How long a run takes, unless the attack says otherwise.
 const RUN: Duration = Duration::from_millis(500);
 /// A time slice that the system gives to somebody else can spoil a run; an attack that works spoils each.
-const ATTEMPTS: usize = 3;
+const ATTEMPTS: usize = 6;
 
 /// Trials of one test program, one at a time: they measure time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -133,7 +133,7 @@ impl<F: Field> Trial<F> {
     /// it may panic if the field does not do what the attack needs.
     ///
     /// # Panics
-    /// If the innocent circuit lost something, or was held up in each of three attempts.
+    /// If the innocent circuit lost something, or was held up in each of six attempts.
     pub fn withstand(&self, attack: impl Fn(&F, &Attack) + Sync) {
         let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let mut seen = Vec::new();
