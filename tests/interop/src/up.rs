@@ -79,6 +79,19 @@ impl Up {
         status["endpoints"].as_array().unwrap().len()
     }
 
+    /// Waits until the only endpoint is one that has opened a circuit: what comes there from now on reaches it.
+    pub fn wait_for_channel(&self, within: Duration) {
+        let deadline = Instant::now() + within;
+        loop {
+            let status: Value = serde_json::from_slice(&self.run("status --json").stdout).unwrap();
+            if matches!(&status["endpoints"].as_array().unwrap()[..], [only] if only["channels"] == 1) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "no circuit is open: {}", status["endpoints"]);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// Waits until it has so many.
     pub fn wait_for_endpoints(&self, n: usize, within: Duration) {
         let deadline = Instant::now() + within;

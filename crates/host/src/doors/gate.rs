@@ -176,7 +176,7 @@ impl Porter {
         let (channel, theirs) = frame::pair().ok()?;
         let (board, board_fd) = Board::create().ok()?;
         let keep = [theirs.as_raw_fd()];
-        let child = sys::fork_child(c"cellway-porter", &keep, || porter::run(&theirs, board)).ok()?;
+        let child = sys::fork_child(c"cellway-porter", &keep, || porter::run(theirs, board)).ok()?;
         *number += 1;
         let free = (0..SLOTS).rev().collect();
         Some(Porter {

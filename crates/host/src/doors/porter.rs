@@ -28,9 +28,23 @@ const TURN: usize = 16;
 const MAX_CARRIERS: usize = 16;
 const PIECE_OCTETS: usize = 64 * 1024;
 
+/// A connection's place among its user's. It goes back to the gate once the connection and its captures have ended:
+/// a porter whose places are all back is ended.
+struct Slot {
+    number: u32,
+    gate: Arc<OwnedFd>,
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        // The gate's queue holds a word for each slot.
+        let _ = frame::send(&*self.gate, &[&self.number.to_ne_bytes()], &[]);
+    }
+}
+
 /// One connection.
 struct Guest {
-    slot: u32,
+    slot: Arc<Slot>,
     /// The client's socket; `None` once it has gone.
     client: Option<OwnedFd>,
     /// The way to the service.
@@ -48,8 +62,9 @@ enum Passed {
 }
 
 /// The porter's whole life.
-pub(super) fn run(gate: &OwnedFd, board: Board) {
+pub(super) fn run(gate: OwnedFd, board: Board) {
     sys::die_with_parent();
+    let gate = Arc::new(gate);
     let bells: Bells = Arc::new(Mutex::new(vec![None; SLOTS as usize]));
     let ringers = bells.clone();
     let board = Arc::new(board);
@@ -59,7 +74,7 @@ pub(super) fn run(gate: &OwnedFd, board: Board) {
     let carriers = Arc::new(AtomicUsize::new(0));
     let mut guests: Vec<Guest> = Vec::new();
     loop {
-        let mut fds = vec![PollFd::new(gate, PollFlags::IN)];
+        let mut fds = vec![PollFd::new(&*gate, PollFlags::IN)];
         for guest in &guests {
             guest.watch(&mut fds);
         }
@@ -77,12 +92,10 @@ pub(super) fn run(gate: &OwnedFd, board: Board) {
             let stays = guest.turn(line, client, &bells, &carriers);
             if !stays {
                 guest.end(&bells);
-                // The gate's queue holds a word for each slot.
-                let _ = frame::send(gate, &[&guest.slot.to_ne_bytes()], &[]);
             }
             stays
         });
-        if !ready[0].is_empty() && !welcome(gate, &mut guests) {
+        if !ready[0].is_empty() && !welcome(&gate, &mut guests) {
             return;
         }
         dismiss_the_silent(&mut guests, &bells);
@@ -90,22 +103,23 @@ pub(super) fn run(gate: &OwnedFd, board: Board) {
 }
 
 /// Takes what the gate has for this user. False if the gate has gone.
-fn welcome(gate: &OwnedFd, guests: &mut Vec<Guest>) -> bool {
+fn welcome(gate: &Arc<OwnedFd>, guests: &mut Vec<Guest>) -> bool {
     loop {
-        let frame = match frame::receive(gate, 0) {
+        let frame = match frame::receive(&**gate, 0) {
             Got::Frame(frame) => frame,
             Got::Nothing => return true,
             Got::End => return false,
         };
-        let Some(slot) = frame.octets.first_chunk::<4>().map(|word| u32::from_ne_bytes(*word)) else { continue };
+        let Some(number) = frame.octets.first_chunk::<4>().map(|word| u32::from_ne_bytes(*word)) else { continue };
         let mut fds = frame.fds.into_iter();
         let (Some(client), Some(line)) = (fds.next(), fds.next()) else { continue };
-        if slot == NO_SLOT {
+        if number == NO_SLOT {
             let reason = format!("this user has {SLOTS} connections, which is the limit");
             let refused = Response::Refused { reason, kind: Refusal::Limit };
             let _ = frame::send(&client, &[&serde_json::to_vec(&refused).unwrap_or_default()], &[]);
             continue;
         }
+        let slot = Arc::new(Slot { number, gate: gate.clone() });
         let silent_since = Some(Instant::now());
         guests.push(Guest { slot, client: Some(client), line, inward: None, outward: None, silent_since });
     }
@@ -227,7 +241,7 @@ impl Guest {
             if sys::is_memory_file(&fd) {
                 frame.fds.push(fd);
             } else if is_socket && manages {
-                match carry(fd, carriers) {
+                match carry(fd, self.slot.clone(), carriers) {
                     Some(end) => frame.fds.push(end),
                     None => frame.head[0] |= REFUSED_FD,
                 }
@@ -244,7 +258,7 @@ impl Guest {
     }
 
     fn bell_slot<R>(&self, bells: &Bells, f: impl FnOnce(&mut Option<Arc<OwnedFd>>) -> R) -> R {
-        f(&mut bells.lock().unwrap_or_else(PoisonError::into_inner)[self.slot as usize])
+        f(&mut bells.lock().unwrap_or_else(PoisonError::into_inner)[self.slot.number as usize])
     }
 
     fn set_bell(&self, bell: Option<OwnedFd>, bells: &Bells) {
@@ -269,7 +283,7 @@ impl Guest {
 
 /// Carries octets from the service to a client's socket, and the client's end to the service: on a thread of its own.
 /// Gives the service's end.
-fn carry(to: OwnedFd, carriers: &Arc<AtomicUsize>) -> Option<OwnedFd> {
+fn carry(to: OwnedFd, slot: Arc<Slot>, carriers: &Arc<AtomicUsize>) -> Option<OwnedFd> {
     let (ours, theirs) =
         rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).ok()?;
     if carriers.fetch_add(1, Ordering::Relaxed) >= MAX_CARRIERS {
@@ -281,6 +295,7 @@ fn carry(to: OwnedFd, carriers: &Arc<AtomicUsize>) -> Option<OwnedFd> {
         carry_on(&ours, &to);
         drop((ours, to));
         count.fetch_sub(1, Ordering::Relaxed);
+        drop(slot);
     });
     if thread.is_err() {
         carriers.fetch_sub(1, Ordering::Relaxed);
