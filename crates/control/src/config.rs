@@ -185,12 +185,12 @@ impl Udp {
     ///
     /// # Errors
     /// A word is none of those.
-    pub fn form(&self) -> Result<net::udp::Form> {
+    pub fn form(&self) -> Result<links::udp::Form> {
         use wire::octets::Format;
         Ok(match (self.form.as_str(), self.header.as_str()) {
-            ("batch", "uni" | "nni") => net::udp::Form::Batch,
-            ("cell", "uni") => net::udp::Form::Cell(Format::Uni),
-            ("cell", "nni") => net::udp::Form::Cell(Format::Nni),
+            ("batch", "uni" | "nni") => links::udp::Form::Batch,
+            ("cell", "uni") => links::udp::Form::Cell(Format::Uni),
+            ("cell", "nni") => links::udp::Form::Cell(Format::Nni),
             ("cell" | "batch", other) => bail!("header = \"{other}\": write uni or nni"),
             (other, _) => bail!("form = \"{other}\": write cell or batch"),
         })
@@ -261,11 +261,11 @@ pub enum Shell {
     /// ATM over TCP.
     AtmTcp {
         /// Who connects.
-        role: net::atmtcp::Role,
+        role: links::atmtcp::Role,
         /// The host to which circuits of the peer's lead.
         real: Option<String>,
         /// The texts of its TLS.
-        tls: Option<net::atmtcp::TlsTexts>,
+        tls: Option<links::atmtcp::TlsTexts>,
     },
     /// Cells in datagrams.
     Udp(Udp),

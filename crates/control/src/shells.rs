@@ -18,12 +18,12 @@ pub fn make(shell: &Shell) -> Result<Box<dyn External>> {
         Shell::Adapter(served) => return Err(anyhow!("adapter {} is not made here", served.name)),
         Shell::Interface(device) => Box::new(interface(device).with_context(|| format!("interface {}", device.name))?),
         Shell::AtmTcp { role, tls, .. } => {
-            let tls = tls.as_ref().map(net::atmtcp::Tls::new).transpose().context("tls")?;
-            Box::new(net::atmtcp::Shell::with_tls(*role, tls).with_context(|| format!("{role:?}"))?)
+            let tls = tls.as_ref().map(links::atmtcp::Tls::new).transpose().context("tls")?;
+            Box::new(links::atmtcp::Shell::with_tls(*role, tls).with_context(|| format!("{role:?}"))?)
         }
         Shell::Udp(udp) => {
             let form = udp.form()?;
-            Box::new(net::udp::Shell::new(udp.local, udp.peer, form).with_context(|| format!("UDP {}", udp.local))?)
+            Box::new(links::udp::Shell::new(udp.local, udp.peer, form).with_context(|| format!("UDP {}", udp.local))?)
         }
     })
 }

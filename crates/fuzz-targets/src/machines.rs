@@ -137,7 +137,7 @@ fn outside(carries: Carries) -> (Network, net::LinkId) {
 /// A TCP peer's octets, in portions.
 pub(crate) fn atmtcp_link(octets: &[u8]) {
     let (mut network, link) = outside(Carries::Frames);
-    let mut machine = net::atmtcp::Machine::new();
+    let mut machine = links::atmtcp::Machine::new();
     let portion = usize::from(octets.first().copied().unwrap_or(1)).max(1);
     for part in octets.chunks(portion) {
         let mut rest = part;
@@ -161,12 +161,12 @@ pub(crate) fn atmtcp_link(octets: &[u8]) {
 pub(crate) fn relay(octets: &[u8]) {
     const LINKS: usize = 3;
     let mut network = Network::new(FramePool::new(64, 65_536));
-    let node = network.add_node("relay", Box::new(net::Relay::new(LINKS)));
+    let node = network.add_node("relay", Box::new(links::Relay::new(LINKS)));
     let config = LinkConfig { carries: Carries::Frames, queue_cells: 4, ..LinkConfig::default() };
     let port = |n| End::Port(node, n as u16);
     let links: Vec<_> =
         (0..LINKS).map(|n| network.connect(port(n), End::External, config.clone()).expect("a fresh port")).collect();
-    let mut machines: Vec<_> = std::iter::repeat_with(net::atmtcp::Machine::relaying).take(LINKS).collect();
+    let mut machines: Vec<_> = std::iter::repeat_with(links::atmtcp::Machine::relaying).take(LINKS).collect();
     let mut out = vec![Vec::new(); LINKS];
     let portion = usize::from(octets.first().copied().unwrap_or(1)).max(1);
     for (i, part) in octets.chunks(portion).enumerate() {
@@ -206,9 +206,9 @@ pub(crate) fn relay(octets: &[u8]) {
 
 /// A UDP peer's datagrams.
 pub(crate) fn udp_link(octets: &[u8]) {
-    for form in [net::udp::Form::Cell(Format::Uni), net::udp::Form::Batch] {
+    for form in [links::udp::Form::Cell(Format::Uni), links::udp::Form::Batch] {
         let (mut network, link) = outside(Carries::Cells);
-        let mut codec = net::udp::Codec::new(form);
+        let mut codec = links::udp::Codec::new(form);
         for datagram in octets.chunks(usize::from(octets.first().copied().unwrap_or(53)).max(1) * 6) {
             network.external(link, Time::ZERO, |io| codec.receive(datagram, io));
             network.run(Time::ZERO);

@@ -8,7 +8,6 @@
 //! A link carries either cells or frames ([`Carries`]); a switch converts between them with `sar`.
 #![forbid(unsafe_code)]
 
-pub mod atmtcp;
 pub mod external;
 pub mod fault;
 pub mod frame;
@@ -16,12 +15,10 @@ mod line;
 pub mod myrinet;
 pub mod network;
 pub mod node;
-pub mod relay;
 pub mod ring;
 pub mod switch;
 pub mod tap;
 pub mod topology;
-pub mod udp;
 
 pub use external::{CircuitNotice, External, PeerCircuit};
 pub use fault::{FaultConfig, Outage};
@@ -29,7 +26,6 @@ pub use frame::{Aal, Frame, FramePool};
 pub use line::LineCounters;
 pub use network::{ConnectError, End, LinkConfig, LinkId, LinkInfo, Network, NodeId, Side};
 pub use node::{Carries, LinkNature, Node, NodeIo, Outputs};
-pub use relay::Relay;
 pub use ring::Ring;
 pub use switch::{Label, RouteError, RouteOptions, Switch, SwitchConfig};
 pub use tap::{TapBuffer, TapConfig, TapRecord};

@@ -28,13 +28,14 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("traffic", &["wire"]),
     ("switch", &["wire", "traffic"]),
     ("net", &["wire", "sar", "traffic", "switch"]),
+    ("links", &["wire", "sar", "traffic", "net"]),
     ("endpoint", &["wire"]),
     ("host", &["wire", "sar", "traffic", "switch", "net", "endpoint"]),
     ("adapter", &["wire", "sar", "traffic", "net"]),
     ("stack", &["wire", "sar", "traffic", "net", "endpoint"]),
     ("uni", &["wire", "traffic"]),
-    ("control", &["wire", "sar", "traffic", "switch", "net", "endpoint", "host", "adapter", "stack", "uni"]),
-    ("lab", &["wire", "sar", "traffic", "switch", "net", "endpoint", "host", "adapter", "stack", "uni"]),
+    ("control", &["wire", "sar", "traffic", "switch", "net", "links", "endpoint", "host", "adapter", "stack", "uni"]),
+    ("lab", &["wire", "sar", "traffic", "switch", "net", "links", "endpoint", "host", "adapter", "stack", "uni"]),
     ("compat", &["wire", "endpoint"]),
 ];
 

@@ -12,7 +12,7 @@ use clap::Args;
 use control::status::CounterStatus;
 use files::{Player, Recorder};
 use host::engine::{self, Core, EngineHandle};
-use net::atmtcp::{Shell, Tls};
+use links::atmtcp::{Shell, Tls};
 use net::tap::Tapped;
 use net::{Carries, End, External, FramePool, LinkConfig, LinkId, Network, NodeId, TapBuffer, TapConfig};
 use serde_json::{Value, json};
@@ -120,7 +120,7 @@ struct Running {
 impl Running {
     fn start(links: Vec<Link>, patience: Option<Duration>, begins: &Arc<AtomicBool>) -> Result<Self> {
         let mut network = Network::new(FramePool::new(BUFFERS_A_LINK * links.len(), 65_536));
-        let mut relay = net::Relay::new(links.len());
+        let mut relay = links::Relay::new(links.len());
         relay.set_patience(patience);
         (0..links.len()).filter(|n| matches!(links[*n], Link::Read { .. })).for_each(|n| relay.set_patient(n));
         let node = network.add_node("relay", Box::new(relay));
@@ -236,7 +236,7 @@ impl Running {
         let links: Vec<Option<LinkId>> = self.places.iter().map(|place| place.link).collect();
         let counts = self.engine.with(move |core| {
             let of = |core: &mut Core, n: usize, link: LinkId| {
-                let opened = core.network.node_mut::<net::Relay>(node).map_or(0, |relay| relay.opened(n));
+                let opened = core.network.node_mut::<links::Relay>(node).map_or(0, |relay| relay.opened(n));
                 let info = core.network.link_info(link)?;
                 Some(json!({
                     "from": counted(&info.from_b.sent), "to": counted(&info.from_a.sent), "circuits": opened,

@@ -1,6 +1,7 @@
 //! The relay of `atmtcp`: who hears whom, what a slow link costs, and what links that come and go are told.
 
-use net::{Aal, Carries, End, FramePool, LinkConfig, LinkId, Network, Node, NodeId, NodeIo, Relay, relay};
+use links::{Relay, relay};
+use net::{Aal, Carries, End, FramePool, LinkConfig, LinkId, Network, Node, NodeId, NodeIo};
 use proptest::prelude::*;
 use sar::SduMeta;
 use std::any::Any;

@@ -1,7 +1,7 @@
 //! A link that is cut in the middle of traffic both ways, and made again: every PDU arrives once and whole, or is accounted
 //! for, to the last one: at the ends by their counters, on the way by the proxy that cuts.
 
-use net::atmtcp::{Role, Shell};
+use links::atmtcp::{Role, Shell};
 use net::{Aal, Carries, End, FramePool, LinkConfig, LinkId, Network, Node, NodeId, NodeIo};
 use sar::SduMeta;
 use std::any::Any;

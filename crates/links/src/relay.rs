@@ -9,8 +9,8 @@
 //! ([`Relay::set_patience`]) no longer than that. A frame for several goes to those that have room; at the others it is dropped and
 //! counted `queue_full`, so that a slow link holds up nobody.
 
-use crate::frame::{Aal, Frame};
-use crate::node::{Node, NodeIo};
+use net::frame::{Aal, Frame};
+use net::node::{Node, NodeIo};
 use sar::SduMeta;
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};

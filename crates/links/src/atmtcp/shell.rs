@@ -3,9 +3,9 @@
 use super::stream::Stream;
 use super::tls::Tls;
 use super::{Machine, qos_text};
-use crate::external::{CircuitNotice, External, PeerCircuit};
-use crate::frame::Aal;
-use crate::node::NodeIo;
+use net::external::{CircuitNotice, External, PeerCircuit};
+use net::frame::Aal;
+use net::node::NodeIo;
 use rustix::net::sockopt;
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -1,8 +1,8 @@
 //! Cells over UDP: a cell link whose far end is a socket address. One 53-octet cell with HEC per datagram, as cell-switch
 //! emulators speak, or Cellway's own batches ([`wire::udp`]).
 
-use crate::external::External;
-use crate::node::NodeIo;
+use net::external::External;
+use net::node::NodeIo;
 use nix::sys::socket::sockopt::RxqOvfl;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt};
 use std::io::{self, IoSliceMut};

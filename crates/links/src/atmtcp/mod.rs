@@ -10,9 +10,9 @@ mod tls;
 pub use shell::{Role, Shell};
 pub use tls::{Tls, TlsError, TlsTexts};
 
-use crate::external::{CircuitNotice, PeerCircuit};
-use crate::frame::{AAL0_FRAME_OCTETS, Aal, Frame};
-use crate::node::NodeIo;
+use net::external::{CircuitNotice, PeerCircuit};
+use net::frame::{AAL0_FRAME_OCTETS, Aal, Frame};
+use net::node::NodeIo;
 use sar::SduMeta;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::atmtcp::{Control, HEAD_OCTETS, Head, MAX_OCTETS, MAX_TEXT_OCTETS, qos_aal};

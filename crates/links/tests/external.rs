@@ -1,7 +1,7 @@
 //! Link ends outside: the atmtcp protocol in pieces of any size, and both socket shells over loopback.
 
-use net::atmtcp::{Machine, Role, Shell};
-use net::udp::{self, Form};
+use links::atmtcp::{Machine, Role, Shell};
+use links::udp::{self, Form};
 use net::{
     Aal, Carries, CircuitNotice, End, FramePool, LinkConfig, LinkId, Network, Node, NodeId, NodeIo, PeerCircuit,
 };
