@@ -9,6 +9,7 @@
 //! the background; nothing more is heard of it.
 
 mod decode;
+mod index;
 mod labels;
 mod list;
 mod party;
@@ -21,6 +22,7 @@ mod timer;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use index::Index;
 pub use labels::Labels;
 pub use list::ElementList;
 pub use party::PartyId;

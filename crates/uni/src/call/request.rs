@@ -12,7 +12,7 @@ impl Calls {
         self.link_up = true;
         self.link_timer = None;
         let mut ids: Vec<CallId> =
-            self.calls.iter().filter(|(_, call)| call.state == State::Active).map(|(id, _)| *id).collect();
+            self.calls.iter().filter(|(_, call)| call.state == State::Active).map(|(id, _)| id).collect();
         ids.sort_unstable();
         for id in &ids {
             self.set_timer(*id, Some(Timer::T322), now);

@@ -73,7 +73,7 @@ impl Calls {
             _ => false,
         };
         let mut ids: Vec<CallId> =
-            self.calls.iter().filter(|(_, call)| matches(call.connection)).map(|(id, _)| *id).collect();
+            self.calls.iter().filter(|(_, call)| matches(call.connection)).map(|(id, _)| id).collect();
         ids.sort_unstable();
         for id in ids {
             self.forget(id, Some(Cause::new(self.config.location, CauseValue::TEMPORARY_FAILURE)));

@@ -144,7 +144,7 @@ impl Calls {
 
     /// Clears calls without a word to the peer.
     pub(super) fn clear_all(&mut self, value: CauseValue, which: impl Fn(State) -> bool) {
-        let mut ids: Vec<CallId> = self.calls.iter().filter(|(_, call)| which(call.state)).map(|(id, _)| *id).collect();
+        let mut ids: Vec<CallId> = self.calls.iter().filter(|(_, call)| which(call.state)).map(|(id, _)| id).collect();
         ids.sort_unstable();
         for id in ids {
             self.forget(id, Some(Cause::new(self.config.location, value)));

@@ -13,9 +13,9 @@ mod tests;
 pub use contract::contracts;
 pub use routes::Routes;
 
-use crate::call::{self, CallId, ElementList, Event, Refused};
+use crate::call::{self, CallId, ElementList, Event, Index, Refused};
 use crate::port::Port;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use traffic::{Admission, Contract};
 use wire::aesa::{Aesa, Prefix};
 use wire::q2931::{Cause, CauseValue, ConnectionId, Element, Location, Number, Party, TransitDelay};
@@ -88,6 +88,8 @@ struct NodePort {
     config: PortConfig,
     /// Bandwidth into the switch, and out of it.
     bandwidth: [Admission; 2],
+    /// Which call through the switch a call at this port belongs to.
+    legs: Index,
 }
 
 /// Call control of a switch.
@@ -97,7 +99,6 @@ pub struct Node {
     routes: Routes,
     calls: Vec<Option<Through>>,
     free: Vec<u32>,
-    legs: HashMap<Leg, u32>,
     commands: VecDeque<Command>,
     failures: VecDeque<Failure>,
     location: Location,
@@ -118,6 +119,7 @@ impl Node {
                 port: Port::new(config.call),
                 bandwidth: [Admission::new(config.rate), Admission::new(config.rate)],
                 config,
+                legs: Index::default(),
             })
             .collect();
         Node {
@@ -125,7 +127,6 @@ impl Node {
             routes,
             calls: Vec::new(),
             free: Vec::new(),
-            legs: HashMap::new(),
             commands: VecDeque::new(),
             failures: VecDeque::new(),
             location: Location::PRIVATE_LOCAL,
@@ -268,7 +269,7 @@ impl Node {
     }
 
     fn through(&mut self, leg: Leg) -> Option<(u32, &mut Through)> {
-        let index = *self.legs.get(&leg)?;
+        let index = self.ports.get(leg.0)?.legs.get(leg.1)?;
         self.calls.get_mut(index as usize)?.as_mut().map(|through| (index, through))
     }
 
@@ -310,7 +311,7 @@ impl Node {
                         ends: None,
                     };
                     let index = self.insert(through);
-                    self.legs.insert(incoming, index);
+                    self.ports[incoming.0].legs.insert(incoming.1, index);
                     return self.route(index, self.cause(CauseValue::NO_ROUTE), now);
                 }
                 CauseValue::CELL_RATE
@@ -411,7 +412,7 @@ impl Node {
             }
             match self.ports[port].port.calls_mut().setup(elements, now) {
                 Ok(call) => {
-                    self.legs.insert((port, call), index);
+                    self.ports[port].legs.insert(call, index);
                     if let Some(through) = self.calls[index as usize].as_mut() {
                         through.outgoing = Some((port, call));
                     }
@@ -454,7 +455,7 @@ impl Node {
             // The way is blocked, not the called user: the next best route is tried.
             through.outgoing = None;
             let contracts = through.contracts;
-            self.legs.remove(&leg);
+            self.ports[leg.0].legs.remove(leg.1);
             self.give_back(leg.0, contracts, false);
             return self.route(index, cause, now);
         }
@@ -474,10 +475,10 @@ impl Node {
     fn forget(&mut self, index: u32) {
         let Some(through) = self.calls[index as usize].take() else { return };
         self.free.push(index);
-        self.legs.remove(&through.incoming);
+        self.ports[through.incoming.0].legs.remove(through.incoming.1);
         self.give_back(through.incoming.0, through.contracts, true);
         if let Some(outgoing) = through.outgoing {
-            self.legs.remove(&outgoing);
+            self.ports[outgoing.0].legs.remove(outgoing.1);
             self.give_back(outgoing.0, through.contracts, false);
         }
         if let Some(ends) = through.ends {
