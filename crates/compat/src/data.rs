@@ -182,7 +182,7 @@ impl Live {
             segment,
             qos,
             circuit,
-            any_header: crate::socket::is_capable(rustix::thread::CapabilitySet::NET_ADMIN),
+            any_header: crate::system::is_capable(rustix::thread::CapabilitySet::NET_ADMIN),
             gone: AtomicBool::new(false),
             deferred: Deferred::default(),
             has_sent: AtomicBool::new(false),
@@ -330,7 +330,7 @@ impl Live {
     fn become_unwritable(&self, fd: RawFd, ring: &mut Producer) {
         let waits = self.segment.word32(CLIENT_WAITS);
         if waits.load(Ordering::Relaxed) == 0 {
-            crate::socket::fill(borrow(fd));
+            crate::system::fill(borrow(fd));
         }
         waits.store(1, Ordering::SeqCst);
         self.wake_host();
@@ -397,7 +397,7 @@ impl Live {
                         self.settle(fd, ring);
                     }
                     if shared.stamped.load(Ordering::Relaxed) {
-                        shared.stamp.store(crate::socket::now_nanos(), Ordering::Relaxed);
+                        shared.stamp.store(crate::system::now_nanos(), Ordering::Relaxed);
                     }
                     return nowhere.map_or(Ok(copied), |e| Err(e.into()));
                 }

@@ -2,7 +2,7 @@
 
 use crate::interfaces::{self, Interface, Statistics, TYPE};
 use crate::service::complain;
-use crate::socket::is_capable;
+use crate::system::is_capable;
 use rustix::fd::OwnedFd;
 use rustix::fs::{MemfdFlags, SealFlags, SeekFrom};
 use rustix::io::Errno;

@@ -39,5 +39,6 @@ mod service;
 #[allow(unsafe_code)]
 mod shared;
 mod socket;
+mod system;
 #[allow(unsafe_code)]
 mod table;

@@ -7,34 +7,19 @@ use crate::interfaces;
 use crate::qos::Qos;
 use crate::service::{Failed, complain};
 use crate::shared::{Estate, Mapped, Settings, Shared};
-use rustix::fd::{AsFd, OwnedFd, RawFd};
+use crate::system::{fill, is_capable};
+use rustix::fd::{OwnedFd, RawFd};
 use rustix::io::{Errno, FdFlags};
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, socketpair, sockopt};
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, socketpair, sockopt};
 use rustix::thread::CapabilitySet;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, OnceLock};
 use wire::CircuitId;
 
-/// Whether this process may what root may.
-pub(crate) fn is_capable(what: CapabilitySet) -> bool {
-    rustix::thread::capabilities(None).is_ok_and(|sets| sets.effective.contains(what))
-}
-
 /// Why no call is made or taken, and what the kernel says for want of a signalling daemon.
 pub(crate) fn no_calls() -> Errno {
     complain("signalled circuits (AF_ATMSVC) are not served: use permanent ones, itf.vpi.vci");
     Errno::UNATCH
-}
-
-/// Nanoseconds since 1970.
-pub(crate) fn now_nanos() -> u64 {
-    std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |t| t.as_nanos() as u64)
-}
-
-/// Fills a socket's queue to its other end: it is not writable until that has been emptied.
-pub(crate) fn fill(fd: impl AsFd) {
-    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-    while matches!(rustix::net::send(&fd, &[0; 1024], flags), Ok(1..)) {}
 }
 
 /// A socket.

@@ -2,7 +2,6 @@
 //! elsewhere: the adapter, and the guest that drives it, live on meanwhile and see a loss of signal.
 
 use crate::config::Served;
-use crate::status::AdapterStatus;
 use adapter::vfio::server::Server;
 use anyhow::{Context as _, Result, anyhow, bail};
 use host::HostInterface;
@@ -92,24 +91,12 @@ impl Adapters {
         });
     }
 
-    /// What `status` says of each.
-    pub fn report(&self, core: &Core) -> Vec<AdapterStatus> {
-        let all = self.all();
-        let reports = all.iter().filter_map(|Plugged { served, link }| {
-            let (_, server) = core.network.externals().find(|(id, _)| id == link)?;
-            Some(AdapterStatus {
-                name: served.name.clone(),
-                host: served.host.clone(),
-                socket: served.socket.clone(),
-                link: core.fabric.link_name(*link),
-                signal: core.network.has_signal(*link),
-                attached: server.is_up(),
-                state: server.status(),
-                counters: server.counters().iter().map(|(name, c)| ((*name).to_owned(), c.into())).collect(),
-            })
-        });
-        let mut reports: Vec<AdapterStatus> = reports.collect();
-        reports.sort_by(|a, b| a.name.cmp(&b.name));
-        reports
+    /// Hands each to `f`, with the link that it is at and what serves it.
+    pub fn for_each(&self, core: &Core, mut f: impl FnMut(&Served, LinkId, &dyn External)) {
+        for Plugged { served, link } in self.all().iter() {
+            if let Some((_, server)) = core.network.externals().find(|(id, _)| id == link) {
+                f(served, *link, server);
+            }
+        }
     }
 }

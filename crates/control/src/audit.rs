@@ -1,6 +1,5 @@
 //! The log of changes: a JSON line for each, with who asked, what was done, and the revision that it made.
 
-use crate::controller::Who;
 use crate::plan::Line;
 use anyhow::{Context as _, Result};
 use serde_json::json;
@@ -12,6 +11,17 @@ use std::time::SystemTime;
 
 /// Lines of one change that are written out; of more, only how many.
 const MAX_LINES: usize = 1000;
+
+/// Who asks for a change, for the audit log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Who {
+    /// Whoever started the daemon, or sent it a signal.
+    Operator,
+    /// A command of this user.
+    User(u32),
+    /// A peer.
+    Peer,
+}
 
 /// The log; without a file, changes go to the daemon's log alone.
 #[derive(Debug, Default)]

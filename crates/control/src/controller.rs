@@ -2,7 +2,7 @@
 //! carries it out in slices between rounds of the engine.
 
 use crate::adapters::Adapters;
-use crate::audit::Audit;
+use crate::audit::{Audit, Who};
 use crate::config::{Config, Shell};
 use crate::execution::{Execution, Progress};
 use crate::live::{Links, Live};
@@ -37,17 +37,6 @@ struct State {
     revision: u64,
     store: Option<StateFolder>,
     audit: Audit,
-}
-
-/// Who asks for a change, for the audit log.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Who {
-    /// Whoever started the daemon, or sent it a signal.
-    Operator,
-    /// A command of this user.
-    User(u32),
-    /// A peer.
-    Peer,
 }
 
 /// What a change came to.

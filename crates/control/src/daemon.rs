@@ -1,7 +1,8 @@
 //! A running network: its engine, its service, and its controller.
 
+use crate::audit::Who;
 use crate::config::Config;
-use crate::controller::{Controller, Outcome, Who};
+use crate::controller::{Controller, Outcome};
 use crate::manage::Manager;
 use crate::state::StateFolder;
 use anyhow::{Context as _, Result, anyhow};

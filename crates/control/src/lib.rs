@@ -26,3 +26,4 @@ pub mod sources;
 pub mod state;
 pub mod status;
 pub mod step;
+pub mod version;

@@ -1,8 +1,9 @@
 //! Management: who answers what is asked of a running network ([`crate::protocol`]).
 
+use crate::audit::Who;
 use crate::capture::{self, pump};
 use crate::config::{Shell, parse_in};
-use crate::controller::{Controller, Who};
+use crate::controller::{Controller, Outcome};
 use crate::objects::{LinkSpec, Spec};
 use crate::protocol::{Applied, Capturing, Done, LinkAdded, LinkRemoved, LinkSet, Message, Request, VERSION};
 use crate::sources::commands::Written;
@@ -70,7 +71,7 @@ impl Manager {
             }
             Request::Apply { text, name, folder, dry_run } => {
                 let wanted = parse_in(&text, &name, &folder)?;
-                answer(&Applied::new(controller.apply(wanted, who, dry_run)?, dry_run))
+                answer(&applied(controller.apply(wanted, who, dry_run)?, dry_run))
             }
             Request::CaptureStart { link, circuits, buffer_mib } => {
                 let circuits = circuits.iter().map(|c| c.parse()).collect::<Result<Vec<CircuitId>, _>>()?;
@@ -102,6 +103,21 @@ impl Manager {
         let now = self.controller.engine().with(|core| core.now())?;
         let unix = std::time::SystemTime::UNIX_EPOCH.elapsed()?;
         Ok((unix.as_nanos() as u64).saturating_sub(now.as_nanos()))
+    }
+}
+
+fn applied(outcome: Outcome, dry_run: bool) -> Applied {
+    let Outcome { revision, lines, summary, unchanged_circuits, interrupted, dropped } = outcome;
+    Applied {
+        revision,
+        dry_run,
+        changes: lines,
+        added: summary.added,
+        changed: summary.changed,
+        removed: summary.removed,
+        unchanged_circuits,
+        interrupted,
+        dropped,
     }
 }
 

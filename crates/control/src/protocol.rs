@@ -1,15 +1,13 @@
 //! The management protocol: what can be asked of a running network, as JSON.
 
 use crate::config::{Circuit, Link};
-use crate::controller::Outcome;
 use crate::plan::Line;
 use crate::status::Status;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// The protocol's version. It rises when something that was understood would be understood otherwise.
-pub const VERSION: u32 = 1;
+pub use crate::version::VERSION;
 
 /// What can be asked.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -130,24 +128,6 @@ pub struct Applied {
     pub interrupted: Vec<String>,
     /// What commands and peers had added and does not fit any more.
     pub dropped: Vec<String>,
-}
-
-impl Applied {
-    /// What an outcome says.
-    pub fn new(outcome: Outcome, dry_run: bool) -> Self {
-        let Outcome { revision, lines, summary, unchanged_circuits, interrupted, dropped } = outcome;
-        Applied {
-            revision,
-            dry_run,
-            changes: lines,
-            added: summary.added,
-            changed: summary.changed,
-            removed: summary.removed,
-            unchanged_circuits,
-            interrupted,
-            dropped,
-        }
-    }
 }
 
 /// The schema of everything: requests, and the answer to each.

@@ -6,7 +6,7 @@
 
 use crate::controller::{Controller, SLICE, processor_time};
 use crate::names::carries_name;
-use crate::protocol::VERSION;
+use crate::version::VERSION;
 use anyhow::Result;
 use host::HostInterface;
 use host::engine::{Core, EngineHandle};
@@ -485,7 +485,23 @@ fn link_status(core: &mut Core, id: LinkId) -> Option<LinkStatus> {
 
 fn adapters(controller: &Controller) -> Result<Vec<AdapterStatus>> {
     let adapters = controller.adapters().clone();
-    Ok(controller.engine().with(move |core| adapters.report(core))?)
+    Ok(controller.engine().with(move |core| {
+        let mut all: Vec<AdapterStatus> = Vec::new();
+        adapters.for_each(core, |served, link, server| {
+            all.push(AdapterStatus {
+                name: served.name.clone(),
+                host: served.host.clone(),
+                socket: served.socket.clone(),
+                link: core.fabric.link_name(link),
+                signal: core.network.has_signal(link),
+                attached: server.is_up(),
+                state: server.status(),
+                counters: server.counters().iter().map(|(name, c)| ((*name).to_owned(), c.into())).collect(),
+            });
+        });
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        all
+    })?)
 }
 
 fn engine_status(core: &Core) -> EngineStatus {

@@ -1,6 +1,6 @@
 //! A network in this process: named stations, an engine's thread and a service at a socket of its own.
 
-use crate::trial::Field;
+use crate::field::{Field, circuit};
 use host::HostInterface;
 use host::engine::{self, Core, EngineHandle};
 use host::service::{Everybody, Handler, Service};
@@ -10,20 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use traffic::{Category, Contract};
-use wire::{CellRate, CircuitId, Counters};
+use wire::{CellRate, Counters};
 
 /// Buffers of frames, as many as the program has.
 const FRAMES: usize = 256;
 /// Connections to the service.
 const CONNECTIONS: usize = 1024;
-
-/// A circuit of VPI 0.
-///
-/// # Panics
-/// If the number is none of a circuit.
-pub fn circuit(vci: u16) -> CircuitId {
-    CircuitId::new(0, vci).expect("a VCI")
-}
 
 /// A constant bit rate contract, in cells each second.
 pub fn cbr(cells_per_s: f64) -> Contract {

@@ -11,12 +11,14 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod field;
 mod ground;
 mod program;
 mod trial;
 mod watch;
 
-pub use ground::{Builder, Ground, between, cbr, circuit, frames, rated};
+pub use field::{Field, circuit};
+pub use ground::{Builder, Ground, between, cbr, frames, rated};
 pub use program::Program;
-pub use trial::{Attack, Class, Field, Trial};
+pub use trial::{Attack, Class, Trial};
 pub use watch::{Report, Watch};

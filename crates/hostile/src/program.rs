@@ -1,6 +1,6 @@
 //! The built program: `cellway up` as a process of its own.
 
-use crate::trial::Field;
+use crate::field::Field;
 use interop::up::Up;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,9 +1,8 @@
 //! A control run, an attack, and the judgement.
 
-use crate::ground::circuit;
+use crate::field::Field;
 use crate::watch::{Report, Watch};
-use endpoint::{ChannelId, Endpoint, EndpointConfig, Error, Geometry, OpenOptions};
-use std::path::Path;
+use endpoint::Geometry;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -32,38 +31,6 @@ impl Class {
             Class::Engine => Duration::from_millis(5),
             Class::Other => Duration::from_millis(50),
         }
-    }
-}
-
-/// A running network under attack.
-pub trait Field: Sync {
-    /// Where its service listens.
-    fn socket(&self) -> &Path;
-
-    /// An endpoint.
-    ///
-    /// # Errors
-    /// As the service refuses it.
-    fn endpoint(&self, config: &EndpointConfig) -> Result<Endpoint, Error> {
-        Endpoint::create(self.socket(), config)
-    }
-
-    /// An endpoint of a host, with a circuit open both ways.
-    ///
-    /// # Panics
-    /// If the service refuses it.
-    fn open(&self, host: &str, vci: u16) -> (Endpoint, ChannelId) {
-        self.open_as(vci, &EndpointConfig { host: host.into(), ..EndpointConfig::default() })
-    }
-
-    /// The same with a configuration.
-    ///
-    /// # Panics
-    /// If the service refuses it.
-    fn open_as(&self, vci: u16, config: &EndpointConfig) -> (Endpoint, ChannelId) {
-        let mut endpoint = self.endpoint(config).expect("an endpoint");
-        let channel = endpoint.open(circuit(vci), OpenOptions::default()).expect("the circuit");
-        (endpoint, channel)
     }
 }
 

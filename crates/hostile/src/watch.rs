@@ -1,6 +1,6 @@
 //! The innocent circuit: a PDU each millisecond, and how long each took.
 
-use crate::trial::Field;
+use crate::field::Field;
 use endpoint::{ChannelId, Endpoint, EndpointConfig, Geometry, SendError};
 use std::time::{Duration, Instant};
 

@@ -3,12 +3,37 @@
 
 use crate::fault::{Fate, FaultConfig, Faults};
 use crate::frame::{Aal, Frame, FramePool};
-use crate::node::Carries;
 use crate::ring::Ring;
 use std::collections::VecDeque;
 use std::time::Duration;
 use traffic::CellClock;
 use wire::{Cell, CellRate, Counters, DropReason, Time};
+
+/// What a link carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Carries {
+    /// 53-octet cells.
+    #[default]
+    Cells,
+    /// Whole SDUs: no segmentation on the way.
+    Frames,
+}
+
+/// One of the two ends of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Side {
+    /// The end that was named first.
+    A,
+    /// The other.
+    B,
+}
+
+impl Side {
+    /// The sender of a line: lines lie two by two, the one from A first.
+    pub(crate) const fn of_line(line: u32) -> Side {
+        if line.is_multiple_of(2) { Side::A } else { Side::B }
+    }
+}
 
 /// Counters of one direction of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

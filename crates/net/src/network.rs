@@ -1,10 +1,12 @@
 //! Nodes, links and the round over them.
 
+mod externals;
+
 use crate::external::External;
 use crate::fault::FaultConfig;
 use crate::frame::FramePool;
-use crate::line::{Lane, LineCounters};
-use crate::node::{Carries, Line, Lines, LinkNature, NONE, Node, NodeIo, Port};
+use crate::line::{Carries, Lane, LineCounters};
+use crate::node::{Line, Lines, LinkNature, NONE, Node, NodeIo, Port};
 use crate::tap::{Tap, TapBuffer, TapConfig};
 use std::task::Waker;
 use std::time::Duration;
@@ -22,22 +24,6 @@ pub struct NodeId {
 pub struct LinkId {
     index: u32,
     generation: u32,
-}
-
-/// One of the two ends of a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Side {
-    /// The end that was named first.
-    A,
-    /// The other.
-    B,
-}
-
-impl Side {
-    /// The sender of a line: lines lie two by two, the one from A first.
-    pub(crate) const fn of_line(line: u32) -> Side {
-        if line.is_multiple_of(2) { Side::A } else { Side::B }
-    }
 }
 
 /// What is at an end of a link.

@@ -1,22 +1,11 @@
 //! What a node sees: its ports, each one end of a link, as slices of cells or queues of frames.
 
 use crate::frame::{Frame, FramePool};
-use crate::line::Lane;
-use crate::network::Side;
+use crate::line::{Carries, Lane, Side};
 use crate::ring::Ring;
 use crate::tap::Tap;
 use std::any::Any;
 use wire::{Cell, DropReason, Time};
-
-/// What a link carries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Carries {
-    /// 53-octet cells.
-    #[default]
-    Cells,
-    /// Whole SDUs: no segmentation on the way.
-    Frames,
-}
 
 /// An element of a network: a host interface, a switch.
 pub trait Node: Send {

@@ -3,7 +3,7 @@
 //! Whoever drains it may sleep meanwhile: it wakes its reader when there is something.
 
 use crate::frame::{Aal, Frame, FramePool};
-use crate::network::Side;
+use crate::line::Side;
 use sar::SduMeta;
 use std::task::Waker;
 use wire::{Cell, CircuitId, Time};

@@ -1,6 +1,8 @@
 //! What `make test` asks of the project itself rather than of its behaviour: see `tests/`.
 #![forbid(unsafe_code)]
 
+pub mod modules;
+
 /// Whether a licence expression (SPDX, or the older `MIT/Apache-2.0`) can be met with licences from `allowed`.
 ///
 /// An expression that cannot be read cannot be met.

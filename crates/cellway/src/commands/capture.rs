@@ -1,12 +1,13 @@
-//! `cellway capture`: what passes on a link, as pcapng ([`pcapng`]) or as a recording of Linux's `atmtcp`
-//! ([`crate::commands::recording`]). In: a stream of the service's ([`control::capture`]).
+//! `cellway capture`: what passes on a link, as pcapng ([`pcapng`]) or as a recording of Linux's `atmtcp` ([`atmtcp`]). In: a stream of the service's ([`control::capture`]).
 
+mod atmtcp;
 mod pcapng;
 
 use crate::client::interruption;
-use crate::commands::recording::Recording;
 use crate::context::Context;
 use anyhow::{Context as _, Result, bail};
+use atmtcp::Recording;
+pub(crate) use atmtcp::turned;
 use clap::{Args, ValueEnum};
 use control::capture::stream::{Item, Reader};
 use control::capture::{BUFFER_MIB, MAX_BUFFER_MIB};

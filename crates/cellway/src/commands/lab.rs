@@ -1,6 +1,7 @@
 //! `cellway lab`: the papers' experiments, published, modelled and measured on this machine.
 
 mod calibrate;
+mod data;
 mod figure;
 mod live;
 mod page;

@@ -4,7 +4,7 @@
 
 use super::number;
 use crate::real;
-use crate::{files, socket::is_capable};
+use crate::{files, system::is_capable};
 use libc::{DIR, c_char, c_int, c_long, dirent, dirent64};
 use rustix::io::Errno;
 use rustix::thread::CapabilitySet;

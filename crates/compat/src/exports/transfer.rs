@@ -6,7 +6,8 @@
 use super::{number, size};
 use crate::data::{Live, Pause};
 use crate::memory::{self, Parts, part};
-use crate::socket::{Socket, now_nanos};
+use crate::socket::Socket;
+use crate::system::now_nanos;
 use crate::table::Held;
 use crate::{ancillary, real, table};
 use libc::{c_int, c_uint, c_void, iovec, mmsghdr, msghdr, size_t, sockaddr, socklen_t, ssize_t, timespec};

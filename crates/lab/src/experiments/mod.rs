@@ -10,6 +10,7 @@ mod seed002;
 mod seed003;
 mod seed004;
 mod today;
+mod units;
 
 /// All of them, by paper.
 pub const ALL: &[&dyn Experiment] = &[

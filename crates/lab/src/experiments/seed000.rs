@@ -1,20 +1,13 @@
 //! Seed 000 (Almesberger 1995): arithmetic of adapters and buses, and raw AAL5 between two PCs.
 
+use super::units::{MEBI, line_mbit_s};
 use crate::experiment::{Experiment, Figure, MEBIBIT, Origin, Run, Test};
 use crate::model::pair::{self, Outcome, Scenario, Transport};
 use crate::model::{Level, Machine, Profile, ProfileError, Random, Work, tandem};
 use wire::{CellRate, Time, aal5};
 
-/// ttcp's Mbit.
-pub(super) const MEBI: f64 = 1.048_576;
 /// The sizes of figures 8 to 12.
 pub(super) const SIZES: [usize; 9] = [64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384];
-
-/// The rate of SDUs of so many octets on OC-3c, in 10^6 bit/s: cells counted by the code that makes them.
-pub(super) fn line_mbit_s(octets: usize) -> f64 {
-    let seconds = aal5::cells(octets) as f64 / CellRate::OC3C.cells_per_s();
-    octets as f64 * 8.0 / seconds / 1e6
-}
 
 /// A copy and then a transfer of `octets`, on a machine: the rate in 10^6 octets/s.
 fn copied_and_transferred(machine: &Profile, octets: f64) -> Result<f64, ProfileError> {

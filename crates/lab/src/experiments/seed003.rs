@@ -1,6 +1,6 @@
 //! Seed 003 (ATM on Linux 0.4): both performance tables and the theoretical limits.
 
-use super::seed000::{MEBI, line_mbit_s};
+use super::units::{MEBI, line_mbit_s};
 use crate::experiment::{Experiment, MEBIBIT, Measured, Probe, Run, Test};
 use crate::model::ProfileError;
 use crate::model::pair::{self, Outcome, Scenario, Transport};

@@ -78,7 +78,7 @@ impl Experiment for Capacity {
         run.arithmetic("E-19", "a cell of about 50 bytes at 130 Mbit/s, \"about\"", "us", 3.0, 0, 50.0 * 8.0 / 130.0);
         run.arithmetic("E-19", "1500 bytes at 1 Gbit/s", "us", 12.0, 0, 12_000.0 / 1e3);
         run.arithmetic("E-19", "1500 bytes at 10 Gbit/s", "us", 1.2, 1, 12_000.0 / 1e4);
-        let times = super::seed000::line_mbit_s(65_535) / 10.0;
+        let times = super::units::line_mbit_s(65_535) / 10.0;
         run.words(
             "E-1",
             "over 13 times as fast as the commonly used LAN technology",
@@ -88,7 +88,7 @@ impl Experiment for Capacity {
         let m = run.machine("rs6000-580")?;
         let iocc = write::hardware(&m, 65_536)?;
         // Cells come at the line's rate; a tick takes the processor, the card moves the data.
-        let payload = super::seed000::line_mbit_s(65_535);
+        let payload = super::units::line_mbit_s(65_535);
         let tick = capacity(
             Strategy::Clocked(60.0),
             m.get("timer_tick_us")? * 1e-6,

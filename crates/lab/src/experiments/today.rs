@@ -91,7 +91,7 @@ pub(super) fn one_way(run: &mut Run<'_>) {
         paths.add_measured(&format!("{}, received", path.name()), points.clone());
         points
     });
-    let line = SIZES.map(|n| (n as f64, super::seed000::line_mbit_s(n)));
+    let line = SIZES.map(|n| (n as f64, super::units::line_mbit_s(n)));
     paths.add("theoretical maximum of OC-3c", Origin::Modelled, line);
     paths.add("received in 1995 (A-53, D-6)", Origin::Published, [(4096.0, 134.6), (8192.0, 105.9)]);
     run.figure(paths);
@@ -104,7 +104,7 @@ pub(super) fn one_way(run: &mut Run<'_>) {
     for (path, costs) in DataPath::ALL.into_iter().zip(&sent) {
         enqueue.add_measured(path.name(), rates(costs));
     }
-    enqueue.add("single copy, 1995 (D-10)", Origin::Published, [(8192.0, 1607.0 * super::seed000::MEBI)]);
+    enqueue.add("single copy, 1995 (D-10)", Origin::Published, [(8192.0, 1607.0 * super::units::MEBI)]);
     run.figure(enqueue);
     let of = |path: DataPath| &sent[DataPath::ALL.iter().position(|p| *p == path).unwrap_or(0)];
     let (copying, single) = (of(DataPath::Copying), of(DataPath::SingleCopy));

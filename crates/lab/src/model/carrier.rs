@@ -4,7 +4,6 @@
 //! In: what the application writes, PDUs that came. Out: PDUs to send, what the application may read. Every datagram is compared
 //! when it has come, and TCP's octets when they are read. It charges nothing: that is done by whoever calls.
 
-use super::pair::Transport;
 use smoltcp::iface::SocketHandle;
 use stack::device::netstack::NetStack;
 use stack::ip::{self, IpInterface, Verdict};
@@ -14,10 +13,26 @@ use wire::Time;
 const CIRCUIT: u32 = 1;
 const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2)];
 const PORTS: [u16; 2] = [1030, 5001];
+/// Octets of the start datagram: ttcp's least UDP message.
+pub(super) const START_OCTETS: usize = 4;
 /// LLC/SNAP, IP and UDP.
 const LLC: usize = 8;
 const IP: usize = 20;
 const UDP: usize = 8;
+
+/// What carries the burst.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    /// AAL5 PDUs, unbounded kernel buffers.
+    Raw,
+    /// UDP with its socket buffer, checksummed or not.
+    Udp {
+        /// Checksummed.
+        checksum: bool,
+    },
+    /// TCP: checksummed, a window of the socket buffer.
+    Tcp,
+}
 
 /// What a PDU turned out to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,7 +123,7 @@ impl Carrier {
 
     /// Octets of datagram `n`: ttcp's first is small, and starts the receiver's timer.
     pub(super) fn datagram_octets(&self, n: u64) -> usize {
-        if n == 0 { super::pair::START_OCTETS.min(self.octets) } else { self.octets }
+        if n == 0 { START_OCTETS.min(self.octets) } else { self.octets }
     }
 
     fn datagram(&mut self, n: u64) -> &[u8] {

@@ -5,6 +5,7 @@
 //! memory bus. A ttcp sends a burst of PDUs of one size, another reads them (checklist A-49). Before a burst of datagrams goes a
 //! small one, which starts the receiver's timer; where both run on one machine, its scheduler says who goes on.
 
+pub use super::carrier::Transport;
 use super::carrier::{Arrival, Carrier, open};
 use super::machine::{Level, Machine, Scheduler, Work};
 use super::profile::{Profile, ProfileError};
@@ -19,8 +20,6 @@ use wire::{Cell, Time};
 const MEMORY: u64 = 0x1000_0000;
 const BUFFERS: u64 = 128;
 const VCI: u32 = 100;
-/// Octets of the start datagram: ttcp's least UDP message.
-pub(super) const START_OCTETS: usize = 4;
 /// Processes of a machine that does both.
 const WRITER: usize = 0;
 const READER: usize = 1;
@@ -28,20 +27,6 @@ const READER: usize = 1;
 const LINE_NANOS: u64 = 20_000;
 /// An experiment that takes longer than this, in virtual time, stands still.
 const LIMIT: Time = Time::from_millis(600_000);
-
-/// What carries the burst.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Transport {
-    /// AAL5 PDUs, unbounded kernel buffers.
-    Raw,
-    /// UDP with its socket buffer, checksummed or not.
-    Udp {
-        /// Checksummed.
-        checksum: bool,
-    },
-    /// TCP: checksummed, a window of the socket buffer.
-    Tcp,
-}
 
 /// What is run.
 #[derive(Debug, Clone)]

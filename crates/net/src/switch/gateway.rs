@@ -5,16 +5,12 @@
 //! half as many frames as are free for all; where one more is wanted, the PDU that has been silent longest gives its own up.
 
 use super::interleaved::Interleaved;
-use super::route::{RouteOptions, count_frame, translate};
+use super::route::{REASSEMBLY_TIMEOUT, RouteOptions, send_frame, translate};
 use crate::frame::{AAL0_FRAME_OCTETS, Aal, Frame, FramePool};
 use crate::node::NodeIo;
 use sar::{Event, Reassembler, ReassemblyConfig, SduMeta, Segmentation, aal34};
 use std::collections::VecDeque;
-use std::time::Duration;
 use wire::{Cell, CellHeader, CircuitId, Counters, DropReason, Label, Time};
-
-/// How long a gateway waits for the next cell of a PDU.
-pub(super) const REASSEMBLY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The cell in an AAL0 frame, under the frame's circuit.
 pub(super) fn cell_of_frame(frame: &Frame, octets: &[u8]) -> Option<Cell> {
@@ -280,19 +276,6 @@ impl Aal5 {
                     send_frame(frame, port, io, sent);
                 }
             }
-        }
-    }
-}
-
-/// Sends a frame, or drops and counts it.
-pub(super) fn send_frame(frame: Frame, port: usize, io: &mut NodeIo<'_>, sent: &mut Counters) {
-    let (aal, octets) = (frame.aal, frame.len());
-    match io.put_frame(port, frame) {
-        Ok(()) => count_frame(sent, aal, octets),
-        Err(frame) => {
-            io.pool_mut().release(frame);
-            sent.drop_one(DropReason::QueueFull);
-            io.count_drops(port, DropReason::QueueFull, 1);
         }
     }
 }

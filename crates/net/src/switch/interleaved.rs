@@ -1,6 +1,6 @@
 //! A route's AAL3/4 cells on their way into frames: a frame for each PDU that is open, and no more than so many.
 
-use super::gateway::{REASSEMBLY_TIMEOUT, send_frame};
+use super::route::{REASSEMBLY_TIMEOUT, send_frame};
 use crate::frame::{Aal, Frame, FramePool};
 use crate::node::NodeIo;
 use sar::SduMeta;

@@ -14,7 +14,8 @@ pub use route::{BranchInfo, RouteError, RouteInfo, RouteOptions};
 pub use wire::Label;
 
 use crate::frame::{Aal, Frame};
-use crate::node::{Carries, LinkNature, Node, NodeIo, Outputs};
+use crate::line::Carries;
+use crate::node::{LinkNature, Node, NodeIo, Outputs};
 use gateway::{Gateway, Leaving};
 use route::{Route, count_frame, key};
 use std::any::Any;

@@ -1,11 +1,16 @@
 //! What the element knows of a route beside the cell switch's table: where its frames go, and what was counted of them.
 
-use crate::frame::Aal;
+use crate::frame::{Aal, Frame};
+use crate::node::NodeIo;
+use std::time::Duration;
 use traffic::Flow;
 use wire::{CircuitId, Counters, DropReason, Label};
 
 /// Cells that a switch keeps for a circuit with credits where nothing else is asked for.
 pub const DEFAULT_WINDOW: u16 = 1024;
+
+/// How long a gateway waits for the next cell of a PDU.
+pub(super) const REASSEMBLY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What matters of a route beyond its labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -141,6 +146,19 @@ pub(super) fn count_frame(counters: &mut Counters, aal: Aal, octets: usize) {
         Aal::Aal0 => {
             counters.cells += 1;
             counters.octets += wire::cell::PAYLOAD_OCTETS as u64;
+        }
+    }
+}
+
+/// Sends a frame, or drops and counts it.
+pub(super) fn send_frame(frame: Frame, port: usize, io: &mut NodeIo<'_>, sent: &mut Counters) {
+    let (aal, octets) = (frame.aal, frame.len());
+    match io.put_frame(port, frame) {
+        Ok(()) => count_frame(sent, aal, octets),
+        Err(frame) => {
+            io.pool_mut().release(frame);
+            sent.drop_one(DropReason::QueueFull);
+            io.count_drops(port, DropReason::QueueFull, 1);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::labels::Labels;
 use super::{Attachment, LinkDescription, Station, TopologyError};
-use crate::network::Side;
+use crate::line::Side;
 use crate::switch::SwitchConfig;
 use std::collections::{BTreeMap, BTreeSet};
 use traffic::Admission;

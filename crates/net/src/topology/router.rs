@@ -5,7 +5,8 @@ mod search;
 
 use super::inventory::{Bounds, Inventory, LinkState, other};
 use super::{CircuitDescription, CircuitEnd, LinkDescription, LinkKey, Station, TopologyError};
-use crate::network::{LinkConfig, Side};
+use crate::line::Side;
+use crate::network::LinkConfig;
 use crate::switch::{Label, SwitchConfig};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use traffic::Contract;

@@ -4,6 +4,7 @@
 
 mod costs;
 mod paths;
+pub(super) mod profile;
 
 use crate::commands::bench::{self, median};
 use ::lab::experiment::{LOADS, Live, Load, Measured, Probe};
@@ -55,8 +56,7 @@ impl Drop for Here {
 impl Live for Here {
     fn profile(&mut self) -> Option<Profile> {
         if self.profile.is_none() && !self.stop.load(Ordering::Relaxed) {
-            self.profile =
-                super::calibrate::profile(self, 3).map_err(|e| eprintln!("cellway: not calibrated: {e:#}")).ok();
+            self.profile = profile::profile(self, 3).map_err(|e| eprintln!("cellway: not calibrated: {e:#}")).ok();
         }
         self.profile.clone()
     }

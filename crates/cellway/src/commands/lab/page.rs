@@ -1,6 +1,6 @@
 //! The report's page: one HTML file with everything in it.
 
-use super::report::Data;
+use super::data::Data;
 use super::{deviation, measured, modelled, published, summary};
 use ::lab::evidence::{CHOICES, papers};
 use ::lab::experiment::{Outcome, Published, Row, Verdict};

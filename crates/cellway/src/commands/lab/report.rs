@@ -1,5 +1,6 @@
 //! `cellway lab report`: the page, its figures, the table as CSV and all as JSON; shards and their merging.
 
+use super::data::{Data, field};
 use super::{Common, deviation, measured, modelled, page, perform, published, summary};
 use crate::context::Context;
 use crate::output;
@@ -7,7 +8,6 @@ use ::lab::experiment::Outcome;
 use ::lab::experiments;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -50,17 +50,6 @@ pub(crate) struct Options {
     common: Common,
 }
 
-/// All that a report is made of.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Data {
-    pub(super) seed: u64,
-    pub(super) quick: bool,
-    /// The machine at hand, and what else it had to do; not in a run without measurements.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) measured_on: Option<String>,
-    pub(super) outcomes: Vec<Outcome>,
-}
-
 /// Joins shards: each experiment once, in the order of the list.
 fn merge(parts: Vec<Data>) -> Result<Data> {
     let Some(first) = parts.first() else { bail!("nothing to merge") };
@@ -77,11 +66,6 @@ fn merge(parts: Vec<Data>) -> Result<Data> {
         bail!("the shards have {}; all of {} are needed, each once", names.join(", "), wanted.join(", "));
     }
     Ok(Data { seed, quick, measured_on, outcomes })
-}
-
-/// A field of CSV (RFC 4180).
-pub(super) fn field(text: &str) -> String {
-    if text.contains([',', '"', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }
 
 fn csv(data: &Data) -> String {

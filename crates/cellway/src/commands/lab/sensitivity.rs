@@ -1,7 +1,8 @@
 //! `cellway lab sensitivity`: which constant decides which row, as a page, as tidy CSV and as a tornado chart.
 
+use super::data::field;
 use super::digits;
-use super::report::{field, write};
+use super::report::write;
 use crate::context::Context;
 use crate::output;
 use ::lab::experiment::Verdict;

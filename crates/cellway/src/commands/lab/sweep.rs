@@ -87,7 +87,7 @@ fn lines(point: u32, range: &Range, value: f64, outcome: &Outcome) -> Vec<String
             row.verdict.name().to_owned(),
             row.fact.clone(),
         ];
-        fields.map(|f| super::report::field(&f)).join(",")
+        fields.map(|f| super::data::field(&f)).join(",")
     };
     outcome.rows.iter().map(of).collect()
 }

@@ -1,6 +1,6 @@
 //! Tables for other programs: rows and curves as tidy CSV, an observation a line, each number with all its digits.
 
-use super::report::{Data, field};
+use super::data::{Data, field};
 use ::lab::experiment::{Published, Row};
 
 /// From, to of what was published.

@@ -1,7 +1,7 @@
 //! How a circuit's way is found: inside a path that carries it, or breadth first over switches; and its label on each link.
 
 use super::{Access, Hop, Router, Way, directions};
-use crate::network::Side;
+use crate::line::Side;
 use crate::switch::Label;
 use crate::topology::inventory::{Bounds, other};
 use crate::topology::{CircuitDescription, CircuitEnd, LinkKey, Station, TopologyError};

@@ -1,0 +1,20 @@
+//! All that a report is made of, and how a field of it is written as CSV.
+
+use ::lab::experiment::Outcome;
+use serde::{Deserialize, Serialize};
+
+/// All that a report is made of.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Data {
+    pub(super) seed: u64,
+    pub(super) quick: bool,
+    /// The machine at hand, and what else it had to do; not in a run without measurements.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) measured_on: Option<String>,
+    pub(super) outcomes: Vec<Outcome>,
+}
+
+/// A field of CSV (RFC 4180).
+pub(super) fn field(text: &str) -> String {
+    if text.contains([',', '"', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
+}
