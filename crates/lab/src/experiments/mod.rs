@@ -2,6 +2,7 @@
 
 use crate::experiment::Experiment;
 
+mod clocks;
 mod myrinet;
 mod prediction;
 mod seed000;
@@ -25,7 +26,8 @@ pub const ALL: &[&dyn Experiment] = &[
     &myrinet::Mechanisms,
     &seed003::Tables,
     &seed004::Capacity,
-    &seed004::Clocks,
+    &clocks::Clocks,
+    &clocks::Region,
     &seed004::Latency,
     &seed004::Livelock,
     &seed004::Buffers,

@@ -4,7 +4,7 @@ use super::today::STRATEGIES;
 use crate::experiment::{Experiment, Figure, Origin, Run, Test};
 use crate::model::echo::{Path, Printed, ping};
 use crate::model::queue::{self, Netperf};
-use crate::model::signal::{Guard, Strategy, Window, capacity, delivered};
+use crate::model::signal::{Guard, Strategy, capacity, delivered};
 use crate::model::write::{self, Driver};
 use crate::model::{Profile, ProfileError, Random};
 use crate::overload;
@@ -122,110 +122,6 @@ impl Experiment for Capacity {
     }
 }
 
-/// Figures 4 and 5.
-#[derive(Debug)]
-pub struct Clocks;
-
-fn window(m: &Profile, strategy: Strategy, octets: f64, loaded: bool) -> Result<Window, ProfileError> {
-    let interrupt = m.get(if loaded { "loaded_interrupt_us" } else { "interrupt_us" })? * 1e-6;
-    Ok(Window {
-        strategy,
-        window: octets,
-        segment: m.get("segment_octets")?,
-        costs: [interrupt, m.get("poll_us")? * 1e-6],
-        rate: m.get("throughput_mbit_s")? * 1e6 / 8.0,
-        slice: if loaded { Some(m.get("time_slice_ms")? * 1e-3) } else { None },
-    })
-}
-
-impl Experiment for Clocks {
-    fn name(&self) -> &'static str {
-        "seed004-clocks"
-    }
-
-    fn title(&self) -> &'static str {
-        "Figures 4 and 5: throughput over socket buffer and clock rate, unloaded and loaded"
-    }
-
-    fn run(&self, run: &mut Run<'_>) -> Result<(), ProfileError> {
-        let m = run.machine("hp9000-755")?;
-        let seconds = run.size(8, 2) as f64;
-        let sizes: Vec<f64> = (10..=18).map(|n| f64::from(1u32 << n)).collect();
-        let strategies = [
-            ("interrupts", Strategy::Interrupt),
-            ("polling process", Strategy::Polling),
-            ("Poll 0.4 kHz", Strategy::Clocked(400.0)),
-            ("Poll 0.5 kHz", Strategy::Clocked(500.0)),
-            ("Poll 1 kHz", Strategy::Clocked(1000.0)),
-            ("Poll 2 kHz", Strategy::Clocked(2000.0)),
-            ("Poll 4 kHz", Strategy::Clocked(4000.0)),
-        ];
-        let mut all = Vec::new();
-        for (loaded, name, title) in
-            [(false, "seed004-figure-04", "Figure 4: unloaded"), (true, "seed004-figure-05", "Figure 5: loaded")]
-        {
-            let mut figure = Figure::new(name, title, ["octets of the socket buffer", "Mbit/s"], [true, false]);
-            let mut curves = Vec::new();
-            for (label, strategy) in strategies {
-                let mut curve = Vec::new();
-                for n in &sizes {
-                    curve.push((*n, window(&m, strategy, *n, loaded)?.throughput(seconds)));
-                }
-                figure.add(label, Origin::Modelled, curve.clone());
-                curves.push(curve);
-            }
-            run.figure(figure);
-            all.push(curves);
-        }
-        let (idle, loaded) = (&all[0], &all[1]);
-        let last = sizes.len() - 1;
-        run.words("E-16", "at high polling rates, the clocked interrupt scheme is able to keep up with the traditional interrupt scheme",
-            Test::new(
-                [5, 6].into_iter().all(|s| idle[s][last].1 > 0.9 * idle[0][last].1),
-                "256 KB, clocked at 2 and at 4 kHz: 90 % of what interrupts give",
-                "less than 90 % at either rate",
-            ),
-            format!("256 KB: interrupts {:.0}, clocked at 0.4, 1, 2 and 4 kHz {:.0}, {:.0}, {:.0}, {:.0}",
-                idle[0][last].1, idle[2][last].1, idle[4][last].1, idle[5][last].1, idle[6][last].1));
-        run.words("E-16", "almost everywhere the best performer, with the exception of polling, which does best for small packet sizes",
-            Test::new(
-                (0..3).all(|i| idle[1][i].1 > idle[0][i].1) && (2..7).all(|s| (0..5).all(|i| idle[0][i].1 > idle[s][i].1)),
-                "polling above interrupts at 1, 2 and 4 KB; interrupts above every clock at 1 to 16 KB",
-                "one exception at these sizes",
-            ),
-            format!("1 KB: polling {:.1}, interrupts {:.1}, clocked at 0.4 kHz {:.1}", idle[1][0].1, idle[0][0].1, idle[2][0].1));
-        let better = (0..sizes.len()).filter(|i| loaded[3][*i].1 > loaded[0][*i].1).count();
-        run.words("E-16", "clocked interrupts provide higher throughput when the processor is loaded by a computationally-intensive process",
-            Test::new(
-                better > sizes.len() / 2,
-                "loaded, 500 Hz above interrupts at more than half of the sizes",
-                "at half of them or fewer",
-            ), format!("at 500 Hz at {better} of {} sizes: {:.0} against {:.0} at 256 KB; with interrupts that are \
-                served together while one is in hand, the model has no reason for more", sizes.len(), loaded[3][last].1, loaded[0][last].1));
-        run.words(
-            "E-16",
-            "both methods provide better performance than polling as implemented here",
-            Test::new(
-                loaded[1][last].1 < loaded[0][last].1 && loaded[1][last].1 < loaded[3][last].1,
-                "loaded, 256 KB: polling below interrupts and below 500 Hz",
-                "polling above either",
-            ),
-            format!("256 KB: polling {:.0}: it has the processor half of the time", loaded[1][last].1),
-        );
-        run.absent(
-            "E-15",
-            "values of figures 4 and 5",
-            "curves",
-            "the text has neither points nor axes; what it says of them in words is under E-16",
-        );
-        Ok(())
-    }
-
-    fn today(&self, run: &mut Run<'_>) {
-        super::today::clocks(run);
-    }
-}
-
 /// Round trips.
 #[derive(Debug)]
 pub struct Latency;
@@ -249,7 +145,8 @@ impl Latency {
                 seconds[slower] *= 2.0;
                 let (interrupt, echo) = (m.get("interrupt_us")? * 1e-6, m.get("echo_ms")? * 1e-3 / 4.0);
                 let octets = [segment, 4096.0];
-                let netperf = Netperf { window, acknowledged, octets, segment: seconds, echo, interrupt };
+                let wire = m.get("wire_us")? * 1e-6;
+                let netperf = Netperf { window, acknowledged, octets, segment: seconds, echo, interrupt, wire };
                 let mut longest = |strategy| {
                     let sixty = |random: &mut Random| {
                         queue::echoes(&netperf, strategy, 60, random).into_iter().fold(0.0, f64::max)

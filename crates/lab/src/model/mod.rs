@@ -12,10 +12,12 @@
 //! | [`poll`] | the Reassembler of seed 001 and its driver's clock |
 //! | [`echo`] | round trips, alone and behind a load: seed 004 |
 //! | [`queue`] | the same behind a load's segments one by one: what the longest depends on |
+//! | [`compete`] | netperf beside a process that computes, by strategy: seed 004 |
 //! | [`signal`] | interrupts, clocked interrupts and polling: seed 004 |
 
 mod cards;
 mod carrier;
+pub mod compete;
 pub mod echo;
 pub mod machine;
 pub mod pair;

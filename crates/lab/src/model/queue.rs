@@ -10,8 +10,6 @@ use super::signal::Strategy;
 use std::collections::{BTreeMap, VecDeque};
 use wire::Time;
 
-/// Seconds between two hosts back to back.
-const WIRE: f64 = 20e-6;
 /// Octets each second of OC-12c's cell payload.
 const LINE: f64 = 599.04e6 / 8.0 * 48.0 / 53.0;
 /// From an answer to the next echo: so much, and up to as much again, so that echoes and windows are not in step.
@@ -32,6 +30,8 @@ pub struct Netperf {
     pub echo: f64,
     /// Seconds of an interrupt or a tick.
     pub interrupt: f64,
+    /// Seconds between the hosts.
+    pub wire: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -83,7 +83,7 @@ impl Run<'_> {
     fn transmit(&mut self, now: Time, from: usize, packet: Packet, octets: f64) {
         let host = &mut self.hosts[from];
         host.line_free = host.line_free.max(now.as_secs_f64()) + octets / LINE;
-        let there = at(host.line_free + WIRE);
+        let there = at(host.line_free + self.netperf.wire);
         self.schedule(there, Event::Arrival(1 - from, packet));
     }
 
@@ -193,7 +193,9 @@ mod tests {
         segment: [255e-6, 510e-6],
         echo: 800e-6,
         interrupt: 0.0,
+        wire: WIRE,
     };
+    const WIRE: f64 = 20e-6;
 
     fn extremes(netperf: &Netperf, strategy: Strategy) -> (f64, f64) {
         let trips = echoes(netperf, strategy, 200, &mut Random::new(3));

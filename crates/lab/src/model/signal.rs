@@ -4,7 +4,6 @@
 //! Costs are the paper's: C for an interrupt or a tick, alpha for each event. Everything runs on [`Machine`].
 
 use super::machine::{Level, Machine, Work};
-use std::collections::BTreeMap;
 use wire::Time;
 
 /// See the module's head.
@@ -159,110 +158,5 @@ pub fn delivered(guard: Guard, interrupt: f64, process: f64, queue: u64, offered
                 machine.submit(Level::Process, Work::cached(process), false);
             }
         }
-    }
-}
-
-/// A window's worth of segments between two hosts, both of which learn of events by the same strategy.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Window {
-    /// See there.
-    pub strategy: Strategy,
-    /// Socket buffer, octets.
-    pub window: f64,
-    /// Longest segment, octets.
-    pub segment: f64,
-    /// Seconds of an interrupt or tick; of a look at the device.
-    pub costs: [f64; 2],
-    /// Octets that a receiver works through each second.
-    pub rate: f64,
-    /// What a polling process gets of the processor: all of it, or slices of so many seconds in turn with another.
-    pub slice: Option<f64>,
-}
-
-/// Seconds between two hosts back to back.
-const WIRE: f64 = 20e-6;
-/// Octets each second of OC-12c's cell payload.
-const LINE: f64 = 599.04e6 / 8.0 * 48.0 / 53.0;
-
-impl Window {
-    /// Throughput in 10^6 bit/s.
-    pub fn throughput(&self, seconds: f64) -> f64 {
-        let segment = self.segment.min(self.window);
-        let segments = (self.window / segment).floor().max(1.0) as u64;
-        // The sender works half as long on a segment as the receiver: it neither waits nor copies twice.
-        let alpha = [segment / self.rate / 2.0, segment / self.rate];
-        let mut hosts = [Machine::default(), Machine::default()];
-        let mut device = [segments, 0];
-        let mut serving = [false; 2];
-        let mut ticks = [0u64; 2];
-        let mut line_free = 0.0f64;
-        let mut on_wire: BTreeMap<(Time, u64), usize> = BTreeMap::new();
-        let (mut number, mut octets) = (0u64, 0.0);
-        let end = at(seconds);
-        let mut now = Time::ZERO;
-        while now < end {
-            let mut done = [0u64; 2];
-            for (host, machine) in hosts.iter_mut().enumerate() {
-                machine.advance(now, |events: u64| {
-                    serving[host] = false;
-                    done[host] += events;
-                });
-            }
-            for (host, events) in done.into_iter().enumerate() {
-                for _ in 0..events {
-                    let ready = now.as_secs_f64();
-                    number += 1;
-                    let there = if host == 0 {
-                        line_free = line_free.max(ready) + segment / LINE;
-                        line_free + WIRE
-                    } else {
-                        octets += segment;
-                        ready + WIRE
-                    };
-                    on_wire.insert((at(there), number), 1 - host);
-                }
-            }
-            while let Some(entry) = on_wire.first_entry().filter(|e| e.key().0 <= now) {
-                device[entry.remove()] += 1;
-            }
-            let mut wake: Vec<Time> = Vec::new();
-            for host in 0..2 {
-                // The second host's clock runs half a tick apart from the first's.
-                let phase = host as f64 / 2.0;
-                let looks = match self.strategy {
-                    Strategy::Interrupt => device[host] > 0,
-                    Strategy::Clocked(rate) => {
-                        let due = at((ticks[host] as f64 + phase) / rate) <= now;
-                        ticks[host] += u64::from(due);
-                        wake.push(at((ticks[host] as f64 + phase) / rate));
-                        due
-                    }
-                    Strategy::Polling => match self.slice {
-                        None => device[host] > 0,
-                        Some(slice) => {
-                            let slices = now.as_secs_f64() / slice + phase;
-                            wake.push(at((slices.floor() + 1.0 - phase) * slice + 1e-9));
-                            device[host] > 0 && (slices as u64).is_multiple_of(2)
-                        }
-                    },
-                };
-                if looks && !serving[host] {
-                    serving[host] = true;
-                    let events = std::mem::take(&mut device[host]);
-                    // A polling process is half a look late on the average.
-                    let look = match self.strategy {
-                        Strategy::Polling => 1.5 * self.costs[1],
-                        _ => self.costs[0],
-                    };
-                    let work = Work::cached(look + events as f64 * alpha[host]);
-                    hosts[host].submit(Level::Interrupt, work, events);
-                }
-            }
-            wake.extend(hosts.iter().filter_map(Machine::poll_timeout));
-            wake.extend(on_wire.first_key_value().map(|((t, _), _)| *t));
-            let Some(next) = wake.into_iter().filter(|t| *t > now).min() else { break };
-            now = next;
-        }
-        octets * 8.0 / seconds / 1e6
     }
 }
