@@ -26,7 +26,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("A-52", "different DMA burst sizes"),
     ("E-5", "tens of megabits per second"),
     ("E-7", "fully utilize"),
-    ("E-16", "high polling rates"),
+    ("E-16", "almost everywhere the best performer"),
     ("E-16", "when the processor is loaded"),
     ("E-17", "loaded, interrupts, average"),
     ("E-17", "loaded, 500 Hz, maximum"),
