@@ -273,6 +273,26 @@ pub enum Event {
     EstablishLink,
 }
 
+impl Event {
+    /// The call that it is about.
+    pub const fn call(&self) -> Option<CallId> {
+        match self {
+            Event::Setup { call, .. }
+            | Event::Proceeding(call)
+            | Event::Alerting(call)
+            | Event::Connected { call, .. }
+            | Event::Active(call)
+            | Event::Released { call, .. }
+            | Event::Notified { call, .. } => Some(*call),
+            Event::AddParty { party, .. } | Event::PartyAdded { party, .. } | Event::PartyDropped { party, .. } => {
+                Some(party.call)
+            }
+            Event::PartyAlerting(party) => Some(party.call),
+            Event::Restarted(_) | Event::EstablishLink => None,
+        }
+    }
+}
+
 /// Why a request was refused at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
@@ -285,6 +305,17 @@ pub enum Refused {
     /// A limit of the interface, with the cause for the caller.
     #[error("refused: {0}")]
     Limit(CauseValue),
+}
+
+impl Refused {
+    /// The cause that says it to a caller.
+    pub const fn cause(self) -> CauseValue {
+        match self {
+            Refused::Limit(value) => value,
+            Refused::LinkDown => CauseValue::OUT_OF_ORDER,
+            Refused::State => CauseValue::TEMPORARY_FAILURE,
+        }
+    }
 }
 
 /// A call.

@@ -4,7 +4,9 @@
 //! network side of a UNI, or either side of an IISP link. A call takes its labels from both ports' ranges and its bandwidth
 //! from both ports' links, in both directions; all of it is given back when the call ends, however it ends.
 
+mod admission;
 mod contract;
+mod multipoint;
 mod routes;
 
 #[cfg(test)]
@@ -13,12 +15,13 @@ mod tests;
 pub use contract::contracts;
 pub use routes::Routes;
 
-use crate::call::{self, CallId, ElementList, Event, Index, Refused};
+use crate::call::{self, CallId, ElementList, Event, Index};
 use crate::port::Port;
+use multipoint::Tree;
 use std::collections::VecDeque;
 use traffic::{Admission, Contract};
 use wire::aesa::{Aesa, Prefix};
-use wire::q2931::{Cause, CauseValue, ConnectionId, Element, Location, Number, Party, TransitDelay};
+use wire::q2931::{Cause, CauseValue, ConnectionId, Location, Number};
 use wire::{CellRate, Time};
 
 /// A port of a switch.
@@ -50,6 +53,10 @@ pub enum Command {
     Connect([End; 2], [Contract; 2]),
     /// Part them.
     Disconnect([End; 2]),
+    /// Let the first end, a root, send to the second too, with this contract.
+    AddLeaf([End; 2], Contract),
+    /// Let the root send to the second no more.
+    DropLeaf([End; 2]),
 }
 
 /// A call at a port.
@@ -66,6 +73,18 @@ struct Through {
     tried: Vec<usize>,
     /// The two ends, once the call is answered.
     ends: Option<[End; 2]>,
+}
+
+/// A call in its slot.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "most calls are of the large variant")]
+enum Entry {
+    /// From one port to another.
+    Through(Through),
+    /// From one port to several.
+    Tree(Box<Tree>),
+    /// A tree that is being changed.
+    Growing,
 }
 
 /// A call that failed.
@@ -97,7 +116,7 @@ struct NodePort {
 pub struct Node {
     ports: Vec<NodePort>,
     routes: Routes,
-    calls: Vec<Option<Through>>,
+    calls: Vec<Option<Entry>>,
     free: Vec<u32>,
     commands: VecDeque<Command>,
     failures: VecDeque<Failure>,
@@ -235,6 +254,13 @@ impl Node {
     }
 
     fn on_event(&mut self, port: usize, event: Event, now: Time) {
+        if let Some((index, leg)) = event.call().and_then(|call| Some((self.ports[port].legs.get(call)?, (port, call))))
+            && let Some(entry) = self.calls[index as usize].take_if(|entry| matches!(entry, Entry::Tree(_)))
+            && let Entry::Tree(tree) = entry
+        {
+            self.calls[index as usize] = Some(Entry::Growing);
+            return self.on_tree_event(index, tree, leg, event, now);
+        }
         match event {
             Event::Setup { call, elements, .. } => self.on_setup((port, call), elements, now),
             Event::Alerting(call) => {
@@ -270,7 +296,10 @@ impl Node {
 
     fn through(&mut self, leg: Leg) -> Option<(u32, &mut Through)> {
         let index = self.ports.get(leg.0)?.legs.get(leg.1)?;
-        self.calls.get_mut(index as usize)?.as_mut().map(|through| (index, through))
+        match self.calls.get_mut(index as usize)? {
+            Some(Entry::Through(through)) => Some((index, through)),
+            _ => None,
+        }
     }
 
     fn incoming_of(&mut self, outgoing: Leg) -> Option<Leg> {
@@ -285,11 +314,15 @@ impl Node {
         Cause::new(self.location, value)
     }
 
-    fn refuse(&mut self, leg: Leg, called: Option<Aesa>, cause: Cause, now: Time) {
+    fn record_failure(&mut self, called: Option<Aesa>, cause: Cause, now: Time) {
         if self.failures.len() >= FAILURES {
             self.failures.pop_front();
         }
         self.failures.push_back(Failure { at: now, called, cause });
+    }
+
+    fn refuse(&mut self, leg: Leg, called: Option<Aesa>, cause: Cause, now: Time) {
+        self.record_failure(called, cause, now);
         let (calls, id) = self.control(leg);
         let _ = calls.release(id, cause, now);
     }
@@ -300,6 +333,9 @@ impl Node {
         let refused = match self.check(incoming.0, called, &mut elements) {
             Ok((called, contracts)) => {
                 if self.reserve(incoming.0, contracts, true) {
+                    if elements.bearer().is_some_and(|bearer| bearer.multipoint) {
+                        return self.plant(incoming, called, elements, contracts, now);
+                    }
                     let (calls, id) = self.control(incoming);
                     let _ = calls.proceed(id, now);
                     let through = Through {
@@ -310,7 +346,7 @@ impl Node {
                         tried: vec![incoming.0],
                         ends: None,
                     };
-                    let index = self.insert(through);
+                    let index = self.insert(Entry::Through(through));
                     self.ports[incoming.0].legs.insert(incoming.1, index);
                     return self.route(index, self.cause(CauseValue::NO_ROUTE), now);
                 }
@@ -321,73 +357,14 @@ impl Node {
         self.refuse(incoming, called, self.cause(refused), now);
     }
 
-    /// Whether the switch can take the call at all; makes the elements what the next hop is to see.
-    fn check(
-        &mut self,
-        port: usize,
-        called: Option<Aesa>,
-        elements: &mut ElementList,
-    ) -> Result<(Aesa, [Contract; 2]), CauseValue> {
-        let bearer = elements.bearer();
-        if bearer.is_some_and(|bearer| bearer.multipoint) {
-            return Err(CauseValue::BEARER_NOT_IMPLEMENTED);
-        }
-        let called = called.ok_or(CauseValue::INVALID_NUMBER)?;
-        let traffic = elements.traffic().ok_or(CauseValue::TRAFFIC_COMBINATION)?;
-        let contracts = contracts(&traffic, bearer)?;
-        let config = &self.ports[port].config;
-        if let Some(default) = config.addresses.first() {
-            let named = elements.calling().and_then(|party| party.number.as_aesa());
-            let is_own = |a: Aesa| config.addresses.iter().any(|own| own.without_selector() == a.without_selector());
-            let party = match named {
-                // The user's number, checked and right; otherwise the network's.
-                Some(address) if is_own(address) => Party { indicators: Some((0, 1)), ..Party::aesa(address) },
-                _ => Party { indicators: Some((0, 3)), ..Party::aesa(*default) },
-            };
-            elements.set(Element::Calling(party));
-        }
-        let delay = elements.0.iter().find_map(|e| if let Element::TransitDelay(d) = e { Some(*d) } else { None });
-        if let Some(TransitDelay { cumulative: Some(so_far), maximum, network }) = delay {
-            let cumulative = so_far.saturating_add(config.delay_ms);
-            if maximum.is_some_and(|most| most != u16::MAX && cumulative > most) {
-                return Err(CauseValue::QOS_UNAVAILABLE);
-            }
-            elements.set(Element::TransitDelay(TransitDelay { cumulative: Some(cumulative), maximum, network }));
-        }
-        elements.remove(wire::q2931::ElementId::CONNECTION_ID);
-        Ok((called, contracts))
-    }
-
-    /// Promises bandwidth at a port: forward into the switch and backward out of it where the call comes in, and the other
-    /// way round where it goes out.
-    fn reserve(&mut self, port: usize, [forward, backward]: [Contract; 2], is_incoming: bool) -> bool {
-        let [into, out] = &mut self.ports[port].bandwidth;
-        let (first, second) = if is_incoming { (into, out) } else { (out, into) };
-        if first.admit(&forward).is_err() {
-            return false;
-        }
-        let admitted = second.admit(&backward).is_ok();
-        if !admitted {
-            first.release(&forward);
-        }
-        admitted
-    }
-
-    fn give_back(&mut self, port: usize, [forward, backward]: [Contract; 2], is_incoming: bool) {
-        let [into, out] = &mut self.ports[port].bandwidth;
-        let (first, second) = if is_incoming { (into, out) } else { (out, into) };
-        first.release(&forward);
-        second.release(&backward);
-    }
-
-    fn insert(&mut self, through: Through) -> u32 {
+    fn insert(&mut self, entry: Entry) -> u32 {
         match self.free.pop() {
             Some(index) => {
-                self.calls[index as usize] = Some(through);
+                self.calls[index as usize] = Some(entry);
                 index
             }
             None => {
-                self.calls.push(Some(through));
+                self.calls.push(Some(entry));
                 self.calls.len() as u32 - 1
             }
         }
@@ -395,12 +372,12 @@ impl Node {
 
     /// Sends the call on by the best route that has not been tried; without one, it fails for the reason of the last.
     fn route(&mut self, index: u32, mut why: Cause, now: Time) {
-        let Some(through) = self.calls[index as usize].as_ref() else { return };
+        let Some(Entry::Through(through)) = &self.calls[index as usize] else { return };
         let (incoming, contracts) = (through.incoming, through.contracts);
         let Some(called) = through.setup.as_ref().map(|setup| setup.0) else { return };
         let candidates: Vec<usize> = self.routes.lookup(&called).filter(|port| !through.tried.contains(port)).collect();
         for port in candidates {
-            let Some(through) = self.calls[index as usize].as_mut() else { return };
+            let Some(Entry::Through(through)) = &mut self.calls[index as usize] else { return };
             if through.tried.contains(&port) {
                 continue;
             }
@@ -413,18 +390,14 @@ impl Node {
             match self.ports[port].port.calls_mut().setup(elements, now) {
                 Ok(call) => {
                     self.ports[port].legs.insert(call, index);
-                    if let Some(through) = self.calls[index as usize].as_mut() {
+                    if let Some(Entry::Through(through)) = &mut self.calls[index as usize] {
                         through.outgoing = Some((port, call));
                     }
                     return;
                 }
                 Err(refused) => {
                     self.give_back(port, contracts, false);
-                    why = self.cause(match refused {
-                        Refused::Limit(value) => value,
-                        Refused::LinkDown => CauseValue::OUT_OF_ORDER,
-                        Refused::State => CauseValue::TEMPORARY_FAILURE,
-                    });
+                    why = self.cause(refused.cause());
                 }
             }
         }
@@ -473,7 +446,7 @@ impl Node {
 
     /// The call leaves the switch: its bandwidth and its circuit.
     fn forget(&mut self, index: u32) {
-        let Some(through) = self.calls[index as usize].take() else { return };
+        let Some(Entry::Through(through)) = self.calls[index as usize].take() else { return };
         self.free.push(index);
         self.ports[through.incoming.0].legs.remove(through.incoming.1);
         self.give_back(through.incoming.0, through.contracts, true);

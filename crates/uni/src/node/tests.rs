@@ -1,11 +1,13 @@
 //! Calls through several switches in virtual time.
 
+mod multipoint;
+
 use super::*;
-use crate::call::{Config, Side, State, Version};
+use crate::call::{Config, PartyId, Side, State, Version};
 use crate::simulation::{Place, Simulation};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use wire::q2931::{AalParameters, Bearer, Direction, LowLayer, Qos, Traffic};
+use wire::q2931::{AalParameters, Bearer, Direction, Element, LowLayer, Party, Qos, Traffic, TransitDelay};
 
 const DELAY: Duration = Duration::from_millis(1);
 
@@ -78,6 +80,9 @@ struct Book {
     up: BTreeSet<(usize, CallId)>,
     ended: BTreeMap<(usize, CallId), Cause>,
     setups: Vec<(usize, ElementList)>,
+    /// Parties that were added to a host's calls, and how the others ended.
+    added: BTreeSet<(usize, PartyId)>,
+    dropped: BTreeMap<(usize, PartyId), CauseValue>,
 }
 
 impl Book {
@@ -106,6 +111,15 @@ impl Book {
             Event::Released { call, cause } => {
                 self.up.remove(&(host, call));
                 self.ended.insert((host, call), cause);
+            }
+            Event::AddParty { party, .. } => {
+                net.host_mut(host).calls_mut().accept_party(party, &ElementList::default()).unwrap();
+                net.flush(host);
+            }
+            Event::PartyAdded { party, .. } => drop(self.added.insert((host, party))),
+            Event::PartyDropped { party, cause } => {
+                self.added.remove(&(host, party));
+                self.dropped.insert((host, party), cause.value);
             }
             _ => {}
         }
@@ -143,6 +157,15 @@ fn tables(net: &mut Simulation, tables: &mut BTreeMap<usize, Vec<[End; 2]>>) {
             }
             Command::Disconnect(ends) => {
                 let at = table.iter().position(|e| *e == ends).expect("what is parted was joined");
+                table.swap_remove(at);
+            }
+            Command::AddLeaf(ends, _) => {
+                let taken = |[root, leaf]: &[End; 2]| *leaf == ends[1] || *root == ends[1] || *leaf == ends[0];
+                assert!(!table.iter().any(taken), "switch {switch}: {ends:?} twice");
+                table.push(ends);
+            }
+            Command::DropLeaf(ends) => {
+                let at = table.iter().position(|e| *e == ends).expect("a leaf that is dropped was added");
                 table.swap_remove(at);
             }
         }
