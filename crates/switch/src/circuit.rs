@@ -103,11 +103,18 @@ impl Circuit {
         self.flags & flag != 0
     }
 
+    /// Whether it is in use and sends under one label.
+    #[inline(always)]
+    pub(crate) const fn has_one_branch(&self) -> bool {
+        self.flags & (flag::LIVE | flag::ROOT) == flag::LIVE
+    }
+
     /// The header word that a cell leaves with.
     #[inline(always)]
     pub(crate) const fn translate(&self, word: u32) -> u32 {
-        let kept = if self.is(flag::PATH) { 0x000f_ffff } else { 0xf };
-        self.label | word & kept
+        // Without a branch: VP and VC circuits mix in a window.
+        let path = (self.flags & flag::PATH) as u32 / flag::PATH as u32;
+        self.label | word & (0xf | 0x000f_fff0 & path.wrapping_neg())
     }
 
     /// The label that it leaves under.

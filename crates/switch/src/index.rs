@@ -8,7 +8,9 @@
 //! | page of channels, 1 KiB | VCI bits 7..0 | the channel's number |
 //!
 //! Page 0 is all zero and stands for every page that is not there, and number 0 for "none": a look-up has no branches
-//! until its end. A page is allocated by its first entry and given back with its last; their number is bounded.
+//! until its end. Entries name a page by its first entry's place. The number of a channel of VCI 3 or 4 has its highest bit
+//! set: no user data comes under it. A page is allocated by its first entry and given back with its last; their number is
+//! bounded.
 
 use crate::prefetch;
 use wire::Label;
@@ -16,6 +18,8 @@ use wire::Label;
 /// Entries of a page: 4 octets each, 1 KiB.
 const ENTRIES: usize = 256;
 const ROOTS: usize = 32;
+/// Entries before the mark is set fit into 31 bits.
+const F4_MARK: u32 = 1 << 31;
 
 /// No page is free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +40,29 @@ pub(crate) struct Index {
 /// Where a cell's channel entry is, as far as the upper levels tell.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Place(u32);
+
+/// The paths of a port with VPIs below 128: their page, found once for many cells.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Paths<'a> {
+    page: &'a [u32; ENTRIES],
+    entries: &'a [u32],
+}
+
+impl Paths<'_> {
+    /// Whether a port's cells may be looked up here, by the header words of all of them or-ed together.
+    #[inline(always)]
+    pub(crate) const fn hold(words: u32) -> bool {
+        words >> 27 == 0
+    }
+
+    /// As [`Index::place_of`].
+    #[inline(always)]
+    pub(crate) fn place_of(self, word: u32) -> Place {
+        let channels = self.page[(word >> 19) as usize & 0xfe];
+        let page = self.entries[channels as usize + ((word >> 12) as usize & 0xff)];
+        Place(page + ((word >> 4) & 0xff))
+    }
+}
 
 impl Index {
     /// An empty table for so many ports, with at most `max_pages` pages.
@@ -58,23 +85,45 @@ impl Index {
     #[inline(always)]
     fn path_at(&self, port: usize, vpi: u32) -> usize {
         let page = self.roots[port][(vpi >> 7) as usize % ROOTS];
-        page as usize * ENTRIES + (vpi as usize & 127) * 2
+        page as usize + (vpi as usize & 127) * 2
     }
 
-    /// Walks the upper levels, which are few and stay in the cache, and asks for the line of the channel's entry.
+    /// Octets of the pages.
+    pub(crate) fn octets(&self) -> usize {
+        self.used.len() * ENTRIES * size_of::<u32>()
+    }
+
+    /// The paths of `port` with VPIs below 128.
+    #[inline]
+    pub(crate) fn paths(&self, port: usize) -> Option<Paths<'_>> {
+        let page = self.entries[self.roots[port][0] as usize..].first_chunk()?;
+        Some(Paths { page, entries: &self.entries })
+    }
+
+    /// Walks the upper levels.
     #[inline(always)]
-    pub(crate) fn prepare(&self, port: usize, word: u32) -> Place {
-        let channels = self.entries[self.path_at(port, word >> 20)] as usize;
-        let page = self.entries[channels * ENTRIES + (word >> 12) as usize % ENTRIES];
-        let place = page as usize * ENTRIES + (word >> 4) as usize % ENTRIES;
-        prefetch::line(&self.entries, place);
-        Place(place as u32)
+    pub(crate) fn place_of(&self, port: usize, word: u32) -> Place {
+        let channels = self.entries[self.path_at(port, word >> 20)];
+        let page = self.entries[channels as usize + ((word >> 12) as usize & 0xff)];
+        Place(page + ((word >> 4) & 0xff))
+    }
+
+    /// Asks for the line of an entry.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, place: Place) {
+        prefetch::line(&self.entries, place.0 as usize);
+    }
+
+    /// The number of the channel at `place`, else 0. For VCI 3 and 4 it is more than any number.
+    #[inline(always)]
+    pub(crate) fn channel(&self, place: Place) -> u32 {
+        self.entries[place.0 as usize]
     }
 
     /// The number for a cell of this header: its channel's, else its path's, else 0.
     #[inline(always)]
-    pub(crate) fn finish(&self, port: usize, word: u32, place: Place) -> u32 {
-        let channel = self.entries[place.0 as usize];
+    pub(crate) fn find(&self, port: usize, word: u32) -> u32 {
+        let channel = self.channel(self.place_of(port, word)) & !F4_MARK;
         if channel != 0 { channel } else { self.path(port, word >> 20) }
     }
 
@@ -86,19 +135,20 @@ impl Index {
 
     /// Whether any channel of this path has an entry: the path ends at this port.
     pub(crate) fn has_channels(&self, port: usize, vpi: u32) -> bool {
-        let channels = self.entries[self.path_at(port, vpi)] as usize * ENTRIES;
+        let channels = self.entries[self.path_at(port, vpi)] as usize;
         // A page without entries is reserved for a change that is not made yet.
-        self.entries[channels..channels + ENTRIES].iter().any(|page| self.used[*page as usize] != 0)
+        self.entries[channels..channels + ENTRIES].iter().any(|page| self.used[*page as usize / ENTRIES] != 0)
     }
 
     /// The number under exactly this label, else 0.
     pub(crate) fn get(&self, port: usize, label: Label) -> u32 {
         match label {
-            Label::Vc(circuit) => self.entries[self.prepare(port, circuit.key() << 4).0 as usize],
+            Label::Vc(circuit) => self.channel(self.place_of(port, circuit.key() << 4)) & !F4_MARK,
             Label::Vp(vpi) => self.path(port, vpi.get().into()),
         }
     }
 
+    /// A page, as entries name it.
     fn page(&mut self) -> Result<u32, NoPage> {
         if let Some(page) = self.free.pop() {
             return Ok(page);
@@ -108,7 +158,7 @@ impl Index {
         }
         self.entries.resize(self.entries.len() + ENTRIES, 0);
         self.used.push(0);
-        Ok(self.used.len() as u32 - 1)
+        Ok((self.used.len() - 1) as u32 * ENTRIES as u32)
     }
 
     fn write(&mut self, at: usize, value: u32) {
@@ -123,7 +173,7 @@ impl Index {
             let page = self.page()?;
             self.write(at, page);
         }
-        Ok(self.entries[at] as usize * ENTRIES)
+        Ok(self.entries[at] as usize)
     }
 
     /// Makes the pages for a label's entry.
@@ -169,13 +219,14 @@ impl Index {
         }
         self.reserve(port, label)?;
         let at = self.place(port, label)?;
-        self.write(at, value);
+        let is_f4 = matches!(label, Label::Vc(circuit) if matches!(circuit.vci.get(), 3 | 4));
+        self.write(at, if is_f4 { value | F4_MARK } else { value });
         Ok(())
     }
 
     fn give_back(&mut self, at: usize) {
         let page = self.entries[at];
-        if page != 0 && self.used[page as usize] == 0 {
+        if page != 0 && self.used[page as usize / ENTRIES] == 0 {
             self.free.push(page);
             self.write(at, 0);
         }
@@ -197,14 +248,14 @@ impl Index {
             Label::Vp(vpi) => (vpi.get(), None),
         };
         let path = self.path_at(port, vpi.into());
-        let channels = self.entries[path] as usize * ENTRIES;
+        let channels = self.entries[path] as usize;
         if let Some(vci) = vci.filter(|_| channels != 0) {
             self.give_back(channels + usize::from(vci >> 8));
             self.give_back(path);
         }
         let root = usize::from(vpi >> 7);
         let page = self.roots[port][root];
-        if page != 0 && self.used[page as usize] == 0 {
+        if page != 0 && self.used[page as usize / ENTRIES] == 0 {
             self.free.push(page);
             self.roots[port][root] = 0;
         }
@@ -212,7 +263,7 @@ impl Index {
 
     /// All labels of a port with their numbers, paths before their channels, in ascending order.
     pub(crate) fn labels(&self, port: usize) -> impl Iterator<Item = (Label, u32)> + '_ {
-        let page = |page: u32| &self.entries[page as usize * ENTRIES..(page as usize + 1) * ENTRIES];
+        let page = |page: u32| &self.entries[page as usize..page as usize + ENTRIES];
         let paths = self.roots[port].iter().enumerate().filter(|(_, root)| **root != 0);
         paths.flat_map(move |(high, root)| {
             page(*root).chunks_exact(2).enumerate().flat_map(move |(low, entry)| {
@@ -223,7 +274,7 @@ impl Index {
                     let numbers = page(*channels).iter().enumerate().filter(|(_, number)| **number != 0);
                     numbers.map(move |(low, number)| {
                         let vci = wire::Vci((high << 8 | low) as u16);
-                        (Label::Vc(wire::CircuitId { vpi, vci }), *number)
+                        (Label::Vc(wire::CircuitId { vpi, vci }), *number & !F4_MARK)
                     })
                 }))
             })
@@ -243,7 +294,7 @@ mod tests {
         (
             any::<bool>(),
             prop_oneof![0u16..3, 126u16..130, 4094u16..4096],
-            prop_oneof![0u16..4, 254u16..258, 65_534u16..],
+            prop_oneof![0u16..6, 254u16..258, 65_534u16..],
         )
             .prop_map(|(path, vpi, vci)| match path {
                 true => Label::Vp(Vpi::new(vpi).unwrap()),
@@ -275,13 +326,13 @@ mod tests {
                     prop_assert_eq!(index.get(*port, *label), *number);
                     if let Label::Vc(circuit) = label {
                         let word = circuit.key() << 4 | 2;
-                        prop_assert_eq!(index.finish(*port, word, index.prepare(*port, word)), *number);
+                        prop_assert_eq!(index.find(*port, word), *number);
                     }
                 }
                 if let Label::Vc(circuit) = label && !model.contains_key(&(port, label)) {
                     let word = circuit.key() << 4;
                     let path = model.get(&(port, Label::Vp(circuit.vpi))).copied().unwrap_or_default();
-                    prop_assert_eq!(index.finish(port, word, index.prepare(port, word)), path);
+                    prop_assert_eq!(index.find(port, word), path);
                 }
             }
             for (port, label) in model.keys() {

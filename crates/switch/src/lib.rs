@@ -29,6 +29,7 @@
 #![deny(unsafe_code)]
 
 mod active;
+mod ahead;
 mod change;
 mod circuit;
 mod config;
@@ -56,6 +57,7 @@ pub use profile::{Class, Flow, Profile};
 pub use translate::NOWHERE;
 
 use active::Pool;
+use ahead::Ahead;
 use circuit::Circuit;
 use credits::Credits;
 use index::Index;
@@ -90,6 +92,8 @@ pub struct Switch {
     config: SwitchConfig,
     index: Index,
     plane: Plane,
+    /// Look-ups under way; not there only while a call works with it.
+    ahead: Option<Box<Ahead>>,
     changes: Option<Box<change::Pending>>,
     /// Which credit cell comes from which circuit: the labels of circuits with credits where they leave.
     leaving: Index,
@@ -123,7 +127,8 @@ impl Switch {
         circuits.push(Circuit::default());
         let plane = Plane {
             circuits,
-            max_circuits: config.circuits as usize,
+            // The highest bit marks entries of the label table.
+            max_circuits: config.circuits.min(i32::MAX as u32 - 1) as usize,
             free_circuit: circuit::NONE,
             in_use: 0,
             store: Store::new(store),
@@ -141,6 +146,7 @@ impl Switch {
             index: Index::new(ports, config.index_pages as usize),
             leaving: Index::new(ports, config.index_pages.min(config.credit_cells.saturating_mul(3)) as usize),
             plane,
+            ahead: Some(Ahead::new()),
             changes: None,
         }
     }

@@ -4,6 +4,7 @@
 //! Times wrap after 78 hours. A theoretical arrival time lies at most L + T ahead of the cell that set it; one that seems to
 //! lie further ahead is an old one that time has overtaken, and counts as past.
 
+use core::hint::select_unpredictable;
 use traffic::{Contract, Fine};
 use wire::Time;
 
@@ -33,14 +34,14 @@ impl Bucket {
         Bucket { increment: ticks(increment), limit: ticks(limit) }
     }
 
-    /// The theoretical arrival time after a cell at `now`, if the cell conforms.
+    /// Whether a cell at `now` conforms, and the theoretical arrival time after it if it does. Without branches: which
+    /// cells follow a pause, no processor foretells.
     #[inline(always)]
-    fn arrive(self, theoretical: Ticks, now: Ticks) -> Option<Ticks> {
+    fn test(self, theoretical: Ticks, now: Ticks) -> (bool, Ticks) {
         let ahead = theoretical.wrapping_sub(now);
-        if ahead > self.limit.wrapping_add(self.increment) {
-            return Some(now.wrapping_add(self.increment));
-        }
-        (ahead <= self.limit).then(|| theoretical.wrapping_add(self.increment))
+        let past = ahead > self.limit.wrapping_add(self.increment);
+        let from = select_unpredictable(past, now, theoretical);
+        (past | (ahead <= self.limit), from.wrapping_add(self.increment))
     }
 }
 
@@ -90,17 +91,28 @@ impl Police {
     /// of peak and sustainable rate.
     #[inline(always)]
     pub(crate) fn arrive(&self, times: &mut [Ticks; 2], clp: bool, now: Ticks) -> Verdict {
-        let Some(peak) = self.peak.arrive(times[0], now) else { return Verdict::Discarded };
-        let mut verdict = Verdict::Conforms;
-        if let Some(bucket) = self.sustainable.filter(|_| !(self.high_priority_only && clp)) {
-            match (bucket.arrive(times[1], now), self.excess) {
-                (Some(sustainable), _) => times[1] = sustainable,
-                (None, Excess::Discard) => return Verdict::Discarded,
-                (None, Excess::Tag) => verdict = Verdict::Tagged,
-            }
+        let (passes, peak) = self.peak.test(times[0], now);
+        if let Some(sustainable) = self.sustainable {
+            return self.arrive_at_both(sustainable, times, clp, now);
         }
-        times[0] = peak;
-        verdict
+        times[0] = select_unpredictable(passes, peak, times[0]);
+        select_unpredictable(passes, Verdict::Conforms, Verdict::Discarded)
+    }
+
+    #[inline(never)]
+    fn arrive_at_both(&self, sustainable: Bucket, times: &mut [Ticks; 2], clp: bool, now: Ticks) -> Verdict {
+        let (below_peak, peak) = self.peak.test(times[0], now);
+        let exempt = self.high_priority_only & clp;
+        let (conforms, sustained) = sustainable.test(times[1], now);
+        let tagged = below_peak & !exempt & !conforms & (self.excess == Excess::Tag);
+        let passes = below_peak & (exempt | conforms | tagged);
+        times[0] = select_unpredictable(passes, peak, times[0]);
+        times[1] = select_unpredictable(passes & !exempt & !tagged, sustained, times[1]);
+        match (passes, tagged) {
+            (false, _) => Verdict::Discarded,
+            (true, true) => Verdict::Tagged,
+            (true, false) => Verdict::Conforms,
+        }
     }
 }
 
@@ -121,10 +133,10 @@ mod tests {
             for gap in gaps {
                 now += gap;
                 let at = Time::from_nanos(now);
-                let next = bucket.arrive(theoretical, ticks(at));
-                prop_assert_eq!(next.is_some(), gcra.arrive(at));
-                prop_assert_eq!(next.is_some(), leaky.arrive(at));
-                theoretical = next.unwrap_or(theoretical);
+                let (conforms, next) = bucket.test(theoretical, ticks(at));
+                prop_assert_eq!(conforms, gcra.arrive(at));
+                prop_assert_eq!(conforms, leaky.arrive(at));
+                theoretical = if conforms { next } else { theoretical };
             }
         }
 
@@ -160,7 +172,7 @@ mod tests {
         let bucket = Bucket::new(Fine::from_nanos(1000), Fine::from_nanos(5000));
         for hours in 1..200 {
             let now = ticks(Time::from_millis(hours * 3_600_000));
-            assert_eq!(bucket.arrive(ticks(Time::from_micros(7)), now), Some(now.wrapping_add(1000 << 16)));
+            assert_eq!(bucket.test(ticks(Time::from_micros(7)), now), (true, now.wrapping_add(1000 << 16)));
         }
     }
 }

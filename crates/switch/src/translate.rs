@@ -1,10 +1,11 @@
 //! Look-up and rewriting alone, without queues: what a tap, a trace or a port that only relabels needs, and the part of the
 //! switch that a copy of the same cells bounds from above.
 
-use crate::circuit::flag;
-use crate::forward::{FAR, NEAR, RING, SPECIAL};
-use crate::police::{Verdict, ticks};
-use crate::{Switch, prefetch};
+use crate::Switch;
+use crate::circuit::{Circuit, flag};
+use crate::police::{Ticks, Verdict, ticks};
+use crate::profile::Profiles;
+use core::hint::select_unpredictable;
 use wire::{Cell, Time};
 
 /// Where a cell goes that has no circuit, is no user data, or belongs to more than one branch.
@@ -14,17 +15,13 @@ impl Switch {
     /// Copies cells of `port` to `out` under the labels that they leave with, and says in `ports` which port each leaves
     /// by. Cells that go [`NOWHERE`] are copied as they are. Nothing is queued, dropped or counted. Returns how many cells
     /// there were room for.
-    pub fn translate(&self, port: u16, cells: &[Cell], out: &mut [Cell], ports: &mut [u16]) -> usize {
+    pub fn translate(&mut self, port: u16, cells: &[Cell], out: &mut [Cell], ports: &mut [u16]) -> usize {
         let n = cells.len().min(out.len()).min(ports.len());
         if port >= self.config.ports {
             return 0;
         }
-        self.look_up_ahead(port, &cells[..n], |i, id| {
-            let circuit = &self.plane.circuits[if id == SPECIAL { 0 } else { id as usize }];
-            let one = circuit.flags & (flag::LIVE | flag::ROOT) == flag::LIVE;
-            let word = cells[i].header_word();
-            out[i].copy_as(&cells[i], if one { circuit.translate(word) } else { word });
-            ports[i] = if one { circuit.port } else { NOWHERE };
+        self.by_windows(port.into(), &cells[..n], |switch, at, words, found| {
+            rewrite(&switch.plane.circuits, &cells[at..], (words, found), &mut out[at..], &mut ports[at..]);
         });
         n
     }
@@ -44,37 +41,59 @@ impl Switch {
             return 0;
         }
         let now = ticks(now);
-        let mut ahead = [0; RING];
-        let mut places = [Default::default(); RING];
-        let input = usize::from(port);
-        for i in 0..n + FAR {
-            if let Some(cell) = cells[..n].get(i) {
-                places[i % RING] = self.index.prepare(input, cell.header_word());
-            }
-            if i + NEAR >= FAR
-                && let Some(cell) = cells[..n].get(i + NEAR - FAR)
-            {
-                let id = self.number(input, cell.header_word(), places[(i + NEAR - FAR) % RING]);
-                prefetch::line(&self.plane.circuits, id as usize);
-                ahead[(i + NEAR - FAR) % RING] = id;
-            }
-            let Some(i) = i.checked_sub(FAR) else { continue };
-            let id = ahead[i % RING];
-            let circuit = &mut self.plane.circuits[if id == SPECIAL { 0 } else { id as usize }];
-            let one = circuit.flags & (flag::LIVE | flag::ROOT) == flag::LIVE;
-            let word = cells[i].header_word();
-            let mut verdict = Verdict::Conforms;
-            if circuit.is(flag::POLICED)
-                && let Some(police) = &self.plane.profiles.get(circuit.profile).police
-            {
-                verdict = police.arrive(&mut circuit.times, word & 1 != 0, now);
-            }
-            circuit.received += 1;
-            circuit.excess += u32::from(verdict != Verdict::Conforms);
-            let tag = u32::from(verdict == Verdict::Tagged);
-            out[i].copy_as(&cells[i], if one { circuit.translate(word) | tag } else { word });
-            ports[i] = if one && verdict != Verdict::Discarded { circuit.port } else { NOWHERE };
-        }
+        self.by_windows(port.into(), &cells[..n], |switch, at, words, found| {
+            let (circuits, profiles) = (&mut switch.plane.circuits, &switch.plane.profiles);
+            police(circuits, profiles, &cells[at..], now, (words, found), &mut out[at..], &mut ports[at..]);
+        });
         n
+    }
+}
+
+/// Copies the cells of a window under the labels of their circuits, and says by which ports they leave.
+#[inline(never)]
+fn rewrite(
+    circuits: &[Circuit],
+    cells: &[Cell],
+    (words, found): (&[u32], &[u32]),
+    out: &mut [Cell],
+    ports: &mut [u16],
+) {
+    for ((((cell, word), id), out), port) in cells.iter().zip(words).zip(found).zip(out).zip(ports) {
+        let (word, to) = match circuits.get(*id as usize) {
+            Some(circuit) if circuit.has_one_branch() => (circuit.translate(*word), circuit.port),
+            _ => (*word, NOWHERE),
+        };
+        out.copy_as(cell, word);
+        *port = to;
+    }
+}
+
+/// As [`rewrite`], with policing and counters.
+#[inline(never)]
+fn police(
+    circuits: &mut [Circuit],
+    profiles: &Profiles,
+    cells: &[Cell],
+    now: Ticks,
+    (words, found): (&[u32], &[u32]),
+    out: &mut [Cell],
+    ports: &mut [u16],
+) {
+    for ((((cell, word), id), out), port) in cells.iter().zip(words).zip(found).zip(out).zip(ports) {
+        let (word, to) = match circuits.get_mut(*id as usize) {
+            Some(circuit) if circuit.has_one_branch() => {
+                let verdict = match &profiles.get(circuit.profile).police {
+                    Some(police) if circuit.is(flag::POLICED) => police.arrive(&mut circuit.times, word & 1 != 0, now),
+                    _ => Verdict::Conforms,
+                };
+                circuit.received += 1;
+                circuit.excess += u32::from(verdict != Verdict::Conforms);
+                let to = select_unpredictable(verdict == Verdict::Discarded, NOWHERE, circuit.port);
+                (circuit.translate(*word) | u32::from(verdict == Verdict::Tagged), to)
+            }
+            _ => (*word, NOWHERE),
+        };
+        out.copy_as(cell, word);
+        *port = to;
     }
 }

@@ -4,6 +4,7 @@ use crate::circuit::{ends_pdu, flag};
 use crate::forward::count_cells;
 use crate::profile::Class;
 use crate::{Plane, Switch};
+use core::hint::select_unpredictable;
 use wire::{Cell, Time};
 
 /// Circuits that are looked at together: their lines, then their first cells, are fetched before the first has its turn.
@@ -36,6 +37,15 @@ impl Switch {
     }
 }
 
+/// What turns of circuits without credits have changed at their port.
+#[derive(Default)]
+struct Tally {
+    cells: usize,
+    pdus: u64,
+    /// Circuits with nothing left to send.
+    done: u32,
+}
+
 impl Plane {
     /// Serves one class of a port; returns how many cells it gave.
     fn serve(&mut self, port: usize, class: usize, out: &mut [Cell], now: Time) -> usize {
@@ -57,14 +67,13 @@ impl Plane {
                 self.store.prefetch(self.circuits[*id as usize].head);
             }
             let mut done = 0;
-            for (i, id) in batch.iter().enumerate() {
-                if let Some(later) = batch.get(i + NEAR) {
-                    self.store.prefetch(self.circuits[*later as usize].head);
-                }
-                if sent == out.len() {
+            while done < n && sent < out.len() {
+                let (turns, cells) = self.take_plain_turns(port, class, batch, done, &mut out[sent..]);
+                (done, sent) = (done + turns, sent + cells);
+                if done == n || sent == out.len() {
                     break;
                 }
-                let (cells, over) = self.take_turn(port, class, *id, done, &mut out[sent..], now);
+                let (cells, over) = self.take_turn(port, class, batch[done], done, &mut out[sent..], now);
                 sent += cells;
                 if !over {
                     break;
@@ -74,6 +83,64 @@ impl Plane {
             self.ports[port].classes[class].queue.advance(&mut self.pool, done);
         }
         sent
+    }
+
+    /// The turns of `batch` from `done` on, up to the first that is not plain: of a circuit that has credits, is gone, is
+    /// alone, or has begun its turn before, or one that `out` cuts short. Returns how many turns and cells there were.
+    fn take_plain_turns(
+        &mut self,
+        port: usize,
+        class: usize,
+        batch: &[u32],
+        done: usize,
+        out: &mut [Cell],
+    ) -> (usize, usize) {
+        let Plane { circuits, store, ports, pool, profiles, .. } = self;
+        let state = &mut ports[port];
+        let turn = &mut state.classes[class];
+        let (mut tally, mut turns) = (Tally::default(), 0);
+        if turn.left != 0 {
+            return (0, 0);
+        }
+        let gone = turn.gone as usize;
+        for (i, id) in batch.iter().enumerate().skip(done) {
+            if let Some(later) = batch.get(i + NEAR) {
+                store.prefetch(circuits[*later as usize].head);
+            }
+            let circuit = &mut circuits[*id as usize];
+            let alone = turn.queue.len() - i - gone <= 1;
+            if alone | (circuit.flags & (flag::LIVE | flag::CREDIT) != flag::LIVE) {
+                break;
+            }
+            let mut n = usize::from(circuit.queued);
+            if n > 1 {
+                n = n.min(profiles.get(circuit.profile).weight.max(1).into());
+            }
+            let Some(slots) = out.get_mut(tally.cells..tally.cells + n) else { break };
+            for slot in slots {
+                let at = circuit.head;
+                let (cell, next) = store.get(at);
+                let word = cell.header_word();
+                slot.copy_as(cell, word);
+                circuit.head = next;
+                tally.pdus += u64::from(ends_pdu(word));
+                circuit.sent_part = select_unpredictable(word & 8 == 0, !ends_pdu(word), circuit.sent_part);
+                store.free(at);
+            }
+            tally.cells += n;
+            circuit.queued -= n as u16;
+            if circuit.queued == 0 {
+                circuit.flags &= !flag::LISTED;
+                tally.done += 1;
+            } else {
+                turn.queue.push(pool, *id);
+            }
+            turns += 1;
+        }
+        state.ready -= tally.done;
+        state.used -= tally.cells as u32;
+        count_cells(&mut state.counters.sent, tally.cells as u64, tally.pdus);
+        (turns, tally.cells)
     }
 
     /// One circuit's turn: cells given, and whether the turn is over. A turn that `out` cut short is not. `done` numbers

@@ -146,11 +146,7 @@ impl Cell {
     /// more: the patch and the vector that spans it meet in the store buffer.
     #[inline(always)]
     pub const fn copy_as(&mut self, cell: &Cell, word: u32) {
-        self.header = word.to_be_bytes();
-        self.hec = 0;
-        self.zero = [0; 3];
-        self.at_nanos = 0;
-        self.payload = cell.payload;
+        *self = Cell { header: word.to_be_bytes(), hec: 0, zero: [0; 3], at_nanos: 0, payload: cell.payload };
     }
 
     /// The circuit.

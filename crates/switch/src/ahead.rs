@@ -1,0 +1,134 @@
+//! Look-ups ahead of the work: while one window of cells is worked on, the lines of the next one's circuits are on their way
+//! from memory, and, where the label table is large, the entries of the one after that.
+//!
+//! A window's steps are loops of their own over arrays of its length, with no branch that depends on a cell, so that the
+//! processor overlaps the look-ups of many cells. Whatever is rare is found out for the window as a whole.
+
+use crate::Switch;
+use crate::circuit::is_special;
+use crate::index::{Paths, Place};
+use crate::prefetch;
+use wire::Cell;
+
+/// Cells of a window; also the longest run.
+pub(crate) const WINDOW: usize = 64;
+/// Windows under way: the one that is worked on, and two ahead of it.
+const WINDOWS: usize = 4;
+/// Octets of a label table that second-level caches hold beside the cells.
+const NEAR_OCTETS: usize = 256 << 10;
+
+/// Instead of a circuit's number: the cell is no user data.
+pub(crate) const SPECIAL: u32 = u32::MAX;
+
+/// One window's cells on their way through the look-up.
+#[derive(Debug, Clone, Copy)]
+struct Window {
+    words: [u32; WINDOW],
+    places: [Place; WINDOW],
+    found: [u32; WINDOW],
+}
+
+/// The windows under way.
+#[derive(Debug)]
+pub(crate) struct Ahead {
+    windows: [Window; WINDOWS],
+}
+
+impl Ahead {
+    pub(crate) fn new() -> Box<Self> {
+        let window = Window { words: [0; WINDOW], places: [Place::default(); WINDOW], found: [0; WINDOW] };
+        Box::new(Ahead { windows: [window; WINDOWS] })
+    }
+}
+
+/// Window number `at` of `cells`, empty beyond the last.
+#[inline(always)]
+fn window_of(cells: &[Cell], at: usize) -> &[Cell] {
+    let begin = cells.len().min(at * WINDOW);
+    &cells[begin..cells.len().min(begin + WINDOW)]
+}
+
+impl Switch {
+    /// Calls `work` with each window of the cells of `port` in their order: where it begins, the header words, and the
+    /// numbers of the circuits, whose lines were fetched ahead.
+    #[inline(always)]
+    pub(crate) fn by_windows(
+        &mut self,
+        port: usize,
+        cells: &[Cell],
+        mut work: impl FnMut(&mut Self, usize, &[u32], &[u32]),
+    ) {
+        let Some(mut ahead) = self.ahead.take() else { return };
+        let far = usize::from(self.index.octets() > NEAR_OCTETS);
+        for at in 0..=far {
+            self.prepare(port, cells, at, &mut ahead);
+        }
+        self.find(port, cells, 0, &mut ahead);
+        for at in 0..cells.len().div_ceil(WINDOW) {
+            self.prepare(port, cells, at + 1 + far, &mut ahead);
+            self.find(port, cells, at + 1, &mut ahead);
+            let n = window_of(cells, at).len();
+            let Window { words, found, .. } = &ahead.windows[at % WINDOWS];
+            work(self, at * WINDOW, &words[..n], &found[..n]);
+        }
+        self.ahead = Some(ahead);
+    }
+
+    /// Finds where the entries of window `at` are, and asks for them. A function of its own, as the other steps are, so that
+    /// its loop has all registers.
+    #[inline(never)]
+    fn prepare(&self, port: usize, cells: &[Cell], at: usize, ahead: &mut Ahead) {
+        let cells = window_of(cells, at);
+        let Window { words, places, .. } = &mut ahead.windows[at % WINDOWS];
+        let mut all = 0;
+        for (cell, word) in cells.iter().zip(words.iter_mut()) {
+            *word = cell.header_word();
+            all |= *word;
+        }
+        match self.index.paths(port).filter(|_| Paths::hold(all)) {
+            Some(paths) => {
+                for (word, place) in words[..cells.len()].iter().zip(places) {
+                    *place = paths.place_of(*word);
+                    self.index.prefetch(*place);
+                }
+            }
+            None => {
+                for (word, place) in words[..cells.len()].iter().zip(places) {
+                    *place = self.index.place_of(port, *word);
+                    self.index.prefetch(*place);
+                }
+            }
+        }
+    }
+
+    /// Reads those entries, and asks for the circuits' lines.
+    #[inline(never)]
+    fn find(&self, port: usize, cells: &[Cell], at: usize, ahead: &mut Ahead) {
+        let n = window_of(cells, at).len();
+        let Window { words, places, found } = &mut ahead.windows[at % WINDOWS];
+        let (mut all, mut rare) = (0, false);
+        for ((word, place), found) in words[..n].iter().zip(places).zip(found.iter_mut()) {
+            *found = self.index.channel(*place);
+            // None, or of an F4 flow.
+            rare |= *found as i32 <= 0;
+            all |= *word;
+            prefetch::line(&self.plane.circuits, *found as usize);
+        }
+        if rare | (all & 8 != 0) {
+            self.find_each(port, &words[..n], &mut found[..n]);
+        }
+    }
+
+    /// Finishes what has no channel of its own, or is no user data.
+    #[cold]
+    fn find_each(&self, port: usize, words: &[u32], found: &mut [u32]) {
+        for (word, found) in words.iter().zip(found) {
+            if is_special(*word) {
+                *found = SPECIAL;
+            } else if *found == 0 {
+                *found = self.index.path(port, word >> 20);
+                prefetch::line(&self.plane.circuits, *found as usize);
+            }
+        }
+    }
+}
