@@ -97,6 +97,7 @@ fn adapters(cells: u64) -> Result<u64, ProfileError> {
         sender: &machine,
         receiver: &machine,
         quanta: [1.0; 2],
+        pace: None,
     };
     let outcome = pair::run(&scenario)?;
     Ok(if outcome.damaged == 0 { outcome.cells } else { 0 })

@@ -87,6 +87,7 @@ fn no_pdu_arrives_changed_and_what_costs_more_is_slower() {
             sender: machine,
             receiver: machine,
             quanta: [1.0; 2],
+            pace: None,
         };
         pair::run(&scenario).unwrap()
     };
@@ -95,6 +96,18 @@ fn no_pdu_arrives_changed_and_what_costs_more_is_slower() {
     // A start datagram of one cell before them.
     assert_eq!(copying.cells, 1 + 100 * 188);
     assert!(copying.received_mbit_s < single.received_mbit_s && copying.received_mbit_s < other.received_mbit_s);
+}
+
+#[test]
+fn a_paced_circuit_carries_its_pace() {
+    let neptune = Profile::named("pentium90-neptune").unwrap();
+    let free = Scenario::new(&neptune, &neptune, Transport::Raw, 200);
+    // A cell each 8 us: 171 cells take 1.368 ms.
+    let pace = Some(adapter::driver::eni::Rate { prescaler: 0, rate: 49 });
+    let paced = pair::run(&Scenario { pace, ..free.clone() }).unwrap();
+    let wanted = 8192.0 * 8.0 / (171.0 * 8.0);
+    assert!((paced.carried_mbit_s / wanted - 1.0).abs() < 0.02, "{} of {wanted}", paced.carried_mbit_s);
+    assert!(pair::run(&free).unwrap().carried_mbit_s > 2.0 * wanted);
 }
 
 #[test]

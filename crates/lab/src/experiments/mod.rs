@@ -2,8 +2,11 @@
 
 use crate::experiment::Experiment;
 
+mod adapters;
 mod clocks;
+mod competition;
 mod myrinet;
+mod pacing;
 mod prediction;
 mod seed000;
 mod seed001;
@@ -19,9 +22,12 @@ pub const ALL: &[&dyn Experiment] = &[
     &seed000::OneWay,
     &seed000::Loopback,
     &prediction::Prediction,
+    &adapters::Adapters,
+    &pacing::Pacing,
     &seed001::Pipeline,
     &seed001::Writes,
     &seed001::Polling,
+    &competition::Competition,
     &seed002::Myrinet,
     &myrinet::Mechanisms,
     &seed003::Tables,

@@ -131,6 +131,7 @@ fn sweep(run: &mut Run<'_>, single_copy: bool) -> Result<Vec<Outcome>, ProfileEr
             sender: &machine,
             receiver: &machine,
             quanta: [1.0; 2],
+            pace: None,
         };
         let outcome = pair::run(&scenario)?;
         run.happened(outcome.trace.hash() ^ outcome.damaged, outcome.cells);
@@ -157,6 +158,7 @@ fn reached_at(run: &mut Run<'_>, known: &[Outcome]) -> Result<usize, ProfileErro
             sender,
             receiver,
             quanta: [1.0; 2],
+            pace: None,
         };
         if full(octets, &pair::run(&scenario)?) { high = octets } else { low = octets }
     }
@@ -181,7 +183,8 @@ impl Runs {
             let mut part = |k: u64| (k as f64 + random.uniform()) / RUNS as f64;
             let quanta = [0.5 + 0.5 * part(k * 7 % RUNS), 0.5 + 1.5 * part(k)];
             // Shorter bursts would end within a time slice.
-            let scenario = Scenario { octets, pdus: 2048, single_copy, loopback, transport, sender, receiver, quanta };
+            let scenario =
+                Scenario { octets, pdus: 2048, single_copy, loopback, transport, sender, receiver, quanta, pace: None };
             let outcome = pair::run(&scenario)?;
             run.happened(outcome.trace.hash() ^ outcome.damaged, outcome.cells);
             all.push(outcome);
@@ -292,7 +295,8 @@ impl Experiment for OneWay {
         }
         let (octets, pdus, transport) = (8192, run.size(2048, 300), Transport::Raw);
         let (single_copy, loopback, sender, receiver) = (false, false, &long, &long);
-        let scenario = Scenario { octets, pdus, single_copy, loopback, transport, sender, receiver, quanta: [1.0; 2] };
+        let scenario =
+            Scenario { octets, pdus, single_copy, loopback, transport, sender, receiver, quanta: [1.0; 2], pace: None };
         let without = pair::run(&scenario)?.received_mbit_s;
         run.words(
             "A-52",

@@ -1,7 +1,7 @@
 //! Seed 002 (Kazantzidis 1997): the Myrinet table.
 
 use crate::experiment::{Experiment, Figure, Origin, Run, Test};
-use crate::model::{Level, Machine, Profile, ProfileError, Work, tandem};
+use crate::model::{Level, Machine, Profile, ProfileError, Work};
 
 /// The table as the text gives it: size; nothing special; flow control; copy; copy and flow control (Mbit/s).
 pub(super) const TABLE: [[f64; 5]; 15] = [
@@ -142,40 +142,10 @@ impl Experiment for Myrinet {
         run.identity("C-24", "Myrinet link, both ways", "Mbit/s", 1280.0, 0, 2.0 * m.get("link_mbit_s")?)
             .note("cables: the text says up to 25 m, and full rate up to 10 m; the table says 10 m at high bandwidth and 25 m at 640 Mbit/s");
         run.absent(
-            "C-41",
-            "emulation with 2 and 3 receivers",
-            "a table with a negative spike at 3 receivers and 8 KB",
-            "the table is not in the text; the paper itself ignores the spike as an effect of applications that were not scheduled",
-        );
-        // A packet goes around a cycle of three receivers, and each stores it before it sends it on (C-38).
-        let mut around = Vec::new();
-        for octets in [100.0, 512.0, 1024.0, 3000.0, 5000.0, 8192.0] {
-            let station = octets * 8.0 / (messages(&m, octets, false)? * 1e6);
-            around.push(octets * 8.0 * 1000.0 / tandem::seconds(1000, &[station; 4]) / 1e6);
-        }
-        run.words(
-            "C-42",
-            "when one group is active, using larger messages allows more bandwidth to be received",
-            Test::new(around.is_sorted(), "the rate around the cycle grows from each size to the next", "a size with a lower rate than the one before"),
-            format!(
-                "around a cycle of three stations that store and forward, each at the cost of a message: {:.1} Mbit/s at 100 octets, \
-                 {:.1} at 8192",
-                around[0],
-                around[around.len() - 1]
-            ),
-        );
-        run.absent(
             "C-42",
             "multicast by 1, 2 and 3 groups at once",
             "a table; the maximum at 3 groups and 8192 octets",
             "the table is not in the text, and what several applications on one host share of it is not either",
-        );
-        run.absent(
-            "C-29",
-            "the testbed: 5 switches, 6 hosts",
-            "a drawing",
-            "the table is of two hosts on one switch, and the text says that at very low loads the hops only slightly affect it: the \
-             model has no switches",
         );
         run.absent(
             "C-36",

@@ -45,7 +45,8 @@ impl Tables {
             for (sender, receiver) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
                 let (sender, receiver) = (&machines[sender], &machines[receiver]);
                 let (octets, single_copy, loopback, quanta) = (OCTETS, false, false, [1.0; 2]);
-                let scenario = Scenario { octets, pdus, single_copy, loopback, transport, sender, receiver, quanta };
+                let scenario =
+                    Scenario { octets, pdus, single_copy, loopback, transport, sender, receiver, quanta, pace: None };
                 let outcome = pair::run(&scenario)?;
                 run.happened(outcome.trace.hash() ^ outcome.damaged, outcome.cells);
                 seen.push([outcome.sent_mbit_s / MEBI, outcome.received_mbit_s / MEBI, outcome.lost * 100.0]);
@@ -87,6 +88,7 @@ impl Tables {
             sender: &machine,
             receiver: &machine,
             quanta: [1.0; 2],
+            pace: None,
         };
         let outcome = pair::run(&scenario)?;
         run.happened(outcome.trace.hash() ^ outcome.damaged, outcome.cells);

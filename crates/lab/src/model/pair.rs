@@ -10,7 +10,7 @@ use super::carrier::{Arrival, Carrier, open};
 use super::machine::{Level, Machine, Scheduler, Work};
 use super::profile::{Profile, ProfileError};
 use crate::Trace;
-use adapter::driver::eni::{Aal, BUFFER_OCTETS, Direct, Eni};
+use adapter::driver::eni::{Aal, BUFFER_OCTETS, Direct, Eni, Rate};
 use adapter::memory::{HostMemory, Unmapped};
 use adapter::midway::{Config, Eni155p, Pace};
 use std::collections::VecDeque;
@@ -47,6 +47,16 @@ pub struct Scenario<'a> {
     pub receiver: &'a Profile,
     /// Quanta that writer and reader have left as they begin, where one machine runs both.
     pub quanta: [f64; 2],
+    /// The rate that the sender's adapter paces the circuit at; the line's, if none.
+    pub pace: Option<Rate>,
+}
+
+impl<'a> Scenario<'a> {
+    /// 8192 octets at a time by copying, from one machine to another, at the line's pace.
+    pub fn new(sender: &'a Profile, receiver: &'a Profile, transport: Transport, pdus: u64) -> Self {
+        let (octets, single_copy, loopback, quanta, pace) = (8192, false, false, [1.0; 2], None);
+        Scenario { octets, pdus, single_copy, loopback, transport, sender, receiver, quanta, pace }
+    }
 }
 
 /// What came of it. Rates are of the application's octets, in 10^6 bit/s.
@@ -60,6 +70,8 @@ pub struct Outcome {
     pub carried_mbit_s: f64,
     /// Share of the PDUs that no read got.
     pub lost: f64,
+    /// Milliseconds until the first PDU after the start datagram was in the receiver's memory.
+    pub first_ms: f64,
     /// PDUs that arrived changed: none, or a state machine is broken.
     pub damaged: u64,
     /// Cells that were carried.
@@ -116,15 +128,17 @@ impl Costs {
         let ip = s.transport != Transport::Raw;
         let sums = matches!(s.transport, Transport::Tcp | Transport::Udp { checksum: true });
         let [ip_send, ip_receive] = if ip { [us("ip_send_us")?, us("ip_receive_us")?] } else { [0.0; 2] };
+        // What copies sums in the same pass (RFC 1071); what does not copy has to sum even so (section 3.1, note 4).
+        let summed = if sums { 1.0 / rate("checksum_mb_s")? } else { 0.0 };
         let enqueue =
-            if s.single_copy { [us("lock_us")? + ip_send, 0.0] } else { [us("allocate_us")? + ip_send, write] };
+            if s.single_copy { [us("lock_us")? + ip_send, summed] } else { [us("allocate_us")? + ip_send, write] };
         // Half of what a PDU costs on arrival is spent in interrupts, half in the read. What is summed is summed before it is
         // queued, whether or not the socket has room (Linux 1.3: udp_rcv, tcp_rcv).
         let half = (us("receive_us")? + ip_receive) / 2.0;
         Ok(Costs {
             enqueue,
             send_interrupt: us("send_interrupt_us")?,
-            receive_interrupt: [half, if sums { 1.0 / rate("checksum_mb_s")? } else { 0.0 }],
+            receive_interrupt: [half, summed],
             read: [half, 1.0 / copy_rate],
             page: if s.single_copy { p.get("page_octets")? as usize } else { usize::MAX },
             acknowledge: us("allocate_us")? + ip_send,
@@ -224,13 +238,13 @@ struct Host {
 }
 
 impl Host {
-    fn new(costs: Costs, carrier: Carrier, quanta: [f64; 2]) -> Result<Self, ProfileError> {
+    fn new(costs: Costs, carrier: Carrier, quanta: [f64; 2], rate: Option<Rate>) -> Result<Self, ProfileError> {
         let pace = Pace::Line { tolerance: Duration::from_nanos(2 * LINE_NANOS) };
         let mut adapter = Eni155p::new(Config { pace, ..Config::default() });
         let mut bus = Direct { adapter: &mut adapter, now: Time::ZERO };
         let shape = |e: &dyn std::fmt::Display| ProfileError::Shape(format!("the adapter: {e}"));
         let mut driver = Eni::probe(&mut bus, MEMORY, BUFFERS).map_err(|e| shape(&e))?;
-        driver.open(&mut bus, VCI, Aal::Aal5, costs.ring_octets, None).map_err(|e| shape(&e))?;
+        driver.open(&mut bus, VCI, Aal::Aal5, costs.ring_octets, rate).map_err(|e| shape(&e))?;
         Ok(Host {
             machine: Machine::scheduled(costs.scheduler, &quanta),
             carrier,
@@ -300,7 +314,7 @@ pub fn run(scenario: &Scenario<'_>) -> Result<Outcome, ProfileError> {
         let costs = Costs::new(machine, scenario)?;
         let carrier = Carrier::new(scenario.transport, number, scenario.octets, costs.socket_octets);
         let carrier = carrier.ok_or_else(|| ProfileError::Shape("the stack has no such socket".into()))?;
-        hosts.push(Host::new(costs, carrier, scenario.quanta)?);
+        hosts.push(Host::new(costs, carrier, scenario.quanta, scenario.pace.filter(|_| number == 0))?);
     }
     if let [a, b] = &mut hosts[..] {
         open(&mut [&mut a.carrier, &mut b.carrier]);
@@ -332,6 +346,7 @@ pub fn run(scenario: &Scenario<'_>) -> Result<Outcome, ProfileError> {
         received_mbit_s: over(run.read.saturating_sub(start), last.since(first)),
         carried_mbit_s: over(run.arrived.saturating_sub(1 + start), arrived_last.since(arrived_first)),
         lost: 1.0 - run.read.saturating_sub(start) as f64 / scenario.pdus.max(1) as f64,
+        first_ms: arrived_first.as_secs_f64() * 1e3,
         damaged: run.damaged,
         cells: run.cells,
         trace: run.trace,

@@ -64,7 +64,7 @@ pub enum ProfileError {
     Machine(String),
 }
 
-const BUILT_IN: [&str; 7] = [
+const BUILT_IN: [&str; 8] = [
     include_str!("../../../../machines/pentium90-neptune.toml"),
     include_str!("../../../../machines/pentium90-triton.toml"),
     include_str!("../../../../machines/rs6000-320.toml"),
@@ -72,6 +72,7 @@ const BUILT_IN: [&str; 7] = [
     include_str!("../../../../machines/rs6000-580.toml"),
     include_str!("../../../../machines/hp9000-755.toml"),
     include_str!("../../../../machines/sparcstation20.toml"),
+    include_str!("../../../../machines/myrinet-lanai.toml"),
 ];
 
 impl Profile {
@@ -148,7 +149,7 @@ mod tests {
     #[test]
     fn every_built_in_profile_says_where_each_constant_is_from() {
         let all = Profile::built_in().unwrap();
-        assert_eq!(all.len(), 7);
+        assert_eq!(all.len(), 8);
         assert!(all.iter().all(|p| !p.constants.is_empty()));
         assert!(Profile::named("pentium90-neptune").unwrap().anchors().count() >= 4);
     }

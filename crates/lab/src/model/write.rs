@@ -197,10 +197,23 @@ impl Receiver {
     }
 }
 
+/// Work of others that comes at regular times, as an Ethernet's frames do.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rival {
+    /// Seconds from one piece to the next.
+    pub interval: f64,
+    /// Seconds at interrupt level.
+    pub processor: f64,
+    /// Seconds of the I/O bus.
+    pub bus: f64,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Token {
     Called,
     Crossed(u32),
+    Rival,
+    Handled,
 }
 
 /// What the application is at.
@@ -251,6 +264,31 @@ pub fn run(
     writes: u64,
     refill: bool,
 ) -> Result<Outcome, ProfileError> {
+    go(machine, driver, octets, writes, refill, None)
+}
+
+/// The same beside other work.
+///
+/// # Errors
+/// The machine lacks a constant.
+pub fn run_beside(
+    machine: &Profile,
+    driver: Driver,
+    octets: usize,
+    writes: u64,
+    rival: Option<Rival>,
+) -> Result<Outcome, ProfileError> {
+    go(machine, driver, octets, writes, false, rival)
+}
+
+fn go(
+    machine: &Profile,
+    driver: Driver,
+    octets: usize,
+    writes: u64,
+    refill: bool,
+    rival: Option<Rival>,
+) -> Result<Outcome, ProfileError> {
     let (bus, work) = (Bus::new(machine)?, call(machine, driver, octets, refill)?);
     let variant = match driver {
         Driver::KernelBuffer => Variant::KernelIdle,
@@ -270,6 +308,8 @@ pub fn run(
     let mut cells = [Cell::default(); 8];
     let mut simulated = Machine::default();
     let (mut now, mut called, mut doing) = (Time::ZERO, 0u64, Doing::Nothing);
+    let (mut pieces, mut waiting) = (0u64, 0u64);
+    let due = |pieces: u64| rival.map(|r| Time::from_nanos((pieces as f64 * r.interval * 1e9) as u64));
     while receiver.come() < writes {
         loop {
             if at_once {
@@ -308,26 +348,43 @@ pub fn run(
             doing = Doing::Call;
             simulated.submit(Level::Process, work, Token::Called);
         }
+        if let Some(rival) = rival {
+            while due(pieces).is_some_and(|due| due <= now) {
+                (pieces, waiting) = (pieces + 1, waiting + 1);
+            }
+            // Arbitration: who waits goes before the card's next burst.
+            if waiting > 0 && simulated.transfer(Work::cached(rival.bus), Token::Rival).is_ok() {
+                waiting -= 1;
+            }
+        }
         let next = host.segmenter.wanted(bus.burst);
         if next > 0 && !at_once && !simulated.transfers() {
             let _ = simulated.transfer(bus.work(next), Token::Crossed(next));
         }
-        let Some(at) = simulated.poll_timeout().into_iter().chain(host.segmenter.poll_timeout()).min() else {
+        let others = host.segmenter.poll_timeout().into_iter().chain(due(pieces));
+        let Some(at) = simulated.poll_timeout().into_iter().chain(others).min() else {
             if at_once && host.segmenter.read(register::STATUS) & IDLE == 0 {
                 continue;
             }
             break;
         };
         now = now.max(at);
+        let mut moved = false;
         simulated.advance(now, |token| match token {
             Token::Called => doing = Doing::Ask,
             Token::Crossed(octets) => host.segmenter.handle_bus(octets),
+            Token::Rival => moved = true,
+            Token::Handled => {}
         });
+        // What has crossed interrupts.
+        if let (true, Some(rival)) = (moved, rival) {
+            simulated.submit(Level::Interrupt, Work::cached(rival.processor), Token::Handled);
+        }
     }
     let seconds = now.as_secs_f64().max(1e-12);
     Ok(Outcome {
         mbit_s: octets as f64 * 8.0 * receiver.pdus as f64 / seconds / 1e6,
-        processor: simulated.busy()[1] / seconds,
+        processor: (simulated.busy()[0] + simulated.busy()[1]) / seconds,
         cells: receiver.cells,
         pdus: receiver.pdus,
         damaged: writes - receiver.pdus,
@@ -360,6 +417,21 @@ mod tests {
             let long = run(&machine(), driver, 65_537, 3, false).unwrap();
             assert_eq!((long.pdus, long.damaged), (0, 3), "the driver's buffers hold 64 KB");
         }
+    }
+
+    #[test]
+    fn what_others_take_of_bus_and_processor_is_missing_and_every_octet_still_comes() {
+        let m = machine();
+        let rate = |rival| {
+            let outcome = run_beside(&m, Driver::UserBuffer, 65_536, 8, rival).unwrap();
+            assert_eq!((outcome.pdus, outcome.damaged), (8, 0));
+            outcome.mbit_s
+        };
+        let alone = rate(None);
+        let half = rate(Some(Rival { interval: 200e-6, processor: 0.0, bus: 100e-6 }));
+        assert!(half < 0.7 * alone && half > 0.4 * alone, "half of the bus: {half} of {alone}");
+        let busy = rate(Some(Rival { interval: 200e-6, processor: 100e-6, bus: 1e-9 }));
+        assert!(busy < 0.95 * alone && busy > 0.8 * alone, "half of the processor: {busy} of {alone}");
     }
 
     #[test]

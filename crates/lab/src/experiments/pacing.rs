@@ -1,0 +1,133 @@
+//! Seed 000: a sender that adapts to its receiver, two streams on the better PC, and TCP without copies.
+
+use super::seed000::SIZES;
+use super::units::{MEBI, line_mbit_s};
+use crate::experiment::{Experiment, Figure, Origin, Run, Test};
+use crate::model::pair::{self, Outcome, Scenario, Transport};
+use crate::model::{Profile, ProfileError};
+use adapter::driver::eni::Rate;
+use adapter::midway::registers::interval_nanos;
+
+const UDP: Transport = Transport::Udp { checksum: false };
+
+fn recorded(run: &mut Run<'_>, scenario: &Scenario<'_>) -> Result<Outcome, ProfileError> {
+    let outcome = pair::run(scenario)?;
+    run.happened(outcome.trace.hash() ^ outcome.damaged, outcome.cells);
+    Ok(outcome)
+}
+
+/// The pace of the adapter that carries datagrams of 8192 octets at most at so many 10^6 bit/s.
+fn pace(mbit_s: f64) -> Rate {
+    let cells = wire::aal5::cells(8192 + 36) as f64;
+    let interval = 8192.0 * 8.0 * 1e3 / mbit_s / cells;
+    let rate = (1..63).find(|rate| interval_nanos(0, *rate) as f64 >= interval);
+    Rate { prescaler: 0, rate: rate.unwrap_or(63) }
+}
+
+/// See the module's head.
+#[derive(Debug)]
+pub struct Pacing;
+
+impl Experiment for Pacing {
+    fn name(&self) -> &'static str {
+        "seed000-pacing"
+    }
+
+    fn title(&self) -> &'static str {
+        "A sender that adapts to its receiver, two streams on the Triton, TCP with single copy"
+    }
+
+    fn run(&self, run: &mut Run<'_>) -> Result<(), ProfileError> {
+        let neptune = run.machine("pentium90-neptune")?;
+        adapts(run, &neptune)?;
+        let triton = run.machine("pentium90-triton")?;
+        two_streams(run, &triton)?;
+        tcp(run, &neptune)
+    }
+}
+
+/// "For loss-free continuous transmission": the adapter's pacer, below and above what the receiver takes.
+fn adapts(run: &mut Run<'_>, machine: &Profile) -> Result<(), ProfileError> {
+    let free = Scenario::new(machine, machine, UDP, run.size(2048, 500));
+    let unpaced = recorded(run, &free)?;
+    let most = unpaced.received_mbit_s;
+    let mut points = Vec::new();
+    for share in [0.7, 0.8, 0.9, 0.95, 1.0, 1.1, 1.2, 1.4] {
+        let outcome = recorded(run, &Scenario { pace: Some(pace(share * most)), ..free.clone() })?;
+        points.push((outcome.carried_mbit_s / MEBI, outcome.lost * 100.0, share));
+    }
+    let lost = |wanted: f64| points.iter().find(|(_, _, share)| *share == wanted).map_or(0.0, |(_, lost, _)| *lost);
+    run.predicted_words(
+        "A-61",
+        "For loss-free continuous transmission, the sender would have to adapt to the maximum rate the receiver can handle",
+        Test::new(
+            unpaced.lost > 0.05 && lost(0.95) == 0.0 && lost(1.2) > 0.0,
+            "UDP without checksum: nothing is lost where the adapter paces at 95 % of what the receiver gets from an unpaced sender; \
+             something is at 120 %, and more than 5 % without pacing",
+            "a loss at 95 %, or none at 120 %",
+        ),
+        format!(
+            "unpaced {:.1} received of {:.1} sent, {:.1} % lost; paced, carried and lost: {}",
+            most / MEBI,
+            unpaced.sent_mbit_s / MEBI,
+            unpaced.lost * 100.0,
+            points.iter().map(|(rate, lost, _)| format!("{rate:.1}: {lost:.1} %")).collect::<Vec<_>>().join(", ")
+        ),
+    );
+    let mut figure = Figure::new(
+        "pacing",
+        "UDP without checksum, paced by the adapter",
+        [crate::experiment::MEBIBIT, "% lost"],
+        [false, false],
+    );
+    figure.add("modelled", Origin::Modelled, points.iter().map(|(rate, lost, _)| (*rate, *lost)));
+    run.figure(figure);
+    Ok(())
+}
+
+/// "Even on the type of PCs which constitute the state of the art": in and out at once by copying.
+fn two_streams(run: &mut Run<'_>, machine: &Profile) -> Result<(), ProfileError> {
+    let mut rates = Vec::new();
+    for octets in SIZES {
+        let pdus = run.size(2048, 1000);
+        let scenario = Scenario { octets, loopback: true, ..Scenario::new(machine, machine, Transport::Raw, pdus) };
+        rates.push((octets, recorded(run, &scenario)?.received_mbit_s));
+    }
+    let most = rates.iter().map(|(octets, rate)| rate / line_mbit_s(*octets)).fold(0.0, f64::max);
+    run.predicted_words(
+        "A-22",
+        "the bandwidth available in the system could not support two simultaneous streams (e.g. copying from a disk to the network) if data is \
+         copied to an intermediate buffer",
+        Test::new(
+            most < 0.95,
+            "the Triton, looped, by copying: below 95 % of the line's maximum at every size",
+            "95 % of the line in and out at once at some size",
+        ),
+        format!(
+            "at most {:.0} % of the line's maximum; Mbit/s (2^20) by size: {}",
+            most * 100.0,
+            rates.iter().map(|(octets, rate)| format!("{octets} {:.1}", rate / MEBI)).collect::<Vec<_>>().join(", ")
+        ),
+    );
+    Ok(())
+}
+
+/// Single copy where a checksum has to be computed.
+fn tcp(run: &mut Run<'_>, machine: &Profile) -> Result<(), ProfileError> {
+    let copying = Scenario::new(machine, machine, Transport::Tcp, run.size(2048, 500));
+    let rates = [false, true].map(|single_copy| recorded(run, &Scenario { single_copy, ..copying.clone() }));
+    let [copied, single] = rates;
+    let (copied, single) = (copied?.received_mbit_s, single?.received_mbit_s);
+    let gain = single / copied;
+    run.predicted_words(
+        "A-24",
+        "some minor improvements are possible by avoiding half of the copy operation",
+        Test::new(
+            gain > 1.0 && gain < 1.25,
+            "TCP of 8192 octets with single copy gains something, and less than 25 %",
+            "no gain, or 25 %: then single copy would be practical where a checksum is needed",
+        ),
+        format!("{:.1} by copying, {:.1} with single copy: {gain:.2} times", copied / MEBI, single / MEBI),
+    );
+    Ok(())
+}
