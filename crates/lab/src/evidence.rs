@@ -18,6 +18,9 @@ pub const PAPERS: [(char, &str, &str); 5] = [
 /// Choices of structure that were made after the result of another had been seen, by the id of the number that decided. Each is a
 /// degree of freedom as much as a constant is.
 pub const CHOICES: &[(&str, &str)] = &[
+    ("A-10", "a delay that misses the printed digit is let pass, as the paper's line rate is approximate"),
+    ("A-14", "a delay is compared within 1 % on both sides"),
+    ("A-22", "of two streams on one PC what the line carries counts, not what ttcp prints"),
     (
         "A-56",
         "what ttcp sends over and over is read out of the cache; the adapter reads memory (three ways were tried)",

@@ -76,15 +76,18 @@ impl Experiment for Adapters {
         run.happened(outcome.trace.hash() ^ outcome.damaged, outcome.cells);
         let (whole, through) = (outcome.first_ms, just_in_time().unwrap_or(0.0));
         let line = OCTETS as f64 * 8.0 / line_mbit_s(OCTETS) / 1e3;
-        run.prediction("A-10", "64 kB from memory to memory by two ENI155P over a bus of 50 MB/s", "ms", 6.4, 0.0, whole)
+        run.prediction("A-10", "64 kB from memory to memory by two ENI155P over a bus of 50 MB/s", "ms", 6.4, 0.05, whole)
             .fact("the copies of a buffering adapter come before and after the line: 6.4 ms")
-            .note("bus and line are the paper's; that the chip sends nothing before it has all, and delivers nothing before, is the chip's");
+            .note(
+                "bus and line are the paper's; that the chip sends nothing before it has all, and delivers nothing before, is the chip's. The paper \
+                 reckons with \"approximately 16 MB/s\", cells take 16.2: hence not the printed digit, and the bound is wider than that",
+            );
         run.predicted_words(
             "A-14",
             "the avoidance of one interrupt and the absence of the copying delay",
             Test::new(
-                through > line && through < 1.01 * line,
-                "64 kB by two just-in-time adapters take at most 1 % longer than their cells on the line",
+                through > 0.0 && (through / line - 1.0).abs() < 0.01,
+                "64 kB by two just-in-time adapters take as long as their cells on the line, within 1 %",
                 "a delay of 1 % or more",
             ),
             format!("{through:.3} ms, on the line {line:.3}; by two ENI155P {whole:.3}"),
@@ -108,7 +111,11 @@ impl Experiment for Adapters {
                 "of PDUs of 4096 octets in a row, more than 1 % are lost with a receive buffer of 8 kB, and none with 512 kB",
                 "none lost with 8 kB, or some with 512",
             ),
-            points.iter().map(|(kilobytes, lost)| format!("{kilobytes} kB: {lost:.1} %")).collect::<Vec<_>>().join(", "),
+            format!(
+                "{}: the chip moves a PDU on as soon as it has it, so a circuit needs room for its longest PDU and for what comes meanwhile; one \
+                 circuit does not show what the paper fears, many with rings of their own",
+                points.iter().map(|(kilobytes, lost)| format!("{kilobytes} kB: {lost:.1} %")).collect::<Vec<_>>().join(", ")
+            ),
         );
         let mut figure = Figure::new(
             "adapter-memory",

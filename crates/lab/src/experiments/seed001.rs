@@ -55,7 +55,7 @@ impl Experiment for Pipeline {
         );
         run.words(
             "B-37",
-            "still more than capable of supporting the full bandwidth of an OC-3c connection",
+            "still more than capable of support the full bandwidth of an OC-3c connection",
             Test::new(
                 drained > OC3_MBIT_S,
                 "half of the list manager's rate > 155.52 Mbit/s",
@@ -181,6 +181,21 @@ impl Experiment for Writes {
             ),
             format!("{:.0} Mbit/s at 1 KB to {:.0} at 64 KB: no end in sight", infinite[0].1, infinite[6].1),
         );
+        let below = [(&kernel, &copied[0]), (&user, &copied[1]), (&infinite, &copied[2])];
+        let below = below.map(|(plain, copied)| (0..sizes.len()).all(|i| copied[i].1 < plain[i].1));
+        run.words(
+            "B-42",
+            "this version gives rise to the solid lines marked",
+            Test::new(
+                below == [true; 3],
+                "on all three figures and at all sizes the line \"with copy\" is below the other",
+                "one point that is not below",
+            ),
+            format!(
+                "64 KB without and with copy: kernel buffers {:.0} and {:.0}, user buffers {:.0} and {:.0}, infinitely fast {:.0} and {:.0} Mbit/s",
+                kernel[6].1, copied[0][6].1, user[6].1, copied[1][6].1, infinite[6].1, copied[2][6].1
+            ),
+        );
         run.absent(
             "B-42",
             "values of figures 10 to 12",
@@ -281,7 +296,7 @@ impl Experiment for Polling {
         let tick = m.get("timer_tick_us")? * 1e-6;
         let at_60 = polled(60.0, seconds, tick);
         let never = polled(0.0, 0.05, tick);
-        run.words(
+        run.predicted_words(
             "B-35",
             "the Reassembler buffer can accommodate 3 Mbits",
             Test::new(
