@@ -5,6 +5,7 @@ mod certificates;
 mod client;
 mod commands;
 mod context;
+mod log;
 mod output;
 
 use clap::{CommandFactory, Parser, Subcommand};

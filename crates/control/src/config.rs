@@ -261,11 +261,11 @@ pub enum Shell {
     /// ATM over TCP.
     AtmTcp {
         /// Who connects.
-        role: links::atmtcp::Role,
+        role: links::tcp::Role,
         /// The host to which circuits of the peer's lead.
         real: Option<String>,
         /// The texts of its TLS.
-        tls: Option<links::atmtcp::TlsTexts>,
+        tls: Option<links::tcp::TlsTexts>,
     },
     /// Cells in datagrams.
     Udp(Udp),

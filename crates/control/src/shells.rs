@@ -18,8 +18,8 @@ pub fn make(shell: &Shell) -> Result<Box<dyn External>> {
         Shell::Adapter(served) => return Err(anyhow!("adapter {} is not made here", served.name)),
         Shell::Interface(device) => Box::new(interface(device).with_context(|| format!("interface {}", device.name))?),
         Shell::AtmTcp { role, tls, .. } => {
-            let tls = tls.as_ref().map(links::atmtcp::Tls::new).transpose().context("tls")?;
-            Box::new(links::atmtcp::Shell::with_tls(*role, tls).with_context(|| format!("{role:?}"))?)
+            let tls = tls.as_ref().map(links::tcp::Tls::new).transpose().context("tls")?;
+            Box::new(links::tcp::Shell::with_tls(*role, tls).with_context(|| format!("{role:?}"))?)
         }
         Shell::Udp(udp) => {
             let form = udp.form()?;

@@ -1,6 +1,7 @@
 //! Link ends outside: the atmtcp protocol in pieces of any size, and both socket shells over loopback.
 
-use links::atmtcp::{Machine, Role, Shell};
+use links::atmtcp::Machine;
+use links::tcp::{Role, Shell};
 use links::udp::{self, Form};
 use net::{
     Aal, Carries, CircuitNotice, End, FramePool, LinkConfig, LinkId, Network, Node, NodeId, NodeIo, PeerCircuit,
@@ -373,15 +374,16 @@ fn attempts_to_connect_become_rarer() {
     assert!(network.attach(link, Box::new(Shell::new(Role::Connect(nobody)).unwrap())));
     let (mut now, mut attempts) = (Time::ZERO, Vec::new());
     while attempts.len() < 9 {
-        // While it connects, it wants to write.
+        // An attempt that is under way has 10 s.
+        let now_is = now;
         let waiting = |n: &Network| {
-            let shell = n.externals().next().unwrap().1;
-            shell.poll_timeout().filter(|_| !shell.wants_write())
+            let at = n.externals().next().unwrap().1.poll_timeout();
+            at.filter(|at| at.since(now_is) != Duration::from_secs(10))
         };
         let before = waiting(&network);
         let real = Instant::now();
         while waiting(&network).is_none() || waiting(&network) == before {
-            network.handle_ready(link, false, true, now);
+            network.handle_ready(link, true, false, now);
             network.run(now);
             assert!(real.elapsed() < Duration::from_secs(10));
         }

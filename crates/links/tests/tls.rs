@@ -1,6 +1,6 @@
 //! Links by TLS: two of ours, and a peer of the test's own making, with certificates that are made for it.
 
-use links::atmtcp::{Role, Shell, Tls, TlsTexts};
+use links::tcp::{Role, Shell, Tls, TlsTexts};
 use net::{Aal, Carries, End, FramePool, LinkConfig, LinkId, Network, Node, NodeId, NodeIo};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
 use sar::SduMeta;

@@ -9,7 +9,8 @@
 //! | 4..8 | sequence number of the datagram, for counting loss |
 //! | 8.. | cells of 52 octets: header without HEC (UDP has its own checksum), payload |
 //!
-//! 27 cells and the head make 1412 octets, which fit an Ethernet frame.
+//! 27 cells and the head make 1412 octets, which fit an Ethernet frame. Between Cellways, a TCP connection carries the same batches one
+//! behind the other.
 
 use crate::Error;
 use crate::cell::Cell;
@@ -22,6 +23,27 @@ pub const MAX_CELLS: usize = 27;
 /// Octets of the longest datagram.
 pub const MAX_OCTETS: usize = HEAD_OCTETS + MAX_CELLS * CELL52_OCTETS;
 
+const WHAT: &str = "cell batch";
+
+/// Octets of the batch that begins with these four, its head among them.
+///
+/// # Errors
+/// No batch begins so.
+pub fn octets_of(begin: [u8; 4]) -> Result<usize, Error> {
+    let field = |field, value| Err(Error::Field { what: WHAT, field, value });
+    let [c, w, version, count] = begin;
+    if [c, w] != *b"CW" {
+        return field("mark", u16::from_be_bytes([c, w]).into());
+    }
+    if version != 1 {
+        return field("version", version.into());
+    }
+    if count == 0 || usize::from(count) > MAX_CELLS {
+        return field("number of cells", count.into());
+    }
+    Ok(HEAD_OCTETS + usize::from(count) * CELL52_OCTETS)
+}
+
 /// A checked batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Batch<'a> {
@@ -33,19 +55,12 @@ pub struct Batch<'a> {
 impl<'a> Batch<'a> {
     /// Takes a datagram for a batch.
     pub fn new_checked(datagram: &'a [u8]) -> Result<Self, Error> {
-        const WHAT: &str = "cell batch";
         let Some((&[c, w, version, count, s3, s2, s1, s0], cells)) = datagram.split_first_chunk::<HEAD_OCTETS>() else {
             return Err(Error::Truncated { what: WHAT, need: HEAD_OCTETS, got: datagram.len() });
         };
-        let field = |field, value| Err(Error::Field { what: WHAT, field, value });
-        if [c, w] != *b"CW" {
-            return field("mark", u16::from_be_bytes([c, w]).into());
-        }
-        if version != 1 {
-            return field("version", version.into());
-        }
-        if count == 0 || usize::from(count) > MAX_CELLS || cells.len() != usize::from(count) * CELL52_OCTETS {
-            return field("number of cells", count.into());
+        let octets = octets_of([c, w, version, count])?;
+        if HEAD_OCTETS + cells.len() != octets {
+            return Err(Error::Field { what: WHAT, field: "number of cells", value: count.into() });
         }
         Ok(Batch { sequence: u32::from_be_bytes([s3, s2, s1, s0]), cells })
     }

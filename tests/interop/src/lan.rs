@@ -7,7 +7,7 @@ use endpoint::{Endpoint, EndpointConfig, Geometry};
 use host::HostInterface;
 use host::engine::{self, EngineHandle};
 use host::service::{Everybody, Service};
-use links::atmtcp::{Role, Shell};
+use links::tcp::{Role, Shell};
 use net::topology::{Attachment, CircuitDescription, LinkDescription};
 use net::{Aal, Carries, FramePool, LineCounters, LinkConfig, LinkId, Network};
 use std::net::SocketAddr;

@@ -12,7 +12,7 @@ use clap::Args;
 use control::status::CounterStatus;
 use files::{Player, Recorder};
 use host::engine::{self, Core, EngineHandle};
-use links::atmtcp::{Shell, Tls};
+use links::tcp::{Shell, Tls};
 use net::tap::Tapped;
 use net::{Carries, End, External, FramePool, LinkConfig, LinkId, Network, NodeId, TapBuffer, TapConfig};
 use serde_json::{Value, json};

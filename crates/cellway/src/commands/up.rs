@@ -29,12 +29,7 @@ pub(crate) struct Up {
 
 /// `cellway up`
 pub(crate) fn run(context: &Context, up: &Up) -> Result<()> {
-    tracing_subscriber::fmt()
-        .with_env_filter(tracing_subscriber::EnvFilter::new(&up.log))
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
-        .with_target(false)
-        .init();
+    crate::log::start(&up.log);
     let stop = client::interrupted()?;
     let hangup = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGHUP, hangup.clone())?;

@@ -1,7 +1,7 @@
 //! `atmtcp` and `tls` of a link: ATM over TCP, and certificates where it leaves the machine.
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use links::atmtcp::{Tls, TlsTexts};
+use links::tcp::{Tls, TlsTexts};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -58,7 +58,7 @@ pub fn host(atmtcp: &str) -> Option<&str> {
 }
 
 /// Who connects, of what `atmtcp` says.
-pub fn parse_atmtcp(text: &str) -> Result<links::atmtcp::Role> {
+pub fn parse_atmtcp(text: &str) -> Result<links::tcp::Role> {
     let (verb, address) = text.split_once(' ').unwrap_or((text, ""));
     let resolve = || {
         use std::net::ToSocketAddrs;
@@ -68,8 +68,8 @@ pub fn parse_atmtcp(text: &str) -> Result<links::atmtcp::Role> {
         found.ok_or_else(|| anyhow!("atmtcp address {address}: no such host"))
     };
     match verb {
-        "listen" => Ok(links::atmtcp::Role::Listen(resolve()?)),
-        "connect" => Ok(links::atmtcp::Role::Connect(resolve()?)),
+        "listen" => Ok(links::tcp::Role::Listen(resolve()?)),
+        "connect" => Ok(links::tcp::Role::Connect(resolve()?)),
         _ => bail!("atmtcp = \"{text}\": write \"listen ADDRESS:PORT\" or \"connect ADDRESS:PORT\""),
     }
 }

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use control::config::{LinkTls, parse_atmtcp};
-use links::atmtcp::{Role, TlsTexts};
+use links::tcp::{Role, TlsTexts};
 use std::path::{Path, PathBuf};
 
 /// One link. Its number is its place, as `atmtcp` counts.

@@ -3,13 +3,9 @@
 //! [`Machine`] holds the protocol: octets in, frames out, and back. [`Shell`] puts it on a socket. What a circuit's octets
 //! are, AAL5 SDUs or AAL0 cells, nothing on the wire says: the circuit's configuration does ([`Machine::set_aal`]).
 
-mod shell;
-mod stream;
-mod tls;
+pub use crate::connection::LinkError;
 
-pub use shell::{Role, Shell};
-pub use tls::{Tls, TlsError, TlsTexts};
-
+use crate::connection::{Judgement, Out, begins_tls};
 use net::external::{CircuitNotice, PeerCircuit};
 use net::frame::{AAL0_FRAME_OCTETS, Aal, Frame};
 use net::node::NodeIo;
@@ -18,20 +14,27 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::atmtcp::{Control, HEAD_OCTETS, Head, MAX_OCTETS, MAX_TEXT_OCTETS, qos_aal};
 use wire::{CircuitId, DropReason};
 
-/// Octets that wait for the connection at most, beyond the frame that goes over the mark.
-const OUT_MARK: usize = 128 * 1024;
 /// Circuits of the peer that are remembered at most.
 const MAX_PEER_CIRCUITS: usize = 4096;
 
-/// Why a peer's connection is given up. Its octets cannot be brought into step again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum LinkError {
-    /// A head that no `atmtcp` sends: a giant PDU, a VPI beyond the standard's.
-    #[error("the peer speaks no atmtcp: {0}")]
-    BadHead(wire::Error),
-    /// A TLS handshake where atmtcp was expected.
-    #[error("the peer speaks TLS: this link needs `tls` too, or the peer's none")]
-    Tls,
+/// Octets of a frame after its head that show that a candidate speaks.
+const CONVINCING: usize = 256;
+
+/// What the first octets of a connection show: a text that is in order, or the beginning of a frame.
+pub(crate) fn judge(octets: &[u8]) -> Judgement {
+    let Some((head, rest)) = octets.split_first_chunk() else { return Judgement::Open };
+    let head = match Head::parse(head) {
+        Ok(head) => head,
+        Err(_) if begins_tls(head) => return Judgement::Nonsense(LinkError::Tls),
+        Err(error) => return Judgement::Nonsense(LinkError::BadHead(error)),
+    };
+    let there = rest.len() >= head.octets.min(CONVINCING);
+    let speaks = there && if head.is_control() { is_text(head, rest) } else { head.octets > 0 };
+    if speaks { Judgement::Speaks } else { Judgement::Open }
+}
+
+fn is_text(head: Head, rest: &[u8]) -> bool {
+    rest.get(..head.octets).is_some_and(|text| Control::parse(text).is_ok())
 }
 
 #[derive(Debug)]
@@ -64,10 +67,9 @@ pub struct Machine {
     input: Input,
     head: [u8; HEAD_OCTETS],
     text: [u8; MAX_TEXT_OCTETS],
-    out: Vec<u8>,
-    sent: usize,
-    /// Where in `out` the frame begins of which octet `sent` is a part.
-    frame_at: usize,
+    out: Out,
+    /// Frames and texts in order that have come whole on this connection.
+    heard: u64,
     aal0: BTreeSet<CircuitId>,
     /// The octets are SDUs as AAL5's are; only what frames are called differs.
     aal34: BTreeSet<CircuitId>,
@@ -94,9 +96,8 @@ impl Machine {
             input: Input::Head { got: 0 },
             head: [0; HEAD_OCTETS],
             text: [0; MAX_TEXT_OCTETS],
-            out: Vec::with_capacity(2 * (OUT_MARK + HEAD_OCTETS + MAX_OCTETS)),
-            sent: 0,
-            frame_at: 0,
+            out: Out::new(HEAD_OCTETS + MAX_OCTETS),
+            heard: 0,
             aal0: BTreeSet::new(),
             aal34: BTreeSet::new(),
             opened: BTreeMap::new(),
@@ -186,24 +187,61 @@ impl Machine {
     /// the next connection all begins anew.
     pub fn disconnect(&mut self, io: &mut NodeIo<'_>) {
         self.drop_input(io);
-        let lost = self.frames_unsent();
+        let lost = self.out.end();
         if lost > 0 {
             io.count_lost(0, DropReason::LinkDown, lost);
         }
-        self.out.clear();
-        (self.sent, self.frame_at) = (0, 0);
+        self.heard = 0;
         self.end_peer_circuits();
         self.untold = self.opened.keys().copied().collect();
     }
 
-    /// PDUs of which the connection has not taken the last octet.
-    fn frames_unsent(&self) -> u64 {
-        let (mut at, mut n) = (self.frame_at, 0);
-        while let Some((octets, is_control)) = frame_of_out(&self.out[at..]) {
-            n += u64::from(!is_control);
-            at += octets;
+    pub(crate) fn out(&self) -> &Out {
+        &self.out
+    }
+
+    pub(crate) fn out_mut(&mut self) -> &mut Out {
+        &mut self.out
+    }
+
+    pub(crate) fn heard(&self) -> u64 {
+        self.heard
+    }
+
+    /// Counts frames that came and that the connection's end keeps from the network, the one that has come in part among them.
+    pub(crate) fn lose(&mut self, mut octets: &[u8], io: &mut NodeIo<'_>) {
+        if let Input::Frame { frame, got } = &self.input {
+            let left = frame.len() - got;
+            self.drop_input(io);
+            self.input = Input::Skip { left };
+        } else if self.is_blocked() {
+            self.drop_input(io);
         }
-        n
+        while !octets.is_empty() {
+            self.input = match std::mem::replace(&mut self.input, Input::Head { got: 0 }) {
+                Input::Head { got } => {
+                    let n = take(&mut octets, &mut self.head[got..]);
+                    match Head::parse(&self.head) {
+                        _ if got + n < HEAD_OCTETS => Input::Head { got: got + n },
+                        Ok(head) => {
+                            if !head.is_control() {
+                                io.count_drops(0, DropReason::LinkDown, 1);
+                            }
+                            if head.octets == 0 { Input::Head { got: 0 } } else { Input::Skip { left: head.octets } }
+                        }
+                        // Where the next frame would begin, nobody can say.
+                        Err(_) => return,
+                    }
+                }
+                Input::Text { got, octets: length } => Input::Skip { left: length - got },
+                Input::Skip { left } => {
+                    let n = left.min(octets.len());
+                    octets = &octets[n..];
+                    if left == n { Input::Head { got: 0 } } else { Input::Skip { left: left - n } }
+                }
+                Input::Frame { .. } | Input::Ready { .. } => Input::Head { got: 0 },
+            };
+        }
     }
 
     /// With its connection a peer's circuits are closed.
@@ -270,8 +308,8 @@ impl Machine {
 
     /// A head is whole.
     fn begin(&mut self, io: &mut NodeIo<'_>) -> Result<Input, LinkError> {
-        // A TLS record of a handshake, version 3.something (RFC 8446 5.1): the VPI would be beyond the standard's.
-        let wrong = |error| if self.head[..2] == [0x16, 3] { LinkError::Tls } else { LinkError::BadHead(error) };
+        // As a head, its VPI would be beyond the standard's.
+        let wrong = |error| if begins_tls(&self.head) { LinkError::Tls } else { LinkError::BadHead(error) };
         let head = Head::parse(&self.head).map_err(wrong)?;
         let skip = |io: &mut NodeIo<'_>, reason| {
             io.count_drops(0, reason, 1);
@@ -307,11 +345,14 @@ impl Machine {
             std::mem::swap(a, d);
             std::mem::swap(b, c);
         }
+        self.heard += 1;
         Input::Ready { frame }
     }
 
     fn control(&mut self, octets: usize, io: &mut NodeIo<'_>) -> Input {
-        match Control::parse(&self.text[..octets]) {
+        let parsed = Control::parse(&self.text[..octets]);
+        self.heard += u64::from(parsed.is_ok());
+        match parsed {
             Ok(_) if self.relays => {
                 let text = &self.text[..octets];
                 match io.pool_mut().copy_in(CircuitId::default(), Aal::Aal5, SduMeta::default(), text) {
@@ -339,7 +380,7 @@ impl Machine {
 
     /// Whether a frame can be given to [`Machine::transmit`].
     pub fn has_room(&self) -> bool {
-        self.out.len() - self.sent < OUT_MARK
+        self.out.has_room()
     }
 
     /// Takes the oldest frame of the link; false if there is none or no room for it.
@@ -362,14 +403,9 @@ impl Machine {
         };
         if reason.is_none() {
             let head = Head { circuit: frame.circuit, octets: octets.len() }.to_octets();
-            self.make_room();
-            self.out.extend_from_slice(&head);
             match (aal, octets) {
-                (Aal::Aal0, [a, b, c, d, payload @ ..]) => {
-                    self.out.extend_from_slice(&[*d, *c, *b, *a]);
-                    self.out.extend_from_slice(payload);
-                }
-                _ => self.out.extend_from_slice(octets),
+                (Aal::Aal0, [a, b, c, d, payload @ ..]) => self.out.push(&[&head, &[*d, *c, *b, *a], payload], 1),
+                _ => self.out.push(&[&head, octets], u32::from(head[..4] != [0; 4])),
             }
         }
         io.release_frame(0);
@@ -381,46 +417,20 @@ impl Machine {
 
     fn write_text(&mut self, text: &str) {
         if text.len() <= MAX_TEXT_OCTETS {
-            self.make_room();
-            self.out.extend_from_slice(&Head { circuit: CircuitId::default(), octets: text.len() }.to_octets());
-            self.out.extend_from_slice(text.as_bytes());
+            let head = Head { circuit: CircuitId::default(), octets: text.len() }.to_octets();
+            self.out.push(&[&head, text.as_bytes()], 0);
         }
     }
 
     /// Octets for the peer.
     pub fn poll_transmit(&self) -> &[u8] {
-        &self.out[self.sent..]
+        self.out.poll_transmit()
     }
 
     /// The first `n` octets of [`Machine::poll_transmit`] are on their way.
     pub fn transmitted(&mut self, n: usize) {
-        self.sent = (self.sent + n).min(self.out.len());
-        while let Some((octets, _)) = frame_of_out(&self.out[self.frame_at..])
-            && self.frame_at + octets <= self.sent
-        {
-            self.frame_at += octets;
-        }
-        if self.sent == self.out.len() {
-            self.out.clear();
-            (self.sent, self.frame_at) = (0, 0);
-        }
+        self.out.transmitted(n);
     }
-
-    /// Moves what is unsent to the front, from the head of the frame that is half sent, so that appending one never allocates.
-    fn make_room(&mut self) {
-        if self.out.capacity() - self.out.len() < HEAD_OCTETS + MAX_OCTETS {
-            self.out.copy_within(self.frame_at.., 0);
-            self.out.truncate(self.out.len() - self.frame_at);
-            self.sent -= self.frame_at;
-            self.frame_at = 0;
-        }
-    }
-}
-
-/// Octets of the first frame of `out`, with its head, and whether it is a control text. What is there was written here.
-fn frame_of_out(out: &[u8]) -> Option<(usize, bool)> {
-    let head = Head::parse(out.first_chunk()?).ok()?;
-    Some((HEAD_OCTETS + head.octets, head.is_control()))
 }
 
 /// A circuit's quality of service as `qos2text` prints it. `vbr` is no word of `atmtcp`'s: it is said as `ubr` with a peak.

@@ -13,12 +13,18 @@ use rustls::{
     AlertDescription, CertificateError, ClientConfig, ClientConnection, Connection, Error, InvalidMessage,
     RootCertStore, ServerConfig, ServerConnection,
 };
+use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, TcpStream};
 use std::sync::Arc;
 
 /// Octets that a session keeps for its socket at most.
 const SESSION_OCTETS: usize = 64 * 1024;
+/// Octets of data in one record (RFC 8446 5.1), and what its head, its type and its tag add (5.2).
+const RECORD_OCTETS: usize = 16_384;
+const RECORD_OVERHEAD: usize = 5 + 1 + 16;
+/// Writings that are remembered until they are acknowledged; beyond that, every second is forgotten.
+const MAX_ENDS: usize = 4096;
 
 /// What a link's TLS is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,14 +117,14 @@ impl Tls {
     }
 
     /// A session of a connection that this side has made to `address`.
-    pub(super) fn connect(&self, address: IpAddr) -> Result<Session, String> {
+    pub(crate) fn connect(&self, address: IpAddr) -> Result<Session, String> {
         let name = self.name.clone().unwrap_or_else(|| ServerName::from(address));
         let session = ClientConnection::new(self.client.clone(), name).map_err(|e| reason(&e))?;
         Ok(Session::new(session.into(), None))
     }
 
     /// A session of a connection that a peer has made.
-    pub(super) fn accept(&self) -> Result<Session, String> {
+    pub(crate) fn accept(&self) -> Result<Session, String> {
         let session = ServerConnection::new(self.server.clone()).map_err(|e| reason(&e))?;
         Ok(Session::new(session.into(), self.name.clone()))
     }
@@ -126,20 +132,42 @@ impl Tls {
 
 /// TLS on one connection.
 #[derive(Debug)]
-pub(super) struct Session {
+pub(crate) struct Session {
     session: Box<Connection>,
     /// The name that a client's certificate must be for; a server's is looked at by the handshake itself.
     client_name: Option<ServerName<'static>>,
+    /// Octets that the socket has taken: in the handshake, and from then on those of data.
+    written: u64,
+    /// Octets of data, before and after encryption.
+    data: Position,
+    /// Where each writing ended, as far as it is not known to be acknowledged.
+    ends: VecDeque<Position>,
+    /// Octets of data that have been acknowledged.
+    acknowledged: u64,
+}
+
+/// A place in what a session sends.
+#[derive(Debug, Clone, Copy, Default)]
+struct Position {
+    plain: u64,
+    encrypted: u64,
 }
 
 impl Session {
     fn new(mut session: Connection, client_name: Option<ServerName<'static>>) -> Self {
         session.set_buffer_limit(Some(SESSION_OCTETS));
-        Session { session: Box::new(session), client_name }
+        Session {
+            session: Box::new(session),
+            client_name,
+            written: 0,
+            data: Position::default(),
+            ends: VecDeque::new(),
+            acknowledged: 0,
+        }
     }
 
     /// Goes on with the handshake as far as the socket lets it. True if it has ended well.
-    pub(super) fn shake_hands(&mut self, socket: &mut TcpStream) -> Result<bool, String> {
+    pub(crate) fn shake_hands(&mut self, socket: &mut TcpStream) -> Result<bool, String> {
         while self.session.is_handshaking() {
             let before = self.session.wants_write();
             self.flush(socket).map_err(|e| e.to_string())?;
@@ -153,13 +181,22 @@ impl Session {
             }
         }
         self.flush(socket).map_err(|e| e.to_string())?;
+        if self.session.wants_write() {
+            return Ok(false);
+        }
         if let Some(name) = &self.client_name {
             let shown = self.session.peer_certificates().and_then(<[_]>::first);
             let shown = shown.ok_or(Error::NoCertificatesPresented);
             let parsed = shown.and_then(ParsedCertificate::try_from);
             parsed.and_then(|certificate| verify_server_name(&certificate, name)).map_err(|e| reason(&e))?;
         }
+        self.written = 0;
         Ok(true)
+    }
+
+    /// Whether the peer has said something in the handshake that deserved an answer; of a server's session.
+    pub(crate) fn has_answered(&self) -> bool {
+        self.written > 0
     }
 
     /// What has been read goes through the session; what is wrong with it the peer is told, too.
@@ -174,7 +211,7 @@ impl Session {
     }
 
     /// As [`Read::read`] on a socket that does not block; 0 is the connection's end.
-    pub(super) fn read(&mut self, socket: &mut TcpStream, into: &mut [u8]) -> io::Result<usize> {
+    pub(crate) fn read(&mut self, socket: &mut TcpStream, into: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.session.reader().read(into) {
                 Err(e) if e.kind() == ErrorKind::WouldBlock => {}
@@ -190,18 +227,40 @@ impl Session {
     }
 
     /// As [`Write::write`] on a socket that does not block: 0 if there is no room.
-    pub(super) fn write(&mut self, socket: &mut TcpStream, octets: &[u8]) -> io::Result<usize> {
+    pub(crate) fn write(&mut self, socket: &mut TcpStream, octets: &[u8]) -> io::Result<usize> {
         let n = self.session.writer().write(octets)?;
+        if n > 0 {
+            self.data.plain += n as u64;
+            self.data.encrypted += (n + n.div_ceil(RECORD_OCTETS) * RECORD_OVERHEAD) as u64;
+            self.ends.push_back(self.data);
+            if self.ends.len() > MAX_ENDS {
+                let mut n = 0;
+                self.ends.retain(|_| {
+                    n += 1;
+                    n % 2 == 0
+                });
+            }
+        }
         self.flush(socket)?;
         Ok(n)
     }
 
+    /// Octets of data that the peer's system has acknowledged, if `waiting` octets of the socket have not been.
+    pub(crate) fn acknowledged(&mut self, waiting: u64) -> u64 {
+        let encrypted = self.written.saturating_sub(waiting);
+        while let Some(end) = self.ends.front().filter(|end| end.encrypted <= encrypted) {
+            self.acknowledged = end.plain;
+            self.ends.pop_front();
+        }
+        self.acknowledged
+    }
+
     /// Hands the socket what it takes.
-    pub(super) fn flush(&mut self, socket: &mut TcpStream) -> io::Result<()> {
+    pub(crate) fn flush(&mut self, socket: &mut TcpStream) -> io::Result<()> {
         while self.session.wants_write() {
             match self.session.write_tls(socket) {
                 Ok(0) => break,
-                Ok(_) => {}
+                Ok(n) => self.written += n as u64,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == ErrorKind::WouldBlock => break,
                 Err(e) => return Err(e),
@@ -210,12 +269,12 @@ impl Session {
         Ok(())
     }
 
-    pub(super) fn wants_write(&self) -> bool {
+    pub(crate) fn wants_write(&self) -> bool {
         self.session.wants_write()
     }
 
     /// Says the end, as far as the socket takes it.
-    pub(super) fn end(&mut self, socket: &mut TcpStream) {
+    pub(crate) fn end(&mut self, socket: &mut TcpStream) {
         self.session.send_close_notify();
         let _ = self.flush(socket);
     }
