@@ -11,7 +11,7 @@ mod output;
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
     apply, bench, capture, circuit, config, demo, doctor, ip, lab, link, ping, recording, relay, run, schema, status,
-    transfer, ttcp, up, vm,
+    trace, transfer, ttcp, up, vm,
 };
 use context::Context;
 use std::path::PathBuf;
@@ -63,6 +63,8 @@ enum Command {
     Ttcp(ttcp::Ttcp),
     /// OAM loopback: is the circuit there, and how long is the way (I.610)
     Ping(ping::Ping),
+    /// Name each point of a circuit, with its round trip (OAM loopback)
+    Trace(trace::Trace),
     /// IP over ATM on a circuit: TUN device, or in-process stack
     #[command(subcommand)]
     Ip(ip::IpCommand),
@@ -112,6 +114,7 @@ fn main() -> ExitCode {
         Command::Receive(receive) => transfer::run_receive(&context, &receive),
         Command::Ttcp(ttcp) => ttcp::run(&context, &ttcp),
         Command::Ping(ping) => ping::run(&context, &ping),
+        Command::Trace(trace) => trace::run(&context, &trace),
         Command::Ip(command) => ip::run(&context, &command),
         Command::Run(run) => run::run(&context, &run),
         Command::Relay(relay) => relay::run(&context, &relay),

@@ -37,7 +37,9 @@ impl Live<'_> {
 
     fn add_station(&mut self, name: &str, bounds: Bounds, max_endpoints: usize) -> Result<(), TopologyError> {
         match bounds {
-            Bounds::Host => self.fabric.add_host(self.network, name, HostInterface::new(max_endpoints)).map(drop),
+            Bounds::Host => {
+                self.fabric.add_host(self.network, name, HostInterface::new(max_endpoints).named(name)).map(drop)
+            }
             Bounds::Switch(config) => self.fabric.add_switch(self.network, name, config).map(drop),
             Bounds::Outside => self.fabric.add_outside(name),
         }

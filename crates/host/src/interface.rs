@@ -18,6 +18,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use traffic::Contract;
+use wire::oam::Location;
 use wire::{Cell, CircuitId, Counters, DropReason, Time};
 
 /// Cells that one endpoint may send before it is the next one's turn.
@@ -106,6 +107,8 @@ pub struct HostInterface {
     next_id: u64,
     max_endpoints: usize,
     pub(crate) answers: Vec<(u16, Cell)>,
+    /// What the host is called in OAM cells.
+    pub(crate) location: Option<Location>,
     /// Cells and frames of circuits that are not here.
     pub(crate) stray: Counters,
     /// What endpoints sent and received that are gone, ...
@@ -130,6 +133,7 @@ impl HostInterface {
             next_id: 1,
             max_endpoints,
             answers: Vec::with_capacity(MAX_ANSWERS),
+            location: None,
             stray: Counters::default(),
             gone_endpoints: [Counters::default(); 2],
             gone_circuits: [Counters::default(); 2],
@@ -138,6 +142,13 @@ impl HostInterface {
             links: Vec::new(),
             now: Time::ZERO,
         }
+    }
+
+    /// Names the host in OAM cells: what it says where a loopback request asks every point of a circuit.
+    #[must_use]
+    pub fn named(mut self, name: &str) -> Self {
+        self.location = Location::named(name);
+        self
     }
 
     /// Makes a circuit known. An existing one is replaced only if it differs; true if something changed.

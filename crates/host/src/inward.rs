@@ -101,7 +101,7 @@ impl HostInterface {
     /// An OAM cell: loopback requests are answered here, everything else goes to who asked for the circuit's OAM flow.
     fn receive_oam(&mut self, port: u16, cell: &Cell) {
         let id = cell.circuit();
-        if let Ok(Function::Loopback(mut loopback)) = Function::parse(&cell.payload)
+        if let Ok(Function::Loopback(loopback)) = Function::parse(&cell.payload)
             && loopback.request
         {
             let f4 = matches!(Flow::of(cell.header()), Some(Flow::F4Segment | Flow::F4EndToEnd));
@@ -116,8 +116,8 @@ impl HostInterface {
             if !ends_here {
                 self.stray.drop_one(DropReason::UnknownCircuit);
             } else if self.answers.len() < MAX_ANSWERS {
-                loopback.request = false;
-                self.answers.push((port, Cell::new(cell.header(), Function::Loopback(loopback).emit())));
+                let answer = Function::Loopback(loopback.returned(self.location));
+                self.answers.push((port, Cell::new(cell.header(), answer.emit())));
             } else {
                 self.stray.drop_one(DropReason::QueueFull);
             }

@@ -4,7 +4,7 @@
 
 use crate::ahead::SPECIAL;
 use crate::circuit::{Circuit, Frame, ends_pdu, flag};
-use crate::oam;
+use crate::oam::{self, Fate};
 use crate::police::{Verdict, ticks};
 use crate::port::Port;
 use crate::profile::Profile;
@@ -82,16 +82,19 @@ impl Switch {
             return;
         }
         let is_path = self.plane.circuits[id as usize].is(flag::PATH);
-        if path_ends_here || oam::ends_at_switch(header, is_path) {
-            match oam::answer(cell) {
-                Ok(reply) => {
-                    let state = &mut self.plane.ports[input];
-                    if !state.push_control(reply) {
-                        state.counters.sent.drop_one(DropReason::QueueFull);
-                    }
-                }
-                Err(reason) => received.drop_one(reason),
+        let (reply, passes) = match oam::fate(cell, is_path, path_ends_here, self.location) {
+            Fate::Passes => (None, true),
+            Fate::PassesAnswered(reply) => (Some(reply), true),
+            Fate::Answered(reply) => (Some(reply), false),
+            Fate::Ends(reason) => return received.drop_one(reason),
+        };
+        if let Some(reply) = reply {
+            let state = &mut self.plane.ports[input];
+            if !state.push_control(reply) {
+                state.counters.sent.drop_one(DropReason::QueueFull);
             }
+        }
+        if !passes {
             return;
         }
         self.plane.forward(id, std::slice::from_ref(cell), now, outputs);

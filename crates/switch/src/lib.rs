@@ -64,6 +64,7 @@ use index::Index;
 use port::Port;
 use profile::Profiles;
 use store::Store;
+use wire::oam::Location;
 use wire::{Cell, Time};
 
 /// Where cells go that find nothing queued before them: the links' own memory.
@@ -97,6 +98,8 @@ pub struct Switch {
     changes: Option<Box<change::Pending>>,
     /// Which credit cell comes from which circuit: the labels of circuits with credits where they leave.
     leaving: Index,
+    /// What the switch is called in OAM cells.
+    location: Option<Location>,
 }
 
 /// All that cells touch beyond the label table.
@@ -148,12 +151,18 @@ impl Switch {
             plane,
             ahead: Some(Ahead::new()),
             changes: None,
+            location: None,
         }
     }
 
     /// The bounds it was made with.
     pub fn config(&self) -> SwitchConfig {
         self.config
+    }
+
+    /// Names the switch in OAM cells: it answers loopback requests on end-to-end flows that ask for every point or for it.
+    pub fn set_location(&mut self, location: Option<Location>) {
+        self.location = location;
     }
 
     /// Says whether a port's link carries credits back: both its ends are Cellways, and it keeps the order of cells.

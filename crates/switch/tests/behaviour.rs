@@ -1,7 +1,7 @@
 //! What a switch does, case by case: translation, multipoint, discard, transactions, OAM.
 
 use switch::{ChangeError, Flow, Outputs, Profile, Progress, Switch, SwitchConfig, Transaction};
-use wire::oam::{Function, Loopback};
+use wire::oam::{Function, Location, Loopback};
 use wire::{Cell, CellHeader, CircuitId, DropReason, Label, PayloadType, Time, Vpi};
 
 const NOW: Time = Time::ZERO;
@@ -255,4 +255,57 @@ fn a_loopback_cell_of_the_segment_is_answered() {
     // The end-to-end flow passes.
     switch.handle_cells(0, &[request(channel, PayloadType::OamEndToEnd)], NOW, &mut ());
     assert_eq!(take(&mut switch, 1).len(), 1);
+}
+
+#[test]
+fn a_named_switch_answers_for_itself_on_end_to_end_flows() {
+    let mut switch = switch();
+    let name = Location::named("s1");
+    switch.set_location(name);
+    add(&mut switch, (0, vc(3, 50)), (1, vc(0, 51)), &short());
+    let channel = CircuitId::new(3, 50).unwrap();
+    let request = |location| {
+        let header = CellHeader { circuit: channel, payload_type: PayloadType::OamEndToEnd, clp: false };
+        let loopback = Loopback { location, ..Loopback::request(77) };
+        (header, loopback, Cell::new(header, Function::Loopback(loopback).emit()))
+    };
+    let returned = |header, loopback: Loopback| {
+        Cell::new(header, Function::Loopback(Loopback { request: false, location: name.unwrap(), ..loopback }).emit())
+    };
+    // For every point: answered, and passed on as it came.
+    let (header, loopback, cell) = request(Location::EVERY_POINT);
+    switch.handle_cells(0, &[cell], NOW, &mut ());
+    assert_eq!(take(&mut switch, 0), [returned(header, loopback)]);
+    let passed = take(&mut switch, 1);
+    assert_eq!((passed.len(), passed[0].payload), (1, cell.payload));
+    // For this one: turned round.
+    let (header, loopback, cell) = request(name.unwrap());
+    switch.handle_cells(0, &[cell], NOW, &mut ());
+    assert_eq!(take(&mut switch, 0), [returned(header, loopback)]);
+    assert!(take(&mut switch, 1).is_empty());
+    // For the end, for another, an answer under way, a damaged one: passed on.
+    let mut damaged = request(Location::EVERY_POINT).2;
+    damaged.payload[20] ^= 1;
+    let answer = returned(header, loopback);
+    for cell in [request(Location::END_POINT).2, request(Location::named("s2").unwrap()).2, answer, damaged] {
+        switch.handle_cells(0, &[cell], NOW, &mut ());
+        assert_eq!((take(&mut switch, 0).len(), take(&mut switch, 1).len()), (0, 1));
+    }
+}
+
+#[test]
+fn a_path_s_switch_is_no_point_of_the_channels_in_it() {
+    let mut switch = switch();
+    switch.set_location(Location::named("s1"));
+    let path = |vpi| Label::Vp(Vpi::new(vpi).unwrap());
+    add(&mut switch, (0, path(3)), (1, path(4)), &short());
+    let request = |vci, payload_type| {
+        let header = CellHeader { circuit: CircuitId::new(3, vci).unwrap(), payload_type, clp: false };
+        let loopback = Loopback { location: Location::EVERY_POINT, ..Loopback::request(77) };
+        Cell::new(header, Function::Loopback(loopback).emit())
+    };
+    switch.handle_cells(0, &[request(50, PayloadType::OamEndToEnd)], NOW, &mut ());
+    assert_eq!((take(&mut switch, 0).len(), take(&mut switch, 1).len()), (0, 1));
+    switch.handle_cells(0, &[request(4, PayloadType::default())], NOW, &mut ());
+    assert_eq!((take(&mut switch, 0).len(), take(&mut switch, 1).len()), (1, 1));
 }

@@ -80,19 +80,58 @@ pub struct Loopback {
     pub request: bool,
     /// Chosen by the sender to know its own cells again.
     pub correlation: u32,
-    /// Where to turn round; all ones: at the end point.
-    pub location: [u8; 16],
+    /// Where to turn round. In an answer to a request for every point: who answers.
+    pub location: Location,
     /// Who sent it; all ones if not said.
-    pub source: [u8; 16],
+    pub source: Location,
 }
 
 impl Loopback {
-    /// The location "end point of the flow".
-    pub const END_POINT: [u8; 16] = [0xff; 16];
-
     /// A request to the flow's end point from a sender that gives no name.
     pub const fn request(correlation: u32) -> Self {
-        Loopback { request: true, correlation, location: Self::END_POINT, source: Self::END_POINT }
+        Loopback { request: true, correlation, location: Location::END_POINT, source: Location::END_POINT }
+    }
+
+    /// The cell that goes back from a point of this name; one that was meant for every point says who answers.
+    pub fn returned(self, name: Option<Location>) -> Self {
+        let location = name.filter(|_| self.location == Location::EVERY_POINT).unwrap_or(self.location);
+        Loopback { request: false, location, ..self }
+    }
+}
+
+/// A loopback location identifier (I.610 section 9.2.1.1.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Location(pub [u8; 16]);
+
+impl Location {
+    /// The end point of the flow.
+    pub const END_POINT: Location = Location([0xff; 16]);
+    /// Every connecting point, and the end point.
+    pub const EVERY_POINT: Location = Location([0; 16]);
+
+    /// The identifier of a point with this name: its first 16 octets, filled with zeroes. What identifiers hold is left to
+    /// who runs the network.
+    pub fn named(name: &str) -> Option<Location> {
+        let mut octets = [0; 16];
+        let n = name.len().min(octets.len());
+        octets[..n].copy_from_slice(&name.as_bytes()[..n]);
+        Some(Location(octets)).filter(|location| !matches!(*location, Self::END_POINT | Self::EVERY_POINT))
+    }
+
+    /// The name, if it is printable ASCII.
+    pub fn name(&self) -> Option<&str> {
+        let end = self.0.iter().rposition(|octet| *octet != 0).map_or(0, |last| last + 1);
+        let name = str::from_utf8(&self.0[..end]).ok()?;
+        Some(name).filter(|name| !name.is_empty() && name.bytes().all(|octet| octet.is_ascii_graphic()))
+    }
+}
+
+impl core::fmt::Display for Location {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self.name() {
+            Some(name) => f.write_str(name),
+            None => self.0.iter().try_for_each(|octet| write!(f, "{octet:02x}")),
+        }
     }
 }
 
@@ -119,8 +158,8 @@ impl Function {
                 Function::Loopback(Loopback {
                     request: payload[1] & 1 != 0,
                     correlation: u32::from_be_bytes([payload[2], payload[3], payload[4], payload[5]]),
-                    location,
-                    source,
+                    location: Location(location),
+                    source: Location(source),
                 })
             }
             other => Function::Other(other),
@@ -137,8 +176,8 @@ impl Function {
             Function::Loopback(l) => {
                 p[1] = u8::from(l.request);
                 p[2..6].copy_from_slice(&l.correlation.to_be_bytes());
-                p[6..22].copy_from_slice(&l.location);
-                p[22..38].copy_from_slice(&l.source);
+                p[6..22].copy_from_slice(&l.location.0);
+                p[22..38].copy_from_slice(&l.source.0);
                 0x18
             }
             Function::Other(other) => other,
@@ -161,6 +200,7 @@ fn checksum(payload: &[u8; PAYLOAD_OCTETS]) -> u16 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::string::ToString;
 
     #[test]
     fn computed_vectors_of_the_four_fault_management_cells() {
@@ -187,9 +227,25 @@ mod tests {
         }
     }
 
+    #[test]
+    fn names_are_locations_and_printed_as_such() {
+        for name in ["s1", "sixteen-octets-x"] {
+            assert_eq!(Location::named(name).unwrap().to_string(), name);
+        }
+        assert_eq!(Location::named("seventeen-octets-x").unwrap().name(), Some("seventeen-octets"));
+        assert_eq!(Location::named(""), None);
+        assert_eq!(Location([0x6a; 16]).to_string(), "jjjjjjjjjjjjjjjj");
+        for odd in ["a b", "a\0b", "\u{e9}", "a\n"] {
+            let location = Location::named(odd).unwrap();
+            assert_eq!((location.name(), location.to_string().len()), (None, 32), "{odd:?}");
+        }
+        assert_eq!(Location::END_POINT.to_string(), "ff".repeat(16));
+    }
+
     proptest! {
         #[test]
         fn a_loopback_cell_comes_back_and_damage_is_seen(request: bool, correlation: u32, location: [u8; 16], source: [u8; 16], bit in 0usize..384) {
+            let (location, source) = (Location(location), Location(source));
             let function = Function::Loopback(Loopback { request, correlation, location, source });
             let mut p = function.emit();
             prop_assert_eq!(Function::parse(&p), Ok(function));

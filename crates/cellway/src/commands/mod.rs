@@ -17,6 +17,7 @@ pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod status;
+pub(crate) mod trace;
 pub(crate) mod transfer;
 pub(crate) mod ttcp;
 pub(crate) mod up;

@@ -21,7 +21,7 @@ use route::{Route, count_frame, key};
 use std::any::Any;
 use switch::Transaction;
 use table::KeyTable;
-use wire::oam::Flow as OamFlow;
+use wire::oam::{Flow as OamFlow, Location};
 use wire::{Cell, CircuitId, Counters, DropReason, Time};
 
 /// Cells of one port that one run handles at most.
@@ -95,6 +95,7 @@ pub struct Switch {
     routes: Vec<Option<Route>>,
     free: Vec<u32>,
     scratch: Vec<Cell>,
+    location: Option<Location>,
 }
 
 impl Switch {
@@ -103,7 +104,15 @@ impl Switch {
         let mut cells = switch::Switch::new(config.of_cells());
         (0..config.ports).for_each(|port| cells.set_up(port, false));
         let ports = (0..config.ports).map(|_| PortState::default()).collect();
-        Switch { config, cells, ports, routes: Vec::new(), free: Vec::new(), scratch: Vec::new() }
+        Switch { config, cells, ports, routes: Vec::new(), free: Vec::new(), scratch: Vec::new(), location: None }
+    }
+
+    /// Names the switch in OAM cells, so that it answers loopback requests for every point of a circuit.
+    #[must_use]
+    pub fn named(mut self, name: &str) -> Self {
+        self.location = Location::named(name);
+        self.cells.set_location(self.location);
+        self
     }
 
     /// Lets what comes in at `port` under `label` go out at `out_port` under `out_label`. A second call with another
@@ -252,6 +261,7 @@ impl Switch {
             return Ok(());
         }
         let mut cells = switch::Switch::new(config.of_cells());
+        cells.set_location(self.location);
         for port in 0..config.ports {
             let link = self.ports.get(port as usize).and_then(|state| state.link);
             cells.set_up(port, link.is_some());

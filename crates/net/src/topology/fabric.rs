@@ -134,7 +134,7 @@ impl<H: CircuitTable + 'static> Fabric<H> {
         config: SwitchConfig,
     ) -> Result<NodeId, TopologyError> {
         self.router.add_station(name, Bounds::Switch(config))?;
-        let id = network.add_node(name, Box::new(Switch::new(config)));
+        let id = network.add_node(name, Box::new(Switch::new(config).named(name)));
         self.nodes.insert(name.to_owned(), id);
         Ok(id)
     }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use switch::{Excess, Profile};
-use wire::oam::{Function, Loopback};
+use wire::oam::{Function, Location, Loopback};
 use wire::{Cell, CellHeader, CircuitId, DropReason, Label, PayloadType, Time};
 
 pub type Point = (u16, Label);
@@ -260,7 +260,9 @@ impl Model {
             return from;
         }
         match Function::parse(&cell.payload) {
-            Ok(Function::Loopback(loopback)) if loopback.request && loopback.location == [0xff; 16] => {
+            Ok(Function::Loopback(loopback))
+                if loopback.request && [Location::END_POINT, Location::EVERY_POINT].contains(&loopback.location) =>
+            {
                 let payload = Function::Loopback(Loopback { request: false, ..loopback }).emit();
                 self.push_control(port, Cell::new(header, payload));
                 None

@@ -1,5 +1,9 @@
 //! OAM loopback (I.610 section 9.2.1.1.3): sends requests, knows its own cells again, measures round trips.
 
+mod trace;
+
+pub use trace::{Hop, TraceConfig, Tracer};
+
 use std::collections::VecDeque;
 use std::time::Duration;
 use wire::oam::{Flow, Function, Loopback};
