@@ -2,6 +2,7 @@
 
 use crate::context::Context;
 use anyhow::Result;
+use control::diagnostic::Diagnostics;
 use serde::Serialize;
 use std::io::{ErrorKind, IsTerminal, Write};
 
@@ -17,8 +18,16 @@ pub(crate) fn print(context: &Context, json: &impl Serialize, text: impl FnOnce(
     Ok(())
 }
 
-/// Prints an error with its causes.
+/// Prints an error with its causes; what is wrong with a description with its lines.
 pub(crate) fn print_error(context: &Context, e: &anyhow::Error) {
+    if let Some(wrong) = e.downcast_ref::<Diagnostics>() {
+        if context.json {
+            eprintln!("{}", serde_json::json!({ "error": wrong.to_string(), "problems": wrong.all() }));
+        } else {
+            eprintln!("{}", wrong.rendered(std::io::stderr().is_terminal()));
+        }
+        return;
+    }
     let said = with_causes(e);
     if context.json {
         eprintln!("{}", serde_json::json!({ "error": said }));

@@ -103,7 +103,7 @@ fn a_rule_that_cannot_be_is_told_with_file_line_and_cure() {
     let why = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success());
     assert!(
-        why.contains("net.toml:10") && why.contains("no user `no-such-user-here`") && why.contains("number"),
+        why.contains("net.toml:11:10") && why.contains("no user `no-such-user-here`") && why.contains("number"),
         "{why}"
     );
 }

@@ -7,7 +7,7 @@ use crate::config::{Config, Shell};
 use crate::execution::{Execution, Progress};
 use crate::live::{Links, Live};
 use crate::objects::{Change, Object, ObjectId, Objects, Owner, Spec, difference};
-use crate::plan::{Line, Plan, Problem, Summary, gives_way, roll_back};
+use crate::plan::{Impossible, Line, Plan, Problem, Summary, gives_way, roll_back};
 use crate::shells;
 use crate::sources::commands::{Commands, Written};
 use crate::sources::peers::{Peers, Real};
@@ -54,21 +54,6 @@ pub struct Outcome {
     pub interrupted: Vec<String>,
     /// Objects of commands and peers that do not fit any more.
     pub dropped: Vec<String>,
-}
-
-/// A change that cannot be: everything that is wrong with it.
-#[derive(Debug, thiserror::Error)]
-#[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
-pub struct Impossible(pub Vec<Problem>);
-
-/// Whether a network can be made of a description; nothing is touched.
-///
-/// # Errors
-/// All that cannot be.
-pub fn rehearse(config: &Config) -> Result<(), Impossible> {
-    let (nothing, mut model) = (Objects::new(), Model::default());
-    let plan = Plan::new(&nothing, &difference(&nothing, &file::objects(config)), &model);
-    plan.check(&mut model).map(drop).map_err(Impossible)
 }
 
 /// Keeps a network as it should be.

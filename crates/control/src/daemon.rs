@@ -3,6 +3,7 @@
 use crate::audit::Who;
 use crate::config::Config;
 use crate::controller::{Controller, Outcome};
+use crate::description::explained;
 use crate::manage::Manager;
 use crate::state::StateFolder;
 use anyhow::{Context as _, Result, anyhow};
@@ -63,7 +64,8 @@ impl Daemon {
         if let Some(folder) = &options.state {
             controller.keep_audit(&folder.join("audit.jsonl"))?;
         }
-        let outcome = controller.apply(config, &Who::Operator, false)?;
+        let source = config.clone();
+        let outcome = controller.apply(config, &Who::Operator, false).map_err(|e| explained(&source, e))?;
         outcome
             .dropped
             .iter()
@@ -86,7 +88,9 @@ impl Daemon {
     /// # Errors
     /// All that cannot be; everything is as it was.
     pub fn reload(&self, wanted: Config) -> Result<Outcome> {
-        let outcome = self.controller.apply(wanted, &Who::Operator, false)?;
+        let source = wanted.clone();
+        let applied = self.controller.apply(wanted, &Who::Operator, false);
+        let outcome = applied.map_err(|e| explained(&source, e))?;
         for name in &outcome.dropped {
             tracing::warn!("removed, for it does not fit the description any more: {name}");
         }

@@ -2,12 +2,13 @@
 
 use crate::audit::Who;
 use crate::capture::{self, pump};
-use crate::config::{Shell, parse_in};
+use crate::config::Shell;
 use crate::controller::{Controller, Outcome};
+use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::objects::{LinkSpec, Spec};
 use crate::protocol::{Applied, Capturing, Done, LinkAdded, LinkRemoved, LinkSet, Message, Request, VERSION};
 use crate::sources::commands::Written;
-use crate::{policy, status};
+use crate::{description, policy, status};
 use anyhow::{Result, anyhow};
 use endpoint::seqpacket::Peer;
 use host::quota::Limits;
@@ -70,8 +71,19 @@ impl Manager {
                 answer(&LinkSet { link: controller.set_link(&name, up, who)?, enabled: up })
             }
             Request::Apply { text, name, folder, dry_run } => {
-                let wanted = parse_in(&text, &name, &folder)?;
-                answer(&applied(controller.apply(wanted, who, dry_run)?, dry_run))
+                let applied = description::read(&text, &name, &folder).map_err(Into::into).and_then(|wanted| {
+                    let source = wanted.clone();
+                    let outcome = controller.apply(wanted, who, dry_run);
+                    outcome.map_err(|e| description::explained(&source, e))
+                });
+                match applied {
+                    Ok(outcome) => answer(&of_outcome(outcome, dry_run, Vec::new())),
+                    Err(e) => {
+                        let problems = e.downcast::<Diagnostics>()?.into_all();
+                        let none = Outcome { revision: controller.revision(), ..Outcome::default() };
+                        answer(&of_outcome(none, dry_run, problems))
+                    }
+                }
             }
             Request::CaptureStart { link, circuits, buffer_mib } => {
                 let circuits = circuits.iter().map(|c| c.parse()).collect::<Result<Vec<CircuitId>, _>>()?;
@@ -106,7 +118,7 @@ impl Manager {
     }
 }
 
-fn applied(outcome: Outcome, dry_run: bool) -> Applied {
+fn of_outcome(outcome: Outcome, dry_run: bool, problems: Vec<Diagnostic>) -> Applied {
     let Outcome { revision, lines, summary, unchanged_circuits, interrupted, dropped } = outcome;
     Applied {
         revision,
@@ -118,6 +130,7 @@ fn applied(outcome: Outcome, dry_run: bool) -> Applied {
         unchanged_circuits,
         interrupted,
         dropped,
+        problems,
     }
 }
 

@@ -91,6 +91,11 @@ pub struct Problem {
     pub cause: StepError,
 }
 
+/// A change that cannot be: everything that is wrong with it.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+pub struct Impossible(pub Vec<Problem>);
+
 /// Steps by the phase in which they are done.
 #[derive(Debug, Default)]
 struct Phases {

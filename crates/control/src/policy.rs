@@ -3,11 +3,11 @@
 //! The circuits belong to the user who runs the network. That user and root may open all of them and manage the network;
 //! everybody else only what a rule names. The kernel says who calls (`SO_PEERCRED`, `SO_PEERGROUPS`).
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use crate::fault::{Faults, Path as Place};
+use anyhow::{Context as _, Result, anyhow};
 use endpoint::seqpacket::Peer;
 use host::quota::{Kind, Limits};
 use serde::{Deserialize, Serialize};
-use std::path::Path;
 use wire::CircuitId;
 
 /// `[[allow]]`
@@ -75,47 +75,78 @@ pub struct Rule {
     limits: Limits,
 }
 
-impl Allow {
-    /// Looks the names up in this system's `/etc/passwd` and `/etc/group`.
-    pub fn describe(&self) -> Result<Rule> {
-        self.describe_with(Path::new("/etc"))
-    }
+/// Who the system's users and groups are: its resolver (nsswitch: files, LDAP, sssd, ...), or a test's.
+trait Names {
+    /// The number of a user, or of a group.
+    fn number(&self, who: Who, name: &str) -> Result<Option<u32>>;
+}
 
-    fn describe_with(&self, etc: &Path) -> Result<Rule> {
-        if self.users.is_empty() && self.groups.is_empty() {
-            bail!("a rule without users and groups allows nobody: name some, such as users = [\"alice\"]");
-        }
-        if self.circuits.is_empty() {
-            bail!("a rule without circuits allows nothing: name some, such as circuits = [\"0.100-199\"] or [\"*\"]");
-        }
-        let numbers = |names: &[Name], file: &str, what: &str| -> Result<Vec<u32>> {
-            names.iter().map(|name| number(name, &etc.join(file), what)).collect()
+/// What a name stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Who {
+    User,
+    Group,
+}
+
+/// This system's resolver.
+struct System;
+
+impl Names for System {
+    fn number(&self, who: Who, name: &str) -> Result<Option<u32>> {
+        use nix::unistd::{Group, User};
+        let found = match who {
+            Who::User => User::from_name(name).map(|user| user.map(|user| user.uid.as_raw())),
+            Who::Group => Group::from_name(name).map(|group| group.map(|group| group.gid.as_raw())),
         };
-        Ok(Rule {
-            users: numbers(&self.users, "passwd", "user")?,
-            groups: numbers(&self.groups, "group", "group")?,
-            host: self.host.clone(),
-            circuits: self.circuits.iter().map(|text| range(text)).collect::<Result<_>>()?,
-            limits: Limits::default()
-                .with(Kind::Connections, self.max_connections)
-                .with(Kind::Endpoints, self.max_endpoints)
-                .with(Kind::Octets, self.max_octets)
-                .with(Kind::Channels, self.max_channels)
-                .with(Kind::Polling, self.max_polling),
-        })
+        found.with_context(|| format!("looking `{name}` up"))
     }
 }
 
-/// The number of a name: both files have it in the third field.
-fn number(name: &Name, file: &Path, what: &str) -> Result<u32> {
+impl Allow {
+    /// Looks the names up as this system does.
+    ///
+    /// # Errors
+    /// All that is wrong with the rule.
+    pub fn describe(&self) -> Result<Rule, Faults> {
+        self.describe_with(&System)
+    }
+
+    fn describe_with(&self, names: &impl Names) -> Result<Rule, Faults> {
+        let mut faults = Faults::default();
+        if self.users.is_empty() && self.groups.is_empty() {
+            let says = "a rule without users and groups allows nobody: name some, such as users = [\"alice\"]";
+            faults.add(Place::default(), says);
+        }
+        if self.circuits.is_empty() {
+            let says =
+                "a rule without circuits allows nothing: name some, such as circuits = [\"0.100-199\"] or [\"*\"]";
+            faults.add(Place::default(), says);
+        }
+        let mut numbers = |key: &str, all: &[Name], who| -> Vec<u32> {
+            let found = all.iter().enumerate().map(|(n, name)| faults.take((key, n), number(name, names, who)));
+            found.flatten().collect()
+        };
+        let (users, groups) = (numbers("users", &self.users, Who::User), numbers("groups", &self.groups, Who::Group));
+        let circuits = self.circuits.iter().enumerate();
+        let circuits: Vec<Range> = circuits.filter_map(|(n, text)| faults.take(("circuits", n), range(text))).collect();
+        let limits = Limits::default()
+            .with(Kind::Connections, self.max_connections)
+            .with(Kind::Endpoints, self.max_endpoints)
+            .with(Kind::Octets, self.max_octets)
+            .with(Kind::Channels, self.max_channels)
+            .with(Kind::Polling, self.max_polling);
+        faults.or(Some(Rule { users, groups, host: self.host.clone(), circuits, limits }))
+    }
+}
+
+fn number(name: &Name, names: &impl Names, who: Who) -> Result<u32> {
     let text = match name {
         Name::Number(number) => return Ok(*number),
         Name::Text(text) => text,
     };
-    let known = std::fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?;
-    let line = known.lines().find(|line| line.split(':').next() == Some(text));
-    let number = line.and_then(|line| line.split(':').nth(2)?.parse().ok());
-    number.ok_or_else(|| anyhow!("no {what} `{text}` in {}: correct the name, or write the number", file.display()))
+    let what = if who == Who::User { "user" } else { "group" };
+    let number = names.number(who, text)?;
+    number.ok_or_else(|| anyhow!("this system knows no {what} `{text}`: correct the name, or write the number"))
 }
 
 fn range(text: &str) -> Result<Range> {
@@ -212,15 +243,31 @@ mod tests {
         Peer { pid: 1, uid, gid, groups: Groups::new(groups) }
     }
 
-    fn allow(users: &[&str], groups: &[&str], host: Option<&str>, circuits: &[&str]) -> Result<Rule> {
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("passwd"), "root:x:0:0::/:/bin/sh\nalice:x:1001:100::/:/bin/sh\n").unwrap();
-        std::fs::write(dir.path().join("group"), "users:x:100:\nmedia:x:44:bob\n").unwrap();
+    struct Known;
+
+    impl Names for Known {
+        fn number(&self, who: Who, name: &str) -> Result<Option<u32>> {
+            Ok(match (who, name) {
+                (Who::User, "alice") => Some(1001),
+                (Who::Group, "users") => Some(100),
+                (Who::Group, "media") => Some(44),
+                _ => None,
+            })
+        }
+    }
+
+    #[test]
+    fn this_systems_resolver_knows_root() {
+        assert_eq!(System.number(Who::User, "root").unwrap(), Some(0));
+        assert_eq!(System.number(Who::Group, "root").unwrap(), Some(0));
+        assert_eq!(System.number(Who::User, "no-such-user-here").unwrap(), None);
+    }
+
+    fn allow(users: &[&str], groups: &[&str], host: Option<&str>, circuits: &[&str]) -> Result<Rule, Faults> {
         let names = |names: &[&str]| names.iter().map(|n| Name::Text((*n).into())).collect();
         let circuits = circuits.iter().map(|c| (*c).into()).collect();
         let host = host.map(Into::into);
-        Allow { users: names(users), groups: names(groups), host, circuits, ..Allow::default() }
-            .describe_with(dir.path())
+        Allow { users: names(users), groups: names(groups), host, circuits, ..Allow::default() }.describe_with(&Known)
     }
 
     fn circuit(vpi: u16, vci: u16) -> CircuitId {
@@ -254,9 +301,8 @@ mod tests {
 
     #[test]
     fn a_user_has_the_larger_of_their_rules_bounds_and_endpoints_only_where_a_rule_names_them() {
-        let dir = tempfile::tempdir().unwrap();
         let alice = Allow { users: vec![Name::Number(1001)], circuits: vec!["*".into()], ..Allow::default() };
-        let describe = |allow: Allow| allow.describe_with(dir.path()).unwrap();
+        let describe = |allow: Allow| allow.describe_with(&Known).unwrap();
         let rules = [
             describe(Allow { host: Some("alpha".into()), max_endpoints: 3, max_polling: 1, ..alice.clone() }),
             describe(Allow { host: Some("beta".into()), max_endpoints: 5, ..alice }),
@@ -273,7 +319,7 @@ mod tests {
 
     #[test]
     fn rules_that_cannot_be_say_what_to_write() {
-        let wrong = |rule: Result<Rule>| rule.unwrap_err().to_string();
+        let wrong = |rule: Result<Rule, Faults>| rule.unwrap_err().to_string();
         assert!(wrong(allow(&["carol"], &[], None, &["*"])).contains("no user `carol`"));
         assert!(wrong(allow(&[], &["alice"], None, &["*"])).contains("no group `alice`"));
         assert!(wrong(allow(&[], &[], None, &["*"])).contains("allows nobody"));

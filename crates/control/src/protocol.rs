@@ -1,6 +1,7 @@
 //! The management protocol: what can be asked of a running network, as JSON.
 
 use crate::config::{Circuit, Link};
+use crate::diagnostic::Diagnostic;
 use crate::plan::Line;
 use crate::status::Status;
 use schemars::JsonSchema;
@@ -128,6 +129,24 @@ pub struct Applied {
     pub interrupted: Vec<String>,
     /// What commands and peers had added and does not fit any more.
     pub dropped: Vec<String>,
+    /// All that is wrong with the description. Where there is anything, nothing was done.
+    #[serde(default)]
+    pub problems: Vec<Diagnostic>,
+}
+
+/// What `config check` says of a description.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Checked {
+    /// The file.
+    pub file: PathBuf,
+    /// Hosts, switches and what is outside.
+    pub stations: usize,
+    /// Links.
+    pub links: usize,
+    /// Circuits.
+    pub circuits: usize,
+    /// All that is wrong with it; the numbers are 0 then.
+    pub problems: Vec<Diagnostic>,
 }
 
 /// The schema of everything: requests, and the answer to each.

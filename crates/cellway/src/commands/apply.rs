@@ -3,8 +3,9 @@
 use crate::client::ask_for;
 use crate::context::Context;
 use crate::output;
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use clap::Args;
+use control::diagnostic::{Diagnostics, Source};
 use control::plan::Line;
 use control::protocol::{Applied, Request};
 use std::path::PathBuf;
@@ -53,10 +54,16 @@ fn text(applied: &Applied) -> String {
 /// `cellway apply`
 pub(crate) fn run(context: &Context, apply: &Apply) -> Result<()> {
     let name = apply.file.display().to_string();
-    let text_of_file = std::fs::read_to_string(&apply.file).with_context(|| name.clone())?;
-    let folder = std::path::absolute(&apply.file)?.parent().map(PathBuf::from).unwrap_or_default();
+    let (text_of_file, folder) = control::config::read(&apply.file)?;
+    let source = Source::new(&name, &text_of_file);
     let request = Request::Apply { text: text_of_file, name, folder, dry_run: apply.dry_run };
     let applied: Applied = ask_for(context, &request)?;
+    if !applied.problems.is_empty() {
+        if context.json {
+            output::print(context, &applied, String::new)?;
+        }
+        return Err(Diagnostics::new(source, applied.problems).into());
+    }
     output::print(context, &applied, || text(&applied))?;
     if apply.dry_run && !(applied.changes.is_empty() && applied.dropped.is_empty()) {
         return Err(WouldChange.into());

@@ -2,10 +2,11 @@
 
 use crate::context::Context;
 use crate::output;
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use clap::Subcommand;
-use control::config::load;
-use control::controller::rehearse;
+use control::description::{explained, load, rehearse};
+use control::diagnostic::Diagnostics;
+use control::protocol::Checked;
 use std::path::PathBuf;
 
 /// Looking at descriptions.
@@ -27,12 +28,27 @@ pub enum ConfigCommand {
 pub fn run(context: &Context, command: &ConfigCommand) -> Result<()> {
     match command {
         ConfigCommand::Check { file } => {
-            let config = load(file)?;
-            rehearse(&config).with_context(|| file.display().to_string())?;
-            let d = &config.description;
-            let json = serde_json::json!({
-                "file": file, "stations": d.stations.len(), "links": d.links.len(), "circuits": d.circuits.len(),
+            let checked = load(file).and_then(|config| match rehearse(&config) {
+                Ok(()) => Ok(config),
+                Err(e) => Err(explained(&config, e.into())),
             });
+            let config = match checked {
+                Err(e) if context.json => {
+                    if let Some(wrong) = e.downcast_ref::<Diagnostics>() {
+                        let problems = wrong.all().to_vec();
+                        output::print(
+                            context,
+                            &Checked { file: file.clone(), problems, ..Checked::default() },
+                            String::new,
+                        )?;
+                    }
+                    return Err(e);
+                }
+                checked => checked?,
+            };
+            let d = &config.description;
+            let (stations, links, circuits) = (d.stations.len(), d.links.len(), d.circuits.len());
+            let json = Checked { file: file.clone(), stations, links, circuits, problems: Vec::new() };
             output::print(context, &json, || {
                 format!(
                     "{}: {} stations, {} links, {} circuits: in order",

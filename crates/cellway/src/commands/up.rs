@@ -5,8 +5,9 @@ use crate::client;
 use crate::context::Context;
 use anyhow::Result;
 use clap::Args;
-use control::config::load;
 use control::daemon::{Daemon, Options};
+use control::description::load;
+use control::diagnostic::Diagnostics;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -61,7 +62,10 @@ pub(crate) fn run(context: &Context, up: &Up) -> Result<()> {
                     a.summary.interrupted,
                     a.unchanged_circuits,
                 ),
-                Err(e) => tracing::error!("not applied: {e:#}"),
+                Err(e) => match e.downcast_ref::<Diagnostics>() {
+                    Some(wrong) => wrong.all().iter().for_each(|wrong| tracing::error!("not applied: {wrong}")),
+                    None => tracing::error!("not applied: {e:#}"),
+                },
             }
         }
     }

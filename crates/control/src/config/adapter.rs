@@ -1,8 +1,10 @@
 //! `[adapter.NAME]`: a virtual adapter, for a guest to drive.
 
+use super::word;
+use crate::fault::Faults;
 use adapter::midway::{Config, Pace, RamSize};
 use adapter::tonga::Board;
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Result, anyhow};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -65,29 +67,23 @@ impl Adapter {
     /// What it means.
     ///
     /// # Errors
-    /// A part of it cannot be understood.
-    pub fn describe(&self, name: &str) -> Result<Served> {
-        if self.kind != "eni155p" {
-            bail!("kind = \"{}\": write eni155p", self.kind);
-        }
-        let board = match self.board.as_str() {
-            "asic" => Board::Asic,
-            "fpga" => Board::Fpga,
-            other => bail!("board = \"{other}\": write asic or fpga"),
-        };
-        let ram = match self.ram.as_str() {
-            "512 kB" => RamSize::Kb512,
-            "2 MB" => RamSize::Mb2,
-            other => bail!("ram = \"{other}\": write 512 kB or 2 MB"),
-        };
-        let pace = match self.pace.as_str() {
-            "line" => Pace::Line { tolerance: TOLERANCE },
-            "unpaced" => Pace::Unpaced,
-            other => bail!("pace = \"{other}\": write line or unpaced"),
-        };
-        let esi = self.esi.as_deref().map_or_else(|| Ok(esi_of(name)), parse_esi)?;
-        let config = Config { board, ram, esi, pace };
-        Ok(Served { name: name.to_owned(), host: self.host.clone(), socket: self.socket.clone(), config })
+    /// All that is wrong with it.
+    pub fn describe(&self, name: &str) -> Result<Served, Faults> {
+        let mut faults = Faults::default();
+        word(&mut faults, "kind", &self.kind, &[("eni155p", ())]);
+        let board = word(&mut faults, "board", &self.board, &[("asic", Board::Asic), ("fpga", Board::Fpga)]);
+        let ram = word(&mut faults, "ram", &self.ram, &[("512 kB", RamSize::Kb512), ("2 MB", RamSize::Mb2)]);
+        let paces = [("line", Pace::Line { tolerance: TOLERANCE }), ("unpaced", Pace::Unpaced)];
+        let pace = word(&mut faults, "pace", &self.pace, &paces);
+        let esi = faults.take("esi", self.esi.as_deref().map_or_else(|| Ok(esi_of(name)), parse_esi));
+        let config = || Some(Config { board: board?, ram: ram?, esi: esi?, pace: pace? });
+        let served = config().map(|config| Served {
+            name: name.to_owned(),
+            host: self.host.clone(),
+            socket: self.socket.clone(),
+            config,
+        });
+        faults.or(served)
     }
 }
 

@@ -1,6 +1,8 @@
 //! `[interface.NAME]`: IP over ATM on a TUN or TAP device that the network's own process serves.
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use super::word;
+use crate::fault::{Faults, Path as Place};
+use anyhow::{Context as _, Result, anyhow};
 use serde::{Deserialize, Serialize};
 use stack::device::tun::Settings;
 use stack::ip::{Config, Encapsulation};
@@ -77,32 +79,57 @@ impl Interface {
     /// What it means.
     ///
     /// # Errors
-    /// A part of it cannot be understood.
-    pub fn describe(&self, name: &str) -> Result<Device> {
-        let (address, prefix) = parse_address(&self.address)?;
-        let encapsulation = parse_encapsulation(&self.encapsulation)?;
-        let mtu = self.mtu.unwrap_or(if encapsulation.is_bridged() { 1500 } else { stack::ip::MTU });
+    /// All that is wrong with it.
+    pub fn describe(&self, name: &str) -> Result<Device, Faults> {
+        let mut faults = Faults::default();
+        let address = faults.take("address", parse_address(&self.address));
+        let encapsulation = word(&mut faults, "encapsulation", &self.encapsulation, &ENCAPSULATIONS);
+        let bridged = encapsulation.is_some_and(Encapsulation::is_bridged);
+        let mtu = self.mtu.unwrap_or(if bridged { 1500 } else { stack::ip::MTU });
         if !(576..=65_000).contains(&mtu) {
-            bail!("mtu = {mtu}: an MTU is 576 to 65000");
+            faults.add("mtu", format!("mtu = {mtu}: an MTU is 576 to 65000"));
         }
         let device = self.device.as_deref().unwrap_or(name);
         if device.is_empty() || device.len() > MAX_NAME_OCTETS || device.contains(['/', ' ']) {
-            bail!("device = \"{device}\": a device's name has 1 to {MAX_NAME_OCTETS} letters, no blank and no slash");
+            let says = format!(
+                "device = \"{device}\": a device's name has 1 to {MAX_NAME_OCTETS} letters, no blank and no slash"
+            );
+            faults.add(if self.device.is_some() { Place::from("device") } else { Place::default() }, says);
         }
-        let circuit = |text: &str| text.parse().with_context(|| format!("circuit \"{text}\""));
-        let peers = self.peers.iter().map(|(on, peer)| Ok((circuit(on)?, *peer))).collect::<Result<_>>()?;
-        let route = |(network, via): (&String, &Ipv4Addr)| parse_address(network).map(|(n, prefix)| (n, prefix, *via));
-        let routes = self.routes.iter().map(route).collect::<Result<_>>().context("routes")?;
+        let circuit = |text: &str| text.parse::<CircuitId>().with_context(|| format!("circuit \"{text}\""));
+        let mut peers = BTreeMap::new();
+        for (on, peer) in &self.peers {
+            if let Some(on) = faults.take(("peers", on), circuit(on)) {
+                peers.insert(on, *peer);
+            }
+        }
+        let mut routes = Vec::new();
+        for (network, via) in &self.routes {
+            let parsed = parse_address(network).context("routes");
+            routes.extend(faults.take(("routes", network), parsed).map(|(network, prefix)| (network, prefix, *via)));
+        }
         if self.serve_atmarp && self.atmarp_server.is_some() {
-            bail!("serve_atmarp and atmarp_server: an interface is the server or asks it");
+            faults.add("atmarp_server", "serve_atmarp and atmarp_server: an interface is the server or asks it");
         }
-        let atmarp_server = self.atmarp_server.as_deref().map(circuit).transpose()?;
-        let ip = Config { mtu, encapsulation, offload: self.offload, ..Config::new(address) };
+        let atmarp_server = self.atmarp_server.as_deref().and_then(|on| faults.take("atmarp_server", circuit(on)));
         let namespace = self.namespace.as_ref().map(|name| PathBuf::from("/run/netns").join(name));
-        let settings = Settings { namespace, ..Settings::new(device, prefix, ip) };
-        Ok(Device { name: name.into(), settings, peers, routes, serve_atmarp: self.serve_atmarp, atmarp_server })
+        let made = address.zip(encapsulation).map(|((address, prefix), encapsulation)| {
+            let ip = Config { mtu, encapsulation, offload: self.offload, ..Config::new(address) };
+            let settings = Settings { namespace, ..Settings::new(device, prefix, ip) };
+            Device { name: name.into(), settings, peers, routes, serve_atmarp: self.serve_atmarp, atmarp_server }
+        });
+        faults.or(made)
     }
 }
+
+const ENCAPSULATIONS: [(&str, Encapsulation); 6] = [
+    ("llc", Encapsulation::LlcRouted),
+    ("vc", Encapsulation::VcRouted),
+    ("llc-bridged", Encapsulation::LlcBridged { fcs: false }),
+    ("llc-bridged-fcs", Encapsulation::LlcBridged { fcs: true }),
+    ("vc-bridged", Encapsulation::VcBridged { fcs: false }),
+    ("vc-bridged-fcs", Encapsulation::VcBridged { fcs: true }),
+];
 
 /// An address and its prefix: `10.0.0.1/24`.
 ///
@@ -115,26 +142,12 @@ pub fn parse_address(text: &str) -> Result<(Ipv4Addr, u8)> {
     Ok((address.parse().map_err(|_| form())?, prefix))
 }
 
-fn parse_encapsulation(text: &str) -> Result<Encapsulation> {
-    Ok(match text {
-        "llc" => Encapsulation::LlcRouted,
-        "vc" => Encapsulation::VcRouted,
-        "llc-bridged" => Encapsulation::LlcBridged { fcs: false },
-        "llc-bridged-fcs" => Encapsulation::LlcBridged { fcs: true },
-        "vc-bridged" => Encapsulation::VcBridged { fcs: false },
-        "vc-bridged-fcs" => Encapsulation::VcBridged { fcs: true },
-        _ => bail!(
-            "encapsulation = \"{text}\": write llc, vc, llc-bridged, llc-bridged-fcs, vc-bridged or vc-bridged-fcs"
-        ),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn interface(text: &str) -> Result<Device> {
-        toml::from_str::<Interface>(&format!("host = \"alpha\"\n{text}"))?.describe("atm0")
+        Ok(toml::from_str::<Interface>(&format!("host = \"alpha\"\n{text}"))?.describe("atm0")?)
     }
 
     #[test]

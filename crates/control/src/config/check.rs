@@ -1,0 +1,287 @@
+//! A description as a whole: names that there are, ends that fit, one line to each adapter and interface. All that is wrong is
+//! found; what only follows from something else that is wrong is not told.
+
+use super::document::{Document, Written, nearest};
+use super::{Config, Shell, parse_address};
+use crate::fault::{Faults, Part};
+use crate::names::written as ends_of;
+use net::Carries;
+use net::topology::{Description, LinkDescription, Station};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// A description on its way to being understood.
+struct Check<'a> {
+    document: Document<'a>,
+    written: Written,
+    config: Config,
+    /// Names that adapters and interfaces have in the network: the way to each, and its line until a link has it.
+    guests: BTreeMap<String, (Vec<Part>, Option<Shell>)>,
+    /// Names of what is there but could not be understood.
+    unclear: Vec<String>,
+}
+
+/// Understands what sections say; with what is wrong so far, and with them.
+pub(super) fn check(
+    document: Document<'_>,
+    written: Written,
+    folder: &Path,
+) -> (Config, Vec<crate::diagnostic::Diagnostic>) {
+    let config = Config { source: document.source.clone(), ..Config::default() };
+    let mut check = Check { document, written, config, guests: BTreeMap::new(), unclear: Vec::new() };
+    check.stations();
+    check.guests(folder);
+    check.links(folder);
+    check.circuits();
+    check.rules();
+    check.config.file = check.written.file;
+    (check.config, check.document.wrong)
+}
+
+impl Check<'_> {
+    /// Something is wrong with a part of what `way` leads to, unless that part was left out because it was wrong.
+    fn wrong(&mut self, way: &[Part], faults: Faults) {
+        for fault in faults.0 {
+            let first: Vec<Part> = way.iter().cloned().chain(fault.at.0.first().cloned()).collect();
+            if self.written.left_out.contains(&first) {
+                continue;
+            }
+            let part: Vec<Part> = way.iter().cloned().chain(fault.at.0).collect();
+            let place = self.document.locate(&part);
+            self.document.wrong.push(self.document.source.wrong(place, fault.says));
+        }
+    }
+
+    fn wrong_at(&mut self, way: &[Part], says: impl ToString) {
+        let mut faults = Faults::default();
+        faults.add(crate::fault::Path::default(), says.to_string());
+        self.wrong(way, faults);
+    }
+
+    fn stations(&mut self) {
+        let file = &self.written.file;
+        let names = |station, names: Vec<&String>| names.into_iter().map(|n| (station, n.clone())).collect::<Vec<_>>();
+        let all = [
+            ("host", names(Station::Host, file.host.keys().collect())),
+            ("switch", names(Station::Switch, file.switch.keys().collect())),
+            ("outside", names(Station::Outside, file.outside.keys().collect())),
+        ];
+        let addresses: Vec<(String, String)> =
+            file.host.iter().filter_map(|(name, host)| Some((name.clone(), host.ip.clone()?))).collect();
+        for (section, all) in all {
+            for (station, name) in all {
+                if *self.config.description.stations.entry(name.clone()).or_insert(station) != station {
+                    let says = format!("two stations are called `{name}`: give one of them another name");
+                    self.wrong_at(&[section.into(), (&name).into()], says);
+                }
+            }
+        }
+        for (name, ip) in addresses {
+            let mut faults = Faults::default();
+            faults.take("ip", parse_address(&ip));
+            self.wrong(&["host".into(), (&name).into()], faults);
+        }
+    }
+
+    /// What has a line of its own is outside: a guest behind its adapter, a machine's stack behind its interface.
+    fn guests(&mut self, folder: &Path) {
+        let file = &self.written.file;
+        let adapters = file.adapter.iter().map(|(name, adapter)| {
+            let shell = adapter.describe(name).map(|mut served| {
+                served.socket = folder.join(&served.socket);
+                Shell::Adapter(served)
+            });
+            ("adapter", name.clone(), adapter.host.clone(), shell)
+        });
+        let interfaces = file.interface.iter().map(|(name, interface)| {
+            let shell = interface.describe(name).map(|device| Shell::Interface(Box::new(device)));
+            ("interface", name.clone(), interface.host.clone(), shell)
+        });
+        let all: Vec<_> = adapters.chain(interfaces).collect();
+        for (section, name, host, shell) in all {
+            let way: Vec<Part> = vec![section.into(), (&name).into()];
+            let shell = shell.map_err(|faults| self.wrong(&way, faults)).ok();
+            if self.config.description.stations.insert(host.clone(), Station::Outside).is_some() {
+                let mut faults = Faults::default();
+                faults.add("host", format!("another station is called `{host}` too: give one another name"));
+                self.wrong(&way, faults);
+            }
+            if shell.is_none() {
+                self.unclear.push(host.clone());
+            }
+            self.guests.insert(host, (way, shell));
+        }
+    }
+
+    fn links(&mut self, folder: &Path) {
+        let links = self.written.file.link.clone();
+        // In the order of the file, `None` where a link cannot be understood.
+        let mut understood: Vec<Option<usize>> = Vec::new();
+        for (nth, link) in links.iter().enumerate() {
+            let way: Vec<Part> = vec!["link".into(), self.written.places[0][nth].into()];
+            let mut faults = Faults::default();
+            let meant = link.understand(folder, &mut faults);
+            let mut place = None;
+            if let Some((mut description, shell)) = meant {
+                let known = self.know(&description.ends.each_ref().map(|end| end.station.as_str()), &mut faults);
+                if let Some(host) = &link.real
+                    && self.config.description.stations.get(host) != Some(&Station::Host)
+                {
+                    faults.add("real", format!("real = \"{host}\": there is no host of this name"));
+                }
+                if known {
+                    let (atmtcp, udp) = (link.atmtcp.is_some(), link.udp.is_some());
+                    let shell = self.line_of(&mut description, shell, atmtcp || udp, &mut faults);
+                    let at = self.config.description.links.len();
+                    if let Some(shell) = shell {
+                        self.config.shells.insert(at, shell);
+                    }
+                    self.config.description.links.push(description);
+                    self.config.places[0].push(self.written.places[0][nth]);
+                    place = Some(at);
+                }
+            }
+            understood.push(place);
+            self.wrong(&way, faults);
+        }
+        let all_clear = understood.iter().all(Option::is_some) && self.written.left_out.is_empty();
+        let plain = |text: &str| text.split_whitespace().collect::<String>();
+        for (nth, link) in links.iter().enumerate() {
+            let (Some(other), Some(place)) = (&link.follows, understood[nth]) else { continue };
+            let others = &self.config.description.links;
+            match others.iter().position(|link| plain(&ends_of(link)) == plain(other)) {
+                Some(other) => drop(self.config.follows.insert(place, other)),
+                None if !all_clear => {}
+                None => {
+                    let way: Vec<Part> = vec!["link".into(), self.written.places[0][nth].into()];
+                    let mut faults = Faults::default();
+                    faults.add("follows", "follows: no link has these ends; write them as that link does, `a - b`");
+                    self.wrong(&way, faults);
+                }
+            }
+        }
+        let loose: Vec<(Vec<Part>, String)> = self
+            .guests
+            .iter()
+            .filter(|(_, (_, shell))| all_clear && shell.is_some())
+            .map(|(host, (way, _))| (way.clone(), host.clone()))
+            .collect();
+        for (way, host) in loose {
+            let mut faults = Faults::default();
+            faults.add("host", format!("no link leads to `{host}`: add [[link]] with it as an end"));
+            self.wrong(&way, faults);
+        }
+    }
+
+    /// What is outside at a link: what it says itself, or the adapter or interface that has its line there.
+    fn line_of(
+        &mut self,
+        link: &mut LinkDescription,
+        mut shell: Option<Shell>,
+        said: bool,
+        faults: &mut Faults,
+    ) -> Option<Shell> {
+        let mut guest = false;
+        for (n, end) in link.ends.clone().iter().enumerate() {
+            let Some((_, line)) = self.guests.get_mut(&end.station) else { continue };
+            guest = true;
+            let Some(own) = line.take() else {
+                if !self.unclear.contains(&end.station) {
+                    let says = format!("`{}` has a link already: an adapter or interface has one line", end.station);
+                    faults.add(("ends", n), says);
+                }
+                continue;
+            };
+            let (kind, _, carries) = own.of_its_own().unwrap_or_default();
+            // Packets travel whole to an interface, as PDUs do over ATM over TCP; an adapter's driver deals in cells.
+            if carries == Carries::Frames {
+                link.config.carries = Carries::Frames;
+            }
+            if said || link.config.carries != carries {
+                let carried = if carries == Carries::Cells { "cells" } else { "packets" };
+                let says = format!("a link to an {kind} carries {carried}, and neither atmtcp nor udp");
+                faults.add(if said { "ends" } else { "carries" }, says);
+            }
+            shell = Some(own);
+        }
+        let station = |n: usize| self.config.description.stations.get(&link.ends[n].station);
+        let outside = [0, 1].into_iter().find(|n| station(*n) == Some(&Station::Outside));
+        match outside {
+            Some(n) if !said && !guest => {
+                faults.add(("ends", n), "this link leads outside: say how, by atmtcp = \"...\" or udp = {...}");
+            }
+            None if said => {
+                let says = "a link with atmtcp or udp leads to an [outside.NAME]: name one as an end";
+                faults.add("ends", says);
+            }
+            _ => {}
+        }
+        shell
+    }
+
+    fn circuits(&mut self) {
+        let mut names = BTreeSet::new();
+        for (nth, circuit) in std::mem::take(&mut self.written.file.circuit).into_iter().enumerate() {
+            let mut faults = Faults::default();
+            let place = self.written.places[1][nth];
+            if let Some(description) = circuit.understand(&mut faults) {
+                let stations: Vec<&str> = description.ends.iter().map(|end| end.station.as_str()).collect();
+                if !names.insert(description.name()) {
+                    faults.add("ends", "a circuit with these ends is described above: leave one of the two out");
+                } else if self.know(&stations, &mut faults) {
+                    self.config.description.circuits.push(description);
+                    self.config.places[1].push(place);
+                }
+            }
+            self.wrong(&["circuit".into(), place.into()], faults);
+            self.written.file.circuit.push(circuit);
+        }
+    }
+
+    fn rules(&mut self) {
+        for (nth, allow) in self.written.file.allow.clone().into_iter().enumerate() {
+            let mut faults = Faults::default();
+            match allow.describe() {
+                Ok(rule) => self.config.rules.push(rule),
+                Err(wrong) => faults = wrong,
+            }
+            if let Some(host) = &allow.host
+                && let Some(says) = unknown(&self.config.description, host)
+            {
+                faults.add("host", says);
+            }
+            self.wrong(&["allow".into(), self.written.places[2][nth].into()], faults);
+        }
+    }
+
+    /// Whether all these stations are there; the faults are those of `ends`.
+    fn know(&self, stations: &[&str], faults: &mut Faults) -> bool {
+        let mut all = true;
+        for (n, station) in stations.iter().enumerate() {
+            if let Some(says) = unknown(&self.config.description, station) {
+                all = false;
+                if !self.left_out(station) {
+                    faults.add(("ends", n), says);
+                }
+            }
+        }
+        all
+    }
+
+    /// Whether a station is missing only because what it is could not be read.
+    fn left_out(&self, station: &str) -> bool {
+        !self.document.station(station).is_empty()
+    }
+}
+
+/// What is wrong with the name of a station that is not there.
+fn unknown(description: &Description, station: &str) -> Option<String> {
+    if description.stations.contains_key(station) {
+        return None;
+    }
+    let near = nearest(station, description.stations.keys().map(String::as_str));
+    let hint = if near.is_empty() { String::new() } else { format!(" (is it `{near}`?)") };
+    Some(format!(
+        "there is no station `{station}`{hint}: add [host.{station}], [switch.{station}] or [outside.{station}]"
+    ))
+}

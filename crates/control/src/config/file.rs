@@ -1,0 +1,80 @@
+//! The whole description as it is written, and what has few keys: hosts, switches, and what is outside.
+
+use super::{Adapter, Circuit, Engine, Interface, Link};
+use crate::policy::Allow;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The whole file.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct File {
+    /// The thread that carries everything.
+    #[serde(skip_serializing_if = "Engine::is_default")]
+    pub engine: Engine,
+    /// Hosts by name.
+    pub host: BTreeMap<String, Host>,
+    /// Switches by name.
+    pub switch: BTreeMap<String, Switch>,
+    /// Far ends of links that leave this program, by name.
+    pub outside: BTreeMap<String, Outside>,
+    /// Virtual adapters by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub adapter: BTreeMap<String, Adapter>,
+    /// IP interfaces by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub interface: BTreeMap<String, Interface>,
+    /// Links.
+    pub link: Vec<Link>,
+    /// Circuits.
+    pub circuit: Vec<Circuit>,
+    /// Who may open which of them, besides the user who runs the network.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allow: Vec<Allow>,
+}
+
+/// `[host.NAME]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Host {
+    /// Address and prefix for `cellway ip`, such as `10.0.0.1/24`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ip: Option<String>,
+    /// Endpoints at most.
+    pub max_endpoints: usize,
+}
+
+impl Default for Host {
+    fn default() -> Self {
+        Host { ip: None, max_endpoints: 256 }
+    }
+}
+
+/// `[switch.NAME]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Switch {
+    /// Ports, numbered from 0.
+    pub ports: u16,
+    /// Routes at most.
+    pub max_routes: usize,
+}
+
+impl Switch {
+    /// The bounds as the network takes them.
+    pub fn config(&self) -> net::SwitchConfig {
+        net::SwitchConfig { ports: self.ports, max_routes: self.max_routes }
+    }
+}
+
+impl Default for Switch {
+    fn default() -> Self {
+        let default = net::SwitchConfig::default();
+        Switch { ports: default.ports, max_routes: default.max_routes }
+    }
+}
+
+/// `[outside.NAME]`
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Outside {}

@@ -1,0 +1,181 @@
+//! `[[link]]`: what it joins, what it carries and how fast, and what is outside at it.
+
+use super::shell::Shell;
+use super::tcp::{self, LinkTls};
+use super::udp::Udp;
+use super::word;
+use crate::fault::{Fault, Faults};
+use net::topology::{Attachment, LinkDescription, parse_link_rate};
+use net::{Carries, FaultConfig, LinkConfig};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use std::time::Duration;
+
+/// Cells that may wait at a side of a link.
+const QUEUE_CELLS: std::ops::RangeInclusive<usize> = 16..=1 << 20;
+
+/// `[[link]]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// Two names, with a port after a colon where it matters.
+    pub ends: [String; 2],
+    /// `unlimited`, `OC-3c`, `20 Mbit/s`, ...
+    #[serde(default = "unlimited")]
+    pub rate: String,
+    /// Microseconds from end to end.
+    #[serde(default)]
+    pub delay_us: u64,
+    /// `cells` or `frames`.
+    #[serde(default = "cells")]
+    pub carries: String,
+    /// Cells (or frames) that wait at most.
+    #[serde(default = "queue_cells")]
+    pub queue_cells: usize,
+    /// Faults on purpose.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub faults: Option<LinkFaults>,
+    /// ATM over TCP: `listen ADDRESS:PORT` or `connect ADDRESS:PORT`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub atmtcp: Option<String>,
+    /// With `atmtcp`: circuits that the peer opens lead to this host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub real: Option<String>,
+    /// With `atmtcp`: by TLS, with certificates at both ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<LinkTls>,
+    /// Cells in UDP datagrams.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub udp: Option<Udp>,
+    /// Another link's ends as written there, `s1:1 - far`: while that one is down, this one is too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follows: Option<String>,
+}
+
+fn unlimited() -> String {
+    "unlimited".into()
+}
+fn cells() -> String {
+    "cells".into()
+}
+fn queue_cells() -> usize {
+    LinkConfig::default().queue_cells
+}
+
+/// `faults = { ... }` of a link: probabilities per cell.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct LinkFaults {
+    /// Same seed, same faults.
+    pub seed: u64,
+    /// Lost.
+    pub loss: f64,
+    /// Arriving twice.
+    pub duplication: f64,
+    /// Arriving late.
+    pub reordering: f64,
+    /// With a bit flipped.
+    pub corruption: f64,
+}
+
+impl Link {
+    /// What it means; files that it names are looked for in `folder`.
+    ///
+    /// # Errors
+    /// All that is wrong with it.
+    pub fn describe(&self, folder: &Path) -> Result<(LinkDescription, Option<Shell>), Faults> {
+        let mut faults = Faults::default();
+        let meant = self.understand(folder, &mut faults);
+        faults.or(meant)
+    }
+
+    /// The same where something is wrong: what can be understood, with defaults for the rest. `None` without both ends.
+    pub(super) fn understand(&self, folder: &Path, faults: &mut Faults) -> Option<(LinkDescription, Option<Shell>)> {
+        let shell = self.shell(folder, faults);
+        let outside = self.atmtcp.is_some();
+        let carried = word(faults, "carries", &self.carries, &[("cells", Carries::Cells), ("frames", Carries::Frames)]);
+        let carries = match carried {
+            Some(Carries::Frames) if self.udp.is_some() && !outside => {
+                faults.add("carries", "a UDP link carries cells: leave `carries` out");
+                Carries::Cells
+            }
+            _ if outside => Carries::Frames,
+            carried => carried.unwrap_or_default(),
+        };
+        if !QUEUE_CELLS.contains(&self.queue_cells) {
+            let (least, most) = QUEUE_CELLS.into_inner();
+            faults.add("queue_cells", format!("{} is out of bounds: write {least} to {most}", self.queue_cells));
+        }
+        let config = LinkConfig {
+            carries,
+            rate: faults.take("rate", parse_link_rate(&self.rate)).flatten(),
+            delay: Duration::from_micros(self.delay_us),
+            queue_cells: self.queue_cells.clamp(*QUEUE_CELLS.start(), *QUEUE_CELLS.end()),
+            faults: self.faults.as_ref().map(|written| written.config(faults)),
+            max_vpi: if self.udp.as_ref().is_some_and(|udp| udp.form == "cell" && udp.header != "nni") {
+                wire::Vpi::MAX_UNI
+            } else {
+                wire::Vpi::MAX
+            },
+        };
+        let [a, b] = [0, 1].map(|n| faults.take(("ends", n), self.ends[n].parse::<Attachment>()));
+        Some((LinkDescription { ends: [a?, b?], config }, shell))
+    }
+
+    fn shell(&self, folder: &Path, faults: &mut Faults) -> Option<Shell> {
+        if self.atmtcp.is_none() {
+            for (key, there) in [("real", self.real.is_some()), ("tls", self.tls.is_some())] {
+                if there {
+                    faults.add(key, format!("`{key}` belongs to a link with `atmtcp`: add that, or leave this out"));
+                }
+            }
+        }
+        match (&self.atmtcp, &self.udp) {
+            (Some(_), Some(_)) => {
+                faults.add("udp", "a link has `atmtcp` or `udp`, not both: leave one out");
+                None
+            }
+            (Some(text), None) => {
+                let tls = self.tls.as_ref().map(|tls| faults.take("tls", tls.read(folder, tcp::host(text))));
+                let role = faults.take("atmtcp", tcp::parse_atmtcp(text))?;
+                Some(Shell::AtmTcp { role, real: self.real.clone(), tls: tls.flatten() })
+            }
+            (None, Some(udp)) => {
+                if let Err(Faults(of_udp)) = udp.form() {
+                    let within = of_udp.into_iter().map(|Fault { mut at, says }| {
+                        at.0.insert(0, "udp".into());
+                        Fault { at, says }
+                    });
+                    faults.0.extend(within);
+                }
+                Some(Shell::Udp(udp.clone()))
+            }
+            (None, None) => None,
+        }
+    }
+}
+
+impl LinkFaults {
+    fn config(&self, faults: &mut Faults) -> FaultConfig {
+        let all = [
+            ("loss", self.loss),
+            ("duplication", self.duplication),
+            ("reordering", self.reordering),
+            ("corruption", self.corruption),
+        ];
+        for (key, probability) in all {
+            if !(0.0..=1.0).contains(&probability) {
+                faults.add(("faults", key), format!("{probability} is no probability: write 0 to 1"));
+            }
+        }
+        FaultConfig {
+            seed: self.seed,
+            loss: self.loss,
+            duplication: self.duplication,
+            reordering: self.reordering,
+            reorder_by: Duration::from_micros(100),
+            corruption: self.corruption,
+            outages: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! What is wrong with a description, each at its line and column: as text with the source line and a caret, as one line for a
+//! log, or as JSON.
+
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// One thing that is wrong. Lines and columns count from 1, columns in characters; the end is the first place beyond.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct Diagnostic {
+    /// The line that it begins in.
+    pub line: usize,
+    /// The column that it begins in.
+    pub column: usize,
+    /// The line that it ends in.
+    pub end_line: usize,
+    /// The column that it ends before.
+    pub end_column: usize,
+    /// What is wrong, and what to do.
+    pub message: String,
+    /// The description's name.
+    pub file: String,
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}: {}", self.file, self.line, self.column, self.message)
+    }
+}
+
+/// A description's text, under the name that messages give it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Source {
+    /// The name.
+    pub name: Arc<str>,
+    /// The text.
+    pub text: Arc<str>,
+}
+
+impl Source {
+    /// Of a name and a text.
+    pub fn new(name: &str, text: &str) -> Self {
+        Source { name: name.into(), text: text.into() }
+    }
+
+    /// What is wrong at some octets of the text. Octets beyond its end count as its end.
+    pub fn wrong(&self, at: Range<usize>, message: impl ToString) -> Diagnostic {
+        let (line, column) = place(&self.text, at.start);
+        let (end_line, end_column) = place(&self.text, at.end.max(at.start));
+        Diagnostic { line, column, end_line, end_column, message: message.to_string(), file: self.name.to_string() }
+    }
+}
+
+/// Line and column of an octet of a text.
+fn place(text: &str, at: usize) -> (usize, usize) {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    let before = &text[..at];
+    let start = before.rfind('\n').map_or(0, |end| end + 1);
+    (before.bytes().filter(|octet| *octet == b'\n').count() + 1, before[start..].chars().count() + 1)
+}
+
+/// All that is wrong with a description, in the order of its lines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostics {
+    source: Source,
+    all: Vec<Diagnostic>,
+}
+
+impl Diagnostics {
+    /// Of a source.
+    pub fn new(source: Source, mut all: Vec<Diagnostic>) -> Self {
+        all.sort();
+        all.dedup();
+        Diagnostics { source, all }
+    }
+
+    /// Each.
+    pub fn all(&self) -> &[Diagnostic] {
+        &self.all
+    }
+
+    /// Each, without the text.
+    pub fn into_all(self) -> Vec<Diagnostic> {
+        self.all
+    }
+
+    /// As a person reads it: each message with the source line and a caret; in colour for a terminal.
+    pub fn rendered(&self, colour: bool) -> String {
+        let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
+        let lines: Vec<&str> = self.source.text.split_inclusive('\n').collect();
+        let mut text = String::new();
+        for wrong in &self.all {
+            let line = lines.get(wrong.line - 1).copied().unwrap_or_default();
+            let octet = |column: usize| line.char_indices().nth(column - 1).map_or(line.trim_end().len(), |(at, _)| at);
+            let from = octet(wrong.column);
+            let to = if wrong.end_line == wrong.line { octet(wrong.end_column) } else { line.trim_end().len() };
+            let caret = AnnotationKind::Primary.span(from..to.max(from));
+            let snippet = Snippet::source(line).line_start(wrong.line).path(&*wrong.file).annotation(caret);
+            let message = wrong.message.replace('\n', " ");
+            text.push_str(&renderer.render(&[Level::ERROR.primary_title(&message).element(snippet)]));
+            text.push_str("\n\n");
+        }
+        let errors = if self.all.len() == 1 { "1 error".to_owned() } else { format!("{} errors", self.all.len()) };
+        text + &format!("{}: {errors}", self.source.name)
+    }
+}
+
+impl fmt::Display for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines: Vec<String> = self.all.iter().map(ToString::to_string).collect();
+        f.write_str(&lines.join("\n"))
+    }
+}
+
+impl std::error::Error for Diagnostics {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_and_columns_count_characters_from_one() {
+        let source = Source::new("x", "ab\n\u{e9}\u{e9}cd\n");
+        let wrong = source.wrong(7..9, "no");
+        assert_eq!((wrong.line, wrong.column, wrong.end_line, wrong.end_column), (2, 3, 2, 5));
+        // In the midst of a character, and beyond the end.
+        assert_eq!(source.wrong(4..4, "no").column, 1);
+        assert_eq!((source.wrong(99..99, "no").line, source.wrong(99..99, "no").column), (3, 1));
+    }
+
+    #[test]
+    fn a_message_stands_over_its_line_and_a_caret_under_the_place() {
+        let source = Source::new("net.toml", "[host.a]\nip = \"10\"\n");
+        let all = vec![source.wrong(14..18, "no address")];
+        let text = Diagnostics::new(source, all).rendered(false);
+        for part in ["error: no address", "net.toml:2:6", "ip = \"10\"", "^^^^", "net.toml: 1 error"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+}
