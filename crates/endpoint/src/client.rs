@@ -58,6 +58,8 @@ pub struct Endpoint {
     /// Descriptors that the host has given back, ever (wraps).
     completed: u32,
     shares: Shares,
+    /// A quarter of the receive ring's slots: between two looks whether the host waits for room there.
+    receive_quarter: u32,
     buffer_octets: usize,
     events: Events,
     path: DataPath,
@@ -92,6 +94,7 @@ impl Endpoint {
             idle: Vec::new(),
             completed: 0,
             shares: Shares::default(),
+            receive_quarter: (geometry.receive_ring / 4).max(1),
             buffer_octets: geometry.buffer_octets as usize,
             events: config.events,
             path: config.path,

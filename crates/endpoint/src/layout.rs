@@ -7,9 +7,9 @@
 //! | 12..16 | octets of a descriptor, 64 |
 //! | 16..40 | slots of the send, receive and free ring; buffers; octets of a buffer; zero (u32 each) |
 //! | 64..68 | host sleeps: the client rings its doorbell after pushing |
-//! | 68..72 | host rests because the client is behind: the client rings once it has emptied its receive ring |
+//! | 68..72 | host sleeps until the client has room: the client rings once half of its receive ring is free |
 //! | 72..76 | the processor that the host's thread runs on, counted from 1; 0: unknown |
-//! | 128..132 | client sleeps: 1, wake it after pushing or after taking a descriptor; 2, after pushing only; 4 more: as a futex |
+//! | 128..132 | client sleeps: 1, wake it after pushing or after taking a descriptor; 2, after pushing only; 3, when half of the send ring is free, or the host takes no more for now; 4 more: as a futex |
 //! | 192..196 | client waits for room: its bell is emptied when half of the send ring is free |
 //! | 256.. | send ring, receive ring, free ring, each: 64 octets with the consumer's index, 64 with the producer's, slots |
 //! | page | buffers, one after another |
@@ -54,6 +54,8 @@ pub const CLIENT_SLEEPS: usize = 128;
 pub const ANY_NEWS: u32 = 1;
 /// Its value when the client wants to hear of SDUs only.
 pub const NEWS_OF_SDUS: u32 = 2;
+/// Its value when the client wants to hear of room in its send ring only: when half of it is free, or no more becomes so.
+pub const NEWS_OF_ROOM: u32 = 3;
 /// Added to either when the client waits on the word itself, as a futex, and not on its bell.
 pub const BY_FUTEX: u32 = 4;
 /// Where the word is that says that the client waits for room in the send ring.

@@ -37,6 +37,8 @@ impl Place {
 pub struct Producer {
     place: Place,
     tail: u32,
+    /// As the consumer was told last.
+    published: u32,
     head_seen: u32,
 }
 
@@ -45,6 +47,8 @@ pub struct Producer {
 pub struct Consumer {
     place: Place,
     head: u32,
+    /// As the producer was told last.
+    published: u32,
     tail_seen: u32,
 }
 
@@ -72,7 +76,7 @@ fn place(segment: &Arc<Segment>, which: Which) -> Place {
 impl Producer {
     /// The producing side of a fresh ring. There must be one only.
     pub fn new(segment: &Arc<Segment>, which: Which) -> Self {
-        Producer { place: place(segment, which), tail: 0, head_seen: 0 }
+        Producer { place: place(segment, which), tail: 0, published: 0, head_seen: 0 }
     }
 
     /// How many descriptors may be pushed now.
@@ -93,6 +97,14 @@ impl Producer {
 
     /// Pushes a descriptor and publishes it; false if the ring is full.
     pub fn push(&mut self, descriptor: Descriptor) -> bool {
+        let pushed = self.push_unseen(descriptor);
+        self.publish();
+        pushed
+    }
+
+    /// Pushes a descriptor that the consumer sees after [`Producer::publish`]; false if the ring is full. A consumer that
+    /// looks all the time takes the index's line away with each look, so a run of descriptors is published once.
+    pub fn push_unseen(&mut self, descriptor: Descriptor) -> bool {
         if self.room() == 0 {
             return false;
         }
@@ -101,8 +113,15 @@ impl Producer {
             self.place.segment.word64(slot + 8 * i).store(word, Ordering::Relaxed);
         }
         self.tail = self.tail.wrapping_add(1);
-        self.place.tail().store(self.tail, Ordering::Release);
         true
+    }
+
+    /// Lets the consumer see all that was pushed.
+    pub fn publish(&mut self) {
+        if self.published != self.tail {
+            self.published = self.tail;
+            self.place.tail().store(self.tail, Ordering::Release);
+        }
     }
 
     /// How many of all pushed descriptors the consumer is done with (wraps at 2^32); never more than were pushed.
@@ -122,6 +141,7 @@ impl Producer {
     /// Takes up this side's own index again as it was published: another process that shares this side has moved it.
     pub fn catch_up(&mut self) {
         self.tail = self.place.tail().load(Ordering::Acquire);
+        self.published = self.tail;
         self.head_seen = self.place.head().load(Ordering::Acquire);
     }
 
@@ -143,12 +163,13 @@ impl Producer {
 impl Consumer {
     /// The consuming side of a fresh ring. There must be one only.
     pub fn new(segment: &Arc<Segment>, which: Which) -> Self {
-        Consumer { place: place(segment, which), head: 0, tail_seen: 0 }
+        Consumer { place: place(segment, which), head: 0, published: 0, tail_seen: 0 }
     }
 
     /// Takes up this side's own index again as it was published: another process that shares this side has moved it.
     pub fn catch_up(&mut self) {
         self.head = self.place.head().load(Ordering::Acquire);
+        self.published = self.head;
         self.tail_seen = self.head;
     }
 
@@ -204,8 +225,9 @@ impl Consumer {
         self.head
     }
 
-    /// Gives one slot back to the producer, and with it the buffer of the descriptor that was read at `position`. Where
-    /// an older one is still in use, the slot says which descriptor this was ([`Producer::given_back`]).
+    /// Gives one slot back, and with it the buffer of the descriptor that was read at `position`; the producer sees it after
+    /// [`Consumer::publish`]. Where an older one is still in use, the slot says which descriptor this was
+    /// ([`Producer::given_back`]).
     pub fn give_back(&mut self, position: u32, descriptor: &Descriptor) {
         if position != self.head {
             let slot = self.place.slot(self.head);
@@ -214,15 +236,33 @@ impl Consumer {
                 self.place.segment.word64(slot + 8 * i).store(word, Ordering::Relaxed);
             }
         }
-        self.advance();
+        self.advance_unseen();
     }
 
     /// Gives the oldest descriptor's slot, and whatever its SDU was in, back to the producer.
     pub fn advance(&mut self) {
+        self.advance_unseen();
+        self.publish();
+    }
+
+    /// [`Consumer::advance`], which the producer sees after [`Consumer::publish`].
+    pub fn advance_unseen(&mut self) {
         if self.tail_seen != self.head {
             self.head = self.head.wrapping_add(1);
+        }
+    }
+
+    /// Lets the producer see all that was given back.
+    pub fn publish(&mut self) {
+        if self.published != self.head {
+            self.published = self.head;
             self.place.head().store(self.head, Ordering::Release);
         }
+    }
+
+    /// How many descriptors wait by the producer's index as it was seen last: a look at this side's own memory.
+    pub fn waiting_seen(&self) -> u32 {
+        self.tail_seen.wrapping_sub(self.head)
     }
 
     /// Takes the oldest descriptor.
@@ -272,8 +312,24 @@ mod tests {
         for i in [2, 0, 1] {
             c.give_back(i, &read[i as usize]);
         }
+        assert_eq!(p.consumed(), 0, "not before it is published");
+        c.publish();
         assert_eq!(p.consumed(), 3);
         assert_eq!([0, 1, 2].map(|at| p.given_back(at)), [(2, 12), (0, 10), (1, 11)]);
+    }
+
+    #[test]
+    fn what_was_pushed_unseen_is_there_once_it_is_published() {
+        let s = segment();
+        let (mut p, mut c) = (Producer::new(&s, Which::Receive), Consumer::new(&s, Which::Receive));
+        assert!(p.push_unseen(Descriptor::of_buffer(1)) && p.push_unseen(Descriptor::of_buffer(2)));
+        assert_eq!(c.waiting(), 0);
+        p.publish();
+        assert_eq!((c.waiting(), c.waiting_seen()), (2, 2));
+        c.advance_unseen();
+        assert_eq!((c.waiting_seen(), p.consumed()), (1, 0));
+        c.publish();
+        assert_eq!((p.consumed(), p.room()), (1, 3));
     }
 
     #[test]

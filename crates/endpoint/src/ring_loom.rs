@@ -83,6 +83,34 @@ mod tests {
     }
 
     #[test]
+    fn loom_a_run_is_seen_as_a_whole_once_it_is_published_and_goes_back_so() {
+        loom::model(|| {
+            let (_segment, mut producer, mut consumer) = ring();
+            let host = loom::thread::spawn(move || {
+                assert!(
+                    producer.push_unseen(Descriptor::of_buffer(1)) && producer.push_unseen(Descriptor::of_buffer(2))
+                );
+                producer.publish();
+                while producer.consumed() != 2 {
+                    loom::thread::yield_now();
+                }
+                assert_eq!(producer.given_back(0).1, 1);
+            });
+            while consumer.waiting() == 0 {
+                loom::thread::yield_now();
+            }
+            assert_eq!(consumer.waiting(), 2, "one store tells of both");
+            for i in 0..2 {
+                let descriptor = consumer.peek().unwrap();
+                assert_eq!(descriptor.buffer, i + 1);
+                consumer.give_back(i, &descriptor);
+            }
+            consumer.publish();
+            host.join().unwrap();
+        });
+    }
+
+    #[test]
     fn loom_who_sets_its_flag_and_looks_has_seen_the_descriptor_or_is_rung() {
         loom::model(|| {
             let (segment, mut producer, mut consumer) = ring();

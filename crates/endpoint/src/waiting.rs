@@ -12,6 +12,8 @@ use std::time::Duration;
 pub const YIELDS: u32 = 8;
 /// Looks between two yields, about two microseconds, while the other side runs on another processor.
 pub const LOOKS: u32 = 100;
+/// The same for who never sleeps: its processor may be another poller's too, and a yield to nobody is cheap.
+pub const POLLING_LOOKS: u32 = 8;
 /// A thread that sleeps is woken as a futex for so long; after that by a descriptor, beside which it hears of the end.
 pub const DOZE: Duration = Duration::from_millis(10);
 
@@ -48,7 +50,7 @@ impl Waiting {
         match events {
             Events::Interrupt | Events::Clocked { .. } | Events::Soft { .. } => Waiting::new(0, Some(0)),
             Events::Hybrid { .. } => Waiting::new(LOOKS, Some(YIELDS)),
-            Events::Polling => Waiting::new(LOOKS, None),
+            Events::Polling => Waiting::new(POLLING_LOOKS, None),
         }
     }
 

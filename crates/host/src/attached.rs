@@ -5,7 +5,7 @@ use crate::events::{self, Bell, Strategy};
 use crate::outbound::{Leaving, Outbound, Outgoing};
 use crate::own::{At, Process};
 use crate::path::Path;
-use endpoint::layout::{Descriptor, Geometry, INLINE_OCTETS};
+use endpoint::layout::{DESCRIPTOR_OCTETS, Descriptor, Geometry, INLINE_OCTETS};
 use endpoint::ring::{Consumer, Producer, Which};
 use endpoint::segment::{Segment, SegmentError};
 use endpoint::{Aal, DataPath, Direction, Events};
@@ -16,6 +16,9 @@ use wire::{CircuitId, Counters, DropReason, Time};
 
 /// Buffers that are taken from the free ring for each one that is used, at most.
 const FREED_AT_ONCE: usize = 64;
+/// Octets of SDUs, each with its descriptor, that are delivered before the application is let see them: a run is shown once,
+/// but no application waits for more than this.
+const SHOWN_AT_ONCE: usize = 8192;
 
 /// Why an endpoint cannot be attached.
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +68,8 @@ pub(crate) struct Behind {
     pub(crate) consumed: u32,
     /// Rests of others in which it took nothing.
     pub(crate) rests: u8,
+    /// SDUs that it had taken when a round looked last.
+    pub(crate) seen: u32,
 }
 
 /// An endpoint of the host.
@@ -76,6 +81,10 @@ pub struct Attached {
     free: Consumer,
     /// Free buffers and posted memory that are in hand.
     stash: Vec<Free>,
+    /// The free ring has not been looked at in this run.
+    look_at_free: bool,
+    /// Octets of what was delivered and cannot be seen yet.
+    unseen: usize,
     pub(crate) channels: Vec<Option<Channel>>,
     pub(crate) outbound: Outbound,
     pub(crate) path: Path,
@@ -108,6 +117,8 @@ impl Attached {
             receive: Producer::new(&segment, Which::Receive),
             free: Consumer::new(&segment, Which::Free),
             stash: Vec::with_capacity((geometry.buffers + geometry.free_ring) as usize),
+            look_at_free: true,
+            unseen: 0,
             channels: Vec::new(),
             outbound: Outbound::new(geometry.send_ring, path == DataPath::SingleCopy),
             path: Path::new(path, geometry.buffer_octets as usize),
@@ -146,8 +157,17 @@ impl Attached {
 
     /// Rings if there is news, and lets a client go on that waits for room once half of its send ring is free.
     pub(crate) fn tell(&mut self) {
-        self.strategy.ring(&self.segment);
+        self.show();
+        let half = self.geometry().send_ring / 2;
+        self.strategy.ring(&self.segment, || self.send.waiting_now() <= half);
         self.let_on();
+    }
+
+    /// Lets the application see what was delivered and which of its descriptors are done with: the end of a run.
+    pub(crate) fn show(&mut self) {
+        self.receive.publish();
+        self.send.publish();
+        (self.unseen, self.look_at_free) = (0, true);
     }
 
     /// Lets a client go on that waits for room, if there is some.
@@ -212,6 +232,7 @@ impl Attached {
                 None => return,
                 Some(Ok(_)) => {}
                 Some(Err(())) => {
+                    self.send.publish();
                     self.sent.drop_one(DropReason::BadDescriptor);
                     self.strategy.note_taken();
                 }
@@ -276,7 +297,7 @@ impl Attached {
         Ok(source.map(|source| Leaving { channel, source, octets, meta, cells, aborted: false }))
     }
 
-    /// A channel's oldest descriptor is done with: its slot and buffer are the client's again.
+    /// A channel's oldest descriptor is done with: its slot and buffer are the client's again, once [`Attached::show`] says so.
     pub(crate) fn done(&mut self, channel: u32) {
         if let Some(leaving) = self.outbound.done(channel, &mut self.send) {
             self.path.end(&leaving.source);
@@ -342,6 +363,7 @@ impl Attached {
         let open = self.channels.get(channel as usize).copied().flatten();
         self.sent.drop_one(DropReason::Closed);
         self.done(channel);
+        self.send.publish();
         Some(leaving.or(open.map(|open| open.circuit)))
     }
 
@@ -358,6 +380,7 @@ impl Attached {
                 self.drop_queued(channel);
             }
         }
+        self.send.publish();
         self.channels.iter_mut().filter(|open| concerned(open)).for_each(|open| *open = None);
     }
 
@@ -386,6 +409,7 @@ impl Attached {
             self.done(number);
             dropped += 1;
         }
+        self.send.publish();
         (dropped, ends)
     }
 
@@ -413,7 +437,8 @@ impl Attached {
     pub(crate) fn take_buffer(&mut self) -> Option<Buffer> {
         // What came back last is used first: it is still in the cache, and memory that is never needed is never touched.
         // A hostile client could fill the ring with nonsense: a bounded look.
-        for _ in 0..FREED_AT_ONCE {
+        let looks = if std::mem::take(&mut self.look_at_free) || self.stash.is_empty() { FREED_AT_ONCE } else { 0 };
+        for _ in 0..looks {
             let Some(d) = self.free.pop() else { break };
             let free = match d.buffer {
                 Descriptor::OWN if self.path.kind() == DataPath::SingleCopy => {
@@ -513,7 +538,7 @@ impl Attached {
             }
             return Err(DropReason::BadDescriptor);
         }
-        if !self.receive.push(d) {
+        if !self.receive.push_unseen(d) {
             self.received.drop_one(DropReason::RingFull);
             if let Some(buffer) = buffer {
                 self.keep_buffer(buffer);
@@ -522,6 +547,11 @@ impl Attached {
         }
         if let Some(Buffer { free: Free::Own { at: At::Process(_), .. }, place }) = buffer {
             self.path.own.give_back(place);
+        }
+        self.unseen += octets + DESCRIPTOR_OCTETS;
+        if self.unseen >= SHOWN_AT_ONCE || self.strategy.machine.tells_at_once() {
+            self.unseen = 0;
+            self.receive.publish();
         }
         self.strategy.note_pushed(&self.segment);
         Ok(())
@@ -603,6 +633,7 @@ mod tests {
         }
         let mut receive = |host: &mut Attached| {
             host.deliver_copy(0, &[7; 100], SduMeta::default()).unwrap();
+            host.show();
             client.receive.pop().unwrap().buffer
         };
         let first = receive(&mut host);
@@ -612,6 +643,7 @@ mod tests {
         for _ in 0..100 {
             assert!(client.free.push(Descriptor::of_buffer(second)));
             host.deliver_copy(0, &[7; 100], SduMeta::default()).unwrap();
+            host.show();
             assert_eq!(client.receive.pop().unwrap().buffer, second);
         }
     }

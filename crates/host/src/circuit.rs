@@ -55,6 +55,8 @@ pub(crate) struct Circuit {
     pub(crate) aal34: Option<Box<Aal34>>,
     /// If it has credits.
     pub(crate) credit: Option<Box<Credit>>,
+    /// [`crate::circuits`] has an entry for its next time-out.
+    pub(crate) listed: bool,
     pub(crate) sent: Counters,
     pub(crate) received: Counters,
 }
@@ -73,6 +75,7 @@ impl Circuit {
             buffer: None,
             aal34: None,
             credit,
+            listed: false,
             sent: Counters::default(),
             received: Counters::default(),
             config,

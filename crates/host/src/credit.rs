@@ -5,6 +5,7 @@
 
 use crate::attached::Attached;
 use crate::circuit::{Circuit, User};
+use crate::events::machine::LINGER;
 use crate::interface::HostInterface;
 use crate::inward::NOT_USER;
 use crate::outward::send_cell;
@@ -58,6 +59,8 @@ pub(crate) struct Credits {
     timers: VecDeque<(Time, u32)>,
     /// Circuits that keep cells.
     holding: Vec<u32>,
+    /// When the application of one of them was last seen to have made room.
+    progress: Time,
     look_again: Option<Time>,
 }
 
@@ -95,6 +98,16 @@ impl Credits {
     pub(crate) fn sent(&mut self, key: u32, credit: &mut Credit, cells: usize, now: Time) {
         credit.sender.sent(cells as u32);
         self.arm(key, credit, now);
+    }
+
+    /// Whether an application that cells are kept for takes what it was given: it is looked at without being asked to ring.
+    pub(crate) fn gets_on(&self, now: Time) -> bool {
+        !self.holding.is_empty() && now.since(self.progress) < LINGER
+    }
+
+    /// Whether nothing waits to be sent or delivered.
+    pub(crate) fn rests(&self) -> bool {
+        self.notices.is_empty() && self.holding.is_empty()
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
@@ -146,7 +159,7 @@ impl Circuit {
 impl HostInterface {
     /// User cells, or others that belong to no PDU, of a circuit with credits.
     pub(crate) fn receive_with_credit(&mut self, id: CircuitId, cells: &[Cell], now: Time) {
-        let Some(circuit) = self.circuits.get_mut(&id.key()) else { return };
+        let Some(circuit) = self.circuits.get_mut(id.key()) else { return };
         let Some(mut credit) = circuit.credit.take() else { return };
         credit.receiver.received(cells.len() as u32);
         let user = circuit.receiver;
@@ -177,14 +190,25 @@ impl HostInterface {
             used += beyond.len();
             if first {
                 self.credits.holding.push(id.key());
+                self.credits.progress = now;
                 self.credits.look_again = Some(now + LOOK_AGAIN);
-                endpoint.ask_for_catching_up();
             }
         }
         credit.receiver.forwarded(used as u32);
         self.credits.notice_limit(id.key(), &mut credit);
         circuit.credit = Some(credit);
-        self.endpoints.handle_delivered(user.endpoint, now);
+        self.endpoints.handle_delivered(user.endpoint, true, now);
+    }
+
+    /// Before a sleep: asks the applications that cells are kept for to ring once they have room. False if there is none.
+    pub(crate) fn ask_those_held_up(&mut self) -> bool {
+        for key in &self.credits.holding {
+            let user = self.circuits.get(*key).and_then(|circuit| circuit.receiver);
+            if let Some(endpoint) = user.and_then(|user| self.endpoints.find(user.endpoint)) {
+                endpoint.ask_for_catching_up();
+            }
+        }
+        !self.credits.holding.is_empty()
     }
 
     /// Delivers what was kept, as far as there is room by now. True if anything was.
@@ -195,7 +219,7 @@ impl HostInterface {
         let mut any = false;
         let mut holding = std::mem::take(&mut self.credits.holding);
         holding.retain(|key| {
-            let Some(circuit) = self.circuits.get_mut(key) else { return false };
+            let Some(circuit) = self.circuits.get_mut(*key) else { return false };
             let Some(mut credit) = circuit.credit.take() else { return false };
             let endpoint = circuit.receiver.and_then(|u| Some((u, self.endpoints.find(u.endpoint)?)));
             let mut done = 0;
@@ -215,10 +239,7 @@ impl HostInterface {
                             break;
                         }
                     }
-                    if !credit.held.is_empty() {
-                        endpoint.ask_for_catching_up();
-                    }
-                    self.endpoints.handle_delivered(user.endpoint, now);
+                    self.endpoints.handle_delivered(user.endpoint, true, now);
                 }
             }
             any |= done > 0;
@@ -228,6 +249,9 @@ impl HostInterface {
             circuit.credit = Some(credit);
             stays
         });
+        if any {
+            self.credits.progress = now;
+        }
         self.credits.look_again = (!holding.is_empty()).then_some(now + LOOK_AGAIN);
         self.credits.holding = holding;
         any
@@ -235,7 +259,7 @@ impl HostInterface {
 
     /// A cell of a circuit with credits that its application does not get: it was received and is done with.
     pub(crate) fn count_credit(&mut self, id: CircuitId) {
-        if let Some(circuit) = self.circuits.get_mut(&id.key())
+        if let Some(circuit) = self.circuits.get_mut(id.key())
             && let Some(credit) = &mut circuit.credit
         {
             credit.receiver.received(1);
@@ -253,7 +277,7 @@ impl HostInterface {
         };
         for entry in entries {
             let Label::Vc(id) = entry.label else { continue };
-            let circuit = self.circuits.get_mut(&id.key()).filter(|circuit| circuit.config.port == port);
+            let circuit = self.circuits.get_mut(id.key()).filter(|circuit| circuit.config.port == port);
             let Some(credit) = circuit.and_then(|circuit| circuit.credit.as_mut()) else {
                 // A circuit that is gone here, or not there yet.
                 self.stray.drop_one(DropReason::NotOpen);
@@ -278,7 +302,7 @@ impl HostInterface {
             && at <= now
         {
             self.credits.timers.pop_front();
-            let Some(credit) = self.circuits.get_mut(&key).and_then(|circuit| circuit.credit.as_mut()) else {
+            let Some(credit) = self.circuits.get_mut(key).and_then(|circuit| circuit.credit.as_mut()) else {
                 continue;
             };
             if !credit.timer {
@@ -297,7 +321,7 @@ impl HostInterface {
         let mut any = false;
         for _ in 0..self.credits.notices.len() {
             let Some((key, limit)) = self.credits.notices.pop_front() else { break };
-            let Some(circuit) = self.circuits.get_mut(&key) else { continue };
+            let Some(circuit) = self.circuits.get_mut(key) else { continue };
             let (port, label) = (usize::from(circuit.config.port), Label::Vc(circuit.id));
             let Some(credit) = &mut circuit.credit else { continue };
             if io.room(port) == 0 {

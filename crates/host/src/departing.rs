@@ -79,7 +79,7 @@ impl HostInterface {
     pub(crate) fn drop_unsent(&mut self, id: EndpointId) {
         let Some(endpoint) = self.endpoints.find(id) else { return };
         while let Some(circuit) = endpoint.drop_last() {
-            if let Some(circuit) = circuit.and_then(|id| self.circuits.get_mut(&id.key())) {
+            if let Some(circuit) = circuit.and_then(|id| self.circuits.get_mut(id.key())) {
                 circuit.sent.drop_one(DropReason::Closed);
             }
         }

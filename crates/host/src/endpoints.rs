@@ -4,7 +4,7 @@
 //! or nowhere until its doorbell rings. So a round costs what the busy endpoints cost, however many there are.
 
 use crate::attached::{Attached, Behind, Fed, Looked};
-use crate::events::machine::{Look, Next, REST, SOFT_BACKUP, STALL};
+use crate::events::machine::{LINGER, Look, Next, REST, SOFT_BACKUP, STALL};
 use crate::events::poll_list::PollList;
 use crate::events::{ask_for_catching_up, disarm};
 use crate::interface::EndpointId;
@@ -24,11 +24,13 @@ const GIVE_UP: Duration = Duration::from_millis(5);
 const RESTS_IN_VAIN: u8 = 8;
 /// An application that waits for the processor takes this part of its ring in a rest; who takes less waits for something else.
 const TAKEN_IN_A_REST: u32 = 16;
+/// However small the ring of one that is behind is, others send so many SDUs between two rests.
+const LEAST_ROOM: u32 = 8;
 /// For such an application nobody rests for so long.
 const SLOW: Duration = Duration::from_millis(100);
 
 /// How the applications of a host, or of all hosts of a thread, get on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pressure {
     /// Some application is behind with its receive ring.
     pub(crate) pressed: bool,
@@ -36,6 +38,14 @@ pub(crate) struct Pressure {
     pub(crate) stalled: bool,
     /// Some endpoint has rested to its end or to its next tick: whoever was behind and took nothing meanwhile may never take anything.
     pub(crate) rested: bool,
+    /// SDUs that the smallest ring of those behind had room for when its application fell behind.
+    pub(crate) room: u32,
+}
+
+impl Default for Pressure {
+    fn default() -> Self {
+        Pressure { pressed: false, stalled: false, rested: false, room: u32::MAX }
+    }
 }
 
 /// The endpoints.
@@ -53,6 +63,10 @@ pub(crate) struct Endpoints {
     news: Vec<EndpointId>,
     /// Those whose applications are behind.
     behind: Vec<EndpointId>,
+    /// When one of them was last seen to have taken something.
+    progress: Time,
+    /// As [`Pressure::room`].
+    room: Option<u32>,
     /// Those that rest meanwhile.
     resting: Vec<EndpointId>,
     /// When those who are behind were looked at last.
@@ -76,12 +90,34 @@ impl Endpoints {
     /// How the applications of this host get on; of a rest's end it is told once.
     pub(crate) fn poll_pressure(&mut self, now: Time) -> Pressure {
         let rested = std::mem::take(&mut self.rested);
-        Pressure { pressed: !self.behind.is_empty(), stalled: now < self.stalled_until, rested }
+        let room = self.room.unwrap_or(u32::MAX);
+        Pressure { pressed: !self.behind.is_empty(), stalled: now < self.stalled_until, rested, room }
+    }
+
+    /// While an application is behind: how many descriptors, which may be for it, an endpoint may send between two rests.
+    pub(crate) fn pressed_room(&self) -> u32 {
+        self.room.unwrap_or(u32::MAX).min(self.elsewhere.room).max(LEAST_ROOM)
     }
 
     /// Whether some application is behind, here or at another host of this thread.
     pub(crate) fn is_pressed(&self) -> bool {
         !self.behind.is_empty() || self.elsewhere.pressed
+    }
+
+    /// Whether an application that is behind takes what it was given: it is looked at without being asked to ring.
+    pub(crate) fn gets_on(&self, now: Time) -> bool {
+        !self.behind.is_empty() && now.since(self.progress) < LINGER
+    }
+
+    /// Before a sleep: asks those that are behind to ring once they have caught up. False if there is none.
+    pub(crate) fn ask_those_behind(&mut self) -> bool {
+        for at in 0..self.behind.len() {
+            if let Some(endpoint) = self.find(self.behind[at]) {
+                ask_for_catching_up(&endpoint.segment, true);
+                endpoint.held_back = true;
+            }
+        }
+        !self.behind.is_empty()
     }
 
     /// How the applications of all hosts of this thread get on: they have one processor to wait for.
@@ -202,20 +238,24 @@ impl Endpoints {
         true
     }
 
-    /// An SDU was delivered to it, perhaps.
-    pub(crate) fn handle_delivered(&mut self, id: EndpointId, now: Time) {
+    /// An SDU was delivered to it, perhaps: the end of a run. `lossless`: the circuit's credits hold its senders back, and nobody
+    /// else has to make way.
+    pub(crate) fn handle_delivered(&mut self, id: EndpointId, lossless: bool, now: Time) {
         let Some(endpoint) = self.find(id) else { return };
+        endpoint.show();
         if !endpoint.strategy.has_news() {
             return;
         }
         let protected = endpoint.strategy.machine.is_protected();
-        if protected && endpoint.behind.is_none() && now >= endpoint.slow_until && endpoint.falls_behind() {
-            endpoint.behind = Some(Behind { consumed: endpoint.consumed(), rests: 0 });
-            ask_for_catching_up(&endpoint.segment, true);
+        if protected && !lossless && endpoint.behind.is_none() && now >= endpoint.slow_until && endpoint.falls_behind()
+        {
+            let consumed = endpoint.consumed();
+            endpoint.behind = Some(Behind { consumed, rests: 0, seen: consumed });
             if self.behind.is_empty() {
                 self.reviewed = now;
             }
             self.behind.push(id);
+            self.progress = now;
         }
         if protected {
             self.watch(id, now);
@@ -301,7 +341,7 @@ impl Endpoints {
             let taken = consumed.wrapping_sub(before.consumed);
             let rests = if taken < enough { before.rests + 1 } else { 0 };
             let stuck = rests >= RESTS_IN_VAIN;
-            endpoint.behind = (!stuck).then_some(Behind { consumed, rests });
+            endpoint.behind = (!stuck).then_some(Behind { consumed, rests, ..before });
             if stuck {
                 endpoint.slow_until = now + SLOW;
                 ask_for_catching_up(&endpoint.segment, false);
@@ -319,6 +359,11 @@ impl Endpoints {
         (first, n)
     }
 
+    /// Only so many of them have been looked at in this round: the others are first in the next.
+    pub(crate) fn end_turn(&mut self, looked_at: usize) {
+        self.turn = self.turn.wrapping_add(looked_at.saturating_sub(1));
+    }
+
     /// The one at a place of the turn.
     pub(crate) fn at(&mut self, place: usize) -> Option<(EndpointId, &mut Attached)> {
         let id = *self.active.get(place)?;
@@ -332,10 +377,10 @@ impl Endpoints {
                 endpoint.tell();
             }
         }
-        self.release_if_caught_up();
+        self.release_if_caught_up(now);
         self.review(now);
         let stalled = now < self.stalled_until || self.elsewhere.stalled;
-        let pressure = Pressure { pressed: self.is_pressed(), stalled, rested: false };
+        let pressure = Pressure { pressed: self.is_pressed(), stalled, rested: false, room: u32::MAX };
         let mut active = std::mem::take(&mut self.active);
         active.retain(|id| self.stays(*id, pressure, now));
         self.active.append(&mut active);
@@ -350,6 +395,7 @@ impl Endpoints {
         endpoint.strategy.publish_processor(&endpoint.segment, processor);
         let worked = endpoint.strategy.has_news();
         if endpoint.strategy.machine.tells_at_ticks() {
+            endpoint.show();
             endpoint.let_on();
         } else {
             endpoint.tell();
@@ -386,20 +432,29 @@ impl Endpoints {
     }
 
     /// Ends the rests once nobody is behind any more.
-    fn release_if_caught_up(&mut self) {
+    fn release_if_caught_up(&mut self, now: Time) {
         if self.behind.is_empty() {
             return;
         }
         let mut behind = std::mem::take(&mut self.behind);
+        let (mut least, mut got_on) = (None::<u32>, false);
         behind.retain(|id| {
             let Some(endpoint) = self.find(*id) else { return false };
             if endpoint.caught_up() {
                 endpoint.behind = None;
                 ask_for_catching_up(&endpoint.segment, false);
             }
-            endpoint.behind.is_some()
+            let (room, consumed) = (endpoint.geometry().receive_ring / 4, endpoint.consumed());
+            let Some(state) = &mut endpoint.behind else { return false };
+            got_on |= std::mem::replace(&mut state.seen, consumed) != consumed;
+            least = Some(least.map_or(room, |least| least.min(room)));
+            true
         });
         self.behind = behind;
+        self.room = least;
+        if got_on {
+            self.progress = now;
+        }
         if !self.is_pressed() {
             self.end_rests();
         }
@@ -409,6 +464,12 @@ impl Endpoints {
         for id in std::mem::take(&mut self.resting) {
             self.activate(id);
         }
+    }
+
+    /// Whether no endpoint wants a look before its time, or somebody's call.
+    pub(crate) fn rests(&self) -> bool {
+        let lists = [&self.active, &self.news, &self.behind];
+        lists.into_iter().all(Vec::is_empty) && self.fed.is_empty() && self.soft.head().is_none()
     }
 
     /// Whether the thread may sleep: nobody polls, lingers, or has something to send that does not wait for a line.

@@ -25,8 +25,12 @@ use wire::Time;
 
 /// Rounds that found nothing between two looks at doorbells, sockets and commands; each gives the processor away.
 const LOOKS: u32 = 4;
-/// Rounds between two looks at doorbells, sockets and commands.
+/// Rounds between two looks at doorbells, sockets and commands, ...
 const ROUNDS: u32 = 32;
+/// ... and the time after which no more rounds follow before such a look, ...
+const ROUNDS_LAST: Duration = Duration::from_micros(200);
+/// ... which a thread that does not sleep makes this often at most: each is a system call.
+const HEAR_EVERY: Duration = Duration::from_micros(10);
 /// Doorbells and sockets that are heard at once.
 const BELLS: usize = 64;
 /// What tells the number of a watched link from a doorbell's.
@@ -52,6 +56,8 @@ pub struct Core {
     /// How the applications of all hosts get on, as all hosts were told last.
     pressure: Option<Pressure>,
     epoch: Instant,
+    /// When doorbells and sockets were looked at last.
+    heard: Time,
     stats: EngineStats,
 }
 
@@ -142,7 +148,7 @@ impl Core {
     /// Looks again which nodes are hosts: after each command, which may have added or removed some.
     fn find_hosts(&mut self) {
         let nodes: Vec<NodeId> = self.network.nodes().map(|(id, _)| id).collect();
-        self.hosts = nodes.into_iter().filter(|id| self.network.node_mut::<HostInterface>(*id).is_some()).collect();
+        self.hosts = nodes.into_iter().filter(|id| self.network.peek_node::<HostInterface>(*id).is_some()).collect();
         let hosts = std::mem::take(&mut self.hosts);
         self.keep_doorbells(|host, _| hosts.contains(&host));
         self.hosts = hosts;
@@ -153,28 +159,42 @@ impl Core {
     /// Some rounds, until one has nothing to do; then doorbells and sockets are heard, or a busy network would never hear
     /// them.
     fn rounds(&mut self) -> Rounds {
+        let begun = self.now();
+        let mut now = begun;
         for n in 0..ROUNDS {
-            let now = self.now();
             let worked = self.network.run(now);
             self.stats.rounds += 1;
-            self.share_pressure();
+            self.share_pressure(now);
             if !worked {
                 return Rounds { worked: n > 0, settled: true };
+            }
+            now = self.now();
+            if now.since(begun) >= ROUNDS_LAST {
+                break;
             }
         }
         Rounds { worked: true, settled: false }
     }
 
+    /// Looks at doorbells, commands and sockets without waiting, unless that was done just now.
+    fn look(&mut self) {
+        if self.now().since(self.heard) >= HEAR_EVERY {
+            self.wait(Some(Duration::ZERO));
+            self.heard = self.now();
+        }
+    }
+
     /// The hosts have this thread's processor in common: where one's applications do not get on, the others give way too.
-    fn share_pressure(&mut self) {
+    fn share_pressure(&mut self, now: Time) {
         let network = &mut self.network;
         let mut everywhere = Pressure::default();
         for id in &self.hosts {
-            let Some(host) = network.node_mut::<HostInterface>(*id) else { continue };
-            let here = host.poll_pressure();
+            let Some(host) = network.peek_node::<HostInterface>(*id) else { continue };
+            let here = host.poll_pressure(now);
             everywhere.pressed |= here.pressed;
             everywhere.stalled |= here.stalled;
             everywhere.rested |= here.rested;
+            everywhere.room = everywhere.room.min(here.room);
         }
         if self.pressure == Some(everywhere) {
             return;
@@ -182,7 +202,7 @@ impl Core {
         self.pressure = Some(everywhere).filter(|p| !p.rested);
         for id in &self.hosts {
             if let Some(host) = network.node_mut::<HostInterface>(*id) {
-                host.handle_pressure(everywhere);
+                host.handle_pressure(everywhere, now);
             }
         }
     }
@@ -265,7 +285,7 @@ impl Core {
         let processor = waiting::processor();
         if std::mem::replace(&mut self.processor, processor) != processor {
             for id in &self.hosts {
-                if let Some(host) = self.network.node_mut::<HostInterface>(*id) {
+                if let Some(host) = self.network.peek_node::<HostInterface>(*id) {
                     host.set_processor(processor);
                 }
             }
@@ -277,7 +297,7 @@ impl Core {
         let left = self.network.poll_timeout().map(|t| t.since(self.now()));
         let left = left.into_iter().chain(self.doorbells.timeout(Instant::now())).min();
         let near = left.is_some_and(|d| d < TOO_NEAR);
-        if near || !self.is_quiet() {
+        if near || !self.is_quiet() || !self.prepare_sleep() {
             return false;
         }
         let begun = Instant::now();
@@ -287,9 +307,27 @@ impl Core {
         true
     }
 
+    /// Applications that are waited for are asked to ring. False if one of them has made room meanwhile.
+    fn prepare_sleep(&mut self) -> bool {
+        let network = &mut self.network;
+        let asked = self.hosts.iter().fold(false, |asked, id| {
+            asked | network.peek_node::<HostInterface>(*id).is_some_and(HostInterface::prepare_sleep)
+        });
+        if !asked {
+            return true;
+        }
+        // The requests must be visible before the rings are looked at: an application publishes its index, then looks for them.
+        std::sync::atomic::fence(Ordering::SeqCst);
+        let now = self.now();
+        let worked = self.network.run(now);
+        self.stats.rounds += 1;
+        self.share_pressure(now);
+        !worked && self.is_quiet()
+    }
+
     fn is_quiet(&mut self) -> bool {
         let network = &mut self.network;
-        self.hosts.iter().all(|id| network.node_mut::<HostInterface>(*id).is_none_or(HostInterface::is_quiet))
+        self.hosts.iter().all(|id| network.peek_node::<HostInterface>(*id).is_none_or(HostInterface::is_quiet))
     }
 }
 
@@ -377,6 +415,7 @@ pub fn start(network: Network) -> std::io::Result<EngineHandle> {
             watched: Vec::new(),
             pressure: None,
             epoch: Instant::now(),
+            heard: Time::ZERO,
             stats: EngineStats::default(),
         };
         crate::sys::essential("engine", || run(core, &receiver));
@@ -405,12 +444,12 @@ fn run(mut core: Core, commands: &Receiver<Command>) {
         if settled && core.sleep() {
             idle = 0;
         } else if worked {
-            core.wait(Some(Duration::ZERO));
+            core.look();
             idle = 0;
         } else {
             idle += 1;
             if idle % LOOKS == 0 {
-                core.wait(Some(Duration::ZERO));
+                core.look();
             }
             // An application that is to take or to send something may want this processor.
             std::thread::yield_now();
@@ -494,6 +533,7 @@ mod tests {
                 watched: Vec::new(),
                 pressure: None,
                 epoch: Instant::now(),
+                heard: Time::ZERO,
                 stats: EngineStats::default(),
             };
             let circuit = CircuitId::new(0, 100).unwrap();
@@ -526,7 +566,7 @@ mod tests {
             let end = self.now + time;
             while self.now < end {
                 self.core.network.run(self.now);
-                self.core.share_pressure();
+                self.core.share_pressure(self.now);
                 self.now += Duration::from_micros(1);
             }
         }
@@ -588,5 +628,41 @@ mod tests {
         pair.send();
         pair.pass(US * 1100);
         assert_ne!(pair.sender.send.consumed(), before);
+    }
+
+    #[test]
+    fn at_rest_there_are_no_wake_ups() {
+        let mut network = Network::new(FramePool::new(64, 65_536));
+        let mut clients = Vec::new();
+        let nodes = ["alpha", "beta"].map(|name| {
+            let mut host = HostInterface::new(1);
+            let segment = Arc::new(Segment::anonymous(Geometry::default()).unwrap());
+            clients.push(Local::new(&segment));
+            host.add_circuit(CircuitId::new(0, 100).unwrap(), CircuitConfig::default());
+            let id = host.attach(Attached::new(segment, Events::default(), DataPath::Shared, None)).unwrap();
+            host.open(id, CircuitId::new(0, 100).unwrap(), Aal::Aal5).unwrap();
+            network.add_node(name, Box::new(host))
+        });
+        let ends = nodes.map(|node| End::Port(node, 0));
+        let config = LinkConfig { carries: Carries::Cells, ..LinkConfig::default() };
+        network.connect(ends[0], ends[1], config).unwrap();
+        let mut d = Descriptor::of_buffer(Descriptor::INLINE);
+        d.octets = 40;
+        assert!(clients[0].send.push(d));
+        let engine = start(network).unwrap();
+        let begun = Instant::now();
+        while clients[1].receive.waiting() == 0 {
+            assert!(begun.elapsed() < Duration::from_secs(20), "nothing has come");
+            std::thread::yield_now();
+        }
+        assert!(clients[1].receive.pop().is_some());
+        std::thread::sleep(Duration::from_millis(50));
+        let before = engine.with(|core| core.stats()).unwrap();
+        std::thread::sleep(Duration::from_secs(1));
+        let after = engine.with(|core| core.stats()).unwrap();
+        engine.stop();
+        // The two questions woke it, and only they.
+        assert!(after.sleeps - before.sleeps <= 3, "{} sleeps in a second of rest", after.sleeps - before.sleeps);
+        assert!(after.rounds - before.rounds <= 100, "{} rounds in a second of rest", after.rounds - before.rounds);
     }
 }

@@ -10,7 +10,9 @@ pub mod poll_list;
 
 use crate::doors::Board;
 use endpoint::Events;
-use endpoint::layout::{BY_FUTEX, CLIENT_SLEEPS, CLIENT_WAITS, HOST_PROCESSOR, HOST_RESTS, HOST_SLEEPS, NEWS_OF_SDUS};
+use endpoint::layout::{
+    BY_FUTEX, CLIENT_SLEEPS, CLIENT_WAITS, HOST_PROCESSOR, HOST_RESTS, HOST_SLEEPS, NEWS_OF_ROOM, NEWS_OF_SDUS,
+};
 use endpoint::segment::Segment;
 use machine::Machine;
 use std::sync::Arc;
@@ -58,13 +60,23 @@ pub(crate) struct Strategy {
     pushed: bool,
     /// A descriptor of the client's was done with since the last bell.
     taken: bool,
+    /// The client sleeps until there is more room than there was when a descriptor was taken last.
+    owed: bool,
     pub(crate) counts: EventCounts,
 }
 
 impl Strategy {
     pub(crate) fn new(kind: Events, slots: u32, bell: Option<Bell>) -> Self {
         let machine = Machine::new(kind, slots);
-        Strategy { machine, bell, processor: 0, pushed: false, taken: false, counts: EventCounts::default() }
+        Strategy {
+            machine,
+            bell,
+            processor: 0,
+            pushed: false,
+            taken: false,
+            owed: false,
+            counts: EventCounts::default(),
+        }
     }
 
     pub(crate) fn kind(&self) -> Events {
@@ -75,7 +87,7 @@ impl Strategy {
     pub(crate) fn note_pushed(&mut self, segment: &Segment) {
         self.pushed = true;
         if self.machine.tells_at_once() {
-            self.ring(segment);
+            self.ring(segment, || true);
         }
     }
 
@@ -90,10 +102,12 @@ impl Strategy {
         self.pushed || self.taken
     }
 
-    /// Rings if there was news and the client sleeps.
-    pub(crate) fn ring(&mut self, segment: &Segment) {
+    /// Rings if there was news and the client sleeps. A client that sleeps until there is room is woken when there is
+    /// `much_room`, or when nothing has been taken since it was left asleep for want of it.
+    pub(crate) fn ring(&mut self, segment: &Segment, much_room: impl FnOnce() -> bool) {
         let (pushed, taken) = (std::mem::take(&mut self.pushed), std::mem::take(&mut self.taken));
-        if !pushed && !taken {
+        let owed = std::mem::take(&mut self.owed);
+        if !pushed && !taken && !owed {
             return;
         }
         // What was pushed must be visible before the flag is read.
@@ -102,7 +116,11 @@ impl Strategy {
         let wanted = match flag.load(Ordering::Relaxed) {
             0 => false,
             sleeps if sleeps & !BY_FUTEX == NEWS_OF_SDUS => pushed,
-            _ => true,
+            sleeps if sleeps & !BY_FUTEX == NEWS_OF_ROOM => {
+                self.owed = taken && !much_room();
+                (taken || owed) && !self.owed
+            }
+            _ => pushed || taken,
         };
         let sleeps = if wanted { flag.swap(0, Ordering::AcqRel) } else { 0 };
         if sleeps == 0 {
@@ -165,4 +183,37 @@ pub(crate) fn ask_for_catching_up(segment: &Segment, asks: bool) {
 /// A flag of the segment.
 fn word(segment: &Segment, at: usize) -> &AtomicU32 {
     segment.word32(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use endpoint::layout::Geometry;
+
+    #[test]
+    fn who_sleeps_until_there_is_room_is_woken_by_half_a_ring_or_when_no_more_becomes_free() {
+        let segment = Segment::anonymous(Geometry { buffers: 1, buffer_octets: 64, ..Geometry::default() }).unwrap();
+        let mut strategy = Strategy::new(Events::default(), 256, None);
+        let asleep = || word(&segment, CLIENT_SLEEPS).load(Ordering::Relaxed) != 0;
+        let sleep = || word(&segment, CLIENT_SLEEPS).store(NEWS_OF_ROOM | BY_FUTEX, Ordering::Relaxed);
+        sleep();
+        strategy.note_pushed(&segment);
+        strategy.ring(&segment, || true);
+        assert!(asleep(), "an SDU is no room");
+        strategy.note_taken();
+        strategy.ring(&segment, || false);
+        assert!(asleep(), "too little for a wake-up");
+        strategy.note_taken();
+        strategy.ring(&segment, || true);
+        assert!(!asleep());
+        sleep();
+        strategy.note_taken();
+        strategy.ring(&segment, || false);
+        strategy.ring(&segment, || false);
+        assert!(!asleep(), "nothing was taken since");
+        sleep();
+        strategy.ring(&segment, || true);
+        assert!(asleep(), "nothing was taken at all");
+        assert_eq!(strategy.counts.bells, 2);
+    }
 }

@@ -2,31 +2,24 @@
 
 use crate::attached::{AttachError, Attached};
 use crate::circuit::{Circuit, CircuitStatus, User};
+use crate::circuits::Circuits;
 use crate::credit::Credits;
 use crate::departing::Departing;
 use crate::direct::Cut;
 use crate::endpoints::{Endpoints, Pressure};
 use crate::events::EventCounts;
-use crate::inward::circuit_at;
-use crate::outward::{send_cell, send_cells, send_frame};
+use crate::outward::send_cell;
 use endpoint::{Aal, ChannelId, Direction, OpenOptions};
 use net::topology::{CircuitOptions, CircuitTable};
-use net::{Carries, LinkNature, Node, NodeIo};
+use net::{LinkNature, Node, NodeIo};
 use rustix::fd::OwnedFd;
 use std::any::Any;
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use traffic::Contract;
 use wire::oam::Location;
 use wire::{Cell, CircuitId, Counters, DropReason, Time};
 
-/// Cells that one endpoint may send before it is the next one's turn.
-const TURN_CELLS: usize = 1024;
-/// Cells that one of its channels may send before it is the next one's turn.
-const CHANNEL_CELLS: usize = 512;
-/// Descriptors that one endpoint may have looked at in a turn.
-const TURN_DESCRIPTORS: usize = 256;
 /// Cells or frames taken from a port in one round.
 const ROUND_CELLS: usize = 4096;
 /// OAM answers that wait for room on the link.
@@ -101,7 +94,7 @@ pub struct EndpointStatus {
 #[derive(Debug)]
 pub struct HostInterface {
     pub(crate) endpoints: Endpoints,
-    pub(crate) circuits: HashMap<u32, Circuit>,
+    pub(crate) circuits: Circuits,
     /// Endpoints whose applications have gone before all they sent has left.
     pub(crate) departing: Vec<Departing>,
     next_id: u64,
@@ -115,7 +108,6 @@ pub struct HostInterface {
     gone_endpoints: [Counters; 2],
     /// ... and what circuits did.
     gone_circuits: [Counters; 2],
-    pub(crate) next_timeout: Option<Time>,
     pub(crate) credits: Credits,
     /// What its links are, by port.
     links: Vec<Option<LinkNature>>,
@@ -128,7 +120,7 @@ impl HostInterface {
     pub fn new(max_endpoints: usize) -> Self {
         HostInterface {
             endpoints: Endpoints::default(),
-            circuits: HashMap::new(),
+            circuits: Circuits::default(),
             departing: Vec::new(),
             next_id: 1,
             max_endpoints,
@@ -137,7 +129,6 @@ impl HostInterface {
             stray: Counters::default(),
             gone_endpoints: [Counters::default(); 2],
             gone_circuits: [Counters::default(); 2],
-            next_timeout: None,
             credits: Credits::default(),
             links: Vec::new(),
             now: Time::ZERO,
@@ -153,18 +144,18 @@ impl HostInterface {
 
     /// Makes a circuit known. An existing one is replaced only if it differs; true if something changed.
     pub fn add_circuit(&mut self, id: CircuitId, config: CircuitConfig) -> bool {
-        if self.circuits.get(&id.key()).is_some_and(|c| c.config == config) {
+        if self.circuits.get(id.key()).is_some_and(|c| c.config == config) {
             return false;
         }
         self.remove_circuit(id);
         let credit = (config.contract.flow == traffic::Flow::Credit).then(|| self.credits.begin(id.key()));
-        self.circuits.insert(id.key(), Circuit::new(id, config, credit));
+        self.circuits.insert(Circuit::new(id, config, credit));
         true
     }
 
     /// Forgets a circuit; its opener's channels on it close.
     pub fn remove_circuit(&mut self, id: CircuitId) -> bool {
-        let Some(mut circuit) = self.circuits.remove(&id.key()) else { return false };
+        let Some(mut circuit) = self.circuits.remove(id.key()) else { return false };
         for user in [circuit.sender, circuit.receiver, circuit.oam].into_iter().flatten() {
             if let Some(endpoint) = self.endpoints.find(user.endpoint) {
                 endpoint.forget_circuit(id);
@@ -251,18 +242,26 @@ impl HostInterface {
         self.endpoints.set_processor(processor);
     }
 
-    pub(crate) fn poll_pressure(&mut self) -> Pressure {
-        self.endpoints.poll_pressure(self.now)
+    pub(crate) fn poll_pressure(&mut self, now: Time) -> Pressure {
+        self.endpoints.poll_pressure(now)
     }
 
-    pub(crate) fn handle_pressure(&mut self, everywhere: Pressure) {
-        self.endpoints.handle_pressure(everywhere, self.now);
+    pub(crate) fn handle_pressure(&mut self, everywhere: Pressure, now: Time) {
+        self.endpoints.handle_pressure(everywhere, now);
     }
 
     /// Whether the host's thread may sleep until a doorbell, a link or [`Node::poll_timeout`]: no endpoint polls, lingers,
-    /// or has something to send now.
+    /// or has something to send now, and nobody who makes way for an application, or keeps cells for it, sees it get on.
     pub fn is_quiet(&mut self) -> bool {
-        self.endpoints.is_quiet()
+        let now = self.now;
+        !self.endpoints.gets_on(now) && !self.credits.gets_on(now) && self.endpoints.is_quiet()
+    }
+
+    /// Before a sleep: asks applications that are waited for to ring once they have room. True if any was asked: look once
+    /// more, since it may have made room just before.
+    pub fn prepare_sleep(&mut self) -> bool {
+        let held = self.ask_those_held_up();
+        self.endpoints.ask_those_behind() | held
     }
 
     /// Opens a circuit on an endpoint, both ways.
@@ -285,7 +284,7 @@ impl HostInterface {
     ) -> Result<ChannelId, OpenError> {
         let OpenOptions { aal, direction } = options;
         let endpoint = self.endpoints.find(id).ok_or(OpenError::NoEndpoint)?;
-        let c = self.circuits.get_mut(&circuit.key()).ok_or(OpenError::NoCircuit(circuit))?;
+        let c = self.circuits.get_mut(circuit.key()).ok_or(OpenError::NoCircuit(circuit))?;
         let user = match aal {
             Aal::Oam => c.oam,
             _ => c.sender.filter(|_| direction.sends()).or(c.receiver.filter(|_| direction.receives())),
@@ -329,7 +328,7 @@ impl HostInterface {
         let place = endpoint.channels.get_mut(channel.0 as usize).and_then(Option::take);
         let open = place.ok_or(OpenError::NoChannel(channel.0))?;
         let (dropped, ends) = endpoint.close(channel.0, &open);
-        if let Some(circuit) = self.circuits.get_mut(&open.circuit.key()) {
+        if let Some(circuit) = self.circuits.get_mut(open.circuit.key()) {
             circuit.sent.drop_n(DropReason::Closed, dropped);
             if ends {
                 // Who opens the circuit next comes after the cell that ends the PDU.
@@ -352,7 +351,7 @@ impl HostInterface {
 
     /// Takes a circuit's end for a side that has it directly: what still arrives on it is counted and dropped.
     pub(crate) fn claim(&mut self, circuit: CircuitId, cut: Arc<OwnedFd>) -> Result<EndpointId, OpenError> {
-        let c = self.circuits.get_mut(&circuit.key()).ok_or(OpenError::NoCircuit(circuit))?;
+        let c = self.circuits.get_mut(circuit.key()).ok_or(OpenError::NoCircuit(circuit))?;
         if let Some(user) = c.sender.or(c.receiver) {
             return Err(OpenError::InUse(circuit, user.endpoint.0));
         }
@@ -376,7 +375,7 @@ impl HostInterface {
 
     /// One circuit.
     pub fn circuit(&self, id: CircuitId) -> Option<CircuitStatus> {
-        self.circuits.get(&id.key()).map(Circuit::status)
+        self.circuits.get(id.key()).map(Circuit::status)
     }
 
     /// Endpoints at most.
@@ -446,7 +445,7 @@ impl HostInterface {
     fn send_answers(&mut self, io: &mut NodeIo<'_>) {
         let (circuits, credits, now) = (&mut self.circuits, &mut self.credits, self.now);
         self.answers.retain(|(port, cell)| {
-            let mut circuit = circuit_at(circuits, cell.circuit(), *port).ok();
+            let mut circuit = circuits.at(cell.circuit(), *port).ok();
             let credit = circuit.as_mut().and_then(|circuit| circuit.credit.as_mut());
             if credit.is_some_and(|credit| credit.sender.room() == 0) {
                 return true;
@@ -463,142 +462,16 @@ impl HostInterface {
     }
 
     fn handle_timeouts(&mut self, now: Time) {
-        if self.next_timeout.is_none_or(|t| t > now) {
+        if self.circuits.poll_timeout().is_none_or(|t| t > now) {
             return;
         }
-        for circuit in self.circuits.values_mut() {
-            if circuit.poll_timeout().is_some_and(|t| t <= now) {
-                let endpoint = circuit.receiver.and_then(|u| self.endpoints.find(u.endpoint));
-                circuit.handle_timeout(endpoint, now);
-            }
-        }
-        self.next_timeout = self.circuits.values().filter_map(Circuit::poll_timeout).min();
-    }
-
-    /// One endpoint's turn: its channels take turns in it. True if anything left.
-    fn send_turn(&mut self, at: usize, io: &mut NodeIo<'_>, now: Time) -> bool {
-        let pressed = self.endpoints.is_pressed();
-        let Some((id, endpoint)) = self.endpoints.at(at) else { return false };
-        endpoint.outbound.handle_due(now);
-        let quota = endpoint.strategy.machine.quota(pressed).saturating_sub(endpoint.outbound.taken()) as usize;
-        endpoint.take_up(quota.min(TURN_DESCRIPTORS));
-        let mut cells_left = TURN_CELLS;
-        let mut any = false;
-        // Channels that could not use their turn, one after another: once that is all of them, the others' turn has come.
-        let mut idle = 0;
-        while cells_left > 0 && idle < endpoint.outbound.ready() {
-            let Some(channel) = endpoint.outbound.next_ready() else { break };
-            match channel_turn(
-                id,
-                endpoint,
-                channel,
-                (&mut self.circuits, &mut self.credits),
-                io,
-                cells_left.min(CHANNEL_CELLS),
-                now,
-            ) {
-                Turn::Sent(0) => idle += 1,
-                Turn::Sent(cells) => {
-                    any = true;
-                    idle = 0;
-                    cells_left = cells_left.saturating_sub(cells);
-                }
-                Turn::Paced { until, cells } => {
-                    any |= cells > 0;
-                    endpoint.outbound.wait_until(channel, until);
-                    continue;
-                }
-            }
-            endpoint.outbound.again(channel);
-        }
-        any
-    }
-}
-
-/// What came of a channel's turn.
-enum Turn {
-    /// So many cells left (none: no room); it may have another turn.
-    Sent(usize),
-    /// After some cells its contract allows no more until then.
-    Paced { until: Time, cells: usize },
-}
-
-/// Sends up to `most` cells of a channel.
-fn channel_turn(
-    id: EndpointId,
-    endpoint: &mut Attached,
-    channel: u32,
-    (circuits, credits): (&mut HashMap<u32, Circuit>, &mut Credits),
-    io: &mut NodeIo<'_>,
-    most: usize,
-    now: Time,
-) -> Turn {
-    let mut left = 0;
-    for _ in 0..TURN_DESCRIPTORS {
-        if left >= most || !endpoint.begin(channel, TURN_DESCRIPTORS) {
-            break;
-        }
-        let Some(leaving) = endpoint.outbound.leaving(channel) else { break };
-        let Some(circuit) = circuits.get_mut(&leaving.channel.circuit.key()) else {
-            endpoint.sent.drop_one(DropReason::UnknownCircuit);
-            endpoint.done(channel);
-            left += 1;
-            continue;
-        };
-        if leaving.channel.aal != Aal::Oam && circuit.departing.first().is_some_and(|first| *first != id) {
-            // Who had the circuit before is in the middle of a PDU.
-            break;
-        }
-        let port = usize::from(circuit.config.port);
-        let sent = match io.carries(port) {
-            // A host without a link is like an unplugged fibre.
-            None => {
-                for counters in [&mut circuit.sent, &mut endpoint.sent] {
-                    counters.drop_one(DropReason::LinkDown);
-                }
-                endpoint.done(channel);
-                left += 1;
-                continue;
-            }
-            Some(Carries::Cells) => {
-                let granted = circuit.credit.as_ref().map_or(usize::MAX, |credit| credit.sender.room() as usize);
-                if granted == 0 {
-                    break;
-                }
-                let most = granted.min(most - left);
-                send_cells(leaving, &endpoint.path, &endpoint.segment, circuit, io, most, now)
-            }
-            Some(Carries::Frames) => send_frame(leaving, &endpoint.path, &endpoint.segment, circuit, io, now),
-        };
-        if let Some(until) = sent.paced {
-            return Turn::Paced { until, cells: left };
-        }
-        if sent.cells == 0 {
-            break;
-        }
-        left += sent.cells;
-        if let Some(credit) = &mut circuit.credit {
-            credits.sent(circuit.id.key(), credit, sent.cells, now);
-        }
-        endpoint.sent.cells = endpoint.sent.cells.wrapping_add(sent.cells as u64);
-        circuit.sent.cells = circuit.sent.cells.wrapping_add(sent.cells as u64);
-        if sent.done {
-            let (octets, aborted) = (leaving.octets as u64, leaving.aborted);
-            for counters in [&mut circuit.sent, &mut endpoint.sent] {
-                if aborted {
-                    counters.drop_one(DropReason::Closed);
-                } else {
-                    counters.pdus = counters.pdus.wrapping_add(1);
-                    counters.octets = counters.octets.wrapping_add(octets);
-                }
-            }
-            if aborted && !endpoint.is_departing() {
-                circuit.departing.retain(|departing| *departing != id);
-            }
-            endpoint.done(channel);
+        while let Some(key) = self.circuits.pop_overdue(now) {
+            let Some(circuit) = self.circuits.get_mut(key) else { continue };
+            let endpoint = circuit.receiver.and_then(|u| self.endpoints.find(u.endpoint));
+            circuit.handle_timeout(endpoint, now);
+            self.circuits.note_timeout(key);
         }
     }
-    Turn::Sent(left)
 }
 
 impl CircuitTable for HostInterface {
@@ -619,7 +492,7 @@ impl CircuitTable for HostInterface {
     }
 
     fn change_circuit(&mut self, port: u16, circuit: CircuitId, options: &CircuitOptions) -> Result<(), String> {
-        let here = self.circuits.get_mut(&circuit.key()).filter(|c| c.config.port == port);
+        let here = self.circuits.get_mut(circuit.key()).filter(|c| c.config.port == port);
         let here = here.ok_or("it is not here")?;
         if here.config.contract.flow != options.contract.flow {
             return Err("flow does not change while the circuit exists: remove it and add it again".into());
@@ -629,7 +502,7 @@ impl CircuitTable for HostInterface {
     }
 
     fn remove_circuit(&mut self, port: u16, circuit: CircuitId) {
-        if self.circuits.get(&circuit.key()).is_some_and(|c| c.config.port == port) {
+        if self.circuits.get(circuit.key()).is_some_and(|c| c.config.port == port) {
             self.remove_circuit(circuit);
         }
     }
@@ -664,21 +537,23 @@ impl Node for HostInterface {
             }
         }
         self.send_answers(io);
-        let (first, n) = self.endpoints.turn();
-        for i in 0..n {
-            any |= self.send_turn((first + i) % n, io, now);
-        }
+        any |= self.send_turns(io, now);
         any |= self.handle_departing(now);
+        self.circuits.settle();
         any |= self.send_credit_cells(io, now);
         self.endpoints.finish(now);
         any
+    }
+
+    fn rests(&self) -> bool {
+        self.endpoints.rests() && self.credits.rests() && self.answers.is_empty() && self.departing.is_empty()
     }
 
     fn poll_timeout(&self) -> Option<Time> {
         let paced = self.endpoints.next_paced().into_iter();
         let departing = self.departing.iter().filter_map(|departing| departing.until);
         paced
-            .chain(self.next_timeout)
+            .chain(self.circuits.poll_timeout())
             .chain(self.credits.poll_timeout())
             .chain(self.endpoints.poll_timeout())
             .chain(departing)

@@ -1,29 +1,14 @@
 //! How cells and frames come in: to their circuit, if it is on the port that they came in at, and to who has it open.
 
-use crate::circuit::Circuit;
 use crate::interface::{HostInterface, MAX_ANSWERS};
 use endpoint::Aal;
 use net::Aal as FrameAal;
 use sar::aal0;
-use std::collections::HashMap;
 use wire::oam::{Flow, Function};
 use wire::{Cell, CircuitId, DropReason, Time};
 
 /// The payload type's highest bit (I.361 section 2.2.4): OAM, resource management, reserved.
 pub(crate) const NOT_USER: u32 = 0b1000;
-
-/// The circuit of a label at a port; the same label at another port is none.
-pub(crate) fn circuit_at(
-    circuits: &mut HashMap<u32, Circuit>,
-    id: CircuitId,
-    port: u16,
-) -> Result<&mut Circuit, DropReason> {
-    match circuits.get_mut(&id.key()) {
-        Some(circuit) if circuit.config.port == port => Ok(circuit),
-        Some(_) => Err(DropReason::WrongPort),
-        None => Err(DropReason::UnknownCircuit),
-    }
-}
 
 impl HostInterface {
     pub(crate) fn receive_cells(&mut self, port: u16, cells: &[Cell], now: Time) {
@@ -60,7 +45,7 @@ impl HostInterface {
             };
             let (user_cells, after) = run.split_at(n);
             run = after;
-            let circuit = match circuit_at(&mut self.circuits, id, port) {
+            let circuit = match self.circuits.at(id, port) {
                 Ok(circuit) => circuit,
                 Err(reason) => {
                     self.stray.drop_n(reason, n as u64);
@@ -91,10 +76,8 @@ impl HostInterface {
                     }
                 }
             }
-            self.endpoints.handle_delivered(user.endpoint, self.now);
-            if circuit.poll_timeout().is_some() {
-                self.next_timeout = self.circuits.values().filter_map(Circuit::poll_timeout).min();
-            }
+            self.endpoints.handle_delivered(user.endpoint, false, self.now);
+            self.circuits.note_timeout(id.key());
         }
     }
 
@@ -105,14 +88,10 @@ impl HostInterface {
             && loopback.request
         {
             let f4 = matches!(Flow::of(cell.header()), Some(Flow::F4Segment | Flow::F4EndToEnd));
-            if let (false, Ok(circuit)) = (f4, circuit_at(&mut self.circuits, id, port)) {
+            if let (false, Ok(circuit)) = (f4, self.circuits.at(id, port)) {
                 circuit.received.cells = circuit.received.cells.wrapping_add(1);
             }
-            let ends_here = if f4 {
-                self.circuits.values().any(|c| c.id.vpi == id.vpi && c.config.port == port)
-            } else {
-                circuit_at(&mut self.circuits, id, port).is_ok()
-            };
+            let ends_here = if f4 { self.circuits.has_path(id, port) } else { self.circuits.at(id, port).is_ok() };
             if !ends_here {
                 self.stray.drop_one(DropReason::UnknownCircuit);
             } else if self.answers.len() < MAX_ANSWERS {
@@ -123,7 +102,7 @@ impl HostInterface {
             }
             return;
         }
-        let circuit = match circuit_at(&mut self.circuits, id, port) {
+        let circuit = match self.circuits.at(id, port) {
             Ok(circuit) => circuit,
             Err(reason) => return self.stray.drop_one(reason),
         };
@@ -133,7 +112,7 @@ impl HostInterface {
             Some((user, endpoint)) => {
                 // A full ring is counted by the endpoint.
                 let _ = endpoint.deliver_copy(user.channel, &aal0::to_message(cell), sar::SduMeta::default());
-                self.endpoints.handle_delivered(user.endpoint, self.now);
+                self.endpoints.handle_delivered(user.endpoint, false, self.now);
             }
             None => circuit.received.drop_one(DropReason::NotOpen),
         }
@@ -148,7 +127,7 @@ impl HostInterface {
             }
             return;
         }
-        let circuit = match circuit_at(&mut self.circuits, frame.circuit, port) {
+        let circuit = match self.circuits.at(frame.circuit, port) {
             Ok(circuit) => circuit,
             Err(reason) => return self.stray.drop_one(reason),
         };
@@ -172,6 +151,6 @@ impl HostInterface {
                 circuit.count(endpoint, delivered, octets.len());
             }
         }
-        self.endpoints.handle_delivered(user.endpoint, self.now);
+        self.endpoints.handle_delivered(user.endpoint, false, self.now);
     }
 }

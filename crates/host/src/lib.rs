@@ -12,6 +12,7 @@
 mod aal34;
 mod attached;
 mod circuit;
+mod circuits;
 mod credit;
 mod departing;
 mod direct;
@@ -31,6 +32,7 @@ mod reaper;
 pub mod service;
 #[allow(unsafe_code)]
 mod sys;
+mod turns;
 
 pub use attached::{AttachError, Attached};
 pub use circuit::CircuitStatus;

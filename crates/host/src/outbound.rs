@@ -184,7 +184,7 @@ impl Outbound {
                 }
                 while done.front() == Some(&true) {
                     done.pop_front();
-                    ring.advance();
+                    ring.advance_unseen();
                     self.taken -= 1;
                 }
             }
@@ -344,6 +344,7 @@ mod tests {
                         }
                     }
                 }
+                ring.publish();
                 while read != producer.consumed() {
                     back.push(producer.given_back(read).1);
                     read += 1;

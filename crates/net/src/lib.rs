@@ -15,6 +15,7 @@ mod line;
 pub mod myrinet;
 pub mod network;
 pub mod node;
+mod ready;
 pub mod ring;
 pub mod switch;
 pub mod tap;

@@ -64,12 +64,19 @@ impl LineCounters {
 }
 
 /// What a line carries: cells or frames.
-pub(crate) trait Unit: Default {
+pub(crate) trait Unit: Default + Sized {
     fn at(&self) -> Time;
     fn set_at(&mut self, at: Time);
     /// Time on the line, in cell times.
     fn cell_times(&self) -> u64;
     fn count(&self, counters: &mut Counters);
+    /// Counts units that leave at `now`, and gives them that time.
+    fn send_at(units: &mut [Self], now: Time, counters: &mut Counters) {
+        for unit in units {
+            unit.count(counters);
+            unit.set_at(now);
+        }
+    }
     fn duplicate(&self, pool: &mut FramePool) -> Self;
     fn discard(self, pool: &mut FramePool);
     /// Flips a bit; false if a receiver would notice and drop it instead.
@@ -93,6 +100,18 @@ impl Unit for Cell {
         counters.cells += 1;
         counters.pdus += u64::from(ends_pdu(self.header_word()));
         counters.octets += wire::cell::PAYLOAD_OCTETS as u64;
+    }
+
+    #[inline]
+    fn send_at(cells: &mut [Self], now: Time, counters: &mut Counters) {
+        counters.cells += cells.len() as u64;
+        counters.octets += (cells.len() * wire::cell::PAYLOAD_OCTETS) as u64;
+        let mut pdus = 0;
+        for cell in cells {
+            pdus += u64::from(ends_pdu(cell.header_word()));
+            cell.set_at(now);
+        }
+        counters.pdus += pdus;
     }
 
     fn duplicate(&self, _: &mut FramePool) -> Self {
@@ -245,6 +264,11 @@ impl<T: Unit> Lane<T> {
         }
     }
 
+    /// Whether what is put on it arrives later than at once.
+    pub(crate) fn is_timed(&self) -> bool {
+        self.timed.is_some()
+    }
+
     /// Slots that the sender may write.
     pub(crate) fn writable(&mut self) -> &mut [T] {
         match &mut self.timed {
@@ -272,6 +296,10 @@ impl<T: Unit> Lane<T> {
             Some(timed) => (&mut timed.queue, timed.clock.as_mut()),
             None => (&mut self.arrived, None),
         };
+        if up && clock.is_none() {
+            T::send_at(&mut ring.writable()[..n], now, &mut self.sent);
+            return ring.commit(n);
+        }
         for unit in &mut ring.writable()[..n] {
             if up {
                 unit.count(&mut self.sent);

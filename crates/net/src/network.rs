@@ -7,6 +7,7 @@ use crate::fault::FaultConfig;
 use crate::frame::FramePool;
 use crate::line::{Carries, Lane, LineCounters};
 use crate::node::{Line, Lines, LinkNature, NONE, Node, NodeIo, Port};
+use crate::ready::{Bits, Deadlines};
 use crate::tap::{Tap, TapBuffer, TapConfig};
 use std::task::Waker;
 use std::time::Duration;
@@ -128,7 +129,18 @@ pub struct Network {
     links: Vec<Slot<Link>>,
     lines: Lines,
     pub(crate) externals: Vec<(LinkId, Box<dyn External>)>,
+    /// When nodes that are not to be visited before want to be; and lines.
+    node_deadlines: Deadlines,
+    line_deadlines: Deadlines,
+    /// Links that follow others.
+    followers: Vec<LinkId>,
+    /// The node at which the next round begins: the one before had enough work with those ahead of it.
+    next: u32,
+    visits: u64,
 }
+
+/// Work after which a round ends, in cells put on lines: a tenth of a millisecond and more.
+const ROUND_WORK: usize = 16_384;
 
 impl std::fmt::Debug for Network {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -140,14 +152,44 @@ impl std::fmt::Debug for Network {
 impl Network {
     /// An empty network whose frames take their buffers from `pool`.
     pub fn new(pool: FramePool) -> Self {
-        let lines = Lines { lines: Vec::new(), taps: Vec::new(), pool };
-        Network { nodes: Vec::new(), links: Vec::new(), lines, externals: Vec::new() }
+        let lines = Lines {
+            lines: Vec::new(),
+            taps: Vec::new(),
+            pool,
+            readers: Vec::new(),
+            ready: Bits::default(),
+            moved: Bits::default(),
+            work: 0,
+        };
+        Network {
+            nodes: Vec::new(),
+            links: Vec::new(),
+            lines,
+            externals: Vec::new(),
+            node_deadlines: Deadlines::default(),
+            line_deadlines: Deadlines::default(),
+            followers: Vec::new(),
+            next: 0,
+            visits: 0,
+        }
+    }
+
+    /// The next round visits a node.
+    fn wake(&mut self, index: u32) {
+        self.node_deadlines.set(index, None);
+        self.lines.ready.insert(index);
+    }
+
+    /// Nodes and lines that rounds have visited, ever.
+    pub fn visits(&self) -> u64 {
+        self.visits
     }
 
     /// Adds a node. Names are for people; nothing requires that they differ.
     pub fn add_node(&mut self, name: &str, node: Box<dyn Node>) -> NodeId {
         let content = NodeSlot { name: name.to_owned(), node, ports: Vec::new() };
         let (index, generation) = insert(&mut self.nodes, content);
+        self.wake(index);
         NodeId { index, generation }
     }
 
@@ -169,6 +211,8 @@ impl Network {
         }
         let slot = self.nodes.get_mut(id.index as usize)?;
         slot.generation = slot.generation.wrapping_add(1);
+        self.lines.ready.remove(id.index);
+        self.node_deadlines.set(id.index, None);
         slot.content.take().map(|s| s.node)
     }
 
@@ -190,8 +234,16 @@ impl Network {
         })
     }
 
-    /// A node as its own type, between two rounds. `None` if it is gone or of another type.
+    /// A node as its own type, between two rounds; the next round visits it. `None` if it is gone or of another type.
     pub fn node_mut<T: Node + 'static>(&mut self, id: NodeId) -> Option<&mut T> {
+        if self.slot(id).is_some() {
+            self.wake(id.index);
+        }
+        self.peek_node(id)
+    }
+
+    /// [`Network::node_mut`] for a look, or for a change that gives the node nothing to do: it rests on.
+    pub fn peek_node<T: Node + 'static>(&mut self, id: NodeId) -> Option<&mut T> {
         self.slot_mut(id)?.node.as_any_mut().downcast_mut()
     }
 
@@ -202,6 +254,9 @@ impl Network {
         now: Time,
         f: impl FnOnce(&mut T, &mut NodeIo<'_>) -> R,
     ) -> Option<R> {
+        if self.slot(id).is_some() {
+            self.wake(id.index);
+        }
         let slot = self.nodes.get_mut(id.index as usize).filter(|s| s.generation == id.generation)?.content.as_mut()?;
         let node = slot.node.as_any_mut().downcast_mut()?;
         Some(f(node, &mut NodeIo { ports: &slot.ports, lines: &mut self.lines, now }))
@@ -250,6 +305,9 @@ impl Network {
         lines.lines[index as usize * 2] = Some(from_a);
         lines.lines[index as usize * 2 + 1] = Some(from_b);
         lines.taps[index as usize] = None;
+        lines.readers.resize(lines.lines.len(), NONE);
+        let reader = |end| if let End::Port(node, _) = end { node.index } else { NONE };
+        (lines.readers[index as usize * 2], lines.readers[index as usize * 2 + 1]) = (reader(b), reader(a));
         self.plug(a, Port { output: index * 2, input: index * 2 + 1 }, Some(nature));
         self.plug(b, Port { output: index * 2 + 1, input: index * 2 }, Some(nature));
         LinkId { index, generation }
@@ -262,6 +320,7 @@ impl Network {
         let port = port as usize;
         slot.ports.resize(slot.ports.len().max(port + 1), Port::UNCONNECTED);
         slot.ports[port] = lines;
+        self.wake(node.index);
     }
 
     /// Removes a link; what is on it is lost. False if it is gone already.
@@ -279,6 +338,12 @@ impl Network {
             };
         }
         self.lines.taps[id.index as usize] = None;
+        for line in [id.index * 2, id.index * 2 + 1] {
+            self.lines.readers[line as usize] = NONE;
+            self.lines.moved.remove(line);
+            self.line_deadlines.set(line, None);
+        }
+        self.followers.retain(|link| *link != id);
         self.externals.retain(|(link, _)| *link != id);
         for end in link.ends {
             self.plug(end, Port::UNCONNECTED, None);
@@ -314,6 +379,8 @@ impl Network {
         let Some(link) = self.link_mut(id) else { return false };
         (link.config.rate, link.config.delay) = (rate, delay);
         let queue = link.config.queue_cells;
+        self.lines.moved.insert(id.index * 2);
+        self.lines.moved.insert(id.index * 2 + 1);
         for line in self.lines.lines.iter_mut().skip(id.index as usize * 2).take(2) {
             match line {
                 Some(Line::Cells(lane)) => lane.set_rate(queue, rate, delay, now),
@@ -339,6 +406,12 @@ impl Network {
     pub fn follow(&mut self, id: LinkId, other: Option<LinkId>) -> bool {
         let Some(link) = self.link_mut(id) else { return false };
         link.follows = other.filter(|other| *other != id);
+        let follows = link.follows.is_some();
+        self.followers.retain(|link| *link != id);
+        if follows {
+            self.followers.push(id);
+            self.followers.sort_unstable();
+        }
         self.refresh(id);
         true
     }
@@ -380,6 +453,10 @@ impl Network {
     }
 
     pub(crate) fn set_lines_up(&mut self, id: LinkId, up: bool) {
+        for line in [id.index * 2, id.index * 2 + 1] {
+            self.lines.moved.insert(line);
+            self.lines.note_arrived(line);
+        }
         for line in self.lines.lines.iter_mut().skip(id.index as usize * 2).take(2) {
             match line {
                 Some(Line::Cells(lane)) => lane.set_up(up, &mut self.lines.pool),
@@ -441,37 +518,91 @@ impl Network {
         &self.lines.pool
     }
 
-    /// One round over all links and nodes. True if anything happened: run again before sleeping.
+    /// One round over the links and nodes that have something to do. True if anything happened: run again before sleeping.
+    ///
+    /// Links come first, then nodes in the order in which they were added, then shells. A round that has had enough work ends
+    /// early, and the next one goes on behind it.
     pub fn run(&mut self, now: Time) -> bool {
-        let mut busy = false;
-        for line in self.lines.lines.iter_mut().flatten() {
-            busy |= match line {
-                Line::Cells(lane) => lane.run(now, &mut self.lines.pool),
-                Line::Frames(lane) => lane.run(now, &mut self.lines.pool),
-            };
-        }
-        for slot in self.nodes.iter_mut().filter_map(|s| s.content.as_mut()) {
-            busy |= slot.node.run(&mut NodeIo { ports: &slot.ports, lines: &mut self.lines, now }, now);
-        }
+        let mut busy = self.run_lines(now);
+        busy |= self.run_nodes(now);
         for i in 0..self.externals.len() {
             let id = self.externals[i].0;
             busy |= self.with_external(id, now, |external, io| external.run(io, now)).unwrap_or_default();
         }
-        for i in 0..self.links.len() {
-            let Slot { generation, content: Some(Link { follows: Some(_), .. }) } = self.links[i] else { continue };
-            busy |= self.refresh(LinkId { index: i as u32, generation });
+        for i in 0..self.followers.len() {
+            busy |= self.refresh(self.followers[i]);
         }
         busy
     }
 
+    fn run_lines(&mut self, now: Time) -> bool {
+        while let Some(line) = self.line_deadlines.pop_due(now) {
+            self.lines.moved.insert(line);
+        }
+        let (mut busy, mut from) = (false, 0);
+        while let Some(index) = self.lines.moved.next(from) {
+            from = index + 1;
+            self.lines.moved.remove(index);
+            let Some(Some(line)) = self.lines.lines.get_mut(index as usize) else { continue };
+            self.visits += 1;
+            let moved = line.run(now, &mut self.lines.pool);
+            // A time that has come already waits for the far end to read.
+            let next = line.poll_timeout();
+            self.line_deadlines.set(index, next);
+            if moved {
+                busy = true;
+                self.lines.note_arrived(index);
+            }
+        }
+        busy
+    }
+
+    fn run_nodes(&mut self, now: Time) -> bool {
+        while let Some(node) = self.node_deadlines.pop_due(now) {
+            self.lines.ready.insert(node);
+        }
+        self.lines.work = 0;
+        let mut busy = false;
+        let (mut from, begin) = (self.next, self.next);
+        let mut wrapped = begin == 0;
+        self.next = 0;
+        loop {
+            let index = match self.lines.ready.next(from) {
+                Some(index) if !wrapped || begin == 0 || index < begin => index,
+                None if !wrapped => {
+                    (from, wrapped) = (0, true);
+                    continue;
+                }
+                _ => return busy,
+            };
+            from = index + 1;
+            self.lines.ready.remove(index);
+            let Some(slot) = self.nodes.get_mut(index as usize).and_then(|slot| slot.content.as_mut()) else {
+                continue;
+            };
+            self.visits += 1;
+            let worked = slot.node.run(&mut NodeIo { ports: &slot.ports, lines: &mut self.lines, now }, now);
+            busy |= worked;
+            if worked || !slot.node.rests() {
+                self.lines.ready.insert(index);
+            } else {
+                self.node_deadlines.set(index, slot.node.poll_timeout());
+            }
+            if self.lines.work >= ROUND_WORK {
+                self.next = from;
+                return true;
+            }
+        }
+    }
+
     /// When to run next even if nothing comes from outside; `None`: never.
     pub fn poll_timeout(&self) -> Option<Time> {
-        let lines = self.lines.lines.iter().flatten().filter_map(|line| match line {
-            Line::Cells(lane) => lane.poll_timeout(),
-            Line::Frames(lane) => lane.poll_timeout(),
-        });
-        let nodes = self.nodes.iter().filter_map(|s| s.content.as_ref()?.node.poll_timeout());
-        lines.chain(nodes).chain(self.externals.iter().filter_map(|(_, e)| e.poll_timeout())).min()
+        let lines =
+            self.lines.moved.iter().filter_map(|line| self.lines.lines.get(line as usize)?.as_ref()?.poll_timeout());
+        let awake = |node: u32| self.nodes.get(node as usize)?.content.as_ref()?.node.poll_timeout();
+        let nodes = self.lines.ready.iter().filter_map(awake);
+        let resting = [self.node_deadlines.first(), self.line_deadlines.first()].into_iter().flatten();
+        lines.chain(nodes).chain(resting).chain(self.externals.iter().filter_map(|(_, e)| e.poll_timeout())).min()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::frame::{Frame, FramePool};
 use crate::line::{Carries, Lane, Side};
+use crate::ready::Bits;
 use crate::ring::Ring;
 use crate::tap::Tap;
 use std::any::Any;
@@ -14,6 +15,12 @@ pub trait Node: Send {
 
     /// When the node wants to run even if nothing arrives.
     fn poll_timeout(&self) -> Option<Time>;
+
+    /// Whether it has nothing to do until something arrives, [`Node::poll_timeout`] has come, or somebody has called it by
+    /// [`crate::Network::node_mut`]: then rounds pass it over. A node that waits for room on a link has something to do.
+    fn rests(&self) -> bool {
+        false
+    }
 
     /// A link has been connected at a port, or is there no more.
     fn handle_link(&mut self, _port: u16, _link: Option<LinkNature>) {}
@@ -38,6 +45,32 @@ pub(crate) enum Line {
     Frames(Lane<Frame>),
 }
 
+impl Line {
+    /// Whether what is put on it arrives later than at once.
+    pub(crate) fn is_timed(&self) -> bool {
+        match self {
+            Line::Cells(lane) => lane.is_timed(),
+            Line::Frames(lane) => lane.is_timed(),
+        }
+    }
+
+    /// Moves what is due. True if anything moved.
+    pub(crate) fn run(&mut self, now: Time, pool: &mut FramePool) -> bool {
+        match self {
+            Line::Cells(lane) => lane.run(now, pool),
+            Line::Frames(lane) => lane.run(now, pool),
+        }
+    }
+
+    /// When it has something to do next.
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
+        match self {
+            Line::Cells(lane) => lane.poll_timeout(),
+            Line::Frames(lane) => lane.poll_timeout(),
+        }
+    }
+}
+
 /// The two lines of a port, as indices into the network's lines; [`NONE`] where no link is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Port {
@@ -57,6 +90,14 @@ pub(crate) struct Lines {
     pub(crate) lines: Vec<Option<Line>>,
     pub(crate) taps: Vec<Option<Box<Tap>>>,
     pub(crate) pool: FramePool,
+    /// The node that reads each line, or [`NONE`].
+    pub(crate) readers: Vec<u32>,
+    /// Nodes to be visited: something has arrived, or they do not rest.
+    pub(crate) ready: Bits,
+    /// Lines with a rate, a delay or faults that are to be looked at: something was put on them or taken off.
+    pub(crate) moved: Bits,
+    /// Cells, and frames by their cells, that were put on lines: the work of a round.
+    pub(crate) work: usize,
 }
 
 impl Lines {
@@ -83,6 +124,32 @@ impl Lines {
                 tap.see_cells(&cells[..n.min(cells.len())], Side::of_line(line), now);
             }
             lane.commit(n, now, &mut self.pool);
+            self.work += n;
+            self.note_put(line);
+        }
+    }
+
+    /// Something was put on a line.
+    fn note_put(&mut self, line: u32) {
+        match self.get(line) {
+            Some(put) if put.is_timed() => self.moved.insert(line),
+            Some(_) => self.note_arrived(line),
+            None => {}
+        }
+    }
+
+    /// Something may have arrived at a line's far end.
+    pub(crate) fn note_arrived(&mut self, line: u32) {
+        let reader = self.readers.get(line as usize).copied().unwrap_or(NONE);
+        if reader != NONE {
+            self.ready.insert(reader);
+        }
+    }
+
+    /// Something was taken off a line: more may arrive.
+    fn note_taken(&mut self, line: u32) {
+        if self.get(line).is_some_and(Line::is_timed) {
+            self.moved.insert(line);
         }
     }
 
@@ -117,8 +184,10 @@ impl Lines {
         if let (Some(tap), true) = (tap, up) {
             tap.see_frame(&frame, &self.pool, Side::of_line(line), now);
         }
+        self.work += frame.cells() as usize;
         *slot = frame;
         lane.commit(1, now, &mut self.pool);
+        self.note_put(line);
         Ok(())
     }
 
@@ -172,8 +241,12 @@ impl NodeIo<'_> {
 
     /// Takes the first `n` cells of [`NodeIo::cells_in`] off the link.
     pub fn consume(&mut self, port: usize, n: usize) {
-        if let Some(Line::Cells(lane)) = self.lines.get_mut(self.port(port).input) {
+        let line = self.port(port).input;
+        if let Some(Line::Cells(lane)) = self.lines.get_mut(line) {
             lane.arrived.consume(n);
+            if n > 0 {
+                self.lines.note_taken(line);
+            }
         }
     }
 
@@ -228,10 +301,15 @@ impl NodeIo<'_> {
 
     /// Takes the oldest frame off the link; pass it on or release it.
     pub fn take_frame(&mut self, port: usize) -> Option<Frame> {
-        match self.lines.get_mut(self.port(port).input) {
+        let line = self.port(port).input;
+        let frame = match self.lines.get_mut(line) {
             Some(Line::Frames(lane)) => lane.arrived.pop(),
             _ => None,
+        };
+        if frame.is_some() {
+            self.lines.note_taken(line);
         }
+        frame
     }
 
     /// Takes the oldest frame off the link and gives its buffer back.
@@ -281,6 +359,9 @@ impl NodeIo<'_> {
         ring.consume(done);
         if let Some(Line::Cells(lane)) = self.lines.get_mut(input) {
             lane.arrived = ring;
+        }
+        if done > 0 {
+            self.lines.note_taken(input);
         }
     }
 }

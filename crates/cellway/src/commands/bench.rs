@@ -13,7 +13,7 @@ mod preload;
 mod sar;
 mod switch;
 
-pub(crate) use path::{memcpy_gbit_s, run_case};
+pub(crate) use path::{flood, memcpy_gbit_s};
 
 use crate::context::Context;
 use anyhow::Result;
@@ -24,14 +24,7 @@ use control::processors::Processors;
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {
     /// Throughput from application to application through the switch, on cell links and on frame links
-    Path {
-        /// Runs of each case, interleaved; the median is given
-        #[arg(long, default_value_t = 5)]
-        runs: usize,
-        /// Milliseconds of each run
-        #[arg(long, default_value_t = 300)]
-        millis: u64,
-    },
+    Path(path::Options),
     /// Segmentation and reassembly on one core, beside memcpy and two common ways to do it
     Sar(sar::Options),
     /// The cell switch on one core: look-up, policing, queues, over the number of circuits, beside a copy of the cells
@@ -57,7 +50,7 @@ pub(crate) enum BenchCommand {
 /// `cellway bench`
 pub(crate) fn run(context: &Context, command: &BenchCommand) -> Result<()> {
     match command {
-        BenchCommand::Path { runs, millis } => path::run(context, *runs, *millis),
+        BenchCommand::Path(options) => path::run(context, options),
         BenchCommand::Sar(options) => sar::run(context, options),
         BenchCommand::Switch(options) => switch::run(context, options),
         BenchCommand::Adapter(options) => adapter::run(context, options),

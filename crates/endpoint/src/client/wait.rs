@@ -6,7 +6,9 @@
 
 use super::{Endpoint, Error, Received};
 use crate::control::{BELL_OCTETS, Events};
-use crate::layout::{ANY_NEWS, BY_FUTEX, CLIENT_SLEEPS, HOST_PROCESSOR, HOST_RESTS, HOST_SLEEPS};
+use crate::layout::{
+    ANY_NEWS, BY_FUTEX, CLIENT_SLEEPS, HOST_PROCESSOR, HOST_RESTS, HOST_SLEEPS, NEWS_OF_ROOM, NEWS_OF_SDUS,
+};
 use crate::waiting::{DOZE, Next, Waiting, is_elsewhere};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd};
@@ -33,6 +35,9 @@ impl Endpoint {
     /// The next SDU, if one has arrived.
     pub fn try_receive(&mut self) -> Option<Received<'_>> {
         let descriptor = self.receive.pop()?;
+        if self.receive.head() & (self.receive_quarter - 1) == 0 {
+            self.say_there_is_room();
+        }
         Some(Received { endpoint: self, descriptor })
     }
 
@@ -41,7 +46,7 @@ impl Endpoint {
     /// # Errors
     /// The service has gone.
     pub fn receive(&mut self, timeout: Option<Duration>) -> Result<Option<Received<'_>>, Error> {
-        if self.wait(timeout, |e| e.receive.waiting() > 0)? { Ok(self.try_receive()) } else { Ok(None) }
+        if self.wait(NEWS_OF_SDUS, timeout, |e| e.receive.waiting() > 0)? { Ok(self.try_receive()) } else { Ok(None) }
     }
 
     /// Waits until a buffer and a place in the send ring are free, for the channel that was refused last too; false if
@@ -50,7 +55,7 @@ impl Endpoint {
     /// # Errors
     /// The service has gone.
     pub fn wait_send(&mut self, timeout: Option<Duration>) -> Result<bool, Error> {
-        self.wait(timeout, |e| {
+        self.wait(NEWS_OF_ROOM, timeout, |e| {
             e.reclaim();
             !e.idle.is_empty() && e.send.room() > 0 && !e.shares.refuses()
         })
@@ -58,7 +63,7 @@ impl Endpoint {
 
     /// Waits until a place in the send ring is free.
     pub(crate) fn wait_room(&mut self) -> Result<(), Error> {
-        self.wait(None, |e| e.send_space() > 0 && !e.shares.refuses()).map(|_| ())
+        self.wait(NEWS_OF_ROOM, None, |e| e.send_space() > 0 && !e.shares.refuses()).map(|_| ())
     }
 
     /// Waits until all that was pushed has been taken by the host; false if `timeout` passes first.
@@ -66,7 +71,7 @@ impl Endpoint {
     /// # Errors
     /// The service has gone.
     pub fn wait_sent(&mut self, timeout: Option<Duration>) -> Result<bool, Error> {
-        self.wait(timeout, |e| e.unsent() == 0)
+        self.wait(ANY_NEWS, timeout, |e| e.unsent() == 0)
     }
 
     /// Whether the host is awake on another processor than this thread's.
@@ -76,7 +81,13 @@ impl Endpoint {
             && is_elsewhere(segment.word32(HOST_PROCESSOR).load(Ordering::Relaxed))
     }
 
-    fn wait(&mut self, timeout: Option<Duration>, mut ready: impl FnMut(&mut Self) -> bool) -> Result<bool, Error> {
+    /// Waits until it is `ready`; asleep, until there is `news` of the kind that it waits for.
+    fn wait(
+        &mut self,
+        news: u32,
+        timeout: Option<Duration>,
+        mut ready: impl FnMut(&mut Self) -> bool,
+    ) -> Result<bool, Error> {
         if ready(self) {
             return Ok(true);
         }
@@ -93,7 +104,7 @@ impl Endpoint {
                 return Ok(ready(self));
             }
             if dozes {
-                if self.doze(now_left.map_or(DOZE, |d| d.min(DOZE)), &mut ready) {
+                if self.doze(news, now_left.map_or(DOZE, |d| d.min(DOZE)), &mut ready) {
                     return Ok(true);
                 }
                 dozes = begin.elapsed() < DOZE;
@@ -156,8 +167,8 @@ impl Endpoint {
     }
 
     /// Sleeps on the segment's own word, for `most`. Whether it became ready.
-    fn doze(&mut self, most: Duration, ready: &mut impl FnMut(&mut Self) -> bool) -> bool {
-        let seen = ANY_NEWS | BY_FUTEX;
+    fn doze(&mut self, news: u32, most: Duration, ready: &mut impl FnMut(&mut Self) -> bool) -> bool {
+        let seen = news | BY_FUTEX;
         self.pool.segment.word32(CLIENT_SLEEPS).store(seen, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         let came = ready(self);
@@ -177,6 +188,16 @@ impl Endpoint {
             Err(Errno::INTR) => Ok(false),
             Err(e) => Err(e.into()),
         }
+    }
+
+    /// The host may be asleep until there is room for what it has for this application.
+    fn say_there_is_room(&self) {
+        if self.receive.waiting_seen() > self.receive_quarter * 2 {
+            return;
+        }
+        // The index must be visible before the flag is read, as in `wake_host_if_asleep`.
+        fence(Ordering::SeqCst);
+        self.say_caught_up();
     }
 
     /// The host may be resting until this application has caught up: now it has.

@@ -4,6 +4,7 @@
 //! this one. No clock, no system call: the engine drives it on this machine's clock, the laboratory in virtual time.
 
 use endpoint::Events;
+use endpoint::waiting::YIELDS;
 use std::time::Duration;
 use wire::Time;
 
@@ -49,6 +50,8 @@ pub struct Machine {
     slots: u32,
     budget: u32,
     quiet_since: Option<Time>,
+    /// Looks since then.
+    quiet_looks: u32,
     /// It waits for [`Next::At`], not for a doorbell.
     waits: bool,
 }
@@ -56,7 +59,7 @@ pub struct Machine {
 impl Machine {
     /// A strategy for an endpoint whose send ring has `slots` slots.
     pub fn new(kind: Events, slots: u32) -> Self {
-        let mut machine = Machine { kind, slots, budget: 0, quiet_since: None, waits: true };
+        let mut machine = Machine { kind, slots, budget: 0, quiet_since: None, quiet_looks: 0, waits: true };
         machine.handle_wake();
         machine
     }
@@ -94,7 +97,7 @@ impl Machine {
 
     /// A doorbell rang, or the time of [`Next::At`] has come.
     pub fn handle_wake(&mut self) {
-        self.quiet_since = None;
+        (self.quiet_since, self.quiet_looks) = (None, 0);
         let waited = std::mem::take(&mut self.waits);
         self.budget = match self.kind {
             Events::Interrupt | Events::Polling => u32::MAX,
@@ -108,6 +111,13 @@ impl Machine {
     /// How many descriptors the next look may take. While an application is behind, a tick takes none.
     pub fn quota(&self, pressed: bool) -> u32 {
         if pressed && self.tells_at_ticks() { 0 } else { self.budget }
+    }
+
+    /// While an application is behind: no more than it has `room` for until the next rest.
+    pub fn handle_pressure(&mut self, room: u32) {
+        if matches!(self.kind, Events::Hybrid { .. }) {
+            self.budget = self.budget.min(room);
+        }
     }
 
     /// Descriptors were taken.
@@ -136,13 +146,15 @@ impl Machine {
                     return Next::At(now + REST);
                 }
                 if look.worked || look.waiting {
-                    self.quiet_since = None;
+                    (self.quiet_since, self.quiet_looks) = (None, 0);
                     return Next::Stay;
                 }
-                // To linger is to use a processor that an application may be waiting for.
-                let linger = if look.stalled { Duration::ZERO } else { LINGER };
                 let since = *self.quiet_since.get_or_insert(now);
-                if now.since(since) < linger { Next::Stay } else { Next::Arm }
+                self.quiet_looks += 1;
+                // The thread yields between two looks. Where that does not give an application the processor that it is waiting
+                // for, the thread sleeps after a few.
+                let tired = look.stalled && self.quiet_looks > YIELDS;
+                if !tired && now.since(since) < LINGER { Next::Stay } else { Next::Arm }
             }
         }
     }
@@ -213,10 +225,25 @@ mod tests {
     }
 
     #[test]
-    fn hybrid_does_not_linger_where_an_application_gets_on_only_while_it_sleeps() {
+    fn hybrid_takes_no_more_than_the_one_that_is_behind_has_room_for() {
+        let mut m = Machine::new(Events::Hybrid { quota: 4 }, 8);
+        m.handle_pressure(2);
+        assert_eq!(m.quota(true), 2);
+        m.handle_taken(2);
+        assert_eq!(m.handle_look(Look { pressed: true, ..MORE }, us(1)), Next::At(us(1) + REST));
+        m.handle_wake();
+        assert_eq!(m.quota(true), 4);
+    }
+
+    #[test]
+    fn hybrid_looks_a_few_times_where_an_application_gets_on_only_while_it_sleeps() {
         let mut m = Machine::new(Events::default(), 8);
+        let stalled = Look { stalled: true, ..NOTHING };
         assert_eq!(m.handle_look(Look { stalled: true, ..MORE }, us(10)), Next::Stay, "there is work");
-        assert_eq!(m.handle_look(Look { stalled: true, ..NOTHING }, us(11)), Next::Arm);
+        for _ in 0..YIELDS {
+            assert_eq!(m.handle_look(stalled, us(11)), Next::Stay);
+        }
+        assert_eq!(m.handle_look(stalled, us(11)), Next::Arm);
     }
 
     #[test]
@@ -227,7 +254,8 @@ mod tests {
             m.handle_wake();
             m.handle_taken(1);
             assert_eq!(m.handle_look(pressed, us(i)), Next::Stay);
-            assert_eq!(m.handle_look(Look { worked: false, ..pressed }, us(i)), Next::Arm);
+            let quiet = Look { worked: false, ..pressed };
+            assert_eq!((0..=YIELDS).map(|_| m.handle_look(quiet, us(i))).last(), Some(Next::Arm));
         }
         m.handle_wake();
         m.handle_taken(1);

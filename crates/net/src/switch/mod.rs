@@ -96,6 +96,8 @@ pub struct Switch {
     free: Vec<u32>,
     scratch: Vec<Cell>,
     location: Option<Location>,
+    /// Cells or frames wait for a link.
+    awaits_room: bool,
 }
 
 impl Switch {
@@ -104,7 +106,8 @@ impl Switch {
         let mut cells = switch::Switch::new(config.of_cells());
         (0..config.ports).for_each(|port| cells.set_up(port, false));
         let ports = (0..config.ports).map(|_| PortState::default()).collect();
-        Switch { config, cells, ports, routes: Vec::new(), free: Vec::new(), scratch: Vec::new(), location: None }
+        let (routes, free, scratch) = (Vec::new(), Vec::new(), Vec::new());
+        Switch { config, cells, ports, routes, free, scratch, location: None, awaits_room: false }
     }
 
     /// Names the switch in OAM cells, so that it answers loopback requests for every point of a circuit.
@@ -458,6 +461,7 @@ impl Node for Switch {
                 None => {}
             }
         }
+        self.awaits_room = false;
         for port in 0..ports {
             let state = &mut self.ports[port];
             state.gateway.release_orphans(io.pool_mut());
@@ -483,9 +487,14 @@ impl Node for Switch {
                     None => {}
                 }
             }
+            self.awaits_room |= self.cells.has_output(port as u16);
             self.tell_drops(port, io);
         }
         any
+    }
+
+    fn rests(&self) -> bool {
+        !self.awaits_room
     }
 
     fn poll_timeout(&self) -> Option<Time> {

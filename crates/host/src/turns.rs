@@ -1,0 +1,164 @@
+//! Whose turn it is to send: endpoints take turns at a host, channels at an endpoint, within bounds for each and for a round.
+
+use crate::attached::Attached;
+use crate::circuits::Circuits;
+use crate::credit::Credits;
+use crate::interface::{EndpointId, HostInterface};
+use crate::outward::{send_cells, send_frame};
+use endpoint::Aal;
+use net::{Carries, NodeIo};
+use wire::{DropReason, Time};
+
+/// Cells that one endpoint may send before it is the next one's turn.
+const TURN_CELLS: usize = 1024;
+/// Cells that one of its channels may send before it is the next one's turn.
+const CHANNEL_CELLS: usize = 512;
+/// Descriptors that one endpoint may have looked at in a turn.
+const TURN_DESCRIPTORS: usize = 256;
+/// Cells that all endpoints together may send in one round, about: a round has a bound, however many want to send.
+const ROUND_SENT: usize = 16 * TURN_CELLS;
+
+impl HostInterface {
+    /// The turns of one round. True if anything left.
+    pub(crate) fn send_turns(&mut self, io: &mut NodeIo<'_>, now: Time) -> bool {
+        let (first, n) = self.endpoints.turn();
+        let mut sent = 0;
+        for i in 0..n {
+            sent += self.send_turn((first + i) % n, io, now);
+            if sent >= ROUND_SENT {
+                self.endpoints.end_turn(i + 1);
+                break;
+            }
+        }
+        sent > 0
+    }
+
+    /// One endpoint's turn: its channels take turns in it. Gives how many cells left.
+    fn send_turn(&mut self, at: usize, io: &mut NodeIo<'_>, now: Time) -> usize {
+        let pressed = self.endpoints.is_pressed();
+        let room = self.endpoints.pressed_room();
+        let Some((id, endpoint)) = self.endpoints.at(at) else { return 0 };
+        endpoint.outbound.handle_due(now);
+        if pressed {
+            endpoint.strategy.machine.handle_pressure(room);
+        }
+        let quota = endpoint.strategy.machine.quota(pressed).saturating_sub(endpoint.outbound.taken()) as usize;
+        endpoint.take_up(quota.min(TURN_DESCRIPTORS));
+        let mut cells_left = TURN_CELLS;
+        let mut sent = 0;
+        // Channels that could not use their turn, one after another: once that is all of them, the others' turn has come.
+        let mut idle = 0;
+        while cells_left > 0 && idle < endpoint.outbound.ready() {
+            let Some(channel) = endpoint.outbound.next_ready() else { break };
+            match channel_turn(
+                id,
+                endpoint,
+                channel,
+                (&mut self.circuits, &mut self.credits),
+                io,
+                cells_left.min(CHANNEL_CELLS),
+                now,
+            ) {
+                Turn::Sent(0) => idle += 1,
+                Turn::Sent(cells) => {
+                    sent += cells;
+                    idle = 0;
+                    cells_left = cells_left.saturating_sub(cells);
+                }
+                Turn::Paced { until, cells } => {
+                    sent += cells;
+                    endpoint.outbound.wait_until(channel, until);
+                    continue;
+                }
+            }
+            endpoint.outbound.again(channel);
+        }
+        sent
+    }
+}
+
+/// What came of a channel's turn.
+enum Turn {
+    /// So many cells left (none: no room); it may have another turn.
+    Sent(usize),
+    /// After some cells its contract allows no more until then.
+    Paced { until: Time, cells: usize },
+}
+
+/// Sends up to `most` cells of a channel.
+fn channel_turn(
+    id: EndpointId,
+    endpoint: &mut Attached,
+    channel: u32,
+    (circuits, credits): (&mut Circuits, &mut Credits),
+    io: &mut NodeIo<'_>,
+    most: usize,
+    now: Time,
+) -> Turn {
+    let mut left = 0;
+    for _ in 0..TURN_DESCRIPTORS {
+        if left >= most || !endpoint.begin(channel, TURN_DESCRIPTORS) {
+            break;
+        }
+        let Some(leaving) = endpoint.outbound.leaving(channel) else { break };
+        let Some(circuit) = circuits.get_mut(leaving.channel.circuit.key()) else {
+            endpoint.sent.drop_one(DropReason::UnknownCircuit);
+            endpoint.done(channel);
+            left += 1;
+            continue;
+        };
+        if leaving.channel.aal != Aal::Oam && circuit.departing.first().is_some_and(|first| *first != id) {
+            // Who had the circuit before is in the middle of a PDU.
+            break;
+        }
+        let port = usize::from(circuit.config.port);
+        let sent = match io.carries(port) {
+            // A host without a link is like an unplugged fibre.
+            None => {
+                for counters in [&mut circuit.sent, &mut endpoint.sent] {
+                    counters.drop_one(DropReason::LinkDown);
+                }
+                endpoint.done(channel);
+                left += 1;
+                continue;
+            }
+            Some(Carries::Cells) => {
+                let granted = circuit.credit.as_ref().map_or(usize::MAX, |credit| credit.sender.room() as usize);
+                if granted == 0 {
+                    break;
+                }
+                let most = granted.min(most - left);
+                send_cells(leaving, &endpoint.path, &endpoint.segment, circuit, io, most, now)
+            }
+            Some(Carries::Frames) => send_frame(leaving, &endpoint.path, &endpoint.segment, circuit, io, now),
+        };
+        if let Some(until) = sent.paced {
+            return Turn::Paced { until, cells: left };
+        }
+        if sent.cells == 0 {
+            break;
+        }
+        left += sent.cells;
+        if let Some(credit) = &mut circuit.credit {
+            credits.sent(circuit.id.key(), credit, sent.cells, now);
+        }
+        endpoint.sent.cells = endpoint.sent.cells.wrapping_add(sent.cells as u64);
+        circuit.sent.cells = circuit.sent.cells.wrapping_add(sent.cells as u64);
+        if sent.done {
+            let (octets, aborted) = (leaving.octets as u64, leaving.aborted);
+            for counters in [&mut circuit.sent, &mut endpoint.sent] {
+                if aborted {
+                    counters.drop_one(DropReason::Closed);
+                } else {
+                    counters.pdus = counters.pdus.wrapping_add(1);
+                    counters.octets = counters.octets.wrapping_add(octets);
+                }
+            }
+            if aborted && !endpoint.is_departing() {
+                circuit.departing.retain(|departing| *departing != id);
+            }
+            endpoint.done(channel);
+        }
+    }
+    Turn::Sent(left)
+}
