@@ -73,6 +73,13 @@ impl Station {
         self.circuits.get(&circuit).map(|c| c.answers.as_slice()).unwrap_or_default()
     }
 
+    /// Forgets them, so that a long run's memory has a bound.
+    pub fn clear_departures(&mut self, circuit: CircuitId) {
+        if let Some(circuit) = self.circuits.get_mut(&circuit) {
+            circuit.departures.clear();
+        }
+    }
+
     /// When the cells of a circuit were given to the link.
     pub fn departures(&self, circuit: CircuitId) -> &[Time] {
         self.circuits.get(&circuit).map(|c| c.departures.as_slice()).unwrap_or_default()

@@ -1,7 +1,6 @@
 //! Faults of a link, on purpose: loss, duplication, reordering, corruption, outages on schedule. From a seed.
 
-use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
+use crate::random::Random;
 use std::time::Duration;
 use wire::{DropReason, Time};
 
@@ -45,18 +44,14 @@ pub(crate) enum Fate {
 #[derive(Debug)]
 pub(crate) struct Faults {
     config: FaultConfig,
-    rng: StdRng,
+    random: Random,
 }
 
 impl Faults {
     /// `direction` sets the two directions of a link apart.
     pub(crate) fn new(config: &FaultConfig, direction: u64) -> Self {
         let seed = config.seed ^ direction.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        Faults { config: config.clone(), rng: StdRng::seed_from_u64(seed) }
-    }
-
-    fn happens(&mut self, probability: f64) -> bool {
-        probability > 0.0 && self.rng.random::<f64>() < probability
+        Faults { config: config.clone(), random: Random::new(seed) }
     }
 
     /// The fate of what left at `at`.
@@ -64,22 +59,22 @@ impl Faults {
         if self.config.outages.iter().any(|o| o.from <= at && at < o.until) {
             return Fate::Dropped(DropReason::LinkDown);
         }
-        if self.happens(self.config.loss) {
+        if self.random.happens(self.config.loss) {
             return Fate::Dropped(DropReason::Lost);
         }
-        let twice = self.happens(self.config.duplication);
-        let late_by = if self.happens(self.config.reordering) {
+        let twice = self.random.happens(self.config.duplication);
+        let late_by = if self.random.happens(self.config.reordering) {
             let most = u64::try_from(self.config.reorder_by.as_nanos()).unwrap_or(u64::MAX);
-            Duration::from_nanos(self.rng.random_range(0..=most))
+            Duration::from_nanos(self.random.below(most.saturating_add(1)))
         } else {
             Duration::ZERO
         };
-        Fate::Arrives { twice, late_by, flip: self.happens(self.config.corruption) }
+        Fate::Arrives { twice, late_by, flip: self.random.happens(self.config.corruption) }
     }
 
     /// A number below `n`.
     pub(crate) fn below(&mut self, n: usize) -> usize {
-        self.rng.random_range(0..n.max(1))
+        self.random.index(n)
     }
 }
 

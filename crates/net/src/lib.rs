@@ -15,6 +15,7 @@ mod line;
 pub mod myrinet;
 pub mod network;
 pub mod node;
+pub mod random;
 mod ready;
 pub mod ring;
 pub mod switch;

@@ -2,9 +2,7 @@
 //! that are free, cables up to 25 m.
 
 use super::{Config, End, Fabric, FabricError, HostId};
-use rand::rngs::StdRng;
-use rand::seq::SliceRandom;
-use rand::{Rng, SeedableRng};
+use crate::random::Random;
 
 /// How much there may be.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -28,41 +26,41 @@ impl Default for Limits {
 /// # Errors
 /// The configuration's buffers are too small for the cables.
 pub fn fabric(config: Config, limits: Limits, seed: u64) -> Result<(Fabric, Vec<HostId>), FabricError> {
-    let mut random = StdRng::seed_from_u64(seed);
+    let mut random = Random::new(seed);
     let mut fabric = Fabric::new(config);
     let mut free: Vec<Vec<End>> = Vec::new();
-    let count = random.random_range(1..=limits.switches.max(1));
+    let count = random.within(1..=limits.switches.max(1));
     for n in 0..count {
-        let ports = random.random_range(4..=16usize);
+        let ports = random.within(4..=16);
         let id = fabric.add_switch(ports)?;
         let mut ends: Vec<End> = (0..ports).map(|port| End::Port(id, port)).collect();
-        ends.shuffle(&mut random);
+        random.shuffle(&mut ends);
         // A tree first, so that all hang together; a port stays free for it.
         let near: Vec<usize> = (0..n).filter(|m| free[*m].len() > 1 || (*m + 1 == n && !free[*m].is_empty())).collect();
         free.push(ends);
-        if let Some(to) = near.get(random.random_range(0..near.len().max(1)))
+        if let Some(to) = near.get(random.index(near.len()))
             && let (Some(a), Some(b)) = (free[*to].pop(), free[n].pop())
         {
-            fabric.connect(a, b, random.random_range(0.0..=limits.metres))?;
+            fabric.connect(a, b, random.share() * limits.metres)?;
         }
     }
     // Cables beyond the tree, parallel ones among them; a port of each switch stays for a host.
-    for _ in 0..random.random_range(0..=2 * count) {
-        let (a, b) = (random.random_range(0..count), random.random_range(0..count));
+    for _ in 0..random.within(0..=2 * count) {
+        let (a, b) = (random.index(count), random.index(count));
         if a != b
             && free[a].len() > 1
             && free[b].len() > 1
             && let (Some(near), Some(far)) = (free[a].pop(), free[b].pop())
         {
-            fabric.connect(near, far, random.random_range(0.0..=limits.metres))?;
+            fabric.connect(near, far, random.share() * limits.metres)?;
         }
     }
     let mut hosts = Vec::new();
     for ends in &mut free {
-        for _ in 0..random.random_range(1..=limits.hosts.max(1)) {
+        for _ in 0..random.within(1..=limits.hosts.max(1)) {
             let Some(end) = ends.pop() else { break };
             let host = fabric.add_host();
-            fabric.connect(End::Host(host), end, random.random_range(0.0..=limits.metres))?;
+            fabric.connect(End::Host(host), end, random.share() * limits.metres)?;
             hosts.push(host);
         }
     }
