@@ -28,6 +28,12 @@ impl Pool {
         Pool { blocks: Vec::with_capacity(numbers / NUMBERS + 2 * queues), free: NONE }
     }
 
+    /// Makes it hold so many without growing.
+    pub(crate) fn reserve(&mut self, numbers: usize, queues: usize) {
+        let blocks = numbers / NUMBERS + 2 * queues;
+        self.blocks.reserve_exact(blocks.saturating_sub(self.blocks.len()));
+    }
+
     fn take(&mut self) -> u32 {
         let block = self.free;
         if block != NONE {

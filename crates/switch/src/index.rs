@@ -28,7 +28,7 @@ pub(crate) struct NoPage;
 /// See the module's head.
 #[derive(Debug)]
 pub(crate) struct Index {
-    roots: Box<[[u32; ROOTS]]>,
+    roots: Vec<[u32; ROOTS]>,
     /// Pages one after another, page 0 first.
     entries: Vec<u32>,
     /// Entries of each page that are not zero.
@@ -73,7 +73,12 @@ impl Index {
         entries.resize(ENTRIES, 0);
         let mut used = Vec::with_capacity(max_pages + 1);
         used.push(0);
-        Index { roots: vec![[0; ROOTS]; ports].into(), entries, used, free: Vec::new(), max_pages }
+        Index { roots: vec![[0; ROOTS]; ports], entries, used, free: Vec::new(), max_pages }
+    }
+
+    /// Makes it a table for so many ports. Those that are gone have no entries.
+    pub(crate) fn set_ports(&mut self, ports: usize) {
+        self.roots.resize(ports, [0; ROOTS]);
     }
 
     /// Pages in use.

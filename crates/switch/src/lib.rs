@@ -30,6 +30,7 @@
 
 mod active;
 mod ahead;
+mod bounds;
 mod change;
 mod circuit;
 mod config;
@@ -120,6 +121,11 @@ pub(crate) struct Plane {
     epoch: u64,
 }
 
+/// The highest bit marks entries of the label table.
+fn max_circuits(circuits: u32) -> usize {
+    circuits.min(i32::MAX as u32 - 1) as usize
+}
+
 impl Switch {
     /// A switch without circuits. All links are up; none carries credits.
     pub fn new(config: SwitchConfig) -> Self {
@@ -130,8 +136,7 @@ impl Switch {
         circuits.push(Circuit::default());
         let plane = Plane {
             circuits,
-            // The highest bit marks entries of the label table.
-            max_circuits: config.circuits.min(i32::MAX as u32 - 1) as usize,
+            max_circuits: max_circuits(config.circuits),
             free_circuit: circuit::NONE,
             in_use: 0,
             store: Store::new(store),

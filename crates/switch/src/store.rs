@@ -22,6 +22,13 @@ impl Store {
         Store { cells, free: Vec::with_capacity(capacity), capacity }
     }
 
+    /// Lets it hold as many, now or when others have left.
+    pub(crate) fn set_capacity(&mut self, capacity: usize) {
+        self.capacity = capacity;
+        self.cells.reserve_exact(capacity.saturating_sub(self.cells.len()));
+        self.free.reserve_exact(capacity.saturating_sub(self.free.len()));
+    }
+
     /// Cells it holds.
     pub(crate) fn len(&self) -> usize {
         self.cells.len() - self.free.len()
@@ -46,7 +53,7 @@ impl Store {
     /// A place that was never used: memory that is not needed stays untouched.
     #[cold]
     fn first_use(&mut self) -> Option<u32> {
-        if self.cells.len() == self.capacity {
+        if self.cells.len() >= self.capacity {
             return None;
         }
         self.cells.push(Cell::default());

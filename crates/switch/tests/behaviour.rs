@@ -309,3 +309,28 @@ fn a_path_s_switch_is_no_point_of_the_channels_in_it() {
     switch.handle_cells(0, &[request(4, PayloadType::default())], NOW, &mut ());
     assert_eq!((take(&mut switch, 0).len(), take(&mut switch, 1).len()), (1, 1));
 }
+
+#[test]
+fn other_bounds_keep_what_is_queued_and_counted() {
+    let mut switch = switch();
+    add(&mut switch, (0, vc(0, 50)), (3, vc(0, 51)), &short());
+    switch.handle_cells(0, &[cell(vc(0, 50), true, 1), cell(vc(0, 50), true, 2)], NOW, &mut ());
+    let counted = (switch.port_counters(0), switch.routes(0).next().unwrap());
+    assert_eq!(switch.set_bounds(3, 16), Err(ChangeError::NoPort(3)));
+    assert_eq!(switch.set_bounds(4, 0), Err(ChangeError::Full(0)));
+    for (ports, circuits) in [(9, 40), (4, 1)] {
+        switch.set_bounds(ports, circuits).unwrap();
+        assert_eq!((switch.port_counters(0), switch.routes(0).next().unwrap()), counted);
+        assert_eq!(switch.store_cells(), switch.config().store_cells());
+    }
+    // One circuit is all there may be now; a new port takes part once the bounds allow it.
+    let mut second = Transaction::new();
+    second.add((3, vc(0, 60)), (8, vc(0, 61)), &short());
+    assert_eq!(switch.apply(second.clone()).unwrap_err().error, ChangeError::NoPort(8));
+    switch.set_bounds(9, 1).unwrap();
+    assert_eq!(switch.apply(second.clone()).unwrap_err().error, ChangeError::Full(1));
+    switch.set_bounds(9, 2).unwrap();
+    switch.apply(second).unwrap();
+    switch.handle_cells(3, &[cell(vc(0, 60), true, 3)], NOW, &mut ());
+    assert_eq!((marks(&take(&mut switch, 3)), marks(&take(&mut switch, 8))), (vec![1, 2], vec![3]));
+}

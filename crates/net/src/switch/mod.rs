@@ -248,7 +248,7 @@ impl Switch {
         self.cells.queued_at(port)
     }
 
-    /// Gives it other bounds. Cells that wait are lost, and counters of cells begin again.
+    /// Gives it other bounds. What waits and what was counted stays.
     ///
     /// # Errors
     /// A port or a route beyond them is in use; nothing has changed.
@@ -263,23 +263,11 @@ impl Switch {
         if config == self.config {
             return Ok(());
         }
-        let mut cells = switch::Switch::new(config.of_cells());
-        cells.set_location(self.location);
-        for port in 0..config.ports {
-            let link = self.ports.get(port as usize).and_then(|state| state.link);
-            cells.set_up(port, link.is_some());
-            cells.set_credit(port, link.is_some_and(|link| link.credit));
-        }
-        let mut change = Transaction::new();
-        for route in self.routes.iter().flatten() {
-            for branch in &route.branches {
-                change.add((route.port, route.label), (branch.port, branch.label), &route.options.profile());
-            }
-        }
-        cells.apply(change).map_err(|failed| failed.error)?;
+        let cells = config.of_cells();
+        self.cells.set_bounds(cells.ports, cells.circuits)?;
+        (self.config.ports..config.ports).for_each(|port| self.cells.set_up(port, false));
         self.ports.resize_with(config.ports.into(), PortState::default);
-        self.ports.iter_mut().for_each(|port| port.told = Counters::default());
-        (self.config, self.cells) = (config, cells);
+        self.config = config;
         Ok(())
     }
 

@@ -91,6 +91,9 @@ impl Switch {
 impl Plane {
     /// A line that is not in use.
     pub(super) fn take_circuit(&mut self) -> Option<u32> {
+        if self.in_use >= self.max_circuits {
+            return None;
+        }
         if self.free_circuit == NONE && self.circuits.len() > self.max_circuits {
             // Lines of circuits that are gone, whose numbers still wait in queues.
             for port in 0..self.ports.len() {
