@@ -59,14 +59,21 @@ impl Switch {
         mut work: impl FnMut(&mut Self, usize, &[u32], &[u32]),
     ) {
         let Some(mut ahead) = self.ahead.take() else { return };
-        let far = usize::from(self.index.octets() > NEAR_OCTETS);
-        for at in 0..=far {
-            self.prepare(port, cells, at, &mut ahead);
+        let far = self.index.octets() > NEAR_OCTETS;
+        if far {
+            self.prepare(port, cells, 0, &mut ahead);
+            self.prepare(port, cells, 1, &mut ahead);
+            self.find(port, cells, 0, &mut ahead);
+        } else {
+            self.find_near(port, cells, 0, &mut ahead);
         }
-        self.find(port, cells, 0, &mut ahead);
         for at in 0..cells.len().div_ceil(WINDOW) {
-            self.prepare(port, cells, at + 1 + far, &mut ahead);
-            self.find(port, cells, at + 1, &mut ahead);
+            if far {
+                self.prepare(port, cells, at + 2, &mut ahead);
+                self.find(port, cells, at + 1, &mut ahead);
+            } else {
+                self.find_near(port, cells, at + 1, &mut ahead);
+            }
             let n = window_of(cells, at).len();
             let Window { words, found, .. } = &ahead.windows[at % WINDOWS];
             work(self, at * WINDOW, &words[..n], &found[..n]);
@@ -116,6 +123,36 @@ impl Switch {
         }
         if rare | (all & 8 != 0) {
             self.find_each(port, &words[..n], &mut found[..n]);
+        }
+    }
+
+    /// Both steps in one, for a label table that caches hold.
+    #[inline(never)]
+    fn find_near(&self, port: usize, cells: &[Cell], at: usize, ahead: &mut Ahead) {
+        let cells = window_of(cells, at);
+        let Window { words, found, .. } = &mut ahead.windows[at % WINDOWS];
+        let mut all = 0;
+        for (cell, word) in cells.iter().zip(words.iter_mut()) {
+            *word = cell.header_word();
+            all |= *word;
+        }
+        let (words, found) = (&words[..cells.len()], &mut found[..cells.len()]);
+        let mut rare = false;
+        if let Some(paths) = self.index.paths(port).filter(|_| Paths::hold(all)) {
+            for (word, found) in words.iter().zip(found.iter_mut()) {
+                *found = self.index.channel(paths.place_of(*word));
+                rare |= *found as i32 <= 0;
+                prefetch::line(&self.plane.circuits, *found as usize);
+            }
+        } else {
+            for (word, found) in words.iter().zip(found.iter_mut()) {
+                *found = self.index.channel(self.index.place_of(port, *word));
+                rare |= *found as i32 <= 0;
+                prefetch::line(&self.plane.circuits, *found as usize);
+            }
+        }
+        if rare | (all & 8 != 0) {
+            self.find_each(port, words, found);
         }
     }
 

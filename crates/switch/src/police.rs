@@ -141,6 +141,51 @@ mod tests {
         }
 
         #[test]
+        fn two_buckets_decide_as_both_definitions_of_the_algorithm_say(
+            peak in (1u64..2_000, 0u64..6_000), sustainable in (1u64..9_000, 0u64..60_000), vbr1: bool, tag: bool,
+            cells in proptest::collection::vec((0u64..4_000, any::<bool>()), 1..300),
+        ) {
+            // VBR.1, or VBR.2 and VBR.3: a bucket of each definition for either rate; a cell must pass all that apply to it.
+            fn definition<B: Copy>(
+                buckets: &mut [B; 2], arrive: fn(&mut B, Time) -> bool, exempt: bool, tag: bool, at: Time,
+            ) -> Verdict {
+                let [mut peak, mut sustainable] = *buckets;
+                if !arrive(&mut peak, at) {
+                    return Verdict::Discarded;
+                }
+                if exempt {
+                    buckets[0] = peak;
+                    return Verdict::Conforms;
+                }
+                if arrive(&mut sustainable, at) {
+                    *buckets = [peak, sustainable];
+                    return Verdict::Conforms;
+                }
+                if tag {
+                    buckets[0] = peak;
+                    return Verdict::Tagged;
+                }
+                Verdict::Discarded
+            }
+            let tag = tag && !vbr1;
+            let fine = |(t, l)| (Fine::from_nanos(t), Fine::from_nanos(l));
+            let rates = [fine(peak), fine(sustainable)];
+            let [peak, sustainable] = rates.map(|(t, l)| Bucket::new(t, l));
+            let excess = if tag { Excess::Tag } else { Excess::Discard };
+            let police = Police { peak, sustainable: Some(sustainable), high_priority_only: !vbr1, excess };
+            let mut scheduling = rates.map(|(t, l)| Gcra::new(t, l));
+            let mut leaky = rates.map(|(t, l)| LeakyBucket::new(t, l));
+            let (mut now, mut times) = (0, [0; 2]);
+            for (gap, clp) in cells {
+                now += gap;
+                let (at, exempt) = (Time::from_nanos(now), clp && !vbr1);
+                let verdict = police.arrive(&mut times, clp, ticks(at));
+                prop_assert_eq!(verdict, definition(&mut scheduling, Gcra::arrive, exempt, tag, at));
+                prop_assert_eq!(verdict, definition(&mut leaky, LeakyBucket::arrive, exempt, tag, at));
+            }
+        }
+
+        #[test]
         fn a_cell_that_fails_one_test_moves_no_schedule(
             peak in 1u64..1000, burst in 0u64..5000, gaps in proptest::collection::vec((0u64..3000, any::<bool>()), 1..200),
         ) {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use switch::{Flow, Profile, Switch, SwitchConfig, Transaction};
 use wire::{Cell, CellHeader, CircuitId, Label, PayloadType, Time, credit};
 
-const CIRCUITS: u32 = 100_000;
+const CIRCUITS: u32 = 1_000_000;
 
 fn vc(key: u32) -> Label {
     Label::Vc(CircuitId::from_key(key))
@@ -20,7 +20,7 @@ fn a_circuit_at_rest_costs_a_line_and_at_most_eight_octets_of_index() {
     let config = SwitchConfig {
         ports: 2,
         circuits: CIRCUITS,
-        index_pages: CIRCUITS / 256 + 8,
+        index_pages: CIRCUITS / 256 + 32,
         queue_cells: 1,
         credit_cells: 0,
         control_cells: 1,
