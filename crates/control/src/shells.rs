@@ -21,6 +21,10 @@ pub fn make(shell: &Shell) -> Result<Box<dyn External>> {
             let tls = tls.as_ref().map(links::tcp::Tls::new).transpose().context("tls")?;
             Box::new(links::tcp::Shell::with_tls(*role, tls).with_context(|| format!("{role:?}"))?)
         }
+        Shell::Tcp { role, tls } => {
+            let tls = tls.as_ref().map(links::tcp::Tls::new).transpose().context("tls")?;
+            Box::new(links::tcp::Shell::of_cells(*role, tls).with_context(|| format!("{role:?}"))?)
+        }
         Shell::Udp(udp) => {
             let form = udp.form()?;
             Box::new(links::udp::Shell::new(udp.local, udp.peer, form).with_context(|| format!("UDP {}", udp.local))?)

@@ -49,6 +49,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("atmtcp_link", machines::atmtcp_link),
     ("relay", machines::relay),
     ("udp_link", machines::udp_link),
+    ("cells_link", machines::cells_link),
     ("descriptors", machines::descriptors),
     ("session", sessions::session),
     ("control", control),

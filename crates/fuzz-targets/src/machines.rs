@@ -204,6 +204,35 @@ pub(crate) fn relay(octets: &[u8]) {
     }
 }
 
+/// Octets of a TCP peer that sends cells, in portions. What the link takes goes out again as batches that a peer can read.
+pub(crate) fn cells_link(octets: &[u8]) {
+    let (mut network, link) = outside(Carries::Cells);
+    let (mut machine, mut answers) = (links::cells::Machine::new(), links::cells::Machine::new());
+    let portion = usize::from(octets.first().copied().unwrap_or(1)).max(1);
+    'all: for part in octets.chunks(portion) {
+        let mut rest = part;
+        for _ in 0..100 {
+            match network.external(link, Time::ZERO, |io| machine.receive(rest, io)) {
+                Some(Ok(n)) => rest = &rest[n..],
+                _ => break 'all,
+            }
+            network.run(Time::ZERO);
+            network.external(link, Time::ZERO, |io| while answers.transmit(io) {});
+            if rest.is_empty() {
+                break;
+            }
+        }
+    }
+    network.external(link, Time::ZERO, |io| machine.disconnect(io));
+    let mut sent = answers.poll_transmit();
+    while let Some(begin) = sent.first_chunk() {
+        let octets = wire::udp::octets_of(*begin).expect("a batch that was written here");
+        let (batch, after) = sent.split_at(octets);
+        assert!(wire::udp::Batch::new_checked(batch).is_ok());
+        sent = after;
+    }
+}
+
 /// A UDP peer's datagrams.
 pub(crate) fn udp_link(octets: &[u8]) {
     for form in [links::udp::Form::Cell(Format::Uni), links::udp::Form::Batch] {

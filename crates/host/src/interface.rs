@@ -479,7 +479,7 @@ impl CircuitTable for HostInterface {
         if options.contract.flow == traffic::Flow::Credit {
             if !self.carries_credit(port) {
                 return Err(format!(
-                    "the link at port {port} carries no credits: flow = \"credit\" needs cell links between elements of this network"
+                    "the link at port {port} carries no credits: flow = \"credit\" needs cell links, inside a network or to another Cellway by tcp or by udp with form = \"batch\""
                 ));
             }
             if options.aal == net::Aal::Aal34 {

@@ -51,6 +51,8 @@ pub struct LinkConfig {
     pub queue_cells: usize,
     /// Faults on purpose.
     pub faults: Option<FaultConfig>,
+    /// Whether the far end outside the process understands credit cells ([`wire::credit`]) and the way there keeps the order of cells.
+    pub peer_takes_credits: bool,
     /// The largest VPI that its cell headers hold: 255 where they are the UNI's (I.361).
     pub max_vpi: Vpi,
 }
@@ -64,6 +66,7 @@ impl Default for LinkConfig {
             delay: Duration::ZERO,
             queue_cells: 4096,
             faults: None,
+            peer_takes_credits: false,
             max_vpi: Vpi::MAX,
         }
     }
@@ -286,9 +289,10 @@ impl Network {
         // No line holds more than half of the frames; its share shrinks as others hold some.
         let frames = config.queue_cells.min(self.pool().buffers().div_ceil(2).max(4));
         let inside = [a, b].iter().all(|end| matches!(end, End::Port(..)));
+        let understood = inside || config.peer_takes_credits;
         let in_order = config.faults.as_ref().is_none_or(|f| f.reordering == 0.0 && f.duplication == 0.0);
         let nature =
-            LinkNature { carries: config.carries, credit: inside && in_order && config.carries == Carries::Cells };
+            LinkNature { carries: config.carries, credit: understood && in_order && config.carries == Carries::Cells };
         let line = |direction| match config.carries {
             Carries::Cells => {
                 Line::Cells(Lane::new(config.queue_cells, config.rate, config.delay, config.faults.as_ref(), direction))

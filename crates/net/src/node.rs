@@ -34,7 +34,7 @@ pub trait Node: Send {
 pub struct LinkNature {
     /// Cells or frames.
     pub carries: Carries,
-    /// Whether both its ends are elements that understand credit cells, and it keeps the order of cells.
+    /// Whether both its ends understand credit cells, and it keeps the order of cells.
     pub credit: bool,
 }
 

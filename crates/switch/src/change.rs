@@ -44,7 +44,9 @@ pub enum ChangeError {
     #[error("a window of {0} cells does not fit beside those of other circuits")]
     NoWindow(u16),
     /// A link that carries no credits back.
-    #[error("the link at port {0} carries no credits: flow = \"credit\" needs a Cellway at both its ends")]
+    #[error(
+        "the link at port {0} carries no credits: flow = \"credit\" needs cell links, inside a network or to another Cellway by tcp or by udp with form = \"batch\""
+    )]
     NoCredit(u16),
     /// Another circuit with credits leaves there under this label.
     #[error("another circuit with credits leaves by port {0} as {1}")]

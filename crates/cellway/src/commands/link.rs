@@ -144,6 +144,7 @@ fn link(add: &Add, stations: impl FnOnce() -> Result<Value>) -> Result<Link> {
         faults: None,
         atmtcp: far.atmtcp,
         real: add.real.clone(),
+        tcp: None,
         tls,
         udp: None,
         follows: None,

@@ -130,8 +130,8 @@ impl Check<'_> {
                     faults.add("real", format!("real = \"{host}\": there is no host of this name"));
                 }
                 if known {
-                    let (atmtcp, udp) = (link.atmtcp.is_some(), link.udp.is_some());
-                    let shell = self.line_of(&mut description, shell, atmtcp || udp, &mut faults);
+                    let leads_out = link.atmtcp.is_some() || link.tcp.is_some() || link.udp.is_some();
+                    let shell = self.line_of(&mut description, shell, leads_out, &mut faults);
                     let at = self.config.description.links.len();
                     if let Some(shell) = shell {
                         self.config.shells.insert(at, shell);
@@ -199,7 +199,7 @@ impl Check<'_> {
             }
             if said || link.config.carries != carries {
                 let carried = if carries == Carries::Cells { "cells" } else { "packets" };
-                let says = format!("a link to an {kind} carries {carried}, and neither atmtcp nor udp");
+                let says = format!("a link to an {kind} carries {carried}, and neither atmtcp, tcp nor udp");
                 faults.add(if said { "ends" } else { "carries" }, says);
             }
             shell = Some(own);
@@ -208,10 +208,13 @@ impl Check<'_> {
         let outside = [0, 1].into_iter().find(|n| station(*n) == Some(&Station::Outside));
         match outside {
             Some(n) if !said && !guest => {
-                faults.add(("ends", n), "this link leads outside: say how, by atmtcp = \"...\" or udp = {...}");
+                faults.add(
+                    ("ends", n),
+                    "this link leads outside: say how, by atmtcp = \"...\", tcp = \"...\" or udp = {...}",
+                );
             }
             None if said => {
-                let says = "a link with atmtcp or udp leads to an [outside.NAME]: name one as an end";
+                let says = "a link with atmtcp, tcp or udp leads to an [outside.NAME]: name one as an end";
                 faults.add("ends", says);
             }
             _ => {}

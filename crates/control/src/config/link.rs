@@ -41,7 +41,10 @@ pub struct Link {
     /// With `atmtcp`: circuits that the peer opens lead to this host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub real: Option<String>,
-    /// With `atmtcp`: by TLS, with certificates at both ends.
+    /// Cells over TCP, to another Cellway: `listen ADDRESS:PORT` or `connect ADDRESS:PORT`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcp: Option<String>,
+    /// With `atmtcp` or `tcp`: by TLS, with certificates at both ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<LinkTls>,
     /// Cells in UDP datagrams.
@@ -99,6 +102,13 @@ impl Link {
                 faults.add("carries", "a UDP link carries cells: leave `carries` out");
                 Carries::Cells
             }
+            Some(Carries::Frames) if self.tcp.is_some() && !outside => {
+                faults.add(
+                    "carries",
+                    "`tcp` carries cells: leave `carries` out, or write `atmtcp`, which carries frames",
+                );
+                Carries::Cells
+            }
             _ if outside => Carries::Frames,
             carried => carried.unwrap_or_default(),
         };
@@ -112,6 +122,11 @@ impl Link {
             delay: Duration::from_micros(self.delay_us),
             queue_cells: self.queue_cells.clamp(*QUEUE_CELLS.start(), *QUEUE_CELLS.end()),
             faults: self.faults.as_ref().map(|written| written.config(faults)),
+            peer_takes_credits: match &shell {
+                Some(Shell::Tcp { .. }) => true,
+                Some(Shell::Udp(udp)) => udp.form == "batch",
+                _ => false,
+            },
             max_vpi: if self.udp.as_ref().is_some_and(|udp| udp.form == "cell" && udp.header != "nni") {
                 wire::Vpi::MAX_UNI
             } else {
@@ -123,24 +138,35 @@ impl Link {
     }
 
     fn shell(&self, folder: &Path, faults: &mut Faults) -> Option<Shell> {
-        if self.atmtcp.is_none() {
-            for (key, there) in [("real", self.real.is_some()), ("tls", self.tls.is_some())] {
-                if there {
-                    faults.add(key, format!("`{key}` belongs to a link with `atmtcp`: add that, or leave this out"));
-                }
-            }
+        if self.atmtcp.is_none() && self.real.is_some() {
+            faults.add("real", "`real` belongs to a link with `atmtcp`: add that, or leave this out");
         }
-        match (&self.atmtcp, &self.udp) {
-            (Some(_), Some(_)) => {
-                faults.add("udp", "a link has `atmtcp` or `udp`, not both: leave one out");
+        if self.atmtcp.is_none() && self.tcp.is_none() && self.tls.is_some() {
+            faults.add("tls", "`tls` belongs to a link with `atmtcp` or `tcp`: add that, or leave this out");
+        }
+        let read_tls = |text, faults: &mut Faults| {
+            let tls = self.tls.as_ref().map(|tls| faults.take("tls", tls.read(folder, tcp::host(text))));
+            tls.flatten()
+        };
+        match (&self.atmtcp, &self.tcp, &self.udp) {
+            (Some(_), _, Some(_)) | (_, Some(_), Some(_)) => {
+                faults.add("udp", "a link has one of `atmtcp`, `tcp` and `udp`: leave the others out");
                 None
             }
-            (Some(text), None) => {
-                let tls = self.tls.as_ref().map(|tls| faults.take("tls", tls.read(folder, tcp::host(text))));
-                let role = faults.take("atmtcp", tcp::parse_atmtcp(text))?;
-                Some(Shell::AtmTcp { role, real: self.real.clone(), tls: tls.flatten() })
+            (Some(_), Some(_), None) => {
+                faults.add("tcp", "a link has one of `atmtcp`, `tcp` and `udp`: leave the others out");
+                None
             }
-            (None, Some(udp)) => {
+            (Some(text), None, None) => {
+                let tls = read_tls(text, faults);
+                let role = faults.take("atmtcp", tcp::parse_atmtcp(text))?;
+                Some(Shell::AtmTcp { role, real: self.real.clone(), tls })
+            }
+            (None, Some(text), None) => {
+                let tls = read_tls(text, faults);
+                Some(Shell::Tcp { role: faults.take("tcp", tcp::parse_tcp(text))?, tls })
+            }
+            (None, None, Some(udp)) => {
                 if let Err(Faults(of_udp)) = udp.form() {
                     let within = of_udp.into_iter().map(|Fault { mut at, says }| {
                         at.0.insert(0, "udp".into());
@@ -150,7 +176,7 @@ impl Link {
                 }
                 Some(Shell::Udp(udp.clone()))
             }
-            (None, None) => None,
+            (None, None, None) => None,
         }
     }
 }

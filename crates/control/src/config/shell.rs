@@ -15,6 +15,13 @@ pub enum Shell {
         /// The texts of its TLS.
         tls: Option<links::tcp::TlsTexts>,
     },
+    /// Cells over TCP.
+    Tcp {
+        /// Who connects.
+        role: links::tcp::Role,
+        /// The texts of its TLS.
+        tls: Option<links::tcp::TlsTexts>,
+    },
     /// Cells in datagrams.
     Udp(Udp),
     /// A virtual adapter, and whoever drives it.
@@ -29,7 +36,7 @@ impl Shell {
         match self {
             Shell::Adapter(served) => Some(("adapter", &served.name, Carries::Cells)),
             Shell::Interface(device) => Some(("interface", &device.name, Carries::Frames)),
-            Shell::AtmTcp { .. } | Shell::Udp(_) => None,
+            Shell::AtmTcp { .. } | Shell::Tcp { .. } | Shell::Udp(_) => None,
         }
     }
 }

@@ -57,19 +57,28 @@ pub fn host(atmtcp: &str) -> Option<&str> {
     Some(host.trim_start_matches('[').trim_end_matches(']'))
 }
 
+/// Who connects, of what `tcp` says.
+pub fn parse_tcp(text: &str) -> Result<links::tcp::Role> {
+    parse("tcp", text)
+}
+
 /// Who connects, of what `atmtcp` says.
 pub fn parse_atmtcp(text: &str) -> Result<links::tcp::Role> {
+    parse("atmtcp", text)
+}
+
+fn parse(key: &str, text: &str) -> Result<links::tcp::Role> {
     let (verb, address) = text.split_once(' ').unwrap_or((text, ""));
     let resolve = || {
         use std::net::ToSocketAddrs;
         let address =
             if address.contains(':') { address.to_owned() } else { format!("{address}:{}", wire::atmtcp::PORT) };
-        let found = address.to_socket_addrs().with_context(|| format!("atmtcp address {address}"))?.next();
-        found.ok_or_else(|| anyhow!("atmtcp address {address}: no such host"))
+        let found = address.to_socket_addrs().with_context(|| format!("{key} address {address}"))?.next();
+        found.ok_or_else(|| anyhow!("{key} address {address}: no such host"))
     };
     match verb {
         "listen" => Ok(links::tcp::Role::Listen(resolve()?)),
         "connect" => Ok(links::tcp::Role::Connect(resolve()?)),
-        _ => bail!("atmtcp = \"{text}\": write \"listen ADDRESS:PORT\" or \"connect ADDRESS:PORT\""),
+        _ => bail!("{key} = \"{text}\": write \"listen ADDRESS:PORT\" or \"connect ADDRESS:PORT\""),
     }
 }

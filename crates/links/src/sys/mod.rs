@@ -2,6 +2,8 @@
 
 #![allow(unsafe_code, reason = "requests without a safe wrapper")]
 
+pub(crate) mod datagrams;
+
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
