@@ -10,11 +10,13 @@
 pub mod admission;
 pub mod clock;
 pub mod contract;
+pub mod frame;
 pub mod gcra;
 pub mod pacer;
 
 pub use admission::{Admission, Refused};
 pub use clock::{CellClock, Fine};
 pub use contract::{Category, Contract, ContractError, Flow};
+pub use frame::{FrameBucket, FrameCell, FrameConformance, FrameFault, FrameGcra};
 pub use gcra::{Gcra, LeakyBucket};
 pub use pacer::Pacer;
