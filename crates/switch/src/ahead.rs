@@ -11,7 +11,7 @@ use crate::prefetch;
 use wire::Cell;
 
 /// Cells of a window; also the longest run.
-pub(crate) const WINDOW: usize = 64;
+pub(crate) const WINDOW: usize = 40;
 /// Windows under way: the one that is worked on, and two ahead of it.
 const WINDOWS: usize = 4;
 /// Octets of a label table that second-level caches hold beside the cells.

@@ -1,6 +1,6 @@
 //! Profiles: what circuits of one kind have in common, held once and named by number in each circuit's line.
 
-use crate::police::Police;
+use crate::police::{Police, Ticks, Verdict};
 use std::collections::HashMap;
 
 /// The order in which circuits of a port are served: strict priority between classes, round robin within one.
@@ -96,6 +96,15 @@ impl Profiles {
     #[inline(always)]
     pub(crate) fn get(&self, number: u16) -> &Profile {
         &self.list[usize::from(number)].0
+    }
+
+    /// Tests a cell of a circuit of this profile.
+    #[inline(always)]
+    pub(crate) fn police(&self, number: u16, times: &mut [Ticks; 2], clp: bool, now: Ticks) -> Verdict {
+        match &self.list[usize::from(number)].0.police {
+            Some(police) => police.arrive(times, clp, now),
+            None => Verdict::Conforms,
+        }
     }
 
     /// The number of `profile`, with one more user; `None` if there is no place for another profile.

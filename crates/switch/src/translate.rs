@@ -5,7 +5,6 @@ use crate::Switch;
 use crate::circuit::{Circuit, flag};
 use crate::police::{Ticks, Verdict, ticks};
 use crate::profile::Profiles;
-use core::hint::select_unpredictable;
 use wire::{Cell, Time};
 
 /// Where a cell goes that has no circuit, is no user data, or belongs to more than one branch.
@@ -82,14 +81,21 @@ fn police(
     for ((((cell, word), id), out), port) in cells.iter().zip(words).zip(found).zip(out).zip(ports) {
         let (word, to) = match circuits.get_mut(*id as usize) {
             Some(circuit) if circuit.has_one_branch() => {
-                let verdict = match &profiles.get(circuit.profile).police {
-                    Some(police) if circuit.is(flag::POLICED) => police.arrive(&mut circuit.times, word & 1 != 0, now),
-                    _ => Verdict::Conforms,
-                };
                 circuit.received += 1;
-                circuit.excess += u32::from(verdict != Verdict::Conforms);
-                let to = select_unpredictable(verdict == Verdict::Discarded, NOWHERE, circuit.port);
-                (circuit.translate(*word) | u32::from(verdict == Verdict::Tagged), to)
+                let out = (circuit.translate(*word), circuit.port);
+                let verdict = match circuit.is(flag::POLICED) {
+                    true => profiles.police(circuit.profile, &mut circuit.times, word & 1 != 0, now),
+                    false => Verdict::Conforms,
+                };
+                if verdict == Verdict::Conforms {
+                    out
+                } else {
+                    circuit.excess += 1;
+                    (
+                        out.0 | u32::from(verdict == Verdict::Tagged),
+                        if verdict == Verdict::Tagged { out.1 } else { NOWHERE },
+                    )
+                }
             }
             _ => (*word, NOWHERE),
         };
