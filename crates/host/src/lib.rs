@@ -23,6 +23,8 @@ pub mod engine;
 pub mod events;
 mod interface;
 mod inward;
+#[allow(unsafe_code)]
+pub mod measure;
 mod outbound;
 mod outward;
 mod own;

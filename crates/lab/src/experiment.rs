@@ -38,6 +38,7 @@ use crate::model::{Profile, ProfileError, Random};
 use crate::row::Bound;
 pub use crate::row::{MEBIBIT, Measured, Published, Row, Test, Verdict};
 use endpoint::{DataPath, Events};
+pub use host::measure::Waiting;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -245,6 +246,13 @@ pub enum Probe {
         /// By this event strategy.
         events: Events,
     },
+    /// Microseconds of a round trip of datagrams over the kernel's loopback.
+    Datagrams {
+        /// Octets, each way.
+        octets: usize,
+        /// How they are waited for.
+        waiting: Waiting,
+    },
     /// Microseconds of a system call.
     SystemCall,
     /// Cells per second through the list reassembler of seed 001.
@@ -285,6 +293,16 @@ pub trait Live {
 
     /// The result; `None` if this machine cannot.
     fn measure(&mut self, probe: Probe) -> Option<Measured>;
+
+    /// Why this machine has no such way to wait, if it has none.
+    fn lacks(&mut self, _: Waiting) -> Option<String> {
+        None
+    }
+
+    /// What AF_XDP is on this machine, in words.
+    fn xdp(&mut self) -> String {
+        "nobody has asked this machine for it".into()
+    }
 }
 
 /// A run of an experiment.
@@ -381,6 +399,16 @@ impl Run<'_> {
     /// Measures, if measuring is wanted and possible.
     pub fn measure(&mut self, probe: Probe) -> Option<Measured> {
         self.live.as_mut()?.measure(probe)
+    }
+
+    /// Why this machine has no such way to wait, if it has none.
+    pub fn lacks(&mut self, waiting: Waiting) -> Option<String> {
+        self.live.as_mut()?.lacks(waiting)
+    }
+
+    /// What AF_XDP is on this machine, in words, if measuring is wanted.
+    pub fn xdp(&mut self) -> Option<String> {
+        Some(self.live.as_mut()?.xdp())
     }
 
     /// The profile of the machine at hand, if measuring is wanted and possible.

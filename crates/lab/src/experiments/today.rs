@@ -3,7 +3,7 @@
 //! Each function belongs to one experiment and is called after it where something can measure ([`Run::measure`]). Costs are in
 //! time on a processor, so that what else the machine does blurs them little; rates and latencies are by the clock.
 
-use crate::experiment::{Figure, LOADS, Load, Measured, Origin, Probe, Run, Whose};
+use crate::experiment::{Figure, LOADS, Load, Measured, Origin, Probe, Run, Waiting, Whose};
 use crate::overload;
 use endpoint::{DataPath, Events};
 use std::time::Duration;
@@ -385,11 +385,36 @@ pub(super) fn clocks(run: &mut Run<'_>) {
         }
         figure.add_measured(&events.to_string(), points);
     }
+    datagrams(run, &mut figure);
     run.figure(figure);
     if let Some((events, m)) = least {
         run.today("E-16", "shortest round trip of 32 octets", "us", None, Some(m)).note(format!(
             "by {events}; where as many threads spin as there are cores, or more, polling is no longer the best"
         ));
+    }
+}
+
+/// Ways to wait that came after the papers, by the kernel's own sockets: asleep, looking, busy polling, io_uring; AF_XDP by name.
+fn datagrams(run: &mut Run<'_>, figure: &mut Figure) {
+    for (name, waiting) in [
+        ("UDP, asleep in recv", Waiting::Asleep),
+        ("UDP, looking without rest", Waiting::Looking),
+        ("UDP, SO_BUSY_POLL of 50 us", Waiting::BusyPoll),
+        ("UDP, io_uring", Waiting::Ring),
+    ] {
+        if let Some(reason) = run.lacks(waiting) {
+            run.absent("E-16", &format!("today: {name}"), "", &reason);
+            continue;
+        }
+        let points = [32usize, 1024, 8192, 32_768]
+            .map(|octets| (octets as f64, run.measure(Probe::Datagrams { octets, waiting })));
+        run.today("E-16", &format!("round trip of 32 octets: {name}"), "us", None, points[0].1).note(
+            "two threads, the kernel's loopback, which has no adapter and so no interrupts to poll instead of: SO_BUSY_POLL shows its own cost there",
+        );
+        figure.add_measured(name, points);
+    }
+    if let Some(said) = run.xdp() {
+        run.absent("E-16", "today: AF_XDP", "", &said);
     }
 }
 

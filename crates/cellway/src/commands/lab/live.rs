@@ -7,12 +7,13 @@ mod paths;
 pub(super) mod profile;
 
 use crate::commands::bench::{self, median};
-use ::lab::experiment::{LOADS, Live, Load, Measured, Probe};
+use ::lab::experiment::{LOADS, Live, Load, Measured, Probe, Waiting};
 use ::lab::model::Profile;
 use anyhow::{Context as _, Result};
 use control::config;
 use control::daemon::Daemon;
 use endpoint::Events;
+use host::measure;
 use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -61,6 +62,18 @@ impl Live for Here {
         self.profile.clone()
     }
 
+    fn lacks(&mut self, waiting: Waiting) -> Option<String> {
+        let tried = measure::round_trips(32, waiting, Duration::from_millis(1));
+        tried.err().map(|e| format!("this kernel does not offer it to this process: {e}"))
+    }
+
+    fn xdp(&mut self) -> String {
+        match measure::xdp() {
+            Ok(()) => format!("this kernel has it and lets this process open a socket; {XDP}"),
+            Err(e) => format!("this kernel lets this process open no such socket ({e}); {XDP}"),
+        }
+    }
+
     fn measure(&mut self, probe: Probe) -> Option<Measured> {
         if self.stop.load(Ordering::Relaxed) || self.no_loads && matches!(probe, Probe::Load { .. }) {
             return None;
@@ -75,6 +88,10 @@ impl Live for Here {
         }
     }
 }
+
+/// What AF_XDP would need besides a socket.
+const XDP: &str = "what comes reaches such a socket only by an XDP program on an interface of its own, and the laboratory loads no program \
+    into a kernel";
 
 fn of(values: &mut [f64]) -> Measured {
     let least = values.iter().copied().fold(f64::MAX, f64::min);
@@ -129,6 +146,10 @@ impl Here {
             Probe::RoundTrip { octets, events } => paths::round_trip(&self.socket()?, octets, events, length),
             Probe::Cost { octets, path, events, burst, whose } => {
                 paths::cost(&self.socket()?, (octets, path, events, burst), whose, length)
+            }
+            Probe::Datagrams { octets, waiting } => {
+                let mut times = measure::round_trips(octets, waiting, length)?;
+                Ok(median(&mut times))
             }
             Probe::Copy { octets } => costs::copy(octets, length / 2),
             Probe::Checksum { octets, copied } => costs::checksum(octets, copied, length / 4),
