@@ -42,7 +42,7 @@ impl Made {
         let links = Links {
             symbol_ps: m.get("symbol_ps")? as u64,
             logic: m.get("logic_symbols")? as u32,
-            routing: m.get("routing_symbols")? as u32,
+            routing: m.get("routing_symbols")?.ceil() as u32,
             slack: m.get("slack_symbols")? as u32,
             ..Links::default()
         };

@@ -1,12 +1,11 @@
 //! `cellway lab sensitivity`: which constant decides which row, as a page, as tidy CSV and as a tornado chart.
 
 use super::data::field;
-use super::digits;
 use super::report::write;
 use crate::context::Context;
 use crate::output;
 use ::lab::experiment::Verdict;
-use ::lab::sensitivity::{Move, Sensitivity, all, left_out};
+use ::lab::sensitivity::{Move, Sensitivity, all, page};
 use anyhow::{Context as _, Result};
 use clap::Args;
 use serde_json::json;
@@ -33,54 +32,6 @@ fn named(m: &Move) -> String {
     let cut: String = what.chars().take(60).collect();
     let dots = if cut.len() < what.len() { "..." } else { "" };
     format!("{} {cut}{dots}", m.row.id)
-}
-
-fn said(m: &Move) -> String {
-    let change = match m.elasticity {
-        Some(e) => format!(" ({e:+.2})"),
-        None => String::new(),
-    };
-    format!("{}{change}{}", named(m).replace('|', "/"), if m.flipped { " **changes its verdict**" } else { "" })
-}
-
-/// The page: a table by constant, and one of the anchors left out.
-fn page(found: &[Sensitivity], factor: f64) -> String {
-    let mut text = format!(
-        "# Which constant decides which row\n\n`cellway lab sensitivity` has made this page. Every constant that no paper gives is multiplied by {factor}, one after \
-         another, and all\nexperiments that use its machine run again (`--quick`, seed 1). In brackets: the per cent that a row changes for a per cent of the constant.\n\
-         A phrase is listed if its evidence changes. The interval is how far the constant may be off with its anchor's printed digits still met.\n\n"
-    );
-    for s in found {
-        let kind = if s.calibrated { "calibrated on" } else { "assumed," };
-        text += &format!("## `{}.{}`\n\n{kind} {}", s.machine, s.constant, s.origin);
-        if let Some(interval) = s.interval() {
-            text += &format!("; interval {:.2} %", interval * 100.0);
-        }
-        text += ".\n\n";
-        if s.moves.is_empty() {
-            text += "No row depends on it.\n\n";
-            continue;
-        }
-        for m in &s.moves {
-            text += &format!("- {}: {}\n", m.row.verdict.name(), said(m));
-        }
-        text.push('\n');
-    }
-    text += "## One anchor left out\n\nEach constant is fitted on the prediction that depends on it most, instead of on its anchor, to first order.\n\n\
-             | constant | fitted on | its anchor is | would be |\n|---|---|---|---|\n";
-    for left in left_out(found) {
-        let target = left.anchor.target().map_or(String::new(), digits);
-        text += &format!(
-            "| `{}` | {} {} | {} {}: {target} | {} |\n",
-            left.constant,
-            left.instead.id,
-            left.instead.what.replace('|', "/"),
-            left.anchor.id,
-            left.anchor.what.replace('|', "/"),
-            digits(left.becomes)
-        );
-    }
-    text
 }
 
 /// Rows' intervals by constant: what the printed digits of an anchor leave open.
