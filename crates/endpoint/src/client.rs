@@ -12,6 +12,7 @@ use crate::ChannelId;
 use crate::control::{Aal, DataPath, Events, OpenOptions, Request, Response};
 use crate::layout::{Descriptor, Geometry, INLINE_OCTETS};
 use crate::own::Given;
+use crate::recycle::Recycle;
 use crate::ring::{Consumer, Producer, Which};
 use crate::segment::{Segment, SegmentError};
 use rustix::fd::OwnedFd;
@@ -54,7 +55,7 @@ pub struct Endpoint {
     /// The service wakes by futex.
     futex: bool,
     /// Buffers free for sending.
-    idle: Vec<u32>,
+    idle: Recycle<u32>,
     /// Descriptors that the host has given back, ever (wraps).
     completed: u32,
     shares: Shares,
@@ -91,7 +92,7 @@ impl Endpoint {
             connection,
             wake_host,
             bell,
-            idle: Vec::new(),
+            idle: Recycle::new(geometry.buffer_octets as usize, geometry.buffers as usize),
             completed: 0,
             shares: Shares::default(),
             receive_quarter: (geometry.receive_ring / 4).max(1),
@@ -101,11 +102,11 @@ impl Endpoint {
             given: Given::default(),
         };
         let for_sending = config.send_buffers.unwrap_or(geometry.buffers / 2).min(geometry.buffers);
-        endpoint.idle = (0..for_sending).collect();
+        (0..for_sending).rev().for_each(|buffer| endpoint.idle.put_fresh(buffer));
         endpoint.shares = Shares::new(geometry.send_ring.min(for_sending.max(1)));
         for buffer in for_sending..geometry.buffers {
             if !endpoint.free.push(Descriptor::of_buffer(buffer)) {
-                endpoint.idle.push(buffer);
+                endpoint.idle.put_fresh(buffer);
             }
         }
         Ok(endpoint)
@@ -185,11 +186,11 @@ impl Endpoint {
             match buffer {
                 Descriptor::INLINE => {}
                 Descriptor::OWN => self.given.complete(),
-                buffer => self.idle.push(buffer),
+                buffer => self.idle.put(buffer),
             }
         }
         if let Ok(mut returned) = self.pool.returned.try_lock() {
-            self.idle.append(&mut returned);
+            returned.drain(..).for_each(|buffer| self.idle.put_back(buffer));
         }
     }
 
@@ -198,7 +199,7 @@ impl Endpoint {
         if self.idle.is_empty() {
             self.reclaim();
         }
-        let buffer = self.idle.pop()?;
+        let buffer = self.idle.take()?;
         Some(Loan { pool: self.pool.clone(), buffer })
     }
 

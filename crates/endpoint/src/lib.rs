@@ -26,6 +26,7 @@ pub mod negotiate;
 #[allow(unsafe_code)]
 pub mod own;
 #[allow(unsafe_code)]
+pub mod recycle;
 pub mod ring;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]

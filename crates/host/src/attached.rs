@@ -6,6 +6,7 @@ use crate::outbound::{Leaving, Outbound, Outgoing};
 use crate::own::{At, Process};
 use crate::path::Path;
 use endpoint::layout::{DESCRIPTOR_OCTETS, Descriptor, Geometry, INLINE_OCTETS};
+use endpoint::recycle::Recycle;
 use endpoint::ring::{Consumer, Producer, Which};
 use endpoint::segment::{Segment, SegmentError};
 use endpoint::{Aal, DataPath, Direction, Events};
@@ -80,7 +81,11 @@ pub struct Attached {
     receive: Producer,
     free: Consumer,
     /// Free buffers and posted memory that are in hand.
-    stash: Vec<Free>,
+    stash: Recycle<Free>,
+    /// Which buffers of the segment were in it before, a bit each.
+    used: Box<[u64]>,
+    /// Buffers that the stash keeps at most.
+    most: usize,
     /// The free ring has not been looked at in this run.
     look_at_free: bool,
     /// Octets of what was delivered and cannot be seen yet.
@@ -112,11 +117,14 @@ impl Attached {
     /// The host's ends of a fresh segment. `bell` is rung when the client sleeps and there is news.
     pub fn new(segment: Arc<Segment>, events: Events, path: DataPath, bell: Option<Bell>) -> Self {
         let geometry = *segment.geometry();
+        let most = (geometry.buffers + geometry.free_ring) as usize;
         Attached {
             send: Consumer::new(&segment, Which::Send),
             receive: Producer::new(&segment, Which::Receive),
             free: Consumer::new(&segment, Which::Free),
-            stash: Vec::with_capacity((geometry.buffers + geometry.free_ring) as usize),
+            stash: Recycle::new(geometry.buffer_octets as usize, most),
+            used: vec![0; (geometry.buffers as usize).div_ceil(64)].into(),
+            most,
             look_at_free: true,
             unseen: 0,
             channels: Vec::new(),
@@ -435,7 +443,6 @@ impl Attached {
 
     /// A buffer to receive into.
     pub(crate) fn take_buffer(&mut self) -> Option<Buffer> {
-        // What came back last is used first: it is still in the cache, and memory that is never needed is never touched.
         // A hostile client could fill the ring with nonsense: a bounded look.
         let looks = if std::mem::take(&mut self.look_at_free) || self.stash.is_empty() { FREED_AT_ONCE } else { 0 };
         for _ in 0..looks {
@@ -453,13 +460,13 @@ impl Attached {
                 None => self.received.drop_one(DropReason::BadDescriptor),
             }
         }
-        Some(match self.stash.pop()? {
+        Some(match self.stash.take()? {
             Free::Segment(buffer) => Buffer { free: Free::Segment(buffer), place: 0 },
             free @ Free::Own { at: At::Region(..), .. } => Buffer { free, place: 0 },
             free @ Free::Own { .. } => match self.path.own.take_place(wire::aal5::MAX_SDU_OCTETS + 64) {
                 Some(place) => Buffer { free, place },
                 None => {
-                    self.stash(free);
+                    self.stash.put_back(free);
                     return None;
                 }
             },
@@ -487,13 +494,20 @@ impl Attached {
         if matches!(buffer.free, Free::Own { at: At::Process(_), .. }) {
             self.path.own.give_back(buffer.place);
         }
-        self.stash(buffer.free);
+        self.stash.put_back(buffer.free);
     }
 
     fn stash(&mut self, free: Free) {
         // More than were ever given cannot come back, but a hostile client may give one twice.
-        if self.stash.len() < self.stash.capacity() {
-            self.stash.push(free);
+        if self.stash.len() >= self.most {
+            return;
+        }
+        match free {
+            Free::Segment(buffer) if self.used[buffer as usize / 64] & 1 << (buffer % 64) == 0 => {
+                self.used[buffer as usize / 64] |= 1 << (buffer % 64);
+                self.stash.put_fresh(free);
+            }
+            _ => self.stash.put(free),
         }
     }
 
@@ -623,7 +637,7 @@ mod tests {
     use endpoint::Local;
 
     #[test]
-    fn the_buffer_that_came_back_last_is_used_first_and_nonsense_in_the_free_ring_is_counted() {
+    fn buffers_go_round_and_nonsense_in_the_free_ring_is_counted() {
         let geometry = Geometry { send_ring: 4, receive_ring: 64, free_ring: 64, buffers: 32, buffer_octets: 128 };
         let segment = Arc::new(Segment::anonymous(geometry).unwrap());
         let mut client = Local::new(&segment);
@@ -636,15 +650,16 @@ mod tests {
             host.show();
             client.receive.pop().unwrap().buffer
         };
-        let first = receive(&mut host);
-        let second = receive(&mut host);
-        assert_ne!(first, second);
+        let mut seen: Vec<u32> = (0..32).map(|_| receive(&mut host)).collect();
         assert_eq!(host.received.dropped(DropReason::BadDescriptor), 2);
-        for _ in 0..100 {
-            assert!(client.free.push(Descriptor::of_buffer(second)));
-            host.deliver_copy(0, &[7; 100], SduMeta::default()).unwrap();
-            host.show();
-            assert_eq!(client.receive.pop().unwrap().buffer, second);
+        // They come back in the order in which they were taken, and go out so again.
+        for _ in 0..3 {
+            for &buffer in &seen {
+                assert!(client.free.push(Descriptor::of_buffer(buffer)));
+                assert_eq!(receive(&mut host), buffer);
+            }
         }
+        seen.sort_unstable();
+        assert_eq!(seen, (0..32).collect::<Vec<_>>());
     }
 }

@@ -14,15 +14,16 @@ impl HostInterface {
     pub(crate) fn receive_cells(&mut self, port: u16, cells: &[Cell], now: Time) {
         let mut rest = cells;
         while let Some(first) = rest.first() {
-            let key = first.header_word() >> 4;
-            let n = rest.iter().position(|c| c.header_word() >> 4 != key).unwrap_or(rest.len());
-            let (run, after) = rest.split_at(n);
+            // Of one circuit, and either all user cells or none.
+            let word = first.header_word();
+            let other = |c: &Cell| (c.header_word() ^ word) & !(NOT_USER - 1) != 0;
+            let (run, after) = rest.split_at(rest.iter().position(other).unwrap_or(rest.len()));
             rest = after;
-            self.receive_run(port, CircuitId::from_key(key), run, now);
+            self.receive_run(port, CircuitId::from_key(word >> 4), run, now);
         }
     }
 
-    /// Cells of one circuit that came one after another.
+    /// Cells of one circuit that came one after another, all of them user cells or none.
     fn receive_run(&mut self, port: u16, id: CircuitId, mut run: &[Cell], now: Time) {
         while let Some(first) = run.first() {
             let is_oam = |c: &Cell| Flow::of(c.header()).is_some();
@@ -39,10 +40,7 @@ impl HostInterface {
             }
             // Resource management and reserved payload types belong to no PDU, whatever adaptation layer the circuit has.
             let is_user = |c: &Cell| c.header_word() & NOT_USER == 0;
-            let n = match run.iter().position(|c| !is_user(c)) {
-                Some(0) => 1,
-                first => first.unwrap_or(run.len()),
-            };
+            let n = if is_user(first) { run.len() } else { 1 };
             let (user_cells, after) = run.split_at(n);
             run = after;
             let circuit = match self.circuits.at(id, port) {

@@ -9,6 +9,7 @@ use net::{Carries, End, FramePool, LinkConfig, Network};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use traffic::{Contract, Flow};
 use wire::CircuitId;
 
 const TIMEOUT: Option<Duration> = Some(Duration::from_secs(10));
@@ -38,6 +39,13 @@ impl Lan {
                 let mut host = HostInterface::new(64);
                 for vci in 100..160 {
                     host.add_circuit(CircuitId::new(0, vci).unwrap(), CircuitConfig::default());
+                }
+                for vci in 160..170 {
+                    let contract = Contract { flow: Flow::Credit, ..Contract::default() };
+                    host.add_circuit(
+                        CircuitId::new(0, vci).unwrap(),
+                        CircuitConfig { contract, ..CircuitConfig::default() },
+                    );
                 }
                 core.network.add_node(name, Box::new(host))
             });
@@ -231,4 +239,41 @@ fn one_endpoint_receives_on_several_channels_by_callback() {
     assert_eq!(got.unwrap(), 20);
     assert_eq!(b.take_each(|_, _| ()), 0);
     assert_eq!(b.receive_each(Some(Duration::from_millis(1)), |_, _| std::ops::ControlFlow::Continue(())).unwrap(), 0);
+}
+
+#[test]
+fn a_circuit_with_credits_loses_nothing_however_its_ends_wait_and_whoever_is_slow() {
+    const N: u32 = 1000;
+    let lan = Lan::new();
+    for (i, events) in ALL.into_iter().enumerate() {
+        for slow_sender in [false, true] {
+            let vci = 160 + i as u16 * 2 + u16::from(slow_sender);
+            let (mut sender, channel) = lan.endpoint("alpha", events, vci);
+            let (mut receiver, _) = lan.endpoint("beta", events, vci);
+            std::thread::scope(|scope| {
+                scope.spawn(move || {
+                    for n in 0..N {
+                        let sdu = [n.to_ne_bytes(); 30].concat();
+                        while let Err(e) = sender.send_copy(channel, &sdu) {
+                            assert!(matches!(e, SendError::Full), "{e}");
+                            assert!(sender.wait_send(TIMEOUT).unwrap(), "{events}: no room at {n}");
+                        }
+                        if slow_sender && n % 250 == 0 {
+                            std::thread::sleep(Duration::from_millis(2));
+                        }
+                    }
+                    assert!(sender.wait_sent(TIMEOUT).unwrap(), "{events}: not all has left");
+                });
+                for n in 0..N {
+                    let sdu = receiver.receive(TIMEOUT).unwrap();
+                    let sdu = sdu.unwrap_or_else(|| panic!("{events}: SDU {n} has not come"));
+                    assert_eq!(sdu[..4], n.to_ne_bytes(), "{events}");
+                    drop(sdu);
+                    if !slow_sender && n % 250 == 0 {
+                        std::thread::sleep(Duration::from_millis(2));
+                    }
+                }
+            });
+        }
+    }
 }

@@ -22,6 +22,17 @@ impl Plane {
     /// Copies cells to the port's link as far as it has room, and says how many.
     #[inline]
     pub(crate) fn cut_through(&mut self, id: u32, cells: &[Cell], tag: u32, outputs: &mut impl Outputs) -> usize {
+        let mut passed = self.fill_slots(id, cells, tag, outputs);
+        if passed > 0 && passed < cells.len() {
+            // The link may go on at the beginning of its ring. One cell in a queue would send all behind it there.
+            passed += self.fill_slots(id, &cells[passed..], tag, outputs);
+        }
+        passed
+    }
+
+    /// Copies cells to the slots that the port's link has side by side.
+    #[inline]
+    fn fill_slots(&mut self, id: u32, cells: &[Cell], tag: u32, outputs: &mut impl Outputs) -> usize {
         let circuit = &mut self.circuits[id as usize];
         let slots = outputs.slots(circuit.port);
         let n = slots.len().min(cells.len());

@@ -112,7 +112,7 @@ impl Drop for Received<'_> {
         if buffer == Descriptor::OWN {
             self.post_again();
         } else if buffer != Descriptor::INLINE && !self.endpoint.free.push(Descriptor::of_buffer(buffer)) {
-            self.endpoint.idle.push(buffer);
+            self.endpoint.idle.put(buffer);
         }
     }
 }
