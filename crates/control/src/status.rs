@@ -356,8 +356,8 @@ pub fn links(engine: &EngineHandle) -> Result<Vec<LinkStatus>> {
 pub fn circuits(engine: &EngineHandle) -> Result<Vec<CircuitStatus>> {
     harvest(engine, |core, at, rows| {
         let Core { network, fabric, .. } = core;
-        let (part, next) = fabric.router().circuits_from(at, ROWS);
-        rows.extend(part.map(|placed| {
+        let (part, next) = fabric.router().circuits_from(at as u32, ROWS);
+        rows.extend(part.into_iter().map(|placed| {
             let ends = placed.description.ends.iter().map(|end| {
                 let host = fabric.node(&end.station).and_then(|id| network.node_mut::<HostInterface>(id));
                 let circuit = host.filter(|_| !end.path).and_then(|host| host.circuit(end.circuit));
@@ -372,7 +372,7 @@ pub fn circuits(engine: &EngineHandle) -> Result<Vec<CircuitStatus>> {
             });
             circuit_status(placed, ends.collect(), fabric.router())
         }));
-        next
+        next.map(|next| next as usize)
     })
 }
 

@@ -11,6 +11,7 @@ use endpoint::ring::{Consumer, Producer, Which};
 use endpoint::segment::{Segment, SegmentError};
 use endpoint::{Aal, DataPath, Direction, Events};
 use sar::{SduMeta, Segmentation, aal34};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 use wire::{CircuitId, Counters, DropReason, Time};
@@ -91,6 +92,8 @@ pub struct Attached {
     /// Octets of what was delivered and cannot be seen yet.
     unseen: usize,
     pub(crate) channels: Vec<Option<Channel>>,
+    /// Circuits whose channels have closed in the middle of a PDU.
+    pub(crate) lingering: BTreeSet<u32>,
     pub(crate) outbound: Outbound,
     pub(crate) path: Path,
     pub(crate) strategy: Strategy,
@@ -128,6 +131,7 @@ impl Attached {
             look_at_free: true,
             unseen: 0,
             channels: Vec::new(),
+            lingering: BTreeSet::new(),
             outbound: Outbound::new(geometry.send_ring, path == DataPath::SingleCopy),
             path: Path::new(path, geometry.buffer_octets as usize),
             strategy: Strategy::new(events, geometry.send_ring, bell),

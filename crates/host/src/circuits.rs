@@ -2,33 +2,15 @@
 //! next, and whether a path ends here.
 
 use crate::circuit::Circuit;
+use crate::pages::Pages;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::{BTreeMap, BinaryHeap};
 use wire::{CircuitId, DropReason, Time};
-
-/// Multiplication by the golden ratio's fraction: keys are VPI and VCI, which nobody but the operator chooses.
-#[derive(Debug, Default)]
-pub(crate) struct KeyHasher(u64);
-
-impl Hasher for KeyHasher {
-    fn write(&mut self, octets: &[u8]) {
-        octets.iter().for_each(|octet| self.write_u32(u32::from(*octet)));
-    }
-
-    fn write_u32(&mut self, n: u32) {
-        self.0 = (self.0 ^ u64::from(n)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0 ^ self.0 >> 32
-    }
-}
 
 /// See the module's head.
 #[derive(Debug, Default)]
 pub(crate) struct Circuits {
-    map: HashMap<u32, Circuit, BuildHasherDefault<KeyHasher>>,
+    map: Pages,
     /// Circuits in which a PDU waits for its next cell, one entry each at most, at its time-out or before.
     overdue: BinaryHeap<Reverse<(Time, u32)>>,
     /// How many circuits are on a path, by port and VPI.
@@ -138,6 +120,12 @@ impl Circuits {
                 self.overdue.push(Reverse((due, key)));
             }
         }
+    }
+
+    /// Circuits looked at to be changed perhaps, ever.
+    #[cfg(test)]
+    pub(crate) fn visited(&self) -> usize {
+        self.map.visited
     }
 
     /// Circuits looked at for their time-outs, ever.

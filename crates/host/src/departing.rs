@@ -35,7 +35,8 @@ impl HostInterface {
             return self.detach(id);
         }
         self.end_receivers(id);
-        for circuit in self.circuits.values_mut() {
+        for key in self.keys_of(id) {
+            let Some(circuit) = self.circuits.get_mut(key) else { continue };
             if circuit.sender.take_if(|u| u.endpoint == id).is_some() {
                 circuit.departing.push(id);
             }
@@ -65,9 +66,17 @@ impl HostInterface {
         self.departing.iter().any(|departing| departing.id == id)
     }
 
+    /// The circuits that an endpoint has open, or has not left yet: no others know it.
+    pub(crate) fn keys_of(&mut self, id: EndpointId) -> Vec<u32> {
+        let Some(endpoint) = self.endpoints.find(id) else { return Vec::new() };
+        let open = endpoint.channels.iter().flatten().map(|channel| channel.circuit.key());
+        open.chain(endpoint.lingering.iter().copied()).collect()
+    }
+
     /// An endpoint receives nothing any more; PDUs that were arriving are counted.
     pub(crate) fn end_receivers(&mut self, id: EndpointId) {
-        for circuit in self.circuits.values_mut() {
+        for key in self.keys_of(id) {
+            let Some(circuit) = self.circuits.get_mut(key) else { continue };
             if circuit.receiver.is_some_and(|u| u.endpoint == id) {
                 circuit.close_receiver(self.endpoints.find(id));
             }
@@ -123,5 +132,41 @@ impl HostInterface {
             return true;
         }
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Attached, CircuitConfig};
+    use endpoint::layout::Geometry;
+    use endpoint::segment::Segment;
+    use endpoint::{Aal, DataPath, Events};
+    use std::sync::Arc;
+    use wire::CircuitId;
+
+    #[test]
+    fn what_an_endpoints_end_costs_depends_on_its_own_circuits_only() {
+        let visited = |circuits: u16| {
+            let mut host = HostInterface::new(4);
+            let circuit = |n| CircuitId::new(0, 100 + n).unwrap();
+            (0..circuits).for_each(|n| _ = host.add_circuit(circuit(n), CircuitConfig::default()));
+            let segment = Arc::new(Segment::anonymous(Geometry::default()).unwrap());
+            let id = host.attach(Attached::new(segment, Events::Interrupt, DataPath::Shared, None)).unwrap();
+            for n in 0..3 {
+                host.open(id, circuit(n), Aal::Aal5).unwrap();
+            }
+            let claimed = host
+                .claim(circuit(5), Arc::new(rustix::event::eventfd(0, rustix::event::EventfdFlags::empty()).unwrap()));
+            let before = host.circuits.visited();
+            host.depart(id);
+            host.release(claimed.unwrap());
+            for n in [0, 1, 2, 5] {
+                let now = host.circuit(circuit(n)).unwrap();
+                assert_eq!((now.open, now.endpoint), (None, None));
+            }
+            host.circuits.visited() - before
+        };
+        assert_eq!(visited(20_000), visited(10));
     }
 }

@@ -3,12 +3,14 @@
 //! It runs rounds while there is work or an endpoint's strategy wants it awake, then sleeps until a doorbell, a socket, a
 //! command or the next timeout. Where it is to stay awake without work it gives its processor away between two looks
 //! ([`endpoint::waiting`]). It wakes applications as futexes in their segments, and hears them by `doorbell.rs`: it calls the
-//! system on nothing that one of them holds. Doorbells are heard through an epoll, and with them sockets that stay the same: a sleep costs the same for one as for thousands. Commands are closures that it runs between two rounds: whoever
-//! gives one waits for its result, and no lock is held on the way of data.
+//! system on nothing that one of them holds. Doorbells are heard through an epoll, and with them sockets that stay the same: a sleep costs the same for one as for thousands. Commands are closures that it runs between two rounds, one a round;
+//! what takes longer is a job, which has a slice of each round. Whoever gives one waits for its result, and no lock is held on
+//! the way of data.
 
 use crate::doorbell::{Doorbell, Doorbells};
 use crate::endpoints::Pressure;
 use crate::interface::{EndpointId, HostInterface};
+pub use crate::rounds::processor_time;
 use endpoint::waiting;
 use net::topology::Fabric;
 use net::{External, LinkId, Network, NodeId};
@@ -16,6 +18,7 @@ use rustix::event::epoll::{self, EventFlags};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -59,6 +62,9 @@ pub struct Core {
     /// When doorbells and sockets were looked at last.
     heard: Time,
     stats: EngineStats,
+    meter: crate::rounds::Rounds,
+    /// Each has a slice of a round in turn.
+    jobs: VecDeque<Job>,
 }
 
 /// What the engine's thread has done.
@@ -72,14 +78,12 @@ pub struct EngineStats {
     pub slept: Duration,
     /// Commands carried out between rounds.
     pub commands: u64,
-    /// Processor time of the longest of them.
+    /// Processor time of the longest of them, slices of jobs included.
     pub longest_command: Duration,
-}
-
-/// Processor time that the calling thread has had.
-fn processor_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec.max(0) as u64, time.tv_nsec.clamp(0, 999_999_999) as u32)
+    /// Processor time of the longest round, with the command or the slice before it.
+    pub longest_round: Duration,
+    /// The longest of the last one to two minutes.
+    pub longest_round_lately: Duration,
 }
 
 impl std::fmt::Debug for Core {
@@ -96,18 +100,20 @@ impl Core {
 
     /// What this thread has done so far.
     pub fn stats(&self) -> EngineStats {
-        self.stats
+        let (longest_round, longest_round_lately) = (self.meter.longest(), self.meter.longest_lately());
+        EngineStats { longest_round, longest_round_lately, ..self.stats }
     }
 
-    /// Counts from now on anew.
-    pub fn clear_longest_command(&mut self) {
+    /// Measures rounds and commands from now on anew.
+    pub fn clear_longest(&mut self) {
         self.stats.longest_command = Duration::ZERO;
+        self.meter.clear();
     }
 
-    /// Carries out a command between two rounds.
-    fn carry_out(&mut self, command: Command) {
+    /// Carries out a command, or a slice of a job, between two rounds.
+    fn carry_out(&mut self, work: impl FnOnce(&mut Core)) {
         let begun = processor_time();
-        command(self);
+        work(self);
         self.find_hosts();
         self.stats.commands += 1;
         self.stats.longest_command = self.stats.longest_command.max(processor_time().saturating_sub(begun));
@@ -162,6 +168,7 @@ impl Core {
         let begun = self.now();
         let mut now = begun;
         for n in 0..ROUNDS {
+            self.meter.begin(now);
             let worked = self.network.run(now);
             self.stats.rounds += 1;
             self.share_pressure(now);
@@ -238,6 +245,7 @@ impl Core {
             let _ = poll(&mut fds, spec.as_ref());
             fds.iter().map(PollFd::revents).collect()
         };
+        self.meter.resume(self.epoch);
         if !ready[0].is_empty() {
             self.hear(Some(&NO_TIME));
         }
@@ -256,6 +264,7 @@ impl Core {
         let mut events = [epoll::Event { flags: EventFlags::empty(), data: epoll::EventData::new_u64(0) }; BELLS];
         // As above, an error is EINTR or lack of memory.
         let rung = epoll::wait(&self.bells, &mut events[..], timeout).unwrap_or(0);
+        self.meter.resume(self.epoch);
         for event in events.into_iter().take(rung) {
             let (number, flags) = (event.data.u64(), event.flags);
             if number & LINK != 0 {
@@ -301,6 +310,7 @@ impl Core {
             return false;
         }
         let begun = Instant::now();
+        self.meter.pause(Time::ZERO + begun.duration_since(self.epoch));
         self.wait(left);
         self.stats.sleeps += 1;
         self.stats.slept += begun.elapsed();
@@ -374,7 +384,13 @@ struct Rounds {
     settled: bool,
 }
 
-type Command = Box<dyn FnOnce(&mut Core) + Send>;
+enum Command {
+    Once(Box<dyn FnOnce(&mut Core) + Send>),
+    Job(Job),
+}
+
+/// Does a slice of its work; true if there is more.
+type Job = Box<dyn FnMut(&mut Core) -> bool + Send>;
 
 /// The engine is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -417,6 +433,8 @@ pub fn start(network: Network) -> std::io::Result<EngineHandle> {
             epoch: Instant::now(),
             heard: Time::ZERO,
             stats: EngineStats::default(),
+            meter: crate::rounds::Rounds::new(processor_time),
+            jobs: VecDeque::new(),
         };
         crate::sys::essential("engine", || run(core, &receiver));
     })?;
@@ -431,19 +449,34 @@ pub fn start(network: Network) -> std::io::Result<EngineHandle> {
 
 fn run(mut core: Core, commands: &Receiver<Command>) {
     let mut idle = 0;
+    core.meter.resume(core.epoch);
     loop {
-        loop {
-            match commands.try_recv() {
-                Ok(command) => core.carry_out(command),
-                Err(std::sync::mpsc::TryRecvError::Empty) => break,
-                Err(std::sync::mpsc::TryRecvError::Disconnected) => return,
+        let commanded = match commands.try_recv() {
+            Ok(Command::Once(command)) => {
+                core.carry_out(command);
+                true
             }
+            Ok(Command::Job(job)) => {
+                core.jobs.push_back(job);
+                true
+            }
+            Err(std::sync::mpsc::TryRecvError::Empty) => false,
+            Err(std::sync::mpsc::TryRecvError::Disconnected) => return,
+        };
+        if let Some(mut job) = core.jobs.pop_front() {
+            core.carry_out(|core| {
+                if job(core) {
+                    core.jobs.push_back(job);
+                }
+            });
         }
         core.publish_processor();
         let Rounds { worked, settled } = core.rounds();
-        if settled && core.sleep() {
+        // More commands may have come with the bell that was heard for this one.
+        let at_work = commanded || !core.jobs.is_empty();
+        if settled && !at_work && core.sleep() {
             idle = 0;
-        } else if worked {
+        } else if worked || at_work {
             core.look();
             idle = 0;
         } else {
@@ -465,15 +498,39 @@ impl EngineHandle {
     /// The engine has stopped.
     pub fn with<R: Send + 'static>(&self, f: impl FnOnce(&mut Core) -> R + Send + 'static) -> Result<R, Stopped> {
         let (answer, result) = sync_channel(1);
-        let command: Command = Box::new(move |core| {
+        self.give(Command::Once(Box::new(move |core| {
             let _ = answer.send(f(core));
-        });
+        })))?;
+        result.recv().map_err(|_| Stopped)
+    }
+
+    /// Runs `slice` on the engine's thread once in each round until it gives a result. What it holds at its end is dropped by
+    /// that thread: whatever takes time to drop belongs into the result.
+    ///
+    /// # Errors
+    /// The engine has stopped.
+    pub fn in_slices<R: Send + 'static>(
+        &self,
+        mut slice: impl FnMut(&mut Core) -> Option<R> + Send + 'static,
+    ) -> Result<R, Stopped> {
+        let (answer, result) = sync_channel(1);
+        self.give(Command::Job(Box::new(move |core| match slice(core) {
+            Some(done) => {
+                let _ = answer.send(done);
+                false
+            }
+            None => true,
+        })))?;
+        result.recv().map_err(|_| Stopped)
+    }
+
+    fn give(&self, command: Command) -> Result<(), Stopped> {
         match &*self.0.commands.lock().unwrap_or_else(std::sync::PoisonError::into_inner) {
             Some(commands) => commands.send(command).map_err(|_| Stopped)?,
             None => return Err(Stopped),
         }
         self.ring();
-        result.recv().map_err(|_| Stopped)
+        Ok(())
     }
 
     /// A doorbell that this engine hears, and the copy of whoever rings it. Not for the engine's own thread.
@@ -535,6 +592,8 @@ mod tests {
                 epoch: Instant::now(),
                 heard: Time::ZERO,
                 stats: EngineStats::default(),
+                meter: crate::rounds::Rounds::new(processor_time),
+                jobs: VecDeque::new(),
             };
             let circuit = CircuitId::new(0, 100).unwrap();
             let geometry = Geometry { send_ring: 64, receive_ring: 16, ..Geometry::default() };
@@ -664,5 +723,48 @@ mod tests {
         // The two questions woke it, and only they.
         assert!(after.sleeps - before.sleeps <= 3, "{} sleeps in a second of rest", after.sleeps - before.sleeps);
         assert!(after.rounds - before.rounds <= 100, "{} rounds in a second of rest", after.rounds - before.rounds);
+    }
+
+    #[test]
+    fn a_job_has_a_slice_of_each_round_and_a_command_comes_between() {
+        let engine = start(Network::new(FramePool::new(1, 64))).unwrap();
+        let busy = engine.clone();
+        let (begun, has_begun) = sync_channel(1);
+        let (mut rounds, go_on) = (Vec::new(), Arc::new(AtomicU64::new(0)));
+        let goes_on = go_on.clone();
+        let job = std::thread::spawn(move || {
+            busy.in_slices(move |core| {
+                rounds.push(core.stats().rounds);
+                let _ = begun.try_send(());
+                (goes_on.load(Ordering::Relaxed) == 1 && rounds.len() > 100).then(|| std::mem::take(&mut rounds))
+            })
+        });
+        has_begun.recv().unwrap();
+        for _ in 0..10 {
+            assert_eq!(engine.with(|_| 7), Ok(7), "while the job is under way");
+        }
+        go_on.store(1, Ordering::Relaxed);
+        let rounds = job.join().unwrap().unwrap();
+        assert!(rounds.windows(2).all(|pair| pair[0] < pair[1]), "a round between two slices");
+        engine.stop();
+        assert_eq!(engine.in_slices(|_| Some(())), Err(Stopped));
+    }
+
+    #[test]
+    fn the_longest_round_is_measured_with_its_command_and_forgotten_on_request() {
+        let engine = start(Network::new(FramePool::new(1, 64))).unwrap();
+        let spin = |time: Duration| {
+            let begun = processor_time();
+            while processor_time() - begun < time {}
+        };
+        engine.with(move |_| spin(Duration::from_millis(20))).unwrap();
+        let stats = engine.with(|core| core.stats()).unwrap();
+        for longest in [stats.longest_round, stats.longest_round_lately, stats.longest_command] {
+            assert!(longest >= Duration::from_millis(20), "{stats:?}");
+        }
+        engine.with(Core::clear_longest).unwrap();
+        let stats = engine.with(|core| core.stats()).unwrap();
+        assert!(stats.longest_round < Duration::from_millis(20), "{stats:?}");
+        engine.stop();
     }
 }

@@ -14,6 +14,7 @@ use net::topology::{CircuitOptions, CircuitTable};
 use net::{LinkNature, Node, NodeIo};
 use rustix::fd::OwnedFd;
 use std::any::Any;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use traffic::Contract;
@@ -95,6 +96,8 @@ pub struct EndpointStatus {
 pub struct HostInterface {
     pub(crate) endpoints: Endpoints,
     pub(crate) circuits: Circuits,
+    /// The circuit that each direct side has.
+    claims: HashMap<EndpointId, u32>,
     /// Endpoints whose applications have gone before all they sent has left.
     pub(crate) departing: Vec<Departing>,
     next_id: u64,
@@ -121,6 +124,7 @@ impl HostInterface {
         HostInterface {
             endpoints: Endpoints::default(),
             circuits: Circuits::default(),
+            claims: HashMap::new(),
             departing: Vec::new(),
             next_id: 1,
             max_endpoints,
@@ -194,7 +198,8 @@ impl HostInterface {
     pub fn detach(&mut self, id: EndpointId) -> bool {
         self.drop_unsent(id);
         self.end_receivers(id);
-        for circuit in self.circuits.values_mut() {
+        for key in self.keys_of(id) {
+            let Some(circuit) = self.circuits.get_mut(key) else { continue };
             circuit.sender.take_if(|u| u.endpoint == id);
             circuit.departing.retain(|departing| *departing != id);
         }
@@ -333,6 +338,7 @@ impl HostInterface {
             if ends {
                 // Who opens the circuit next comes after the cell that ends the PDU.
                 circuit.departing.push(id);
+                endpoint.lingering.insert(open.circuit.key());
             }
             match open.aal {
                 Aal::Oam => circuit.oam = None,
@@ -359,17 +365,19 @@ impl HostInterface {
         self.next_id += 1;
         let user = Some(User { endpoint: id, channel: u32::MAX, aal: Aal::Aal5 });
         (c.sender, c.receiver, c.direct) = (user, user, Some(Cut::new(cut)));
+        self.claims.insert(id, circuit.key());
         Ok(id)
     }
 
     /// Ends a claim.
     pub(crate) fn release(&mut self, id: EndpointId) {
-        for circuit in self.circuits.values_mut().filter(|c| c.receiver.is_some_and(|u| u.endpoint == id)) {
-            circuit.close_receiver(None);
-            circuit.sender = None;
-            if let Some(cut) = circuit.direct.take() {
-                cut.forget();
-            }
+        let circuit = self.claims.remove(&id).and_then(|key| self.circuits.get_mut(key));
+        // Another circuit may have its label meanwhile.
+        let Some(circuit) = circuit.filter(|c| c.receiver.is_some_and(|u| u.endpoint == id)) else { return };
+        circuit.close_receiver(None);
+        circuit.sender = None;
+        if let Some(cut) = circuit.direct.take() {
+            cut.forget();
         }
     }
 
@@ -390,9 +398,7 @@ impl HostInterface {
 
     /// All circuits, in order.
     pub fn circuits(&self) -> Vec<CircuitStatus> {
-        let mut all: Vec<_> = self.circuits.values().map(Circuit::status).collect();
-        all.sort_by_key(|c| c.circuit);
-        all
+        self.circuits.values().map(Circuit::status).collect()
     }
 
     /// All endpoints.

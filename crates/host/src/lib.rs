@@ -28,9 +28,11 @@ pub mod measure;
 mod outbound;
 mod outward;
 mod own;
+mod pages;
 pub mod path;
 pub mod quota;
 mod reaper;
+mod rounds;
 pub mod service;
 #[allow(unsafe_code)]
 mod sys;

@@ -23,6 +23,10 @@ impl Switch {
         if let Some(port) = self.last_port_in_use().filter(|port| *port >= ports) {
             return Err(ChangeError::NoPort(port));
         }
+        for port in ports.into()..self.plane.ports.len() {
+            // Lines of circuits that are gone, whose numbers still wait there.
+            (0..Class::COUNT).for_each(|class| self.plane.forget_gone(port, class));
+        }
         (self.config.ports, self.config.circuits) = (ports, circuits);
         self.index.set_ports(ports.into());
         self.leaving.set_ports(ports.into());

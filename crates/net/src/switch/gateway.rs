@@ -91,25 +91,25 @@ impl Leaving {
 /// One port's gateway, in use while its link carries frames.
 #[derive(Debug, Default)]
 pub(super) struct Gateway {
-    pub(super) leaving: Vec<Option<Leaving>>,
+    pub(super) leaving: Vec<Option<Box<Leaving>>>,
     free: Vec<u32>,
     /// Circuits whose PDUs may time out, by the time of which they were put here: all wait equally long.
     timers: VecDeque<(Time, u32)>,
     /// Frames of unfinished PDUs.
     held: usize,
     /// Those whose route is gone, to be given back.
-    orphans: Vec<Leaving>,
+    orphans: Vec<Box<Leaving>>,
 }
 
 impl Gateway {
     pub(super) fn add(&mut self, leaving: Leaving) -> u32 {
         match self.free.pop() {
             Some(at) => {
-                self.leaving[at as usize] = Some(leaving);
+                self.leaving[at as usize] = Some(Box::new(leaving));
                 at
             }
             None => {
-                self.leaving.push(Some(leaving));
+                self.leaving.push(Some(Box::new(leaving)));
                 self.leaving.len() as u32 - 1
             }
         }
@@ -120,6 +120,12 @@ impl Gateway {
             self.orphans.push(leaving);
             self.free.push(at);
         }
+    }
+
+    /// Takes over what the removed routes of another port have left.
+    pub(super) fn adopt(&mut self, other: &mut Gateway) {
+        self.held += std::mem::take(&mut other.held);
+        self.orphans.append(&mut other.orphans);
     }
 
     /// Gives back what removed routes have left.

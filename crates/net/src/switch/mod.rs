@@ -92,7 +92,8 @@ pub struct Switch {
     config: SwitchConfig,
     cells: switch::Switch,
     ports: Vec<PortState>,
-    routes: Vec<Option<Route>>,
+    /// Boxed: a list that grows moves pointers only.
+    routes: Vec<Option<Box<Route>>>,
     free: Vec<u32>,
     scratch: Vec<Cell>,
     location: Option<Location>,
@@ -151,7 +152,7 @@ impl Switch {
                 self.routes.push(None);
                 self.routes.len() as u32 - 1
             });
-            self.routes[index as usize] = Some(Route::new(port, label, options));
+            self.routes[index as usize] = Some(Box::new(Route::new(port, label, options)));
             self.table_mut(port, label).insert(key(label), index);
             index
         });
@@ -200,7 +201,7 @@ impl Switch {
     fn forget_leaving(&mut self, route: u32, branch: &BranchInfo) {
         let state = &mut self.ports[branch.port as usize];
         let table = if branch.label.is_path() { &state.out_vps } else { &state.out_vcs };
-        let is_it = |leaving: &Option<Leaving>| {
+        let is_it = |leaving: &Option<Box<Leaving>>| {
             leaving.as_ref().is_some_and(|leaving| leaving.route == route && leaving.label == branch.label)
         };
         let list = &state.gateway.leaving;
@@ -253,10 +254,6 @@ impl Switch {
     /// # Errors
     /// A port or a route beyond them is in use; nothing has changed.
     pub fn set_config(&mut self, config: SwitchConfig) -> Result<(), RouteError> {
-        let ports = self.routes.iter().flatten().flat_map(|r| r.branches.iter().map(|b| b.port).chain([r.port]));
-        if let Some(port) = ports.max().filter(|port| *port >= config.ports) {
-            return Err(RouteError::NoPort(port));
-        }
         if self.routes.len() - self.free.len() > config.max_routes {
             return Err(RouteError::Full(config.max_routes));
         }
@@ -266,7 +263,12 @@ impl Switch {
         let cells = config.of_cells();
         self.cells.set_bounds(cells.ports, cells.circuits)?;
         (self.config.ports..config.ports).for_each(|port| self.cells.set_up(port, false));
+        let gone: Vec<PortState> = self.ports.drain(usize::from(config.ports).min(self.ports.len())..).collect();
         self.ports.resize_with(config.ports.into(), PortState::default);
+        if let Some(first) = self.ports.first_mut() {
+            // Frames of their routes that are gone have not been given back yet.
+            gone.into_iter().for_each(|mut port| first.gateway.adopt(&mut port.gateway));
+        }
         self.config = config;
         Ok(())
     }

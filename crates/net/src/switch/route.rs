@@ -94,7 +94,7 @@ pub(super) struct Route {
 
 impl Route {
     pub(super) fn new(port: u16, label: Label, options: RouteOptions) -> Self {
-        Route { port, label, options, branches: Vec::new(), received: Counters::default(), tag: 0 }
+        Route { port, label, options, branches: Vec::with_capacity(1), received: Counters::default(), tag: 0 }
     }
 
     /// What is known of it: frames here, cells from the cell switch.

@@ -1,16 +1,97 @@
-//! A small table from numbers to numbers, open addressing with linear probing: the look-up of each cell in a switch.
+//! A table from numbers to numbers: the look-up of each frame in a switch.
+//!
+//! Values lie in pages of 256 neighbouring keys, which a small hash table with linear probing finds. So a table that grows
+//! moves its pages' numbers, one for 256 neighbours, and never its values.
 
-/// Marks a free place; no circuit's key has all bits set (a key has 28).
+/// Marks a free place; no page's number has all bits set, and no value.
 const FREE: u32 = u32::MAX;
+/// Keys of a page.
+const ENTRIES: usize = 256;
 
-/// Keys below 2^28 to values. It grows when a key is inserted and never otherwise.
+/// Keys below 2^28 to values below [`FREE`]. It grows when a key is inserted and never otherwise.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct KeyTable {
+    /// Where the page of a key's upper bits is.
+    top: Places,
+    pages: Vec<Page>,
+    /// Pages that have no key.
+    free: Vec<u32>,
+    len: usize,
+}
+
+#[derive(Debug, Clone)]
+struct Page {
+    values: Box<[u32; ENTRIES]>,
+    used: u16,
+}
+
+impl KeyTable {
+    /// The value of `key`.
+    #[inline]
+    pub(crate) fn get(&self, key: u32) -> Option<u32> {
+        let page = self.top.get(key >> 8)?;
+        Some(self.pages[page as usize].values[key as usize % ENTRIES]).filter(|value| *value != FREE)
+    }
+
+    /// Whether it has no key.
+    #[cfg(test)]
+    fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Sets the value of `key`.
+    pub(crate) fn insert(&mut self, key: u32, value: u32) {
+        debug_assert!(value != FREE);
+        let at = self.top.get(key >> 8).unwrap_or_else(|| {
+            let at = self.free.pop().unwrap_or_else(|| {
+                self.pages.push(Page { values: Box::new([FREE; ENTRIES]), used: 0 });
+                self.pages.len() as u32 - 1
+            });
+            self.top.insert(key >> 8, at);
+            at
+        });
+        let page = &mut self.pages[at as usize];
+        let old = std::mem::replace(&mut page.values[key as usize % ENTRIES], value);
+        if old == FREE {
+            page.used += 1;
+            self.len += 1;
+        }
+    }
+
+    /// Forgets `key`.
+    pub(crate) fn remove(&mut self, key: u32) {
+        let Some(at) = self.top.get(key >> 8) else { return };
+        let page = &mut self.pages[at as usize];
+        if std::mem::replace(&mut page.values[key as usize % ENTRIES], FREE) == FREE {
+            return;
+        }
+        page.used -= 1;
+        self.len -= 1;
+        if page.used == 0 {
+            self.top.remove(key >> 8);
+            self.free.push(at);
+        }
+    }
+
+    /// All keys, in no order.
+    #[cfg(test)]
+    fn keys(&self) -> impl Iterator<Item = u32> {
+        let pages = self.top.places.iter().filter(|(k, _)| *k != FREE);
+        pages.flat_map(|(high, page)| {
+            let used = self.pages[*page as usize].values.iter().zip(0u32..).filter(|(value, _)| **value != FREE);
+            used.map(move |(_, low)| high << 8 | low)
+        })
+    }
+}
+
+/// Open addressing with linear probing.
+#[derive(Debug, Clone, Default)]
+struct Places {
     places: Vec<(u32, u32)>,
     len: usize,
 }
 
-impl KeyTable {
+impl Places {
     fn home(&self, key: u32) -> usize {
         // Fibonacci hashing: VCIs in use are mostly neighbours, and the multiplication spreads them evenly.
         let shift = 32 - self.places.len().trailing_zeros();
@@ -19,7 +100,7 @@ impl KeyTable {
 
     /// The value of `key`.
     #[inline]
-    pub(crate) fn get(&self, key: u32) -> Option<u32> {
+    fn get(&self, key: u32) -> Option<u32> {
         if self.places.is_empty() {
             return None;
         }
@@ -35,7 +116,7 @@ impl KeyTable {
     }
 
     /// Sets the value of `key`.
-    pub(crate) fn insert(&mut self, key: u32, value: u32) {
+    fn insert(&mut self, key: u32, value: u32) {
         debug_assert!(key != FREE);
         // At most half full: probes stay short and always meet a free place.
         if (self.len + 1) * 2 > self.places.len() {
@@ -56,7 +137,7 @@ impl KeyTable {
     }
 
     /// Forgets `key`.
-    pub(crate) fn remove(&mut self, key: u32) {
+    fn remove(&mut self, key: u32) {
         if self.get(key).is_none() {
             return;
         }
@@ -79,12 +160,6 @@ impl KeyTable {
             i = (i + 1) & mask;
         }
     }
-
-    /// All keys, in no order.
-    #[cfg(test)]
-    fn keys(&self) -> impl Iterator<Item = u32> {
-        self.places.iter().map(|(k, _)| *k).filter(|k| *k != FREE)
-    }
 }
 
 #[cfg(test)]
@@ -99,7 +174,8 @@ mod tests {
             let (mut table, mut model) = (KeyTable::default(), BTreeMap::new());
             for (what, key, value) in steps {
                 // Few keys that collide, spread over the whole range.
-                let key = key.wrapping_mul(0x0100_0010) & 0x0fff_ffff;
+                let key = key.wrapping_mul(0x0100_0010) & 0x0fff_ffff | key % 3;
+                let value = value >> 1;
                 match what {
                     0 => { table.insert(key, value); model.insert(key, value); }
                     1 => { table.remove(key); model.remove(&key); }
@@ -110,6 +186,10 @@ mod tests {
             let mut keys: Vec<_> = table.keys().collect();
             keys.sort_unstable();
             prop_assert_eq!(keys, model.keys().copied().collect::<Vec<_>>());
+            for key in model.into_keys() {
+                table.remove(key);
+            }
+            prop_assert!(table.is_empty() && table.free.len() == table.pages.len() && table.top.len == 0);
         }
     }
 }

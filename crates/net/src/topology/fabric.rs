@@ -273,8 +273,8 @@ impl<H: CircuitTable + 'static> Fabric<H> {
     /// # Errors
     /// Why it cannot be; nothing has changed.
     pub fn add_circuit(&mut self, network: &mut Network, circuit: &CircuitDescription) -> Result<(), TopologyError> {
-        let placed = self.router.add_circuit(circuit)?.clone();
-        self.install_or_undo(network, &placed)
+        self.router.add_circuit(circuit)?;
+        self.install_or_undo(network, &circuit.ends)
     }
 
     /// Installs a circuit on the way that it had.
@@ -282,15 +282,16 @@ impl<H: CircuitTable + 'static> Fabric<H> {
     /// # Errors
     /// Something of it is taken; nothing has changed.
     pub fn restore_circuit(&mut self, network: &mut Network, placed: Placed) -> Result<(), TopologyError> {
-        let placed = self.router.restore_circuit(placed)?.clone();
-        self.install_or_undo(network, &placed)
+        let ends = self.router.restore_circuit(placed)?.description.ends.clone();
+        self.install_or_undo(network, &ends)
     }
 
-    fn install_or_undo(&mut self, network: &mut Network, placed: &Placed) -> Result<(), TopologyError> {
+    fn install_or_undo(&mut self, network: &mut Network, ends: &[CircuitEnd]) -> Result<(), TopologyError> {
+        let Some(placed) = ends.first().and_then(|end| self.router.find_circuit(end)) else { return Ok(()) };
         let installed = self.install(network, placed);
         if installed.is_err() {
             self.uninstall(network, placed);
-            self.router.remove_circuit(&placed.description.ends)?;
+            self.router.remove_circuit(ends)?;
         }
         installed
     }

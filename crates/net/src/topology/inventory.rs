@@ -1,9 +1,9 @@
 //! What exists by name: stations with their ports, links with the ports that they were given. Every look-up is by an index.
 
 use super::labels::Labels;
-use super::{Attachment, LinkDescription, Station, TopologyError};
+use super::{Attachment, CircuitEnd, LinkDescription, Station, TopologyError};
 use crate::line::Side;
-use crate::switch::SwitchConfig;
+use crate::switch::{Label, SwitchConfig};
 use std::collections::{BTreeMap, BTreeSet};
 use traffic::Admission;
 
@@ -42,6 +42,8 @@ pub(super) struct StationState {
     pub(super) trunks: BTreeMap<u16, (LinkKey, Side)>,
     /// Routes of the circuits through a switch.
     pub(super) routes: usize,
+    /// Circuits that end here, by number: a host has a label once, a switch once a port.
+    ends: BTreeMap<(Option<u16>, Label), u32>,
 }
 
 /// A link, and what circuits take of it.
@@ -87,7 +89,7 @@ impl Inventory {
         }
         self.stations.insert(
             name.to_owned(),
-            StationState { bounds, ports: BTreeMap::new(), trunks: BTreeMap::new(), routes: 0 },
+            StationState { bounds, ports: BTreeMap::new(), trunks: BTreeMap::new(), routes: 0, ends: BTreeMap::new() },
         );
         Ok(())
     }
@@ -104,6 +106,26 @@ impl Inventory {
 
     pub(super) fn station(&self, name: &str) -> Result<&StationState, TopologyError> {
         self.stations.get(name).ok_or_else(|| TopologyError::NoStation(name.to_owned()))
+    }
+
+    fn end_key(state: &StationState, end: &CircuitEnd) -> (Option<u16>, Label) {
+        (end.port.filter(|_| matches!(state.bounds, Bounds::Switch(_))), end.label())
+    }
+
+    /// The circuit that has this end, by number.
+    pub(super) fn circuit_at(&self, end: &CircuitEnd) -> Option<u32> {
+        let state = self.stations.get(&end.station)?;
+        state.ends.get(&Self::end_key(state, end)).copied()
+    }
+
+    /// A circuit has this end from now on; `None`: none has.
+    pub(super) fn set_circuit_at(&mut self, end: &CircuitEnd, circuit: Option<u32>) {
+        let Some(state) = self.stations.get_mut(&end.station) else { return };
+        let key = Self::end_key(state, end);
+        match circuit {
+            Some(circuit) => _ = state.ends.insert(key, circuit),
+            None => _ = state.ends.remove(&key),
+        }
     }
 
     /// Gives a switch other bounds; those it had come back.

@@ -8,7 +8,7 @@ use super::{CircuitDescription, CircuitEnd, LinkDescription, LinkKey, Station, T
 use crate::line::Side;
 use crate::network::LinkConfig;
 use crate::switch::{Label, SwitchConfig};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeMap;
 use traffic::Contract;
 use wire::CircuitId;
 
@@ -50,9 +50,6 @@ struct Slot {
     riders: usize,
 }
 
-/// An end as it is unique in a network: a host has a label once, a switch once a port.
-type EndKey = (String, Option<u16>, Label);
-
 /// What a switch has to do: its name, and port and label in and out.
 pub(super) type SwitchRoute<'a> = (&'a str, (u16, Label), (u16, Label));
 
@@ -68,9 +65,9 @@ struct Access {
 #[derive(Debug, Clone, Default)]
 pub struct Router {
     pub(super) inventory: Inventory,
-    slots: Vec<Option<Slot>>,
+    /// Circuits by number. A tree: one circuit more costs the same however many there are, and moves none.
+    slots: BTreeMap<u32, Slot>,
     free: Vec<u32>,
-    ends: HashMap<EndKey, u32>,
 }
 
 impl Router {
@@ -224,41 +221,36 @@ impl Router {
     }
 
     fn slot(&self, number: u32) -> Option<&Slot> {
-        self.slots.get(number as usize)?.as_ref()
+        self.slots.get(&number)
     }
 
     /// All circuits.
     pub fn circuits(&self) -> impl Iterator<Item = &Placed> {
-        self.slots.iter().flatten().map(|slot| &slot.placed)
+        self.slots.values().map(|slot| &slot.placed)
     }
 
     /// How many circuits there are.
     pub fn circuit_count(&self) -> usize {
-        self.slots.len() - self.free.len()
+        self.slots.len()
     }
 
-    /// Circuits in the order of their places from `from` on, `most` at most, and the place to go on from; `None` at the end.
-    pub fn circuits_from(&self, from: usize, most: usize) -> (impl Iterator<Item = &Placed>, Option<usize>) {
-        let end = from.saturating_add(most).min(self.slots.len());
-        let part = self.slots.get(from.min(end)..end).unwrap_or_default().iter().flatten().map(|slot| &slot.placed);
-        (part, (end < self.slots.len()).then_some(end))
+    /// Circuits by their numbers from `from` on, `most` at most, and the number to go on from; `None` at the end.
+    pub fn circuits_from(&self, from: u32, most: usize) -> (Vec<&Placed>, Option<u32>) {
+        let mut slots = self.slots.range(from..);
+        let part = slots.by_ref().take(most).map(|(_, slot)| &slot.placed).collect();
+        (part, slots.next().map(|(number, _)| *number))
     }
 
     /// The circuit that has this end.
     pub fn find_circuit(&self, end: &CircuitEnd) -> Option<&Placed> {
-        self.slot(*self.ends.get(&self.end_key(end))?).map(|slot| &slot.placed)
+        self.slot(self.inventory.circuit_at(end)?).map(|slot| &slot.placed)
     }
 
     fn find(&self, ends: &[CircuitEnd]) -> Result<u32, TopologyError> {
-        let number = ends.first().and_then(|end| self.ends.get(&self.end_key(end))).copied();
+        let number = ends.first().and_then(|end| self.inventory.circuit_at(end));
         number.filter(|number| self.slot(*number).is_some_and(|slot| slot.placed.description.ends == ends)).ok_or_else(
             || TopologyError::NoCircuit(ends.iter().map(ToString::to_string).collect::<Vec<_>>().join(" - ")),
         )
-    }
-
-    fn end_key(&self, end: &CircuitEnd) -> EndKey {
-        let at_switch = self.station(&end.station) == Some(Station::Switch);
-        (end.station.clone(), end.port.filter(|_| at_switch), end.label())
     }
 
     /// Finds a circuit's way and takes what it needs.
@@ -303,12 +295,13 @@ impl Router {
             }
         }
         for end in &placed.description.ends {
-            if self.ends.contains_key(&self.end_key(end)) {
+            if self.inventory.circuit_at(end).is_some() {
                 return Err(TopologyError::CircuitExists(end.to_string()));
             }
         }
         let both_ways = placed.description.is_both_ways();
-        self.check_routes(&placed.way, both_ways)?;
+        let routes = self.routes_by_switch(&placed.way, both_ways);
+        self.check_routes(&routes)?;
         let mut changed = Vec::new();
         if carrier.is_none() {
             for hop in &placed.way.hops {
@@ -320,10 +313,7 @@ impl Router {
                 link.admission = admission;
             }
         }
-        let number = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(None);
-            self.slots.len() as u32 - 1
-        });
+        let number = self.free.pop().unwrap_or(self.slots.len() as u32);
         for hop in &placed.way.hops {
             let Some(link) = self.inventory.links.get_mut(&hop.link) else { continue };
             link.labels.take(hop.label);
@@ -332,15 +322,15 @@ impl Router {
                 link.paths.insert(vpi.get(), number);
             }
         }
-        self.count_routes(&placed.way, both_ways, 1);
+        self.count_routes(&routes, 1);
         for end in &placed.description.ends {
-            self.ends.insert(self.end_key(end), number);
+            self.inventory.set_circuit_at(end, Some(number));
         }
-        if let Some(path) = carrier.and_then(|path| self.slots.get_mut(path as usize)?.as_mut()) {
+        if let Some(path) = carrier.and_then(|path| self.slots.get_mut(&path)) {
             path.riders += 1;
         }
-        let slot = self.slots[number as usize].insert(Slot { placed, carrier, riders: 0 });
-        Ok(&slot.placed)
+        let slot = self.slots.entry(number).insert_entry(Slot { placed, carrier, riders: 0 });
+        Ok(&slot.into_mut().placed)
     }
 
     /// Takes a circuit off its way, and gives it with that.
@@ -352,10 +342,10 @@ impl Router {
         if self.slot(number).is_some_and(|slot| slot.riders > 0) {
             return Err(TopologyError::PathInUse(ends.first().map(ToString::to_string).unwrap_or_default()));
         }
-        let taken = self.slots.get_mut(number as usize).and_then(Option::take);
+        let taken = self.slots.remove(&number);
         let Slot { placed, carrier, .. } = taken.ok_or_else(|| TopologyError::NoCircuit(String::new()))?;
         self.free.push(number);
-        if let Some(path) = carrier.and_then(|path| self.slots.get_mut(path as usize)?.as_mut()) {
+        if let Some(path) = carrier.and_then(|path| self.slots.get_mut(&path)) {
             path.riders -= 1;
         }
         let (both_ways, contract) = (placed.description.is_both_ways(), placed.description.contract);
@@ -373,9 +363,10 @@ impl Router {
                 }
             }
         }
-        self.count_routes(&placed.way, both_ways, -1);
+        let routes = self.routes_by_switch(&placed.way, both_ways);
+        self.count_routes(&routes, -1);
         for end in &placed.description.ends {
-            self.ends.remove(&self.end_key(end));
+            self.inventory.set_circuit_at(end, None);
         }
         Ok(placed)
     }
@@ -406,7 +397,7 @@ impl Router {
                 link.admission = admission;
             }
         }
-        if let Some(slot) = self.slots.get_mut(number as usize).and_then(Option::as_mut) {
+        if let Some(slot) = self.slots.get_mut(&number) {
             slot.placed.description.contract = contract;
         }
         Ok(had)
@@ -454,31 +445,31 @@ impl Router {
         routes
     }
 
-    fn routes_by_switch(&self, way: &Way, both_ways: bool) -> BTreeMap<String, usize> {
+    /// How many routes each switch on the way has for it.
+    fn routes_by_switch(&self, way: &Way, both_ways: bool) -> Vec<(String, usize)> {
         let all = self.routes(way, both_ways);
-        let inputs: BTreeSet<_> = all.into_iter().map(|(switch, from, _)| (switch, from)).collect();
-        inputs.into_iter().fold(BTreeMap::new(), |mut counts, (switch, _)| {
-            *counts.entry(switch.to_owned()).or_default() += 1;
-            counts
-        })
+        let mut inputs: Vec<_> = all.into_iter().map(|(switch, from, _)| (switch, from)).collect();
+        inputs.sort_unstable();
+        inputs.dedup();
+        inputs.chunk_by(|a, b| a.0 == b.0).map(|same| (same[0].0.to_owned(), same.len())).collect()
     }
 
-    fn check_routes(&self, way: &Way, both_ways: bool) -> Result<(), TopologyError> {
-        for (switch, more) in self.routes_by_switch(way, both_ways) {
-            let Some(state) = self.inventory.stations.get(&switch) else { continue };
+    fn check_routes(&self, routes: &[(String, usize)]) -> Result<(), TopologyError> {
+        for (switch, more) in routes {
+            let Some(state) = self.inventory.stations.get(switch) else { continue };
             let Bounds::Switch(config) = state.bounds else { continue };
             if state.routes + more > config.max_routes {
                 let needed = state.routes + more - config.max_routes;
-                return Err(TopologyError::NoRoutes { switch, bound: config.max_routes, needed });
+                return Err(TopologyError::NoRoutes { switch: switch.clone(), bound: config.max_routes, needed });
             }
         }
         Ok(())
     }
 
-    fn count_routes(&mut self, way: &Way, both_ways: bool, sign: isize) {
-        for (switch, more) in self.routes_by_switch(way, both_ways) {
-            if let Some(state) = self.inventory.stations.get_mut(&switch) {
-                state.routes = state.routes.saturating_add_signed(sign * more as isize);
+    fn count_routes(&mut self, routes: &[(String, usize)], sign: isize) {
+        for (switch, more) in routes {
+            if let Some(state) = self.inventory.stations.get_mut(switch) {
+                state.routes = state.routes.saturating_add_signed(sign * *more as isize);
             }
         }
     }

@@ -232,7 +232,7 @@ impl Plane {
     }
 
     /// Takes numbers of circuits that are gone out of a queue.
-    fn forget_gone(&mut self, port: usize, class: usize) {
+    pub(crate) fn forget_gone(&mut self, port: usize, class: usize) {
         let turn = &mut self.ports[port].classes[class];
         if turn.gone == 0 {
             return;

@@ -41,7 +41,7 @@ impl Router {
             return Err(TopologyError::MixedEnds);
         }
         for end in &circuit.ends {
-            if self.ends.contains_key(&self.end_key(end)) {
+            if self.inventory.circuit_at(end).is_some() {
                 return Err(TopologyError::CircuitExists(end.to_string()));
             }
         }
