@@ -5,6 +5,7 @@ use anyhow::{Context as _, Result};
 use control::protocol::Request;
 use endpoint::{Aal, ChannelId, Connection, Endpoint, EndpointConfig, Geometry, OpenOptions};
 use serde_json::Value;
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,6 +34,23 @@ pub(crate) fn ask(context: &Context, request: &Request) -> Result<Value> {
 pub(crate) fn ask_for<T: serde::de::DeserializeOwned>(context: &Context, request: &Request) -> Result<T> {
     let text = Connection::open(&context.socket)?.manage_text(serde_json::to_value(request)?, &[])?;
     serde_json::from_str(&text).context("the service's answer is of another version of this program")
+}
+
+/// Asks the daemon; the answer as it came, JSON text.
+pub(crate) fn ask_text(context: &Context, request: &Request) -> Result<String> {
+    Ok(Connection::open(&context.socket)?.manage_text(serde_json::to_value(request)?, &[])?)
+}
+
+/// Asks the daemon something that goes along with a long text, and reads the answer as what it is.
+pub(crate) fn ask_with_text<T: serde::de::DeserializeOwned>(
+    context: &Context,
+    request: &Request,
+    text: &str,
+) -> Result<T> {
+    let memory = endpoint::sealed::write(text.as_bytes()).context("memory for the text")?;
+    let connection = Connection::open(&context.socket)?;
+    let answer = connection.manage_text(serde_json::to_value(request)?, &[memory.as_fd()])?;
+    serde_json::from_str(&answer).context("the service's answer is of another version of this program")
 }
 
 /// How big an endpoint is to be.

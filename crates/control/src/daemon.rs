@@ -2,8 +2,9 @@
 
 use crate::audit::Who;
 use crate::config::Config;
-use crate::controller::{Controller, Outcome};
+use crate::controller::Controller;
 use crate::description::explained;
+use crate::intent::Outcome;
 use crate::manage::Manager;
 use crate::state::StateFolder;
 use anyhow::{Context as _, Result, anyhow};

@@ -11,6 +11,7 @@ use crate::plan::{Impossible, Plan, Problem};
 use crate::sources::file;
 use crate::step::{Model, StepError};
 use net::topology::{Attachment, CircuitEnd, TopologyError};
+use std::collections::HashMap;
 use std::path::Path;
 
 /// Reads a description, and tries it on a model.
@@ -44,7 +45,7 @@ pub fn load(path: &Path) -> anyhow::Result<Config> {
 /// All that cannot be.
 pub fn rehearse(config: &Config) -> Result<(), Impossible> {
     let (nothing, mut model) = (Objects::new(), Model::default());
-    let plan = Plan::new(&nothing, &difference(&nothing, &file::objects(config)), &model);
+    let mut plan = Plan::new(&nothing, &difference(&nothing, &file::objects(config)), &model);
     plan.check(&mut model).map(drop).map_err(Impossible)
 }
 
@@ -75,12 +76,12 @@ fn stands_alone(cause: &StepError) -> bool {
 /// Problems of a plan at the lines of the description that it was made of.
 fn located(config: &Config, problems: &[Problem]) -> Vec<Diagnostic> {
     let ids = file::link_ids(&config.description.links);
+    let circuits = config.description.circuits.iter().map(ObjectId::circuit);
+    let links = ids.into_iter().zip((0..).map(Section::Link));
+    let sections: HashMap<ObjectId, Section> = links.chain(circuits.zip((0..).map(Section::Circuit))).collect();
     let section = |id: &ObjectId| match id {
         ObjectId::Station(name) => Some(Section::Station(name.clone())),
-        ObjectId::Link(..) => ids.iter().position(|link| link == id).map(Section::Link),
-        ObjectId::Circuit(name) => {
-            config.description.circuits.iter().position(|circuit| circuit.name() == *name).map(Section::Circuit)
-        }
+        other => sections.get(other).cloned(),
     };
     let all = problems.iter().map(|problem| match section(&problem.subject) {
         Some(section) => {

@@ -8,7 +8,7 @@ use crate::objects::ObjectId;
 use crate::plan::Plan;
 use crate::step::{Step, StepError, Target};
 use net::external::External;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 /// What comes next.
 #[derive(Debug)]
@@ -36,8 +36,12 @@ pub struct Failure {
 /// A plan being carried out.
 pub struct Execution {
     left: VecDeque<(Step, ObjectId)>,
+    /// What was done is dropped with all the rest, and not where it is done.
+    done: Vec<(Step, ObjectId)>,
     undo: Vec<Step>,
     made: Option<Result<Box<dyn External>, String>>,
+    /// Far ends that were made before the first step, by their links.
+    ready: HashMap<ObjectId, Box<dyn External>>,
     /// What was there has been taken away for the step that comes next.
     cleared: bool,
     failure: Option<Failure>,
@@ -46,8 +50,26 @@ pub struct Execution {
 impl Execution {
     /// Begins.
     pub fn new(plan: Plan) -> Self {
-        let left = plan.steps.into_iter().zip(plan.subjects).collect();
-        Execution { left, undo: Vec::new(), made: None, cleared: false, failure: None }
+        let left: VecDeque<_> = plan.steps.into_iter().zip(plan.subjects).collect();
+        let (done, undo) = (Vec::with_capacity(left.len()), Vec::with_capacity(left.len()));
+        Execution { left, done, undo, made: None, ready: HashMap::new(), cleared: false, failure: None }
+    }
+
+    /// The far ends that the plan needs, each with its link, and whether something of the plan has to go before it can be made:
+    /// a socket that listens where another one does. Those that do not wait are best made before the first step: if one cannot
+    /// be, nothing was touched.
+    pub fn needs(&self) -> Vec<(ObjectId, Box<Shell>, bool)> {
+        let goes = self.left.iter().any(|(step, _)| matches!(step, Step::Attach { had: Some(_), .. }));
+        let needs = self.left.iter().filter(|(step, _)| !is_adapter(step)).filter_map(|(step, _)| match step {
+            Step::Attach { link, shell: Some(shell), .. } => Some((link.clone(), shell.clone(), goes)),
+            _ => None,
+        });
+        needs.collect()
+    }
+
+    /// A far end that was made before the first step.
+    pub fn prepare(&mut self, link: ObjectId, made: Box<dyn External>) {
+        self.ready.insert(link, made);
     }
 
     /// What was asked for by [`Progress::Make`], or why it cannot be made.
@@ -58,6 +80,11 @@ impl Execution {
     /// Performs steps while `goes_on` allows it; at least one.
     pub fn run(&mut self, target: &mut dyn Target, mut goes_on: impl FnMut() -> bool) -> Progress {
         loop {
+            while target.advance() {
+                if !goes_on() {
+                    return Progress::More;
+                }
+            }
             let progress = if self.failure.is_none() { self.step(target) } else { self.step_back(target) };
             match progress {
                 Progress::More if goes_on() => {}
@@ -71,6 +98,7 @@ impl Execution {
         match self.perform(&step, target) {
             Ok(Some(inverse)) => {
                 self.undo.push(inverse);
+                self.done.push((step, subject));
                 Progress::More
             }
             Ok(None) => {
@@ -109,7 +137,7 @@ impl Execution {
             // One that lives on with another cable is not made again; only the target knows.
             return target.perform(step, None).map(Some);
         }
-        match self.made.take() {
+        match self.made.take().or_else(|| self.ready.remove(link).map(Ok)) {
             None => {
                 // A socket listens where the one before it did: that one goes first.
                 let clear = Step::Attach { link: link.clone(), shell: None, had: had.clone() };

@@ -1,8 +1,8 @@
 //! What a daemon decides about its network.
 //!
 //! In: descriptions ([`config`]), requests of commands ([`manage`]), circuits that peers open. Each source ([`sources`]) wants
-//! objects ([`objects`]). The [`controller`] plans the difference to what is ([`plan`]), tries it on a model ([`step`]), and carries
-//! it out in slices ([`execution`]) on the network of an engine ([`live`]). Out: that network, who may open what ([`policy`]), and
+//! objects ([`objects`]). The [`intent`] plans the difference to what is ([`plan`]) and tries it on a model ([`step`]); the
+//! [`controller`] carries it out in slices ([`execution`]) on the network of an engine ([`live`]). Out: that network, who may open what ([`policy`]), and
 //! what is told of it ([`status`], [`capture`]).
 #![forbid(unsafe_code)]
 
@@ -16,6 +16,7 @@ pub mod description;
 pub mod diagnostic;
 pub mod execution;
 pub mod fault;
+pub mod intent;
 pub mod live;
 pub mod manage;
 pub mod names;

@@ -8,11 +8,31 @@ use host::HostInterface;
 use net::external::External;
 use net::topology::{Bounds, CircuitDescription, Fabric, TopologyError};
 use net::{LinkId, Network};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use wire::Time;
 
+/// Circuits of a link of which its far end is told at once.
+const TOLD: usize = 64;
+
 /// The links of a network by what control calls them.
-pub type Links = HashMap<ObjectId, LinkId>;
+#[derive(Debug, Default)]
+pub struct Links {
+    ids: HashMap<ObjectId, LinkId>,
+    /// Links whose far ends are new, and the circuit from which on they are to be told of those that end there.
+    telling: VecDeque<(LinkId, u32)>,
+}
+
+impl Links {
+    /// A link.
+    pub fn find(&self, link: &ObjectId) -> Option<LinkId> {
+        self.ids.get(link).copied()
+    }
+
+    /// The objects of some links.
+    pub fn of(&self, some: impl Fn(LinkId) -> bool) -> Vec<ObjectId> {
+        self.ids.iter().filter(|(_, id)| some(**id)).map(|(link, _)| link.clone()).collect()
+    }
+}
 
 /// A network, for as long as steps are performed on it.
 pub struct Live<'a> {
@@ -32,7 +52,7 @@ pub struct Live<'a> {
 
 impl Live<'_> {
     fn link(&self, link: &ObjectId) -> Result<LinkId, TopologyError> {
-        self.links.get(link).copied().ok_or_else(|| TopologyError::NoLink(link.to_string()))
+        self.links.find(link).ok_or_else(|| TopologyError::NoLink(link.to_string()))
     }
 
     fn add_station(&mut self, name: &str, bounds: Bounds, max_endpoints: usize) -> Result<(), TopologyError> {
@@ -60,7 +80,7 @@ impl Live<'_> {
         if let Some(Shell::Adapter(served)) = shell {
             let plugged = self.adapters.plug(self.network, self.fabric, served, link);
             plugged.map_err(|e| StepError::Shell(format!("{e:#}")))?;
-            self.fabric.tell_link(self.network, link);
+            self.links.telling.push_back((link, 0));
             return Ok(());
         }
         self.adapters.unplug(self.network, link);
@@ -72,7 +92,7 @@ impl Live<'_> {
             if !self.network.attach(link, made) {
                 return Err(StepError::Shell("the link has no outside end".into()));
             }
-            self.fabric.tell_link(self.network, link);
+            self.links.telling.push_back((link, 0));
         }
         Ok(())
     }
@@ -86,7 +106,7 @@ impl Target for Live<'_> {
                 Step::RemoveStation(name.clone())
             }
             Step::RemoveStation(name) => {
-                let bounds = self.fabric.router().stations().find(|(other, _)| other == name).map(|(_, bounds)| bounds);
+                let bounds = self.fabric.router().bounds(name);
                 let bounds = bounds.ok_or_else(|| TopologyError::NoStation(name.clone()))?;
                 let max_endpoints = self.host(name).map_or(0, |host| host.max_endpoints());
                 if let Some(node) = self.fabric.remove_station(self.network, name)? {
@@ -109,7 +129,7 @@ impl Target for Live<'_> {
                     Some((key, ports)) => self.fabric.restore_link(self.network, *key, description, *ports)?,
                     None => self.fabric.add_link(self.network, description)?,
                 };
-                self.links.insert(link.clone(), id);
+                self.links.ids.insert(link.clone(), id);
                 Step::RemoveLink(link.clone())
             }
             Step::RemoveLink(link) => {
@@ -118,11 +138,11 @@ impl Target for Live<'_> {
                 let key = self.fabric.link_key(id).ok_or_else(gone)?;
                 let (description, ports) = self.fabric.link(id).ok_or_else(gone)?;
                 let description = Box::new(description.clone());
-                if !self.fabric.router().circuits_over(key).is_empty() {
+                if self.fabric.router().circuit_count_over(key) > 0 {
                     return Err(TopologyError::LinkInUse(link.to_string()).into());
                 }
                 self.fabric.remove_link(self.network, id)?;
-                self.links.remove(link);
+                self.links.ids.remove(link);
                 Step::AddLink { link: link.clone(), description, restored: Some((key, ports)) }
             }
             Step::ChangeLink(link, config) => {
@@ -164,5 +184,13 @@ impl Target for Live<'_> {
                 Step::ChangeContract(ends.clone(), had)
             }
         })
+    }
+
+    fn advance(&mut self) -> bool {
+        let Some((link, from)) = self.links.telling.pop_front() else { return false };
+        if let Some(next) = self.fabric.tell_link(self.network, link, from, TOLD) {
+            self.links.telling.push_front((link, next));
+        }
+        true
     }
 }

@@ -3,13 +3,16 @@
 use crate::audit::Who;
 use crate::capture::{self, pump};
 use crate::config::Shell;
-use crate::controller::{Controller, Outcome};
+use crate::controller::Controller;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::intent::Outcome;
 use crate::objects::{LinkSpec, Spec};
 use crate::protocol::{Applied, Capturing, Done, LinkAdded, LinkRemoved, LinkSet, Message, Request, VERSION};
 use crate::sources::commands::Written;
+use crate::status::Which;
 use crate::{description, policy, status};
-use anyhow::{Result, anyhow};
+use anyhow::{Context as _, Result, anyhow};
+use endpoint::sealed;
 use endpoint::seqpacket::Peer;
 use host::quota::Limits;
 use host::service::Handler;
@@ -20,6 +23,9 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 use wire::CircuitId;
+
+/// A description is no longer than this.
+pub const MAX_DESCRIPTION_OCTETS: usize = 64 << 20;
 
 /// The program's part of the service.
 pub struct Manager {
@@ -38,7 +44,8 @@ impl Manager {
         let done = || answer(&Done { done: true });
         let (controller, engine) = (&*self.controller, self.controller.engine());
         match request {
-            Request::Status => answer(&status::collect(controller)?),
+            Request::Status => status::text(controller, Which::All),
+            Request::Overview => status::text(controller, Which::Overview),
             Request::AddCircuit(circuit) => {
                 let spec = Spec::Circuit(circuit.describe()?);
                 controller.add(spec, None, Some(Written::Circuit(circuit)), who)?;
@@ -70,20 +77,13 @@ impl Manager {
             Request::SetLink { name, up } => {
                 answer(&LinkSet { link: controller.set_link(&name, up, who)?, enabled: up })
             }
-            Request::Apply { text, name, folder, dry_run } => {
-                let applied = description::read(&text, &name, &folder).map_err(Into::into).and_then(|wanted| {
-                    let source = wanted.clone();
-                    let outcome = controller.apply(wanted, who, dry_run);
-                    outcome.map_err(|e| description::explained(&source, e))
-                });
-                match applied {
-                    Ok(outcome) => answer(&of_outcome(outcome, dry_run, Vec::new())),
-                    Err(e) => {
-                        let problems = e.downcast::<Diagnostics>()?.into_all();
-                        let none = Outcome { revision: controller.revision(), ..Outcome::default() };
-                        answer(&of_outcome(none, dry_run, problems))
-                    }
-                }
+            Request::Apply { text, name, folder, dry_run } => self.apply(&text, &name, &folder, dry_run, who),
+            Request::ApplyFile { name, folder, dry_run } => {
+                let none = || anyhow!("the description comes as a memory file: pass its descriptor along");
+                let text = sealed::read(fds.first().ok_or_else(none)?, MAX_DESCRIPTION_OCTETS);
+                let text = String::from_utf8(text.with_context(|| name.clone())?);
+                let text = text.map_err(|_| anyhow!("{name} is not UTF-8: save it as such"))?;
+                self.apply(&text, &name, &folder, dry_run, who)
             }
             Request::CaptureStart { link, circuits, buffer_mib } => {
                 let circuits = circuits.iter().map(|c| c.parse()).collect::<Result<Vec<CircuitId>, _>>()?;
@@ -106,6 +106,23 @@ impl Manager {
                     return Err(e.into());
                 }
                 answer(&Capturing { link: name, epoch_unix_nanos: epoch })
+            }
+        }
+    }
+
+    /// Makes the network what a description says; what is wrong with that is an answer too.
+    fn apply(&self, text: &str, name: &str, folder: &Path, dry_run: bool, who: &Who) -> Result<String> {
+        let applied = description::read(text, name, folder).map_err(Into::into).and_then(|wanted| {
+            let source = wanted.clone();
+            let outcome = self.controller.apply(wanted, who, dry_run);
+            outcome.map_err(|e| description::explained(&source, e))
+        });
+        match applied {
+            Ok(outcome) => answer(&of_outcome(outcome, dry_run, Vec::new())),
+            Err(e) => {
+                let problems = e.downcast::<Diagnostics>()?.into_all();
+                let none = Outcome { revision: self.controller.revision(), ..Outcome::default() };
+                answer(&of_outcome(none, dry_run, problems))
             }
         }
     }

@@ -152,15 +152,19 @@ impl Plan {
     }
 
     /// Tries it on a model, which is then what the network will be; gives every problem, and leaves the model as it was if
-    /// there is one.
+    /// there is one. What the model decides, ways and ports, is in the steps from then on: whoever carries them out decides
+    /// nothing anew.
     ///
     /// # Errors
     /// All that cannot be.
-    pub fn check(&self, model: &mut Model) -> Result<Vec<Step>, Vec<Problem>> {
-        let (mut undo, mut problems) = (Vec::new(), Vec::new());
-        for (step, subject) in self.steps.iter().zip(&self.subjects) {
+    pub fn check(&mut self, model: &mut Model) -> Result<Vec<Step>, Vec<Problem>> {
+        let (mut undo, mut problems) = (Vec::with_capacity(self.steps.len()), Vec::new());
+        for (step, subject) in self.steps.iter_mut().zip(&self.subjects) {
             match model.perform(step, None) {
-                Ok(inverse) => undo.push(inverse),
+                Ok(inverse) => {
+                    undo.push(inverse);
+                    model.settle(step);
+                }
                 Err(cause) => problems.push(Problem { subject: subject.clone(), cause }),
             }
         }

@@ -16,6 +16,8 @@ pub use crate::version::VERSION;
 pub enum Request {
     /// Everything that `status` shows.
     Status,
+    /// The same; of many circuits only those that are open or have counted something.
+    Overview,
     /// Add a circuit.
     AddCircuit(Circuit),
     /// Remove the circuit of these ends.
@@ -50,6 +52,15 @@ pub enum Request {
     Apply {
         /// The description.
         text: String,
+        /// What it is called in messages.
+        name: String,
+        /// Where the files are that it names.
+        folder: PathBuf,
+        /// Only say what would be done.
+        dry_run: bool,
+    },
+    /// The same with the description in a sealed memory file that comes along: for long ones.
+    ApplyFile {
         /// What it is called in messages.
         name: String,
         /// Where the files are that it names.
@@ -160,6 +171,7 @@ pub fn schema() -> serde_json::Value {
     use schemars::schema_for;
     let answers = of(&[
         ("status", schema_for!(Status)),
+        ("overview", schema_for!(Status)),
         ("add_circuit", schema_for!(Done)),
         ("remove_circuit", schema_for!(Done)),
         ("add_link", schema_for!(LinkAdded)),
@@ -167,6 +179,7 @@ pub fn schema() -> serde_json::Value {
         ("set_link", schema_for!(LinkSet)),
         ("capture_start", schema_for!(Capturing)),
         ("apply", schema_for!(Applied)),
+        ("apply_file", schema_for!(Applied)),
     ]);
     serde_json::json!({ "version": VERSION, "message": schema_for!(Message), "answers": answers })
 }

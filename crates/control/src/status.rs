@@ -1,28 +1,33 @@
 //! What a running network tells of itself, as types: links, switches, circuits and endpoints with what passed and what was
 //! dropped and why, and the engine. Commands, metrics and pages read these.
 //!
-//! It is harvested in slices between rounds of the engine, so that looking costs the network nothing; rows of different slices
-//! are of different moments.
+//! What can change without a command is harvested in slices between rounds of the engine ([`harvest`]); all else is the model's.
+//! So looking costs the network nothing, and no text is made on its thread.
 
-use crate::controller::{Controller, SLICE, processor_time};
+mod harvest;
+mod rows;
+
+use crate::controller::Controller;
+use crate::intent::Intent;
 use crate::names::carries_name;
 use crate::version::VERSION;
 use anyhow::Result;
-use host::HostInterface;
-use host::engine::{Core, EngineHandle};
-use net::topology::{Bounds, Placed};
-use net::{LinkId, Switch};
+use host::EndpointStatus as Endpoint;
+use net::topology::{Bounds, Router};
+use rows::{Rows, ends_at_hosts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use wire::Counters;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use wire::{CircuitId, Counters};
 
-/// Rows looked at before the time is asked for.
-const ROWS: usize = 16;
+/// Circuits that an overview shows at most, where there are more.
+pub const OVERVIEW: usize = 1000;
 
 /// Everything that is told.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Status {
+#[schemars(rename = "Status")]
+pub struct Status<C = Vec<CircuitStatus>> {
     /// The protocol's version.
     pub version: u32,
     /// The number of the last change.
@@ -35,8 +40,11 @@ pub struct Status {
     pub switches: Vec<SwitchStatus>,
     /// Links.
     pub links: Vec<LinkStatus>,
+    /// How many circuits there are; an overview does not show all of them.
+    #[serde(default)]
+    pub circuit_count: usize,
     /// Circuits.
-    pub circuits: Vec<CircuitStatus>,
+    pub circuits: C,
     /// Endpoints of applications.
     pub endpoints: Vec<EndpointStatus>,
     /// What came to hosts for circuits that they do not have.
@@ -238,43 +246,34 @@ pub struct EngineStatus {
     pub sleeps: u64,
     /// Commands that it has carried out between rounds.
     pub commands: u64,
-    /// Processor time of the longest of them, in seconds.
+    /// Processor time of the longest of them, in seconds; of one that is carried out in slices, of its longest slice.
     pub longest_command_s: f64,
+    /// Processor time of the longest round, with the command or the slice before it, in seconds.
+    #[serde(default)]
+    pub longest_round_s: f64,
+    /// The same of the last one to two minutes.
+    #[serde(default)]
+    pub longest_recent_round_s: f64,
     /// Buffers of frames in use.
     pub frames_in_use: usize,
     /// Buffers of frames that there are.
     pub frames: usize,
 }
 
-/// Rows that a slice has harvested, and where the next goes on.
-struct Slice<T> {
-    rows: Vec<T>,
-    next: Option<usize>,
+/// Which circuits are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// All of them.
+    All,
+    /// All of a small network; of one with more than [`OVERVIEW`], those that are open or have counted something, so many at
+    /// most.
+    Overview,
 }
 
-/// Harvests rows slice by slice: `row` gives what it finds from a place on, `ROWS` at most, and the next place.
-fn harvest<T: Send + 'static>(
-    engine: &EngineHandle,
-    part: impl Fn(&mut Core, usize, &mut Vec<T>) -> Option<usize> + Clone + Send + 'static,
-) -> Result<Vec<T>> {
-    let (mut all, mut at) = (Vec::new(), Some(0));
-    while let Some(from) = at {
-        let part = part.clone();
-        let slice = engine.with(move |core| {
-            let begun = processor_time();
-            let (mut rows, mut next) = (Vec::new(), Some(from));
-            while let Some(at) = next {
-                next = part(core, at, &mut rows);
-                if processor_time().saturating_sub(begun) >= SLICE {
-                    break;
-                }
-            }
-            Slice { rows, next }
-        })?;
-        all.extend(slice.rows);
-        at = slice.next;
+impl Which {
+    fn busy(self, circuits: usize) -> Option<usize> {
+        (self == Which::Overview && circuits > OVERVIEW).then_some(OVERVIEW)
     }
-    Ok(all)
 }
 
 /// Everything.
@@ -282,114 +281,188 @@ fn harvest<T: Send + 'static>(
 /// # Errors
 /// The engine has stopped.
 pub fn collect(controller: &Controller) -> Result<Status> {
-    let engine = controller.engine();
-    let (stations, engine_status) = engine.with(|core| {
-        let stations: Vec<(String, Bounds)> =
-            core.fabric.router().stations().map(|(name, bounds)| (name.to_owned(), bounds)).collect();
-        (stations, engine_status(core))
-    })?;
-    let names: std::sync::Arc<Vec<(String, Bounds)>> = std::sync::Arc::new(stations);
-    let of_stations = names.clone();
-    let hosts = harvest(engine, move |core, at, rows| {
-        let (name, bounds) = of_stations.get(at)?;
-        if matches!(bounds, Bounds::Host)
-            && let Some((_, host)) = host_of(core, name)
-        {
-            rows.push((
-                name.clone(),
-                host.max_endpoints(),
-                CounterStatus::from(host.stray()),
-                endpoints_of(name, host),
-            ));
+    with_rows(controller, Which::All, |status, rows| Ok(status.with(rows.to_vec())))
+}
+
+/// Everything as JSON text.
+///
+/// # Errors
+/// The engine has stopped.
+pub fn text(controller: &Controller, which: Which) -> Result<String> {
+    with_rows(controller, which, |status, rows| Ok(serde_json::to_string(&status.with(rows))?))
+}
+
+impl Status<()> {
+    fn with<C>(self, circuits: C) -> Status<C> {
+        Status {
+            version: self.version,
+            revision: self.revision,
+            stations: self.stations,
+            hosts: self.hosts,
+            switches: self.switches,
+            links: self.links,
+            circuit_count: self.circuit_count,
+            circuits,
+            endpoints: self.endpoints,
+            stray: self.stray,
+            adapters: self.adapters,
+            engine: self.engine,
         }
-        Some(at + 1)
-    })?;
-    let of_stations = names.clone();
-    let switches = harvest(engine, move |core, at, rows| {
-        let (name, bounds) = of_stations.get(at)?;
-        if let Bounds::Switch(config) = bounds {
-            rows.extend(switch_status(core, name, *config));
-        }
-        Some(at + 1)
-    })?;
-    let ips: BTreeMap<String, Option<String>> =
-        controller.with_config(|config| config.file.host.iter().map(|(n, h)| (n.clone(), h.ip.clone())).collect());
-    let mut status = Status {
-        version: VERSION,
-        revision: controller.revision(),
-        stations: names.iter().map(|(name, bounds)| (name.clone(), kind_of(bounds))).collect(),
-        hosts: BTreeMap::new(),
-        switches,
-        links: links(engine)?,
-        circuits: circuits(engine)?,
-        endpoints: Vec::new(),
-        stray: BTreeMap::new(),
-        adapters: adapters(controller)?,
-        engine: engine_status,
-    };
-    for (name, max_endpoints, stray, endpoints) in hosts {
-        let ip = ips.get(&name).cloned().flatten();
-        status.hosts.insert(name.clone(), HostStatus { ip, max_endpoints, endpoints: endpoints.len() });
-        status.stray.insert(name, stray);
-        status.endpoints.extend(endpoints);
     }
-    Ok(status)
+}
+
+/// Everything, with the rows of circuits as they can be written or made to objects.
+fn with_rows<R>(controller: &Controller, which: Which, f: impl FnOnce(Status<()>, Rows<'_>) -> Result<R>) -> Result<R> {
+    // Nothing changes meanwhile, so that counters and what they are of fit.
+    controller.with_intent(|intent| {
+        let router = &intent.model().router;
+        let hosts: Vec<String> = names(router, |bounds| *bounds == Bounds::Host);
+        let numbers: HashMap<&str, u32> = hosts.iter().zip(0..).map(|(name, n)| (name.as_str(), n)).collect();
+        let mut wanted: Vec<(u32, CircuitId)> = Vec::with_capacity(2 * router.circuit_count());
+        for placed in router.circuits() {
+            let ends = ends_at_hosts(router, &placed.description);
+            wanted.extend(ends.filter_map(|end| Some((*numbers.get(end.station.as_str())?, end.circuit))));
+        }
+        let hosts = Arc::new(hosts);
+        let counts = harvest::ends(controller.engine(), hosts.clone(), wanted)?;
+        let status = without_circuits(controller, intent, hosts)?;
+        let rows = Rows::new(router, &counts, which.busy(router.circuit_count()));
+        f(status, rows)
+    })
+}
+
+fn names(router: &Router, is: impl Fn(&Bounds) -> bool) -> Vec<String> {
+    router.stations().filter(|(_, bounds)| is(bounds)).map(|(name, _)| name.to_owned()).collect()
+}
+
+fn without_circuits(controller: &Controller, intent: &Intent, names: Arc<Vec<String>>) -> Result<Status<()>> {
+    let (engine, router) = (controller.engine(), &intent.model().router);
+    let (counts, endpoints) = harvest::hosts(engine, names.clone())?;
+    let mut hosts = BTreeMap::new();
+    let mut stray = BTreeMap::new();
+    for (name, counts) in names.iter().zip(counts) {
+        let ip = intent.config().file.host.get(name).and_then(|host| host.ip.clone());
+        hosts.insert(name.clone(), HostStatus { ip, max_endpoints: counts.max_endpoints, endpoints: 0 });
+        stray.insert(name.clone(), (&counts.stray).into());
+    }
+    let endpoints: Vec<EndpointStatus> = endpoints
+        .into_iter()
+        .filter_map(|(host, endpoint)| {
+            let host = names.get(host as usize)?;
+            hosts.get_mut(host)?.endpoints += 1;
+            Some(endpoint_status(host, &endpoint))
+        })
+        .collect();
+    Ok(Status {
+        version: VERSION,
+        revision: intent.revision(),
+        stations: router.stations().map(|(name, bounds)| (name.to_owned(), kind_of(&bounds))).collect(),
+        hosts,
+        switches: switches(controller, router)?,
+        links: links_of(controller, router)?,
+        circuit_count: router.circuit_count(),
+        circuits: (),
+        endpoints,
+        stray,
+        adapters: adapters(controller)?,
+        engine: engine_status(&harvest::engine(engine)?),
+    })
 }
 
 /// The links.
 ///
 /// # Errors
 /// The engine has stopped.
-pub fn links(engine: &EngineHandle) -> Result<Vec<LinkStatus>> {
-    let ids = engine.with(|core| core.fabric.links().map(|(id, ..)| id).collect::<Vec<_>>())?;
-    harvest(engine, move |core, at, rows| {
-        let ids = ids.get(at..)?;
-        rows.extend(ids.iter().take(ROWS).filter_map(|id| link_status(core, *id)));
-        (ids.len() > ROWS).then_some(at + ROWS)
-    })
+pub fn links(controller: &Controller) -> Result<Vec<LinkStatus>> {
+    controller.with_intent(|intent| links_of(controller, &intent.model().router))
 }
 
-/// The circuits.
-///
-/// # Errors
-/// The engine has stopped.
-pub fn circuits(engine: &EngineHandle) -> Result<Vec<CircuitStatus>> {
-    harvest(engine, |core, at, rows| {
-        let Core { network, fabric, .. } = core;
-        let (part, next) = fabric.router().circuits_from(at as u32, ROWS);
-        rows.extend(part.into_iter().map(|placed| {
-            let ends = placed.description.ends.iter().map(|end| {
-                let host = fabric.node(&end.station).and_then(|id| network.node_mut::<HostInterface>(id));
-                let circuit = host.filter(|_| !end.path).and_then(|host| host.circuit(end.circuit));
-                let open = circuit.as_ref().and_then(|c| c.open).map(|aal| opened(aal).to_owned());
-                EndStatus {
-                    end: end.to_string(),
-                    open,
-                    endpoint: circuit.as_ref().and_then(|c| c.endpoint).map(|e| e.0),
-                    sent: circuit.as_ref().map(|c| (&c.sent).into()),
-                    received: circuit.as_ref().map(|c| (&c.received).into()),
-                }
-            });
-            circuit_status(placed, ends.collect(), fabric.router())
-        }));
-        next.map(|next| next as usize)
-    })
+fn links_of(controller: &Controller, router: &Router) -> Result<Vec<LinkStatus>> {
+    let counts = harvest::links(controller.engine())?;
+    Ok(counts.into_iter().filter_map(|counts| link_status(router, counts)).collect())
 }
 
-fn circuit_status(placed: &Placed, ends: Vec<EndStatus>, router: &net::topology::Router) -> CircuitStatus {
-    let description = &placed.description;
-    let way = placed.way.hops.iter().map(|hop| {
-        let name = router.link_name(hop.link).unwrap_or_default();
-        format!("{name} {}", hop.label)
+fn link_status(router: &Router, counts: harvest::LinkCounts) -> Option<LinkStatus> {
+    let (description, _) = router.link(counts.key)?;
+    let (promised, _) = router.link_use(counts.key)?;
+    let config = &description.config;
+    let [from_a, from_b] = [0, 1].map(|side| DirectionStatus {
+        sent: (&counts.lines[side].sent).into(),
+        delivered: (&counts.lines[side].delivered).into(),
+        promised_cells_per_s: promised[side],
     });
-    CircuitStatus {
-        name: description.name(),
-        category: description.contract.category.name().to_owned(),
-        pcr_cells_per_s: description.contract.pcr.map(|r| r.cells_per_s()),
-        aal: aal_name(description.aal).to_owned(),
-        one_way: !description.is_both_ways(),
-        ends,
-        way: way.collect(),
+    Some(LinkStatus {
+        name: router.link_name(counts.key)?,
+        carries: carries_name(config.carries).to_owned(),
+        rate_cells_per_s: config.rate.map(|r| r.cells_per_s()),
+        delay_s: config.delay.as_secs_f64(),
+        queue_cells: config.queue_cells,
+        up: counts.up,
+        enabled: counts.enabled,
+        outside: counts.outside,
+        ends: description.ends.each_ref().map(ToString::to_string),
+        circuits: router.circuit_count_over(counts.key),
+        from_a,
+        from_b,
+    })
+}
+
+fn switches(controller: &Controller, router: &Router) -> Result<Vec<SwitchStatus>> {
+    let switches: Vec<(String, net::SwitchConfig)> = router
+        .stations()
+        .filter_map(|(name, bounds)| match bounds {
+            Bounds::Switch(config) => Some((name.to_owned(), config)),
+            _ => None,
+        })
+        .collect();
+    let mut all: Vec<SwitchStatus> = switches
+        .iter()
+        .map(|(name, config)| SwitchStatus {
+            name: name.clone(),
+            ports: config.ports,
+            max_routes: config.max_routes,
+            routes: router.routes_at(name),
+            dropped: BTreeMap::new(),
+            port_drops: BTreeMap::new(),
+        })
+        .collect();
+    let asked = switches.into_iter().map(|(name, config)| (name, config.ports)).collect();
+    for (switch, port, drops) in harvest::switches(controller.engine(), asked)? {
+        let Some(switch) = all.get_mut(switch as usize) else { continue };
+        let here = CounterStatus::from(&drops).dropped;
+        here.iter().for_each(|(reason, n)| *switch.dropped.entry(reason.clone()).or_default() += n);
+        switch.port_drops.insert(port, here);
+    }
+    Ok(all)
+}
+
+fn adapters(controller: &Controller) -> Result<Vec<AdapterStatus>> {
+    let all = harvest::adapters(controller.engine(), controller.adapters().clone())?;
+    let status = |a: harvest::AdapterCounts| AdapterStatus {
+        name: a.served.name,
+        host: a.served.host,
+        socket: a.served.socket,
+        link: a.link,
+        signal: a.signal,
+        attached: a.attached,
+        state: a.state,
+        counters: a.counters.iter().map(|(name, c)| ((*name).to_owned(), c.into())).collect(),
+    };
+    Ok(all.into_iter().map(status).collect())
+}
+
+fn endpoint_status(host: &str, e: &Endpoint) -> EndpointStatus {
+    let value = |v: serde_json::Result<serde_json::Value>| v.unwrap_or_default();
+    EndpointStatus {
+        host: host.to_owned(),
+        endpoint: e.id.0,
+        events: value(serde_json::to_value(e.events)),
+        event_counts: value(serde_json::to_value(e.event_counts)),
+        path: value(serde_json::to_value(e.path)),
+        channels: e.channels,
+        segment_octets: e.segment_octets,
+        sent: (&e.sent).into(),
+        received: (&e.received).into(),
     }
 }
 
@@ -418,96 +491,8 @@ fn kind_of(bounds: &Bounds) -> StationKind {
     }
 }
 
-fn host_of<'a>(core: &'a mut Core, name: &str) -> Option<(net::NodeId, &'a mut HostInterface)> {
-    let Core { network, fabric, .. } = core;
-    let id = fabric.node(name)?;
-    Some((id, network.node_mut(id)?))
-}
-
-fn endpoints_of(name: &str, host: &HostInterface) -> Vec<EndpointStatus> {
-    let value = |v: serde_json::Result<serde_json::Value>| v.unwrap_or_default();
-    let endpoints = host.endpoints().into_iter().map(|e| EndpointStatus {
-        host: name.to_owned(),
-        endpoint: e.id.0,
-        events: value(serde_json::to_value(e.events)),
-        event_counts: value(serde_json::to_value(e.event_counts)),
-        path: value(serde_json::to_value(e.path)),
-        channels: e.channels,
-        segment_octets: e.segment_octets,
-        sent: (&e.sent).into(),
-        received: (&e.received).into(),
-    });
-    endpoints.collect()
-}
-
-fn switch_status(core: &mut Core, name: &str, config: net::SwitchConfig) -> Option<SwitchStatus> {
-    let Core { network, fabric, .. } = core;
-    let routes = fabric.router().routes_at(name);
-    let switch = network.node_mut::<Switch>(fabric.node(name)?)?;
-    let (mut dropped, mut port_drops) = (BTreeMap::<String, u64>::new(), BTreeMap::new());
-    for port in 0..config.ports {
-        let here = CounterStatus::from(&switch.port_drops(port)).dropped;
-        here.iter().for_each(|(reason, n)| *dropped.entry(reason.clone()).or_default() += n);
-        if !here.is_empty() {
-            port_drops.insert(port, here);
-        }
-    }
-    let (ports, max_routes) = (config.ports, config.max_routes);
-    Some(SwitchStatus { name: name.to_owned(), ports, max_routes, routes, dropped, port_drops })
-}
-
-fn link_status(core: &mut Core, id: LinkId) -> Option<LinkStatus> {
-    let info = core.network.link_info(id)?;
-    let (description, _) = core.fabric.link(id)?;
-    let key = core.fabric.link_key(id)?;
-    let (promised, _) = core.fabric.router().link_use(key)?;
-    let outside = core.network.externals().find(|(link, _)| *link == id).map(|(_, shell)| shell.status());
-    let direction = |counters: &net::LineCounters, promised| DirectionStatus {
-        sent: (&counters.sent).into(),
-        delivered: (&counters.delivered).into(),
-        promised_cells_per_s: promised,
-    };
-    Some(LinkStatus {
-        name: core.fabric.link_name(id)?,
-        carries: carries_name(info.config.carries).to_owned(),
-        rate_cells_per_s: info.config.rate.map(|r| r.cells_per_s()),
-        delay_s: info.config.delay.as_secs_f64(),
-        queue_cells: info.config.queue_cells,
-        up: info.up,
-        enabled: info.enabled,
-        outside,
-        ends: description.ends.each_ref().map(ToString::to_string),
-        circuits: core.fabric.router().circuit_count_over(key),
-        from_a: direction(&info.from_a, promised[0]),
-        from_b: direction(&info.from_b, promised[1]),
-    })
-}
-
-fn adapters(controller: &Controller) -> Result<Vec<AdapterStatus>> {
-    let adapters = controller.adapters().clone();
-    Ok(controller.engine().with(move |core| {
-        let mut all: Vec<AdapterStatus> = Vec::new();
-        adapters.for_each(core, |served, link, server| {
-            all.push(AdapterStatus {
-                name: served.name.clone(),
-                host: served.host.clone(),
-                socket: served.socket.clone(),
-                link: core.fabric.link_name(link),
-                signal: core.network.has_signal(link),
-                attached: server.is_up(),
-                state: server.status(),
-                counters: server.counters().iter().map(|(name, c)| ((*name).to_owned(), c.into())).collect(),
-            });
-        });
-        all.sort_by(|a, b| a.name.cmp(&b.name));
-        all
-    })?)
-}
-
-fn engine_status(core: &Core) -> EngineStatus {
-    let stats = core.stats();
-    let uptime = core.now().as_nanos() as f64 * 1e-9;
-    let pool = core.network.pool();
+fn engine_status(counts: &harvest::EngineCounts) -> EngineStatus {
+    let (uptime, stats) = (counts.uptime_s, counts.stats);
     EngineStatus {
         uptime_s: uptime,
         busy_share: if uptime > 0.0 { (1.0 - stats.slept.as_secs_f64() / uptime).clamp(0.0, 1.0) } else { 0.0 },
@@ -515,7 +500,9 @@ fn engine_status(core: &Core) -> EngineStatus {
         sleeps: stats.sleeps,
         commands: stats.commands,
         longest_command_s: stats.longest_command.as_secs_f64(),
-        frames_in_use: pool.in_use(),
-        frames: pool.buffers(),
+        longest_round_s: stats.longest_round.as_secs_f64(),
+        longest_recent_round_s: stats.longest_round_lately.as_secs_f64(),
+        frames_in_use: counts.frames_in_use,
+        frames: counts.frames,
     }
 }

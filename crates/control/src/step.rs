@@ -103,6 +103,11 @@ pub trait Target {
     /// # Errors
     /// Why not; nothing has changed.
     fn perform(&mut self, step: &Step, made: Option<Box<dyn External>>) -> Result<Step, StepError>;
+
+    /// Does some of what earlier steps have left to do, a bounded amount. True if there was something.
+    fn advance(&mut self) -> bool {
+        false
+    }
 }
 
 /// What the network is taken to be: enough to try any plan without touching it.
@@ -123,6 +128,23 @@ impl Model {
     /// The router's key of a link.
     pub fn link(&self, link: &ObjectId) -> Result<LinkKey, TopologyError> {
         self.links.get(link).copied().ok_or_else(|| TopologyError::NoLink(link.to_string()))
+    }
+
+    /// Writes into a step that was just performed what was decided: the key and the ports of a link, the way of a circuit.
+    pub fn settle(&self, step: &mut Step) {
+        match step {
+            Step::AddLink { link, restored: restored @ None, .. } => {
+                let key = self.links.get(link).copied();
+                *restored = key.and_then(|key| Some((key, self.router.link(key)?.1)));
+            }
+            Step::AddCircuit(circuit) => {
+                let placed = circuit.ends.first().and_then(|end| self.router.find_circuit(end));
+                if let Some(placed) = placed {
+                    *step = Step::RestoreCircuit(Box::new(placed.clone()));
+                }
+            }
+            _ => {}
+        }
     }
 }
 

@@ -60,6 +60,10 @@ impl Target for Failing<'_> {
         self.left = self.left.saturating_sub(1);
         self.live.perform(step, made)
     }
+
+    fn advance(&mut self) -> bool {
+        self.live.advance()
+    }
 }
 
 impl World {
@@ -67,7 +71,7 @@ impl World {
         World {
             network: Network::new(FramePool::new(4, 2048)),
             fabric: Fabric::new(),
-            links: Links::new(),
+            links: Links::default(),
             adapters: Adapters::default(),
             model: Model::default(),
             applied: Objects::new(),
@@ -130,7 +134,7 @@ impl World {
     /// Applies what is wanted; `fails_at`: the step that fails. Whether it was done.
     fn apply(&mut self, wanted: &Objects, fails_at: Option<usize>) -> bool {
         let changes: Vec<Change> = difference(&self.applied, wanted);
-        let plan = Plan::new(&self.applied, &changes, &self.model);
+        let mut plan = Plan::new(&self.applied, &changes, &self.model);
         let Ok(undo) = plan.check(&mut self.model) else { return false };
         let mut execution = Execution::new(plan);
         let mut left = fails_at.unwrap_or(usize::MAX);

@@ -4,7 +4,8 @@
 //! most, and what it has opened ends with it. The answer to [`Request::CreateEndpoint`] carries three file descriptors
 //! (`SCM_RIGHTS`): the segment, the eventfd that wakes the host, the bell that wakes the client: a stream socket on which
 //! [`BELL_OCTETS`] come for each ring. The request may carry an end of a pair of UNIX stream sockets instead; then that one is the
-//! bell, and the answer carries two. Long answers to management requests come in parts.
+//! bell, and the answer carries two. Long answers to management requests come as sealed memory files
+//! ([`crate::negotiate::MEMORY_ANSWERS`]), or in parts.
 
 pub use crate::events::Events;
 pub use crate::negotiate::{DIRECT, VERSION};
@@ -231,6 +232,11 @@ pub enum Response {
         text: String,
         /// Whether it is the last.
         last: bool,
+    },
+    /// The answer to a management request is in the memory file that comes along, as JSON text ([`crate::sealed`]).
+    ManagedMemory {
+        /// How long it is.
+        octets: u64,
     },
     /// The request is refused.
     Refused {

@@ -29,12 +29,13 @@ pub mod own;
 pub mod recycle;
 pub mod ring;
 #[cfg(not(loom))]
+pub mod sealed;
+#[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub mod segment;
 #[cfg(loom)]
 #[path = "ring_loom.rs"]
 pub mod segment;
-#[cfg(not(loom))]
 pub mod seqpacket;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]

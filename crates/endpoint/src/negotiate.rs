@@ -16,8 +16,10 @@ pub const OWN_MEMORY: &str = "own-memory";
 pub const AAL34: &str = "aal34";
 /// A sleeping client is woken by a futex in its segment if it asks for that ([`crate::layout::BY_FUTEX`]).
 pub const FUTEX: &str = "futex";
+/// Long answers to management requests come as sealed memory files ([`crate::sealed`]).
+pub const MEMORY_ANSWERS: &str = "memory-answers";
 /// All features of this crate's version.
-pub const FEATURES: &[&str] = &[DIRECT, OWN_MEMORY, AAL34, FUTEX];
+pub const FEATURES: &[&str] = &[DIRECT, OWN_MEMORY, AAL34, FUTEX, MEMORY_ANSWERS];
 
 /// The newest version that both speak, if there is one: here [`OLDEST`] to [`VERSION`], there `oldest` to `newest`.
 pub fn agree_version(oldest: u32, newest: u32) -> Option<u32> {

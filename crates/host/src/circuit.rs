@@ -35,6 +35,19 @@ pub struct CircuitStatus {
     pub received: Counters,
 }
 
+/// What was counted at a circuit, and who has it open, without a copy.
+#[derive(Debug, Clone, Copy)]
+pub struct CircuitCounts<'a> {
+    /// The adaptation layer that it is open with, if it is.
+    pub open: Option<Aal>,
+    /// The endpoint that has it open.
+    pub endpoint: Option<EndpointId>,
+    /// From applications.
+    pub sent: &'a Counters,
+    /// To applications.
+    pub received: &'a Counters,
+}
+
 /// A circuit.
 #[derive(Debug)]
 pub(crate) struct Circuit {
@@ -102,6 +115,12 @@ impl Circuit {
         self.buffer = None;
         self.close_aal34(endpoint);
         self.reassembler = Reassembler::new(reassembly(&self.config));
+    }
+
+    pub(crate) fn counts(&self) -> CircuitCounts<'_> {
+        let user = self.receiver.or(self.sender);
+        let (open, endpoint) = (user.map(|u| u.aal), user.map(|u| u.endpoint));
+        CircuitCounts { open, endpoint, sent: &self.sent, received: &self.received }
     }
 
     pub(crate) fn status(&self) -> CircuitStatus {

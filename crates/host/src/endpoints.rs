@@ -140,6 +140,12 @@ impl Endpoints {
         self.list.iter()
     }
 
+    /// Those after one of them, by number.
+    pub(crate) fn after(&self, after: Option<EndpointId>) -> &[(EndpointId, Attached)] {
+        let from = self.list.partition_point(|(id, _)| Some(*id) <= after);
+        &self.list[from..]
+    }
+
     /// Takes one in; its number is higher than all others'.
     pub(crate) fn push(&mut self, id: EndpointId, endpoint: Attached) {
         self.list.push((id, endpoint));

@@ -1,7 +1,7 @@
 //! The host interface as a node: takes turns over endpoints on the way out, demultiplexes by circuit on the way in.
 
 use crate::attached::{AttachError, Attached};
-use crate::circuit::{Circuit, CircuitStatus, User};
+use crate::circuit::{Circuit, CircuitCounts, CircuitStatus, User};
 use crate::circuits::Circuits;
 use crate::credit::Credits;
 use crate::departing::Departing;
@@ -386,6 +386,11 @@ impl HostInterface {
         self.circuits.get(id.key()).map(Circuit::status)
     }
 
+    /// What was counted at one circuit, and who has it open.
+    pub fn circuit_counts(&self, id: CircuitId) -> Option<CircuitCounts<'_>> {
+        self.circuits.get(&id.key()).map(Circuit::counts)
+    }
+
     /// Endpoints at most.
     pub fn max_endpoints(&self) -> usize {
         self.max_endpoints
@@ -403,17 +408,12 @@ impl HostInterface {
 
     /// All endpoints.
     pub fn endpoints(&self) -> Vec<EndpointStatus> {
-        let status = |(id, e): &(EndpointId, Attached)| EndpointStatus {
-            id: *id,
-            events: e.strategy.kind(),
-            event_counts: e.strategy.counts,
-            path: e.path.kind(),
-            segment_octets: e.geometry().octets(),
-            channels: e.channels.iter().flatten().count(),
-            sent: e.sent,
-            received: e.received,
-        };
-        self.endpoints.iter().map(status).collect()
+        self.endpoints.iter().map(endpoint_status).collect()
+    }
+
+    /// Endpoints by their numbers, those after one of them, `most` at most.
+    pub fn endpoints_after(&self, after: Option<EndpointId>, most: usize) -> Vec<EndpointStatus> {
+        self.endpoints.after(after).iter().take(most).map(endpoint_status).collect()
     }
 
     /// What came for circuits that are not here.
@@ -477,6 +477,19 @@ impl HostInterface {
             circuit.handle_timeout(endpoint, now);
             self.circuits.note_timeout(key);
         }
+    }
+}
+
+fn endpoint_status((id, e): &(EndpointId, Attached)) -> EndpointStatus {
+    EndpointStatus {
+        id: *id,
+        events: e.strategy.kind(),
+        event_counts: e.strategy.counts,
+        path: e.path.kind(),
+        segment_octets: e.geometry().octets(),
+        channels: e.channels.iter().flatten().count(),
+        sent: e.sent,
+        received: e.received,
     }
 }
 

@@ -39,7 +39,7 @@ mod sys;
 mod turns;
 
 pub use attached::{AttachError, Attached};
-pub use circuit::CircuitStatus;
+pub use circuit::{CircuitCounts, CircuitStatus};
 pub use doorbell::Doorbell;
 pub use events::{Bell, EventCounts};
 pub use interface::{CircuitConfig, EndpointId, EndpointStatus, HostInterface, OpenError};

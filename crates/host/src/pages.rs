@@ -61,9 +61,8 @@ impl Pages {
         let old = self.remove(&key);
         let (path, page, entry) = split(key);
         self.paths.resize_with(self.paths.len().max(path + 1), || None);
-        let path = self.paths[path].get_or_insert_with(|| {
-            Box::new(Path { pages: [const { None }; ENTRIES], used: [0; ENTRIES], len: 0 })
-        });
+        let path = self.paths[path]
+            .get_or_insert_with(|| Box::new(Path { pages: [const { None }; ENTRIES], used: [0; ENTRIES], len: 0 }));
         path.len += 1;
         let entries = path.pages[page].get_or_insert_with(|| Box::new([const { None }; ENTRIES]));
         entries[entry] = Some(Box::new(circuit));

@@ -13,7 +13,8 @@ use crate::interface::{EndpointId, OpenError};
 use crate::own::Process;
 use crate::quota::{Account, Exceeded, Kind, Ledger, Limits};
 use endpoint::control::{MAX_PACKET_OCTETS, Refusal, Request, Response};
-use endpoint::negotiate::{OLDEST, VERSION, agree_features, agree_version};
+use endpoint::negotiate::{MEMORY_ANSWERS, OLDEST, VERSION, agree_features, agree_version};
+use endpoint::sealed;
 use endpoint::segment::Segment;
 use endpoint::seqpacket::{PacketError, Packets, Peer};
 use endpoint::shared::SharedMemory;
@@ -159,6 +160,8 @@ struct Client {
     peer: Peer,
     process: Option<OwnedFd>,
     greeted: bool,
+    /// It takes long answers as memory files.
+    memory_answers: bool,
     endpoint: Option<(String, NodeId, EndpointId)>,
     direct: Option<Claim>,
     max_connections: Option<usize>,
@@ -256,6 +259,7 @@ fn serve(mut doors: Doors, stop: &OwnedFd, engine: &EngineHandle, handler: &dyn 
                         peer,
                         process,
                         greeted: false,
+                        memory_answers: false,
                         endpoint: None,
                         direct: None,
                         max_connections,
@@ -343,7 +347,9 @@ impl Client {
                     self.account.take(ledger, Kind::Connections, 1).map_err(too_many)?;
                 }
                 self.greeted = true;
-                Response::Welcome { version: agreed, features: agree_features(&features) }
+                let features = agree_features(&features);
+                self.memory_answers = features.iter().any(|name| name == MEMORY_ANSWERS);
+                Response::Welcome { version: agreed, features }
             }
             _ if !self.greeted => return Err("a greeting must come first".into()),
             Request::OpenDirect { host, vpi_vci, layout, geometry } => {
@@ -441,6 +447,11 @@ impl Client {
             }
             Request::Manage(request) => {
                 let text = handler.manage(self.peer, request, fds)?;
+                if self.memory_answers && text.len() > PART_OCTETS {
+                    let memory = sealed::write(text.as_bytes())?;
+                    let answer = Response::ManagedMemory { octets: text.len() as u64 };
+                    return self.line.send(&answer, vec![memory], false).map_err(Into::into);
+                }
                 return self.send_parts(&text).map_err(Into::into);
             }
         };

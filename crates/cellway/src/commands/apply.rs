@@ -1,6 +1,6 @@
 //! `cellway apply`: a running network becomes what a description says, by the difference, whole or not at all.
 
-use crate::client::ask_for;
+use crate::client::ask_with_text;
 use crate::context::Context;
 use crate::output;
 use anyhow::Result;
@@ -56,8 +56,8 @@ pub(crate) fn run(context: &Context, apply: &Apply) -> Result<()> {
     let name = apply.file.display().to_string();
     let (text_of_file, folder) = control::config::read(&apply.file)?;
     let source = Source::new(&name, &text_of_file);
-    let request = Request::Apply { text: text_of_file, name, folder, dry_run: apply.dry_run };
-    let applied: Applied = ask_for(context, &request)?;
+    let request = Request::ApplyFile { name, folder, dry_run: apply.dry_run };
+    let applied: Applied = ask_with_text(context, &request, &text_of_file)?;
     if !applied.problems.is_empty() {
         if context.json {
             output::print(context, &applied, String::new)?;

@@ -1,6 +1,6 @@
 //! `cellway status`: links, circuits and endpoints, with what passed and what was dropped and why.
 
-use crate::client::{self, ask_for};
+use crate::client::{self, ask_for, ask_text};
 use crate::context::Context;
 use crate::output;
 use anyhow::Result;
@@ -103,6 +103,18 @@ fn switches_text(status: &Everything) -> String {
     format!("\n{}", output::table(&["switch", "ports", "routes", "at most", "dropped"], &rows))
 }
 
+/// What is said of circuits that are not shown.
+fn others_text(status: &Everything) -> String {
+    let (all, shown) = (status.circuit_count, status.circuits.len());
+    if all <= shown {
+        return String::new();
+    }
+    format!(
+        "{} circuits more; those that are shown are open or have passed something (`cellway circuit list`)\n",
+        all - shown
+    )
+}
+
 fn text(status: &Everything) -> String {
     let word = |v: &serde_json::Value| v.as_str().unwrap_or_default().to_owned();
     let endpoints: Vec<Vec<String>> = status
@@ -123,16 +135,18 @@ fn text(status: &Everything) -> String {
     let head = ["endpoint", "events", "path", "channels", "PDUs sent", "PDUs received", "dropped"];
     let engine = &status.engine;
     format!(
-        "{}{}\n{}\n{}{}\nengine: {:.1} % busy in {:.0} s, {} rounds, {} sleeps; revision {}\n",
+        "{}{}\n{}{}\n{}{}\nengine: {:.1} % busy in {:.0} s, {} rounds, {} sleeps, longest round {:.0} us; revision {}\n",
         links_text(&status.links),
         switches_text(status),
         circuits_text(&status.circuits),
+        others_text(status),
         output::table(&head, &endpoints),
         adapters_text(status),
         engine.busy_share * 100.0,
         engine.uptime_s,
         engine.rounds,
         engine.sleeps,
+        engine.longest_recent_round_s * 1e6,
         status.revision,
     )
 }
@@ -141,11 +155,15 @@ fn text(status: &Everything) -> String {
 pub(crate) fn run(context: &Context, status: &Status) -> Result<()> {
     let stop = client::interrupted()?;
     loop {
-        let now = ask_for::<Everything>(context, &Request::Status)?;
-        if status.watch && !context.json {
-            print!("\x1b[H\x1b[2J");
+        if context.json {
+            output::print_json(&ask_text(context, &Request::Status)?)?;
+        } else {
+            let now = ask_for::<Everything>(context, &Request::Overview)?;
+            if status.watch {
+                print!("\x1b[H\x1b[2J");
+            }
+            output::print(context, &now, || text(&now))?;
         }
-        output::print(context, &now, || text(&now))?;
         if !status.watch {
             return Ok(());
         }

@@ -36,6 +36,9 @@ pub enum Written {
 pub struct Kept {
     /// Added, in this order.
     pub added: Vec<Written>,
+    /// What each of them is called: of links that are written alike, one may have gone.
+    #[serde(default)]
+    pub ids: Vec<ObjectId>,
     /// Removed, though the description has them.
     pub removed: Vec<ObjectId>,
     /// Links that were taken down.
@@ -58,17 +61,25 @@ impl Commands {
         self.down.contains(id)
     }
 
+    /// An object as the next command would add it; `nth` of those that it adds.
+    pub fn object(&self, spec: Spec, nth: usize) -> Object {
+        Object { spec, owner: Owner::Command, revision: 0, order: FIRST_ORDER + self.order + nth as u64 }
+    }
+
     /// Adds an object, with the written form of what a state folder is to keep.
-    pub fn add(&mut self, id: ObjectId, spec: Spec, written: Option<Written>) -> Object {
-        let object = Object { spec, owner: Owner::Command, revision: 0, order: FIRST_ORDER + self.order };
-        self.order += 1;
+    pub fn insert(&mut self, id: ObjectId, object: Object, written: Option<Written>) {
+        self.order = self.order.max(object.order + 1 - FIRST_ORDER);
         self.removed.remove(&id);
         self.written.remove(&id);
         if let Some(written) = written {
             self.written.insert(id.clone(), (object.order, written));
         }
-        self.added.insert(id, object.clone());
-        object
+        self.added.insert(id, object);
+    }
+
+    fn add(&mut self, id: ObjectId, spec: Spec, written: Option<Written>) {
+        let object = self.object(spec, 0);
+        self.insert(id, object, written);
     }
 
     /// Removes an object; `of_file`: the description has it.
@@ -103,10 +114,11 @@ impl Commands {
 
     /// What a state folder is to keep.
     pub fn kept(&self) -> Kept {
-        let mut added: Vec<&(u64, Written)> = self.written.values().collect();
-        added.sort_by_key(|(order, _)| *order);
+        let mut added: Vec<(&ObjectId, &(u64, Written))> = self.written.iter().collect();
+        added.sort_by_key(|(_, (order, _))| *order);
         Kept {
-            added: added.into_iter().map(|(_, written)| written.clone()).collect(),
+            ids: added.iter().map(|(id, _)| (*id).clone()).collect(),
+            added: added.into_iter().map(|(_, (_, written))| written.clone()).collect(),
             removed: self.removed.iter().cloned().collect(),
             down: self.down.iter().cloned().collect(),
         }
@@ -117,15 +129,16 @@ impl Commands {
         let mut commands = Commands { removed: kept.removed.into_iter().collect(), ..Self::default() };
         commands.down = kept.down.into_iter().collect();
         let mut lost = Vec::new();
+        let mut ids = kept.ids.into_iter();
         for written in kept.added {
-            if let Err(e) = commands.add_written(written, file) {
+            if let Err(e) = commands.add_written(written, ids.next(), file) {
                 lost.push(format!("{e:#}"));
             }
         }
         (commands, lost)
     }
 
-    fn add_written(&mut self, written: Written, file: &Objects) -> Result<()> {
+    fn add_written(&mut self, written: Written, called: Option<ObjectId>, file: &Objects) -> Result<()> {
         match &written {
             Written::Circuit(circuit) => {
                 let description = circuit.describe()?;
@@ -140,7 +153,8 @@ impl Commands {
                     }
                 }
                 let taken = |id: &ObjectId| file.contains_key(id) || self.added.contains_key(id);
-                let id = (0..).map(|nth| ObjectId::link(&description, nth)).find(|id| !taken(id));
+                let alike = (0..).map(|nth| ObjectId::link(&description, nth));
+                let id = called.into_iter().chain(alike).find(|id| !taken(id));
                 let Some(id) = id else { return Ok(()) };
                 let spec = LinkSpec { description, shell, follows: None, enabled: !self.down.contains(&id) };
                 self.add(id, Spec::Link(Box::new(spec)), Some(written));

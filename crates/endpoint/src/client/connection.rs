@@ -2,6 +2,7 @@
 
 use super::Error;
 use crate::control::{Request, Response};
+use crate::sealed;
 use crate::seqpacket::Packets;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -116,9 +117,14 @@ impl Connection {
     pub fn manage_text(&self, request: serde_json::Value, fds: &[BorrowedFd<'_>]) -> Result<String, Error> {
         let mut whole = String::new();
         self.packets.send(&Request::Manage(request), fds)?;
-        let mut answer = self.answer()?.0;
+        let (mut answer, fds) = self.answer()?;
         loop {
             match answer {
+                Response::ManagedMemory { octets } => {
+                    let fd = fds.first().ok_or_else(|| Error::Protocol("an answer without its memory".into()))?;
+                    let text = sealed::read(fd, octets as usize).map_err(|e| Error::Protocol(e.to_string()))?;
+                    return String::from_utf8(text).map_err(|e| Error::Protocol(e.to_string()));
+                }
                 Response::Managed { text, last } => {
                     whole.push_str(&text);
                     if last {

@@ -385,15 +385,12 @@ impl<H: CircuitTable + 'static> Fabric<H> {
         ends
     }
 
-    /// Tells a link's shell about the circuits that end at it: for a shell that was attached after they were added.
-    pub fn tell_link(&self, network: &mut Network, id: LinkId) {
-        let Some(key) = self.link_keys.get(&id) else { return };
-        for circuit in self.router.circuits_over(*key) {
-            let placed = circuit.ends.first().and_then(|end| self.router.find_circuit(end));
-            if let Some(placed) = placed {
-                self.tell(network, placed, true);
-            }
-        }
+    /// Tells a link's shell about circuits that end at it, by their numbers from `from` on, `most` at most: for a shell that
+    /// was attached after they were added. Gives the number to go on from.
+    pub fn tell_link(&self, network: &mut Network, id: LinkId, from: u32, most: usize) -> Option<u32> {
+        let (circuits, next) = self.router.circuits_over_from(*self.link_keys.get(&id)?, from, most);
+        circuits.into_iter().for_each(|placed| self.tell(network, placed, true));
+        next
     }
 
     fn uninstall(&self, network: &mut Network, placed: &Placed) {

@@ -105,6 +105,18 @@ impl Router {
         self.inventory.stations.iter().map(|(name, state)| (name.as_str(), state.bounds))
     }
 
+    /// What a name stands for, with its bounds.
+    pub fn bounds(&self, name: &str) -> Option<Bounds> {
+        self.inventory.stations.get(name).map(|state| state.bounds)
+    }
+
+    /// The link after another one by its key, or the first.
+    pub fn link_after(&self, key: Option<LinkKey>) -> Option<LinkKey> {
+        use std::ops::Bound::{Excluded, Unbounded};
+        let from = key.map_or(Unbounded, Excluded);
+        self.inventory.links.range((from, Unbounded)).next().map(|(key, _)| *key)
+    }
+
     /// What a name stands for.
     pub fn station(&self, name: &str) -> Option<Station> {
         self.inventory.stations.get(name).map(|state| state.bounds.station())
@@ -210,6 +222,14 @@ impl Router {
         slots.into_iter().map(|slot| &slot.placed.description).collect()
     }
 
+    /// Circuits over a link by their numbers from `from` on, `most` at most, and the number to go on from; `None` at the end.
+    pub fn circuits_over_from(&self, key: LinkKey, from: u32, most: usize) -> (Vec<&Placed>, Option<u32>) {
+        let Some(link) = self.inventory.links.get(&key) else { return (Vec::new(), None) };
+        let mut numbers = link.circuits.range(from..);
+        let part = numbers.by_ref().take(most).filter_map(|number| self.slot(*number)).map(|slot| &slot.placed);
+        (part.collect(), numbers.next().copied())
+    }
+
     /// The channels inside a path, of those that are on this link.
     pub fn riders_at(&self, key: LinkKey, path: Label) -> impl Iterator<Item = &CircuitDescription> {
         let link = self.inventory.links.get(&key);
@@ -232,13 +252,6 @@ impl Router {
     /// How many circuits there are.
     pub fn circuit_count(&self) -> usize {
         self.slots.len()
-    }
-
-    /// Circuits by their numbers from `from` on, `most` at most, and the number to go on from; `None` at the end.
-    pub fn circuits_from(&self, from: u32, most: usize) -> (Vec<&Placed>, Option<u32>) {
-        let mut slots = self.slots.range(from..);
-        let part = slots.by_ref().take(most).map(|(_, slot)| &slot.placed).collect();
-        (part, slots.next().map(|(number, _)| *number))
     }
 
     /// The circuit that has this end.

@@ -1,0 +1,414 @@
+//! What should be and what is, without an engine: the desired state by source, and the plan of each change, tried on a model.
+//!
+//! In: wishes (a description, commands, peers). Out: a [`Prepared`] change, whose plan somebody carries out. Then it is kept
+//! ([`Intent::commit`]) or given up ([`Intent::abandon`]). One change is under way at a time.
+
+use crate::audit::{Audit, Who};
+use crate::config::{Config, Shell};
+use crate::objects::{Change, LinkSpec, Object, ObjectId, Objects, Owner, Spec, difference};
+use crate::plan::{Impossible, Line, Plan, Problem, Summary, gives_way, roll_back};
+use crate::sources::commands::{Commands, Written};
+use crate::sources::peers::{Peers, Real};
+use crate::sources::{self, file};
+use crate::state::StateFolder;
+use crate::step::{Model, Step};
+use anyhow::{Result, anyhow, bail};
+use net::PeerCircuit;
+use net::topology::CircuitEnd;
+
+/// What a change came to.
+#[derive(Debug, Clone, Default)]
+pub struct Outcome {
+    /// The change's number; without a change, the last one's.
+    pub revision: u64,
+    /// What was, or would be, done.
+    pub lines: Vec<Line>,
+    /// The same as numbers.
+    pub summary: Summary,
+    /// Circuits that stay as they were.
+    pub unchanged_circuits: usize,
+    /// Circuits that were, or would be, interrupted.
+    pub interrupted: Vec<String>,
+    /// Objects of commands and peers that do not fit any more.
+    pub dropped: Vec<String>,
+}
+
+/// A change whose plan is in order: the model is what the network will be.
+pub struct Prepared {
+    verb: &'static str,
+    changes: Vec<Change>,
+    plan: Plan,
+    undo: Vec<Step>,
+    unchanged_circuits: usize,
+    dropped: Vec<ObjectId>,
+    next: Next,
+}
+
+/// What the sources want once a change is done.
+enum Next {
+    Description {
+        config: Box<Config>,
+        file: Objects,
+        commands: Commands,
+    },
+    Added(Vec<(ObjectId, Object, Option<Written>)>),
+    Removed(Vec<ObjectId>),
+    Up(ObjectId, bool),
+    /// What a peer wants is known already.
+    Peer(ObjectId),
+}
+
+impl Prepared {
+    /// The steps that are to be carried out. They are given once.
+    pub fn work(&mut self) -> Plan {
+        Plan {
+            steps: std::mem::take(&mut self.plan.steps),
+            subjects: std::mem::take(&mut self.plan.subjects),
+            ..Plan::default()
+        }
+    }
+
+    fn outcome(&mut self, revision: u64) -> Outcome {
+        Outcome {
+            revision,
+            summary: self.plan.summary(),
+            lines: std::mem::take(&mut self.plan.lines),
+            unchanged_circuits: self.unchanged_circuits,
+            interrupted: std::mem::take(&mut self.plan.interrupted),
+            dropped: self.dropped.iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
+/// See the module's head.
+#[derive(Default)]
+pub struct Intent {
+    /// The description that was read last.
+    config: Config,
+    file: Objects,
+    commands: Commands,
+    peers: Peers,
+    /// What is: each object as it was made.
+    applied: Objects,
+    model: Model,
+    revision: u64,
+    store: Option<StateFolder>,
+    /// What the state folder had has been taken up.
+    restored: bool,
+    audit: Audit,
+}
+
+impl Intent {
+    /// Of an empty network. `store`: where what commands want is kept for a restart.
+    pub fn new(store: Option<StateFolder>) -> Self {
+        Intent { store, ..Intent::default() }
+    }
+
+    /// Where changes are recorded from now on.
+    pub fn keep_audit(&mut self, audit: Audit) {
+        self.audit = audit;
+    }
+
+    /// The description that was read last.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// What is: each object as it was made.
+    pub fn applied(&self) -> &Objects {
+        &self.applied
+    }
+
+    /// Ways, labels and rates of what is.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// The number of the last change.
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// What commands want beside the description.
+    pub fn commands(&self) -> &Commands {
+        &self.commands
+    }
+
+    /// The far end of a link has ended: it counts as none, so that the next description makes it again.
+    pub fn forget_shell(&mut self, link: &ObjectId) {
+        if let Some(Object { spec: Spec::Link(link), .. }) = self.applied.get_mut(link) {
+            link.shell = None;
+        }
+    }
+
+    /// Another description, with what commands and peers have added as far as it fits.
+    ///
+    /// # Errors
+    /// All that cannot be.
+    pub fn prepare_description(&mut self, wanted: Config) -> Result<Prepared, Impossible> {
+        let file = file::objects(&wanted);
+        let mut commands = self.commands.clone();
+        if self.restored {
+            commands.forget_removed();
+        } else if let Some(kept) = self.store.as_ref().and_then(StateFolder::read) {
+            // A restart: what commands had added and removed is so again.
+            let (kept, lost) = Commands::restore(kept, &file);
+            lost.iter().for_each(|lost| tracing::warn!("not restored: {lost}"));
+            commands = kept;
+        }
+        commands.yield_to(&file);
+        let (mut prepared, dropped) = self.reconcile(&file, &commands)?;
+        dropped.iter().for_each(|id| commands.remove(id, false));
+        prepared.dropped = dropped;
+        prepared.next = Next::Description { config: Box::new(wanted), file, commands };
+        Ok(prepared)
+    }
+
+    /// One object more, by command. `outside`: a name for what is at its far end.
+    ///
+    /// # Errors
+    /// Why it cannot be.
+    pub fn prepare_added(
+        &mut self,
+        spec: Spec,
+        outside: Option<String>,
+        written: Option<Written>,
+    ) -> Result<(ObjectId, Prepared)> {
+        let id = match &spec {
+            Spec::Circuit(circuit) => ObjectId::circuit(circuit),
+            Spec::Link(link) => {
+                let ids = (0..).map(|nth| ObjectId::link(&link.description, nth));
+                let free = ids.into_iter().find(|id| !self.applied.contains_key(id) && !self.file.contains_key(id));
+                free.ok_or_else(|| anyhow!("too many links of these ends"))?
+            }
+            _ => bail!("only links and circuits are added by command"),
+        };
+        if self.applied.contains_key(&id) {
+            bail!("{id} exists already");
+        }
+        let mut added = Vec::new();
+        if let Some(name) = outside {
+            let id = ObjectId::Station(name);
+            if !self.applied.contains_key(&id) {
+                added.push((id, self.commands.object(Spec::Outside, 0), None));
+            }
+        }
+        added.push((id.clone(), self.commands.object(spec, added.len()), written));
+        let wanted = |(id, object, _): &(ObjectId, Object, _)| Change { id: id.clone(), wanted: Some(object.clone()) };
+        let changes = added.iter().map(wanted).collect();
+        let prepared = self.check(changes).map_err(Impossible)?;
+        Ok((id, Prepared { verb: "add", next: Next::Added(added), ..prepared }))
+    }
+
+    /// Objects less, by command; with links, the circuits over them. Gives all that goes.
+    ///
+    /// # Errors
+    /// Why it cannot be.
+    pub fn prepare_removed(&mut self, id: &ObjectId) -> Result<(Vec<ObjectId>, Prepared)> {
+        let mut ids = vec![id.clone()];
+        if let ObjectId::Link(..) = id {
+            let key = self.model.link(id)?;
+            ids.extend(self.model.router.circuits_over(key).into_iter().map(ObjectId::circuit));
+            // What was named by this link alone goes with it.
+            if let Some(Object { spec: Spec::Link(link), .. }) = self.applied.get(id) {
+                let ends = link.description.ends.iter().map(|end| ObjectId::Station(end.station.clone()));
+                let of_command = |station: &ObjectId| {
+                    self.applied.get(station).is_some_and(|o| o.owner == Owner::Command && o.spec == Spec::Outside)
+                };
+                ids.extend(ends.filter(of_command));
+            }
+        }
+        let changes = ids.iter().map(|id| Change { id: id.clone(), wanted: None }).collect();
+        let prepared = self.check(changes).map_err(Impossible)?;
+        let next = Next::Removed(ids.clone());
+        Ok((ids, Prepared { verb: "remove", next, ..prepared }))
+    }
+
+    /// A link down, or up again, by command.
+    ///
+    /// # Errors
+    /// There is no such link.
+    pub fn prepare_up(&mut self, id: &ObjectId, up: bool) -> Result<Prepared> {
+        let Some(Object { spec: Spec::Link(link), owner, order, .. }) = self.applied.get(id) else {
+            bail!("no link `{id}`");
+        };
+        let link = LinkSpec { enabled: up, ..(**link).clone() };
+        let spec = Spec::Link(Box::new(link));
+        let object = Object { spec, owner: owner.clone(), revision: 0, order: *order };
+        let changes = vec![Change { id: id.clone(), wanted: Some(object) }];
+        let prepared = self.check(changes).map_err(Impossible)?;
+        let verb = if up { "link up" } else { "link down" };
+        Ok(Prepared { verb, next: Next::Up(id.clone(), up), ..prepared })
+    }
+
+    /// What a peer has opened or closed; `None` if nothing comes of it.
+    pub fn prepare_peer(&mut self, link: &str, real: &Real, event: &PeerCircuit) -> Option<Result<Prepared>> {
+        let change = self.peers.handle(link, real, event)?;
+        // Where the description or a command has the same circuit, the peer's is that one.
+        let here = self.applied.get(&change.id);
+        if here.is_some_and(|object| !matches!(object.owner, Owner::Peer(_))) {
+            return None;
+        }
+        let id = change.id.clone();
+        Some(match self.check(vec![change]) {
+            Ok(prepared) => Ok(Prepared { verb: "peer", next: Next::Peer(id), ..prepared }),
+            Err(problems) => {
+                self.peers.forget(&id);
+                Err(Impossible(problems).into())
+            }
+        })
+    }
+
+    /// The links whose peers' circuits lead somewhere: object, name, and where. Others' peers want nothing any more.
+    pub fn reals(&mut self) -> Vec<(ObjectId, String, Real)> {
+        let links = self.applied.range(ObjectId::Link(String::new(), 0)..);
+        let reals: Vec<(ObjectId, String, Real)> = links
+            .take_while(|(id, _)| matches!(id, ObjectId::Link(..)))
+            .filter_map(|(id, object)| {
+                let Spec::Link(link) = &object.spec else { return None };
+                let Some(Shell::AtmTcp { real: Some(host), .. }) = &link.shell else { return None };
+                let is_outside = |name: &str| self.model.router.station(name) == Some(net::topology::Station::Outside);
+                let outside = link.description.ends.iter().find(|end| is_outside(&end.station))?;
+                let real = Real { outside: outside.station.clone(), host: host.clone() };
+                Some((id.clone(), self.link_name(id), real))
+            })
+            .collect();
+        self.peers.keep_links(|link| reals.iter().any(|(_, name, _)| name == link));
+        reals
+    }
+
+    /// A change has been carried out.
+    pub fn commit(&mut self, mut prepared: Prepared, who: &Who) -> Outcome {
+        if !prepared.changes.is_empty() {
+            self.revision += 1;
+        }
+        let outcome = prepared.outcome(self.revision);
+        for Change { id, wanted } in prepared.changes {
+            match wanted {
+                Some(object) => self.applied.insert(id, Object { revision: self.revision, ..object }),
+                None => self.applied.remove(&id),
+            };
+        }
+        let mut of_commands = true;
+        match prepared.next {
+            Next::Description { config, file, commands } => {
+                prepared.dropped.iter().for_each(|id| self.peers.forget(id));
+                (self.config, self.file, self.commands) = (*config, file, commands);
+                self.restored = true;
+            }
+            Next::Added(added) => {
+                added.into_iter().for_each(|(id, object, written)| self.commands.insert(id, object, written));
+            }
+            Next::Removed(ids) => {
+                for id in &ids {
+                    self.commands.remove(id, self.file.contains_key(id));
+                    self.peers.forget(id);
+                }
+            }
+            Next::Up(id, up) => self.commands.set_up(&id, up),
+            Next::Peer(_) => of_commands = false,
+        }
+        if of_commands
+            && let Some(store) = &mut self.store
+            && let Err(e) = store.write(&self.commands.kept())
+        {
+            tracing::error!("the state is not kept: {e:#}");
+        }
+        self.audit.record(who, prepared.verb, outcome.revision, &outcome.lines);
+        outcome
+    }
+
+    /// A change is not to be, or could not be carried out: all is as it was. Gives what it would have been.
+    pub fn abandon(&mut self, mut prepared: Prepared) -> Outcome {
+        if let Next::Peer(id) = &prepared.next {
+            self.peers.forget(id);
+        }
+        roll_back(&mut self.model, std::mem::take(&mut prepared.undo));
+        prepared.outcome(self.revision)
+    }
+
+    /// The object of a link's name, or of its ends as they were written.
+    pub fn find_link(&self, name: &str) -> Option<&ObjectId> {
+        self.model.find_link(self.model.router.find_link(name)?)
+    }
+
+    /// The circuit of these ends.
+    pub fn find_circuit(&self, ends: &[CircuitEnd]) -> Option<ObjectId> {
+        let placed = self.model.router.find_circuit(ends.first()?)?;
+        (placed.description.ends == ends).then(|| ObjectId::circuit(&placed.description))
+    }
+
+    /// A link's name in output.
+    pub fn link_name(&self, id: &ObjectId) -> String {
+        let name = self.model.link(id).ok().and_then(|key| self.model.router.link_name(key));
+        name.unwrap_or_else(|| id.to_string())
+    }
+
+    /// Plans some changes and tries them on the model, which is then what the network will be.
+    fn check(&mut self, changes: Vec<Change>) -> Result<Prepared, Vec<Problem>> {
+        let circuits_before = self.model.router.circuit_count();
+        let mut plan = Plan::new(&self.applied, &changes, &self.model);
+        let undo = plan.check(&mut self.model)?;
+        let unchanged_circuits = circuits_before.saturating_sub(plan.interrupted.len());
+        let (verb, dropped, next) = ("apply", Vec::new(), Next::Added(Vec::new()));
+        Ok(Prepared { verb, changes, plan, undo, unchanged_circuits, dropped, next })
+    }
+
+    /// What the network is to be with another description: with the additions of commands and peers that fit; and those that
+    /// do not.
+    fn reconcile(&mut self, file: &Objects, commands: &Commands) -> Result<(Prepared, Vec<ObjectId>), Impossible> {
+        let mut candidate = sources::wanted(file, commands, self.peers.objects());
+        let mut dropped = doubly_linked(&candidate);
+        dropped.iter().for_each(|id| drop(candidate.remove(id)));
+        let problems = match self.check(difference(&self.applied, &candidate)) {
+            Ok(prepared) => return Ok((prepared, dropped)),
+            Err(problems) => problems,
+        };
+        let mut additions: Vec<(ObjectId, Object)> = Vec::new();
+        candidate.retain(|id, object| {
+            let stays = !gives_way(&object.owner);
+            if !stays {
+                additions.push((id.clone(), object.clone()));
+            }
+            stays
+        });
+        if additions.is_empty() {
+            return Err(Impossible(problems));
+        }
+        additions.sort_by_key(|(_, object)| object.order);
+        // The description alone; then each addition, as far as it fits.
+        let mut plan = Plan::new(&self.applied, &difference(&self.applied, &candidate), &self.model);
+        let mut undo = plan.check(&mut self.model).map_err(Impossible)?;
+        for (id, object) in additions {
+            let change = Change { id: id.clone(), wanted: Some(object.clone()) };
+            let mut plan = Plan::new(&candidate, std::slice::from_ref(&change), &self.model);
+            match plan.check(&mut self.model) {
+                Ok(steps) => {
+                    undo.extend(steps);
+                    candidate.insert(id, object);
+                }
+                Err(_) => dropped.push(id),
+            }
+        }
+        roll_back(&mut self.model, undo);
+        let prepared = self.check(difference(&self.applied, &candidate)).map_err(Impossible)?;
+        Ok((prepared, dropped))
+    }
+}
+
+/// Links of commands and peers to something outside that has a link of the description's: it has one only.
+fn doubly_linked(candidate: &Objects) -> Vec<ObjectId> {
+    let links = |owned: fn(&Owner) -> bool| {
+        candidate.iter().filter(move |(_, object)| owned(&object.owner)).filter_map(|(id, object)| match &object.spec {
+            Spec::Link(link) => Some((id, link.description.ends.each_ref().map(|end| &end.station))),
+            _ => None,
+        })
+    };
+    let outside = |name: &String| {
+        candidate.get(&ObjectId::Station(name.clone())).is_some_and(|object| object.spec == Spec::Outside)
+    };
+    let of_file: std::collections::BTreeSet<&String> =
+        links(|owner| *owner == Owner::File).flat_map(|(_, ends)| ends).filter(|name| outside(name)).collect();
+    let taken = |ends: [&String; 2]| ends.iter().any(|name| of_file.contains(name));
+    links(gives_way).filter(|(_, ends)| taken(*ends)).map(|(id, _)| id.clone()).collect()
+}

@@ -1,0 +1,234 @@
+//! What the engine's thread tells: numbers as they are, in slices between rounds. It makes no text and sorts nothing; rows of
+//! different slices are of different moments.
+
+use crate::adapters::Adapters;
+use crate::controller::SLICE;
+use anyhow::Result;
+use host::engine::{Core, EngineHandle, EngineStats, processor_time};
+use host::{EndpointId, EndpointStatus, HostInterface};
+use net::topology::LinkKey;
+use net::{LineCounters, NodeId, Switch};
+use std::sync::Arc;
+use wire::{CircuitId, Counters};
+
+/// Rows looked at before the time is asked for.
+const ROWS: usize = 32;
+
+/// Counters of which most reasons to drop have not occurred.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Tally {
+    pub(super) cells: u64,
+    pub(super) pdus: u64,
+    pub(super) octets: u64,
+    pub(super) dropped: Option<Box<Counters>>,
+}
+
+impl From<&Counters> for Tally {
+    fn from(c: &Counters) -> Self {
+        let dropped = c.drops().next().map(|_| Box::new(*c));
+        Tally { cells: c.cells, pdus: c.pdus, octets: c.octets, dropped }
+    }
+}
+
+/// An end of a circuit at a host.
+#[derive(Debug, Clone)]
+pub(super) struct EndCounts {
+    pub(super) open: Option<endpoint::Aal>,
+    pub(super) endpoint: Option<u64>,
+    pub(super) sent: Tally,
+    pub(super) received: Tally,
+}
+
+impl EndCounts {
+    /// Whether anything is there but zeros.
+    pub(super) fn is_busy(&self) -> bool {
+        let counts = |tally: &Tally| tally.cells > 0 || tally.pdus > 0 || tally.dropped.is_some();
+        self.open.is_some() || counts(&self.sent) || counts(&self.received)
+    }
+}
+
+/// A link.
+#[derive(Debug)]
+pub(super) struct LinkCounts {
+    pub(super) key: LinkKey,
+    pub(super) up: bool,
+    pub(super) enabled: bool,
+    pub(super) outside: Option<String>,
+    pub(super) lines: [LineCounters; 2],
+}
+
+/// A host, without its endpoints.
+#[derive(Debug, Clone, Default)]
+pub(super) struct HostCounts {
+    pub(super) max_endpoints: usize,
+    pub(super) stray: Counters,
+}
+
+/// A virtual adapter.
+#[derive(Debug)]
+pub(super) struct AdapterCounts {
+    pub(super) served: crate::config::Served,
+    pub(super) link: Option<String>,
+    pub(super) signal: bool,
+    pub(super) attached: bool,
+    pub(super) state: String,
+    pub(super) counters: Vec<(&'static str, Counters)>,
+}
+
+/// The engine itself.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct EngineCounts {
+    pub(super) uptime_s: f64,
+    pub(super) stats: EngineStats,
+    pub(super) frames_in_use: usize,
+    pub(super) frames: usize,
+}
+
+/// Lets `part` work on `state` slice by slice, until it says that it is done.
+fn in_slices<S: Send + 'static>(
+    engine: &EngineHandle,
+    state: S,
+    mut part: impl FnMut(&mut Core, &mut S) -> bool + Send + 'static,
+) -> Result<S> {
+    let mut held = Some(state);
+    Ok(engine.in_slices(move |core| {
+        let mut state = held.take()?;
+        let begun = processor_time();
+        loop {
+            if part(core, &mut state) {
+                return Some(state);
+            }
+            if processor_time().saturating_sub(begun) >= SLICE {
+                break;
+            }
+        }
+        held = Some(state);
+        None
+    })?)
+}
+
+fn host_of<'a>(core: &'a mut Core, name: &str) -> Option<&'a mut HostInterface> {
+    let id = core.fabric.node(name)?;
+    core.network.node_mut(id)
+}
+
+/// Ends of circuits, each a host by its place among `hosts` and a label there; in their order, `None` where there is none.
+pub(super) fn ends(
+    engine: &EngineHandle,
+    hosts: Arc<Vec<String>>,
+    wanted: Vec<(u32, CircuitId)>,
+) -> Result<Vec<Option<EndCounts>>> {
+    let rows: Vec<Option<EndCounts>> = Vec::with_capacity(wanted.len());
+    let mut nodes: Vec<Option<NodeId>> = Vec::new();
+    let (_, rows) = in_slices(engine, (wanted, rows), move |core, (wanted, rows)| {
+        if nodes.is_empty() {
+            nodes = hosts.iter().map(|name| core.fabric.node(name)).collect();
+        }
+        let part = wanted.get(rows.len()..).unwrap_or_default();
+        for (host, circuit) in part.iter().take(ROWS) {
+            let node = nodes.get(*host as usize).copied().flatten();
+            let host = node.and_then(|id| core.network.node_mut::<HostInterface>(id));
+            rows.push(host.and_then(|host| host.circuit_counts(*circuit)).map(|counts| EndCounts {
+                open: counts.open,
+                endpoint: counts.endpoint.map(|id| id.0),
+                sent: counts.sent.into(),
+                received: counts.received.into(),
+            }));
+        }
+        rows.len() >= wanted.len()
+    })?;
+    Ok(rows)
+}
+
+/// All links.
+pub(super) fn links(engine: &EngineHandle) -> Result<Vec<LinkCounts>> {
+    in_slices(engine, Vec::new(), |core, rows: &mut Vec<LinkCounts>| {
+        for _ in 0..ROWS {
+            let Some(key) = core.fabric.router().link_after(rows.last().map(|row| row.key)) else { return true };
+            let id = core.fabric.link_id(key);
+            let info = id.and_then(|id| core.network.link_info(id));
+            let outside = core.network.externals().find(|(link, _)| Some(*link) == id).map(|(_, shell)| shell.status());
+            let (up, enabled) = info.as_ref().map_or((false, false), |info| (info.up, info.enabled));
+            let lines = info.map(|info| [info.from_a, info.from_b]).unwrap_or_default();
+            rows.push(LinkCounts { key, up, enabled, outside, lines });
+        }
+        false
+    })
+}
+
+/// Hosts by name, and their endpoints.
+pub(super) fn hosts(
+    engine: &EngineHandle,
+    names: Arc<Vec<String>>,
+) -> Result<(Vec<HostCounts>, Vec<(u32, EndpointStatus)>)> {
+    let state = (Vec::with_capacity(names.len()), Vec::new());
+    let mut after: Option<EndpointId> = None;
+    in_slices(engine, state, move |core, (hosts, endpoints): &mut (Vec<HostCounts>, Vec<(u32, EndpointStatus)>)| {
+        let at = hosts.len();
+        let Some(name) = names.get(at) else { return true };
+        let Some(host) = host_of(core, name) else {
+            hosts.push(HostCounts::default());
+            return false;
+        };
+        let part = host.endpoints_after(after, ROWS / 4);
+        after = part.last().map(|endpoint| endpoint.id);
+        let ends = part.len() < ROWS / 4;
+        endpoints.extend(part.into_iter().map(|endpoint| (at as u32, endpoint)));
+        if ends {
+            after = None;
+            hosts.push(HostCounts { max_endpoints: host.max_endpoints(), stray: *host.stray() });
+        }
+        false
+    })
+}
+
+/// What switches dropped, of those by name and with so many ports: switch, port, counters.
+pub(super) fn switches(engine: &EngineHandle, switches: Vec<(String, u16)>) -> Result<Vec<(u32, u16, Counters)>> {
+    let mut at = (0, 0);
+    in_slices(engine, Vec::new(), move |core, rows: &mut Vec<(u32, u16, Counters)>| {
+        let Some((name, ports)) = switches.get(at.0) else { return true };
+        let node = core.fabric.node(name).and_then(|id| core.network.node_mut::<Switch>(id));
+        if let Some(switch) = node {
+            for port in (at.1..*ports).take(ROWS) {
+                let drops = switch.port_drops(port);
+                if drops.dropped_total() > 0 {
+                    rows.push((at.0 as u32, port, drops));
+                }
+            }
+        }
+        at.1 = at.1.saturating_add(ROWS as u16);
+        if at.1 >= *ports {
+            at = (at.0 + 1, 0);
+        }
+        false
+    })
+}
+
+/// The virtual adapters, by name.
+pub(super) fn adapters(engine: &EngineHandle, adapters: Arc<Adapters>) -> Result<Vec<AdapterCounts>> {
+    let mut all = engine.with(move |core| {
+        let mut all = Vec::new();
+        adapters.for_each(core, |served, link, server| {
+            all.push(AdapterCounts {
+                served: served.clone(),
+                link: core.fabric.link_name(link),
+                signal: core.network.has_signal(link),
+                attached: server.is_up(),
+                state: server.status(),
+                counters: server.counters(),
+            });
+        });
+        all
+    })?;
+    all.sort_by(|a, b| a.served.name.cmp(&b.served.name));
+    Ok(all)
+}
+
+/// The engine itself.
+pub(super) fn engine(engine: &EngineHandle) -> Result<EngineCounts> {
+    Ok(engine.with(|core| {
+        let pool = core.network.pool();
+        let uptime_s = core.now().as_nanos() as f64 * 1e-9;
+        EngineCounts { uptime_s, stats: core.stats(), frames_in_use: pool.in_use(), frames: pool.buffers() }
+    })?)
+}

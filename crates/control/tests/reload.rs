@@ -1,0 +1,221 @@
+//! Reloads of a running network: whole or not at all, and nobody who is not concerned notices.
+
+use control::audit::Who;
+use control::config::{Config, parse};
+use control::daemon::Daemon;
+use control::manage::MAX_DESCRIPTION_OCTETS;
+use control::status::{CircuitStatus, Status, collect};
+use endpoint::{Connection, Endpoint, EndpointConfig, OpenOptions, sealed};
+use std::fmt::Write as _;
+use std::net::UdpSocket;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::time::Duration;
+use wire::CircuitId;
+
+/// A network with a link to the outside, and some circuits.
+struct Net {
+    daemon: Daemon,
+    socket: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+const STATIONS: &str = "[host.alpha]\n[host.beta]\n[switch.s1]\nports = 8\n\
+    [[link]]\nends = [\"alpha\", \"s1:0\"]\nrate = \"OC-3c\"\n[[link]]\nends = [\"s1:1\", \"beta\"]\n";
+
+fn circuits(which: impl Iterator<Item = u32>) -> String {
+    which.fold(String::new(), |mut text, n| {
+        let _ = writeln!(text, "[[circuit]]\nends = [\"alpha 0.{n}\", \"beta 0.{n}\"]");
+        text
+    })
+}
+
+fn config(text: &str) -> Config {
+    parse(text, "net.toml").unwrap()
+}
+
+impl Net {
+    fn up(text: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("socket");
+        Net { daemon: Daemon::start(config(text), &socket).unwrap(), socket, _folder: folder }
+    }
+
+    fn circuits(&self) -> Vec<CircuitStatus> {
+        collect(self.daemon.controller()).unwrap().circuits
+    }
+
+    fn open(&self, host: &str, vci: u16) -> (Endpoint, endpoint::ChannelId) {
+        let config = EndpointConfig { host: host.into(), ..EndpointConfig::default() };
+        let mut endpoint = Endpoint::create(&self.socket, &config).unwrap();
+        let channel = endpoint.open(CircuitId::new(0, vci).unwrap(), OpenOptions::default()).unwrap();
+        (endpoint, channel)
+    }
+
+    /// A PDU passes on circuits that were opened before.
+    fn passes(&self, pair: &mut [(Endpoint, endpoint::ChannelId); 2]) {
+        let [(sender, channel), (receiver, _)] = pair;
+        sender.send_copy(*channel, b"still here").unwrap();
+        let got = receiver.receive(Some(Duration::from_secs(30))).unwrap().expect("the PDU");
+        assert_eq!(&got[..], b"still here");
+    }
+}
+
+#[test]
+fn a_reload_that_fails_leaves_every_circuit_as_it_was() {
+    let before = format!("{STATIONS}{}", circuits(100..902));
+    let net = Net::up(&before);
+    let mut pair = [net.open("alpha", 100), net.open("beta", 100)];
+    let mut other = [net.open("alpha", 700), net.open("beta", 700)];
+    net.passes(&mut pair);
+    net.passes(&mut other);
+    let was = net.circuits();
+    assert_eq!(was.len(), 802);
+    // Half of the circuits go, others come, the rate changes, and a socket cannot be had.
+    let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let after = format!(
+        "[outside.far]\n{}[[link]]\nends = [\"s1:5\", \"far\"]\nudp = {{ local = \"{}\", peer = \"127.0.0.1:9\" }}\n{}",
+        STATIONS.replace("OC-3c", "OC-12c"),
+        taken.local_addr().unwrap(),
+        circuits((100..500).chain(2000..2500)),
+    );
+    let refused = format!("{:#}", net.daemon.reload(config(&after)).unwrap_err());
+    assert!(refused.contains("UDP"), "{refused}");
+    // Ten things that cannot be are told at once, and nothing is touched either.
+    let impossible = format!("{}{}", STATIONS.replace("ports = 8", "ports = 1"), circuits(100..110));
+    let refused = format!("{:#}", net.daemon.reload(config(&impossible)).unwrap_err());
+    assert!(refused.contains("no port 1"), "{refused}");
+    let is = net.circuits();
+    let same = was.iter().zip(&is).filter(|(a, b)| a == b).count();
+    assert_eq!((same, is.len()), (802, 802), "of 802");
+    net.passes(&mut pair);
+    net.passes(&mut other);
+    // The same without the socket is done.
+    drop(taken);
+    let outcome = net.daemon.reload(config(&after)).unwrap();
+    assert_eq!((outcome.summary.interrupted, outcome.unchanged_circuits), (402, 400));
+    net.passes(&mut pair);
+    assert_eq!(net.circuits().len(), 900);
+}
+
+#[test]
+fn changed_bounds_and_rates_are_applied_or_refused_and_interrupt_no_circuit() {
+    let text = format!("{STATIONS}{}", circuits(100..140)).replace("[host.alpha]", "[host.alpha]\nmax_endpoints = 4");
+    let net = Net::up(&text);
+    let mut pair = [net.open("alpha", 100), net.open("beta", 100)];
+    for (from, to, says) in [
+        ("ports = 8", "ports = 2", None),
+        ("ports = 8", "ports = 60", None),
+        ("ports = 8", "ports = 8\nmax_routes = 80", None),
+        ("ports = 8", "ports = 8\nmax_routes = 79", Some("max_routes")),
+        ("max_endpoints = 4", "max_endpoints = 1", None),
+        ("OC-3c", "1 Mbit/s", None),
+        ("rate = \"OC-3c\"", "rate = \"OC-3c\"\ndelay_us = 300", None),
+        ("[[link]]\nends = [\"alpha\", \"s1:0\"]", "[[link]]\nends = [\"alpha\", \"s1:9\"]", Some("port 9")),
+    ] {
+        let changed = text.replace(from, to);
+        assert_ne!(changed, text);
+        let outcome = net.daemon.reload(config(&changed));
+        match says {
+            Some(says) => {
+                let refused = format!("{:#}", outcome.unwrap_err());
+                assert!(refused.contains(says), "{to}: {refused}");
+            }
+            None => {
+                let outcome = outcome.unwrap();
+                assert_eq!((outcome.summary.changed, outcome.summary.interrupted), (1, 0), "{to}");
+            }
+        }
+        net.passes(&mut pair);
+        net.daemon.reload(config(&text)).unwrap();
+    }
+    let status = collect(net.daemon.controller()).unwrap();
+    assert_eq!((status.circuits.len(), status.hosts["alpha"].max_endpoints, status.switches[0].ports), (40, 4, 8));
+    // One that is lower than what is there keeps what is there, and refuses more.
+    net.daemon.reload(config(&text.replace("max_endpoints = 4", "max_endpoints = 1"))).unwrap();
+    let more = Endpoint::create(&net.socket, &EndpointConfig { host: "alpha".into(), ..EndpointConfig::default() });
+    assert!(more.unwrap_err().to_string().contains("max_endpoints"));
+    net.passes(&mut pair);
+}
+
+#[test]
+fn a_description_of_any_length_is_applied_by_descriptor_if_it_is_sealed() {
+    let text = |changed: u32| {
+        let all = circuits(100..2100);
+        format!("{STATIONS}{}", all.replacen("\"]\n[[", "\"]\npcr = \"100 cell/s\"\n[[", changed as usize))
+    };
+    assert!(text(0).len() > 64 * 1024);
+    let net = Net::up(&text(0));
+    let connection = Connection::open(&net.socket).unwrap();
+    let request =
+        |dry_run: bool| serde_json::json!({ "apply_file": { "name": "net.toml", "folder": "/", "dry_run": dry_run } });
+    let apply = |octets: &[u8], dry_run| {
+        let memory = sealed::write(octets).unwrap();
+        connection.manage_with(request(dry_run), &[memory.as_fd()]).map_err(|e| e.to_string())
+    };
+    for dry_run in [true, false] {
+        let applied = apply(text(100).as_bytes(), dry_run).unwrap();
+        // Without its links, a line of the plan for each circuit that changes.
+        assert_eq!((applied["changed"].as_u64(), applied["changes"].as_array().unwrap().len()), (Some(100), 100));
+        assert_eq!(applied["unchanged_circuits"], 2000);
+    }
+    // The answer is long, so it comes as memory; it is what a short one says in packets.
+    let status: Status = serde_json::from_value(connection.manage(serde_json::json!("status")).unwrap()).unwrap();
+    assert_eq!((status.circuits.len(), status.circuit_count), (2000, 2000));
+    assert_eq!(status.circuits, net.circuits());
+    let overview: Status = serde_json::from_value(connection.manage(serde_json::json!("overview")).unwrap()).unwrap();
+    assert_eq!((overview.circuits.len(), overview.circuit_count), (0, 2000), "none is open");
+    let opened = net.open("alpha", 100);
+    let overview: Status = serde_json::from_value(connection.manage(serde_json::json!("overview")).unwrap()).unwrap();
+    assert_eq!(overview.circuits.len(), 1);
+    drop(opened);
+    // What could change, is no text, or is not there, is refused in words.
+    let refused = |what: Result<serde_json::Value, endpoint::Error>| what.unwrap_err().to_string();
+    let flags = rustix::fs::MemfdFlags::CLOEXEC | rustix::fs::MemfdFlags::ALLOW_SEALING;
+    let open = rustix::fs::memfd_create("net", flags).unwrap();
+    rustix::io::write(&open, text(0).as_bytes()).unwrap();
+    assert!(refused(connection.manage_with(request(false), &[open.as_fd()])).contains("sealed against"));
+    rustix::fs::ftruncate(&open, MAX_DESCRIPTION_OCTETS as u64 + 1).unwrap();
+    rustix::fs::fcntl_add_seals(
+        &open,
+        rustix::fs::SealFlags::SHRINK | rustix::fs::SealFlags::GROW | rustix::fs::SealFlags::WRITE,
+    )
+    .unwrap();
+    assert!(refused(connection.manage_with(request(false), &[open.as_fd()])).contains("more than the"));
+    assert!(apply(&[0xff, 0xfe], false).unwrap_err().contains("UTF-8"));
+    let file = std::fs::File::open("/dev/null").unwrap();
+    assert!(refused(connection.manage_with(request(false), &[file.as_fd()])).contains("descriptor"));
+    assert_eq!(net.circuits().iter().filter(|circuit| circuit.pcr_cells_per_s.is_some()).count(), 100);
+}
+
+#[test]
+fn what_peers_have_opened_survives_a_reload() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let text = format!(
+        "{STATIONS}[outside.peer]\n[[link]]\nends = [\"peer\", \"beta\"]\natmtcp = \"listen 127.0.0.1:{port}\"\nreal = \"beta\"\n"
+    );
+    let net = Net::up(&text);
+    let link = config(&format!(
+        "[host.alpha]\n[outside.far]\n[[link]]\nends = [\"alpha\", \"far\"]\natmtcp = \"connect 127.0.0.1:{port}\"\n{}",
+        "[[circuit]]\nends = [\"alpha 0.77\", \"far 0.77\"]\n"
+    ));
+    let folder = tempfile::tempdir().unwrap();
+    let _peer = Daemon::start(link, &folder.path().join("socket")).unwrap();
+    let of_peer = || net.circuits().iter().any(|circuit| circuit.name == "peer 0.77 - beta 0.77");
+    let deadline = std::time::Instant::now() + Duration::from_secs(30);
+    while !of_peer() {
+        net.daemon.serve_peers();
+        assert!(std::time::Instant::now() < deadline, "the peer's circuit does not come");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let open = net.open("beta", 77);
+    let outcome = net.daemon.reload(config(&format!("{text}{}", circuits(100..101)))).unwrap();
+    assert_eq!((outcome.summary.added, outcome.summary.interrupted), (1, 0));
+    assert!(of_peer() && net.circuits().iter().any(|c| c.name == "peer 0.77 - beta 0.77" && c.ends[1].open.is_some()));
+    let owners = net.daemon.controller().objects();
+    assert!(owners.iter().any(|(_, owner, _)| matches!(owner, control::objects::Owner::Peer(_))));
+    drop(open);
+    let (who, without) = (Who::Operator, format!("{STATIONS}{}", circuits(100..101)));
+    net.daemon.controller().apply(config(&without), &who, false).unwrap();
+    assert!(!of_peer(), "with its link, a peer's circuit goes");
+}
