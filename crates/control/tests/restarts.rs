@@ -223,12 +223,12 @@ impl World {
                 let circuits: Vec<_> = host.circuits().into_iter().map(|c| (c.circuit, c.config)).collect();
                 all.insert(name, format!("{} {circuits:?}", host.max_endpoints()));
             } else if let Some(switch) = self.network.node_mut::<Switch>(id) {
-                let route = |r: net::RouteInfo| {
+                let routes = switch.routes().map(|r| {
                     let mut to: Vec<_> = r.branches.iter().map(|b| (b.port, b.label)).collect();
                     to.sort_unstable();
                     format!("{} {} {to:?}", r.port, r.label)
-                };
-                let mut routes: Vec<String> = switch.routes().map(route).collect();
+                });
+                let mut routes: Vec<String> = routes.collect();
                 routes.sort();
                 all.insert(name, format!("{:?} {routes:?}", switch.config()));
             }
@@ -406,7 +406,8 @@ impl Life {
             }
             2 => {
                 let host = HOSTS[random.below(3) as usize];
-                let link = link(random, [host.to_owned(), format!("s{}", 1 + random.below(2))]);
+                let switch = format!("s{}", 1 + random.below(2));
+                let link = link(random, [host.to_owned(), switch]);
                 let (description, shell) = link.describe(Path::new("")).ok()?;
                 let spec = LinkSpec { description, shell, follows: None, enabled: true };
                 let written = Some(Written::Link(Box::new(link)));

@@ -67,10 +67,6 @@ impl Circuits {
         self.map.values()
     }
 
-    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut Circuit> {
-        self.map.values_mut()
-    }
-
     /// A circuit has taken cells: if a PDU of it has begun, its time is kept.
     #[inline]
     pub(crate) fn note_timeout(&mut self, key: u32) {

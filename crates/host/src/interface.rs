@@ -388,7 +388,7 @@ impl HostInterface {
 
     /// What was counted at one circuit, and who has it open.
     pub fn circuit_counts(&self, id: CircuitId) -> Option<CircuitCounts<'_>> {
-        self.circuits.get(&id.key()).map(Circuit::counts)
+        self.circuits.get(id.key()).map(Circuit::counts)
     }
 
     /// Endpoints at most.

@@ -109,7 +109,7 @@ fn in_slices<S: Send + 'static>(
 
 fn host_of<'a>(core: &'a mut Core, name: &str) -> Option<&'a mut HostInterface> {
     let id = core.fabric.node(name)?;
-    core.network.node_mut(id)
+    core.network.peek_node(id)
 }
 
 /// Ends of circuits, each a host by its place among `hosts` and a label there; in their order, `None` where there is none.
@@ -127,7 +127,7 @@ pub(super) fn ends(
         let part = wanted.get(rows.len()..).unwrap_or_default();
         for (host, circuit) in part.iter().take(ROWS) {
             let node = nodes.get(*host as usize).copied().flatten();
-            let host = node.and_then(|id| core.network.node_mut::<HostInterface>(id));
+            let host = node.and_then(|id| core.network.peek_node::<HostInterface>(id));
             rows.push(host.and_then(|host| host.circuit_counts(*circuit)).map(|counts| EndCounts {
                 open: counts.open,
                 endpoint: counts.endpoint.map(|id| id.0),
@@ -187,7 +187,7 @@ pub(super) fn switches(engine: &EngineHandle, switches: Vec<(String, u16)>) -> R
     let mut at = (0, 0);
     in_slices(engine, Vec::new(), move |core, rows: &mut Vec<(u32, u16, Counters)>| {
         let Some((name, ports)) = switches.get(at.0) else { return true };
-        let node = core.fabric.node(name).and_then(|id| core.network.node_mut::<Switch>(id));
+        let node = core.fabric.node(name).and_then(|id| core.network.peek_node::<Switch>(id));
         if let Some(switch) = node {
             for port in (at.1..*ports).take(ROWS) {
                 let drops = switch.port_drops(port);
