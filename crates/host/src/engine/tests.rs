@@ -1,0 +1,211 @@
+//! The engine over a network in virtual time, and as a thread.
+
+use super::*;
+use crate::attached::Attached;
+use crate::events::machine::LINGER;
+use crate::{CircuitConfig, EventCounts};
+use endpoint::layout::{Descriptor, Geometry};
+use endpoint::segment::Segment;
+use endpoint::{Aal, DataPath, Events, Local};
+use net::{Carries, End, FramePool, LinkConfig};
+use wire::CircuitId;
+
+const QUOTA: u32 = 8;
+
+/// A sender at alpha, an application at beta, in virtual time.
+struct Pair {
+    core: Core,
+    now: Time,
+    sender: Local,
+    application: Local,
+}
+
+impl Pair {
+    fn new() -> Self {
+        let mut core = Core {
+            network: Network::new(FramePool::new(64, 65_536)),
+            fabric: Fabric::new(),
+            hosts: Vec::new(),
+            doorbells: Doorbells::default(),
+            bells: Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC).unwrap()),
+            processor: 0,
+            watched: Vec::new(),
+            pressure: None,
+            epoch: Instant::now(),
+            heard: Time::ZERO,
+            stats: EngineStats::default(),
+            meter: crate::rounds::Rounds::new(processor_time),
+            jobs: VecDeque::new(),
+        };
+        let circuit = CircuitId::new(0, 100).unwrap();
+        let geometry = Geometry { send_ring: 64, receive_ring: 16, ..Geometry::default() };
+        let [(alpha, sender), (beta, application)] = ["alpha", "beta"].map(|name| {
+            let segment = Arc::new(Segment::anonymous(geometry).unwrap());
+            let local = Local::new(&segment);
+            let mut host = HostInterface::new(1);
+            host.add_circuit(circuit, CircuitConfig::default());
+            let events = Events::Hybrid { quota: QUOTA };
+            let id = host.attach(Attached::new(segment, events, DataPath::Shared, None)).unwrap();
+            host.open(id, circuit, Aal::Aal5).unwrap();
+            (core.network.add_node(name, Box::new(host)), local)
+        });
+        let config = LinkConfig { carries: Carries::Cells, ..LinkConfig::default() };
+        core.network.connect(End::Port(alpha, 0), End::Port(beta, 0), config).unwrap();
+        core.find_hosts();
+        Pair { core, now: Time::from_micros(1), sender, application }
+    }
+
+    fn send(&mut self) {
+        let mut d = Descriptor::of_buffer(Descriptor::INLINE);
+        d.octets = 40;
+        self.sender.send.push(d);
+        self.core.host("alpha").unwrap().1.handle_doorbell(EndpointId(1));
+    }
+
+    /// A round each microsecond.
+    fn pass(&mut self, time: Duration) {
+        let end = self.now + time;
+        while self.now < end {
+            self.core.network.run(self.now);
+            self.core.share_pressure(self.now);
+            self.now += Duration::from_micros(1);
+        }
+    }
+
+    fn counts(&mut self, host: &str) -> EventCounts {
+        self.core.host(host).unwrap().1.endpoints()[0].event_counts
+    }
+}
+
+const US: Duration = Duration::from_micros(1);
+
+#[test]
+fn the_engine_lingers_where_applications_get_on_and_not_where_one_is_held_up() {
+    let mut pair = Pair::new();
+    pair.pass(LINGER + US * 3);
+    assert!(pair.core.is_quiet());
+    for _ in 0..20 {
+        pair.send();
+        pair.pass(US * 10);
+        assert!(pair.application.receive.pop().is_some());
+        assert!(!pair.core.is_quiet(), "it lingers");
+    }
+    pair.pass(LINGER + US * 3);
+    // Now nothing is taken, while something comes every ten microseconds.
+    for _ in 0..8 {
+        pair.send();
+        pair.pass(US * 10);
+    }
+    assert!(pair.core.is_quiet(), "the processor is the application's");
+}
+
+#[test]
+fn a_sender_rests_while_an_application_of_another_host_is_behind_and_until_it_has_caught_up() {
+    let mut pair = Pair::new();
+    for _ in 0..64 {
+        pair.send();
+    }
+    pair.pass(US * 100);
+    assert_eq!(pair.counts("alpha").rests, 1);
+    assert!(pair.sender.send.pushed() - pair.sender.send.consumed() > 0, "the rest waits");
+    while pair.application.receive.pop().is_some() {}
+    pair.pass(US * 3);
+    assert_eq!(pair.core.pressure.map(|p| p.pressed), Some(true), "the next ones have come at once");
+    assert!(pair.application.receive.pop().is_some());
+}
+
+#[test]
+fn nobody_rests_for_ever_for_an_application_that_takes_nothing() {
+    let mut pair = Pair::new();
+    for _ in 0..200 {
+        for _ in 0..QUOTA {
+            pair.send();
+        }
+        pair.pass(US * 100);
+    }
+    let rests = pair.counts("alpha").rests;
+    assert!((2..40).contains(&rests), "{rests} rests in 20 ms");
+    let before = pair.sender.send.consumed();
+    pair.send();
+    pair.pass(US * 1100);
+    assert_ne!(pair.sender.send.consumed(), before);
+}
+
+#[test]
+fn at_rest_there_are_no_wake_ups() {
+    let mut network = Network::new(FramePool::new(64, 65_536));
+    let mut clients = Vec::new();
+    let nodes = ["alpha", "beta"].map(|name| {
+        let mut host = HostInterface::new(1);
+        let segment = Arc::new(Segment::anonymous(Geometry::default()).unwrap());
+        clients.push(Local::new(&segment));
+        host.add_circuit(CircuitId::new(0, 100).unwrap(), CircuitConfig::default());
+        let id = host.attach(Attached::new(segment, Events::default(), DataPath::Shared, None)).unwrap();
+        host.open(id, CircuitId::new(0, 100).unwrap(), Aal::Aal5).unwrap();
+        network.add_node(name, Box::new(host))
+    });
+    let ends = nodes.map(|node| End::Port(node, 0));
+    let config = LinkConfig { carries: Carries::Cells, ..LinkConfig::default() };
+    network.connect(ends[0], ends[1], config).unwrap();
+    let mut d = Descriptor::of_buffer(Descriptor::INLINE);
+    d.octets = 40;
+    assert!(clients[0].send.push(d));
+    let engine = start(network).unwrap();
+    let begun = Instant::now();
+    while clients[1].receive.waiting() == 0 {
+        assert!(begun.elapsed() < Duration::from_secs(20), "nothing has come");
+        std::thread::yield_now();
+    }
+    assert!(clients[1].receive.pop().is_some());
+    std::thread::sleep(Duration::from_millis(50));
+    let before = engine.with(|core| core.stats()).unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    let after = engine.with(|core| core.stats()).unwrap();
+    engine.stop();
+    // The two questions woke it, and only they.
+    assert!(after.sleeps - before.sleeps <= 3, "{} sleeps in a second of rest", after.sleeps - before.sleeps);
+    assert!(after.rounds - before.rounds <= 100, "{} rounds in a second of rest", after.rounds - before.rounds);
+}
+
+#[test]
+fn a_job_has_a_slice_of_each_round_and_a_command_comes_between() {
+    let engine = start(Network::new(FramePool::new(1, 64))).unwrap();
+    let busy = engine.clone();
+    let (begun, has_begun) = sync_channel(1);
+    let (mut rounds, go_on) = (Vec::new(), Arc::new(AtomicU64::new(0)));
+    let goes_on = go_on.clone();
+    let job = std::thread::spawn(move || {
+        busy.in_slices(move |core| {
+            rounds.push(core.stats().rounds);
+            let _ = begun.try_send(());
+            (goes_on.load(Ordering::Relaxed) == 1 && rounds.len() > 100).then(|| std::mem::take(&mut rounds))
+        })
+    });
+    has_begun.recv().unwrap();
+    for _ in 0..10 {
+        assert_eq!(engine.with(|_| 7), Ok(7), "while the job is under way");
+    }
+    go_on.store(1, Ordering::Relaxed);
+    let rounds = job.join().unwrap().unwrap();
+    assert!(rounds.windows(2).all(|pair| pair[0] < pair[1]), "a round between two slices");
+    engine.stop();
+    assert_eq!(engine.in_slices(|_| Some(())), Err(Stopped));
+}
+
+#[test]
+fn the_longest_round_is_measured_with_its_command_and_forgotten_on_request() {
+    let engine = start(Network::new(FramePool::new(1, 64))).unwrap();
+    let spin = |time: Duration| {
+        let begun = processor_time();
+        while processor_time() - begun < time {}
+    };
+    engine.with(move |_| spin(Duration::from_millis(20))).unwrap();
+    let stats = engine.with(|core| core.stats()).unwrap();
+    for longest in [stats.longest_round, stats.longest_round_lately, stats.longest_command] {
+        assert!(longest >= Duration::from_millis(20), "{stats:?}");
+    }
+    engine.with(Core::clear_longest).unwrap();
+    let stats = engine.with(|core| core.stats()).unwrap();
+    assert!(stats.longest_round < Duration::from_millis(20), "{stats:?}");
+    engine.stop();
+}
