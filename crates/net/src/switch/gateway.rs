@@ -98,7 +98,7 @@ pub(super) struct Gateway {
     /// Frames of unfinished PDUs.
     held: usize,
     /// Those whose route is gone, to be given back.
-    orphans: Vec<Box<Leaving>>,
+    orphans: Vec<Leaving>,
 }
 
 impl Gateway {
@@ -117,7 +117,7 @@ impl Gateway {
 
     pub(super) fn remove(&mut self, at: u32) {
         if let Some(leaving) = self.leaving.get_mut(at as usize).and_then(Option::take) {
-            self.orphans.push(leaving);
+            self.orphans.push(*leaving);
             self.free.push(at);
         }
     }

@@ -342,8 +342,8 @@ impl Router {
         if let Some(path) = carrier.and_then(|path| self.slots.get_mut(&path)) {
             path.riders += 1;
         }
-        let slot = self.slots.entry(number).insert_entry(Slot { placed, carrier, riders: 0 });
-        Ok(&slot.into_mut().placed)
+        let slot = self.slots.entry(number).or_insert(Slot { placed, carrier, riders: 0 });
+        Ok(&slot.placed)
     }
 
     /// Takes a circuit off its way, and gives it with that.
