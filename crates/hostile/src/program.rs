@@ -70,8 +70,12 @@ impl Program {
     /// # Panics
     /// If it cannot be written.
     pub fn reload(&self, description: &str) {
-        std::fs::write(self.daemon().path("net.toml"), description).expect("the description is written");
-        self.daemon().hang_up();
+        let daemon = self.daemon();
+        // The daemon may be reading for the signal before this one: it finds the old description or the new one, whole.
+        let next = daemon.path("net.toml.next");
+        std::fs::write(&next, description).expect("the description is written");
+        std::fs::rename(next, daemon.path("net.toml")).expect("the description is put in its place");
+        daemon.hang_up();
     }
 }
 
