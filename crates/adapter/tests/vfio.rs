@@ -4,6 +4,7 @@ use adapter::driver::Bus;
 use adapter::driver::eni::{Aal, BUFFER_OCTETS, Eni};
 use adapter::memory::HostMemory;
 use adapter::midway::{Config, registers as r};
+use adapter::vfio::apart::Apart;
 use adapter::vfio::guest::GuestMemory;
 use adapter::vfio::protocol::{HEADER_OCTETS, command};
 use adapter::vfio::server::{Server, StartError};
@@ -77,7 +78,7 @@ impl World {
                 .map(|(port, server)| {
                     let end = End::Port(node, port as u16);
                     let link = network.connect(end, End::External, LinkConfig::default()).unwrap();
-                    assert!(network.attach(link, Box::new(server)));
+                    assert!(network.attach(link, Box::new(Apart::start(server).unwrap())));
                     link
                 })
                 .collect();

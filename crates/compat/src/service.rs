@@ -100,6 +100,15 @@ impl From<Errno> for Failed {
     }
 }
 
+/// The greeting: a program that inherits a socket through `exec` maps its segment again.
+fn greeting() -> Request {
+    let mut hello = Request::hello();
+    if let Request::Hello { features, .. } = &mut hello {
+        features.push(endpoint::negotiate::REMAP.to_owned());
+    }
+    hello
+}
+
 /// What an endpoint comes with.
 #[derive(Debug)]
 pub(crate) struct Created {
@@ -131,7 +140,7 @@ impl Session {
         }
         rustix::net::sockopt::set_socket_timeout(&packets, rustix::net::sockopt::Timeout::Recv, Some(PATIENCE))?;
         let session = Session { packets: Hidden::new(&packets)? };
-        match session.ask(&Request::hello(), &[])?.0 {
+        match session.ask(&greeting(), &[])?.0 {
             Response::Welcome { .. } => Ok(session),
             other => Err(unexpected(&other)),
         }

@@ -1,7 +1,8 @@
-//! The virtual adapters of a running network, each at the link that is its cable. A cable may be pulled and plugged in
+//! The virtual adapters of a running network, each on a thread of its own, at the link that is its cable. A cable may be pulled and plugged in
 //! elsewhere: the adapter, and the guest that drives it, live on meanwhile and see a loss of signal.
 
 use crate::config::Served;
+use adapter::vfio::apart::Apart;
 use adapter::vfio::server::Server;
 use anyhow::{Context as _, Result, anyhow, bail};
 use host::HostInterface;
@@ -66,9 +67,11 @@ impl Adapters {
         };
         let server: Box<dyn External> = match server {
             Some(server) => server,
-            None => Box::new(
-                Server::listen(&served.socket, served.config).with_context(|| format!("adapter {}", served.name))?,
-            ),
+            None => {
+                let server = Server::listen(&served.socket, served.config);
+                let server = server.with_context(|| format!("adapter {}", served.name))?;
+                Box::new(Apart::start(server).with_context(|| format!("adapter {}", served.name))?)
+            }
         };
         if !network.attach(link, server) {
             return Err(anyhow!("the link has no outside end"));

@@ -277,12 +277,6 @@ impl Endpoint {
     }
 }
 
-impl Drop for Endpoint {
-    fn drop(&mut self) {
-        self.end_given();
-    }
-}
-
 /// The application's side over a segment in the same process: for virtual time and for tests.
 #[derive(Debug)]
 pub struct Local {

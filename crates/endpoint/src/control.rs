@@ -155,7 +155,12 @@ pub enum Request {
         /// How.
         options: OpenOptions,
     },
-    /// Map memory of the application's own, whose descriptor comes along: a memfd, sealed against shrinking.
+    /// Make memory to send from and receive into, of this size; its descriptor comes with the answer.
+    Memory {
+        /// How much.
+        octets: u64,
+    },
+    /// Use the memory that was made last, which the application has mapped. From here on nobody else can map it to write.
     Register {
         /// Where the application has it.
         address: u64,
@@ -212,7 +217,9 @@ pub enum Response {
         /// Its channel.
         channel: ChannelId,
     },
-    /// The memory is mapped.
+    /// The memory is there, and its file descriptor comes along.
+    Memory,
+    /// The memory is in use.
     Registered,
     /// The endpoint has ended.
     Released,

@@ -247,7 +247,7 @@ impl Endpoint {
             keeper.protect(true).map_err(|_| SendError::Full)?;
         }
         match self.push_own(channel, address, octets, memory.len()) {
-            Ok(()) => self.given.sending.push_back(None),
+            Ok(()) => self.given.sending.push_back(crate::own::Sent::Borrowed),
             Err(e) => {
                 if let Some((keeper, _)) = &memory.keeper {
                     keeper.until.store(self.send.pushed(), Ordering::Release);

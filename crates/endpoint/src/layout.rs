@@ -22,7 +22,7 @@
 //!
 //! | octets | what |
 //! |---|---|
-//! | 0..4 | channel |
+//! | 0..4 | channel: its place (16 bits), and the place's generation (the high 16 bits) |
 //! | 4..8 | octets of the SDU |
 //! | 8..12 | buffer, counted from 0; all ones: the SDU is in the descriptor; one less: in the application's own memory |
 //! | 12 | user-to-user indication |

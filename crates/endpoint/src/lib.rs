@@ -54,6 +54,24 @@ pub use layout::Geometry;
 #[cfg(not(loom))]
 pub use own::Memory;
 
-/// A channel: a circuit opened on an endpoint. The service gives the number.
+/// A channel: a circuit opened on an endpoint. The service gives the number: the channel's place in the low 16 bits, above it the
+/// place's generation. No number is used twice, so a descriptor for a channel that is closed belongs to no other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub struct ChannelId(pub u32);
+
+impl ChannelId {
+    /// The channel of a place in its generation.
+    pub const fn new(place: u16, generation: u16) -> Self {
+        ChannelId((generation as u32) << 16 | place as u32)
+    }
+
+    /// Its place among an endpoint's channels.
+    pub const fn place(self) -> u16 {
+        self.0 as u16
+    }
+
+    /// How many channels have had the place before.
+    pub const fn generation(self) -> u16 {
+        (self.0 >> 16) as u16
+    }
+}

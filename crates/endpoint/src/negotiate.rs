@@ -10,8 +10,11 @@ pub const VERSION: u32 = 2;
 pub const OLDEST: u32 = 2;
 /// Direct circuits, in layout version [`crate::direct::layout::VERSION`].
 pub const DIRECT: &str = "direct";
-/// Own memory, registered or not, to send from and receive into: [`crate::own`].
-pub const OWN_MEMORY: &str = "own-memory";
+/// Own memory to send from and receive into, made by the service: [`crate::own`].
+pub const OWN_MEMORY: &str = "memory";
+/// The endpoint's segment may be mapped again, by a program that inherits it through `exec`: it is not sealed. For the service's
+/// own user only, who can do worse; not asked for by [`all_features`].
+pub const REMAP: &str = "remap";
 /// Channels of AAL3/4.
 pub const AAL34: &str = "aal34";
 /// A sleeping client is woken by a futex in its segment if it asks for that ([`crate::layout::BY_FUTEX`]).

@@ -1,10 +1,10 @@
 //! The `single-copy` data path: the host reads and writes the application's own memory (checklist, B-26).
 //!
-//! Two kinds of own memory. *Registered* ([`Endpoint::register`]): the host has mapped it and makes cells from it, or
-//! reassembles into it, directly. *Any other* (a `Vec`, any slice): the host copies it across processes by a system call,
-//! which it does for its own user only. An SDU may not change while it is on its way: of the overlap policies (B-28), *trust*
-//! is [`Endpoint::send_own`], where ownership says it; *block* is [`Endpoint::send_blocking`], which returns when
-//! the SDU has been taken; *fault on write* is [`crate::guard`].
+//! Two kinds of own memory. *Registered* ([`Endpoint::register`]): the service has made it, both sides have mapped it, and the
+//! host makes cells from it, or reassembles into it, directly. *Any other* (a `Vec`, any slice): this library copies it to or
+//! from registered memory of its own, so the host never waits for memory that an application could make slow. An SDU may not
+//! change while it is on its way: of the overlap policies (B-28), *trust* is [`Endpoint::send_own`], where ownership says it;
+//! *block* is [`Endpoint::send_blocking`], which returns when the SDU has been taken; *fault on write* is [`crate::guard`].
 
 use crate::client::{Endpoint, Error, Received, SendError};
 use crate::control::{Request, Response};
@@ -12,13 +12,16 @@ use crate::layout::Descriptor;
 use crate::negotiate::OWN_MEMORY;
 use crate::shared::SharedMemory;
 use crate::{ChannelId, DataPath};
-use rustix::fd::AsFd;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 /// Most octets of one SDU.
 const MAX_OCTETS: usize = 65_535;
+/// Registered pieces that are made at a time to stand in for other memory.
+const STAND_INS: usize = 4;
+/// Pieces that stand in at the same time, at most.
+const MAX_STAND_INS: usize = 64;
 
 /// A piece of memory of the application's own. Sending or posting it gives it away until it comes back.
 #[derive(Debug)]
@@ -73,36 +76,67 @@ impl DerefMut for Memory {
     }
 }
 
+/// What is being sent.
+#[derive(Debug)]
+pub(crate) enum Sent {
+    /// The application's, to come back.
+    Own(Memory),
+    /// This library's, with a copy in it.
+    StandIn(Memory),
+    /// Borrowed from a caller that waits.
+    Borrowed,
+}
+
+/// What is posted to receive into.
+#[derive(Debug)]
+struct Posted {
+    memory: Memory,
+    /// Where the host puts the SDU, if it knows nothing of that memory.
+    stand_in: Option<Memory>,
+}
+
 /// What an endpoint has given away of its application's memory.
 #[derive(Debug, Default)]
 pub(crate) struct Given {
-    /// Sent, oldest first; `None`: borrowed from a caller that waits.
-    pub(crate) sending: std::collections::VecDeque<Option<Memory>>,
+    /// Oldest first.
+    pub(crate) sending: VecDeque<Sent>,
     /// Come back.
     done: Vec<Memory>,
-    /// Posted to receive into, by address.
-    posted: HashMap<u64, Memory>,
+    /// Posted to receive into, by the address that the host has.
+    posted: HashMap<u64, Posted>,
+    /// What the host has mapped.
+    regions: Vec<Arc<SharedMemory>>,
+    /// Registered pieces that stand in for nothing at present, ...
+    stand_ins: Vec<Memory>,
+    /// ... and how many there are in all.
+    made: usize,
 }
 
 impl Given {
     /// The host is done with the oldest that was sent.
     pub(crate) fn complete(&mut self) {
-        if let Some(Some(memory)) = self.sending.pop_front() {
-            self.done.push(memory);
+        match self.sending.pop_front() {
+            Some(Sent::Own(memory)) => self.done.push(memory),
+            Some(Sent::StandIn(memory)) => self.stand_ins.push(memory),
+            Some(Sent::Borrowed) | None => {}
         }
-    }
-
-    /// Whether the host may still be reading or writing memory that it has not mapped.
-    fn has_foreign(&self) -> bool {
-        self.posted.values().chain(self.sending.iter().flatten()).any(|m| !m.is_registered())
     }
 
     /// The octets that a descriptor speaks of.
     pub(crate) fn octets(&self, d: &Descriptor) -> &[u8] {
-        match self.posted.get(&d.address) {
-            Some(memory) => &memory[..memory.len().min(d.octets as usize)],
-            None => &[],
-        }
+        self.posted.get(&d.address).map_or(&[], |posted| {
+            let memory = posted.stand_in.as_ref().unwrap_or(&posted.memory);
+            &memory[..memory.len().min(d.octets as usize)]
+        })
+    }
+
+    /// Whether the host has mapped all of these octets.
+    fn is_registered(&self, octets: &[u8]) -> bool {
+        let begin = octets.as_ptr().expose_provenance() as u64;
+        self.regions.iter().any(|region| {
+            let at = begin.checked_sub(region.address()).and_then(|at| usize::try_from(at).ok());
+            at.and_then(|at| at.checked_add(octets.len())).is_some_and(|end| end <= region.len())
+        })
     }
 }
 
@@ -114,15 +148,34 @@ impl Endpoint {
     pub fn register(&mut self, pieces: usize, octets: usize) -> Result<Vec<Memory>, Error> {
         self.connection.need(OWN_MEMORY)?;
         let each = octets.max(1).next_multiple_of(64);
-        let (memory, fd) = SharedMemory::create((each * pieces.max(1)).next_multiple_of(4096))?;
+        let whole = each.saturating_mul(pieces.max(1)).next_multiple_of(4096);
+        let (answer, fds) = self.connection.ask(&Request::Memory { octets: whole as u64 })?;
+        let (Response::Memory, Some(fd)) = (&answer, fds.into_iter().next()) else {
+            return Err(Error::Protocol(format!("{answer:?} without its file descriptor")));
+        };
+        let memory = SharedMemory::open(&fd, whole)?;
         let request = Request::Register { address: memory.address(), octets: memory.len() as u64 };
-        match self.connection.ask_with(&request, &[fd.as_fd()], None)?.0 {
+        match self.connection.ask(&request)?.0 {
             Response::Registered => {}
             other => return Err(Error::Protocol(format!("{other:?}"))),
         }
         let memory = Arc::new(memory);
+        self.given.regions.push(memory.clone());
         let piece = |i| Memory(Kind::Registered { memory: memory.clone(), at: i * each, octets });
         Ok((0..pieces).map(piece).collect())
+    }
+
+    /// A registered piece to stand in for memory that the host knows nothing of.
+    fn stand_in(&mut self) -> Option<Memory> {
+        if self.given.stand_ins.is_empty() {
+            self.reclaim();
+        }
+        if self.given.stand_ins.is_empty() && self.given.made < MAX_STAND_INS && self.path() == DataPath::SingleCopy {
+            let made = self.register(STAND_INS, MAX_OCTETS).unwrap_or_default();
+            self.given.made += made.len();
+            self.given.stand_ins.extend(made);
+        }
+        self.given.stand_ins.pop()
     }
 
     /// Sends the first `octets` octets of `memory`, which comes back by [`Endpoint::take_back`] when the host has taken
@@ -131,28 +184,58 @@ impl Endpoint {
     /// # Errors
     /// The ring is full, or the length cannot be, or the data path is another one.
     pub fn send_own(&mut self, channel: ChannelId, memory: Memory, octets: usize) -> Result<(), (SendError, Memory)> {
-        match self.push_own(channel, memory.address(), octets.min(memory.len() + 1), memory.len()) {
+        if memory.is_registered() || octets > memory.len() {
+            return match self.push_own(channel, memory.address(), octets.min(memory.len() + 1), memory.len()) {
+                Ok(()) => {
+                    self.given.sending.push_back(Sent::Own(memory));
+                    Ok(())
+                }
+                Err(e) => Err((e, memory)),
+            };
+        }
+        match self.send_stand_in(channel, &memory[..octets]) {
             Ok(()) => {
-                self.given.sending.push_back(Some(memory));
+                self.given.done.push(memory);
                 Ok(())
             }
             Err(e) => Err((e, memory)),
         }
     }
 
-    /// Sends `sdu` from where it is, and returns when the host has taken it.
+    /// Sends a copy of an SDU in a stand-in.
+    fn send_stand_in(&mut self, channel: ChannelId, sdu: &[u8]) -> Result<(), SendError> {
+        self.check_own(sdu.len(), MAX_OCTETS)?;
+        let mut stand_in = self.stand_in().ok_or(SendError::Full)?;
+        stand_in[..sdu.len()].copy_from_slice(sdu);
+        let sent = self.push_own(channel, stand_in.address(), sdu.len(), MAX_OCTETS);
+        match sent {
+            Ok(()) => self.given.sending.push_back(Sent::StandIn(stand_in)),
+            Err(_) => self.given.stand_ins.push(stand_in),
+        }
+        sent
+    }
+
+    /// Sends `sdu`, from where it is if that is registered, and returns when the host has taken it.
     ///
     /// # Errors
     /// The length cannot be, the data path is another one, or the service has gone.
     pub fn send_blocking(&mut self, channel: ChannelId, sdu: &[u8]) -> Result<(), Error> {
+        let registered = self.given.is_registered(sdu);
         let address = sdu.as_ptr().expose_provenance() as u64;
-        while let Err(e) = self.push_own(channel, address, sdu.len(), sdu.len()) {
-            match e {
-                SendError::Full => self.wait_room()?,
-                e => return Err(Error::Refused(e.to_string())),
+        loop {
+            let sent = match registered {
+                true => self.push_own(channel, address, sdu.len(), sdu.len()),
+                false => self.send_stand_in(channel, sdu),
+            };
+            match sent {
+                Ok(()) => break,
+                Err(SendError::Full) if self.unsent() > 0 => self.wait_room()?,
+                Err(e) => return Err(Error::Refused(e.to_string())),
             }
         }
-        self.given.sending.push_back(None);
+        if registered {
+            self.given.sending.push_back(Sent::Borrowed);
+        }
         self.wait_sent(None).map(|_| ())
     }
 
@@ -163,19 +246,23 @@ impl Endpoint {
         octets: usize,
         most: usize,
     ) -> Result<(), SendError> {
+        self.check_own(octets, most)?;
+        let d =
+            Descriptor { channel: channel.0, octets: octets as u32, address, ..Descriptor::of_buffer(Descriptor::OWN) };
+        self.push(d)
+    }
+
+    fn check_own(&self, octets: usize, most: usize) -> Result<(), SendError> {
         if self.path() != DataPath::SingleCopy {
             return Err(SendError::OtherPath);
         }
         match octets {
-            0 => return Err(SendError::Empty),
+            0 => Err(SendError::Empty),
             _ if octets > most.min(MAX_OCTETS) => {
-                return Err(SendError::TooLong { octets, buffer_octets: most.min(MAX_OCTETS) });
+                Err(SendError::TooLong { octets, buffer_octets: most.min(MAX_OCTETS) })
             }
-            _ => {}
+            _ => Ok(()),
         }
-        let d =
-            Descriptor { channel: channel.0, octets: octets as u32, address, ..Descriptor::of_buffer(Descriptor::OWN) };
-        self.push(d)
     }
 
     /// Memory that was sent and is the application's again; `None` if none has come back.
@@ -192,23 +279,28 @@ impl Endpoint {
     /// # Errors
     /// The memory, unposted.
     pub fn post(&mut self, memory: Memory) -> Result<(), Memory> {
-        let (address, octets) = (memory.address(), memory.len().min(MAX_OCTETS + 1) as u32);
-        let d = Descriptor { octets, address, ..Descriptor::of_buffer(Descriptor::OWN) };
-        if octets == 0 || self.path() != DataPath::SingleCopy || !self.free.push(d) {
+        if memory.is_empty() || self.path() != DataPath::SingleCopy {
             return Err(memory);
         }
-        self.given.posted.insert(address, memory);
-        Ok(())
+        let stand_in = match memory.is_registered() {
+            true => None,
+            false => match self.stand_in() {
+                Some(stand_in) => Some(stand_in),
+                None => return Err(memory),
+            },
+        };
+        self.push_posted(Posted { memory, stand_in })
     }
 
-    pub(crate) fn end_given(&mut self) {
-        // The host may be at that memory until it says that the endpoint has ended. If it does not, the memory is kept.
-        let patience = Some(std::time::Duration::from_secs(2));
-        let ended =
-            || matches!(self.connection.ask_with(&Request::Release, &[], patience), Ok((Response::Released, _)));
-        if self.given.has_foreign() && !ended() {
-            std::mem::forget(std::mem::take(&mut self.given));
+    fn push_posted(&mut self, posted: Posted) -> Result<(), Memory> {
+        let octets = posted.memory.len().min(MAX_OCTETS + 1) as u32;
+        let address = posted.stand_in.as_ref().unwrap_or(&posted.memory).address();
+        if !self.free.push(Descriptor { octets, address, ..Descriptor::of_buffer(Descriptor::OWN) }) {
+            self.given.stand_ins.extend(posted.stand_in);
+            return Err(posted.memory);
         }
+        self.given.posted.insert(address, posted);
+        Ok(())
     }
 }
 
@@ -216,20 +308,24 @@ impl Received<'_> {
     /// The posted memory that the SDU is in, and the SDU's octets, for the application to keep; `None` if it is in a
     /// buffer of the segment or in the descriptor.
     pub fn into_memory(mut self) -> Option<(Memory, usize)> {
-        let memory = self.endpoint.given.posted.remove(&self.descriptor.address)?;
         if self.descriptor.buffer != Descriptor::OWN {
-            self.endpoint.given.posted.insert(self.descriptor.address, memory);
             return None;
         }
+        let given = &mut self.endpoint.given;
+        let Posted { mut memory, stand_in } = given.posted.remove(&self.descriptor.address)?;
         let octets = (self.descriptor.octets as usize).min(memory.len());
+        if let Some(stand_in) = stand_in {
+            memory[..octets].copy_from_slice(&stand_in[..octets]);
+            given.stand_ins.push(stand_in);
+        }
         self.descriptor.buffer = Descriptor::INLINE;
         Some((memory, octets))
     }
 
     /// Posts the memory again that a dropped SDU was in.
     pub(crate) fn post_again(&mut self) {
-        let Some(memory) = self.endpoint.given.posted.remove(&self.descriptor.address) else { return };
-        if let Err(memory) = self.endpoint.post(memory) {
+        let Some(posted) = self.endpoint.given.posted.remove(&self.descriptor.address) else { return };
+        if let Err(memory) = self.endpoint.push_posted(posted) {
             self.endpoint.given.done.push(memory);
         }
     }

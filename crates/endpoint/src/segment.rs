@@ -53,7 +53,8 @@ unsafe impl Send for Segment {}
 unsafe impl Sync for Segment {}
 
 impl Segment {
-    /// A new sealed segment, and the descriptor to hand to the other side.
+    /// A new segment of a size that is sealed, and the descriptor to hand to the other side. Once that has mapped it,
+    /// [`crate::shared::seal`] ends what else it could do with the descriptor.
     ///
     /// # Errors
     /// Sizes that cannot be, or no memory.
@@ -64,7 +65,7 @@ impl Segment {
         let fd =
             rustix::fs::memfd_create("cellway", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).map_err(system)?;
         rustix::fs::ftruncate(&fd, octets as u64).map_err(system)?;
-        rustix::fs::fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL).map_err(system)?;
+        rustix::fs::fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW).map_err(system)?;
         let segment = Self::map(Some(fd.as_fd()), geometry)?;
         segment.write_head();
         Ok((segment, fd))

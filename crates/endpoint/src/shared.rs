@@ -1,6 +1,7 @@
-//! Memory of an application's own that the host maps too: a memfd of ordinary pages, sealed against another size, and by the
-//! host, once both have mapped it, against further writable mappings: then nobody can punch holes in it either. All its pages are
-//! there, so that no access to it can fail or wait later. For whoever maps it, the other side may write it at any time.
+//! Memory that two processes map: a memfd of ordinary pages, of a size that is sealed. Its maker maps it before anybody else has
+//! its descriptor; once the other side has mapped it too, it is sealed against further writable mappings ([`seal`]), and so
+//! against holes: nobody can take pages out of it, or make who uses it wait for one. For whoever maps it, the other side may
+//! write it at any time.
 
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::io::Errno;
@@ -11,23 +12,28 @@ use std::sync::atomic::{AtomicU8, AtomicU32};
 
 /// What `statfs` says of memory files of ordinary pages.
 const TMPFS_MAGIC: u64 = 0x0102_1994;
-/// Pages are made so many octets at a time: other threads that map memory wait that long at most.
-const PIECE_OCTETS: usize = 1 << 20;
 
-/// Makes all pages of a shared mapping, where the kernel can (5.14).
-pub(crate) fn populate(base: NonNull<u8>, octets: usize) -> Result<(), Errno> {
-    for at in (0..octets).step_by(PIECE_OCTETS) {
-        let piece = PIECE_OCTETS.min(octets - at);
-        // SAFETY: inside the caller's mapping; the pages' contents stay as they are.
-        let made =
-            unsafe { rustix::mm::madvise(base.add(at).as_ptr().cast(), piece, rustix::mm::Advice::LinuxPopulateWrite) };
-        match made {
-            Ok(()) => {}
-            Err(Errno::INVAL) => return Ok(()),
-            Err(e) => return Err(e),
-        }
-    }
-    Ok(())
+/// Seals memory that both sides have mapped: from now on nobody gets a writable mapping of it, writes it as a file, takes pages
+/// out of it, or seals it otherwise. May wait for whoever else holds the file.
+///
+/// # Errors
+/// No memory file, or one that is sealed against being sealed.
+pub fn seal(fd: impl AsFd) -> Result<(), Errno> {
+    rustix::fs::fcntl_add_seals(fd, SealFlags::FUTURE_WRITE | SealFlags::SEAL)
+}
+
+/// Whether memory is sealed by [`seal`]. Waits for nobody.
+pub fn is_sealed(fd: impl AsFd) -> bool {
+    rustix::fs::fcntl_get_seals(fd).is_ok_and(|seals| seals.contains(SealFlags::FUTURE_WRITE | SealFlags::SEAL))
+}
+
+/// Makes all pages of a memory file. Takes its time, and may wait for whoever else holds the file.
+///
+/// # Errors
+/// No memory.
+pub fn make_pages(fd: impl AsFd) -> Result<(), Errno> {
+    let octets = u64::try_from(rustix::fs::fstat(&fd)?.st_size).unwrap_or_default();
+    rustix::fs::fallocate(fd, rustix::fs::FallocateFlags::empty(), 0, octets)
 }
 
 /// A mapping of such memory.
@@ -69,18 +75,6 @@ impl SharedMemory {
             return Err(Errno::INVAL);
         }
         Self::map(fd, octets)
-    }
-
-    /// The same for memory that a client made and has mapped: nobody gets another writable mapping from here on, or takes
-    /// pages out of it. All pages are there when this returns, which may take a while.
-    ///
-    /// # Errors
-    /// As [`SharedMemory::open`], or its maker has sealed it against that.
-    pub fn adopt(fd: &OwnedFd, octets: usize) -> Result<Self, Errno> {
-        let memory = Self::open(fd, octets)?;
-        rustix::fs::fcntl_add_seals(fd, SealFlags::FUTURE_WRITE | SealFlags::SEAL)?;
-        populate(memory.base, octets)?;
-        Ok(memory)
     }
 
     fn map(fd: &OwnedFd, octets: usize) -> Result<Self, Errno> {
@@ -160,6 +154,24 @@ mod tests {
         let loose = rustix::fs::memfd_create("loose", MemfdFlags::ALLOW_SEALING).unwrap();
         rustix::fs::ftruncate(&loose, 8192).unwrap();
         assert_eq!(SharedMemory::open(&loose, 8192).unwrap_err(), Errno::INVAL);
+    }
+
+    #[test]
+    fn sealed_memory_keeps_its_pages_and_who_has_mapped_it_goes_on_writing() {
+        let (ours, fd) = SharedMemory::create(8192).unwrap();
+        make_pages(&fd).unwrap();
+        let theirs = SharedMemory::open(&fd, 8192).unwrap();
+        theirs.copy_in(4096, b"data");
+        assert!(!is_sealed(&fd));
+        seal(&fd).unwrap();
+        assert!(is_sealed(&fd));
+        let hole = rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
+        assert_eq!(rustix::fs::fallocate(&fd, hole, 0, 8192), Err(Errno::PERM));
+        assert!(SharedMemory::open(&fd, 8192).is_err(), "another writable mapping");
+        assert!(rustix::io::pwrite(&fd, b"file", 0).is_err());
+        theirs.copy_in(0, b"more");
+        assert_eq!(ours.octets(4096, 1)[0].load(Ordering::Relaxed), b'd');
+        assert_eq!(ours.octets(0, 1)[0].load(Ordering::Relaxed), b'm');
     }
 
     #[test]

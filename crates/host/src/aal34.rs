@@ -155,7 +155,7 @@ impl Circuit {
                             endpoint.deliver(user.channel, sdu_octets, meta, Place::Inline(&sdu[..sdu_octets]))
                         }
                         Part::Buffer(buffer) => {
-                            endpoint.deliver(user.channel, sdu_octets, meta, Place::Reassembled(*buffer))
+                            endpoint.deliver(user.channel, sdu_octets, meta, Place::Buffer(*buffer))
                         }
                     };
                     self.count(endpoint, delivered, sdu_octets);

@@ -1,15 +1,16 @@
 //! One endpoint as the host sees it: its rings, its channels, the SDUs that are leaving.
 
+use crate::channels::{Channel, Channels};
 use crate::events::poll_list::Slot;
 use crate::events::{self, Bell, Strategy};
 use crate::outbound::{Leaving, Outbound, Outgoing};
-use crate::own::{At, Process};
+use crate::own::At;
 use crate::path::Path;
 use endpoint::layout::{DESCRIPTOR_OCTETS, Descriptor, Geometry, INLINE_OCTETS};
 use endpoint::recycle::Recycle;
 use endpoint::ring::{Consumer, Producer, Which};
 use endpoint::segment::{Segment, SegmentError};
-use endpoint::{Aal, DataPath, Direction, Events};
+use endpoint::{Aal, ChannelId, DataPath, Events};
 use sar::{SduMeta, Segmentation, aal34};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -31,14 +32,6 @@ pub enum AttachError {
     /// Bounded by configuration.
     #[error("the host has {0} endpoints, which is its limit (max_endpoints in the description)")]
     Full(usize),
-}
-
-/// What a channel leads to.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Channel {
-    pub(crate) circuit: CircuitId,
-    pub(crate) aal: Aal,
-    pub(crate) direction: Direction,
 }
 
 /// Where an endpoint stands between looks.
@@ -82,7 +75,7 @@ pub struct Attached {
     receive: Producer,
     free: Consumer,
     /// Free buffers and posted memory that are in hand.
-    stash: Recycle<Free>,
+    stash: Recycle<Buffer>,
     /// Which buffers of the segment were in it before, a bit each.
     used: Box<[u64]>,
     /// Buffers that the stash keeps at most.
@@ -91,7 +84,7 @@ pub struct Attached {
     look_at_free: bool,
     /// Octets of what was delivered and cannot be seen yet.
     unseen: usize,
-    pub(crate) channels: Vec<Option<Channel>>,
+    pub(crate) channels: Channels,
     /// Circuits whose channels have closed in the middle of a PDU.
     pub(crate) lingering: BTreeSet<u32>,
     pub(crate) outbound: Outbound,
@@ -100,12 +93,16 @@ pub struct Attached {
     pub(crate) look: Looked,
     /// Its receive ring is nearly full.
     pub(crate) behind: Option<Behind>,
+    /// All to which it sends are behind.
+    pub(crate) pressed: bool,
     /// Until then nobody makes way for it: it took little while others did.
     pub(crate) slow_until: Time,
     /// Its application has SDUs to take, when that was looked at last.
     pub(crate) fed: Option<Fed>,
     /// The consumer's index at which its application was given up: it takes nothing at all.
     pub(crate) given_up: Option<u32>,
+    /// Its memory is not to be touched yet: its application could make that slow.
+    pub(crate) asleep: bool,
     /// Its application has gone: no more descriptors are taken.
     departs: bool,
     /// No more SDUs begin to leave.
@@ -130,16 +127,18 @@ impl Attached {
             most,
             look_at_free: true,
             unseen: 0,
-            channels: Vec::new(),
+            channels: Channels::default(),
             lingering: BTreeSet::new(),
             outbound: Outbound::new(geometry.send_ring, path == DataPath::SingleCopy),
             path: Path::new(path, geometry.buffer_octets as usize),
             strategy: Strategy::new(events, geometry.send_ring, bell),
             look: Looked::Not,
             behind: None,
+            pressed: false,
             slow_until: Time::ZERO,
             fed: None,
             given_up: None,
+            asleep: false,
             departs: false,
             ending: false,
             held_back: false,
@@ -147,11 +146,6 @@ impl Attached {
             received: Counters::default(),
             segment,
         }
-    }
-
-    /// Lets the host copy from and to its application's memory, which is not registered (`single-copy`).
-    pub fn allow_process(&mut self, process: Option<Process>) {
-        self.path.own.allow_process(process);
     }
 
     pub(crate) fn geometry(&self) -> &Geometry {
@@ -232,20 +226,17 @@ impl Attached {
         self.receive.consumed()
     }
 
-    /// Moves up to `most` descriptors from the ring into the queues of their channels; counts those without a channel.
+    /// Moves up to `most` descriptors from the ring into the queues of their channels; counts those without a channel, and those
+    /// whose channel is closed, whatever is open at its place by now.
     pub(crate) fn take_up(&mut self, most: usize) {
         for _ in 0..if self.departs { 0 } else { most } {
             let channels = &self.channels;
-            let sends = |channel: u32| {
-                let channel = channels.get(channel as usize).and_then(Option::as_ref);
-                channel.is_some_and(|channel| channel.direction.sends())
-            };
-            match self.outbound.take(&mut self.send, sends) {
+            match self.outbound.take(&mut self.send, |channel| channels.check_sends(channel)) {
                 None => return,
                 Some(Ok(_)) => {}
-                Some(Err(())) => {
+                Some(Err(reason)) => {
                     self.send.publish();
-                    self.sent.drop_one(DropReason::BadDescriptor);
+                    self.sent.drop_one(reason);
                     self.strategy.note_taken();
                 }
             }
@@ -277,10 +268,8 @@ impl Attached {
 
     /// A copy of a descriptor, held against what the service recorded. `None`: it has to wait for a staging buffer.
     fn checked(&mut self, d: &Descriptor) -> Result<Option<Leaving>, DropReason> {
-        let channel = self.channels.get(d.channel as usize).copied().flatten().ok_or(DropReason::BadDescriptor)?;
-        if !channel.direction.sends() {
-            return Err(DropReason::BadDescriptor);
-        }
+        self.channels.check_sends(ChannelId(d.channel))?;
+        let channel = *self.channels.find(ChannelId(d.channel)).ok_or(DropReason::BadDescriptor)?;
         let octets = d.octets as usize;
         let at = match d.buffer {
             Descriptor::INLINE if octets <= INLINE_OCTETS => None,
@@ -303,7 +292,7 @@ impl Attached {
             Aal::Aal0 | Aal::Oam => return Err(DropReason::WrongAal),
         };
         let source = match d.buffer {
-            Descriptor::OWN => self.path.begin_own(d)?,
+            Descriptor::OWN => Some(self.path.begin_own(d)?),
             _ => self.path.begin(&self.segment, d, at),
         };
         Ok(source.map(|source| Leaving { channel, source, octets, meta, cells, aborted: false }))
@@ -319,6 +308,9 @@ impl Attached {
 
     /// Its application has gone: what is in the send ring now is all that is still sent. False if that is nothing.
     pub(crate) fn depart(&mut self) -> bool {
+        if self.asleep {
+            return false;
+        }
         // Who has a copy of the memory may go on to write into it: it is not read any more.
         self.take_up(self.geometry().send_ring as usize);
         self.strategy.forget_bell();
@@ -372,7 +364,7 @@ impl Attached {
     pub(crate) fn drop_last(&mut self) -> Option<Option<CircuitId>> {
         let channel = self.outbound.busy().next()?;
         let leaving = self.outbound.leaving(channel).map(|leaving| leaving.channel.circuit);
-        let open = self.channels.get(channel as usize).copied().flatten();
+        let open = self.channels.at(channel).copied();
         self.sent.drop_one(DropReason::Closed);
         self.done(channel);
         self.send.publish();
@@ -381,19 +373,18 @@ impl Attached {
 
     /// Gives up what the channels of a circuit that is no more have to send, and ends them.
     pub(crate) fn forget_circuit(&mut self, circuit: CircuitId) {
-        let concerned = |open: &Option<Channel>| open.is_some_and(|open| open.circuit == circuit);
         let busy: Vec<u32> = self.outbound.busy().collect();
         for channel in busy {
             if self.outbound.leaving(channel).is_some_and(|leaving| leaving.channel.circuit == circuit) {
                 self.sent.drop_one(DropReason::Closed);
                 self.done(channel);
             }
-            if self.channels.get(channel as usize).is_some_and(concerned) {
+            if self.channels.at(channel).is_some_and(|open| open.circuit == circuit) {
                 self.drop_queued(channel);
             }
         }
         self.send.publish();
-        self.channels.iter_mut().filter(|open| concerned(open)).for_each(|open| *open = None);
+        self.channels.forget(circuit);
     }
 
     /// Drops what a channel has to send, but for the SDU that is leaving.
@@ -410,9 +401,11 @@ impl Attached {
 
     /// Ends a channel: what was pushed for it and has not begun to leave is dropped; an SDU in its middle ends in a way
     /// that its receiver understands. Gives how many were dropped, and whether a cell has to leave for that.
-    pub(crate) fn close(&mut self, number: u32, channel: &Channel) -> (u64, bool) {
-        // All that was pushed before belongs to this channel, whatever is opened under its number next.
+    pub(crate) fn close(&mut self, id: ChannelId, channel: &Channel) -> (u64, bool) {
+        // All that was pushed before is counted here; what is pushed from now on finds no channel.
         self.take_up(self.geometry().send_ring as usize);
+        self.channels.close(id);
+        let number = u32::from(id.place());
         let mut dropped = self.drop_queued(number);
         self.abort(|leaving| leaving.circuit == channel.circuit && leaving.aal == channel.aal);
         let ends = self.outbound.leaving(number).is_some_and(|leaving| leaving.aborted);
@@ -454,9 +447,13 @@ impl Attached {
             let free = match d.buffer {
                 Descriptor::OWN if self.path.kind() == DataPath::SingleCopy => {
                     let octets = d.octets as usize;
-                    self.path.own.find_posted(d.address, octets).map(|at| Free::Own { address: d.address, at, octets })
+                    self.path.own.find_posted(d.address, octets).map(|at| Buffer::Own {
+                        address: d.address,
+                        at,
+                        octets,
+                    })
                 }
-                buffer if buffer < self.geometry().buffers => Some(Free::Segment(buffer)),
+                buffer if buffer < self.geometry().buffers => Some(Buffer::Segment(buffer)),
                 _ => None,
             };
             match free {
@@ -464,54 +461,37 @@ impl Attached {
                 None => self.received.drop_one(DropReason::BadDescriptor),
             }
         }
-        Some(match self.stash.take()? {
-            Free::Segment(buffer) => Buffer { free: Free::Segment(buffer), place: 0 },
-            free @ Free::Own { at: At::Region(..), .. } => Buffer { free, place: 0 },
-            free @ Free::Own { .. } => match self.path.own.take_place(wire::aal5::MAX_SDU_OCTETS + 64) {
-                Some(place) => Buffer { free, place },
-                None => {
-                    self.stash.put_back(free);
-                    return None;
-                }
-            },
-        })
+        self.stash.take()
     }
 
     /// The memory of a buffer, to reassemble into.
     pub(crate) fn memory(&self, buffer: Buffer) -> &[AtomicU8] {
-        match buffer.free {
-            Free::Segment(index) => {
+        match buffer {
+            Buffer::Segment(index) => {
                 let octets = self.geometry().buffer_octets as usize;
                 // The number was checked when the buffer was taken.
                 self.geometry().buffer_at(index).map_or(&[], |at| self.segment.octets(at, octets))
             }
-            Free::Own { at: At::Region(region, at), octets, .. } => self.path.own.octets(region, at, octets),
-            Free::Own { octets, .. } => {
-                let place = self.path.own.place(buffer.place);
-                &place[..octets.min(place.len())]
-            }
+            Buffer::Own { at, octets, .. } => self.path.own.octets(at, octets),
         }
     }
 
     /// Keeps a buffer whose PDU failed for the next one.
     pub(crate) fn keep_buffer(&mut self, buffer: Buffer) {
-        if matches!(buffer.free, Free::Own { at: At::Process(_), .. }) {
-            self.path.own.give_back(buffer.place);
-        }
-        self.stash.put_back(buffer.free);
+        self.stash.put_back(buffer);
     }
 
-    fn stash(&mut self, free: Free) {
+    fn stash(&mut self, buffer: Buffer) {
         // More than were ever given cannot come back, but a hostile client may give one twice.
         if self.stash.len() >= self.most {
             return;
         }
-        match free {
-            Free::Segment(buffer) if self.used[buffer as usize / 64] & 1 << (buffer % 64) == 0 => {
-                self.used[buffer as usize / 64] |= 1 << (buffer % 64);
-                self.stash.put_fresh(free);
+        match buffer {
+            Buffer::Segment(index) if self.used[index as usize / 64] & 1 << (index % 64) == 0 => {
+                self.used[index as usize / 64] |= 1 << (index % 64);
+                self.stash.put_fresh(buffer);
             }
-            _ => self.stash.put(free),
+            _ => self.stash.put(buffer),
         }
     }
 
@@ -535,26 +515,12 @@ impl Attached {
                 d.inline[..sdu.len()].copy_from_slice(sdu);
                 None
             }
-            Place::Reassembled(buffer) | Place::Copied(buffer) => Some(buffer),
+            Place::Buffer(buffer) => Some(buffer),
         };
-        let mut landed = true;
-        match buffer.map(|b| (b, b.free)) {
-            Some((_, Free::Segment(index))) => d.buffer = index,
-            Some((b, Free::Own { address, at: own, .. })) => {
-                (d.buffer, d.address) = (Descriptor::OWN, address);
-                if let (At::Process(_), Place::Reassembled(_)) = (own, at) {
-                    landed = self.path.own.land(b.place, octets, address);
-                }
-            }
+        match buffer {
+            Some(Buffer::Segment(index)) => d.buffer = index,
+            Some(Buffer::Own { address, .. }) => (d.buffer, d.address) = (Descriptor::OWN, address),
             None => {}
-        }
-        if !landed {
-            // The memory that was posted is not the application's to write: it does not come back.
-            self.received.drop_one(DropReason::BadDescriptor);
-            if let Some(buffer) = buffer {
-                self.path.own.give_back(buffer.place);
-            }
-            return Err(DropReason::BadDescriptor);
         }
         if !self.receive.push_unseen(d) {
             self.received.drop_one(DropReason::RingFull);
@@ -562,9 +528,6 @@ impl Attached {
                 self.keep_buffer(buffer);
             }
             return Err(DropReason::RingFull);
-        }
-        if let Some(Buffer { free: Free::Own { at: At::Process(_), .. }, place }) = buffer {
-            self.path.own.give_back(place);
         }
         self.unseen += octets + DESCRIPTOR_OCTETS;
         if self.unseen >= SHOWN_AT_ONCE || self.strategy.machine.tells_at_once() {
@@ -589,19 +552,15 @@ impl Attached {
                 self.received.drop_one(DropReason::Oversize);
                 return Err(DropReason::Oversize);
             }
-            let written = match buffer.free {
-                Free::Segment(index) => self.geometry().buffer_at(index).is_some_and(|at| {
-                    self.segment.copy_in(at, sdu);
-                    true
-                }),
-                Free::Own { at, .. } => self.path.own.write(at, sdu),
-            };
-            if !written {
-                self.path.own.give_back(buffer.place);
-                self.received.drop_one(DropReason::BadDescriptor);
-                return Err(DropReason::BadDescriptor);
+            match buffer {
+                Buffer::Segment(index) => {
+                    if let Some(at) = self.geometry().buffer_at(index) {
+                        self.segment.copy_in(at, sdu);
+                    }
+                }
+                Buffer::Own { at, .. } => self.path.own.write(at, sdu),
             }
-            Place::Copied(buffer)
+            Place::Buffer(buffer)
         };
         self.deliver(channel, sdu.len(), meta, place)
     }
@@ -610,29 +569,19 @@ impl Attached {
 /// Where a delivered SDU is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Place<'a> {
-    /// Reassembled in the buffer's memory ([`Attached::memory`]).
-    Reassembled(Buffer),
-    /// Where the buffer belongs, already.
-    Copied(Buffer),
+    /// In the buffer's memory ([`Attached::memory`]).
+    Buffer(Buffer),
     /// To go into the descriptor.
     Inline(&'a [u8]),
 }
 
 /// What the application has given to receive into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Free {
+pub(crate) enum Buffer {
     /// A buffer of the segment.
     Segment(u32),
     /// Memory of its own.
     Own { address: u64, at: At, octets: usize },
-}
-
-/// One of them in use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Buffer {
-    free: Free,
-    /// Where an SDU is put together for memory that is not mapped.
-    place: usize,
 }
 
 #[cfg(test)]

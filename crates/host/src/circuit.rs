@@ -175,7 +175,7 @@ impl Circuit {
                 (Event::NeedMore, _) => {}
                 (Event::Complete { sdu_octets, meta }, Some(buffer)) => {
                     self.buffer = None;
-                    let delivered = endpoint.deliver(user.channel, sdu_octets, meta, Place::Reassembled(buffer));
+                    let delivered = endpoint.deliver(user.channel, sdu_octets, meta, Place::Buffer(buffer));
                     self.count(endpoint, delivered, sdu_octets);
                 }
                 (Event::Complete { .. }, None) => self.refuse(endpoint, DropReason::NoBuffer),

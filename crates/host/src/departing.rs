@@ -69,7 +69,7 @@ impl HostInterface {
     /// The circuits that an endpoint has open, or has not left yet: no others know it.
     pub(crate) fn keys_of(&mut self, id: EndpointId) -> Vec<u32> {
         let Some(endpoint) = self.endpoints.find(id) else { return Vec::new() };
-        let open = endpoint.channels.iter().flatten().map(|channel| channel.circuit.key());
+        let open = endpoint.channels.iter().map(|channel| channel.circuit.key());
         open.chain(endpoint.lingering.iter().copied()).collect()
     }
 

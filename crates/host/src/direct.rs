@@ -171,11 +171,11 @@ fn meet(mut first: Waiting, mut second: Waiting) -> Result<(), DirectError> {
     let [(messages, their_messages), (room, their_room)] = [bells()?, bells()?];
     let opened = |w: &Waiting| Response::DirectOpened { geometry: w.geometry };
     let (to_first, to_second) = (opened(&second), opened(&first));
-    if let Err(e) = first.line.send(&to_first, vec![second.memory, messages, room], false) {
+    if let Err(e) = first.line.send(&to_first, vec![second.memory, messages, room], 0) {
         // It has gone; the second will hear of it by its bells.
         tracing::debug!("service: the first side of a direct circuit: {e}");
     }
-    if let Err(e) = second.line.send(&to_second, vec![first.memory, their_messages, their_room], false) {
+    if let Err(e) = second.line.send(&to_second, vec![first.memory, their_messages, their_room], 0) {
         tracing::debug!("service: the second side of a direct circuit: {e}");
     }
     Ok(())

@@ -9,9 +9,9 @@ use crate::events::poll_list::PollList;
 use crate::events::{ask_for_catching_up, disarm};
 use crate::interface::EndpointId;
 use endpoint::Events;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
-use wire::Time;
+use wire::{CircuitId, Time};
 
 /// How often one of the applications that have SDUs to take is looked at: its index is in a line that it writes.
 const REVIEW: Duration = Duration::from_micros(5);
@@ -20,7 +20,7 @@ const REMEMBER: Duration = Duration::from_millis(10);
 /// An application that has taken nothing for so long waits for something else than the processor.
 const GIVE_UP: Duration = Duration::from_millis(5);
 
-/// Rests in which an application has taken next to nothing until others rest no more for it.
+/// Rests in which an application has taken next to nothing until those who send to it rest no more for it.
 const RESTS_IN_VAIN: u8 = 8;
 /// An application that waits for the processor takes this part of its ring in a rest; who takes less waits for something else.
 const TAKEN_IN_A_REST: u32 = 16;
@@ -29,13 +29,16 @@ const LEAST_ROOM: u32 = 8;
 /// For such an application nobody rests for so long.
 const SLOW: Duration = Duration::from_millis(100);
 
-/// How the applications of a host, or of all hosts of a thread, get on.
+/// How the applications of a host, or of all hosts of a thread, get on. Who is behind slows down those who send to it, and
+/// nobody else: see [`Endpoints::set_pressed`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pressure {
     /// Some application is behind with its receive ring.
     pub(crate) pressed: bool,
     /// Some application gets on only while the host's thread sleeps.
     pub(crate) stalled: bool,
+    /// Who is behind has changed.
+    pub(crate) changed: bool,
     /// Some endpoint has rested to its end or to its next tick: whoever was behind and took nothing meanwhile may never take anything.
     pub(crate) rested: bool,
     /// SDUs that the smallest ring of those behind had room for when its application fell behind.
@@ -44,7 +47,7 @@ pub(crate) struct Pressure {
 
 impl Default for Pressure {
     fn default() -> Self {
-        Pressure { pressed: false, stalled: false, rested: false, room: u32::MAX }
+        Pressure { pressed: false, stalled: false, changed: false, rested: false, room: u32::MAX }
     }
 }
 
@@ -61,8 +64,12 @@ pub(crate) struct Endpoints {
     soft: PollList<EndpointId>,
     /// Those that were given something and are to be told at the end of the round.
     news: Vec<EndpointId>,
-    /// Those whose applications are behind.
+    /// Those whose applications are behind, ...
     behind: Vec<EndpointId>,
+    /// ... and whether that has changed.
+    behind_changed: bool,
+    /// Circuits of this host at whose other ends applications are behind.
+    pressed: HashSet<u32>,
     /// When one of them was last seen to have taken something.
     progress: Time,
     /// As [`Pressure::room`].
@@ -90,18 +97,14 @@ impl Endpoints {
     /// How the applications of this host get on; of a rest's end it is told once.
     pub(crate) fn poll_pressure(&mut self, now: Time) -> Pressure {
         let rested = std::mem::take(&mut self.rested);
+        let changed = std::mem::take(&mut self.behind_changed);
         let room = self.room.unwrap_or(u32::MAX);
-        Pressure { pressed: !self.behind.is_empty(), stalled: now < self.stalled_until, rested, room }
+        Pressure { pressed: !self.behind.is_empty(), stalled: now < self.stalled_until, changed, rested, room }
     }
 
     /// While an application is behind: how many descriptors, which may be for it, an endpoint may send between two rests.
     pub(crate) fn pressed_room(&self) -> u32 {
         self.room.unwrap_or(u32::MAX).min(self.elsewhere.room).max(LEAST_ROOM)
-    }
-
-    /// Whether some application is behind, here or at another host of this thread.
-    pub(crate) fn is_pressed(&self) -> bool {
-        !self.behind.is_empty() || self.elsewhere.pressed
     }
 
     /// Whether an application that is behind takes what it was given: it is looked at without being asked to ring.
@@ -127,9 +130,43 @@ impl Endpoints {
             self.reviewed = now;
             self.give_up_on_the_stuck(now);
         }
-        if !self.is_pressed() {
-            self.end_rests();
+    }
+
+    /// The circuits on which applications receive that are behind.
+    pub(crate) fn behind_circuits(&self) -> impl Iterator<Item = CircuitId> {
+        let place = |id: &EndpointId| self.list.binary_search_by_key(id, |(i, _)| *i).ok();
+        let channels = self.behind.iter().filter_map(place).flat_map(|at| self.list[at].1.channels.iter());
+        channels.filter(|channel| channel.direction.receives()).map(|channel| channel.circuit)
+    }
+
+    /// At the other ends of these circuits applications are behind. Gives those of which that was not known, and those of
+    /// which it holds no more.
+    pub(crate) fn set_pressed(&mut self, circuits: HashSet<u32>) -> Vec<u32> {
+        let changed = self.pressed.symmetric_difference(&circuits).copied().collect();
+        self.pressed = circuits;
+        changed
+    }
+
+    /// Looks whether all that an endpoint sends to is behind: then it rests itself. Where some are, their channels rest.
+    pub(crate) fn review_pressed(&mut self, id: EndpointId) {
+        let Ok(at) = self.list.binary_search_by_key(&id, |(i, _)| *i) else { return };
+        let pressed = &self.pressed;
+        let endpoint = &mut self.list[at].1;
+        let (mut some, mut all) = (false, true);
+        for channel in endpoint.channels.iter_mut().filter(|channel| channel.direction.sends()) {
+            channel.pressed = pressed.contains(&channel.circuit.key());
+            (some, all) = (some || channel.pressed, all && channel.pressed);
         }
+        let all = some && all;
+        if std::mem::replace(&mut endpoint.pressed, all) && !all && self.resting.contains(&id) {
+            self.resting.retain(|i| *i != id);
+            self.activate(id);
+        }
+    }
+
+    /// A channel rests because its receiver is behind.
+    pub(crate) fn note_rest(&mut self) {
+        self.rested = true;
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -148,13 +185,24 @@ impl Endpoints {
 
     /// Takes one in; its number is higher than all others'.
     pub(crate) fn push(&mut self, id: EndpointId, endpoint: Attached) {
+        let asleep = endpoint.asleep;
         self.list.push((id, endpoint));
-        self.activate(id);
+        if !asleep {
+            self.activate(id);
+        }
+    }
+
+    /// Its memory may be touched from now on.
+    pub(crate) fn wake(&mut self, id: EndpointId) {
+        if self.find(id).is_some_and(|endpoint| std::mem::take(&mut endpoint.asleep)) {
+            self.activate(id);
+        }
     }
 
     pub(crate) fn remove(&mut self, id: EndpointId) -> bool {
         let Ok(at) = self.list.binary_search_by_key(&id, |(i, _)| *i) else { return false };
         self.unlist(id);
+        self.behind_changed |= self.behind.contains(&id);
         for list in [&mut self.active, &mut self.news, &mut self.behind, &mut self.resting] {
             list.retain(|i| *i != id);
         }
@@ -237,6 +285,7 @@ impl Endpoints {
             return false;
         }
         self.set_events(id, Events::Interrupt);
+        self.behind_changed |= self.behind.contains(&id);
         for list in [&mut self.news, &mut self.behind, &mut self.resting] {
             list.retain(|i| *i != id);
         }
@@ -262,6 +311,7 @@ impl Endpoints {
             }
             self.behind.push(id);
             self.progress = now;
+            self.behind_changed = true;
         }
         if protected {
             self.watch(id, now);
@@ -339,21 +389,23 @@ impl Endpoints {
     /// than the processor: for it they do not rest any more. Once is not enough: its processor may have been another's meanwhile.
     fn give_up_on_the_stuck(&mut self, now: Time) {
         let mut behind = std::mem::take(&mut self.behind);
+        let before = behind.len();
         behind.retain(|id| {
             let Some(endpoint) = self.find(*id) else { return false };
             let consumed = endpoint.consumed();
-            let Some(before) = endpoint.behind else { return false };
+            let Some(last) = endpoint.behind else { return false };
             let enough = (endpoint.geometry().receive_ring / TAKEN_IN_A_REST).max(1);
-            let taken = consumed.wrapping_sub(before.consumed);
-            let rests = if taken < enough { before.rests + 1 } else { 0 };
+            let taken = consumed.wrapping_sub(last.consumed);
+            let rests = if taken < enough { last.rests + 1 } else { 0 };
             let stuck = rests >= RESTS_IN_VAIN;
-            endpoint.behind = (!stuck).then_some(Behind { consumed, rests, ..before });
+            endpoint.behind = (!stuck).then_some(Behind { consumed, rests, ..last });
             if stuck {
                 endpoint.slow_until = now + SLOW;
                 ask_for_catching_up(&endpoint.segment, false);
             }
             !stuck
         });
+        self.behind_changed |= behind.len() != before;
         self.behind = behind;
     }
 
@@ -386,13 +438,12 @@ impl Endpoints {
         self.release_if_caught_up(now);
         self.review(now);
         let stalled = now < self.stalled_until || self.elsewhere.stalled;
-        let pressure = Pressure { pressed: self.is_pressed(), stalled, rested: false, room: u32::MAX };
         let mut active = std::mem::take(&mut self.active);
-        active.retain(|id| self.stays(*id, pressure, now));
+        active.retain(|id| self.stays(*id, stalled, now));
         self.active.append(&mut active);
     }
 
-    fn stays(&mut self, id: EndpointId, pressure: Pressure, now: Time) -> bool {
+    fn stays(&mut self, id: EndpointId, stalled: bool, now: Time) -> bool {
         let processor = self.processor;
         let Some(endpoint) = self.find(id) else { return false };
         if endpoint.is_departing() {
@@ -406,8 +457,7 @@ impl Endpoints {
         } else {
             endpoint.tell();
         }
-        let Pressure { pressed, stalled, .. } = pressure;
-        let look = Look { worked, waiting: endpoint.is_waiting(), pressed, stalled };
+        let look = Look { worked, waiting: endpoint.is_waiting(), pressed: endpoint.pressed, stalled };
         let next = endpoint.strategy.machine.handle_look(look, now);
         match next {
             Next::Stay => true,
@@ -437,12 +487,13 @@ impl Endpoints {
         }
     }
 
-    /// Ends the rests once nobody is behind any more.
+    /// Forgets those that are behind no more.
     fn release_if_caught_up(&mut self, now: Time) {
         if self.behind.is_empty() {
             return;
         }
         let mut behind = std::mem::take(&mut self.behind);
+        let before = behind.len();
         let (mut least, mut got_on) = (None::<u32>, false);
         behind.retain(|id| {
             let Some(endpoint) = self.find(*id) else { return false };
@@ -456,19 +507,11 @@ impl Endpoints {
             least = Some(least.map_or(room, |least| least.min(room)));
             true
         });
+        self.behind_changed |= behind.len() != before;
         self.behind = behind;
         self.room = least;
         if got_on {
             self.progress = now;
-        }
-        if !self.is_pressed() {
-            self.end_rests();
-        }
-    }
-
-    fn end_rests(&mut self) {
-        for id in std::mem::take(&mut self.resting) {
-            self.activate(id);
         }
     }
 

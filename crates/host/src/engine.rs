@@ -7,6 +7,8 @@
 //! what takes longer is a job, which has a slice of each round. Whoever gives one waits for its result, and no lock is held on
 //! the way of data.
 
+mod pressure;
+
 use crate::doorbell::{Doorbell, Doorbells};
 use crate::endpoints::Pressure;
 use crate::interface::{EndpointId, HostInterface};
@@ -58,6 +60,8 @@ pub struct Core {
     watched: Vec<(LinkId, EventFlags)>,
     /// How the applications of all hosts get on, as all hosts were told last.
     pressure: Option<Pressure>,
+    /// Hosts have come or gone since they were told who is behind.
+    hosts_changed: bool,
     epoch: Instant,
     /// When doorbells and sockets were looked at last.
     heard: Time,
@@ -159,6 +163,7 @@ impl Core {
         self.keep_doorbells(|host, _| hosts.contains(&host));
         self.hosts = hosts;
         self.watched.clear();
+        self.hosts_changed = true;
         self.pressure = None;
     }
 
@@ -170,8 +175,8 @@ impl Core {
         for n in 0..ROUNDS {
             self.meter.begin(now);
             let worked = self.network.run(now);
-            self.stats.rounds += 1;
             self.share_pressure(now);
+            self.stats.rounds += 1;
             if !worked {
                 return Rounds { worked: n > 0, settled: true };
             }
@@ -188,29 +193,6 @@ impl Core {
         if self.now().since(self.heard) >= HEAR_EVERY {
             self.wait(Some(Duration::ZERO));
             self.heard = self.now();
-        }
-    }
-
-    /// The hosts have this thread's processor in common: where one's applications do not get on, the others give way too.
-    fn share_pressure(&mut self, now: Time) {
-        let network = &mut self.network;
-        let mut everywhere = Pressure::default();
-        for id in &self.hosts {
-            let Some(host) = network.peek_node::<HostInterface>(*id) else { continue };
-            let here = host.poll_pressure(now);
-            everywhere.pressed |= here.pressed;
-            everywhere.stalled |= here.stalled;
-            everywhere.rested |= here.rested;
-            everywhere.room = everywhere.room.min(here.room);
-        }
-        if self.pressure == Some(everywhere) {
-            return;
-        }
-        self.pressure = Some(everywhere).filter(|p| !p.rested);
-        for id in &self.hosts {
-            if let Some(host) = network.node_mut::<HostInterface>(*id) {
-                host.handle_pressure(everywhere, now);
-            }
         }
     }
 
@@ -430,6 +412,7 @@ pub fn start(network: Network) -> std::io::Result<EngineHandle> {
             processor: 0,
             watched: Vec::new(),
             pressure: None,
+            hosts_changed: true,
             epoch: Instant::now(),
             heard: Time::ZERO,
             stats: EngineStats::default(),

@@ -1,6 +1,7 @@
 //! The host interface as a node: takes turns over endpoints on the way out, demultiplexes by circuit on the way in.
 
 use crate::attached::{AttachError, Attached};
+use crate::channels::Channel;
 use crate::circuit::{Circuit, CircuitCounts, CircuitStatus, User};
 use crate::circuits::Circuits;
 use crate::credit::Credits;
@@ -14,7 +15,7 @@ use net::topology::{CircuitOptions, CircuitTable};
 use net::{LinkNature, Node, NodeIo};
 use rustix::fd::OwnedFd;
 use std::any::Any;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 use traffic::Contract;
@@ -192,6 +193,20 @@ impl HostInterface {
         Ok(id)
     }
 
+    /// Takes an endpoint in whose memory is not to be touched before [`HostInterface::wake`].
+    ///
+    /// # Errors
+    /// As [`HostInterface::attach`].
+    pub fn attach_asleep(&mut self, mut endpoint: Attached) -> Result<EndpointId, AttachError> {
+        endpoint.asleep = true;
+        self.attach(endpoint)
+    }
+
+    /// An endpoint's memory may be touched.
+    pub fn wake(&mut self, id: EndpointId) {
+        self.endpoints.wake(id);
+    }
+
     /// Ends an endpoint and all it opened, at once: its memory goes with it, and what waits there, counted. See
     /// [`HostInterface::depart`] for one whose application has gone, [`HostInterface::release_endpoint`] for one that
     /// its application gives up.
@@ -255,6 +270,24 @@ impl HostInterface {
         self.endpoints.handle_pressure(everywhere, now);
     }
 
+    /// The circuits on which applications receive that are behind.
+    pub(crate) fn behind_circuits(&self) -> impl Iterator<Item = CircuitId> {
+        self.endpoints.behind_circuits()
+    }
+
+    /// At the other ends of these circuits applications are behind: who sends to them, and nobody else, makes way. True if
+    /// that has changed.
+    pub(crate) fn set_pressed(&mut self, circuits: HashSet<u32>) -> bool {
+        let changed = self.endpoints.set_pressed(circuits);
+        let any = !changed.is_empty();
+        for key in changed {
+            if let Some(sender) = self.circuits.get(key).and_then(|circuit| circuit.sender) {
+                self.endpoints.review_pressed(sender.endpoint);
+            }
+        }
+        any
+    }
+
     /// Whether the host's thread may sleep until a doorbell, a link or [`Node::poll_timeout`]: no endpoint polls, lingers,
     /// or has something to send now, and nobody who makes way for an application, or keeps cells for it, sees it get on.
     pub fn is_quiet(&mut self) -> bool {
@@ -297,20 +330,12 @@ impl HostInterface {
         if let Some(user) = user {
             return Err(OpenError::InUse(circuit, user.endpoint.0));
         }
-        let channel = crate::attached::Channel { circuit, aal, direction };
-        let number = match endpoint.channels.iter().position(Option::is_none) {
-            Some(free) => free,
-            None if endpoint.channels.len() >= 65_536 => return Err(OpenError::TooManyChannels),
-            None => {
-                endpoint.channels.push(None);
-                endpoint.channels.len() - 1
-            }
-        };
-        endpoint.channels[number] = Some(channel);
+        let opened = endpoint.channels.open(Channel::new(circuit, aal, direction));
+        let number = opened.ok_or(OpenError::TooManyChannels)?;
         if aal == Aal::Aal34 {
             c.open_aal34(endpoint.buffer_octets());
         }
-        let user = Some(User { endpoint: id, channel: number as u32, aal });
+        let user = Some(User { endpoint: id, channel: number.0, aal });
         if aal == Aal::Oam {
             c.oam = user;
         } else {
@@ -321,7 +346,8 @@ impl HostInterface {
                 c.receiver = user;
             }
         }
-        Ok(ChannelId(number as u32))
+        self.endpoints.review_pressed(id);
+        Ok(number)
     }
 
     /// Closes a channel.
@@ -330,9 +356,8 @@ impl HostInterface {
     /// It is not open.
     pub fn close(&mut self, id: EndpointId, channel: ChannelId) -> Result<(), OpenError> {
         let endpoint = self.endpoints.find(id).ok_or(OpenError::NoEndpoint)?;
-        let place = endpoint.channels.get_mut(channel.0 as usize).and_then(Option::take);
-        let open = place.ok_or(OpenError::NoChannel(channel.0))?;
-        let (dropped, ends) = endpoint.close(channel.0, &open);
+        let open = *endpoint.channels.find(channel).ok_or(OpenError::NoChannel(channel.0))?;
+        let (dropped, ends) = endpoint.close(channel, &open);
         if let Some(circuit) = self.circuits.get_mut(open.circuit.key()) {
             circuit.sent.drop_n(DropReason::Closed, dropped);
             if ends {
@@ -352,6 +377,7 @@ impl HostInterface {
                 }
             }
         }
+        self.endpoints.review_pressed(id);
         Ok(())
     }
 
@@ -487,7 +513,7 @@ fn endpoint_status((id, e): &(EndpointId, Attached)) -> EndpointStatus {
         event_counts: e.strategy.counts,
         path: e.path.kind(),
         segment_octets: e.geometry().octets(),
-        channels: e.channels.iter().flatten().count(),
+        channels: e.channels.iter().count(),
         sent: e.sent,
         received: e.received,
     }

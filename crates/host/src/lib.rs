@@ -11,6 +11,7 @@
 
 mod aal34;
 mod attached;
+mod channels;
 mod circuit;
 mod circuits;
 mod credit;
@@ -43,5 +44,4 @@ pub use circuit::{CircuitCounts, CircuitStatus};
 pub use doorbell::Doorbell;
 pub use events::{Bell, EventCounts};
 pub use interface::{CircuitConfig, EndpointId, EndpointStatus, HostInterface, OpenError};
-pub use own::Process;
 pub use sys::measure_remap;

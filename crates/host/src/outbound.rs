@@ -5,14 +5,15 @@
 //! left, whichever it was ([`Consumer::give_back`]). On the data path `single-copy` slots go back in order, since
 //! applications judge by the ring's index which memory is theirs again.
 
-use crate::attached::Channel;
+use crate::channels::Channel;
 use crate::path::Source;
+use endpoint::ChannelId;
 use endpoint::layout::Descriptor;
 use endpoint::ring::Consumer;
 use sar::{SduMeta, Segmentation, aal34};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use wire::Time;
+use wire::{DropReason, Time};
 
 const NONE: u32 = u32::MAX;
 
@@ -125,9 +126,13 @@ impl Outbound {
         self.taken
     }
 
-    /// Moves the next descriptor from the ring into its channel's queue, if `is_open` says that it has one; gives back the
-    /// slot of one that has not. `None`: the ring has no more.
-    pub(crate) fn take(&mut self, ring: &mut Consumer, is_open: impl FnOnce(u32) -> bool) -> Option<Result<u32, ()>> {
+    /// Moves the next descriptor from the ring into the queue of its channel's place, if `check` says that it has one; gives
+    /// back the slot of one that has not. `None`: the ring has no more.
+    pub(crate) fn take(
+        &mut self,
+        ring: &mut Consumer,
+        check: impl FnOnce(ChannelId) -> Result<(), DropReason>,
+    ) -> Option<Result<u32, DropReason>> {
         if self.taken >= self.slots {
             return None;
         }
@@ -137,11 +142,12 @@ impl Outbound {
         if let Some(done) = &mut self.in_order {
             done.push_back(false);
         }
-        if !is_open(descriptor.channel) {
+        let channel = ChannelId(descriptor.channel);
+        if let Err(reason) = check(channel) {
             self.give_back(ring, position, &descriptor);
-            return Some(Err(()));
+            return Some(Err(reason));
         }
-        let channel = descriptor.channel;
+        let channel = u32::from(channel.place());
         let entry = Entry { descriptor, position, next: NONE };
         let at = match self.free.pop() {
             Some(at) => {
@@ -334,7 +340,7 @@ mod tests {
                         queues[channel as usize].push_back(pushed);
                         pushed += 1;
                     },
-                    1 => while outbound.take(&mut ring, |_| true).is_some() {},
+                    1 => while outbound.take(&mut ring, |_| Ok(())).is_some() {},
                     _ => {
                         let first = outbound.first(channel).map(|d| d.buffer);
                         if let Some(buffer) = first {
@@ -371,7 +377,7 @@ mod tests {
         for channel in [0, 0, 1, 1] {
             assert!(producer.push(Descriptor { channel, ..Descriptor::of_buffer(0) }));
         }
-        while outbound.take(&mut ring, |_| true).is_some() {}
+        while outbound.take(&mut ring, |_| Ok(())).is_some() {}
         assert_eq!(outbound.next_ready(), Some(0));
         outbound.wait_until(0, Time::from_micros(5));
         for _ in 0..2 {

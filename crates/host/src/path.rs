@@ -3,11 +3,10 @@
 //! Each path is a way to begin an SDU; what it gives is read by the segmenter in one pass. A new path is a
 //! variant here and a case of `begin`.
 
-use crate::own::{At, Own};
+use crate::own::{Mapped, Own};
 use endpoint::DataPath;
 use endpoint::layout::{Descriptor, INLINE_OCTETS};
 use endpoint::segment::Segment;
-use endpoint::shared::SharedMemory;
 use sar::Segmentation;
 use std::sync::Arc;
 use wire::{Cell, DropReason};
@@ -19,10 +18,10 @@ pub(crate) enum Source {
     Inline([u8; INLINE_OCTETS]),
     /// `shared`, `zero-copy`: in the application's buffer, from this place of its segment on.
     Shared(usize),
-    /// `copying`, or own memory that is not registered: in one of the endpoint's staging buffers.
+    /// `copying`: in one of the endpoint's staging buffers.
     Staged(usize),
     /// `single-copy`: in a registered region, from this octet on.
-    Region(Arc<SharedMemory>, usize),
+    Region(Arc<Mapped>, usize),
 }
 
 /// An endpoint's data path.
@@ -44,8 +43,7 @@ impl Path {
     pub(crate) fn new(kind: DataPath, buffer_octets: usize) -> Self {
         let staging_octets = match kind {
             DataPath::Copying => buffer_octets,
-            DataPath::SingleCopy => wire::aal5::MAX_SDU_OCTETS,
-            DataPath::Shared | DataPath::ZeroCopy => 0,
+            DataPath::SingleCopy | DataPath::Shared | DataPath::ZeroCopy => 0,
         };
         let staging = vec![vec![0; staging_octets]];
         Path { kind, staging, staged: vec![false], staging_octets, own: Own::default() }
@@ -90,27 +88,15 @@ impl Path {
         })
     }
 
-    /// Begins an SDU in the application's own memory. `None`: all staging buffers are in use.
-    pub(crate) fn begin_own(&mut self, descriptor: &Descriptor) -> Result<Option<Source>, DropReason> {
+    /// Begins an SDU in the application's own memory.
+    pub(crate) fn begin_own(&mut self, descriptor: &Descriptor) -> Result<Source, DropReason> {
         let octets = descriptor.octets as usize;
-        if self.kind != DataPath::SingleCopy || octets > self.staging_octets {
+        if self.kind != DataPath::SingleCopy || octets > wire::aal5::MAX_SDU_OCTETS {
             return Err(DropReason::BadDescriptor);
         }
-        match self.own.find(descriptor.address, octets) {
-            Some(At::Region(region, at)) => {
-                let memory = self.own.region(region).ok_or(DropReason::BadDescriptor)?;
-                Ok(Some(Source::Region(memory.clone(), at)))
-            }
-            Some(At::Process(address)) => {
-                let Some(place) = self.stage() else { return Ok(None) };
-                if !self.own.read(address, &mut self.staging[place][..octets]) {
-                    return Err(DropReason::BadDescriptor);
-                }
-                self.staged[place] = true;
-                Ok(Some(Source::Staged(place)))
-            }
-            _ => Err(DropReason::BadDescriptor),
-        }
+        let found = self.own.find(descriptor.address, octets).and_then(|at| self.own.region(at));
+        let (memory, at) = found.ok_or(DropReason::BadDescriptor)?;
+        Ok(Source::Region(memory.clone(), at))
     }
 
     /// Copies the SDU, as many octets as `into` has.

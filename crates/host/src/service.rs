@@ -6,18 +6,17 @@
 
 use crate::attached::{AttachError, Attached};
 use crate::direct::{Broker, Claim, DirectError, Offer};
-use crate::doors::{Doors, Line, Packet, Visitor};
+use crate::doors::{Doors, KEEP_BELL, Line, MAKE_PAGES, Packet, SEAL_MEMORY, Visitor};
 use crate::engine::EngineHandle;
 use crate::events::Bell;
 use crate::interface::{EndpointId, OpenError};
-use crate::own::Process;
 use crate::quota::{Account, Exceeded, Kind, Ledger, Limits};
 use endpoint::control::{MAX_PACKET_OCTETS, Refusal, Request, Response};
-use endpoint::negotiate::{MEMORY_ANSWERS, OLDEST, VERSION, agree_features, agree_version};
+use endpoint::negotiate::{MEMORY_ANSWERS, OLDEST, REMAP, VERSION, agree_features, agree_version};
 use endpoint::sealed;
 use endpoint::segment::Segment;
 use endpoint::seqpacket::{PacketError, Packets, Peer};
-use endpoint::shared::SharedMemory;
+use endpoint::shared::{self, SharedMemory};
 use endpoint::{DataPath, Events, Geometry};
 use net::NodeId;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
@@ -31,6 +30,8 @@ use wire::CircuitId;
 
 /// Octets of JSON text in one part of a long answer; quoting may double them.
 const PART_OCTETS: usize = MAX_PACKET_OCTETS / 3;
+/// Why memory is not used that its porter has not sealed.
+const NOT_MAPPED: &str = "map the memory that came with the last answer, and do not seal it, before asking for more";
 /// Requests of one connection that are served before the others' turn.
 const TURN: usize = 16;
 
@@ -158,10 +159,15 @@ struct Shop<'a> {
 struct Client {
     line: Line,
     peer: Peer,
-    process: Option<OwnedFd>,
     greeted: bool,
     /// It takes long answers as memory files.
     memory_answers: bool,
+    /// Of this service's own user, and asks for a segment that it can map again: it is not sealed.
+    remaps: bool,
+    /// The segment, until it is seen to be sealed.
+    segment: Option<OwnedFd>,
+    /// Memory that it has asked for and not registered yet.
+    made: Option<(SharedMemory, OwnedFd)>,
     endpoint: Option<(String, NodeId, EndpointId)>,
     direct: Option<Claim>,
     max_connections: Option<usize>,
@@ -252,14 +258,16 @@ fn serve(mut doors: Doors, stop: &OwnedFd, engine: &EngineHandle, handler: &dyn 
         let mut greeted = clients.iter().filter(|c| c.greeted).count();
         for _ in 0..if ready[1] { TURN } else { 0 } {
             match doors.next() {
-                Ok(Some(Visitor { line, peer, process })) => {
+                Ok(Some(Visitor { line, peer })) => {
                     let max_connections = (greeted >= max).then_some(max);
                     clients.push(Client {
                         line,
                         peer,
-                        process,
                         greeted: false,
                         memory_answers: false,
+                        remaps: false,
+                        segment: None,
+                        made: None,
                         endpoint: None,
                         direct: None,
                         max_connections,
@@ -315,7 +323,7 @@ impl Client {
     }
 
     fn send(&mut self, response: &Response) -> Result<(), PacketError> {
-        self.line.send(response, Vec::new(), false)
+        self.line.send(response, Vec::new(), 0)
     }
 
     fn serve(
@@ -347,9 +355,12 @@ impl Client {
                     self.account.take(ledger, Kind::Connections, 1).map_err(too_many)?;
                 }
                 self.greeted = true;
-                let features = agree_features(&features);
-                self.memory_answers = features.iter().any(|name| name == MEMORY_ANSWERS);
-                Response::Welcome { version: agreed, features }
+                let mut agreed_features = agree_features(&features);
+                self.memory_answers = agreed_features.iter().any(|name| name == MEMORY_ANSWERS);
+                self.remaps =
+                    self.peer.uid == rustix::process::geteuid().as_raw() && features.iter().any(|f| f == REMAP);
+                agreed_features.extend(self.remaps.then(|| REMAP.to_owned()));
+                Response::Welcome { version: agreed, features: agreed_features }
             }
             _ if !self.greeted => return Err("a greeting must come first".into()),
             Request::OpenDirect { host, vpi_vci, layout, geometry } => {
@@ -382,39 +393,67 @@ impl Client {
                     let taken = self.account.take(ledger, kind, amount);
                     taken.inspect_err(|_| self.account.close(ledger, None)).map_err(too_many)?;
                 }
-                let (created, passed, porter) = self
+                let (created, passed, porters) = self
                     .make_endpoint(host, geometry, events, path, engine)
                     .inspect_err(|_| self.account.close(ledger, None))?;
-                return self.line.send(&created, passed, porter).map_err(Into::into);
+                return self.line.send(&created, passed, porters).map_err(Into::into);
             }
             Request::Open { vpi_vci, options } => {
                 let (host, node, id) = self.endpoint.clone().ok_or("create the endpoint first")?;
                 let circuit: CircuitId = vpi_vci.parse().map_err(|e| format!("circuit {vpi_vci}: {e}"))?;
                 handler.may_open(self.peer, &host, circuit).map_err(not_allowed)?;
+                self.check_segment()?;
                 self.account.take(ledger, Kind::Channels, 1).map_err(too_many)?;
                 let opened = engine.with(move |core| {
                     let host = core.network.node_mut::<crate::HostInterface>(node).ok_or("the host is gone")?;
+                    host.wake(id);
                     host.open_with(id, circuit, options).map_err(not_opened)
                 });
                 let opened = opened.map_err(Refused::from).and_then(|opened| opened);
                 let channel = opened.inspect_err(|_| self.account.give_back(ledger, Kind::Channels, 1))?;
                 Response::Opened { channel }
             }
+            Request::Memory { octets } => {
+                if self.endpoint.is_none() {
+                    return Err("create the endpoint first".into());
+                }
+                let octets =
+                    usize::try_from(octets).ok().filter(|n| (1..=endpoint::layout::MAX_SEGMENT_OCTETS).contains(n));
+                let octets = octets.ok_or("own memory has 1 octet to 1 GiB")?;
+                self.account.take(ledger, Kind::Octets, octets as u64).map_err(too_many)?;
+                let made = SharedMemory::create(octets).and_then(|(memory, fd)| {
+                    let passed = fd.try_clone().map_err(|_| Errno::MFILE)?;
+                    Ok((memory, fd, passed))
+                });
+                let made = made.inspect_err(|_| self.account.give_back(ledger, Kind::Octets, octets as u64));
+                let (memory, fd, passed) = made?;
+                // One that was never registered is nobody's any more.
+                if let Some(old) = self.made.replace((memory, fd)) {
+                    self.account.give_back(ledger, Kind::Octets, old.0.len() as u64);
+                    crate::reaper::dispose(old);
+                }
+                let porters = SEAL_MEMORY | MAKE_PAGES;
+                return self.line.send(&Response::Memory, vec![passed], porters).map_err(Into::into);
+            }
             Request::Register { address, octets } => {
                 let (_, node, id) = self.endpoint.clone().ok_or("create the endpoint first")?;
-                let fd = fds.into_iter().next().ok_or("memory to register comes as a descriptor: pass it along")?;
-                let octets = usize::try_from(octets).map_err(|_| "more memory than this machine can have")?;
-                let memory = SharedMemory::adopt(&fd, octets).map_err(|e| {
-                    format!("registered memory is a memfd of ordinary pages, sealed against shrinking only, of that size ({e})")
-                })?;
-                self.account.take(ledger, Kind::Octets, octets as u64).map_err(too_many)?;
-                let registered = engine.with(move |core| {
-                    let host = core.network.node_mut::<crate::HostInterface>(node).ok_or("the host is gone")?;
-                    host.register(id, address, memory).map_err(|e| Refused::new(Refusal::Limit, e))
-                });
+                let made = self.made.take_if(|(memory, _)| memory.len() as u64 == octets);
+                let (memory, fd) = made.ok_or("memory to register is made by the service: ask for that much first")?;
+                let sealed = shared::is_sealed(&fd);
+                crate::reaper::dispose(fd);
+                let registered = if sealed {
+                    engine.with(move |core| {
+                        let host = core.network.node_mut::<crate::HostInterface>(node).ok_or("the host is gone")?;
+                        host.register(id, address, memory).map_err(|e| Refused::new(Refusal::Limit, e))
+                    })
+                } else {
+                    crate::reaper::dispose(memory);
+                    self.account.give_back(ledger, Kind::Octets, octets);
+                    return Err(NOT_MAPPED.into());
+                };
                 // A region that another one replaces counts until the endpoint ends: it may be in use until then.
                 let registered = registered.map_err(Refused::from).and_then(|registered| registered);
-                registered.inspect_err(|_| self.account.give_back(ledger, Kind::Octets, octets as u64))?;
+                registered.inspect_err(|_| self.account.give_back(ledger, Kind::Octets, octets))?;
                 Response::Registered
             }
             Request::Release => {
@@ -423,10 +462,12 @@ impl Client {
             }
             Request::SetEvents { events } => {
                 let (_, node, id) = self.endpoint.clone().ok_or("create the endpoint first")?;
+                self.check_segment()?;
                 let (polled, polls) = (self.account.has(Kind::Polling), u64::from(events == Events::Polling));
                 self.account.take(ledger, Kind::Polling, polls.saturating_sub(polled)).map_err(too_many)?;
                 let set = engine.with(move |core| {
                     let host = core.network.node_mut::<crate::HostInterface>(node).ok_or("the host is gone")?;
+                    host.wake(id);
                     host.set_events(id, events).map_err(not_opened)
                 });
                 let set = set.map_err(Refused::from).and_then(|set| set);
@@ -450,7 +491,7 @@ impl Client {
                 if self.memory_answers && text.len() > PART_OCTETS {
                     let memory = sealed::write(text.as_bytes())?;
                     let answer = Response::ManagedMemory { octets: text.len() as u64 };
-                    return self.line.send(&answer, vec![memory], false).map_err(Into::into);
+                    return self.line.send(&answer, vec![memory], 0).map_err(Into::into);
                 }
                 return self.send_parts(&text).map_err(Into::into);
             }
@@ -458,7 +499,17 @@ impl Client {
         self.send(&answer).map_err(Into::into)
     }
 
-    /// Gives the answer, the descriptors that go with it, and whether the connection's porter gets the last of them.
+    /// The host touches the segment from now on: nobody may be able to take pages out of it.
+    fn check_segment(&mut self) -> Result<(), Refused> {
+        let Some(fd) = &self.segment else { return Ok(()) };
+        if !self.remaps && !shared::is_sealed(fd) {
+            return Err(NOT_MAPPED.into());
+        }
+        crate::reaper::dispose(self.segment.take());
+        Ok(())
+    }
+
+    /// Gives the answer, the descriptors that go with it, and what the connection's porter is to do with them.
     fn make_endpoint(
         &mut self,
         host: String,
@@ -466,28 +517,26 @@ impl Client {
         events: Events,
         path: DataPath,
         engine: &EngineHandle,
-    ) -> Result<(Response, Vec<OwnedFd>, bool), Refused> {
+    ) -> Result<(Response, Vec<OwnedFd>, u8), Refused> {
         let (segment, memory) = Segment::create(geometry)?;
         let (doorbell, wake_host) = engine.doorbell()?;
+        let mut porters = if self.remaps { 0 } else { SEAL_MEMORY };
+        self.segment = Some(memory.try_clone().map_err(|e| e.to_string())?);
         let mut passed = vec![memory, wake_host];
         let (own_bell, (board, slot)) = (self.line.bell(), self.line.new_bell());
         if own_bell.is_none() {
             // One end is the client's, the other its porter's, which rings it.
-            let (theirs, porters) = endpoint::direct::bells()?;
-            passed.extend([theirs, porters]);
+            passed.extend(<[OwnedFd; 2]>::from(endpoint::direct::bells()?));
+            porters |= KEEP_BELL;
         }
         let bell = Bell { board, slot };
-        // Others could make the engine wait on their memory: they register it.
-        let trusted = path == DataPath::SingleCopy && self.peer.uid == rustix::process::geteuid().as_raw();
-        let process = self.process.take().filter(|_| trusted).map(|fd| Process::new(self.peer.pid, fd));
         let name = host.clone();
         let made = engine.with(move |core| {
             let Some((node, host)) = core.host(&name) else {
                 return Err(Refused::new(Refusal::NoHost, no_host(&name)));
             };
-            let mut endpoint = Attached::new(Arc::new(segment), events, path, Some(bell));
-            endpoint.allow_process(process);
-            let id = host.attach(endpoint).map_err(|e| match e {
+            let endpoint = Attached::new(Arc::new(segment), events, path, Some(bell));
+            let id = host.attach_asleep(endpoint).map_err(|e| match e {
                 AttachError::Full(_) => Refused::new(Refusal::Limit, e),
                 AttachError::Segment(_) => e.into(),
             })?;
@@ -496,7 +545,7 @@ impl Client {
         });
         let (node, id) = made??;
         self.endpoint = Some((host, node, id));
-        Ok((Response::Created { endpoint: id.0 }, passed, own_bell.is_none()))
+        Ok((Response::Created { endpoint: id.0 }, passed, porters))
     }
 
     fn send_parts(&mut self, text: &str) -> Result<(), PacketError> {
@@ -528,6 +577,7 @@ impl Client {
             let departs = shop.engine.with(move |core| core.remove_endpoint(node, id, at_once)).unwrap_or(false);
             until = departs.then(|| Instant::now() + crate::departing::LONGEST);
         }
+        crate::reaper::dispose((self.segment.take(), self.made.take()));
         self.account.close(&mut shop.ledger, until);
     }
 }

@@ -1,7 +1,6 @@
 //! System calls that rustix does not have.
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use rustix::io::Errno;
 use std::sync::atomic::AtomicU8;
 
@@ -26,31 +25,6 @@ pub(crate) fn peer_groups(socket: impl AsFd) -> Vec<u32> {
         return Vec::new();
     }
     groups[..octets as usize / size_of::<libc::gid_t>()].to_vec()
-}
-
-/// A descriptor of the process at the other end of a UNIX socket; `None` if it is gone or the kernel is older than 6.5.
-pub(crate) fn peer_pidfd(socket: impl AsFd) -> Option<OwnedFd> {
-    const SO_PEERPIDFD: libc::c_int = 77;
-    let mut fd: libc::c_int = -1;
-    let mut octets = size_of_val(&fd) as libc::socklen_t;
-    // SAFETY: the descriptor is open while it is borrowed; the kernel writes one `c_int` to `fd`.
-    let done = unsafe {
-        libc::getsockopt(
-            socket.as_fd().as_raw_fd(),
-            libc::SOL_SOCKET,
-            SO_PEERPIDFD,
-            (&raw mut fd).cast(),
-            &raw mut octets,
-        )
-    };
-    // SAFETY: the kernel has just made this descriptor for us; nobody else has it.
-    (done == 0 && fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-/// Whether a process has not ended.
-pub(crate) fn is_alive(pidfd: &OwnedFd) -> bool {
-    let none = Timespec { tv_sec: 0, tv_nsec: 0 };
-    matches!(poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&none)), Ok(0))
 }
 
 /// A process that was forked; killed and waited for when dropped.
@@ -201,25 +175,6 @@ pub(crate) fn holds_descriptors(fd: BorrowedFd<'_>) -> bool {
     count != Some(0)
 }
 
-/// Copies octets of another process; false if not all of them could be read.
-pub(crate) fn read_process(pid: i32, address: u64, into: &mut [u8]) -> bool {
-    let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
-    let remote = libc::iovec { iov_base: address as usize as *mut libc::c_void, iov_len: into.len() };
-    // SAFETY: the kernel writes to `into` only, at most its length; the other address is the other process's, where the
-    // kernel checks it.
-    let n = unsafe { libc::process_vm_readv(pid, &raw const local, 1, &raw const remote, 1, 0) };
-    n == into.len() as isize
-}
-
-/// Copies octets to another process; false if not all of them could be written.
-pub(crate) fn write_process(pid: i32, address: u64, from: &[AtomicU8]) -> bool {
-    let local = libc::iovec { iov_base: from.as_ptr().cast_mut().cast(), iov_len: from.len() };
-    let remote = libc::iovec { iov_base: address as usize as *mut libc::c_void, iov_len: from.len() };
-    // SAFETY: the kernel only reads `from`; the other address is the other process's, where the kernel checks it.
-    let n = unsafe { libc::process_vm_writev(pid, &raw const local, 1, &raw const remote, 1, 0) };
-    n == from.len() as isize
-}
-
 /// How long it takes to make `octets` octets (whole pages) of one memory appear in another place by mapping them there, and to
 /// copy as many; each read afterwards, a cache line's first octet at a time. Nanoseconds, the median of many.
 ///
@@ -278,28 +233,9 @@ pub(crate) fn copy_in(from: &[u8], to: &[AtomicU8]) {
     unsafe { from.as_ptr().copy_to_nonoverlapping(to.as_ptr().cast::<u8>().cast_mut(), octets) }
 }
 
-/// Octets as atomics, to be read only.
-pub(crate) fn as_atomics(octets: &[u8]) -> &[AtomicU8] {
-    // SAFETY: same layout and length; the callers (here, in this module) hand it to the kernel, which reads it, and nobody
-    // stores to it.
-    unsafe { std::slice::from_raw_parts(octets.as_ptr().cast::<AtomicU8>(), octets.len()) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn memory_is_read_and_written_across_processes_and_nonsense_is_refused() {
-        let pid = std::process::id() as i32;
-        let (from, mut into) = ([7u8; 100], [0u8; 100]);
-        assert!(read_process(pid, from.as_ptr() as u64, &mut into));
-        assert_eq!(into, from);
-        let mut target = vec![0u8; 10];
-        assert!(write_process(pid, target.as_mut_ptr() as u64, as_atomics(&from[..10])));
-        assert_eq!(std::hint::black_box(&target)[..], [7; 10]);
-        assert!(!read_process(pid, 8, &mut into) && !write_process(pid, 8, as_atomics(&from)));
-    }
 
     #[test]
     fn the_groups_of_the_other_end_are_this_processs_own() {

@@ -3,6 +3,7 @@
 use crate::attached::Attached;
 use crate::circuits::Circuits;
 use crate::credit::Credits;
+use crate::events::machine::REST;
 use crate::interface::{EndpointId, HostInterface};
 use crate::outward::{send_cells, send_frame};
 use endpoint::Aal;
@@ -35,21 +36,30 @@ impl HostInterface {
 
     /// One endpoint's turn: its channels take turns in it. Gives how many cells left.
     fn send_turn(&mut self, at: usize, io: &mut NodeIo<'_>, now: Time) -> usize {
-        let pressed = self.endpoints.is_pressed();
         let room = self.endpoints.pressed_room();
         let Some((id, endpoint)) = self.endpoints.at(at) else { return 0 };
         endpoint.outbound.handle_due(now);
-        if pressed {
+        if endpoint.pressed {
             endpoint.strategy.machine.handle_pressure(room);
         }
-        let quota = endpoint.strategy.machine.quota(pressed).saturating_sub(endpoint.outbound.taken()) as usize;
+        let quota =
+            endpoint.strategy.machine.quota(endpoint.pressed).saturating_sub(endpoint.outbound.taken()) as usize;
         endpoint.take_up(quota.min(TURN_DESCRIPTORS));
         let mut cells_left = TURN_CELLS;
         let mut sent = 0;
         // Channels that could not use their turn, one after another: once that is all of them, the others' turn has come.
         let mut idle = 0;
+        // Where all are behind to which it sends, the endpoint rests as a whole; else the channels of those who are.
+        let rests = !endpoint.pressed && !endpoint.is_departing() && endpoint.strategy.machine.rests_for_receivers();
+        let mut rested = false;
         while cells_left > 0 && idle < endpoint.outbound.ready() {
             let Some(channel) = endpoint.outbound.next_ready() else { break };
+            let pressed = rests && endpoint.channels.at(channel).is_some_and(|open| open.pressed);
+            if pressed && endpoint.strategy.machine.tells_at_ticks() && endpoint.outbound.leaving(channel).is_none() {
+                rested = true;
+                endpoint.outbound.wait_until(channel, now + REST);
+                continue;
+            }
             match channel_turn(
                 id,
                 endpoint,
@@ -64,6 +74,11 @@ impl HostInterface {
                     sent += cells;
                     idle = 0;
                     cells_left = cells_left.saturating_sub(cells);
+                    if pressed && endpoint.outbound.leaving(channel).is_none() {
+                        rested = true;
+                        endpoint.outbound.wait_until(channel, now + REST);
+                        continue;
+                    }
                 }
                 Turn::Paced { until, cells } => {
                     sent += cells;
@@ -72,6 +87,9 @@ impl HostInterface {
                 }
             }
             endpoint.outbound.again(channel);
+        }
+        if rested {
+            self.endpoints.note_rest();
         }
         sent
     }

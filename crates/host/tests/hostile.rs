@@ -2,6 +2,7 @@
 //! be thorough, 10 by default) says for how long.
 
 use endpoint::control::{Request, Response};
+use endpoint::segment::Segment;
 use endpoint::seqpacket::Packets;
 use endpoint::{DataPath, Endpoint, EndpointConfig, Events, Geometry, OpenOptions, SendError};
 use host::engine::{self, EngineHandle};
@@ -13,7 +14,6 @@ use rand::{Rng, SeedableRng};
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -55,7 +55,7 @@ fn lan(carries: Carries, socket: &Path) -> (EngineHandle, Service) {
 /// The hostile client: it speaks the protocol only as far as it must to get memory to write into.
 struct Hostile {
     _packets: Packets,
-    memory: File,
+    memory: Segment,
     wake_host: File,
     geometry: Geometry,
     channel: u32,
@@ -75,12 +75,13 @@ impl Hostile {
         let create = Request::CreateEndpoint { host: "alpha".into(), geometry, events: Events::Polling, path };
         let (_, fds) = ask(&create);
         let [memory, wake_host, _] = <[OwnedFd; 3]>::try_from(fds).unwrap();
+        let memory = Segment::open(&memory, geometry).unwrap();
         let Response::Opened { channel } = ask(&Request::open(circuit(101), OpenOptions::default())).0 else {
             panic!("the circuit does not open");
         };
         Hostile {
             _packets: packets,
-            memory: memory.into(),
+            memory,
             wake_host: wake_host.into(),
             geometry,
             channel: channel.0,
@@ -95,13 +96,13 @@ impl Hostile {
         if self.cunning && at < index + 64 && index < at + octets.len() {
             return;
         }
-        self.memory.write_all_at(octets, at as u64).unwrap();
+        self.memory.copy_in(at, octets);
     }
 
     /// The index up to which the other side has taken descriptors: the one that it looks at next.
     fn consumed(&self, ring: usize) -> u32 {
         let mut index = [0; 4];
-        self.memory.read_exact_at(&mut index, ring as u64).unwrap();
+        self.memory.copy_out(ring, &mut index);
         u32::from_ne_bytes(index)
     }
 

@@ -14,11 +14,13 @@
 mod field;
 mod ground;
 mod program;
+mod raw;
 mod trial;
 mod watch;
 
 pub use field::{Field, circuit};
 pub use ground::{Builder, Ground, between, cbr, frames, rated};
 pub use program::Program;
+pub use raw::Raw;
 pub use trial::{Attack, Class, Trial};
 pub use watch::{Report, Watch};

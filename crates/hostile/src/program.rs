@@ -45,13 +45,18 @@ impl Program {
         serde_json::from_slice(&output.stdout).ok()
     }
 
-    /// File descriptors that the daemon has open.
+    /// File descriptors that the daemon has open: what each is, sorted.
     ///
     /// # Panics
     /// If the daemon is gone.
-    pub fn descriptors(&self) -> usize {
+    pub fn descriptors(&self) -> Vec<String> {
         let folder = format!("/proc/{}/fd", self.daemon().id());
-        std::fs::read_dir(folder).expect("the daemon runs").count()
+        let all = std::fs::read_dir(folder).expect("the daemon runs").flatten();
+        let what = all.map(|fd| std::fs::read_link(fd.path()).map_or(String::new(), |to| to.display().to_string()));
+        // The numbers of sockets are no use.
+        let mut kinds: Vec<String> = what.map(|to| to.split(":[").next().unwrap_or_default().to_owned()).collect();
+        kinds.sort();
+        kinds
     }
 
     /// Memory of the daemon's own that is in use, in KiB: without what it shares with clients.

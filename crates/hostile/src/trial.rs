@@ -102,14 +102,25 @@ impl<F: Field> Trial<F> {
     /// # Panics
     /// If the innocent circuit lost something, or was held up in each of six attempts.
     pub fn withstand(&self, attack: impl Fn(&F, &Attack) + Sync) {
-        let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let mut seen = Vec::new();
-        for _ in 0..ATTEMPTS {
-            let control = self.run(|_, attack| {
+        self.withstand_beside(
+            |attack| {
                 while attack.goes_on() {
                     std::hint::spin_loop();
                 }
-            });
+            },
+            attack,
+        );
+    }
+
+    /// The same with another control run: whatever any process can do that has never heard of the field.
+    ///
+    /// # Panics
+    /// As [`Trial::withstand`].
+    pub fn withstand_beside(&self, alone: impl Fn(&Attack) + Sync, attack: impl Fn(&F, &Attack) + Sync) {
+        let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut seen = Vec::new();
+        for _ in 0..ATTEMPTS {
+            let control = self.run(|_, attack| alone(attack));
             let attacked = self.run(&attack);
             assert_eq!((control.lost, control.damaged), (0, 0), "without an attack: {control:?}");
             let whole = (attacked.lost, attacked.damaged);

@@ -2,14 +2,12 @@
 
 use endpoint::control::{Request, Response};
 use endpoint::layout::{ANY_NEWS, CLIENT_SLEEPS, Descriptor};
-use endpoint::ring::{Consumer, Producer, Which};
-use endpoint::segment::Segment;
 use endpoint::seqpacket::Packets;
-use endpoint::{Connection, DataPath, Events, Geometry, OpenOptions};
-use hostile::{Class, Field, Ground, Trial, circuit};
+use endpoint::{Connection, DataPath, Events};
+use hostile::{Attack, Class, Field, Ground, Raw, Trial};
 use net::LinkConfig;
 use rustix::event::epoll;
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::OFlags;
 use rustix::net::sockopt;
 use std::net::{TcpListener, TcpStream};
@@ -18,13 +16,10 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use traffic::Contract;
 
-const GEOMETRY: Geometry =
-    Geometry { send_ring: 64, receive_ring: 64, free_ring: 64, buffers: 32, buffer_octets: 2048 };
 /// Says to this program that it is the attacker, and where the service is.
 const ATTACKER: &str = "HOSTILE_ATTACKER";
 /// A user who is nobody else here.
@@ -48,53 +43,6 @@ fn ground() -> Ground {
     ground
 }
 
-/// An endpoint that is spoken to by hand.
-struct Raw {
-    packets: Packets,
-    segment: Arc<Segment>,
-    send: Producer,
-    receive: Consumer,
-    free: Producer,
-    fds: Vec<OwnedFd>,
-}
-
-impl Raw {
-    fn new(socket: &Path, host: &str, vci: u16, bell: Option<BorrowedFd<'_>>) -> Self {
-        let packets = Packets::connect(socket).unwrap();
-        let ask = |request: &Request, fds: &[BorrowedFd<'_>]| {
-            packets.send(request, fds).unwrap();
-            packets.receive::<Response>().unwrap().expect("an answer")
-        };
-        ask(&Request::hello(), &[]);
-        let (events, path) = (Events::Interrupt, DataPath::Shared);
-        let create = Request::CreateEndpoint { host: host.into(), geometry: GEOMETRY, events, path };
-        let (created, mut fds) = ask(&create, bell.as_slice());
-        assert!(matches!(created, Response::Created { .. }), "{created:?}");
-        let memory = fds.remove(0);
-        let segment = Arc::new(Segment::open(&memory, GEOMETRY).unwrap());
-        let opened = ask(&Request::open(circuit(vci), OpenOptions::default()), &[]).0;
-        assert!(matches!(opened, Response::Opened { .. }), "{opened:?}");
-        let ring = |which| Producer::new(&segment, which);
-        let (send, receive, free) = (ring(Which::Send), Consumer::new(&segment, Which::Receive), ring(Which::Free));
-        Raw { packets, segment, send, receive, free, fds }
-    }
-
-    /// Asks to be woken by the bell, and gives the host a reason to.
-    fn provoke(&mut self) {
-        self.segment.word32(CLIENT_SLEEPS).store(ANY_NEWS, Ordering::SeqCst);
-        let mut descriptor = Descriptor::of_buffer(Descriptor::INLINE);
-        descriptor.octets = 40;
-        self.send.push(descriptor);
-        self.ring();
-        while self.receive.pop().is_some() {}
-        self.free.push(Descriptor::of_buffer(1));
-    }
-
-    fn ring(&self) {
-        let _ = rustix::io::write(&self.fds[0], &1u64.to_ne_bytes());
-    }
-}
-
 /// Makes a descriptor block, and fills what it leads to.
 fn choke(fd: &OwnedFd) {
     let _ = rustix::io::write(fd, &(u64::MAX - 1).to_ne_bytes());
@@ -106,9 +54,9 @@ fn choke(fd: &OwnedFd) {
 #[test]
 fn descriptors_that_a_client_fills_and_makes_blocking_do_not_stop_the_engine() {
     Trial::new(Class::Engine, ground).withstand(|ground, attack| {
-        let mut eve = Raw::new(ground.socket(), "alpha", 200, None);
+        let mut eve = Raw::new(ground.socket(), "alpha", 200);
         eve.provoke();
-        eve.fds.iter().for_each(choke);
+        eve.fds[1..].iter().for_each(choke);
         while attack.goes_on() {
             eve.segment.word32(endpoint::layout::HOST_SLEEPS).store(0, Ordering::SeqCst);
             eve.segment.word32(CLIENT_SLEEPS).store(ANY_NEWS, Ordering::SeqCst);
@@ -122,7 +70,7 @@ fn descriptors_that_a_client_fills_and_makes_blocking_do_not_stop_the_engine() {
 #[test]
 fn a_client_that_rings_without_end_costs_little_more_than_its_own_time() {
     Trial::new(Class::Engine, ground).withstand(|ground, attack| {
-        let eve = Raw::new(ground.socket(), "alpha", 200, None);
+        let eve = Raw::new(ground.socket(), "alpha", 200);
         while attack.goes_on() {
             eve.ring();
         }
@@ -148,34 +96,55 @@ fn watch_often(fd: &OwnedFd) -> Vec<OwnedFd> {
 #[test]
 fn a_bell_with_thousands_of_watchers_is_rung_by_somebody_else() {
     Trial::new(Class::Engine, ground).withstand(|ground, attack| {
-        let mut eve = Raw::new(ground.socket(), "alpha", 200, None);
+        let mut eve = Raw::new(ground.socket(), "alpha", 200);
         // Both that a client has: what is rung for it, and what it rings.
-        let _watchers: Vec<_> = eve.fds.iter().map(watch_often).collect();
+        let _watchers: Vec<_> = eve.fds[1..].iter().map(watch_often).collect();
         while attack.goes_on() {
             eve.segment.word32(CLIENT_SLEEPS).store(ANY_NEWS, Ordering::SeqCst);
-            let mut descriptor = Descriptor::of_buffer(Descriptor::INLINE);
-            descriptor.octets = 40;
-            eve.send.push(descriptor);
+            eve.send.push(eve.message());
             eve.ring();
             std::thread::sleep(Duration::from_millis(20));
         }
     });
 }
 
+/// Watches a descriptor by thousands, and writes to it: each write walks all watchers, with the processor's interrupts off.
+fn trouble(fd: &OwnedFd, meanwhile: impl FnOnce()) {
+    let _watchers = watch_often(fd);
+    meanwhile();
+    for _ in 0..20 {
+        let _ = rustix::io::write(fd, &1u64.to_ne_bytes());
+    }
+}
+
 #[test]
 fn endpoints_whose_doorbells_are_watched_by_thousands_end_without_the_engine() {
-    Trial::new(Class::Engine, ground).withstand(|ground, attack| {
+    // Interrupts that are off hold up every thread of the machine, and anybody can do that with an eventfd of their own: beside
+    // that the doorbell of an endpoint that ends must make no difference.
+    let alone = |attack: &Attack| {
         while attack.goes_on() {
-            let mut eve = Raw::new(ground.socket(), "alpha", 200, None);
-            let _watchers = watch_often(&eve.fds[0]);
+            let own = rustix::event::eventfd(0, rustix::event::EventfdFlags::NONBLOCK).unwrap();
+            // As the service has it, for the reaper to let go of meanwhile.
+            let other = own.try_clone().unwrap();
+            trouble(&own, || drop(std::thread::spawn(move || drop(watch_once(&other)))));
+        }
+    };
+    Trial::new(Class::Engine, ground).withstand_beside(alone, |ground, attack| {
+        while attack.goes_on() {
+            let mut eve = Raw::new(ground.socket(), "alpha", 200);
             eve.provoke();
-            drop(eve.packets);
-            // Walks all watchers while the engine lets go of the doorbell.
-            for _ in 0..20 {
-                let _ = rustix::io::write(&eve.fds[0], &1u64.to_ne_bytes());
-            }
+            let Raw { packets, fds, .. } = eve;
+            // The engine lets go of the doorbell while its watchers are walked.
+            trouble(&fds[1], || drop(packets));
         }
     });
+}
+
+/// One more watcher.
+fn watch_once(fd: &OwnedFd) -> OwnedFd {
+    let watcher = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
+    epoll::add(&watcher, fd, epoll::EventData::new_u64(0), epoll::EventFlags::IN | epoll::EventFlags::ET).unwrap();
+    watcher
 }
 
 /// A socket whose last close takes two seconds.
@@ -212,7 +181,7 @@ fn pass_lingering(socket: &Path, way: u32) {
             packets.send(&Request::hello(), &[]).unwrap();
             packets.receive::<Response>().unwrap();
             let (events, path) = (Events::Interrupt, DataPath::Shared);
-            let create = Request::CreateEndpoint { host: "alpha".into(), geometry: GEOMETRY, events, path };
+            let create = Request::CreateEndpoint { host: "alpha".into(), geometry: Raw::GEOMETRY, events, path };
             let bell = if way == 3 { slow.as_fd() } else { far_end.as_fd() };
             let _ = inside.send(&"inside", &[slow.as_fd()]);
             packets.send(&create, &[bell]).unwrap();

@@ -113,3 +113,52 @@ fn a_contract_is_kept_on_a_frame_link() {
     assert!((octets as f64) < allowed, "{octets} octets in {:?}, {allowed} allowed", begin.elapsed());
     assert!(octets > 0, "nothing came at all");
 }
+
+#[test]
+fn a_slow_receiver_slows_down_who_sends_to_it_and_nobody_else() {
+    use endpoint::{EndpointConfig, Events};
+    let mut build = Ground::build().host("alpha").host("beta").host("eve").switch("s1");
+    for (port, host) in ["alpha", "beta", "eve"].into_iter().enumerate() {
+        build = build.link(host, &format!("s1:{port}"), LinkConfig::default());
+    }
+    let ground = build
+        .circuit("alpha 0.101", "beta 0.101", Contract::default())
+        .circuit("alpha 0.102", "beta 0.102", Contract::default())
+        .circuit("alpha 0.200", "eve 0.200", Contract::default())
+        .circuit("alpha 0.201", "eve 0.201", Contract::default())
+        .up();
+    let clocked = |host: &str| EndpointConfig {
+        host: host.into(),
+        events: Events::Clocked { hertz: 1000 },
+        ..Default::default()
+    };
+    // One endpoint sends to eve only, one to eve and beta, one to beta only.
+    let (mut feeder, to_eve) = ground.open_as(200, &clocked("alpha"));
+    let (mut both, also_to_eve) = ground.open_as(201, &clocked("alpha"));
+    let to_beta = both.open(circuit(102), endpoint::OpenOptions::default()).unwrap();
+    let (mut innocent, on) = ground.open_as(101, &clocked("alpha"));
+    let (mut eve, _) = ground.open_as(200, &clocked("eve"));
+    eve.open(circuit(201), endpoint::OpenOptions::default()).unwrap();
+    let (mut beta, _) = ground.open_as(101, &clocked("beta"));
+    beta.open(circuit(102), endpoint::OpenOptions::default()).unwrap();
+    let mut worst = [Duration::ZERO; 2];
+    let end = Instant::now() + Duration::from_millis(1500);
+    let mut rounds = 0;
+    while Instant::now() < end {
+        // Eve takes a sixteenth of her ring in each rest: enough not to be given up, and too little to catch up.
+        for _ in 0..20 {
+            eve.try_receive();
+        }
+        while feeder.send_copy(to_eve, &[1; 40]).is_ok() {}
+        while both.send_copy(also_to_eve, &[1; 40]).is_ok() {}
+        for (n, (sender, channel)) in [(&mut innocent, on), (&mut both, to_beta)].into_iter().enumerate() {
+            let begin = Instant::now();
+            sender.send_copy(channel, &[2; 40]).unwrap();
+            assert!(beta.receive(Some(Duration::from_secs(2))).unwrap().is_some(), "sender {n} is starved");
+            worst[n] = worst[n].max(begin.elapsed());
+        }
+        rounds += 1;
+    }
+    // A tick is a millisecond; as long as everybody rested for eve, nothing came for seconds.
+    assert!(worst.iter().all(|worst| *worst < Duration::from_millis(500)), "{worst:?} in {rounds} rounds");
+}

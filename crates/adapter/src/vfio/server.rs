@@ -1,7 +1,8 @@
 //! The socket of a virtual adapter, and the outside end of the link that its cells travel on.
 //!
 //! One client at a time; another waits in the socket's queue until that one has gone, however it went, and finds the
-//! adapter reset. Nothing blocks: the network's thread calls, and what cannot go on now goes on at the next call.
+//! adapter reset. What cannot go on now goes on at the next call. A client's descriptors may make a call take long: beside
+//! others, a server has a thread of its own ([`super::apart`]).
 
 use super::protocol::{HEADER_OCTETS, Header, MAX_MESSAGE_OCTETS};
 use super::session::{Session, Violation};
@@ -19,7 +20,7 @@ use std::fmt::Write as _;
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
-use wire::{Counters, Time};
+use wire::{Cell, Counters, Time};
 
 /// Octets of messages that wait at most; more are left in the socket.
 const INPUT_OCTETS: usize = 2 * MAX_MESSAGE_OCTETS;
@@ -167,6 +168,8 @@ pub struct Server {
     /// The link had no room for the adapter's next cell.
     blocked: bool,
     last_gone: Option<String>,
+    /// The socket's path is another's by now.
+    left_path: bool,
 }
 
 impl Server {
@@ -178,9 +181,10 @@ impl Server {
         let system = |source| StartError::System { path: path.to_path_buf(), source };
         let address = SocketAddrUnix::new(path).map_err(system)?;
         let socket = |flags| rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None);
-        let probe = socket(SocketFlags::CLOEXEC).map_err(system)?;
+        let probe = socket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK).map_err(system)?;
         match rustix::net::connect(&probe, &address) {
-            Ok(()) => return Err(StartError::InUse(path.to_path_buf())),
+            // Or so many wait there that there is no room for one more.
+            Ok(()) | Err(Errno::AGAIN) => return Err(StartError::InUse(path.to_path_buf())),
             Err(Errno::CONNREFUSED) => rustix::fs::unlink(path).map_err(system)?,
             Err(_) => {}
         }
@@ -195,7 +199,18 @@ impl Server {
             adapter: Eni155p::new(config),
             blocked: false,
             last_gone: None,
+            left_path: false,
         })
+    }
+
+    /// Where it listens.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The path is not removed when this ends.
+    pub(super) fn leave_path(&mut self) {
+        self.left_path = true;
     }
 
     /// The adapter, to look at its counters or to cut its signal.
@@ -222,8 +237,53 @@ impl Server {
         }
     }
 
+    /// Takes cells from the line; without a client they are nobody's.
+    pub(super) fn take_cells(&mut self, cells: &[Cell]) {
+        if self.client.is_some() && !cells.is_empty() {
+            self.adapter.handle_cells(cells);
+        }
+    }
+
+    /// Cells for the line, as many as are due and there is room for.
+    pub(super) fn give_cells(&mut self, room: &mut [Cell], now: Time) -> usize {
+        if self.client.is_some() { self.adapter.fill(room, now) } else { 0 }
+    }
+
+    /// When to run next while the line takes nothing.
+    pub(super) fn blocked_timeout(&self) -> Option<Time> {
+        self.client.as_ref()?;
+        if self.adapter.dma_waits() { Some(Time::ZERO) } else { self.adapter.hold_off_end() }
+    }
+
+    /// What the client has said.
+    pub(super) fn read(&mut self, now: Time) {
+        if self.client.is_none() {
+            return self.accept();
+        }
+        for _ in 0..READS {
+            let mut more = false;
+            self.with_client(|client, adapter| {
+                more = client.replies.len() < OUTPUT_OCTETS && client.read()?;
+                client.answer(adapter, now)
+            });
+            self.settle(now);
+            if !more {
+                return;
+            }
+        }
+    }
+
+    /// What waited for room to be answered is answered too.
+    pub(super) fn write(&mut self, now: Time) {
+        self.with_client(|client, adapter| {
+            client.flush()?;
+            client.answer(adapter, now)
+        });
+        self.settle(now);
+    }
+
     /// DMA, the interrupt, answers.
-    fn settle(&mut self, now: Time) {
+    pub(super) fn settle(&mut self, now: Time) {
         self.with_client(|client, adapter| {
             if adapter.dma_waits() {
                 adapter.run_dma(&mut client.session.memory, DMA_OCTETS);
@@ -237,7 +297,9 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = rustix::fs::unlink(&self.path);
+        if !self.left_path {
+            let _ = rustix::fs::unlink(&self.path);
+        }
     }
 }
 
@@ -255,29 +317,11 @@ impl External for Server {
     }
 
     fn handle_readable(&mut self, _: &mut NodeIo<'_>, now: Time) {
-        if self.client.is_none() {
-            return self.accept();
-        }
-        for _ in 0..READS {
-            let mut more = false;
-            self.with_client(|client, adapter| {
-                more = client.replies.len() < OUTPUT_OCTETS && client.read()?;
-                client.answer(adapter, now)
-            });
-            self.settle(now);
-            if !more {
-                return;
-            }
-        }
+        self.read(now);
     }
 
     fn handle_writable(&mut self, _: &mut NodeIo<'_>, now: Time) {
-        // What waited for room to be answered is answered too.
-        self.with_client(|client, adapter| {
-            client.flush()?;
-            client.answer(adapter, now)
-        });
-        self.settle(now);
+        self.write(now);
     }
 
     fn run(&mut self, io: &mut NodeIo<'_>, now: Time) -> bool {

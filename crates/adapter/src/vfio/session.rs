@@ -4,7 +4,8 @@ use super::guest::GuestMemory;
 use super::protocol::{self as p, Header, Request};
 use crate::midway::Eni155p;
 use crate::tonga::{BAR_OCTETS, CONFIG_OCTETS};
-use rustix::fd::OwnedFd;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::io::Errno;
 use wire::Time;
 
@@ -187,7 +188,11 @@ impl Session {
         }
         match flags & (p::IRQ_MASK | p::IRQ_UNMASK | p::IRQ_TRIGGER) {
             p::IRQ_TRIGGER if flags & p::IRQ_EVENTFD != 0 => {
-                (self.event, self.masked) = (fds.into_iter().next(), false);
+                let event = fds.into_iter().next();
+                if event.as_ref().is_some_and(|event| !is_eventfd(event)) {
+                    return Err(Errno::INVAL);
+                }
+                (self.event, self.masked) = (event, false);
             }
             p::IRQ_TRIGGER if count == 0 => self.event = None,
             p::IRQ_TRIGGER if applies => self.signal(),
@@ -212,11 +217,18 @@ impl Session {
     }
 
     fn signal(&self) {
-        if let Some(event) = &self.event {
-            // A full one has been signalled often enough.
+        let Some(event) = &self.event else { return };
+        // A full one has been signalled often enough; if it blocks, this adapter would.
+        let none = Timespec { tv_sec: 0, tv_nsec: 0 };
+        if matches!(poll(&mut [PollFd::new(event, PollFlags::OUT)], Some(&none)), Ok(1..)) {
             let _ = rustix::io::write(event, &1u64.to_ne_bytes());
         }
     }
+}
+
+fn is_eventfd(fd: &OwnedFd) -> bool {
+    let link = std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd()));
+    link.is_ok_and(|link| link.as_os_str() == "anon_inode:[eventfd]")
 }
 
 fn region_octets(index: u32) -> Result<u64, Errno> {

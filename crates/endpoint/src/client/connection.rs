@@ -57,7 +57,7 @@ impl Connection {
         if self.has(feature) { Ok(()) } else { Err(Error::NoFeature(feature)) }
     }
 
-    pub(super) fn ask(&self, request: &Request) -> Result<(Response, Vec<OwnedFd>), Error> {
+    pub(crate) fn ask(&self, request: &Request) -> Result<(Response, Vec<OwnedFd>), Error> {
         self.packets.send(request, &[])?;
         self.answer()
     }

@@ -5,6 +5,11 @@
 
 use crate::ChannelId;
 
+/// Where a channel's count is. What an earlier channel at this place has on its way counts too: its slots are not free either.
+fn place(channel: u32) -> usize {
+    usize::from(ChannelId(channel).place())
+}
+
 /// See the module's head.
 #[derive(Debug, Default)]
 pub(super) struct Shares {
@@ -24,9 +29,8 @@ impl Shares {
     }
 
     pub(super) fn open(&mut self, channel: ChannelId) {
-        // A host has 65536 channels an endpoint at most; a longer number is not remembered.
-        let place = channel.0 as usize;
-        if place < 65_536 && place >= self.taken.len() {
+        let place = usize::from(channel.place());
+        if place >= self.taken.len() {
             self.taken.resize(place + 1, 0);
         }
         self.open += 1;
@@ -39,7 +43,7 @@ impl Shares {
 
     /// Whether `channel` has less than its share on the way.
     pub(super) fn has_room(&self, channel: u32) -> bool {
-        let taken = self.taken.get(channel as usize).copied().unwrap_or_default();
+        let taken = self.taken.get(place(channel)).copied().unwrap_or_default();
         self.open < 2 || taken < self.limit.saturating_sub(self.sum).max(1)
     }
 
@@ -57,14 +61,14 @@ impl Shares {
 
     pub(super) fn take(&mut self, channel: u32) {
         self.sum += 1;
-        if let Some(taken) = self.taken.get_mut(channel as usize) {
+        if let Some(taken) = self.taken.get_mut(place(channel)) {
             *taken += 1;
         }
     }
 
     pub(super) fn give_back(&mut self, channel: u32) {
         self.sum = self.sum.saturating_sub(1);
-        if let Some(taken) = self.taken.get_mut(channel as usize) {
+        if let Some(taken) = self.taken.get_mut(place(channel)) {
             *taken = taken.saturating_sub(1);
         }
     }

@@ -17,7 +17,11 @@ pub(super) const HAS_BELL: u8 = 1;
 /// From the porter: a descriptor came that nobody may have.
 pub(super) const REFUSED_FD: u8 = 2;
 /// To the porter: the last descriptor is its, to be the bell.
-pub(super) const KEEP_BELL: u8 = 1;
+pub(crate) const KEEP_BELL: u8 = 1;
+/// To the porter: the first descriptor is memory, to be sealed once the client has mapped it: when it says the next thing.
+pub(crate) const SEAL_MEMORY: u8 = 2;
+/// To the porter: all pages of that memory are to be made first.
+pub(crate) const MAKE_PAGES: u8 = 4;
 /// Most file descriptors of one packet.
 pub(super) const MAX_FDS: usize = 4;
 

@@ -126,7 +126,7 @@ fn is_writable(fd: &OwnedFd) -> bool {
 fn admit(client: OwnedFd, service: &OwnedFd, porters: &mut Vec<Porter>, stuck: &mut Stuck, number: &mut u64) {
     let client = Packets::from(client);
     let Ok(peer) = client.peer() else { return stuck.dismiss(u32::MAX, client.into()) };
-    let (groups, process) = (sys::peer_groups(&client), sys::peer_pidfd(&client));
+    let groups = sys::peer_groups(&client);
     let client: OwnedFd = client.into();
     for _ in 0..2 {
         let at = match porters.iter().position(|p| p.uid == peer.uid) {
@@ -161,10 +161,8 @@ fn admit(client: OwnedFd, service: &OwnedFd, porters: &mut Vec<Porter>, stuck: &
         if let Some(slot) = slot {
             let arrival = Arrival { pid: peer.pid, uid: peer.uid, gid: peer.gid, groups, porter: porter.number, slot };
             let text = serde_json::to_vec(&arrival).unwrap_or_default();
-            let mut fds = vec![theirs.as_fd(), porter.board.as_fd()];
-            fds.extend(process.as_ref().map(AsFd::as_fd));
             // If the service does not take it, the porter sees its end gone, and ends the connection.
-            let _ = frame::send(service, &[&text], &fds);
+            let _ = frame::send(service, &[&text], &[theirs.as_fd(), porter.board.as_fd()]);
         }
         return;
     }

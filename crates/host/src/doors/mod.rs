@@ -18,11 +18,12 @@ mod gate;
 mod porter;
 
 pub use board::Board;
+pub(crate) use frame::{KEEP_BELL, MAKE_PAGES, SEAL_MEMORY};
 
 use crate::sys::{self, Child};
 use endpoint::control::Response;
 use endpoint::seqpacket::{Groups, PacketError, Peer};
-use frame::{Frame, Got, HAS_BELL, HEAD, KEEP_BELL, REFUSED_FD};
+use frame::{Frame, Got, HAS_BELL, HEAD, REFUSED_FD};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -30,7 +31,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// What the gate says of a connection. Descriptors: the socket pair's end, the board, and the process if the kernel gives it.
+/// What the gate says of a connection. Descriptors: the socket pair's end, and the board.
 #[derive(Debug, Serialize, Deserialize)]
 struct Arrival {
     pid: i32,
@@ -46,8 +47,6 @@ struct Arrival {
 pub(crate) struct Visitor {
     pub(crate) line: Line,
     pub(crate) peer: Peer,
-    /// The process at the other end, if the system gives a descriptor of it.
-    pub(crate) process: Option<OwnedFd>,
 }
 
 /// The service's side.
@@ -103,7 +102,7 @@ impl Doors {
         let Arrival { pid, uid, gid, groups, slot, .. } = arrival;
         let peer = Peer { pid, uid, gid, groups: Groups::new(&groups) };
         let line = Line { end: Arc::new(end), slot, board, has_bell: false, refused_fd: false, out: VecDeque::new() };
-        Ok(Some(Visitor { line, peer, process: fds.next() }))
+        Ok(Some(Visitor { line, peer }))
     }
 }
 
@@ -161,21 +160,17 @@ impl Line {
         (self.board.clone(), self.slot)
     }
 
-    /// Sends an answer, or keeps it until the porter takes it.
+    /// Sends an answer, or keeps it until the porter takes it. `porters`: what the porter is to do with the descriptors
+    /// ([`KEEP_BELL`], [`SEAL_MEMORY`], [`MAKE_PAGES`]).
     ///
     /// # Errors
     /// The client has gone.
-    pub(crate) fn send(
-        &mut self,
-        response: &Response,
-        fds: Vec<OwnedFd>,
-        bell_is_last: bool,
-    ) -> Result<(), PacketError> {
+    pub(crate) fn send(&mut self, response: &Response, fds: Vec<OwnedFd>, porters: u8) -> Result<(), PacketError> {
         let octets = serde_json::to_vec(response).map_err(|e| PacketError::Malformed(e.to_string()))?;
         if octets.len() > endpoint::control::MAX_PACKET_OCTETS {
             return Err(PacketError::Malformed(format!("{} octets in one message", octets.len())));
         }
-        self.out.push_back(Frame { head: [if bell_is_last { KEEP_BELL } else { 0 }, 0, 0, 0], octets, fds });
+        self.out.push_back(Frame { head: [porters, 0, 0, 0], octets, fds });
         self.flush()
     }
 

@@ -1,13 +1,15 @@
 //! A porter: the process that has one user's connections.
 //!
 //! It passes packets between each client and the service, unread but for their first word. Of the descriptors that come
-//! along it passes on memory files, keeps sockets as bells, carries octets for captures, and closes all others. Closing one may
-//! take as long as its maker likes: then this user waits, and nobody else.
+//! along it passes on memory files, keeps sockets as bells, carries octets for captures, and closes all others. It seals the
+//! memory that the service shares with a client once the client has mapped it. Closing a descriptor, or sealing memory that the
+//! client is busy with, may take as long as the client likes: then this user waits, and nobody else.
 
 use super::board::{Bells, Board, SLOTS, serve};
-use super::frame::{self, Frame, Got, HAS_BELL, HEAD, KEEP_BELL, REFUSED_FD};
+use super::frame::{self, Frame, Got, HAS_BELL, HEAD, KEEP_BELL, MAKE_PAGES, REFUSED_FD, SEAL_MEMORY};
 use crate::sys;
 use endpoint::control::{Refusal, Response};
+use endpoint::shared;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
@@ -51,6 +53,8 @@ struct Guest {
     line: OwnedFd,
     inward: Option<Frame>,
     outward: Option<Frame>,
+    /// Memory that has been passed to the client and is to be sealed, and whether its pages are to be made.
+    unsealed: Vec<(OwnedFd, bool)>,
     silent_since: Option<Instant>,
 }
 
@@ -121,7 +125,15 @@ fn welcome(gate: &Arc<OwnedFd>, guests: &mut Vec<Guest>) -> bool {
         }
         let slot = Arc::new(Slot { number, gate: gate.clone() });
         let silent_since = Some(Instant::now());
-        guests.push(Guest { slot, client: Some(client), line, inward: None, outward: None, silent_since });
+        guests.push(Guest {
+            slot,
+            client: Some(client),
+            line,
+            inward: None,
+            outward: None,
+            unsealed: Vec::new(),
+            silent_since,
+        });
     }
 }
 
@@ -187,11 +199,16 @@ impl Guest {
                 Got::End => return Passed::Gone,
             },
         };
-        if frame.head[0] & KEEP_BELL != 0 {
-            frame.head[0] = 0;
-            if let Some(bell) = frame.fds.pop() {
-                self.set_bell(Some(bell), bells);
-            }
+        let wanted = std::mem::take(&mut frame.head[0]);
+        if wanted & KEEP_BELL != 0
+            && let Some(bell) = frame.fds.pop()
+        {
+            self.set_bell(Some(bell), bells);
+        }
+        if wanted & SEAL_MEMORY != 0
+            && let Some(memory) = frame.fds.first().and_then(|fd| fd.try_clone().ok())
+        {
+            self.unsealed.push((memory, wanted & MAKE_PAGES != 0));
         }
         let Some(client) = &self.client else { return Passed::Yes };
         let fds: Vec<_> = frame.fds.iter().map(OwnedFd::as_fd).collect();
@@ -234,6 +251,11 @@ impl Guest {
 
     /// Keeps of a packet's descriptors what the service may have.
     fn sort(&mut self, mut frame: Frame, bells: &Bells, carriers: &Arc<AtomicUsize>) -> Frame {
+        for (memory, pages) in self.unsealed.drain(..) {
+            // What is not sealed in the end the service does not use.
+            let made = if pages { shared::make_pages(&memory) } else { Ok(()) };
+            let _ = made.and_then(|()| shared::seal(&memory));
+        }
         let manages = frame.octets.trim_ascii_start().starts_with(b"{\"manage\"");
         for fd in std::mem::take(&mut frame.fds) {
             let is_socket = sockopt::socket_domain(&fd) == Ok(AddressFamily::UNIX)

@@ -33,6 +33,7 @@ impl Pair {
             pressure: None,
             epoch: Instant::now(),
             heard: Time::ZERO,
+            hosts_changed: false,
             stats: EngineStats::default(),
             meter: crate::rounds::Rounds::new(processor_time),
             jobs: VecDeque::new(),

@@ -120,6 +120,11 @@ impl Machine {
         }
     }
 
+    /// Whether a channel rests whose receiver is behind, while others of its endpoint go on.
+    pub fn rests_for_receivers(&self) -> bool {
+        self.tells_at_ticks() || matches!(self.kind, Events::Hybrid { .. })
+    }
+
     /// Descriptors were taken.
     pub fn handle_taken(&mut self, n: u32) {
         if !matches!(self.kind, Events::Interrupt | Events::Polling) {

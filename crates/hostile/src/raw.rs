@@ -1,0 +1,105 @@
+//! An endpoint that is spoken to by hand: it does what no library would.
+
+use crate::circuit;
+use endpoint::control::{Request, Response};
+use endpoint::layout::{ANY_NEWS, CLIENT_SLEEPS, Descriptor};
+use endpoint::ring::{Consumer, Producer, Which};
+use endpoint::segment::Segment;
+use endpoint::seqpacket::Packets;
+use endpoint::{ChannelId, DataPath, Events, Geometry, OpenOptions};
+use rustix::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// An endpoint of one circuit.
+#[derive(Debug)]
+pub struct Raw {
+    /// The connection.
+    pub packets: Packets,
+    /// The shared memory.
+    pub segment: Arc<Segment>,
+    /// Its rings.
+    pub send: Producer,
+    /// What comes.
+    pub receive: Consumer,
+    /// Buffers for that.
+    pub free: Producer,
+    /// The descriptors that came with it: the segment, what wakes the host, what wakes the client.
+    pub fds: Vec<OwnedFd>,
+    /// The circuit's channel.
+    pub channel: ChannelId,
+}
+
+impl Raw {
+    /// Little memory.
+    pub const GEOMETRY: Geometry =
+        Geometry { send_ring: 64, receive_ring: 64, free_ring: 64, buffers: 32, buffer_octets: 2048 };
+
+    /// With a circuit of a host's.
+    pub fn new(socket: &Path, host: &str, vci: u16) -> Self {
+        Self::with(socket, host, vci, (Self::GEOMETRY, Events::Interrupt, DataPath::Shared))
+    }
+
+    /// The same with what an endpoint is to have.
+    ///
+    /// # Panics
+    /// If the service refuses it.
+    pub fn with(socket: &Path, host: &str, vci: u16, (geometry, events, path): (Geometry, Events, DataPath)) -> Self {
+        let packets = Packets::connect(socket).expect("a service");
+        let ask = |request: &Request| {
+            packets.send(request, &[]).expect("a service");
+            packets.receive::<Response>().expect("a service").expect("an answer")
+        };
+        ask(&Request::hello());
+        let (created, fds) = ask(&Request::CreateEndpoint { host: host.into(), geometry, events, path });
+        assert!(matches!(created, Response::Created { .. }), "{created:?}");
+        let segment = Arc::new(Segment::open(&fds[0], geometry).expect("a segment"));
+        let ring = |which| Producer::new(&segment, which);
+        let (send, receive, free) = (ring(Which::Send), Consumer::new(&segment, Which::Receive), ring(Which::Free));
+        let mut raw = Raw { packets, segment, send, receive, free, fds, channel: ChannelId(0) };
+        raw.channel = raw.open(vci);
+        raw
+    }
+
+    /// Asks, and gives the answer.
+    ///
+    /// # Panics
+    /// If the service has gone.
+    pub fn ask(&self, request: &Request) -> Response {
+        self.packets.send(request, &[]).expect("a service");
+        self.packets.receive::<Response>().expect("a service").expect("an answer").0
+    }
+
+    /// Opens one more circuit.
+    ///
+    /// # Panics
+    /// If the service refuses it.
+    pub fn open(&self, vci: u16) -> ChannelId {
+        match self.ask(&Request::open(circuit(vci), OpenOptions::default())) {
+            Response::Opened { channel } => channel,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// A descriptor of a short message on its channel.
+    pub fn message(&self) -> Descriptor {
+        let mut descriptor = Descriptor::of_buffer(Descriptor::INLINE);
+        (descriptor.channel, descriptor.octets) = (self.channel.0, 40);
+        descriptor
+    }
+
+    /// Asks to be woken by the bell, and gives the host a reason to.
+    pub fn provoke(&mut self) {
+        self.segment.word32(CLIENT_SLEEPS).store(ANY_NEWS, Ordering::SeqCst);
+        self.send.push(self.message());
+        self.ring();
+        while self.receive.pop().is_some() {}
+        self.free.push(Descriptor::of_buffer(1));
+    }
+
+    /// Wakes the host.
+    pub fn ring(&self) {
+        let _ = rustix::io::write(&self.fds[1], &1u64.to_ne_bytes());
+    }
+}

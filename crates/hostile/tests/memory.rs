@@ -1,0 +1,123 @@
+//! Memory that an attacker shares with the host, and what it does to the file behind it.
+
+use endpoint::control::{Request, Response};
+use endpoint::{Connection, DataPath, Events, Geometry};
+use hostile::{Attack, Class, Field, Ground, Raw, Trial};
+use net::LinkConfig;
+use rustix::fd::OwnedFd;
+use rustix::fs::{FallocateFlags, SealFlags};
+use rustix::io::Errno;
+use std::time::{Duration, Instant};
+use traffic::Contract;
+
+/// 256 MiB: pages that take a tenth of a second to take away.
+const LARGE: Geometry =
+    Geometry { send_ring: 64, receive_ring: 64, free_ring: 64, buffers: 4096, buffer_octets: 65_536 };
+
+/// The innocent circuit 0.100, and eve's, 0.200.
+fn ground() -> Ground {
+    Ground::build()
+        .host("alpha")
+        .host("beta")
+        .link("alpha", "beta", LinkConfig::default())
+        .circuit("alpha 0.100", "beta 0.100", Contract::default())
+        .circuit("alpha 0.200", "beta 0.200", Contract::default())
+        .up()
+}
+
+/// Whatever can be done to a memory file that makes those wait who use its pages; gives what became of the hole.
+fn harass(memory: &OwnedFd, octets: u64) -> Result<(), Errno> {
+    let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    let _ = rustix::fs::fallocate(memory, FallocateFlags::empty(), 0, octets);
+    let punched = rustix::fs::fallocate(memory, hole, 0, octets);
+    let _ = rustix::fs::ftruncate(memory, 4096);
+    let _ = rustix::io::pwrite(memory, &[0xff; 4096], 0);
+    let _ = rustix::fs::fadvise(memory, 0, None, rustix::fs::Advice::DontNeed);
+    let _ = rustix::fs::fcntl_add_seals(memory, SealFlags::WRITE);
+    punched
+}
+
+/// Harasses a file while messages go through the endpoint whose it is.
+fn attack_with(eve: &mut Raw, memory: &OwnedFd, octets: u64, attack: &Attack) {
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while attack.goes_on() {
+                assert_eq!(harass(memory, octets), Err(Errno::PERM), "a hole in memory that the host uses");
+            }
+        });
+        while attack.goes_on() {
+            eve.send.push(eve.message());
+            eve.ring();
+            std::thread::sleep(Duration::from_micros(500));
+        }
+    });
+}
+
+#[test]
+fn holes_in_an_endpoints_own_segment_do_not_hold_up_the_engine() {
+    Trial::new(Class::Engine, ground).withstand(|ground, attack| {
+        let mut eve = Raw::with(ground.socket(), "alpha", 200, (LARGE, Events::Interrupt, DataPath::Shared));
+        let memory = eve.fds[0].try_clone().unwrap();
+        attack_with(&mut eve, &memory, LARGE.octets() as u64, attack);
+    });
+}
+
+#[test]
+fn a_segment_that_its_owner_has_not_mapped_is_not_touched_and_holds_up_nobody() {
+    Trial::new(Class::Engine, ground).withstand(|ground, attack| {
+        let eve = Raw::new(ground.socket(), "alpha", 200);
+        assert!(matches!(eve.ask(&Request::Release), Response::Released));
+        let create = Request::CreateEndpoint {
+            host: "alpha".into(),
+            geometry: LARGE,
+            events: Events::Polling,
+            path: DataPath::Shared,
+        };
+        eve.packets.send(&create, &[]).unwrap();
+        let (created, fds) = eve.packets.receive::<Response>().unwrap().unwrap();
+        assert!(matches!(created, Response::Created { .. }), "{created:?}");
+        let mut slowest = Duration::ZERO;
+        while attack.goes_on() {
+            // Before anything more is said, its memory is not sealed; and nobody uses it.
+            assert_eq!(harass(&fds[0], LARGE.octets() as u64), Ok(()));
+            let begin = Instant::now();
+            Connection::open(ground.socket()).unwrap();
+            slowest = slowest.max(begin.elapsed());
+        }
+        assert!(slowest < Duration::from_millis(500), "another connection took {slowest:?}");
+    });
+}
+
+#[test]
+fn holes_in_registered_memory_do_not_hold_up_the_engine() {
+    Trial::new(Class::Engine, ground).withstand(|ground, attack| {
+        let own = (Raw::GEOMETRY, Events::Interrupt, DataPath::SingleCopy);
+        let mut eve = Raw::with(ground.socket(), "alpha", 200, own);
+        let octets = 128 << 20;
+        eve.packets.send(&Request::Memory { octets }, &[]).unwrap();
+        let (made, fds) = eve.packets.receive::<Response>().unwrap().unwrap();
+        assert!(matches!(made, Response::Memory), "{made:?}");
+        let address = 1 << 40;
+        let registered = eve.ask(&Request::Register { address, octets });
+        assert!(matches!(registered, Response::Registered), "{registered:?}");
+        attack_with(&mut eve, &fds[0], octets, attack);
+    });
+}
+
+#[test]
+fn memory_of_an_applications_own_making_is_not_registered() {
+    let ground = ground();
+    let own = (Raw::GEOMETRY, Events::Polling, DataPath::SingleCopy);
+    let eve = Raw::with(ground.socket(), "alpha", 200, own);
+    let (_, fd) = endpoint::shared::SharedMemory::create(1 << 20).unwrap();
+    let register = Request::Register { address: 1 << 40, octets: 1 << 20 };
+    eve.packets.send(&register, &[rustix::fd::AsFd::as_fd(&fd)]).unwrap();
+    let answer = eve.packets.receive::<Response>().unwrap().unwrap().0;
+    assert!(matches!(answer, Response::Refused { .. }), "{answer:?}");
+    // And memory that its asker has kept from being sealed is not used either.
+    eve.packets.send(&Request::Memory { octets: 4096 }, &[]).unwrap();
+    let (_, fds) = eve.packets.receive::<Response>().unwrap().unwrap();
+    rustix::fs::fcntl_add_seals(&fds[0], SealFlags::SEAL).unwrap();
+    let answer = eve.ask(&Request::Register { address: 1 << 40, octets: 4096 });
+    assert!(matches!(answer, Response::Refused { .. }), "{answer:?}");
+}
