@@ -91,6 +91,158 @@ fn another_user_opens_what_a_rule_gives_and_is_told_about_the_rest() {
     }
 }
 
+/// A network that root runs, and commands of another user.
+struct Shared {
+    folder: tempfile::TempDir,
+    program: std::path::PathBuf,
+    daemon: Daemon,
+}
+
+impl Shared {
+    fn up(rules: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let program = folder.path().join("cellway");
+        std::fs::copy(env!("CARGO_BIN_EXE_cellway"), &program).unwrap();
+        let file = folder.path().join("net.toml");
+        std::fs::write(&file, [NETWORK, rules].concat()).unwrap();
+        let socket = folder.path().join("s");
+        let daemon = command(&program, &socket, &["up", file.to_str().unwrap(), "--log", "error"]).spawn().unwrap();
+        let shared = Shared { folder, program, daemon: Daemon(daemon) };
+        shared.within("the service answers", || shared.of(0, &["status"]).output().unwrap().status.success());
+        shared
+    }
+
+    fn of(&self, user: u32, arguments: &[&str]) -> Command {
+        let mut command = command(&self.program, &self.folder.path().join("s"), arguments);
+        command.uid(user).gid(user);
+        command
+    }
+
+    fn within(&self, what: &str, mut done: impl FnMut() -> bool) {
+        let end = Instant::now() + Duration::from_secs(20);
+        while !done() {
+            assert!(Instant::now() < end, "not within 20 s: {what}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn apply(&self, rules: &str) {
+        let file = self.folder.path().join("net.toml");
+        std::fs::write(&file, [NETWORK, rules].concat()).unwrap();
+        let output = self.of(0, &["apply", file.to_str().unwrap()]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// What a command of a user's says on standard error; `Ok` if it succeeds.
+    fn try_as(&self, user: u32, arguments: &[&str]) -> Result<String, String> {
+        let output = self.of(user, arguments).output().unwrap();
+        let text = |octets: &[u8]| String::from_utf8_lossy(octets).into_owned();
+        if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
+    }
+}
+
+fn rule(user: u32, rest: &str) -> String {
+    format!("\n[[allow]]\nusers = [{user}]\n{rest}\n")
+}
+
+#[test]
+fn who_may_watch_looks_and_changes_nothing_and_who_may_manage_changes() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("left out: only root can become another user");
+        return;
+    }
+    let (watcher, manager) = (OTHER, OTHER - 1);
+    let shared = Shared::up(&(rule(watcher, "role = \"watch\"") + &rule(manager, "role = \"manage\"")));
+    for looking in [&["status"][..], &["circuit", "list"], &["link", "list"]] {
+        for user in [watcher, manager] {
+            shared.try_as(user, looking).unwrap_or_else(|e| panic!("user {user}, {looking:?}: {e}"));
+        }
+    }
+    let file = shared.folder.path().join("net.toml");
+    for changing in [
+        &["circuit", "remove", "alpha 0.101", "beta 0.101"][..],
+        &["circuit", "add", "alpha 0.200", "beta 0.200"],
+        &["link", "down", "alpha:0 - beta:0"],
+        &["apply", file.to_str().unwrap()],
+        &["capture", "alpha:0 - beta:0", "-"],
+    ] {
+        let e = shared.try_as(watcher, changing).unwrap_err();
+        assert!(e.contains("may watch, but not manage"), "{changing:?}: {e}");
+    }
+    let e = shared.try_as(watcher, &["send", "alpha", "0.100"]).unwrap_err();
+    assert!(e.contains("alpha"), "{e}");
+    let before = shared.try_as(watcher, &["--json", "circuit", "list"]).unwrap();
+    shared.try_as(manager, &["circuit", "add", "alpha 0.200", "beta 0.200"]).unwrap();
+    let after = shared.try_as(watcher, &["--json", "circuit", "list"]).unwrap();
+    assert!(!before.contains("0.200") && after.contains("0.200"), "{after}");
+}
+
+#[test]
+fn what_is_revoked_closes_what_is_open_and_leaves_another_users_circuit_alone() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("left out: only root can become another user");
+        return;
+    }
+    let (one, two) = (OTHER, OTHER - 1);
+    let both = rule(one, "circuits = [\"0.100\"]") + &rule(two, "circuits = [\"0.101\"]");
+    let shared = Shared::up(&both);
+    let receive = |user, circuit| Daemon(shared.of(user, &["receive", "beta", circuit]).spawn().unwrap());
+    let (mut first, mut second) = (receive(one, "0.100"), receive(two, "0.101"));
+    let open = |circuit: &str| {
+        let all: serde_json::Value =
+            serde_json::from_str(&shared.try_as(0, &["--json", "circuit", "list"]).unwrap()).unwrap();
+        let name = format!("alpha {circuit} - beta {circuit}");
+        let found = all.as_array().unwrap().iter().find(|c| c["name"] == name.as_str()).unwrap().clone();
+        !found["ends"][1]["open"].is_null()
+    };
+    shared.within("both are open", || open("0.100") && open("0.101"));
+    // Another circuit for the first user: the connection may stay, its circuit may not.
+    shared.apply(&(rule(one, "circuits = [\"0.102\"]") + &rule(two, "circuits = [\"0.101\"]")));
+    shared.within("the first is closed", || !open("0.100"));
+    assert!(open("0.101") && second.0.try_wait().unwrap().is_none());
+    // No rule at all for the first user: the connection ends, and with it the command.
+    shared.apply(&rule(two, "circuits = [\"0.101\"]"));
+    shared.within("the first has ended", || first.0.try_wait().unwrap().is_some());
+    assert!(open("0.101") && second.0.try_wait().unwrap().is_none());
+    assert!(shared.daemon.0.id() > 0);
+}
+
+#[test]
+fn a_user_has_the_bandwidth_and_the_endpoints_of_the_rule_and_another_has_their_own() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("left out: only root can become another user");
+        return;
+    }
+    let (one, two) = (OTHER, OTHER - 1);
+    let quotas = "circuits = [\"*\"]\nmax_bandwidth = \"1500 cell/s\"\nmax_endpoints = 2";
+    let contract = |vci: u16| {
+        format!(
+            "[[circuit]]\nends = [\"alpha 0.{vci}\", \"beta 0.{vci}\"]\ncategory = \"cbr\"\npcr = \"1000 cell/s\"\n"
+        )
+    };
+    let circuits: String = (200..204).map(contract).collect();
+    let shared = Shared::up(&(circuits + &rule(one, quotas) + &rule(two, quotas)));
+    let receive = |user, circuit: &str| Daemon(shared.of(user, &["receive", "beta", circuit]).spawn().unwrap());
+    let endpoints = |n: usize| {
+        let all: serde_json::Value = serde_json::from_str(&shared.try_as(0, &["--json", "status"]).unwrap()).unwrap();
+        let all = all["endpoints"].as_array().unwrap();
+        all.len() == n && all.iter().all(|endpoint| endpoint["channels"] == 1)
+    };
+    let _first = receive(one, "0.200");
+    shared.within("one circuit is open", || endpoints(1));
+    let e = shared.try_as(one, &["receive", "beta", "0.201"]).unwrap_err();
+    assert!(e.contains("1500 cells/s") && e.contains("max_bandwidth"), "{e}");
+    shared.within("the refused endpoint has gone", || endpoints(1));
+    // Best effort reserves nothing, and the second endpoint is the last.
+    let _second = receive(one, "0.100");
+    shared.within("two circuits are open", || endpoints(2));
+    let e = shared.try_as(one, &["receive", "beta", "0.101"]).unwrap_err();
+    assert!(e.contains("2 endpoints") && e.contains("max_endpoints"), "{e}");
+    let _other = receive(two, "0.202");
+    shared.within("the other user's is open", || endpoints(3));
+}
+
 #[test]
 fn a_rule_that_cannot_be_is_told_with_file_line_and_cure() {
     let folder = tempfile::tempdir().unwrap();

@@ -195,6 +195,13 @@ impl Controller {
         found.ok_or_else(|| anyhow!("no circuit has these ends (`cellway circuit list` shows them)"))
     }
 
+    /// What a circuit's contract reserves, by its name at a host.
+    pub fn reserved(&self, host: &str, circuit: wire::CircuitId) -> Option<wire::CellRate> {
+        let intent = self.intent();
+        let placed = intent.model().router.find_circuit(&net::topology::CircuitEnd::new(host, circuit))?;
+        placed.description.contract.reserved()
+    }
+
     /// A link's name in output.
     pub fn link_name(&self, id: &ObjectId) -> String {
         self.intent().link_name(id)

@@ -6,11 +6,13 @@ use crate::controller::Controller;
 use crate::description::explained;
 use crate::intent::Outcome;
 use crate::manage::Manager;
+use crate::metrics::server::Server;
 use crate::state::StateFolder;
 use anyhow::{Context as _, Result, anyhow};
 use host::engine::{self, EngineHandle};
 use host::service::{Handler, Service};
 use net::{FramePool, Network};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -23,6 +25,17 @@ const MAX_CONNECTIONS: usize = 1024;
 pub struct Options {
     /// Where what commands change is kept for a restart, and the log of changes.
     pub state: Option<PathBuf>,
+    /// Where metrics are served.
+    pub metrics: Option<Metrics>,
+}
+
+/// Metrics, served by HTTP.
+#[derive(Debug, Clone, Copy)]
+pub struct Metrics {
+    /// At which address.
+    pub address: SocketAddr,
+    /// Circuits, and endpoints, that are rows at most.
+    pub max_rows: usize,
 }
 
 /// A running network.
@@ -31,10 +44,12 @@ pub struct Daemon {
     pub engine: EngineHandle,
     service: Option<Service>,
     controller: Arc<Controller>,
+    metrics: Option<Server>,
 }
 
 impl Drop for Daemon {
     fn drop(&mut self) {
+        self.metrics.take();
         self.service.take();
         self.engine.stop();
     }
@@ -71,12 +86,23 @@ impl Daemon {
             .dropped
             .iter()
             .for_each(|name| tracing::warn!("not restored, for it does not fit the description: {name}"));
-        let handler: Arc<dyn Handler> = Arc::new(Manager::new(controller.clone()));
+        let manager = Arc::new(Manager::new(controller.clone()));
         prepare_folder(socket)?;
+        let handler: Arc<dyn Handler> = manager.clone();
         let service = Service::start(socket, engine.clone(), handler, MAX_CONNECTIONS)?;
-        let daemon = Daemon { engine, service: Some(service), controller };
-        daemon.open_door(socket)?;
-        Ok(daemon)
+        let (door, rules, reviewer) = (socket.to_path_buf(), Arc::downgrade(&controller), service.reviewer());
+        manager.after_apply(move || {
+            let Some(controller) = rules.upgrade() else { return };
+            if let Err(e) = open_door(&controller, &door) {
+                tracing::error!("{e:#}");
+            }
+            reviewer.review();
+        });
+        open_door(&controller, socket)?;
+        let address = options.metrics.as_ref();
+        let metrics = address.map(|metrics| Server::start(metrics.address, controller.clone(), metrics.max_rows));
+        let metrics = metrics.transpose()?;
+        Ok(Daemon { engine, service: Some(service), controller, metrics })
     }
 
     /// Who keeps the network as it should be.
@@ -96,7 +122,8 @@ impl Daemon {
             tracing::warn!("removed, for it does not fit the description any more: {name}");
         }
         if let Some(service) = &self.service {
-            self.open_door(service.path())?;
+            open_door(&self.controller, service.path())?;
+            service.reviewer().review();
         }
         Ok(outcome)
     }
@@ -106,13 +133,18 @@ impl Daemon {
         self.controller.serve_peers();
     }
 
-    /// Whoever a rule may name must reach the socket; the policy decides who gets in. Without rules, only its owner does.
-    fn open_door(&self, socket: &Path) -> Result<()> {
-        use std::os::unix::fs::PermissionsExt;
-        let mode = if self.controller.with_config(|config| config.rules.is_empty()) { 0o600 } else { 0o666 };
-        std::fs::set_permissions(socket, std::fs::Permissions::from_mode(mode))
-            .with_context(|| format!("the rights of {}", socket.display()))
+    /// Where metrics are served.
+    pub fn metrics(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref().map(Server::address)
     }
+}
+
+/// Whoever a rule may name must reach the socket; the policy decides who gets in. Without rules, only its owner does.
+fn open_door(controller: &Controller, socket: &Path) -> Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = if controller.with_config(|config| config.rules.is_empty()) { 0o600 } else { 0o666 };
+    std::fs::set_permissions(socket, std::fs::Permissions::from_mode(mode))
+        .with_context(|| format!("the rights of {}", socket.display()))
 }
 
 /// The socket's folder, for its user alone if it is made here. One that others own or may write could be exchanged under

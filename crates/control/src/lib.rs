@@ -19,6 +19,7 @@ pub mod fault;
 pub mod intent;
 pub mod live;
 pub mod manage;
+pub mod metrics;
 pub mod names;
 pub mod objects;
 pub mod plan;

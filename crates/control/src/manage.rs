@@ -7,6 +7,7 @@ use crate::controller::Controller;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::intent::Outcome;
 use crate::objects::{LinkSpec, Spec};
+use crate::policy::Role;
 use crate::protocol::{Applied, Capturing, Done, LinkAdded, LinkRemoved, LinkSet, Message, Request, VERSION};
 use crate::sources::commands::Written;
 use crate::status::Which;
@@ -21,7 +22,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use wire::CircuitId;
 
 /// A description is no longer than this.
@@ -31,13 +32,20 @@ pub const MAX_DESCRIPTION_OCTETS: usize = 64 << 20;
 pub struct Manager {
     controller: Arc<Controller>,
     owner: u32,
+    /// What is done after a description was applied by command.
+    applied: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 impl Manager {
     /// Answers for a network.
     pub fn new(controller: Arc<Controller>) -> Self {
         let owner = rustix::process::getuid().as_raw();
-        Manager { controller, owner }
+        Manager { controller, owner, applied: OnceLock::new() }
+    }
+
+    /// What is to be done whenever a description was applied by command. Only the first that is given counts.
+    pub fn after_apply(&self, f: impl Fn() + Send + Sync + 'static) {
+        let _ = self.applied.set(Box::new(f));
     }
 
     fn serve(&self, request: Request, who: &Who, fds: Vec<OwnedFd>) -> Result<String> {
@@ -184,18 +192,25 @@ impl Handler for Manager {
         self.controller.with_config(|config| policy::may_attach(&config.rules, &peer, self.owner, host))
     }
 
+    fn reserved(&self, host: &str, circuit: CircuitId) -> u64 {
+        self.controller.reserved(host, circuit).map_or(0, policy::reserved)
+    }
+
     fn limits(&self, peer: Peer) -> Limits {
         self.controller.with_config(|config| policy::limits(&config.rules, &peer, self.owner))
     }
 
     fn manage(&self, peer: Peer, request: Value, fds: Vec<OwnedFd>) -> Result<String, String> {
-        if !policy::owns(&peer, self.owner) {
-            return Err(format!(
-                "user {} may open circuits, but not manage the network of user {}",
-                peer.uid, self.owner
-            ));
-        }
+        let may = |needs| self.controller.with_config(|c| policy::may_act(&c.rules, &peer, self.owner, needs));
+        may(Role::Watch)?;
         let request = understood(request)?;
-        self.serve(request, &Who::User(peer.uid), fds).map_err(|e| format!("{e:#}"))
+        may(request.needs())?;
+        let applies =
+            matches!(request, Request::Apply { dry_run: false, .. } | Request::ApplyFile { dry_run: false, .. });
+        let answer = self.serve(request, &Who::User(peer.uid), fds).map_err(|e| format!("{e:#}"));
+        if let (true, Some(applied)) = (applies, self.applied.get()) {
+            applied();
+        }
+        answer
     }
 }

@@ -7,8 +7,9 @@ use crate::fault::{Faults, Path as Place};
 use anyhow::{Context as _, Result, anyhow};
 use endpoint::seqpacket::Peer;
 use host::quota::{Kind, Limits};
+use net::topology::parse_circuit_rate;
 use serde::{Deserialize, Serialize};
-use wire::CircuitId;
+use wire::{CellRate, CircuitId};
 
 /// `[[allow]]`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -23,6 +24,8 @@ pub struct Allow {
     pub host: Option<String>,
     /// `"0.100"`, `"0.200-299"`, `"1.*"`, or `"*"`.
     pub circuits: Vec<String>,
+    /// What they may do besides opening these circuits: nothing (`open`), look (`watch`), or change the network too (`manage`).
+    pub role: Role,
     /// Connections to the service that each of the users may have.
     pub max_connections: u64,
     /// Endpoints, at all hosts together.
@@ -33,6 +36,23 @@ pub struct Allow {
     pub max_channels: u64,
     /// Endpoints with the strategy `polling`. Each keeps the engine's thread awake.
     pub max_polling: u64,
+    /// What the contracts of the circuits that they have open may reserve together, as a rate of circuits; without, no bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_bandwidth: Option<String>,
+}
+
+/// What a user may do; each may do what those before it may.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Open the circuits that rules give.
+    #[default]
+    Open,
+    /// Look at the whole network: status, with all counters.
+    Watch,
+    /// Change it, and record what passes. Descriptions name files, devices and sockets: this is as much as the user may who runs
+    /// the network.
+    Manage,
 }
 
 impl Default for Allow {
@@ -43,11 +63,13 @@ impl Default for Allow {
             groups: Vec::new(),
             host: None,
             circuits: Vec::new(),
+            role: Role::Open,
             max_connections: 64,
             max_endpoints: 32,
             max_octets: 1 << 29,
             max_channels: 1024,
             max_polling: 0,
+            max_bandwidth: None,
         }
     }
 }
@@ -72,6 +94,7 @@ pub struct Rule {
     groups: Vec<u32>,
     host: Option<String>,
     circuits: Vec<Range>,
+    role: Role,
     limits: Limits,
 }
 
@@ -117,7 +140,7 @@ impl Allow {
             let says = "a rule without users and groups allows nobody: name some, such as users = [\"alice\"]";
             faults.add(Place::default(), says);
         }
-        if self.circuits.is_empty() {
+        if self.circuits.is_empty() && self.role == Role::Open {
             let says =
                 "a rule without circuits allows nothing: name some, such as circuits = [\"0.100-199\"] or [\"*\"]";
             faults.add(Place::default(), says);
@@ -129,13 +152,16 @@ impl Allow {
         let (users, groups) = (numbers("users", &self.users, Who::User), numbers("groups", &self.groups, Who::Group));
         let circuits = self.circuits.iter().enumerate();
         let circuits: Vec<Range> = circuits.filter_map(|(n, text)| faults.take(("circuits", n), range(text))).collect();
+        let bandwidth = self.max_bandwidth.as_deref();
+        let bandwidth = bandwidth.and_then(|text| faults.take("max_bandwidth", parse_circuit_rate(text)));
         let limits = Limits::default()
             .with(Kind::Connections, self.max_connections)
             .with(Kind::Endpoints, self.max_endpoints)
             .with(Kind::Octets, self.max_octets)
             .with(Kind::Channels, self.max_channels)
-            .with(Kind::Polling, self.max_polling);
-        faults.or(Some(Rule { users, groups, host: self.host.clone(), circuits, limits }))
+            .with(Kind::Polling, self.max_polling)
+            .with(Kind::Bandwidth, bandwidth.map_or(u64::MAX, reserved));
+        faults.or(Some(Rule { users, groups, host: self.host.clone(), circuits, role: self.role, limits }))
     }
 }
 
@@ -180,6 +206,11 @@ impl Rule {
     }
 }
 
+/// A rate as quotas count it: whole cells each second.
+pub fn reserved(rate: CellRate) -> u64 {
+    rate.cells_per_s().ceil() as u64
+}
+
 /// What a caller is to the network.
 pub fn owns(peer: &Peer, owner: u32) -> bool {
     peer.uid == owner || peer.uid == 0
@@ -211,7 +242,8 @@ pub fn limits(rules: &[Rule], peer: &Peer, owner: u32) -> Limits {
 /// # Errors
 /// Why not.
 pub fn may_attach(rules: &[Rule], peer: &Peer, owner: u32, host: &str) -> Result<(), String> {
-    let there = |rule: &Rule| rule.names(peer) && rule.host.as_deref().is_none_or(|h| h == host);
+    let there =
+        |rule: &Rule| rule.names(peer) && !rule.circuits.is_empty() && rule.host.as_deref().is_none_or(|h| h == host);
     if owns(peer, owner) || rules.iter().any(there) {
         return Ok(());
     }
@@ -232,6 +264,31 @@ pub fn may_open(rules: &[Rule], peer: &Peer, owner: u32, host: &str, circuit: Ci
         "user {uid} may not open circuit {circuit} of host {host}: no [[allow]] of the description gives it to them (add \
          circuits = [\"{circuit}\"] for user {uid} and reload with SIGHUP)"
     ))
+}
+
+/// Whether `peer` may do what needs a role.
+///
+/// # Errors
+/// Why not.
+pub fn may_act(rules: &[Rule], peer: &Peer, owner: u32, needs: Role) -> Result<(), String> {
+    let has = rules.iter().filter(|rule| rule.names(peer)).map(|rule| rule.role).max();
+    if owns(peer, owner) || has.is_some_and(|has| has >= needs) {
+        return Ok(());
+    }
+    let uid = peer.uid;
+    Err(match (has, needs) {
+        (Some(Role::Watch), _) => format!(
+            "user {uid} may watch, but not manage the network of user {owner} (role = \"manage\" in an [[allow]] would let them)"
+        ),
+        (_, Role::Watch) => format!(
+            "user {uid} may open circuits, but not watch, and not manage the network of user {owner} (role = \"watch\" in an \
+             [[allow]] would let them look)"
+        ),
+        _ => format!(
+            "user {uid} may open circuits, but not manage the network of user {owner} (role = \"manage\" in an [[allow]] \
+             would let them)"
+        ),
+    })
 }
 
 #[cfg(test)]
@@ -315,6 +372,39 @@ mod tests {
         let attach = |peer: &Peer, host: &str| may_attach(&rules, peer, 1000, host);
         assert!(attach(&alice, "alpha").is_ok() && attach(&alice, "beta").is_ok() && attach(&eve, "alpha").is_err());
         assert!(attach(&alice, "gamma").unwrap_err().contains("gamma"));
+    }
+
+    #[test]
+    fn a_role_gives_what_those_before_it_give_and_circuits_only_where_they_are_named() {
+        let of = |uid, role| Allow { users: vec![Name::Number(uid)], role, ..Allow::default() };
+        let open = Allow { circuits: vec!["*".into()], ..of(1, Role::Open) };
+        let rules = [open, of(2, Role::Watch), of(3, Role::Manage)].map(|a| a.describe_with(&Known).unwrap());
+        let may = |uid, needs| may_act(&rules, &peer(uid, 7, &[]), 1000, needs).is_ok();
+        for (uid, watch, manage) in
+            [(1, false, false), (2, true, false), (3, true, true), (4, false, false), (0, true, true)]
+        {
+            assert_eq!((may(uid, Role::Watch), may(uid, Role::Manage)), (watch, manage), "user {uid}");
+        }
+        for uid in [2, 3] {
+            let peer = peer(uid, 7, &[]);
+            assert!(admit(&rules, &peer, 1000).is_ok() && may_attach(&rules, &peer, 1000, "alpha").is_err());
+            assert!(may_open(&rules, &peer, 1000, "alpha", circuit(0, 100)).is_err());
+        }
+        assert!(
+            may_act(&rules, &peer(2, 7, &[]), 1000, Role::Manage).unwrap_err().contains("may watch, but not manage")
+        );
+    }
+
+    #[test]
+    fn bandwidth_has_no_bound_unless_a_rule_says_one() {
+        let rule = |most: Option<&str>| {
+            let allow = Allow { users: vec![Name::Number(1)], circuits: vec!["*".into()], ..Allow::default() };
+            Allow { max_bandwidth: most.map(Into::into), ..allow }.describe_with(&Known)
+        };
+        let most = |rule: Rule| limits(&[rule], &peer(1, 7, &[]), 1000).get(Kind::Bandwidth);
+        assert_eq!(most(rule(None).unwrap()), u64::MAX);
+        assert_eq!(most(rule(Some("1000 cell/s")).unwrap()), 1000);
+        assert!(rule(Some("much")).unwrap_err().to_string().contains("much"));
     }
 
     #[test]

@@ -3,9 +3,11 @@
 use crate::config::{Circuit, Link};
 use crate::diagnostic::Diagnostic;
 use crate::plan::Line;
+use crate::policy::Role;
 use crate::status::Status;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 pub use crate::version::VERSION;
@@ -68,6 +70,23 @@ pub enum Request {
         /// Only say what would be done.
         dry_run: bool,
     },
+}
+
+impl Request {
+    /// The role that it needs.
+    pub fn needs(&self) -> Role {
+        match self {
+            Request::Status | Request::Overview => Role::Watch,
+            Request::AddCircuit(_)
+            | Request::RemoveCircuit { .. }
+            | Request::AddLink(_)
+            | Request::RemoveLink { .. }
+            | Request::SetLink { .. }
+            | Request::CaptureStart { .. }
+            | Request::Apply { .. }
+            | Request::ApplyFile { .. } => Role::Manage,
+        }
+    }
 }
 
 /// A request with the protocol's version. A request alone is of version 1.
@@ -145,6 +164,17 @@ pub struct Applied {
     pub problems: Vec<Diagnostic>,
 }
 
+/// A network is up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Up {
+    /// Its description.
+    pub up: PathBuf,
+    /// Where its service listens.
+    pub socket: PathBuf,
+    /// Where its metrics are; `null` without any.
+    pub metrics: Option<SocketAddr>,
+}
+
 /// What `config check` says of a description.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Checked {
@@ -180,6 +210,8 @@ pub fn schema() -> serde_json::Value {
         ("capture_start", schema_for!(Capturing)),
         ("apply", schema_for!(Applied)),
         ("apply_file", schema_for!(Applied)),
+        ("config_check", schema_for!(Checked)),
+        ("up", schema_for!(Up)),
     ]);
     serde_json::json!({ "version": VERSION, "message": schema_for!(Message), "answers": answers })
 }

@@ -20,11 +20,14 @@ pub enum Kind {
     Channels,
     /// Endpoints whose strategy is `polling`: the engine's thread does not sleep while there is one.
     Polling,
+    /// Cells each second that the contracts of open circuits reserve.
+    Bandwidth,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 5] = [Kind::Connections, Kind::Endpoints, Kind::Octets, Kind::Channels, Kind::Polling];
+    pub const ALL: [Kind; 6] =
+        [Kind::Connections, Kind::Endpoints, Kind::Octets, Kind::Channels, Kind::Polling, Kind::Bandwidth];
 
     /// In the plural, as messages write it.
     fn name(self) -> &'static str {
@@ -34,6 +37,7 @@ impl Kind {
             Kind::Octets => "octets of memory",
             Kind::Channels => "open circuits",
             Kind::Polling => "polling endpoints",
+            Kind::Bandwidth => "cells/s of contracts",
         }
     }
 
@@ -45,20 +49,21 @@ impl Kind {
             Kind::Octets => "max_octets",
             Kind::Channels => "max_channels",
             Kind::Polling => "max_polling",
+            Kind::Bandwidth => "max_bandwidth",
         }
     }
 }
 
 /// An amount of each kind: what somebody has, or may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Amounts([u64; 5]);
+pub struct Amounts([u64; 6]);
 
 /// What one user may have.
 pub type Limits = Amounts;
 
 impl Amounts {
     /// No bound: for the user who runs the service, and can stop it anyway.
-    pub const UNLIMITED: Limits = Amounts([u64::MAX; 5]);
+    pub const UNLIMITED: Limits = Amounts([u64::MAX; 6]);
 
     /// So much of one kind.
     pub fn get(&self, kind: Kind) -> u64 {
@@ -194,6 +199,11 @@ impl Account {
         self.has.get(kind)
     }
 
+    /// Other bounds, for what is taken from now on.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
     /// Takes `amount` more.
     ///
     /// # Errors
@@ -281,7 +291,7 @@ mod tests {
     proptest! {
         /// Whatever accounts take and give back, nobody exceeds their limit, and in the end nobody has anything.
         #[test]
-        fn the_ledger_is_the_sum_of_the_accounts(steps in proptest::collection::vec((0usize..6, 0usize..5, 0u64..7, 0u8..4), 0..200)) {
+        fn the_ledger_is_the_sum_of_the_accounts(steps in proptest::collection::vec((0usize..6, 0usize..6, 0u64..7, 0u8..4), 0..200)) {
             let mut ledger = Ledger::default();
             let mut accounts: Vec<Account> = (0..6).map(|n| Account::new(n / 2, limits(10))).collect();
             let now = Instant::now();

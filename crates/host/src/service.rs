@@ -17,7 +17,7 @@ use endpoint::sealed;
 use endpoint::segment::Segment;
 use endpoint::seqpacket::{PacketError, Packets, Peer};
 use endpoint::shared::{self, SharedMemory};
-use endpoint::{DataPath, Events, Geometry};
+use endpoint::{ChannelId, DataPath, Events, Geometry};
 use net::NodeId;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fd::OwnedFd;
@@ -55,6 +55,11 @@ pub trait Handler: Send + Sync {
     /// Why not.
     fn may_attach(&self, _: Peer, _host: &str) -> Result<(), String> {
         Ok(())
+    }
+
+    /// Cells each second that the contract of `circuit` of `host` reserves.
+    fn reserved(&self, _host: &str, _circuit: CircuitId) -> u64 {
+        0
     }
 
     /// How much `peer` may have of what all users share.
@@ -109,7 +114,19 @@ pub enum StartError {
 pub struct Service {
     path: PathBuf,
     stop: OwnedFd,
+    reviewer: Reviewer,
     thread: Option<JoinHandle<()>>,
+}
+
+/// Has a service look again at what its clients may do, once that has changed.
+#[derive(Debug, Clone)]
+pub struct Reviewer(Arc<OwnedFd>);
+
+impl Reviewer {
+    /// What is not allowed any more is closed soon: connections, and circuits that are open.
+    pub fn review(&self) {
+        let _ = rustix::io::write(&*self.0, &1u64.to_ne_bytes());
+    }
 }
 
 /// A request that is not served.
@@ -170,9 +187,21 @@ struct Client {
     made: Option<(SharedMemory, OwnedFd)>,
     endpoint: Option<(String, NodeId, EndpointId)>,
     direct: Option<Claim>,
+    /// The circuits that it has open, with the hosts that they are at.
+    open: Vec<OpenCircuit>,
     max_connections: Option<usize>,
     /// What it has of what all users share.
     account: Account,
+}
+
+/// A circuit that a client has open.
+struct OpenCircuit {
+    host: String,
+    circuit: CircuitId,
+    /// `None` for a direct circuit, which ends with its connection.
+    channel: Option<ChannelId>,
+    /// What its contract reserved when it was opened.
+    reserved: u64,
 }
 
 impl Service {
@@ -197,13 +226,23 @@ impl Service {
         let doors = Doors::open(listener).map_err(system)?;
         let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(system)?;
         let thread_stop = stop.try_clone().map_err(|_| system(Errno::MFILE))?;
+        let again = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(system)?;
+        let reviewer = Reviewer(Arc::new(again));
+        let again = reviewer.0.clone();
         let thread = std::thread::Builder::new()
             .name("service".into())
             .spawn(move || {
-                crate::sys::essential("service", || serve(doors, &thread_stop, &engine, &*handler, max_connections));
+                crate::sys::essential("service", || {
+                    serve(doors, [&thread_stop, &again], &engine, &*handler, max_connections)
+                });
             })
             .map_err(|_| system(Errno::AGAIN))?;
-        Ok(Service { path: path.to_path_buf(), stop, thread: Some(thread) })
+        Ok(Service { path: path.to_path_buf(), stop, reviewer, thread: Some(thread) })
+    }
+
+    /// Has it look again at what its clients may do.
+    pub fn reviewer(&self) -> Reviewer {
+        self.reviewer.clone()
     }
 
     /// Where it listens.
@@ -222,12 +261,14 @@ impl Drop for Service {
     }
 }
 
-fn serve(mut doors: Doors, stop: &OwnedFd, engine: &EngineHandle, handler: &dyn Handler, max: usize) {
+fn serve(mut doors: Doors, bells: [&OwnedFd; 2], engine: &EngineHandle, handler: &dyn Handler, max: usize) {
+    let [stop, again] = bells;
     let mut clients: Vec<Client> = Vec::new();
     let mut shop = Shop { engine, handler, broker: Broker::default(), ledger: Ledger::default() };
     loop {
         shop.ledger.handle_timeout(Instant::now());
-        let mut fds = vec![PollFd::new(stop, PollFlags::IN), PollFd::from_borrowed_fd(doors.as_fd(), PollFlags::IN)];
+        let door = PollFd::from_borrowed_fd(doors.as_fd(), PollFlags::IN);
+        let mut fds = vec![PollFd::new(stop, PollFlags::IN), door, PollFd::new(again, PollFlags::IN)];
         // A client that does not take its answers is asked nothing more.
         let wanted = |c: &Client| if c.line.is_behind() { PollFlags::OUT } else { PollFlags::IN };
         fds.extend(clients.iter().map(|c| PollFd::new(&c.line, wanted(c))));
@@ -245,9 +286,10 @@ fn serve(mut doors: Doors, stop: &OwnedFd, engine: &EngineHandle, handler: &dyn 
             }
             return;
         }
-        let mut place = 2;
+        let review = ready[2] && rustix::io::read(again, &mut [0; 8]).is_ok();
+        let mut place = 3;
         clients.retain_mut(|client| {
-            let stays = !ready[place] || client.turn(&mut shop);
+            let stays = (!ready[place] || client.turn(&mut shop)) && (!review || client.review(&mut shop));
             place += 1;
             if !stays {
                 client.end(&mut shop, false);
@@ -270,6 +312,7 @@ fn serve(mut doors: Doors, stop: &OwnedFd, engine: &EngineHandle, handler: &dyn 
                         made: None,
                         endpoint: None,
                         direct: None,
+                        open: Vec::new(),
                         max_connections,
                         account: Account::default(),
                     });
@@ -318,6 +361,35 @@ impl Client {
             if self.max_connections.is_some() || !self.greeted {
                 return false;
             }
+        }
+        true
+    }
+
+    /// Looks again at what it may do. A circuit that it may not have open any more is closed; false if the connection ends.
+    fn review(&mut self, shop: &mut Shop<'_>) -> bool {
+        if !self.greeted {
+            return true;
+        }
+        let handler = shop.handler;
+        let at_host = self.endpoint.as_ref().is_none_or(|(host, ..)| handler.may_attach(self.peer, host).is_ok());
+        if handler.admit(self.peer).is_err() || !at_host {
+            return false;
+        }
+        self.account.set_limits(handler.limits(self.peer));
+        let peer = self.peer;
+        let may_stay = |open: &OpenCircuit| handler.may_open(peer, &open.host, open.circuit).is_ok();
+        let (stays, revoked): (Vec<_>, Vec<_>) = std::mem::take(&mut self.open).into_iter().partition(may_stay);
+        self.open = stays;
+        for open in revoked {
+            let (Some(channel), Some((_, node, id))) = (open.channel, self.endpoint.clone()) else { return false };
+            let closed = shop.engine.with(move |core| {
+                core.network.node_mut::<crate::HostInterface>(node).map(|host| host.close(id, channel))
+            });
+            if closed.is_err() {
+                return false;
+            }
+            self.account.give_back(&mut shop.ledger, Kind::Channels, 1);
+            self.account.give_back(&mut shop.ledger, Kind::Bandwidth, open.reserved);
         }
         true
     }
@@ -374,9 +446,11 @@ impl Client {
                 let octets = geometry.octets() as u64;
                 self.account.take(ledger, Kind::Octets, octets).map_err(too_many)?;
                 let channel = self.account.take(ledger, Kind::Channels, 1).map_err(too_many);
+                let open = OpenCircuit { host: host.clone(), circuit, channel: None, reserved: 0 };
                 let offer = Offer { host, circuit, layout, geometry, memory };
                 let offered = channel.and_then(|()| broker.offer(offer, &self.line, engine).map_err(not_direct));
                 self.direct = Some(offered.inspect_err(|_| self.account.close(ledger, None))?);
+                self.open.push(open);
                 return Ok(());
             }
             Request::CreateEndpoint { host, geometry, events, path } => {
@@ -403,14 +477,21 @@ impl Client {
                 let circuit: CircuitId = vpi_vci.parse().map_err(|e| format!("circuit {vpi_vci}: {e}"))?;
                 handler.may_open(self.peer, &host, circuit).map_err(not_allowed)?;
                 self.check_segment()?;
+                let reserved = handler.reserved(&host, circuit);
                 self.account.take(ledger, Kind::Channels, 1).map_err(too_many)?;
+                let bandwidth = self.account.take(ledger, Kind::Bandwidth, reserved);
+                bandwidth.inspect_err(|_| self.account.give_back(ledger, Kind::Channels, 1)).map_err(too_many)?;
                 let opened = engine.with(move |core| {
                     let host = core.network.node_mut::<crate::HostInterface>(node).ok_or("the host is gone")?;
                     host.wake(id);
                     host.open_with(id, circuit, options).map_err(not_opened)
                 });
                 let opened = opened.map_err(Refused::from).and_then(|opened| opened);
-                let channel = opened.inspect_err(|_| self.account.give_back(ledger, Kind::Channels, 1))?;
+                let channel = opened.inspect_err(|_| {
+                    self.account.give_back(ledger, Kind::Channels, 1);
+                    self.account.give_back(ledger, Kind::Bandwidth, reserved);
+                })?;
+                self.open.push(OpenCircuit { host, circuit, channel: Some(channel), reserved });
                 Response::Opened { channel }
             }
             Request::Memory { octets } => {
@@ -484,6 +565,10 @@ impl Client {
                 });
                 closed??;
                 self.account.give_back(ledger, Kind::Channels, 1);
+                if let Some(place) = self.open.iter().position(|open| open.channel == Some(channel)) {
+                    let open = self.open.swap_remove(place);
+                    self.account.give_back(ledger, Kind::Bandwidth, open.reserved);
+                }
                 Response::Closed
             }
             Request::Manage(request) => {
@@ -578,6 +663,7 @@ impl Client {
             until = departs.then(|| Instant::now() + crate::departing::LONGEST);
         }
         crate::reaper::dispose((self.segment.take(), self.made.take()));
+        self.open.clear();
         self.account.close(&mut shop.ledger, until);
     }
 }

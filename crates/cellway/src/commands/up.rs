@@ -5,9 +5,12 @@ use crate::client;
 use crate::context::Context;
 use anyhow::Result;
 use clap::Args;
-use control::daemon::{Daemon, Options};
+use control::daemon::{Daemon, Metrics, Options};
 use control::description::load;
 use control::diagnostic::Diagnostics;
+use control::metrics::MAX_ROWS;
+use control::protocol;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,6 +26,12 @@ pub(crate) struct Up {
     /// A folder for what commands add, remove and take down: it is so again after a restart; the log of changes is there too
     #[arg(long, value_name = "FOLDER")]
     state: Option<PathBuf>,
+    /// Serve metrics for Prometheus there by HTTP, at /metrics: whoever reaches the address may look
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    metrics: Option<SocketAddr>,
+    /// Circuits, and endpoints, that are rows of the metrics at most
+    #[arg(long, value_name = "N", default_value_t = MAX_ROWS, requires = "metrics")]
+    metrics_rows: usize,
     /// How much to log: error, warn, info, debug
     #[arg(long, default_value = "info")]
     log: String,
@@ -37,7 +46,8 @@ pub(crate) fn run(context: &Context, up: &Up) -> Result<()> {
     let config = load(&up.file)?;
     let d = &config.description;
     let counts = (d.stations.len(), d.links.len(), d.circuits.len());
-    let daemon = Daemon::start_with(config, &context.socket, &Options { state: up.state.clone() })?;
+    let metrics = up.metrics.map(|address| Metrics { address, max_rows: up.metrics_rows });
+    let daemon = Daemon::start_with(config, &context.socket, &Options { state: up.state.clone(), metrics })?;
     tracing::info!(
         "up: {} stations, {} links, {} circuits; socket {}",
         counts.0,
@@ -45,8 +55,12 @@ pub(crate) fn run(context: &Context, up: &Up) -> Result<()> {
         counts.2,
         context.socket.display()
     );
+    if let Some(address) = daemon.metrics() {
+        tracing::info!("metrics: http://{address}/metrics");
+    }
     if context.json {
-        println!("{}", serde_json::json!({ "up": up.file, "socket": context.socket }));
+        let (up, socket, metrics) = (up.file.clone(), context.socket.clone(), daemon.metrics());
+        println!("{}", serde_json::to_string(&protocol::Up { up, socket, metrics })?);
     }
     while client::goes_on(&stop) {
         std::thread::sleep(Duration::from_millis(50));

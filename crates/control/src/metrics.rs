@@ -1,0 +1,302 @@
+//! What a running network counts, as metrics in the OpenMetrics text format. In: a [`Status`]; out: a text. [`server`] hands
+//! it to whoever asks.
+//!
+//! Names follow Prometheus: `cellway_`, base units, `_total` for what only rises. A circuit and an endpoint is a row each; of more
+//! than a bound only the first by name are rows, and `cellway_circuits` and `cellway_endpoints` tell how many there are.
+
+pub mod server;
+
+use crate::status::{CounterStatus, Status};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet, text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::Registry;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// The media type of what [`encode`] writes.
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// Circuits, and endpoints, that are rows unless told otherwise.
+pub const MAX_ROWS: usize = 1000;
+
+/// Everything that `status` tells, as metrics; of circuits and of endpoints `max_rows` at most.
+///
+/// # Errors
+/// The encoder fails, which a string does not.
+pub fn encode(status: Status, max_rows: usize) -> Result<String, fmt::Error> {
+    let mut registry = Registry::with_prefix("cellway");
+    registry.register_collector(Box::new(Snapshot { status, max_rows }));
+    let mut text = String::new();
+    text::encode(&mut text, &registry)?;
+    Ok(text)
+}
+
+#[derive(Debug)]
+struct Snapshot {
+    status: Status,
+    max_rows: usize,
+}
+
+type Labels = Vec<(&'static str, String)>;
+
+/// Rows of one metric.
+struct Family<T> {
+    name: &'static str,
+    help: &'static str,
+    rows: Vec<(Labels, T)>,
+}
+
+fn gauges(encoder: &mut DescriptorEncoder<'_>, family: Family<f64>) -> fmt::Result {
+    let mut metric = encoder.encode_descriptor(family.name, family.help, None, MetricType::Gauge)?;
+    for (labels, value) in &family.rows {
+        if labels.is_empty() {
+            metric.encode_gauge(value)?;
+        } else {
+            metric.encode_family(labels)?.encode_gauge(value)?;
+        }
+    }
+    Ok(())
+}
+
+fn counters(encoder: &mut DescriptorEncoder<'_>, family: Family<u64>) -> fmt::Result {
+    let mut metric = encoder.encode_descriptor(family.name, family.help, None, MetricType::Counter)?;
+    for (labels, value) in &family.rows {
+        if labels.is_empty() {
+            metric.encode_counter::<NoLabelSet, _, u64>(value, None)?;
+        } else {
+            metric.encode_family(labels)?.encode_counter::<NoLabelSet, _, u64>(value, None)?;
+        }
+    }
+    Ok(())
+}
+
+/// One value without labels.
+fn one<T>(value: T) -> Vec<(Labels, T)> {
+    vec![(Vec::new(), value)]
+}
+
+/// What was dropped, a row for each reason.
+fn dropped(labels: &Labels, reasons: &BTreeMap<String, u64>) -> Vec<(Labels, u64)> {
+    let row = |(reason, n): (&String, &u64)| {
+        let labels = labels.iter().cloned().chain([("reason", reason.clone())]).collect();
+        (labels, *n)
+    };
+    reasons.iter().map(row).collect()
+}
+
+/// Names and helps of the counters of something that has cells, PDUs, octets and drops.
+struct Counted {
+    cells: (&'static str, &'static str),
+    pdus: (&'static str, &'static str),
+    octets: (&'static str, &'static str),
+    dropped: Option<(&'static str, &'static str)>,
+}
+
+fn counted(encoder: &mut DescriptorEncoder<'_>, names: &Counted, all: &[(Labels, &CounterStatus)]) -> fmt::Result {
+    let sum = |of: fn(&CounterStatus) -> u64| all.iter().map(|(l, c)| (l.clone(), of(c))).collect::<Vec<_>>();
+    let parts = [(names.cells, sum(|c| c.cells)), (names.pdus, sum(|c| c.pdus)), (names.octets, sum(|c| c.octets))];
+    for ((name, help), rows) in parts {
+        counters(encoder, Family { name, help, rows })?;
+    }
+    let Some((name, help)) = names.dropped else { return Ok(()) };
+    let rows = all.iter().flat_map(|(labels, counter)| dropped(labels, &counter.dropped)).collect();
+    counters(encoder, Family { name, help, rows })
+}
+
+impl Collector for Snapshot {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let encoder = &mut encoder;
+        self.engine(encoder)?;
+        self.links(encoder)?;
+        self.switches(encoder)?;
+        self.circuits(encoder)?;
+        self.endpoints(encoder)?;
+        self.hosts(encoder)
+    }
+}
+
+impl Snapshot {
+    fn engine(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let engine = &self.status.engine;
+        for (name, help, value) in [
+            ("revision", "Number of the last change of the network", self.status.revision as f64),
+            ("engine_uptime_seconds", "Time since the engine's thread began", engine.uptime_s),
+            ("engine_busy_ratio", "Share of its time in which the engine's thread did not sleep", engine.busy_share),
+            (
+                "engine_longest_command_seconds",
+                "Processor time of the longest command between two rounds",
+                engine.longest_command_s,
+            ),
+            ("engine_frame_buffers", "Buffers of frames that there are", engine.frames as f64),
+            ("engine_frame_buffers_used", "Buffers of frames in use", engine.frames_in_use as f64),
+        ] {
+            gauges(encoder, Family { name, help, rows: one(value) })?;
+        }
+        for (name, help, value) in [
+            ("engine_rounds", "Rounds over the network", engine.rounds),
+            ("engine_sleeps", "Sleeps of the engine's thread", engine.sleeps),
+            ("engine_commands", "Commands carried out between rounds", engine.commands),
+        ] {
+            counters(encoder, Family { name, help, rows: one(value) })?;
+        }
+        Ok(())
+    }
+
+    fn links(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let links = &self.status.links;
+        let flag = |value: bool| f64::from(u8::from(value));
+        type Value = fn(&crate::status::LinkStatus) -> f64;
+        let values: [(&str, &str, Value); 5] = [
+            ("link_up", "Whether the link passes anything", |l| f64::from(u8::from(l.up))),
+            ("link_enabled", "Whether the link may pass anything", |l| f64::from(u8::from(l.enabled))),
+            ("link_delay_seconds", "Delay from end to end", |l| l.delay_s),
+            ("link_queue_limit", "Cells, or frames, that wait at each side at most", |l| l.queue_cells as f64),
+            ("link_circuits", "Circuits over the link", |l| l.circuits as f64),
+        ];
+        for (name, help, value) in values {
+            let rows = links.iter().map(|link| (vec![("link", link.name.clone())], value(link))).collect();
+            gauges(encoder, Family { name, help, rows })?;
+        }
+        let rated = links.iter().filter_map(|link| Some((vec![("link", link.name.clone())], link.rate_cells_per_s?)));
+        let (name, help) = ("link_rate_cells_per_second", "Rate of the link; none where it has no bound");
+        gauges(encoder, Family { name, help, rows: rated.collect() })?;
+        let directions: Vec<(Labels, &crate::status::DirectionStatus)> = links
+            .iter()
+            .flat_map(|link| [("a", &link.from_a), ("b", &link.from_b)].map(|(side, way)| (link, side, way)))
+            .map(|(link, side, way)| (vec![("link", link.name.clone()), ("from", side.to_owned())], way))
+            .collect();
+        let rows = directions.iter().map(|(labels, way)| (labels.clone(), way.promised_cells_per_s)).collect();
+        let (name, help) = ("link_promised_cells_per_second", "Rate that contracts have of the link");
+        gauges(encoder, Family { name, help, rows })?;
+        let sent: Vec<_> = directions.iter().map(|(labels, way)| (labels.clone(), &way.sent)).collect();
+        let names = Counted {
+            cells: ("link_sent_cells", "Cells that the sender gave to the link"),
+            pdus: ("link_sent_pdus", "PDUs that the sender gave to the link"),
+            octets: ("link_sent_octets", "Octets that the sender gave to the link"),
+            dropped: Some(("link_dropped", "Cells, or frames, dropped on the link")),
+        };
+        counted(encoder, &names, &sent)?;
+        let delivered: Vec<_> = directions.iter().map(|(labels, way)| (labels.clone(), &way.delivered)).collect();
+        let names = Counted {
+            cells: ("link_delivered_cells", "Cells that arrived"),
+            pdus: ("link_delivered_pdus", "PDUs that arrived"),
+            octets: ("link_delivered_octets", "Octets that arrived"),
+            dropped: None,
+        };
+        counted(encoder, &names, &delivered)?;
+        let adapters = &self.status.adapters;
+        let signal = adapters.iter().map(|a| (vec![("adapter", a.name.clone())], flag(a.signal))).collect();
+        let (name, help) = ("adapter_signal", "Whether the adapter's line brings a signal");
+        gauges(encoder, Family { name, help, rows: signal })?;
+        let attached = adapters.iter().map(|a| (vec![("adapter", a.name.clone())], flag(a.attached))).collect();
+        let (name, help) = ("adapter_attached", "Whether a guest drives the adapter");
+        gauges(encoder, Family { name, help, rows: attached })
+    }
+
+    fn switches(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let switches = &self.status.switches;
+        type Value = fn(&crate::status::SwitchStatus) -> f64;
+        let values: [(&str, &str, Value); 3] = [
+            ("switch_ports", "Ports that the switch may have", |s| f64::from(s.ports)),
+            ("switch_routes", "Routes of the circuits through the switch", |s| s.routes as f64),
+            ("switch_routes_limit", "Routes at most", |s| s.max_routes as f64),
+        ];
+        for (name, help, value) in values {
+            let rows = switches.iter().map(|s| (vec![("switch", s.name.clone())], value(s))).collect();
+            gauges(encoder, Family { name, help, rows })?;
+        }
+        let ports = switches.iter().flat_map(|s| s.port_drops.iter().map(move |(port, reasons)| (s, port, reasons)));
+        let rows = ports.flat_map(|(switch, port, reasons)| {
+            dropped(&vec![("switch", switch.name.clone()), ("port", port.to_string())], reasons)
+        });
+        let (name, help) = ("switch_dropped", "Cells, or frames, that the switch received at a port and dropped");
+        counters(encoder, Family { name, help, rows: rows.collect() })
+    }
+
+    fn circuits(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let mut circuits: Vec<_> = self.status.circuits.iter().collect();
+        let (name, help) = ("circuits", "Circuits that there are");
+        gauges(encoder, Family { name, help, rows: one(circuits.len() as f64) })?;
+        circuits.sort_by(|a, b| a.name.cmp(&b.name));
+        circuits.truncate(self.max_rows);
+        let ends = circuits.iter().flat_map(|circuit| circuit.ends.iter().map(move |end| (circuit, end)));
+        let ends: Vec<(Labels, &crate::status::EndStatus)> = ends
+            .map(|(circuit, end)| {
+                let labels = vec![
+                    ("circuit", circuit.name.clone()),
+                    ("end", end.end.clone()),
+                    ("category", circuit.category.clone()),
+                ];
+                (labels, end)
+            })
+            .collect();
+        let rows = ends.iter().map(|(l, end)| (l.clone(), f64::from(u8::from(end.open.is_some())))).collect();
+        let (name, help) = ("circuit_open", "Whether an endpoint has the end open");
+        gauges(encoder, Family { name, help, rows })?;
+        let sent: Vec<_> = ends.iter().filter_map(|(l, end)| Some((l.clone(), end.sent.as_ref()?))).collect();
+        let names = Counted {
+            cells: ("circuit_sent_cells", "Cells from the end's application"),
+            pdus: ("circuit_sent_pdus", "PDUs from the end's application"),
+            octets: ("circuit_sent_octets", "Octets from the end's application"),
+            dropped: Some(("circuit_sent_dropped", "What the end's application sent and was dropped at its host")),
+        };
+        counted(encoder, &names, &sent)?;
+        let received: Vec<_> = ends.iter().filter_map(|(l, end)| Some((l.clone(), end.received.as_ref()?))).collect();
+        let names = Counted {
+            cells: ("circuit_received_cells", "Cells to the end's application"),
+            pdus: ("circuit_received_pdus", "PDUs to the end's application"),
+            octets: ("circuit_received_octets", "Octets to the end's application"),
+            dropped: Some((
+                "circuit_received_dropped",
+                "What came for the end's application and was dropped at its host",
+            )),
+        };
+        counted(encoder, &names, &received)
+    }
+
+    fn endpoints(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let mut endpoints: Vec<_> = self.status.endpoints.iter().collect();
+        let (name, help) = ("endpoints", "Endpoints that there are");
+        gauges(encoder, Family { name, help, rows: one(endpoints.len() as f64) })?;
+        endpoints.sort_by(|a, b| (&a.host, a.endpoint).cmp(&(&b.host, b.endpoint)));
+        endpoints.truncate(self.max_rows);
+        let labels =
+            |e: &crate::status::EndpointStatus| vec![("host", e.host.clone()), ("endpoint", e.endpoint.to_string())];
+        let rows = endpoints.iter().map(|e| (labels(e), e.channels as f64)).collect();
+        let (name, help) = ("endpoint_channels", "Circuits that the endpoint has open");
+        gauges(encoder, Family { name, help, rows })?;
+        let rows = endpoints.iter().map(|e| (labels(e), e.segment_octets as f64)).collect();
+        let (name, help) = ("endpoint_segment_bytes", "Memory of the endpoint's segment");
+        gauges(encoder, Family { name, help, rows })?;
+        let sent: Vec<_> = endpoints.iter().map(|e| (labels(e), &e.sent)).collect();
+        let names = Counted {
+            cells: ("endpoint_sent_cells", "Cells that the endpoint's application sent"),
+            pdus: ("endpoint_sent_pdus", "PDUs that the endpoint's application sent"),
+            octets: ("endpoint_sent_octets", "Octets that the endpoint's application sent"),
+            dropped: Some(("endpoint_sent_dropped", "What the endpoint's application sent and was dropped")),
+        };
+        counted(encoder, &names, &sent)?;
+        let received: Vec<_> = endpoints.iter().map(|e| (labels(e), &e.received)).collect();
+        let names = Counted {
+            cells: ("endpoint_received_cells", "Cells that the endpoint's application was given"),
+            pdus: ("endpoint_received_pdus", "PDUs that the endpoint's application was given"),
+            octets: ("endpoint_received_octets", "Octets that the endpoint's application was given"),
+            dropped: Some(("endpoint_received_dropped", "What came for the endpoint's application and was dropped")),
+        };
+        counted(encoder, &names, &received)
+    }
+
+    fn hosts(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let hosts = &self.status.hosts;
+        let rows = hosts.iter().map(|(name, h)| (vec![("host", name.clone())], h.endpoints as f64)).collect();
+        let (name, help) = ("host_endpoints", "Endpoints at the host");
+        gauges(encoder, Family { name, help, rows })?;
+        let rows = hosts.iter().map(|(name, h)| (vec![("host", name.clone())], h.max_endpoints as f64)).collect();
+        let (name, help) = ("host_endpoints_limit", "Endpoints at the host at most");
+        gauges(encoder, Family { name, help, rows })?;
+        let stray = &self.status.stray;
+        let rows = stray.iter().flat_map(|(host, c)| dropped(&vec![("host", host.clone())], &c.dropped)).collect();
+        let (name, help) = ("host_stray_dropped", "What came to the host for circuits that it does not have");
+        counters(encoder, Family { name, help, rows })
+    }
+}
