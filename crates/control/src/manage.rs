@@ -69,7 +69,7 @@ impl Manager {
                 let at = |host: &str| description.ends.iter().any(|end| end.station == host);
                 let guests = controller.with_config(|config| config.served().find(|served| at(&served.host)).cloned());
                 if guests.is_some() && (shell.is_some() || description.config.carries != Carries::Cells) {
-                    return Err(anyhow!("a link to an adapter carries cells, and neither atmtcp nor udp"));
+                    return Err(anyhow!("a link to an adapter carries cells, and neither atmtcp, tcp nor udp"));
                 }
                 let far = shell.as_ref().and_then(|_| description.ends.get(1)).map(|end| end.station.clone());
                 shell = shell.or(guests.map(Shell::Adapter));

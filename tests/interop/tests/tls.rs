@@ -243,6 +243,6 @@ fn a_description_with_files_that_make_no_tls_is_refused_with_its_line() {
         ("alpha.key\"", "alpha.pem\"", "no private key"),
     ] {
         let (ok, said) = check(&good.replace(from, to));
-        assert!(!ok && said.contains("net.toml:3") && said.contains(says), "{said}");
+        assert!(!ok && said.contains("net.toml:6") && said.contains(says), "{said}");
     }
 }
