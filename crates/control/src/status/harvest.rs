@@ -156,14 +156,14 @@ pub(super) fn links(engine: &EngineHandle) -> Result<Vec<LinkCounts>> {
     })
 }
 
+/// An endpoint, and its host's place among the names.
+type OfHost = (u32, EndpointStatus);
+
 /// Hosts by name, and their endpoints.
-pub(super) fn hosts(
-    engine: &EngineHandle,
-    names: Arc<Vec<String>>,
-) -> Result<(Vec<HostCounts>, Vec<(u32, EndpointStatus)>)> {
+pub(super) fn hosts(engine: &EngineHandle, names: Arc<Vec<String>>) -> Result<(Vec<HostCounts>, Vec<OfHost>)> {
     let state = (Vec::with_capacity(names.len()), Vec::new());
     let mut after: Option<EndpointId> = None;
-    in_slices(engine, state, move |core, (hosts, endpoints): &mut (Vec<HostCounts>, Vec<(u32, EndpointStatus)>)| {
+    in_slices(engine, state, move |core, (hosts, endpoints): &mut (Vec<HostCounts>, Vec<OfHost>)| {
         let at = hosts.len();
         let Some(name) = names.get(at) else { return true };
         let Some(host) = host_of(core, name) else {

@@ -174,7 +174,7 @@ mod tests {
             let (mut table, mut model) = (KeyTable::default(), BTreeMap::new());
             for (what, key, value) in steps {
                 // Few keys that collide, spread over the whole range.
-                let key = key.wrapping_mul(0x0100_0010) & 0x0fff_ffff | key % 3;
+                let key = key.wrapping_mul(0x0100_0010) & 0x0fff_ffff | (key % 3);
                 let value = value >> 1;
                 match what {
                     0 => { table.insert(key, value); model.insert(key, value); }
