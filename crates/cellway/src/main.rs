@@ -7,11 +7,12 @@ mod commands;
 mod context;
 mod log;
 mod output;
+mod target;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    apply, bench, capture, circuit, config, demo, doctor, ip, lab, link, ping, recording, relay, run, schema, status,
-    trace, transfer, ttcp, up, vm,
+    apply, bench, call, capture, circuit, config, demo, doctor, ip, lab, link, ping, recording, relay, run, schema,
+    status, trace, transfer, ttcp, up, vm,
 };
 use context::Context;
 use std::path::PathBuf;
@@ -52,6 +53,12 @@ enum Command {
     /// List, add and remove circuits
     #[command(subcommand)]
     Circuit(circuit::CircuitCommand),
+    /// Call an address and hold the call; `call list` shows calls, interfaces and failures
+    Call(call::Call),
+    /// Answer calls to a host
+    Listen(call::Listen),
+    /// The addresses of hosts
+    Address(call::Address),
     /// List, add and remove links
     #[command(subcommand)]
     Link(link::LinkCommand),
@@ -109,6 +116,9 @@ fn main() -> ExitCode {
         Command::Config(command) => config::run(&context, &command),
         Command::Status(status) => status::run(&context, &status),
         Command::Circuit(command) => circuit::run(&context, &command),
+        Command::Call(command) => call::run(&context, &command),
+        Command::Listen(command) => call::run_listen(&context, &command),
+        Command::Address(command) => call::run_address(&context, &command),
         Command::Link(command) => link::run(&context, &command),
         Command::Send(send) => transfer::run_send(&context, &send),
         Command::Receive(receive) => transfer::run_receive(&context, &receive),

@@ -12,6 +12,7 @@ mod file;
 mod interface;
 mod link;
 mod shell;
+pub mod signalling;
 mod tcp;
 mod udp;
 
@@ -30,6 +31,7 @@ pub use file::{File, Host, Outside, Switch};
 pub use interface::{Device, Interface, parse_address};
 pub use link::{Link, LinkFaults};
 pub use shell::Shell;
+pub use signalling::Signalling;
 pub use tcp::{LinkTls, host as atmtcp_host, parse_atmtcp};
 pub use udp::Udp;
 

@@ -3,7 +3,9 @@
 
 use crate::adapters::Adapters;
 use crate::audit::{Audit, Who};
+use crate::calls;
 use crate::config::Config;
+use crate::config::signalling::{Identity, parse_prefix};
 use crate::execution::{Execution, Progress};
 use crate::intent::{Intent, Outcome, Prepared};
 use crate::live::{Links, Live};
@@ -16,7 +18,7 @@ use crate::state::StateFolder;
 use anyhow::{Context as _, Result, anyhow};
 use host::engine::{EngineHandle, processor_time};
 use net::LinkId;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -28,14 +30,25 @@ pub struct Controller {
     engine: EngineHandle,
     adapters: Arc<Adapters>,
     links: Arc<Mutex<Links>>,
+    calls: calls::service::Service,
     /// Only this lock's holder changes the network.
     intent: Mutex<Intent>,
 }
 
 impl Controller {
     /// Of an empty network.
-    pub fn new(engine: EngineHandle, store: Option<StateFolder>) -> Self {
-        Controller { engine, adapters: Arc::default(), links: Arc::default(), intent: Mutex::new(Intent::new(store)) }
+    ///
+    /// # Errors
+    /// The system has no thread for calls.
+    pub fn new(engine: EngineHandle, store: Option<StateFolder>) -> Result<Self> {
+        let calls = calls::service::Service::start(engine.clone()).context("starting the thread of calls")?;
+        let intent = Mutex::new(Intent::new(store));
+        Ok(Controller { engine, adapters: Arc::default(), links: Arc::default(), calls, intent })
+    }
+
+    /// Calls.
+    pub fn calls(&self) -> &calls::service::Service {
+        &self.calls
     }
 
     fn intent(&self) -> MutexGuard<'_, Intent> {
@@ -92,6 +105,7 @@ impl Controller {
         self.forget_ended(&mut intent)?;
         let served: Vec<String> = wanted.served().map(|served| served.name.clone()).collect();
         let (had, place) = (intent.config().file.engine, wanted.file.engine);
+        let ports: HashMap<String, u16> = wanted.file.switch.iter().map(|(name, s)| (name.clone(), s.ports)).collect();
         let prepared = intent.prepare_description(wanted)?;
         if dry_run {
             return Ok(intent.abandon(prepared));
@@ -102,7 +116,16 @@ impl Controller {
             intent.abandon(prepared);
             return Err(e);
         }
+        // The signalling of switches moves with the number of their ports.
+        self.calls.withdraw(|name| {
+            let had = match intent.applied().get(&ObjectId::Station(name.to_owned())).map(|object| &object.spec) {
+                Some(Spec::Switch(config)) => Some(config.ports),
+                _ => None,
+            };
+            had != ports.get(name).copied()
+        });
         let outcome = self.carry_out(&mut intent, prepared, who);
+        self.arrange_calls(&intent);
         match outcome {
             Ok(_) => self.keep_adapters(served)?,
             // It was there before, so it can be there again.
@@ -110,6 +133,15 @@ impl Controller {
             Err(_) => {}
         }
         outcome
+    }
+
+    /// Tells calls of the links that there are. Links and switches that are gone take their calls with them.
+    fn arrange_calls(&self, intent: &Intent) {
+        match layout(intent) {
+            Ok(layout) => self.calls.arrange(layout),
+            // A description is checked before it is applied.
+            Err(e) => tracing::error!("calls: {e:#}"),
+        }
     }
 
     /// A far end that has ended, such as an interface whose device was deleted, counts as none: it is made again.
@@ -147,7 +179,9 @@ impl Controller {
     ) -> Result<(ObjectId, Outcome)> {
         let mut intent = self.intent();
         let (id, prepared) = intent.prepare_added(spec, outside, written)?;
-        Ok((id, self.carry_out(&mut intent, prepared, who)?))
+        let outcome = self.carry_out(&mut intent, prepared, who)?;
+        self.arrange_calls(&intent);
+        Ok((id, outcome))
     }
 
     /// Objects less, by command; with links, the circuits over them. Gives the circuits that are gone.
@@ -158,6 +192,7 @@ impl Controller {
         let mut intent = self.intent();
         let (ids, prepared) = intent.prepare_removed(id)?;
         self.carry_out(&mut intent, prepared, who)?;
+        self.arrange_calls(&intent);
         let circuits = ids.into_iter().filter_map(|id| match id {
             ObjectId::Circuit(name) => Some(name),
             _ => None,
@@ -295,4 +330,29 @@ impl Controller {
             }
         }
     }
+}
+
+/// What the links with signalling come to for calls.
+fn layout(intent: &Intent) -> Result<calls::layout::Layout> {
+    let (router, file) = (&intent.model().router, &intent.config().file);
+    let links = intent.applied().iter().filter_map(|(id, object)| {
+        let Spec::Link(link) = &object.spec else { return None };
+        let signalling = link.signalling.as_ref()?;
+        let (description, ports) = router.link(intent.model().link(id).ok()?)?;
+        let end = |at: usize| {
+            let name = description.ends[at].station.as_str();
+            Some((name, router.station(name)?, ports[at]))
+        };
+        Some(calls::layout::Link { ends: [end(0)?, end(1)?], config: &description.config, signalling })
+    });
+    let host = |name: &str| {
+        let host = file.host.get(name).cloned().unwrap_or_default();
+        Identity::of(name, host.esi.as_deref(), host.address.as_deref())
+    };
+    let switch = |name: &str| {
+        let switch = file.switch.get(name).cloned().unwrap_or_default();
+        let prefix = switch.prefix.as_deref().ok_or_else(|| anyhow!("switch {name} has no prefix"))?;
+        Ok((parse_prefix(prefix)?, switch.ports))
+    };
+    calls::layout::Layout::of(&links.collect::<Vec<_>>(), host, switch)
 }

@@ -76,7 +76,7 @@ impl Daemon {
 
     fn serve(engine: EngineHandle, config: Config, socket: &Path, options: &Options) -> Result<Self> {
         let store = options.state.as_deref().map(StateFolder::open).transpose()?;
-        let controller = Arc::new(Controller::new(engine.clone(), store));
+        let controller = Arc::new(Controller::new(engine.clone(), store)?);
         if let Some(folder) = &options.state {
             controller.keep_audit(&folder.join("audit.jsonl"))?;
         }

@@ -8,6 +8,7 @@
 
 pub mod adapters;
 pub mod audit;
+pub mod calls;
 pub mod capture;
 pub mod config;
 pub mod controller;

@@ -1,8 +1,9 @@
 //! Management: who answers what is asked of a running network ([`crate::protocol`]).
 
 use crate::audit::Who;
+use crate::calls::applications::User;
 use crate::capture::{self, pump};
-use crate::config::Shell;
+use crate::config::{Config, Shell};
 use crate::controller::Controller;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::intent::Outcome;
@@ -13,17 +14,19 @@ use crate::sources::commands::Written;
 use crate::status::Which;
 use crate::{description, policy, status};
 use anyhow::{Context as _, Result, anyhow};
-use endpoint::sealed;
 use endpoint::seqpacket::Peer;
-use host::quota::Limits;
-use host::service::Handler;
+use endpoint::{calls, sealed};
+use host::quota::{Kind, Limits};
+use host::service::{Handler, Reply};
 use net::{Carries, TapConfig};
 use serde::Serialize;
 use serde_json::Value;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use wire::CircuitId;
+use wire::aesa::Aesa;
+use wire::q2931::CauseValue;
 
 /// A description is no longer than this.
 pub const MAX_DESCRIPTION_OCTETS: usize = 64 << 20;
@@ -73,7 +76,8 @@ impl Manager {
                 }
                 let far = shell.as_ref().and_then(|_| description.ends.get(1)).map(|end| end.station.clone());
                 shell = shell.or(guests.map(Shell::Adapter));
-                let spec = LinkSpec { description, shell, follows: None, enabled: true };
+                let spec =
+                    LinkSpec { description, shell, follows: None, enabled: true, signalling: link.signalling.clone() };
                 let spec = Spec::Link(Box::new(spec));
                 let (id, _) = controller.add(spec, far, Some(Written::Link(link)), who)?;
                 answer(&LinkAdded { link: controller.link_name(&id) })
@@ -85,6 +89,7 @@ impl Manager {
             Request::SetLink { name, up } => {
                 answer(&LinkSet { link: controller.set_link(&name, up, who)?, enabled: up })
             }
+            Request::Calls(_) => Err(anyhow!("calls belong to a session")),
             Request::Apply { text, name, folder, dry_run } => self.apply(&text, &name, &folder, dry_run, who),
             Request::ApplyFile { name, folder, dry_run } => {
                 let none = || anyhow!("the description comes as a memory file: pass its descriptor along");
@@ -133,6 +138,50 @@ impl Manager {
                 answer(&of_outcome(none, dry_run, problems))
             }
         }
+    }
+
+    /// What a session asks about calls. `None`: it has to wait.
+    fn call(&self, peer: &Peer, session: u64, request: calls::Request) -> Result<Option<String>> {
+        let service = self.controller.calls();
+        let may = |host: &str, to: Option<&Aesa>| {
+            let may = |config: &Config| policy::may_call(&config.rules, peer, self.owner, host, to);
+            self.controller.with_config(may).map_err(|e| anyhow!(e))
+        };
+        let limits = self.controller.with_config(|config| policy::limits(&config.rules, peer, self.owner));
+        let user = User { uid: peer.uid, max_calls: limits.get(Kind::Calls) };
+        let sap = |text: Option<String>| text.map_or(Ok(calls::Sap::Any), |text| text.parse::<calls::Sap>());
+        let answered = match request {
+            calls::Request::Listen { host, selector, sap: text } => {
+                may(&host, None)?;
+                let sap = sap(text)?;
+                service.with(|exchange, _| exchange.listen(session, user, &host, selector, sap))?
+            }
+            calls::Request::Call { host, to, sap: text, traffic } => {
+                let to: Aesa = to.parse().with_context(|| format!("address \"{to}\""))?;
+                may(&host, Some(&to))?;
+                let what = (sap(text)?, &traffic);
+                service.with(|exchange, now| exchange.call(session, user, &host, to, what, now))?
+            }
+            calls::Request::Accept { call } => service.with(|exchange, now| exchange.accept(session, call, now))?,
+            calls::Request::Release { call, cause } => {
+                let cause = CauseValue(cause & 0x7f);
+                service.with(|exchange, now| exchange.release(session, call, cause, now))?
+            }
+            calls::Request::Wait => match service.with(|exchange, _| exchange.wait(session)) {
+                Some(events) => events,
+                None => return Ok(None),
+            },
+            calls::Request::List => {
+                let mut all = service.with(|exchange, now| exchange.report(now));
+                if !policy::owns(peer, self.owner) {
+                    // Others see their own calls, and where they can be called.
+                    all.calls.retain(|call| call.user == peer.uid);
+                    (all.through, all.failures) = Default::default();
+                }
+                return answer(&all).map(Some);
+            }
+        };
+        answer(&answered).map(Some)
     }
 
     /// When the network's time was zero.
@@ -185,6 +234,12 @@ impl Handler for Manager {
     }
 
     fn may_open(&self, peer: Peer, host: &str, circuit: CircuitId) -> Result<(), String> {
+        // The circuit of a call is its user's, whatever rules say of the label that the network chose.
+        match self.controller.calls().with(|exchange, _| exchange.user_of(host, circuit)) {
+            Some(uid) if uid == peer.uid || policy::owns(&peer, self.owner) => return Ok(()),
+            Some(_) => return Err(format!("circuit {circuit} of host {host} is a call of another user")),
+            None => {}
+        }
         self.controller.with_config(|config| policy::may_open(&config.rules, &peer, self.owner, host, circuit))
     }
 
@@ -198,6 +253,31 @@ impl Handler for Manager {
 
     fn limits(&self, peer: Peer) -> Limits {
         self.controller.with_config(|config| policy::limits(&config.rules, &peer, self.owner))
+    }
+
+    fn converse(&self, peer: Peer, session: u64, request: &Value) -> Option<Result<Reply, String>> {
+        let inner = request.get("request").unwrap_or(request);
+        inner.get("calls")?;
+        let request = match understood(request.clone()) {
+            Ok(Request::Calls(request)) => request,
+            Ok(_) => return None,
+            Err(e) => return Some(Err(e)),
+        };
+        let answer = self.call(&peer, session, request).map_err(|e| format!("{e:#}"));
+        Some(answer.map(|text| text.map_or(Reply::Later, Reply::Now)))
+    }
+
+    fn poll_reply(&self, session: u64, ends: bool) -> Option<String> {
+        let events = self.controller.calls().with(|exchange, _| exchange.take_events(session, ends))?;
+        answer(&events).ok()
+    }
+
+    fn end_session(&self, session: u64) {
+        self.controller.calls().with(|exchange, now| exchange.end_session(session, now));
+    }
+
+    fn news(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.controller.calls().news())
     }
 
     fn manage(&self, peer: Peer, request: Value, fds: Vec<OwnedFd>) -> Result<String, String> {

@@ -1,6 +1,6 @@
 //! Desired state: objects with an owner and a revision. What should be is a set of these; what is, another.
 
-use crate::config::{Host, Shell};
+use crate::config::{Host, Shell, Signalling};
 use net::SwitchConfig;
 use net::topology::{CircuitDescription, LinkDescription};
 use serde::{Deserialize, Serialize};
@@ -97,6 +97,8 @@ pub struct LinkSpec {
     pub follows: Option<ObjectId>,
     /// Whether it may pass anything.
     pub enabled: bool,
+    /// Calls over it.
+    pub signalling: Option<Signalling>,
 }
 
 /// An object of the desired state.

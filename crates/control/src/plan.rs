@@ -224,7 +224,11 @@ impl Planner<'_> {
                         let max_endpoints = wanted.max_endpoints;
                         phases.add(GROW, order, &change.id, Step::ChangeHost { name: name.clone(), max_endpoints });
                     }
-                    let what = format!("max_endpoints {} to {}", had.max_endpoints, wanted.max_endpoints);
+                    let what = if had.max_endpoints == wanted.max_endpoints {
+                        "another address".into()
+                    } else {
+                        format!("max_endpoints {} to {}", had.max_endpoints, wanted.max_endpoints)
+                    };
                     self.line(Verb::Change, "host", name, what, false);
                 }
                 (Some(Spec::Switch(had)), Some(Spec::Switch(wanted))) => {
@@ -385,7 +389,11 @@ impl Planner<'_> {
         again: &mut BTreeSet<ObjectId>,
     ) {
         let (old, new) = (&had.description.config, &wanted.description.config);
-        let rebuilt = old.carries != new.carries || old.queue_cells != new.queue_cells || old.faults != new.faults;
+        let labels = |config: &LinkConfig| config.calls.map(|calls| (calls.vpi, calls.vcis));
+        let rebuilt = old.carries != new.carries
+            || old.queue_cells != new.queue_cells
+            || old.faults != new.faults
+            || labels(old) != labels(new);
         if rebuilt {
             let spec = Spec::Link(Box::new(had.clone()));
             self.remove(phases, id, &spec, again);
@@ -393,7 +401,7 @@ impl Planner<'_> {
             phases.add(ADD_LINKS, order, id, add_link(id, wanted));
             self.settings(phases, LINK_SETTINGS, id, order, None, wanted);
         } else {
-            if (old.rate, old.delay) != (new.rate, new.delay) {
+            if (old.rate, old.delay, old.calls) != (new.rate, new.delay, new.calls) {
                 phases.add(CHANGE_LINKS, order, id, Step::ChangeLink(id.clone(), Box::new(new.clone())));
             }
             self.settings(phases, LINK_SETTINGS, id, order, Some(had), wanted);
@@ -410,6 +418,9 @@ impl Planner<'_> {
         }
         if had.follows != wanted.follows {
             what.push("follows another link".into());
+        }
+        if had.signalling != wanted.signalling {
+            what.push("other signalling".into());
         }
         let name = self.link_name(id);
         self.line(

@@ -9,6 +9,7 @@ use endpoint::seqpacket::Peer;
 use host::quota::{Kind, Limits};
 use net::topology::parse_circuit_rate;
 use serde::{Deserialize, Serialize};
+use wire::aesa::{Aesa, Prefix};
 use wire::{CellRate, CircuitId};
 
 /// `[[allow]]`
@@ -39,6 +40,11 @@ pub struct Allow {
     /// What the contracts of the circuits that they have open may reserve together, as a rate of circuits; without, no bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_bandwidth: Option<String>,
+    /// Whom they may call from the host: prefixes of addresses, or `"*"`. Who may call may also listen there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<String>,
+    /// Calls at a time.
+    pub max_calls: u64,
 }
 
 /// What a user may do; each may do what those before it may.
@@ -70,6 +76,8 @@ impl Default for Allow {
             max_channels: 1024,
             max_polling: 0,
             max_bandwidth: None,
+            calls: Vec::new(),
+            max_calls: 64,
         }
     }
 }
@@ -95,6 +103,7 @@ pub struct Rule {
     host: Option<String>,
     circuits: Vec<Range>,
     role: Role,
+    calls: Vec<Prefix>,
     limits: Limits,
 }
 
@@ -140,9 +149,8 @@ impl Allow {
             let says = "a rule without users and groups allows nobody: name some, such as users = [\"alice\"]";
             faults.add(Place::default(), says);
         }
-        if self.circuits.is_empty() && self.role == Role::Open {
-            let says =
-                "a rule without circuits allows nothing: name some, such as circuits = [\"0.100-199\"] or [\"*\"]";
+        if self.circuits.is_empty() && self.calls.is_empty() && self.role == Role::Open {
+            let says = "a rule without circuits and calls allows nothing: name some, such as circuits = [\"0.100-199\"] or [\"*\"]";
             faults.add(Place::default(), says);
         }
         let mut numbers = |key: &str, all: &[Name], who| -> Vec<u32> {
@@ -160,8 +168,12 @@ impl Allow {
             .with(Kind::Octets, self.max_octets)
             .with(Kind::Channels, self.max_channels)
             .with(Kind::Polling, self.max_polling)
-            .with(Kind::Bandwidth, bandwidth.map_or(u64::MAX, reserved));
-        faults.or(Some(Rule { users, groups, host: self.host.clone(), circuits, role: self.role, limits }))
+            .with(Kind::Bandwidth, bandwidth.map_or(u64::MAX, reserved))
+            .with(Kind::Calls, if self.calls.is_empty() { 0 } else { self.max_calls });
+        let calls = self.calls.iter().enumerate();
+        let calls: Vec<Prefix> = calls.filter_map(|(n, text)| faults.take(("calls", n), prefix(text))).collect();
+        let (host, role) = (self.host.clone(), self.role);
+        faults.or(Some(Rule { users, groups, host, circuits, role, calls, limits }))
     }
 }
 
@@ -173,6 +185,13 @@ fn number(name: &Name, names: &impl Names, who: Who) -> Result<u32> {
     let what = if who == Who::User { "user" } else { "group" };
     let number = names.number(who, text)?;
     number.ok_or_else(|| anyhow!("this system knows no {what} `{text}`: correct the name, or write the number"))
+}
+
+fn prefix(text: &str) -> Result<Prefix> {
+    if text == "*" {
+        return Ok(Prefix::ALL);
+    }
+    text.parse().with_context(|| format!("calls \"{text}\": write the first digits of addresses, or *"))
 }
 
 fn range(text: &str) -> Result<Range> {
@@ -251,6 +270,25 @@ pub fn may_attach(rules: &[Rule], peer: &Peer, owner: u32, host: &str) -> Result
     Err(format!(
         "user {uid} may have no endpoint at host {host}: no [[allow]] of the description gives them a circuit there (add \
          one and reload with SIGHUP)"
+    ))
+}
+
+/// Whether `peer` may call `to` from `host`; without one, whether they may listen there.
+///
+/// # Errors
+/// Why not.
+pub fn may_call(rules: &[Rule], peer: &Peer, owner: u32, host: &str, to: Option<&Aesa>) -> Result<(), String> {
+    let gives = |rule: &&Rule| {
+        let here = rule.names(peer) && rule.host.as_deref().is_none_or(|h| h == host) && !rule.calls.is_empty();
+        here && to.is_none_or(|to| rule.calls.iter().any(|prefix| prefix.matches(to)))
+    };
+    if owns(peer, owner) || rules.iter().any(|rule| gives(&rule)) {
+        return Ok(());
+    }
+    let (uid, what) = (peer.uid, to.map_or("listen for calls".to_owned(), |to| format!("call {to}")));
+    Err(format!(
+        "user {uid} may not {what} at host {host}: no [[allow]] of the description gives it to them (add calls = [\"...\"] \
+         for user {uid} and reload with SIGHUP)"
     ))
 }
 

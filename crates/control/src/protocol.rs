@@ -1,5 +1,6 @@
 //! The management protocol: what can be asked of a running network, as JSON.
 
+use crate::calls::report::CallsStatus;
 use crate::config::{Circuit, Link};
 use crate::diagnostic::Diagnostic;
 use crate::plan::Line;
@@ -50,6 +51,8 @@ pub enum Request {
         /// MiB of what is kept until the socket takes it.
         buffer_mib: u32,
     },
+    /// Calls: what a session of an application's asks.
+    Calls(#[schemars(with = "serde_json::Value")] endpoint::calls::Request),
     /// Make the network what a description says.
     Apply {
         /// The description.
@@ -76,7 +79,8 @@ impl Request {
     /// The role that it needs.
     pub fn needs(&self) -> Role {
         match self {
-            Request::Status | Request::Overview => Role::Watch,
+            // Who may call whom is asked for each call.
+            Request::Status | Request::Overview | Request::Calls(_) => Role::Watch,
             Request::AddCircuit(_)
             | Request::RemoveCircuit { .. }
             | Request::AddLink(_)
@@ -208,6 +212,7 @@ pub fn schema() -> serde_json::Value {
         ("remove_link", schema_for!(LinkRemoved)),
         ("set_link", schema_for!(LinkSet)),
         ("capture_start", schema_for!(Capturing)),
+        ("calls", schema_for!(CallsStatus)),
         ("apply", schema_for!(Applied)),
         ("apply_file", schema_for!(Applied)),
         ("config_check", schema_for!(Checked)),

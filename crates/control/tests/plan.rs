@@ -208,7 +208,7 @@ fn change(wanted: &mut Objects, random: &mut Random) {
             let description = LinkDescription { ends: [near.parse().unwrap(), far.parse().unwrap()], config };
             let enabled = !random.one_in(5);
             let id = ObjectId::link(&description, 0);
-            let spec = LinkSpec { description, shell: None, follows: None, enabled };
+            let spec = LinkSpec { description, shell: None, follows: None, enabled, signalling: None };
             wanted.insert(id, object(Spec::Link(Box::new(spec)), order));
         }
         4..=6 => {

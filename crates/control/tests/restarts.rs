@@ -409,7 +409,7 @@ impl Life {
                 let switch = format!("s{}", 1 + random.below(2));
                 let link = link(random, [host.to_owned(), switch]);
                 let (description, shell) = link.describe(Path::new("")).ok()?;
-                let spec = LinkSpec { description, shell, follows: None, enabled: true };
+                let spec = LinkSpec { description, shell, follows: None, enabled: true, signalling: None };
                 let written = Some(Written::Link(Box::new(link)));
                 intent.prepare_added(Spec::Link(Box::new(spec)), None, written).ok()?.1
             }

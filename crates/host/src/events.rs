@@ -17,22 +17,43 @@ use endpoint::segment::Segment;
 use machine::Machine;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
+use std::task::Waker;
 
-/// The descriptor that a client may want to be woken by: its porter rings it (`doors/`).
+/// How a client is woken that does not sleep on its segment.
 #[derive(Debug)]
-pub struct Bell {
-    pub(crate) board: Arc<Board>,
-    pub(crate) slot: u32,
+pub struct Bell(Ringer);
+
+#[derive(Debug)]
+enum Ringer {
+    /// By a descriptor that its porter rings (`doors/`), in this slot of the board.
+    Porter(Arc<Board>, u32),
+    /// A thread of this process, by something that never waits.
+    Thread(Waker),
 }
 
 impl Bell {
-    fn ring(&self) {
-        self.board.ring(self.slot);
+    pub(crate) fn of_porter(board: Arc<Board>, slot: u32) -> Self {
+        Bell(Ringer::Porter(board, slot))
     }
 
-    /// Lets what the client has put into its bell be taken out.
+    /// For an application that is a thread of this process. The engine's thread wakes it: it must not take long.
+    pub fn of_thread(waker: Waker) -> Self {
+        Bell(Ringer::Thread(waker))
+    }
+
+    fn ring(&self) {
+        match &self.0 {
+            Ringer::Porter(board, slot) => board.ring(*slot),
+            Ringer::Thread(waker) => waker.wake_by_ref(),
+        }
+    }
+
+    /// Lets what the client has put into its bell be taken out: it waits for room that there is now.
     fn empty(&self) {
-        self.board.empty(self.slot);
+        match &self.0 {
+            Ringer::Porter(board, slot) => board.empty(*slot),
+            Ringer::Thread(waker) => waker.wake_by_ref(),
+        }
     }
 }
 

@@ -22,12 +22,14 @@ pub enum Kind {
     Polling,
     /// Cells each second that the contracts of open circuits reserve.
     Bandwidth,
+    /// Calls that are up or being set up.
+    Calls,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 6] =
-        [Kind::Connections, Kind::Endpoints, Kind::Octets, Kind::Channels, Kind::Polling, Kind::Bandwidth];
+    pub const ALL: [Kind; 7] =
+        [Kind::Connections, Kind::Endpoints, Kind::Octets, Kind::Channels, Kind::Polling, Kind::Bandwidth, Kind::Calls];
 
     /// In the plural, as messages write it.
     fn name(self) -> &'static str {
@@ -38,6 +40,7 @@ impl Kind {
             Kind::Channels => "open circuits",
             Kind::Polling => "polling endpoints",
             Kind::Bandwidth => "cells/s of contracts",
+            Kind::Calls => "calls",
         }
     }
 
@@ -50,6 +53,7 @@ impl Kind {
             Kind::Channels => "max_channels",
             Kind::Polling => "max_polling",
             Kind::Bandwidth => "max_bandwidth",
+            Kind::Calls => "max_calls",
         }
     }
 }

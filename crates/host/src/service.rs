@@ -20,7 +20,7 @@ use endpoint::shared::{self, SharedMemory};
 use endpoint::{ChannelId, DataPath, Events, Geometry};
 use net::NodeId;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
-use rustix::fd::OwnedFd;
+use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -72,6 +72,35 @@ pub trait Handler: Send + Sync {
     /// # Errors
     /// Why it is refused.
     fn manage(&self, peer: Peer, request: serde_json::Value, fds: Vec<OwnedFd>) -> Result<String, String>;
+
+    /// A management request that belongs to a session, which is a connection by its number. `None`: it does not, and
+    /// [`Handler::manage`] is asked.
+    fn converse(&self, _: Peer, _session: u64, _: &serde_json::Value) -> Option<Result<Reply, String>> {
+        None
+    }
+
+    /// The answer to a session that was told [`Reply::Later`], if there is one now. `ends`: it must be given now, since the
+    /// session asks for something else.
+    fn poll_reply(&self, _session: u64, _ends: bool) -> Option<String> {
+        None
+    }
+
+    /// A session has ended.
+    fn end_session(&self, _session: u64) {}
+
+    /// An eventfd that can be read when [`Handler::poll_reply`] may have something.
+    fn news(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
+
+/// The answer to a session's request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// JSON.
+    Now(String),
+    /// [`Handler::poll_reply`] will give it.
+    Later,
 }
 
 /// Lets every process that reaches the socket connect and open what it likes, and manages nothing: for tests, and for
@@ -190,6 +219,10 @@ struct Client {
     /// The circuits that it has open, with the hosts that they are at.
     open: Vec<OpenCircuit>,
     max_connections: Option<usize>,
+    /// Its number, and whether it has asked something that belongs to a session.
+    session: (u64, bool),
+    /// It has been told that an answer comes later.
+    waits: bool,
     /// What it has of what all users share.
     account: Account,
 }
@@ -265,10 +298,13 @@ fn serve(mut doors: Doors, bells: [&OwnedFd; 2], engine: &EngineHandle, handler:
     let [stop, again] = bells;
     let mut clients: Vec<Client> = Vec::new();
     let mut shop = Shop { engine, handler, broker: Broker::default(), ledger: Ledger::default() };
+    let news = handler.news();
+    let mut sessions = 0;
     loop {
         shop.ledger.handle_timeout(Instant::now());
         let door = PollFd::from_borrowed_fd(doors.as_fd(), PollFlags::IN);
         let mut fds = vec![PollFd::new(stop, PollFlags::IN), door, PollFd::new(again, PollFlags::IN)];
+        fds.extend(news.map(|news| PollFd::from_borrowed_fd(news, PollFlags::IN)));
         // A client that does not take its answers is asked nothing more.
         let wanted = |c: &Client| if c.line.is_behind() { PollFlags::OUT } else { PollFlags::IN };
         fds.extend(clients.iter().map(|c| PollFd::new(&c.line, wanted(c))));
@@ -288,8 +324,19 @@ fn serve(mut doors: Doors, bells: [&OwnedFd; 2], engine: &EngineHandle, handler:
         }
         let review = ready[2] && rustix::io::read(again, &mut [0; 8]).is_ok();
         let mut place = 3;
+        let mut has_news = false;
+        if let Some(news) = news {
+            has_news = ready[place];
+            place += 1;
+            if has_news {
+                // Before the sessions are asked: what comes after that is heard anew.
+                let _ = rustix::io::read(news, &mut [0; 8]);
+            }
+        }
         clients.retain_mut(|client| {
-            let stays = (!ready[place] || client.turn(&mut shop)) && (!review || client.review(&mut shop));
+            let stays = (!has_news || client.reply(&shop, false).is_ok())
+                && (!ready[place] || client.turn(&mut shop))
+                && (!review || client.review(&mut shop));
             place += 1;
             if !stays {
                 client.end(&mut shop, false);
@@ -314,8 +361,11 @@ fn serve(mut doors: Doors, bells: [&OwnedFd; 2], engine: &EngineHandle, handler:
                         direct: None,
                         open: Vec::new(),
                         max_connections,
+                        session: (sessions, false),
+                        waits: false,
                         account: Account::default(),
                     });
+                    sessions += 1;
                     greeted += usize::from(max_connections.is_none());
                 }
                 Ok(None) => break,
@@ -343,6 +393,9 @@ impl Client {
                 Ok(Some(packet)) => packet,
                 Err(_) => return false,
             };
+            if self.reply(shop, true).is_err() {
+                return false;
+            }
             let request = match serde_json::from_slice::<Request>(&packet.octets) {
                 Ok(request) => request,
                 Err(what) => {
@@ -392,6 +445,17 @@ impl Client {
             self.account.give_back(&mut shop.ledger, Kind::Bandwidth, open.reserved);
         }
         true
+    }
+
+    /// Gives a session that waits its answer, if there is one; `ends`: in any case.
+    fn reply(&mut self, shop: &Shop<'_>, ends: bool) -> Result<(), PacketError> {
+        if self.waits
+            && let Some(text) = shop.handler.poll_reply(self.session.0, ends)
+        {
+            self.waits = false;
+            self.send_parts(&text)?;
+        }
+        Ok(())
     }
 
     fn send(&mut self, response: &Response) -> Result<(), PacketError> {
@@ -572,6 +636,14 @@ impl Client {
                 Response::Closed
             }
             Request::Manage(request) => {
+                if let Some(reply) = handler.converse(self.peer, self.session.0, &request) {
+                    self.session.1 = true;
+                    match reply? {
+                        Reply::Now(text) => self.send_parts(&text)?,
+                        Reply::Later => self.waits = true,
+                    }
+                    return Ok(());
+                }
                 let text = handler.manage(self.peer, request, fds)?;
                 if self.memory_answers && text.len() > PART_OCTETS {
                     let memory = sealed::write(text.as_bytes())?;
@@ -614,7 +686,7 @@ impl Client {
             passed.extend(<[OwnedFd; 2]>::from(endpoint::direct::bells()?));
             porters |= KEEP_BELL;
         }
-        let bell = Bell { board, slot };
+        let bell = Bell::of_porter(board, slot);
         let name = host.clone();
         let made = engine.with(move |core| {
             let Some((node, host)) = core.host(&name) else {
@@ -653,6 +725,9 @@ impl Client {
     /// Ends what the connection has opened. `at_once`: the host leaves the application's memory alone from then on; else
     /// what is in the send ring is still sent.
     fn end(&mut self, shop: &mut Shop<'_>, at_once: bool) {
+        if std::mem::take(&mut self.session.1) {
+            shop.handler.end_session(self.session.0);
+        }
         if let Some(claim) = self.direct.take() {
             shop.broker.end(claim, shop.engine);
         }

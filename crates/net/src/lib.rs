@@ -26,7 +26,7 @@ pub use external::{CircuitNotice, External, PeerCircuit};
 pub use fault::{FaultConfig, Outage};
 pub use frame::{Aal, Frame, FramePool};
 pub use line::{Carries, LineCounters, Side};
-pub use network::{ConnectError, End, LinkConfig, LinkId, LinkInfo, Network, NodeId};
+pub use network::{CallShare, ConnectError, End, LinkConfig, LinkId, LinkInfo, Network, NodeId};
 pub use node::{LinkNature, Node, NodeIo, Outputs};
 pub use ring::Ring;
 pub use switch::{Label, RouteError, RouteOptions, Switch, SwitchConfig};

@@ -55,6 +55,28 @@ pub struct LinkConfig {
     pub peer_takes_credits: bool,
     /// The largest VPI that its cell headers hold: 255 where they are the UNI's (I.361).
     pub max_vpi: Vpi,
+    /// The part of the link that calls have; circuits of a description take none of it.
+    pub calls: Option<CallShare>,
+}
+
+/// The part of a link that belongs to calls: labels, and cells each second in either direction.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CallShare {
+    /// The virtual path of their labels.
+    pub vpi: Vpi,
+    /// The first and the last VCI.
+    pub vcis: [u16; 2],
+    /// What they may be promised; `None`: all that the link can have, which then has no rate.
+    pub rate: Option<CellRate>,
+}
+
+impl LinkConfig {
+    /// What of the rate is left for circuits of a description.
+    pub fn rate_for_circuits(&self) -> Option<CellRate> {
+        let calls = self.calls.and_then(|calls| calls.rate).map_or(0.0, |rate| rate.cells_per_s());
+        // A rate is never zero: a share of all leaves one cell in a long time, which is less than any circuit asks for.
+        self.rate.map(|rate| CellRate::from_cells_per_s((rate.cells_per_s() - calls).max(1e-3)).unwrap_or(rate))
+    }
 }
 
 impl Default for LinkConfig {
@@ -68,6 +90,7 @@ impl Default for LinkConfig {
             faults: None,
             peer_takes_credits: false,
             max_vpi: Vpi::MAX,
+            calls: None,
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::saal::{self, Saal};
 use crate::sscop;
 use std::time::Duration;
 use wire::Time;
+use wire::q2931::CauseValue;
 
 /// Messages that may wait in SSCOP; more stay with call control.
 const BACKLOG: usize = 256;
@@ -51,6 +52,13 @@ impl Port {
     /// The signalling link.
     pub const fn saal(&self) -> &Saal {
         &self.saal
+    }
+
+    /// The link is no more: all calls are cleared at once.
+    pub fn abandon(&mut self, value: CauseValue) {
+        self.saal = Saal::new(sscop::Config::default());
+        (self.link_up, self.retry) = (false, None);
+        self.calls.abandon(value);
     }
 
     /// An SDU of the signalling channel.

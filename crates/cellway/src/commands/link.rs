@@ -148,6 +148,7 @@ fn link(add: &Add, stations: impl FnOnce() -> Result<Value>) -> Result<Link> {
         tls,
         udp: None,
         follows: None,
+        signalling: None,
     })
 }
 

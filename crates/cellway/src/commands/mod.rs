@@ -2,6 +2,7 @@
 
 pub(crate) mod apply;
 pub(crate) mod bench;
+pub(crate) mod call;
 pub(crate) mod capture;
 pub(crate) mod circuit;
 pub(crate) mod config;

@@ -1,24 +1,25 @@
 //! `cellway ping`: OAM loopback (I.610).
 
-use crate::client::{self, Size, goes_on, interrupted};
+use crate::client::{Size, goes_on, interrupted};
 use crate::context::Context;
 use crate::output;
+use crate::target::{self, Role, Target};
 use anyhow::{Result, bail};
 use clap::Args;
 use endpoint::{Aal, SendError};
 use serde_json::{Value, json};
 use stack::oam::{Outcome, PingConfig, Pinger, Statistics};
 use std::time::{Duration, Instant};
+use wire::Time;
 use wire::oam::Flow;
-use wire::{CircuitId, Time};
 
 /// Sends OAM loopback cells and measures their round trips. The circuit may be in use: its OAM flow is beside its data.
 #[derive(Debug, Args)]
 pub(crate) struct Ping {
     /// The host to send from
     host: String,
-    /// The circuit there, vpi.vci
-    circuit: CircuitId,
+    /// The circuit there, vpi.vci, or the address to call
+    circuit: Target,
     /// How many
     #[arg(short = 'c', long, default_value_t = 4)]
     count: u32,
@@ -36,11 +37,12 @@ pub(crate) struct Ping {
 /// `cellway ping`
 pub(crate) fn run(context: &Context, ping: &Ping) -> Result<()> {
     let stop = interrupted()?;
-    let (mut endpoint, channel) = client::open(context, &ping.host, ping.circuit, Aal::Oam, Size::Small)?;
+    let (mut endpoint, channel, held) =
+        target::open(context, &ping.host, ping.circuit, Role::Calls, Aal::Oam, Size::Small)?;
     let epoch = Instant::now();
     let now = || Time::ZERO + epoch.elapsed();
     let config = PingConfig {
-        circuit: ping.circuit,
+        circuit: held.circuit,
         flow: if ping.segment { Flow::F5Segment } else { Flow::F5EndToEnd },
         count: ping.count,
         interval: Duration::from_millis(ping.interval_ms),
@@ -58,7 +60,7 @@ pub(crate) fn run(context: &Context, ping: &Ping) -> Result<()> {
         }
         let wait = pinger.poll_timeout().map_or(Duration::ZERO, |t| t.since(now())).min(Duration::from_millis(200));
         if let Some(message) = endpoint.receive(Some(wait))?
-            && let Some(cell) = sar::aal0::to_cell(&message, ping.circuit)
+            && let Some(cell) = sar::aal0::to_cell(&message, held.circuit)
         {
             pinger.handle_cell(&cell, now());
         }

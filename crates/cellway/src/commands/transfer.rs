@@ -1,8 +1,9 @@
 //! `cellway send` and `cellway receive`.
 
-use crate::client::{self, Size, goes_on, interrupted};
+use crate::client::{Size, goes_on, interrupted};
 use crate::context::Context;
 use crate::output;
+use crate::target::{self, Role, Target};
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use endpoint::{Aal, SendError};
@@ -12,7 +13,6 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use wire::CircuitId;
 
 /// Sends standard input, or a file, over a circuit. Without --reliable each PDU goes once: the peer may be anything that
 /// speaks AAL5, such as aread on Linux. With it, the peer is `cellway receive --reliable`, and every octet arrives.
@@ -20,8 +20,8 @@ use wire::CircuitId;
 pub(crate) struct Send {
     /// The host to send from
     host: String,
-    /// The circuit there, vpi.vci
-    circuit: CircuitId,
+    /// The circuit there, vpi.vci, or the address to call
+    circuit: Target,
     /// The file; standard input if it is not given
     file: Option<PathBuf>,
     /// Octets in each PDU
@@ -37,8 +37,8 @@ pub(crate) struct Send {
 pub(crate) struct Receive {
     /// The host to receive at
     host: String,
-    /// The circuit there, vpi.vci
-    circuit: CircuitId,
+    /// The circuit there, vpi.vci, or the host's address: the first call to it is answered
+    circuit: Target,
     /// The file; standard output if it is not given
     file: Option<PathBuf>,
     /// A stream from `cellway send --reliable`; ends with it
@@ -114,7 +114,8 @@ pub(crate) fn run_send(context: &Context, send: &Send) -> Result<()> {
         None => (Box::new(std::io::stdin().lock()), None),
     };
     let mut input = Hashing { inner: input, hash: Sha256::new() };
-    let (mut endpoint, channel) = client::open(context, &send.host, send.circuit, Aal::Aal5, Size::Large)?;
+    let (mut endpoint, channel, _held) =
+        target::open(context, &send.host, send.circuit, Role::Calls, Aal::Aal5, Size::Large)?;
     let bar = output::progress(size);
     let begin = Instant::now();
     if send.reliable {
@@ -160,7 +161,8 @@ pub(crate) fn run_receive(context: &Context, receive: &Receive) -> Result<()> {
         None => Box::new(std::io::stdout().lock()),
     };
     let mut out = Hashing { inner: out, hash: Sha256::new() };
-    let (mut endpoint, channel) = client::open(context, &receive.host, receive.circuit, Aal::Aal5, Size::Large)?;
+    let (mut endpoint, channel, _held) =
+        target::open(context, &receive.host, receive.circuit, Role::Listens, Aal::Aal5, Size::Large)?;
     let bar = output::progress(None);
     let mut begin = Instant::now();
     let mut heard = Instant::now();

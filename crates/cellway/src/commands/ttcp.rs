@@ -1,16 +1,16 @@
 //! `cellway ttcp`: the classic, over a circuit. As over UDP, small PDUs say begin and end, so that it measures against
 //! other ttcps for ATM too.
 
-use crate::client::{self, Size, goes_on, interrupted};
+use crate::client::{Size, goes_on, interrupted};
 use crate::context::Context;
 use crate::output;
+use crate::target::{self, Role, Target};
 use anyhow::{Result, bail};
 use clap::Args;
 use endpoint::{Aal, Endpoint, SendError};
 use serde_json::{Value, json};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
-use wire::CircuitId;
 
 /// A PDU no longer than this says begin or end.
 pub(crate) const MARK_OCTETS: usize = 16;
@@ -27,8 +27,8 @@ pub(crate) struct Ttcp {
     receive: bool,
     /// The host
     host: String,
-    /// The circuit there, vpi.vci
-    circuit: CircuitId,
+    /// The circuit there, vpi.vci; or an address, which -t calls and -r is called under
+    circuit: Target,
     /// Octets in each PDU
     #[arg(short = 'l', long, default_value_t = 8192, value_parser = clap::value_parser!(u32).range(17..=65535))]
     length: u32,
@@ -100,7 +100,8 @@ pub(crate) fn run(context: &Context, ttcp: &Ttcp) -> Result<()> {
         Layer::Aal5 => Aal::Aal5,
         Layer::Aal34 => Aal::Aal34,
     };
-    let (mut endpoint, channel) = client::open(context, &ttcp.host, ttcp.circuit, aal, Size::Large)?;
+    let role = if ttcp.transmit { Role::Calls } else { Role::Listens };
+    let (mut endpoint, channel, _held) = target::open(context, &ttcp.host, ttcp.circuit, role, aal, Size::Large)?;
     let result = if ttcp.transmit {
         let took = transmit(&mut endpoint, channel, ttcp.length as usize, ttcp.count, &stop)?;
         figures("transmit", ttcp.count * u64::from(ttcp.length), ttcp.count, took)

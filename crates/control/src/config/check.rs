@@ -2,11 +2,13 @@
 //! found; what only follows from something else that is wrong is not told.
 
 use super::document::{Document, Written, nearest};
-use super::{Config, Shell, parse_address};
+use super::shell::Shell;
+use super::signalling;
+use super::{Config, parse_address};
 use crate::fault::{Faults, Part};
 use crate::names::written as ends_of;
 use net::Carries;
-use net::topology::{Description, LinkDescription, Station};
+use net::topology::{Attachment, Description, LinkDescription, Station};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -19,6 +21,8 @@ struct Check<'a> {
     guests: BTreeMap<String, (Vec<Part>, Option<Shell>)>,
     /// Names of what is there but could not be understood.
     unclear: Vec<String>,
+    /// Ends of links with signalling.
+    signalling: Vec<(Attachment, Station)>,
 }
 
 /// Understands what sections say; with what is wrong so far, and with them.
@@ -28,10 +32,12 @@ pub(super) fn check(
     folder: &Path,
 ) -> (Config, Vec<crate::diagnostic::Diagnostic>) {
     let config = Config { source: document.source.clone(), ..Config::default() };
-    let mut check = Check { document, written, config, guests: BTreeMap::new(), unclear: Vec::new() };
+    let mut check =
+        Check { document, written, config, guests: BTreeMap::new(), unclear: Vec::new(), signalling: Vec::new() };
     check.stations();
     check.guests(folder);
     check.links(folder);
+    check.calls();
     check.circuits();
     check.rules();
     check.config.file = check.written.file;
@@ -130,6 +136,11 @@ impl Check<'_> {
                     faults.add("real", format!("real = \"{host}\": there is no host of this name"));
                 }
                 if known {
+                    if let Some(signalling) = &link.signalling {
+                        let stations = [0, 1].map(|n| self.config.description.stations[&description.ends[n].station]);
+                        faults.take("signalling", signalling.check(stations, &description.config));
+                        self.signalling.extend(description.ends.iter().cloned().zip(stations));
+                    }
                     let leads_out = link.atmtcp.is_some() || link.tcp.is_some() || link.udp.is_some();
                     let shell = self.line_of(&mut description, shell, leads_out, &mut faults);
                     let at = self.config.description.links.len();
@@ -220,6 +231,36 @@ impl Check<'_> {
             _ => {}
         }
         shell
+    }
+
+    /// What belongs together for calls, beyond one link.
+    fn calls(&mut self) {
+        let file = &self.written.file;
+        let switch = |name: &str| file.switch.get(name).map(|switch| (switch.prefix.is_some(), switch.ports));
+        let ends = self.signalling.iter().map(|(end, station)| (end, *station));
+        let mut wrong: Vec<(Vec<Part>, Faults)> = Vec::new();
+        if let Err((station, says)) = signalling::check_ends(ends, switch) {
+            let section = if file.switch.contains_key(&station) { "switch" } else { "host" };
+            let mut faults = Faults::default();
+            faults.add(crate::fault::Path::default(), says);
+            wrong.push((vec![section.into(), (&station).into()], faults));
+        }
+        for (name, switch) in &file.switch {
+            let mut faults = Faults::default();
+            if let Some(prefix) = &switch.prefix {
+                faults.take("prefix", signalling::parse_prefix(prefix));
+            }
+            wrong.push((vec!["switch".into(), name.into()], faults));
+        }
+        for (name, host) in &file.host {
+            let mut faults = Faults::default();
+            let key = if host.esi.is_some() { "esi" } else { "address" };
+            faults.take(key, signalling::Identity::of(name, host.esi.as_deref(), host.address.as_deref()));
+            wrong.push((vec!["host".into(), name.into()], faults));
+        }
+        for (way, faults) in wrong {
+            self.wrong(&way, faults);
+        }
     }
 
     fn circuits(&mut self) {

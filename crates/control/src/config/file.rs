@@ -42,11 +42,17 @@ pub struct Host {
     pub ip: Option<String>,
     /// Endpoints at most.
     pub max_endpoints: usize,
+    /// The end system identifier of its address, 12 hexadecimal digits; made of its name if it is not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub esi: Option<String>,
+    /// Its whole address, 40 hexadecimal digits, where the network's prefix is not to be taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
 }
 
 impl Default for Host {
     fn default() -> Self {
-        Host { ip: None, max_endpoints: 256 }
+        Host { ip: None, max_endpoints: 256, esi: None, address: None }
     }
 }
 
@@ -58,6 +64,9 @@ pub struct Switch {
     pub ports: u16,
     /// Routes at most.
     pub max_routes: usize,
+    /// The first 13 octets of its users' addresses, 26 hexadecimal digits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<String>,
 }
 
 impl Switch {
@@ -70,7 +79,7 @@ impl Switch {
 impl Default for Switch {
     fn default() -> Self {
         let default = net::SwitchConfig::default();
-        Switch { ports: default.ports, max_routes: default.max_routes }
+        Switch { ports: default.ports, max_routes: default.max_routes, prefix: None }
     }
 }
 

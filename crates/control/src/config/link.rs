@@ -1,6 +1,7 @@
 //! `[[link]]`: what it joins, what it carries and how fast, and what is outside at it.
 
 use super::shell::Shell;
+use super::signalling::Signalling;
 use super::tcp::{self, LinkTls};
 use super::udp::Udp;
 use super::word;
@@ -53,6 +54,9 @@ pub struct Link {
     /// Another link's ends as written there, `s1:1 - far`: while that one is down, this one is too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follows: Option<String>,
+    /// Calls over this link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signalling: Option<Signalling>,
 }
 
 fn unlimited() -> String {
@@ -116,7 +120,7 @@ impl Link {
             let (least, most) = QUEUE_CELLS.into_inner();
             faults.add("queue_cells", format!("{} is out of bounds: write {least} to {most}", self.queue_cells));
         }
-        let config = LinkConfig {
+        let mut config = LinkConfig {
             carries,
             rate: faults.take("rate", parse_link_rate(&self.rate)).flatten(),
             delay: Duration::from_micros(self.delay_us),
@@ -132,7 +136,9 @@ impl Link {
             } else {
                 wire::Vpi::MAX
             },
+            calls: None,
         };
+        config.calls = self.signalling.as_ref().and_then(|s| faults.take("signalling", s.share(&config)));
         let [a, b] = [0, 1].map(|n| faults.take(("ends", n), self.ends[n].parse::<Attachment>()));
         Some((LinkDescription { ends: [a?, b?], config }, shell))
     }

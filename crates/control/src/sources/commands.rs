@@ -156,7 +156,8 @@ impl Commands {
                 let alike = (0..).map(|nth| ObjectId::link(&description, nth));
                 let id = called.into_iter().chain(alike).find(|id| !taken(id));
                 let Some(id) = id else { return Ok(()) };
-                let spec = LinkSpec { description, shell, follows: None, enabled: !self.down.contains(&id) };
+                let (enabled, signalling) = (!self.down.contains(&id), link.signalling.clone());
+                let spec = LinkSpec { description, shell, follows: None, enabled, signalling };
                 self.add(id, Spec::Link(Box::new(spec)), Some(written));
             }
         }

@@ -15,7 +15,12 @@ pub fn objects(config: &Config) -> Objects {
     for (name, station) in &config.description.stations {
         let spec = match station {
             Station::Host => Spec::Host(config.file.host.get(name).cloned().unwrap_or_default()),
-            Station::Switch => Spec::Switch(config.file.switch.get(name).map_or_else(Default::default, Switch::config)),
+            Station::Switch => {
+                let mut switch = config.file.switch.get(name).map_or_else(Default::default, Switch::config);
+                // Its signalling has the port behind the last one.
+                switch.ports += u16::from(signals(config, name));
+                Spec::Switch(switch)
+            }
             Station::Outside => Spec::Outside,
         };
         add(ObjectId::Station(name.clone()), spec);
@@ -24,13 +29,21 @@ pub fn objects(config: &Config) -> Objects {
     for ((place, description), id) in config.description.links.iter().enumerate().zip(&ids) {
         let shell = config.shells.get(&place).cloned();
         let follows = config.follows.get(&place).and_then(|other| ids.get(*other)).cloned();
-        let link = LinkSpec { description: description.clone(), shell, follows, enabled: true };
+        let signalling = config.file.link.get(place).and_then(|link| link.signalling.clone());
+        let link = LinkSpec { description: description.clone(), shell, follows, enabled: true, signalling };
         add(id.clone(), Spec::Link(Box::new(link)));
     }
     for circuit in &config.description.circuits {
         add(ObjectId::circuit(circuit), Spec::Circuit(circuit.clone()));
     }
     objects
+}
+
+/// Whether a station has a link with signalling.
+fn signals(config: &Config, station: &str) -> bool {
+    config.file.link.iter().zip(&config.description.links).any(|(link, description)| {
+        link.signalling.is_some() && description.ends.iter().any(|end| end.station == station)
+    })
 }
 
 /// The names of links: those that are written alike are numbered.

@@ -70,17 +70,7 @@ impl Connection {
         patience: Option<Duration>,
     ) -> Result<(Response, Vec<OwnedFd>), Error> {
         self.packets.send(request, fds)?;
-        let deadline = patience.map(|p| Instant::now() + p);
-        loop {
-            let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
-            let spec = left.map(|d| Timespec { tv_sec: d.as_secs() as i64, tv_nsec: d.subsec_nanos().into() });
-            match poll(&mut [PollFd::new(&self.packets, PollFlags::IN)], spec.as_ref()) {
-                Ok(0) => return Err(Error::NoPeer(patience.unwrap_or_default())),
-                Ok(_) => return self.answer(),
-                Err(Errno::INTR) => {}
-                Err(e) => return Err(e.into()),
-            }
-        }
+        if self.await_answer(patience)? { self.answer() } else { Err(Error::NoPeer(patience.unwrap_or_default())) }
     }
 
     fn answer(&self) -> Result<(Response, Vec<OwnedFd>), Error> {
@@ -115,8 +105,36 @@ impl Connection {
     /// # Errors
     /// Refused, or the service has gone.
     pub fn manage_text(&self, request: serde_json::Value, fds: &[BorrowedFd<'_>]) -> Result<String, Error> {
-        let mut whole = String::new();
         self.packets.send(&Request::Manage(request), fds)?;
+        self.managed()
+    }
+
+    /// A request to the program behind the service, whose answer is read later.
+    pub(crate) fn begin_manage(&self, request: serde_json::Value) -> Result<(), Error> {
+        Ok(self.packets.send(&Request::Manage(request), &[])?)
+    }
+
+    /// The answer to the oldest request that has none yet.
+    pub(crate) fn finish_manage(&self) -> Result<serde_json::Value, Error> {
+        serde_json::from_str(&self.managed()?).map_err(|e| Error::Protocol(e.to_string()))
+    }
+
+    /// Waits until an answer begins, or the service has gone; false if time is up.
+    pub(crate) fn await_answer(&self, patience: Option<Duration>) -> Result<bool, Error> {
+        let deadline = patience.map(|p| Instant::now() + p);
+        loop {
+            let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
+            let spec = left.map(|d| Timespec { tv_sec: d.as_secs() as i64, tv_nsec: d.subsec_nanos().into() });
+            match poll(&mut [PollFd::new(&self.packets, PollFlags::IN)], spec.as_ref()) {
+                Ok(n) => return Ok(n > 0),
+                Err(Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+    }
+
+    fn managed(&self) -> Result<String, Error> {
+        let mut whole = String::new();
         let (mut answer, fds) = self.answer()?;
         loop {
             match answer {

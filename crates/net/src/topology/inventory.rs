@@ -208,8 +208,9 @@ impl Inventory {
                 }
             }
         }
-        let admission = [Admission::new(description.config.rate); 2];
-        let (labels, circuits, paths) = Default::default();
+        let admission = [Admission::new(description.config.rate_for_circuits()); 2];
+        let (circuits, paths) = Default::default();
+        let labels = Labels::reserving(description.config.calls.map(|calls| (calls.vpi.get(), calls.vcis)));
         let state = LinkState { description: description.clone(), ports, labels, admission, circuits, paths };
         self.links.insert(key, state);
     }

@@ -16,8 +16,13 @@ struct Page {
 }
 
 impl Page {
-    fn new() -> Self {
-        Page { words: Box::new([0; WORDS]), used: 0, first: 0 }
+    /// A page whose `reserved` channels are taken for good, uncounted.
+    fn new(reserved: Option<[u16; 2]>) -> Self {
+        let mut words = Box::new([0; WORDS]);
+        for vci in reserved.into_iter().flat_map(|[first, last]| first..=last) {
+            words[usize::from(vci >> 6)] |= 1 << (vci & 63);
+        }
+        Page { words, used: 0, first: 0 }
     }
 
     fn has(&self, vci: u16) -> bool {
@@ -55,25 +60,47 @@ impl Page {
 pub(super) struct Labels {
     pages: BTreeMap<u16, Page>,
     paths: BTreeSet<u16>,
+    /// The channels of calls: a path and its first and last channel.
+    reserved: Option<(u16, [u16; 2])>,
 }
 
 impl Labels {
+    /// Labels of which calls have these.
+    pub(super) fn reserving(reserved: Option<(u16, [u16; 2])>) -> Self {
+        Labels { reserved, ..Labels::default() }
+    }
+
+    fn reserved_of(&self, vpi: u16) -> Option<[u16; 2]> {
+        self.reserved.filter(|(of, _)| *of == vpi).map(|(_, vcis)| vcis)
+    }
+
     /// Whether a circuit of its own may take the label.
     pub(super) fn is_free(&self, label: Label) -> bool {
         match label {
             Label::Vc(id) => !self.paths.contains(&id.vpi.get()) && self.is_free_inside(id),
-            Label::Vp(vpi) => !self.paths.contains(&vpi.get()) && !self.pages.contains_key(&vpi.get()),
+            Label::Vp(vpi) => {
+                let whole = !self.pages.contains_key(&vpi.get()) && self.reserved_of(vpi.get()).is_none();
+                whole && !self.paths.contains(&vpi.get())
+            }
         }
     }
 
     /// Whether a channel is free, whether its path is taken whole or not.
     pub(super) fn is_free_inside(&self, id: CircuitId) -> bool {
-        self.pages.get(&id.vpi.get()).is_none_or(|page| !page.has(id.vci.get()))
+        let vci = id.vci.get();
+        // VPI 0, VCI 5 and 16 are those of signalling and of ILMI.
+        let signals = self.reserved.is_some() && id.vpi.get() == 0 && matches!(vci, 5 | 16);
+        let of_calls =
+            signals || self.reserved_of(id.vpi.get()).is_some_and(|[first, last]| (first..=last).contains(&vci));
+        !of_calls && self.pages.get(&id.vpi.get()).is_none_or(|page| !page.has(vci))
     }
 
     pub(super) fn take(&mut self, label: Label) {
         match label {
-            Label::Vc(id) => self.pages.entry(id.vpi.get()).or_insert_with(Page::new).set(id.vci.get(), true),
+            Label::Vc(id) => {
+                let reserved = self.reserved_of(id.vpi.get());
+                self.pages.entry(id.vpi.get()).or_insert_with(|| Page::new(reserved)).set(id.vci.get(), true);
+            }
             Label::Vp(vpi) => drop(self.paths.insert(vpi.get())),
         }
     }
@@ -100,7 +127,12 @@ impl Labels {
         match wanted {
             Label::Vc(_) => {
                 vpis.into_iter().filter(|vpi| !self.paths.contains(vpi)).collect::<Vec<_>>().iter().find_map(|vpi| {
-                    let vci = self.pages.get_mut(vpi).map_or(Some(Vci::FIRST_USER.get()), Page::first_free)?;
+                    let reserved = self.reserved_of(*vpi);
+                    let vci = match self.pages.get_mut(vpi) {
+                        Some(page) => page.first_free(),
+                        None if reserved.is_some() => Page::new(reserved).first_free(),
+                        None => Some(Vci::FIRST_USER.get()),
+                    }?;
                     CircuitId::new(*vpi, vci).map(Label::Vc)
                 })
             }
@@ -139,6 +171,19 @@ mod tests {
         assert_eq!(labels.first_free(path(3)), Some(path(1)), "3 has a channel, and 0 too");
         labels.take(path(1));
         assert!(!labels.is_free(vc(1, 40)) && labels.is_free_inside(CircuitId::new(1, 40).unwrap()));
+    }
+
+    #[test]
+    fn the_labels_of_calls_are_not_given_to_circuits() {
+        let mut labels = Labels::reserving(Some((0, [32, 99])));
+        assert!(!labels.is_free(vc(0, 32)) && !labels.is_free(vc(0, 99)) && labels.is_free(vc(0, 100)));
+        assert!(!labels.is_free(vc(0, 5)) && !labels.is_free(vc(0, 16)) && labels.is_free(vc(1, 5)));
+        assert!(!labels.is_free(Label::Vp(Vpi::new(0).unwrap())), "calls are inside it");
+        assert_eq!(labels.first_free(vc(0, 40)), Some(vc(0, 100)));
+        labels.take(vc(0, 100));
+        assert_eq!((labels.first_free(vc(0, 40)), labels.len()), (Some(vc(0, 101)), 1));
+        labels.give_back(vc(0, 100));
+        assert_eq!(labels, Labels::reserving(Some((0, [32, 99]))));
     }
 
     proptest! {

@@ -168,10 +168,14 @@ impl Router {
         if had.faults != config.faults {
             return Err(fixed("faults"));
         }
+        let labels = |config: &LinkConfig| config.calls.map(|calls| (calls.vpi, calls.vcis));
+        if labels(&had) != labels(config) {
+            return Err(fixed("labels of calls"));
+        }
         let mut admission = link.admission;
         for direction in &mut admission {
             let refused = |cause| TopologyError::Admission { link: link.name(), cause };
-            direction.change_rate(config.rate).map_err(refused)?;
+            direction.change_rate(config.rate_for_circuits()).map_err(refused)?;
         }
         link.admission = admission;
         link.description.config = config.clone();

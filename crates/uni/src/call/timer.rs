@@ -142,6 +142,14 @@ impl Calls {
         self.forget(id, None);
     }
 
+    /// The link is no more: all calls are cleared, without a word to the peer.
+    pub fn abandon(&mut self, value: CauseValue) {
+        (self.link_up, self.link_timer) = (false, None);
+        self.out.clear();
+        self.enquiries.clear();
+        self.clear_all(value, |_| true);
+    }
+
     /// Clears calls without a word to the peer.
     pub(super) fn clear_all(&mut self, value: CauseValue, which: impl Fn(State) -> bool) {
         let mut ids: Vec<CallId> = self.calls.iter().filter(|(_, call)| which(call.state)).map(|(id, _)| id).collect();

@@ -1,7 +1,7 @@
 //! What a switch looks at before it takes a call, and what the call then holds at a port.
 
 use super::{Node, contracts};
-use crate::call::ElementList;
+use crate::call::{ElementList, Version};
 use traffic::Contract;
 use wire::aesa::Aesa;
 use wire::q2931::{CauseValue, Element, ElementId, Party, TransitDelay};
@@ -39,6 +39,8 @@ impl Node {
                 _ => Party { indicators: Some((0, 3)), ..Party::aesa(*default) },
             };
             elements.set(Element::Calling(party));
+        } else if config.call.version != Version::Iisp {
+            elements.remove(ElementId::CALLING_NUMBER);
         }
         let delay = elements.0.iter().find_map(|e| if let Element::TransitDelay(d) = e { Some(*d) } else { None });
         if let Some(TransitDelay { cumulative: Some(so_far), maximum, network }) = delay {

@@ -7,12 +7,14 @@
 mod admission;
 mod contract;
 mod multipoint;
+mod ports;
 mod routes;
 
 #[cfg(test)]
 mod tests;
 
 pub use contract::contracts;
+pub use ports::CallInfo;
 pub use routes::Routes;
 
 use crate::call::{self, CallId, ElementList, Event, Index};
@@ -31,7 +33,8 @@ pub struct PortConfig {
     pub call: call::Config,
     /// The link's rate; `None` admits all.
     pub rate: Option<CellRate>,
-    /// The user's addresses; calls from others are not let through under their own name. Empty: every number is believed.
+    /// The user's addresses; calls from others are not let through under their own name. A user of a UNI without any calls without
+    /// a number; at an IISP link every number is believed.
     pub addresses: Vec<Aesa>,
     /// What the link adds to a call's transit delay, in milliseconds.
     pub delay_ms: u16,
@@ -118,6 +121,8 @@ pub struct Node {
     routes: Routes,
     calls: Vec<Option<Entry>>,
     free: Vec<u32>,
+    /// Ports that are gone.
+    vacant: Vec<usize>,
     commands: VecDeque<Command>,
     failures: VecDeque<Failure>,
     location: Location,
@@ -132,20 +137,13 @@ impl Node {
                 routes.add(Prefix::new(*address, 152), i);
             }
         }
-        let ports = ports
-            .into_iter()
-            .map(|config| NodePort {
-                port: Port::new(config.call),
-                bandwidth: [Admission::new(config.rate), Admission::new(config.rate)],
-                config,
-                legs: Index::default(),
-            })
-            .collect();
+        let ports = ports.into_iter().map(NodePort::new).collect();
         Node {
             ports,
             routes,
             calls: Vec::new(),
             free: Vec::new(),
+            vacant: Vec::new(),
             commands: VecDeque::new(),
             failures: VecDeque::new(),
             location: Location::PRIVATE_LOCAL,

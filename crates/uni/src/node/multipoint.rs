@@ -47,6 +47,21 @@ pub(super) struct Tree {
 }
 
 impl Tree {
+    /// The branch with these ends.
+    pub(super) fn leg_of(&self, ends: &[End; 2]) -> Option<Leg> {
+        self.branches.iter().find(|branch| branch.ends.as_ref() == Some(ends)).map(|branch| branch.leg)
+    }
+
+    /// The root's port, and the contracts.
+    pub(super) const fn root(&self) -> (usize, [Contract; 2]) {
+        (self.incoming.0, self.contracts)
+    }
+
+    /// The ports and ends of the branches.
+    pub(super) fn branch_ends(&self) -> impl Iterator<Item = (usize, Option<[End; 2]>)> + '_ {
+        self.branches.iter().map(|branch| (branch.leg.0, branch.ends))
+    }
+
     fn branch_of(&self, leg: Leg) -> Option<usize> {
         self.branches.iter().position(|branch| branch.leg == leg)
     }

@@ -36,6 +36,16 @@ impl Routes {
         }
     }
 
+    /// Takes all routes to a port back.
+    pub fn remove_port(&mut self, port: usize) {
+        for of_length in self.by_bits.values_mut() {
+            of_length.retain(|_, ports| {
+                ports.retain(|p| *p != port);
+                !ports.is_empty()
+            });
+        }
+    }
+
     /// Ports for `address`, the best first. A port can occur more than once.
     pub fn lookup(&self, address: &Aesa) -> impl Iterator<Item = usize> + '_ {
         let address = *address;

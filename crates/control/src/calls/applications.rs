@@ -1,0 +1,335 @@
+//! Calls of applications at hosts: what they ask, and what they are told.
+
+pub use super::book::User;
+use super::book::{Call, MAX_LISTENS, Stage};
+use super::exchange::{Change, Exchange, circuit_of};
+use super::setup;
+use endpoint::calls::{Answer, Event, Sap, Traffic};
+use uni::call::{CallId, ElementList, Refused};
+use uni::node::contracts;
+use wire::aesa::Aesa;
+use wire::q2931::{Cause, CauseValue, ConnectionId, Location};
+use wire::{CircuitId, Time};
+
+/// Why a request of an application's is refused.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum Refusal {
+    #[error("host {0} has no signalling: give its link signalling = {{ version = \"uni31\" }}")]
+    NoSignalling(String),
+    #[error("no call {0} of this session is there for that")]
+    NoCall(u64),
+    #[error(
+        "host {0} is listening for such calls already, by another session: choose another selector or service access point"
+    )]
+    Taken(String),
+    #[error("a session listens for {MAX_LISTENS} things at most")]
+    TooManyListens,
+    #[error("user {uid} has {most} calls, which is the limit (max_calls of [[allow]])")]
+    Quota { uid: u32, most: u64 },
+    #[error("take the events that wait for this session first")]
+    Behind,
+    #[error("the signalling link of host {0} is down: is the switch at its other end up, with signalling?")]
+    LinkDown(String),
+    #[error("host {host}: {cause}")]
+    Limit { host: String, cause: CauseValue },
+    #[error(transparent)]
+    Setup(#[from] setup::SetupError),
+}
+
+impl Exchange {
+    fn host(&self, host: &str) -> Result<usize, Refusal> {
+        let found = self.interfaces().find(|(_, config)| config.host.is_some() && config.station == host);
+        found.map(|(at, _)| at).ok_or_else(|| Refusal::NoSignalling(host.to_owned()))
+    }
+
+    /// The addresses of a host, as far as the network has given them.
+    ///
+    /// # Errors
+    /// It has no signalling.
+    pub fn addresses(&self, host: &str) -> Result<Vec<Aesa>, Refusal> {
+        let at = self.host(host)?;
+        Ok(self.interfaces[at].as_ref().map(|interface| interface.addresses.clone()).unwrap_or_default())
+    }
+
+    /// Presents calls of a host to a session.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub fn listen(
+        &mut self,
+        session: u64,
+        user: User,
+        host: &str,
+        selector: Option<u8>,
+        sap: Sap,
+    ) -> Result<Answer, Refusal> {
+        let interface = self.host(host)?;
+        let mut listens = self.book.listens.iter();
+        if listens.any(|l| l.interface == interface && l.selector == selector && l.sap == sap) {
+            return Err(Refusal::Taken(host.to_owned()));
+        }
+        if self.book.listens.iter().filter(|l| l.session == session).count() >= MAX_LISTENS {
+            return Err(Refusal::TooManyListens);
+        }
+        self.book.session(session);
+        let number = self.book.next_number();
+        self.book.listens.push(super::book::Listen { number, session, user, interface, selector, sap });
+        let addresses = self.addresses(host)?;
+        Ok(Answer::Listening { listen: number, addresses: addresses.iter().map(ToString::to_string).collect() })
+    }
+
+    /// Calls.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub fn call(
+        &mut self,
+        session: u64,
+        user: User,
+        host: &str,
+        to: Aesa,
+        (sap, traffic): (Sap, &Traffic),
+        now: Time,
+    ) -> Result<Answer, Refusal> {
+        let interface = self.host(host)?;
+        if self.book.is_behind(session) {
+            return Err(Refusal::Behind);
+        }
+        if !self.book.has_room(user) {
+            return Err(Refusal::Quota { uid: user.uid, most: user.max_calls });
+        }
+        let from = self.addresses(host)?.first().copied();
+        let elements = setup::elements(from, to, sap, traffic)?;
+        let contract = setup::contract(&elements, false)?;
+        let Some(port) = self.host_port(interface) else { return Err(Refusal::NoSignalling(host.to_owned())) };
+        let id = port.calls_mut().setup(elements, now).map_err(|refused| match refused {
+            Refused::LinkDown => Refusal::LinkDown(host.to_owned()),
+            Refused::Limit(cause) => Refusal::Limit { host: host.to_owned(), cause },
+            Refused::State => Refusal::Limit { host: host.to_owned(), cause: CauseValue::TEMPORARY_FAILURE },
+        })?;
+        self.book.session(session);
+        let call = self.book.insert(Call {
+            session,
+            uid: user.uid,
+            interface,
+            id,
+            stage: Stage::Calling,
+            outgoing: true,
+            from,
+            to: Some(to),
+            circuit: None,
+            placed: false,
+            contract,
+            began: now,
+        });
+        Ok(Answer::Calling { call })
+    }
+
+    fn own(&mut self, session: u64, number: u64) -> Result<&mut Call, Refusal> {
+        self.book.calls.get_mut(&number).filter(|call| call.session == session).ok_or(Refusal::NoCall(number))
+    }
+
+    /// Answers a call that was presented.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub fn accept(&mut self, session: u64, number: u64, now: Time) -> Result<Answer, Refusal> {
+        let call = self.own(session, number)?;
+        if call.stage != Stage::Offered {
+            return Err(Refusal::NoCall(number));
+        }
+        let (interface, id) = (call.interface, call.id);
+        // The circuit is there before the caller hears of it.
+        self.place(number);
+        if let Some(call) = self.book.calls.get_mut(&number) {
+            call.stage = Stage::Answered;
+        }
+        let Some(port) = self.host_port(interface) else { return Err(Refusal::NoCall(number)) };
+        let answered = port.calls_mut().connect(id, &ElementList::default(), now);
+        if answered.is_err() {
+            self.fail(number, CauseValue::TEMPORARY_FAILURE, now);
+            return Err(Refusal::NoCall(number));
+        }
+        Ok(Answer::Done)
+    }
+
+    /// Refuses a call, or releases it.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub fn release(&mut self, session: u64, number: u64, cause: CauseValue, now: Time) -> Result<Answer, Refusal> {
+        self.own(session, number)?;
+        self.end(number, cause, now);
+        Ok(Answer::Done)
+    }
+
+    /// The session asks for its next events: `None` if it has to wait for them.
+    pub fn wait(&mut self, session: u64) -> Option<Answer> {
+        let events = self.take_events(session, false);
+        self.book.session(session).waits = events.is_none();
+        events
+    }
+
+    /// What a session that waits is to hear; `ends`: now in any case.
+    pub fn take_events(&mut self, session: u64, ends: bool) -> Option<Answer> {
+        let session = self.book.session(session);
+        if session.events.is_empty() && !ends {
+            return None;
+        }
+        session.waits = false;
+        Some(Answer::Events(session.events.drain(..).collect()))
+    }
+
+    /// Whether a session that waits has something to hear; asked once.
+    pub fn take_news(&mut self) -> bool {
+        std::mem::take(&mut self.book.has_news)
+    }
+
+    /// A session has ended, and all its calls with it.
+    pub fn end_session(&mut self, session: u64, now: Time) {
+        self.book.listens.retain(|listen| listen.session != session);
+        let calls: Vec<u64> = self.book.calls.iter().filter(|(_, c)| c.session == session).map(|(n, _)| *n).collect();
+        for call in calls {
+            self.end(call, CauseValue::NORMAL, now);
+        }
+        self.book.sessions.remove(&session);
+    }
+
+    /// The user of the circuit of a call at a host: only that user may open it.
+    pub fn user_of(&self, host: &str, circuit: CircuitId) -> Option<u32> {
+        self.book.user_of(self.host(host).ok()?, circuit)
+    }
+
+    /// This side ends a call.
+    fn end(&mut self, number: u64, value: CauseValue, now: Time) {
+        self.displace(number);
+        let Some(call) = self.book.remove(number) else { return };
+        if let Some(port) = self.host_port(call.interface) {
+            // It may be gone on the other side.
+            let _ = port.calls_mut().release(call.id, Cause::new(Location::USER, value), now);
+        }
+    }
+
+    /// A call cannot go on: its session hears of it.
+    pub(super) fn fail(&mut self, number: u64, value: CauseValue, now: Time) {
+        let Some(session) = self.book.calls.get(&number).map(|call| call.session) else { return };
+        self.end(number, value, now);
+        self.book.tell(session, released(number, value));
+    }
+
+    /// Lets the circuit of a call end at its host.
+    fn place(&mut self, number: u64) {
+        let Some(call) = self.book.calls.get_mut(&number) else { return };
+        let (Some(circuit), false) = (call.circuit, call.placed) else { return };
+        let Some(Some(interface)) = self.interfaces.get(call.interface) else { return };
+        call.placed = true;
+        let (host, port) = (interface.config.station.clone(), interface.config.port);
+        self.changes.push_back(Change::Add { host, port, circuit, contract: call.contract, call: number });
+    }
+
+    fn displace(&mut self, number: u64) {
+        let Some(call) = self.book.calls.get_mut(&number) else { return };
+        let (Some(circuit), true) = (call.circuit, std::mem::take(&mut call.placed)) else { return };
+        let Some(Some(interface)) = self.interfaces.get(call.interface) else { return };
+        let (host, port) = (interface.config.station.clone(), interface.config.port);
+        self.changes.push_back(Change::Remove { host, port, circuit });
+    }
+
+    pub(super) fn on_setup(
+        &mut self,
+        at: usize,
+        id: CallId,
+        elements: &ElementList,
+        connection: ConnectionId,
+        now: Time,
+    ) {
+        let low = elements.0.iter().find_map(|element| match element {
+            wire::q2931::Element::LowLayer(low) => Some(*low),
+            _ => None,
+        });
+        let to = elements.called().and_then(|number| number.as_aesa());
+        let listener = self.book.listener(at, to, low.as_ref()).map(|l| (l.number, l.session, l.user));
+        let circuit = circuit_of(connection);
+        let contract = elements.traffic().and_then(|traffic| contracts(&traffic, elements.bearer()).ok());
+        let refused = match (listener, circuit, contract) {
+            (None, ..) => CauseValue::INCOMPATIBLE,
+            (Some((_, session, user)), ..) if !self.book.has_room(user) || self.book.is_behind(session) => {
+                CauseValue::BUSY
+            }
+            (_, None, _) => CauseValue::NO_SUCH_CHANNEL,
+            (_, _, None) => CauseValue::TRAFFIC_COMBINATION,
+            _ if elements.bearer().is_some_and(|bearer| bearer.multipoint) => CauseValue::BEARER_NOT_IMPLEMENTED,
+            (Some((listen, session, user)), Some(_), Some([_, backward])) => {
+                let from = elements.calling().and_then(|party| party.number.as_aesa());
+                let call = self.book.insert(Call {
+                    session,
+                    uid: user.uid,
+                    interface: at,
+                    id,
+                    stage: Stage::Offered,
+                    outgoing: false,
+                    from,
+                    to,
+                    circuit,
+                    placed: false,
+                    contract: setup::paced(backward),
+                    began: now,
+                });
+                if let Some(port) = self.host_port(at) {
+                    // Until the application answers, the caller hears that the called user is alerted (T301).
+                    let _ = port.calls_mut().alert(id, now);
+                }
+                let [from, to] = [from, to].map(|address| address.map(|address| address.to_string()));
+                return self.book.tell(session, Event::Incoming { call, listen, from, to });
+            }
+        };
+        if let Some(port) = self.host_port(at) {
+            // It was just presented.
+            let _ = port.calls_mut().release(id, Cause::new(Location::USER, refused), now);
+        }
+    }
+
+    pub(super) fn on_alerting(&mut self, at: usize, id: CallId) {
+        let Some((number, call)) = self.book.find(at, id) else { return };
+        call.stage = Stage::Alerting;
+        let session = call.session;
+        self.book.tell(session, Event::Alerting { call: number });
+    }
+
+    pub(super) fn on_connected(&mut self, at: usize, id: CallId, connection: ConnectionId, now: Time) {
+        let Some((number, call)) = self.book.find(at, id) else { return };
+        call.circuit = circuit_of(connection);
+        if call.circuit.is_none() {
+            return self.fail(number, CauseValue::NO_SUCH_CHANNEL, now);
+        }
+        self.place(number);
+        self.up(number);
+    }
+
+    pub(super) fn on_active(&mut self, at: usize, id: CallId) {
+        if let Some((number, _)) = self.book.find(at, id) {
+            self.up(number);
+        }
+    }
+
+    fn up(&mut self, number: u64) {
+        let Some(call) = self.book.calls.get_mut(&number) else { return };
+        call.stage = Stage::Up;
+        let (session, circuit) = (call.session, call.circuit.map(|c| c.to_string()).unwrap_or_default());
+        let host = self.interfaces.get(call.interface).and_then(|i| i.as_ref()).map(|i| i.config.station.clone());
+        self.book.tell(session, Event::Connected { call: number, host: host.unwrap_or_default(), circuit });
+    }
+
+    pub(super) fn on_released(&mut self, at: usize, id: CallId, cause: Cause, _now: Time) {
+        let Some((number, call)) = self.book.find(at, id) else { return };
+        let session = call.session;
+        self.displace(number);
+        self.book.remove(number);
+        self.book.tell(session, released(number, cause.value));
+    }
+}
+
+fn released(call: u64, value: CauseValue) -> Event {
+    Event::Released { call, cause: value.0, text: value.text().unwrap_or_default().to_owned() }
+}

@@ -1,0 +1,191 @@
+//! What is known of applications' calls: sessions, what they listen for, their calls, and how many each user has.
+
+use endpoint::calls::{Event, Sap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use traffic::Contract;
+use uni::call::CallId;
+use wire::aesa::Aesa;
+use wire::{CircuitId, Time};
+
+/// Things that one session listens for.
+pub(super) const MAX_LISTENS: usize = 64;
+/// Events that may wait for a session before it can begin something new.
+pub(super) const MAX_EVENTS: usize = 1024;
+
+/// Who has a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct User {
+    /// The user's number.
+    pub uid: u32,
+    /// How many calls the user may have.
+    pub max_calls: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) events: VecDeque<Event>,
+    /// It has asked for the next event.
+    pub(super) waits: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Listen {
+    pub(super) number: u64,
+    pub(super) session: u64,
+    pub(super) user: User,
+    pub(super) interface: usize,
+    pub(super) selector: Option<u8>,
+    pub(super) sap: Sap,
+}
+
+/// Where a call of an application stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// It was presented and has no answer yet.
+    Offered,
+    /// It is being set up.
+    Calling,
+    /// The called user is alerted.
+    Alerting,
+    /// It was answered here; the network has not acknowledged that yet.
+    Answered,
+    /// The circuit is there.
+    Up,
+}
+
+impl Stage {
+    /// As output writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stage::Offered => "offered",
+            Stage::Calling => "calling",
+            Stage::Alerting => "alerting",
+            Stage::Answered => "answered",
+            Stage::Up => "up",
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) session: u64,
+    pub(super) uid: u32,
+    pub(super) interface: usize,
+    pub(super) id: CallId,
+    pub(super) stage: Stage,
+    pub(super) outgoing: bool,
+    pub(super) from: Option<Aesa>,
+    pub(super) to: Option<Aesa>,
+    /// Known from the start where the network calls, and from the answer on where it is called.
+    pub(super) circuit: Option<CircuitId>,
+    /// The circuit is at the host.
+    pub(super) placed: bool,
+    pub(super) contract: Contract,
+    pub(super) began: Time,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Book {
+    pub(super) calls: BTreeMap<u64, Call>,
+    by_id: HashMap<(usize, CallId), u64>,
+    pub(super) sessions: BTreeMap<u64, Session>,
+    pub(super) listens: Vec<Listen>,
+    by_user: HashMap<u32, u64>,
+    numbers: u64,
+    /// A session that waits has an event.
+    pub(super) has_news: bool,
+}
+
+impl Book {
+    /// A number that was never given before.
+    pub(super) fn next_number(&mut self) -> u64 {
+        self.numbers += 1;
+        self.numbers
+    }
+
+    pub(super) fn session(&mut self, number: u64) -> &mut Session {
+        self.sessions.entry(number).or_insert_with(|| Session { events: VecDeque::new(), waits: false })
+    }
+
+    pub(super) fn is_behind(&self, session: u64) -> bool {
+        self.sessions.get(&session).is_some_and(|session| session.events.len() >= MAX_EVENTS)
+    }
+
+    /// Whether a user may have one call more.
+    pub(super) fn has_room(&self, user: User) -> bool {
+        self.by_user.get(&user.uid).copied().unwrap_or_default() < user.max_calls
+    }
+
+    pub(super) fn insert(&mut self, call: Call) -> u64 {
+        let number = self.next_number();
+        *self.by_user.entry(call.uid).or_default() += 1;
+        self.by_id.insert((call.interface, call.id), number);
+        self.calls.insert(number, call);
+        number
+    }
+
+    pub(super) fn find(&mut self, interface: usize, id: CallId) -> Option<(u64, &mut Call)> {
+        let number = *self.by_id.get(&(interface, id))?;
+        Some((number, self.calls.get_mut(&number)?))
+    }
+
+    /// A call is gone. What its session has not heard of yet it does not hear of.
+    pub(super) fn remove(&mut self, number: u64) -> Option<Call> {
+        let call = self.calls.remove(&number)?;
+        self.by_id.remove(&(call.interface, call.id));
+        if let Some(count) = self.by_user.get_mut(&call.uid) {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                self.by_user.remove(&call.uid);
+            }
+        }
+        Some(call)
+    }
+
+    /// An event for a session. A release takes the place of all that was not heard of the call, and of the call if it was not heard of.
+    pub(super) fn tell(&mut self, session: u64, event: Event) {
+        let Some(session) = self.sessions.get_mut(&session) else { return };
+        if let Event::Released { call: gone, .. } = &event {
+            let gone = *gone;
+            let unheard =
+                session.events.iter().any(|event| matches!(event, Event::Incoming { call, .. } if *call == gone));
+            session.events.retain(|event| {
+                let (Event::Incoming { call, .. }
+                | Event::Alerting { call }
+                | Event::Connected { call, .. }
+                | Event::Released { call, .. }) = event;
+                *call != gone
+            });
+            if unheard {
+                return;
+            }
+        }
+        session.events.push_back(event);
+        self.has_news |= session.waits;
+    }
+
+    /// Whom a call is for: the listening that says most of it.
+    pub(super) fn listener(
+        &self,
+        interface: usize,
+        called: Option<Aesa>,
+        sap: Option<&wire::q2931::LowLayer>,
+    ) -> Option<&Listen> {
+        let fits = |listen: &&Listen| {
+            let selector = listen.selector.is_none_or(|own| called.is_some_and(|called| called.selector() == own));
+            listen.interface == interface && selector && listen.sap.admits(sap)
+        };
+        let specific = |listen: &&Listen| (listen.selector.is_some(), listen.sap != Sap::Any);
+        self.listens.iter().filter(fits).max_by_key(specific)
+    }
+
+    pub(super) fn forget_interface(&mut self, interface: usize) {
+        self.listens.retain(|listen| listen.interface != interface);
+    }
+
+    /// The user of a circuit that a call has at a host.
+    pub(super) fn user_of(&self, interface: usize, circuit: CircuitId) -> Option<u32> {
+        let of = |call: &&Call| call.interface == interface && call.placed && call.circuit == Some(circuit);
+        self.calls.values().find(of).map(|call| call.uid)
+    }
+}

@@ -1,0 +1,148 @@
+//! The SDUs of an interface's two channels, by an endpoint whose application is the thread of calls: rings of a fixed size in memory
+//! that it shares with the engine's thread. What does not fit is dropped by the host interface, and counted there.
+
+use super::exchange::Channel;
+use endpoint::layout::{
+    ANY_NEWS, CLIENT_SLEEPS, Descriptor, Geometry, HOST_RESTS, HOST_SLEEPS, INLINE_OCTETS, NEWS_OF_SDUS,
+};
+use endpoint::segment::Segment;
+use endpoint::{DataPath, Events, Local};
+use host::{Attached, Bell, Doorbell};
+use rustix::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+use std::task::Waker;
+
+/// The longest SDU: an SSCOP PDU.
+pub const MAX_SDU_OCTETS: usize = wire::sscop::MAX_OCTETS;
+/// Half for sending, half for receiving.
+const BUFFERS: u32 = 256;
+const GEOMETRY: Geometry = Geometry {
+    send_ring: 256,
+    receive_ring: 256,
+    free_ring: 128,
+    buffers: BUFFERS,
+    buffer_octets: MAX_SDU_OCTETS.next_multiple_of(64) as u32,
+};
+
+/// The application's side.
+pub struct Channels {
+    local: Local,
+    doorbell: OwnedFd,
+    /// Buffers free for sending.
+    idle: Vec<u32>,
+    /// Descriptors that the host has given back, ever (wraps).
+    completed: u32,
+    /// The endpoint's channels, in the order of [`Channel::ALL`].
+    numbers: [u32; 2],
+}
+
+/// The host's side, to be given to the engine.
+pub struct HostSide {
+    /// The endpoint.
+    pub endpoint: Attached,
+    /// By which it is woken.
+    pub doorbell: Doorbell,
+}
+
+/// A pair; `waker` wakes the thread of calls, and never waits.
+///
+/// # Errors
+/// The system has no memory or no descriptor for it.
+pub fn pair(engine: &host::engine::EngineHandle, waker: Waker) -> anyhow::Result<(Channels, HostSide)> {
+    let segment = Arc::new(Segment::anonymous(GEOMETRY)?);
+    let mut local = Local::new(&segment);
+    let (doorbell, bell) = engine.doorbell()?;
+    for buffer in BUFFERS / 2..BUFFERS {
+        local.free.push(Descriptor::of_buffer(buffer));
+    }
+    let endpoint = Attached::new(segment, Events::Interrupt, DataPath::Shared, Some(Bell::of_thread(waker)));
+    let idle = (0..BUFFERS / 2).collect();
+    let channels = Channels { local, doorbell: bell, idle, completed: 0, numbers: [0, 1] };
+    Ok((channels, HostSide { endpoint, doorbell }))
+}
+
+impl Channels {
+    /// What the engine has opened.
+    pub fn set_numbers(&mut self, numbers: [u32; 2]) {
+        self.numbers = numbers;
+    }
+
+    /// The next SDU that has come, into `sdu`, and on which channel.
+    pub fn receive(&mut self, sdu: &mut Vec<u8>) -> Option<Channel> {
+        loop {
+            let d = self.local.receive.pop()?;
+            let octets = (d.octets as usize).min(MAX_SDU_OCTETS);
+            sdu.clear();
+            sdu.resize(octets, 0);
+            if d.buffer == Descriptor::INLINE {
+                let octets = octets.min(INLINE_OCTETS);
+                sdu.truncate(octets);
+                sdu.copy_from_slice(&d.inline[..octets]);
+            } else {
+                let Some(at) = GEOMETRY.buffer_at(d.buffer) else { continue };
+                self.local.segment.copy_out(at, sdu);
+                self.local.free.push(Descriptor::of_buffer(d.buffer));
+            }
+            if let Some(at) = self.numbers.iter().position(|number| *number == d.channel) {
+                return Some(Channel::ALL[at]);
+            }
+        }
+    }
+
+    fn reclaim(&mut self) {
+        let consumed = self.local.send.consumed();
+        while self.completed != consumed {
+            let (_, buffer) = self.local.send.given_back(self.completed);
+            self.completed = self.completed.wrapping_add(1);
+            if buffer < BUFFERS {
+                self.idle.push(buffer);
+            }
+        }
+    }
+
+    /// Whether an SDU can be sent.
+    pub fn has_room(&mut self) -> bool {
+        if self.idle.is_empty() || self.local.send.room() == 0 {
+            self.reclaim();
+        }
+        !self.idle.is_empty() && self.local.send.room() > 0
+    }
+
+    /// Sends an SDU; there must be room, and it is not longer than a buffer.
+    pub fn send(&mut self, channel: Channel, sdu: &[u8]) {
+        let mut d = Descriptor::of_buffer(Descriptor::INLINE);
+        d.channel = self.numbers[usize::from(channel == Channel::Ilmi)];
+        d.octets = sdu.len() as u32;
+        if sdu.len() <= INLINE_OCTETS {
+            d.inline[..sdu.len()].copy_from_slice(sdu);
+        } else {
+            let Some(buffer) = self.idle.pop() else { return };
+            let Some(at) = GEOMETRY.buffer_at(buffer).filter(|_| sdu.len() <= MAX_SDU_OCTETS) else { return };
+            self.local.segment.copy_in(at, sdu);
+            d.buffer = buffer;
+        }
+        if self.local.send.push(d) {
+            self.ring_if(HOST_SLEEPS);
+        }
+    }
+
+    /// Rings for the host if it has said so in a word of the segment. What was done for it must be visible before that is read.
+    fn ring_if(&self, word: usize) {
+        fence(Ordering::SeqCst);
+        let flag = self.local.segment.word32(word);
+        if flag.load(Ordering::Relaxed) != 0 && flag.swap(0, Ordering::AcqRel) != 0 {
+            let _ = rustix::io::write(&self.doorbell, &1u64.to_ne_bytes());
+        }
+    }
+
+    /// Asks for a wake-up. False if something has come already.
+    pub fn arm(&mut self) -> bool {
+        // The host may wait until what it had delivered was taken.
+        self.ring_if(HOST_RESTS);
+        let wanted = if self.has_room() { NEWS_OF_SDUS } else { ANY_NEWS };
+        self.local.segment.word32(CLIENT_SLEEPS).store(wanted, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        self.local.receive.waiting() == 0
+    }
+}

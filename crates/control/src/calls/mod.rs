@@ -1,0 +1,16 @@
+//! Calls: circuits whose owner is a call. Signalling of the network's hosts and switches, beside the plan: a plan never touches the
+//! circuit of a call, and labels and rate of a link are shared out between both ([`net::CallShare`]).
+//!
+//! [`layout`] is what the description comes to, [`exchange`] and [`applications`] decide, without input, output or a clock,
+//! [`tables`] changes the network, [`channel`] carries SDUs between engine and [`service`], the thread that drives all this.
+
+mod book;
+
+pub mod applications;
+pub mod channel;
+pub mod exchange;
+pub mod layout;
+pub mod report;
+pub mod service;
+pub mod setup;
+pub mod tables;

@@ -1,0 +1,198 @@
+//! What is told of calls: those of applications, those through switches, addresses, and the last that failed.
+
+use super::exchange::{Exchange, Role, circuit_of};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use wire::Time;
+
+/// Failures that are told at most.
+const FAILURES: usize = 100;
+
+/// All calls of a network.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CallsStatus {
+    /// Ends of links that have signalling.
+    pub interfaces: Vec<InterfaceStatus>,
+    /// Calls of applications at hosts of this network.
+    pub calls: Vec<CallStatus>,
+    /// Calls through its switches.
+    pub through: Vec<ThroughStatus>,
+    /// The last that failed in switches, the latest last, a hundred at most.
+    pub failures: Vec<FailureStatus>,
+}
+
+/// An interface.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct InterfaceStatus {
+    /// The host or switch.
+    pub station: String,
+    /// Its port.
+    pub port: u16,
+    /// `uni31`, `uni40` or `iisp`.
+    pub version: String,
+    /// `user` or `network`.
+    pub side: String,
+    /// Whether the signalling link is up.
+    pub up: bool,
+    /// Of a host its addresses, of a switch's port those of its user.
+    pub addresses: Vec<String>,
+    /// Calls, those that are being cleared included.
+    pub calls: usize,
+    /// Labels in use.
+    pub labels: usize,
+    /// Messages that came.
+    pub received: u64,
+    /// Messages that were sent.
+    pub sent: u64,
+    /// Messages that were ignored: no Q.2931, too short, or for nobody.
+    pub ignored: u64,
+    /// Errors of the peer's that it was told of.
+    pub reported: u64,
+    /// Calls that were refused for a limit.
+    pub limited: u64,
+}
+
+/// A call of an application.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CallStatus {
+    /// Its number.
+    pub call: u64,
+    /// The host.
+    pub host: String,
+    /// Whether the host calls.
+    pub outgoing: bool,
+    /// `offered`, `calling`, `alerting`, `answered` or `up`.
+    pub state: String,
+    /// Who calls.
+    pub from: Option<String>,
+    /// Who is called.
+    pub to: Option<String>,
+    /// VPI and VCI at the host, once they are known.
+    pub circuit: Option<String>,
+    /// The user whose application it is.
+    pub user: u32,
+    /// Since it began.
+    pub seconds: f64,
+}
+
+/// A call through a switch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ThroughStatus {
+    /// The switch.
+    pub switch: String,
+    /// Where it came in: port, and circuit once it is answered.
+    pub from: String,
+    /// Where it goes out, once that is known.
+    pub to: Option<String>,
+    /// Who is called, until it is answered.
+    pub called: Option<String>,
+    /// Its category.
+    pub category: String,
+}
+
+/// A call that failed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FailureStatus {
+    /// The switch.
+    pub switch: String,
+    /// Seconds since then.
+    pub seconds: f64,
+    /// Who was called, if that much was understood.
+    pub called: Option<String>,
+    /// The cause's number (Q.850).
+    pub cause: u8,
+    /// What it means.
+    pub text: String,
+}
+
+impl Exchange {
+    /// All that is told.
+    pub fn report(&self, now: Time) -> CallsStatus {
+        let seconds = |since: Time| now.since(since).as_secs_f64();
+        let text = |address: &Option<wire::aesa::Aesa>| address.map(|address| address.to_string());
+        let calls = self.book.calls.iter().map(|(number, call)| CallStatus {
+            call: *number,
+            host: self
+                .interfaces
+                .get(call.interface)
+                .and_then(Option::as_ref)
+                .map(|i| i.config.station.clone())
+                .unwrap_or_default(),
+            outgoing: call.outgoing,
+            state: call.stage.name().to_owned(),
+            from: text(&call.from),
+            to: text(&call.to),
+            circuit: call.circuit.map(|circuit| circuit.to_string()),
+            user: call.uid,
+            seconds: seconds(call.began),
+        });
+        let through = self.switches.iter().flatten().flat_map(|switch| {
+            switch.node.calls().into_iter().map(|call| {
+                let place = |port: usize, end: usize| {
+                    let circuit = call.ends.and_then(|ends| circuit_of(ends[end].connection));
+                    let port = switch.ports.get(port).copied().unwrap_or_default();
+                    circuit.map_or_else(|| format!("{}:{port}", switch.name), |c| format!("{}:{port} {c}", switch.name))
+                };
+                ThroughStatus {
+                    switch: switch.name.clone(),
+                    from: place(call.incoming, 0),
+                    to: call.outgoing.map(|port| place(port, 1)),
+                    called: text(&call.called),
+                    category: call.contracts[0].category.name().to_owned(),
+                }
+            })
+        });
+        let mut failures: Vec<_> = self.failures().collect();
+        failures.sort_by_key(|(_, failure)| failure.at);
+        let last = failures.iter().skip(failures.len().saturating_sub(FAILURES));
+        let failures = last.map(|(switch, failure)| FailureStatus {
+            switch: (*switch).to_owned(),
+            seconds: seconds(failure.at),
+            called: text(&failure.called),
+            cause: failure.cause.value.0,
+            text: failure.cause.value.text().unwrap_or_default().to_owned(),
+        });
+        CallsStatus {
+            interfaces: self.report_interfaces(),
+            calls: calls.collect(),
+            through: through.collect(),
+            failures: failures.collect(),
+        }
+    }
+
+    fn report_interfaces(&self) -> Vec<InterfaceStatus> {
+        use uni::call::{Side, Version};
+        let interfaces = self.interfaces.iter().flatten().filter_map(|interface| {
+            let (port, addresses) = match &interface.role {
+                Role::Host(port) => (&**port, interface.addresses.clone()),
+                Role::Switch(switch, number) => {
+                    let node = &self.switches.get(*switch)?.as_ref()?.node;
+                    (node.port(*number)?, node.addresses(*number).to_vec())
+                }
+            };
+            let (calls, config) = (port.calls(), &interface.config.call);
+            let version = match config.version {
+                Version::Uni31 => "uni31",
+                Version::Uni40 => "uni40",
+                Version::Iisp => "iisp",
+            };
+            let side = if config.side == Side::User { "user" } else { "network" };
+            Some(InterfaceStatus {
+                station: interface.config.station.clone(),
+                port: interface.config.port,
+                version: version.to_owned(),
+                side: side.to_owned(),
+                up: port.is_up(),
+                addresses: addresses.iter().map(ToString::to_string).collect(),
+                calls: calls.len(),
+                labels: calls.labels().in_use(),
+                received: calls.counts().received,
+                sent: calls.counts().sent,
+                ignored: calls.counts().ignored,
+                reported: calls.counts().reported,
+                limited: calls.counts().limited,
+            })
+        });
+        interfaces.collect()
+    }
+}

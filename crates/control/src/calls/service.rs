@@ -1,0 +1,318 @@
+//! The thread of calls: it takes SDUs from the interfaces, lets the exchange decide, carries its changes out, and sends what it says.
+//!
+//! All of it is under one lock, which the service's thread takes too for what applications ask; nobody who holds it waits for a
+//! client. An interface that floods its channel fills its own ring, of which [`TURN`] SDUs are taken at a time.
+
+use super::channel::{self, Channels};
+use super::exchange::{Channel, Exchange};
+use super::layout::Layout;
+use super::tables::{self, Installed};
+use host::engine::EngineHandle;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Wake, Waker};
+use std::time::{Duration, Instant};
+use wire::Time;
+
+/// SDUs of one interface that are taken before it is the next one's turn.
+const TURN: usize = 16;
+/// Rounds without a look at anybody else who wants the lock.
+const ROUNDS: usize = 4;
+
+struct Line {
+    channels: Channels,
+    installed: Installed,
+}
+
+struct Inner {
+    exchange: Exchange,
+    layout: Layout,
+    lines: HashMap<usize, Line>,
+    /// The same by place, as the tables' changes name them.
+    places: Arc<HashMap<(String, u16), Installed>>,
+    /// Until when the thread sleeps; `None`: until it is woken.
+    sleeps_until: Option<Time>,
+}
+
+struct Shared {
+    engine: EngineHandle,
+    inner: Mutex<Inner>,
+    bell: Arc<Bell>,
+    news: OwnedFd,
+    stop: AtomicBool,
+    epoch: Instant,
+}
+
+/// Wakes the thread.
+struct Bell(OwnedFd);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        // A count that is full wakes all the same.
+        let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
+    }
+}
+
+/// Calls of a running network.
+pub struct Service {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<std::thread::JoinHandle<()>>>,
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Release);
+        self.shared.bell.wake_by_ref();
+        if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            // A panic there has been reported by its own message.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Service {
+    /// Starts the thread; there are no interfaces yet.
+    ///
+    /// # Errors
+    /// The system has no thread or descriptor for it.
+    pub fn start(engine: EngineHandle) -> anyhow::Result<Self> {
+        let event = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+        let inner = Inner {
+            exchange: Exchange::default(),
+            layout: Layout::default(),
+            lines: HashMap::new(),
+            places: Arc::default(),
+            sleeps_until: None,
+        };
+        let shared = Arc::new(Shared {
+            engine,
+            inner: Mutex::new(inner),
+            bell: Arc::new(Bell(event()?)),
+            news: event()?,
+            stop: AtomicBool::new(false),
+            epoch: Instant::now(),
+        });
+        let ours = shared.clone();
+        let thread = std::thread::Builder::new().name("calls".into()).spawn(move || run(&ours))?;
+        Ok(Service { shared, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Can be read when a session that waits has something to hear.
+    pub fn news(&self) -> BorrowedFd<'_> {
+        self.shared.news.as_fd()
+    }
+
+    /// What an application asks, with the time; what it leads to is sent at once.
+    pub fn with<R>(&self, f: impl FnOnce(&mut Exchange, Time) -> R) -> R {
+        let mut inner = self.shared.lock();
+        let now = self.shared.now();
+        let result = f(&mut inner.exchange, now);
+        self.shared.flush(&mut inner, now);
+        let timeout = inner.exchange.poll_timeout();
+        if timeout.is_some_and(|at| inner.sleeps_until.is_none_or(|until| at < until)) {
+            self.shared.bell.wake_by_ref();
+        }
+        result
+    }
+
+    /// The time as the exchange counts it.
+    pub fn now(&self) -> Time {
+        self.shared.now()
+    }
+
+    /// Makes the interfaces those of a layout: after each change of the network, for links and switches may be others of the same name.
+    pub fn arrange(&self, layout: Layout) {
+        let mut inner = self.shared.lock();
+        let now = self.shared.now();
+        inner.exchange.arrange(&layout, now);
+        inner.layout = layout;
+        self.shared.install(&mut inner);
+        self.shared.flush(&mut inner, now);
+        // It arms the channels that are new.
+        self.shared.bell.wake_by_ref();
+    }
+
+    /// Takes the channels of switches away that are to have another control port; [`Service::arrange`] brings them back.
+    pub fn withdraw(&self, moves: impl Fn(&str) -> bool) {
+        let mut inner = self.shared.lock();
+        let gone: Vec<usize> = inner
+            .lines
+            .iter()
+            .filter(|(_, line)| line.installed.control.is_some() && moves(&line.installed.station))
+            .map(|(at, _)| *at)
+            .collect();
+        for at in gone {
+            self.shared.uninstall(&mut inner, at);
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> Time {
+        Time::ZERO + self.epoch.elapsed()
+    }
+
+    fn uninstall(&self, inner: &mut Inner, at: usize) {
+        let Some(line) = inner.lines.remove(&at) else { return };
+        let installed = line.installed;
+        let last = !inner.lines.values().any(|other| other.installed.station == installed.station);
+        // If the engine has stopped, all is gone anyway.
+        let _ = self.engine.with(move |core| tables::uninstall(core, &installed, last));
+        inner.note_places();
+    }
+
+    /// Lets the channels of all interfaces end here, of those whose station or control port is another too.
+    fn install(&self, inner: &mut Inner) {
+        let wanted: Vec<(usize, String, u16, Option<u16>)> = inner
+            .exchange
+            .interfaces()
+            .map(|(at, config)| {
+                let control = if config.host.is_some() { None } else { inner.exchange.control_port(&config.station) };
+                (at, config.station.clone(), config.port, control)
+            })
+            .collect();
+        let stations: Vec<String> = inner.lines.values().map(|line| line.installed.station.clone()).collect();
+        let nodes = self.engine.with(move |core| {
+            stations
+                .into_iter()
+                .map(|name| (core.fabric.node(&name), name))
+                .map(|(id, name)| (name, id))
+                .collect::<HashMap<_, _>>()
+        });
+        let Ok(nodes) = nodes else { return };
+        let stale: Vec<usize> = inner
+            .lines
+            .iter()
+            .filter(|(at, Line { installed, .. })| {
+                let same = wanted.iter().any(|(number, station, port, control)| {
+                    number == *at
+                        && (station, port, control) == (&installed.station, &installed.port, &installed.control)
+                });
+                !same || nodes.get(&installed.station).copied().flatten() != Some(installed.node)
+            })
+            .map(|(at, _)| *at)
+            .collect();
+        for at in stale {
+            self.uninstall(inner, at);
+        }
+        for (at, station, port, control) in wanted {
+            if inner.lines.contains_key(&at) {
+                continue;
+            }
+            match self.install_one(&station, port, control) {
+                Ok((channels, installed)) => drop(inner.lines.insert(at, Line { channels, installed })),
+                Err(e) => tracing::error!("no signalling at port {port} of {station}: {e:#}"),
+            }
+        }
+        inner.note_places();
+    }
+
+    fn install_one(&self, station: &str, port: u16, control: Option<u16>) -> anyhow::Result<(Channels, Installed)> {
+        let (mut channels, side) = channel::pair(&self.engine, Waker::from(self.bell.clone()))?;
+        let name = station.to_owned();
+        let installed = self.engine.with(move |core| tables::install(core, &name, port, control, side))?;
+        let (installed, numbers) = installed.map_err(|e| anyhow::anyhow!(e))?;
+        channels.set_numbers(numbers);
+        Ok((channels, installed))
+    }
+
+    /// Takes what has come, some of each interface. True if there was anything.
+    fn take(&self, inner: &mut Inner, now: Time) -> bool {
+        let mut any = false;
+        let mut sdu = Vec::with_capacity(channel::MAX_SDU_OCTETS);
+        let Inner { exchange, lines, .. } = inner;
+        for (at, line) in lines {
+            for _ in 0..TURN {
+                let Some(channel) = line.channels.receive(&mut sdu) else { break };
+                any = true;
+                exchange.handle_sdu(*at, channel, &sdu, now);
+            }
+        }
+        any
+    }
+
+    /// Carries the exchange's changes out, and then sends what it has to send.
+    fn flush(&self, inner: &mut Inner, now: Time) {
+        loop {
+            let changes: Vec<_> = std::iter::from_fn(|| inner.exchange.poll_change()).collect();
+            if changes.is_empty() {
+                break;
+            }
+            let places = inner.places.clone();
+            let done = self.engine.with(move |core| (tables::carry_out(core, &changes, &places), changes));
+            let Ok((failed, changes)) = done else { return };
+            for at in failed {
+                inner.exchange.handle_failure(&changes[at], now);
+            }
+        }
+        let Inner { exchange, lines, .. } = &mut *inner;
+        for (at, line) in lines {
+            for channel in Channel::ALL {
+                while line.channels.has_room() {
+                    let Some(sdu) = exchange.poll_transmit(*at, channel, now) else { break };
+                    line.channels.send(channel, &sdu);
+                }
+            }
+        }
+        if exchange.take_news() {
+            let _ = rustix::io::write(&self.news, &1u64.to_ne_bytes());
+        }
+    }
+}
+
+impl Inner {
+    fn note_places(&mut self) {
+        let installed = self.lines.values().map(|line| &line.installed);
+        self.places = Arc::new(installed.map(|i| ((i.station.clone(), i.port), i.clone())).collect());
+    }
+}
+
+fn run(shared: &Shared) {
+    while !shared.stop.load(Ordering::Acquire) {
+        let mut rests = true;
+        let timeout = {
+            let mut inner = shared.lock();
+            for _ in 0..ROUNDS {
+                let now = shared.now();
+                let any = shared.take(&mut inner, now);
+                if inner.exchange.poll_timeout().is_some_and(|at| at <= now) {
+                    inner.exchange.handle_timeout(now);
+                }
+                shared.flush(&mut inner, now);
+                rests = !any;
+                if rests {
+                    break;
+                }
+            }
+            // Each is armed, also where an earlier one has something.
+            for line in inner.lines.values_mut() {
+                rests &= line.channels.arm();
+            }
+            inner.sleeps_until = inner.exchange.poll_timeout();
+            inner.sleeps_until.map(|at| at.since(shared.now()))
+        };
+        if rests {
+            sleep(shared, timeout);
+        } else {
+            std::thread::yield_now();
+        }
+    }
+}
+
+fn sleep(shared: &Shared, timeout: Option<Duration>) {
+    let spec = timeout.map(|t| Timespec { tv_sec: t.as_secs() as i64, tv_nsec: t.subsec_nanos().into() });
+    // An error is EINTR: the next round looks at everything.
+    let _ = poll(&mut [PollFd::new(&shared.bell.0, PollFlags::IN)], spec.as_ref());
+    let _ = rustix::io::read(&shared.bell.0, &mut [0; 8]);
+}

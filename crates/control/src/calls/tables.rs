@@ -1,0 +1,247 @@
+//! What calls do to a running network, between two of its rounds: the channels of interfaces, and the circuits of calls.
+//!
+//! The signalling of a switch's ports goes to its control port, which has a host of its own behind it: cells are reassembled there by
+//! the engine, for one bounded endpoint for each port. Nothing on the engine's thread reads what is in them.
+
+use super::channel::{HostSide, MAX_SDU_OCTETS};
+use super::exchange::{Change, Channel};
+use endpoint::Aal;
+use host::engine::Core;
+use host::{CircuitConfig, EndpointId, HostInterface};
+use net::{End, LinkConfig, LinkId, NodeId, RouteOptions, Switch};
+use std::collections::HashMap;
+use wire::{CircuitId, Label, Vci, Vpi};
+
+/// Where an interface's channels end.
+#[derive(Debug, Clone)]
+pub struct Installed {
+    /// The host or switch.
+    pub station: String,
+    /// Its port.
+    pub port: u16,
+    /// The host or switch when this was made: another one of the same name has none of it.
+    pub node: NodeId,
+    /// Of a switch: its control port.
+    pub control: Option<u16>,
+    host: NodeId,
+    endpoint: EndpointId,
+    /// The link, if it leads outside: what is there hears of circuits.
+    outside: Option<LinkId>,
+}
+
+/// The circuit of a port's channel at the control port.
+fn at_control(port: u16, channel: Channel) -> Option<CircuitId> {
+    let vci = Vci::FIRST_USER.get().checked_add(port.checked_mul(2)?)?;
+    Some(CircuitId { vpi: Vpi::default(), vci: Vci(vci.checked_add(u16::from(channel == Channel::Ilmi))?) })
+}
+
+fn control_name(switch: &str) -> String {
+    // No station of a description has a blank in its name.
+    format!("{switch} signalling")
+}
+
+/// Lets the channels of an interface end at an endpoint; gives the endpoint's channels.
+///
+/// # Errors
+/// Why not, in words.
+pub fn install(
+    core: &mut Core,
+    station: &str,
+    port: u16,
+    control: Option<u16>,
+    side: HostSide,
+) -> Result<(Installed, [u32; 2]), String> {
+    let node = core.fabric.node(station).ok_or("the station is gone")?;
+    let host = match control {
+        Some(control) => control_host(core, station, node, control)?,
+        None => node,
+    };
+    let at_link = |link: &net::LinkInfo<'_>| link.ends.contains(&End::Port(node, port));
+    let link = core.network.links().find(|link| at_link(link)).filter(|link| link.ends.contains(&End::External));
+    let outside = link.map(|link| link.id);
+    let mut circuits = [CircuitId::default(); 2];
+    for (circuit, channel) in circuits.iter_mut().zip(Channel::ALL) {
+        *circuit = match control {
+            Some(_) => at_control(port, channel).ok_or("signalling is for ports 0 to 32750")?,
+            None => channel.circuit(),
+        };
+    }
+    if let Some(control) = control {
+        let switch = core.network.node_mut::<Switch>(node).ok_or("no switch")?;
+        for (circuit, channel) in circuits.iter().zip(Channel::ALL) {
+            let (outer, inner) = ((port, Label::Vc(channel.circuit())), (control, Label::Vc(*circuit)));
+            if switch.has_route(outer.0, outer.1) {
+                return Err(format!("circuit {} at port {port} is in use", channel.circuit()));
+            }
+            join(switch, outer, inner)?;
+        }
+    }
+    let interface = core.network.node_mut::<HostInterface>(host).ok_or("no host")?;
+    let config = CircuitConfig {
+        max_sdu_octets: MAX_SDU_OCTETS,
+        port: if control.is_some() { 0 } else { port },
+        ..CircuitConfig::default()
+    };
+    for circuit in circuits {
+        if interface.circuit(circuit).is_some() {
+            return Err(format!("circuit {circuit} of the host is in use"));
+        }
+    }
+    let endpoint = interface.attach(side.endpoint).map_err(|e| e.to_string())?;
+    let mut numbers = [0; 2];
+    for (number, circuit) in numbers.iter_mut().zip(circuits) {
+        interface.add_circuit(circuit, config.clone());
+        *number = interface.open(endpoint, circuit, Aal::Aal5).map_err(|e| e.to_string())?.0;
+    }
+    core.add_doorbell(host, endpoint, side.doorbell);
+    let installed = Installed { station: station.to_owned(), port, node, control, host, endpoint, outside };
+    for channel in Channel::ALL {
+        tell(core, &installed, channel.circuit(), Some(traffic::Contract::default()));
+    }
+    Ok((installed, numbers))
+}
+
+/// The host behind a switch's control port.
+fn control_host(core: &mut Core, station: &str, switch: NodeId, control: u16) -> Result<NodeId, String> {
+    let name = control_name(station);
+    let known = core.network.node_named(&name);
+    if let Some(host) = known
+        && core.network.links().any(|link| link.ends == [End::Port(switch, control), End::Port(host, 0)])
+    {
+        return Ok(host);
+    }
+    if let Some(stale) = known {
+        core.network.remove_node(stale);
+    }
+    let host = core.network.add_node(&name, Box::new(HostInterface::new(usize::from(u16::MAX))));
+    let ends = [End::Port(switch, control), End::Port(host, 0)];
+    core.network.connect(ends[0], ends[1], LinkConfig::default()).map_err(|e| e.to_string())?;
+    Ok(host)
+}
+
+/// Ends an interface's channels, as far as they are still there. `last`: no other interface of the switch is left.
+pub fn uninstall(core: &mut Core, installed: &Installed, last: bool) {
+    for channel in Channel::ALL {
+        tell(core, installed, channel.circuit(), None);
+    }
+    core.remove_endpoint(installed.host, installed.endpoint, true);
+    let circuits = Channel::ALL.map(|channel| match installed.control {
+        Some(_) => at_control(installed.port, channel),
+        None => Some(channel.circuit()),
+    });
+    if let Some(host) = core.network.node_mut::<HostInterface>(installed.host) {
+        circuits.iter().flatten().for_each(|circuit| {
+            host.remove_circuit(*circuit);
+        });
+    }
+    if let (Some(control), Some(switch)) = (installed.control, core.network.node_mut::<Switch>(installed.node)) {
+        for (circuit, channel) in circuits.iter().zip(Channel::ALL) {
+            switch.remove_route(installed.port, Label::Vc(channel.circuit()), Some(control));
+            if let Some(circuit) = circuit {
+                switch.remove_route(control, Label::Vc(*circuit), None);
+            }
+        }
+    }
+    if installed.control.is_some() && last {
+        core.network.remove_node(installed.host);
+    }
+}
+
+fn tell(core: &mut Core, installed: &Installed, circuit: CircuitId, contract: Option<traffic::Contract>) {
+    if let Some(link) = installed.outside {
+        let notice = contract.map(|contract| net::CircuitNotice { aal: net::Aal::Aal5, contract });
+        core.network.set_circuit(link, circuit, notice);
+    }
+}
+
+fn join(switch: &mut Switch, a: (u16, Label), b: (u16, Label)) -> Result<(), String> {
+    let options = RouteOptions::default();
+    switch.add_route(a, b, options).map_err(|e| e.to_string())?;
+    switch.add_route(b, a, options).map_err(|e| {
+        switch.remove_route(a.0, a.1, None);
+        e.to_string()
+    })
+}
+
+/// Carries changes out, in order; gives those that failed.
+pub fn carry_out(core: &mut Core, changes: &[Change], places: &HashMap<(String, u16), Installed>) -> Vec<usize> {
+    let mut failed = Vec::new();
+    for (at, change) in changes.iter().enumerate() {
+        if let Err(why) = one(core, change, places) {
+            tracing::debug!("a call's circuit was not made: {why}");
+            failed.push(at);
+        }
+    }
+    failed
+}
+
+fn one(core: &mut Core, change: &Change, places: &HashMap<(String, u16), Installed>) -> Result<(), String> {
+    let place = |station: &str, port: u16| places.get(&(station.to_owned(), port));
+    match change {
+        Change::Join { switch, ends: [a, b], .. } => {
+            let node = core.fabric.node(switch).ok_or("the switch is gone")?;
+            let [from, to] = [a, b].map(|(port, circuit)| (*port, Label::Vc(*circuit)));
+            let element = core.network.node_mut::<Switch>(node).ok_or("no switch")?;
+            if [from, to].iter().any(|(port, label)| element.has_route(*port, *label)) {
+                return Err("the label is in use".into());
+            }
+            join(element, from, to)?;
+            for (port, circuit) in [a, b] {
+                if let Some(installed) = place(switch, *port) {
+                    tell(core, installed, *circuit, Some(traffic::Contract::default()));
+                }
+            }
+        }
+        Change::Part { switch, ends } => {
+            let Some(node) = core.fabric.node(switch) else { return Ok(()) };
+            for (port, circuit) in ends {
+                if let Some(element) = core.network.node_mut::<Switch>(node) {
+                    element.remove_route(*port, Label::Vc(*circuit), None);
+                }
+                if let Some(installed) = place(switch, *port) {
+                    tell(core, installed, *circuit, None);
+                }
+            }
+        }
+        Change::Branch { switch, ends: [root, leaf], grows, .. } => {
+            let Some(node) = core.fabric.node(switch) else { return Ok(()) };
+            let element = core.network.node_mut::<Switch>(node).ok_or("no switch")?;
+            let [from, to] = [root, leaf].map(|(port, circuit)| (*port, Label::Vc(*circuit)));
+            if *grows {
+                element.add_route(from, to, RouteOptions::default()).map_err(|e| e.to_string())?;
+            } else {
+                element.remove_route(from.0, from.1, Some(to.0));
+            }
+            for (port, circuit) in [root, leaf] {
+                let stays = *grows
+                    || (port == &root.0
+                        && core.network.node_mut::<Switch>(node).is_some_and(|s| s.has_route(from.0, from.1)));
+                if let Some(installed) = place(switch, *port) {
+                    tell(core, installed, *circuit, stays.then(traffic::Contract::default));
+                }
+            }
+        }
+        Change::Add { host, port, circuit, contract, .. } => {
+            let node = core.fabric.node(host).ok_or("the host is gone")?;
+            let interface = core.network.node_mut::<HostInterface>(node).ok_or("no host")?;
+            if interface.circuit(*circuit).is_some() {
+                return Err("the circuit is there already".into());
+            }
+            let config = CircuitConfig { contract: *contract, port: *port, ..CircuitConfig::default() };
+            interface.add_circuit(*circuit, config);
+            if let Some(installed) = place(host, *port) {
+                tell(core, installed, *circuit, Some(*contract));
+            }
+        }
+        Change::Remove { host, port, circuit } => {
+            let Some(node) = core.fabric.node(host) else { return Ok(()) };
+            if let Some(interface) = core.network.node_mut::<HostInterface>(node) {
+                interface.remove_circuit(*circuit);
+            }
+            if let Some(installed) = place(host, *port) {
+                tell(core, installed, *circuit, None);
+            }
+        }
+    }
+    Ok(())
+}

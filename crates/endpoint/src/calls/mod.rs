@@ -1,0 +1,265 @@
+//! Calls of an application: a session with the service that listens, calls, answers and releases. A circuit that a call has is opened
+//! on an [`Endpoint`] like any other.
+//!
+//! In: requests. Out: events ([`Event`]), by [`Session::next_event`] with a timeout, or without waiting. Everything that a session has
+//! ends when it is dropped, or when its process dies.
+
+mod message;
+
+pub use message::{Answer, Event, Request, Sap, SapError, Traffic};
+
+use crate::client::{Connection, Endpoint, Error};
+use crate::{ChannelId, OpenOptions};
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use wire::CircuitId;
+use wire::aesa::Aesa;
+use wire::q2931::CauseValue;
+
+/// A session with the service, for calls of one host.
+#[derive(Debug)]
+pub struct Session {
+    connection: Connection,
+    host: String,
+    /// A wait has been asked for and not answered yet.
+    waits: bool,
+    events: VecDeque<Event>,
+}
+
+/// A call with its circuit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Circuit {
+    /// The call.
+    pub call: u64,
+    /// The circuit at the host.
+    pub circuit: CircuitId,
+}
+
+/// Why there is no circuit.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// The call was released, by the other side or the network.
+    #[error("the call was released: {0}")]
+    Released(CauseValue),
+    /// Nobody answered in time; the call was given up.
+    #[error("no answer within {0:?}")]
+    NoAnswer(Duration),
+    /// The service.
+    #[error(transparent)]
+    Service(#[from] Error),
+}
+
+impl Session {
+    /// Connects to the service, for calls of `host`.
+    ///
+    /// # Errors
+    /// No service, or one that does not admit this user.
+    pub fn open(socket: &Path, host: &str) -> Result<Self, Error> {
+        let connection = Connection::open(socket)?;
+        Ok(Session { connection, host: host.to_owned(), waits: false, events: VecDeque::new() })
+    }
+
+    /// The host.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    fn ask(&mut self, request: &Request) -> Result<Value, Error> {
+        let request = json!({ "calls": request });
+        if std::mem::take(&mut self.waits) {
+            // The answer to the wait comes first.
+            self.connection.begin_manage(request)?;
+            let answer = self.connection.finish_manage()?;
+            self.keep(answer)?;
+            return self.connection.finish_manage();
+        }
+        self.connection.manage(request)
+    }
+
+    fn answer(&mut self, request: &Request) -> Result<Answer, Error> {
+        read(self.ask(request)?)
+    }
+
+    fn keep(&mut self, answer: Value) -> Result<(), Error> {
+        match read(answer)? {
+            Answer::Events(events) => {
+                self.events.extend(events);
+                Ok(())
+            }
+            other => Err(Error::Protocol(format!("{other:?}"))),
+        }
+    }
+
+    /// Lets calls of the host that fit be presented: [`Event::Incoming`]. Gives its number, and the host's addresses at the moment.
+    ///
+    /// # Errors
+    /// No such host, no right, or somebody else listens there for the same.
+    pub fn listen(&mut self, selector: Option<u8>, sap: Sap) -> Result<(u64, Vec<String>), Error> {
+        let request = Request::Listen { host: self.host.clone(), selector, sap: Some(sap.to_string()) };
+        match self.answer(&request)? {
+            Answer::Listening { listen, addresses } => Ok((listen, addresses)),
+            other => Err(Error::Protocol(format!("{other:?}"))),
+        }
+    }
+
+    /// Begins a call; [`Event::Connected`] or [`Event::Released`] says what comes of it.
+    ///
+    /// # Errors
+    /// The host has no signalling, the user may not call there, or has too many calls.
+    pub fn begin_call(&mut self, to: Aesa, sap: Sap, traffic: &Traffic) -> Result<u64, Error> {
+        let request = Request::Call {
+            host: self.host.clone(),
+            to: to.to_string(),
+            sap: Some(sap.to_string()),
+            traffic: traffic.clone(),
+        };
+        match self.answer(&request)? {
+            Answer::Calling { call } => Ok(call),
+            other => Err(Error::Protocol(format!("{other:?}"))),
+        }
+    }
+
+    /// Calls, and waits for the circuit. Without an answer in time the call is given up. Other events are kept for later.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub fn call(&mut self, to: Aesa, sap: Sap, traffic: &Traffic, patience: Duration) -> Result<Circuit, CallError> {
+        let call = self.begin_call(to, sap, traffic)?;
+        self.await_circuit(call, patience)
+    }
+
+    /// Answers a call that [`Event::Incoming`] told of; [`Event::Connected`] follows.
+    ///
+    /// # Errors
+    /// There is no such call any more.
+    pub fn begin_accept(&mut self, call: u64) -> Result<(), Error> {
+        self.answer(&Request::Accept { call }).map(drop)
+    }
+
+    /// Waits for a call and answers it; `None` if none comes in time.
+    ///
+    /// # Errors
+    /// [`CallError`]: the caller gave up meanwhile, or the service has gone.
+    pub fn accept(&mut self, patience: Option<Duration>) -> Result<Option<Circuit>, CallError> {
+        let incoming = self.await_event(patience, |event| matches!(event, Event::Incoming { .. }))?;
+        let Some(Event::Incoming { call, .. }) = incoming else { return Ok(None) };
+        self.begin_accept(call)?;
+        self.await_circuit(call, ANSWER).map(Some)
+    }
+
+    /// Refuses a call, or releases one.
+    ///
+    /// # Errors
+    /// There is no such call any more.
+    pub fn release(&mut self, call: u64, cause: CauseValue) -> Result<(), Error> {
+        self.answer(&Request::Release { call, cause: cause.0 }).map(drop)
+    }
+
+    /// Calls, addresses and failures of the network, as JSON.
+    ///
+    /// # Errors
+    /// The service has gone.
+    pub fn list(&mut self) -> Result<Value, Error> {
+        self.ask(&Request::List)
+    }
+
+    /// The next event; `None` if none comes in time. A patience of zero looks and does not wait.
+    ///
+    /// # Errors
+    /// The service has gone.
+    pub fn next_event(&mut self, patience: Option<Duration>) -> Result<Option<Event>, Error> {
+        self.await_event(patience, |_| true)
+    }
+
+    /// Whether a call has been released, as far as the service has said: the circuit's channel is closed then.
+    ///
+    /// # Errors
+    /// The service has gone.
+    pub fn is_released(&mut self, call: u64) -> Result<Option<CauseValue>, Error> {
+        self.fill(Some(Duration::ZERO), |events| events.iter().any(|event| is_release(event, call)))?;
+        Ok(self.events.iter().find(|event| is_release(event, call)).and_then(cause_of))
+    }
+
+    fn await_circuit(&mut self, wanted: u64, patience: Duration) -> Result<Circuit, CallError> {
+        let is_it = move |event: &Event| {
+            matches!(event, Event::Connected { call, .. } if *call == wanted) || is_release(event, wanted)
+        };
+        match self.await_event(Some(patience), is_it)? {
+            Some(Event::Connected { circuit, .. }) => {
+                let circuit = circuit.parse().map_err(|_| Error::Protocol(circuit))?;
+                Ok(Circuit { call: wanted, circuit })
+            }
+            Some(event) => Err(CallError::Released(cause_of(&event).unwrap_or(CauseValue::NORMAL_UNSPECIFIED))),
+            None => {
+                self.release(wanted, CauseValue::NO_ANSWER)?;
+                Err(CallError::NoAnswer(patience))
+            }
+        }
+    }
+
+    fn await_event(
+        &mut self,
+        patience: Option<Duration>,
+        wanted: impl Fn(&Event) -> bool,
+    ) -> Result<Option<Event>, Error> {
+        self.fill(patience, |events| events.iter().any(&wanted))?;
+        let at = self.events.iter().position(wanted);
+        Ok(at.and_then(|at| self.events.remove(at)))
+    }
+
+    /// Takes events in until there is what is wanted, or time is up.
+    fn fill(&mut self, patience: Option<Duration>, there: impl Fn(&VecDeque<Event>) -> bool) -> Result<(), Error> {
+        let deadline = patience.map(|patience| Instant::now() + patience);
+        while !there(&self.events) {
+            if !std::mem::replace(&mut self.waits, true) {
+                self.connection.begin_manage(json!({ "calls": Request::Wait }))?;
+            }
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if !self.connection.await_answer(left)? {
+                return Ok(());
+            }
+            self.waits = false;
+            let answer = self.connection.finish_manage()?;
+            self.keep(answer)?;
+        }
+        Ok(())
+    }
+}
+
+/// How long the network may take to acknowledge an answer: T313, and more.
+const ANSWER: Duration = Duration::from_secs(10);
+
+fn is_release(event: &Event, wanted: u64) -> bool {
+    matches!(event, Event::Released { call, .. } if *call == wanted)
+}
+
+fn cause_of(event: &Event) -> Option<CauseValue> {
+    match event {
+        Event::Released { cause, .. } => Some(CauseValue(*cause)),
+        _ => None,
+    }
+}
+
+fn read<T: serde::de::DeserializeOwned>(answer: Value) -> Result<T, Error> {
+    serde_json::from_value(answer).map_err(|e| Error::Protocol(e.to_string()))
+}
+
+impl AsFd for Session {
+    /// Readable when an event has come, once [`Session::next_event`] has found none; or when the service has gone.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.connection.control()
+    }
+}
+
+impl Endpoint {
+    /// Opens the circuit of a call.
+    ///
+    /// # Errors
+    /// It has been released meanwhile, or another endpoint has it.
+    pub fn open_call(&mut self, circuit: &Circuit) -> Result<ChannelId, Error> {
+        self.open(circuit.circuit, OpenOptions::default())
+    }
+}
