@@ -7,7 +7,7 @@ use host::service::{Everybody, Service};
 use host::{CircuitConfig, EventCounts, HostInterface};
 use net::{Carries, End, FramePool, LinkConfig, Network};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use traffic::{Contract, Flow};
 use wire::CircuitId;
@@ -20,6 +20,9 @@ const ALL: [Events; 5] = [
     Events::Hybrid { quota: 64 },
     Events::Soft { hertz: 10_000 },
 ];
+
+/// Held by the test that counts wake-ups, and by the one that keeps both processors busy.
+static PROCESSORS: Mutex<()> = Mutex::new(());
 
 /// Hosts alpha and beta on a link.
 struct Lan {
@@ -152,6 +155,7 @@ fn idle_endpoints_cost_nothing_with_interrupts_and_hybrid() {
 
 #[test]
 fn a_clock_wakes_an_application_once_for_many_pdus_and_interrupts_once_for_each() {
+    let _alone = PROCESSORS.lock().unwrap_or_else(PoisonError::into_inner);
     let lan = Lan::new();
     let bells = |events: Events, vci: u16| {
         let (mut a, to_b) = lan.endpoint("alpha", Events::Polling, vci);
@@ -244,6 +248,7 @@ fn one_endpoint_receives_on_several_channels_by_callback() {
 #[test]
 fn a_circuit_with_credits_loses_nothing_however_its_ends_wait_and_whoever_is_slow() {
     const N: u32 = 1000;
+    let _alone = PROCESSORS.lock().unwrap_or_else(PoisonError::into_inner);
     let lan = Lan::new();
     for (i, events) in ALL.into_iter().enumerate() {
         for slow_sender in [false, true] {
