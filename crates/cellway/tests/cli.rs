@@ -377,8 +377,8 @@ fn bench_path_says_its_limit_beside_each_figure() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
     let rows = result["rows"].as_array().unwrap();
-    // Cells with credits, cells and frames by best effort, of four sizes each.
-    assert_eq!(rows.len(), 12);
+    // Cells with credits on all cores and on one, cells and frames by best effort, of four sizes each.
+    assert_eq!(rows.len(), 16);
     for row in rows {
         for key in ["pdu_octets", "gbit_s", "memcpy_gbit_s", "vs_memcpy", "pdus_per_s"] {
             assert!(row[key].as_f64().unwrap() > 0.0, "{key} in {row}");
@@ -413,7 +413,7 @@ fn wrong_usage_and_wrong_files_are_told_with_a_cure() {
     let check = cellway(Path::new("/nowhere"), &["config", "check", file.to_str().unwrap()]).output().unwrap();
     let text = String::from_utf8_lossy(&check.stderr);
     assert_eq!(check.status.code(), Some(1));
-    assert!(text.contains("bad.toml:7") && text.contains("is it `s1`?") && text.contains("[switch.s2]"), "{text}");
+    assert!(text.contains("bad.toml:8") && text.contains("is it `s1`?") && text.contains("[switch.s2]"), "{text}");
     let usage = cellway(Path::new("/nowhere"), &["ttcp", "alpha", "0.100"]).output().unwrap();
     assert_eq!(usage.status.code(), Some(2));
     for command in [

@@ -36,6 +36,13 @@ fn command(program: &Path, socket: &Path, arguments: &[&str]) -> Command {
     command
 }
 
+/// Copies the program to where another user may run it. By a process of its own: what this one has open for writing, a child
+/// of another test would have open too, and the copy could not be run.
+fn copy_program(to: &Path) {
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_cellway")).arg(to).status().unwrap();
+    assert!(copied.success());
+}
+
 #[test]
 fn another_user_opens_what_a_rule_gives_and_is_told_about_the_rest() {
     if !rustix::process::geteuid().is_root() {
@@ -45,7 +52,7 @@ fn another_user_opens_what_a_rule_gives_and_is_told_about_the_rest() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let program = folder.path().join("cellway");
-    std::fs::copy(env!("CARGO_BIN_EXE_cellway"), &program).unwrap();
+    copy_program(&program);
     let (file, socket) = (folder.path().join("net.toml"), folder.path().join("s"));
     std::fs::write(&file, NETWORK).unwrap();
     let daemon = Daemon(command(&program, &socket, &["up", file.to_str().unwrap(), "--log", "error"]).spawn().unwrap());
@@ -103,7 +110,7 @@ impl Shared {
         let folder = tempfile::tempdir().unwrap();
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
         let program = folder.path().join("cellway");
-        std::fs::copy(env!("CARGO_BIN_EXE_cellway"), &program).unwrap();
+        copy_program(&program);
         let file = folder.path().join("net.toml");
         std::fs::write(&file, [NETWORK, rules].concat()).unwrap();
         let socket = folder.path().join("s");
