@@ -3,7 +3,7 @@
 use crate::client::{self, Size};
 use crate::context::Context;
 use anyhow::{Result, anyhow, bail};
-use endpoint::calls::{CallError, Session, Traffic};
+use endpoint::calls::{CallError, Circuit, Session, Traffic};
 use endpoint::{Aal, ChannelId, Endpoint};
 use std::str::FromStr;
 use std::time::Duration;
@@ -54,9 +54,17 @@ pub(crate) enum Role {
 /// A call while it is used, if there is one: it is released with this.
 #[derive(Debug)]
 pub(crate) struct Held {
-    _session: Option<Session>,
+    session: Option<(Session, u64)>,
     /// The circuit at the host.
     pub(crate) circuit: CircuitId,
+}
+
+impl Held {
+    /// Whether there was a call that has been released.
+    pub(crate) fn is_over(&mut self) -> Result<bool> {
+        let Some((session, call)) = &mut self.session else { return Ok(false) };
+        Ok(session.is_released(*call)?.is_some())
+    }
 }
 
 /// An endpoint on `host` with the target's circuit open.
@@ -74,19 +82,19 @@ pub(crate) fn open(
             if aal == Aal::Aal34 {
                 bail!("a call's circuit carries AAL5: give --aal aal5, or a circuit of the description");
             }
-            let (session, circuit) = establish(context, host, address, role)?;
-            (Some(session), circuit)
+            let (session, call) = establish(context, host, address, role)?;
+            (Some((session, call.call)), call.circuit)
         }
     };
     let (endpoint, channel) = client::open(context, host, circuit, aal, size)?;
-    Ok((endpoint, channel, Held { _session: session, circuit }))
+    Ok((endpoint, channel, Held { session, circuit }))
 }
 
-fn establish(context: &Context, host: &str, address: Aesa, role: Role) -> Result<(Session, CircuitId)> {
+fn establish(context: &Context, host: &str, address: Aesa, role: Role) -> Result<(Session, Circuit)> {
     let mut session = Session::open(&context.socket, host)?;
     if role == Role::Calls {
         let circuit = session.call(address, Default::default(), &Traffic::default(), PATIENCE)?;
-        return Ok((session, circuit.circuit));
+        return Ok((session, circuit));
     }
     let (_, own) = session.listen(Some(address.selector()), Default::default())?;
     let named =
@@ -99,7 +107,7 @@ fn establish(context: &Context, host: &str, address: Aesa, role: Role) -> Result
     }
     loop {
         match session.accept(None) {
-            Ok(Some(circuit)) => return Ok((session, circuit.circuit)),
+            Ok(Some(circuit)) => return Ok((session, circuit)),
             // The caller gave up while it was answered.
             Ok(None) | Err(CallError::Released(_) | CallError::NoAnswer(_)) => {}
             Err(e) => return Err(e.into()),

@@ -60,14 +60,14 @@ impl Kind {
 
 /// An amount of each kind: what somebody has, or may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Amounts([u64; 6]);
+pub struct Amounts([u64; Kind::ALL.len()]);
 
 /// What one user may have.
 pub type Limits = Amounts;
 
 impl Amounts {
     /// No bound: for the user who runs the service, and can stop it anyway.
-    pub const UNLIMITED: Limits = Amounts([u64::MAX; 6]);
+    pub const UNLIMITED: Limits = Amounts([u64::MAX; Kind::ALL.len()]);
 
     /// So much of one kind.
     pub fn get(&self, kind: Kind) -> u64 {

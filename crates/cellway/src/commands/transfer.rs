@@ -161,7 +161,7 @@ pub(crate) fn run_receive(context: &Context, receive: &Receive) -> Result<()> {
         None => Box::new(std::io::stdout().lock()),
     };
     let mut out = Hashing { inner: out, hash: Sha256::new() };
-    let (mut endpoint, channel, _held) =
+    let (mut endpoint, channel, mut held) =
         target::open(context, &receive.host, receive.circuit, Role::Listens, Aal::Aal5, Size::Large)?;
     let bar = output::progress(None);
     let mut begin = Instant::now();
@@ -202,6 +202,9 @@ pub(crate) fn run_receive(context: &Context, receive: &Receive) -> Result<()> {
             }
             None => {
                 out.flush()?;
+                if held.is_over()? {
+                    break;
+                }
                 if silent(heard) {
                     bail!("nothing came for {} s", patience.unwrap_or_default().as_secs());
                 }

@@ -96,7 +96,6 @@ pub struct Switch {
     routes: Vec<Option<Box<Route>>>,
     free: Vec<u32>,
     scratch: Vec<Cell>,
-    location: Option<Location>,
     /// Cells or frames wait for a link.
     awaits_room: bool,
 }
@@ -108,14 +107,13 @@ impl Switch {
         (0..config.ports).for_each(|port| cells.set_up(port, false));
         let ports = (0..config.ports).map(|_| PortState::default()).collect();
         let (routes, free, scratch) = (Vec::new(), Vec::new(), Vec::new());
-        Switch { config, cells, ports, routes, free, scratch, location: None, awaits_room: false }
+        Switch { config, cells, ports, routes, free, scratch, awaits_room: false }
     }
 
     /// Names the switch in OAM cells, so that it answers loopback requests for every point of a circuit.
     #[must_use]
     pub fn named(mut self, name: &str) -> Self {
-        self.location = Location::named(name);
-        self.cells.set_location(self.location);
+        self.cells.set_location(Location::named(name));
         self
     }
 

@@ -1,0 +1,93 @@
+//! What the program behind the service decides and answers.
+
+use crate::quota::Limits;
+use endpoint::seqpacket::Peer;
+use rustix::fd::{BorrowedFd, OwnedFd};
+use wire::CircuitId;
+
+/// The program's part: who may do what, and requests that are not about endpoints.
+pub trait Handler: Send + Sync {
+    /// Whether `peer` may connect at all.
+    ///
+    /// # Errors
+    /// Why not.
+    fn admit(&self, peer: Peer) -> Result<(), String>;
+
+    /// Whether `peer` may open `circuit` of `host`.
+    ///
+    /// # Errors
+    /// Why not.
+    fn may_open(&self, peer: Peer, host: &str, circuit: CircuitId) -> Result<(), String>;
+
+    /// Whether `peer` may have endpoints at `host`.
+    ///
+    /// # Errors
+    /// Why not.
+    fn may_attach(&self, _: Peer, _host: &str) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Cells each second that the contract of `circuit` of `host` reserves.
+    fn reserved(&self, _host: &str, _circuit: CircuitId) -> u64 {
+        0
+    }
+
+    /// How much `peer` may have of what all users share.
+    fn limits(&self, _: Peer) -> Limits {
+        Limits::UNLIMITED
+    }
+
+    /// A management request, and the file descriptors that came along. The answer is JSON.
+    ///
+    /// # Errors
+    /// Why it is refused.
+    fn manage(&self, peer: Peer, request: serde_json::Value, fds: Vec<OwnedFd>) -> Result<String, String>;
+
+    /// A management request that belongs to a session, which is a connection by its number. `None`: it does not, and
+    /// [`Handler::manage`] is asked.
+    fn converse(&self, _: Peer, _session: u64, _: &serde_json::Value) -> Option<Result<Reply, String>> {
+        None
+    }
+
+    /// The answer to a session that was told [`Reply::Later`], if there is one now. `ends`: it must be given now, since the
+    /// session asks for something else.
+    fn poll_reply(&self, _session: u64, _ends: bool) -> Option<String> {
+        None
+    }
+
+    /// A session has ended.
+    fn end_session(&self, _session: u64) {}
+
+    /// An eventfd that can be read when [`Handler::poll_reply`] may have something.
+    fn news(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
+
+/// The answer to a session's request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// JSON.
+    Now(String),
+    /// [`Handler::poll_reply`] will give it.
+    Later,
+}
+
+/// Lets every process that reaches the socket connect and open what it likes, and manages nothing: for tests, and for
+/// programs that are their own only users.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Everybody;
+
+impl Handler for Everybody {
+    fn admit(&self, _: Peer) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn may_open(&self, _: Peer, _: &str, _: CircuitId) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn manage(&self, _: Peer, _: serde_json::Value, _: Vec<OwnedFd>) -> Result<String, String> {
+        Err("nothing to manage here".to_owned())
+    }
+}
