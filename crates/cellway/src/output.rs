@@ -18,7 +18,7 @@ pub(crate) fn print(context: &Context, json: &impl Serialize, text: impl FnOnce(
     Ok(())
 }
 
-/// Prints JSON text that came so, as [`print`] would print what it means.
+/// Prints JSON text that came so, as [`print()`] would print what it means.
 pub(crate) fn print_json(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
     out.write_all(&indented(text))?;

@@ -1,7 +1,7 @@
 //! The description of a network: one TOML file in the field's words. `config show` prints every default.
 //!
-//! In: a text. It is read into keys and values that know their places ([`document`]), these become the types of each section, and
-//! the whole is checked ([`check`]). Out: a [`Config`], or everything that is wrong, each at its line and column.
+//! In: a text. It is read into keys and values that know their places (`document`), these become the types of each section, and
+//! the whole is checked (`check`). Out: a [`Config`], or everything that is wrong, each at its line and column.
 
 mod adapter;
 mod check;

@@ -1,7 +1,7 @@
 //! What a running network tells of itself, as types: links, switches, circuits and endpoints with what passed and what was
 //! dropped and why, and the engine. Commands, metrics and pages read these.
 //!
-//! What can change without a command is harvested in slices between rounds of the engine ([`harvest`]); all else is the model's.
+//! What can change without a command is harvested in slices between rounds of the engine (`harvest`); all else is the model's.
 //! So looking costs the network nothing, and no text is made on its thread.
 
 mod harvest;

@@ -1,6 +1,6 @@
 //! ATM over TCP as Linux's `atmtcp` speaks it: a frame link over one TCP connection.
 //!
-//! [`Machine`] holds the protocol: octets in, frames out, and back. [`Shell`] puts it on a socket. What a circuit's octets
+//! [`Machine`] holds the protocol: octets in, frames out, and back. `tcp::Shell` puts it on a socket. What a circuit's octets
 //! are, AAL5 SDUs or AAL0 cells, nothing on the wire says: the circuit's configuration does ([`Machine::set_aal`]).
 
 pub use crate::connection::LinkError;

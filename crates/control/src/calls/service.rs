@@ -1,7 +1,7 @@
 //! The thread of calls: it takes SDUs from the interfaces, lets the exchange decide, carries its changes out, and sends what it says.
 //!
 //! All of it is under one lock, which the service's thread takes too for what applications ask; nobody who holds it waits for a
-//! client. An interface that floods its channel fills its own ring, of which [`TURN`] SDUs are taken at a time.
+//! client. An interface that floods its channel fills its own ring, of which `TURN` SDUs are taken at a time.
 
 use super::channel::{self, Channels};
 use super::exchange::{Channel, Exchange};
