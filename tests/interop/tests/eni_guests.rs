@@ -82,8 +82,9 @@ fn a_guests_cbr_circuits_leave_the_adapter_at_the_rate_of_its_prescaler_cell_by_
     let rates = [(1000, 2048, 13), (5000, 128, 40), (10_000, 128, 20)];
     const SECONDS: u32 = 5;
     const CELLS_OF_PDU: u32 = 192;
-    // The engine's thread may be so late without a cost in rate (2 ms, seven cells of other channels, and a margin).
-    const TOLERANCE_NS: f64 = 2.1e6;
+    // The adapter's thread may be so late without a cost in rate (2 ms, seven cells of other channels, and a margin), and the
+    // engine's thread, which sees the cells, may be held up by the machine's other programs: then some come in a burst.
+    const TOLERANCE_NS: f64 = 2.1e6 + 20e6;
 
     let network = Network::new(&[Board::ASIC_512_KB], &[]);
     let mut script = String::from("set -e\n");
@@ -122,8 +123,14 @@ fn a_guests_cbr_circuits_leave_the_adapter_at_the_rate_of_its_prescaler_cell_by_
         // up for it, so that some window of 0.1 s is as it must be. None can be shorter by more than the tolerance.
         let window = asked as usize / 10;
         let windows = at.windows(window + 1).step_by(window / 4);
-        let ratios = windows.map(|at| (at[window] - at[0]) / window as f64 / interval);
-        let best = ratios.min_by(|a, b| (a - 1.0).abs().total_cmp(&(b - 1.0).abs())).unwrap();
+        let mut ratios: Vec<f64> = windows.map(|at| (at[window] - at[0]) / window as f64 / interval).collect();
+        ratios.sort_by(f64::total_cmp);
+        let median = ratios[ratios.len() / 2];
+        assert!(
+            (0.98..1.1).contains(&median),
+            "{asked}/s: {median} times the interval in the median of tenths of a second"
+        );
+        let best = ratios.into_iter().min_by(|a, b| (a - 1.0).abs().total_cmp(&(b - 1.0).abs())).unwrap();
         println!("{asked}/s asked: interval {interval} ns, at best {best:.4} times that for a tenth of a second");
         assert!((0.98..1.03).contains(&best), "{asked}/s: {best} times the interval");
     }
