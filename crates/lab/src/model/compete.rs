@@ -1,5 +1,5 @@
-//! netperf beside a process that computes (seed 004, section 3.2; checklist E-15 to E-17): what a host's way of learning of packets costs
-//! when processes compete for its processor.
+//! netperf beside a process that computes (seed 004, section 3.2; checklist E-15 to E-17): what an interrupt for each packet
+//! costs, and what a clock costs, when processes compete for the processor.
 //!
 //! In: what things cost, a way to learn of packets, a window, whether a process computes. Out: a rate, wake-ups, round trips of echoes.
 //! Two hosts back to back. Protocol work on a packet is done at interrupt level; copying, and netperf itself, at process level, under a
