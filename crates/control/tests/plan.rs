@@ -2,37 +2,23 @@
 //!
 //! `CELLWAY_LONG=1 cargo test -p control --test plan` runs ten thousand sequences; `CELLWAY_SEED=N` repeats one.
 
+mod chance;
+
+use chance::{Failing, Random};
 use control::adapters::Adapters;
 use control::config::Host;
 use control::execution::{Execution, Progress};
 use control::live::{Links, Live};
 use control::objects::{Change, LinkSpec, Object, ObjectId, Objects, Owner, Spec, difference};
 use control::plan::{Plan, roll_back};
-use control::step::{Model, Step, StepError, Target};
+use control::step::Model;
 use host::HostInterface;
-use net::external::External;
 use net::topology::{CircuitDescription, Fabric, LinkDescription};
 use net::{FramePool, LinkConfig, Network, Switch, SwitchConfig};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use traffic::{Category, Contract};
 use wire::{CellRate, Time};
-
-/// A small random generator (xorshift64*), the same on all machines.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % n
-    }
-
-    fn one_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
-}
 
 /// A network with everything that control knows of it.
 struct World {
@@ -43,27 +29,6 @@ struct World {
     model: Model,
     applied: Objects,
     now: Time,
-}
-
-/// Performs steps, but for one.
-struct Failing<'a> {
-    live: Live<'a>,
-    left: usize,
-}
-
-impl Target for Failing<'_> {
-    fn perform(&mut self, step: &Step, made: Option<Box<dyn External>>) -> Result<Step, StepError> {
-        if self.left == 0 {
-            self.left = usize::MAX;
-            return Err(StepError::Shell("this one fails".into()));
-        }
-        self.left = self.left.saturating_sub(1);
-        self.live.perform(step, made)
-    }
-
-    fn advance(&mut self) -> bool {
-        self.live.advance()
-    }
 }
 
 impl World {

@@ -3,6 +3,9 @@
 //!
 //! `CELLWAY_LONG=1 cargo test --release -p control --test restarts` runs ten thousand sequences; `CELLWAY_SEED=N` repeats one.
 
+mod chance;
+
+use chance::{Failing, Random};
 use control::adapters::Adapters;
 use control::audit::Who;
 use control::config::{Circuit, Config, Link, parse};
@@ -12,12 +15,10 @@ use control::live::{Links, Live};
 use control::objects::{LinkSpec, ObjectId, Spec};
 use control::sources::commands::{Kept, Written};
 use control::state::StateFolder;
-use control::step::{Step, StepError, Target};
 use endpoint::layout::{Descriptor, Geometry};
 use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Events, Local};
 use host::{Attached, EndpointId, HostInterface};
-use net::external::External;
 use net::topology::{Fabric, Router};
 use net::{FramePool, Network, Switch};
 use std::collections::BTreeMap;
@@ -26,22 +27,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use wire::{CircuitId, Time};
-
-/// A small random generator (xorshift64*), the same on all machines.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % n
-    }
-
-    fn one_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
-}
 
 /// Every description has this: two hosts that talk over two switches that others use too. The last link is slow and short, so
 /// that cells wait in the switch before it.
@@ -72,27 +57,6 @@ struct World {
     now: Time,
     /// What did not fit into the description that was applied last.
     dropped: Vec<String>,
-}
-
-/// Performs steps, but for one.
-struct Failing<'a> {
-    live: Live<'a>,
-    left: usize,
-}
-
-impl Target for Failing<'_> {
-    fn perform(&mut self, step: &Step, made: Option<Box<dyn External>>) -> Result<Step, StepError> {
-        if self.left == 0 {
-            self.left = usize::MAX;
-            return Err(StepError::Shell("this one fails".into()));
-        }
-        self.left = self.left.saturating_sub(1);
-        self.live.perform(step, made)
-    }
-
-    fn advance(&mut self) -> bool {
-        self.live.advance()
-    }
 }
 
 /// What is to go wrong.

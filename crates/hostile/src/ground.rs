@@ -140,6 +140,17 @@ impl Ground {
         Builder::default()
     }
 
+    /// Two hosts with a link, an innocent circuit 0.100 and the attacker's, 0.200.
+    pub fn two_circuits() -> Ground {
+        Ground::build()
+            .host("alpha")
+            .host("beta")
+            .link("alpha", "beta", net::LinkConfig::default())
+            .circuit("alpha 0.100", "beta 0.100", traffic::Contract::default())
+            .circuit("alpha 0.200", "beta 0.200", traffic::Contract::default())
+            .up()
+    }
+
     /// The engine.
     pub fn engine(&self) -> &EngineHandle {
         &self.engine

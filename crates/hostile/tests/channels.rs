@@ -3,20 +3,13 @@
 use endpoint::control::{Request, Response};
 use endpoint::layout::HOST_SLEEPS;
 use hostile::{Field, Ground, Raw};
-use net::LinkConfig;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use traffic::Contract;
 use wire::DropReason;
 
 fn ground() -> Ground {
-    Ground::build()
-        .host("alpha")
-        .host("beta")
-        .link("alpha", "beta", LinkConfig::default())
-        .circuit("alpha 0.100", "beta 0.100", Contract::default())
-        .circuit("alpha 0.200", "beta 0.200", Contract::default())
-        .up()
+    Ground::two_circuits()
 }
 
 /// Pushes one message for the channel that `eve` believes to have.

@@ -3,12 +3,10 @@
 use endpoint::control::{Request, Response};
 use endpoint::{Connection, DataPath, Events, Geometry};
 use hostile::{Attack, Class, Field, Ground, Raw, Trial};
-use net::LinkConfig;
 use rustix::fd::OwnedFd;
 use rustix::fs::{FallocateFlags, SealFlags};
 use rustix::io::Errno;
 use std::time::{Duration, Instant};
-use traffic::Contract;
 
 /// 256 MiB: pages that take a tenth of a second to take away.
 const LARGE: Geometry =
@@ -16,13 +14,7 @@ const LARGE: Geometry =
 
 /// The innocent circuit 0.100, and eve's, 0.200.
 fn ground() -> Ground {
-    Ground::build()
-        .host("alpha")
-        .host("beta")
-        .link("alpha", "beta", LinkConfig::default())
-        .circuit("alpha 0.100", "beta 0.100", Contract::default())
-        .circuit("alpha 0.200", "beta 0.200", Contract::default())
-        .up()
+    Ground::two_circuits()
 }
 
 /// Whatever can be done to a memory file that makes those wait who use its pages; gives what became of the hole.

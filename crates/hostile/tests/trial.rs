@@ -1,18 +1,10 @@
 //! The trial itself: what works is seen, and what does not work passes.
 
 use hostile::{Class, Field, Ground, Trial};
-use net::LinkConfig;
 use std::time::Duration;
-use traffic::Contract;
 
 fn pair() -> Ground {
-    Ground::build()
-        .host("alpha")
-        .host("beta")
-        .link("alpha", "beta", LinkConfig::default())
-        .circuit("alpha 0.100", "beta 0.100", Contract::default())
-        .circuit("alpha 0.200", "beta 0.200", Contract::default())
-        .up()
+    Ground::two_circuits()
 }
 
 #[test]
