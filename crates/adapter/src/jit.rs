@@ -1,4 +1,4 @@
-//! A just-in-time DMA adapter (Almesberger 1995, section 2.2; checklist A-14 ... ... A-42): it keeps next to
+//! A just-in-time DMA adapter (Almesberger 1995, section 2.2): it keeps next to
 //! nothing, but fetches each cell's data from the host's memory when the cell leaves, and writes each cell's data there as
 //! it comes.
 //!
@@ -6,7 +6,8 @@
 //! buffers, one interrupt after a PDU's last cell, one when a free list falls below its threshold. Which list a circuit's
 //! PDUs come to is set per circuit: a first, small buffer and then larger ones (the Fore AALI's way), or one list of
 //! constant size (the NEC uPD98401's). The commands are calls, as no such chip's registers are of interest here; sizes and
-//! alignments are fixed before data arrive, and a delayed bus is an overrun after a few cells.
+//! alignments are fixed before data arrive. A bus that comes late is an overrun after a few cells when receiving, and an underrun
+//! when sending: the line goes on with empty cells.
 
 use crate::memory::HostMemory;
 use core::time::Duration;
@@ -31,8 +32,12 @@ pub struct Config {
     pub circuits: usize,
     /// Cells that the adapter itself holds while it waits for the bus, each way.
     pub cells: usize,
-    /// From a request for the bus to the data.
+    /// From a request for the bus to the transfer of a cell that has come.
     pub bus_delay: Duration,
+    /// From a request for the bus to the data of the next cell to send. It is made when the cell before has left.
+    pub fetch_delay: Duration,
+    /// What a cell takes of the adapter's own processor, in either direction; zero, if hardware does all.
+    pub processor: Duration,
 }
 
 impl Default for Config {
@@ -45,6 +50,8 @@ impl Default for Config {
             circuits: 1024,
             cells: 8,
             bus_delay: Duration::from_micros(1),
+            fetch_delay: Duration::from_micros(1),
+            processor: Duration::ZERO,
         }
     }
 }
@@ -130,7 +137,8 @@ struct Queue {
 
 #[derive(Debug, Default)]
 struct FreeList {
-    buffers: VecDeque<Buffer>,
+    /// Each with whether the next one is of the same batch.
+    buffers: VecDeque<(Buffer, bool)>,
     threshold: usize,
     told: bool,
 }
@@ -140,6 +148,8 @@ struct Circuit {
     id: CircuitId,
     lists: Lists,
     buffers: Vec<(Buffer, u32)>,
+    /// How many of them hold something; what follows is left of the batch.
+    used: usize,
     octets: u32,
     crc: Crc32,
     tail: [u8; 8],
@@ -156,6 +166,11 @@ pub struct Jit {
     /// Cells that wait for the bus on their way in, with the time of their data's transfer.
     arrived: VecDeque<(Time, Cell)>,
     line: Pacer,
+    /// When the data of the next cell to send have come.
+    fetched: Time,
+    /// Until when the adapter's own processor is busy.
+    busy: Time,
+    underruns: u64,
     turn: usize,
     events: VecDeque<Event>,
     counters: [Counters; 2],
@@ -171,6 +186,9 @@ impl Jit {
             circuits: Vec::new(),
             arrived: VecDeque::with_capacity(config.cells),
             line: Pacer::new(CellRate::OC3C, Duration::ZERO),
+            fetched: Time::ZERO,
+            busy: Time::ZERO,
+            underruns: 0,
             turn: 0,
             events: VecDeque::new(),
             counters: [Counters::default(); 2],
@@ -201,7 +219,7 @@ impl Jit {
         let free = self.circuits.len() < self.config.circuits && self.circuits.iter().all(|c| c.id != id);
         if exist && free {
             let (crc, tail) = (Crc32::new(), [0; 8]);
-            self.circuits.push(Circuit { id, lists, buffers: Vec::new(), octets: 0, crc, tail, lost: None });
+            self.circuits.push(Circuit { id, lists, buffers: Vec::new(), used: 0, octets: 0, crc, tail, lost: None });
         }
         exist && free
     }
@@ -223,11 +241,19 @@ impl Jit {
 
     /// Puts a free buffer into a list; false if that is full or is none, or the buffer is shorter than a cell's payload.
     pub fn replenish(&mut self, list: usize, buffer: Buffer) -> bool {
-        let fits = buffer.octets as usize >= PAYLOAD_OCTETS;
-        let Some(list) = self.free.get_mut(list).filter(|list| fits && list.buffers.len() < self.config.list) else {
+        self.replenish_batch(list, &[buffer])
+    }
+
+    /// Puts a batch of free buffers into a list: a PDU takes a batch, and another one where it is longer. What it leaves of a
+    /// batch comes back with it, empty. False if the list has not the room or is none, or a buffer is shorter than a cell's
+    /// payload; then none is taken.
+    pub fn replenish_batch(&mut self, list: usize, batch: &[Buffer]) -> bool {
+        let fits = !batch.is_empty() && batch.iter().all(|buffer| buffer.octets as usize >= PAYLOAD_OCTETS);
+        let most = self.config.list;
+        let Some(list) = self.free.get_mut(list).filter(|list| fits && list.buffers.len() + batch.len() <= most) else {
             return false;
         };
-        list.buffers.push_back(buffer);
+        list.buffers.extend(batch.iter().enumerate().map(|(n, buffer)| (*buffer, n + 1 < batch.len())));
         list.told &= list.buffers.len() < list.threshold;
         true
     }
@@ -246,7 +272,7 @@ impl Jit {
     /// changes them before has changed the PDU.
     pub fn fill(&mut self, out: &mut [Cell], memory: &mut impl HostMemory, now: Time) -> usize {
         let mut filled = 0;
-        while filled < out.len() && self.line.allowed(now, 1) > 0 {
+        while filled < out.len() && self.line.allowed(now, 1) > 0 && self.fetched.max(self.busy) <= now {
             let queues = self.queues.len();
             let ready = (0..queues).map(|n| (self.turn + n) % queues).find(|n| {
                 let queue = &self.queues[*n];
@@ -265,8 +291,13 @@ impl Jit {
                 });
             }
             let Some(sending) = &mut queue.sending else { break };
+            // The line had room before the data were there, within a PDU that was due.
+            let due = queue.pacer.as_ref().map_or(Time::ZERO, Pacer::next_time).max(self.line.next_time());
+            self.underruns += u64::from(sending.done > 0 && self.fetched > due);
             let last = cell_of(sending, &mut out[filled], memory);
             filled += 1;
+            self.fetched = now + self.config.fetch_delay;
+            self.busy = now + self.config.processor;
             self.line.sent(1, now);
             if let Some(pacer) = &mut queue.pacer {
                 pacer.sent(1, now);
@@ -291,7 +322,8 @@ impl Jit {
             if self.arrived.len() < self.config.cells {
                 // One transfer after the other, each as late as the bus is.
                 let free = self.arrived.back().map_or(now, |(at, _)| *at).max(now);
-                self.arrived.push_back((free + self.config.bus_delay, *cell));
+                self.busy = self.busy.max(now) + self.config.processor;
+                self.arrived.push_back(((free + self.config.bus_delay).max(self.busy), *cell));
             } else {
                 self.counters[1].drop_one(DropReason::QueueFull);
                 if let Some(circuit) = self.circuits.iter_mut().find(|c| c.id == cell.circuit()) {
@@ -333,7 +365,7 @@ impl Jit {
             true => None,
         });
         let buffers = core::mem::take(&mut circuit.buffers);
-        (circuit.octets, circuit.crc) = (0, Crc32::new());
+        (circuit.octets, circuit.crc, circuit.used) = (0, Crc32::new(), 0);
         match lost {
             Some(reason) => {
                 counters.drop_one(reason);
@@ -371,8 +403,13 @@ impl Jit {
     pub fn poll_timeout(&self) -> Option<Time> {
         let ready = self.queues.iter().filter(|queue| queue.sending.is_some() || !queue.waiting.is_empty());
         let due = ready.map(|queue| queue.pacer.as_ref().map_or(Time::ZERO, Pacer::next_time)).min();
-        let leaves = due.map(|due| due.max(self.line.next_time()));
+        let leaves = due.map(|due| due.max(self.line.next_time()).max(self.fetched).max(self.busy));
         leaves.into_iter().chain(self.arrived.front().map(|(at, _)| *at)).min()
+    }
+
+    /// Cells within a PDU that left late because the bus did: the line had an empty cell in their place.
+    pub const fn underruns(&self) -> u64 {
+        self.underruns
     }
 
     /// What was sent; PDUs whose memory was not there.
@@ -402,16 +439,14 @@ impl Circuit {
         self.tail.copy_from_slice(&payload[PAYLOAD_OCTETS - 8..]);
         let mut rest = &payload[..];
         while !rest.is_empty() {
-            if self.buffers.last().is_none_or(|(buffer, used)| *used == buffer.octets) {
-                let number = if self.buffers.is_empty() { self.lists.first } else { self.lists.rest };
-                let list = &mut free[number];
-                let buffer = list.buffers.pop_front().ok_or(DropReason::NoBuffer)?;
-                if list.buffers.len() < list.threshold && !core::mem::replace(&mut list.told, true) {
-                    events.push_back(Event::Low { list: number });
+            let full = |(buffer, used): &(Buffer, u32)| *used == buffer.octets;
+            if self.used == 0 || self.buffers.get(self.used - 1).is_none_or(full) {
+                if self.used == self.buffers.len() {
+                    self.take_batch(free, events)?;
                 }
-                self.buffers.push((buffer, 0));
+                self.used += 1;
             }
-            let Some((buffer, used)) = self.buffers.last_mut() else { return Err(DropReason::NoBuffer) };
+            let Some((buffer, used)) = self.buffers.get_mut(self.used - 1) else { return Err(DropReason::NoBuffer) };
             let (now, later) = rest.split_at(rest.len().min((buffer.octets - *used) as usize));
             let at = buffer.address.saturating_add((*used).into());
             memory.write(at, now).map_err(|_| DropReason::BadDescriptor)?;
@@ -419,6 +454,22 @@ impl Circuit {
             rest = later;
         }
         self.octets += PAYLOAD_OCTETS as u32;
+        Ok(())
+    }
+
+    /// Takes a batch for the PDU.
+    fn take_batch(&mut self, free: &mut [FreeList], events: &mut VecDeque<Event>) -> Result<(), DropReason> {
+        let number = if self.buffers.is_empty() { self.lists.first } else { self.lists.rest };
+        let list = &mut free[number];
+        let mut more = true;
+        while more {
+            let (buffer, goes_on) = list.buffers.pop_front().ok_or(DropReason::NoBuffer)?;
+            self.buffers.push((buffer, 0));
+            more = goes_on;
+        }
+        if list.buffers.len() < list.threshold && !core::mem::replace(&mut list.told, true) {
+            events.push_back(Event::Low { list: number });
+        }
         Ok(())
     }
 }

@@ -12,8 +12,12 @@
 //! | [`suni`] | its line framer |
 //! | [`penn`] | the Segmenter and the Reassembler of Traw and Smith |
 //! | [`jit`] | a just-in-time DMA adapter, which keeps next to nothing |
+//! | [`plain`] | an adapter without an adaptation layer, for contrast |
+//! | [`apic`] | the ATM Port Interconnect Controller, a switch of three ports for a desk area |
+//! | [`desk`] | a network of APICs as an element of a network, and cameras, displays and stores at it |
 //! | [`lanai`] | the Myrinet interface and its control program |
 //! | [`memory`] | the host's memory, as an adapter sees it |
+//! | [`iocc`] | the same behind an I/O channel controller: page frames, translation for devices |
 //! | [`vfio`] | the adapter as a PCI device of a virtual machine |
 //! | [`driver`] | a driver of our own for each model |
 //!
@@ -31,12 +35,18 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod apic;
+mod clock;
+pub mod desk;
 pub mod driver;
+pub mod iocc;
 pub mod jit;
 pub mod lanai;
 pub mod memory;
 pub mod midway;
+pub mod myrinet;
 pub mod penn;
+pub mod plain;
 pub mod suni;
 pub mod tonga;
 pub mod vfio;

@@ -23,6 +23,44 @@ pub trait HostMemory {
     fn write(&mut self, address: u64, data: &[u8]) -> Result<(), Unmapped>;
 }
 
+/// What a device may do by a [`Descriptor`], and what the process may not meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reach {
+    /// It may write; else it may read only.
+    pub device_writes: bool,
+    /// A process's write to these pages faults until they are detached.
+    pub tagged: bool,
+}
+
+/// A cross-memory descriptor: part of a process's memory that a device reaches at an address of its bus.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+pub struct Descriptor {
+    /// Where the device finds it.
+    pub bus: u32,
+    /// How many octets it is.
+    pub octets: u32,
+    /// Writes fault.
+    pub tagged: bool,
+}
+
+/// Memory of which processes' parts can be made a device's: pinned, translated, and given back.
+pub trait CrossMemory: HostMemory {
+    /// Pins the current process's pages of a range and maps them for the bus, in a row.
+    ///
+    /// # Errors
+    /// It has not all of these pages, or the bus has no room for them.
+    fn attach(&mut self, address: u32, octets: u32, reach: Reach) -> Result<Descriptor, Unmapped>;
+
+    /// Takes the mapping away and unpins the pages.
+    fn detach(&mut self, descriptor: Descriptor);
+
+    /// Copies from the current process's memory, as a kernel does.
+    ///
+    /// # Errors
+    /// It has not all of these pages.
+    fn copy_in(&mut self, address: u32, data: &mut [u8]) -> Result<(), Unmapped>;
+}
+
 /// Memory of a host that exists only here: one range of octets.
 #[derive(Debug, Clone)]
 pub struct Flat {
@@ -58,6 +96,33 @@ impl HostMemory for Flat {
     fn write(&mut self, address: u64, data: &[u8]) -> Result<(), Unmapped> {
         self.slice_mut(address, data.len()).ok_or(Unmapped { address })?.copy_from_slice(data);
         Ok(())
+    }
+}
+
+/// One address space for all: nothing is translated, and nothing needs pinning.
+impl CrossMemory for Flat {
+    fn attach(&mut self, address: u32, octets: u32, reach: Reach) -> Result<Descriptor, Unmapped> {
+        Ok(Descriptor { bus: address, octets, tagged: reach.tagged })
+    }
+
+    fn detach(&mut self, _: Descriptor) {}
+
+    fn copy_in(&mut self, address: u32, data: &mut [u8]) -> Result<(), Unmapped> {
+        self.read(address.into(), data)
+    }
+}
+
+/// No memory at all: each address leads nowhere.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoMemory;
+
+impl HostMemory for NoMemory {
+    fn read(&mut self, address: u64, _: &mut [u8]) -> Result<(), Unmapped> {
+        Err(Unmapped { address })
+    }
+
+    fn write(&mut self, address: u64, _: &[u8]) -> Result<(), Unmapped> {
+        Err(Unmapped { address })
     }
 }
 

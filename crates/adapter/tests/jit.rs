@@ -154,6 +154,24 @@ fn a_slow_bus_is_an_overrun_after_the_few_cells_that_the_adapter_holds() {
     assert!(world.adapter.received().dropped(DropReason::QueueFull) > 40);
 }
 
+/// A-16, the other way: data that come later than the line wants them leave a gap in it, and the PDU is whole and late.
+#[test]
+fn a_bus_that_brings_data_late_is_an_underrun_and_a_slower_circuit_has_none() {
+    let slow = Config { fetch_delay: Duration::from_micros(7), ..Config::default() };
+    let mut world = World::new(slow, 4, 16);
+    world.send(0, 40, &pattern(48 * 99, 1), 0);
+    assert!(world.run().iter().any(|event| matches!(event, Event::Received { octets: 4752, .. })), "it is whole");
+    assert_eq!((world.sent.len(), world.adapter.underruns()), (100, 99));
+    let times: Vec<u64> = world.sent.iter().map(|(at, _)| at.as_nanos()).collect();
+    assert!(times.windows(2).all(|two| two[1] - two[0] >= 7_000), "a cell each 7 us where the line has one each 2.83");
+    // At 100 000 cells/s a cell is due each 10 us, and the bus is in time.
+    let mut world = World::new(slow, 4, 16);
+    world.adapter.shape(0, CellRate::from_cells_per_s(100_000.0));
+    world.send(0, 40, &pattern(48 * 99, 1), 0);
+    world.run();
+    assert_eq!((world.sent.len(), world.adapter.underruns()), (100, 0));
+}
+
 /// a transmit queue for each shaper.
 #[test]
 fn each_queue_has_its_rate_and_the_line_bounds_all() {
@@ -181,8 +199,7 @@ fn memory_that_is_not_there_makes_a_pdu_that_no_receiver_takes() {
     assert!(events.iter().any(|event| matches!(event, Event::Returned { reason: DropReason::Crc, .. })));
 }
 
-/// a circuit chooses its list, whose buffers are of one size; what is longer goes on in the list's next one. A batch
-/// is one buffer here.
+/// a circuit chooses its list, whose buffers are of one size; what is longer goes on in the list's next one.
 #[test]
 fn each_circuit_has_its_list_of_one_size_and_a_pdu_goes_on_in_the_next_buffer() {
     let mut world = World::new(Config::default(), 0, 0);
@@ -207,6 +224,45 @@ fn each_circuit_has_its_list_of_one_size_and_a_pdu_goes_on_in_the_next_buffer() 
         // The next round's PDU finds them again.
         buffers.iter().for_each(|(buffer, _)| assert!(world.adapter.replenish(usize::from(vci - 48), *buffer)));
     }
+}
+
+/// batches correspond to packets, and a packet that is longer than its batch overflows to the next one.
+#[test]
+fn a_pdu_takes_a_batch_and_another_where_it_is_longer_and_what_it_leaves_comes_back_with_it() {
+    let mut world = World::new(Config::default(), 0, 0);
+    assert!(world.adapter.open(circuit(50), Lists { first: 2, rest: 2 }));
+    let batch = |n: u64| [0, 1, 2].map(|i| Buffer { address: BUFFERS + 0x2000 * n + 480 * i, octets: 480 });
+    assert!((0..3).all(|n| world.adapter.replenish_batch(2, &batch(n))));
+    assert!(!world.adapter.replenish_batch(2, &[]));
+    world.adapter.set_threshold(2, 4);
+    // 32 cells, 1536 octets: a batch of 1440, and 96 octets of the next one.
+    for (octets, used, first) in [(1500, vec![480, 480, 480, 96, 0, 0], 0), (100, vec![144, 0, 0], 2)] {
+        let sdu = pattern(octets, 3);
+        world.send(0, 50, &sdu, 1);
+        let events = world.run();
+        let received = events.iter().find_map(|event| match event {
+            Event::Received { buffers, octets, .. } => Some((buffers, *octets)),
+            _ => None,
+        });
+        let (buffers, n) = received.unwrap_or_else(|| panic!("{events:?}"));
+        assert_eq!(buffers.iter().map(|(_, used)| *used).collect::<Vec<_>>(), used);
+        assert_eq!((world.content(buffers, n), buffers[0].0), (sdu, batch(first)[0]));
+        assert!(
+            events.contains(&Event::Low { list: 2 }) == (octets == 1500),
+            "three buffers are left, fewer than four"
+        );
+    }
+    assert_eq!(world.adapter.buffers(), 0);
+    // Where there is no batch left, what there was comes back.
+    assert!(world.adapter.replenish_batch(2, &batch(0)));
+    world.send(0, 50, &pattern(1500, 4), 1);
+    let events = world.run();
+    assert!(
+        events
+            .iter()
+            .any(|e| matches!(e, Event::Returned { buffers, reason: DropReason::NoBuffer } if buffers.len() == 3)),
+        "{events:?}"
+    );
 }
 
 /// buffers of a page, with another alignment in each list; those of one alignment lie back to back, so that a PDU of
@@ -244,7 +300,7 @@ fn a_list_has_the_alignment_that_its_circuits_data_need_and_its_buffers_lie_back
 proptest! {
     #[test]
     fn whatever_a_host_asks_and_whatever_comes_no_buffer_is_lost(
-        operations in proptest::collection::vec((0u8..6, any::<u16>(), any::<u64>()), 0..200),
+        operations in proptest::collection::vec((0u8..7, any::<u16>(), any::<u64>()), 0..200),
     ) {
         let config = Config { queue: 4, list: 8, cells: 4, ..Config::default() };
         let mut world = World::new(config, 8, 8);
@@ -267,6 +323,12 @@ proptest! {
                     world.adapter.handle_cells(&[Cell::new(header, [large as u8; 48])], world.now);
                 }
                 3 => world.adapter.run(&mut world.memory, world.now),
+                6 => {
+                    let batch: Vec<Buffer> =
+                        (0..large % 4).map(|n| Buffer { address: 96 * n, octets: u32::from(small) + 48 }).collect();
+                    let taken = world.adapter.replenish_batch(usize::from(small) % 2, &batch);
+                    out += if taken { batch.len() as i64 } else { 0 };
+                }
                 4 => {
                     let n = world.adapter.fill(&mut cells, &mut world.memory, world.now);
                     world.adapter.handle_cells(&cells[..n], world.now);

@@ -5,6 +5,7 @@ use adapter::lanai::network::Network;
 use adapter::lanai::{Config, Destination, Event, MulticastBy, Posted, Refused, Switches};
 use net::myrinet::mapper::Settings;
 use net::myrinet::{Config as Links, End, Fabric};
+use proptest::prelude::*;
 use std::time::Duration;
 use wire::{DropReason, Time};
 
@@ -180,4 +181,69 @@ fn a_message_without_a_posted_buffer_is_counted_and_dropped() {
     network.station(0).unwrap().lanai.send(0, Destination::Host(2, 0), 0, 100).unwrap();
     assert!(received(&mut network, Duration::from_millis(5)).is_empty());
     assert_eq!(network.stations()[1].lanai.monitor().received.dropped(DropReason::NoBuffer), 1);
+}
+
+#[test]
+fn what_is_written_into_the_sram_does_not_overtake_what_the_engine_fetches() {
+    let mut network = network(2, Config::default());
+    post(&mut network, 1, 1, 4);
+    let long = fill(&mut network, 0, 0, 8000);
+    let lanai = &mut network.station(0).unwrap().lanai;
+    lanai.send(1, Destination::Host(2, 1), 0, 8000).unwrap();
+    lanai.send_immediate(1, Destination::Host(2, 1), b"short").unwrap();
+    let all: Vec<Vec<u8>> =
+        received(&mut network, Duration::from_millis(5)).into_iter().map(|(_, _, data, _)| data).collect();
+    assert!(all == [long, b"short".to_vec()], "{:?}", all.iter().map(Vec::len).collect::<Vec<_>>());
+}
+
+#[test]
+fn buffers_of_messages_whose_parts_are_lost_are_free_again() {
+    let mut network = network(2, Config::default());
+    post(&mut network, 1, 1, 2);
+    fill(&mut network, 0, 0, 40_000);
+    let host = network.fabric.hosts().next().unwrap();
+    for _ in 0..2 {
+        network.station(0).unwrap().lanai.send(1, Destination::Host(2, 1), 0, 40_000).unwrap();
+        // The cable is pulled while the message's parts are on it.
+        let now = network.now();
+        network.run(now + Duration::from_micros(500), |_, _, _, _| false);
+        let far = network.fabric.disconnect(End::Host(host)).unwrap().unwrap();
+        network.run(now + Duration::from_millis(2), |_, _, _, _| false);
+        network.fabric.connect(End::Host(host), far, 10.0).unwrap();
+    }
+    assert_eq!(received(&mut network, Duration::from_millis(300)), []);
+    let lanai = &mut network.station(0).unwrap().lanai;
+    lanai.send(1, Destination::Host(2, 1), 0, 100).unwrap();
+    assert_eq!(received(&mut network, Duration::from_millis(5)).len(), 1);
+    assert_eq!(network.stations()[1].lanai.monitor().received.dropped(DropReason::Timeout), 2);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn whatever_a_host_puts_on_its_cable_the_messages_of_others_arrive(
+        packets in proptest::collection::vec((proptest::collection::vec(any::<u8>(), 6..200), 0u8..4), 1..40),
+    ) {
+        let mut network = network(3, Config::default());
+        post(&mut network, 1, 1, 4);
+        let hostile = network.fabric.hosts().nth(2).unwrap();
+        let data = fill(&mut network, 0, 0, 5000);
+        network.station(0).unwrap().lanai.send(1, Destination::Host(2, 1), 0, 5000).unwrap();
+        for (mut octets, kind) in packets {
+            // Routes to each of the three ports or to nowhere, then a mapping message, a message's head, or anything.
+            let route = [0x80 | (octets[0] % 8), 0x80 | 0x3f, 0x80 | 0x3e, octets[0]][usize::from(kind)];
+            octets[0] = route;
+            match kind {
+                0 => octets[1..5].copy_from_slice(&wire::myrinet::Kind::MAPPING.bits().to_be_bytes()),
+                1 | 2 => octets[1..5].copy_from_slice(&wire::myrinet::Kind::MESSAGE.bits().to_be_bytes()),
+                _ => {}
+            }
+            let last = octets.len() - 1;
+            octets[last] = wire::crc::crc8(&octets[..last]);
+            let now = network.now();
+            let _ = network.fabric.send(hostile, &octets, 0, now);
+        }
+        let got = received(&mut network, Duration::from_millis(60));
+        prop_assert!(got.iter().any(|(number, from, message, _)| (*number, *from) == (1, 1) && *message == data));
+    }
 }

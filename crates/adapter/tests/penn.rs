@@ -5,11 +5,12 @@ use adapter::driver::penn::{
 };
 use adapter::memory::{Flat, HostMemory};
 use adapter::penn::Streaming;
-use adapter::penn::reassembler::{Card, register as rr};
+use adapter::penn::reassembler::{CONFIGURING, Card, register as rr};
 use adapter::penn::segmenter::{Segmenter, register as sr};
 use adapter::penn::{FAILED, IDLE};
 use proptest::prelude::*;
 use sar::penn::Config;
+use sar::penn::units::Build;
 use std::time::Duration;
 use wire::{Cell, DropReason, Time};
 
@@ -28,8 +29,11 @@ struct Host {
 
 impl Host {
     fn new() -> Self {
+        Self::with_card(Card::new(CONFIG).unwrap())
+    }
+
+    fn with_card(mut reassembler: Card) -> Self {
         let mut segmenter = Segmenter::new(Streaming::MICRO_CHANNEL);
-        let mut reassembler = Card::new(CONFIG).unwrap();
         let mut memory = Flat::new(0, MEMORY);
         let mut cards = Cards { segmenter: &mut segmenter, reassembler: &mut reassembler, memory: &mut memory };
         let driver = Penn::probe(&mut cards, 0, 32, TICK, Time::ZERO);
@@ -114,8 +118,59 @@ fn a_circuits_octets_cross_and_are_drained_by_the_clock() {
     world.run(Time::from_millis(60));
     assert_eq!(world.hosts[1].driver.read(reader, &mut got), Ok(Some(data.len())));
     assert_eq!(got[..data.len()], data);
-    assert_eq!(world.hosts[1].reassembler.core().free_slots(), 8192);
+    assert_eq!(world.hosts[1].reassembler.free_slots(), 8192);
     assert!(world.hosts[1].driver.statistics.ticks >= 3);
+}
+
+/// B-13, B-14, B-19: units on their clocks behind the same registers; the driver writes their list memory, and finds and
+/// fetches what it does from a card in no time.
+#[test]
+fn through_units_on_their_clocks_the_same_octets_cross_and_each_cell_takes_its_way() {
+    let build = Build { config: CONFIG, ..Build::published() };
+    let mut card = Card::in_time(build).unwrap();
+    assert_eq!(card.read(rr::STATUS), IDLE | CONFIGURING);
+    card.handle_cells(&[Cell::default()], Time::ZERO);
+    assert_eq!(card.counters().dropped(DropReason::LinkDown), 1, "nothing is taken before it is configured");
+    let mut world = World::new();
+    world.hosts[1] = Host::with_card(card);
+    assert_eq!((world.hosts[1].reassembler.read(rr::STATUS), world.hosts[1].reassembler.free_slots()), (IDLE, 8192));
+    let before = world.hosts[1].reassembler.counters().dropped(DropReason::BadDescriptor);
+    world.hosts[1].reassembler.write(rr::RAM_DATA, 7, Time::ZERO);
+    let after = world.hosts[1].reassembler.counters().dropped(DropReason::BadDescriptor);
+    assert_eq!(after - before, 1, "the list memory is the list manager's now");
+    let data = pattern(48 * 1000, 1);
+    let sdus = [pattern(1000, 2), pattern(44 * 20, 3)];
+    let mut got = vec![0; 100_000];
+    for vci in [100, 0x8005] {
+        let writer = world.hosts[0].open(vci, world.now);
+        let reader = world.hosts[1].open(vci, world.now);
+        let now = world.now;
+        if vci == 100 {
+            assert_eq!(world.hosts[0].write(writer, &data, now), Written::Done);
+            world.run_for(Duration::from_nanos(200 + 1200 + 2600));
+            let works = world.hosts[1].reassembler.works().unwrap();
+            assert_eq!(works.lookup.operations, 0, "the first cell is in the Cell Manager");
+            world.run_for(Duration::from_millis(60));
+            assert_eq!(world.hosts[1].driver.read(reader, &mut got), Ok(Some(data.len())));
+            assert_eq!(got[..data.len()], data);
+            continue;
+        }
+        for sdu in &sdus {
+            let now = world.now;
+            assert_eq!(world.hosts[0].write(writer, sdu, now), Written::Done);
+            world.run_for(Duration::from_millis(40));
+            let n = world.hosts[1].driver.read(reader, &mut got).unwrap().unwrap();
+            assert!(n == sdu.len() && got[..n] == sdu[..], "{n} octets");
+        }
+    }
+    let card = &world.hosts[1].reassembler;
+    let works = card.works().unwrap();
+    let cells = world.sent.len() as u64;
+    assert_eq!((works.manager.operations, works.store.operations, works.fetch.operations), (cells, cells, cells));
+    assert_eq!((works.manager.longest, works.store.longest, works.fetch.longest), (2_700, 2_400, 1_200));
+    assert!(works.lookup.longest <= 550 && works.lists.longest == 650);
+    assert!(works.fifo_peak <= 4 * 48, "{} octets in the FIFO", works.fifo_peak);
+    assert_eq!(card.free_slots(), 8192);
 }
 
 /// B-2, B-9, B-11: a word each 100 ns, a cell as soon as its data are there, the line's pace.
@@ -163,7 +218,7 @@ fn connectionless_pdus_of_two_mids_are_told_apart_and_come_whole() {
         assert!(n == sdu.len().next_multiple_of(4).max(8) && got[..sdu.len()] == sdu[..], "{n} octets");
     }
     assert_eq!(world.hosts[1].driver.read(reader, &mut got), Ok(None));
-    assert_eq!(world.hosts[1].reassembler.core().entries().count(), 0, "whole PDUs leave no entry behind");
+    assert_eq!(world.hosts[1].reassembler.entries(), 0, "whole PDUs leave no entry behind");
 }
 
 /// B-25: two kernel buffers of 64 KB.
@@ -199,6 +254,43 @@ fn a_process_that_waits_for_the_card_has_its_transfer_to_itself() {
     world.run(Time::from_millis(3));
     assert!(world.hosts[0].driver.is_written(ticket));
     assert_eq!(world.hosts[0].driver.would_wait(writer), Ok(false));
+}
+
+/// B-11: header, HEC, SAR-PDU with CRC-10, an octet each clock; the bus streams on while a cell is framed.
+#[test]
+fn the_segmenter_frames_a_cell_octet_by_octet_with_both_checks() {
+    let mut memory = Flat::new(0, 1 << 12);
+    memory.write(0, &pattern(1000, 5)).unwrap();
+    let line = wire::CellRate::from_line_bits_per_s(160e6).unwrap();
+    for (vci, unit) in [(100u32, 48), (0x8005, 44)] {
+        let mut card = Segmenter::on_line(Streaming::MICRO_CHANNEL, line);
+        for (register, value) in [(sr::SOURCE, 0), (sr::LENGTH, 1000), (sr::HEADER, vci << 4), (sr::MID, 7)] {
+            card.write(register, value, Time::ZERO);
+        }
+        card.write(sr::START, 1, Time::ZERO);
+        let (mut got, mut last) = (Vec::new(), Time::ZERO);
+        while let Some(at) = card.poll_timeout() {
+            let framed = card.frame(&mut memory, at).unwrap();
+            // The pacer rounds to whole nanoseconds.
+            assert!(framed.first == at && framed.first + Duration::from_nanos(1) >= last, "one cell at a time");
+            assert_eq!((framed.last - framed.first).as_nanos(), 53 * 50, "an octet in 50 ns at 160 Mbit/s");
+            last = framed.last;
+            // Read by what the formats say, not by what the card has.
+            let cell = wire::octets::parse53(&framed.octets, wire::octets::Format::Uni).unwrap();
+            assert_eq!(u32::from(cell.circuit().vci.get()), vci);
+            if unit == 48 {
+                got.extend(cell.payload);
+            } else {
+                let (segment, body) = wire::aal34::Segment::parse(&cell.payload).unwrap();
+                assert_eq!((segment.mid, usize::from(segment.sequence)), (7, got.len() / 44 % 16));
+                got.extend(body);
+            }
+        }
+        assert_eq!(got[..1000], pattern(1000, 5));
+        // The bus needs 25 us for the whole, the line 55: they work at once.
+        let cells = 1000usize.div_ceil(unit) as u64;
+        assert!(last.as_nanos().abs_diff(200 + (unit as u64 / 4) * 100 + cells * 2650) <= 1, "{last}");
+    }
 }
 
 #[test]
@@ -295,9 +387,9 @@ fn what_nobody_has_open_is_deleted_and_its_slots_are_free_again() {
     let writer = world.hosts[0].open(100, Time::ZERO);
     world.hosts[0].write(writer, &pattern(9600, 1), Time::ZERO);
     world.run(Time::from_millis(10));
-    assert_eq!(world.hosts[1].reassembler.core().free_slots(), 8192 - 200);
+    assert_eq!(world.hosts[1].reassembler.free_slots(), 8192 - 200);
     world.run(Time::from_millis(20));
-    assert_eq!(world.hosts[1].reassembler.core().free_slots(), 8192);
+    assert_eq!(world.hosts[1].reassembler.free_slots(), 8192);
     assert_eq!(world.hosts[1].driver.statistics.strangers, 1);
     assert_eq!(world.hosts[1].reassembler.counters().dropped(DropReason::Closed), 200);
 }
@@ -336,12 +428,12 @@ fn a_probe_finds_cards_in_use_and_leaves_them_empty_and_idle() {
     world.hosts[0].write(writer, &pattern(9600, 1), Time::ZERO);
     world.run(Time::from_micros(200));
     assert_eq!(world.hosts[0].segmenter.read(sr::STATUS) & IDLE, 0);
-    assert!(world.hosts[1].reassembler.core().free_slots() < 8192);
+    assert!(world.hosts[1].reassembler.free_slots() < 8192);
     for host in &mut world.hosts {
         let now = Time::from_micros(200);
         host.driver = host.with(|_, cards| Penn::probe(cards, 0, 32, TICK, now));
         assert_eq!(host.segmenter.read(sr::STATUS), IDLE);
-        assert_eq!((host.reassembler.read(rr::STATUS), host.reassembler.core().free_slots()), (IDLE, 8192));
+        assert_eq!((host.reassembler.read(rr::STATUS), host.reassembler.free_slots()), (IDLE, 8192));
     }
 }
 
@@ -453,9 +545,9 @@ proptest! {
             let circuit = wire::CircuitId::new(0, vcis[i % vcis.len()]).unwrap();
             card.handle_cells(&[Cell::new(wire::CellHeader { circuit, ..Default::default() }, [1; 48])], now);
             card.run(&mut memory, 8, now);
-            prop_assert_eq!(card.core().check(), Ok(()));
+            prop_assert_eq!(card.check(), Ok(()));
         }
         card.write(rr::RESET, 0, Time::ZERO);
-        prop_assert_eq!((card.read(rr::STATUS), card.core().free_slots()), (IDLE, 8192));
+        prop_assert_eq!((card.read(rr::STATUS), card.free_slots()), (IDLE, 8192));
     }
 }

@@ -4,7 +4,6 @@ use crate::context::Context;
 use anyhow::{Context as _, Result};
 use control::protocol::Request;
 use endpoint::{Aal, ChannelId, Connection, Endpoint, EndpointConfig, Geometry, OpenOptions};
-use serde_json::Value;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -20,20 +19,15 @@ pub(crate) fn default_socket() -> PathBuf {
     }
 }
 
-/// Asks the daemon something.
-fn manage(context: &Context, request: Value) -> Result<Value> {
-    Ok(Connection::open(&context.socket)?.manage(request)?)
-}
-
-/// Asks the daemon.
-pub(crate) fn ask(context: &Context, request: &Request) -> Result<Value> {
-    manage(context, serde_json::to_value(request)?)
-}
-
 /// Asks the daemon, and reads the answer as what it is.
 pub(crate) fn ask_for<T: serde::de::DeserializeOwned>(context: &Context, request: &Request) -> Result<T> {
     let text = Connection::open(&context.socket)?.manage_text(serde_json::to_value(request)?, &[])?;
-    serde_json::from_str(&text).context("the service's answer is of another version of this program")
+    read(&text)
+}
+
+/// An answer as what it is.
+pub(crate) fn read<'a, T: serde::Deserialize<'a>>(text: &'a str) -> Result<T> {
+    serde_json::from_str(text).context("the service's answer is of another version of this program")
 }
 
 /// Asks the daemon; the answer as it came, JSON text.
@@ -50,7 +44,7 @@ pub(crate) fn ask_with_text<T: serde::de::DeserializeOwned>(
     let memory = endpoint::sealed::write(text.as_bytes()).context("memory for the text")?;
     let connection = Connection::open(&context.socket)?;
     let answer = connection.manage_text(serde_json::to_value(request)?, &[memory.as_fd()])?;
-    serde_json::from_str(&answer).context("the service's answer is of another version of this program")
+    read(&answer)
 }
 
 /// How big an endpoint is to be.
@@ -70,6 +64,13 @@ pub(crate) fn open(
     aal: Aal,
     size: Size,
 ) -> Result<(Endpoint, ChannelId)> {
+    let mut endpoint = endpoint(context, host, size)?;
+    let channel = endpoint.open(circuit, OpenOptions { aal, ..OpenOptions::default() })?;
+    Ok((endpoint, channel))
+}
+
+/// An endpoint on `host`.
+pub(crate) fn endpoint(context: &Context, host: &str, size: Size) -> Result<Endpoint> {
     let geometry = match size {
         Size::Small => Geometry { buffers: 64, ..Geometry::default() },
         Size::Large => {
@@ -82,9 +83,7 @@ pub(crate) fn open(
         send_buffers: Some(geometry.buffers / 8),
         ..EndpointConfig::default()
     };
-    let mut endpoint = Endpoint::create(&context.socket, &config)?;
-    let channel = endpoint.open(circuit, OpenOptions { aal, ..OpenOptions::default() })?;
-    Ok((endpoint, channel))
+    Ok(Endpoint::create(&context.socket, &config)?)
 }
 
 /// Set by Ctrl-C and by SIGTERM; the commands end in order then.

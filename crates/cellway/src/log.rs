@@ -5,6 +5,8 @@
 //! [`ALL_EVERY`]. A line that comes after others were left out says how many, and what still is to be said comes with the next line
 //! of any kind. So nobody who can cause a line can fill a disk, or bury other lines.
 
+use control::lines::Lines;
+use std::backtrace::{Backtrace, BacktraceStatus};
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -28,15 +30,49 @@ const KINDS: usize = 1024;
 /// Whom a line is about: the fields that say it.
 const SOURCES: [&str; 2] = ["source", "socket"];
 
-/// Starts the log of this process, to standard error. `filter` is as `RUST_LOG` has it.
-pub(crate) fn start(filter: &str) {
+/// How long the end of this process waits for whoever reads its last lines.
+const LAST_LINES: Duration = Duration::from_millis(500);
+
+/// Lets the last lines out when it is dropped.
+#[must_use]
+pub(crate) struct Log(Lines);
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        self.0.flush(LAST_LINES);
+    }
+}
+
+/// Starts the log of this process, to standard error by way of [`control::lines`]. `filter` is as `RUST_LOG` has it.
+///
+/// # Errors
+/// The system has no thread for it.
+pub(crate) fn start(filter: &str) -> std::io::Result<Log> {
     let is_terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
+    let lines = Lines::start(std::io::stderr())?;
+    let writer = lines.clone();
     tracing_subscriber::fmt()
         .with_env_filter(tracing_subscriber::EnvFilter::new(filter))
-        .with_writer(std::io::stderr)
+        .with_writer(move || writer.clone())
         .with_ansi(is_terminal)
         .event_format(Limited::new(Format::default().with_target(false)))
         .init();
+    tell_of_panics(lines.clone());
+    Ok(Log(lines))
+}
+
+/// A panic's message takes the same way as all lines: the thread that ends must not wait for a reader who never reads.
+fn tell_of_panics(lines: Lines) {
+    std::panic::set_hook(Box::new(move |panic| {
+        let thread = std::thread::current();
+        let mut text = format!("thread '{}' {panic}\n", thread.name().unwrap_or("unnamed"));
+        let trace = Backtrace::capture();
+        if trace.status() == BacktraceStatus::Captured {
+            text += &format!("{trace}\n");
+        }
+        lines.push(text.as_bytes());
+        lines.flush(LAST_LINES);
+    }));
 }
 
 /// A format that leaves lines out where too many come.

@@ -11,12 +11,17 @@ mod target;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    apply, bench, call, capture, circuit, config, demo, doctor, ip, lab, link, ping, recording, relay, run, schema,
-    status, trace, transfer, ttcp, up, vm,
+    apply, bench, call, capture, circuit, config, demo, doctor, ip, lab, lane, link, myrinet, oam, ping, recording,
+    relay, run, schema, status, trace, transfer, ttcp, up, vm,
 };
 use context::Context;
 use std::path::PathBuf;
 use std::process::ExitCode;
+
+/// Memory that other threads give back is taken up again in small pieces. The system's allocator puts it together in one go, on the
+/// thread that asks next: in a round of the engine, for tens of milliseconds after a large description was dropped.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// ATM for Linux in user space: hosts, switches and links, and virtual circuits over them.
 ///
@@ -62,6 +67,12 @@ enum Command {
     /// List, add and remove links
     #[command(subcommand)]
     Link(link::LinkCommand),
+    /// Myrinets: the map, routes, monitoring variables, and a traffic generator
+    #[command(subcommand)]
+    Myrinet(myrinet::MyrinetCommand),
+    /// Alarms, continuity check and performance monitoring of circuits (I.610)
+    #[command(subcommand)]
+    Oam(oam::OamCommand),
     /// Send standard input or a file over a circuit
     Send(transfer::Send),
     /// Receive from a circuit to standard output or a file
@@ -75,6 +86,9 @@ enum Command {
     /// IP over ATM on a circuit: TUN device, or in-process stack
     #[command(subcommand)]
     Ip(ip::IpCommand),
+    /// LAN emulation on calls: the servers of a LAN, and stations
+    #[command(subcommand)]
+    Lane(lane::LaneCommand),
     /// Run a program that was written for Linux's ATM sockets
     Run(run::Run),
     /// Join links of ATM over TCP as Linux's `atmtcp` does, with nothing else running
@@ -100,10 +114,16 @@ enum Command {
         /// bash, zsh, fish, ...
         shell: clap_complete::Shell,
     },
-    /// The management protocol, as a JSON schema
-    Schema,
+    /// The management protocol, the description, and what each command prints with --json, as JSON schemas
+    Schema(schema::Schema),
     /// The manual page
     Man,
+}
+
+/// The command line.
+#[cfg(test)]
+fn command() -> clap::Command {
+    Arguments::command()
 }
 
 fn main() -> ExitCode {
@@ -120,12 +140,15 @@ fn main() -> ExitCode {
         Command::Listen(command) => call::run_listen(&context, &command),
         Command::Address(command) => call::run_address(&context, &command),
         Command::Link(command) => link::run(&context, &command),
+        Command::Myrinet(command) => myrinet::run(&context, &command),
+        Command::Oam(command) => oam::run(&context, &command),
         Command::Send(send) => transfer::run_send(&context, &send),
         Command::Receive(receive) => transfer::run_receive(&context, &receive),
         Command::Ttcp(ttcp) => ttcp::run(&context, &ttcp),
         Command::Ping(ping) => ping::run(&context, &ping),
         Command::Trace(trace) => trace::run(&context, &trace),
         Command::Ip(command) => ip::run(&context, &command),
+        Command::Lane(command) => lane::run(&context, &command),
         Command::Run(run) => run::run(&context, &run),
         Command::Relay(relay) => relay::run(&context, &relay),
         Command::Vm(vm) => vm::run(&context, &vm),
@@ -139,7 +162,7 @@ fn main() -> ExitCode {
             clap_complete::generate(shell, &mut Arguments::command(), "cellway", &mut std::io::stdout());
             Ok(())
         }
-        Command::Schema => schema::run(),
+        Command::Schema(options) => schema::run(&options),
         Command::Man => clap_mangen::Man::new(Arguments::command()).render(&mut std::io::stdout()).map_err(Into::into),
     };
     match result {

@@ -1,83 +1,97 @@
 //! How results and errors are shown: for people, or as JSON.
 
 use crate::context::Context;
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use control::diagnostic::Diagnostics;
+use control::results::Failed;
+use schemars::JsonSchema;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::io::{ErrorKind, IsTerminal, Write};
 
-/// Prints a result: `json` if asked for, else `text`.
-pub(crate) fn print(context: &Context, json: &impl Serialize, text: impl FnOnce() -> String) -> Result<()> {
-    let mut out = std::io::stdout().lock();
+/// What a command prints with `--json`: a type that `cellway schema` shows ([`crate::commands::schema`] lists them).
+pub(crate) trait Printed: Serialize + JsonSchema {}
+
+/// Prints a result: a line of JSON if that is asked for, else `text`.
+pub(crate) fn print(context: &Context, json: &impl Printed, text: impl FnOnce() -> String) -> Result<()> {
+    print_to(&mut std::io::stdout().lock(), context, json, text)
+}
+
+/// The same for a command whose data may be on standard output: then the result goes to standard error.
+pub(crate) fn print_beside(
+    context: &Context,
+    data_is_there: bool,
+    json: &impl Printed,
+    text: impl FnOnce() -> String,
+) -> Result<()> {
+    if data_is_there {
+        return print_to(&mut std::io::stderr().lock(), context, json, text);
+    }
+    print(context, json, text)
+}
+
+fn print_to(out: &mut impl Write, context: &Context, json: &impl Printed, text: impl FnOnce() -> String) -> Result<()> {
     if context.json {
-        serde_json::to_writer_pretty(&mut out, json)?;
-        writeln!(out)?;
+        let mut line = serde_json::to_vec(json)?;
+        line.push(b'\n');
+        out.write_all(&line)?;
     } else {
         writeln!(out, "{}", text().trim_end())?;
     }
     Ok(())
 }
 
-/// Prints JSON text that came so, as [`print()`] would print what it means.
-pub(crate) fn print_json(text: &str) -> Result<()> {
-    let mut out = std::io::stdout().lock();
-    out.write_all(&indented(text))?;
-    Ok(())
+/// Prints one of several results of a command, a line of JSON, at once.
+pub(crate) fn say(json: &impl Printed) -> Result<()> {
+    print_lines(&serde_json::to_string(json)?)
 }
 
-/// JSON text with a line for each element, as serde_json prints it, without making objects of it.
-fn indented(text: &str) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len() * 2);
-    let mut depth = 0;
-    let new_line = |out: &mut Vec<u8>, depth: usize| {
-        out.push(b'\n');
-        out.resize(out.len() + 2 * depth, b' ');
-    };
-    let octets = text.as_bytes();
-    let mut at = 0;
-    while let Some(octet) = octets.get(at).copied() {
-        let mut end = at + 1;
-        match octet {
-            b'"' => {
-                while octets.get(end).is_some_and(|octet| *octet != b'"') {
-                    end += if octets[end] == b'\\' { 2 } else { 1 };
-                }
-                end = (end + 1).min(octets.len());
-                out.extend_from_slice(&octets[at..end]);
-            }
-            b'[' | b'{' => {
-                out.push(octet);
-                if matches!(octets.get(end), Some(b']' | b'}')) {
-                    out.push(octets[end]);
-                    end += 1;
-                } else {
-                    depth += 1;
-                    new_line(&mut out, depth);
-                }
-            }
-            b']' | b'}' => {
-                depth = depth.saturating_sub(1);
-                new_line(&mut out, depth);
-                out.push(octet);
-            }
-            b',' => {
-                out.push(octet);
-                new_line(&mut out, depth);
-            }
-            b':' => out.extend_from_slice(b": "),
-            _ => out.push(octet),
-        }
-        at = end;
+/// Says on standard error, in a line of JSON, that something has begun whose result comes later on standard output.
+pub(crate) fn announce(json: &impl Printed) -> Result<()> {
+    Ok(writeln!(std::io::stderr().lock(), "{}", serde_json::to_string(json)?)?)
+}
+
+/// Prints figures that were put together as JSON, as the type that they are of.
+pub(crate) fn print_as<T: Printed + DeserializeOwned>(
+    context: &Context,
+    json: &Value,
+    text: impl FnOnce() -> String,
+) -> Result<()> {
+    if !context.json {
+        return print_lines(text().trim_end());
     }
-    out.push(b'\n');
-    out
+    let figures: T = serde_json::from_value(json.clone()).context("the figures are not of their type")?;
+    print_lines(&serde_json::to_string(&figures)?)
+}
+
+/// What was dropped, by reason, in one line.
+pub(crate) fn drops(dropped: &BTreeMap<String, u64>) -> String {
+    dropped.iter().map(|(reason, n)| format!("{reason} {n}")).collect::<Vec<_>>().join(", ")
+}
+
+/// Prints an answer as it came, JSON text of a `T`, without making objects of it.
+pub(crate) fn print_text<T: Printed>(text: &str) -> Result<()> {
+    print_lines(text)
+}
+
+/// Prints lines.
+pub(crate) fn print_lines(text: &str) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    if !text.ends_with('\n') {
+        writeln!(out)?;
+    }
+    Ok(out.flush()?)
 }
 
 /// Prints an error with its causes; what is wrong with a description with its lines.
 pub(crate) fn print_error(context: &Context, e: &anyhow::Error) {
     if let Some(wrong) = e.downcast_ref::<Diagnostics>() {
         if context.json {
-            eprintln!("{}", serde_json::json!({ "error": wrong.to_string(), "problems": wrong.all() }));
+            let problems = Some(wrong.all().to_vec());
+            let _ = announce(&Failed { error: wrong.to_string(), problems });
         } else {
             eprintln!("{}", wrong.rendered(std::io::stderr().is_terminal()));
         }
@@ -85,7 +99,7 @@ pub(crate) fn print_error(context: &Context, e: &anyhow::Error) {
     }
     let said = with_causes(e);
     if context.json {
-        eprintln!("{}", serde_json::json!({ "error": said }));
+        let _ = announce(&Failed { error: said, problems: None });
     } else {
         eprintln!("cellway: {said}");
     }
@@ -124,23 +138,37 @@ pub(crate) fn progress(octets: Option<u64>) -> indicatif::ProgressBar {
     }
 }
 
+/// How wide text is: in characters.
+fn width(cell: &str) -> usize {
+    if cell.is_ascii() { cell.len() } else { cell.chars().count() }
+}
+
+fn indent(text: &mut String, mut blanks: usize) {
+    const BLANKS: &str = "                                ";
+    while blanks > BLANKS.len() {
+        text.push_str(BLANKS);
+        blanks -= BLANKS.len();
+    }
+    text.push_str(&BLANKS[..blanks]);
+}
+
 /// A table with its columns aligned: the first left, the others right.
-pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
-    let mut widths: Vec<usize> = head.iter().map(|cell| cell.chars().count()).collect();
+pub(crate) fn table<R: AsRef<[C]>, C: AsRef<str>>(head: &[&str], rows: &[R]) -> String {
+    let mut widths: Vec<usize> = head.iter().map(|cell| width(cell)).collect();
     for row in rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
+        for (column, cell) in widths.iter_mut().zip(row.as_ref()) {
+            *column = (*column).max(width(cell.as_ref()));
         }
     }
-    let mut text = String::new();
+    let mut text = String::with_capacity((rows.len() + 1) * (widths.iter().sum::<usize>() + 2 * widths.len()));
     let mut line = |cells: &mut dyn Iterator<Item = &str>| {
-        for (i, (cell, width)) in cells.zip(&widths).enumerate() {
-            let blanks = width - cell.chars().count();
+        for (i, (cell, column)) in cells.zip(&widths).enumerate() {
+            let blanks = column - width(cell);
             if i == 0 {
                 text.push_str(cell);
-                text.extend(std::iter::repeat_n(' ', blanks));
+                indent(&mut text, blanks);
             } else {
-                text.extend(std::iter::repeat_n(' ', blanks + 2));
+                indent(&mut text, blanks + 2);
                 text.push_str(cell);
             }
         }
@@ -148,31 +176,13 @@ pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
         text.push('\n');
     };
     line(&mut head.iter().copied());
-    rows.iter().for_each(|row| line(&mut row.iter().map(String::as_str)));
+    rows.iter().for_each(|row| line(&mut row.as_ref().iter().map(AsRef::as_ref)));
     text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anyhow::Context as _;
-
-    #[test]
-    fn text_is_indented_as_objects_are() {
-        for text in [
-            r#"{"a":[],"b":{},"c":[1,-2.5e3,null,true,[{}]],"d":{"e":"x,:{}[]\\\"","f":"\\\\"},"\u00e4":[[1],[2,{"g":3}]]}"#,
-            "[]",
-            "7",
-            r#""a\"b""#,
-        ] {
-            let value: serde_json::Value = serde_json::from_str(text).unwrap();
-            let compact = serde_json::to_string(&value).unwrap();
-            let pretty = serde_json::to_string_pretty(&value).unwrap() + "\n";
-            assert_eq!(String::from_utf8(indented(&compact)).unwrap(), pretty);
-        }
-        indented("[\"no end\\");
-    }
-
     #[test]
     fn columns_are_aligned_and_lines_end_without_blanks() {
         let rows = [vec!["ä".to_owned(), "1".into(), String::new()], vec!["long".to_owned(), "22".into(), "x".into()]];

@@ -3,7 +3,7 @@
 use crate::client::{self, Size};
 use crate::context::Context;
 use anyhow::{Result, anyhow, bail};
-use endpoint::calls::{CallError, Circuit, Session, Traffic};
+use endpoint::calls::{CallError, Circuit, Event, Sap, Session, Traffic};
 use endpoint::{Aal, ChannelId, Endpoint};
 use std::str::FromStr;
 use std::time::Duration;
@@ -51,6 +51,30 @@ pub(crate) enum Role {
     Listens,
 }
 
+/// What a target is opened for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Purpose {
+    /// Who calls.
+    pub(crate) role: Role,
+    /// The adaptation layer.
+    pub(crate) aal: Aal,
+    /// The endpoint's room.
+    pub(crate) size: Size,
+    /// What both ends of a call compare.
+    pub(crate) sap: Sap,
+    /// The longest SDU in octets that a call asks for, in either direction. A stock `atmsigd` gives a call only to who listens for
+    /// SDUs at least as long there and at most as long back: it wants the listener's own length.
+    pub(crate) sdu_octets: u16,
+}
+
+impl Purpose {
+    /// AAL5 and whatever a call's default is.
+    pub(crate) fn new(role: Role) -> Self {
+        let sdu_octets = Traffic::default().sdu_octets;
+        Purpose { role, aal: Aal::Aal5, size: Size::Large, sap: Sap::ANY, sdu_octets }
+    }
+}
+
 /// A call while it is used, if there is one: it is released with this.
 #[derive(Debug)]
 pub(crate) struct Held {
@@ -72,17 +96,21 @@ pub(crate) fn open(
     context: &Context,
     host: &str,
     target: Target,
-    role: Role,
-    aal: Aal,
-    size: Size,
+    purpose: Purpose,
 ) -> Result<(Endpoint, ChannelId, Held)> {
+    let Purpose { role, aal, size, sap, sdu_octets } = purpose;
     let (session, circuit) = match target {
         Target::Circuit(circuit) => (None, circuit),
         Target::Address(address) => {
             if aal == Aal::Aal34 {
                 bail!("a call's circuit carries AAL5: give --aal aal5, or a circuit of the description");
             }
-            let (session, call) = establish(context, host, address, role)?;
+            let mut session = Session::open(&context.socket, host)?;
+            if role == Role::Listens {
+                return answer(context, session, host, address, purpose);
+            }
+            let traffic = Traffic { sdu_octets, ..Traffic::default() };
+            let call = session.call(address, sap, &traffic, PATIENCE)?;
             (Some((session, call.call)), call.circuit)
         }
     };
@@ -90,13 +118,15 @@ pub(crate) fn open(
     Ok((endpoint, channel, Held { session, circuit }))
 }
 
-fn establish(context: &Context, host: &str, address: Aesa, role: Role) -> Result<(Session, Circuit)> {
-    let mut session = Session::open(&context.socket, host)?;
-    if role == Role::Calls {
-        let circuit = session.call(address, Default::default(), &Traffic::default(), PATIENCE)?;
-        return Ok((session, circuit));
-    }
-    let (_, own) = session.listen(Some(address.selector()), Default::default())?;
+/// Waits for a call and answers it. The circuit is open before the caller hears of that: nothing that comes at once is lost.
+fn answer(
+    context: &Context,
+    mut session: Session,
+    host: &str,
+    address: Aesa,
+    Purpose { aal, size, sap, .. }: Purpose,
+) -> Result<(Endpoint, ChannelId, Held)> {
+    let (_, own) = session.listen(Some(address.selector()), sap)?;
     let named =
         |own: &String| own.parse::<Aesa>().is_ok_and(|own| own.without_selector() == address.without_selector());
     if !own.iter().any(named) {
@@ -106,10 +136,17 @@ fn establish(context: &Context, host: &str, address: Aesa, role: Role) -> Result
         );
     }
     loop {
-        match session.accept(None) {
-            Ok(Some(circuit)) => return Ok((session, circuit)),
-            // The caller gave up while it was answered.
-            Ok(None) | Err(CallError::Released(_) | CallError::NoAnswer(_)) => {}
+        let Some(Event::Incoming { call, .. }) = session.next_event(None)? else { continue };
+        // The caller may give up at any moment until the call is up.
+        let Ok(Circuit { circuit, .. }) = session.take(call) else { continue };
+        let (endpoint, channel) = match client::open(context, host, circuit, aal, size) {
+            Ok(opened) => opened,
+            Err(_) if session.is_released(call)?.is_some() => continue,
+            Err(e) => return Err(e),
+        };
+        match session.answer_call(call) {
+            Ok(_) => return Ok((endpoint, channel, Held { session: Some((session, call)), circuit })),
+            Err(CallError::Released(_) | CallError::NoAnswer(_)) => {}
             Err(e) => return Err(e.into()),
         }
     }

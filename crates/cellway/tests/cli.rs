@@ -310,7 +310,8 @@ fn a_capture_says_in_json_that_it_has_begun_and_what_it_came_to() {
     assert_eq!(ping["received"], 3);
     assert!(Command::new("kill").args(["-INT", &capture.0.id().to_string()]).status().unwrap().success());
     // Three requests, and three answers.
-    assert_eq!(said.next().unwrap(), json!({ "records": 6, "missed": 0, "incomplete": 0 }));
+    let came: Value = serde_json::from_reader(capture.0.stdout.take().unwrap()).unwrap();
+    assert_eq!(came, json!({ "records": 6, "missed": 0, "incomplete": 0 }));
     assert!(said.next().is_none() && capture.0.wait().unwrap().success());
 }
 
@@ -377,8 +378,8 @@ fn bench_path_says_its_limit_beside_each_figure() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
     let rows = result["rows"].as_array().unwrap();
-    // Cells with credits on all cores and on one, cells and frames by best effort, of four sizes each.
-    assert_eq!(rows.len(), 16);
+    // Cells with credits on all cores and on one, cells with a contract, cells and frames by best effort, of four sizes each.
+    assert_eq!(rows.len(), 20);
     for row in rows {
         for key in ["pdu_octets", "gbit_s", "memcpy_gbit_s", "vs_memcpy", "pdus_per_s"] {
             assert!(row[key].as_f64().unwrap() > 0.0, "{key} in {row}");
@@ -445,11 +446,21 @@ fn the_laboratory_gives_the_same_rows_twice_and_shards_merge_into_the_report() {
 
     let out = folder.path().join("lab");
     let at = out.to_str().unwrap();
-    for shard in ["1/2", "2/2"] {
-        run(&[&["lab", "report", "--out", at, "--shard", shard], &common[..]].concat());
+    let whole = folder.path().join("whole");
+    // All at once: what one process does changes nothing for another.
+    let reports = [["--shard", "3/3"], ["--shard", "1/3"], ["--shard", "2/3"], ["--out", whole.to_str().unwrap()]];
+    let reports = reports.map(|rest| {
+        let out: &[&str] = if rest[0] == "--out" { &[] } else { &["--out", at] };
+        let arguments = [&["lab", "report"], &common[..], &rest[..], out].concat();
+        cellway(&folder.path().join("none.sock"), &arguments).stdout(Stdio::null()).spawn().unwrap()
+    });
+    assert!(reports.into_iter().all(|mut child| child.wait().unwrap().success()));
+    let part = |k: u32| format!("{at}/shard-{k}-of-3.json");
+    run(&["lab", "report", "--out", at, "--merge", &part(2), &part(3), &part(1)]);
+    for file in ["report.json", "rows.csv", "tidy-rows.csv", "tidy-curves.csv", "figure-12.svg"] {
+        let [merged, whole] = [&out, &whole].map(|folder| std::fs::read(folder.join(file)).unwrap());
+        assert!(merged == whole, "{file} of the merged parts is not that of a single run");
     }
-    let part = |k: u32| format!("{at}/shard-{k}-of-2.json");
-    run(&["lab", "report", "--out", at, "--merge", &part(2), &part(1)]);
     let page = std::fs::read_to_string(out.join("report.html")).unwrap();
     assert!(page.contains("<svg") && page.contains("seed004-livelock") && !page.contains("<script"));
     let table = std::fs::read_to_string(out.join("rows.csv")).unwrap();

@@ -61,7 +61,10 @@ fn what_is_served_is_what_status_says() {
 
     // Somebody who says nothing keeps a place for some seconds, and the others are served meanwhile.
     let _silent = TcpStream::connect(address).unwrap();
-    let sent = cellway(&socket, &["send", "alpha", "0.100"]).stdout(Stdio::null()).status().unwrap();
+    let text = folder.path().join("text");
+    std::fs::write(&text, [7; 2000]).unwrap();
+    let send = ["send", "alpha", "0.100", text.to_str().unwrap()];
+    let sent = cellway(&socket, &send).stdout(Stdio::null()).status().unwrap();
     assert!(sent.success());
     // Numbers may be a second old.
     std::thread::sleep(std::time::Duration::from_millis(1200));
@@ -75,6 +78,8 @@ fn what_is_served_is_what_status_says() {
         let name = link["name"].as_str().unwrap();
         assert_eq!(rows[&format!("cellway_link_up{{link=\"{name}\"}}")], 1.0);
         for (side, key) in [("a", "from_a"), ("b", "from_b")] {
+            let queued = rows[&format!("cellway_link_queued{{link=\"{name}\",from=\"{side}\"}}")];
+            assert_eq!(queued, link[key]["queued"].as_f64().unwrap());
             for (stage, counters) in [("sent", &link[key]["sent"]), ("delivered", &link[key]["delivered"])] {
                 for what in ["cells", "pdus", "octets"] {
                     let row = format!("cellway_link_{stage}_{what}_total{{link=\"{name}\",from=\"{side}\"}}");
@@ -82,14 +87,27 @@ fn what_is_served_is_what_status_says() {
                     compared += 1;
                 }
             }
-            let dropped = link[key]["sent"]["dropped"].as_object().unwrap();
-            for (reason, n) in dropped {
-                let row = format!("cellway_link_dropped_total{{link=\"{name}\",from=\"{side}\",reason=\"{reason}\"}}");
-                assert_eq!(rows[&row], n.as_f64().unwrap(), "{row}");
+            for (drops, stage) in [("dropped", "sent"), ("intake_dropped", "intake")] {
+                let dropped = link[key][stage]["dropped"].as_object();
+                for (reason, n) in dropped.into_iter().flatten() {
+                    let row =
+                        format!("cellway_link_{drops}_total{{link=\"{name}\",from=\"{side}\",reason=\"{reason}\"}}");
+                    assert_eq!(rows[&row], n.as_f64().unwrap(), "{row}");
+                }
             }
+            // Hosts are the first ends of these links: what comes from the second ends is for them.
+            let intake = &link[key]["intake"];
+            assert_eq!(intake.is_object(), side == "b", "{link:#}");
+            let taken = rows.get(&format!("cellway_link_intake_cells_total{{link=\"{name}\",from=\"{side}\"}}"));
+            assert_eq!(taken.copied(), intake["cells"].as_f64());
         }
     }
     assert_eq!(compared, 24);
+    // Nobody has the circuit open at beta: each of the cells that arrived there is counted once, as dropped.
+    let dropped = "cellway_link_intake_dropped_total{link=\"beta:0 - s:1\",from=\"b\",reason=\"not_open\"}";
+    let arrived = rows["cellway_link_delivered_cells_total{link=\"beta:0 - s:1\",from=\"b\"}"];
+    assert!(arrived > 40.0 && rows[dropped] == arrived, "{arrived} arrived, {:?}", rows.get(dropped));
+    assert_eq!(rows["cellway_switch_queued{switch=\"s\"}"], status["switches"][0]["queued"].as_f64().unwrap());
     assert_eq!((rows["cellway_circuits"], rows["cellway_revision"]), (2.0, status["revision"].as_f64().unwrap()));
     // Of two circuits one is shown, with both ends.
     let shown = rows.keys().filter(|row| row.starts_with("cellway_circuit_open{"));

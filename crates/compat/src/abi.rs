@@ -3,6 +3,8 @@
 //! Parsing never fails to say why in the kernel's errno; nothing here touches memory that is not a slice.
 
 use rustix::io::Errno;
+use wire::CircuitId;
+use wire::aesa::Aesa;
 
 /// Address family of permanent circuits.
 pub(crate) const AF_ATMPVC: i32 = 8;
@@ -110,21 +112,52 @@ impl Address {
         Ok(())
     }
 
+    /// The circuit, if it is one.
+    pub(crate) fn circuit(self) -> Option<CircuitId> {
+        CircuitId::new(u16::try_from(self.vpi).ok()?, u16::try_from(self.vci).ok()?)
+    }
+
     /// Whether a later bind has to say more.
     pub(crate) fn is_partial(self) -> bool {
         i32::from(self.vpi) == UNSPEC || self.vci == UNSPEC
     }
 }
 
-/// Whether octets are a `struct sockaddr_atmsvc`, which is all that is looked at.
-///
-/// # Errors
-/// As [`Address::parse`].
-pub(crate) fn check_called(octets: &[u8]) -> Result<(), Errno> {
-    match octets.len() {
-        CALLED_OCTETS if i32::from(u16::from_ne_bytes(part(octets, 0))) == AF_ATMSVC => Ok(()),
-        CALLED_OCTETS => Err(Errno::AFNOSUPPORT),
-        _ => Err(Errno::INVAL),
+/// `struct sockaddr_atmsvc`: a private address (AESA) of 20 octets at 4, a public one (E.164 digits) at 24.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(transparent)]
+pub(crate) struct Called(pub(crate) [u8; CALLED_OCTETS]);
+
+impl Called {
+    /// What a program gave to `bind` or `connect`.
+    ///
+    /// # Errors
+    /// As [`Address::parse`].
+    pub(crate) fn parse(octets: &[u8]) -> Result<Self, Errno> {
+        let octets: [u8; CALLED_OCTETS] = octets.try_into().map_err(|_| Errno::INVAL)?;
+        if i32::from(u16::from_ne_bytes(part(&octets, 0))) != AF_ATMSVC {
+            return Err(Errno::AFNOSUPPORT);
+        }
+        Ok(Called(octets))
+    }
+
+    /// That of a private address; `None`: one without an address.
+    pub(crate) fn of(address: Option<Aesa>) -> Self {
+        let mut octets = [0; CALLED_OCTETS];
+        octets[..2].copy_from_slice(&(AF_ATMSVC as u16).to_ne_bytes());
+        octets[4..24].copy_from_slice(&address.unwrap_or_default().0);
+        Called(octets)
+    }
+
+    /// The private address, if there is one.
+    pub(crate) fn aesa(&self) -> Option<Aesa> {
+        let octets: [u8; 20] = part(&self.0, 4);
+        (octets != [0; 20]).then_some(Aesa(octets))
+    }
+
+    /// Whether there is a public address.
+    pub(crate) fn is_public(&self) -> bool {
+        self.0[24] != 0
     }
 }
 

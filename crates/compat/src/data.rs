@@ -133,8 +133,21 @@ impl Live {
     /// # Errors
     /// The service says no.
     pub(crate) fn connect(host: &str, circuit: CircuitId, qos: Qos, bell: &Hidden<OwnedFd>) -> Result<Live, Failed> {
+        Self::connect_by(Session::open()?, host, circuit, qos, bell)
+    }
+
+    /// The same by a connection to the service that is there already.
+    ///
+    /// # Errors
+    /// The service says no.
+    pub(crate) fn connect_by(
+        session: Session,
+        host: &str,
+        circuit: CircuitId,
+        qos: Qos,
+        bell: &Hidden<OwnedFd>,
+    ) -> Result<Live, Failed> {
         use rustix::fd::AsFd;
-        let session = Session::open()?;
         let geometry = geometry(&qos);
         let Created { memory, wake_host } = session.create(host, geometry, bell.0.as_fd())?;
         let no_memory = |e| Failed { errno: Errno::NOMEM, why: format!("{e}") };
@@ -195,6 +208,11 @@ impl Live {
         estate.memory = self.memory.number();
         estate.wake_host = self.wake_host.number();
         estate.channel = self.channel.0;
+    }
+
+    /// The connection to the service.
+    pub(crate) fn session(&self) -> &Session {
+        &self.session
     }
 
     /// Whether the program may send, as far as its QoS goes.

@@ -109,6 +109,16 @@ pub(crate) fn inherit(fd: RawFd) -> Option<OwnedFd> {
     Some(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
+/// Has a number be another descriptor from now on, in one step.
+///
+/// # Errors
+/// As `dup2`.
+pub(crate) fn replace(number: RawFd, by: BorrowedFd<'_>) -> Result<(), Errno> {
+    // SAFETY: whoever owns the number goes on owning it: it is open before and after, and is not closed here.
+    let mut old = std::mem::ManuallyDrop::new(unsafe { OwnedFd::from_raw_fd(number) });
+    rustix::io::dup3(by, &mut old, rustix::io::DupFlags::CLOEXEC)
+}
+
 impl<T: AsFd> Drop for Hidden<T> {
     fn drop(&mut self) {
         // The number is an ordinary one again when the descriptor itself is closed, just after this.

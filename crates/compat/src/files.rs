@@ -1,5 +1,6 @@
 //! `/proc/net/atm`: what the kernel's files would hold, as files in memory.
 
+use crate::calls::{self, Listed};
 use crate::interfaces::{self, Interface, Statistics, TYPE};
 use crate::service::complain;
 use crate::system::is_capable;
@@ -34,7 +35,7 @@ pub(crate) fn open(name: &str, writes: bool, close_on_exec: bool) -> Result<Owne
         complain(&e.why);
         e.errno
     })?;
-    let text = content(name, &interfaces).ok_or(Errno::NOENT)?;
+    let text = if name == "svc" { svc(&calls::listed()) } else { content(name, &interfaces).ok_or(Errno::NOENT)? };
     let flags = MemfdFlags::ALLOW_SEALING | if close_on_exec { MemfdFlags::CLOEXEC } else { MemfdFlags::empty() };
     let file = rustix::fs::memfd_create("atm", flags)?;
     let mut rest = text.as_bytes();
@@ -71,7 +72,6 @@ fn content(name: &str, interfaces: &[Interface]) -> Option<String> {
         "devices" => Some(devices(interfaces)),
         "pvc" => Some(pvc(interfaces)),
         "vc" => Some(vc(interfaces)),
-        "svc" => Some("Itf VPI VCI           State      Remote\n".into()),
         _ => {
             let number = device_number(name)?;
             interfaces.iter().find(|i| i.number == number).map(|i| format!("{} cells/s\n", i.cells_per_s))
@@ -122,6 +122,20 @@ fn pvc(interfaces: &[Interface]) -> String {
         let class = class(&c.category);
         let (number, vpi, vci) = (i.number, c.id.vpi.get(), c.id.vci.get());
         let _ = writeln!(text, "{number:3} {vpi:3} {vci:5} {aal:<3} {0:7} {class:<5} {0:7} {class:<6}", c.pcr);
+    }
+    text
+}
+
+/// Sockets for calls that call or have a circuit. Those that only listen are known to their programs alone.
+fn svc(calls: &[Listed]) -> String {
+    let mut text = String::from("Itf VPI VCI           State      Remote\n");
+    for Listed { itf, circuit, up, remote } in calls {
+        let place = match circuit {
+            Some(id) => format!("{itf:3} {:3} {:5}", id.vpi.get(), id.vci.get()),
+            None => format!("{itf:3}   -     -"),
+        };
+        let state = if *up { "CONNECTED" } else { "INUSE" };
+        let _ = writeln!(text, "{place}         {state:<10} {}", remote.as_deref().unwrap_or_default());
     }
     text
 }

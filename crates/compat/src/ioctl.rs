@@ -1,6 +1,7 @@
 //! `ioctl` on an ATM socket: the requests of `linux/atmdev.h` that tools make, and the general ones of sockets.
 
-use crate::abi::{AF_ATMSVC, VCI_BITS, VPI_BITS};
+use crate::abi::{AF_ATMSVC, CALLED_OCTETS, Called, VCI_BITS, VPI_BITS};
+use crate::calls;
 use crate::interfaces::{self, Interface, TYPE};
 use crate::memory;
 use crate::service::complain;
@@ -78,14 +79,14 @@ struct Buffer {
     value: *mut c_void,
 }
 
-/// A request on a socket of ours. `None`: it is one that the descriptor itself answers.
+/// A request on a socket of ours, and the number that it gives. `None`: it is one that the descriptor itself answers.
 ///
 /// # Errors
 /// As the kernel.
 ///
 /// # Safety
 /// The argument is what the request says.
-pub(crate) unsafe fn request(socket: &Socket, request: c_ulong, argument: *mut c_void) -> Option<Result<(), Errno>> {
+pub(crate) unsafe fn request(socket: &Socket, request: c_ulong, argument: *mut c_void) -> Option<Result<c_int, Errno>> {
     // The kernel takes 32 bits; programs with a signed number give more.
     let request = request & 0xffff_ffff;
     if let Some((_, instead)) = DOORS.iter().find(|(doors, _)| doors.contains(&request)) {
@@ -93,18 +94,20 @@ pub(crate) unsafe fn request(socket: &Socket, request: c_ulong, argument: *mut c
         return Some(Err(Errno::NOTTY));
     }
     // SAFETY: as the caller says.
-    unsafe {
+    let done = unsafe {
         match request {
-            SIOCINQ => Some(queued(socket, argument)),
-            SIOCOUTQ => Some(room(socket, argument)),
-            SIOCGSTAMP => Some(stamp(socket, argument)),
-            ATM_SETSC => Some(Ok(())),
-            ATM_GETNAMES => Some(names(argument)),
-            ATM_ADDPARTY | ATM_DROPPARTY if socket.family == AF_ATMSVC => Some(party(socket)),
-            _ if (request >> 8) & 0xff == ATM_TYPE => Some(of_interface(request, argument)),
-            _ => None,
+            SIOCINQ => queued(socket, argument),
+            SIOCOUTQ => room(socket, argument),
+            SIOCGSTAMP => stamp(socket, argument),
+            ATM_SETSC => Ok(()),
+            ATM_GETNAMES => names(argument),
+            ATM_ADDPARTY if socket.family == AF_ATMSVC => return Some(add_party(socket, argument)),
+            ATM_DROPPARTY if socket.family == AF_ATMSVC => return Some(drop_party(socket, argument)),
+            _ if (request >> 8) & 0xff == ATM_TYPE => of_interface(request, argument),
+            _ => return None,
         }
-    }
+    };
+    Some(done.map(|()| 0))
 }
 
 unsafe fn queued(socket: &Socket, argument: *mut c_void) -> Result<(), Errno> {
@@ -134,9 +137,17 @@ unsafe fn stamp(socket: &Socket, argument: *mut c_void) -> Result<(), Errno> {
     unsafe { memory::put(argument.cast(), time) }
 }
 
-/// A further party of a call to many: there are no calls.
-fn party(socket: &Socket) -> Result<(), Errno> {
-    if socket.shared().settings.lock()?.multipoint { Err(crate::socket::no_calls()) } else { Err(Errno::INVAL) }
+/// A further party of a call to many; gives its number.
+unsafe fn add_party(socket: &Socket, argument: *mut c_void) -> Result<c_int, Errno> {
+    // SAFETY: a `sockaddr_atmsvc`, by the request's definition.
+    let octets = unsafe { memory::get(argument.cast::<[u8; CALLED_OCTETS]>()) };
+    calls::add_party(socket, octets)
+}
+
+unsafe fn drop_party(socket: &Socket, argument: *mut c_void) -> Result<c_int, Errno> {
+    // SAFETY: an int, by the request's definition.
+    let party = unsafe { memory::get(argument.cast::<c_int>()) };
+    calls::drop_party(socket, party)
 }
 
 unsafe fn names(argument: *mut c_void) -> Result<(), Errno> {
@@ -165,8 +176,11 @@ unsafe fn of_interface(request: c_ulong, argument: *mut c_void) -> Result<(), Er
     interfaces::host(number)?;
     let octets = match request {
         ATM_GETTYPE => [TYPE.as_bytes(), &[0]].concat(),
-        // A host has no adapter, and so no end system identifier: zeros, as Linux's ATM over TCP says.
-        ATM_GETESI => vec![0; ESI_OCTETS],
+        // A host has no adapter; its end system identifier is in its address. Without one: zeros, as ATM over TCP says.
+        ATM_GETESI => {
+            let first = calls::addresses(number).first().map(|address| address.0[13..13 + ESI_OCTETS].to_vec());
+            first.unwrap_or_else(|| vec![0; ESI_OCTETS])
+        }
         ATM_GETCIRANGE => vec![VPI_BITS as u8, VCI_BITS as u8],
         ATM_GETLINKRATE => ask(sioc.number)?.cells_per_s.to_ne_bytes().to_vec(),
         // The kernel gives these to whoever has a place for them, and says how many there are to others.
@@ -175,14 +189,17 @@ unsafe fn of_interface(request: c_ulong, argument: *mut c_void) -> Result<(), Er
             return unsafe { memory::put(&raw mut (*argument).length, STATISTICS_OCTETS) };
         }
         ATM_GETSTAT | ATM_GETSTATZ => statistics(&ask(sioc.number)?),
-        // No addresses: a host has none before it registers them by ILMI.
-        ATM_GETADDR | ATM_GETLECSADDR => Vec::new(),
+        ATM_GETADDR => calls::addresses(number).iter().flat_map(|address| Called::of(Some(*address)).0).collect(),
+        ATM_GETLECSADDR => Vec::new(),
         ATM_RSTADDR => return administrator(Ok(())),
         ATM_ADDADDR | ATM_DELADDR | ATM_ADDLECSADDR | ATM_DELLECSADDR | ATM_SETESI | ATM_SETESIF | ATM_SETCIRANGE => {
             return administrator(Err(Errno::OPNOTSUPP));
         }
         _ => return Err(Errno::NOTTY),
     };
+    if request == ATM_GETADDR && octets.len() > usize::try_from(sioc.length).unwrap_or(0) {
+        return Err(Errno::TOOBIG);
+    }
     // SAFETY: as above; the program's buffer holds what the request gives, as with the kernel, which does not ask either.
     unsafe {
         memory::put_octets(sioc.value, &octets)?;

@@ -2,11 +2,11 @@
 //!
 //! In: the calls of an unmodified program, and `CELLWAY_SOCKET` and `CELLWAY_ITF`, which say where the service is and which
 //! of its hosts serve interfaces 0, 1, ... (`cellway run` sets them). Out: PVCs as `endpoint` has them. A socket of
-//! `AF_ATMPVC` is, for the program, one end of a pair of UNIX sockets whose other end the host interface rings: so it can be
+//! `AF_ATMPVC` or `AF_ATMSVC` is, for the program, one end of a pair of UNIX sockets whose other end the host interface rings: so it can be
 //! duplicated, polled and inherited like any other. Data goes through shared memory. Calls on anything else go straight to
 //! the C library.
 //!
-//! The way of a call: `exports` (the C library's names) -> `table` (is this descriptor ours?) -> `socket`, `options`,
+//! The path of a call: `exports` (the C library's names) -> `table` (is this descriptor ours?) -> `socket`, `calls`, `options`,
 //! `data`, `ioctl`, `files`. Numbers and structures of the kernel's are in `abi`; answers are the kernel's errno.
 #![deny(unsafe_code)]
 // In test programs the C library's names are not taken, and so nothing calls most of this.
@@ -16,6 +16,7 @@
 mod abi;
 #[allow(unsafe_code)]
 mod ancillary;
+mod calls;
 #[allow(unsafe_code)]
 mod data;
 #[allow(unsafe_code)]
@@ -35,10 +36,12 @@ mod options;
 mod qos;
 #[allow(unsafe_code)]
 mod real;
+mod sap;
 mod service;
 #[allow(unsafe_code)]
 mod shared;
 mod socket;
+#[allow(unsafe_code)]
 mod system;
 #[allow(unsafe_code)]
 mod table;

@@ -1,8 +1,7 @@
 //! `setsockopt`, `getsockopt`, `getsockname`.
 
 use crate::abi::{
-    AF_ATMPVC, AF_ATMSVC, CALLED_OCTETS, SAP_OCTETS, SO_ATMPVC, SO_ATMQOS, SO_ATMSAP, SO_MULTIPOINT, SO_SETCLP,
-    SOL_ATM, option_parts,
+    AF_ATMPVC, AF_ATMSVC, SAP_OCTETS, SO_ATMPVC, SO_ATMQOS, SO_ATMSAP, SO_MULTIPOINT, SO_SETCLP, SOL_ATM, option_parts,
 };
 use crate::memory;
 use crate::qos::{QOS_OCTETS, Qos};
@@ -144,26 +143,35 @@ pub(crate) fn of_socket_level(socket: &Socket, name: c_int) -> Option<c_int> {
         libc::SO_TYPE => Some(socket.kind),
         libc::SO_DOMAIN => Some(socket.family),
         // The kernel keeps the layer elsewhere.
-        libc::SO_PROTOCOL | libc::SO_ERROR => Some(0),
+        libc::SO_PROTOCOL => Some(0),
+        libc::SO_ERROR => Some(crate::calls::take_error(socket)),
+        libc::SO_ACCEPTCONN => Some(c_int::from(socket.listener.get().is_some())),
         _ => None,
     }
 }
 
-/// `getsockname` and `getpeername`, which are the same on a PVC.
+/// `getsockname`, and for `peer` `getpeername`, which is the same on a PVC.
 ///
 /// # Errors
 /// `ENOTCONN`; `EINVAL` for a negative length.
 ///
 /// # Safety
 /// As [`get`].
-pub(crate) unsafe fn name(socket: &Socket, address: *mut c_void, octets: *mut socklen_t) -> Result<(), Errno> {
-    let pvc;
+pub(crate) unsafe fn name(
+    socket: &Socket,
+    peer: bool,
+    address: *mut c_void,
+    octets: *mut socklen_t,
+) -> Result<(), Errno> {
+    let (pvc, svc);
     let name: &[u8] = if socket.family == AF_ATMPVC {
         pvc = socket.address()?.emit();
         &pvc
     } else {
-        // A socket for calls has a name at any time: none, so far.
-        &[0; CALLED_OCTETS]
+        // A socket for calls has a name at any time, if only zeros.
+        let settings = socket.shared().settings.lock()?;
+        svc = if peer { settings.remote.0 } else { settings.local.0 };
+        &svc
     };
     // SAFETY: as the caller says.
     unsafe {

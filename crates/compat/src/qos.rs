@@ -3,6 +3,7 @@
 //! Kept as the octets that the program gave: what it reads back is what it wrote, but for what connecting fills in.
 
 use crate::abi::{ATM_AAL0, ATM_AAL5, ATM_AAL34, ATM_NO_AAL, part};
+use endpoint::calls::Traffic;
 use endpoint::{Aal, Direction};
 use rustix::io::Errno;
 
@@ -21,7 +22,12 @@ const MAX_SDU: usize = 20;
 
 const NONE: u8 = 0;
 const UBR: u8 = 1;
+const CBR: u8 = 2;
+const VBR: u8 = 3;
+const ABR: u8 = 4;
 const ANY_CLASS: u8 = 5;
+/// Cells per second of an OC-3c, as the kernel counts.
+const OC3_CELLS_PER_S: u32 = 353_207;
 /// As fast as the link goes.
 const MAXIMUM: i32 = -1;
 /// Cell delay variation if none is said, microseconds.
@@ -164,6 +170,54 @@ impl Qos {
             (NONE, _) => Direction::Receive,
             _ => Direction::Both,
         }
+    }
+}
+
+impl Qos {
+    /// What a call asks of the network, from this side and to it; after [`Qos::settle`].
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP`: a class that calls do not have.
+    pub(crate) fn ways(&self) -> Result<[Traffic; 2], Errno> {
+        let one = |way: Way| {
+            let sdu_octets = self.max_sdu(way).clamp(1, 65_535) as u16;
+            let [max, pcr, min] = [MAX_PCR, PCR, MIN_PCR].map(|at| self.number(way, at));
+            let named = |rate: i32| u32::try_from(rate).ok().filter(|rate| *rate != 0);
+            let traffic = Traffic { sdu_octets, ..Traffic::default() };
+            match self.class(way) {
+                NONE => Ok(Traffic { sdu_octets, ..Traffic::none() }),
+                UBR => Ok(Traffic { pcr: named(max), ..traffic }),
+                // SELECT_TOP_PCR of linux/atmdev.h; "as much as there is" is the link's rate.
+                CBR => {
+                    let top = named(pcr).or(named(max)).or(named(min)).unwrap_or(OC3_CELLS_PER_S);
+                    Ok(Traffic { category: "cbr".into(), pcr: Some(top), ..traffic })
+                }
+                _ => Err(Errno::OPNOTSUPP),
+            }
+        };
+        Ok([one(Way::Send)?, one(Way::Receive)?])
+    }
+
+    /// The parameters of a call that came: what is sent here, and what is received.
+    pub(crate) fn of_ways(send: &Traffic, receive: &Traffic) -> Self {
+        let mut qos = Qos([0; QOS_OCTETS]);
+        for (way, traffic) in [(Way::Send, send), (Way::Receive, receive)] {
+            let class = match traffic.category.as_str() {
+                Traffic::NONE => NONE,
+                "cbr" => CBR,
+                "ubr" => UBR,
+                "abr" => ABR,
+                _ => VBR,
+            };
+            qos.0[way.at() + CLASS] = class;
+            if class != NONE {
+                let peak = traffic.pcr.and_then(|pcr| i32::try_from(pcr).ok()).unwrap_or(MAXIMUM);
+                qos.set_number(way, MAX_PCR, peak);
+                qos.set_number(way, MAX_SDU, traffic.sdu_octets.into());
+            }
+        }
+        qos.0[AAL] = ATM_AAL5;
+        qos
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::descriptors::Hidden;
 use endpoint::control::{Refusal, Request, Response};
 use endpoint::seqpacket::Packets;
-use endpoint::{ChannelId, Connection, DataPath, Direction, Events, Geometry, OpenOptions};
+use endpoint::{ChannelId, Connection, DataPath, Direction, Events, Geometry, OpenOptions, calls};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::FileType;
 use rustix::io::Errno;
@@ -77,7 +77,7 @@ pub(crate) struct Failed {
 }
 
 impl Failed {
-    fn new(errno: Errno, why: impl ToString) -> Self {
+    pub(crate) fn new(errno: Errno, why: impl ToString) -> Self {
         Failed { errno, why: why.to_string() }
     }
 
@@ -207,6 +207,59 @@ impl Session {
                 Err(e) => return Err(e),
             }
         }
+    }
+
+    /// Asks something about calls, whose answer is read later.
+    ///
+    /// # Errors
+    /// The service has gone.
+    pub(crate) fn begin(&self, request: &calls::Request) -> Result<(), Failed> {
+        let request = Request::Manage(serde_json::json!({ "calls": request }));
+        self.packets.0.send(&request, &[]).map_err(|e| Failed::new(Errno::NODEV, e))
+    }
+
+    /// The answer to the oldest request about calls that has none yet. It must be there, or come soon.
+    ///
+    /// # Errors
+    /// The service says no, or has gone.
+    pub(crate) fn answer(&self) -> Result<calls::Answer, Failed> {
+        serde_json::from_str(&self.answer_text()?).map_err(|e| Failed::new(Errno::PROTO, e))
+    }
+
+    fn answer_text(&self) -> Result<String, Failed> {
+        let gone = || Failed::new(Errno::NODEV, "the service does not answer");
+        let mut whole = String::new();
+        loop {
+            let packet = self.packets.0.receive::<Response>().map_err(|e| Failed::new(Errno::NODEV, e))?;
+            match packet.ok_or_else(gone)?.0 {
+                Response::Managed { text, last } => {
+                    whole.push_str(&text);
+                    if last {
+                        return Ok(whole);
+                    }
+                }
+                Response::Refused { kind, reason } => return Err(Failed::refused(kind, reason)),
+                other => return Err(unexpected(&other)),
+            }
+        }
+    }
+
+    /// Asks something about calls. Nothing else may be under way.
+    ///
+    /// # Errors
+    /// The service says no, or has gone.
+    pub(crate) fn call(&self, request: &calls::Request) -> Result<calls::Answer, Failed> {
+        self.begin(request)?;
+        self.answer()
+    }
+
+    /// What there is of calls, as `cellway call list` shows it.
+    ///
+    /// # Errors
+    /// The service has gone.
+    pub(crate) fn list_calls(&self) -> Result<serde_json::Value, Failed> {
+        self.begin(&calls::Request::List)?;
+        serde_json::from_str(&self.answer_text()?).map_err(|e| Failed::new(Errno::PROTO, e))
     }
 
     /// Closes a channel and waits until that is done.

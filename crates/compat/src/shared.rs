@@ -1,7 +1,7 @@
 //! What the processes that share a socket have in common, after a fork or an `exec`: a page of memory with the socket's
 //! settings, the locks that say whose turn it is on its rings, and what a new program needs to take the socket over.
 
-use crate::abi::{Address, SAP_OCTETS};
+use crate::abi::{Address, Called, SAP_OCTETS};
 use crate::descriptors::Hidden;
 use crate::qos::{QOS_OCTETS, Qos};
 use rustix::fd::OwnedFd;
@@ -101,6 +101,31 @@ pub(crate) struct Settings {
     /// Of a socket for calls: what is asked for above ATM, and whether the call is to be to many.
     pub(crate) sap: [u8; SAP_OCTETS],
     pub(crate) multipoint: bool,
+    /// Of a socket for calls: its own address and the other side's.
+    pub(crate) local: Called,
+    pub(crate) remote: Called,
+    pub(crate) bound: bool,
+    pub(crate) stage: Stage,
+    /// Why the last call failed, as an errno, until it has been told.
+    pub(crate) error: i32,
+    /// The call that the circuit is of.
+    pub(crate) call: u64,
+}
+
+/// Where a socket for calls stands. Zero is idle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(transparent)]
+pub(crate) struct Stage(pub(crate) u8);
+
+impl Stage {
+    /// It neither calls nor listens.
+    pub(crate) const IDLE: Stage = Stage(0);
+    /// It calls, and nobody waits for the answer.
+    pub(crate) const CALLING: Stage = Stage(1);
+    /// The call has been answered or has failed, and the program has not asked since.
+    pub(crate) const CALLED: Stage = Stage(2);
+    /// It is presented calls.
+    pub(crate) const LISTENING: Stage = Stage(3);
 }
 
 /// What a program that was started by `exec` needs to find and use a socket that it has inherited: numbers of this
@@ -122,7 +147,7 @@ pub(crate) struct Estate {
 }
 
 /// Says that a page is one, and how it is laid out.
-const MAGIC: u64 = u64::from_le_bytes(*b"CWSOCK02");
+const MAGIC: u64 = u64::from_le_bytes(*b"CWSOCK03");
 
 /// The page.
 #[repr(C)]

@@ -1,16 +1,16 @@
 //! A socket of `AF_ATMPVC` or `AF_ATMSVC`: its settings, and its circuit once it is connected.
 
-use crate::abi::{AF_ATMPVC, ANY, Address, FIRST_USER_VCI};
+use crate::abi::{ANY, Address, FIRST_USER_VCI};
 use crate::data::Live;
 use crate::descriptors::{self, Hidden};
 use crate::interfaces;
 use crate::qos::Qos;
-use crate::service::{Failed, complain};
-use crate::shared::{Estate, Mapped, Settings, Shared};
-use crate::system::{fill, is_capable};
-use rustix::fd::{OwnedFd, RawFd};
+use crate::service::{Failed, Session, complain};
+use crate::shared::{Estate, Mapped, Settings, Shared, Stage};
+use crate::system::{empty, fill, is_capable};
+use rustix::fd::{AsFd, OwnedFd, RawFd};
 use rustix::io::{Errno, FdFlags};
-use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, socketpair, sockopt};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair, sockopt};
 use rustix::thread::CapabilitySet;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, OnceLock};
@@ -33,6 +33,8 @@ pub(crate) struct Socket {
     /// The other end of the pair, until the host has it.
     far: Mutex<Option<Hidden<OwnedFd>>>,
     live: OnceLock<Live>,
+    /// Of a socket that listens: the connection by which it is presented calls.
+    pub(crate) listener: OnceLock<Session>,
 }
 
 impl Socket {
@@ -56,7 +58,15 @@ impl Socket {
         let near_inode = rustix::fs::fstat(&near)?.st_ino;
         let zero = *shared.estate.lock()?;
         *shared.estate.lock()? = Estate { near_inode, family, kind, far: far.number(), ..zero };
-        let socket = Socket { family, kind, shared, near: own, far: Mutex::new(Some(far)), live: OnceLock::new() };
+        let socket = Socket {
+            family,
+            kind,
+            shared,
+            near: own,
+            far: Mutex::new(Some(far)),
+            live: OnceLock::new(),
+            listener: OnceLock::new(),
+        };
         socket.set_inherited(!flags.contains(SocketFlags::CLOEXEC));
         Ok((near, socket))
     }
@@ -71,12 +81,13 @@ impl Socket {
         let shared = Mapped::inherit(page)?;
         let estate = *shared.estate.lock()?;
         let settings = *shared.settings.lock()?;
-        let live = OnceLock::new();
+        let (live, listener) = (OnceLock::new(), OnceLock::new());
         let mut far = None;
-        if settings.connected {
-            let Address { vpi, vci, .. } = settings.address;
-            let circuit = u16::try_from(vpi).ok().zip(u16::try_from(vci).ok()).and_then(|(p, c)| CircuitId::new(p, c));
-            let _ = live.set(Live::inherit(&estate, circuit.ok_or(Errno::INVAL)?, settings.qos)?);
+        if settings.stage == Stage::LISTENING {
+            let _ = listener.set(Session::inherit(descriptors::inherit(estate.session).ok_or(Errno::BADF)?)?);
+        } else if settings.connected {
+            let circuit = settings.address.circuit().ok_or(Errno::INVAL)?;
+            let _ = live.set(Live::inherit(&estate, circuit, settings.qos)?);
         } else {
             far = descriptors::inherit(estate.far).map(Hidden::here).transpose()?;
         }
@@ -85,7 +96,7 @@ impl Socket {
         // means only that the circuit is closed by the end of its connection.
         shared.owners.fetch_add(1, Ordering::AcqRel);
         let (family, kind) = (estate.family, estate.kind);
-        Ok(Socket { family, kind, shared, near, far: Mutex::new(far), live })
+        Ok(Socket { family, kind, shared, near, far: Mutex::new(far), live, listener })
     }
 
     /// Whether a program that this one starts by `exec` gets the socket.
@@ -100,9 +111,8 @@ impl Socket {
 
     /// Before the circuit is open: makes the program's end writable. An end that was so stays so.
     pub(crate) fn set_writable(&self, writable: bool) {
-        let mut octets = [0; 4096];
         if let (true, Ok(Some(far))) = (writable, self.far.lock().as_deref()) {
-            while matches!(rustix::net::recv(&far.0, &mut octets[..], RecvFlags::DONTWAIT), Ok((1.., _))) {}
+            empty(&far.0);
         }
     }
 
@@ -134,13 +144,6 @@ impl Socket {
     /// # Errors
     /// As the kernel; beyond that `EADDRNOTAVAIL`: the network has no such circuit at this host.
     pub(crate) fn connect(&self, octets: &[u8]) -> Result<(), Errno> {
-        if self.family != AF_ATMPVC {
-            crate::abi::check_called(octets)?;
-            if !self.shared.settings.lock()?.has_qos {
-                return Err(Errno::BADFD);
-            }
-            return Err(no_calls());
-        }
         let mut address = Address::parse(octets)?;
         let mut settings = self.shared.settings.lock()?;
         if !settings.has_qos {
@@ -197,14 +200,7 @@ impl Socket {
                     settings.address =
                         Address { vpi: circuit.vpi.get() as i16, vci: i32::from(circuit.vci.get()), ..wanted };
                     (settings.connected, settings.partial, settings.qos) = (true, false, qos);
-                    if let Ok(mut estate) = self.shared.estate.lock() {
-                        live.bequeath(&mut estate);
-                        estate.far = 0;
-                    }
-                    let _ = self.live.set(live);
-                    let kept = rustix::io::fcntl_getfd(&self.shared.fd.0);
-                    self.set_inherited(kept.is_ok_and(|flags| !flags.contains(FdFlags::CLOEXEC)));
-                    // From now on the host's is the only other end: when the host goes, the program's end says so.
+                    self.begin_live(live);
                     *far = None;
                     return Ok(());
                 }
@@ -212,6 +208,67 @@ impl Socket {
             }
         }
         Err(last.unwrap_or(Failed { errno: Errno::ADDRINUSE, why: "no circuit is free".into() }))
+    }
+
+    /// Has the circuit of a call, by the connection whose call it is.
+    ///
+    /// # Errors
+    /// The service says no.
+    pub(crate) fn open_call(&self, session: Session, host: &str, address: Address, qos: Qos) -> Result<&Live, Failed> {
+        let mut far = self.far.lock().map_err(|_| Errno::BADFD)?;
+        let bell = far.as_ref().ok_or(Errno::INVAL)?;
+        let circuit = address.circuit().ok_or(Errno::PROTO)?;
+        let live = Live::connect_by(session, host, circuit, qos, bell)?;
+        let mut settings = self.shared.settings.lock()?;
+        (settings.address, settings.connected, settings.qos, settings.has_qos) = (address, true, qos, true);
+        if settings.stage == Stage::CALLING {
+            settings.stage = Stage::CALLED;
+        }
+        drop(settings);
+        let bell = far.take();
+        self.begin_live(live);
+        // Whoever waits for this finds all the rest done.
+        if let Some(bell) = bell.filter(|_| qos.direction().sends()) {
+            empty(&bell.0);
+        }
+        self.live.get().ok_or_else(|| Errno::ISCONN.into())
+    }
+
+    /// From now on the host's is the only other end: when the host goes, the program's end says so.
+    fn begin_live(&self, live: Live) {
+        if let Ok(mut estate) = self.shared.estate.lock() {
+            live.bequeath(&mut estate);
+            estate.far = 0;
+        }
+        let _ = self.live.set(live);
+        let kept = rustix::io::fcntl_getfd(&self.shared.fd.0);
+        self.set_inherited(kept.is_ok_and(|flags| !flags.contains(FdFlags::CLOEXEC)));
+    }
+
+    /// Has the program's end, under its numbers `ends`, be a connection by which calls are presented: it can be read when there is one.
+    ///
+    /// # Errors
+    /// The system has no descriptor for it.
+    pub(crate) fn begin_listening(&self, session: Session, ends: &[RawFd]) -> Result<(), Errno> {
+        let mode = rustix::fs::fcntl_getfl(&self.near.0)?;
+        rustix::fs::fcntl_setfl(session.as_fd(), mode)?;
+        for fd in ends {
+            let flags = rustix::io::fcntl_getfd(descriptors::borrow(*fd))?;
+            descriptors::replace(*fd, session.as_fd())?;
+            rustix::io::fcntl_setfd(descriptors::borrow(*fd), flags)?;
+        }
+        descriptors::replace(self.near(), session.as_fd())?;
+        let mut estate = self.shared.estate.lock()?;
+        (estate.session, estate.far) = (session.number(), 0);
+        estate.near_inode = rustix::fs::fstat(session.as_fd())?.st_ino;
+        drop(estate);
+        let _ = self.listener.set(session);
+        let kept = rustix::io::fcntl_getfd(&self.shared.fd.0);
+        self.set_inherited(kept.is_ok_and(|flags| !flags.contains(FdFlags::CLOEXEC)));
+        if let Ok(mut far) = self.far.lock() {
+            *far = None;
+        }
+        Ok(())
     }
 
     /// Before a fork: one process more will have the socket.
@@ -265,8 +322,7 @@ impl Drop for Socket {
 fn candidates(address: Address) -> Result<Vec<CircuitId>, Failed> {
     let (vpi, vci) = (i32::from(address.vpi), address.vci);
     if vpi != ANY && vci != ANY {
-        let circuit = u16::try_from(vpi).ok().zip(u16::try_from(vci).ok()).and_then(|(p, c)| CircuitId::new(p, c));
-        return Ok(circuit.into_iter().collect());
+        return Ok(address.circuit().into_iter().collect());
     }
     let fits = |wanted: i32, value: u16| wanted == ANY || wanted == i32::from(value);
     let circuits = interfaces::ask(i32::from(address.itf))?.circuits.into_iter().filter(|c| c.open.is_none());

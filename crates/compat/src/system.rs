@@ -1,7 +1,7 @@
 //! Small services of the system's.
 
 use rustix::fd::AsFd;
-use rustix::net::SendFlags;
+use rustix::net::{RecvFlags, SendFlags};
 use rustix::thread::CapabilitySet;
 
 /// Whether this process may what root may.
@@ -18,4 +18,20 @@ pub(crate) fn now_nanos() -> u64 {
 pub(crate) fn fill(fd: impl AsFd) {
     let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
     while matches!(rustix::net::send(&fd, &[0; 1024], flags), Ok(1..)) {}
+}
+
+/// Empties the queue of a socket's other end, which is writable then.
+pub(crate) fn empty(fd: impl AsFd) {
+    let mut octets = [0; 4096];
+    while matches!(rustix::net::recv(&fd, &mut octets[..], RecvFlags::DONTWAIT), Ok((1.., _))) {}
+}
+
+/// Leaves all signals to the program's own threads.
+pub(crate) fn block_signals() {
+    let mut all = std::mem::MaybeUninit::uninit();
+    // SAFETY: the set is filled before it is used; a thread may block what it likes for itself.
+    unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), std::ptr::null_mut());
+    }
 }

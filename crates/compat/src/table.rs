@@ -162,6 +162,11 @@ pub(crate) fn waits(held: Option<&Held>) {
     }
 }
 
+/// Whether nobody but the holder has the socket any more.
+pub(crate) fn is_alone(held: &Held) -> bool {
+    held.0.count.load(Ordering::Acquire) == 1
+}
+
 /// Whether two are the same socket.
 pub(crate) fn same(a: &Held, b: &Held) -> bool {
     std::ptr::eq(a.0, b.0)

@@ -6,34 +6,44 @@
 mod adapter;
 mod check;
 mod circuit;
+mod desk;
 mod document;
 mod engine;
 mod file;
 mod interface;
 mod link;
+mod myrinet;
 mod shell;
 pub mod signalling;
 mod tcp;
+mod traffic;
 mod udp;
+mod whole;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Source};
-use crate::fault::{Faults, Path as Place};
+use crate::fault::{Faults, Part, Path as Place};
 use crate::policy::Rule;
+use ::adapter::{desk::Layout as DeskLayout, myrinet::Layout};
 use anyhow::{Context as _, Result};
 use net::topology::Description;
 use std::collections::BTreeMap;
 use std::path::Path;
 
 pub use adapter::{Adapter, Served};
-pub use circuit::Circuit;
+pub use circuit::{Circuit, Oam};
+pub use desk::{Desk, DeskDevice};
 pub use engine::Engine;
 pub use file::{File, Host, Outside, Switch};
 pub use interface::{Device, Interface, parse_address};
 pub use link::{Link, LinkFaults};
+pub use myrinet::{Myrinet, MyrinetCable};
 pub use shell::Shell;
 pub use signalling::Signalling;
 pub use tcp::{LinkTls, host as atmtcp_host, parse_atmtcp};
+pub(crate) use traffic::CDVT_US;
+pub use traffic::Traffic;
 pub use udp::Udp;
+pub use whole::Whole;
 
 /// A file read and understood.
 #[derive(Debug, Clone, Default)]
@@ -46,6 +56,13 @@ pub struct Config {
     pub shells: BTreeMap<usize, Shell>,
     /// Links that are down while another is, both by their places.
     pub follows: BTreeMap<usize, usize>,
+    /// Myrinets by name.
+    pub myrinets: BTreeMap<String, Layout>,
+    /// Desk-area networks by name.
+    pub desks: BTreeMap<String, DeskLayout>,
+    /// Links that sections of their own make (a Myrinet to its hosts, a desk to its devices): by their places, the way
+    /// to what says so.
+    own_links: BTreeMap<usize, Vec<Part>>,
     /// `[[allow]]`, understood.
     pub rules: Vec<Rule>,
     /// Its text.
@@ -70,7 +87,10 @@ impl Config {
             let listed = |kind: usize, n: usize| self.places[kind].get(n).copied().unwrap_or(n).into();
             let mut way = match section {
                 Section::Station(name) => document.station(&name),
-                Section::Link(n) => vec!["link".into(), listed(0, n)],
+                Section::Link(n) => match self.own_links.get(&n) {
+                    Some(way) => way.clone(),
+                    None => vec!["link".into(), listed(0, n)],
+                },
                 Section::Circuit(n) => vec!["circuit".into(), listed(1, n)],
             };
             way.extend(part.0);

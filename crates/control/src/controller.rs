@@ -41,8 +41,9 @@ impl Controller {
     /// # Errors
     /// The system has no thread for calls.
     pub fn new(engine: EngineHandle, store: Option<StateFolder>) -> Result<Self> {
-        let calls = calls::service::Service::start(engine.clone()).context("starting the thread of calls")?;
+        let calls = calls::service::Service::start(engine.named("calls")).context("starting the thread of calls")?;
         let intent = Mutex::new(Intent::new(store));
+        let engine = engine.named("change");
         Ok(Controller { engine, adapters: Arc::default(), links: Arc::default(), calls, intent })
     }
 
@@ -230,11 +231,14 @@ impl Controller {
         found.ok_or_else(|| anyhow!("no circuit has these ends (`cellway circuit list` shows them)"))
     }
 
-    /// What a circuit's contract reserves, by its name at a host.
+    /// What a circuit's contract reserves for what a host sends, by its name there.
     pub fn reserved(&self, host: &str, circuit: wire::CircuitId) -> Option<wire::CellRate> {
         let intent = self.intent();
-        let placed = intent.model().router.find_circuit(&net::topology::CircuitEnd::new(host, circuit))?;
-        placed.description.contract.reserved()
+        let end = net::topology::CircuitEnd::new(host, circuit);
+        let circuit = &intent.model().router.find_circuit(&end)?.description;
+        let first =
+            circuit.ends.first().is_some_and(|first| first.station == end.station && first.circuit == end.circuit);
+        if first { circuit.contract.reserved() } else { circuit.contract_back().reserved() }
     }
 
     /// A link's name in output.
@@ -284,12 +288,12 @@ impl Controller {
             return Ok(());
         }
         let mut execution = Execution::new(plan);
-        for (link, shell, may_wait) in execution.needs() {
-            match shells::make(&shell) {
-                Ok(made) => execution.prepare(link, made),
+        for (object, need, may_wait) in execution.needs() {
+            match shells::make(&need) {
+                Ok(made) => execution.prepare(object, made),
                 // It is made when its turn comes.
                 Err(_) if may_wait => {}
-                Err(e) => return Err(e.context(link.to_string())).context("nothing was changed"),
+                Err(e) => return Err(e.context(object.to_string())).context("nothing was changed"),
             }
         }
         loop {
@@ -322,7 +326,7 @@ impl Controller {
             execution = back;
             match progress {
                 Progress::More => {}
-                Progress::Make(shell) => execution.give(shells::make(&shell).map_err(|e| format!("{e:#}"))),
+                Progress::Make(need) => execution.give(shells::make(&need).map_err(|e| format!("{e:#}"))),
                 Progress::Done => return Ok(()),
                 Progress::Undone(failure) => {
                     return Err(anyhow!(failure)).context("a step failed, and everything is as it was");

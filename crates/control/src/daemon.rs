@@ -10,7 +10,7 @@ use crate::metrics::server::Server;
 use crate::state::StateFolder;
 use anyhow::{Context as _, Result, anyhow};
 use host::engine::{self, EngineHandle};
-use host::service::{Handler, Service};
+use host::service::{Handler, Opened, Service};
 use net::{FramePool, Network};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -69,12 +69,15 @@ impl Daemon {
     /// # Errors
     /// As above.
     pub fn start_with(config: Config, socket: &Path, options: &Options) -> Result<Self> {
+        prepare_folder(socket)?;
+        // Before there is a network: the doors share the memory that there is now.
+        let opened = Opened::at(socket)?;
         let engine = engine::start(Network::new(FramePool::new(FRAMES, 65_536))).context("starting the engine")?;
-        let started = Daemon::serve(engine.clone(), config, socket, options);
+        let started = Daemon::serve(engine.clone(), config, opened, socket, options);
         started.inspect_err(|_| engine.stop())
     }
 
-    fn serve(engine: EngineHandle, config: Config, socket: &Path, options: &Options) -> Result<Self> {
+    fn serve(engine: EngineHandle, config: Config, opened: Opened, socket: &Path, options: &Options) -> Result<Self> {
         let store = options.state.as_deref().map(StateFolder::open).transpose()?;
         let controller = Arc::new(Controller::new(engine.clone(), store)?);
         if let Some(folder) = &options.state {
@@ -87,9 +90,8 @@ impl Daemon {
             .iter()
             .for_each(|name| tracing::warn!("not restored, for it does not fit the description: {name}"));
         let manager = Arc::new(Manager::new(controller.clone()));
-        prepare_folder(socket)?;
         let handler: Arc<dyn Handler> = manager.clone();
-        let service = Service::start(socket, engine.clone(), handler, MAX_CONNECTIONS)?;
+        let service = opened.serve(&engine, handler, MAX_CONNECTIONS)?;
         let (door, rules, reviewer) = (socket.to_path_buf(), Arc::downgrade(&controller), service.reviewer());
         manager.after_apply(move || {
             let Some(controller) = rules.upgrade() else { return };
@@ -131,6 +133,21 @@ impl Daemon {
     /// Does what peers of links with `real` have asked for since the last time.
     pub fn serve_peers(&self) {
         self.controller.serve_peers();
+    }
+
+    /// Writes to the log which alarms have begun and ended since the last time: some lines, and the number of the others.
+    pub fn log_alarms(&self) {
+        match crate::manage::oam::changes(&self.controller) {
+            Ok((lines, more)) => {
+                lines.iter().for_each(|line| tracing::warn!("{line}"));
+                if more > 0 {
+                    tracing::warn!(
+                        "{more} more alarms have begun or ended (`cellway oam status` shows those that last)"
+                    );
+                }
+            }
+            Err(e) => tracing::error!("alarms: {e:#}"),
+        }
     }
 
     /// Where metrics are served.

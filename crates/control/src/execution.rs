@@ -1,13 +1,11 @@
 //! A plan being carried out: a state machine that performs a few steps at a time, and undoes them all if one fails.
 //!
-//! In: a [`Target`] between two rounds, and the far ends of links that it asks for ([`Progress::Make`]), which are made elsewhere
-//! since making one may take long. Out: the target as the plan wants it, or as it was.
+//! In: a [`Target`] between two rounds, and what it asks for ([`Progress::Make`]): far ends of links and switches, which are made
+//! elsewhere since making one may take long. Out: the target as the plan wants it, or as it was.
 
-use crate::config::Shell;
 use crate::objects::ObjectId;
 use crate::plan::Plan;
-use crate::step::{Step, StepError, Target};
-use net::external::External;
+use crate::step::{Made, Need, Step, StepError, Target};
 use std::collections::{HashMap, VecDeque};
 
 /// What comes next.
@@ -15,8 +13,8 @@ use std::collections::{HashMap, VecDeque};
 pub enum Progress {
     /// More steps, in another slice.
     More,
-    /// Make what is outside at a link, and give it to [`Execution::give`]. What was there has gone.
-    Make(Box<Shell>),
+    /// Make this, and give it to [`Execution::give`]. What was in its place has gone.
+    Make(Need),
     /// All is as the plan wants it.
     Done,
     /// All is as it was, for a step failed.
@@ -39,9 +37,9 @@ pub struct Execution {
     /// What was done is dropped with all the rest, and not where it is done.
     done: Vec<(Step, ObjectId)>,
     undo: Vec<Step>,
-    made: Option<Result<Box<dyn External>, String>>,
-    /// Far ends that were made before the first step, by their links.
-    ready: HashMap<ObjectId, Box<dyn External>>,
+    made: Option<Result<Made, String>>,
+    /// What was made before the first step.
+    ready: HashMap<ObjectId, Made>,
     /// What was there has been taken away for the step that comes next.
     cleared: bool,
     failure: Option<Failure>,
@@ -55,25 +53,21 @@ impl Execution {
         Execution { left, done, undo, made: None, ready: HashMap::new(), cleared: false, failure: None }
     }
 
-    /// The far ends that the plan needs, each with its link, and whether something of the plan has to go before it can be made:
-    /// a socket that listens where another one does. Those that do not wait are best made before the first step: if one cannot
-    /// be, nothing was touched.
-    pub fn needs(&self) -> Vec<(ObjectId, Box<Shell>, bool)> {
+    /// What the plan needs, each with its object, and whether something of the plan has to go before it can be made: a socket
+    /// that listens where another one does. What does not wait is best made before the first step: if it cannot be, nothing was
+    /// touched.
+    pub fn needs(&self) -> Vec<(ObjectId, Need, bool)> {
         let goes = self.left.iter().any(|(step, _)| matches!(step, Step::Attach { had: Some(_), .. }));
-        let needs = self.left.iter().filter(|(step, _)| !is_adapter(step)).filter_map(|(step, _)| match step {
-            Step::Attach { link, shell: Some(shell), .. } => Some((link.clone(), shell.clone(), goes)),
-            _ => None,
-        });
-        needs.collect()
+        self.left.iter().filter_map(|(step, _)| step.need()).map(|(object, need)| (object, need, goes)).collect()
     }
 
-    /// A far end that was made before the first step.
-    pub fn prepare(&mut self, link: ObjectId, made: Box<dyn External>) {
-        self.ready.insert(link, made);
+    /// What was made before the first step.
+    pub fn prepare(&mut self, object: ObjectId, made: Made) {
+        self.ready.insert(object, made);
     }
 
     /// What was asked for by [`Progress::Make`], or why it cannot be made.
-    pub fn give(&mut self, made: Result<Box<dyn External>, String>) {
+    pub fn give(&mut self, made: Result<Made, String>) {
         self.made = Some(made);
     }
 
@@ -102,9 +96,9 @@ impl Execution {
                 Progress::More
             }
             Ok(None) => {
-                let shell = shell_of(&step).cloned().map(Box::new);
+                let need = step.need();
                 self.left.push_front((step, subject));
-                shell.map_or(Progress::More, Progress::Make)
+                need.map_or(Progress::More, |(_, need)| Progress::Make(need))
             }
             Err(cause) => {
                 self.failure = Some(Failure { subject, cause });
@@ -120,9 +114,9 @@ impl Execution {
         match self.perform(&step, target) {
             Ok(Some(_)) => {}
             Ok(None) => {
-                let shell = shell_of(&step).cloned().map(Box::new);
+                let need = step.need();
                 self.undo.push(step);
-                return shell.map_or(Progress::More, Progress::Make);
+                return need.map_or(Progress::More, |(_, need)| Progress::Make(need));
             }
             // Only what is outside can fail here: a port that somebody else has taken meanwhile. The rest goes back all the same.
             Err(cause) => tracing::error!("cannot put back: {cause}"),
@@ -132,17 +126,17 @@ impl Execution {
 
     /// Performs a step, if what it needs has been made: `None` if not.
     fn perform(&mut self, step: &Step, target: &mut dyn Target) -> Result<Option<Step>, StepError> {
-        let Step::Attach { link, shell: Some(_), had } = step else { return target.perform(step, None).map(Some) };
-        if is_adapter(step) {
-            // One that lives on with another cable is not made again; only the target knows.
-            return target.perform(step, None).map(Some);
-        }
-        match self.made.take().or_else(|| self.ready.remove(link).map(Ok)) {
+        let Some((object, _)) = step.need() else { return target.perform(step, None).map(Some) };
+        let had = match step {
+            Step::Attach { had, .. } => had.clone(),
+            _ => None,
+        };
+        let clear = |had| Step::Attach { link: object.clone(), shell: None, had };
+        match self.made.take().or_else(|| self.ready.remove(&object).map(Ok)) {
             None => {
                 // A socket listens where the one before it did: that one goes first.
-                let clear = Step::Attach { link: link.clone(), shell: None, had: had.clone() };
                 if had.is_some() && !self.cleared {
-                    target.perform(&clear, None)?;
+                    target.perform(&clear(had), None)?;
                     self.cleared = true;
                 }
                 Ok(None)
@@ -153,21 +147,10 @@ impl Execution {
             }
             Some(Err(cause)) => {
                 if std::mem::take(&mut self.cleared) && self.failure.is_none() {
-                    self.undo.push(Step::Attach { link: link.clone(), shell: had.clone(), had: None });
+                    self.undo.push(Step::Attach { link: object, shell: had, had: None });
                 }
                 Err(StepError::Shell(cause))
             }
         }
     }
-}
-
-fn shell_of(step: &Step) -> Option<&Shell> {
-    match step {
-        Step::Attach { shell, .. } => shell.as_deref(),
-        _ => None,
-    }
-}
-
-fn is_adapter(step: &Step) -> bool {
-    matches!(shell_of(step), Some(Shell::Adapter(_)))
 }

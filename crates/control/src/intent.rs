@@ -157,7 +157,16 @@ impl Intent {
             commands = kept;
         }
         commands.yield_to(&file);
-        let (mut prepared, dropped) = self.reconcile(&file, &commands)?;
+        let mut reconciled = self.reconcile(&file, &commands);
+        if reconciled.is_err() && !self.restored {
+            // The description may be another one than that from which commands removed something.
+            for id in self.needed_again(&file, &commands)? {
+                tracing::warn!("{id} is there again, though a command removed it: the description needs it");
+                commands.bring_back(&id);
+            }
+            reconciled = self.reconcile(&file, &commands);
+        }
+        let (mut prepared, dropped) = reconciled?;
         dropped.iter().for_each(|id| commands.remove(id, false));
         prepared.dropped = dropped;
         prepared.next = Next::Description { config: Box::new(wanted), file, commands };
@@ -393,6 +402,32 @@ impl Intent {
         roll_back(&mut self.model, undo);
         let prepared = self.check(difference(&self.applied, &candidate)).map_err(Impossible)?;
         Ok((prepared, dropped))
+    }
+}
+
+impl Intent {
+    /// What commands removed and the description cannot do without.
+    fn needed_again(&mut self, file: &Objects, commands: &Commands) -> Result<Vec<ObjectId>, Impossible> {
+        let mut candidate = file.clone();
+        let mut plan = Plan::new(&self.applied, &difference(&self.applied, &candidate), &self.model);
+        let mut undo = plan.check(&mut self.model).map_err(Impossible)?;
+        // Circuits before the links that they go over.
+        let mut removed: Vec<&ObjectId> = commands.removed().filter(|id| file.contains_key(id)).collect();
+        removed.sort_by_key(|id| !matches!(id, ObjectId::Circuit(_)));
+        let mut needed = Vec::new();
+        for id in removed {
+            let change = Change { id: id.clone(), wanted: None };
+            let mut plan = Plan::new(&candidate, std::slice::from_ref(&change), &self.model);
+            match plan.check(&mut self.model) {
+                Ok(steps) => {
+                    undo.extend(steps);
+                    candidate.remove(id);
+                }
+                Err(_) => needed.push(id.clone()),
+            }
+        }
+        roll_back(&mut self.model, undo);
+        Ok(needed)
     }
 }
 

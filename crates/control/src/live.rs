@@ -3,14 +3,18 @@
 use crate::adapters::Adapters;
 use crate::config::Shell;
 use crate::objects::ObjectId;
-use crate::step::{Step, StepError, Target};
+use crate::step::{DESK_BOUNDS, MYRINET_BOUNDS, Made, Step, StepError, Target};
+use adapter::desk::Desk;
+use adapter::myrinet::Myrinet;
 use host::HostInterface;
-use net::external::External;
 use net::topology::{Bounds, CircuitDescription, Fabric, TopologyError};
 use net::{LinkId, Network};
 use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
 use wire::Time;
 
+/// How often a desk with cells under way is visited: its slots are too short to visit it for each.
+const DESK_GRAIN: Duration = Duration::from_micros(10);
 /// Circuits of a link of which its far end is told at once.
 const TOLD: usize = 64;
 
@@ -55,14 +59,24 @@ impl Live<'_> {
         self.links.find(link).ok_or_else(|| TopologyError::NoLink(link.to_string()))
     }
 
-    fn add_station(&mut self, name: &str, bounds: Bounds, max_endpoints: usize) -> Result<(), TopologyError> {
-        match bounds {
-            Bounds::Host => {
-                self.fabric.add_host(self.network, name, HostInterface::new(max_endpoints).named(name)).map(drop)
+    fn add_station(
+        &mut self,
+        name: &str,
+        bounds: Bounds,
+        max_endpoints: usize,
+        made: Option<Made>,
+    ) -> Result<(), StepError> {
+        match (bounds, made) {
+            (Bounds::Host, _) => {
+                self.fabric.add_host(self.network, name, HostInterface::new(max_endpoints).named(name)).map(drop)?;
             }
-            Bounds::Switch(config) => self.fabric.add_switch(self.network, name, config).map(drop),
-            Bounds::Outside => self.fabric.add_outside(name),
+            (Bounds::Switch(config), Some(Made::Switch(switch))) => {
+                self.fabric.add_element(self.network, name, config, *switch).map(drop)?;
+            }
+            (Bounds::Switch(_), _) => return Err(StepError::Shell(format!("nothing was made for switch {name}"))),
+            (Bounds::Outside, _) => self.fabric.add_outside(name)?,
         }
+        Ok(())
     }
 
     fn host(&mut self, name: &str) -> Result<&mut HostInterface, TopologyError> {
@@ -70,13 +84,18 @@ impl Live<'_> {
         host.ok_or_else(|| TopologyError::NoStation(name.to_owned()))
     }
 
+    fn myrinet(&mut self, name: &str) -> Result<&mut Myrinet, TopologyError> {
+        let net = self.fabric.node(name).and_then(|id| self.network.node_mut::<Myrinet>(id));
+        net.ok_or_else(|| TopologyError::NoStation(name.to_owned()))
+    }
+
+    fn desk(&mut self, name: &str) -> Result<&mut Desk, TopologyError> {
+        let desk = self.fabric.node(name).and_then(|id| self.network.node_mut::<Desk>(id));
+        desk.ok_or_else(|| TopologyError::NoStation(name.to_owned()))
+    }
+
     /// Puts at a link what is to be outside there.
-    fn attach(
-        &mut self,
-        link: LinkId,
-        shell: Option<&Shell>,
-        made: Option<Box<dyn External>>,
-    ) -> Result<(), StepError> {
+    fn attach(&mut self, link: LinkId, shell: Option<&Shell>, made: Option<Made>) -> Result<(), StepError> {
         if let Some(Shell::Adapter(served)) = shell {
             let plugged = self.adapters.plug(self.network, self.fabric, served, link);
             plugged.map_err(|e| StepError::Shell(format!("{e:#}")))?;
@@ -88,7 +107,9 @@ impl Live<'_> {
             self.dropped.push(Box::new(old));
         }
         if shell.is_some() {
-            let made = made.ok_or_else(|| StepError::Shell("nothing was made for the far end of the link".into()))?;
+            let Some(Made::Shell(made)) = made else {
+                return Err(StepError::Shell("nothing was made for the far end of the link".into()));
+            };
             if !self.network.attach(link, made) {
                 return Err(StepError::Shell("the link has no outside end".into()));
             }
@@ -99,15 +120,25 @@ impl Live<'_> {
 }
 
 impl Target for Live<'_> {
-    fn perform(&mut self, step: &Step, made: Option<Box<dyn External>>) -> Result<Step, StepError> {
+    fn perform(&mut self, step: &Step, made: Option<Made>) -> Result<Step, StepError> {
         Ok(match step {
             Step::AddStation { name, bounds, max_endpoints } => {
-                self.add_station(name, *bounds, *max_endpoints)?;
+                self.add_station(name, *bounds, *max_endpoints, made)?;
                 Step::RemoveStation(name.clone())
             }
             Step::RemoveStation(name) => {
                 let bounds = self.fabric.router().bounds(name);
                 let bounds = bounds.ok_or_else(|| TopologyError::NoStation(name.clone()))?;
+                if let Some(layout) = self.myrinet(name).ok().map(|net| net.layout().clone()) {
+                    let removed = self.fabric.remove_station(self.network, name)?;
+                    self.dropped.extend(removed.map(|node| Box::new(node) as Box<dyn Send>));
+                    return Ok(Step::AddMyrinet { name: name.clone(), layout: Box::new(layout) });
+                }
+                if let Some(layout) = self.desk(name).ok().map(|desk| desk.layout().clone()) {
+                    let removed = self.fabric.remove_station(self.network, name)?;
+                    self.dropped.extend(removed.map(|node| Box::new(node) as Box<dyn Send>));
+                    return Ok(Step::AddDesk { name: name.clone(), layout: Box::new(layout) });
+                }
                 let max_endpoints = self.host(name).map_or(0, |host| host.max_endpoints());
                 if let Some(node) = self.fabric.remove_station(self.network, name)? {
                     self.dropped.push(Box::new(node));
@@ -124,11 +155,35 @@ impl Target for Live<'_> {
                 let had = self.fabric.change_switch(self.network, name, *config)?;
                 Step::ChangeSwitch { name: name.clone(), config: had }
             }
+            Step::AddMyrinet { name, layout } => {
+                let net = Myrinet::new((**layout).clone());
+                self.fabric.add_element(self.network, name, MYRINET_BOUNDS, net)?;
+                Step::RemoveStation(name.clone())
+            }
+            Step::ChangeMyrinet { name, layout } => {
+                let net = self.myrinet(name)?;
+                let had = Box::new(net.layout().clone());
+                net.set_layout((**layout).clone());
+                Step::ChangeMyrinet { name: name.clone(), layout: had }
+            }
+            Step::AddDesk { name, layout } => {
+                let desk = Desk::new((**layout).clone()).map_err(|e| StepError::Shell(e.to_string()))?;
+                self.fabric.add_element(self.network, name, DESK_BOUNDS, desk.with_grain(DESK_GRAIN))?;
+                Step::RemoveStation(name.clone())
+            }
+            Step::ChangeDesk { name, layout } => {
+                let desk = self.desk(name)?;
+                let had = Box::new(desk.layout().clone());
+                desk.set_layout((**layout).clone()).map_err(|e| StepError::Shell(e.to_string()))?;
+                Step::ChangeDesk { name: name.clone(), layout: had }
+            }
             Step::AddLink { link, description, restored } => {
                 let id = match restored {
                     Some((key, ports)) => self.fabric.restore_link(self.network, *key, description, *ports)?,
                     None => self.fabric.add_link(self.network, description)?,
                 };
+                // The engine may run before the step that brings the shell: a line with nobody at it has not failed.
+                self.network.await_shell(id);
                 self.links.ids.insert(link.clone(), id);
                 Step::RemoveLink(link.clone())
             }
@@ -180,8 +235,8 @@ impl Target for Live<'_> {
                 Step::RestoreCircuit(Box::new(self.fabric.remove_circuit(self.network, &circuit)?))
             }
             Step::ChangeContract(ends, contract) => {
-                let had = self.fabric.change_contract(self.network, ends, *contract)?;
-                Step::ChangeContract(ends.clone(), had)
+                let had = self.fabric.change_contract(self.network, ends, contract.0, contract.1)?;
+                Step::ChangeContract(ends.clone(), Box::new(had))
             }
         })
     }

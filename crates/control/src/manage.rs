@@ -1,7 +1,11 @@
 //! Management: who answers what is asked of a running network ([`crate::protocol`]).
 
+mod myrinet;
+pub(crate) mod oam;
+
 use crate::audit::Who;
 use crate::calls::applications::User;
+use crate::calls::setup::Wanted;
 use crate::capture::{self, pump};
 use crate::config::{Config, Shell};
 use crate::controller::Controller;
@@ -57,6 +61,9 @@ impl Manager {
         match request {
             Request::Status => status::text(controller, Which::All),
             Request::Overview => status::text(controller, Which::Overview),
+            Request::Circuits => status::circuits_text(controller),
+            Request::CircuitRows => status::list_text(controller),
+            Request::Links => answer(&status::links(controller)?),
             Request::AddCircuit(circuit) => {
                 let spec = Spec::Circuit(circuit.describe()?);
                 controller.add(spec, None, Some(Written::Circuit(circuit)), who)?;
@@ -74,6 +81,13 @@ impl Manager {
                 if guests.is_some() && (shell.is_some() || description.config.carries != Carries::Cells) {
                     return Err(anyhow!("a link to an adapter carries cells, and neither atmtcp, tcp nor udp"));
                 }
+                let net =
+                    |end: &net::topology::Attachment| controller.with_config(|c| c.myrinets.contains_key(&end.station));
+                if description.ends.iter().any(net) {
+                    return Err(anyhow!(
+                        "a Myrinet's hosts and cables are in its section of the description: apply another one"
+                    ));
+                }
                 let far = shell.as_ref().and_then(|_| description.ends.get(1)).map(|end| end.station.clone());
                 shell = shell.or(guests.map(Shell::Adapter));
                 let spec =
@@ -88,6 +102,16 @@ impl Manager {
             }
             Request::SetLink { name, up } => {
                 answer(&LinkSet { link: controller.set_link(&name, up, who)?, enabled: up })
+            }
+            Request::Myrinets => answer(&status::myrinet::all(controller, true)?),
+            Request::MyrinetSend(send) => {
+                myrinet::send(engine, send)?;
+                done()
+            }
+            Request::Oam { host, circuit } => answer(&oam::status(engine, host, &circuit)?),
+            Request::OamAsk(ask) => {
+                oam::ask(engine, ask)?;
+                done()
             }
             Request::Calls(_) => Err(anyhow!("calls belong to a session")),
             Request::Apply { text, name, folder, dry_run } => self.apply(&text, &name, &folder, dry_run, who),
@@ -114,7 +138,7 @@ impl Manager {
                     Ok(id)
                 })??;
                 let epoch = self.epoch_unix_nanos()?;
-                if let Err(e) = pump::start(engine.clone(), id, &config, to) {
+                if let Err(e) = pump::start(engine.named("capture"), id, &config, to) {
                     engine.with(move |core| core.network.set_tap(id, None))?;
                     return Err(e.into());
                 }
@@ -149,30 +173,47 @@ impl Manager {
         };
         let limits = self.controller.with_config(|config| policy::limits(&config.rules, peer, self.owner));
         let user = User { uid: peer.uid, max_calls: limits.get(Kind::Calls) };
-        let sap = |text: Option<String>| text.map_or(Ok(calls::Sap::Any), |text| text.parse::<calls::Sap>());
+        let sap = |text: Option<String>| text.map_or(Ok(calls::Sap::ANY), |text| text.parse::<calls::Sap>());
+        let address = |text: &str| text.parse::<Aesa>().with_context(|| format!("address \"{text}\""));
         let answered = match request {
             calls::Request::Listen { host, selector, sap: text } => {
                 may(&host, None)?;
                 let sap = sap(text)?;
                 service.with(|exchange, _| exchange.listen(session, user, &host, selector, sap))?
             }
-            calls::Request::Call { host, to, sap: text, traffic } => {
-                let to: Aesa = to.parse().with_context(|| format!("address \"{to}\""))?;
+            calls::Request::Call { host, to, sap: text, traffic, backward, multipoint } => {
+                let to = address(&to)?;
                 may(&host, Some(&to))?;
-                let what = (sap(text)?, &traffic);
-                service.with(|exchange, now| exchange.call(session, user, &host, to, what, now))?
+                let backward = backward.as_ref().unwrap_or(&traffic);
+                let wanted = Wanted { sap: sap(text)?, forward: &traffic, backward, multipoint };
+                service.with(|exchange, now| exchange.call(session, user, &host, to, wanted, now))?
+            }
+            calls::Request::Take { call } => service.with(|exchange, _| exchange.take(session, user, call))?,
+            calls::Request::Tie { call } => service.with(|exchange, _| exchange.tie(session, call))?,
+            calls::Request::AddParty { call, to } => {
+                let to = address(&to)?;
+                let host = service.with(|exchange, _| exchange.host_of(session, call))?;
+                may(&host, Some(&to))?;
+                service.with(|exchange, now| exchange.add_party(session, call, to, now))?
+            }
+            calls::Request::DropParty { call, party, cause } => {
+                let cause = CauseValue(cause & 0x7f);
+                service.with(|exchange, now| exchange.drop_party(session, call, party, cause, now))?
             }
             calls::Request::Accept { call } => service.with(|exchange, now| exchange.accept(session, call, now))?,
             calls::Request::Release { call, cause } => {
                 let cause = CauseValue(cause & 0x7f);
                 service.with(|exchange, now| exchange.release(session, call, cause, now))?
             }
-            calls::Request::Wait => match service.with(|exchange, _| exchange.wait(session)) {
-                Some(events) => events,
-                None => return Ok(None),
-            },
+            wait @ (calls::Request::Wait | calls::Request::Next) => {
+                let most = if wait == calls::Request::Next { 1 } else { usize::MAX };
+                match service.with(|exchange, _| exchange.wait(session, most)) {
+                    Some(events) => events,
+                    None => return Ok(None),
+                }
+            }
             calls::Request::List => {
-                let mut all = service.with(|exchange, now| exchange.report(now));
+                let mut all = service.report();
                 if !policy::owns(peer, self.owner) {
                     // Others see their own calls, and where they can be called.
                     all.calls.retain(|call| call.user == peer.uid);
@@ -270,6 +311,10 @@ impl Handler for Manager {
     fn poll_reply(&self, session: u64, ends: bool) -> Option<String> {
         let events = self.controller.calls().with(|exchange, _| exchange.take_events(session, ends))?;
         answer(&events).ok()
+    }
+
+    fn is_over(&self, session: u64) -> bool {
+        self.controller.calls().with(|exchange, _| exchange.is_over(session))
     }
 
     fn end_session(&self, session: u64) {

@@ -6,7 +6,7 @@
 
 pub mod server;
 
-use crate::status::{CounterStatus, Status};
+use crate::status::{CircuitStatus, CounterStatus, HopStatus, Status};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet, text};
 use prometheus_client::metrics::MetricType;
@@ -127,6 +127,11 @@ impl Snapshot {
                 "Processor time of the longest command between two rounds",
                 engine.longest_command_s,
             ),
+            (
+                "engine_longest_recent_round_seconds",
+                "Processor time of the longest round of the last one to two minutes",
+                engine.longest_recent_round_s,
+            ),
             ("engine_frame_buffers", "Buffers of frames that there are", engine.frames as f64),
             ("engine_frame_buffers_used", "Buffers of frames in use", engine.frames_in_use as f64),
         ] {
@@ -136,6 +141,7 @@ impl Snapshot {
             ("engine_rounds", "Rounds over the network", engine.rounds),
             ("engine_sleeps", "Sleeps of the engine's thread", engine.sleeps),
             ("engine_commands", "Commands carried out between rounds", engine.commands),
+            ("log_lines_dropped", "Lines of the log that nobody took", engine.log_lines_dropped),
         ] {
             counters(encoder, Family { name, help, rows: one(value) })?;
         }
@@ -168,6 +174,9 @@ impl Snapshot {
         let rows = directions.iter().map(|(labels, way)| (labels.clone(), way.promised_cells_per_s)).collect();
         let (name, help) = ("link_promised_cells_per_second", "Rate that contracts have of the link");
         gauges(encoder, Family { name, help, rows })?;
+        let rows = directions.iter().map(|(labels, way)| (labels.clone(), way.queued as f64)).collect();
+        let (name, help) = ("link_queued", "Cells, or frames, on the link: those that wait, and those under way");
+        gauges(encoder, Family { name, help, rows })?;
         let sent: Vec<_> = directions.iter().map(|(labels, way)| (labels.clone(), &way.sent)).collect();
         let names = Counted {
             cells: ("link_sent_cells", "Cells that the sender gave to the link"),
@@ -184,6 +193,17 @@ impl Snapshot {
             dropped: None,
         };
         counted(encoder, &names, &delivered)?;
+        let taken = directions.iter().filter_map(|(labels, way)| Some((labels.clone(), way.intake.as_ref()?)));
+        let names = Counted {
+            cells: ("link_intake_cells", "Cells that arrived and that the host there took"),
+            pdus: ("link_intake_pdus", "PDUs of frames that arrived and that the host there took"),
+            octets: ("link_intake_octets", "Octets of those PDUs"),
+            dropped: Some((
+                "link_intake_dropped",
+                "Cells, or frames, that arrived and that the host there dropped before anybody had them",
+            )),
+        };
+        counted(encoder, &names, &taken.collect::<Vec<_>>())?;
         let adapters = &self.status.adapters;
         let signal = adapters.iter().map(|a| (vec![("adapter", a.name.clone())], flag(a.signal))).collect();
         let (name, help) = ("adapter_signal", "Whether the adapter's line brings a signal");
@@ -205,10 +225,27 @@ impl Snapshot {
             let rows = switches.iter().map(|s| (vec![("switch", s.name.clone())], value(s))).collect();
             gauges(encoder, Family { name, help, rows })?;
         }
+        let total = switches.iter().map(|s| (vec![("switch", s.name.clone())], s.queued as f64)).collect();
+        let (name, help) = ("switch_queued", "Cells that wait in the switch for their output");
+        gauges(encoder, Family { name, help, rows: total })?;
+        let ports = switches.iter().flat_map(|s| s.port_queued.iter().map(move |(port, n)| (s, port, n)));
+        let rows = ports
+            .map(|(switch, port, n)| (vec![("switch", switch.name.clone()), ("port", port.to_string())], *n as f64));
+        let (name, help) = ("switch_port_queued", "Cells that wait for an output, where any do");
+        gauges(encoder, Family { name, help, rows: rows.collect() })?;
         let ports = switches.iter().flat_map(|s| s.port_drops.iter().map(move |(port, reasons)| (s, port, reasons)));
         let rows = ports.flat_map(|(switch, port, reasons)| {
             dropped(&vec![("switch", switch.name.clone()), ("port", port.to_string())], reasons)
         });
+        let told = switches.iter().flat_map(|s| s.alarms.iter().map(move |alarm| (s, alarm)));
+        let alarms = told.map(|(switch, alarm)| {
+            let path = alarm.path.map_or_else(String::new, |path| path.to_string());
+            let port = ("port", alarm.port.to_string());
+            let labels = vec![("switch", switch.name.clone()), port, ("path", path), ("defect", alarm.defect.clone())];
+            (labels, f64::from(alarm.circuits))
+        });
+        let (name, help) = ("switch_alarm_circuits", "Circuits that the switch tells of a defect at a port by AIS");
+        gauges(encoder, Family { name, help, rows: alarms.collect() })?;
         let (name, help) = ("switch_dropped", "Cells, or frames, that the switch received at a port and dropped");
         counters(encoder, Family { name, help, rows: rows.collect() })
     }
@@ -233,6 +270,14 @@ impl Snapshot {
         let rows = ends.iter().map(|(l, end)| (l.clone(), f64::from(u8::from(end.open.is_some())))).collect();
         let (name, help) = ("circuit_open", "Whether an endpoint has the end open");
         gauges(encoder, Family { name, help, rows })?;
+        let alarms = ends.iter().flat_map(|(labels, end)| {
+            end.alarms.iter().map(|alarm| {
+                let labels = labels.iter().cloned().chain([("alarm", alarm.alarm.clone())]).collect();
+                (labels, 1.0)
+            })
+        });
+        let (name, help) = ("circuit_alarm", "Alarms of the end that last: ais, loc, rdi (I.610)");
+        gauges(encoder, Family { name, help, rows: alarms.collect() })?;
         let sent: Vec<_> = ends.iter().filter_map(|(l, end)| Some((l.clone(), end.sent.as_ref()?))).collect();
         let names = Counted {
             cells: ("circuit_sent_cells", "Cells from the end's application"),
@@ -251,7 +296,49 @@ impl Snapshot {
                 "What came for the end's application and was dropped at its host",
             )),
         };
-        counted(encoder, &names, &received)
+        counted(encoder, &names, &received)?;
+        self.hops(encoder, &circuits)
+    }
+
+    /// What switches make of circuits.
+    fn hops(&self, encoder: &mut DescriptorEncoder<'_>, circuits: &[&CircuitStatus]) -> fmt::Result {
+        let hops = circuits.iter().flat_map(|circuit| circuit.hops.iter().map(move |hop| (circuit, hop)));
+        let hops: Vec<(Labels, &HopStatus)> = hops
+            .map(|(circuit, hop)| {
+                let labels = vec![
+                    ("circuit", circuit.name.clone()),
+                    ("switch", hop.switch.clone()),
+                    ("port", hop.to_port.to_string()),
+                    ("direction", if hop.forward { "forward" } else { "back" }.to_owned()),
+                ];
+                (labels, hop)
+            })
+            .collect();
+        type Count = fn(&HopStatus) -> u64;
+        let counts: [(&str, &str, Count); 7] = [
+            ("circuit_hop_offered_cells", "Cells that came to the switch", |h| h.offered),
+            ("circuit_hop_conformed_cells", "Cells within the contract", |h| h.conformed),
+            ("circuit_hop_tagged_cells", "Cells beyond the contract that were tagged", |h| h.tagged),
+            ("circuit_hop_policed_cells", "Cells beyond the contract that were dropped", |h| h.policed),
+            ("circuit_hop_queue_dropped_cells", "Cells dropped for want of room", |h| h.queue_dropped),
+            ("circuit_hop_pdu_dropped_cells", "Cells dropped with their PDU", |h| h.pdu_dropped),
+            ("circuit_hop_sent_cells", "Cells that left the switch", |h| h.sent),
+        ];
+        for (name, help, count) in counts {
+            let rows = hops.iter().map(|(labels, hop)| (labels.clone(), count(hop))).collect();
+            counters(encoder, Family { name, help, rows })?;
+        }
+        type Value = fn(&HopStatus) -> Option<f64>;
+        let values: [(&str, &str, Value); 3] = [
+            ("circuit_hop_rate_cells_per_second", "Measured rate of a paced circuit", |h| h.rate_cells_per_s),
+            ("circuit_hop_contract_cells_per_second", "Rate of the contract", |h| h.contract_cells_per_s),
+            ("circuit_hop_jitter_seconds", "Variation of delay that the switch has added, at most", |h| h.jitter_s),
+        ];
+        for (name, help, value) in values {
+            let rows = hops.iter().filter_map(|(labels, hop)| Some((labels.clone(), value(hop)?))).collect();
+            gauges(encoder, Family { name, help, rows })?;
+        }
+        Ok(())
     }
 
     fn endpoints(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
@@ -264,6 +351,10 @@ impl Snapshot {
             |e: &crate::status::EndpointStatus| vec![("host", e.host.clone()), ("endpoint", e.endpoint.to_string())];
         let rows = endpoints.iter().map(|e| (labels(e), e.channels as f64)).collect();
         let (name, help) = ("endpoint_channels", "Circuits that the endpoint has open");
+        gauges(encoder, Family { name, help, rows })?;
+        let rows = endpoints.iter().map(|e| (labels(e), e.waiting_sdus as f64)).collect();
+        let (name, help) =
+            ("endpoint_queued_sdus", "SDUs that the application has sent and that have not left its host");
         gauges(encoder, Family { name, help, rows })?;
         let rows = endpoints.iter().map(|e| (labels(e), e.segment_octets as f64)).collect();
         let (name, help) = ("endpoint_segment_bytes", "Memory of the endpoint's segment");

@@ -1,6 +1,7 @@
 //! Desired state: objects with an owner and a revision. What should be is a set of these; what is, another.
 
 use crate::config::{Host, Shell, Signalling};
+use adapter::{desk::Layout as DeskLayout, myrinet::Layout};
 use net::SwitchConfig;
 use net::topology::{CircuitDescription, LinkDescription};
 use serde::{Deserialize, Serialize};
@@ -78,6 +79,10 @@ pub enum Spec {
     Host(Host),
     /// A switch.
     Switch(SwitchConfig),
+    /// A Myrinet, which circuits pass as they pass a switch.
+    Myrinet(Box<Layout>),
+    /// A desk-area network, which circuits pass as they pass a switch.
+    Desk(Box<DeskLayout>),
     /// Something outside.
     Outside,
     /// A link.

@@ -12,6 +12,7 @@ use net::{LinkConfig, SwitchConfig};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use traffic::{Contract, Discard};
 
 /// What a plan does to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -30,7 +31,8 @@ pub enum Verb {
 pub struct Line {
     /// What is done.
     pub verb: Verb,
-    /// `host`, `switch`, `outside`, `link`, `circuit`, `adapter` or `interface`.
+    /// `host`, `switch`, `outside`, `myrinet`, `desk`, `link`, `circuit`, `adapter`, `interface`, `camera`, `display` or
+    /// `store`.
     pub kind: String,
     /// The object's name.
     pub name: String,
@@ -234,6 +236,23 @@ impl Planner<'_> {
                 (Some(Spec::Switch(had)), Some(Spec::Switch(wanted))) => {
                     self.change_switch(&mut phases, &change.id, order, *had, *wanted);
                 }
+                (Some(Spec::Myrinet(had)), Some(Spec::Myrinet(wanted))) => {
+                    let ObjectId::Station(name) = &change.id else { continue };
+                    let cables = wanted.differs_in_cables_only(had);
+                    let what = if cables { "other cables" } else { "made anew" };
+                    // Circuits over hosts that go are gone by then, and those over new ones are yet to come.
+                    let step = Step::ChangeMyrinet { name: name.clone(), layout: wanted.clone() };
+                    phases.add(LESS, order, &change.id, step);
+                    self.line(Verb::Change, "myrinet", name, what.into(), !cables);
+                }
+                (Some(Spec::Desk(had)), Some(Spec::Desk(wanted))) => {
+                    let ObjectId::Station(name) = &change.id else { continue };
+                    let power = wanted.differs_in_power_only(had);
+                    let what = if power { "other chips have power" } else { "made anew" };
+                    let step = Step::ChangeDesk { name: name.clone(), layout: wanted.clone() };
+                    phases.add(LESS, order, &change.id, step);
+                    self.line(Verb::Change, "desk", name, what.into(), !power);
+                }
                 (had, wanted) => {
                     if let Some(had) = had {
                         self.remove(&mut phases, &change.id, had, &mut again);
@@ -329,6 +348,14 @@ impl Planner<'_> {
 
     fn add(&mut self, phases: &mut Phases, id: &ObjectId, order: u64, wanted: &Spec) {
         match (id, wanted) {
+            (ObjectId::Station(name), Spec::Myrinet(layout)) => {
+                phases.add(ADD_STATIONS, order, id, Step::AddMyrinet { name: name.clone(), layout: layout.clone() });
+                self.line(Verb::Add, "myrinet", name, String::new(), false);
+            }
+            (ObjectId::Station(name), Spec::Desk(layout)) => {
+                phases.add(ADD_STATIONS, order, id, Step::AddDesk { name: name.clone(), layout: layout.clone() });
+                self.line(Verb::Add, "desk", name, String::new(), false);
+            }
             (ObjectId::Station(name), spec) => {
                 let (bounds, max_endpoints) = match spec {
                     Spec::Host(host) => (Bounds::Host, host.max_endpoints),
@@ -468,14 +495,22 @@ impl Planner<'_> {
         wanted: &CircuitDescription,
         again: &mut BTreeSet<ObjectId>,
     ) {
-        // What decides how switches queue it is set when its routes are.
-        let only_contract = CircuitDescription { contract: wanted.contract, ..had.clone() } == *wanted
-            && had.contract.flow == wanted.contract.flow;
+        // Whether cells are those of PDUs, and whether they have credits, is set when the routes are.
+        let fixed = |c: &CircuitDescription| {
+            [c.contract, c.contract_back()].map(|contract| (contract.flow, contract.discard == Discard::Cells))
+        };
+        let only_contract = CircuitDescription { contract: wanted.contract, back: wanted.back, ..had.clone() }
+            == *wanted
+            && fixed(had) == fixed(wanted);
         let what = format!("{} to {}", circuit_text(had), circuit_text(wanted));
         if only_contract && !again.contains(id) {
-            let rate = |c: &CircuitDescription| c.contract.reserved().map_or(0.0, |rate| rate.cells_per_s());
-            let phase = if rate(wanted) <= rate(had) { LESS } else { MORE };
-            phases.add(phase, order, id, Step::ChangeContract(had.ends.clone(), wanted.contract));
+            let rates = |c: &CircuitDescription| {
+                [c.contract, c.contract_back()].map(|c| c.reserved().map_or(0.0, |rate| rate.cells_per_s()))
+            };
+            let less = rates(wanted).iter().zip(rates(had)).all(|(wanted, had)| *wanted <= had);
+            let contracts = Box::new((wanted.contract, wanted.back));
+            let step = Step::ChangeContract(had.ends.clone(), contracts);
+            phases.add(if less { LESS } else { MORE }, order, id, step);
         } else {
             again.remove(id);
             remove_circuit(phases, id, had);
@@ -511,6 +546,8 @@ fn kind_of(spec: &Spec) -> &'static str {
     match spec {
         Spec::Host(_) => "host",
         Spec::Switch(_) => "switch",
+        Spec::Myrinet(_) => "myrinet",
+        Spec::Desk(_) => "desk",
         Spec::Outside => "outside",
         Spec::Link(_) => "link",
         Spec::Circuit(_) => "circuit",
@@ -524,9 +561,30 @@ fn link_text(config: &LinkConfig) -> String {
 }
 
 fn circuit_text(circuit: &CircuitDescription) -> String {
-    let contract = &circuit.contract;
-    let rate = contract.pcr.map_or(String::new(), |pcr| format!(" {:.1} cell/s", pcr.cells_per_s()));
-    format!("{}{rate}", contract.category.name())
+    let back = circuit.back.map_or(String::new(), |back| format!(", back {}", contract_text(&back)));
+    contract_text(&circuit.contract) + &back
+}
+
+/// `nrt-vbr pcr 1000.0 scr 500.0 cell/s mbs 20`
+fn contract_text(contract: &Contract) -> String {
+    let mut text = contract.category.name().to_owned();
+    let rates = [("", contract.pcr), ("scr ", contract.scr), ("mcr ", contract.mcr)];
+    for (name, rate) in rates.into_iter().filter_map(|(name, rate)| Some((name, rate?))) {
+        text += &format!(" {name}{:.1} cell/s", rate.cells_per_s());
+    }
+    for (name, cells) in [("mbs", contract.mbs), ("mfs", contract.mfs)] {
+        text += &cells.map_or(String::new(), |cells| format!(" {name} {cells}"));
+    }
+    if let Some(conformance) = contract.conformance {
+        text += &format!(" {conformance}");
+    }
+    if contract.low_latency {
+        text += " low latency";
+    }
+    if contract.discard != Discard::Early {
+        text += &format!(" discard {}", contract.discard.name());
+    }
+    text
 }
 
 /// Whether an object may give way to others that are wanted.

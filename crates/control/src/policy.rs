@@ -13,7 +13,7 @@ use wire::aesa::{Aesa, Prefix};
 use wire::{CellRate, CircuitId};
 
 /// `[[allow]]`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Allow {
     /// Users, by name or number.
@@ -83,7 +83,7 @@ impl Default for Allow {
 }
 
 /// A user or group.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum Name {
     /// As the system numbers it.

@@ -5,7 +5,9 @@ use crate::config::{Circuit, Link};
 use crate::diagnostic::Diagnostic;
 use crate::plan::Line;
 use crate::policy::Role;
-use crate::status::Status;
+use crate::status::myrinet::MyrinetStatus;
+use crate::status::oam::OamStatus;
+use crate::status::{CircuitRow, CircuitStatus, LinkStatus, Status};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -21,8 +23,14 @@ pub enum Request {
     Status,
     /// The same; of many circuits only those that are open or have counted something.
     Overview,
+    /// All circuits.
+    Circuits,
+    /// The same in rows of a list: without ways, and with PDUs alone.
+    CircuitRows,
+    /// All links.
+    Links,
     /// Add a circuit.
-    AddCircuit(Circuit),
+    AddCircuit(Box<Circuit>),
     /// Remove the circuit of these ends.
     RemoveCircuit {
         /// As they were given.
@@ -42,6 +50,19 @@ pub enum Request {
         /// Whether it may pass anything.
         up: bool,
     },
+    /// All Myrinets, with their routes.
+    Myrinets,
+    /// Send messages over a Myrinet; what comes of it is in `myrinets`.
+    MyrinetSend(MyrinetSend),
+    /// OAM of one end of a circuit.
+    Oam {
+        /// The host.
+        host: String,
+        /// The circuit there, vpi.vci.
+        circuit: String,
+    },
+    /// Ask the other end of a circuit to begin or end continuity check or monitoring; what comes of it is in `oam`.
+    OamAsk(OamAsk),
     /// Record a link, to a socket that comes along, until that is closed.
     CaptureStart {
         /// Its name.
@@ -52,7 +73,7 @@ pub enum Request {
         buffer_mib: u32,
     },
     /// Calls: what a session of an application's asks.
-    Calls(#[schemars(with = "serde_json::Value")] endpoint::calls::Request),
+    Calls(endpoint::calls::Request),
     /// Make the network what a description says.
     Apply {
         /// The description.
@@ -80,17 +101,73 @@ impl Request {
     pub fn needs(&self) -> Role {
         match self {
             // Who may call whom is asked for each call.
-            Request::Status | Request::Overview | Request::Calls(_) => Role::Watch,
+            Request::Status
+            | Request::Overview
+            | Request::Circuits
+            | Request::CircuitRows
+            | Request::Links
+            | Request::Myrinets
+            | Request::Oam { .. }
+            | Request::Calls(_) => Role::Watch,
             Request::AddCircuit(_)
             | Request::RemoveCircuit { .. }
             | Request::AddLink(_)
             | Request::RemoveLink { .. }
             | Request::SetLink { .. }
+            | Request::MyrinetSend(_)
+            | Request::OamAsk(_)
             | Request::CaptureStart { .. }
             | Request::Apply { .. }
             | Request::ApplyFile { .. } => Role::Manage,
         }
     }
+}
+
+/// What the other end of a circuit is asked for, both ways.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OamAsk {
+    /// The host that asks.
+    pub host: String,
+    /// The circuit there, vpi.vci.
+    pub circuit: String,
+    /// Begin it, or end it.
+    pub begin: bool,
+    /// Of what.
+    pub subject: OamSubject,
+}
+
+/// What can be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OamSubject {
+    /// Continuity check.
+    Continuity,
+    /// Performance monitoring.
+    Monitoring {
+        /// Cells of a block: 128, 256, 512 or 1024.
+        block: u16,
+    },
+}
+
+/// Messages that the traffic generator is to send.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MyrinetSend {
+    /// The Myrinet.
+    pub net: String,
+    /// The host that sends.
+    pub from: String,
+    /// Those that receive; several are a group.
+    pub to: Vec<String>,
+    /// Octets of a message.
+    pub octets: u32,
+    /// How many messages.
+    pub count: u32,
+    /// Whether each is acknowledged before the next one.
+    pub acknowledged: bool,
+    /// Whether the host writes messages into the interface.
+    pub immediate: bool,
 }
 
 /// A request with the protocol's version. A request alone is of version 1.
@@ -194,6 +271,16 @@ pub struct Checked {
     pub problems: Vec<Diagnostic>,
 }
 
+/// What a request about calls is answered with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum CallsAnswer {
+    /// Of `list`: all calls.
+    List(CallsStatus),
+    /// Of any other.
+    Other(endpoint::calls::Answer),
+}
+
 /// The schema of everything: requests, and the answer to each.
 pub fn schema() -> serde_json::Value {
     let of = |answers: &[(&str, schemars::Schema)]| {
@@ -206,17 +293,22 @@ pub fn schema() -> serde_json::Value {
     let answers = of(&[
         ("status", schema_for!(Status)),
         ("overview", schema_for!(Status)),
+        ("circuits", schema_for!(Vec<CircuitStatus>)),
+        ("circuit_rows", schema_for!(Vec<CircuitRow>)),
+        ("links", schema_for!(Vec<LinkStatus>)),
         ("add_circuit", schema_for!(Done)),
         ("remove_circuit", schema_for!(Done)),
         ("add_link", schema_for!(LinkAdded)),
         ("remove_link", schema_for!(LinkRemoved)),
         ("set_link", schema_for!(LinkSet)),
+        ("myrinets", schema_for!(Vec<MyrinetStatus>)),
+        ("myrinet_send", schema_for!(Done)),
+        ("oam", schema_for!(OamStatus)),
+        ("oam_ask", schema_for!(Done)),
         ("capture_start", schema_for!(Capturing)),
-        ("calls", schema_for!(CallsStatus)),
+        ("calls", schema_for!(CallsAnswer)),
         ("apply", schema_for!(Applied)),
         ("apply_file", schema_for!(Applied)),
-        ("config_check", schema_for!(Checked)),
-        ("up", schema_for!(Up)),
     ]);
     serde_json::json!({ "version": VERSION, "message": schema_for!(Message), "answers": answers })
 }

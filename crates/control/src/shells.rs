@@ -1,22 +1,39 @@
-//! What is outside at a link: the sockets and devices of a description, made. Making one may take long, so this is no work
-//! for the network's thread.
+//! What steps need: the sockets and devices that are outside at links, and switches, made. Making one may take long, so this is
+//! no work for the network's thread.
 
 use crate::config::{self, Shell};
+use crate::step::{Made, Need};
 use anyhow::{Context as _, Result, anyhow};
+use net::Switch;
 use net::external::External;
 use stack::device::tun::Line;
 
 /// Stations that an ATMARP server knows at most.
 pub const MAX_STATIONS: usize = 4096;
 
-/// Makes what is to be outside at a link; an adapter is made by [`crate::adapters`].
+/// Makes what a step needs.
 ///
 /// # Errors
 /// The system refuses a socket or a device, or a certificate cannot be used.
-pub fn make(shell: &Shell) -> Result<Box<dyn External>> {
+pub fn make(need: &Need) -> Result<Made> {
+    Ok(match need {
+        Need::Shell(shell) => Made::Shell(outside(shell)?),
+        Need::Switch { name, config } => {
+            let mut switch = Box::new(Switch::new(*config).named(name));
+            switch.touch();
+            Made::Switch(switch)
+        }
+    })
+}
+
+/// Makes what is to be outside at a link; an adapter is made by [`crate::adapters`].
+fn outside(shell: &Shell) -> Result<Box<dyn External>> {
     Ok(match shell {
         Shell::Adapter(served) => return Err(anyhow!("adapter {} is not made here", served.name)),
         Shell::Interface(device) => Box::new(interface(device).with_context(|| format!("interface {}", device.name))?),
+        Shell::Device { name, settings } => {
+            adapter::desk::device::make(settings).with_context(|| format!("device {name}"))?
+        }
         Shell::AtmTcp { role, tls, .. } => {
             let tls = tls.as_ref().map(links::tcp::Tls::new).transpose().context("tls")?;
             Box::new(links::tcp::Shell::with_tls(*role, tls).with_context(|| format!("{role:?}"))?)

@@ -4,25 +4,39 @@
 //! What can change without a command is harvested in slices between rounds of the engine (`harvest`); all else is the model's.
 //! So looking costs the network nothing, and no text is made on its thread.
 
+pub mod desk;
 mod harvest;
+mod hops;
+mod list;
+pub mod myrinet;
+pub mod oam;
 mod rows;
 
 use crate::controller::Controller;
+pub use crate::hops::HopStatus;
 use crate::intent::Intent;
 use crate::names::carries_name;
 use crate::version::VERSION;
 use anyhow::Result;
+use desk::DeskStatus;
 use host::EndpointStatus as Endpoint;
+pub use list::{CircuitRow, EndRow};
+use myrinet::MyrinetStatus;
 use net::topology::{Bounds, Router};
+use oam::{AlarmStatus, SwitchAlarmStatus};
 use rows::{Rows, ends_at_hosts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use wire::{CircuitId, Counters};
 
 /// Circuits that an overview shows at most, where there are more.
 pub const OVERVIEW: usize = 1000;
+
+/// Octets of a circuit's JSON, for the most part, and of its row in a list.
+const CIRCUIT_OCTETS: usize = 576;
+const ROW_OCTETS: usize = 192;
 
 /// Everything that is told.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -32,7 +46,7 @@ pub struct Status<C = Vec<CircuitStatus>> {
     pub version: u32,
     /// The number of the last change.
     pub revision: u64,
-    /// What the names stand for: `host`, `switch` or `outside`.
+    /// What the names stand for: `host`, `switch`, `myrinet`, `desk` or `outside`.
     pub stations: BTreeMap<String, StationKind>,
     /// Hosts.
     pub hosts: BTreeMap<String, HostStatus>,
@@ -51,6 +65,12 @@ pub struct Status<C = Vec<CircuitStatus>> {
     pub stray: BTreeMap<String, CounterStatus>,
     /// Virtual adapters.
     pub adapters: Vec<AdapterStatus>,
+    /// Myrinets.
+    #[serde(default)]
+    pub myrinets: Vec<MyrinetStatus>,
+    /// Desk-area networks.
+    #[serde(default)]
+    pub desks: Vec<DeskStatus>,
     /// What runs it all.
     pub engine: EngineStatus,
 }
@@ -63,6 +83,10 @@ pub enum StationKind {
     Host,
     /// A switch.
     Switch,
+    /// A Myrinet.
+    Myrinet,
+    /// A desk-area network.
+    Desk,
     /// Something outside.
     Outside,
 }
@@ -109,10 +133,19 @@ pub struct SwitchStatus {
     pub max_routes: usize,
     /// Routes of the circuits through it: one for each direction.
     pub routes: usize,
+    /// Cells that wait in it for their output, at all ports.
+    #[serde(default)]
+    pub queued: usize,
+    /// The same at each output where any do.
+    #[serde(default)]
+    pub port_queued: BTreeMap<u16, usize>,
     /// What it received and dropped itself, at all ports.
     pub dropped: BTreeMap<String, u64>,
     /// The same at each port where anything was.
     pub port_drops: BTreeMap<u16, BTreeMap<String, u64>>,
+    /// Defects at its ports, of which it tells circuits by AIS.
+    #[serde(default)]
+    pub alarms: Vec<SwitchAlarmStatus>,
 }
 
 /// A direction of a link.
@@ -122,6 +155,13 @@ pub struct DirectionStatus {
     pub sent: CounterStatus,
     /// What arrived.
     pub delivered: CounterStatus,
+    /// What the host at the far end made of that: taken by an endpoint or by the host itself (management, credit cells), or
+    /// dropped before that. Each cell (or frame, in `pdus`; one of AAL0 in `cells`) counts once. `null` where no host is.
+    #[serde(default)]
+    pub intake: Option<CounterStatus>,
+    /// Cells (or frames) that are on it now: those that wait for their turn, and those under way.
+    #[serde(default)]
+    pub queued: u64,
     /// Cells each second that contracts have of it.
     pub promised_cells_per_s: f64,
 }
@@ -168,6 +208,9 @@ pub struct EndStatus {
     pub sent: Option<CounterStatus>,
     /// To its application.
     pub received: Option<CounterStatus>,
+    /// Its alarms (I.610).
+    #[serde(default)]
+    pub alarms: Vec<AlarmStatus>,
 }
 
 /// A circuit.
@@ -187,6 +230,9 @@ pub struct CircuitStatus {
     pub ends: Vec<EndStatus>,
     /// The links that it goes over, each with its label there.
     pub way: Vec<String>,
+    /// What switches on the way make of it; of circuits with a contract, and of all where there are at most 1000.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hops: Vec<HopStatus>,
 }
 
 /// An endpoint of an application.
@@ -196,20 +242,36 @@ pub struct EndpointStatus {
     pub host: String,
     /// Its number there.
     pub endpoint: u64,
-    /// Event strategy.
-    pub events: serde_json::Value,
+    /// Event strategy: `interrupt`, `polling`, `clocked N Hz`, `hybrid`, `hybrid N` or `soft N Hz`.
+    pub events: String,
     /// What the strategy has done.
-    pub event_counts: serde_json::Value,
-    /// Data path.
-    pub path: serde_json::Value,
+    pub event_counts: EventStatus,
+    /// Data path: `copying`, `single-copy`, `shared` or `zero-copy`.
+    pub path: String,
     /// Channels open.
     pub channels: usize,
+    /// SDUs that its application has sent and that have not left its host.
+    #[serde(default)]
+    pub waiting_sdus: usize,
     /// Octets of its segment.
     pub segment_octets: usize,
     /// What its application sent.
     pub sent: CounterStatus,
     /// What it was given.
     pub received: CounterStatus,
+}
+
+/// What an event strategy has done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct EventStatus {
+    /// Bells rung for the application.
+    pub bells: u64,
+    /// Doorbells that the application rang.
+    pub doorbells: u64,
+    /// Looks at a due time: ticks, and ends of rests.
+    pub ticks: u64,
+    /// Rests while applications were behind.
+    pub rests: u64,
 }
 
 /// A virtual adapter.
@@ -234,7 +296,7 @@ pub struct AdapterStatus {
 }
 
 /// The thread that carries everything.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EngineStatus {
     /// Since it began, in seconds.
     pub uptime_s: f64,
@@ -251,6 +313,10 @@ pub struct EngineStatus {
     /// Processor time of the longest round, with the command or the slice before it, in seconds.
     #[serde(default)]
     pub longest_round_s: f64,
+    /// What most of that round was: `network` (running it), or the part of the program whose command or slice came before,
+    /// such as `change`, `status`, `service`, `calls` or `capture`.
+    #[serde(default)]
+    pub longest_round_work: String,
     /// The same of the last one to two minutes.
     #[serde(default)]
     pub longest_recent_round_s: f64,
@@ -258,6 +324,9 @@ pub struct EngineStatus {
     pub frames_in_use: usize,
     /// Buffers of frames that there are.
     pub frames: usize,
+    /// Lines of the daemon's log that were dropped, because nobody read those before them.
+    #[serde(default)]
+    pub log_lines_dropped: u64,
 }
 
 /// Which circuits are wanted.
@@ -289,7 +358,43 @@ pub fn collect(controller: &Controller) -> Result<Status> {
 /// # Errors
 /// The engine has stopped.
 pub fn text(controller: &Controller, which: Which) -> Result<String> {
-    with_rows(controller, which, |status, rows| Ok(serde_json::to_string(&status.with(rows))?))
+    with_rows(controller, which, |status, rows| {
+        let circuits = if which == Which::All { status.circuit_count } else { status.circuit_count.min(OVERVIEW) };
+        json(&status.with(rows), circuits * CIRCUIT_OCTETS)
+    })
+}
+
+/// All circuits as JSON text.
+///
+/// # Errors
+/// The engine has stopped.
+pub fn circuits_text(controller: &Controller) -> Result<String> {
+    controller.with_intent(|intent| {
+        let router = &intent.model().router;
+        let (_, counts) = counted(controller, router)?;
+        let hops = hops::collect(controller, router)?;
+        json(&Rows::new(router, &counts, None).with_hops(&hops), router.circuit_count() * CIRCUIT_OCTETS)
+    })
+}
+
+/// All circuits as JSON text, in rows of a list.
+///
+/// # Errors
+/// The engine has stopped.
+pub fn list_text(controller: &Controller) -> Result<String> {
+    controller.with_intent(|intent| {
+        let router = &intent.model().router;
+        let (_, counts) = counted(controller, router)?;
+        let hops = hops::collect(controller, router)?;
+        json(&list::List(&Rows::new(router, &counts, None).with_hops(&hops)), router.circuit_count() * ROW_OCTETS)
+    })
+}
+
+/// JSON that is expected to be so long: text that grows by doubling is copied as often.
+fn json(value: &impl Serialize, octets: usize) -> Result<String> {
+    let mut text = Vec::with_capacity(octets + octets / 8 + 4096);
+    serde_json::to_writer(&mut text, value)?;
+    Ok(String::from_utf8(text)?)
 }
 
 impl Status<()> {
@@ -306,6 +411,8 @@ impl Status<()> {
             endpoints: self.endpoints,
             stray: self.stray,
             adapters: self.adapters,
+            myrinets: self.myrinets,
+            desks: self.desks,
             engine: self.engine,
         }
     }
@@ -316,19 +423,28 @@ fn with_rows<R>(controller: &Controller, which: Which, f: impl FnOnce(Status<()>
     // Nothing changes meanwhile, so that counters and what they are of fit.
     controller.with_intent(|intent| {
         let router = &intent.model().router;
-        let hosts: Vec<String> = names(router, |bounds| *bounds == Bounds::Host);
-        let numbers: HashMap<&str, u32> = hosts.iter().zip(0..).map(|(name, n)| (name.as_str(), n)).collect();
-        let mut wanted: Vec<(u32, CircuitId)> = Vec::with_capacity(2 * router.circuit_count());
-        for placed in router.circuits() {
-            let ends = ends_at_hosts(router, &placed.description);
-            wanted.extend(ends.filter_map(|end| Some((*numbers.get(end.station.as_str())?, end.circuit))));
-        }
-        let hosts = Arc::new(hosts);
-        let counts = harvest::ends(controller.engine(), hosts.clone(), wanted)?;
+        let (hosts, counts) = counted(controller, router)?;
         let status = without_circuits(controller, intent, hosts)?;
-        let rows = Rows::new(router, &counts, which.busy(router.circuit_count()));
+        let hops = hops::collect(controller, router)?;
+        let rows = Rows::new(router, &counts, which.busy(router.circuit_count())).with_hops(&hops);
         f(status, rows)
     })
+}
+
+/// Hosts by name, and what was counted at the ends of circuits there, in the order of [`ends_at_hosts`].
+type Counted = (Arc<Vec<String>>, Vec<Option<harvest::EndCounts>>);
+
+fn counted(controller: &Controller, router: &Router) -> Result<Counted> {
+    let hosts: Vec<String> = names(router, |bounds| *bounds == Bounds::Host);
+    let numbers: HashMap<&str, u32> = hosts.iter().zip(0..).map(|(name, n)| (name.as_str(), n)).collect();
+    let mut wanted: Vec<(u32, CircuitId)> = Vec::with_capacity(2 * router.circuit_count());
+    for placed in router.circuits() {
+        let ends = ends_at_hosts(router, &placed.description);
+        wanted.extend(ends.filter_map(|end| Some((*numbers.get(end.station.as_str())?, end.circuit))));
+    }
+    let hosts = Arc::new(hosts);
+    let counts = harvest::ends(controller.engine(), hosts.clone(), wanted)?;
+    Ok((hosts, counts))
 }
 
 fn names(router: &Router, is: impl Fn(&Bounds) -> bool) -> Vec<String> {
@@ -356,17 +472,27 @@ fn without_circuits(controller: &Controller, intent: &Intent, names: Arc<Vec<Str
     Ok(Status {
         version: VERSION,
         revision: intent.revision(),
-        stations: router.stations().map(|(name, bounds)| (name.to_owned(), kind_of(&bounds))).collect(),
+        stations: stations(intent),
         hosts,
-        switches: switches(controller, router)?,
+        switches: switches(controller, router, &myrinet::names(intent).chain(desk::names(intent)).collect())?,
         links: links_of(controller, router)?,
         circuit_count: router.circuit_count(),
         circuits: (),
         endpoints,
         stray,
         adapters: adapters(controller)?,
+        myrinets: myrinet::of(controller, intent, false)?,
+        desks: desk::of(controller, intent)?,
         engine: engine_status(&harvest::engine(engine)?),
     })
+}
+
+fn stations(intent: &Intent) -> BTreeMap<String, StationKind> {
+    let all = intent.model().router.stations();
+    let mut stations: BTreeMap<String, _> = all.map(|(name, bounds)| (name.to_owned(), kind_of(&bounds))).collect();
+    stations.extend(myrinet::names(intent).map(|name| (name.clone(), StationKind::Myrinet)));
+    stations.extend(desk::names(intent).map(|name| (name.clone(), StationKind::Desk)));
+    stations
 }
 
 /// The links.
@@ -378,7 +504,7 @@ pub fn links(controller: &Controller) -> Result<Vec<LinkStatus>> {
 }
 
 fn links_of(controller: &Controller, router: &Router) -> Result<Vec<LinkStatus>> {
-    let counts = harvest::links(controller.engine())?;
+    let counts = harvest::links(controller.engine(), router.links().count())?;
     Ok(counts.into_iter().filter_map(|counts| link_status(router, counts)).collect())
 }
 
@@ -389,6 +515,8 @@ fn link_status(router: &Router, counts: harvest::LinkCounts) -> Option<LinkStatu
     let [from_a, from_b] = [0, 1].map(|side| DirectionStatus {
         sent: (&counts.lines[side].sent).into(),
         delivered: (&counts.lines[side].delivered).into(),
+        intake: counts.intakes[side].as_ref().map(CounterStatus::from),
+        queued: counts.lines[side].waiting,
         promised_cells_per_s: promised[side],
     });
     Some(LinkStatus {
@@ -407,9 +535,10 @@ fn link_status(router: &Router, counts: harvest::LinkCounts) -> Option<LinkStatu
     })
 }
 
-fn switches(controller: &Controller, router: &Router) -> Result<Vec<SwitchStatus>> {
+fn switches(controller: &Controller, router: &Router, others: &BTreeSet<&String>) -> Result<Vec<SwitchStatus>> {
     let switches: Vec<(String, net::SwitchConfig)> = router
         .stations()
+        .filter(|(name, _)| !others.contains(&(*name).to_owned()))
         .filter_map(|(name, bounds)| match bounds {
             Bounds::Switch(config) => Some((name.to_owned(), config)),
             _ => None,
@@ -422,16 +551,31 @@ fn switches(controller: &Controller, router: &Router) -> Result<Vec<SwitchStatus
             ports: config.ports,
             max_routes: config.max_routes,
             routes: router.routes_at(name),
+            queued: 0,
+            port_queued: BTreeMap::new(),
             dropped: BTreeMap::new(),
             port_drops: BTreeMap::new(),
+            alarms: Vec::new(),
         })
         .collect();
     let asked = switches.into_iter().map(|(name, config)| (name, config.ports)).collect();
-    for (switch, port, drops) in harvest::switches(controller.engine(), asked)? {
-        let Some(switch) = all.get_mut(switch as usize) else { continue };
-        let here = CounterStatus::from(&drops).dropped;
+    let (ports, told) = harvest::switches(controller.engine(), asked)?;
+    for (switch, told) in told {
+        if let Some(switch) = all.get_mut(switch as usize) {
+            switch.alarms.push((&told).into());
+        }
+    }
+    for counts in ports {
+        let Some(switch) = all.get_mut(counts.switch as usize) else { continue };
+        if counts.queued > 0 {
+            switch.queued += counts.queued;
+            switch.port_queued.insert(counts.port, counts.queued);
+        }
+        let here = CounterStatus::from(&counts.drops).dropped;
         here.iter().for_each(|(reason, n)| *switch.dropped.entry(reason.clone()).or_default() += n);
-        switch.port_drops.insert(port, here);
+        if !here.is_empty() {
+            switch.port_drops.insert(counts.port, here);
+        }
     }
     Ok(all)
 }
@@ -452,14 +596,15 @@ fn adapters(controller: &Controller) -> Result<Vec<AdapterStatus>> {
 }
 
 fn endpoint_status(host: &str, e: &Endpoint) -> EndpointStatus {
-    let value = |v: serde_json::Result<serde_json::Value>| v.unwrap_or_default();
+    let host::EventCounts { bells, doorbells, ticks, rests } = e.event_counts;
     EndpointStatus {
         host: host.to_owned(),
         endpoint: e.id.0,
-        events: value(serde_json::to_value(e.events)),
-        event_counts: value(serde_json::to_value(e.event_counts)),
-        path: value(serde_json::to_value(e.path)),
+        events: e.events.to_string(),
+        event_counts: EventStatus { bells, doorbells, ticks, rests },
+        path: e.path.name().to_owned(),
         channels: e.channels,
+        waiting_sdus: e.waiting,
         segment_octets: e.segment_octets,
         sent: (&e.sent).into(),
         received: (&e.received).into(),
@@ -501,8 +646,10 @@ fn engine_status(counts: &harvest::EngineCounts) -> EngineStatus {
         commands: stats.commands,
         longest_command_s: stats.longest_command.as_secs_f64(),
         longest_round_s: stats.longest_round.as_secs_f64(),
+        longest_round_work: stats.longest_round_work.to_owned(),
         longest_recent_round_s: stats.longest_round_lately.as_secs_f64(),
         frames_in_use: counts.frames_in_use,
         frames: counts.frames,
+        log_lines_dropped: crate::lines::dropped(),
     }
 }

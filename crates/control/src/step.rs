@@ -3,9 +3,11 @@
 
 use crate::config::Shell;
 use crate::objects::ObjectId;
+use adapter::desk::Layout as DeskLayout;
+use adapter::myrinet::{Layout, MAX_HOSTS};
 use net::external::External;
 use net::topology::{Bounds, CircuitDescription, CircuitEnd, LinkDescription, LinkKey, Placed, Router, TopologyError};
-use net::{LinkConfig, SwitchConfig};
+use net::{LinkConfig, Switch, SwitchConfig};
 use std::collections::HashMap;
 use traffic::Contract;
 
@@ -36,6 +38,34 @@ pub enum Step {
         name: String,
         /// Its bounds.
         config: SwitchConfig,
+    },
+    /// A Myrinet that does not exist.
+    AddMyrinet {
+        /// Its name.
+        name: String,
+        /// What it is made of.
+        layout: Box<Layout>,
+    },
+    /// Other cables, or hosts, switches and mechanisms, of a Myrinet.
+    ChangeMyrinet {
+        /// Its name.
+        name: String,
+        /// What it is made of.
+        layout: Box<Layout>,
+    },
+    /// A desk-area network that does not exist.
+    AddDesk {
+        /// Its name.
+        name: String,
+        /// What it is made of.
+        layout: Box<DeskLayout>,
+    },
+    /// Other chips of a desk, or power for others.
+    ChangeDesk {
+        /// Its name.
+        name: String,
+        /// What it is made of.
+        layout: Box<DeskLayout>,
     },
     /// A link.
     AddLink {
@@ -81,9 +111,16 @@ pub enum Step {
     RestoreCircuit(Box<Placed>),
     /// A circuit by its ends.
     RemoveCircuit(Vec<CircuitEnd>),
-    /// Another contract of a circuit that stays.
-    ChangeContract(Vec<CircuitEnd>, Contract),
+    /// Other contracts of a circuit that stays: from its first end, and back.
+    ChangeContract(Vec<CircuitEnd>, Box<(Contract, Option<Contract>)>),
 }
+
+/// A Myrinet's bounds as the router knows them: a port for each host that it may have.
+pub const MYRINET_BOUNDS: SwitchConfig = SwitchConfig { ports: MAX_HOSTS as u16, max_routes: 65_536 };
+
+/// A desk's bounds as the router knows them: a port for each chip that it may have, and for the ends of a chain.
+pub const DESK_BOUNDS: SwitchConfig =
+    SwitchConfig { ports: (net::desk::MAX_CHIPS + net::desk::LINKS) as u16, max_routes: 65_536 };
 
 /// Why a step cannot be done.
 #[derive(Debug, thiserror::Error)]
@@ -96,13 +133,51 @@ pub enum StepError {
     Shell(String),
 }
 
+/// What a step needs that is made elsewhere than on the network's thread, since making it takes long.
+#[derive(Debug, Clone)]
+pub enum Need {
+    /// What is outside at a link.
+    Shell(Box<Shell>),
+    /// A switch: its tables are allocated, and the first pages of them touched.
+    Switch {
+        /// Its name.
+        name: String,
+        /// Its bounds.
+        config: SwitchConfig,
+    },
+}
+
+/// A [`Need`], made.
+pub enum Made {
+    /// What is outside at a link.
+    Shell(Box<dyn External>),
+    /// A switch without routes.
+    Switch(Box<Switch>),
+}
+
+impl Step {
+    /// What it needs, and for which object.
+    pub fn need(&self) -> Option<(ObjectId, Need)> {
+        match self {
+            Step::AddStation { name, bounds: Bounds::Switch(config), .. } => {
+                let need = Need::Switch { name: name.clone(), config: *config };
+                Some((ObjectId::Station(name.clone()), need))
+            }
+            // An adapter that lives on with another cable is not made again; only the target knows.
+            Step::Attach { shell: Some(shell), .. } if matches!(**shell, Shell::Adapter(_)) => None,
+            Step::Attach { link, shell: Some(shell), .. } => Some((link.clone(), Need::Shell(shell.clone()))),
+            _ => None,
+        }
+    }
+}
+
 /// What steps are performed on.
 pub trait Target {
-    /// Performs a step; gives the step that undoes it. `made` is what is outside at a link, where the step needs one.
+    /// Performs a step; gives the step that undoes it. `made` is what it needs ([`Step::need`]).
     ///
     /// # Errors
     /// Why not; nothing has changed.
-    fn perform(&mut self, step: &Step, made: Option<Box<dyn External>>) -> Result<Step, StepError>;
+    fn perform(&mut self, step: &Step, made: Option<Made>) -> Result<Step, StepError>;
 
     /// Does some of what earlier steps have left to do, a bounded amount. True if there was something.
     fn advance(&mut self) -> bool {
@@ -111,12 +186,21 @@ pub trait Target {
 }
 
 /// What the network is taken to be: enough to try any plan without touching it.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Model {
     /// Stations, links, circuits and what they take.
     pub router: Router,
     links: HashMap<ObjectId, LinkKey>,
     names: HashMap<LinkKey, ObjectId>,
+}
+
+impl Default for Model {
+    /// Nothing yet; each hop adds a round of the engine's to the variation of delay.
+    fn default() -> Self {
+        let mut router = Router::default();
+        router.set_round(host::ROUND);
+        Model { router, links: HashMap::new(), names: HashMap::new() }
+    }
 }
 
 impl Model {
@@ -149,7 +233,7 @@ impl Model {
 }
 
 impl Target for Model {
-    fn perform(&mut self, step: &Step, _: Option<Box<dyn External>>) -> Result<Step, StepError> {
+    fn perform(&mut self, step: &Step, _: Option<Made>) -> Result<Step, StepError> {
         let router = &mut self.router;
         Ok(match step {
             Step::AddStation { name, bounds, .. } => {
@@ -160,7 +244,15 @@ impl Target for Model {
                 let bounds = router.remove_station(name)?;
                 Step::AddStation { name: name.clone(), bounds, max_endpoints: 0 }
             }
-            Step::ChangeHost { .. } => step.clone(),
+            Step::ChangeHost { .. } | Step::ChangeMyrinet { .. } | Step::ChangeDesk { .. } => step.clone(),
+            Step::AddDesk { name, .. } => {
+                router.add_station(name, Bounds::Switch(DESK_BOUNDS))?;
+                Step::RemoveStation(name.clone())
+            }
+            Step::AddMyrinet { name, .. } => {
+                router.add_station(name, Bounds::Switch(MYRINET_BOUNDS))?;
+                Step::RemoveStation(name.clone())
+            }
             Step::ChangeSwitch { name, config } => {
                 Step::ChangeSwitch { name: name.clone(), config: router.change_switch(name, *config)? }
             }
@@ -206,8 +298,8 @@ impl Target for Model {
             }
             Step::RemoveCircuit(ends) => Step::RestoreCircuit(Box::new(router.remove_circuit(ends)?)),
             Step::ChangeContract(ends, contract) => {
-                let had = router.change_contract(ends, *contract)?;
-                Step::ChangeContract(ends.clone(), had.description.contract)
+                let had = router.change_contract(ends, contract.0, contract.1)?;
+                Step::ChangeContract(ends.clone(), Box::new((had.description.contract, had.description.back)))
             }
         })
     }

@@ -124,7 +124,7 @@ impl World {
             self.network.run(self.now);
             match progress {
                 Progress::More => {}
-                Progress::Make(_) => unreachable!("nothing is outside here"),
+                Progress::Make(need) => execution.give(Ok(control::shells::make(&need).unwrap())),
                 Progress::Done => {
                     self.applied = wanted.clone();
                     return true;

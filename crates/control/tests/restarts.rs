@@ -1,7 +1,8 @@
 //! Random changes of a network in virtual time, with failures, crashes and restarts, while traffic passes on circuits that no
 //! change names. It ends in what is wanted or in what was; nothing is left over, and no PDU of that traffic is lost.
 //!
-//! `CELLWAY_LONG=1 cargo test --release -p control --test restarts` runs ten thousand sequences; `CELLWAY_SEED=N` repeats one.
+//! `scripts/test long`, or `CELLWAY_LONG=1 cargo test --release -p control --test restarts`, runs ten thousand sequences;
+//! `CELLWAY_SEED=N` repeats one.
 
 mod chance;
 
@@ -163,7 +164,7 @@ impl World {
             self.pass(1, true);
             match progress {
                 Progress::More => {}
-                Progress::Make(_) => unreachable!("nothing is outside here"),
+                Progress::Make(need) => execution.give(Ok(control::shells::make(&need).unwrap())),
                 Progress::Done => {
                     self.dropped = self.intent.commit(prepared, &Who::Operator).dropped;
                     return Came::Done;
@@ -225,9 +226,25 @@ impl World {
         assert_eq!(circuits, model.circuit_count(), "seed {seed}");
     }
 
+    /// Cells that wait in a switch, if it is there.
+    fn queued(&mut self, switch: &str) -> usize {
+        let Some(id) = self.fabric.node(switch) else { return 0 };
+        let switch = self.network.node_mut::<Switch>(id).unwrap();
+        (0..switch.config().ports).map(|port| switch.queued(port)).sum()
+    }
+
     /// The witness's applications have got all that they sent each other.
     fn nothing_is_lost(&mut self, seed: u64) {
         self.pass(4 * BURST, false);
+        for switch in ["s1", "s2"] {
+            // Alarms that are told again each second may pass at this moment: they leave, a cell in 2 ms on the slowest link.
+            let is_empty = (0..100 * BURST).any(|_| {
+                let left = self.queued(switch);
+                self.pass(1, false);
+                left == 0
+            });
+            assert!(is_empty, "seed {seed}: cells are left in a switch");
+        }
         let Some(witness) = &self.witness else { return };
         assert!(witness.received == witness.sent, "seed {seed}: {} of {}", witness.received, witness.sent);
     }
@@ -366,7 +383,7 @@ impl Life {
             0 | 1 => {
                 let circuit = circuit(random);
                 let spec = Spec::Circuit(circuit.describe().ok()?);
-                intent.prepare_added(spec, None, Some(Written::Circuit(circuit))).ok()?.1
+                intent.prepare_added(spec, None, Some(Written::Circuit(Box::new(circuit)))).ok()?.1
             }
             2 => {
                 let host = HOSTS[random.below(3) as usize];
@@ -421,7 +438,9 @@ impl Life {
         // What was kept is wanted again, but for what does not fit the description any more.
         let again = self.world.intent.commands().kept();
         assert!(again.added.iter().all(|added| kept.added.contains(added)), "seed {}", self.seed);
-        assert_eq!(again.removed, kept.removed, "seed {}", self.seed);
+        // What was kept before the last description may have removed what that one needs.
+        assert!(again.removed.iter().all(|id| kept.removed.contains(id)), "seed {}", self.seed);
+        assert!(torn || again.removed == kept.removed, "seed {}", self.seed);
         self.world.attach_witness();
         torn
     }
@@ -483,7 +502,55 @@ fn sequence(seed: u64) {
 }
 
 #[test]
-fn random_changes_failures_and_restarts_end_in_what_is_wanted_or_in_what_was_and_lose_nothing() {
+fn what_a_command_removed_is_there_again_where_another_description_needs_it() {
+    let mut life = Life::begin(1);
+    let describe = |circuit: &str| {
+        format!(
+            "[switch.s1]\n[switch.s2]\n{WITNESS}[host.a]\n[host.b]\n[[link]]\nends = [\"a\", \"s1:2\"]\n[[link]]\nends = [\"b\", \"s1:3\"]\n\
+             [[circuit]]\nends = [\"a {circuit}\", \"b {circuit}\"]\n[[circuit]]\nends = [\"a 0.50\", \"b 0.50\"]\n"
+        )
+    };
+    assert_eq!(life.describe(&describe("0.40"), Mishap::None), Some(Came::Done));
+    for name in ["a 0.50 - b 0.50", "a - s1:2"] {
+        let intent = &mut life.world.intent;
+        let id = intent.applied().keys().find(|id| id.to_string().ends_with(name)).unwrap().clone();
+        let prepared = intent.prepare_removed(&id).unwrap().1;
+        assert_eq!(life.world.carry_out(prepared, Mishap::None), Came::Done);
+    }
+    life.world = World::start(life.folder.path());
+    assert_eq!(life.describe(&describe("0.41"), Mishap::None), Some(Came::Done));
+    let names: Vec<String> = life.world.intent.applied().keys().map(ToString::to_string).collect();
+    let has = |name: &str| names.iter().any(|known| known.ends_with(name));
+    assert!(has("a - s1:2") && has("a 0.41 - b 0.41") && !has("a 0.50 - b 0.50"), "{names:?}");
+}
+
+#[test]
+fn what_a_command_added_in_the_place_of_the_description_s_is_so_again_until_that_is_read_again() {
+    let mut life = Life::begin(1);
+    let text = format!(
+        "[switch.s1]\n[switch.s2]\n{WITNESS}[host.a]\n[host.b]\n[[link]]\nends = [\"a\", \"s1:2\"]\n[[link]]\nends = [\"b\", \"s1:3\"]\n\
+         [[circuit]]\nends = [\"a 0.40\", \"b 0.40\"]\n"
+    );
+    assert_eq!(life.describe(&text, Mishap::None), Some(Came::Done));
+    let id = life.world.intent.applied().keys().find(|id| id.to_string().ends_with("a 0.40 - b 0.40")).unwrap().clone();
+    let removed = life.world.intent.prepare_removed(&id).unwrap().1;
+    assert_eq!(life.world.carry_out(removed, Mishap::None), Came::Done);
+    let circuit: Circuit =
+        toml::from_str("ends = [\"a 0.40\", \"b 0.40\"]\ncategory = \"cbr\"\npcr = \"9 cell/s\"").unwrap();
+    let spec = Spec::Circuit(circuit.describe().unwrap());
+    let added = life.world.intent.prepare_added(spec, None, Some(Written::Circuit(Box::new(circuit)))).unwrap().1;
+    assert_eq!(life.world.carry_out(added, Mishap::None), Came::Done);
+    let objects = life.world.objects();
+    assert!(objects[&id].contains("Cbr"));
+    life.world = World::start(life.folder.path());
+    assert_eq!(life.describe(&text, Mishap::None), Some(Came::Done));
+    assert_eq!(life.world.objects(), objects);
+    assert_eq!(life.describe(&text, Mishap::None), Some(Came::Done));
+    assert!(!life.world.objects()[&id].contains("Cbr"));
+}
+
+#[test]
+fn random_changes_failures_and_restarts_end_in_what_is_wanted_or_in_what_was_in_the_long_run() {
     if let Some(seed) = std::env::var("CELLWAY_SEED").ok().and_then(|seed| seed.parse().ok()) {
         return sequence(seed);
     }

@@ -158,9 +158,9 @@ impl Endpoint {
     /// # Errors
     /// It is not open.
     pub fn close(&mut self, channel: ChannelId) -> Result<(), Error> {
-        self.connection.ask(&Request::Close { channel })?;
+        // The service has closed it already where its circuit has gone.
         self.shares.close(channel);
-        Ok(())
+        self.connection.ask(&Request::Close { channel }).map(drop)
     }
 
     /// A request to the program behind the service, over this endpoint's connection.

@@ -5,6 +5,8 @@
 //! privilege since Linux 5.11). The first write waits in a fault until the SDU has been taken: a thread of this module sees
 //! to it. Where the machine forbids userfaultfd, sending waits until the SDU has been taken (*block*), and [`Guarded::why_not`]
 //! says why.
+//!
+//! A sender that may have to send again holds its memory longer, until the far end has acknowledged ([`Endpoint::send_held`]).
 
 use crate::ChannelId;
 use crate::client::{Endpoint, Error, SendError};
@@ -19,6 +21,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 const PAGE: usize = 4096;
 /// How often the keeper looks whether an SDU has been taken, while somebody waits to write.
@@ -77,22 +80,61 @@ struct Keeper {
     until: AtomicU32,
     /// Writes that had to wait.
     waited: AtomicU64,
+    held: Arc<Held>,
     segment: Arc<Segment>,
     /// The connection to the service: when it ends, nobody waits for the host any more.
     connection: OwnedFd,
     stop: OwnedFd,
 }
 
+/// The number of the hold that is in force, or 0.
+#[derive(Debug, Default)]
+struct Held(AtomicU64);
+
+impl Held {
+    fn is(&self) -> bool {
+        self.0.load(Ordering::Acquire) != 0
+    }
+}
+
+/// Keeps guarded memory from being written until the far end has acknowledged what was sent from it. Whoever hears of that, in
+/// another thread than the one that writes, calls [`Hold::acknowledge`] or drops it.
+#[derive(Debug)]
+#[must_use = "dropped, it lets writes go on"]
+pub struct Hold {
+    held: Arc<Held>,
+    number: u64,
+}
+
+impl Hold {
+    /// The far end has it: writes go on as soon as the host has taken the SDU too.
+    pub fn acknowledge(self) {}
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        // A later hold stays in force.
+        let _ = self.held.0.compare_exchange(self.number, 0, Ordering::AcqRel, Ordering::Relaxed);
+    }
+}
+
 /// Registered memory whose owner may go on writing while an SDU is sent from it.
 #[derive(Debug)]
 pub struct Guarded {
     memory: Memory,
+    held: Arc<Held>,
+    holds: u64,
     keeper: Option<(Arc<Keeper>, Option<JoinHandle<()>>)>,
     why_not: Option<String>,
 }
 
 impl Keeper {
-    fn new(memory: &Memory, octets: usize, endpoint: &Endpoint) -> Result<Self, (&'static str, Errno)> {
+    fn new(
+        memory: &Memory,
+        octets: usize,
+        endpoint: &Endpoint,
+        held: Arc<Held>,
+    ) -> Result<Self, (&'static str, Errno)> {
         let flags = UserfaultfdFlags::CLOEXEC | UserfaultfdFlags::from_bits_retain(UFFD_USER_MODE_ONLY);
         let flags = flags | UserfaultfdFlags::NONBLOCK;
         // SAFETY: the descriptor is given no memory but `memory`'s, below, whose faults this keeper answers until the
@@ -114,6 +156,7 @@ impl Keeper {
             octets,
             until: AtomicU32::new(0),
             waited: AtomicU64::new(0),
+            held,
             segment: endpoint.pool.segment.clone(),
             connection: rustix::io::fcntl_dupfd_cloexec(endpoint.control(), 0).map_err(other)?,
             stop: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(other)?,
@@ -128,7 +171,11 @@ impl Keeper {
         unsafe { rustix::ioctl::ioctl(&self.uffd, Updater::<WRITEPROTECT, WriteProtect>::new(&mut range)) }
     }
 
-    /// Whether the host has taken the SDU.
+    /// Whether the host has taken the SDU, and nobody holds it.
+    fn is_free(&self) -> bool {
+        self.is_taken() && !self.held.is()
+    }
+
     fn is_taken(&self) -> bool {
         let taken = self.segment.word32(self.segment.geometry().send_at()).load(Ordering::Acquire);
         taken.wrapping_sub(self.until.load(Ordering::Acquire)) < 1 << 31
@@ -149,10 +196,10 @@ impl Keeper {
             if rustix::io::read(&self.uffd, &mut message) != Ok(MESSAGE_OCTETS) {
                 continue;
             }
-            if !self.is_taken() {
+            if !self.is_free() {
                 self.waited.fetch_add(1, Ordering::Relaxed);
             }
-            while !self.is_taken() {
+            while !self.is_free() {
                 let mut fds = [PollFd::new(&self.connection, PollFlags::empty())];
                 // Hung up: the host is gone, and reads nothing any more.
                 if poll(&mut fds, Some(&LOOK)).is_ok_and(|n| n > 0) {
@@ -190,13 +237,18 @@ impl Deref for Guarded {
 }
 
 impl DerefMut for Guarded {
+    /// Without faults this waits for the acknowledgement instead of the first write.
     fn deref_mut(&mut self) -> &mut [u8] {
+        while self.keeper.is_none() && self.held.is() {
+            std::thread::sleep(Duration::from_nanos(LOOK.tv_nsec as u64));
+        }
         &mut self.memory
     }
 }
 
 impl Drop for Guarded {
     fn drop(&mut self) {
+        self.held.0.store(0, Ordering::Release);
         let Some((keeper, thread)) = &mut self.keeper else { return };
         let _ = rustix::io::write(&keeper.stop, &1u64.to_ne_bytes());
         if let Some(thread) = thread.take() {
@@ -214,21 +266,22 @@ impl Endpoint {
     pub fn guarded(&mut self, octets: usize) -> Result<Guarded, Error> {
         let whole = octets.max(1).next_multiple_of(PAGE);
         let memory = self.register(1, octets)?.pop().ok_or(Error::System(Errno::NOMEM))?;
-        let keeper = match Keeper::new(&memory, whole, self) {
+        let held = Arc::new(Held::default());
+        let keeper = match Keeper::new(&memory, whole, self, held.clone()) {
             Ok(keeper) => keeper,
             Err((what, e)) => {
                 let why = format!(
                     "{what} is forbidden here ({e}): sending waits until the host has taken the SDU (a container's seccomp \
                      profile may have to allow userfaultfd; Linux 5.19 or newer is needed)"
                 );
-                return Ok(Guarded { memory, keeper: None, why_not: Some(why) });
+                return Ok(Guarded { memory, held, holds: 0, keeper: None, why_not: Some(why) });
             }
         };
         let keeper = Arc::new(keeper);
         let answers = keeper.clone();
         let thread = std::thread::Builder::new().name("guard".into()).spawn(move || answers.run());
         let thread = thread.map_err(|_| Error::System(Errno::AGAIN))?;
-        Ok(Guarded { memory, keeper: Some((keeper, Some(thread))), why_not: None })
+        Ok(Guarded { memory, held, holds: 0, keeper: Some((keeper, Some(thread))), why_not: None })
     }
 
     /// Sends the first `octets` octets of guarded memory.
@@ -261,6 +314,20 @@ impl Endpoint {
             let _ = self.wait_sent(None);
         }
         Ok(())
+    }
+
+    /// Sends as [`Endpoint::send_guarded`] does, and holds the memory until the far end has acknowledged: what is sent from it again
+    /// meanwhile is what was sent first. A hold that was there before ends.
+    ///
+    /// # Errors
+    /// The ring is full, or the length cannot be; then nothing is held.
+    pub fn send_held(&mut self, channel: ChannelId, memory: &mut Guarded, octets: usize) -> Result<Hold, SendError> {
+        memory.holds += 1;
+        let hold = Hold { held: memory.held.clone(), number: memory.holds };
+        // Before it is pushed, as the guard.
+        memory.held.0.store(hold.number, Ordering::Release);
+        self.send_guarded(channel, memory, octets)?;
+        Ok(hold)
     }
 
     fn control(&self) -> impl AsFd + '_ {

@@ -209,17 +209,9 @@ impl Descriptor {
 
     /// As eight words of the ring.
     pub fn to_words(self) -> [u64; 8] {
-        let mut octets = [0u8; DESCRIPTOR_OCTETS];
-        octets[..4].copy_from_slice(&self.channel.to_ne_bytes());
-        octets[4..8].copy_from_slice(&self.octets.to_ne_bytes());
-        octets[8..12].copy_from_slice(&self.buffer.to_ne_bytes());
-        octets[12] = self.uu;
-        octets[13] = self.cpi;
-        octets[14] = u8::from(self.clp) | u8::from(self.congestion) << 1;
-        octets[16..24].copy_from_slice(&self.address.to_ne_bytes());
-        octets[24..].copy_from_slice(&self.inline);
         let mut words = [0; 8];
-        for (word, part) in words.iter_mut().zip(octets.as_chunks::<8>().0) {
+        words[..HEAD_WORDS].copy_from_slice(&self.head_words());
+        for (word, part) in words[HEAD_WORDS..].iter_mut().zip(self.inline.as_chunks::<8>().0) {
             *word = u64::from_ne_bytes(*part);
         }
         words
@@ -227,27 +219,46 @@ impl Descriptor {
 
     /// From eight words of the ring, whatever they hold.
     pub fn from_words(words: [u64; 8]) -> Self {
-        let mut octets = [0u8; DESCRIPTOR_OCTETS];
-        for (part, word) in octets.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+        let mut descriptor = Self::from_head_words([words[0], words[1], words[2]]);
+        for (part, word) in descriptor.inline.as_chunks_mut::<8>().0.iter_mut().zip(&words[HEAD_WORDS..]) {
             *part = word.to_ne_bytes();
         }
-        let word = |i: usize| u32::from_ne_bytes([octets[i], octets[i + 1], octets[i + 2], octets[i + 3]]);
-        let mut inline = [0; INLINE_OCTETS];
-        inline.copy_from_slice(&octets[24..]);
-        let mut address = [0; 8];
-        address.copy_from_slice(&octets[16..24]);
-        Descriptor {
-            channel: word(0),
-            octets: word(4),
-            buffer: word(8),
-            uu: octets[12],
-            cpi: octets[13],
-            clp: octets[14] & 1 != 0,
-            congestion: octets[14] & 2 != 0,
-            address: u64::from_ne_bytes(address),
-            inline,
-        }
+        descriptor
     }
+
+    /// All but the SDU in the descriptor.
+    #[inline]
+    pub(crate) fn head_words(&self) -> [u64; HEAD_WORDS] {
+        let flags = u8::from(self.clp) | u8::from(self.congestion) << 1;
+        let rest = u32::from_ne_bytes([self.uu, self.cpi, flags, 0]);
+        [pair(self.channel, self.octets), pair(self.buffer, rest), self.address]
+    }
+
+    /// A descriptor whose SDU, if it has it inside, is not there yet.
+    #[inline]
+    pub(crate) fn from_head_words([first, second, address]: [u64; HEAD_WORDS]) -> Self {
+        let ((channel, octets), (buffer, rest)) = (halves(first), halves(second));
+        let [uu, cpi, flags, _] = rest.to_ne_bytes();
+        let (clp, congestion) = (flags & 1 != 0, flags & 2 != 0);
+        Descriptor { channel, octets, buffer, uu, cpi, clp, congestion, address, inline: [0; INLINE_OCTETS] }
+    }
+}
+
+/// Words of a descriptor before the SDU that it may hold.
+pub(crate) const HEAD_WORDS: usize = 3;
+
+/// Two numbers of 32 bits that follow each other in memory, as one of 64.
+const fn pair(first: u32, second: u32) -> u64 {
+    if cfg!(target_endian = "little") {
+        first as u64 | (second as u64) << 32
+    } else {
+        (first as u64) << 32 | second as u64
+    }
+}
+
+const fn halves(word: u64) -> (u32, u32) {
+    let (low, high) = (word as u32, (word >> 32) as u32);
+    if cfg!(target_endian = "little") { (low, high) } else { (high, low) }
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ pub mod waiting;
 pub use client::{Connection, Endpoint, EndpointConfig, Error, Loan, Local, Received, SendError};
 pub use control::{Aal, DataPath, Direction, Events, OpenOptions};
 #[cfg(not(loom))]
-pub use guard::{Guarded, Overlap};
+pub use guard::{Guarded, Hold, Overlap};
 pub use layout::Geometry;
 #[cfg(not(loom))]
 pub use own::Memory;

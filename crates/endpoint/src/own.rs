@@ -1,9 +1,9 @@
-//! The `single-copy` data path: the host reads and writes the application's own memory (checklist, B-26).
+//! The `single-copy` data path: the host reads and writes the application's own memory (docs/lab/mechanisms.md: A-32, B-28, C-3).
 //!
 //! Two kinds of own memory. *Registered* ([`Endpoint::register`]): the service has made it, both sides have mapped it, and the
 //! host makes cells from it, or reassembles into it, directly. *Any other* (a `Vec`, any slice): this library copies it to or
 //! from registered memory of its own, so the host never waits for memory that an application could make slow. An SDU may not
-//! change while it is on its way: of the overlap policies (B-28), *trust* is [`Endpoint::send_own`], where ownership says it;
+//! change while it is on its way: of the overlap policies, *trust* is [`Endpoint::send_own`], where ownership says it;
 //! *block* is [`Endpoint::send_blocking`], which returns when the SDU has been taken; *fault on write* is [`crate::guard`].
 
 use crate::client::{Endpoint, Error, Received, SendError};

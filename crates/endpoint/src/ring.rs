@@ -4,10 +4,10 @@
 //! by the ring's size. A peer that writes nonsense into an index makes the ring look full, empty, or holding what it
 //! holds anyway: never more than its slots.
 
-use crate::layout::{DESCRIPTOR_OCTETS, Descriptor};
+use crate::layout::{DESCRIPTOR_OCTETS, Descriptor, HEAD_WORDS};
 use crate::segment::Segment;
 
-use crate::sync::{AtomicU32, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
 
 /// Where a ring is.
@@ -27,8 +27,37 @@ impl Place {
         self.segment.word32(self.at + 64)
     }
 
-    fn slot(&self, index: u32) -> usize {
-        self.at + 128 + (index & (self.slots - 1)) as usize * DESCRIPTOR_OCTETS
+    #[inline]
+    fn slot(&self, index: u32) -> &[AtomicU64; 8] {
+        self.segment.words(self.at + 128 + (index & (self.slots - 1)) as usize * DESCRIPTOR_OCTETS)
+    }
+
+    /// A copy of a descriptor. Its last words are read only if its SDU is in them.
+    #[inline]
+    fn read(&self, index: u32) -> Descriptor {
+        let slot = self.slot(index);
+        let mut descriptor = Descriptor::from_head_words(std::array::from_fn(|i| slot[i].load(Ordering::Relaxed)));
+        if descriptor.buffer == Descriptor::INLINE {
+            let parts = descriptor.inline.as_chunks_mut::<8>().0;
+            for (part, word) in parts.iter_mut().zip(&slot[HEAD_WORDS..]) {
+                *part = word.load(Ordering::Relaxed).to_ne_bytes();
+            }
+        }
+        descriptor
+    }
+
+    /// Writes a descriptor; what the slot has beyond it is stale.
+    #[inline]
+    fn write(&self, index: u32, descriptor: &Descriptor) {
+        let slot = self.slot(index);
+        for (word, value) in slot.iter().zip(descriptor.head_words()) {
+            word.store(value, Ordering::Relaxed);
+        }
+        if descriptor.buffer == Descriptor::INLINE {
+            for (word, part) in slot[HEAD_WORDS..].iter().zip(descriptor.inline.as_chunks::<8>().0) {
+                word.store(u64::from_ne_bytes(*part), Ordering::Relaxed);
+            }
+        }
     }
 }
 
@@ -80,6 +109,7 @@ impl Producer {
     }
 
     /// How many descriptors may be pushed now.
+    #[inline]
     pub fn room(&mut self) -> u32 {
         if self.tail.wrapping_sub(self.head_seen) >= self.place.slots {
             self.look();
@@ -104,19 +134,18 @@ impl Producer {
 
     /// Pushes a descriptor that the consumer sees after [`Producer::publish`]; false if the ring is full. A consumer that
     /// looks all the time takes the index's line away with each look, so a run of descriptors is published once.
+    #[inline]
     pub fn push_unseen(&mut self, descriptor: Descriptor) -> bool {
         if self.room() == 0 {
             return false;
         }
-        let slot = self.place.slot(self.tail);
-        for (i, word) in descriptor.to_words().into_iter().enumerate() {
-            self.place.segment.word64(slot + 8 * i).store(word, Ordering::Relaxed);
-        }
+        self.place.write(self.tail, &descriptor);
         self.tail = self.tail.wrapping_add(1);
         true
     }
 
     /// Lets the consumer see all that was pushed.
+    #[inline]
     pub fn publish(&mut self) {
         if self.published != self.tail {
             self.published = self.tail;
@@ -154,8 +183,8 @@ impl Producer {
     /// the descriptor pushed there, or of another one that the consumer was done with first.
     pub fn given_back(&self, position: u32) -> (u32, u32) {
         let slot = self.place.slot(position);
-        let word = |i: usize| self.place.segment.word64(slot + 8 * i).load(Ordering::Relaxed);
-        let d = Descriptor::from_words([word(0), word(1), 0, 0, 0, 0, 0, 0]);
+        let word = |i: usize| slot[i].load(Ordering::Relaxed);
+        let d = Descriptor::from_head_words([word(0), word(1), 0]);
         (d.channel, d.buffer)
     }
 }
@@ -174,6 +203,7 @@ impl Consumer {
     }
 
     /// How many descriptors wait, at most as many as there are slots.
+    #[inline]
     pub fn waiting(&mut self) -> u32 {
         if self.tail_seen == self.head {
             self.tail_seen = self.place.tail().load(Ordering::Acquire);
@@ -194,16 +224,16 @@ impl Consumer {
     }
 
     /// A copy of the oldest descriptor, which stays in the ring.
+    #[inline]
     pub fn peek(&mut self) -> Option<Descriptor> {
         if self.waiting() == 0 {
             return None;
         }
-        let slot = self.place.slot(self.head);
-        let words = std::array::from_fn(|i| self.place.segment.word64(slot + 8 * i).load(Ordering::Relaxed));
-        Some(Descriptor::from_words(words))
+        Some(self.place.read(self.head))
     }
 
     /// A copy of the descriptor `ahead` places behind the oldest, which stays in the ring.
+    #[inline]
     pub fn peek_ahead(&mut self, ahead: u32) -> Option<Descriptor> {
         let seen = self.tail_seen.wrapping_sub(self.head);
         if seen <= ahead {
@@ -215,9 +245,7 @@ impl Consumer {
             }
             self.tail_seen = tail;
         }
-        let slot = self.place.slot(self.head.wrapping_add(ahead));
-        let words = std::array::from_fn(|i| self.place.segment.word64(slot + 8 * i).load(Ordering::Relaxed));
-        Some(Descriptor::from_words(words))
+        Some(self.place.read(self.head.wrapping_add(ahead)))
     }
 
     /// How many descriptors the producer has been given back (wraps at 2^32).
@@ -228,12 +256,12 @@ impl Consumer {
     /// Gives one slot back, and with it the buffer of the descriptor that was read at `position`; the producer sees it after
     /// [`Consumer::publish`]. Where an older one is still in use, the slot says which descriptor this was
     /// ([`Producer::given_back`]).
-    pub fn give_back(&mut self, position: u32, descriptor: &Descriptor) {
+    #[inline]
+    pub fn give_back(&mut self, position: u32, channel: u32, buffer: u32) {
         if position != self.head {
-            let slot = self.place.slot(self.head);
-            let words = descriptor.to_words();
-            for (i, word) in words.into_iter().enumerate().take(2) {
-                self.place.segment.word64(slot + 8 * i).store(word, Ordering::Relaxed);
+            let descriptor = Descriptor { channel, ..Descriptor::of_buffer(buffer) };
+            for (word, value) in self.place.slot(self.head).iter().zip(descriptor.head_words()).take(2) {
+                word.store(value, Ordering::Relaxed);
             }
         }
         self.advance_unseen();
@@ -246,6 +274,7 @@ impl Consumer {
     }
 
     /// [`Consumer::advance`], which the producer sees after [`Consumer::publish`].
+    #[inline]
     pub fn advance_unseen(&mut self) {
         if self.tail_seen != self.head {
             self.head = self.head.wrapping_add(1);
@@ -253,6 +282,7 @@ impl Consumer {
     }
 
     /// Lets the producer see all that was given back.
+    #[inline]
     pub fn publish(&mut self) {
         if self.published != self.head {
             self.published = self.head;
@@ -266,6 +296,7 @@ impl Consumer {
     }
 
     /// Takes the oldest descriptor.
+    #[inline]
     pub fn pop(&mut self) -> Option<Descriptor> {
         let descriptor = self.peek()?;
         self.advance();
@@ -310,7 +341,7 @@ mod tests {
         let read: Vec<_> = (0..3).map(|i| c.peek_ahead(i).unwrap()).collect();
         assert_eq!(c.peek_ahead(3), None);
         for i in [2, 0, 1] {
-            c.give_back(i, &read[i as usize]);
+            c.give_back(i, read[i as usize].channel, read[i as usize].buffer);
         }
         assert_eq!(p.consumed(), 0, "not before it is published");
         c.publish();

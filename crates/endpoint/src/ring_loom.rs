@@ -36,9 +36,10 @@ impl Segment {
         &self.words32[at / 64]
     }
 
-    /// The 64-bit word at `at`, in the send ring.
-    pub(crate) fn word64(&self, at: usize) -> &AtomicU64 {
-        &self.words64[(at - self.geometry.send_at()) / 8]
+    /// The eight 64-bit words at `at`, in the send ring.
+    pub(crate) fn words(&self, at: usize) -> &[AtomicU64; 8] {
+        let first = (at - self.geometry.send_at()) / 8;
+        self.words64[first..].first_chunk().expect("a slot of the send ring")
     }
 }
 
@@ -103,7 +104,7 @@ mod tests {
             for i in 0..2 {
                 let descriptor = consumer.peek().unwrap();
                 assert_eq!(descriptor.buffer, i + 1);
-                consumer.give_back(i, &descriptor);
+                consumer.give_back(i, descriptor.channel, descriptor.buffer);
             }
             consumer.publish();
             host.join().unwrap();

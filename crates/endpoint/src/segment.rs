@@ -44,6 +44,10 @@ pub enum SegmentError {
 pub struct Segment {
     base: NonNull<u8>,
     geometry: Geometry,
+    /// Of the mapping, ...
+    octets: usize,
+    /// ... and where its buffers begin: as the geometry says, which takes some arithmetic.
+    buffers_at: usize,
 }
 
 // SAFETY: the mapping belongs to this value alone until it is dropped, and all access goes by atomics or by raw copies
@@ -107,7 +111,7 @@ impl Segment {
         };
         let base = base.map_err(|source| SegmentError::System { octets, source })?.cast();
         let base = NonNull::new(base).ok_or(SegmentError::System { octets, source: rustix::io::Errno::NOMEM })?;
-        Ok(Segment { base, geometry })
+        Ok(Segment { base, geometry, octets, buffers_at: geometry.buffers_at() })
     }
 
     fn write_head(&self) {
@@ -125,12 +129,21 @@ impl Segment {
         &self.geometry
     }
 
+    /// Where buffer `index` begins, if there is one of that number.
+    #[inline]
+    pub fn buffer_at(&self, index: u32) -> Option<usize> {
+        let at = self.buffers_at + index as usize * self.geometry.buffer_octets as usize;
+        (index < self.geometry.buffers).then_some(at)
+    }
+
+    #[inline]
     fn check(&self, at: usize, octets: usize, align: usize) {
-        let inside = at.checked_add(octets).is_some_and(|end| end <= self.geometry.octets());
+        let inside = at.checked_add(octets).is_some_and(|end| end <= self.octets);
         assert!(inside && at.is_multiple_of(align), "{octets} octets at {at} are not inside the segment");
     }
 
     /// The 32-bit word at `at`. Panics if it is not inside: offsets come from this side's geometry, never from a peer.
+    #[inline]
     pub fn word32(&self, at: usize) -> &AtomicU32 {
         self.check(at, 4, 4);
         // SAFETY: inside the mapping, which lives as long as `self`, and aligned (the base is a page); all access to
@@ -152,11 +165,12 @@ impl Segment {
         matches!(slept, Ok(()) | Err(Errno::AGAIN | Errno::INTR | Errno::TIMEDOUT))
     }
 
-    /// The 64-bit word at `at`. Panics as [`Segment::word32`] does.
-    pub(crate) fn word64(&self, at: usize) -> &AtomicU64 {
-        self.check(at, 8, 8);
-        // SAFETY: as in `word32`.
-        unsafe { self.base.add(at).cast::<AtomicU64>().as_ref() }
+    /// The eight 64-bit words at `at`: a ring's slot. Panics as [`Segment::word32`] does.
+    #[inline]
+    pub(crate) fn words(&self, at: usize) -> &[AtomicU64; 8] {
+        self.check(at, 64, 8);
+        // SAFETY: as in `word32`, for each of the eight.
+        unsafe { self.base.add(at).cast::<[AtomicU64; 8]>().as_ref() }
     }
 
     /// Copies octets out of the segment. Panics if they are not inside.
@@ -184,10 +198,20 @@ impl Segment {
         unsafe { std::slice::from_raw_parts(self.base.add(at).as_ptr().cast::<AtomicU8>(), octets) }
     }
 
+    /// Maps up to `octets` octets of pages from `at` on, a multiple of a page, into this process, so that whoever uses them meets
+    /// no page fault. Gives how many; 0 beyond the end.
+    pub fn map_pages(&self, at: usize, octets: usize) -> usize {
+        let octets = octets.min(self.geometry.octets().saturating_sub(at));
+        if octets > 0 {
+            crate::shared::map_pages(self.octets(at, octets));
+        }
+        octets
+    }
+
     /// Where a buffer begins in memory, for the client's slices of it. Panics if there is no such buffer.
     pub(crate) fn buffer(&self, index: u32) -> NonNull<[u8]> {
         let octets = self.geometry.buffer_octets as usize;
-        let at = self.geometry.buffer_at(index).unwrap_or(usize::MAX);
+        let at = self.buffer_at(index).unwrap_or(usize::MAX);
         self.check(at, octets, 1);
         // SAFETY: inside the mapping, as just checked.
         NonNull::slice_from_raw_parts(unsafe { self.base.add(at) }, octets)
@@ -197,7 +221,7 @@ impl Segment {
 impl Drop for Segment {
     fn drop(&mut self) {
         // SAFETY: the mapping was made by `map` with this size, and all references into it have ended with `self`.
-        let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.geometry.octets()) };
+        let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.octets) };
     }
 }
 

@@ -36,6 +36,20 @@ pub fn make_pages(fd: impl AsFd) -> Result<(), Errno> {
     rustix::fs::fallocate(fd, rustix::fs::FallocateFlags::empty(), 0, octets)
 }
 
+/// Has the system map the pages of a piece of shared memory into this process, so that whoever uses it meets no page fault. A
+/// hint: what the system refuses is mapped by the first access.
+pub(crate) fn map_pages(piece: &[AtomicU8]) {
+    let begin = piece.as_ptr().cast_mut().cast();
+    // SAFETY: the piece is mapped memory as long as the slice lives, and MADV_POPULATE_WRITE changes no octet of it.
+    let mapped = unsafe { rustix::mm::madvise(begin, piece.len(), rustix::mm::Advice::LinuxPopulateWrite) };
+    if mapped == Err(Errno::INVAL) {
+        // Linux before 5.14.
+        for octet in piece.iter().step_by(4096) {
+            std::hint::black_box(octet.load(std::sync::atomic::Ordering::Relaxed));
+        }
+    }
+}
+
 /// A mapping of such memory.
 #[derive(Debug)]
 pub struct SharedMemory {
@@ -123,6 +137,16 @@ impl SharedMemory {
         // SAFETY: `to` is inside the mapping and as long as `from`, which is this process's own memory and no part of it;
         // the other side's racing writes leave some mixture of octets, all of which are valid.
         unsafe { to.as_ptr().cast::<u8>().cast_mut().copy_from_nonoverlapping(from.as_ptr(), from.len()) }
+    }
+
+    /// Maps up to `octets` octets of pages from `at` on, a multiple of a page, into this process: with no page fault later. Gives how
+    /// many; 0 beyond the end.
+    pub fn map_pages(&self, at: usize, octets: usize) -> usize {
+        let octets = octets.min(self.octets.saturating_sub(at));
+        if octets > 0 {
+            map_pages(self.octets(at, octets));
+        }
+        octets
     }
 
     /// Part of it, for the process whose own it is. Panics if it is not inside.

@@ -3,9 +3,34 @@
 use sar::{SduMeta, Segmentation};
 use std::path::Path;
 use wire::llc::Protocol;
-use wire::oam::{Function, Loopback};
+use wire::oam::{
+    Activation, BlockCode, Defect, DefectType, Directions, Function, Location, Loopback, Message, Monitoring, Report,
+    Subject,
+};
 use wire::octets::{Format, emit52, emit53};
 use wire::{Cell, CellHeader, CircuitId};
+
+/// An OAM cell of each kind.
+fn oam_functions() -> [(&'static str, Function); 7] {
+    let defect = Defect::found(DefectType::LINK, Location::named("s1"));
+    let sent = Monitoring { sequence: 3, cells: 384, parities: 0x1234, cells_clp0: 380, stamp: None };
+    let activation = Activation {
+        subject: Subject::Monitoring,
+        message: Message::Activate,
+        directions: Directions::Both,
+        tag: 7,
+        blocks: [BlockCode::of_cells(128), BlockCode::of_cells(1024)].map(Option::unwrap_or_default),
+    };
+    [
+        ("ais", Function::Ais(defect)),
+        ("rdi", Function::Rdi(defect)),
+        ("continuity_check", Function::ContinuityCheck),
+        ("loopback", Function::Loopback(Loopback::request(1))),
+        ("monitoring", Function::Monitoring(sent)),
+        ("report", Function::Report(Report { sent, cells: 383, cells_clp0: 380, errored_parities: None })),
+        ("activation", Function::Activation(activation)),
+    ]
+}
 
 fn cells(sdu: &[u8]) -> Vec<Cell> {
     let mut s =
@@ -66,6 +91,18 @@ fn myrinet_packet(kind: wire::myrinet::Kind, payload: &[u8]) -> Vec<u8> {
     octets
 }
 
+/// Steps of an interface: what happens, and the octets of it.
+fn myrinet_steps(steps: &[(u8, &[u8])]) -> Vec<u8> {
+    steps.iter().flat_map(|(step, octets)| [&[*step, octets.len() as u8][..], octets].concat()).collect()
+}
+
+/// A message of a hundred octets to a user interface, in one part; of a group or not.
+fn myrinet_part(to_interface: u8, group: u16) -> Vec<u8> {
+    use wire::myrinet::message::Head;
+    let head = Head { from: 0x60dd_0002, to_interface, group, number: 7, total: 100, ..Head::default() };
+    [&head.emit()[..], &[0x5a; 100]].concat()
+}
+
 /// A scout, and routes to two hosts.
 fn myrinet_messages() -> [Vec<u8>; 2] {
     use wire::myrinet::mapping::{Body, Entries, Message, emit_entry, entry_octets};
@@ -97,6 +134,16 @@ fn main() -> std::io::Result<()> {
     put("myrinet", "scout", &myrinet_packet(wire::myrinet::Kind::MAPPING, &scout))?;
     put("myrinet_mapping", "scout", &scout)?;
     put("myrinet_mapping", "routes", &routes)?;
+    put(
+        "myrinet_interface",
+        "messages",
+        &myrinet_steps(&[(0x55, &myrinet_part(0, 0)), (0x75, &myrinet_part(1, 0)), (0x70, &scout)]),
+    )?;
+    put(
+        "myrinet_interface",
+        "mapping",
+        &myrinet_steps(&[(0x70, &scout), (0x70, &routes), (0x71, &myrinet_part(1, 1))]),
+    )?;
     put("hec", "headers", &three.iter().flat_map(|c| emit53(c, Format::Uni)[..5].to_vec()).collect::<Vec<_>>())?;
     put("delineation", "line", &emit53(&three[0], Format::Uni).repeat(9))?;
     let aal1 = |octet: u8| std::iter::once(octet).chain([0xd7; 47]);
@@ -120,8 +167,12 @@ fn main() -> std::io::Result<()> {
     put("aal2_packets", "overlapping", &portions(&aal2_cells()))?;
     put("aal34_reassembly", "interleaved", &portions(&aal34_cells()))?;
     put("aal5", "pdu", &three.iter().flat_map(|c| c.payload).collect::<Vec<_>>())?;
-    for (name, f) in [("ais", Function::Ais), ("loopback", Function::Loopback(Loopback::request(1)))] {
+    for (name, f) in oam_functions() {
         put("oam", name, &f.emit())?;
+    }
+    for managed in [0, 1] {
+        let steps = oam_functions().into_iter().flat_map(|(_, f)| [&[0x30 | managed][..], &f.emit()].concat());
+        put("oam_point", ["asked", "managed"][usize::from(managed)], &steps.collect::<Vec<_>>())?;
     }
     let mut routed = vec![0; 8];
     Protocol::Routed(wire::llc::IPV4).emit(&mut routed);

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod adapters;
+mod desk;
 mod layers;
 mod machines;
 mod myrinet;
@@ -28,6 +29,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("aal34", aal34),
     ("aal5", aal5),
     ("oam", oam),
+    ("oam_point", switch::oam_point),
     ("credit", switch::credit),
     ("cell_switch", switch::cell_switch),
     ("llc", llc),
@@ -38,6 +40,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("udp_batch", udp_batch),
     ("myrinet", myrinet::packet),
     ("myrinet_mapping", myrinet::mapping),
+    ("myrinet_interface", myrinet::interface),
     ("reassembly", machines::reassembly),
     ("mixed_circuits", machines::mixed_circuits),
     ("aal1_stream", layers::aal1),
@@ -46,6 +49,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("penn", machines::penn),
     ("eni155p", adapters::eni155p),
     ("vfio_user", adapters::vfio_user),
+    ("apic_control", desk::control),
+    ("display", desk::display),
     ("atmtcp_link", machines::atmtcp_link),
     ("relay", machines::relay),
     ("udp_link", machines::udp_link),
@@ -59,6 +64,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("q2931", signalling::q2931),
     ("ilmi", signalling::ilmi),
     ("lane", signalling::lane),
+    ("emulated_lan", signalling::emulated_lan),
     ("signalling_port", signalling::port),
     ("registration", signalling::registration),
 ];

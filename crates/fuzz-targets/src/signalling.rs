@@ -126,3 +126,79 @@ pub(crate) fn registration(octets: &[u8]) {
         }
     }
 }
+
+/// What happens to the calls of an emulated LAN's servers and clients, as steps of four octets (what, on which call,
+/// from which station, how many octets follow) and a frame: nobody keeps more than its bounds, and what is due is done.
+pub(crate) fn emulated_lan(octets: &[u8]) {
+    use stack::lane::{Client, Config, Configuration, Lan, Link, Server, Service, Unknown};
+    let station = |number: u8| wire::aesa::Aesa::new([0x47; 13], [2, 0, 0, 0, 0, number & 7], 0);
+    let config = |number, server| Config {
+        own: station(number),
+        mac: [2, 0, 0, 0, 0, number],
+        name: wire::q2931::Octets::default(),
+        configuration: station(0),
+        server,
+    };
+    let mut lecs = Configuration::new(vec![Lan { name: wire::q2931::Octets::default(), server: station(1) }]);
+    let (mut les, mut bus) = (Server::new(wire::q2931::Octets::default(), station(2), 2), Unknown::new(2));
+    let mut clients = [Client::new(config(3, None)), Client::new(config(4, Some(station(1))))];
+    let mut now = wire::Time::ZERO;
+    let mut rest = octets;
+    while let Some((&[what, call, from, n], after)) = rest.split_first_chunk::<4>() {
+        let (frame, left) = after.split_at(usize::from(n).min(after.len()));
+        rest = left;
+        let number = call & 7;
+        let link = if call & 8 == 0 { Link::Made(number.into()) } else { Link::Taken(number.into()) };
+        let service = [Service::Control, Service::Direct, Service::Multicast][usize::from(from >> 4) % 3];
+        let (party, known) = (station(from), (from & 8 == 0).then_some(station(from)));
+        match what & 7 {
+            0 => {
+                lecs.handle_incoming(link, service, now);
+                les.handle_incoming(link, known, service, now);
+                bus.handle_incoming(link, known, service);
+                clients.iter_mut().for_each(|client| client.handle_incoming(link, known, service, now));
+            }
+            1 => {
+                les.handle_up(link);
+                bus.handle_up(link);
+                clients.iter_mut().for_each(|client| client.handle_up(link, now));
+            }
+            2 => {
+                lecs.handle_released(link);
+                les.handle_released(link);
+                bus.handle_released(link);
+                clients.iter_mut().for_each(|client| client.handle_released(link, now));
+            }
+            3 => {
+                les.handle_party(link, party, call & 16 == 0);
+                bus.handle_party(link, party, call & 16 == 0);
+            }
+            4 => clients.iter_mut().for_each(|client| client.send(frame, now)),
+            _ => {
+                lecs.handle_frame(link, frame);
+                les.handle_frame(link, frame);
+                bus.handle_frame(link, frame);
+                for (at, client) in clients.iter_mut().enumerate() {
+                    let inner = client.handle_frame(link, frame, now);
+                    let own = [2, 0, 0, 0, 0, 3 + at as u8];
+                    assert!(inner.is_none_or(|inner| inner.len() >= 14 && (inner[0] & 1 != 0 || inner[..6] == own)));
+                }
+            }
+        }
+        now += std::time::Duration::from_millis(u64::from(what >> 3) * 100);
+        lecs.handle_timeout(now);
+        les.handle_timeout(now);
+        clients.iter_mut().for_each(|client| client.handle_timeout(now));
+        // A shell that takes nothing at times; frames are bounded then.
+        if what & 0x80 == 0 {
+            while lecs.poll().is_some() || les.poll().is_some() || bus.poll().is_some() {}
+            while les.poll_frame().is_some() || bus.poll_frame().is_some() || lecs.poll_frame().is_some() {}
+            for client in &mut clients {
+                while client.poll().is_some() || client.poll_frame().is_some() {}
+            }
+        }
+        assert!(les.clients().count() <= 2 && bus.len() <= 2);
+        let due = clients.iter().map(Client::poll_timeout).chain([lecs.poll_timeout(), les.poll_timeout()]);
+        assert!(due.flatten().all(|at| at > now));
+    }
+}

@@ -1,5 +1,6 @@
-//! The cell switch, and the credit cells of its neighbours.
+//! The cell switch, the credit cells of its neighbours, and end points of OAM flows.
 
+use switch::oam::{EndPoint, PointConfig, Request};
 use switch::{Flow, Profile, Switch, SwitchConfig, Transaction};
 use wire::octets::{Format, parse52};
 use wire::{Cell, CircuitId, Label, Time, Vpi, credit};
@@ -14,6 +15,49 @@ pub(crate) fn credit(octets: &[u8]) {
     }
 }
 
+/// OAM cells of a peer, in steps of 49 octets: what to do before, then the payload, which gets the checksum that it lacks.
+pub(crate) fn oam_point(octets: &[u8]) {
+    let first = octets.first().copied().unwrap_or_default();
+    let managed = first & 1 != 0;
+    let mut point = EndPoint::new(PointConfig { name: None, sends: first & 2 == 0, sees_cells: first & 4 == 0 });
+    let mut now = Time::from_nanos(1);
+    if managed {
+        point.manage_continuity(true, first & 8 != 0, now);
+    }
+    let managed_blocks = managed && point.manage_monitoring(Some(128)).is_ok();
+    for step in octets.chunks_exact(49) {
+        let Some((what, payload)) = step.split_first() else { continue };
+        let Some(mut payload) = payload.first_chunk::<48>().copied() else { continue };
+        (payload[46], payload[47]) = (payload[46] & 0xfc, 0);
+        let [high, low] = wire::crc::remainder10(&payload).to_be_bytes();
+        (payload[46], payload[47]) = (payload[46] | high, low);
+        now += std::time::Duration::from_millis(u64::from(what >> 4) * 300);
+        match what & 3 {
+            0 => point.handle_user_cells(&[Cell::default(); 100], now),
+            1 => point.handle_sent(&[Cell::default(); 64], now),
+            // Refused where it cannot be.
+            2 => _ = point.request(Request::continuity(what & 4 != 0), now),
+            _ => {}
+        }
+        if let Ok(function) = wire::oam::Function::parse(&payload) {
+            point.handle_cell(&function, now);
+        }
+        for said in 0.. {
+            point.handle_timeout(now);
+            if point.poll_transmit(now).is_none() {
+                break;
+            }
+            assert!(said < 16, "an end point talks without end");
+        }
+        assert!(!point.has_output(now) && point.poll_timeout().is_none_or(|due| due > now));
+        assert!(point.alarms().count() <= 3);
+        let [away, here] = point.continuity();
+        assert!(!managed || here && (away || !point.config().sends));
+        assert!(!managed_blocks || point.monitoring().0.is_some_and(|(block, _)| block == 128));
+        while point.poll_event().is_some() {}
+    }
+}
+
 /// Cells as a neighbour sends them, in steps of 53 octets: what to do before, then the cell. Credit cells get the checksum
 /// that they lack.
 pub(crate) fn cell_switch(octets: &[u8]) {
@@ -24,6 +68,7 @@ pub(crate) fn cell_switch(octets: &[u8]) {
         queue_cells: 30,
         credit_cells: 20,
         control_cells: 3,
+        management_cells: 40,
         profiles: 8,
         incarnation: 0,
     };

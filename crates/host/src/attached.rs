@@ -1,6 +1,9 @@
 //! One endpoint as the host sees it: its rings, its channels, the SDUs that are leaving.
 
-use crate::channels::{Channel, Channels};
+mod ending;
+mod sums;
+
+use crate::channels::Channels;
 use crate::events::poll_list::Slot;
 use crate::events::{self, Bell, Strategy};
 use crate::outbound::{Leaving, Outbound, Outgoing};
@@ -15,7 +18,8 @@ use sar::{SduMeta, Segmentation, aal34};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
-use wire::{CircuitId, Counters, DropReason, Time};
+use sums::Passed;
+use wire::{Cell, CircuitId, Counters, DropReason, Time, aal5};
 
 /// Buffers that are taken from the free ring for each one that is used, at most.
 const FREED_AT_ONCE: usize = 64;
@@ -67,6 +71,14 @@ pub(crate) struct Behind {
     pub(crate) seen: u32,
 }
 
+/// SDUs of one channel that became cells side by side.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Run {
+    pub(crate) cells: usize,
+    pub(crate) pdus: u32,
+    pub(crate) octets: u64,
+}
+
 /// An endpoint of the host.
 #[derive(Debug)]
 pub struct Attached {
@@ -95,6 +107,10 @@ pub struct Attached {
     pub(crate) behind: Option<Behind>,
     /// All to which it sends are behind.
     pub(crate) pressed: bool,
+    /// In this round its quota kept back what the line would have taken.
+    pub(crate) used_up: bool,
+    /// All circuits on which it sends have credits.
+    pub(crate) lossless: bool,
     /// Until then nobody makes way for it: it took little while others did.
     pub(crate) slow_until: Time,
     /// Its application has SDUs to take, when that was looked at last.
@@ -109,6 +125,7 @@ pub struct Attached {
     ending: bool,
     /// It was asked to say when it has caught up: there is more for it.
     pub(crate) held_back: bool,
+    passed: Passed,
     pub(crate) sent: Counters,
     pub(crate) received: Counters,
 }
@@ -135,6 +152,8 @@ impl Attached {
             look: Looked::Not,
             behind: None,
             pressed: false,
+            used_up: false,
+            lossless: false,
             slow_until: Time::ZERO,
             fed: None,
             given_up: None,
@@ -142,6 +161,7 @@ impl Attached {
             departs: false,
             ending: false,
             held_back: false,
+            passed: Passed::default(),
             sent: Counters::default(),
             received: Counters::default(),
             segment,
@@ -226,6 +246,16 @@ impl Attached {
         self.receive.consumed()
     }
 
+    /// How many SDUs may leave until the strategy's next look. Those of an application that has gone all may.
+    pub(crate) fn quota(&self) -> u32 {
+        let machine = &self.strategy.machine;
+        match self {
+            Attached { departs: true, .. } => u32::MAX,
+            Attached { lossless: true, .. } => machine.lossless_quota(),
+            Attached { pressed, .. } => machine.quota(*pressed),
+        }
+    }
+
     /// Moves up to `most` descriptors from the ring into the queues of their channels; counts those without a channel, and those
     /// whose channel is closed, whatever is open at its place by now.
     pub(crate) fn take_up(&mut self, most: usize) {
@@ -233,11 +263,12 @@ impl Attached {
             let channels = &self.channels;
             match self.outbound.take(&mut self.send, |channel| channels.check_sends(channel)) {
                 None => return,
-                Some(Ok(_)) => {}
+                Some(Ok(_)) => self.passed.taken += 1,
                 Some(Err(reason)) => {
+                    self.passed.taken += 1;
                     self.send.publish();
                     self.sent.drop_one(reason);
-                    self.strategy.note_taken();
+                    self.strategy.note_taken(1);
                 }
             }
         }
@@ -275,7 +306,7 @@ impl Attached {
             Descriptor::INLINE if octets <= INLINE_OCTETS => None,
             Descriptor::INLINE => return Err(DropReason::BadDescriptor),
             Descriptor::OWN => None,
-            buffer => Some(self.geometry().buffer_at(buffer).ok_or(DropReason::BadDescriptor)?),
+            buffer => Some(self.segment.buffer_at(buffer).ok_or(DropReason::BadDescriptor)?),
         };
         if octets == 0 || (at.is_some() && octets > self.geometry().buffer_octets as usize) {
             return Err(DropReason::BadDescriptor);
@@ -298,124 +329,57 @@ impl Attached {
         Ok(source.map(|source| Leaving { channel, source, octets, meta, cells, aborted: false }))
     }
 
+    /// Segments whole SDUs of a channel that is AAL5 on this circuit into `out`, as many as fit, one after another, and `most_pdus`
+    /// at most. Stops before one that is to be looked at more closely ([`Attached::begin`]).
+    pub(crate) fn segment_run(&mut self, channel: u32, circuit: CircuitId, out: &mut [Cell], most_pdus: u32) -> Run {
+        let mut run = Run::default();
+        if self.ending || self.outbound.is_leaving(channel) {
+            return run;
+        }
+        while run.pdus < most_pdus
+            && let Some(d) = self.outbound.first(channel)
+        {
+            let room = &mut out[run.cells..];
+            let octets = d.octets as usize;
+            if octets == 0 || aal5::cells(octets) > room.len() {
+                break;
+            }
+            let open = self.channels.find(ChannelId(d.channel));
+            let open = open.filter(|open| open.aal == Aal::Aal5 && open.circuit == circuit && open.direction.sends());
+            if open.is_none() {
+                break;
+            }
+            let meta = SduMeta { uu: d.uu, cpi: d.cpi, clp: d.clp, congestion: d.congestion };
+            let Ok(mut segmentation) = Segmentation::new(circuit, octets, meta) else { break };
+            let n = match d.buffer {
+                Descriptor::INLINE if octets <= INLINE_OCTETS => segmentation.fill(&d.inline[..octets], room),
+                Descriptor::INLINE | Descriptor::OWN => break,
+                // It is to be taken out of the application's hands first.
+                _ if self.path.kind() == DataPath::Copying => break,
+                buffer => match self.segment.buffer_at(buffer) {
+                    Some(at) if octets <= self.segment.geometry().buffer_octets as usize => {
+                        segmentation.fill_shared(self.segment.octets(at, octets), room)
+                    }
+                    _ => break,
+                },
+            };
+            self.outbound.pass(channel, &mut self.send);
+            run.cells += n;
+            run.pdus += 1;
+            run.octets += octets as u64;
+        }
+        if run.pdus > 0 {
+            self.strategy.note_taken(run.pdus);
+        }
+        run
+    }
+
     /// A channel's oldest descriptor is done with: its slot and buffer are the client's again, once [`Attached::show`] says so.
     pub(crate) fn done(&mut self, channel: u32) {
         if let Some(leaving) = self.outbound.done(channel, &mut self.send) {
             self.path.end(&leaving.source);
         }
-        self.strategy.note_taken();
-    }
-
-    /// Its application has gone: what is in the send ring now is all that is still sent. False if that is nothing.
-    pub(crate) fn depart(&mut self) -> bool {
-        if self.asleep {
-            return false;
-        }
-        // Who has a copy of the memory may go on to write into it: it is not read any more.
-        self.take_up(self.geometry().send_ring as usize);
-        self.strategy.forget_bell();
-        self.departs = true;
-        !self.outbound.is_empty()
-    }
-
-    /// Whether its application has gone.
-    pub(crate) fn is_departing(&self) -> bool {
-        self.departs
-    }
-
-    /// Whether all that its application left has been sent.
-    pub(crate) fn has_left(&self) -> bool {
-        self.departs && self.outbound.is_empty()
-    }
-
-    /// Begins with no more SDUs, and gives up those that are leaving in a way that their receivers understand. True if
-    /// cells have to leave for that.
-    pub(crate) fn end(&mut self) -> bool {
-        self.ending = true;
-        self.abort(|_| true);
-        let busy: Vec<u32> = self.outbound.busy().collect();
-        for channel in busy {
-            if let Some(unseen) = self.outbound.take_back(channel) {
-                self.path.end(&unseen.source);
-            }
-        }
-        self.is_ending()
-    }
-
-    /// Gives up the SDUs that are leaving on some channels, as far as their receivers have seen a beginning.
-    fn abort(&mut self, concerns: impl Fn(&Channel) -> bool) {
-        let busy: Vec<u32> = self.outbound.busy().collect();
-        for channel in busy {
-            let Some(leaving) = self.outbound.leaving(channel).filter(|leaving| concerns(&leaving.channel)) else {
-                continue;
-            };
-            leaving.aborted = leaving.aborted || leaving.cells.abort();
-        }
-    }
-
-    /// Whether cells that end a PDU have not left yet.
-    pub(crate) fn is_ending(&mut self) -> bool {
-        let busy: Vec<u32> = self.outbound.busy().collect();
-        busy.into_iter().any(|channel| self.outbound.leaving(channel).is_some_and(|leaving| leaving.aborted))
-    }
-
-    /// Takes a descriptor that is not sent any more out of its queue, and says of which circuit it was. `None`: there is
-    /// none.
-    pub(crate) fn drop_last(&mut self) -> Option<Option<CircuitId>> {
-        let channel = self.outbound.busy().next()?;
-        let leaving = self.outbound.leaving(channel).map(|leaving| leaving.channel.circuit);
-        let open = self.channels.at(channel).copied();
-        self.sent.drop_one(DropReason::Closed);
-        self.done(channel);
-        self.send.publish();
-        Some(leaving.or(open.map(|open| open.circuit)))
-    }
-
-    /// Gives up what the channels of a circuit that is no more have to send, and ends them.
-    pub(crate) fn forget_circuit(&mut self, circuit: CircuitId) {
-        let busy: Vec<u32> = self.outbound.busy().collect();
-        for channel in busy {
-            if self.outbound.leaving(channel).is_some_and(|leaving| leaving.channel.circuit == circuit) {
-                self.sent.drop_one(DropReason::Closed);
-                self.done(channel);
-            }
-            if self.channels.at(channel).is_some_and(|open| open.circuit == circuit) {
-                self.drop_queued(channel);
-            }
-        }
-        self.send.publish();
-        self.channels.forget(circuit);
-    }
-
-    /// Drops what a channel has to send, but for the SDU that is leaving.
-    fn drop_queued(&mut self, channel: u32) -> u64 {
-        let aborted = self.outbound.leaving(channel).is_some();
-        let mut dropped = 0;
-        while self.outbound.first_behind(channel, aborted, &mut self.send) {
-            self.sent.drop_one(DropReason::Closed);
-            self.strategy.note_taken();
-            dropped += 1;
-        }
-        dropped
-    }
-
-    /// Ends a channel: what was pushed for it and has not begun to leave is dropped; an SDU in its middle ends in a way
-    /// that its receiver understands. Gives how many were dropped, and whether a cell has to leave for that.
-    pub(crate) fn close(&mut self, id: ChannelId, channel: &Channel) -> (u64, bool) {
-        // All that was pushed before is counted here; what is pushed from now on finds no channel.
-        self.take_up(self.geometry().send_ring as usize);
-        self.channels.close(id);
-        let number = u32::from(id.place());
-        let mut dropped = self.drop_queued(number);
-        self.abort(|leaving| leaving.circuit == channel.circuit && leaving.aal == channel.aal);
-        let ends = self.outbound.leaving(number).is_some_and(|leaving| leaving.aborted);
-        if !ends && self.outbound.leaving(number).is_some() {
-            self.sent.drop_one(DropReason::Closed);
-            self.done(number);
-            dropped += 1;
-        }
-        self.send.publish();
-        (dropped, ends)
+        self.strategy.note_taken(1);
     }
 
     /// Whether its receive ring takes one more descriptor.
@@ -439,11 +403,20 @@ impl Attached {
     }
 
     /// A buffer to receive into.
+    #[inline]
     pub(crate) fn take_buffer(&mut self) -> Option<Buffer> {
+        if std::mem::take(&mut self.look_at_free) || self.stash.is_empty() {
+            self.collect_free();
+        }
+        self.stash.take()
+    }
+
+    /// Takes buffers from the free ring.
+    fn collect_free(&mut self) {
         // A hostile client could fill the ring with nonsense: a bounded look.
-        let looks = if std::mem::take(&mut self.look_at_free) || self.stash.is_empty() { FREED_AT_ONCE } else { 0 };
-        for _ in 0..looks {
-            let Some(d) = self.free.pop() else { break };
+        for _ in 0..FREED_AT_ONCE {
+            let Some(d) = self.free.peek() else { break };
+            self.free.advance_unseen();
             let free = match d.buffer {
                 Descriptor::OWN if self.path.kind() == DataPath::SingleCopy => {
                     let octets = d.octets as usize;
@@ -461,7 +434,7 @@ impl Attached {
                 None => self.received.drop_one(DropReason::BadDescriptor),
             }
         }
-        self.stash.take()
+        self.free.publish();
     }
 
     /// The memory of a buffer, to reassemble into.
@@ -470,7 +443,7 @@ impl Attached {
             Buffer::Segment(index) => {
                 let octets = self.geometry().buffer_octets as usize;
                 // The number was checked when the buffer was taken.
-                self.geometry().buffer_at(index).map_or(&[], |at| self.segment.octets(at, octets))
+                self.segment.buffer_at(index).map_or(&[], |at| self.segment.octets(at, octets))
             }
             Buffer::Own { at, octets, .. } => self.path.own.octets(at, octets),
         }
@@ -482,8 +455,10 @@ impl Attached {
     }
 
     fn stash(&mut self, buffer: Buffer) {
+        self.passed.freed += 1;
         // More than were ever given cannot come back, but a hostile client may give one twice.
         if self.stash.len() >= self.most {
+            self.passed.surplus += 1;
             return;
         }
         match buffer {
@@ -529,6 +504,8 @@ impl Attached {
             }
             return Err(DropReason::RingFull);
         }
+        self.passed.pushed += 1;
+        self.passed.with_buffer += u64::from(buffer.is_some());
         self.unseen += octets + DESCRIPTOR_OCTETS;
         if self.unseen >= SHOWN_AT_ONCE || self.strategy.machine.tells_at_once() {
             self.unseen = 0;
@@ -554,7 +531,7 @@ impl Attached {
             }
             match buffer {
                 Buffer::Segment(index) => {
-                    if let Some(at) = self.geometry().buffer_at(index) {
+                    if let Some(at) = self.segment.buffer_at(index) {
                         self.segment.copy_in(at, sdu);
                     }
                 }

@@ -4,6 +4,10 @@
 use endpoint::{Aal, ChannelId, Direction};
 use wire::{CircuitId, DropReason};
 
+/// An endpoint's number on its host; not used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EndpointId(pub u64);
+
 /// Places at most.
 const MAX_PLACES: usize = 1 << 16;
 
@@ -15,11 +19,13 @@ pub(crate) struct Channel {
     pub(crate) direction: Direction,
     /// Its receiver is behind.
     pub(crate) pressed: bool,
+    /// Its circuit has credits.
+    pub(crate) lossless: bool,
 }
 
 impl Channel {
     pub(crate) fn new(circuit: CircuitId, aal: Aal, direction: Direction) -> Self {
-        Channel { circuit, aal, direction, pressed: false }
+        Channel { circuit, aal, direction, pressed: false, lossless: false }
     }
 }
 

@@ -1,14 +1,61 @@
 //! One circuit of a host: who has it open, its contract, the PDU that is arriving.
 
-use crate::aal34::Aal34;
+mod aal34;
+mod credit;
+mod points;
+
 use crate::attached::{Attached, Buffer, Place};
-use crate::credit::Credit;
-use crate::direct::Cut;
-use crate::interface::{CircuitConfig, EndpointId};
+use crate::channels::EndpointId;
+use crate::outbound::Class;
+use aal34::Aal34;
+use credit::Credit;
+pub(crate) use credit::{Credits, WINDOW};
 use endpoint::Aal;
+use net::topology::OamOptions;
+pub(crate) use points::{Before, Points};
+use rustix::fd::OwnedFd;
 use sar::{Event, Reassembler, ReassemblyConfig};
-use traffic::Pacer;
+use std::sync::Arc;
+use std::time::Duration;
+use traffic::{Category, Contract, Pacer};
 use wire::{Cell, CircuitId, Counters, DropReason, Time};
+
+/// The payload type's highest bit (I.361 section 2.2.4): OAM, resource management, reserved.
+pub(crate) const NOT_USER: u32 = 0b1000;
+
+/// What a host knows of a circuit before anybody opens it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CircuitConfig {
+    /// Traffic contract: cells leave by it.
+    pub contract: Contract,
+    /// Longest SDU received.
+    pub max_sdu_octets: usize,
+    /// How long a PDU may pause between two cells.
+    pub reassembly_timeout: Option<Duration>,
+    /// The port (link) of the host that the circuit is on.
+    pub port: u16,
+    /// Whether the host may send: not at a leaf of a point-to-multipoint circuit.
+    pub sends: bool,
+    /// Whether it receives: not at the root of one.
+    pub receives: bool,
+    /// What OAM does from the beginning.
+    pub oam: OamOptions,
+}
+
+impl Default for CircuitConfig {
+    /// Best effort, on port 0, SDUs of up to 65 535 octets, no timeout.
+    fn default() -> Self {
+        CircuitConfig {
+            contract: Contract::default(),
+            max_sdu_octets: 65_535,
+            reassembly_timeout: None,
+            port: 0,
+            sends: true,
+            receives: true,
+            oam: OamOptions::default(),
+        }
+    }
+}
 
 /// An opener of a circuit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +95,31 @@ pub struct CircuitCounts<'a> {
     pub received: &'a Counters,
 }
 
+/// The connection of a side that is to end with its circuit: cut when the circuit goes.
+#[derive(Debug)]
+pub(crate) struct Cut(Option<Arc<OwnedFd>>);
+
+impl Cut {
+    pub(crate) fn new(connection: Arc<OwnedFd>) -> Self {
+        Cut(Some(connection))
+    }
+
+    /// The side has ended by itself, or goes on otherwise.
+    pub(crate) fn forget(mut self) {
+        crate::reaper::dispose(self.0.take());
+    }
+}
+
+impl Drop for Cut {
+    fn drop(&mut self) {
+        if let Some(connection) = self.0.take() {
+            // Shut already if the side itself has gone. The service's own end of it: the client's is its porter's.
+            let _ = rustix::net::shutdown(&*connection, rustix::net::Shutdown::Both);
+            crate::reaper::dispose(connection);
+        }
+    }
+}
+
 /// A circuit.
 #[derive(Debug)]
 pub(crate) struct Circuit {
@@ -68,6 +140,8 @@ pub(crate) struct Circuit {
     pub(crate) aal34: Option<Box<Aal34>>,
     /// If it has credits.
     pub(crate) credit: Option<Box<Credit>>,
+    /// While OAM has something to keep.
+    pub(crate) points: Option<Box<Points>>,
     /// [`crate::circuits`] has an entry for its next time-out.
     pub(crate) listed: bool,
     pub(crate) sent: Counters,
@@ -88,6 +162,7 @@ impl Circuit {
             buffer: None,
             aal34: None,
             credit,
+            points: None,
             listed: false,
             sent: Counters::default(),
             received: Counters::default(),
@@ -99,6 +174,14 @@ impl Circuit {
     pub(crate) fn change_contract(&mut self, contract: traffic::Contract) {
         self.config.contract = contract;
         self.pacer = Pacer::of_contract(&contract);
+    }
+
+    /// Who of an endpoint's channels has a turn first: nrt-VBR may send above its reserved rate for its burst only.
+    pub(crate) fn class(&self) -> Class {
+        match self.config.contract.category {
+            Category::Cbr | Category::RtVbr | Category::NrtVbr if self.pacer.is_some() => Class::Reserved,
+            _ => Class::Rest,
+        }
     }
 
     /// Ends the receiver, gives up its PDU, counted, and gives its buffer back.
@@ -115,6 +198,11 @@ impl Circuit {
         self.buffer = None;
         self.close_aal34(endpoint);
         self.reassembler = Reassembler::new(reassembly(&self.config));
+    }
+
+    /// Buffers of the receiver's that PDUs have which are arriving, or the next one will have.
+    pub(crate) fn buffers_held(&self) -> u64 {
+        u64::from(self.buffer.is_some()) + self.buffers_of_aal34()
     }
 
     pub(crate) fn counts(&self) -> CircuitCounts<'_> {
@@ -142,52 +230,63 @@ impl Circuit {
         !self.reassembler.needs_buffer() || self.buffer.is_some()
     }
 
+    /// Whether the next cell begins a PDU.
+    pub(crate) fn is_between(&self) -> bool {
+        self.reassembler.needs_buffer()
+    }
+
     /// Takes user cells of this circuit that came one after another.
     pub(crate) fn receive_aal5(&mut self, user: User, endpoint: &mut Attached, mut cells: &[Cell], now: Time) {
-        while let Some(first) = cells.first() {
-            let begins = self.reassembler.needs_buffer();
-            if begins && first.header_word() & 2 != 0 {
-                // A PDU of one cell: U-Net's single-cell message needs no buffer.
-                let mut payload = [0; wire::cell::PAYLOAD_OCTETS];
-                let step = self.reassembler.push(&cells[..1], &mut payload, now);
-                cells = &cells[1..];
-                match step.event {
-                    Event::Complete { sdu_octets, meta } => {
-                        let inline = Place::Inline(&payload[..sdu_octets]);
-                        let delivered = endpoint.deliver(user.channel, sdu_octets, meta, inline);
-                        self.count(endpoint, delivered, sdu_octets);
-                    }
-                    Event::Failed(reason) => self.refuse(endpoint, reason),
-                    Event::NeedMore => {}
-                }
-                continue;
-            }
-            // A buffer from before is still here if no cell of a PDU has come since.
-            if begins && self.buffer.is_none() {
-                self.buffer = endpoint.take_buffer();
-            }
-            let step = match self.buffer {
-                None => self.reassembler.skip(cells, now),
-                Some(buffer) => self.reassembler.push_shared(cells, endpoint.memory(buffer), now),
-            };
-            cells = &cells[step.cells_used..];
-            match (step.event, self.buffer) {
-                (Event::NeedMore, _) => {}
-                (Event::Complete { sdu_octets, meta }, Some(buffer)) => {
-                    self.buffer = None;
-                    let delivered = endpoint.deliver(user.channel, sdu_octets, meta, Place::Buffer(buffer));
+        while !cells.is_empty() {
+            let used = self.receive_of_pdu(user, endpoint, cells, now);
+            cells = &cells[used..];
+        }
+    }
+
+    /// Takes cells of one PDU, up to its last; gives how many.
+    pub(crate) fn receive_of_pdu(&mut self, user: User, endpoint: &mut Attached, cells: &[Cell], now: Time) -> usize {
+        let Some(first) = cells.first() else { return 0 };
+        let begins = self.reassembler.needs_buffer();
+        if begins && first.header_word() & 2 != 0 {
+            // A PDU of one cell: U-Net's single-cell message needs no buffer.
+            let mut payload = [0; wire::cell::PAYLOAD_OCTETS];
+            let step = self.reassembler.push(&cells[..1], &mut payload, now);
+            match step.event {
+                Event::Complete { sdu_octets, meta } => {
+                    let inline = Place::Inline(&payload[..sdu_octets]);
+                    let delivered = endpoint.deliver(user.channel, sdu_octets, meta, inline);
                     self.count(endpoint, delivered, sdu_octets);
                 }
-                (Event::Complete { .. }, None) => self.refuse(endpoint, DropReason::NoBuffer),
-                (Event::Failed(reason), buffer) => {
-                    self.refuse(endpoint, reason);
-                    if let Some(buffer) = buffer {
-                        self.buffer = None;
-                        endpoint.keep_buffer(buffer);
-                    }
+                Event::Failed(reason) => self.refuse(endpoint, reason),
+                Event::NeedMore => {}
+            }
+            return 1;
+        }
+        // A buffer from before is still here if no cell of a PDU has come since.
+        if begins && self.buffer.is_none() {
+            self.buffer = endpoint.take_buffer();
+        }
+        let step = match self.buffer {
+            None => self.reassembler.skip(cells, now),
+            Some(buffer) => self.reassembler.push_shared(cells, endpoint.memory(buffer), now),
+        };
+        match (step.event, self.buffer) {
+            (Event::NeedMore, _) => {}
+            (Event::Complete { sdu_octets, meta }, Some(buffer)) => {
+                self.buffer = None;
+                let delivered = endpoint.deliver(user.channel, sdu_octets, meta, Place::Buffer(buffer));
+                self.count(endpoint, delivered, sdu_octets);
+            }
+            (Event::Complete { .. }, None) => self.refuse(endpoint, DropReason::NoBuffer),
+            (Event::Failed(reason), buffer) => {
+                self.refuse(endpoint, reason);
+                if let Some(buffer) = buffer {
+                    self.buffer = None;
+                    endpoint.keep_buffer(buffer);
                 }
             }
         }
+        step.cells_used
     }
 
     /// Counts an SDU that was delivered, or that the endpoint has dropped and counted.

@@ -1,6 +1,7 @@
 //! The circuits of a host, by VPI and VCI, and what can be asked of them without walking through all: which PDU is given up
 //! next, and whether a path ends here.
 
+use crate::alarms::Oam;
 use crate::circuit::Circuit;
 use crate::pages::Pages;
 use std::cmp::Reverse;
@@ -17,6 +18,7 @@ pub(crate) struct Circuits {
     paths: BTreeMap<(u16, u16), u32>,
     /// Circuits looked at for their time-outs, ever.
     visits: u64,
+    oam: Oam,
 }
 
 impl Circuits {
@@ -48,6 +50,7 @@ impl Circuits {
 
     pub(crate) fn remove(&mut self, key: u32) -> Option<Circuit> {
         let circuit = self.map.remove(&key)?;
+        self.oam.forget(circuit.points.is_some());
         let path = (circuit.config.port, circuit.id.vpi.get());
         if let Some(on_it) = self.paths.get_mut(&path) {
             *on_it -= 1;
@@ -61,6 +64,24 @@ impl Circuits {
     /// Whether a circuit of this path ends at the port.
     pub(crate) fn has_path(&self, id: CircuitId, port: u16) -> bool {
         self.paths.contains_key(&(port, id.vpi.get()))
+    }
+
+    /// The circuits and their OAM, each for itself.
+    pub(crate) fn parts(&mut self) -> (&mut Pages, &mut Oam) {
+        (&mut self.map, &mut self.oam)
+    }
+
+    pub(crate) fn oam(&self) -> &Oam {
+        &self.oam
+    }
+
+    pub(crate) fn oam_mut(&mut self) -> &mut Oam {
+        &mut self.oam
+    }
+
+    /// The first circuit's key from `key` on.
+    pub(crate) fn key_from(&self, key: u32) -> Option<u32> {
+        self.map.key_from(key)
     }
 
     pub(crate) fn values(&self) -> impl Iterator<Item = &Circuit> {

@@ -5,9 +5,10 @@
 //! nothing but a claim on the two ends, so that nobody else opens them, and the connections: what ends one of them ends the
 //! circuit. Neither side is trusted: memory is passed on only if it is sealed and all there.
 
+use crate::channels::EndpointId;
 use crate::doors::Line;
 use crate::engine::{Core, EngineHandle};
-use crate::interface::{EndpointId, HostInterface, OpenError};
+use crate::interface::{HostInterface, OpenError};
 use endpoint::control::Response;
 use endpoint::direct::{DirectGeometry, bells, layout, memory};
 use net::NodeId;
@@ -71,31 +72,6 @@ pub(crate) enum DirectError {
 #[derive(Debug, Default)]
 pub(crate) struct Broker {
     waiting: Vec<Waiting>,
-}
-
-/// The connection of a side that is to end with its circuit: cut when the circuit goes.
-#[derive(Debug)]
-pub(crate) struct Cut(Option<Arc<OwnedFd>>);
-
-impl Cut {
-    pub(crate) fn new(connection: Arc<OwnedFd>) -> Self {
-        Cut(Some(connection))
-    }
-
-    /// The side has ended by itself, or goes on otherwise.
-    pub(crate) fn forget(mut self) {
-        crate::reaper::dispose(self.0.take());
-    }
-}
-
-impl Drop for Cut {
-    fn drop(&mut self) {
-        if let Some(connection) = self.0.take() {
-            // Shut already if the side itself has gone. The service's own end of it: the client's is its porter's.
-            let _ = rustix::net::shutdown(&*connection, rustix::net::Shutdown::Both);
-            crate::reaper::dispose(connection);
-        }
-    }
 }
 
 impl Broker {

@@ -7,7 +7,7 @@
 //!
 //! A client that rings for nothing is heard [`MOST_IDLE`] times in [`WINDOW`], and then no more until that is over.
 
-use crate::interface::EndpointId;
+use crate::channels::EndpointId;
 use net::NodeId;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{EventfdFlags, eventfd};

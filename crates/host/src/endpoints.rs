@@ -4,10 +4,10 @@
 //! or nowhere until its doorbell rings. So a round costs what the busy endpoints cost, however many there are.
 
 use crate::attached::{Attached, Behind, Fed, Looked};
+use crate::channels::EndpointId;
 use crate::events::machine::{LINGER, Look, Next, REST, SOFT_BACKUP, STALL};
 use crate::events::poll_list::PollList;
 use crate::events::{ask_for_catching_up, disarm};
-use crate::interface::EndpointId;
 use endpoint::Events;
 use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
@@ -152,11 +152,13 @@ impl Endpoints {
         let Ok(at) = self.list.binary_search_by_key(&id, |(i, _)| *i) else { return };
         let pressed = &self.pressed;
         let endpoint = &mut self.list[at].1;
-        let (mut some, mut all) = (false, true);
+        let (mut some, mut all, mut lossless) = (false, true, true);
         for channel in endpoint.channels.iter_mut().filter(|channel| channel.direction.sends()) {
             channel.pressed = pressed.contains(&channel.circuit.key());
             (some, all) = (some || channel.pressed, all && channel.pressed);
+            lossless &= channel.lossless;
         }
+        endpoint.lossless = lossless;
         let all = some && all;
         if std::mem::replace(&mut endpoint.pressed, all) && !all && self.resting.contains(&id) {
             self.resting.retain(|i| *i != id);
@@ -469,7 +471,7 @@ impl Endpoints {
                 !armed
             }
             // An SDU half sent is seen to its end.
-            Next::At(_) if endpoint.is_leaving() => true,
+            Next::At(_) if endpoint.outbound.is_in_an_sdu() => true,
             Next::At(time) => {
                 let (soft, ticks) = (endpoint.strategy.machine.is_soft(), endpoint.strategy.machine.tells_at_ticks());
                 let slot = if soft { self.soft.insert(time, id) } else { self.clocked.insert(time, id) };
@@ -526,7 +528,7 @@ impl Endpoints {
         let active = std::mem::take(&mut self.active);
         let quiet = active.iter().all(|id| {
             let polls = |e: &Attached| e.strategy.kind() == Events::Polling;
-            self.find(*id).is_none_or(|e| e.is_leaving() && !polls(e))
+            self.find(*id).is_none_or(|e| e.is_leaving() && !e.used_up && !polls(e))
         });
         self.active = active;
         quiet

@@ -9,9 +9,10 @@
 
 mod pressure;
 
+use crate::channels::EndpointId;
 use crate::doorbell::{Doorbell, Doorbells};
 use crate::endpoints::Pressure;
-use crate::interface::{EndpointId, HostInterface};
+use crate::interface::HostInterface;
 pub use crate::rounds::processor_time;
 use endpoint::waiting;
 use net::topology::Fabric;
@@ -20,7 +21,7 @@ use rustix::event::epoll::{self, EventFlags};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -68,7 +69,7 @@ pub struct Core {
     stats: EngineStats,
     meter: crate::rounds::Rounds,
     /// Each has a slice of a round in turn.
-    jobs: VecDeque<Job>,
+    jobs: VecDeque<(&'static str, Job)>,
 }
 
 /// What the engine's thread has done.
@@ -86,6 +87,8 @@ pub struct EngineStats {
     pub longest_command: Duration,
     /// Processor time of the longest round, with the command or the slice before it.
     pub longest_round: Duration,
+    /// Whose command or slice had most of it ([`EngineHandle::named`]); `network`: none had.
+    pub longest_round_work: &'static str,
     /// The longest of the last one to two minutes.
     pub longest_round_lately: Duration,
 }
@@ -105,7 +108,8 @@ impl Core {
     /// What this thread has done so far.
     pub fn stats(&self) -> EngineStats {
         let (longest_round, longest_round_lately) = (self.meter.longest(), self.meter.longest_lately());
-        EngineStats { longest_round, longest_round_lately, ..self.stats }
+        let longest_round_work = self.meter.longest_work();
+        EngineStats { longest_round, longest_round_work, longest_round_lately, ..self.stats }
     }
 
     /// Measures rounds and commands from now on anew.
@@ -115,12 +119,14 @@ impl Core {
     }
 
     /// Carries out a command, or a slice of a job, between two rounds.
-    fn carry_out(&mut self, work: impl FnOnce(&mut Core)) {
+    fn carry_out(&mut self, whose: &'static str, work: impl FnOnce(&mut Core)) {
         let begun = processor_time();
         work(self);
         self.find_hosts();
         self.stats.commands += 1;
-        self.stats.longest_command = self.stats.longest_command.max(processor_time().saturating_sub(begun));
+        let took = processor_time().saturating_sub(begun);
+        self.stats.longest_command = self.stats.longest_command.max(took);
+        self.meter.note(whose, took);
     }
 
     /// The host of a name.
@@ -157,11 +163,14 @@ impl Core {
 
     /// Looks again which nodes are hosts: after each command, which may have added or removed some.
     fn find_hosts(&mut self) {
-        let nodes: Vec<NodeId> = self.network.nodes().map(|(id, _)| id).collect();
-        self.hosts = nodes.into_iter().filter(|id| self.network.peek_node::<HostInterface>(*id).is_some()).collect();
-        let hosts = std::mem::take(&mut self.hosts);
-        self.keep_doorbells(|host, _| hosts.contains(&host));
-        self.hosts = hosts;
+        let mut hosts: Vec<NodeId> = self.network.nodes().map(|(id, _)| id).collect();
+        hosts.retain(|id| self.network.peek_node::<HostInterface>(*id).is_some());
+        // A node's number is not used again, so the same numbers are the same hosts.
+        if hosts != self.hosts {
+            let here: HashSet<NodeId> = hosts.iter().copied().collect();
+            self.keep_doorbells(|host, _| here.contains(&host));
+            self.hosts = hosts;
+        }
         self.watched.clear();
         self.hosts_changed = true;
         self.pressure = None;
@@ -367,8 +376,8 @@ struct Rounds {
 }
 
 enum Command {
-    Once(Box<dyn FnOnce(&mut Core) + Send>),
-    Job(Job),
+    Once(&'static str, Box<dyn FnOnce(&mut Core) + Send>),
+    Job(&'static str, Job),
 }
 
 /// Does a slice of its work; true if there is more.
@@ -390,7 +399,10 @@ struct Shared {
 
 /// The way to a running engine; clones lead to the same one.
 #[derive(Debug, Clone)]
-pub struct EngineHandle(Arc<Shared>);
+pub struct EngineHandle {
+    shared: Arc<Shared>,
+    user: &'static str,
+}
 
 /// Starts an engine over an empty or prepared network.
 ///
@@ -403,9 +415,11 @@ pub fn start(network: Network) -> std::io::Result<EngineHandle> {
     let (commands, receiver) = channel::<Command>();
     let ours = bells.clone();
     let thread = std::thread::Builder::new().name("engine".into()).spawn(move || {
+        let mut fabric = Fabric::new();
+        fabric.set_round(crate::ROUND);
         let core = Core {
             network,
-            fabric: Fabric::new(),
+            fabric,
             hosts: Vec::new(),
             doorbells: Doorbells::default(),
             bells: ours,
@@ -421,13 +435,14 @@ pub fn start(network: Network) -> std::io::Result<EngineHandle> {
         };
         crate::sys::essential("engine", || run(core, &receiver));
     })?;
-    Ok(EngineHandle(Arc::new(Shared {
+    let shared = Shared {
         commands: Mutex::new(Some(commands)),
         wake,
         bells,
         next_bell: AtomicU64::new(1),
         thread: Mutex::new(Some(thread)),
-    })))
+    };
+    Ok(EngineHandle { shared: Arc::new(shared), user: "command" })
 }
 
 fn run(mut core: Core, commands: &Receiver<Command>) {
@@ -435,21 +450,21 @@ fn run(mut core: Core, commands: &Receiver<Command>) {
     core.meter.resume(core.epoch);
     loop {
         let commanded = match commands.try_recv() {
-            Ok(Command::Once(command)) => {
-                core.carry_out(command);
+            Ok(Command::Once(whose, command)) => {
+                core.carry_out(whose, command);
                 true
             }
-            Ok(Command::Job(job)) => {
-                core.jobs.push_back(job);
+            Ok(Command::Job(whose, job)) => {
+                core.jobs.push_back((whose, job));
                 true
             }
             Err(std::sync::mpsc::TryRecvError::Empty) => false,
             Err(std::sync::mpsc::TryRecvError::Disconnected) => return,
         };
-        if let Some(mut job) = core.jobs.pop_front() {
-            core.carry_out(|core| {
+        if let Some((whose, mut job)) = core.jobs.pop_front() {
+            core.carry_out(whose, |core| {
                 if job(core) {
-                    core.jobs.push_back(job);
+                    core.jobs.push_back((whose, job));
                 }
             });
         }
@@ -475,15 +490,24 @@ fn run(mut core: Core, commands: &Receiver<Command>) {
 }
 
 impl EngineHandle {
+    /// The same way, for a part of the program with this name: [`EngineStats::longest_round_work`] says it.
+    #[must_use]
+    pub fn named(&self, user: &'static str) -> Self {
+        EngineHandle { shared: self.shared.clone(), user }
+    }
+
     /// Runs `f` on the engine's thread between two rounds and gives its result.
     ///
     /// # Errors
     /// The engine has stopped.
     pub fn with<R: Send + 'static>(&self, f: impl FnOnce(&mut Core) -> R + Send + 'static) -> Result<R, Stopped> {
         let (answer, result) = sync_channel(1);
-        self.give(Command::Once(Box::new(move |core| {
-            let _ = answer.send(f(core));
-        })))?;
+        self.give(Command::Once(
+            self.user,
+            Box::new(move |core| {
+                let _ = answer.send(f(core));
+            }),
+        ))?;
         result.recv().map_err(|_| Stopped)
     }
 
@@ -497,18 +521,21 @@ impl EngineHandle {
         mut slice: impl FnMut(&mut Core) -> Option<R> + Send + 'static,
     ) -> Result<R, Stopped> {
         let (answer, result) = sync_channel(1);
-        self.give(Command::Job(Box::new(move |core| match slice(core) {
-            Some(done) => {
-                let _ = answer.send(done);
-                false
-            }
-            None => true,
-        })))?;
+        self.give(Command::Job(
+            self.user,
+            Box::new(move |core| match slice(core) {
+                Some(done) => {
+                    let _ = answer.send(done);
+                    false
+                }
+                None => true,
+            }),
+        ))?;
         result.recv().map_err(|_| Stopped)
     }
 
     fn give(&self, command: Command) -> Result<(), Stopped> {
-        match &*self.0.commands.lock().unwrap_or_else(std::sync::PoisonError::into_inner) {
+        match &*self.shared.commands.lock().unwrap_or_else(std::sync::PoisonError::into_inner) {
             Some(commands) => commands.send(command).map_err(|_| Stopped)?,
             None => return Err(Stopped),
         }
@@ -521,18 +548,18 @@ impl EngineHandle {
     /// # Errors
     /// The system has no room for it.
     pub fn doorbell(&self) -> std::io::Result<(Doorbell, OwnedFd)> {
-        Doorbell::new(&self.0.bells, self.0.next_bell.fetch_add(1, Ordering::Relaxed))
+        Doorbell::new(&self.shared.bells, self.shared.next_bell.fetch_add(1, Ordering::Relaxed))
     }
 
     fn ring(&self) {
-        let _ = rustix::io::write(self.0.wake.as_fd(), &1u64.to_ne_bytes());
+        let _ = rustix::io::write(self.shared.wake.as_fd(), &1u64.to_ne_bytes());
     }
 
     /// Stops the engine and waits for its thread; endpoints, links and memory go with it.
     pub fn stop(&self) {
-        self.0.commands.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+        self.shared.commands.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
         self.ring();
-        if let Some(thread) = self.0.thread.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take() {
+        if let Some(thread) = self.shared.thread.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take() {
             // A panic there has been reported by its own message.
             let _ = thread.join();
         }

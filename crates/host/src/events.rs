@@ -112,10 +112,10 @@ impl Strategy {
         }
     }
 
-    /// A descriptor was taken.
-    pub(crate) fn note_taken(&mut self) {
+    /// Descriptors were taken.
+    pub(crate) fn note_taken(&mut self, n: u32) {
         self.taken = true;
-        self.machine.handle_taken(1);
+        self.machine.handle_taken(n);
     }
 
     /// Whether there is something to tell the client.
@@ -221,14 +221,14 @@ mod tests {
         strategy.note_pushed(&segment);
         strategy.ring(&segment, || true);
         assert!(asleep(), "an SDU is no room");
-        strategy.note_taken();
+        strategy.note_taken(1);
         strategy.ring(&segment, || false);
         assert!(asleep(), "too little for a wake-up");
-        strategy.note_taken();
+        strategy.note_taken(1);
         strategy.ring(&segment, || true);
         assert!(!asleep());
         sleep();
-        strategy.note_taken();
+        strategy.note_taken(1);
         strategy.ring(&segment, || false);
         strategy.ring(&segment, || false);
         assert!(!asleep(), "nothing was taken since");

@@ -1,15 +1,18 @@
 //! The host interface as a node: takes turns over endpoints on the way out, demultiplexes by circuit on the way in.
 
+mod departing;
+
+use crate::alarms::{NEW_POINT, OAM_WORK, ROUND_OAM};
 use crate::attached::{AttachError, Attached};
-use crate::channels::Channel;
-use crate::circuit::{Circuit, CircuitCounts, CircuitStatus, User};
+use crate::channels::{Channel, EndpointId};
+use crate::circuit::{Circuit, CircuitConfig, CircuitCounts, CircuitStatus, Credits, Cut, User};
 use crate::circuits::Circuits;
-use crate::credit::Credits;
-use crate::departing::Departing;
-use crate::direct::Cut;
 use crate::endpoints::{Endpoints, Pressure};
 use crate::events::EventCounts;
+use crate::intake::Intake;
 use crate::outward::send_cell;
+use departing::Departing;
+pub(crate) use departing::LONGEST as LONGEST_DEPARTURE;
 use endpoint::{Aal, ChannelId, Direction, OpenOptions};
 use net::topology::{CircuitOptions, CircuitTable};
 use net::{LinkNature, Node, NodeIo};
@@ -17,39 +20,17 @@ use rustix::fd::OwnedFd;
 use std::any::Any;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
-use traffic::Contract;
 use wire::oam::Location;
 use wire::{Cell, CircuitId, Counters, DropReason, Time};
 
 /// Cells or frames taken from a port in one round.
 const ROUND_CELLS: usize = 4096;
+/// PDUs that one round gives up because their cells stay away. Those beyond it are given up in the next one.
+const ROUND_TIMEOUTS: usize = 1024;
 /// OAM answers that wait for room on the link.
-pub(crate) const MAX_ANSWERS: usize = 64;
-
-/// An endpoint's number on its host; not used again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct EndpointId(pub u64);
-
-/// What a host knows of a circuit before anybody opens it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CircuitConfig {
-    /// Traffic contract: cells leave by it.
-    pub contract: Contract,
-    /// Longest SDU received.
-    pub max_sdu_octets: usize,
-    /// How long a PDU may pause between two cells.
-    pub reassembly_timeout: Option<Duration>,
-    /// The port (link) of the host that the circuit is on.
-    pub port: u16,
-}
-
-impl Default for CircuitConfig {
-    /// Best effort, on port 0, SDUs of up to 65 535 octets, no timeout.
-    fn default() -> Self {
-        CircuitConfig { contract: Contract::default(), max_sdu_octets: 65_535, reassembly_timeout: None, port: 0 }
-    }
-}
+const MAX_ANSWERS: usize = 256;
+/// Of these, for one label at a port.
+const ANSWERS_OF_ONE: usize = 4;
 
 /// Why a circuit cannot be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -86,6 +67,8 @@ pub struct EndpointStatus {
     pub segment_octets: usize,
     /// Channels open.
     pub channels: usize,
+    /// SDUs that its application has sent and that have not left its host.
+    pub waiting: usize,
     /// What its application sent.
     pub sent: Counters,
     /// What it was given.
@@ -106,15 +89,19 @@ pub struct HostInterface {
     pub(crate) answers: Vec<(u16, Cell)>,
     /// What the host is called in OAM cells.
     pub(crate) location: Option<Location>,
-    /// Cells and frames of circuits that are not here.
+    /// Cells and frames of circuits that are not here, and management of paths that has no room.
     pub(crate) stray: Counters,
     /// What endpoints sent and received that are gone, ...
     gone_endpoints: [Counters; 2],
+    /// The first endpoint whose counters did not add up at its end.
+    broken: Option<String>,
     /// ... and what circuits did.
     gone_circuits: [Counters; 2],
     pub(crate) credits: Credits,
+    /// What came in at its ports.
+    pub(crate) intake: Intake,
     /// What its links are, by port.
-    links: Vec<Option<LinkNature>>,
+    pub(crate) links: Vec<Option<LinkNature>>,
     /// The last round's moment: a pacer's time before it is not waited for, but for room on the link.
     pub(crate) now: Time,
 }
@@ -133,8 +120,10 @@ impl HostInterface {
             location: None,
             stray: Counters::default(),
             gone_endpoints: [Counters::default(); 2],
+            broken: None,
             gone_circuits: [Counters::default(); 2],
             credits: Credits::default(),
+            intake: Intake::default(),
             links: Vec::new(),
             now: Time::ZERO,
         }
@@ -220,6 +209,9 @@ impl HostInterface {
         }
         self.departing.retain(|departing| departing.id != id);
         if let Some(endpoint) = self.endpoints.find(id) {
+            if self.broken.is_none() {
+                self.broken = endpoint.mismatch(0).map(|what| format!("{id:?}, which is gone: {what}"));
+            }
             for (gone, counters) in self.gone_endpoints.iter_mut().zip([endpoint.sent, endpoint.received]) {
                 gone.add(&counters);
             }
@@ -330,7 +322,8 @@ impl HostInterface {
         if let Some(user) = user {
             return Err(OpenError::InUse(circuit, user.endpoint.0));
         }
-        let opened = endpoint.channels.open(Channel::new(circuit, aal, direction));
+        let lossless = c.credit.is_some();
+        let opened = endpoint.channels.open(Channel { lossless, ..Channel::new(circuit, aal, direction) });
         let number = opened.ok_or(OpenError::TooManyChannels)?;
         if aal == Aal::Aal34 {
             c.open_aal34(endpoint.buffer_octets());
@@ -448,8 +441,23 @@ impl HostInterface {
     }
 
     /// What does not add up: all endpoints, those that are gone included, have sent and received as many PDUs as all
-    /// circuits.
+    /// circuits, and each endpoint's rings agree with its counters.
     pub fn mismatch(&self) -> Option<String> {
+        let mut held: HashMap<EndpointId, u64> = HashMap::new();
+        for circuit in self.circuits.values() {
+            if let Some(user) = circuit.receiver {
+                *held.entry(user.endpoint).or_default() += circuit.buffers_held();
+            }
+        }
+        let held = |id| held.get(&id).copied().unwrap_or_default();
+        let of_rings = self
+            .endpoints
+            .iter()
+            .find_map(|(id, endpoint)| endpoint.mismatch(held(*id)).map(|what| format!("{id:?}: {what}")));
+        self.broken.clone().or(of_rings).or_else(|| self.mismatch_with_circuits())
+    }
+
+    fn mismatch_with_circuits(&self) -> Option<String> {
         let sum = |gone: &Counters, each: &mut dyn Iterator<Item = Counters>| {
             each.fold((gone.pdus, gone.octets), |(pdus, octets), c| {
                 (pdus.wrapping_add(c.pdus), octets.wrapping_add(c.octets))
@@ -472,6 +480,20 @@ impl HostInterface {
     /// Whether the link at a port carries credit cells.
     pub(crate) fn carries_credit(&self, port: u16) -> bool {
         self.links.get(usize::from(port)).copied().flatten().is_some_and(|link| link.credit)
+    }
+
+    /// Queues an answer to an OAM cell. Who asks on one circuit takes the room of that circuit.
+    ///
+    /// # Errors
+    /// There is none left.
+    pub(crate) fn answer(&mut self, port: u16, cell: Cell) -> Result<(), DropReason> {
+        let same = |(at, waiting): &&(u16, Cell)| *at == port && waiting.circuit() == cell.circuit();
+        let share = self.answers.iter().filter(same).nth(ANSWERS_OF_ONE - 1).is_none();
+        if !share || self.answers.len() >= MAX_ANSWERS {
+            return Err(DropReason::ManagementFull);
+        }
+        self.answers.push((port, cell));
+        Ok(())
     }
 
     fn send_answers(&mut self, io: &mut NodeIo<'_>) {
@@ -497,7 +519,8 @@ impl HostInterface {
         if self.circuits.poll_timeout().is_none_or(|t| t > now) {
             return;
         }
-        while let Some(key) = self.circuits.pop_overdue(now) {
+        for _ in 0..ROUND_TIMEOUTS {
+            let Some(key) = self.circuits.pop_overdue(now) else { return };
             let Some(circuit) = self.circuits.get_mut(key) else { continue };
             let endpoint = circuit.receiver.and_then(|u| self.endpoints.find(u.endpoint));
             circuit.handle_timeout(endpoint, now);
@@ -514,6 +537,7 @@ fn endpoint_status((id, e): &(EndpointId, Attached)) -> EndpointStatus {
         path: e.path.kind(),
         segment_octets: e.geometry().octets(),
         channels: e.channels.iter().count(),
+        waiting: e.outbound.taken() as usize,
         sent: e.sent,
         received: e.received,
     }
@@ -531,9 +555,13 @@ impl CircuitTable for HostInterface {
                 return Err("flow = \"credit\" is for circuits of aal5 and aal0".into());
             }
         }
-        let config = CircuitConfig { contract: options.contract, port, ..CircuitConfig::default() };
+        let CircuitOptions { contract, sends, receives, oam, .. } = *options;
+        let config = CircuitConfig { contract, port, sends, receives, oam, ..CircuitConfig::default() };
         self.add_circuit(circuit, config);
-        Ok(())
+        self.begin_oam(circuit).map_err(|e| {
+            self.remove_circuit(circuit);
+            e.to_string()
+        })
     }
 
     fn change_circuit(&mut self, port: u16, circuit: CircuitId, options: &CircuitOptions) -> Result<(), String> {
@@ -559,8 +587,11 @@ impl Node for HostInterface {
         self.handle_timeouts(now);
         self.handle_credit_timers(now);
         self.endpoints.handle_due(now);
+        self.watch_signals(io, now);
         let mut any = self.deliver_held(now);
+        let share = (ROUND_OAM * NEW_POINT / io.ports().max(1)).max(1);
         for port in 0..io.ports() {
+            self.circuits.oam_mut().left = share;
             let mut left = ROUND_CELLS;
             while left > 0 {
                 let cells = io.cells_in(port);
@@ -568,10 +599,14 @@ impl Node for HostInterface {
                 if n == 0 {
                     break;
                 }
-                self.receive_cells(port as u16, &cells[..n], now);
-                io.consume(port, n);
-                left -= n;
+                let taken = self.receive_cells(port as u16, &cells[..n], now);
+                io.consume(port, taken);
+                left -= taken;
+                // Whatever is left comes in the next round.
                 any = true;
+                if taken < n {
+                    break;
+                }
             }
             while left > 0 {
                 let Some((frame, octets)) = io.frame_in(port) else { break };
@@ -580,8 +615,10 @@ impl Node for HostInterface {
                 left -= 1;
                 any = true;
             }
+            io.count_work((share - self.circuits.oam().left) * OAM_WORK / NEW_POINT);
         }
         self.send_answers(io);
+        any |= self.run_oam(io, now);
         any |= self.send_turns(io, now);
         any |= self.handle_departing(now);
         self.circuits.settle();
@@ -591,7 +628,11 @@ impl Node for HostInterface {
     }
 
     fn rests(&self) -> bool {
-        self.endpoints.rests() && self.credits.rests() && self.answers.is_empty() && self.departing.is_empty()
+        self.endpoints.rests()
+            && self.credits.rests()
+            && self.answers.is_empty()
+            && self.departing.is_empty()
+            && self.circuits.oam().rests()
     }
 
     fn poll_timeout(&self) -> Option<Time> {
@@ -599,6 +640,7 @@ impl Node for HostInterface {
         let departing = self.departing.iter().filter_map(|departing| departing.until);
         paced
             .chain(self.circuits.poll_timeout())
+            .chain(self.circuits.oam().poll_timeout())
             .chain(self.credits.poll_timeout())
             .chain(self.endpoints.poll_timeout())
             .chain(departing)
@@ -609,6 +651,7 @@ impl Node for HostInterface {
         let port = usize::from(port);
         self.links.resize(self.links.len().max(port + 1), None);
         self.links[port] = link;
+        self.intake.begin(port);
     }
 
     fn as_any_mut(&mut self) -> &mut dyn Any {

@@ -9,23 +9,24 @@
 #![deny(unsafe_code)]
 #![deny(unsafe_op_in_unsafe_fn)]
 
-mod aal34;
+mod alarms;
 mod attached;
 mod channels;
 mod circuit;
 mod circuits;
 mod credit;
-mod departing;
 mod direct;
 mod doorbell;
 mod doors;
 mod endpoints;
 pub mod engine;
 pub mod events;
+mod intake;
 mod interface;
 mod inward;
 #[allow(unsafe_code)]
 pub mod measure;
+mod oam;
 mod outbound;
 mod outward;
 mod own;
@@ -39,9 +40,15 @@ pub mod service;
 mod sys;
 mod turns;
 
+/// What a live network adds to the variation of delay at each hop: its thread is on time to within this, or the tolerance of
+/// contracts is used up.
+pub const ROUND: std::time::Duration = std::time::Duration::from_millis(1);
+
 pub use attached::{AttachError, Attached};
-pub use circuit::{CircuitCounts, CircuitStatus};
+pub use channels::EndpointId;
+pub use circuit::{CircuitConfig, CircuitCounts, CircuitStatus};
 pub use doorbell::Doorbell;
 pub use events::{Bell, EventCounts};
-pub use interface::{CircuitConfig, EndpointId, EndpointStatus, HostInterface, OpenError};
+pub use interface::{EndpointStatus, HostInterface, OpenError};
+pub use oam::{MAX_POINTS, OamError, OamStatus};
 pub use sys::measure_remap;

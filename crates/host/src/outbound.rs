@@ -75,6 +75,18 @@ enum State {
     Ready,
     /// Until its pacer's time.
     Paced,
+    /// Until its circuit is granted credit.
+    Waiting,
+}
+
+/// Who has a turn first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Class {
+    /// Circuits whose rate is reserved and that send no more than it: on a frame link others would else have a long frame
+    /// for each of their short ones.
+    Reserved,
+    #[default]
+    Rest,
 }
 
 /// What one channel has to send.
@@ -85,6 +97,7 @@ struct Lane {
     queued: u32,
     leaving: Option<Leaving>,
     state: State,
+    class: Class,
 }
 
 /// See the module's head.
@@ -93,8 +106,11 @@ pub(crate) struct Outbound {
     entries: Vec<Entry>,
     free: Vec<u32>,
     lanes: Vec<Lane>,
-    ready: VecDeque<u32>,
+    /// By class.
+    ready: [VecDeque<u32>; 2],
     paced: BinaryHeap<Reverse<(Time, u32)>>,
+    /// Channels that wait for credit, and some that did.
+    waiting: Vec<u32>,
     /// Descriptors taken from the ring whose slots have not gone back.
     taken: u32,
     /// Which of those are done with, where slots go back in order.
@@ -108,8 +124,9 @@ impl Outbound {
             entries: Vec::new(),
             free: Vec::new(),
             lanes: Vec::new(),
-            ready: VecDeque::new(),
+            ready: Default::default(),
             paced: BinaryHeap::new(),
+            waiting: Vec::new(),
             taken: 0,
             in_order: in_order.then(VecDeque::new),
             slots,
@@ -119,6 +136,16 @@ impl Outbound {
     /// Whether nothing was taken that has not left.
     pub(crate) fn is_empty(&self) -> bool {
         self.taken == 0
+    }
+
+    /// Descriptors that wait in the queues of channels, those that are leaving included.
+    pub(crate) fn queued(&self) -> u64 {
+        (self.entries.len() - self.free.len()) as u64
+    }
+
+    /// Whether an SDU has begun to leave and has not left whole.
+    pub(crate) fn is_in_an_sdu(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.leaving.is_some())
     }
 
     /// Descriptors taken that have not left.
@@ -144,7 +171,7 @@ impl Outbound {
         }
         let channel = ChannelId(descriptor.channel);
         if let Err(reason) = check(channel) {
-            self.give_back(ring, position, &descriptor);
+            self.give_back(ring, position, (descriptor.channel, descriptor.buffer));
             return Some(Err(reason));
         }
         let channel = u32::from(channel.place());
@@ -173,15 +200,16 @@ impl Outbound {
         lane.queued += 1;
         if lane.state == State::Idle {
             lane.state = State::Ready;
-            self.ready.push_back(channel);
+            self.ready[lane.class as usize].push_back(channel);
         }
         Some(Ok(channel))
     }
 
-    fn give_back(&mut self, ring: &mut Consumer, position: u32, descriptor: &Descriptor) {
+    #[inline]
+    fn give_back(&mut self, ring: &mut Consumer, position: u32, (channel, buffer): (u32, u32)) {
         match &mut self.in_order {
             None => {
-                ring.give_back(position, descriptor);
+                ring.give_back(position, channel, buffer);
                 self.taken -= 1;
             }
             Some(done) => {
@@ -201,6 +229,12 @@ impl Outbound {
     pub(crate) fn first(&self, channel: u32) -> Option<&Descriptor> {
         let lane = self.lanes.get(channel as usize).filter(|lane| lane.queued > 0)?;
         Some(&self.entries[lane.first as usize].descriptor)
+    }
+
+    /// Whether an SDU of a channel is leaving.
+    #[inline]
+    pub(crate) fn is_leaving(&self, channel: u32) -> bool {
+        self.lanes.get(channel as usize).is_some_and(|lane| lane.leaving.is_some())
     }
 
     /// The SDU of a channel that is leaving.
@@ -225,13 +259,29 @@ impl Outbound {
     pub(crate) fn done(&mut self, channel: u32, ring: &mut Consumer) -> Option<Leaving> {
         let lane = self.lanes.get_mut(channel as usize).filter(|lane| lane.queued > 0)?;
         let at = lane.first;
-        let Entry { descriptor, position, next } = self.entries[at as usize];
+        let Entry { descriptor: Descriptor { channel, buffer, .. }, position, next } = self.entries[at as usize];
         lane.first = next;
         lane.queued -= 1;
         let leaving = lane.leaving.take();
+        if lane.queued == 0 && lane.state == State::Waiting {
+            lane.state = State::Idle;
+        }
         self.free.push(at);
-        self.give_back(ring, position, &descriptor);
+        self.give_back(ring, position, (channel, buffer));
         leaving
+    }
+
+    /// The channel's oldest descriptor, which was not begun, is done with: all of its SDU has left at once.
+    #[inline]
+    pub(crate) fn pass(&mut self, channel: u32, ring: &mut Consumer) {
+        let Some(lane) = self.lanes.get_mut(channel as usize).filter(|lane| lane.queued > 0) else { return };
+        let at = lane.first;
+        let entry = &self.entries[at as usize];
+        lane.first = entry.next;
+        lane.queued -= 1;
+        let (position, channel, buffer) = (entry.position, entry.descriptor.channel, entry.descriptor.buffer);
+        self.free.push(at);
+        self.give_back(ring, position, (channel, buffer));
     }
 
     /// Gives back the channel's oldest descriptor, or where `behind` says so the one behind it. False if there is none.
@@ -240,7 +290,7 @@ impl Outbound {
             return false;
         };
         let at = if behind { self.entries[lane.first as usize].next } else { lane.first };
-        let Entry { descriptor, position, next } = self.entries[at as usize];
+        let Entry { descriptor: Descriptor { channel, buffer, .. }, position, next } = self.entries[at as usize];
         if behind {
             self.entries[lane.first as usize].next = next;
             if lane.last == at {
@@ -250,15 +300,18 @@ impl Outbound {
             lane.first = next;
         }
         lane.queued -= 1;
+        if lane.queued == 0 && lane.state == State::Waiting {
+            lane.state = State::Idle;
+        }
         self.free.push(at);
-        self.give_back(ring, position, &descriptor);
+        self.give_back(ring, position, (channel, buffer));
         true
     }
 
-    /// The next channel whose turn it is, and which may have another with [`Outbound::again`].
-    pub(crate) fn next_ready(&mut self) -> Option<u32> {
+    /// The next channel of a class whose turn it is, and which may have another with [`Outbound::again`].
+    pub(crate) fn next_ready(&mut self, class: Class) -> Option<u32> {
         loop {
-            let channel = self.ready.pop_front()?;
+            let channel = self.ready[class as usize].pop_front()?;
             let lane = &mut self.lanes[channel as usize];
             if lane.state != State::Ready {
                 continue;
@@ -270,14 +323,22 @@ impl Outbound {
         }
     }
 
-    /// Channels whose turn it may be.
-    pub(crate) fn ready(&self) -> usize {
-        self.ready.len()
+    /// Channels of a class whose turn it may be.
+    pub(crate) fn ready(&self, class: Class) -> usize {
+        self.ready[class as usize].len()
     }
 
     /// The channel waits for its next turn.
     pub(crate) fn again(&mut self, channel: u32) {
-        self.ready.push_back(channel);
+        self.ready[self.lanes[channel as usize].class as usize].push_back(channel);
+    }
+
+    /// From its next turn on the channel is of this class.
+    #[inline]
+    pub(crate) fn set_class(&mut self, channel: u32, class: Class) {
+        if let Some(lane) = self.lanes.get_mut(channel as usize) {
+            lane.class = class;
+        }
     }
 
     /// The channel waits for its pacer.
@@ -286,8 +347,27 @@ impl Outbound {
         self.paced.push(Reverse((time, channel)));
     }
 
-    /// Those whose pacers' times have come take turns again.
+    /// The channel waits for credit.
+    pub(crate) fn wait_for_credit(&mut self, channel: u32) {
+        self.lanes[channel as usize].state = State::Waiting;
+        self.waiting.push(channel);
+    }
+
+    /// A circuit was granted credit: those that wait for some take turns again.
+    pub(crate) fn handle_credit(&mut self) {
+        for channel in self.waiting.drain(..) {
+            if let Some(lane) = self.lanes.get_mut(channel as usize)
+                && lane.state == State::Waiting
+            {
+                lane.state = State::Ready;
+                self.ready[lane.class as usize].push_back(channel);
+            }
+        }
+    }
+
+    /// Those whose pacers' times have come have the next turns, in the order of these times.
     pub(crate) fn handle_due(&mut self, now: Time) {
+        let before = self.ready.each_ref().map(VecDeque::len);
         while let Some(Reverse((time, channel))) = self.paced.peek().copied()
             && time <= now
         {
@@ -296,8 +376,12 @@ impl Outbound {
                 && lane.state == State::Paced
             {
                 lane.state = State::Ready;
-                self.ready.push_back(channel);
+                self.ready[lane.class as usize].push_back(channel);
             }
+        }
+        // Before those that have waited for nothing but their turn.
+        for (ready, before) in self.ready.iter_mut().zip(before) {
+            ready.rotate_left(before);
         }
     }
 
@@ -313,81 +397,4 @@ impl Outbound {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use endpoint::layout::Geometry;
-    use endpoint::ring::{Producer, Which};
-    use endpoint::segment::Segment;
-    use proptest::prelude::*;
-    use std::sync::Arc;
-
-    proptest! {
-        #[test]
-        fn channels_are_fifos_and_each_buffer_comes_back_once(
-            steps in prop::collection::vec((0u8..3, 0u32..4), 0..300),
-            in_order: bool,
-        ) {
-            let geometry = Geometry { send_ring: 8, receive_ring: 2, free_ring: 2, buffers: 1, buffer_octets: 64 };
-            let segment = Arc::new(Segment::anonymous(geometry).unwrap());
-            let (mut producer, mut ring) = (Producer::new(&segment, Which::Send), Consumer::new(&segment, Which::Send));
-            let mut outbound = Outbound::new(8, in_order);
-            let mut queues = vec![VecDeque::new(); 4];
-            let (mut pushed, mut done, mut read) = (0u32, 0usize, 0u32);
-            let mut back = Vec::new();
-            for (what, channel) in steps {
-                match what {
-                    0 => if producer.push(Descriptor { channel, ..Descriptor::of_buffer(pushed) }) {
-                        queues[channel as usize].push_back(pushed);
-                        pushed += 1;
-                    },
-                    1 => while outbound.take(&mut ring, |_| Ok(())).is_some() {},
-                    _ => {
-                        let first = outbound.first(channel).map(|d| d.buffer);
-                        if let Some(buffer) = first {
-                            prop_assert_eq!(queues[channel as usize].pop_front(), Some(buffer));
-                            outbound.done(channel, &mut ring);
-                            done += 1;
-                        }
-                    }
-                }
-                ring.publish();
-                while read != producer.consumed() {
-                    back.push(producer.given_back(read).1);
-                    read += 1;
-                }
-                prop_assert!(in_order || back.len() == done);
-                prop_assert!(back.len() <= done);
-            }
-            let mut sorted = back.clone();
-            sorted.sort_unstable();
-            sorted.dedup();
-            prop_assert_eq!(sorted.len(), back.len());
-            if in_order {
-                prop_assert_eq!(&back, &(0..back.len() as u32).collect::<Vec<_>>());
-            }
-        }
-    }
-
-    #[test]
-    fn channels_take_turns_and_one_that_waits_for_its_pacer_does_not() {
-        let geometry = Geometry { send_ring: 8, receive_ring: 2, free_ring: 2, buffers: 1, buffer_octets: 64 };
-        let segment = Arc::new(Segment::anonymous(geometry).unwrap());
-        let (mut producer, mut ring) = (Producer::new(&segment, Which::Send), Consumer::new(&segment, Which::Send));
-        let mut outbound = Outbound::new(8, false);
-        for channel in [0, 0, 1, 1] {
-            assert!(producer.push(Descriptor { channel, ..Descriptor::of_buffer(0) }));
-        }
-        while outbound.take(&mut ring, |_| Ok(())).is_some() {}
-        assert_eq!(outbound.next_ready(), Some(0));
-        outbound.wait_until(0, Time::from_micros(5));
-        for _ in 0..2 {
-            assert_eq!(outbound.next_ready(), Some(1));
-            outbound.done(1, &mut ring);
-            outbound.again(1);
-        }
-        assert_eq!(outbound.next_ready(), None);
-        assert_eq!(outbound.poll_timeout(), Some(Time::from_micros(5)));
-        outbound.handle_due(Time::from_micros(5));
-        assert_eq!(outbound.next_ready(), Some(0));
-    }
-}
+mod tests;

@@ -1,7 +1,6 @@
 //! How SDUs and cells leave: from where the data path has them into a link's cells or frames.
 
-use crate::circuit::Circuit;
-use crate::inward::NOT_USER;
+use crate::circuit::{Before, Circuit, NOT_USER};
 use crate::outbound::{Leaving, Outgoing};
 use endpoint::Aal;
 use net::{Aal as FrameAal, Carries, NodeIo};
@@ -45,6 +44,13 @@ pub(crate) fn send_cells(
     if most == 0 {
         return Sent::paced(circuit);
     }
+    let is_user = leaving.channel.aal != Aal::Oam;
+    let most = match is_user.then(|| circuit.before_user_cells(io, most, now)) {
+        None => most,
+        Some(Before::Cells(most)) => most,
+        Some(Before::Paced) => return Sent::paced(circuit),
+        Some(Before::Full) => 0,
+    };
     let room = io.cells_out(port).len().min(most);
     if room == 0 {
         return Sent::NOTHING;
@@ -54,7 +60,10 @@ pub(crate) fn send_cells(
         Outgoing::Aal5(segmentation) => {
             let out = &mut io.cells_out(port)[..room];
             let n = path.fill(source, segment, segmentation, out);
-            (n, segmentation.is_done())
+            let done = segmentation.is_done();
+            circuit.note_sent(&io.cells_out(port)[..n], now);
+            io.commit_pdus(port, n, u64::from(done && n > 0));
+            (n, done)
         }
         Outgoing::Aal34(begun) => {
             if begun.is_none() {
@@ -64,17 +73,23 @@ pub(crate) fn send_cells(
             let Some(segmentation) = begun else { return Sent::some(1, true) };
             let out = &mut io.cells_out(port)[..room];
             let n = segmentation.fill_with(|at, part| path.read_at(source, segment, at, part), out);
-            (n, segmentation.is_done())
+            let done = segmentation.is_done();
+            circuit.note_sent(&io.cells_out(port)[..n], now);
+            io.commit(port, n);
+            (n, done)
         }
         Outgoing::Cell => {
             let mut message = [0; wire::octets::CELL52_OCTETS];
             path.read(source, segment, &mut message);
             let Some(cell) = message_cell(&message, leaving) else { return Sent::some(1, true) };
             io.cells_out(port)[0] = cell;
+            if is_user {
+                circuit.note_sent(&[cell], now);
+            }
+            io.commit(port, 1);
             (1, true)
         }
     };
-    io.commit(port, cells);
     if let Some(pacer) = &mut circuit.pacer {
         pacer.sent(cells, now);
     }
@@ -132,6 +147,9 @@ pub(crate) fn send_frame(
     }
     match io.put_frame(port, frame) {
         Ok(()) => {
+            if leaving.channel.aal != Aal::Oam {
+                circuit.note_sent_frame(now);
+            }
             if let Some(pacer) = &mut circuit.pacer {
                 pacer.sent(cells, now);
             }

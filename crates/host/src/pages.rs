@@ -87,6 +87,19 @@ impl Pages {
         Some(*circuit)
     }
 
+    /// The first key from `key` on under which a circuit is.
+    pub(crate) fn key_from(&self, key: u32) -> Option<u32> {
+        let (first, first_page, first_entry) = split(key);
+        self.paths.iter().enumerate().skip(first).find_map(|(path, pages)| {
+            let from_page = if path == first { first_page } else { 0 };
+            pages.as_ref()?.pages.iter().enumerate().skip(from_page).find_map(|(page, entries)| {
+                let from = if (path, page) == (first, first_page) { first_entry } else { 0 };
+                let entry = entries.as_ref()?.iter().skip(from).position(Option::is_some)? + from;
+                Some((path << 16 | page << 8 | entry) as u32)
+            })
+        })
+    }
+
     /// All of them, by rising key.
     pub(crate) fn values(&self) -> impl Iterator<Item = &Circuit> {
         let pages = self.paths.iter().flatten().flat_map(|path| path.pages.iter().flatten());

@@ -13,6 +13,8 @@ use wire::Time;
 const SUSPECT: Duration = Duration::from_micros(200);
 /// Time in short rounds after which the processor time is asked for anew: what other programs took of it adds up to an error.
 const STALE: Duration = Duration::from_millis(5);
+/// What a round is said to have done that no command had most of: run the network, and hear doorbells and sockets.
+pub(crate) const NETWORK: &str = "network";
 /// How long the longest round is remembered as a recent one, at least; twice that at most.
 const WINDOW: Duration = Duration::from_secs(60);
 
@@ -33,6 +35,10 @@ pub(crate) struct Rounds {
     /// Time in short rounds since then.
     since: Duration,
     longest: Duration,
+    /// Whose command or slice the longest round was for the most part, or [`NETWORK`].
+    longest_work: &'static str,
+    /// The longest command or slice of the round under way, and whose it was.
+    noted: (Duration, &'static str),
     /// The longest of this window and of the one before.
     recent: [Duration; 2],
     window_begun: Time,
@@ -40,8 +46,9 @@ pub(crate) struct Rounds {
 
 impl Rounds {
     pub(crate) fn new(clock: fn() -> Duration) -> Self {
-        let (asked, since, longest) = Default::default();
-        Rounds { clock, begun: None, asked, since, longest, recent: Default::default(), window_begun: Time::ZERO }
+        let (asked, since, longest, recent) = Default::default();
+        let (noted, window_begun) = ((Duration::ZERO, NETWORK), Time::ZERO);
+        Rounds { clock, begun: None, asked, since, longest, longest_work: NETWORK, noted, recent, window_begun }
     }
 
     /// A round begins, and the one before has ended.
@@ -66,7 +73,15 @@ impl Rounds {
         self.begun = None;
     }
 
+    /// A command or a slice has had so much of the round under way.
+    pub(crate) fn note(&mut self, work: &'static str, took: Duration) {
+        if took > self.noted.0 {
+            self.noted = (took, work);
+        }
+    }
+
     fn end(&mut self, now: Time) {
+        let (noted, work) = std::mem::replace(&mut self.noted, (Duration::ZERO, NETWORK));
         let Some(begun) = self.begun else { return };
         let seemed = now.since(begun);
         let took = if seemed < SUSPECT {
@@ -80,7 +95,10 @@ impl Rounds {
             self.ask();
             self.asked.saturating_sub(before).saturating_sub(since)
         };
-        self.longest = self.longest.max(took);
+        if took > self.longest {
+            self.longest = took;
+            self.longest_work = if noted >= took / 2 { work } else { NETWORK };
+        }
         let age = now.since(self.window_begun);
         if age >= WINDOW {
             self.recent = [Duration::ZERO, if age < WINDOW * 2 { self.recent[0] } else { Duration::ZERO }];
@@ -98,6 +116,11 @@ impl Rounds {
         self.longest
     }
 
+    /// What the longest round was for the most part.
+    pub(crate) fn longest_work(&self) -> &'static str {
+        self.longest_work
+    }
+
     /// The longest round of the last one to two minutes.
     pub(crate) fn longest_lately(&self) -> Duration {
         self.recent[0].max(self.recent[1])
@@ -106,6 +129,7 @@ impl Rounds {
     /// Forgets how long rounds took.
     pub(crate) fn clear(&mut self) {
         (self.longest, self.recent) = Default::default();
+        self.longest_work = NETWORK;
     }
 }
 
@@ -153,6 +177,25 @@ mod tests {
         assert_eq!(thread.0.longest(), Duration::from_micros(700));
         thread.0.clear();
         assert_eq!(thread.0.longest(), Duration::ZERO);
+    }
+
+    #[test]
+    fn the_longest_round_is_said_to_be_whose_command_had_most_of_it() {
+        let mut thread = Thread::new();
+        let us = Duration::from_micros;
+        thread.0.note("apply", us(250));
+        thread.0.note("status", us(200));
+        thread.round(400, 400);
+        assert_eq!((thread.0.longest(), thread.0.longest_work()), (us(400), "apply"));
+        // A short command in a long round of the network; the note before is not of this round.
+        thread.0.note("status", us(100));
+        thread.round(900, 900);
+        assert_eq!((thread.0.longest(), thread.0.longest_work()), (us(900), NETWORK));
+        thread.round(950, 950);
+        assert_eq!(thread.0.longest_work(), NETWORK);
+        thread.0.note("status", us(500));
+        thread.round(600, 600);
+        assert_eq!((thread.0.longest(), thread.0.longest_work()), (us(950), NETWORK));
     }
 
     #[test]

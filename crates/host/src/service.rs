@@ -5,25 +5,30 @@
 //! ends with it, however it ends.
 
 mod handler;
+mod mapping;
+mod opened;
 
 pub use handler::{Everybody, Handler, Reply};
+pub use opened::Opened;
 
 use crate::attached::{AttachError, Attached};
+use crate::channels::EndpointId;
 use crate::direct::{Broker, Claim, DirectError, Offer};
 use crate::doors::{Doors, KEEP_BELL, Line, MAKE_PAGES, Packet, SEAL_MEMORY, Visitor};
 use crate::engine::EngineHandle;
 use crate::events::Bell;
-use crate::interface::{EndpointId, OpenError};
+use crate::interface::OpenError;
 use crate::quota::{Account, Exceeded, Kind, Ledger};
 use endpoint::control::{MAX_PACKET_OCTETS, Refusal, Request, Response};
 use endpoint::negotiate::{MEMORY_ANSWERS, OLDEST, REMAP, VERSION, agree_features, agree_version};
 use endpoint::sealed;
 use endpoint::segment::Segment;
-use endpoint::seqpacket::{PacketError, Packets, Peer};
-use endpoint::shared::{self, SharedMemory};
+use endpoint::seqpacket::{PacketError, Peer};
+use endpoint::shared::SharedMemory;
 use endpoint::{ChannelId, DataPath, Events, Geometry};
+use mapping::Mapping;
 use net::NodeId;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::path::{Path, PathBuf};
@@ -34,8 +39,6 @@ use wire::CircuitId;
 
 /// Octets of JSON text in one part of a long answer; quoting may double them.
 const PART_OCTETS: usize = MAX_PACKET_OCTETS / 3;
-/// Why memory is not used that its porter has not sealed.
-const NOT_MAPPED: &str = "map the memory that came with the last answer, and do not seal it, before asking for more";
 /// Requests of one connection that are served before the others' turn.
 const TURN: usize = 16;
 
@@ -127,8 +130,10 @@ struct Client {
     memory_answers: bool,
     /// Of this service's own user, and asks for a segment that it can map again: it is not sealed.
     remaps: bool,
-    /// The segment, until it is seen to be sealed.
-    segment: Option<OwnedFd>,
+    /// The segment, until it is seen to be sealed and its pages are mapped.
+    segment: Option<(Arc<Segment>, OwnedFd)>,
+    /// Memory whose pages are being mapped; nothing else is served meanwhile.
+    mapping: Option<Mapping>,
     /// Memory that it has asked for and not registered yet.
     made: Option<(SharedMemory, OwnedFd)>,
     endpoint: Option<(String, NodeId, EndpointId)>,
@@ -155,7 +160,7 @@ struct OpenCircuit {
 }
 
 impl Service {
-    /// Listens at `path`, over a stale socket file of a service that died.
+    /// Listens at `path` and serves what comes ([`Opened`]).
     ///
     /// # Errors
     /// Another service is there, or the path cannot be made.
@@ -165,29 +170,7 @@ impl Service {
         handler: Arc<dyn Handler>,
         max_connections: usize,
     ) -> Result<Self, StartError> {
-        let system = |source| StartError::System { path: path.to_path_buf(), source };
-        match Packets::connect(path) {
-            Ok(_) => return Err(StartError::Running(path.to_path_buf())),
-            Err(Errno::CONNREFUSED) => rustix::fs::unlink(path).map_err(system)?,
-            Err(_) => {}
-        }
-        crate::sys::raise_descriptors();
-        let listener = Packets::listen(path).map_err(system)?;
-        let doors = Doors::open(listener).map_err(system)?;
-        let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(system)?;
-        let thread_stop = stop.try_clone().map_err(|_| system(Errno::MFILE))?;
-        let again = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(system)?;
-        let reviewer = Reviewer(Arc::new(again));
-        let again = reviewer.0.clone();
-        let thread = std::thread::Builder::new()
-            .name("service".into())
-            .spawn(move || {
-                crate::sys::essential("service", || {
-                    serve(doors, [&thread_stop, &again], &engine, &*handler, max_connections)
-                });
-            })
-            .map_err(|_| system(Errno::AGAIN))?;
-        Ok(Service { path: path.to_path_buf(), stop, reviewer, thread: Some(thread) })
+        Opened::at(path)?.serve(&engine, handler, max_connections)
     }
 
     /// Has it look again at what its clients may do.
@@ -223,9 +206,14 @@ fn serve(mut doors: Doors, bells: [&OwnedFd; 2], engine: &EngineHandle, handler:
         let mut fds = vec![PollFd::new(stop, PollFlags::IN), door, PollFd::new(again, PollFlags::IN)];
         fds.extend(news.map(|news| PollFd::from_borrowed_fd(news, PollFlags::IN)));
         // A client that does not take its answers is asked nothing more.
-        let wanted = |c: &Client| if c.line.is_behind() { PollFlags::OUT } else { PollFlags::IN };
+        let wanted = |c: &Client| match (c.line.is_behind(), &c.mapping) {
+            (true, _) => PollFlags::OUT,
+            (false, Some(_)) => PollFlags::empty(),
+            (false, None) => PollFlags::IN,
+        };
         fds.extend(clients.iter().map(|c| PollFd::new(&c.line, wanted(c))));
-        match poll(&mut fds, None) {
+        let maps = clients.iter().any(|c| c.mapping.is_some());
+        match poll(&mut fds, maps.then_some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(e) => {
                 panic!("service: waiting for clients: {e}");
@@ -251,8 +239,8 @@ fn serve(mut doors: Doors, bells: [&OwnedFd; 2], engine: &EngineHandle, handler:
             }
         }
         clients.retain_mut(|client| {
-            let stays = (!has_news || client.reply(&shop, false).is_ok())
-                && (!ready[place] || client.turn(&mut shop))
+            let stays = (!has_news || client.hears(&shop))
+                && (!(ready[place] || client.mapping.is_some()) || client.turn(&mut shop))
                 && (!review || client.review(&mut shop));
             place += 1;
             if !stays {
@@ -273,6 +261,7 @@ fn serve(mut doors: Doors, bells: [&OwnedFd; 2], engine: &EngineHandle, handler:
                         memory_answers: false,
                         remaps: false,
                         segment: None,
+                        mapping: None,
                         made: None,
                         endpoint: None,
                         direct: None,
@@ -305,6 +294,17 @@ impl Client {
             if self.line.is_behind() {
                 return true;
             }
+            if let Some(mut mapping) = self.mapping.take() {
+                if mapping.advance() {
+                    self.mapping = Some(mapping);
+                    return true;
+                }
+                let served = self.go_on(mapping, shop);
+                if self.answer_refusal(served).is_err() {
+                    return false;
+                }
+                continue;
+            }
             let packet = match self.line.receive() {
                 Ok(None) => return true,
                 Ok(Some(packet)) => packet,
@@ -323,9 +323,7 @@ impl Client {
             };
             let Packet { fds, refused_fd, .. } = packet;
             let served = self.serve(request, fds, refused_fd, shop);
-            if let Err(Refused { kind, reason }) = served
-                && self.send(&Response::Refused { reason, kind }).is_err()
-            {
+            if self.answer_refusal(served).is_err() {
                 return false;
             }
             if self.max_connections.is_some() || !self.greeted {
@@ -364,6 +362,11 @@ impl Client {
         true
     }
 
+    /// There is news for sessions. False if the connection ends.
+    fn hears(&mut self, shop: &Shop<'_>) -> bool {
+        self.reply(shop, false).is_ok() && !(self.session.1 && shop.handler.is_over(self.session.0))
+    }
+
     /// Gives a session that waits its answer, if there is one; `ends`: in any case.
     fn reply(&mut self, shop: &Shop<'_>, ends: bool) -> Result<(), PacketError> {
         if self.waits
@@ -379,6 +382,13 @@ impl Client {
         self.line.send(response, Vec::new(), 0)
     }
 
+    fn answer_refusal(&mut self, served: Result<(), Refused>) -> Result<(), PacketError> {
+        match served {
+            Ok(()) => Ok(()),
+            Err(Refused { kind, reason }) => self.send(&Response::Refused { reason, kind }),
+        }
+    }
+
     fn serve(
         &mut self,
         request: Request,
@@ -389,6 +399,7 @@ impl Client {
         let Shop { engine, handler, broker, ledger } = shop;
         let too_many = |e: Exceeded| Refused::new(Refusal::Limit, e);
         let not_allowed = |reason: String| Refused::new(Refusal::NotAllowed, reason);
+        let Some(request) = self.map_first(request, ledger)? else { return Ok(()) };
         let answer = match request {
             Request::Hello { version, oldest, features } => {
                 let oldest = oldest.unwrap_or(version);
@@ -457,7 +468,6 @@ impl Client {
                 let (host, node, id) = self.endpoint.clone().ok_or("create the endpoint first")?;
                 let circuit: CircuitId = vpi_vci.parse().map_err(|e| format!("circuit {vpi_vci}: {e}"))?;
                 handler.may_open(self.peer, &host, circuit).map_err(not_allowed)?;
-                self.check_segment()?;
                 let reserved = handler.reserved(&host, circuit);
                 self.account.take(ledger, Kind::Channels, 1).map_err(too_many)?;
                 let bandwidth = self.account.take(ledger, Kind::Bandwidth, reserved);
@@ -497,34 +507,14 @@ impl Client {
                 let porters = SEAL_MEMORY | MAKE_PAGES;
                 return self.line.send(&Response::Memory, vec![passed], porters).map_err(Into::into);
             }
-            Request::Register { address, octets } => {
-                let (_, node, id) = self.endpoint.clone().ok_or("create the endpoint first")?;
-                let made = self.made.take_if(|(memory, _)| memory.len() as u64 == octets);
-                let (memory, fd) = made.ok_or("memory to register is made by the service: ask for that much first")?;
-                let sealed = shared::is_sealed(&fd);
-                crate::reaper::dispose(fd);
-                let registered = if sealed {
-                    engine.with(move |core| {
-                        let host = core.network.node_mut::<crate::HostInterface>(node).ok_or("the host is gone")?;
-                        host.register(id, address, memory).map_err(|e| Refused::new(Refusal::Limit, e))
-                    })
-                } else {
-                    crate::reaper::dispose(memory);
-                    self.account.give_back(ledger, Kind::Octets, octets);
-                    return Err(NOT_MAPPED.into());
-                };
-                // A region that another one replaces counts until the endpoint ends: it may be in use until then.
-                let registered = registered.map_err(Refused::from).and_then(|registered| registered);
-                registered.inspect_err(|_| self.account.give_back(ledger, Kind::Octets, octets))?;
-                Response::Registered
-            }
+            // Once its pages are mapped: `register`.
+            Request::Register { .. } => return Err("create the endpoint first".into()),
             Request::Release => {
                 self.end(shop, true);
                 Response::Released
             }
             Request::SetEvents { events } => {
                 let (_, node, id) = self.endpoint.clone().ok_or("create the endpoint first")?;
-                self.check_segment()?;
                 let (polled, polls) = (self.account.has(Kind::Polling), u64::from(events == Events::Polling));
                 self.account.take(ledger, Kind::Polling, polls.saturating_sub(polled)).map_err(too_many)?;
                 let set = engine.with(move |core| {
@@ -573,16 +563,6 @@ impl Client {
         self.send(&answer).map_err(Into::into)
     }
 
-    /// The host touches the segment from now on: nobody may be able to take pages out of it.
-    fn check_segment(&mut self) -> Result<(), Refused> {
-        let Some(fd) = &self.segment else { return Ok(()) };
-        if !self.remaps && !shared::is_sealed(fd) {
-            return Err(NOT_MAPPED.into());
-        }
-        crate::reaper::dispose(self.segment.take());
-        Ok(())
-    }
-
     /// Gives the answer, the descriptors that go with it, and what the connection's porter is to do with them.
     fn make_endpoint(
         &mut self,
@@ -594,8 +574,9 @@ impl Client {
     ) -> Result<(Response, Vec<OwnedFd>, u8), Refused> {
         let (segment, memory) = Segment::create(geometry)?;
         let (doorbell, wake_host) = engine.doorbell()?;
-        let mut porters = if self.remaps { 0 } else { SEAL_MEMORY };
-        self.segment = Some(memory.try_clone().map_err(|e| e.to_string())?);
+        let segment = Arc::new(segment);
+        let mut porters = MAKE_PAGES | if self.remaps { 0 } else { SEAL_MEMORY };
+        self.segment = Some((segment.clone(), memory.try_clone().map_err(|e| e.to_string())?));
         let mut passed = vec![memory, wake_host];
         let (own_bell, (board, slot)) = (self.line.bell(), self.line.new_bell());
         if own_bell.is_none() {
@@ -609,7 +590,7 @@ impl Client {
             let Some((node, host)) = core.host(&name) else {
                 return Err(Refused::new(Refusal::NoHost, no_host(&name)));
             };
-            let endpoint = Attached::new(Arc::new(segment), events, path, Some(bell));
+            let endpoint = Attached::new(segment, events, path, Some(bell));
             let id = host.attach_asleep(endpoint).map_err(|e| match e {
                 AttachError::Full(_) => Refused::new(Refusal::Limit, e),
                 AttachError::Segment(_) => e.into(),
@@ -652,9 +633,9 @@ impl Client {
         if let Some((_, node, id)) = self.endpoint.take() {
             // If the engine has stopped, the endpoint has ended with it.
             let departs = shop.engine.with(move |core| core.remove_endpoint(node, id, at_once)).unwrap_or(false);
-            until = departs.then(|| Instant::now() + crate::departing::LONGEST);
+            until = departs.then(|| Instant::now() + crate::interface::LONGEST_DEPARTURE);
         }
-        crate::reaper::dispose((self.segment.take(), self.made.take()));
+        crate::reaper::dispose((self.segment.take(), self.made.take(), self.mapping.take()));
         self.open.clear();
         self.account.close(&mut shop.ledger, until);
     }

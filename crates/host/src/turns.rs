@@ -1,10 +1,12 @@
 //! Whose turn it is to send: endpoints take turns at a host, channels at an endpoint, within bounds for each and for a round.
 
-use crate::attached::Attached;
+use crate::attached::{Attached, Run};
+use crate::channels::EndpointId;
+use crate::circuit::Credits;
 use crate::circuits::Circuits;
-use crate::credit::Credits;
 use crate::events::machine::REST;
-use crate::interface::{EndpointId, HostInterface};
+use crate::interface::HostInterface;
+use crate::outbound::Class;
 use crate::outward::{send_cells, send_frame};
 use endpoint::Aal;
 use net::{Carries, NodeIo};
@@ -20,12 +22,16 @@ const TURN_DESCRIPTORS: usize = 256;
 const ROUND_SENT: usize = 16 * TURN_CELLS;
 
 impl HostInterface {
-    /// The turns of one round. True if anything left.
+    /// The turns of one round: all endpoints' circuits of a reserved rate, then the others. True if anything left.
     pub(crate) fn send_turns(&mut self, io: &mut NodeIo<'_>, now: Time) -> bool {
         let (first, n) = self.endpoints.turn();
         let mut sent = 0;
         for i in 0..n {
-            sent += self.send_turn((first + i) % n, io, now);
+            self.take_up((first + i) % n, now);
+            sent += self.send_turn((first + i) % n, Class::Reserved, io, now);
+        }
+        for i in 0..n {
+            sent += self.send_turn((first + i) % n, Class::Rest, io, now);
             if sent >= ROUND_SENT {
                 self.endpoints.end_turn(i + 1);
                 break;
@@ -34,17 +40,27 @@ impl HostInterface {
         sent > 0
     }
 
-    /// One endpoint's turn: its channels take turns in it. Gives how many cells left.
-    fn send_turn(&mut self, at: usize, io: &mut NodeIo<'_>, now: Time) -> usize {
+    /// One endpoint's descriptors move into the queues of their channels.
+    fn take_up(&mut self, at: usize, now: Time) {
         let room = self.endpoints.pressed_room();
-        let Some((id, endpoint)) = self.endpoints.at(at) else { return 0 };
+        let Some((_, endpoint)) = self.endpoints.at(at) else { return };
         endpoint.outbound.handle_due(now);
         if endpoint.pressed {
             endpoint.strategy.machine.handle_pressure(room);
         }
-        let quota =
-            endpoint.strategy.machine.quota(endpoint.pressed).saturating_sub(endpoint.outbound.taken()) as usize;
-        endpoint.take_up(quota.min(TURN_DESCRIPTORS));
+        // What waits in the queues of channels for the line or for pacers is no part of the quota: others are behind it.
+        endpoint.used_up = false;
+        if endpoint.quota() > 0 {
+            endpoint.take_up(TURN_DESCRIPTORS);
+        }
+    }
+
+    /// One endpoint's turn: its channels of a class take turns in it. Gives how many cells left.
+    fn send_turn(&mut self, at: usize, class: Class, io: &mut NodeIo<'_>, now: Time) -> usize {
+        let Some((id, endpoint)) = self.endpoints.at(at) else { return 0 };
+        if endpoint.outbound.ready(class) == 0 {
+            return 0;
+        }
         let mut cells_left = TURN_CELLS;
         let mut sent = 0;
         // Channels that could not use their turn, one after another: once that is all of them, the others' turn has come.
@@ -52,8 +68,8 @@ impl HostInterface {
         // Where all are behind to which it sends, the endpoint rests as a whole; else the channels of those who are.
         let rests = !endpoint.pressed && !endpoint.is_departing() && endpoint.strategy.machine.rests_for_receivers();
         let mut rested = false;
-        while cells_left > 0 && idle < endpoint.outbound.ready() {
-            let Some(channel) = endpoint.outbound.next_ready() else { break };
+        while cells_left > 0 && idle < endpoint.outbound.ready(class) {
+            let Some(channel) = endpoint.outbound.next_ready(class) else { break };
             let pressed = rests && endpoint.channels.at(channel).is_some_and(|open| open.pressed);
             if pressed && endpoint.strategy.machine.tells_at_ticks() && endpoint.outbound.leaving(channel).is_none() {
                 rested = true;
@@ -85,6 +101,12 @@ impl HostInterface {
                     endpoint.outbound.wait_until(channel, until);
                     continue;
                 }
+                Turn::Unfunded { cells } => {
+                    sent += cells;
+                    cells_left = cells_left.saturating_sub(cells);
+                    endpoint.outbound.wait_for_credit(channel);
+                    continue;
+                }
             }
             endpoint.outbound.again(channel);
         }
@@ -101,6 +123,49 @@ enum Turn {
     Sent(usize),
     /// After some cells its contract allows no more until then.
     Paced { until: Time, cells: usize },
+    /// After some cells its circuit has no credit.
+    Unfunded { cells: usize },
+}
+
+/// Sends whole SDUs of a channel, up to `most` cells: what has no rate and becomes cells of AAL5. The link, the circuit's credits and
+/// the counters hear of all of them at once. What it leaves is for [`channel_turn`].
+fn run_turn(
+    id: EndpointId,
+    endpoint: &mut Attached,
+    channel: u32,
+    (circuits, credits): (&mut Circuits, &mut Credits),
+    io: &mut NodeIo<'_>,
+    most: usize,
+    now: Time,
+) -> usize {
+    let open = endpoint.channels.at(channel).filter(|open| open.aal == Aal::Aal5);
+    let Some(circuit) = open.and_then(|open| circuits.get_mut(open.circuit.key())) else { return 0 };
+    let waits = circuit.pacer.is_some()
+        || circuit.points.is_some()
+        || circuit.departing.first().is_some_and(|first| *first != id);
+    let port = usize::from(circuit.config.port);
+    let granted = circuit.credit.as_ref().map_or(usize::MAX, |credit| credit.sender.room() as usize);
+    let out = io.cells_out(port);
+    let room = out.len().min(most).min(granted);
+    if waits || room == 0 {
+        return 0;
+    }
+    let most_pdus = endpoint.quota();
+    let Run { cells, pdus, octets } = endpoint.segment_run(channel, circuit.id, &mut out[..room], most_pdus);
+    if cells == 0 {
+        return 0;
+    }
+    endpoint.outbound.set_class(channel, circuit.class());
+    io.commit_pdus(port, cells, pdus.into());
+    if let Some(credit) = &mut circuit.credit {
+        credits.sent(circuit.id.key(), credit, cells, now);
+    }
+    for counters in [&mut circuit.sent, &mut endpoint.sent] {
+        counters.cells = counters.cells.wrapping_add(cells as u64);
+        counters.pdus = counters.pdus.wrapping_add(pdus.into());
+        counters.octets = counters.octets.wrapping_add(octets);
+    }
+    cells
 }
 
 /// Sends up to `most` cells of a channel.
@@ -115,16 +180,28 @@ fn channel_turn(
 ) -> Turn {
     let mut left = 0;
     for _ in 0..TURN_DESCRIPTORS {
-        if left >= most || !endpoint.begin(channel, TURN_DESCRIPTORS) {
+        if left >= most {
             break;
         }
-        let Some(leaving) = endpoint.outbound.leaving(channel) else { break };
-        let Some(circuit) = circuits.get_mut(leaving.channel.circuit.key()) else {
+        let cells = run_turn(id, endpoint, channel, (circuits, credits), io, most - left, now);
+        if cells > 0 {
+            left += cells;
+            continue;
+        }
+        let begins = endpoint.quota().min(TURN_DESCRIPTORS as u32) as usize;
+        if !endpoint.begin(channel, begins) {
+            endpoint.used_up |= begins == 0;
+            break;
+        }
+        let key = endpoint.outbound.leaving(channel).map(|leaving| leaving.channel.circuit.key());
+        let Some(circuit) = key.and_then(|key| circuits.get_mut(key)) else {
             endpoint.sent.drop_one(DropReason::UnknownCircuit);
             endpoint.done(channel);
             left += 1;
             continue;
         };
+        endpoint.outbound.set_class(channel, circuit.class());
+        let Some(leaving) = endpoint.outbound.leaving(channel) else { break };
         if leaving.channel.aal != Aal::Oam && circuit.departing.first().is_some_and(|first| *first != id) {
             // Who had the circuit before is in the middle of a PDU.
             break;
@@ -143,7 +220,7 @@ fn channel_turn(
             Some(Carries::Cells) => {
                 let granted = circuit.credit.as_ref().map_or(usize::MAX, |credit| credit.sender.room() as usize);
                 if granted == 0 {
-                    break;
+                    return Turn::Unfunded { cells: left };
                 }
                 let most = granted.min(most - left);
                 send_cells(leaving, &endpoint.path, &endpoint.segment, circuit, io, most, now)
@@ -162,12 +239,17 @@ fn channel_turn(
         }
         endpoint.sent.cells = endpoint.sent.cells.wrapping_add(sent.cells as u64);
         circuit.sent.cells = circuit.sent.cells.wrapping_add(sent.cells as u64);
+        let monitoring = circuit.has_oam_output(now).then_some(circuit.id.key());
         if sent.done {
             let (octets, aborted) = (leaving.octets as u64, leaving.aborted);
+            let is_oam = leaving.channel.aal == Aal::Oam && !aborted;
+            if is_oam {
+                endpoint.note_oam_sent();
+            }
             for counters in [&mut circuit.sent, &mut endpoint.sent] {
                 if aborted {
                     counters.drop_one(DropReason::Closed);
-                } else {
+                } else if !is_oam {
                     counters.pdus = counters.pdus.wrapping_add(1);
                     counters.octets = counters.octets.wrapping_add(octets);
                 }
@@ -176,6 +258,9 @@ fn channel_turn(
                 circuit.departing.retain(|departing| *departing != id);
             }
             endpoint.done(channel);
+        }
+        if let Some(key) = monitoring {
+            circuits.wake_point(key);
         }
     }
     Turn::Sent(left)

@@ -8,7 +8,8 @@ use net::{End, FramePool, LinkConfig, LinkId, Network, NodeId};
 use sar::{SduMeta, Segmentation};
 use std::sync::Arc;
 use std::time::Duration;
-use wire::{Cell, CircuitId, Counters, DropReason, PayloadType, Time};
+use wire::oam::{Flow, Function};
+use wire::{Cell, CellHeader, CircuitId, Counters, DropReason, PayloadType, Time};
 
 const BUFFERS: u32 = 8;
 
@@ -200,5 +201,58 @@ fn a_pdu_that_is_arriving_when_its_circuit_is_closed_is_counted() {
         border.put(0, &pdu(1000));
     }
     assert_eq!(border.received().len(), BUFFERS as usize);
+    assert_eq!(border.host().mismatch(), None);
+}
+
+/// As many bare cells as there are, each a message.
+fn bare(n: usize) -> Vec<Cell> {
+    vec![pdu(10)[0]; n]
+}
+
+#[test]
+fn a_full_ring_a_lack_of_buffers_and_a_senseless_descriptor_are_told_apart() {
+    let received = |border: &mut Border| border.host().endpoints()[0].received;
+    let reasons = [DropReason::RingFull, DropReason::NoBuffer, DropReason::BadDescriptor];
+    let counted = |border: &mut Border| reasons.map(|reason| received(border).dropped(reason));
+    // Fewer buffers than the ring has places: they are what is missing.
+    let mut border = Border::new(Aal::Aal0);
+    border.put(0, &bare(20));
+    assert_eq!(counted(&mut border), [0, 20 - u64::from(BUFFERS), 0]);
+    assert_eq!(border.received().len(), BUFFERS as usize);
+    // A buffer that is none is dropped by itself, and the cell that it was to hold has no buffer.
+    assert!(border.application.free.push(Descriptor::of_buffer(BUFFERS)));
+    border.put(0, &bare(BUFFERS as usize + 1));
+    assert_eq!(counted(&mut border), [0, 21 - u64::from(BUFFERS), 1]);
+    // Messages inside descriptors need no buffers: 64 fill the ring.
+    let mut border = Border::new(Aal::Aal5);
+    (0..70).for_each(|_| border.put(0, &pdu(10)));
+    assert_eq!(counted(&mut border), [6, 0, 0]);
+    assert_eq!(border.received().len(), 64);
+}
+
+#[test]
+fn management_cells_that_an_application_sends_and_gets_are_cells_and_no_pdus() {
+    let mut border = Border::new(Aal::Aal5);
+    let id = border.host().endpoints()[0].id;
+    let channel = border.host().open(id, circuit(), Aal::Oam).unwrap();
+    let header = Flow::F5EndToEnd.header(CellHeader { circuit: circuit(), ..CellHeader::default() });
+    let cell = Cell::new(header, Function::ContinuityCheck.emit());
+    let segment = border.application.segment.clone();
+    segment.copy_in(segment.geometry().buffer_at(0).unwrap(), &sar::aal0::to_message(&cell));
+    let mut d = Descriptor::of_buffer(0);
+    (d.channel, d.octets) = (channel.0, 52);
+    for _ in 0..3 {
+        assert!(border.application.send.push(d));
+        border.network.run(border.now);
+        border.now += Duration::from_micros(1);
+    }
+    border.put(0, &[cell; 5]);
+    assert_eq!(border.received(), [52; 5]);
+    let endpoint = border.host().endpoints()[0].clone();
+    let circuit = border.host().circuits()[0].clone();
+    for (sent, received) in [(endpoint.sent, endpoint.received), (circuit.sent, circuit.received)] {
+        assert_eq!((sent.cells, sent.pdus, sent.octets), (3, 0, 0));
+        assert_eq!((received.cells, received.pdus, received.octets), (5, 0, 0));
+    }
     assert_eq!(border.host().mismatch(), None);
 }

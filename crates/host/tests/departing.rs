@@ -92,7 +92,8 @@ fn a_contract_holds_for_what_is_left_and_what_is_late_is_counted() {
         assert!(got[..] == sdu(came)[..], "SDU {came} came changed");
         came += 1;
     }
-    assert!((20..60).contains(&came), "{came} of 64 came in half a second");
+    // On a busy machine fewer come: half a second passes whether the engine's thread has a processor or not.
+    assert!((5..60).contains(&came), "{came} of 64 came in half a second");
     let sent = sent_by_alpha(&lan, 200);
     assert_eq!((sent.pdus, sent.dropped(DropReason::Closed)), (came as u64 + 1, 64 - came as u64));
 }

@@ -205,6 +205,38 @@ fn a_write_to_guarded_memory_waits_until_the_host_has_taken_the_sdu() {
     assert_eq!(&b.receive(TIMEOUT).unwrap().expect("the next")[..], &[3; 100]);
 }
 
+/// Pinned until acknowledged: what a reliable circuit may have to send again must not change before.
+#[test]
+fn memory_held_until_acknowledged_is_sent_again_as_it_was_and_written_afterwards() {
+    let lan = Lan::new(Carries::Cells);
+    let (mut a, to_b) = lan.endpoint("alpha", DataPath::SingleCopy, 100, 4);
+    let (mut b, _) = lan.endpoint("beta", DataPath::Shared, 100, 0);
+    let mut guarded = a.guarded(10_000).unwrap();
+    guarded.fill(1);
+    let hold = a.send_held(to_b, &mut guarded, 10_000).unwrap();
+    a.wait_sent(None).unwrap();
+    assert_eq!(&b.receive(TIMEOUT).unwrap().expect("the first")[..], &[1; 10_000]);
+    // As if it had been lost: once more, from where it is.
+    a.send_guarded(to_b, &mut guarded, 10_000).unwrap();
+    assert_eq!(&b.receive(TIMEOUT).unwrap().expect("the same again")[..], &[1; 10_000]);
+    a.wait_sent(None).unwrap();
+    let wait = Duration::from_millis(80);
+    let begin = Instant::now();
+    let acknowledges = std::thread::spawn(move || {
+        std::thread::sleep(wait);
+        hold.acknowledge();
+    });
+    guarded[9_999] = 2;
+    assert!(begin.elapsed() >= wait, "written {:?} before the acknowledgement", wait - begin.elapsed());
+    acknowledges.join().unwrap();
+    guarded.fill(3);
+    a.send_guarded(to_b, &mut guarded, 100).unwrap();
+    assert_eq!(&b.receive(TIMEOUT).unwrap().expect("the next")[..], &[3; 100]);
+    // The hold of a send that was refused holds nothing.
+    assert!(a.send_held(to_b, &mut guarded, 0).is_err());
+    guarded.fill(4);
+}
+
 #[test]
 fn nobody_waits_for_a_host_that_is_gone() {
     let mut lan = Lan::new(Carries::Cells);

@@ -7,7 +7,7 @@ use endpoint::ring::{Consumer, Producer, Which};
 use endpoint::segment::Segment;
 use endpoint::seqpacket::Packets;
 use endpoint::{ChannelId, DataPath, Events, Geometry, OpenOptions};
-use rustix::fd::OwnedFd;
+use rustix::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -25,7 +25,7 @@ pub struct Raw {
     pub receive: Consumer,
     /// Buffers for that.
     pub free: Producer,
-    /// The descriptors that came with it: the segment, what wakes the host, what wakes the client.
+    /// The descriptors that came with it: the segment, what wakes the host, what wakes the client if that is not its own.
     pub fds: Vec<OwnedFd>,
     /// The circuit's channel.
     pub channel: ChannelId,
@@ -45,14 +45,32 @@ impl Raw {
     ///
     /// # Panics
     /// If the service refuses it.
-    pub fn with(socket: &Path, host: &str, vci: u16, (geometry, events, path): (Geometry, Events, DataPath)) -> Self {
+    pub fn with(socket: &Path, host: &str, vci: u16, what: (Geometry, Events, DataPath)) -> Self {
+        Self::create(socket, host, vci, what, &[])
+    }
+
+    /// With a bell of its own.
+    ///
+    /// # Panics
+    /// If the service refuses it.
+    pub fn with_bell(socket: &Path, host: &str, vci: u16, bell: BorrowedFd<'_>) -> Self {
+        Self::create(socket, host, vci, (Self::GEOMETRY, Events::Interrupt, DataPath::Shared), &[bell])
+    }
+
+    fn create(
+        socket: &Path,
+        host: &str,
+        vci: u16,
+        (geometry, events, path): (Geometry, Events, DataPath),
+        bell: &[BorrowedFd<'_>],
+    ) -> Self {
         let packets = Packets::connect(socket).expect("a service");
-        let ask = |request: &Request| {
-            packets.send(request, &[]).expect("a service");
+        let ask = |request: &Request, fds: &[BorrowedFd<'_>]| {
+            packets.send(request, fds).expect("a service");
             packets.receive::<Response>().expect("a service").expect("an answer")
         };
-        ask(&Request::hello());
-        let (created, fds) = ask(&Request::CreateEndpoint { host: host.into(), geometry, events, path });
+        ask(&Request::hello(), &[]);
+        let (created, fds) = ask(&Request::CreateEndpoint { host: host.into(), geometry, events, path }, bell);
         assert!(matches!(created, Response::Created { .. }), "{created:?}");
         let segment = Arc::new(Segment::open(&fds[0], geometry).expect("a segment"));
         let ring = |which| Producer::new(&segment, which);

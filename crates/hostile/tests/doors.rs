@@ -1,7 +1,7 @@
 //! The engine's thread never does what another can make slow, and what an application passes along stalls nobody else.
 
 use endpoint::control::{Request, Response};
-use endpoint::layout::{ANY_NEWS, CLIENT_SLEEPS, Descriptor};
+use endpoint::layout::{ANY_NEWS, CLIENT_SLEEPS, CLIENT_WAITS, Descriptor};
 use endpoint::seqpacket::Packets;
 use endpoint::{Connection, DataPath, Events};
 use hostile::{Attack, Class, Field, Ground, Raw, Trial};
@@ -10,12 +10,13 @@ use rustix::event::epoll;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::OFlags;
 use rustix::net::sockopt;
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use traffic::Contract;
@@ -108,6 +109,37 @@ fn a_bell_with_thousands_of_watchers_is_rung_by_somebody_else() {
     });
 }
 
+#[test]
+fn a_bell_whose_lock_somebody_holds_for_ever_stops_neither_the_engine_nor_other_users() {
+    Trial::new(Class::Engine, ground).withstand(|ground, attack| {
+        let (near, far) = UnixStream::pair().unwrap();
+        let mut holder = Command::new("python3");
+        holder.args(["-c", include_str!("hold.py")]).stdin(OwnedFd::from(far.try_clone().unwrap()));
+        let mut holder = match holder.stdout(Stdio::piped()).stderr(Stdio::null()).spawn() {
+            Ok(holder) => holder,
+            Err(e) => return println!("skipped: python3: {e}"),
+        };
+        let mut ready = [0; 6];
+        if holder.stdout.as_mut().unwrap().read_exact(&mut ready).is_err() {
+            let _ = holder.wait();
+            return println!("skipped: this user has no userfaultfd");
+        }
+        let mut eve = Raw::with_bell(ground.socket(), "alpha", 200, far.as_fd());
+        // The holder receives now, and has the socket's lock until it is killed.
+        near.set_nonblocking(true).unwrap();
+        while (&near).write(&[0; 4096]).is_ok() {}
+        while attack.goes_on() {
+            // Its bell is to be rung, and to be emptied.
+            eve.segment.word32(CLIENT_WAITS).store(1, Ordering::SeqCst);
+            eve.provoke();
+            std::thread::sleep(Duration::from_micros(500));
+        }
+        assert!((&near).write(&[0]).is_err(), "the bell has been emptied: nobody held its lock");
+        holder.kill().unwrap();
+        holder.wait().unwrap();
+    });
+}
+
 /// Watches a descriptor by thousands, and writes to it: each write walks all watchers, with the processor's interrupts off.
 fn trouble(fd: &OwnedFd, meanwhile: impl FnOnce()) {
     let _watchers = watch_often(fd);
@@ -153,7 +185,7 @@ fn lingering() -> (OwnedFd, TcpStream) {
     let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (far, _) = listener.accept().unwrap();
     socket.set_nonblocking(true).unwrap();
-    while std::io::Write::write(&mut &socket, &[0; 65_536]).is_ok() {}
+    while (&socket).write(&[0; 65_536]).is_ok() {}
     let socket = OwnedFd::from(socket);
     sockopt::set_socket_linger(&socket, Some(Duration::from_secs(2))).unwrap();
     (socket, far)
@@ -218,7 +250,7 @@ fn descriptors_that_take_long_to_close_hold_up_neither_the_engine_nor_other_user
         if others_can {
             other.uid(STRANGER).gid(STRANGER);
         }
-        let mut other = other.stdout(std::process::Stdio::null()).spawn().unwrap();
+        let mut other = other.stdout(Stdio::null()).spawn().unwrap();
         let mut worst = Duration::ZERO;
         while attack.goes_on() {
             let begin = Instant::now();
@@ -233,6 +265,20 @@ fn descriptors_that_take_long_to_close_hold_up_neither_the_engine_nor_other_user
         let _ = other.wait();
         assert!(worst < Duration::from_millis(500), "a connection of another user took {worst:?}");
     });
+}
+
+#[test]
+fn descriptors_that_take_long_to_close_do_not_keep_their_own_users_next_connection_waiting() {
+    let ground = ground();
+    Connection::open(ground.socket()).unwrap();
+    for way in 0..5 {
+        pass_lingering(ground.socket(), way);
+        // The porter has them by now.
+        std::thread::sleep(Duration::from_millis(50));
+        let begin = Instant::now();
+        Connection::open(ground.socket()).unwrap();
+        assert!(begin.elapsed() < Duration::from_millis(500), "way {way}: {:?}", begin.elapsed());
+    }
 }
 
 #[test]

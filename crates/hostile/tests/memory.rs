@@ -6,7 +6,15 @@ use hostile::{Attack, Class, Field, Ground, Raw, Trial};
 use rustix::fd::OwnedFd;
 use rustix::fs::{FallocateFlags, SealFlags};
 use rustix::io::Errno;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
+
+/// Says to this program that it is another user's, and where the service is.
+const REMAPPER: &str = "HOSTILE_REMAPPER";
+/// A user who is not the service's.
+const STRANGER: u32 = 65_534;
 
 /// 256 MiB: pages that take a tenth of a second to take away.
 const LARGE: Geometry =
@@ -52,6 +60,33 @@ fn holes_in_an_endpoints_own_segment_do_not_hold_up_the_engine() {
         let memory = eve.fds[0].try_clone().unwrap();
         attack_with(&mut eve, &memory, LARGE.octets() as u64, attack);
     });
+}
+
+/// Page faults of the calling thread that needed no disk, since it began.
+fn faults() -> u64 {
+    let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+    // The name before may have blanks: fields are counted from the third on.
+    stat.rsplit_once(')').unwrap().1.split_whitespace().nth(7).unwrap().parse().unwrap()
+}
+
+#[test]
+fn the_engine_meets_no_page_fault_in_the_memory_of_endpoints() {
+    let ground = ground();
+    let ((mut sender, channel), (mut receiver, _)) = (ground.open("alpha", 200), ground.open("beta", 200));
+    // What the link takes for the first PDUs is no endpoint's.
+    let mut exchange = |pdus: usize, octets: usize| {
+        for n in 0..pdus {
+            sender.send_copy(channel, &vec![n as u8; octets]).unwrap();
+            let got = receiver.receive(Some(Duration::from_secs(5))).unwrap().expect("it comes");
+            assert_eq!((got.len(), got[octets - 1]), (octets, n as u8));
+        }
+    };
+    exchange(6, 65_000);
+    let before = ground.engine().with(|_| faults()).unwrap();
+    // Several times the buffers that go round: 32 of 16 pages each, at both ends.
+    exchange(200, 65_000);
+    let more = ground.engine().with(|_| faults()).unwrap() - before;
+    assert!(more < 64, "{more} page faults of the engine's thread");
 }
 
 #[test]
@@ -112,4 +147,57 @@ fn memory_of_an_applications_own_making_is_not_registered() {
     rustix::fs::fcntl_add_seals(&fds[0], SealFlags::SEAL).unwrap();
     let answer = eve.ask(&Request::Register { address: 1 << 40, octets: 4096 });
     assert!(matches!(answer, Response::Refused { .. }), "{answer:?}");
+}
+
+/// Asks for a segment that stays unsealed. Gives whether it is promised, and what became of a hole once a circuit is open.
+fn remap(socket: &Path) -> (bool, Result<(), Errno>) {
+    let packets = endpoint::seqpacket::Packets::connect(socket).unwrap();
+    let ask = |request: &Request| {
+        packets.send(request, &[]).unwrap();
+        packets.receive::<Response>().unwrap().unwrap()
+    };
+    let mut hello = Request::hello();
+    if let Request::Hello { features, .. } = &mut hello {
+        features.push(endpoint::negotiate::REMAP.to_owned());
+    }
+    let Response::Welcome { features, .. } = ask(&hello).0 else { panic!("no welcome") };
+    let (geometry, events, path) = (Raw::GEOMETRY, Events::Interrupt, DataPath::Shared);
+    let (_, fds) = ask(&Request::CreateEndpoint { host: "alpha".into(), geometry, events, path });
+    let opened = ask(&Request::open(hostile::circuit(200), endpoint::OpenOptions::default())).0;
+    assert!(matches!(opened, Response::Opened { .. }), "{opened:?}");
+    // Whoever keeps its pages from being sealed: its size is sealed from the beginning, so no access beyond it ends the daemon.
+    for octets in [0, 4096, geometry.octets() as u64 + 4096] {
+        assert_eq!(rustix::fs::ftruncate(&fds[0], octets), Err(Errno::PERM));
+    }
+    let promised = features.iter().any(|feature| feature == endpoint::negotiate::REMAP);
+    (promised, harass(&fds[0], geometry.octets() as u64))
+}
+
+/// Not a test of its own: a program of another user's.
+#[test]
+fn remapper() {
+    let Ok(socket) = std::env::var(REMAPPER) else { return };
+    assert_eq!(remap(Path::new(&socket)), (false, Err(Errno::PERM)));
+}
+
+#[test]
+fn only_the_services_own_user_has_a_segment_that_is_not_sealed() {
+    let ground = ground();
+    assert_eq!(remap(ground.socket()), (true, Ok(())), "who could do worse to the service");
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    // The folder of the socket is its owner's; the program is where another user may not look.
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("remapper");
+    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    for path in [folder.path(), &program, ground.socket().parent().unwrap()] {
+        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    std::fs::set_permissions(ground.socket(), std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
+    let mut other = Command::new(&program);
+    other.args(["--exact", "remapper"]).env(REMAPPER, ground.socket()).uid(STRANGER).gid(STRANGER);
+    let output = other.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
 }

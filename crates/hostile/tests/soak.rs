@@ -186,6 +186,19 @@ fn state(program: &Program) -> (Vec<String>, usize) {
     (names, status["endpoints"].as_array().unwrap().len())
 }
 
+/// Its descriptors, once they have been the same for half a second: the connection of the command before is still being closed.
+fn at_rest(program: &Program) -> Vec<String> {
+    let (mut descriptors, begun) = (program.descriptors(), Instant::now());
+    let mut same = 0;
+    while same < 10 && begun.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(50));
+        let now = program.descriptors();
+        same = if now == descriptors { same + 1 } else { 0 };
+        descriptors = now;
+    }
+    descriptors
+}
+
 #[test]
 #[ignore = "takes as long as SOAK_SECONDS says: scripts/test soak"]
 fn after_whatever_comes_the_daemon_is_what_it_was_and_the_innocent_lost_nothing() {
@@ -207,7 +220,8 @@ fn after_whatever_comes_the_daemon_is_what_it_was_and_the_innocent_lost_nothing(
     let settle = || {
         program.reload(&description(ports, 0));
         std::thread::sleep(Duration::from_millis(1500));
-        (state(&program), program.descriptors(), program.memory_kib())
+        let state = state(&program);
+        (state, at_rest(&program), program.memory_kib())
     };
     let (before, descriptors, memory) = settle();
     let over = AtomicBool::new(false);

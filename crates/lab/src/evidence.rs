@@ -7,12 +7,13 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Papers by the letter of their ids.
-pub const PAPERS: [(char, &str, &str); 5] = [
+pub const PAPERS: [(char, &str, &str); 6] = [
     ('A', "000", "Almesberger 1995"),
     ('B', "001", "Traw and Smith 1993"),
     ('C', "002", "Kazantzidis 1997"),
     ('D', "003", "ATM on Linux 0.4"),
     ('E', "004", "Smith 2002"),
+    ('F', "ubr", "Romanow and Floyd 1995"),
 ];
 
 /// Choices of structure that were made after the result of another had been seen, by the id of the number that decided. Each is a
@@ -35,10 +36,17 @@ pub const CHOICES: &[(&str, &str)] = &[
     ("D-10", "half of what a PDU costs on arrival is spent in interrupts"),
     ("E-17", "what waits before an echo is drawn evenly between two anchors"),
     ("E-17", "ping is woken by its host's clock"),
+    (
+        "F-1",
+        "one phrase became two rows: that throughput is low at some place, and (F-11) that it is so at certain ones",
+    ),
+    ("F-1", "low is below half of the line, and below 0.8 of a packet switch"),
+    ("F-7", "a fall by less than 0.05 from one queue to the next is let pass"),
+    ("F-3", "an order holds where it is missed by less than 0.05 of the line"),
 ];
 
 /// What stands for and against one paper's rows.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Paper {
     /// The letter of its ids.
     pub letter: char,

@@ -34,7 +34,9 @@
 //! ```
 
 use crate::Trace;
-use crate::model::{Profile, ProfileError, Random};
+use crate::model::memo::Memo;
+use crate::model::pair::{self, Scenario};
+use crate::model::{Profile, ProfileError, Random, Reads};
 use crate::row::Bound;
 pub use crate::row::{MEBIBIT, Measured, Published, Row, Test, Verdict};
 use endpoint::{DataPath, Events};
@@ -162,9 +164,9 @@ pub struct Outcome {
     pub trace: u64,
     /// Cells that were carried in virtual time.
     pub cells: u64,
-    /// Machines that were asked for.
+    /// Constants of machines that were read, as `machine.constant`.
     #[serde(default)]
-    pub machines: BTreeSet<String>,
+    pub constants: BTreeSet<String>,
 }
 
 /// What can be measured on the machine at hand.
@@ -312,6 +314,8 @@ pub struct Run<'a> {
     live: Option<&'a mut dyn Live>,
     name: &'static str,
     machines: Vec<Profile>,
+    memo: Option<&'a Memo>,
+    reads: Reads,
     outcome: Outcome,
     trace: Trace,
 }
@@ -347,6 +351,30 @@ pub fn run_on(
     quick: bool,
     live: Option<&mut dyn Live>,
 ) -> Result<Outcome, ProfileError> {
+    run_whole(machines, None, experiment, (seed, quick), live)
+}
+
+/// The same without measurements; pairs of PCs that have run before are taken from `memo`.
+///
+/// # Errors
+/// A machine lacks a constant.
+pub fn run_again(
+    machines: &[Profile],
+    memo: &Memo,
+    experiment: &dyn Experiment,
+    seed: u64,
+    quick: bool,
+) -> Result<Outcome, ProfileError> {
+    run_whole(machines, Some(memo), experiment, (seed, quick), None)
+}
+
+fn run_whole<'a>(
+    machines: &[Profile],
+    memo: Option<&'a Memo>,
+    experiment: &dyn Experiment,
+    (seed, quick): (u64, bool),
+    live: Option<&'a mut (dyn Live + 'a)>,
+) -> Result<Outcome, ProfileError> {
     let name = experiment.name();
     let outcome = Outcome {
         experiment: name.into(),
@@ -355,14 +383,16 @@ pub fn run_on(
         figures: Vec::new(),
         trace: 0,
         cells: 0,
-        machines: BTreeSet::new(),
+        constants: BTreeSet::new(),
     };
-    let mut run = Run { seed, quick, live, name, machines: machines.to_vec(), outcome, trace: Trace::default() };
+    let (machines, reads, trace) = (machines.to_vec(), Reads::default(), Trace::default());
+    let mut run = Run { seed, quick, live, name, machines, memo, reads, outcome, trace };
     experiment.run(&mut run)?;
     if run.live.is_some() {
         experiment.today(&mut run);
     }
     run.outcome.trace = run.trace.hash();
+    run.outcome.constants = run.reads.take();
     Ok(run.outcome)
 }
 
@@ -389,11 +419,11 @@ impl Run<'_> {
     /// # Errors
     /// There is none of this name.
     pub fn machine(&mut self, name: &str) -> Result<Profile, ProfileError> {
-        self.outcome.machines.insert(name.to_owned());
-        match self.machines.iter().find(|machine| machine.name == name) {
-            Some(machine) => Ok(machine.clone()),
-            None => Profile::named(name),
-        }
+        let machine = match self.machines.iter().find(|machine| machine.name == name) {
+            Some(machine) => machine.clone(),
+            None => Profile::named(name)?,
+        };
+        Ok(machine.watched(&self.reads))
     }
 
     /// Measures, if measuring is wanted and possible.
@@ -437,6 +467,19 @@ impl Run<'_> {
         row.measured = measured;
         row.deviation = modelled.zip(measured).map(|(modelled, m)| modelled / m.median - 1.0);
         row
+    }
+
+    /// Runs a pair of PCs, and adds what happened to them.
+    ///
+    /// # Errors
+    /// A machine lacks a constant.
+    pub fn pair(&mut self, scenario: &Scenario<'_>) -> Result<pair::Outcome, ProfileError> {
+        let outcome = match self.memo {
+            Some(memo) => memo.run(scenario)?,
+            None => pair::run(scenario)?,
+        };
+        self.happened(outcome.trace.hash() ^ outcome.damaged, outcome.cells);
+        Ok(outcome)
     }
 
     /// Adds what happened in virtual time.

@@ -12,6 +12,7 @@ pub mod experiment;
 pub mod experiments;
 pub mod model;
 pub mod overload;
+pub mod results;
 pub mod row;
 pub mod seeds;
 pub mod sensitivity;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 pub const MEBIBIT: &str = "Mbit/s (2^20)";
 
 /// A published value.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum Published {
     /// A number.
@@ -18,7 +18,7 @@ pub enum Published {
 }
 
 /// A median of this machine, with the extremes.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Measured {
     /// The middle value.
     pub median: f64,
@@ -29,7 +29,7 @@ pub struct Measured {
 }
 
 /// What kind of evidence a row is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// A formula of the paper or of a standard, evaluated.
@@ -98,7 +98,7 @@ impl Verdict {
 }
 
 /// What decides a phrase.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Test {
     /// Whether the phrase holds.
     pub holds: bool,
@@ -125,7 +125,7 @@ pub(crate) enum Bound {
 }
 
 /// One checked number.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Row {
     /// The checklist's id of the source.
     pub id: String,
@@ -148,10 +148,10 @@ pub struct Row {
     /// The published fact: rows about one fact share it, and count once.
     pub fact: String,
     /// Whether the model gives the printed digits, or lies in the printed range; not for words.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub to_the_digit: Option<bool>,
     /// What decides a phrase.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub test: Option<Test>,
     /// Inconsistencies, other units, evidence.
     pub note: String,

@@ -4,11 +4,13 @@
 //! calls has the clock ([`Scene::run`] reads none), and should divide by the thread's time on a processor.
 
 use crate::model::pair::{self, Scenario, Transport};
+use crate::model::pipeline;
 use crate::model::{Profile, ProfileError};
 use crate::{Station, World};
 use net::myrinet::routes::Map;
 use net::myrinet::{self, End, Fabric, Outcome};
 use net::{Aal, Carries, LinkConfig};
+use sar::penn::units::Build;
 use sar::penn::{Config, Reassembler};
 use std::time::Duration;
 use traffic::Contract;
@@ -35,13 +37,16 @@ pub enum Scene {
     Line,
     /// The list reassembler of seed 001 with 64 circuits interleaved.
     Lists,
+    /// The same card's units side by side, each on its clock, at OC-3c, every cell drained.
+    Units,
     /// Six hosts on five Myrinet switches, each at full load to the next; each packet is compared on arrival. Units of 48 octets.
     Myrinet,
 }
 
 impl Scene {
     /// All.
-    pub const ALL: [Scene; 5] = [Scene::Adapters, Scene::Network, Scene::Line, Scene::Lists, Scene::Myrinet];
+    pub const ALL: [Scene; 6] =
+        [Scene::Adapters, Scene::Network, Scene::Line, Scene::Lists, Scene::Units, Scene::Myrinet];
 
     /// Its name.
     pub const fn name(self) -> &'static str {
@@ -50,6 +55,7 @@ impl Scene {
             Scene::Network => "network",
             Scene::Line => "line",
             Scene::Lists => "lists",
+            Scene::Units => "units",
             Scene::Myrinet => "myrinet",
         }
     }
@@ -63,6 +69,7 @@ impl Scene {
                 "the same on OC-3c links with delay: a nanosecond of its own for every cell, moved every 500 us"
             }
             Scene::Lists => "the list reassembler of seed 001, 64 circuits interleaved",
+            Scene::Units => "its five units side by side on their clocks, octet by octet, at OC-3c, every cell drained",
             Scene::Myrinet => "five Myrinet switches to the symbol, six hosts at full load; units of 48 octets",
         }
     }
@@ -81,6 +88,11 @@ impl Scene {
                 Ok(network(cells, &link, Some(GRAIN)))
             }
             Scene::Lists => Ok(lists(cells)),
+            Scene::Units => {
+                let build = Build::published();
+                let outcome = pipeline::run(build, cells, build.line.as_nanos() as u64, true).ok();
+                Ok(outcome.filter(|outcome| outcome.damaged == 0).map_or(0, |outcome| outcome.read))
+            }
             Scene::Myrinet => Ok(myrinet(cells).unwrap_or(0)),
         }
     }
@@ -88,17 +100,9 @@ impl Scene {
 
 fn adapters(cells: u64) -> Result<u64, ProfileError> {
     let machine = Profile::named("pentium90-neptune")?;
-    let scenario = Scenario {
-        octets: SDU_OCTETS,
-        pdus: cells.div_ceil(aal5::cells(SDU_OCTETS) as u64),
-        single_copy: true,
-        loopback: false,
-        transport: Transport::Raw,
-        sender: &machine,
-        receiver: &machine,
-        quanta: [1.0; 2],
-        pace: None,
-    };
+    let pdus = cells.div_ceil(aal5::cells(SDU_OCTETS) as u64);
+    let plain = Scenario::new(&machine, &machine, Transport::Raw, pdus);
+    let scenario = Scenario { octets: SDU_OCTETS, single_copy: true, ..plain };
     let outcome = pair::run(&scenario)?;
     Ok(if outcome.damaged == 0 { outcome.cells } else { 0 })
 }

@@ -4,17 +4,24 @@
 //! with faults included.
 
 use host::HostInterface;
-use net::{Network, NodeId, Switch};
+use net::{End, Network, NodeId, Switch};
 
 /// Elements whose counters do not add up, a line each.
 pub fn mismatches(network: &mut Network) -> Vec<String> {
-    let mut wrong = Vec::new();
+    let (mut wrong, mut arriving) = (Vec::new(), Vec::new());
     for link in network.links() {
-        for (from, line) in [("a", &link.from_a), ("b", &link.from_b)] {
-            if !line.add_up(link.config.carries) {
+        let carries = link.config.carries;
+        for (from, line, to) in [("a", link.from_a, link.ends[1]), ("b", link.from_b, link.ends[0])] {
+            if !line.add_up(carries) {
                 wrong.push(format!("link {:?} from {from}: {line:?}", link.id));
             }
+            arriving.push((to, carries, line));
         }
+    }
+    for (to, carries, line) in arriving {
+        let End::Port(node, port) = to else { continue };
+        let Some(host) = network.peek_node::<HostInterface>(node) else { continue };
+        wrong.extend(host.intake_mismatch(port, carries, &line).map(|what| format!("host {node:?}: {what}")));
     }
     let nodes: Vec<(NodeId, String)> = network.nodes().map(|(id, name)| (id, name.to_owned())).collect();
     for (id, name) in nodes {

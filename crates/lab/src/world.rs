@@ -67,6 +67,12 @@ impl<H: CircuitTable + 'static> World<H> {
         self.grain = grain.max(Duration::from_nanos(1));
     }
 
+    /// Says how late whoever runs the network may look after it: what a live one allows for with coarse grains. Call it before
+    /// there are circuits.
+    pub fn set_round(&mut self, round: Duration) {
+        self.fabric.set_round(round);
+    }
+
     /// The network itself.
     pub fn network(&mut self) -> &mut Network {
         &mut self.network

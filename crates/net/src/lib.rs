@@ -8,6 +8,7 @@
 //! A link carries either cells or frames ([`Carries`]); a switch converts between them with `sar`.
 #![forbid(unsafe_code)]
 
+pub mod desk;
 pub mod external;
 pub mod fault;
 pub mod frame;
@@ -22,6 +23,7 @@ pub mod switch;
 pub mod tap;
 pub mod topology;
 
+pub use ::switch::CircuitCounters;
 pub use external::{CircuitNotice, External, PeerCircuit};
 pub use fault::{FaultConfig, Outage};
 pub use frame::{Aal, Frame, FramePool};
@@ -29,5 +31,5 @@ pub use line::{Carries, LineCounters, Side};
 pub use network::{CallShare, ConnectError, End, LinkConfig, LinkId, LinkInfo, Network, NodeId};
 pub use node::{LinkNature, Node, NodeIo, Outputs};
 pub use ring::Ring;
-pub use switch::{Label, RouteError, RouteOptions, Switch, SwitchConfig};
+pub use switch::{Label, RouteError, RouteOptions, RouteTable, Switch, SwitchConfig};
 pub use tap::{TapBuffer, TapConfig, TapRecord};

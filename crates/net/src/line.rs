@@ -48,18 +48,28 @@ pub struct LineCounters {
     pub duplicated: u64,
     /// Units on the line now.
     pub waiting: u64,
+    /// Units that have arrived, and that the far end has not taken yet.
+    pub unread: u64,
 }
 
 impl LineCounters {
     /// Whether each unit that was sent is accounted for: delivered, lost for a reason, or still on the line.
     pub fn add_up(&self, carries: Carries) -> bool {
-        // A frame of AAL0 counts as the cell that it is, others as PDUs; a cell that ends a PDU is counted as a cell.
-        let units = |c: &Counters| match carries {
-            Carries::Cells => c.cells,
-            Carries::Frames => c.cells.wrapping_add(c.pdus),
-        };
-        units(&self.sent).wrapping_add(self.duplicated)
-            == units(&self.delivered).wrapping_add(self.lost).wrapping_add(self.waiting)
+        units(&self.sent, carries).wrapping_add(self.duplicated)
+            == units(&self.delivered, carries).wrapping_add(self.lost).wrapping_add(self.waiting)
+    }
+
+    /// Units (cells or frames) that the far end has taken off the line.
+    pub fn taken(&self, carries: Carries) -> u64 {
+        units(&self.delivered, carries).wrapping_sub(self.unread)
+    }
+}
+
+/// A frame of AAL0 counts as the cell that it is, others as PDUs; a cell that ends a PDU is counted as a cell.
+fn units(c: &Counters, carries: Carries) -> u64 {
+    match carries {
+        Carries::Cells => c.cells,
+        Carries::Frames => c.cells.wrapping_add(c.pdus),
     }
 }
 
@@ -181,6 +191,8 @@ struct Timed<T> {
     delay: Duration,
     faults: Option<Faults>,
     queue: Ring<T>,
+    /// What the queue takes on the line, in cell times.
+    queued_cells: u64,
     flight: VecDeque<T>,
     flight_limit: usize,
     duplicated: u64,
@@ -203,6 +215,8 @@ pub(crate) struct Lane<T> {
     /// What had arrived, and went before the far end looked.
     cleared: Counters,
     lost: u64,
+    /// Cell times that may wait at the sender before it puts another unit there, on a line with a rate.
+    window: u64,
 }
 
 impl<T: Unit> Lane<T> {
@@ -220,6 +234,7 @@ impl<T: Unit> Lane<T> {
                 delay,
                 faults: faults.map(|f| Faults::new(f, direction)),
                 queue: Ring::new(queue.max(1)),
+                queued_cells: 0,
                 flight: VecDeque::with_capacity(flight_limit + 1),
                 flight_limit,
                 duplicated: 0,
@@ -233,7 +248,13 @@ impl<T: Unit> Lane<T> {
             delivered: Counters::default(),
             cleared: Counters::default(),
             lost: 0,
+            window: u64::MAX,
         }
+    }
+
+    /// Lets another unit wait at the sender of a line with a rate only while those that do take less than so many cell times.
+    pub(crate) fn set_window(&mut self, cells: Option<usize>) {
+        self.window = cells.map_or(u64::MAX, |cells| cells.max(1) as u64);
     }
 
     /// Another rate and delay from now on. What waits leaves at the new rate; what is on the line arrives when it would have,
@@ -244,7 +265,8 @@ impl<T: Unit> Lane<T> {
         let Some(timed) = &mut self.timed else {
             if rate.is_some() || !delay.is_zero() {
                 let (queue, flight) = (Ring::new(queue.max(1)), VecDeque::with_capacity(flight_limit + 1));
-                let timed = Timed { clock, delay, faults: None, queue, flight, flight_limit, duplicated: 0 };
+                let timed =
+                    Timed { clock, delay, faults: None, queue, queued_cells: 0, flight, flight_limit, duplicated: 0 };
                 self.timed = Some(Box::new(timed));
                 // Nothing was between the two ends until now.
                 let sent = self.sent;
@@ -272,7 +294,12 @@ impl<T: Unit> Lane<T> {
     /// Slots that the sender may write.
     pub(crate) fn writable(&mut self) -> &mut [T] {
         match &mut self.timed {
-            Some(timed) => timed.queue.writable(),
+            Some(timed) => {
+                let most = self.window.saturating_sub(timed.queued_cells);
+                let slots = timed.queue.writable();
+                let most = slots.len().min(usize::try_from(most).unwrap_or(usize::MAX));
+                &mut slots[..most]
+            }
             None => self.arrived.writable(),
         }
     }
@@ -282,9 +309,11 @@ impl<T: Unit> Lane<T> {
         self.arrived.len() + self.timed.as_ref().map_or(0, |timed| timed.queue.len() + timed.flight.len())
     }
 
-    /// How many more the sender may put on it.
+    /// How many more the sender may put on it, if they are of one cell.
     pub(crate) fn room(&self) -> usize {
-        self.timed.as_ref().map_or(self.arrived.room(), |t| t.queue.room())
+        let Some(timed) = &self.timed else { return self.arrived.room() };
+        let window = self.window.saturating_sub(timed.queued_cells);
+        timed.queue.room().min(usize::try_from(window).unwrap_or(usize::MAX))
     }
 
     /// Sends the first `n` slots of [`Lane::writable`]: they are counted and, on a line with a rate, get their time.
@@ -292,17 +321,20 @@ impl<T: Unit> Lane<T> {
     pub(crate) fn commit(&mut self, n: usize, now: Time, pool: &mut FramePool) {
         let up = self.up;
         let n = n.min(self.writable().len());
-        let (ring, mut clock) = match &mut self.timed {
-            Some(timed) => (&mut timed.queue, timed.clock.as_mut()),
-            None => (&mut self.arrived, None),
+        let mut unqueued = 0;
+        let (ring, mut clock, queued_cells) = match &mut self.timed {
+            Some(timed) => (&mut timed.queue, timed.clock.as_mut(), &mut timed.queued_cells),
+            None => (&mut self.arrived, None, &mut unqueued),
         };
         if up && clock.is_none() {
+            *queued_cells += ring.writable()[..n].iter().map(T::cell_times).sum::<u64>();
             T::send_at(&mut ring.writable()[..n], now, &mut self.sent);
             return ring.commit(n);
         }
         for unit in &mut ring.writable()[..n] {
             if up {
                 unit.count(&mut self.sent);
+                *queued_cells += unit.cell_times();
                 let left = clock.as_mut().map_or(now, |c| c.send(unit.cell_times(), now));
                 unit.set_at(left);
             } else {
@@ -313,6 +345,18 @@ impl<T: Unit> Lane<T> {
         if up {
             ring.commit(n);
         }
+    }
+
+    /// [`Lane::commit`] of cells of which `pdus` are the last of a PDU. What arrives at once needs no time: the cells are not looked at.
+    pub(crate) fn commit_pdus(&mut self, n: usize, pdus: u64, now: Time, pool: &mut FramePool) {
+        if !self.up || self.timed.is_some() {
+            return self.commit(n, now, pool);
+        }
+        let n = n.min(self.arrived.writable().len());
+        self.sent.cells = self.sent.cells.wrapping_add(n as u64);
+        self.sent.pdus = self.sent.pdus.wrapping_add(pdus);
+        self.sent.octets = self.sent.octets.wrapping_add((n * wire::cell::PAYLOAD_OCTETS) as u64);
+        self.arrived.commit(n);
     }
 
     /// Whether the receiver has taken all that was sent.
@@ -334,7 +378,8 @@ impl<T: Unit> Lane<T> {
         delivered.octets = arrived.octets.wrapping_sub(self.cleared.octets);
         let on_the_line = |timed: &Timed<T>| ((timed.queue.len() + timed.flight.len()) as u64, timed.duplicated);
         let (waiting, duplicated) = self.timed.as_deref().map_or((0, 0), on_the_line);
-        LineCounters { sent: self.sent, delivered, lost: self.lost, duplicated, waiting }
+        let unread = self.arrived.len() as u64;
+        LineCounters { sent: self.sent, delivered, lost: self.lost, duplicated, waiting, unread }
     }
 
     /// Moves what is due. True if anything moved.
@@ -346,6 +391,7 @@ impl<T: Unit> Lane<T> {
         let Some(timed) = &mut self.timed else { return false };
         while timed.flight.len() < timed.flight_limit && timed.queue.front().is_some_and(|u| u.at() <= now) {
             let Some(unit) = timed.queue.pop() else { break };
+            timed.queued_cells -= unit.cell_times();
             moved = true;
             match timed.pass(unit, now) {
                 Ok(unit) if self.arrived.room() > 0 => {
@@ -413,6 +459,7 @@ impl<T: Unit> Lane<T> {
             while let Some(unit) = timed.queue.pop() {
                 discard(unit);
             }
+            timed.queued_cells = 0;
             timed.flight.drain(..).for_each(discard);
         }
         n

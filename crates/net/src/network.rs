@@ -5,10 +5,11 @@ mod externals;
 use crate::external::External;
 use crate::fault::FaultConfig;
 use crate::frame::FramePool;
-use crate::line::{Carries, Lane, LineCounters};
+use crate::line::{Carries, Lane, LineCounters, Side};
 use crate::node::{Line, Lines, LinkNature, NONE, Node, NodeIo, Port};
 use crate::ready::{Bits, Deadlines};
 use crate::tap::{Tap, TapBuffer, TapConfig};
+use std::any::Any;
 use std::task::Waker;
 use std::time::Duration;
 use wire::{CellRate, Time, Vpi};
@@ -117,6 +118,8 @@ pub(crate) struct Link {
     enabled: bool,
     /// The link without which this one is down.
     follows: Option<LinkId>,
+    /// Down until a shell comes to its external end ([`Network::await_shell`]).
+    awaits_shell: bool,
 }
 
 struct NodeSlot {
@@ -273,6 +276,14 @@ impl Network {
         self.slot_mut(id)?.node.as_any_mut().downcast_mut()
     }
 
+    /// A node of whatever type, between two rounds; the next round visits it.
+    pub(crate) fn any_node_mut(&mut self, id: NodeId) -> Option<&mut dyn Any> {
+        if self.slot(id).is_some() {
+            self.wake(id.index);
+        }
+        Some(self.slot_mut(id)?.node.as_any_mut())
+    }
+
     /// A node together with its ports: for changes that give frames back or send something at once.
     pub fn with_node<T: Node + 'static, R>(
         &mut self,
@@ -314,8 +325,8 @@ impl Network {
         let inside = [a, b].iter().all(|end| matches!(end, End::Port(..)));
         let understood = inside || config.peer_takes_credits;
         let in_order = config.faults.as_ref().is_none_or(|f| f.reordering == 0.0 && f.duplication == 0.0);
-        let nature =
-            LinkNature { carries: config.carries, credit: understood && in_order && config.carries == Carries::Cells };
+        let credit = understood && in_order && config.carries == Carries::Cells;
+        let nature = LinkNature { carries: config.carries, credit, outside: !inside && config.rate.is_none() };
         let line = |direction| match config.carries {
             Carries::Cells => {
                 Line::Cells(Lane::new(config.queue_cells, config.rate, config.delay, config.faults.as_ref(), direction))
@@ -325,7 +336,8 @@ impl Network {
             }
         };
         let (from_a, from_b) = (line(0), line(1));
-        let (index, generation) = insert(&mut self.links, Link { ends: [a, b], config, enabled: true, follows: None });
+        let link = Link { ends: [a, b], config, enabled: true, follows: None, awaits_shell: false };
+        let (index, generation) = insert(&mut self.links, link);
         let lines = &mut self.lines;
         lines.lines.resize_with(lines.lines.len().max(index as usize * 2 + 2), || None);
         lines.taps.resize_with(lines.taps.len().max(index as usize + 1), || None);
@@ -418,6 +430,20 @@ impl Network {
         true
     }
 
+    /// Lets at most so many cells wait in the queue of a link's sender, or frames of so many and one more: those that go next
+    /// should be chosen late. `None`: as many as the queue has room for. It matters for links with a rate. False if the link is gone.
+    pub fn set_link_window(&mut self, id: LinkId, side: Side, cells: Option<usize>) -> bool {
+        if self.link(id).is_none() {
+            return false;
+        }
+        match self.lines.lines.get_mut(id.index as usize * 2 + side as usize) {
+            Some(Some(Line::Cells(lane))) => lane.set_window(cells),
+            Some(Some(Line::Frames(lane))) => lane.set_window(cells),
+            _ => {}
+        }
+        true
+    }
+
     /// Takes a link down, losing what is on it, or lets it be up: it is then, unless a shell at its end is not, or the link
     /// that it follows. A link that is down takes all it is given and counts it `link_down`, so that senders do not wait for
     /// it; a shell at its end has no signal ([`External::set_signal`]). False if the link is gone.
@@ -466,8 +492,10 @@ impl Network {
     /// Puts a link where it belongs, up or down, and tells its shell of the signal. True if it was elsewhere.
     pub(crate) fn refresh(&mut self, id: LinkId) -> bool {
         let signal = self.has_signal(id);
+        let awaits_shell = self.link(id).is_some_and(|link| link.awaits_shell);
         let shell = self.externals.iter_mut().find(|(link, _)| *link == id);
         let up = signal
+            & !awaits_shell
             & shell.is_none_or(|(_, shell)| {
                 shell.set_signal(signal);
                 shell.is_up()

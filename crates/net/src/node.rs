@@ -36,6 +36,8 @@ pub struct LinkNature {
     pub carries: Carries,
     /// Whether both its ends understand credit cells, and it keeps the order of cells.
     pub credit: bool,
+    /// Whether a shell hands over what comes in, rather than a line that stamps it.
+    pub outside: bool,
 }
 
 /// One direction of a link.
@@ -96,7 +98,8 @@ pub(crate) struct Lines {
     pub(crate) ready: Bits,
     /// Lines with a rate, a delay or faults that are to be looked at: something was put on them or taken off.
     pub(crate) moved: Bits,
-    /// Cells, and frames by their cells, that were put on lines: the work of a round.
+    /// Cells, and frames by their cells, that were put on lines, and what nodes did beside that ([`NodeIo::count_work`]): the work
+    /// of a round.
     pub(crate) work: usize,
 }
 
@@ -116,14 +119,18 @@ impl Lines {
         }
     }
 
-    fn commit(&mut self, line: u32, n: usize, now: Time) {
+    /// `pdus`: how many of the cells end a PDU, if that is known.
+    fn commit(&mut self, line: u32, n: usize, pdus: Option<u64>, now: Time) {
         let tap = self.taps.get_mut(line as usize / 2).and_then(Option::as_mut);
         if let Some(Some(Line::Cells(lane))) = self.lines.get_mut(line as usize) {
             if let (Some(tap), true) = (tap, lane.is_up()) {
                 let cells = lane.writable();
                 tap.see_cells(&cells[..n.min(cells.len())], Side::of_line(line), now);
             }
-            lane.commit(n, now, &mut self.pool);
+            match pdus {
+                Some(pdus) => lane.commit_pdus(n, pdus, now, &mut self.pool),
+                None => lane.commit(n, now, &mut self.pool),
+            }
             self.work += n;
             self.note_put(line);
         }
@@ -257,7 +264,12 @@ impl NodeIo<'_> {
 
     /// Sends the first `n` cells of [`NodeIo::cells_out`].
     pub fn commit(&mut self, port: usize, n: usize) {
-        self.lines.commit(self.port(port).output, n, self.now);
+        self.lines.commit(self.port(port).output, n, None, self.now);
+    }
+
+    /// [`NodeIo::commit`] of cells of which `pdus` are the last of a PDU.
+    pub fn commit_pdus(&mut self, port: usize, n: usize, pdus: u64) {
+        self.lines.commit(self.port(port).output, n, Some(pdus), self.now);
     }
 
     /// Sends one cell; false if there is no room (or no cell link).
@@ -337,6 +349,12 @@ impl NodeIo<'_> {
         &mut self.lines.pool
     }
 
+    /// Counts what a node did beside putting cells on lines: as much as so many cells. The round ends early once all nodes
+    /// together have done enough.
+    pub fn count_work(&mut self, cells: usize) {
+        self.lines.work += cells;
+    }
+
     /// Counts what a node dropped instead of sending it at `port`.
     pub fn count_drops(&mut self, port: usize, reason: DropReason, n: u64) {
         self.lines.count_drops(self.port(port).output, reason, n);
@@ -383,6 +401,13 @@ impl Outputs<'_> {
     pub fn commit(&mut self, port: usize, n: usize) {
         if !self.is_looped(port) {
             self.io.commit(port, n);
+        }
+    }
+
+    /// [`NodeIo::commit_pdus`].
+    pub fn commit_pdus(&mut self, port: usize, n: usize, pdus: u64) {
+        if !self.is_looped(port) {
+            self.io.commit_pdus(port, n, pdus);
         }
     }
 

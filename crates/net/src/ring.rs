@@ -1,4 +1,6 @@
 //! A single-threaded ring whose contents are seen as contiguous slices: the queue of every link.
+//!
+//! A ring that has become empty begins at its first slot again: one that is emptied often uses few cache lines, however many it has.
 
 /// A queue of at most `limit` items. Its memory is allocated once.
 #[derive(Debug, Default)]
@@ -64,6 +66,14 @@ impl<T: Default> Ring<T> {
     pub fn consume(&mut self, n: usize) {
         let n = n.min(self.readable().len());
         self.head = self.head.wrapping_add(n);
+        self.begin_anew_if_empty();
+    }
+
+    #[inline]
+    fn begin_anew_if_empty(&mut self) {
+        if self.head == self.tail {
+            (self.head, self.tail) = (0, 0);
+        }
     }
 
     /// The oldest item.
@@ -84,6 +94,7 @@ impl<T: Default> Ring<T> {
     pub fn pop(&mut self) -> Option<T> {
         let item = core::mem::take(self.front_mut()?);
         self.head = self.head.wrapping_add(1);
+        self.begin_anew_if_empty();
         Some(item)
     }
 
@@ -115,6 +126,18 @@ mod tests {
         }
         assert_eq!(ring.push(5), Err(5));
         assert!(ring.writable().is_empty());
+    }
+
+    #[test]
+    fn a_ring_that_is_emptied_uses_its_first_slots_again() {
+        let mut ring = Ring::new(64);
+        let first = ring.writable().as_ptr();
+        for round in 0..20 {
+            assert_eq!((ring.writable().len(), ring.writable().as_ptr()), (64, first));
+            (0..5).for_each(|i| assert_eq!(ring.push(round * 5 + i), Ok(())));
+            assert_eq!(ring.pop(), Some(round * 5));
+            ring.consume(4);
+        }
     }
 
     #[test]

@@ -171,6 +171,27 @@ fn a_link_that_is_down_takes_and_counts_and_comes_back() {
 }
 
 #[test]
+fn what_a_link_that_goes_down_takes_from_before_its_reader_was_not_delivered() {
+    for delay in [0, 1] {
+        let mut network = Network::new(FramePool::new(8, 2048));
+        let a = network.add_node("a", Box::<Probe>::default());
+        let config = LinkConfig { delay: Duration::from_millis(delay), ..LinkConfig::default() };
+        let link = network.connect(End::Port(a, 0), End::External, config).unwrap();
+        send(&mut network, a, 8);
+        let now = settle(&mut network, Time::ZERO);
+        network.external(link, now, |io| io.consume(0, 5));
+        let line = |network: &Network| network.link_info(link).unwrap().from_a;
+        let before = line(&network);
+        assert_eq!((before.delivered.cells, before.unread, before.taken(Carries::Cells)), (8, 3, 5));
+        network.set_link_up(link, false);
+        let after = line(&network);
+        assert_eq!((after.delivered.cells, after.unread, after.taken(Carries::Cells), after.lost), (5, 0, 5, 3));
+        assert_eq!(after.sent.dropped(DropReason::LinkDown), 3);
+        assert!(before.add_up(Carries::Cells) && after.add_up(Carries::Cells), "{after:?}");
+    }
+}
+
+#[test]
 fn a_tap_copies_what_it_has_room_for_and_counts_the_rest() {
     let (mut network, a, b, link) = pair(LinkConfig::default());
     let config = TapConfig { records: 3, ..TapConfig::default() };

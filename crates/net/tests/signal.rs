@@ -149,6 +149,31 @@ fn a_link_that_follows_another_is_down_while_that_one_is() {
 }
 
 #[test]
+fn a_link_awaits_its_shell_and_only_one_with_an_end_outside_does() {
+    let mut network = Network::new(FramePool::new(4, 64));
+    let [a, b] = ["a", "b"].map(|name| network.add_node(name, Box::new(Idle)));
+    let config = LinkConfig { carries: Carries::Cells, ..LinkConfig::default() };
+    let outside = network.connect(End::Port(a, 0), End::External, config.clone()).unwrap();
+    network.await_shell(outside);
+    for _ in 0..2 {
+        assert!(!up(&network, outside));
+        network.set_link_up(outside, true);
+        network.run(Time::ZERO);
+    }
+    let seen = Arc::new(Seen { up: AtomicBool::new(true), ..Seen::default() });
+    assert!(network.attach(outside, Box::new(Fake(seen.clone()))));
+    assert!(up(&network, outside) && signal(&seen));
+    network.await_shell(outside);
+    assert!(up(&network, outside), "it is there");
+    network.detach(outside);
+    network.set_link_up(outside, true);
+    assert!(!up(&network, outside));
+    let inside = network.connect(End::Port(a, 1), End::Port(b, 0), config).unwrap();
+    network.await_shell(inside);
+    assert!(up(&network, inside), "no shell will ever come");
+}
+
+#[test]
 fn a_shell_lives_on_without_a_link_and_is_plugged_in_again() {
     let (mut network, links) = network(2);
     let [(first, seen), (second, _)] = &links[..] else { unreachable!() };

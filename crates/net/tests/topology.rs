@@ -196,11 +196,11 @@ fn a_contract_changes_where_it_fits_and_the_circuit_stays() {
     let of = |rate| Contract { category: Category::Cbr, pcr: CellRate::from_cells_per_s(rate), ..Contract::default() };
     let described = CircuitDescription { contract: of(600.0), ..circuit(&["alpha 0.40", "beta 0.40"]) };
     w.fabric.add_circuit(&mut w.network, &described).unwrap();
-    assert!(w.fabric.change_contract(&mut w.network, &described.ends, of(1001.0)).is_err());
-    assert_eq!(w.fabric.change_contract(&mut w.network, &described.ends, of(1000.0)), Ok(of(600.0)));
+    assert!(w.fabric.change_contract(&mut w.network, &described.ends, of(1001.0), None).is_err());
+    assert_eq!(w.fabric.change_contract(&mut w.network, &described.ends, of(1000.0), None), Ok((of(600.0), None)));
     let other = CircuitDescription { contract: of(1.0), ..circuit(&["alpha 0.41", "beta 0.41"]) };
     assert!(w.fabric.add_circuit(&mut w.network, &other).is_err());
-    w.fabric.change_contract(&mut w.network, &described.ends, of(10.0)).unwrap();
+    w.fabric.change_contract(&mut w.network, &described.ends, of(10.0), None).unwrap();
     w.fabric.add_circuit(&mut w.network, &other).unwrap();
 }
 

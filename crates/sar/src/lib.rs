@@ -30,14 +30,15 @@ pub mod aal2;
 pub mod aal34;
 mod batch;
 mod demux;
+mod fault;
 mod kernel;
 pub mod penn;
 mod reassemble;
 mod segment;
 
-pub use batch::{Batch, Outgoing, segment_batch, segment_batch_by, segment_batch53};
-pub use demux::{CircuitCounts, Delivery, Demux, DemuxConfig, OpenError, Progress, Reason};
-pub use kernel::{Checksum, Kernel};
+pub use batch::{segment_batch, segment_batch_by, segment_batch53};
+pub use demux::{CircuitCounts, Demux, OpenError};
+pub use kernel::{Batch, Checksum, Delivery, DemuxConfig, Kernel, Outgoing, Progress, Reason};
 pub use reassemble::{Event, Reassembler, ReassemblyConfig, Step};
 pub use segment::{SegmentError, Segmentation};
 

@@ -8,10 +8,11 @@
 //! The cells are those of one circuit: whose they are is not looked at again (many circuits: [`crate::Demux`]).
 
 use crate::SduMeta;
+use crate::fault::fault;
 use crate::kernel::{In, Kernel, SLOT, Stop, WIRE, pass_over};
 use core::sync::atomic::AtomicU8;
 use core::time::Duration;
-use wire::aal5::{MAX_SDU_OCTETS, TRAILER_OCTETS, Trailer, cells};
+use wire::aal5::{MAX_SDU_OCTETS, Trailer, cells};
 use wire::cell::PAYLOAD_OCTETS;
 use wire::{Cell, Counters, DropReason, Time};
 
@@ -68,34 +69,6 @@ pub struct Reassembler {
     lost: Option<DropReason>,
     last_cell: Time,
     counters: Counters,
-}
-
-/// Why a PDU of `octets` payload octets that has ended is not delivered, if it is not. The longest SDU is `longest`
-/// octets.
-#[inline(always)]
-pub(crate) const fn fault(
-    good: bool,
-    trailer: &Trailer,
-    octets: usize,
-    longest: usize,
-    any_cpi: bool,
-) -> Option<DropReason> {
-    let length = trailer.length as usize;
-    // Octets that are neither the SDU's nor the trailer's are padding: less than a payload.
-    let fits = octets.wrapping_sub(length + TRAILER_OCTETS) < PAYLOAD_OCTETS;
-    if !good {
-        Some(DropReason::Crc)
-    } else if length == 0 {
-        Some(DropReason::Aborted)
-    } else if !fits {
-        Some(DropReason::Length)
-    } else if length > longest {
-        Some(DropReason::Oversize)
-    } else if trailer.cpi != 0 && !any_cpi {
-        Some(DropReason::Malformed)
-    } else {
-        None
-    }
 }
 
 impl Reassembler {

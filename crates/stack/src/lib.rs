@@ -1,12 +1,16 @@
-//! What runs on circuits, as users of endpoints: IP over ATM, OAM loopback, reliable transfer.
+//! What runs on circuits, as users of endpoints: IP over ATM, LAN emulation, OAM loopback, reliable transfer.
 //!
-//! Each is a state machine that takes PDUs and `now` and gives PDUs and deadlines ([`ip`], [`atmarp`], [`oam`], [`transfer`]); the
-//! shells in [`device`] and at the end of [`transfer`] join it to an endpoint, a TUN device or an in-process TCP/IP stack.
+//! Each is a state machine that takes PDUs and `now` and gives PDUs and deadlines ([`ip`], [`atmarp`], [`classical`], [`lane`],
+//! [`oam`], [`transfer`]); the shells in [`device`] and at the end of [`transfer`] join it to an endpoint, a TUN device or an
+//! in-process TCP/IP stack.
 #![deny(unsafe_code)]
 
 pub mod atmarp;
+pub mod classical;
 pub mod device;
 pub mod ip;
+pub mod lane;
 pub mod oam;
 pub mod ppp;
+mod retry;
 pub mod transfer;

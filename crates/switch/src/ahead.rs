@@ -1,19 +1,25 @@
-//! Look-ups ahead of the work: while one window of cells is worked on, the lines of the next one's circuits are on their way
-//! from memory, and, where the label table is large, the entries of the one after that.
+//! Look-ups ahead of the work: while one window of cells is worked on, the lines of later windows' circuits are on
+//! their way from memory, and, where the label table is large, the entries of windows behind those.
 //!
 //! A window's steps are loops of their own over arrays of its length, with no branch that depends on a cell, so that the
 //! processor overlaps the look-ups of many cells. Whatever is rare is found out for the window as a whole.
 
 use crate::Switch;
-use crate::circuit::is_special;
+use crate::circuit::{flag, is_special};
 use crate::index::{Paths, Place};
 use crate::prefetch;
 use wire::Cell;
 
 /// Cells of a window; also the longest run.
 pub(crate) const WINDOW: usize = 40;
-/// Windows under way: the one that is worked on, and two ahead of it.
-const WINDOWS: usize = 4;
+/// Windows under way.
+const WINDOWS: usize = 16;
+/// Windows between the fetch of a circuit's line and its use. Main memory gives 40 lines in the time that one takes;
+/// `docs/notes/switch.md` has other distances.
+const LINES_AHEAD: usize = 4;
+/// Windows between the fetch of an entry of the label table and its use.
+const ENTRIES_AHEAD: usize = 4;
+const _: () = assert!(WINDOWS.is_power_of_two() && WINDOWS > LINES_AHEAD + ENTRIES_AHEAD);
 /// Octets of a label table that second-level caches hold beside the cells.
 const NEAR_OCTETS: usize = 256 << 10;
 
@@ -50,29 +56,34 @@ fn window_of(cells: &[Cell], at: usize) -> &[Cell] {
 
 impl Switch {
     /// Calls `work` with each window of the cells of `port` in their order: where it begins, the header words, and the
-    /// numbers of the circuits, whose lines were fetched ahead.
+    /// numbers of the circuits, whose lines were fetched ahead. `contracts`: what circuits have beside their lines as well.
     #[inline(always)]
     pub(crate) fn by_windows(
         &mut self,
         port: usize,
         cells: &[Cell],
+        contracts: bool,
         mut work: impl FnMut(&mut Self, usize, &[u32], &[u32]),
     ) {
         let Some(mut ahead) = self.ahead.take() else { return };
         let far = self.index.octets() > NEAR_OCTETS;
+        let windows = cells.len().div_ceil(WINDOW);
         if far {
-            self.prepare(port, cells, 0, &mut ahead);
-            self.prepare(port, cells, 1, &mut ahead);
-            self.find(port, cells, 0, &mut ahead);
+            (0..windows.min(LINES_AHEAD + ENTRIES_AHEAD)).for_each(|at| self.prepare(port, cells, at, &mut ahead));
+            (0..windows.min(LINES_AHEAD)).for_each(|at| self.find(port, cells, at, &mut ahead));
         } else {
             self.find_near(port, cells, 0, &mut ahead);
         }
-        for at in 0..cells.len().div_ceil(WINDOW) {
+        for at in 0..windows {
             if far {
-                self.prepare(port, cells, at + 2, &mut ahead);
-                self.find(port, cells, at + 1, &mut ahead);
+                self.prepare(port, cells, at + LINES_AHEAD + ENTRIES_AHEAD, &mut ahead);
+                self.find(port, cells, at + LINES_AHEAD, &mut ahead);
             } else {
                 self.find_near(port, cells, at + 1, &mut ahead);
+            }
+            if contracts {
+                let n = window_of(cells, at + 1).len();
+                self.fetch_contracts(&ahead.windows[(at + 1) % WINDOWS].found[..n]);
             }
             let n = window_of(cells, at).len();
             let Window { words, found, .. } = &ahead.windows[at % WINDOWS];
@@ -119,7 +130,7 @@ impl Switch {
             // None, or of an F4 flow.
             rare |= *found as i32 <= 0;
             all |= *word;
-            prefetch::line(&self.plane.circuits, *found as usize);
+            prefetch::early(&self.plane.circuits, *found as usize);
         }
         if rare | (all & 8 != 0) {
             self.find_each(port, &words[..n], &mut found[..n]);
@@ -153,6 +164,16 @@ impl Switch {
         }
         if rare | (all & 8 != 0) {
             self.find_each(port, words, found);
+        }
+    }
+
+    /// Asks for the contracts of circuits whose lines have come.
+    #[inline(never)]
+    fn fetch_contracts(&self, found: &[u32]) {
+        for id in found {
+            if let Some(circuit) = self.plane.circuits.get(*id as usize).filter(|circuit| circuit.is(flag::MANAGED)) {
+                self.plane.contracts.prefetch(circuit.side);
+            }
         }
     }
 

@@ -30,11 +30,14 @@ impl Switch {
         (self.config.ports, self.config.circuits) = (ports, circuits);
         self.index.set_ports(ports.into());
         self.leaving.set_ports(ports.into());
+        self.alarms.end_ports(ports);
         let (config, plane) = (self.config, &mut self.plane);
         plane.max_circuits = max_circuits;
         plane.circuits.reserve_exact((max_circuits + 1).saturating_sub(plane.circuits.len()));
+        crate::prefetch::large_pages(&mut plane.circuits);
         plane.store.set_capacity(config.store_cells());
-        plane.ports.resize_with(ports.into(), || Port::new(config.queue_cells, config.control_cells));
+        plane.contracts.set_ports(ports.into());
+        plane.ports.resize_with(ports.into(), || Port::new(&config));
         let waiting = config.store_cells().min(circuits as usize);
         plane.pool.reserve(waiting * 2, usize::from(ports) * Class::COUNT);
         Ok(())

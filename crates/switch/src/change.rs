@@ -6,6 +6,7 @@
 //! it was. What a transaction removes makes room for later transactions only.
 
 mod link;
+mod profile;
 
 use crate::Switch;
 use crate::circuit::{Circuit, NONE, flag, label_word};
@@ -54,6 +55,9 @@ pub enum ChangeError {
     /// Point-to-multipoint with credits.
     #[error("a circuit with credits has one branch only")]
     CreditMultipoint,
+    /// A circuit with credits sends what it has credit for.
+    #[error("a circuit with credits cannot be shaped")]
+    CreditShaped,
     /// A profile of which no PDU or cell could pass.
     #[error("a queue of {queue_cells} cells has no room for a PDU of {pdu_cells} cells")]
     QueueTooShort {
@@ -62,6 +66,9 @@ pub enum ChangeError {
         /// The longest PDU, 1 where cells are dropped one by one.
         pdu_cells: u16,
     },
+    /// A branch keeps its credits, or its want of them, and its kind of cells.
+    #[error("credits and PDUs of the branch to port {0} as {1} are fixed: remove it and add it again")]
+    Fixed(u16, Label),
     /// Another transaction is being applied.
     #[error("another change of the table is under way")]
     Busy,
@@ -387,6 +394,9 @@ impl Switch {
             if let Some(port) = [from.0, to.0].into_iter().find(|port| !self.plane.ports[usize::from(*port)].credit) {
                 return Err(ChangeError::NoCredit(port));
             }
+            if profile.shape.is_some() {
+                return Err(ChangeError::CreditShaped);
+            }
             return match window {
                 0 => Err(ChangeError::QueueTooShort { queue_cells: 0, pdu_cells: 1 }),
                 _ => Ok(true),
@@ -428,10 +438,17 @@ impl Switch {
         let path = change.from.1.is_path();
         let mut flags = if path { flag::PATH } else { 0 };
         flags |= if profile.pdu_cells.is_some() && !path { flag::PDUS } else { 0 };
-        flags |= if profile.police.is_some() { flag::POLICED } else { 0 };
+        let frames = profile.frames.is_some() && flags & flag::PDUS != 0;
+        flags |= if profile.police.is_some() || frames { flag::POLICED } else { 0 };
+        // A circuit with credits has its side entry for these.
+        let managed = profile.is_managed() && profile.window().is_none();
+        flags |= if managed { flag::MANAGED } else { 0 };
         let (label, port) = (label_word(change.to.1), change.to.0);
-        self.plane.circuits[line as usize] =
-            Circuit { label, port, class: profile.class as u8, flags, profile: number, ..Circuit::default() };
+        self.plane.circuits[line as usize] = Circuit { label, port, flags, profile: number, ..Circuit::default() };
+        if managed {
+            let side = self.plane.contracts.add(line, port, profile.class, profile.shape);
+            self.plane.circuits[line as usize].side = side;
+        }
         p.prepared.push(Prepared { at: p.at as u32, line, root });
         let failed = self.reserve_pages(change, profile.window().is_some()).or_else(|| {
             let window = profile.window()?;
@@ -460,6 +477,8 @@ impl Switch {
         if circuit.is(flag::CREDIT) {
             self.plane.credits.remove(circuit.side);
             self.leaving.trim(change.to.0.into(), change.to.1);
+        } else if circuit.side != NONE {
+            self.plane.contracts.remove(circuit.side);
         }
         self.plane.profiles.release(circuit.profile);
         if prepared.root != NONE {

@@ -1,7 +1,7 @@
 //! A circuit's line: all that a cell of it needs, in the 64 octets of one cache line, for one direction.
 
 use crate::police::Ticks;
-use wire::Label;
+use wire::{DropReason, Label};
 
 /// No cell, no side entry.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -22,8 +22,8 @@ pub(crate) mod flag {
     pub(crate) const CREDIT: u8 = 32;
     /// It is the root of a point-to-multipoint circuit; `side` is its list of leaves.
     pub(crate) const ROOT: u8 = 64;
-    /// It is a leaf: input is counted and policed at its root.
-    pub(crate) const LEAF: u8 = 128;
+    /// It has a contract or a policy of discard; `side`, if any, is its entry of the table of contracts.
+    pub(crate) const MANAGED: u8 = 128;
 }
 
 /// What becomes of the PDU whose cells are coming in.
@@ -51,9 +51,10 @@ pub(crate) struct Circuit {
     pub(crate) label: u32,
     /// Port that it leaves by.
     pub(crate) port: u16,
-    pub(crate) class: u8,
+    /// Management cells in its queue; none are counted for a circuit with credits.
+    pub(crate) management: u8,
     pub(crate) flags: u8,
-    /// Theoretical arrival times of peak and sustainable rate.
+    /// Theoretical arrival times of peak and sustainable rate; of a circuit that is not policed, what EPD and PPD dropped.
     pub(crate) times: [Ticks; 2],
     /// First and last queued cell. Of a line that is not in use, `head` is the next such line.
     pub(crate) head: u32,
@@ -79,7 +80,7 @@ impl Default for Circuit {
         Circuit {
             label: 0,
             port: 0,
-            class: 0,
+            management: 0,
             flags: 0,
             times: [0; 2],
             head: NONE,
@@ -112,9 +113,40 @@ impl Circuit {
     /// The header word that a cell leaves with.
     #[inline(always)]
     pub(crate) const fn translate(&self, word: u32) -> u32 {
+        self.label | word & self.kept_bits()
+    }
+
+    /// The bits of a header that a cell keeps.
+    #[inline(always)]
+    pub(crate) const fn kept_bits(&self) -> u32 {
         // Without a branch: VP and VC circuits mix in a window.
         let path = (self.flags & flag::PATH) as u32 / flag::PATH as u32;
-        self.label | word & (0xf | 0x000f_fff0 & path.wrapping_neg())
+        0xf | 0x000f_fff0 & path.wrapping_neg()
+    }
+
+    /// Whether a header is of a management cell: OAM of a channel (payload types 4 and 5), of a path (VCIs 3 and 4).
+    #[inline(always)]
+    pub(crate) const fn is_management(&self, word: u32) -> bool {
+        word & 0b1100 == 0b1000 || self.is(flag::PATH) && is_special(word) && word & 8 == 0
+    }
+
+    /// Cells queued, without those of management.
+    #[inline]
+    pub(crate) const fn data_queued(&self) -> u16 {
+        self.queued - self.management as u16
+    }
+
+    /// Whether so many more data cells are within the circuit's bound.
+    #[inline]
+    pub(crate) const fn has_room(&self, cells: u32, bound: u16) -> bool {
+        self.data_queued() as u32 + cells <= bound as u32 && self.queued as u32 + cells <= u16::MAX as u32
+    }
+
+    /// Counts what EPD and PPD drop of a circuit without a contract, where others have a theoretical arrival time.
+    pub(crate) fn count_early(&mut self, reason: DropReason) {
+        if matches!(reason, DropReason::EarlyDiscard | DropReason::PartialDiscard) && !self.is(flag::POLICED) {
+            self.times[0] = self.times[0].wrapping_add(1);
+        }
     }
 
     /// The label that it leaves under.

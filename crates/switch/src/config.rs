@@ -17,6 +17,9 @@ pub struct SwitchConfig {
     pub credit_cells: u32,
     /// Cells of the switch's own that may wait at one port: answers to OAM cells, ends of PDUs of removed circuits.
     pub control_cells: u16,
+    /// OAM cells that may be queued at one port: half of them may be others than the first of a circuit. They take no room
+    /// from data, nor data from them.
+    pub management_cells: u32,
     /// Different profiles of circuits.
     pub profiles: u16,
     /// Where the incarnations of circuits with credits begin to count. A restarted switch begins elsewhere, by chance.
@@ -32,6 +35,7 @@ impl Default for SwitchConfig {
             queue_cells: 16_384,
             credit_cells: 65_536,
             control_cells: 256,
+            management_cells: 8192,
             profiles: 4096,
             incarnation: 0,
         }
@@ -41,11 +45,13 @@ impl Default for SwitchConfig {
 impl SwitchConfig {
     /// Cells in the store: the sum of the bounds of the ports, and the cells for windows.
     pub const fn store_cells(&self) -> usize {
-        self.ports as usize * self.queue_cells as usize + self.credit_cells as usize
+        let of_port = self.queue_cells as usize + self.management_cells as usize;
+        self.ports as usize * of_port + self.credit_cells as usize
     }
 
     /// Octets of memory at most, in the order: circuits (line), label table (pages with their use), label table of
-    /// circuits with credits, cell store (cells, free places), queues of waiting circuits, cells of the switch's own.
+    /// circuits with credits, cell store (cells, free places), queues of waiting circuits, cells of the switch's own. A circuit
+    /// with a contract has at most 256 octets beside its line, which are not in this sum.
     pub const fn max_octets(&self) -> usize {
         let pages = self.index_pages as usize * (1024 + 2 + 4);
         let queues = self.ports as usize * Class::COUNT;

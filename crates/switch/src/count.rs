@@ -1,6 +1,7 @@
 //! What a switch tells about its circuits and ports.
 
 use crate::circuit::{Circuit, flag};
+use crate::contracts::Tally;
 use crate::port::PortCounters;
 use crate::{Profile, Switch};
 use wire::Label;
@@ -16,12 +17,41 @@ pub struct CircuitCounters {
     pub queued: u16,
     /// Cells beyond its contract, tagged or dropped. Those that were dropped count in `dropped` too.
     pub excess: u32,
+    /// Of those dropped: by policing.
+    pub policed: u64,
+    /// Of those dropped: with whole PDUs (EPD), or as the rest of a PDU that had lost a cell (PPD).
+    pub early: u64,
+    /// Nanoseconds by which a shaped cell left after it was due, at most: the variation of delay that this switch has added.
+    pub late_nanos: u64,
+    /// Cells of a shaped circuit that left when they were due, in 1000 s: measured over a second and what the next cell took
+    /// to come.
+    pub cells_per_1000_s: u64,
 }
 
 impl CircuitCounters {
-    fn of(circuit: &Circuit) -> Self {
+    fn of(circuit: &Circuit, contract: Option<Tally>) -> Self {
         let Circuit { received, dropped, queued, excess, .. } = *circuit;
-        CircuitCounters { received, dropped, queued, excess }
+        let plain = circuit.flags & (flag::POLICED | flag::ROOT | flag::MANAGED) == 0;
+        let without = Tally { early: if plain { circuit.times[0] } else { 0 }, ..Tally::default() };
+        let Tally { policed, early, late_nanos, rate, .. } = contract.unwrap_or(without);
+        // At the root of a point-to-multipoint circuit only policing drops.
+        let policed = if circuit.is(flag::ROOT) { dropped } else { policed };
+        CircuitCounters { received, dropped, queued, excess, policed, early, late_nanos, cells_per_1000_s: rate }
+    }
+
+    /// Cells that were sent on with CLP 1 for being beyond the contract. Wraps after 2^32.
+    pub const fn tagged(&self) -> u32 {
+        self.excess.wrapping_sub(self.policed as u32)
+    }
+
+    /// Cells within the contract.
+    pub const fn conformed(&self) -> u64 {
+        self.received.wrapping_sub(self.policed).wrapping_sub(self.tagged() as u64)
+    }
+
+    /// Cells dropped for want of room in a queue.
+    pub const fn overflowed(&self) -> u64 {
+        self.dropped.wrapping_sub(self.policed).wrapping_sub(self.early)
     }
 
     /// Cells that were sent.
@@ -65,7 +95,10 @@ impl Switch {
 
     /// Cells queued at one port.
     pub fn queued_at(&self, port: u16) -> usize {
-        self.plane.ports.get(usize::from(port)).map_or(0, |port| (port.used + port.held) as usize)
+        self.plane
+            .ports
+            .get(usize::from(port))
+            .map_or(0, |port| (port.used + port.held + port.management.waiting()) as usize)
     }
 
     /// Most cells that can be queued at all ports.
@@ -97,12 +130,17 @@ impl Switch {
         let branch = |id: u32| {
             let circuit = &self.plane.circuits[id as usize];
             let profile = *self.plane.profiles.get(circuit.profile);
-            BranchInfo { to: (circuit.port, circuit.out_label()), counters: CircuitCounters::of(circuit), profile }
+            BranchInfo { to: (circuit.port, circuit.out_label()), counters: self.counters_of(id), profile }
         };
         let branches = match circuit.is(flag::ROOT) {
             true => self.plane.roots[circuit.side as usize].iter().map(|leaf| branch(*leaf)).collect(),
             false => vec![branch(id)],
         };
-        RouteInfo { from, counters: CircuitCounters::of(circuit), branches }
+        RouteInfo { from, counters: self.counters_of(id), branches }
+    }
+
+    fn counters_of(&self, id: u32) -> CircuitCounters {
+        let contract = self.plane.contract_of(id).map(|side| self.plane.contracts.tally(side).told(self.plane.now));
+        CircuitCounters::of(&self.plane.circuits[id as usize], contract)
     }
 }

@@ -167,6 +167,18 @@ impl Plane {
         self.notice_limit(side);
     }
 
+    /// Uses one credit for a cell of the switch's own; false if there is none.
+    pub(crate) fn spend_credit(&mut self, id: u32, now: Time) -> bool {
+        let side = self.circuits[id as usize].side;
+        let sender = &mut self.credits.get(side).sender;
+        let room = sender.room() > 0;
+        if room {
+            sender.sent(1);
+            self.credits.arm(side, now);
+        }
+        room
+    }
+
     /// `cells` of a circuit with credits have left.
     pub(crate) fn count_forwarded(&mut self, id: u32, cells: u32, now: Time) {
         let side = self.circuits[id as usize].side;
@@ -184,7 +196,7 @@ impl Plane {
         if circuit.queued > 0 && room > 0 && !circuit.is(flag::LISTED) {
             let port = &mut self.ports[usize::from(circuit.port)];
             circuit.flags |= flag::LISTED;
-            port.classes[usize::from(circuit.class)].queue.push(&mut self.pool, id);
+            port.classes[self.profiles.get(circuit.profile).class as usize].queue.push(&mut self.pool, id);
             port.ready += 1;
         }
     }

@@ -1,14 +1,15 @@
 //! The input side: cells find their circuits, are policed, accepted or dropped.
 //!
-//! Look-ups run ahead of the work ([`crate::ahead`]). Neighbouring cells of one circuit are handled as a run.
+//! Look-ups run ahead of the work ([`crate::ahead`]). Neighbouring cells of one circuit are handled as a run, and a long run
+//! ([`crate::run`]) is looked up once.
 
-use crate::ahead::SPECIAL;
+use crate::ahead::{SPECIAL, WINDOW};
+use crate::arrival::FrameSoFar;
 use crate::circuit::{Circuit, Frame, ends_pdu, flag};
 use crate::oam::{self, Fate};
-use crate::police::{Verdict, ticks};
 use crate::port::Port;
 use crate::profile::Profile;
-use crate::{Outputs, Plane, Switch};
+use crate::{Outputs, Plane, Switch, run};
 use core::hint::select_unpredictable;
 use wire::{Cell, Counters, DropReason, Time, Vci, credit};
 
@@ -32,9 +33,35 @@ impl Switch {
         let Some(state) = self.plane.ports.get_mut(input) else { return };
         state.counters.received.cells = state.counters.received.cells.wrapping_add(cells.len() as u64);
         self.plane.turn_epoch(now);
-        self.by_windows(input, cells, |switch, at, _, found| {
-            switch.handle_window(port, &cells[at..], found, now, outputs);
-        });
+        self.plane.begin_batch(input, cells, now);
+        self.plane.batch.frame = self.framed.then(FrameSoFar::default);
+        let contracts = !self.plane.contracts.is_empty();
+        let mut rest = cells;
+        while let Some(first) = rest.first() {
+            let run = run::leading(&rest[..rest.len().min(run::AT_ONCE)]);
+            if run >= run::LONG {
+                let (run, after) = rest.split_at(run);
+                self.handle_run(input, first.header_word(), run, now, outputs);
+                rest = after;
+                continue;
+            }
+            let (mixed, after) = rest.split_at(run::before_long(rest));
+            self.by_windows(input, mixed, contracts, |switch, at, _, found| {
+                switch.handle_window(port, &mixed[at..], found, now, outputs);
+            });
+            rest = after;
+        }
+    }
+
+    /// User cells of one label: looked up once.
+    fn handle_run(&mut self, input: usize, word: u32, cells: &[Cell], now: Time, outputs: &mut impl Outputs) {
+        match self.index.find(input, word) {
+            0 => {
+                let n = cells.len() as u64;
+                self.plane.ports[input].counters.received.drop_n(DropReason::UnknownCircuit, n);
+            }
+            id => self.plane.forward(id, cells, now, outputs),
+        }
     }
 
     #[inline(always)]
@@ -81,22 +108,35 @@ impl Switch {
             received.drop_one(DropReason::UnknownCircuit);
             return;
         }
+        if path_ends_here
+            && let Ok(function) = wire::oam::Function::parse(&cell.payload)
+            && !matches!(function, wire::oam::Function::Loopback(_))
+        {
+            if !self.handle_path_cell(port, cell, &function, now) {
+                self.plane.ports[input].counters.received.drop_one(DropReason::NotOpen);
+            }
+            return;
+        }
+        let received = &mut self.plane.ports[input].counters.received;
         let is_path = self.plane.circuits[id as usize].is(flag::PATH);
+        let mut indicated = None;
         let (reply, passes) = match oam::fate(cell, is_path, path_ends_here, self.location) {
             Fate::Passes => (None, true),
             Fate::PassesAnswered(reply) => (Some(reply), true),
             Fate::Answered(reply) => (Some(reply), false),
+            Fate::Indicated(on, back) => {
+                indicated = Some(on);
+                (Some(back), true)
+            }
             Fate::Ends(reason) => return received.drop_one(reason),
         };
         if let Some(reply) = reply {
-            let state = &mut self.plane.ports[input];
-            if !state.push_control(reply) {
-                state.counters.sent.drop_one(DropReason::QueueFull);
-            }
+            self.plane.reply(port, reply);
         }
         if !passes {
             return;
         }
+        let cell = indicated.as_ref().unwrap_or(cell);
         self.plane.forward(id, std::slice::from_ref(cell), now, outputs);
     }
 }
@@ -109,7 +149,7 @@ impl Plane {
     fn take_plain(&mut self, id: u32, cell: &Cell, outputs: &mut impl Outputs) -> bool {
         let Plane { circuits, ports, profiles, store, pool, .. } = self;
         let Some(circuit) = circuits.get_mut(id as usize) else { return false };
-        if circuit.flags & (flag::LIVE | flag::POLICED | flag::CREDIT | flag::ROOT) != flag::LIVE {
+        if circuit.flags & (flag::LIVE | flag::POLICED | flag::CREDIT | flag::ROOT | flag::MANAGED) != flag::LIVE {
             return false;
         }
         let port = &mut ports[usize::from(circuit.port)];
@@ -126,8 +166,9 @@ impl Plane {
         {
             slot.copy_as(cell, leaves_as);
             circuit.sent_part = select_unpredictable(word & 8 == 0, !ends_pdu(word), circuit.sent_part);
-            outputs.commit(circuit.port, 1);
-            count_cells(&mut port.counters.sent, 1, u64::from(ends_pdu(word)));
+            let pdus = u64::from(ends_pdu(word));
+            outputs.commit_pdus(circuit.port, 1, pdus);
+            count_cells(&mut port.counters.sent, 1, pdus);
             return true;
         }
         let Some(at) = store.put(cell, leaves_as) else {
@@ -145,7 +186,7 @@ impl Plane {
         port.used += 1;
         if !circuit.is(flag::LISTED) {
             circuit.flags |= flag::LISTED;
-            port.classes[usize::from(circuit.class)].queue.push(pool, id);
+            port.classes[profile.class as usize].queue.push(pool, id);
             port.ready += 1;
         }
         true
@@ -176,43 +217,8 @@ impl Plane {
         }
     }
 
-    /// Tests each cell, and hands on what conforms in runs.
-    fn police(&mut self, id: u32, cells: &[Cell], now: Time, outputs: &mut impl Outputs) {
-        let now_ticks = ticks(now);
-        let mut rest = cells;
-        while !rest.is_empty() {
-            let circuit = &mut self.circuits[id as usize];
-            let Some(police) = self.profiles.get(circuit.profile).police else { return };
-            let clp = |cell: &Cell| cell.header_word() & 1 != 0;
-            let verdict = police.arrive(&mut circuit.times, clp(&rest[0]), now_ticks);
-            let mut n = 1;
-            while n < rest.len() {
-                // A test that has another result is made again for the run that it begins.
-                let before = circuit.times;
-                if police.arrive(&mut circuit.times, clp(&rest[n]), now_ticks) != verdict {
-                    circuit.times = before;
-                    break;
-                }
-                n += 1;
-            }
-            let (run, later) = rest.split_at(n);
-            rest = later;
-            match verdict {
-                Verdict::Conforms => self.branch(id, run, 0, now, outputs),
-                Verdict::Tagged => {
-                    circuit.excess = circuit.excess.wrapping_add(n as u32);
-                    self.branch(id, run, 1, now, outputs);
-                }
-                Verdict::Discarded => {
-                    circuit.excess = circuit.excess.wrapping_add(n as u32);
-                    self.lose(id, run, DropReason::NonConforming);
-                }
-            }
-        }
-    }
-
     /// Hands a run to its circuit, or to all leaves of a root. `tag` is the CLP bit to be set.
-    fn branch(&mut self, id: u32, cells: &[Cell], tag: u32, now: Time, outputs: &mut impl Outputs) {
+    pub(crate) fn branch(&mut self, id: u32, cells: &[Cell], tag: u32, now: Time, outputs: &mut impl Outputs) {
         let circuit = &mut self.circuits[id as usize];
         if circuit.is(flag::CREDIT) {
             self.accept_with_credit(id, cells, tag, now, outputs);
@@ -240,7 +246,7 @@ impl Plane {
     }
 
     /// Counts cells that policing has discarded, and cuts or drops the PDU that they belong to.
-    fn lose(&mut self, id: u32, cells: &[Cell], reason: DropReason) {
+    pub(crate) fn lose(&mut self, id: u32, cells: &[Cell], reason: DropReason) {
         let (circuit, n) = (&mut self.circuits[id as usize], cells.len() as u64);
         circuit.dropped = circuit.dropped.wrapping_add(n);
         if !circuit.is(flag::ROOT) {
@@ -265,7 +271,7 @@ impl Plane {
         if !circuit.is(flag::PDUS) || circuit.is(flag::CREDIT) {
             return;
         }
-        let pdu_cells = self.profiles.get(circuit.profile).pdu_cells.unwrap_or(1);
+        let pdu_cells = self.profiles.get(circuit.profile).kept_cells();
         let port = &mut self.ports[usize::from(circuit.port)];
         for word in cells.iter().map(Cell::header_word).filter(|word| word & 8 == 0) {
             circuit.frame = match (circuit.frame, ends_pdu(word)) {
@@ -284,13 +290,26 @@ impl Plane {
     #[inline]
     fn admit(&mut self, id: u32, cells: &[Cell], tag: u32, outputs: &mut impl Outputs) {
         let circuit = &mut self.circuits[id as usize];
+        if let [cell] = cells
+            && circuit.is_management(cell.header_word())
+        {
+            self.admit_management(id, cell, tag, outputs);
+            return;
+        }
+        if circuit.is(flag::MANAGED) && self.profiles.get(circuit.profile).has_policy() {
+            self.admit_managed(id, cells, tag, outputs);
+            return;
+        }
         let port = &mut self.ports[usize::from(circuit.port)];
         let profile = self.profiles.get(circuit.profile);
         if admit_all(circuit, port, profile, cells) {
             self.place(id, cells, tag, outputs);
-            return;
+        } else if cells.len() > WINDOW {
+            // Near a bound: parts of the run may be certain yet.
+            cells.chunks(WINDOW).for_each(|cells| self.admit(id, cells, tag, outputs));
+        } else {
+            self.admit_each(id, cells, tag, outputs);
         }
-        self.admit_each(id, cells, tag, outputs);
     }
 
     /// As [`Plane::admit`], cell by cell.
@@ -305,6 +324,11 @@ impl Plane {
                 Admission::Dropped(reason) => {
                     circuit.dropped = circuit.dropped.wrapping_add(1);
                     port.counters.sent.drop_one(reason);
+                    if circuit.is(flag::MANAGED) {
+                        self.count_early(id, reason);
+                    } else {
+                        circuit.count_early(reason);
+                    }
                 }
                 // What began before a leaf was added is none of its own, and its root has counted it.
                 Admission::Ignored => circuit.received = circuit.received.wrapping_sub(1),
@@ -318,13 +342,13 @@ impl Plane {
 fn admit_all(circuit: &mut Circuit, port: &mut Port, profile: &Profile, cells: &[Cell]) -> bool {
     let n = cells.len() as u32;
     let Some(pdu_cells) = profile.pdu_cells.filter(|_| circuit.is(flag::PDUS)) else {
-        let room =
-            port.committed() + n <= port.limit && u32::from(circuit.queued) + n <= u32::from(profile.queue_cells);
+        let room = port.committed() + n <= port.limit_of(profile)
+            && u32::from(circuit.queued) + n <= u32::from(profile.queue_cells);
         return room && port.up;
     };
     let more = n + u32::from(pdu_cells);
-    let room =
-        port.committed() + more <= port.limit && u32::from(circuit.queued) + more <= u32::from(profile.queue_cells);
+    let room = port.committed() + more <= port.limit_of(profile)
+        && u32::from(circuit.queued) + more <= u32::from(profile.queue_cells);
     let last = cells[cells.len() - 1].header_word();
     if !room || !port.up || last & 8 != 0 || circuit.frame as u8 > Frame::Accepted as u8 {
         return false;
@@ -341,19 +365,17 @@ fn admit_all(circuit: &mut Circuit, port: &mut Port, profile: &Profile, cells: &
 }
 
 /// Decides about one cell. `docs/switch.md` publishes these rules.
-fn admit_cell(circuit: &mut Circuit, port: &mut Port, profile: &Profile, word: u32) -> Admission {
+pub(crate) fn admit_cell(circuit: &mut Circuit, port: &mut Port, profile: &Profile, word: u32) -> Admission {
     let full = if port.up { DropReason::QueueFull } else { DropReason::LinkDown };
     let fits = |port: &Port, circuit: &Circuit, cells: u32| {
-        port.up
-            && port.committed() + cells <= port.limit
-            && u32::from(circuit.queued) + cells <= profile.queue_cells.into()
+        port.up && port.committed() + cells <= port.limit_of(profile) && circuit.has_room(cells, profile.queue_cells)
     };
     let Some(pdu_cells) = profile.pdu_cells.filter(|_| circuit.is(flag::PDUS) && word & 8 == 0) else {
         return if fits(port, circuit, 1) { Admission::Accepted } else { Admission::Dropped(full) };
     };
     let end = ends_pdu(word);
     // Within an accepted PDU only the bounds themselves count: room was kept for it.
-    let space = port.up && port.used < port.limit && circuit.queued < profile.queue_cells;
+    let space = port.up && port.used < port.limit && circuit.has_room(1, profile.queue_cells);
     match (circuit.frame, end) {
         (Frame::Between, true) if fits(port, circuit, 1) => Admission::Accepted,
         (Frame::Between, false) if fits(port, circuit, pdu_cells.into()) => {

@@ -76,6 +76,12 @@ impl Index {
         Index { roots: vec![[0; ROOTS]; ports], entries, used, free: Vec::new(), max_pages }
     }
 
+    /// As [`crate::Switch::touch`].
+    pub(crate) fn touch(&mut self) {
+        prefetch::first_pages(&mut self.entries);
+        prefetch::first_pages(&mut self.used);
+    }
+
     /// Makes it a table for so many ports. Those that are gone have no entries.
     pub(crate) fn set_ports(&mut self, ports: usize) {
         self.roots.resize(ports, [0; ROOTS]);
@@ -116,7 +122,7 @@ impl Index {
     /// Asks for the line of an entry.
     #[inline(always)]
     pub(crate) fn prefetch(&self, place: Place) {
-        prefetch::line(&self.entries, place.0 as usize);
+        prefetch::early(&self.entries, place.0 as usize);
     }
 
     /// The number of the channel at `place`, else 0. For VCI 3 and 4 it is more than any number.
@@ -268,15 +274,31 @@ impl Index {
 
     /// All labels of a port with their numbers, paths before their channels, in ascending order.
     pub(crate) fn labels(&self, port: usize) -> impl Iterator<Item = (Label, u32)> + '_ {
+        self.labels_after(port, None)
+    }
+
+    /// The same, from the label behind `after` on.
+    pub(crate) fn labels_after(&self, port: usize, after: Option<Label>) -> impl Iterator<Item = (Label, u32)> + '_ {
+        // Where to begin: a VPI, and in it the path itself (0) or a channel (its VCI and 1).
+        let (vpi0, sub0) = match after {
+            None => (0, 0),
+            Some(Label::Vp(vpi)) => (usize::from(vpi.get()), 1),
+            Some(Label::Vc(circuit)) => (usize::from(circuit.vpi.get()), usize::from(circuit.vci.get()) + 2),
+        };
         let page = |page: u32| &self.entries[page as usize..page as usize + ENTRIES];
-        let paths = self.roots[port].iter().enumerate().filter(|(_, root)| **root != 0);
+        let paths = self.roots[port].iter().enumerate().skip(vpi0 >> 7).filter(|(_, root)| **root != 0);
         paths.flat_map(move |(high, root)| {
-            page(*root).chunks_exact(2).enumerate().flat_map(move |(low, entry)| {
+            let low0 = if high == vpi0 >> 7 { vpi0 & 127 } else { 0 };
+            page(*root).chunks_exact(2).enumerate().skip(low0).flat_map(move |(low, entry)| {
                 let vpi = wire::Vpi::truncated((high << 7 | low) as u32);
-                let own = Some((Label::Vp(vpi), entry[1])).filter(|(_, number)| *number != 0);
-                let channels = page(entry[0]).iter().enumerate().filter(|(_, page)| **page != 0);
+                let sub = if high << 7 | low == vpi0 { sub0 } else { 0 };
+                let own = Some((Label::Vp(vpi), entry[1])).filter(|(_, number)| *number != 0 && sub == 0);
+                let vci0 = sub.saturating_sub(1);
+                let pages = if entry[0] == 0 { &[] } else { page(entry[0]) };
+                let channels = pages.iter().enumerate().skip(vci0 >> 8).filter(|(_, page)| **page != 0);
                 own.into_iter().chain(channels.flat_map(move |(high, channels)| {
-                    let numbers = page(*channels).iter().enumerate().filter(|(_, number)| **number != 0);
+                    let low0 = if high == vci0 >> 8 { vci0 & 255 } else { 0 };
+                    let numbers = page(*channels).iter().enumerate().skip(low0).filter(|(_, number)| **number != 0);
                     numbers.map(move |(low, number)| {
                         let vci = wire::Vci((high << 8 | low) as u16);
                         (Label::Vc(wire::CircuitId { vpi, vci }), *number & !F4_MARK)
@@ -326,6 +348,13 @@ mod tests {
                     let want: Vec<_> =
                         model.iter().filter(|((p, _), _)| *p == port).map(|((_, l), n)| (*l, *n)).collect();
                     prop_assert_eq!(all, want);
+                    let in_order: Vec<_> = index.labels(port).collect();
+                    let after = index.labels_after(port, Some(label)).collect::<Vec<_>>();
+                    if let Some(at) = in_order.iter().position(|(known, _)| *known == label) {
+                        prop_assert_eq!(&after[..], &in_order[at + 1..]);
+                    } else {
+                        prop_assert!(in_order.ends_with(&after));
+                    }
                 }
                 for ((port, label), number) in &model {
                     prop_assert_eq!(index.get(*port, *label), *number);

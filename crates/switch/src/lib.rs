@@ -30,36 +30,55 @@
 
 mod active;
 mod ahead;
+mod alarms;
+mod arrival;
 mod bounds;
 mod change;
 mod circuit;
 mod config;
+mod contracts;
 mod count;
 pub mod credit;
 mod credits;
+mod discard;
 mod forward;
+mod frames;
 mod index;
-mod oam;
+mod indication;
+mod management;
+pub mod oam;
 mod place;
 mod police;
+mod policed;
+mod policy;
 mod port;
 mod prefetch;
 mod profile;
+mod run;
+mod shape;
 mod store;
 mod translate;
 mod transmit;
 
+pub use alarms::{Indication, SwitchEvent};
+pub use arrival::Arrival;
 pub use change::{ChangeError, Failed, Progress, Transaction};
 pub use config::SwitchConfig;
 pub use count::{BranchInfo, CircuitCounters, RouteInfo};
+pub use frames::{FrameExcess, FramePolice};
 pub use police::{Bucket, Excess, Police};
+pub use policy::Discard;
 pub use port::PortCounters;
 pub use profile::{Class, Flow, Profile};
+pub use shape::{Shape, ShapeKind};
 pub use translate::NOWHERE;
 
 use active::Pool;
 use ahead::Ahead;
+use alarms::Alarms;
+use arrival::Batch;
 use circuit::Circuit;
+use contracts::Contracts;
 use credits::Credits;
 use index::Index;
 use port::Port;
@@ -77,6 +96,13 @@ pub trait Outputs {
 
     /// The first `n` of [`Outputs::slots`] hold cells to be sent.
     fn commit(&mut self, port: u16, n: usize);
+
+    /// [`Outputs::commit`] of cells of which `pdus` are the last of a PDU: a link that counts need not look at them.
+    #[inline]
+    fn commit_pdus(&mut self, port: u16, n: usize, pdus: u64) {
+        let _ = pdus;
+        self.commit(port, n);
+    }
 }
 
 /// No outputs: all cells are queued.
@@ -101,6 +127,9 @@ pub struct Switch {
     leaving: Index,
     /// What the switch is called in OAM cells.
     location: Option<Location>,
+    alarms: Alarms,
+    /// The batch that is being handled is a frame.
+    framed: bool,
 }
 
 /// All that cells touch beyond the label table.
@@ -115,6 +144,10 @@ pub(crate) struct Plane {
     profiles: Profiles,
     pool: Pool,
     credits: Credits,
+    contracts: Contracts,
+    /// When the cells of the batch that is being handled came in.
+    batch: Batch,
+    now: Time,
     /// Leaves of each point-to-multipoint circuit, in the order in which they were added.
     roots: Vec<Vec<u32>>,
     free_roots: Vec<u32>,
@@ -140,10 +173,13 @@ impl Switch {
             free_circuit: circuit::NONE,
             in_use: 0,
             store: Store::new(store),
-            ports: (0..config.ports).map(|_| Port::new(config.queue_cells, config.control_cells)).collect(),
+            ports: (0..config.ports).map(|_| Port::new(&config)).collect(),
             profiles: Profiles::new(config.profiles),
             pool: Pool::new(store.min(config.circuits as usize) * 2, usize::from(config.ports) * Class::COUNT),
             credits: Credits::new(config.credit_cells, config.incarnation),
+            contracts: Contracts::new(config.ports.into()),
+            batch: Batch::default(),
+            now: Time::ZERO,
             roots: Vec::new(),
             free_roots: Vec::new(),
             epoch: 0,
@@ -157,7 +193,18 @@ impl Switch {
             ahead: Some(Ahead::new()),
             changes: None,
             location: None,
+            alarms: Alarms::default(),
+            framed: false,
         }
+    }
+
+    /// Has the system back the first pages of its tables by memory, which whoever passes cells would wait for otherwise: room
+    /// for at least 30 000 circuits, 2000 pages of the label table and 30 000 cells, in 2 to 4 MiB of each. More is backed
+    /// when it is needed, 2 MiB at a time.
+    pub fn touch(&mut self) {
+        self.index.touch();
+        prefetch::first_pages(&mut self.plane.circuits);
+        self.plane.store.touch();
     }
 
     /// The bounds it was made with.
@@ -181,8 +228,11 @@ impl Switch {
     /// Says whether a port's link is up. While it is down, cells for it are dropped as `link_down`; what is queued, and
     /// circuits with credits, wait.
     pub fn set_up(&mut self, port: u16, up: bool) {
-        if let Some(port) = self.plane.ports.get_mut(usize::from(port)) {
-            port.up = up;
+        if let Some(state) = self.plane.ports.get_mut(usize::from(port)) {
+            state.up = up;
+            if !up {
+                self.drop_indications(port);
+            }
         }
     }
 
@@ -193,11 +243,14 @@ impl Switch {
 
     /// When [`Switch::handle_timeout`] wants to be called, if no cell comes before.
     pub fn poll_timeout(&self) -> Option<Time> {
-        self.plane.credits.poll_timeout()
+        let of_plane = [self.plane.credits.poll_timeout(), self.plane.contracts.poll_timeout()];
+        of_plane.into_iter().chain([self.alarms.poll_timeout()]).flatten().min()
     }
 
     /// Lets timers fire that are due.
     pub fn handle_timeout(&mut self, now: Time) {
+        self.plane.release_due(now);
         self.plane.handle_credit_timers(now);
+        self.handle_alarm_timers(now);
     }
 }

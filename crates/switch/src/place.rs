@@ -1,6 +1,6 @@
 //! Where accepted cells go: out at once if nothing waits before them, else into their circuit's queue.
 
-use crate::circuit::{ends_pdu, flag};
+use crate::circuit::{NONE, ends_pdu, flag};
 use crate::forward::count_cells;
 use crate::{Outputs, Plane};
 use wire::{Cell, DropReason};
@@ -10,7 +10,8 @@ impl Plane {
     #[inline]
     pub(crate) fn place(&mut self, id: u32, cells: &[Cell], tag: u32, outputs: &mut impl Outputs) {
         let circuit = &self.circuits[id as usize];
-        let passed = match self.ports[usize::from(circuit.port)].is_idle() && circuit.queued == 0 {
+        let idle = self.ports[usize::from(circuit.port)].is_idle() && circuit.queued == 0;
+        let passed = match idle && !self.contract_of(id).is_some_and(|side| self.contracts.is_paced(side)) {
             true => self.cut_through(id, cells, tag, outputs),
             false => 0,
         };
@@ -39,16 +40,17 @@ impl Plane {
         if n == 0 {
             return 0;
         }
+        let (label, kept) = (circuit.label | tag, circuit.kept_bits());
         let mut pdus = 0;
         for (slot, cell) in slots.iter_mut().zip(&cells[..n]) {
             let word = cell.header_word();
-            slot.copy_as(cell, circuit.translate(word) | tag);
+            slot.copy_as(cell, label | word & kept);
             pdus += u64::from(ends_pdu(word));
-            if word & 8 == 0 {
-                circuit.sent_part = !ends_pdu(word);
-            }
         }
-        outputs.commit(circuit.port, n);
+        if let Some(last) = cells[..n].iter().rev().map(Cell::header_word).find(|word| word & 8 == 0) {
+            circuit.sent_part = !ends_pdu(last);
+        }
+        outputs.commit_pdus(circuit.port, n, pdus);
         count_cells(&mut self.ports[usize::from(circuit.port)].counters.sent, n as u64, pdus);
         n
     }
@@ -71,11 +73,25 @@ impl Plane {
             }
             circuit.tail = at;
             circuit.queued += 1;
-            *(if circuit.is(flag::CREDIT) { &mut port.held } else { &mut port.used }) += 1;
+            if circuit.is(flag::CREDIT) {
+                port.held += 1;
+            } else if circuit.is_management(cell.header_word()) {
+                port.management.queue(circuit);
+            } else {
+                port.used += 1;
+            }
         }
-        if circuit.queued > 0 && !circuit.is(flag::LISTED) && !circuit.is(flag::CREDIT) {
+        let mut paced = false;
+        if circuit.queued > 0 && circuit.is(flag::MANAGED) && !circuit.is(flag::CREDIT) && circuit.side != NONE {
+            let side = circuit.side;
+            paced = self.contracts.is_paced(side);
+            self.note_backlog(side);
+        }
+        let circuit = &mut self.circuits[id as usize];
+        if circuit.queued > 0 && !paced && !circuit.is(flag::LISTED) && !circuit.is(flag::CREDIT) {
+            let port = &mut self.ports[usize::from(circuit.port)];
             circuit.flags |= flag::LISTED;
-            port.classes[usize::from(circuit.class)].queue.push(&mut self.pool, id);
+            port.classes[self.profiles.get(circuit.profile).class as usize].queue.push(&mut self.pool, id);
             port.ready += 1;
         }
     }

@@ -24,8 +24,12 @@ pub struct Bucket {
     limit: Ticks,
 }
 
+/// How far before the last cell a cell may seem to come: times of a batch are reckoned, and those of neighbouring batches may
+/// overlap by up to a second; and the cells of a frame count as coming when they conform, which is up to a minute ahead.
+const BACKWARDS: Ticks = 1 << 52;
+
 /// Longest increment and limit: a quarter of the time after which ticks wrap.
-const LONGEST: Ticks = 1 << 62;
+pub(crate) const LONGEST: Ticks = 1 << 62;
 
 impl Bucket {
     /// GCRA(`increment`, `limit`). Both are cut to whole units of 2^-16 nanosecond and to 19 hours.
@@ -34,14 +38,73 @@ impl Bucket {
         Bucket { increment: ticks(increment), limit: ticks(limit) }
     }
 
+    pub(crate) const fn increment(self) -> Ticks {
+        self.increment
+    }
+
+    pub(crate) const fn limit(self) -> Ticks {
+        self.limit
+    }
+
     /// Whether a cell at `now` conforms, and the theoretical arrival time after it if it does. Without branches: which
     /// cells follow a pause, no processor foretells.
     #[inline(always)]
-    fn test(self, theoretical: Ticks, now: Ticks) -> (bool, Ticks) {
+    pub(crate) fn test(self, theoretical: Ticks, now: Ticks) -> (bool, Ticks) {
         let ahead = theoretical.wrapping_sub(now);
-        let past = ahead > self.limit.wrapping_add(self.increment);
+        let past = ahead > self.limit.wrapping_add(self.increment).wrapping_add(BACKWARDS);
         let from = select_unpredictable(past, now, theoretical);
         (past | (ahead <= self.limit), from.wrapping_add(self.increment))
+    }
+}
+
+/// Cells of one circuit that came one after another: the first at `first`, the others `step` apart.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Train {
+    pub(crate) first: Ticks,
+    pub(crate) step: Ticks,
+    pub(crate) cells: usize,
+}
+
+impl Train {
+    /// When cell `at` came.
+    fn time(self, at: u64) -> Ticks {
+        self.first.wrapping_add(self.step.wrapping_mul(at))
+    }
+}
+
+impl Bucket {
+    /// How many cells at the beginning of a train conform.
+    #[inline]
+    fn conforming(self, theoretical: Ticks, train: Train) -> u64 {
+        let n = train.cells as u64;
+        let Some(ahead) = self.ahead(theoretical, train.first) else { return 0 };
+        // Each cell that conforms takes the increment, and the time to the next gives its length back.
+        match self.increment.saturating_sub(train.step) {
+            0 => n,
+            more => n.min((self.limit - ahead) / more + 1),
+        }
+    }
+
+    /// How far the theoretical time lies ahead of a cell that conforms; `None`: it does not.
+    #[inline]
+    fn ahead(self, theoretical: Ticks, now: Ticks) -> Option<Ticks> {
+        let (conforms, next) = self.test(theoretical, now);
+        conforms.then(|| next.wrapping_sub(self.increment).wrapping_sub(now))
+    }
+
+    /// The theoretical time after the first `n` cells of a train, which conform.
+    #[inline]
+    fn after(self, theoretical: Ticks, train: Train, n: u64) -> Ticks {
+        let Some(last) = n.checked_sub(1) else { return theoretical };
+        let Some(ahead) = self.ahead(theoretical, train.first) else { return theoretical };
+        if self.increment >= train.step {
+            // No cell finds the theoretical time past.
+            return train.first.wrapping_add(ahead).wrapping_add(self.increment.wrapping_mul(n));
+        }
+        // Each cell gains on it until it is past.
+        let gained = u128::from(train.step - self.increment) * u128::from(last);
+        let left = u64::try_from(u128::from(ahead).saturating_sub(gained)).unwrap_or(u64::MAX);
+        train.time(last).wrapping_add(left).wrapping_add(self.increment)
     }
 }
 
@@ -77,14 +140,20 @@ pub(crate) enum Verdict {
 }
 
 impl Police {
-    /// The tests of a contract, with discard. `None` without a peak rate: there is nothing to test.
+    /// The tests of a contract by its conformance definition. `None` without a peak rate, and of GFR, which
+    /// [`crate::FramePolice`] tests.
     pub fn of(contract: &Contract) -> Option<Self> {
+        if contract.category == traffic::Category::Gfr {
+            return None;
+        }
+        let conformance = contract.conformance();
         let peak = Bucket::new(Fine::interval(contract.pcr?), contract.cdvt.into());
         let sustainable = contract
             .scr
             .zip(contract.burst_tolerance())
             .map(|(scr, tolerance)| Bucket::new(Fine::interval(scr), tolerance.plus(contract.cdvt.into())));
-        Some(Police { peak, sustainable, high_priority_only: false, excess: Excess::Discard })
+        let excess = if conformance.tags() && sustainable.is_some() { Excess::Tag } else { Excess::Discard };
+        Some(Police { peak, sustainable, high_priority_only: conformance.exempts_low_priority(), excess })
     }
 
     /// Tests a cell of this priority; only tests that it passes move a schedule. `times` are the theoretical arrival times
@@ -97,6 +166,19 @@ impl Police {
         }
         times[0] = select_unpredictable(passes, peak, times[0]);
         select_unpredictable(passes, Verdict::Conforms, Verdict::Discarded)
+    }
+
+    /// Tests the first cells of a train of this priority, all user data, together: how many have passed as conforming. None: the first
+    /// is to be tested by itself.
+    pub(crate) fn arrive_together(&self, times: &mut [Ticks; 2], clp: bool, train: Train) -> usize {
+        let sustainable = self.sustainable.filter(|_| !(self.high_priority_only && clp));
+        let mut n = self.peak.conforming(times[0], train);
+        if let Some(sustainable) = sustainable {
+            n = n.min(sustainable.conforming(times[1], train));
+            times[1] = sustainable.after(times[1], train, n);
+        }
+        times[0] = self.peak.after(times[0], train, n);
+        n as usize
     }
 
     #[inline(never)]
@@ -182,6 +264,39 @@ mod tests {
                 let verdict = police.arrive(&mut times, clp, ticks(at));
                 prop_assert_eq!(verdict, definition(&mut scheduling, Gcra::arrive, exempt, tag, at));
                 prop_assert_eq!(verdict, definition(&mut leaky, LeakyBucket::arrive, exempt, tag, at));
+            }
+        }
+
+        #[test]
+        fn cells_that_are_tested_together_pass_as_one_by_one(
+            peak in (0u64..2_000, 0u64..6_000), sustainable in prop::option::of((0u64..9_000, 0u64..60_000)),
+            vbr1: bool, fine in 0u64..1 << 16, trains in proptest::collection::vec((0u64..40_000, 0u64..3_000, 1usize..60, any::<bool>()), 1..20),
+        ) {
+            let bucket = |(t, l): (u64, u64)| Bucket { increment: (t << 16) + fine, limit: (l << 16) + fine };
+            let (peak, sustainable) = (bucket(peak), sustainable.map(bucket));
+            let police = Police { peak, sustainable, high_priority_only: !vbr1, excess: Excess::Tag };
+            let (mut now, mut times, mut one_by_one) = (1 << 40, [0; 2], [0; 2]);
+            for (gap, step, cells, clp) in trains {
+                now += gap << 16;
+                let train = Train { first: now, step: (step << 16) + fine % 7, cells };
+                let verdicts: Vec<_> =
+                    (0..cells as u64).map(|at| police.arrive(&mut one_by_one, clp, train.time(at))).collect();
+                let mut at = 0;
+                while at < cells {
+                    let rest = Train { first: train.time(at as u64), cells: cells - at, ..train };
+                    let n = police.arrive_together(&mut times, clp, rest);
+                    prop_assert!(verdicts[at..at + n].iter().all(|verdict| *verdict == Verdict::Conforms));
+                    at += n;
+                    if at < cells {
+                        let verdict = police.arrive(&mut times, clp, train.time(at as u64));
+                        prop_assert_eq!(verdict, verdicts[at]);
+                        prop_assert!(verdict != Verdict::Conforms, "cell {} could have gone with those before", at);
+                        at += 1;
+                    }
+                }
+                prop_assert_eq!(times, one_by_one);
+                // The next may begin before this one's end, as batches may.
+                now = train.time(cells as u64) - (gap << 15);
             }
         }
 

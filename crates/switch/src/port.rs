@@ -1,10 +1,17 @@
 //! A port: its bounds, its queues of waiting circuits, its counters.
 
 use crate::active::Queue;
+use crate::arrival::Arrival;
 use crate::circuit::Circuit;
-use crate::profile::Class;
+use crate::config::SwitchConfig;
+use crate::indication::Due;
+use crate::management::Room;
+use crate::profile::{Class, Profile};
 use std::collections::VecDeque;
-use wire::{Cell, Counters};
+use wire::{Cell, Counters, Time};
+
+/// Answers to OAM cells that wait for one label, at most.
+const REPLIES: usize = 8;
 
 /// What was counted at one port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -19,21 +26,30 @@ pub struct PortCounters {
 #[derive(Debug)]
 pub(crate) struct Port {
     pub(crate) limit: u32,
+    /// Circuits that leave here and to which something is promised.
+    pub(crate) promised: u32,
     /// Cells queued, circuits with credits apart.
     pub(crate) used: u32,
     /// Cells queued of circuits with credits.
     pub(crate) held: u32,
+    /// Queued management cells, which have room of their own.
+    pub(crate) management: Room,
     /// Room that PDUs under way may still need, by the epoch in which it was last asked for: this one, the one before.
     headroom: [u32; 2],
     epoch: u16,
     pub(crate) up: bool,
     pub(crate) credit: bool,
+    /// How its cells are timed for policing, and when the last batch came.
+    pub(crate) arrival: Arrival,
+    pub(crate) last_batch: Time,
     /// Circuits that wait for their turn.
     pub(crate) ready: u32,
     pub(crate) classes: [Turn; Class::COUNT],
     /// Cells of the switch's own. They go before all others.
     pub(crate) control: VecDeque<Cell>,
     control_limit: usize,
+    /// Circuits that are to be sent an AIS cell, behind `control` and before all others.
+    pub(crate) indications: VecDeque<Due>,
     /// Circuits with a limit or a check to be sent here: credit entry with its generation, and whether it is a check.
     pub(crate) notices: VecDeque<(u32, u32, bool)>,
     pub(crate) counters: PortCounters,
@@ -49,32 +65,55 @@ pub(crate) struct Turn {
 }
 
 impl Port {
-    pub(crate) fn new(limit: u32, control: u16) -> Self {
+    pub(crate) fn new(config: &SwitchConfig) -> Self {
+        let (limit, control) = (config.queue_cells, config.control_cells);
         Port {
             limit,
+            promised: 0,
             used: 0,
             held: 0,
+            management: Room::new(config.management_cells),
             headroom: [0; 2],
             epoch: 0,
             up: true,
             credit: false,
+            arrival: Arrival::Together,
+            last_batch: Time::ZERO,
             ready: 0,
             classes: [Turn::default(); Class::COUNT],
             control: VecDeque::with_capacity(usize::from(control)),
             control_limit: control.into(),
+            indications: VecDeque::new(),
             notices: VecDeque::new(),
             counters: PortCounters::default(),
         }
     }
 
     pub(crate) fn has_output(&self) -> bool {
-        self.up && (self.ready > 0 || !self.control.is_empty() || !self.notices.is_empty())
+        let own = !self.control.is_empty() || !self.notices.is_empty() || !self.indications.is_empty();
+        self.up && (self.ready > 0 || own)
+    }
+
+    /// Cells that may be queued for circuits of a profile: those to which less is promised leave room for others.
+    #[inline(always)]
+    pub(crate) fn limit_of(&self, profile: &Profile) -> u32 {
+        let left = if self.promised > 0 { self.limit / 8 * profile.eighths_left() } else { 0 };
+        self.limit - left
     }
 
     /// Nothing waits: a cell may leave at once.
     #[inline(always)]
     pub(crate) fn is_idle(&self) -> bool {
-        self.up && self.ready == 0 && self.control.is_empty()
+        self.up && self.ready == 0 && self.control.is_empty() && self.indications.is_empty()
+    }
+
+    /// Queues an answer to an OAM cell; false if there is no room. Who asks on one circuit takes the room of that circuit, and
+    /// none that ends of PDUs need.
+    pub(crate) fn push_reply(&mut self, cell: Cell) -> bool {
+        let of_circuit = |waiting: &&Cell| waiting.circuit() == cell.circuit();
+        let room = self.control.len() < self.control_limit - self.control_limit / 8;
+        let share = self.control.iter().filter(of_circuit).nth(REPLIES - 1).is_none();
+        room && share && self.push_control(cell)
     }
 
     /// Queues a cell of the switch's own; false if there is no room.

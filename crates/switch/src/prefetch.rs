@@ -1,9 +1,10 @@
-//! Hints to the processor and the system: fetch a cache line ahead of its use, back a table by large pages.
+//! Hints to the processor and the system: fetch a cache line ahead of its use, back a table by large pages, or by memory before
+//! it is used.
 //!
-//! This is the only file of the crate with unsafe code. Neither hint changes what the program computes.
+//! This is the only file of the crate with unsafe code. No hint changes what the program computes.
 #![allow(unsafe_code)]
 
-/// Asks for the cache line of `slice[index]`. An index beyond the slice is harmless.
+/// Asks for the cache line of `slice[index]`, for use soon: into all caches. An index beyond the slice is harmless.
 #[inline(always)]
 pub(crate) fn line<T>(slice: &[T], index: usize) {
     // Not dereferenced, so that it may point anywhere.
@@ -23,10 +24,63 @@ pub(crate) fn line<T>(slice: &[T], index: usize) {
     let _ = pointer;
 }
 
+/// As [`line()`], for use later: into the second-level cache, which waits for more lines at once than the first does.
+#[inline(always)]
+pub(crate) fn early<T>(slice: &[T], index: usize) {
+    early_at(slice.as_ptr().wrapping_add(index).cast());
+}
+
+/// As [`early`], all lines of an item that has more than one.
+#[inline(always)]
+pub(crate) fn early_all<T>(slice: &[T], index: usize) {
+    let begin: *const u8 = slice.as_ptr().wrapping_add(index).cast();
+    for at in (0..size_of::<T>()).step_by(LINE) {
+        early_at(begin.wrapping_add(at));
+    }
+    early_at(begin.wrapping_add(size_of::<T>().saturating_sub(1)));
+}
+
+/// The pointer is not dereferenced, so that it may point anywhere.
+#[inline(always)]
+fn early_at(pointer: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch reads nothing architecturally and faults on no address; every x86-64 processor has SSE.
+    unsafe {
+        use core::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T1>(pointer.cast());
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: PRFM is a hint; it faults on no address and changes no register or memory.
+    unsafe {
+        core::arch::asm!("prfm pldl2keep, [{}]", in(reg) pointer, options(nostack, readonly, preserves_flags));
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    let _ = pointer;
+}
+
+/// Octets of a cache line.
+const LINE: usize = 64;
+const LARGE: usize = 2 << 20;
+const PAGE: usize = 4096;
+
+/// Has the system back what `table` has room for by memory, from its beginning to the end of its first large page.
+pub(crate) fn first_pages<T>(table: &mut Vec<T>) {
+    let (begin, octets) = (table.as_mut_ptr().cast::<u8>(), table.capacity() * size_of::<T>());
+    let skip = begin.align_offset(PAGE);
+    let end = octets.min(begin.align_offset(LARGE) + LARGE);
+    let whole = end.saturating_sub(skip) / PAGE * PAGE;
+    if whole == 0 {
+        return;
+    }
+    let advice = rustix::mm::Advice::LinuxPopulateWrite;
+    // SAFETY: begin + skip .. begin + skip + whole lies within the vector's allocation, and MADV_POPULATE_WRITE changes how
+    // memory is backed, not what it holds. An older system refuses it, which is no error.
+    let _ = unsafe { rustix::mm::madvise(begin.wrapping_add(skip).cast(), whole, advice) };
+}
+
 /// Asks the system to back what `table` has room for by large pages: random look-ups then miss the TLB less often.
 /// Refusal is no error.
 pub(crate) fn large_pages<T>(table: &mut Vec<T>) {
-    const LARGE: usize = 2 << 20;
     let (begin, octets) = (table.as_mut_ptr().cast::<u8>(), table.capacity() * size_of::<T>());
     let skip = begin.align_offset(LARGE);
     let whole = octets.saturating_sub(skip) / LARGE * LARGE;

@@ -1,12 +1,18 @@
 //! Profiles: what circuits of one kind have in common, held once and named by number in each circuit's line.
 
+use crate::frames::FramePolice;
 use crate::police::{Police, Ticks, Verdict};
+use crate::policy::Discard;
+use crate::shape::Shape;
 use std::collections::HashMap;
+use traffic::{Category, Contract};
 
 /// The order in which circuits of a port are served: strict priority between classes, round robin within one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(u8)]
 pub enum Class {
+    /// Low latency: before all others.
+    LowLatency,
     /// Constant bit rate.
     Cbr,
     /// Variable bit rate, real time.
@@ -20,9 +26,10 @@ pub enum Class {
 
 impl Class {
     /// How many there are.
-    pub const COUNT: usize = 4;
+    pub const COUNT: usize = 5;
     /// All of them, by falling priority.
-    pub const ALL: [Class; Self::COUNT] = [Class::Cbr, Class::RtVbr, Class::Guaranteed, Class::BestEffort];
+    pub const ALL: [Class; Self::COUNT] =
+        [Class::LowLatency, Class::Cbr, Class::RtVbr, Class::Guaranteed, Class::BestEffort];
 }
 
 /// What a circuit does where there is no room for its cells.
@@ -55,6 +62,16 @@ pub struct Profile {
     pub flow: Flow,
     /// What is tested where the circuit's cells come in.
     pub police: Option<Police>,
+    /// What is tested of frames instead (GFR); of channels with `pdu_cells` only.
+    pub frames: Option<FramePolice>,
+    /// When cells are due where they leave.
+    pub shape: Option<Shape>,
+    /// What is dropped where the port's queue grows.
+    pub discard: Discard,
+    /// Cells queued at the port from which on cells and PDUs of CLP 1 are refused.
+    pub low_priority_cells: Option<u32>,
+    /// Cells queued at the port from which on accepted user cells are marked as having met congestion (EFCI).
+    pub congestion_cells: Option<u32>,
 }
 
 impl Default for Profile {
@@ -67,11 +84,89 @@ impl Default for Profile {
             pdu_cells: Some(192),
             flow: Flow::BestEffort,
             police: None,
+            frames: None,
+            shape: None,
+            discard: Discard::Whole,
+            low_priority_cells: None,
+            congestion_cells: None,
         }
     }
 }
 
+/// Of a circuit that discards by its share of the queue: the share in hundredths of the mean (Z = 0.8 of Heinanen and Kilkki).
+const SHARE_PERCENT: u16 = 80;
+
 impl Profile {
+    /// The profile of a contract in a switch with a queue of `queue_cells` at each port; `aal5`: cells are those of PDUs. Beyond
+    /// half of the queue, shares count and cells of low priority are refused; beyond a quarter, cells are marked as having met
+    /// congestion. Circuits that ask for nothing are not. What a contract says of credits is left out.
+    pub fn of(contract: &Contract, aal5: bool, queue_cells: u32) -> Self {
+        let class = match contract.category {
+            _ if contract.low_latency => Class::LowLatency,
+            Category::Cbr => Class::Cbr,
+            Category::RtVbr => Class::RtVbr,
+            Category::NrtVbr | Category::Abr => Class::Guaranteed,
+            // What they send beyond their share takes turns with all others.
+            Category::Gfr | Category::Ubr => Class::BestEffort,
+        };
+        let longest = contract.mfs.map_or(192, |mfs| u16::try_from(mfs).unwrap_or(u16::MAX));
+        let of_pdus = aal5 && contract.discard != traffic::Discard::Cells;
+        let plain = Profile { class, pdu_cells: of_pdus.then_some(longest), ..Profile::default() };
+        if contract.is_plain() {
+            return plain;
+        }
+        let (threshold, percent) = (queue_cells / 2, SHARE_PERCENT);
+        Profile {
+            police: Police::of(contract),
+            frames: FramePolice::of(contract),
+            shape: Shape::of(contract, contract.cdvt.into()),
+            discard: match contract.discard {
+                // Frames within a minimum rate must not find the room taken by those beyond another's.
+                traffic::Discard::Early if contract.category == Category::Gfr => Discard::Fair { threshold, percent },
+                traffic::Discard::Early | traffic::Discard::Cells => Discard::Whole,
+                traffic::Discard::Partial => Discard::Partial,
+                traffic::Discard::Selective => Discard::Selective { threshold, percent },
+                traffic::Discard::Fair => Discard::Fair { threshold, percent },
+            },
+            low_priority_cells: Some(threshold),
+            congestion_cells: Some(queue_cells / 4),
+            ..plain
+        }
+    }
+
+    /// Whether something is promised to its circuits, so that others leave room at their port.
+    pub(crate) fn is_promised(&self) -> bool {
+        (self.class != Class::BestEffort || self.shape.is_some()) && self.flow == Flow::BestEffort
+    }
+
+    /// How many eighths of a port's queue its circuits leave to others, where something is promised at the port.
+    #[inline(always)]
+    pub(crate) fn eighths_left(&self) -> u32 {
+        match self.class {
+            Class::BestEffort if self.shape.is_none() => 2,
+            Class::BestEffort | Class::Guaranteed => 1,
+            Class::LowLatency | Class::Cbr | Class::RtVbr => 0,
+        }
+    }
+
+    /// Whether its circuits have more than the queues and turns of best effort.
+    pub(crate) fn is_managed(&self) -> bool {
+        let policed = self.police.is_some() || self.frames.is_some();
+        policed || self.shape.is_some() || self.has_policy() || self.class == Class::LowLatency
+    }
+
+    /// Whether its cells are dropped or marked by the length of a queue.
+    #[inline]
+    pub(crate) fn has_policy(&self) -> bool {
+        self.discard != Discard::Whole || self.low_priority_cells.is_some() || self.congestion_cells.is_some()
+    }
+
+    /// Cells of room that a PDU under way keeps at its port.
+    #[inline]
+    pub(crate) fn kept_cells(&self) -> u16 {
+        if self.discard == Discard::Partial { 0 } else { self.pdu_cells.unwrap_or_default() }
+    }
+
     pub(crate) const fn window(&self) -> Option<u16> {
         match self.flow {
             Flow::Credit { window } => Some(window),

@@ -22,6 +22,12 @@ impl Store {
         Store { cells, free: Vec::with_capacity(capacity), capacity }
     }
 
+    /// As [`crate::Switch::touch`].
+    pub(crate) fn touch(&mut self) {
+        prefetch::first_pages(&mut self.cells);
+        prefetch::first_pages(&mut self.free);
+    }
+
     /// Lets it hold as many, now or when others have left.
     pub(crate) fn set_capacity(&mut self, capacity: usize) {
         self.capacity = capacity;

@@ -19,7 +19,7 @@ impl Switch {
         if port >= self.config.ports {
             return 0;
         }
-        self.by_windows(port.into(), &cells[..n], |switch, at, words, found| {
+        self.by_windows(port.into(), &cells[..n], false, |switch, at, words, found| {
             rewrite(&switch.plane.circuits, &cells[at..], (words, found), &mut out[at..], &mut ports[at..]);
         });
         n
@@ -40,7 +40,7 @@ impl Switch {
             return 0;
         }
         let now = ticks(now);
-        self.by_windows(port.into(), &cells[..n], |switch, at, words, found| {
+        self.by_windows(port.into(), &cells[..n], false, |switch, at, words, found| {
             let (circuits, profiles) = (&mut switch.plane.circuits, &switch.plane.profiles);
             police(circuits, profiles, &cells[at..], now, (words, found), &mut out[at..], &mut ports[at..]);
         });

@@ -15,23 +15,28 @@ const NEAR: usize = 8;
 impl Switch {
     /// Takes cells that leave by `port`, as many as `out` has room for; returns how many.
     ///
-    /// The switch's own cells go first (answers to OAM cells, ends of PDUs of removed circuits), then credits, then the
+    /// The switch's own cells go first (answers to OAM cells, ends of PDUs of removed circuits, AIS), then credits, then the
     /// classes by falling priority. Within a class circuits take turns, in the order in which they had to wait.
     pub fn poll_transmit(&mut self, port: u16, out: &mut [Cell], now: Time) -> usize {
-        let port = usize::from(port);
-        let Some(state) = self.plane.ports.get_mut(port).filter(|state| state.up) else { return 0 };
+        let at = usize::from(port);
+        self.plane.release_due(now);
+        let Some(state) = self.plane.ports.get_mut(at).filter(|state| state.up) else { return 0 };
         let mut n = 0;
         while n < out.len() {
             let Some(cell) = state.control.pop_front() else { break };
             out[n] = cell;
             n += 1;
         }
-        if !state.notices.is_empty() {
-            n += self.plane.send_notices(port, &mut out[n..], now);
+        if !state.indications.is_empty() {
+            n += self.send_indications(port, &mut out[n..], now);
         }
-        count_cells(&mut self.plane.ports[port].counters.sent, n as u64, 0);
+        if !self.plane.ports[at].notices.is_empty() {
+            n += self.plane.send_notices(at, &mut out[n..], now);
+        }
+        count_cells(&mut self.plane.ports[at].counters.sent, n as u64, 0);
         for class in Class::ALL {
-            n += self.plane.serve(port, class as usize, &mut out[n..], now);
+            n += self.plane.serve_due(at, class as usize, &mut out[n..], now);
+            n += self.plane.serve(at, class as usize, &mut out[n..], now);
         }
         n
     }
@@ -85,8 +90,8 @@ impl Plane {
         sent
     }
 
-    /// The turns of `batch` from `done` on, up to the first that is not plain: of a circuit that has credits, is gone, is
-    /// alone, or has begun its turn before, or one that `out` cuts short. Returns how many turns and cells there were.
+    /// The turns of `batch` from `done` on, up to the first that is not plain: of a circuit that has credits, has management
+    /// cells, is gone, is alone, or has begun its turn before, or one that `out` cuts short. Returns how many turns and cells there were.
     fn take_plain_turns(
         &mut self,
         port: usize,
@@ -109,7 +114,10 @@ impl Plane {
             }
             let circuit = &mut circuits[*id as usize];
             let alone = turn.queue.len() - i - gone <= 1;
-            if alone | (circuit.flags & (flag::LIVE | flag::CREDIT) != flag::LIVE) {
+            // Without room even a circuit whose cells have all left by its schedule keeps its place.
+            let full = tally.cells == out.len();
+            let management = circuit.management != 0;
+            if full | alone | management | (circuit.flags & (flag::LIVE | flag::CREDIT) != flag::LIVE) {
                 break;
             }
             let mut n = usize::from(circuit.queued);
@@ -176,7 +184,7 @@ impl Plane {
         let able = usize::from(circuit.queued).min(credit.map_or(usize::MAX, |room| room as usize));
         let n = weight.min(able).min(out.len());
         let mut at = circuit.head;
-        let (mut pdus, mut last) = (0, circuit.sent_part);
+        let (mut pdus, mut last, mut managed) = (0, circuit.sent_part, 0);
         for slot in &mut out[..n] {
             let (cell, next) = self.store.get(at);
             let word = cell.header_word();
@@ -185,13 +193,17 @@ impl Plane {
             if word & 8 == 0 {
                 last = !ends_pdu(word);
             }
+            if circuit.management != 0 && circuit.is_management(word) {
+                state.management.leave(circuit);
+                managed += 1;
+            }
             self.store.free(at);
             at = next;
         }
         circuit.head = at;
         circuit.sent_part = last;
         circuit.queued -= n as u16;
-        *(if credit.is_some() { &mut state.held } else { &mut state.used }) -= n as u32;
+        *(if credit.is_some() { &mut state.held } else { &mut state.used }) -= n as u32 - managed;
         count_cells(&mut state.counters.sent, n as u64, pdus);
         let over = if n == able {
             circuit.flags &= !flag::LISTED;

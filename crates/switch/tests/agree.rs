@@ -6,8 +6,12 @@ mod model;
 
 use std::collections::BTreeSet;
 
-use model::{Contract, Kind, Model, Point};
-use switch::{Bucket, Class, Excess, Outputs, Police, Profile, Progress, Switch, SwitchConfig, Transaction};
+use model::{Contract, Frames, Kind, Model, Point, Schedule};
+use std::time::Duration;
+use switch::{
+    Arrival, Bucket, Class, Discard, Excess, FrameExcess, FramePolice, Outputs, Police, Profile, Progress, Shape,
+    ShapeKind, Switch, SwitchConfig, Transaction,
+};
 use traffic::Fine;
 use wire::oam::{Function, Loopback};
 use wire::{Cell, CellHeader, CircuitId, DropReason, Label, PayloadType, Time, Vpi};
@@ -57,19 +61,19 @@ impl Outputs for Links {
 }
 
 /// A change as both sides understand it.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 enum Change {
-    Add(Point, Point, Kind),
+    Add(Point, Point, Box<Kind>),
     Remove(Point),
     RemoveLeaf(Point, Point),
 }
 
 impl Change {
-    fn apply(self, model: &mut Model) -> bool {
+    fn apply(&self, model: &mut Model) -> bool {
         match self {
-            Change::Add(from, to, kind) => model.add(from, to, kind),
-            Change::Remove(from) => model.remove(from),
-            Change::RemoveLeaf(from, to) => model.remove_leaf(from, to),
+            Change::Add(from, to, kind) => model.add(*from, *to, **kind),
+            Change::Remove(from) => model.remove(*from),
+            Change::RemoveLeaf(from, to) => model.remove_leaf(*from, *to),
         }
     }
 }
@@ -97,6 +101,7 @@ impl World {
     fn new(seed: u64) -> Self {
         let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         let (queue_cells, control_cells) = (random.pick(&[20, 60, 200]), random.pick(&[2, 8]));
+        let management_cells = random.pick(&[0, 1, 4, 70, 300]);
         let config = SwitchConfig {
             ports: PORTS,
             circuits: 200,
@@ -104,6 +109,7 @@ impl World {
             queue_cells,
             credit_cells: 0,
             control_cells,
+            management_cells,
             profiles: 300,
             incarnation: 0,
         };
@@ -112,15 +118,15 @@ impl World {
             room: vec![0; PORTS.into()],
             taken: vec![Vec::new(); PORTS.into()],
         };
-        World {
-            switch: Switch::new(config),
-            model: Model::new(PORTS.into(), queue_cells as usize, control_cells.into()),
-            links,
-            now: 0,
-            pending: None,
-            cells: 0,
-            random,
+        let mut switch = Switch::new(config);
+        let mut model = Model::new(PORTS.into(), queue_cells as usize, control_cells.into(), management_cells as usize);
+        for port in 0..PORTS {
+            let spaced = Arrival::Spaced(Duration::from_nanos(random.pick(&[0, 700, 20_000])));
+            let arrival = random.pick(&[Arrival::Together, Arrival::Stamped, spaced]);
+            switch.set_arrival(port, arrival);
+            model.ports[usize::from(port)].arrival = arrival;
         }
+        World { switch, model, links, now: 0, pending: None, cells: 0, random }
     }
 
     fn label(&mut self, path: bool) -> Label {
@@ -134,13 +140,24 @@ impl World {
     fn kind(&mut self) -> Kind {
         let random = &mut self.random;
         let queue_cells = random.pick(&[6u16, 15, 100]);
+        let bucket = |(t, l)| Bucket::new(Fine::from_nanos(t), Fine::from_nanos(l));
+        let frames = random.one_in(4).then(|| Frames {
+            peak: (random.pick(&[0, 100, 3_000]), random.pick(&[0, 3_000, 50_000])),
+            minimum: (random.pick(&[100, 8_000]), random.pick(&[0, 5_000, 90_000])),
+            max_cells: random.pick(&[2, 4, 9]),
+            excess: random.pick(&[FrameExcess::Keep, FrameExcess::Tag, FrameExcess::Discard]),
+        });
+        let schedule = random.one_in(3).then(|| Schedule {
+            peak: (random.pick(&[50, 1_000, 8_001]), random.pick(&[0, 500, 30_000])),
+            sustainable: random.one_in(3).then(|| (random.pick(&[900, 12_000]), random.pick(&[0, 40_000]))),
+            paced: random.one_in(2),
+        });
         let contract = random.one_in(3).then(|| Contract {
             peak: (random.pick(&[100, 5_000]), random.pick(&[0, 2_000, 20_000])),
             sustainable: random.one_in(2).then(|| (random.pick(&[1_000, 9_000]), random.pick(&[0, 3_000, 50_000]))),
             high_priority_only: random.one_in(2),
             excess: random.pick(&[Excess::Discard, Excess::Tag]),
         });
-        let bucket = |(t, l)| Bucket::new(Fine::from_nanos(t), Fine::from_nanos(l));
         let police = contract.map(|contract| Police {
             peak: bucket(contract.peak),
             sustainable: contract.sustainable.map(bucket),
@@ -153,9 +170,28 @@ impl World {
             queue_cells,
             pdu_cells: random.pick(&[None, Some(1), Some(3), Some(6)]),
             police,
+            frames: frames.map(|frames| {
+                let (t, l) = frames.minimum;
+                let (peak, most) = (bucket(frames.peak), frames.max_cells as u16);
+                FramePolice::new(peak, Fine::from_nanos(t), Fine::from_nanos(l), most, frames.excess)
+            }),
+            shape: schedule.map(|schedule| Shape {
+                peak: bucket(schedule.peak),
+                sustainable: schedule.sustainable.map(bucket),
+                kind: if schedule.paced { ShapeKind::Paced } else { ShapeKind::Share },
+            }),
+            discard: random.pick(&[
+                Discard::Whole,
+                Discard::Whole,
+                Discard::Partial,
+                Discard::Selective { threshold: 10, percent: 80 },
+                Discard::Fair { threshold: 5, percent: 90 },
+            ]),
+            low_priority_cells: random.pick(&[None, None, Some(4), Some(30)]),
+            congestion_cells: random.pick(&[None, None, Some(0), Some(12)]),
             ..Profile::default()
         };
-        Kind { profile, contract }
+        Kind { profile, contract, frames, schedule }
     }
 
     fn known(&mut self) -> Option<Point> {
@@ -177,13 +213,13 @@ impl World {
             }
             (3 | 4, Some(from)) => {
                 let to = (port(&mut self.random), self.label(from.1.is_path()));
-                Change::Add(from, to, self.kind())
+                Change::Add(from, to, Box::new(self.kind()))
             }
             _ => {
                 let from = (port(&mut self.random), self.label(path));
                 let to_path = path != self.random.one_in(40);
                 let to = (port(&mut self.random), self.label(to_path));
-                Change::Add(from, to, self.kind())
+                Change::Add(from, to, Box::new(self.kind()))
             }
         }
     }
@@ -191,10 +227,11 @@ impl World {
     /// Begins a transaction. Whether it will fail is tried on a table without cells.
     fn begin(&mut self) {
         let changes: Vec<Change> = (0..1 + self.random.below(5)).map(|_| self.change()).collect();
-        let mut trial = Model::new(PORTS.into(), 1, 1);
+        let mut trial = Model::new(PORTS.into(), 1, 1, 1);
         for (from, route) in &self.model.routes {
             for leaf in &route.leaves {
-                trial.add(*from, leaf.to, Kind { profile: Profile::default(), contract: None });
+                let kind = Kind { profile: Profile::default(), contract: None, frames: None, schedule: None };
+                trial.add(*from, leaf.to, kind);
             }
         }
         let fails = !changes.iter().all(|change| change.apply(&mut trial));
@@ -237,46 +274,58 @@ impl World {
         self.pending = Some(pending);
     }
 
-    fn cell(&mut self, label: Label) -> Cell {
+    /// A cell of a circuit. A `calm` one is user data, of high priority, and rarely ends a PDU.
+    fn cell(&mut self, label: Label, calm: bool) -> Cell {
         let random = &mut self.random;
         let mut circuit = match label {
             Label::Vc(circuit) => circuit,
             Label::Vp(vpi) => CircuitId { vpi, vci: wire::Vci(random.pick(&[3u16, 4, 32, 50, 300])) },
         };
-        if random.one_in(60) {
+        if !calm && random.one_in(60) {
             circuit.vci = wire::Vci(random.pick(&[3u16, 4, 5]));
         }
         let user = PayloadType::User { congestion: random.one_in(9), end: random.one_in(3) };
         let special =
             [PayloadType::OamSegment, PayloadType::OamEndToEnd, PayloadType::ResourceManagement, PayloadType::Reserved];
-        let payload_type = if random.one_in(30) { random.pick(&special) } else { user };
-        let header = CellHeader { circuit, payload_type, clp: random.one_in(4) };
+        // Enough OAM cells now and then to fill the room that they have.
+        let rare = if calm { 400 } else { random.pick(&[3, 30, 30]) };
+        let payload_type = if random.one_in(rare) { random.pick(&special) } else { user };
+        let header = CellHeader { circuit, payload_type, clp: random.one_in(if calm { 150 } else { 4 }) };
         self.cells += 1;
         let mut payload = [0; 48];
         payload[..8].copy_from_slice(&self.cells.to_be_bytes());
         if payload_type.bits() >= 4 || circuit.vci.get() < 5 {
             payload = match self.random.below(4) {
-                0 => Function::Ais.emit(),
+                0 => Function::ContinuityCheck.emit(),
                 1 => payload,
                 _ => Function::Loopback(Loopback::request(self.cells as u32)).emit(),
             };
         }
-        Cell::new(header, payload)
+        let mut cell = Cell::new(header, payload);
+        cell.set_at(Time::from_nanos((self.now + 500).saturating_sub(self.random.below(20_000) as u64)));
+        cell
     }
 
     fn batch(&mut self) {
         let port = self.random.below(PORTS.into()) as u16;
         let labels: Vec<Label> = self.model.routes.keys().filter(|from| from.0 == port).map(|from| from.1).collect();
         let n = if self.random.one_in(8) { 150 } else { self.random.below(20) };
+        // Now and then more than one call to the circuit's queue takes, nearly all of one kind.
+        let calm = self.random.one_in(20);
+        let (n, longest) = if calm { (n * 4, 500) } else { (n, 40) };
         let mut cells = Vec::new();
         while cells.len() < n {
             let label = match labels.is_empty() || self.random.one_in(30) {
                 true => self.label(false),
                 false => self.random.pick(&labels),
             };
-            let run = if self.random.one_in(3) { 1 + self.random.below(40) } else { 1 };
+            let run = if self.random.one_in(3) { 1 + self.random.below(longest) } else { 1 };
+            let vci = wire::Vci(self.random.pick(&[32u16, 50]));
             for _ in 0..run {
-                let cell = self.cell(label);
+                let mut cell = self.cell(label, calm);
+                if let (true, Label::Vp(vpi)) = (calm, label) {
+                    cell.set_header(CellHeader { circuit: CircuitId { vpi, vci }, ..cell.header() });
+                }
                 cells.push(cell);
             }
         }
@@ -286,9 +335,7 @@ impl World {
         }
         let now = Time::from_nanos(self.now);
         self.switch.handle_cells(port, &cells, now, &mut self.links);
-        for cell in &cells {
-            self.model.handle_cell(port, cell, now);
-        }
+        self.model.handle_cells(port, &cells, now);
         for port in 0..usize::from(PORTS) {
             let taken = std::mem::take(&mut self.links.taken[port]);
             assert_eq!(taken, std::mem::take(&mut self.model.ports[port].link), "at once by port {port}");
@@ -299,14 +346,19 @@ impl World {
         let port = self.random.below(PORTS.into()) as u16;
         let room = if self.random.one_in(4) { 200 } else { self.random.below(12) };
         let mut out = vec![Cell::default(); room];
-        let n = self.switch.poll_transmit(port, &mut out, Time::from_nanos(self.now));
-        assert_eq!(out[..n], self.model.poll_transmit(port, room), "port {port}");
+        let now = Time::from_nanos(self.now);
+        let n = self.switch.poll_transmit(port, &mut out, now);
+        assert_eq!(out[..n], self.model.poll_transmit(port, room, now), "port {port}");
     }
 
     fn operate(&mut self) {
         match self.random.below(20) {
             0..8 => self.batch(),
             8..15 => self.transmit(),
+            15 if self.random.one_in(3) => {
+                self.switch.handle_timeout(Time::from_nanos(self.now));
+                self.model.release_due(Time::from_nanos(self.now));
+            }
             15..18 => {
                 let step = if self.random.one_in(50) { 300_000_000 } else { 20_000 };
                 self.now += self.random.below(step) as u64;

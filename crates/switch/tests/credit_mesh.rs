@@ -83,6 +83,7 @@ const CONFIG: SwitchConfig = SwitchConfig {
     queue_cells: 60,
     credit_cells: 1000,
     control_cells: 8,
+    management_cells: 64,
     profiles: 64,
     incarnation: 77,
 };

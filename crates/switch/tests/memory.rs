@@ -24,6 +24,7 @@ fn a_circuit_at_rest_costs_a_line_and_at_most_eight_octets_of_index() {
         queue_cells: 1,
         credit_cells: 0,
         control_cells: 1,
+        management_cells: 1,
         ..SwitchConfig::default()
     };
     let profile = Profile { pdu_cells: None, queue_cells: 1, ..Profile::default() };

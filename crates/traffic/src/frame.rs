@@ -6,9 +6,8 @@
 //! property test says so): [`FrameGcra`] schedules virtually, [`FrameBucket`] is a leaky bucket and its witness.
 
 use crate::clock::Fine;
-use crate::contract::Contract;
 use crate::gcra::Gcra;
-use wire::{CellRate, Time};
+use wire::Time;
 
 /// A cell of an AAL5 PDU, as a test by frames sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,13 +32,6 @@ impl FrameGcra {
     /// `increment` T: the interval of the guaranteed rate; `limit` L: how early a frame may begin.
     pub fn new(increment: Fine, limit: Fine) -> Self {
         FrameGcra { increment, limit, theoretical_arrival: Fine::ZERO, inside: false, eligible: false }
-    }
-
-    /// The test of a minimum rate `mcr` for bursts of `mbs` cells at the peak rate of `contract`.
-    pub fn of_contract(contract: &Contract, mcr: CellRate, mbs: u32) -> Option<Self> {
-        let increment = Fine::interval(mcr);
-        let tolerance = increment.minus(Fine::interval(contract.pcr?)).times(u64::from(mbs).saturating_sub(1));
-        Some(FrameGcra::new(increment, tolerance.plus(contract.cdvt.into())))
     }
 
     /// Whether the frame that this cell belongs to is eligible for the guarantee.
@@ -138,7 +130,9 @@ impl FrameConformance {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Contract;
     use proptest::prelude::*;
+    use wire::CellRate;
 
     fn frame(cells: u32, clp: bool) -> impl Iterator<Item = FrameCell> {
         (1..=cells).map(move |n| FrameCell { clp, end: n == cells })

@@ -8,15 +8,21 @@
 #![forbid(unsafe_code)]
 
 pub mod admission;
+pub mod category;
 pub mod clock;
+pub mod conformance;
 pub mod contract;
 pub mod frame;
 pub mod gcra;
 pub mod pacer;
+pub mod wheel;
 
-pub use admission::{Admission, Refused};
+pub use admission::{Admission, HOP_CELLS, Refused, periodic_queue};
+pub use category::Category;
 pub use clock::{CellClock, Fine};
-pub use contract::{Category, Contract, ContractError, Flow};
+pub use conformance::Conformance;
+pub use contract::{Contract, ContractError, Discard, Flow};
 pub use frame::{FrameBucket, FrameCell, FrameConformance, FrameFault, FrameGcra};
 pub use gcra::{Gcra, LeakyBucket};
 pub use pacer::Pacer;
+pub use wheel::Wheel;

@@ -90,7 +90,7 @@ impl Pacer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::Category;
+    use crate::Category;
     use core::time::Duration;
     use proptest::prelude::*;
 

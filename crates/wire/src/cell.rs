@@ -165,6 +165,25 @@ impl Cell {
     }
 }
 
+/// Cells that are compared without a branch between them.
+const BLOCK: usize = 8;
+
+/// How many cells at the beginning have the header `word`, but for its bits `free`.
+#[inline]
+pub fn run_length(cells: &[Cell], word: u32, free: u32) -> usize {
+    let differs = |cell: &Cell| (cell.header_word() ^ word) & !free != 0;
+    let (blocks, rest) = cells.as_chunks::<BLOCK>();
+    let mut n = 0;
+    for block in blocks {
+        let bits = block.iter().fold(0, |bits, cell| bits | (cell.header_word() ^ word));
+        if bits & !free != 0 {
+            return n + block.iter().take_while(|cell| !differs(cell)).count();
+        }
+        n += BLOCK;
+    }
+    n + rest.iter().take_while(|cell| !differs(cell)).count()
+}
+
 impl Default for Cell {
     fn default() -> Self {
         Cell::new(CellHeader::default(), [0; PAYLOAD_OCTETS])
@@ -189,6 +208,15 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_run_ends_where_a_header_differs_in_a_bit_that_counts(words: [u8; 40], n in 0usize..40, rare in 0u8..32, free in 0u32..4) {
+            let words = words.map(|word| u32::from(if word < rare { word & 3 } else { 0 }) << 1);
+            let cells = words.map(|word| Cell::new(CellHeader::from_word(word), [0; 48]));
+            let (first, free) = (words[0], free << 1);
+            let want = words[..n].iter().take_while(|word| (**word ^ first) & !free == 0).count();
+            prop_assert_eq!(run_length(&cells[..n], first, free), want);
+        }
+
         #[test]
         fn every_word_is_a_header_and_comes_back(word: u32) {
             prop_assert_eq!(CellHeader::from_word(word).to_word(), word);

@@ -46,6 +46,7 @@ reasons! {
     NoBuffer "no_buffer" "The endpoint had no free buffer.";
     RingFull "ring_full" "The endpoint's receive ring was full.";
     QueueFull "queue_full" "A link's or switch port's queue was full.";
+    ManagementFull "management_full" "The room that OAM cells of a circuit or port have in a queue was full.";
     EarlyDiscard "early_discard" "A whole PDU for which a queue had no room when it began (EPD).";
     PartialDiscard "partial_discard" "The rest of a PDU that had lost a cell (PPD).";
     TableFull "table_full" "No entry was free for a new circuit or PDU.";

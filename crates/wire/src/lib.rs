@@ -20,6 +20,7 @@ pub mod aal34;
 pub mod aal5;
 pub mod address;
 pub mod aesa;
+pub mod apic;
 pub mod atmarp;
 pub mod atmtcp;
 pub mod cell;
@@ -42,6 +43,7 @@ pub mod recording;
 pub mod sscop;
 pub mod udp;
 pub mod units;
+pub mod video;
 
 pub use address::{AddressError, CircuitId, Label, PvcAddress, Vci, Vpi};
 pub use cell::{Cell, CellHeader, PayloadType};

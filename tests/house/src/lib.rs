@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod modules;
+pub mod named;
 
 /// Whether a licence expression (SPDX, or the older `MIT/Apache-2.0`) can be met with licences from `allowed`.
 ///

@@ -50,7 +50,9 @@ fn two_guests_exchange_pdus_of_every_size_by_aal5_and_aal0_octet_for_octet_and_o
             }
         }
         step += 1;
-        script + &format!("/test/exchange {side} {step} 5 300 3 200 200\ncat /proc/net/atm/devices\n")
+        // A guest that has ended gives the other an alarm on each circuit, which its driver counts as an error: neither ends before
+        // the other has counted.
+        script + &format!("/test/exchange {side} {step} 5 300 3 200 200\ncat /proc/net/atm/devices\nsleep 5\n")
     };
     let reports = network.run_two([&script("first"), &script("second")], &[("exchange", &exchange().unwrap())]);
     // AAL0 takes as many cells as the octets need.

@@ -75,28 +75,34 @@ fn what_prometheus_knows_is_what_status_says() {
     let status: Value =
         serde_json::from_slice(&cellway(&program, &socket, &["status"]).output().unwrap().stdout).unwrap();
     let end = Instant::now() + WAIT;
-    let wanted: Vec<(String, String, f64)> = status["links"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .flat_map(|link| {
+    for (metric, at) in [
+        ("cellway_link_delivered_cells_total", "/delivered/cells"),
+        ("cellway_link_sent_octets_total", "/sent/octets"),
+        ("cellway_link_queued", "/queued"),
+        ("cellway_link_intake_cells_total", "/intake/cells"),
+        ("cellway_link_intake_dropped_total", "/intake/dropped/not_open"),
+    ] {
+        let of_link = |link: &Value| {
             let name = link["name"].as_str().unwrap().to_owned();
-            [("a", "from_a"), ("b", "from_b")]
-                .map(|(side, key)| (name.clone(), side.to_owned(), link[key]["delivered"]["cells"].as_f64().unwrap()))
-        })
-        .collect();
-    assert!(wanted.iter().any(|(.., cells)| *cells > 400.0), "{wanted:?}");
-    loop {
-        let found = query(port, "cellway_link_delivered_cells_total").unwrap_or_default();
-        let agrees = |(name, side, cells): &(String, String, f64)| {
-            found.iter().any(|(labels, value)| labels["link"] == **name && labels["from"] == **side && value == cells)
+            let value = |(side, key): (&str, &str)| Some((side.to_owned(), link[key].pointer(at)?.as_f64().unwrap()));
+            let values = [("a", "from_a"), ("b", "from_b")].into_iter().filter_map(value);
+            values.map(|(side, n)| (name.clone(), side, n)).collect::<Vec<_>>()
         };
-        if found.len() == wanted.len() && wanted.iter().all(agrees) {
-            break;
+        let wanted: Vec<(String, String, f64)> = status["links"].as_array().unwrap().iter().flat_map(of_link).collect();
+        assert!(["/queued", "/intake/cells"].contains(&at) || wanted.iter().any(|(.., n)| *n > 400.0), "{wanted:?}");
+        loop {
+            let found = query(port, metric).unwrap_or_default();
+            let agrees = |(name, side, n): &(String, String, f64)| {
+                found.iter().any(|(labels, value)| labels["link"] == **name && labels["from"] == **side && value == n)
+            };
+            if found.len() == wanted.len() && wanted.iter().all(agrees) {
+                break;
+            }
+            assert!(Instant::now() < end, "Prometheus has {found:?} as {metric}, status {wanted:?}");
+            std::thread::sleep(Duration::from_millis(200));
         }
-        assert!(Instant::now() < end, "Prometheus has {found:?}, status {wanted:?}");
-        std::thread::sleep(Duration::from_millis(200));
     }
+    assert_eq!(query(port, "cellway_switch_queued").unwrap()[0].1, status["switches"][0]["queued"].as_f64().unwrap());
     assert_eq!(query(port, "up").unwrap()[0].1, 1.0);
     assert_eq!(query(port, "cellway_circuits").unwrap()[0].1, 1.0);
 }

@@ -6,7 +6,10 @@ use std::time::Duration;
 use wire::aal5::{self, Trailer};
 use wire::erf::{Head, Kind};
 use wire::llc::{IPV4, Protocol};
-use wire::oam::{Flow, Function, Loopback};
+use wire::oam::{
+    Activation, BlockCode, Defect, DefectType, Directions, Flow, Function, Location, Loopback, Message, Monitoring,
+    Report, Subject,
+};
 use wire::{CellHeader, CircuitId, crc};
 
 /// An IPv4 packet with a UDP datagram of 4 octets from 10.0.0.1 to 10.0.0.2.
@@ -67,4 +70,46 @@ fn tshark_decodes_our_erf_records_down_to_ip_and_checks_the_aal5_crc() {
     assert!(second.contains("VCI: 4000") && second.contains("incorrect"), "{second}");
     let third = tshark::decode(file.path(), "frame.number == 3").unwrap();
     assert!(third.contains("Loopback") && third.contains("VCI: 100"), "{third}");
+}
+
+/// It knows types, functions and the CRC-10; all behind the function it prints as octets, and function 2 of activation is unknown
+/// to it.
+#[test]
+fn tshark_names_every_oam_cell_and_finds_its_crc_10_correct() {
+    if !have(tshark::TOOLS) {
+        return;
+    }
+    let defect = Defect::found(DefectType::LINK, Location::named("s1"));
+    let sent = Monitoring { sequence: 1, cells: 128, parities: 0, cells_clp0: 128, stamp: None };
+    let report = Report { sent, cells: 127, cells_clp0: 127, errored_parities: None };
+    let activation = |subject| {
+        let blocks = [BlockCode::of_cells(1024).unwrap(); 2];
+        Function::Activation(Activation {
+            subject,
+            message: Message::Activate,
+            directions: Directions::Both,
+            tag: 1,
+            blocks,
+        })
+    };
+    let cells = [
+        (Function::Ais(defect), Flow::F5EndToEnd, "Alarm Indication Signal (0)", "01733100"),
+        (Function::Rdi(defect), Flow::F4EndToEnd, "Far End Receive Failure (1)", "01733100"),
+        (Function::ContinuityCheck, Flow::F5Segment, "Continuity Check (4)", "6a6a6a6a"),
+        (Function::Monitoring(sent), Flow::F5EndToEnd, "Forward Monitoring (0)", "01008000000080ffffffff"),
+        (Function::Report(report), Flow::F4Segment, "Backward Reporting (1)", "01008000000080ffffffff"),
+        (activation(Subject::Monitoring), Flow::F5EndToEnd, "Performance Monitoring (0)", "0701116a"),
+        (activation(Subject::ContinuityCheck), Flow::F5EndToEnd, "Continuity Check (1)", "0701116a"),
+        (activation(Subject::ForwardMonitoring), Flow::F5EndToEnd, "Unknown (2)", "0701116a"),
+    ];
+    let record = |(function, flow, ..): &(Function, Flow, &str, &str)| {
+        record(Kind::Cell, flow.header(header("0.100")), &function.emit())
+    };
+    let file = capture(&cells.iter().map(record).collect::<Vec<_>>());
+    for (at, (_, _, name, octets)) in cells.iter().enumerate() {
+        let text = tshark::decode(file.path(), &format!("frame.number == {}", at + 1)).unwrap();
+        for line in [&format!("Function Type: {name}"), &format!("information: {octets}"), "(correct)"] {
+            assert!(text.contains(line), "no {line:?} in:\n{text}");
+        }
+    }
 }

@@ -4,11 +4,14 @@
 //! one range: a row of buffers of 64 KB for what goes out, one for what comes in. Nothing is allocated per PDU but the
 //! entry of a queue.
 
+mod probe;
+
 use super::Bus;
 use crate::memory::HostMemory;
 use crate::midway::Eni155p;
 use crate::midway::registers::{self as r, dma_type};
 use crate::suni;
+use probe::{esi_from_eeprom, esi_from_rom, size_ram};
 use std::collections::{BTreeMap, VecDeque};
 use wire::{Error, Time};
 
@@ -18,7 +21,6 @@ pub const BUFFER_OCTETS: u64 = 1 << 16;
 const GAP: u32 = 8;
 /// Where the driver maps the window: nowhere in particular.
 const BAR: u32 = 0xf000_0000;
-const PROBE_STEP: u32 = 128 << 10;
 
 /// An adapter beside the driver, without a bus between.
 #[derive(Debug)]
@@ -139,6 +141,10 @@ pub struct Statistics {
     pub confused: u64,
     /// DMA that failed.
     pub dma_errors: u64,
+    /// PDUs that have been copied to the adapter.
+    pub copied: u64,
+    /// PDUs whose last cell has left.
+    pub sent: u64,
 }
 
 /// The driver.
@@ -159,6 +165,12 @@ pub struct Eni {
     rx_write: u32,
     tx_write: u32,
     sending: VecDeque<Running>,
+    /// PDUs in the adapter that have not left: the channel, and where each ends.
+    leaving: VecDeque<(u32, u32)>,
+    /// Circuits whose writers were told to wait.
+    waiting: Vec<u32>,
+    /// Those of them that there may be room for now.
+    writable: Vec<u32>,
     receiving: VecDeque<Running>,
     send_buffers: Vec<u64>,
     receive_buffers: Vec<u64>,
@@ -206,6 +218,9 @@ impl Eni {
             rx_write: 0,
             tx_write: 0,
             sending: VecDeque::new(),
+            leaving: VecDeque::new(),
+            waiting: Vec::new(),
+            writable: Vec::new(),
             receiving: VecDeque::new(),
             send_buffers: (0..buffers).map(|n| memory + n * BUFFER_OCTETS).collect(),
             receive_buffers: (buffers..2 * buffers).map(|n| memory + n * BUFFER_OCTETS).collect(),
@@ -345,11 +360,26 @@ impl Eni {
         Ok(())
     }
 
-    /// Sends an SDU: 1 to 65535 octets of AAL5, or 52 of AAL0, by way of a buffer of the host's memory.
+    /// Sends an SDU: 1 to 65535 octets of AAL5, or 52 of AAL0, by way of a buffer of the host's memory. Whoever finds no room
+    /// waits for [`Eni::poll_writable`].
     ///
     /// # Errors
     /// A length that is none; no circuit; no room at present.
     pub fn send(
+        &mut self,
+        bus: &mut impl Bus,
+        memory: &mut impl HostMemory,
+        vci: u32,
+        sdu: &[u8],
+    ) -> Result<(), DriverError> {
+        let sent = self.enqueue(bus, memory, vci, sdu);
+        if sent == Err(DriverError::Busy) && !self.waiting.contains(&vci) {
+            self.waiting.push(vci);
+        }
+        sent
+    }
+
+    fn enqueue(
         &mut self,
         bus: &mut impl Bus,
         memory: &mut impl HostMemory,
@@ -413,6 +443,7 @@ impl Eni {
             octets: sdu.len(),
         });
         self.channels[number].position = end;
+        self.leaving.push_back((number as u32, end));
         Ok(())
     }
 
@@ -457,6 +488,13 @@ impl Eni {
         }
         if reason & r::TX_DMA_COMPLETE != 0 {
             self.finish_sending(bus);
+        }
+        if reason >> r::TX_COMPLETE_0.trailing_zeros() & ((1 << r::CHANNELS) - 1) != 0 {
+            self.finish_leaving(bus);
+        }
+        // The first of the two tells of buffers of the host and room in the DMA queue, the second of room in a ring.
+        if reason & r::TX_DMA_COMPLETE != 0 || reason >= r::TX_COMPLETE_0 {
+            self.writable.append(&mut self.waiting);
         }
     }
 
@@ -574,7 +612,28 @@ impl Eni {
             }
             self.sending.pop_front();
             self.send_buffers.push(pdu.buffer);
+            self.statistics.copied += 1;
         }
+    }
+
+    /// PDUs whose last cell has left. Each channel sends in order.
+    fn finish_leaving(&mut self, bus: &mut impl Bus) {
+        for number in 0..r::CHANNELS {
+            let channel = self.channels[number];
+            if !self.leaving.iter().any(|(whose, _)| *whose == number as u32) {
+                continue;
+            }
+            let read = bus.read(r::REGISTERS_AT + 4 * (r::TX_PLACE + 4 * number as u32 + r::TX_RDPTR));
+            let left = |word: u32| channel.position.wrapping_sub(word) & channel.words.wrapping_sub(1);
+            let before = self.leaving.len();
+            self.leaving.retain(|(whose, end)| *whose != number as u32 || left(*end) < left(read));
+            self.statistics.sent += (before - self.leaving.len()) as u64;
+        }
+    }
+
+    /// A circuit whose writer found no room before, and may find some now.
+    pub fn poll_writable(&mut self) -> Option<u32> {
+        self.writable.pop()
     }
 
     /// PDUs whose DMA has not been seen to end: to the adapter, and from it.
@@ -600,65 +659,4 @@ fn register(bus: &mut impl Bus, number: u32, value: u32) {
 /// The size order of a buffer: 1 kB is 0.
 const fn order(octets: u32) -> u32 {
     (octets >> 10).trailing_zeros()
-}
-
-/// Finds the RAM's size whether absent RAM reads as nothing or as other RAM: each step's start gets its own offset, the
-/// lowest last.
-fn size_ram(bus: &mut impl Bus) -> u32 {
-    let steps = || (0..r::RAM_WINDOW / PROBE_STEP).map(|n| n * PROBE_STEP);
-    let mut holds = |at: u32| {
-        [0x5555_5555, 0xaaaa_aaaa, at].into_iter().all(|pattern| {
-            bus.write(r::RAM_AT + at, pattern);
-            bus.read(r::RAM_AT + at) == pattern
-        })
-    };
-    let good = steps().rev().map(|at| if holds(at) { 0 } else { at }).filter(|at| *at > 0).min();
-    let end = good.unwrap_or(r::RAM_WINDOW);
-    steps().take_while(|at| *at < end && bus.read(r::RAM_AT + at) == *at).count() as u32 * PROBE_STEP
-}
-
-fn esi_from_rom(bus: &mut impl Bus) -> Result<[u8; 6], Error> {
-    const LAST: u32 = r::EPROM_OCTETS - 64;
-    let magic = bus.read(LAST + 56);
-    if magic != 0xa54b_872d || bus.read(LAST + 60) != !magic {
-        return Err(Error::Field { what: "ENI155P", field: "ROM mark", value: magic.into() });
-    }
-    let [a, b, c, d] = bus.read(LAST).to_be_bytes();
-    let [e, f, ..] = bus.read(LAST + 4).to_be_bytes();
-    Ok([a, b, c, d, e, f])
-}
-
-/// Reads the identifier bit by bit. The master's lines stand in the bridge's control register with its fixed pattern.
-fn esi_from_eeprom(bus: &mut impl Bus) -> Result<[u8; 6], Error> {
-    let mut esi = [0; 6];
-    for (i, octet) in esi.iter_mut().enumerate() {
-        let mut set = |clock: u8, data: u8| bus.config_write(0x60, &[0x0c | data << 1 | clock]);
-        for (clock, data) in [(0, 1), (1, 1), (1, 0), (0, 0)] {
-            set(clock, data);
-        }
-        let command = (64 + i as u8) << 1 | 1;
-        for bit in (0..8).rev().map(|bit| command >> bit & 1) {
-            for clock in [0, 1, 0] {
-                set(clock, bit);
-            }
-        }
-        let mut clocked = || {
-            let mut line = [0];
-            bus.config_write(0x60, &[0x0c | 2]);
-            bus.config_write(0x60, &[0x0c | 3]);
-            bus.config_read(0x60, &mut line);
-            bus.config_write(0x60, &[0x0c | 2]);
-            line[0] >> 1 & 1
-        };
-        let nobody = clocked();
-        if nobody != 0 {
-            return Err(Error::Field { what: "ENI155P", field: "EEPROM acknowledge", value: nobody.into() });
-        }
-        *octet = (0..8).fold(0, |octet, _| octet << 1 | clocked());
-        clocked();
-        for (clock, data) in [(0, 0), (1, 0), (1, 1)] {
-            bus.config_write(0x60, &[0x0c | data << 1 | clock]);
-        }
-    }
-    Ok(esi)
 }

@@ -2,6 +2,7 @@
 
 pub mod eni;
 pub mod penn;
+pub mod plain;
 
 /// How a driver reaches its adapter.
 pub trait Bus {

@@ -1,4 +1,4 @@
-//! The driver of Traw and Smith for their two cards, in the shape of a character device (checklist B-24 ... B-34): open,
+//! The driver of Traw and Smith for their two cards, in the shape of a character device: open,
 //! write, read, control, close; a clock instead of interrupts.
 //!
 //! In: calls of processes, ticks of a timer, the time. Out: register accesses, SDUs. Nothing blocks: what a process would
@@ -6,16 +6,25 @@
 //!
 //! Received data are drained by the clock: the VC table has an entry per circuit with its poll rate, the POLL list orders
 //! them by their next poll, and a tick serves those that are due; connectionless PDUs that are whole go to the DG queue of
-//! their circuit (B-30 ... B-33). Sending copies into one of two kernel buffers and returns, or streams from the process's
-//! own pages under one of three policies against its overwriting them (B-25, B-26, B-28).
+//! their circuit. Where a reader has mapped a buffer to its circuit, cells are fetched straight into it, as
+//! far as it is free. Sending copies into one of two kernel buffers and returns, or streams from the process's own pages,
+//! pinned and translated meanwhile, under one of three policies against its overwriting them (B-25, B-26, B-28).
 
-use crate::memory::{HostMemory, Unmapped};
-use crate::penn::reassembler::{Card, ENTRY_PDU, ENTRY_USED, FETCH_ABORTED, FETCH_ENDED, register as rr};
+pub mod device;
+mod tables;
+
+use crate::memory::{CrossMemory, Descriptor, Reach, Unmapped};
+use crate::penn::reassembler::{CONFIGURING, Card, ENTRY_PDU, ENTRY_USED, FETCH_ABORTED, FETCH_ENDED, register as rr};
 use crate::penn::segmenter::{Segmenter, register as sr};
 use crate::penn::{FAILED, IDLE};
 use core::time::Duration;
+use sar::penn::Config;
+use sar::penn::units::ram::image;
 use std::collections::VecDeque;
+use tables::{DgTable, Vc};
 use wire::Time;
+
+pub use tables::{VC_ACTIVE, VC_FETCHING, VC_FULL, VC_MAPPED, VcView};
 
 /// Octets of each kernel buffer.
 pub const BUFFER_OCTETS: usize = 1 << 16;
@@ -105,21 +114,6 @@ pub enum PennError {
     Memory(#[from] Unmapped),
 }
 
-/// An entry of the VC table (B-30).
-#[derive(Debug, Clone)]
-struct Vc {
-    vci: u16,
-    /// The reassembler's list, once it has one.
-    list: Option<u16>,
-    data: VecDeque<u8>,
-    poll_rate: Duration,
-    poll_time: Time,
-    next: Option<usize>,
-    previous: Option<usize>,
-    /// Whole connectionless PDUs: entries of the DG table, oldest first.
-    dgs: VecDeque<Vec<u8>>,
-}
-
 #[derive(Debug, Clone, Copy, Default)]
 struct File {
     vc: Option<usize>,
@@ -135,16 +129,21 @@ struct Transfer {
     octets: u32,
     vci: u16,
     mid: u16,
-    /// The kernel buffer to give back, or the process's pages.
+    /// The kernel buffer to give back; none, if it is the process's pages.
     buffer: Option<usize>,
+    /// What makes these the card's meanwhile, and where they are in the process.
+    x: Option<(Descriptor, u32)>,
 }
 
 /// What the Reassembler fetches at present.
 #[derive(Debug, Clone, Copy)]
 struct Fetch {
     vc: usize,
+    vci: u16,
     list: u16,
     pdu: bool,
+    /// The reader's buffer that it goes to, if not the kernel's.
+    mapped: Option<Descriptor>,
 }
 
 /// What the driver has counted.
@@ -165,7 +164,9 @@ pub struct Statistics {
 /// The driver.
 #[derive(Debug)]
 pub struct Penn {
+    /// Where the cards reach the kernel's pinned buffers; without the kernel's memory, nowhere.
     buffers: [u32; BUFFERS],
+    pinned: [Option<Descriptor>; BUFFERS],
     busy: [bool; 2],
     files: Vec<Option<File>>,
     vcs: Vec<Option<Vc>>,
@@ -182,19 +183,41 @@ pub struct Penn {
     done: u64,
     tick: Duration,
     next_tick: Time,
-    dgs: usize,
+    dgs: DgTable,
+    /// Descriptors that no circuit has any more: detached once no fetch uses them.
+    detached: Vec<Descriptor>,
     /// What has been counted.
     pub statistics: Statistics,
+}
+
+/// Builds the data structures of a Reassembler that is being configured, a word at a time, and lets it run (B-19).
+fn configure<M>(cards: &mut Cards<'_, M>, now: Time) {
+    let card = &mut *cards.reassembler;
+    if card.read(rr::STATUS) & CONFIGURING == 0 {
+        return;
+    }
+    let (lists, slots) = (card.read(rr::LISTS), card.read(rr::SLOTS) as usize);
+    let (circuits, pdus) = ((lists & 0xffff) as usize, (lists >> 16) as usize);
+    for (at, word) in image(&Config { circuits, pdus, slots, ..Config::default() }) {
+        card.write(rr::RAM_ADDRESS, at.into(), now);
+        card.write(rr::RAM_DATA, word.into(), now);
+    }
+    card.write(rr::RUN, 1, now);
 }
 
 impl Penn {
     /// Probes the cards, which resets them (B-24), and pins three buffers of 64 KB from `memory` on. The timer ticks each
     /// `tick`: 60 Hz left a processor nine tenths of its time (B-34).
-    pub fn probe<M: HostMemory>(cards: &mut Cards<'_, M>, memory: u32, lists: u32, tick: Duration, now: Time) -> Self {
+    pub fn probe<M: CrossMemory>(cards: &mut Cards<'_, M>, memory: u32, lists: u32, tick: Duration, now: Time) -> Self {
         cards.segmenter.read(sr::RESET);
         cards.reassembler.read(rr::RESET);
+        configure(cards, now);
+        let reach = Reach { device_writes: true, tagged: false };
+        let octets = BUFFER_OCTETS as u32;
+        let pinned = [0, 1, 2].map(|n| cards.memory.attach(memory + n * octets, octets, reach).ok());
         Penn {
-            buffers: [0, 1, 2].map(|n| memory + n * BUFFER_OCTETS as u32),
+            buffers: pinned.map(|x| x.map_or(u32::MAX, |x| x.bus)),
+            pinned,
             busy: [false; 2],
             files: Vec::new(),
             vcs: vec![None; TABLE],
@@ -209,8 +232,21 @@ impl Penn {
             done: 0,
             tick,
             next_tick: now + tick,
-            dgs: 0,
+            dgs: DgTable::new(),
+            detached: Vec::new(),
             statistics: Statistics::default(),
+        }
+    }
+
+    /// Gives back all memory, the process's and the kernel's, and leaves the cards reset: the driver is unloaded.
+    pub fn unload<M: CrossMemory>(self, cards: &mut Cards<'_, M>) {
+        cards.segmenter.read(sr::RESET);
+        cards.reassembler.read(rr::RESET);
+        let sent = self.transfers.iter().filter_map(|transfer| Some(transfer.x?.0));
+        let mapped = self.vcs.iter().flatten().filter_map(|vc| vc.x);
+        let kernel = self.pinned.iter().flatten().copied();
+        for x in sent.chain(mapped).chain(self.detached.iter().copied()).chain(kernel) {
+            cards.memory.detach(x);
         }
     }
 
@@ -244,16 +280,7 @@ impl Penn {
                     self.remove_vc(old);
                 }
                 let free = self.vcs.iter().position(Option::is_none).ok_or(PennError::Table)?;
-                self.vcs[free] = Some(Vc {
-                    vci,
-                    list: None,
-                    data: VecDeque::new(),
-                    poll_rate: tick,
-                    poll_time: now + tick,
-                    next: None,
-                    previous: None,
-                    dgs: VecDeque::new(),
-                });
+                self.vcs[free] = Some(Vc::new(vci, tick, now));
                 self.insert_poll(free);
                 self.file(file)?.vc = Some(free);
             }
@@ -286,9 +313,54 @@ impl Penn {
 
     fn remove_vc(&mut self, number: usize) {
         self.unlink_poll(number);
-        if let Some(vc) = self.vcs[number].take() {
-            self.dgs -= vc.dgs.len();
+        if let Some(mut vc) = self.vcs[number].take() {
+            self.dgs.clear(&mut vc.dgs);
+            self.detached.extend(vc.x);
         }
+    }
+
+    /// Maps `octets` octets of the calling process at `address` to its circuit, instead of what was mapped (B-30): pinned
+    /// and translated, and from then on cells are fetched there. None: what was mapped is given back.
+    ///
+    /// # Errors
+    /// No circuit; a connectionless one, whose PDUs come by the kernel's buffer; no room for a cell; no memory there.
+    pub fn map<M: CrossMemory>(
+        &mut self,
+        cards: &mut Cards<'_, M>,
+        file: usize,
+        address: u32,
+        octets: u32,
+    ) -> Result<(), PennError> {
+        let number = self.file(file)?.vc.ok_or(PennError::File)?;
+        let vc = self.vcs[number].as_mut().filter(|vc| vc.vci & 0x8000 == 0).ok_or(PennError::File)?;
+        if octets > 0 && (octets < 48 || octets as usize > BUFFER_OCTETS) {
+            return Err(PennError::Length(octets as usize));
+        }
+        let reach = Reach { device_writes: true, tagged: false };
+        let x = if octets > 0 { Some(cards.memory.attach(address, octets, reach)?) } else { None };
+        self.detached.extend(core::mem::replace(&mut vc.x, x));
+        (vc.buf, vc.len, vc.filled) = if x.is_some() { (address, octets, 0) } else { (0, 0, 0) };
+        vc.set(VC_MAPPED, x.is_some());
+        vc.set(VC_FULL, false);
+        self.give_back(cards);
+        Ok(())
+    }
+
+    /// Detaches what no circuit has any more, unless a fetch still writes there.
+    fn give_back<M: CrossMemory>(&mut self, cards: &mut Cards<'_, M>) {
+        if self.fetch.is_none() {
+            self.detached.drain(..).for_each(|x| cards.memory.detach(x));
+        }
+    }
+
+    /// What a file's entry of the VC table shows.
+    ///
+    /// # Errors
+    /// No such file, no circuit.
+    pub fn vc(&mut self, file: usize) -> Result<VcView, PennError> {
+        let number = self.file(file)?.vc.ok_or(PennError::File)?;
+        let vc = self.vcs[number].as_ref().ok_or(PennError::File)?;
+        Ok(VcView { status: vc.status, buf: vc.buf, len: vc.len, dgs: self.dgs.len(vc.dgs) })
     }
 
     /// Puts a VC into the POLL list: linear time (B-32).
@@ -341,7 +413,7 @@ impl Penn {
     ///
     /// # Errors
     /// No circuit, a length that is none, no memory there.
-    pub fn write<M: HostMemory>(
+    pub fn write<M: CrossMemory>(
         &mut self,
         cards: &mut Cards<'_, M>,
         file: usize,
@@ -355,20 +427,25 @@ impl Penn {
             return Err(PennError::Length(octets));
         }
         self.poll_segmenter(cards, now);
-        let (address, buffer) = match variant {
+        let (address, buffer, x) = match variant {
             Variant::Kernel | Variant::KernelIdle => {
                 let Some(free) = self.busy.iter().position(|busy| !busy) else { return Ok(Written::Wait) };
                 let mut data = vec![0; octets];
-                cards.memory.read(address.into(), &mut data)?;
+                cards.memory.copy_in(address, &mut data)?;
                 cards.memory.write(self.buffers[free].into(), &data)?;
                 self.busy[free] = true;
-                (self.buffers[free], Some(free))
+                (self.buffers[free], Some(free), None)
             }
             Variant::User(_) if !self.transfers.is_empty() => return Ok(Written::Wait),
-            Variant::User(_) => (address, None),
+            Variant::User(policy) => {
+                let reach = Reach { device_writes: false, tagged: policy == Overlap::Fault };
+                let x = cards.memory.attach(address, octets as u32, reach)?;
+                (x.bus, None, Some((x, address)))
+            }
         };
         self.ticket += 1;
-        self.transfers.push_back(Transfer { ticket: self.ticket, address, octets: octets as u32, vci, mid, buffer });
+        let octets = octets as u32;
+        self.transfers.push_back(Transfer { ticket: self.ticket, address, octets, vci, mid, buffer, x });
         self.poll_segmenter(cards, now);
         match variant {
             Variant::KernelIdle | Variant::User(Overlap::Block) => Ok(Written::Until(Ticket(self.ticket))),
@@ -397,13 +474,14 @@ impl Penn {
     pub fn must_wait(&self, address: u32) -> bool {
         self.transfers.iter().any(|transfer| {
             let page = |address: u32| address / 4096;
-            let last = transfer.address + (transfer.octets - 1);
-            transfer.buffer.is_none() && (page(transfer.address)..=page(last)).contains(&page(address))
+            transfer.x.is_some_and(|(x, first)| {
+                (page(first)..=page(first.saturating_add(x.octets - 1))).contains(&page(address))
+            })
         })
     }
 
     /// Looks at the Segmenter's idle flag (B-29): a transfer that is over gives its buffer back, and the next one starts.
-    fn poll_segmenter<M: HostMemory>(&mut self, cards: &mut Cards<'_, M>, now: Time) {
+    fn poll_segmenter<M: CrossMemory>(&mut self, cards: &mut Cards<'_, M>, now: Time) {
         let status = cards.segmenter.read(sr::STATUS);
         if status & IDLE == 0 {
             return;
@@ -414,6 +492,9 @@ impl Penn {
             self.done = over.ticket;
             if let Some(buffer) = over.buffer {
                 self.busy[buffer] = false;
+            }
+            if let Some((x, _)) = over.x {
+                cards.memory.detach(x);
             }
             self.statistics.failed += u64::from(status & FAILED != 0);
         }
@@ -428,7 +509,9 @@ impl Penn {
     }
 
     /// Reads what has been drained: octets of a circuit, or one connectionless PDU. `None`: nothing is there, the process
-    /// sleeps. A PDU longer than `buffer` loses its end, as with datagrams.
+    /// sleeps. A PDU longer than `buffer` loses its end, as with datagrams. Where the reader has mapped a buffer, its first
+    /// octets are what came, `buffer` is left alone, and the next cells come from its beginning on: use them before the
+    /// next tick.
     ///
     /// # Errors
     /// No such file, no circuit.
@@ -436,11 +519,16 @@ impl Penn {
         let number = self.file(file)?.vc.ok_or(PennError::File)?;
         let vc = self.vcs[number].as_mut().ok_or(PennError::File)?;
         if vc.vci & 0x8000 != 0 {
-            let Some(dg) = vc.dgs.pop_front() else { return Ok(None) };
-            self.dgs -= 1;
+            let Some(dg) = self.dgs.pop(&mut vc.dgs) else { return Ok(None) };
             let n = dg.len().min(buffer.len());
             buffer[..n].copy_from_slice(&dg[..n]);
             return Ok(Some(n));
+        }
+        if vc.x.is_some() {
+            // The octets are in the reader's buffer already; the whole of it is free again.
+            vc.set(VC_FULL, false);
+            let n = core::mem::take(&mut vc.filled) as usize;
+            return Ok((n > 0).then_some(n));
         }
         let n = vc.data.len().min(buffer.len());
         for (place, octet) in buffer.iter_mut().zip(vc.data.drain(..n)) {
@@ -459,8 +547,9 @@ impl Penn {
     }
 
     /// Serves the timer: looks at cards and tables as far as it can without waiting.
-    pub fn handle_timeout<M: HostMemory>(&mut self, cards: &mut Cards<'_, M>, now: Time) {
+    pub fn handle_timeout<M: CrossMemory>(&mut self, cards: &mut Cards<'_, M>, now: Time) {
         self.poll_segmenter(cards, now);
+        self.give_back(cards);
         if now >= self.next_tick {
             self.statistics.ticks += 1;
             // Ticks that came and went while the processor did something else are not made up for.
@@ -474,26 +563,32 @@ impl Penn {
         self.examine(cards, now);
     }
 
-    fn finish_fetch<M: HostMemory>(&mut self, cards: &mut Cards<'_, M>, now: Time) {
+    fn finish_fetch<M: CrossMemory>(&mut self, cards: &mut Cards<'_, M>, now: Time) {
         let Some(fetch) = self.fetch.take() else { return };
         let length = cards.reassembler.read(rr::LENGTH);
         let failed = cards.reassembler.read(rr::STATUS) & FAILED != 0;
         let octets = (length & 0xf_ffff).min(BUFFER_OCTETS as u32) as usize;
-        let mut data = vec![0; octets];
+        self.give_back(cards);
+        let mut data = vec![0; if fetch.mapped.is_some() { 0 } else { octets }];
         let read = cards.memory.read(self.buffers[2].into(), &mut data);
+        let vc = self.vcs[fetch.vc].as_mut().filter(|vc| vc.vci == fetch.vci);
+        let Some(vc) = vc else { return };
+        vc.set(VC_FETCHING, false);
         if failed || read.is_err() {
             self.statistics.failed += 1;
             return;
         }
-        let full = self.dgs >= TABLE;
-        let Some(vc) = self.vcs[fetch.vc].as_mut() else { return };
-        if !fetch.pdu {
+        if fetch.mapped.is_some() {
+            // A buffer that was mapped meanwhile has nothing of this yet.
+            if vc.x == fetch.mapped {
+                vc.filled += octets as u32;
+                vc.set(VC_FULL, vc.len - vc.filled < 48);
+            }
+        } else if !fetch.pdu {
             vc.data.extend(data);
-        } else if length & FETCH_ENDED == 0 || length & FETCH_ABORTED != 0 || full {
+        } else if length & FETCH_ENDED == 0 || length & FETCH_ABORTED != 0 || self.dgs.push(&mut vc.dgs, data).is_err()
+        {
             self.statistics.lost_pdus += 1;
-        } else {
-            vc.dgs.push_back(data);
-            self.dgs += 1;
         }
         if fetch.pdu {
             cards.reassembler.write(rr::INDEX, fetch.list.into(), now);
@@ -505,7 +600,7 @@ impl Penn {
     }
 
     /// Looks at CAM entries and status blocks from where it stopped, until a fetch is under way or all have been seen.
-    fn examine<M: HostMemory>(&mut self, cards: &mut Cards<'_, M>, now: Time) {
+    fn examine<M: CrossMemory>(&mut self, cards: &mut Cards<'_, M>, now: Time) {
         while self.fetch.is_none()
             && let Some(list) = self.look
         {
@@ -531,22 +626,30 @@ impl Penn {
             let cells = cards.reassembler.read(rr::CELLS);
             let ends = cards.reassembler.read(rr::ENDS);
             let unit = if pdu { 44 } else { 48 };
-            let fits = BUFFER_OCTETS as u32 / unit;
+            let mut fits = BUFFER_OCTETS as u32 / unit;
             let Some(vc) = self.vcs[number].as_mut() else { continue };
             if !pdu {
                 vc.list = u16::try_from(list).ok();
             }
+            vc.set(VC_ACTIVE, true);
             // A circuit is served once in a look, and again only as long as more than a buffer waits.
             let again = self.served != Some(list) || cells >= fits;
-            let due = pdu && ends > 0 || !pdu && cells > 0 && vc.poll_time <= now && vc.data.len() < VC_OCTETS && again;
+            let room = vc.room(VC_OCTETS) as u32;
+            if vc.x.is_some() {
+                fits = room / unit;
+            }
+            let due = pdu && ends > 0 || !pdu && cells > 0 && vc.poll_time <= now && room.min(fits) > 0 && again;
             if !due {
                 self.look = Some(list + 1);
                 continue;
             }
-            cards.reassembler.write(rr::DESTINATION, self.buffers[2], now);
+            let mapped = vc.x;
+            let destination = mapped.map_or(self.buffers[2], |x| x.bus + vc.filled);
+            vc.set(VC_FETCHING, true);
+            cards.reassembler.write(rr::DESTINATION, destination, now);
             cards.reassembler.write(rr::LIST, list, now);
             cards.reassembler.write(rr::FETCH, cells.min(fits), now);
-            self.fetch = Some(Fetch { vc: number, list: list as u16, pdu });
+            self.fetch = Some(Fetch { vc: number, vci, list: list as u16, pdu, mapped });
             self.statistics.fetches += 1;
             (self.look, self.served) = (Some(list), Some(list));
         }

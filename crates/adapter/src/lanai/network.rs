@@ -25,12 +25,13 @@ pub struct Network {
     pub fabric: Fabric,
     stations: Vec<Station>,
     now: Time,
+    visits: u64,
 }
 
 impl Network {
     /// Over a fabric, without interfaces.
     pub fn new(fabric: Fabric) -> Self {
-        Network { now: fabric.now(), fabric, stations: Vec::new() }
+        Network { now: fabric.now(), fabric, stations: Vec::new(), visits: 0 }
     }
 
     /// Puts an interface into a host with so many octets of memory; gives its number here.
@@ -62,11 +63,23 @@ impl Network {
         self.now
     }
 
+    /// Interfaces that runs have looked at, ever: what they cost.
+    pub fn visits(&self) -> u64 {
+        self.visits
+    }
+
+    /// When something happens next.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        let on = self.stations.iter().filter(|station| station.on);
+        on.filter_map(|station| station.lanai.poll_timeout()).chain(self.fabric.poll_timeout()).min()
+    }
+
     /// Runs to a moment, or until `seen` has seen a user's event and says that it is enough.
     pub fn run(&mut self, until: Time, mut seen: impl FnMut(usize, Event, &mut Station, Time) -> bool) -> bool {
         let mut enough = false;
         loop {
             let mut moved = false;
+            self.visits += self.stations.len() as u64;
             for number in 0..self.stations.len() {
                 let station = &mut self.stations[number];
                 if !station.on {

@@ -1,12 +1,15 @@
 //! The control program: an event loop over what the engines have done and what the queues hold.
 
-use super::config::{Config, MulticastBy};
+mod receive;
+mod send;
+
+use super::config::Config;
 use crate::memory::HostMemory;
 use net::myrinet::mapper::{Mapping, Settings};
 use std::collections::{HashMap, VecDeque};
 use wire::myrinet::mapping::Address;
 use wire::myrinet::message::{HEAD_OCTETS, Head};
-use wire::myrinet::{Kind, Packet, Turn, emit, packet_octets};
+use wire::myrinet::{Kind, Turn, emit, packet_octets};
 use wire::{Counters, DropReason, Time};
 
 /// User interfaces of a card. Number 0 is the IP driver's.
@@ -74,6 +77,15 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// The user interface that it is for.
+    pub fn interface(&self) -> usize {
+        match self {
+            Event::Sent { interface, .. } | Event::Received { interface, .. } => *interface,
+        }
+    }
+}
+
 /// The monitoring variables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Monitor {
@@ -113,6 +125,8 @@ struct User {
     queue: VecDeque<Sending>,
     posted: VecDeque<Posted>,
     open: Vec<Open>,
+    /// Parts that are being fetched, or wait for those before them; true: it is in the SRAM.
+    order: VecDeque<(u64, bool)>,
 }
 
 /// A message of which parts have come.
@@ -123,6 +137,8 @@ struct Open {
     buffer: Posted,
     arrived: u32,
     total: u32,
+    /// When its last part came.
+    last: Time,
 }
 
 /// A packet that stands in a send buffer until all copies have left.
@@ -264,10 +280,20 @@ impl Lanai {
         if !self.config.switches.immediate {
             return Err(Refused::Off);
         }
-        if message.len() > self.config.immediate.min(self.config.buffer) {
+        if !self.takes_immediately(message.len()) {
             return Err(Refused::TooLong(message.len()));
         }
         self.queue(interface, to, Source::Immediate(message.to_vec()), message.len())
+    }
+
+    /// Whether [`Lanai::send_immediate`] takes a message of so many octets.
+    pub fn takes_immediately(&self, octets: usize) -> bool {
+        self.config.switches.immediate && octets <= self.config.immediate.min(self.config.buffer)
+    }
+
+    /// What it was made with.
+    pub fn config(&self) -> &Config {
+        &self.config
     }
 
     /// Posts a buffer for a message to come.
@@ -454,80 +480,6 @@ impl Lanai {
         }
     }
 
-    fn fetch(&mut self, user: usize) {
-        let (address, most) = (self.mapping.address(), self.config.buffer);
-        let Some(sending) = self.users[user].queue.front_mut() else { return };
-        let octets = ((sending.octets - sending.done) as usize).min(most);
-        let (group, to_interface) = match sending.to {
-            Destination::Host(_, interface) => (0, interface),
-            Destination::Group(group) => (group, user as u8),
-        };
-        let head = Head {
-            from: address,
-            from_interface: user as u8,
-            to_interface,
-            group,
-            number: sending.number,
-            total: sending.octets,
-            offset: sending.done,
-        };
-        sending.done += octets as u32;
-        let (to, last) = (sending.to, sending.done == sending.octets);
-        let id = self.next;
-        self.next += 1;
-        let source = match &mut sending.source {
-            Source::Memory(address) => Ok(*address + u64::from(head.offset)),
-            Source::Immediate(message) => Err(core::mem::take(message)),
-        };
-        if last {
-            self.users[user].queue.pop_front();
-        }
-        match source {
-            Ok(address) => {
-                let part = Part { head, to, address, octets, last };
-                self.transfers.push_back((octets, Transfer::Fetch { id, user, sending: part }));
-            }
-            Err(message) => self.fetched(id, user, &Part { head, to, address: 0, octets, last }, &message),
-        }
-    }
-
-    /// A part is in the SRAM: a packet for each receiver.
-    fn fetched(&mut self, id: u64, user: usize, part: &Part, octets: &[u8]) {
-        let kind = if user == 0 { Kind::IP } else { Kind::MESSAGE };
-        let head = part.head.emit();
-        let to: Vec<Address> = match part.to {
-            Destination::Host(to, _) => vec![to],
-            Destination::Group(group) => self.receivers(group),
-        };
-        let routes = to.iter().filter_map(|to| self.mapping.route(*to));
-        let packets: VecDeque<Vec<u8>> = routes.map(|route| packet(route, kind, &head, octets)).collect();
-        if packets.is_empty() || packets.len() < to.len() {
-            self.monitor.sent.drop_one(DropReason::UnknownCircuit);
-        }
-        let (number, total) = (part.head.number, part.head.total);
-        if packets.is_empty() {
-            self.send_buffers -= 1;
-            if part.last {
-                self.work.push_back(Work::Tell(Event::Sent { interface: user, number, whole: false }));
-            }
-            return;
-        }
-        let ends = part.last.then_some((user, number, total));
-        self.outgoing.insert(id, Outgoing { copies: packets.len(), packets, ends, user: true });
-        self.work.push_back(Work::Start(id));
-    }
-
-    /// Whom this interface sends a group's packets to: the next on the cycle, or all others.
-    fn receivers(&self, group: u16) -> Vec<Address> {
-        let (own, members) = (self.mapping.address(), self.groups.get(&group).map_or(&[][..], |m| m));
-        let Some(at) = members.iter().position(|member| *member == own) else { return Vec::new() };
-        let mut others = members.iter().cycle().skip(at + 1).take(members.len().saturating_sub(1)).copied();
-        match self.config.switches.multicast {
-            MulticastBy::Cycle => others.next().into_iter().collect(),
-            MulticastBy::Repetition => others.collect(),
-        }
-    }
-
     fn transferred(&mut self, transfer: Transfer, memory: &mut impl HostMemory) {
         match transfer {
             Transfer::Fetch { id, user, sending } => {
@@ -536,11 +488,7 @@ impl Lanai {
                     return self.fetched(id, user, &sending, &octets);
                 }
                 self.monitor.sent.drop_one(DropReason::BadDescriptor);
-                self.send_buffers -= 1;
-                if sending.last {
-                    let event = Event::Sent { interface: user, number: sending.head.number, whole: false };
-                    self.work.push_back(Work::Tell(event));
-                }
+                self.part_failed(id, user, sending.head.number, sending.last);
             }
             Transfer::Store { user, key, offset, part } => {
                 self.receive_buffers -= 1;
@@ -560,87 +508,6 @@ impl Lanai {
                 }
             }
         }
-    }
-
-    /// Looks at a packet that has come.
-    fn look(&mut self, octets: &[u8], now: Time) {
-        let drop = |own: &mut Self, reason| {
-            own.receive_buffers -= 1;
-            own.monitor.received.drop_one(reason);
-        };
-        let packet = match Packet::new_checked(octets) {
-            Ok(packet) => packet,
-            Err(wire::Error::Checksum { .. }) => return drop(self, DropReason::Crc),
-            Err(_) => return drop(self, DropReason::Malformed),
-        };
-        if packet.kind() == Kind::MAPPING {
-            self.receive_buffers -= 1;
-            return self.mapping.handle_message(packet.payload(), now);
-        }
-        let Ok((head, part)) = Head::parse(packet.payload()) else { return drop(self, DropReason::Malformed) };
-        if head.group != 0 && self.config.switches.multicast == MulticastBy::Cycle {
-            self.pass_on(&packet, &head);
-        }
-        let user = usize::from(head.to_interface);
-        if user >= INTERFACES {
-            return drop(self, DropReason::UnknownCircuit);
-        }
-        match self.place(user, &head, part.len()) {
-            Ok(()) => {
-                let key = (head.from, head.number);
-                let transfer = Transfer::Store { user, key, offset: head.offset, part: part.to_vec() };
-                self.transfers.push_back((part.len(), transfer));
-            }
-            Err(reason) => drop(self, reason),
-        }
-    }
-
-    /// Finds the buffer of a part's message, or takes one for its first part.
-    fn place(&mut self, user: usize, head: &Head, octets: usize) -> Result<(), DropReason> {
-        let user = &mut self.users[user];
-        let open = user.open.iter().position(|o| (o.from, o.number) == (head.from, head.number));
-        match open.map(|at| (at, &user.open[at])) {
-            Some((_, open)) if open.total == head.total && head.offset > 0 => return Ok(()),
-            // Its number came around, or a part was lost: the buffer is for the new message.
-            Some((at, _)) => {
-                let stale = user.open.remove(at);
-                user.posted.push_front(stale.buffer);
-            }
-            None => {}
-        }
-        if head.offset > 0 {
-            return Err(DropReason::Sequence);
-        }
-        let Some(buffer) = user.posted.pop_front() else { return Err(DropReason::NoBuffer) };
-        if buffer.octets < head.total || octets > head.total as usize {
-            user.posted.push_front(buffer);
-            return Err(DropReason::Oversize);
-        }
-        if user.open.len() >= OPEN {
-            // The oldest has waited longest for a part that is lost.
-            let stale = user.open.remove(0);
-            user.posted.push_back(stale.buffer);
-        }
-        let (from, number, total) = (head.from, head.number, head.total);
-        user.open.push(Open { from, number, buffer, arrived: 0, total });
-        Ok(())
-    }
-
-    /// A group's packet goes to the next member, until that is its sender.
-    fn pass_on(&mut self, packet_in: &Packet<'_>, head: &Head) {
-        let next = self.receivers(head.group);
-        let Some(route) = next.first().filter(|to| **to != head.from).and_then(|to| self.mapping.route(*to)) else {
-            return;
-        };
-        if self.ready.len() >= 4 * self.config.queue {
-            return self.monitor.sent.drop_one(DropReason::QueueFull);
-        }
-        let octets = packet(route, packet_in.kind(), &[], packet_in.payload());
-        let id = self.next;
-        self.next += 1;
-        self.monitor.forwarded += 1;
-        self.outgoing.insert(id, Outgoing { packets: [octets].into(), copies: 1, ends: None, user: false });
-        self.work.push_back(Work::Start(id));
     }
 }
 

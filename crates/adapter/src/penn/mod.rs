@@ -1,4 +1,4 @@
-//! The host interface of Traw and Smith (JSAC 1993; checklist B-1 ... B-22) as its driver sees it: two cards, one that
+//! The host interface of Traw and Smith (JSAC 1993) as its driver sees it: two cards, one that
 //! segments and one that reassembles, without interrupts and without a processor of their own.
 //!
 //! In: register accesses, the host's memory, cells, the time. Out: cells, the host's memory, status. A transfer takes the
@@ -15,6 +15,8 @@ pub mod segmenter;
 
 use core::time::Duration;
 
+/// What both cards answer when they are asked what they are.
+pub const IDENTIFIER: u32 = 0x8f93;
 /// Status register: no transfer runs.
 pub const IDLE: u32 = 1;
 /// Status register: the last transfer met memory that is not there.

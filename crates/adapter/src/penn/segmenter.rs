@@ -1,4 +1,8 @@
-//! The Segmenter (checklist B-6, B-7, B-10, B-11): streams a range of the host's memory into cells.
+//! The Segmenter: streams a range of the host's memory into cells.
+//!
+//! Three units: the bus fills the data buffer, the segmentation controller extracts one cell's data from it as soon as they
+//! are there, and a [`Framer`] passes header and body to the SONET framer, an octet each clock of the line, HEC and CRC-10
+//! made meanwhile. The bus works on later data while the framer is at a cell.
 //!
 //! A cell leaves as soon as its data have come over the bus, at most at the line's pace. On a circuit a cell's payload is 48
 //! octets as they are; where the VCI's highest bit marks connectionless traffic (B-4) it is a SAR-PDU of AAL3/4, with
@@ -7,11 +11,13 @@
 //! The bus is either the card's own, which streams at a given pace, or another's: then [`Segmenter::wanted`] says what the
 //! card would take next, [`Segmenter::handle_bus`] that it has come, and no cell leaves before its octets have.
 
-use super::{FAILED, IDLE, Streaming};
+use super::{FAILED, IDENTIFIER, IDLE, Streaming};
 use crate::memory::HostMemory;
+use core::time::Duration;
+use sar::penn::units::serial::Framer;
 use traffic::Pacer;
-use wire::aal34::{SAR_PAYLOAD_OCTETS, Segment, SegmentType};
-use wire::cell::PAYLOAD_OCTETS;
+use wire::aal34::{SAR_PAYLOAD, SAR_PAYLOAD_OCTETS, Segment, SegmentType};
+use wire::cell::{CELL_OCTETS, PAYLOAD_OCTETS};
 use wire::{Cell, CellHeader, CellRate, Counters, DropReason, Time};
 
 /// Registers by number.
@@ -30,6 +36,8 @@ pub mod register {
     pub const START: u32 = 5;
     /// [`super::IDLE`], [`super::FAILED`].
     pub const STATUS: u32 = 6;
+    /// [`crate::penn::IDENTIFIER`].
+    pub const IDENTIFIER: u32 = 7;
 }
 
 /// Octets that have come over the bus and not left in a cell, at most. The paper says that there is a buffer, not its size.
@@ -59,6 +67,17 @@ impl Job {
     }
 }
 
+/// A cell as the SONET framer gets it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Framed {
+    /// Header, HEC, body.
+    pub octets: [u8; CELL_OCTETS],
+    /// When the first octet comes.
+    pub first: Time,
+    /// When the last one is through: 53 clocks of the line later.
+    pub last: Time,
+}
+
 /// The card.
 #[derive(Debug, Clone)]
 pub struct Segmenter {
@@ -68,6 +87,8 @@ pub struct Segmenter {
     job: Option<Job>,
     failed: bool,
     line: Pacer,
+    /// From a cell's first octet to its last, nanoseconds.
+    cell_nanos: f64,
     counters: Counters,
 }
 
@@ -93,7 +114,8 @@ impl Segmenter {
             registers: [0; 5],
             job: None,
             failed: false,
-            line: Pacer::new(line, core::time::Duration::ZERO),
+            line: Pacer::new(line, Duration::ZERO),
+            cell_nanos: line.interval_nanos(),
             counters: Counters::default(),
         }
     }
@@ -124,6 +146,7 @@ impl Segmenter {
                 0
             }
             register::SOURCE..=register::MID => self.registers[register as usize],
+            register::IDENTIFIER => IDENTIFIER,
             register::STATUS => (u32::from(self.job.is_none()) * IDLE) | (u32::from(self.failed) * FAILED),
             _ => u32::MAX,
         }
@@ -152,45 +175,55 @@ impl Segmenter {
     /// Cells that have left by `now`, to the front of `out`; gives how many.
     pub fn fill(&mut self, out: &mut [Cell], memory: &mut impl HostMemory, now: Time) -> usize {
         let mut filled = 0;
-        while filled < out.len() && self.poll_timeout().is_some_and(|due| due <= now) {
-            let Some(job) = &mut self.job else { break };
-            let n = job.next_octets();
-            let mut payload = [0; PAYLOAD_OCTETS];
-            let address = u64::from(job.source) + u64::from(job.done);
-            if memory.read(address, &mut payload[..n as usize]).is_err() {
-                self.counters.drop_one(DropReason::BadDescriptor);
-                (self.job, self.failed) = (None, true);
-                break;
-            }
-            let last = job.done + n == job.length;
-            if let Some(mid) = job.mid {
-                let segment_type = match (job.done == 0, last) {
-                    (true, true) => SegmentType::Single,
-                    (true, false) => SegmentType::Begin,
-                    (false, true) => SegmentType::End,
-                    (false, false) => SegmentType::Continuation,
-                };
-                // A CPCS-PDU is whole words, and at least two where one cell holds it.
-                let least = if segment_type == SegmentType::Single { 8 } else { 4 };
-                let li = n.next_multiple_of(4).max(least) as u8;
-                let segment = Segment { segment_type, sequence: job.sequence, mid, li };
-                let mut body = [0; SAR_PAYLOAD_OCTETS];
-                body.copy_from_slice(&payload[..SAR_PAYLOAD_OCTETS]);
-                payload = segment.emit(&body);
-            }
-            out[filled] = Cell::new(job.header, payload);
+        while filled < out.len()
+            && let Some(framed) = self.frame(memory, now)
+        {
+            let [a, b, c, d, _, payload @ ..] = framed.octets;
+            out[filled] = Cell::new(CellHeader::from_word(u32::from_be_bytes([a, b, c, d])), payload);
             filled += 1;
-            job.done += n;
-            job.sequence = job.sequence.wrapping_add(1) & 15;
-            self.counters.cells = self.counters.cells.wrapping_add(1);
-            self.counters.octets = self.counters.octets.wrapping_add(n.into());
-            self.line.sent(1, now);
-            if last {
-                self.counters.pdus = self.counters.pdus.wrapping_add(1);
-                self.job = None;
-            }
         }
         filled
+    }
+
+    /// The next cell that has begun to leave by `now`, octet by octet.
+    pub fn frame(&mut self, memory: &mut impl HostMemory, now: Time) -> Option<Framed> {
+        if self.poll_timeout().is_none_or(|due| due > now) {
+            return None;
+        }
+        let job = self.job.as_mut()?;
+        let n = job.next_octets();
+        let mut payload = [0; PAYLOAD_OCTETS];
+        let place = if job.mid.is_some() { SAR_PAYLOAD.start } else { 0 };
+        let address = u64::from(job.source) + u64::from(job.done);
+        if memory.read(address, &mut payload[place..place + n as usize]).is_err() {
+            self.counters.drop_one(DropReason::BadDescriptor);
+            (self.job, self.failed) = (None, true);
+            return None;
+        }
+        let last = job.done + n == job.length;
+        if let Some(mid) = job.mid {
+            let segment_type = match (job.done == 0, last) {
+                (true, true) => SegmentType::Single,
+                (true, false) => SegmentType::Begin,
+                (false, true) => SegmentType::End,
+                (false, false) => SegmentType::Continuation,
+            };
+            // A CPCS-PDU is whole words, and at least two where one cell holds it.
+            let least = if segment_type == SegmentType::Single { 8 } else { 4 };
+            let li = n.next_multiple_of(4).max(least) as u8;
+            Segment { segment_type, sequence: job.sequence, mid, li }.put_fields(&mut payload);
+        }
+        let octets = Framer::new(job.header.to_word(), payload, job.mid.is_some()).frame();
+        job.done += n;
+        job.sequence = job.sequence.wrapping_add(1) & 15;
+        self.counters.cells = self.counters.cells.wrapping_add(1);
+        self.counters.octets = self.counters.octets.wrapping_add(n.into());
+        self.line.sent(1, now);
+        if last {
+            self.counters.pdus = self.counters.pdus.wrapping_add(1);
+            self.job = None;
+        }
+        Some(Framed { octets, first: now, last: now + Duration::from_nanos(self.cell_nanos as u64) })
     }
 
     /// When the next cell leaves; `None` if there is none, or its octets have yet to come over another's bus.

@@ -2,6 +2,7 @@
 
 mod adapter;
 mod calls;
+mod contract;
 mod endpoint;
 pub(crate) mod events;
 pub(crate) mod figure;
@@ -33,6 +34,8 @@ pub(crate) enum BenchCommand {
     Adapter(adapter::Options),
     /// Call set-ups and releases a second through one and five switches, in virtual time on one core
     Calls(calls::Options),
+    /// A constant rate beside best effort of the same endpoint: rate and jitter on links of cells and of frames
+    Contract(contract::Options),
     /// Event strategies over load: throughput, latency and processor share; cost with scale
     Events(events::Options),
     /// Data paths over the size of the PDU
@@ -55,6 +58,7 @@ pub(crate) fn run(context: &Context, command: &BenchCommand) -> Result<()> {
         BenchCommand::Switch(options) => switch::run(context, options),
         BenchCommand::Adapter(options) => adapter::run(context, options),
         BenchCommand::Calls(options) => calls::run(context, options),
+        BenchCommand::Contract(options) => contract::run(context, options),
         BenchCommand::Events(options) => events::run(context, options),
         BenchCommand::Paths(options) => paths::run(context, options),
         BenchCommand::Preload(options) => preload::run(context, options),

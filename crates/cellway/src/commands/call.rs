@@ -7,8 +7,9 @@ use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use control::calls::report::CallsStatus;
 use control::protocol::Request;
+use control::results::HostAddresses;
+use control::status::HopStatus;
 use endpoint::calls::{Event, Sap, Session, Traffic};
-use serde_json::json;
 use std::time::Duration;
 use wire::aesa::Aesa;
 use wire::q2931::CauseValue;
@@ -29,7 +30,7 @@ pub(crate) struct Call {
     #[arg(required = true)]
     address: Option<Aesa>,
     /// The service access point: any, llc, l2:0c, l3:0b or snap:00a03e-0001
-    #[arg(long, default_value_t = Sap::Any)]
+    #[arg(long, default_value_t = Sap::ANY)]
     sap: Sap,
     /// ubr, cbr, rt-vbr or nrt-vbr
     #[arg(long, default_value = "ubr")]
@@ -43,6 +44,12 @@ pub(crate) struct Call {
     /// Maximum burst size in cells (VBR)
     #[arg(long)]
     mbs: Option<u32>,
+    /// The longest SDU in octets, in either direction; what listens under a stock atmsigd wants its own
+    #[arg(long, value_name = "OCTETS", default_value_t = 9188, value_parser = clap::value_parser!(u16).range(1..))]
+    sdu: u16,
+    /// One party more of a point-to-multipoint call, added once the call is up; again for others
+    #[arg(long = "party", value_name = "ADDRESS")]
+    parties: Vec<Aesa>,
     /// Seconds until the call is given up without an answer
     #[arg(long, default_value_t = 60)]
     timeout: u64,
@@ -64,7 +71,7 @@ pub(crate) struct Listen {
     #[arg(long)]
     selector: Option<u8>,
     /// Calls to this service access point only: llc, l2:0c, l3:0b or snap:00a03e-0001
-    #[arg(long, default_value_t = Sap::Any)]
+    #[arg(long, default_value_t = Sap::ANY)]
     sap: Sap,
     /// Refuse them by this cause instead (17 busy, 21 rejected)
     #[arg(long)]
@@ -84,8 +91,7 @@ pub(crate) struct Address {
 /// What happens, on standard output, for people or as a line of JSON.
 fn say(context: &Context, event: &Event) -> Result<()> {
     if context.json {
-        println!("{}", serde_json::to_string(event)?);
-        return Ok(());
+        return output::say(event);
     }
     match event {
         Event::Incoming { call, from, to, .. } => {
@@ -99,6 +105,10 @@ fn say(context: &Context, event: &Event) -> Result<()> {
         Event::Alerting { call } => println!("call {call}: alerting"),
         Event::Connected { call, host, circuit } => println!("call {call}: circuit {host} {circuit}"),
         Event::Released { call, cause, text } => println!("call {call}: released, cause {cause} ({text})"),
+        Event::PartyAdded { call, party } => println!("call {call}: party {party} added"),
+        Event::PartyDropped { call, party, cause, text } => {
+            println!("call {call}: party {party} dropped, cause {cause} ({text})");
+        }
     }
     Ok(())
 }
@@ -111,16 +121,24 @@ pub(crate) fn run(context: &Context, call: &Call) -> Result<()> {
     };
     let stop = interrupted()?;
     let mut session = Session::open(&context.socket, host)?;
-    let Call { category, pcr, scr, mbs, .. } = call;
-    let traffic = Traffic { category: category.clone(), pcr: *pcr, scr: *scr, mbs: *mbs, ..Traffic::default() };
-    let number = session.begin_call(address, call.sap, &traffic)?;
+    let Call { category, pcr, scr, mbs, sdu, .. } = call;
+    let traffic = Traffic { category: category.clone(), pcr: *pcr, scr: *scr, mbs: *mbs, sdu_octets: *sdu };
+    let number = if call.parties.is_empty() {
+        session.begin_call(address, call.sap, &traffic)?
+    } else {
+        session.begin_multipoint(address, call.sap, &traffic)?
+    };
     let begin = std::time::Instant::now();
     let mut up = false;
     while goes_on(&stop) {
         match session.next_event(Some(LOOK))? {
             Some(event) => {
                 say(context, &event)?;
-                up |= matches!(event, Event::Connected { .. });
+                if matches!(event, Event::Connected { .. }) && !std::mem::replace(&mut up, true) {
+                    for party in &call.parties {
+                        session.begin_party(number, *party)?;
+                    }
+                }
                 if let Event::Released { cause, .. } = event {
                     if up {
                         return Ok(());
@@ -166,7 +184,10 @@ pub(crate) fn run_listen(context: &Context, listen: &Listen) -> Result<()> {
                 }
             }
             Event::Released { .. } => released += 1,
-            Event::Alerting { .. } | Event::Connected { .. } => {}
+            Event::Alerting { .. }
+            | Event::Connected { .. }
+            | Event::PartyAdded { .. }
+            | Event::PartyDropped { .. } => {}
         }
     }
     Ok(())
@@ -181,12 +202,15 @@ pub(crate) fn run_address(context: &Context, address: &Address) -> Result<()> {
     if let Some(host) = address.host.as_ref().filter(|_| hosts.is_empty()) {
         bail!("host {host} has no signalling (give its link signalling = {{ version = \"uni31\" }})");
     }
-    let json: Vec<_> =
-        hosts.iter().map(|i| json!({ "host": i.station, "addresses": i.addresses, "up": i.up })).collect();
-    output::print(context, &json, || {
-        let line = |interface: &&control::calls::report::InterfaceStatus| {
-            let own = if interface.addresses.is_empty() { "none".into() } else { interface.addresses.join(" ") };
-            format!("{} {own}", interface.station)
+    let of = |i: &control::calls::report::InterfaceStatus| {
+        let (host, addresses) = (i.station.clone(), i.addresses.clone());
+        HostAddresses { host, addresses, up: i.up }
+    };
+    let hosts: Vec<HostAddresses> = hosts.into_iter().map(of).collect();
+    output::print(context, &hosts, || {
+        let line = |HostAddresses { host, addresses, .. }: &HostAddresses| {
+            let own = if addresses.is_empty() { "none".into() } else { addresses.join(" ") };
+            format!("{host} {own}")
         };
         hosts.iter().map(line).collect::<Vec<_>>().join("\n")
     })
@@ -212,8 +236,15 @@ fn text(status: &CallsStatus) -> String {
             fields.into_iter().chain([dash(&c.from), dash(&c.to), format!("{:.1}", c.seconds)]).collect()
         })
         .collect();
-    let through: Vec<Vec<String>> =
-        status.through.iter().map(|t| vec![t.from.clone(), dash(&t.to), t.category.clone(), dash(&t.called)]).collect();
+    let through: Vec<Vec<String>> = status
+        .through
+        .iter()
+        .map(|t| {
+            let sum = |of: fn(&HopStatus) -> u64| t.counters.iter().map(of).sum::<u64>().to_string();
+            let counted = [sum(|c| c.offered), sum(|c| c.policed), sum(|c| c.queue_dropped + c.pdu_dropped)];
+            [t.from.clone(), dash(&t.to), t.category.clone(), dash(&t.called)].into_iter().chain(counted).collect()
+        })
+        .collect();
     let failures: Vec<Vec<String>> = status
         .failures
         .iter()
@@ -227,7 +258,10 @@ fn text(status: &CallsStatus) -> String {
         parts.push(output::table(&head, &calls));
     }
     if !through.is_empty() {
-        parts.push(output::table(&["through a switch", "to", "category", "called"], &through));
+        parts.push(output::table(
+            &["through a switch", "to", "category", "called", "cells", "policed", "dropped"],
+            &through,
+        ));
     }
     if !failures.is_empty() {
         parts.push(output::table(&["failed at", "seconds ago", "called", "cause"], &failures));

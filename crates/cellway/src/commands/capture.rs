@@ -5,18 +5,19 @@ mod pcapng;
 
 use crate::client::interruption;
 use crate::context::Context;
+use crate::output;
 use anyhow::{Context as _, Result, bail};
 use atmtcp::Recording;
 pub(crate) use atmtcp::turned;
 use clap::{Args, ValueEnum};
 use control::capture::stream::{Item, Reader};
 use control::capture::{BUFFER_MIB, MAX_BUFFER_MIB};
-use control::protocol::Request;
+use control::protocol::{Capturing, Request};
+use control::results::{CaptureBegun, Captured};
 use net::TapRecord;
 use pcapng::Recorder;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use serde_json::json;
 use std::io::{self, BufReader, Write};
 use std::net::Shutdown;
 use std::os::fd::AsFd;
@@ -31,8 +32,8 @@ const PIECE_OCTETS: usize = 256 * 1024;
 /// Records what passes on a link, for tshark or Wireshark: `cellway capture "alpha:0 - s1:0" - | tshark -r -`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Standard error has a line once everything that passes is taken, and one at the end that says what it came to. \
-    With --json they are {\"capturing\": LINK, \"file\": FILE} and {\"records\": .., \"missed\": .., \"incomplete\": ..}."
+    after_help = "Standard error has a line once everything that passes is taken. The result is on standard output; on standard error \
+    where standard output has the records."
 )]
 pub(crate) struct Capture {
     /// The link's name, as `cellway link list` shows it
@@ -113,9 +114,9 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    pub(crate) fn json(&self) -> serde_json::Value {
+    pub(crate) fn captured(&self) -> Captured {
         let Written { records, beyond, incomplete } = self.written;
-        json!({ "records": records, "missed": self.missed + beyond, "incomplete": incomplete })
+        Captured { records, missed: self.missed + beyond, incomplete }
     }
 
     fn text(&self) -> String {
@@ -185,11 +186,10 @@ fn record_to<R: Records>(
     let (ours, theirs) = UnixStream::pair()?;
     let start = Request::CaptureStart { link: wanted.link.to_owned(), circuits, buffer_mib: wanted.buffer_mib };
     let connection = endpoint::Connection::open(&context.socket)?;
-    let started = connection.manage_with(serde_json::to_value(start)?, &[theirs.as_fd()])?;
+    let started = connection.manage_text(serde_json::to_value(start)?, &[theirs.as_fd()])?;
     drop((connection, theirs));
-    let name = started["link"].as_str().unwrap_or(wanted.link);
-    let epoch = Duration::from_nanos(started["epoch_unix_nanos"].as_u64().unwrap_or_default());
-    let mut recorder = recorder(name, epoch)?;
+    let started: Capturing = serde_json::from_str(&started).context("the service's answer")?;
+    let mut recorder = recorder(&started.link, Duration::from_nanos(started.epoch_unix_nanos))?;
     std::thread::scope(|scope| {
         // Says when it is to end, while the other waits for what comes.
         let ending = scope.spawn(|| {
@@ -241,17 +241,17 @@ pub(crate) fn run(context: &Context, capture: &Capture) -> Result<()> {
     let what = capture.what;
     let begins = |name: &str| {
         if context.json {
-            eprintln!("{}", json!({ "capturing": name, "file": capture.file }));
-        } else {
-            eprintln!("{name}: capturing, until Ctrl-C");
+            return output::announce(&CaptureBegun { capturing: name.to_owned(), file: capture.file.clone() });
         }
+        eprintln!("{name}: capturing, until Ctrl-C");
+        Ok(())
     };
     let outcome = match capture.format {
         Format::Pcapng => record_to(
             context,
             wanted,
             |name, epoch| {
-                begins(name);
+                begins(name)?;
                 Recorder::new(out, name, what, epoch)
             },
             &until,
@@ -260,14 +260,14 @@ pub(crate) fn run(context: &Context, capture: &Capture) -> Result<()> {
             context,
             wanted,
             |name, _| {
-                begins(name);
+                begins(name)?;
                 Ok(Recording::new(out, what))
             },
             &until,
         )?,
     };
-    eprintln!("{}", if context.json { outcome.json().to_string() } else { outcome.text() });
-    Ok(())
+    let data_is_there = capture.file.as_os_str() == "-";
+    output::print_beside(context, data_is_there, &outcome.captured(), || outcome.text())
 }
 
 #[cfg(test)]

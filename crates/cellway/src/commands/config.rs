@@ -4,6 +4,7 @@ use crate::context::Context;
 use crate::output;
 use anyhow::Result;
 use clap::Subcommand;
+use control::config::Whole;
 use control::description::{explained, load, rehearse};
 use control::diagnostic::Diagnostics;
 use control::protocol::Checked;
@@ -61,8 +62,9 @@ pub fn run(context: &Context, command: &ConfigCommand) -> Result<()> {
         }
         ConfigCommand::Show { file } => {
             let config = load(file)?;
-            let json = serde_json::to_value(&config.file)?;
-            output::print(context, &json, || toml::to_string_pretty(&config.file).unwrap_or_else(|e| e.to_string()))
+            output::print(context, &Whole(config.file.clone()), || {
+                toml::to_string_pretty(&config.file).unwrap_or_else(|e| e.to_string())
+            })
         }
     }
 }

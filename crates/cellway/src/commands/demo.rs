@@ -9,7 +9,10 @@ use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use control::config;
 use control::daemon::Daemon;
-use serde_json::{Value, json};
+use control::results::demo::{Demo as Shown, DemoCapture, DemoFile, DemoIpPing, DemoOam, DemoThroughput, DemoTransfer};
+use control::results::{Pinged, Transferred};
+use control::status::Status;
+use serde::de::DeserializeOwned;
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -110,13 +113,13 @@ impl Stage<'_> {
     }
 
     /// Runs a client to its end; gives the JSON that it printed.
-    fn run(&self, arguments: &[&str]) -> Result<Value> {
+    fn run<T: DeserializeOwned>(&self, arguments: &[&str]) -> Result<T> {
         let output = self.command(arguments).output()?;
         result(arguments, output.status.success(), &output.stdout, &output.stderr)
     }
 
     /// Waits for a client that was started.
-    fn finish(&self, mut process: Process, arguments: &[&str]) -> Result<Value> {
+    fn finish<T: DeserializeOwned>(&self, mut process: Process, arguments: &[&str]) -> Result<T> {
         let end = Instant::now() + Duration::from_secs(45);
         while process.0.try_wait()?.is_none() {
             if Instant::now() > end {
@@ -133,16 +136,14 @@ impl Stage<'_> {
     }
 }
 
-fn result(arguments: &[&str], ok: bool, stdout: &[u8], stderr: &[u8]) -> Result<Value> {
-    let stderr = String::from_utf8_lossy(stderr);
+fn result<T: DeserializeOwned>(arguments: &[&str], ok: bool, stdout: &[u8], stderr: &[u8]) -> Result<T> {
     if !ok {
-        bail!("cellway {}: {}", arguments.join(" "), stderr.trim());
+        bail!("cellway {}: {}", arguments.join(" "), String::from_utf8_lossy(stderr).trim());
     }
-    let text = if stdout.is_empty() { stderr.as_bytes() } else { stdout };
-    serde_json::from_slice(text).with_context(|| format!("what cellway {} printed", arguments.join(" ")))
+    serde_json::from_slice(stdout).with_context(|| format!("what cellway {} printed", arguments.join(" ")))
 }
 
-fn ttcp_sizes(socket: &Path, tell: &dyn Fn(&str)) -> Result<Vec<Value>> {
+fn ttcp_sizes(socket: &Path, tell: &dyn Fn(&str)) -> Result<Vec<DemoThroughput>> {
     let text = NETWORK.replace("rate = \"OC-3c\"\n", "");
     let daemon = Daemon::start(config::parse(&text, "two-hosts.toml")?, socket)?;
     let mut rows = Vec::new();
@@ -151,10 +152,8 @@ fn ttcp_sizes(socket: &Path, tell: &dyn Fn(&str)) -> Result<Vec<Value>> {
         let flood = crate::commands::bench::flood(socket, 100, pdu_octets, Duration::from_millis(350))?;
         let gbit_s = flood.arrived as f64 * pdu_octets as f64 * 8.0 / 1e9 / flood.seconds.max(1e-9);
         tell(&format!("  {pdu_octets:>6} octets  {gbit_s:>7.2} Gbit/s  memcpy {memcpy:>5.0}"));
-        rows.push(json!({
-            "pdu_octets": pdu_octets, "gbit_s": gbit_s, "memcpy_gbit_s": memcpy, "vs_memcpy": gbit_s / memcpy,
-            "sent": flood.sent, "arrived": flood.arrived,
-        }));
+        let (sent, arrived, vs_memcpy) = (flood.sent, flood.arrived, gbit_s / memcpy);
+        rows.push(DemoThroughput { pdu_octets, gbit_s, memcpy_gbit_s: memcpy, vs_memcpy, sent, arrived });
     }
     drop(daemon);
     Ok(rows)
@@ -173,13 +172,13 @@ pub(crate) fn run(context: &Context, demo: &Demo) -> Result<()> {
     let result = play(&stage, &file, &folder);
     let _ = std::fs::remove_dir_all(&folder);
     let mut results = result?;
-    results["seconds"] = begin.elapsed().as_secs_f64().into();
+    results.seconds = begin.elapsed().as_secs_f64();
     std::fs::write(out.join("results.json"), serde_json::to_vec_pretty(&results)?)?;
     std::fs::write(out.join("report.html"), report::html(&results)?)?;
     output::print(context, &results, || summary(&results, out))
 }
 
-fn play(stage: &Stage<'_>, file: &Path, folder: &Path) -> Result<Value> {
+fn play(stage: &Stage<'_>, file: &Path, folder: &Path) -> Result<Shown> {
     let size = std::fs::metadata(file).with_context(|| format!("{}", file.display()))?.len();
     stage.tell("1/6  two hosts, a switch, an OC-3c link and an unlimited one");
     let description = folder.join("two-hosts.toml");
@@ -201,40 +200,48 @@ fn play(stage: &Stage<'_>, file: &Path, folder: &Path) -> Result<Value> {
     let played = scenes(stage, file, size, folder, &data);
     drop(stop);
     let captured = capturing.join().unwrap_or_else(|_| bail!("the capture panicked"));
-    let mut results = played?;
-    results["capture"] = captured?.json();
-    results["capture"]["path"] = capture_path.display().to_string().into();
-    results["status"] = stage.run(&["status"])?;
+    let Scenes { file, oam, ip_ping, tcp } = played?;
+    let capture = DemoCapture { captured: captured?.captured(), path: capture_path };
+    let status: Status = stage.run(&["status"])?;
     drop(service);
 
     stage.tell("6/6  ttcp over PDU sizes, both links unlimited, with this machine's memcpy beside it");
-    results["ttcp"] = ttcp_sizes(&folder.join("ttcp.sock"), &|text| stage.tell(text))?.into();
-    Ok(results)
+    let ttcp = ttcp_sizes(&folder.join("ttcp.sock"), &|text| stage.tell(text))?;
+    Ok(Shown { file, oam, ip_ping, tcp, capture, status, ttcp, seconds: 0.0 })
 }
 
-fn scenes(stage: &Stage<'_>, file: &Path, size: u64, folder: &Path, data: &wire::CircuitId) -> Result<Value> {
+/// What the first five scenes came to.
+struct Scenes {
+    file: DemoFile,
+    oam: DemoOam,
+    ip_ping: DemoIpPing,
+    tcp: DemoTransfer,
+}
+
+fn scenes(stage: &Stage<'_>, file: &Path, size: u64, folder: &Path, data: &wire::CircuitId) -> Result<Scenes> {
     let data = data.to_string();
     stage.tell(&format!("2/6  {} ({size} octets) from alpha to beta, by two client processes", file.display()));
     let copy = folder.join("copy").display().to_string();
     let receive = ["receive", "beta", &data, &copy, "--reliable", "--timeout", "20"];
     let receiving = stage.start(&receive)?;
     let name = file.display().to_string();
-    let sent = stage.run(&["send", "alpha", &data, &name, "--reliable"])?;
-    let received = stage.finish(receiving, &receive)?;
-    if sent["sha256"] != received["sha256"] {
-        bail!("SHA-256 differs: sent {}, received {}", sent["sha256"], received["sha256"]);
+    let sent: Transferred = stage.run(&["send", "alpha", &data, &name, "--reliable"])?;
+    let received: Transferred = stage.finish(receiving, &receive)?;
+    if sent.sha256 != received.sha256 {
+        bail!("SHA-256 differs: sent {}, received {}", sent.sha256, received.sha256);
     }
-    stage.tell(&format!("     SHA-256 {} at both ends", sent["sha256"].as_str().unwrap_or_default()));
+    stage.tell(&format!("     SHA-256 {} at both ends", sent.sha256));
 
     stage.tell("3/6  OAM loopback to the first switch and to the far end");
-    let segment = stage.run(&["ping", "alpha", "0.101", "--segment", "-c", "10", "-i", "20"])?;
-    let end = stage.run(&["ping", "alpha", "0.101", "-c", "10", "-i", "20"])?;
+    let segment: Pinged = stage.run(&["ping", "alpha", "0.101", "--segment", "-c", "10", "-i", "20"])?;
+    let end_to_end: Pinged = stage.run(&["ping", "alpha", "0.101", "-c", "10", "-i", "20"])?;
 
     stage.tell("4/6  IP over ATM: ping");
     // What is sent before the far end of a circuit is open is lost there.
     let serving = stage.start_ready(&["ip", "serve", "beta", "0.101"], "serving")?;
-    let small = stage.run(&["ip", "ping", "alpha", "0.101", "10.0.0.2", "-c", "10", "-i", "20"])?;
-    let large = stage.run(&["ip", "ping", "alpha", "0.101", "10.0.0.2", "-c", "5", "-i", "20", "-s", "9000"])?;
+    let octets_56: Pinged = stage.run(&["ip", "ping", "alpha", "0.101", "10.0.0.2", "-c", "10", "-i", "20"])?;
+    let octets_9000: Pinged =
+        stage.run(&["ip", "ping", "alpha", "0.101", "10.0.0.2", "-c", "5", "-i", "20", "-s", "9000"])?;
     drop(serving);
 
     stage.tell("5/6  IP over ATM: a TCP transfer");
@@ -245,42 +252,44 @@ fn scenes(stage: &Stage<'_>, file: &Path, size: u64, folder: &Path, data: &wire:
     let receive = ["ip", "receive", "beta", "0.101", &copy];
     let receiving = stage.start_listening(&receive)?;
     let sample = sample.display().to_string();
-    let tcp_sent = stage.run(&["ip", "send", "alpha", "0.101", "10.0.0.2", &sample])?;
-    let tcp_received = stage.finish(receiving, &receive)?;
-    if tcp_sent["sha256"] != tcp_received["sha256"] {
-        bail!("SHA-256 differs after TCP: sent {}, received {}", tcp_sent["sha256"], tcp_received["sha256"]);
+    let tcp_sent: Transferred = stage.run(&["ip", "send", "alpha", "0.101", "10.0.0.2", &sample])?;
+    let tcp_received: Transferred = stage.finish(receiving, &receive)?;
+    if tcp_sent.sha256 != tcp_received.sha256 {
+        bail!("SHA-256 differs after TCP: sent {}, received {}", tcp_sent.sha256, tcp_received.sha256);
     }
-    Ok(json!({
-        "file": { "path": name, "octets": size, "sent": sent, "received": received },
-        "oam": { "segment": segment, "end_to_end": end },
-        "ip_ping": { "octets_56": small, "octets_9000": large },
-        "tcp": { "sent": tcp_sent, "received": tcp_received },
-    }))
+    Ok(Scenes {
+        file: DemoFile { path: name, octets: size, sent, received },
+        oam: DemoOam { segment, end_to_end },
+        ip_ping: DemoIpPing { octets_56, octets_9000 },
+        tcp: DemoTransfer { sent: tcp_sent, received: tcp_received },
+    })
 }
 
-fn summary(r: &Value, out: &Path) -> String {
-    let f = |v: &Value| v.as_f64().unwrap_or_default();
-    let rtt =
-        |v: &Value| format!("{:.0} us median, {} of {} answered", f(&v["rtt_us"]["median"]), v["received"], v["sent"]);
-    let best = r["ttcp"].as_array().into_iter().flatten().max_by(|a, b| f(&a["gbit_s"]).total_cmp(&f(&b["gbit_s"])));
+fn summary(r: &Shown, out: &Path) -> String {
+    let rtt = |p: &Pinged| {
+        let median = p.rtt_us.map_or_else(|| "-".to_owned(), |rtt| format!("{:.0} us", rtt.median));
+        format!("{median} median, {} of {} answered", p.received, p.sent)
+    };
+    let best = r.ttcp.iter().max_by(|a, b| a.gbit_s.total_cmp(&b.gbit_s));
+    let captured = &r.capture.captured;
     let rows = [
-        ("file over an OC-3c link", format!("{:.1} Mbit/s, SHA-256 equal", f(&r["file"]["sent"]["mbit_per_s"]))),
-        ("OAM loopback, segment", rtt(&r["oam"]["segment"])),
-        ("OAM loopback, end to end", rtt(&r["oam"]["end_to_end"])),
-        ("IP ping, 56 octets", rtt(&r["ip_ping"]["octets_56"])),
-        ("IP ping, 9000 octets", rtt(&r["ip_ping"]["octets_9000"])),
-        ("TCP over IP over ATM", format!("{:.1} Mbit/s, SHA-256 equal", f(&r["tcp"]["sent"]["mbit_per_s"]))),
+        ("file over an OC-3c link", format!("{:.1} Mbit/s, SHA-256 equal", r.file.sent.mbit_per_s)),
+        ("OAM loopback, segment", rtt(&r.oam.segment)),
+        ("OAM loopback, end to end", rtt(&r.oam.end_to_end)),
+        ("IP ping, 56 octets", rtt(&r.ip_ping.octets_56)),
+        ("IP ping, 9000 octets", rtt(&r.ip_ping.octets_9000)),
+        ("TCP over IP over ATM", format!("{:.1} Mbit/s, SHA-256 equal", r.tcp.sent.mbit_per_s)),
         (
             "ttcp, unlimited links",
-            best.map_or(String::new(), |b| format!("{:.1} Gbit/s with {} octets", f(&b["gbit_s"]), b["pdu_octets"])),
+            best.map_or(String::new(), |b| format!("{:.1} Gbit/s with {} octets", b.gbit_s, b.pdu_octets)),
         ),
-        ("captured", format!("{} records, {} missed", r["capture"]["records"], r["capture"]["missed"])),
+        ("captured", format!("{} records, {} missed", captured.records, captured.missed)),
     ];
     let mut text = String::from("\n");
     for (what, figure) in rows {
         text.push_str(&format!("  {what:26} {figure}\n"));
     }
-    text.push_str(&format!("\n  took {:.1} s\n", f(&r["seconds"])));
+    text.push_str(&format!("\n  took {:.1} s\n", r.seconds));
     for name in ["report.html", "results.json", "capture.pcapng"] {
         text.push_str(&format!("  {}\n", out.join(name).display()));
     }

@@ -4,19 +4,19 @@ use crate::context::Context;
 use crate::output;
 use anyhow::Result;
 use control::daemon::FRAMES;
+use control::results::doctor::{Check, Doctor, Memory};
 use endpoint::Geometry;
-use serde_json::{Value, json};
 use std::path::Path;
 
-fn check(name: &str, ok: bool, found: &str, cure: &str) -> Value {
-    json!({ "check": name, "ok": ok, "found": found, "cure": if ok { "" } else { cure } })
+fn check(name: &str, ok: bool, found: &str, cure: &str) -> Check {
+    Check { check: name.to_owned(), ok, found: found.to_owned(), cure: (!ok).then(|| cure.to_owned()) }
 }
 
 fn in_path(program: &str) -> Option<std::path::PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH")?).map(|dir| dir.join(program)).find(|p| p.is_file())
 }
 
-fn program(name: &str, use_of_it: &str, package: &str) -> Value {
+fn program(name: &str, use_of_it: &str, package: &str) -> Check {
     let found = in_path(name);
     let text = found.as_ref().map_or("not installed".into(), |p| p.display().to_string());
     check(&format!("{name} ({use_of_it})"), found.is_some(), &text, &format!("apt install {package}"))
@@ -29,7 +29,7 @@ pub(crate) fn attaches_adapters(qemu: &Path) -> bool {
     help.output().is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("options"))
 }
 
-fn vfio_user() -> Value {
+fn vfio_user() -> Check {
     let ok = attaches_adapters(Path::new("qemu-system-x86_64"));
     let found = if ok { "yes" } else { "this QEMU is none, or older than 10.1" };
     check(
@@ -111,30 +111,29 @@ pub(crate) fn run(context: &Context) -> Result<()> {
         program("atmtcp", "ATM over TCP's stock program", "atm-tools"),
     ];
     let endpoint_octets = Geometry::default().octets();
-    let memory = json!({
-        "frame_buffers_octets": FRAMES * 65_536,
-        "default_endpoint_octets": endpoint_octets,
-        "link_queue_octets_each": 2 * 4096 * 64,
-    });
-    let json = json!({ "checks": checks, "memory": memory });
-    output::print(context, &json, || {
-        let mut text = String::new();
-        for c in &checks {
-            let ok = c["ok"].as_bool() == Some(true);
-            text.push_str(&format!(
-                "{} {:38} {}\n",
-                if ok { "ok  " } else { "no  " },
-                c["check"].as_str().unwrap_or_default(),
-                c["found"].as_str().unwrap_or_default()
-            ));
-            if !ok {
-                text.push_str(&format!("     -> {}\n", c["cure"].as_str().unwrap_or_default()));
-            }
+    let memory = Memory {
+        frame_buffers_octets: FRAMES * 65_536,
+        default_endpoint_octets: endpoint_octets,
+        link_queue_octets_each: 2 * 4096 * 64,
+    };
+    let doctor = Doctor { checks, memory };
+    output::print(context, &doctor, || text(&doctor))
+}
+
+fn text(doctor: &Doctor) -> String {
+    let mut text = String::new();
+    for c in &doctor.checks {
+        text.push_str(&format!("{} {:38} {}\n", if c.ok { "ok  " } else { "no  " }, c.check, c.found));
+        if let Some(cure) = &c.cure {
+            text.push_str(&format!("     -> {cure}\n"));
         }
-        text.push_str(&format!(
-            "memory: frame buffers {} MiB, each default endpoint {} MiB at most, each link {} KiB and more with queue_cells\n",
-            (FRAMES * 65_536) >> 20, endpoint_octets >> 20, (2 * 4096 * 64) >> 10
-        ));
-        text
-    })
+    }
+    let memory = &doctor.memory;
+    text.push_str(&format!(
+        "memory: frame buffers {} MiB, each default endpoint {} MiB at most, each link {} KiB and more with queue_cells\n",
+        memory.frame_buffers_octets >> 20,
+        memory.default_endpoint_octets >> 20,
+        memory.link_queue_octets_each >> 10
+    ));
+    text
 }

@@ -1,36 +1,45 @@
 //! `cellway ip`: IP over ATM on a circuit, by a TUN device or by a TCP/IP stack in this process.
 
-use crate::client::{self, Size, ask, goes_on, interrupted};
-use crate::commands::ping::{statistics_json, statistics_text};
+use crate::client::{self, Size, ask_for, goes_on, interrupted};
+use crate::commands::ping::statistics_text;
 use crate::commands::transfer::hex;
 use crate::context::Context;
 use crate::output;
+use crate::target::Target;
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use control::config::parse_address;
 use control::protocol::Request;
+use control::results::{Listening, Pinged, Serving, Transferred};
+use control::status::Status;
 use endpoint::{Aal, Endpoint, OpenOptions};
-use serde_json::json;
 use sha2::{Digest, Sha256};
+use stack::classical;
+use stack::device::calls::Listener;
 use stack::device::inprocess::Host;
 use stack::device::pppd;
 use stack::device::tun::{Settings, Tun};
 use stack::ip::{Config, Encapsulation, IpInterface};
 use stack::ppp;
 use std::io::{Read, Write};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use wire::aesa::Aesa;
 use wire::atmarp::AtmAddress;
 use wire::{CircuitId, Time};
+
+/// How long the ATMARP server may take to confirm an address.
+const REGISTRATION: Duration = Duration::from_secs(10);
 
 /// Where the interface is and what its address is.
 #[derive(Debug, Args)]
 pub(crate) struct Where {
     /// The host
     host: String,
-    /// The circuit there, vpi.vci
-    circuit: CircuitId,
+    /// The circuit there, vpi.vci; or the address of the subnet's ATMARP server, and circuits are calls (RFC 2225). With
+    /// --serve-atmarp it is the host's own
+    circuit: Target,
     /// Further circuits of the interface: vpi.vci, or vpi.vci=ADDRESS where the peer does not say its address (may be repeated)
     #[arg(long = "also", value_name = "CIRCUIT[=ADDRESS]")]
     also: Vec<String>,
@@ -61,6 +70,9 @@ pub(crate) struct Where {
     /// The ATM number at the far end of a circuit: CIRCUIT=DIGITS (may be repeated)
     #[arg(long = "number-of", value_name = "CIRCUIT=DIGITS")]
     numbers: Vec<String>,
+    /// Seconds after which a call without packets is released
+    #[arg(long, default_value_t = classical::IDLE.as_secs(), value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    idle: u64,
 }
 
 /// RFC 2684's encapsulations.
@@ -109,6 +121,7 @@ struct Opened {
     circuits: Vec<(CircuitId, u32, Option<Ipv4Addr>)>,
     config: Config,
     prefix: u8,
+    calls: Option<(Listener, classical::Config)>,
 }
 
 impl Where {
@@ -119,8 +132,12 @@ impl Where {
 
     fn open(&self, context: &Context, offload: bool) -> Result<Opened> {
         let (ip, prefix) = address(context, self)?;
-        let (mut endpoint, channel) = client::open(context, &self.host, self.circuit, Aal::Aal5, Size::Large)?;
-        let mut circuits = vec![(self.circuit, channel.0, self.peer)];
+        let first = match self.circuit {
+            Target::Circuit(circuit) => circuit,
+            Target::Address(address) => return self.open_calls(context, address, (ip, prefix), offload),
+        };
+        let (mut endpoint, channel) = client::open(context, &self.host, first, Aal::Aal5, Size::Large)?;
+        let mut circuits = vec![(first, channel.0, self.peer)];
         for also in &self.also {
             let (circuit, peer) = also.split_once('=').map_or((also.as_str(), None), |(c, p)| (c, Some(p)));
             let circuit = circuit.parse().with_context(|| format!("--also {also}"))?;
@@ -135,7 +152,43 @@ impl Where {
             offload,
             ..Config::new(ip)
         };
-        Ok(Opened { endpoint, circuits, config, prefix })
+        Ok(Opened { endpoint, circuits, config, prefix, calls: None })
+    }
+
+    /// The same with calls: nothing is open yet, and nobody is called.
+    fn open_calls(
+        &self,
+        context: &Context,
+        server: Aesa,
+        (ip, prefix): (Ipv4Addr, u8),
+        offload: bool,
+    ) -> Result<Opened> {
+        let of_circuits = [
+            ("--also", !self.also.is_empty()),
+            ("--peer", self.peer.is_some()),
+            ("--atmarp-server", self.atmarp_server.is_some()),
+            ("--number", self.number.is_some()),
+            ("--number-of", !self.numbers.is_empty()),
+        ];
+        if let Some((name, _)) = of_circuits.iter().find(|(_, given)| *given) {
+            bail!("{name} is for circuits of the description: leave it out where an ATMARP server's address is given");
+        }
+        let encapsulation = self.encapsulation.encapsulation();
+        if encapsulation != Encapsulation::LlcRouted {
+            bail!("Classical IP over calls has LLC/SNAP, routed: leave out --encapsulation");
+        }
+        let listener = Listener::new(&context.socket, &self.host)?;
+        let own = listener.own();
+        if self.serve_atmarp && own.without_selector() != server.without_selector() {
+            bail!("host {} has the address {own}, not {server}: give that to serve", self.host);
+        }
+        let endpoint = client::endpoint(context, &self.host, Size::Large)?;
+        let config = Config { mtu: self.mtu(), number: listener.number(), encapsulation, offload, ..Config::new(ip) };
+        let calls = classical::Config {
+            idle: Duration::from_secs(self.idle),
+            ..classical::Config::new((!self.serve_atmarp).then_some(server))
+        };
+        Ok(Opened { endpoint, circuits: Vec::new(), config, prefix, calls: Some((listener, calls)) })
     }
 
     /// Tells the interface what the user said of circuits, servers and routes.
@@ -246,20 +299,27 @@ fn address(context: &Context, at: &Where) -> Result<(Ipv4Addr, u8)> {
     if let Some(text) = &at.address {
         return parse_address(text);
     }
-    let status = ask(context, &Request::Status)?;
-    let host =
-        status["hosts"].get(&at.host).ok_or_else(|| anyhow!("no host `{}` (`cellway status` shows them)", at.host))?;
-    let ip = host["ip"].as_str();
-    parse_address(ip.ok_or_else(|| anyhow!("host {} has no `ip` in the description: give --address", at.host))?)
+    let status: Status = ask_for(context, &Request::Overview)?;
+    let host = status.hosts.get(&at.host);
+    let host = host.ok_or_else(|| anyhow!("no host `{}` (`cellway status` shows them)", at.host))?;
+    parse_address(
+        host.ip.as_deref().ok_or_else(|| anyhow!("host {} has no `ip` in the description: give --address", at.host))?,
+    )
 }
 
 fn in_process(context: &Context, at: &Where) -> Result<Host> {
-    let Opened { endpoint, circuits, config, prefix } = at.open(context, false)?;
+    let Opened { endpoint, circuits, config, prefix, calls } = at.open(context, false)?;
     if config.encapsulation.is_bridged() {
         bail!("the in-process stack is routed: bridged Ethernet needs `cellway ip tun`");
     }
     let mut host = Host::new(endpoint, config.address, prefix, config.mtu, &[]).with(config, &[]);
     at.tell(host.stack().ip(), &circuits)?;
+    if let Some((listener, calls)) = calls {
+        host = host.with_calls(listener, calls);
+        if calls.server.is_some() {
+            host.register(REGISTRATION)?;
+        }
+    }
     Ok(host)
 }
 
@@ -268,11 +328,14 @@ pub(crate) fn run(context: &Context, command: &IpCommand) -> Result<()> {
     let stop = interrupted()?;
     match command {
         IpCommand::Tun { at, name, no_offload } => {
-            let Opened { endpoint, circuits, config, prefix } = at.open(context, !no_offload)?;
+            let Opened { endpoint, circuits, config, prefix, calls } = at.open(context, !no_offload)?;
             let ip = config.address;
             let settings = Settings { device_offload: !no_offload, ..Settings::new(name, prefix, config) };
             let mut tun = Tun::new(&settings, endpoint, &[])?;
             at.tell(tun.ip(), &circuits)?;
+            if let Some((listener, calls)) = calls {
+                tun = tun.with_calls(listener, calls);
+            }
             eprintln!("{name}: {ip}/{prefix}, MTU {}, on {} {}", at.mtu(), at.host, at.circuit);
             tun.run(|| !goes_on(&stop))?;
             Ok(())
@@ -289,11 +352,11 @@ pub(crate) fn run(context: &Context, command: &IpCommand) -> Result<()> {
             let mut host = in_process(context, at)?;
             let address = host.stack().ip().config().address;
             // From here on packets are taken: who has started this process waits for it.
-            let (place, circuit) = (&at.host, at.circuit.to_string());
+            let (host_name, circuit) = (at.host.clone(), at.circuit.to_string());
             if context.json {
-                println!("{}", json!({ "serving": address, "host": place, "circuit": circuit }));
+                output::say(&Serving { serving: address, host: host_name, circuit })?;
             } else {
-                println!("{address} on {place} {circuit} answers, until Ctrl-C");
+                println!("{address} on {host_name} {circuit} answers, until Ctrl-C");
             }
             std::io::stdout().flush()?;
             host.serve_until(|| !goes_on(&stop))?;
@@ -302,7 +365,7 @@ pub(crate) fn run(context: &Context, command: &IpCommand) -> Result<()> {
         IpCommand::Ping { at, to, count, size, interval_ms } => {
             let mut host = in_process(context, at)?;
             let s = host.ping(*to, *count, *size, Duration::from_millis(*interval_ms))?;
-            output::print(context, &statistics_json(&s), || statistics_text(&s))?;
+            output::print(context, &Pinged::from(&s), || statistics_text(&s))?;
             if s.received == 0 {
                 bail!("{to} does not answer");
             }
@@ -328,11 +391,11 @@ pub(crate) fn run(context: &Context, command: &IpCommand) -> Result<()> {
             let mut host = in_process(context, at)?;
             // What came before is lost, and a connection's first packet is sent anew after a whole second only: who has
             // started this process waits for this line.
-            let listening = format!("{}:{port}", host.stack().ip().config().address);
-            let (place, circuit) = (&at.host, at.circuit.to_string());
+            let listening = SocketAddrV4::new(host.stack().ip().config().address, *port);
+            let (place, circuit) = (at.host.clone(), at.circuit.to_string());
             // The result goes to standard output.
             if context.json {
-                eprintln!("{}", json!({ "listening": listening, "host": place, "circuit": circuit }));
+                output::announce(&Listening { listening, host: place, circuit })?;
             } else {
                 eprintln!("{listening} on {place} {circuit} listens");
             }
@@ -355,8 +418,8 @@ pub(crate) fn run(context: &Context, command: &IpCommand) -> Result<()> {
 }
 
 fn report(context: &Context, octets: u64, hash: Sha256, took: Duration) -> Result<()> {
-    let mbit_s = octets as f64 * 8.0 / 1e6 / took.as_secs_f64().max(1e-9);
-    let sha256 = hex(hash);
-    let json = json!({ "octets": octets, "seconds": took.as_secs_f64(), "mbit_per_s": mbit_s, "sha256": sha256 });
-    output::print(context, &json, || format!("{octets} octets by TCP, {mbit_s:.1} Mbit/s, SHA-256 {sha256}"))
+    let done = Transferred::new(octets, took, hex(hash));
+    output::print(context, &done, || {
+        format!("{octets} octets by TCP, {:.1} Mbit/s, SHA-256 {}", done.mbit_per_s, done.sha256)
+    })
 }

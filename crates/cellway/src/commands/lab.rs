@@ -14,13 +14,13 @@ use crate::client;
 use crate::context::Context;
 use crate::output;
 use ::lab::evidence;
-use ::lab::experiment::{self, Experiment, Live, Outcome, Published, Row};
+use ::lab::experiment::{self, Experiment, Live, Outcome, Published, Row, Verdict};
 use ::lab::experiments;
 use ::lab::model::Profile;
+use ::lab::results::{ExperimentRow, LabList, LabRun, Listed};
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -86,8 +86,8 @@ pub(crate) fn run(context: &Context, command: &LabCommand) -> Result<()> {
 }
 
 fn list(context: &Context) -> Result<()> {
-    let of = |e: &&dyn Experiment| json!({ "name": e.name(), "title": e.title() });
-    let json = json!({ "experiments": experiments::ALL.iter().map(of).collect::<Vec<_>>() });
+    let of = |e: &&dyn Experiment| Listed { name: e.name().to_owned(), title: e.title().to_owned() };
+    let json = LabList { experiments: experiments::ALL.iter().map(of).collect() };
     output::print(context, &json, || {
         let rows: Vec<Vec<String>> =
             experiments::ALL.iter().map(|e| vec![format!("{:<20}  {}", e.name(), e.title())]).collect();
@@ -96,25 +96,28 @@ fn list(context: &Context) -> Result<()> {
 }
 
 fn run_some(context: &Context, options: &Run) -> Result<()> {
-    let chosen: Vec<&'static dyn Experiment> = experiments::ALL
-        .iter()
-        .copied()
-        .filter(|e| options.all || options.names.iter().any(|n| e.name().starts_with(n.as_str())))
-        .collect();
-    if let Some(name) =
-        options.names.iter().find(|n| !experiments::ALL.iter().any(|e| e.name().starts_with(n.as_str())))
-    {
+    let chosen = if options.all { experiments::ALL.to_vec() } else { chosen(&options.names)? };
+    let outcomes = perform(&chosen, &options.common)?;
+    let json = LabRun {
+        lab: "run".to_owned(),
+        seed: options.common.seed,
+        quick: options.common.quick,
+        rows: outcomes.iter().flat_map(rows_of).collect(),
+        summary: named(summary(&outcomes)),
+        evidence: evidence::papers(&outcomes)?,
+        cells: outcomes.iter().map(|o| o.cells).sum(),
+        traces: outcomes.iter().map(|o| (o.experiment.clone(), o.happened())).collect(),
+    };
+    output::print(context, &json, || text(&outcomes))
+}
+
+/// Experiments of these names, or whose names begin so.
+fn chosen(names: &[String]) -> Result<Vec<&'static dyn Experiment>> {
+    let begins = |e: &dyn Experiment, name: &String| e.name().starts_with(name.as_str());
+    if let Some(name) = names.iter().find(|name| !experiments::ALL.iter().any(|e| begins(*e, name))) {
         bail!("no experiment {name}: see cellway lab list");
     }
-    let outcomes = perform(&chosen, &options.common)?;
-    let rows: Vec<Value> = outcomes.iter().flat_map(rows_json).collect();
-    let json = json!({
-        "lab": "run", "seed": options.common.seed, "quick": options.common.quick, "rows": rows,
-        "summary": summary(&outcomes), "evidence": evidence::papers(&outcomes)?, "cells": outcomes.iter().map(|o| o.cells).sum::<u64>(),
-        "traces": outcomes.iter().map(|o| (o.experiment.clone(), json!(o.happened())))
-            .collect::<serde_json::Map<_, _>>(),
-    });
-    output::print(context, &json, || text(&outcomes))
+    Ok(experiments::ALL.iter().copied().filter(|e| names.iter().any(|name| begins(*e, name))).collect())
 }
 
 /// The profiles that were given.
@@ -173,13 +176,13 @@ fn perform(chosen: &[&'static dyn Experiment], common: &Common) -> Result<Vec<Ou
 }
 
 /// The rows of an experiment, each with the experiment's name.
-fn rows_json(outcome: &Outcome) -> Vec<Value> {
-    let of = |row: &Row| {
-        let mut value = serde_json::to_value(row).unwrap_or_default();
-        value["experiment"] = outcome.experiment.clone().into();
-        value
-    };
+fn rows_of(outcome: &Outcome) -> Vec<ExperimentRow> {
+    let of = |row: &Row| ExperimentRow { experiment: outcome.experiment.clone(), row: row.clone() };
     outcome.rows.iter().map(of).collect()
+}
+
+fn named(summary: BTreeMap<&str, usize>) -> BTreeMap<String, usize> {
+    summary.into_iter().map(|(verdict, n)| (verdict.to_owned(), n)).collect()
 }
 
 /// How many rows there are of each kind of evidence.
@@ -225,6 +228,15 @@ fn deviation(row: &Row) -> String {
     row.deviation.map_or(String::new(), |d| format!("{:+.1} %", d * 100.0))
 }
 
+/// The kind of evidence; where the printed digits are not met, how near is near enough.
+fn verdict(row: &Row) -> String {
+    let near = row.bound.filter(|_| row.to_the_digit == Some(false) && row.verdict != Verdict::Contradicted);
+    match near {
+        Some(bound) => format!("{}, within {:.0} %", row.verdict.name(), bound * 100.0),
+        None => row.verdict.name().into(),
+    }
+}
+
 fn text(outcomes: &[Outcome]) -> String {
     let mut text = String::new();
     for outcome in outcomes {
@@ -248,7 +260,7 @@ fn text(outcomes: &[Outcome]) -> String {
                     modelled(row),
                     measured(row),
                     deviation(row),
-                    row.verdict.name().into(),
+                    verdict(row),
                 ]
             })
             .collect();

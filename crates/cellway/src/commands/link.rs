@@ -1,16 +1,16 @@
 //! `cellway link`: links listed, added and removed while the network runs.
 
 use crate::certificates::Certificates;
-use crate::client::{ask, ask_for};
+use crate::client::ask_for;
 use crate::commands::status;
 use crate::context::Context;
 use crate::output;
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use control::config::Link;
-use control::protocol::Request;
-use control::status::Status;
-use serde_json::Value;
+use control::protocol::{LinkAdded, LinkRemoved, LinkSet, Request};
+use control::status::{LinkStatus, StationKind, Status};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Links.
@@ -88,13 +88,15 @@ fn far_end(name: &str, atmtcp: Option<&str>) -> FarEnd {
     FarEnd { station: name.to_owned(), atmtcp: atmtcp.map(str::to_owned), tls: false }
 }
 
+/// What the names of a network stand for.
+type Stations = BTreeMap<String, StationKind>;
+
 /// The station of a network that is meant where none is named: its only switch, or else its only host.
-fn near_end(stations: &Value) -> Result<&str> {
-    let of = |kind: &str| -> Vec<&str> {
-        let all = stations.as_object().into_iter().flatten();
-        all.filter(|(_, is)| *is == kind).map(|(name, _)| name.as_str()).collect()
+fn near_end(stations: &Stations) -> Result<&str> {
+    let of = |kind: StationKind| -> Vec<&str> {
+        stations.iter().filter(|(_, is)| **is == kind).map(|(name, _)| name.as_str()).collect()
     };
-    let (switches, hosts) = (of("switch"), of("host"));
+    let (switches, hosts) = (of(StationKind::Switch), of(StationKind::Host));
     match (&switches[..], &hosts[..]) {
         ([one], _) | ([], [one]) => Ok(one),
         ([], []) => bail!("this network has neither a host nor a switch to which the link could lead"),
@@ -110,7 +112,7 @@ fn near_end(stations: &Value) -> Result<&str> {
 }
 
 /// The near end, which may be left out before a URL, and the far one.
-fn ends(add: &Add, stations: impl FnOnce() -> Result<Value>) -> Result<(String, FarEnd)> {
+fn ends(add: &Add, stations: impl FnOnce() -> Result<Stations>) -> Result<(String, FarEnd)> {
     match &add.b {
         Some(b) => Ok((add.a.clone(), far_end(b, add.atmtcp.as_deref()))),
         None if add.a.contains("://") => {
@@ -125,7 +127,7 @@ fn ends(add: &Add, stations: impl FnOnce() -> Result<Value>) -> Result<(String, 
     }
 }
 
-fn link(add: &Add, stations: impl FnOnce() -> Result<Value>) -> Result<Link> {
+fn link(add: &Add, stations: impl FnOnce() -> Result<Stations>) -> Result<Link> {
     let (near, far) = ends(add, stations)?;
     // The daemon reads them, and it lives elsewhere.
     let tls = add.certificates.given().map(|tls| tls.absolute()).transpose()?;
@@ -156,25 +158,25 @@ fn link(add: &Add, stations: impl FnOnce() -> Result<Value>) -> Result<Link> {
 pub(crate) fn run(context: &Context, command: &LinkCommand) -> Result<()> {
     match command {
         LinkCommand::List => {
-            let status = ask_for::<Status>(context, &Request::Status)?;
-            output::print(context, &status.links, || status::links_text(&status.links))
+            let links: Vec<LinkStatus> = ask_for(context, &Request::Links)?;
+            output::print(context, &links, || status::links_text(&links))
         }
         LinkCommand::Add(add) => {
-            let link = link(add, || Ok(ask(context, &Request::Status)?["stations"].clone()))?;
+            let link = link(add, || Ok(ask_for::<Status>(context, &Request::Overview)?.stations))?;
             link.describe(Path::new(""))?;
-            let done = ask(context, &Request::AddLink(Box::new(link)))?;
-            output::print(context, &done, || format!("added {}", done["link"].as_str().unwrap_or_default()))
+            let done: LinkAdded = ask_for(context, &Request::AddLink(Box::new(link)))?;
+            output::print(context, &done, || format!("added {}", done.link))
         }
         LinkCommand::Down { name } | LinkCommand::Up { name } => {
             let up = matches!(command, LinkCommand::Up { .. });
-            let done = ask(context, &Request::SetLink { name: name.clone(), up })?;
+            let done: LinkSet = ask_for(context, &Request::SetLink { name: name.clone(), up })?;
             let word = if up { "up" } else { "down" };
-            output::print(context, &done, || format!("{} {word}", done["link"].as_str().unwrap_or_default()))
+            output::print(context, &done, || format!("{} {word}", done.link))
         }
         LinkCommand::Remove { name } => {
-            let done = ask(context, &Request::RemoveLink { name: name.clone() })?;
+            let done: LinkRemoved = ask_for(context, &Request::RemoveLink { name: name.clone() })?;
             output::print(context, &done, || {
-                let n = done["removed_circuits"].as_array().map_or(0, Vec::len);
+                let n = done.removed_circuits.len();
                 format!("removed {name} and {n} circuits over it")
             })
         }
@@ -185,7 +187,6 @@ pub(crate) fn run(context: &Context, command: &LinkCommand) -> Result<()> {
 mod tests {
     use super::*;
     use clap::Parser;
-    use serde_json::json;
 
     #[derive(Parser)]
     struct Line {
@@ -193,25 +194,29 @@ mod tests {
         add: Add,
     }
 
-    fn made(words: &str, stations: &Value) -> Result<Link> {
+    fn made(words: &str, stations: &Stations) -> Result<Link> {
         let line = Line::try_parse_from(std::iter::once("add").chain(words.split(' ')))?;
         link(&line.add, || Ok(stations.clone()))
     }
 
     #[test]
     fn a_url_alone_leads_from_the_only_switch_or_else_the_only_host() {
-        let station = |stations: Value| made("tcp://192.0.2.1:2812", &stations).map(|link| link.ends[0].clone());
-        assert_eq!(station(json!({ "alpha": "host", "far": "outside" })).unwrap(), "alpha");
-        assert_eq!(station(json!({ "alpha": "host", "beta": "host", "s1": "switch" })).unwrap(), "s1");
-        let e = station(json!({ "alpha": "host", "beta": "host" })).unwrap_err().to_string();
+        use StationKind::{Host, Outside, Switch};
+        let station = |all: &[(&str, StationKind)]| {
+            let stations = all.iter().map(|(name, kind)| ((*name).to_owned(), *kind)).collect();
+            made("tcp://192.0.2.1:2812", &stations).map(|link| link.ends[0].clone())
+        };
+        assert_eq!(station(&[("alpha", Host), ("far", Outside)]).unwrap(), "alpha");
+        assert_eq!(station(&[("alpha", Host), ("beta", Host), ("s1", Switch)]).unwrap(), "s1");
+        let e = station(&[("alpha", Host), ("beta", Host)]).unwrap_err().to_string();
         assert!(e.contains("alpha, beta") && e.contains("cellway link add alpha tcp://"), "{e}");
-        assert!(station(json!({ "s1": "switch", "s2": "switch", "alpha": "host" })).is_err());
-        assert!(station(json!({})).is_err());
+        assert!(station(&[("s1", Switch), ("s2", Switch), ("alpha", Host)]).is_err());
+        assert!(station(&[]).is_err());
     }
 
     #[test]
     fn urls_are_a_name_and_an_atmtcp() {
-        let none = json!({});
+        let none = Stations::new();
         let link = made("alpha tcp://host.example:2812", &none).unwrap();
         assert_eq!(
             (link.ends[1].as_str(), link.atmtcp.as_deref()),

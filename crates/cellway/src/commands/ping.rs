@@ -3,11 +3,11 @@
 use crate::client::{Size, goes_on, interrupted};
 use crate::context::Context;
 use crate::output;
-use crate::target::{self, Role, Target};
+use crate::target::{self, Purpose, Role, Target};
 use anyhow::{Result, bail};
 use clap::Args;
+use control::results::Pinged;
 use endpoint::{Aal, SendError};
-use serde_json::{Value, json};
 use stack::oam::{Outcome, PingConfig, Pinger, Statistics};
 use std::time::{Duration, Instant};
 use wire::Time;
@@ -37,8 +37,8 @@ pub(crate) struct Ping {
 /// `cellway ping`
 pub(crate) fn run(context: &Context, ping: &Ping) -> Result<()> {
     let stop = interrupted()?;
-    let (mut endpoint, channel, held) =
-        target::open(context, &ping.host, ping.circuit, Role::Calls, Aal::Oam, Size::Small)?;
+    let purpose = Purpose { aal: Aal::Oam, size: Size::Small, ..Purpose::new(Role::Calls) };
+    let (mut endpoint, channel, held) = target::open(context, &ping.host, ping.circuit, purpose)?;
     let epoch = Instant::now();
     let now = || Time::ZERO + epoch.elapsed();
     let config = PingConfig {
@@ -82,19 +82,11 @@ pub(crate) fn run(context: &Context, ping: &Ping) -> Result<()> {
         }
     }
     let s = pinger.statistics();
-    output::print(context, &statistics_json(&s), || statistics_text(&s))?;
+    output::print(context, &Pinged::from(&s), || statistics_text(&s))?;
     if s.received == 0 {
         bail!("no answer (is there a circuit {} all the way, and somebody at its far end?)", ping.circuit);
     }
     Ok(())
-}
-
-/// As JSON.
-pub(crate) fn statistics_json(s: &Statistics) -> Value {
-    json!({
-        "sent": s.sent, "received": s.received, "lost": s.sent.saturating_sub(s.received),
-        "rtt_us": { "min": s.min_us, "mean": s.mean_us, "median": s.median_us, "p99": s.p99_us, "max": s.max_us, "deviation": s.deviation_us },
-    })
 }
 
 /// For people.

@@ -6,8 +6,8 @@ use crate::context::Context;
 use crate::output;
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Args;
+use control::results::Replayed;
 use endpoint::{Aal, ChannelId, Endpoint, EndpointConfig, Geometry, OpenOptions, SendError};
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -81,20 +81,19 @@ pub(crate) fn run(context: &Context, replay: &Replay) -> Result<()> {
     if let Some(player) = &mut player {
         while !player.endpoint.wait_sent(Some(Duration::from_millis(200)))? && goes_on(&stop) {}
     }
-    let aal = |sum: &Sum| if sum.aal0 { "aal0" } else { "aal5" };
-    let json: Vec<Value> = sums
-        .iter()
-        .map(|((stream, circuit), sum)| {
-            json!({
-                "stream": stream, "circuit": circuit.to_string(), "aal": aal(sum), "sdus": sum.sdus, "octets": sum.octets,
-            })
-        })
-        .collect();
-    output::print(context, &json, || {
-        let row = |((stream, circuit), sum): (&(u32, CircuitId), &Sum)| {
-            vec![stream.to_string(), circuit.to_string(), aal(sum).into(), sum.sdus.to_string(), sum.octets.to_string()]
+    let replayed = |((stream, circuit), sum): (&(u32, CircuitId), &Sum)| Replayed {
+        stream: *stream,
+        circuit: circuit.to_string(),
+        aal: if sum.aal0 { "aal0" } else { "aal5" }.to_owned(),
+        sdus: sum.sdus,
+        octets: sum.octets,
+    };
+    let rows: Vec<Replayed> = sums.iter().map(replayed).collect();
+    output::print(context, &rows, || {
+        let row = |r: &Replayed| {
+            vec![r.stream.to_string(), r.circuit.clone(), r.aal.clone(), r.sdus.to_string(), r.octets.to_string()]
         };
-        output::table(&["stream", "circuit", "AAL", "SDUs", "octets"], &sums.iter().map(row).collect::<Vec<_>>())
+        output::table(&["stream", "circuit", "AAL", "SDUs", "octets"], &rows.iter().map(row).collect::<Vec<_>>())
     })
 }
 

@@ -9,13 +9,12 @@ use crate::context::Context;
 use crate::output;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
-use control::status::CounterStatus;
+use control::results::relay::{Frames, Recorded, Relayed, RelayedLink};
 use files::{Player, Recorder};
 use host::engine::{self, Core, EngineHandle};
 use links::tcp::{Shell, Tls};
 use net::tap::Tapped;
 use net::{Carries, End, External, FramePool, LinkConfig, LinkId, Network, NodeId, TapBuffer, TapConfig};
-use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -231,75 +230,54 @@ impl Running {
         Ok(())
     }
 
-    fn report(&self) -> Result<Value> {
+    fn report(&self) -> Result<Relayed> {
         let node = self.node;
         let links: Vec<Option<LinkId>> = self.places.iter().map(|place| place.link).collect();
         let counts = self.engine.with(move |core| {
             let of = |core: &mut Core, n: usize, link: LinkId| {
                 let opened = core.network.node_mut::<links::Relay>(node).map_or(0, |relay| relay.opened(n));
                 let info = core.network.link_info(link)?;
-                Some(json!({
-                    "from": counted(&info.from_b.sent), "to": counted(&info.from_a.sent), "circuits": opened,
-                }))
+                Some((Frames::from(&info.from_b.sent), Frames::from(&info.from_a.sent), opened))
             };
             links.iter().enumerate().map(|(n, link)| of(core, n, (*link)?)).collect::<Vec<_>>()
         })?;
         let links = self.places.iter().zip(counts).enumerate().map(|(n, (place, counts))| {
-            let mut link = counts.unwrap_or_else(|| json!({}));
-            link["link"] = n.into();
-            link["what"] = place.what.clone().into();
-            if place.link.is_some() {
-                link["state"] = place.said.clone().into();
+            let (from, to, circuits) = counts.map_or((None, None, None), |(f, t, c)| (Some(f), Some(t), Some(c)));
+            RelayedLink {
+                link: n,
+                what: place.what.clone(),
+                state: place.link.map(|_| place.said.clone()),
+                connections: place.is_socket.then_some(place.connections),
+                from,
+                to,
+                circuits,
             }
-            if place.is_socket {
-                link["connections"] = place.connections.into();
-            }
-            link
         });
-        let records: u64 = self
-            .recorders
-            .iter()
-            .map(|recorder| if let Recorder::File { records, .. } = recorder { *records } else { 0 })
-            .sum();
-        let mut report = json!({ "links": links.collect::<Vec<_>>() });
-        if !self.recorders.is_empty() {
-            report["recorded"] = json!({ "records": records, "missed": self.missed });
-        }
-        Ok(report)
+        let of_file = |recorder: &Recorder| if let Recorder::File { records, .. } = recorder { *records } else { 0 };
+        let records = self.recorders.iter().map(of_file).sum();
+        let recorded = (!self.recorders.is_empty()).then_some(Recorded { records, missed: self.missed });
+        Ok(Relayed { links: links.collect(), recorded })
     }
 }
 
-/// Frames, which are PDUs and control texts, with what was dropped.
-fn counted(c: &wire::Counters) -> Value {
-    let all = CounterStatus::from(c);
-    json!({ "frames": all.pdus, "octets": all.octets, "dropped": all.dropped })
-}
-
-fn text(report: &Value) -> String {
-    let all = |value: &Value| -> String {
-        let reasons = value["dropped"].as_object().into_iter().flatten();
-        reasons.map(|(reason, n)| format!("{reason} {n}")).collect::<Vec<_>>().join(", ")
+fn text(report: &Relayed) -> String {
+    let number = |n: Option<u64>| n.map_or_else(String::new, |n| n.to_string());
+    let row = |link: &RelayedLink| {
+        let (from, to) = (link.from.as_ref(), link.to.as_ref());
+        let lost = |frames: Option<&Frames>| frames.map_or_else(String::new, |f| output::drops(&f.dropped));
+        vec![
+            format!("{} {}", link.link, link.what),
+            number(from.map(|f| f.frames)),
+            lost(from),
+            number(to.map(|f| f.frames)),
+            lost(to),
+            link.state.clone().unwrap_or_default(),
+        ]
     };
-    let rows: Vec<Vec<String>> = report["links"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|link| {
-            let number = |value: &Value| value.as_u64().map_or_else(String::new, |n| n.to_string());
-            let (from, to) = (&link["from"], &link["to"]);
-            vec![
-                format!("{} {}", number(&link["link"]), link["what"].as_str().unwrap_or_default()),
-                number(&from["frames"]),
-                all(from),
-                number(&to["frames"]),
-                all(to),
-                link["state"].as_str().unwrap_or_default().to_owned(),
-            ]
-        })
-        .collect();
+    let rows: Vec<Vec<String>> = report.links.iter().map(row).collect();
     let mut text = output::table(&["link", "frames from it", "dropped", "frames to it", "dropped", "state"], &rows);
-    if let Some(recorded) = report["recorded"].as_object() {
-        text.push_str(&format!("{} records, {} frames missed\n", recorded["records"], recorded["missed"]));
+    if let Some(recorded) = &report.recorded {
+        text.push_str(&format!("{} records, {} frames missed\n", recorded.records, recorded.missed));
     }
     text
 }

@@ -1,8 +1,9 @@
 //! The demo's report: one HTML page with everything in it.
 
 use anyhow::{Result, anyhow};
+use control::results::Pinged;
+use control::results::demo::{Demo, DemoThroughput};
 use plotters::prelude::*;
-use serde_json::Value;
 
 const STYLE: &str = "
 :root{color-scheme:light dark;--ink:#1a2330;--paper:#fcfcfa;--soft:#66717f;--line:#d9dde2;--accent:#0b6e99}
@@ -28,21 +29,17 @@ fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     format!("<table><tr>{head}</tr>{rows}</table>")
 }
 
-fn number(v: &Value) -> f64 {
-    v.as_f64().unwrap_or_default()
-}
-
 /// Throughput over PDU size, with memcpy's, on logarithmic axes.
-fn throughput(rows: &[Value]) -> Result<String> {
+fn throughput(rows: &[DemoThroughput]) -> Result<String> {
     let mut svg = String::new();
     {
         let root = SVGBackend::with_string(&mut svg, (760, 380)).into_drawing_area();
         let failed = |e: &dyn std::fmt::Display| anyhow!("drawing the figure: {e}");
         root.fill(&WHITE).map_err(|e| failed(&e))?;
-        let points = |key: &str| -> Vec<(f64, f64)> {
-            rows.iter().map(|r| (number(&r["pdu_octets"]), number(&r[key]).max(1e-3))).collect()
+        let points = |of: fn(&DemoThroughput) -> f64| -> Vec<(f64, f64)> {
+            rows.iter().map(|r| (r.pdu_octets as f64, of(r).max(1e-3))).collect()
         };
-        let (here, limit) = (points("gbit_s"), points("memcpy_gbit_s"));
+        let (here, limit) = (points(|r| r.gbit_s), points(|r| r.memcpy_gbit_s));
         let top = limit.iter().chain(&here).map(|p| p.1).fold(1.0, f64::max) * 1.5;
         let bottom = here.iter().map(|p| p.1).fold(top, f64::min) / 2.0;
         let mut chart = ChartBuilder::on(&root)
@@ -83,68 +80,52 @@ fn throughput(rows: &[Value]) -> Result<String> {
 }
 
 /// The page.
-pub(crate) fn html(r: &Value) -> Result<String> {
-    let ping = |name: &str, v: &Value| {
-        let t = &v["rtt_us"];
-        let us = |k: &str| format!("{:.1}", number(&t[k]));
-        vec![
-            name.to_owned(),
-            v["sent"].to_string(),
-            v["received"].to_string(),
-            us("min"),
-            us("median"),
-            us("p99"),
-            us("max"),
-        ]
+pub(crate) fn html(r: &Demo) -> Result<String> {
+    let ping = |name: &str, pinged: &Pinged| {
+        let us = pinged.rtt_us.map(|t| [t.min, t.median, t.p99, t.max].map(|us| format!("{us:.1}")));
+        let us = us.unwrap_or_default();
+        [vec![name.to_owned(), pinged.sent.to_string(), pinged.received.to_string()], us.to_vec()].concat()
     };
     let pings = table(
         &["", "sent", "answered", "min us", "median us", "p99 us", "max us"],
         &[
-            ping("OAM loopback, segment (to the switch)", &r["oam"]["segment"]),
-            ping("OAM loopback, end to end", &r["oam"]["end_to_end"]),
-            ping("IP over ATM, 56 octets", &r["ip_ping"]["octets_56"]),
-            ping("IP over ATM, 9000 octets", &r["ip_ping"]["octets_9000"]),
+            ping("OAM loopback, segment (to the switch)", &r.oam.segment),
+            ping("OAM loopback, end to end", &r.oam.end_to_end),
+            ping("IP over ATM, 56 octets", &r.ip_ping.octets_56),
+            ping("IP over ATM, 9000 octets", &r.ip_ping.octets_9000),
         ],
     );
-    let rows = r["ttcp"].as_array().cloned().unwrap_or_default();
+    let size = |row: &DemoThroughput| {
+        vec![
+            row.pdu_octets.to_string(),
+            format!("{:.2}", row.gbit_s),
+            format!("{:.0}", row.memcpy_gbit_s),
+            format!("{:.3}", row.vs_memcpy),
+            row.sent.to_string(),
+            row.arrived.to_string(),
+        ]
+    };
     let sizes = table(
         &["PDU octets", "Gbit/s", "memcpy Gbit/s", "of memcpy", "sent", "arrived"],
-        &rows
-            .iter()
-            .map(|row| {
-                vec![
-                    row["pdu_octets"].to_string(),
-                    format!("{:.2}", number(&row["gbit_s"])),
-                    format!("{:.0}", number(&row["memcpy_gbit_s"])),
-                    format!("{:.3}", number(&row["vs_memcpy"])),
-                    row["sent"].to_string(),
-                    row["arrived"].to_string(),
-                ]
-            })
-            .collect::<Vec<_>>(),
+        &r.ttcp.iter().map(size).collect::<Vec<_>>(),
     );
-    let links: Vec<Vec<String>> = r["status"]["links"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .flat_map(|l| {
-            [("from_a", "→"), ("from_b", "←")].map(|(direction, arrow)| {
-                let d = &l[direction];
-                vec![
-                    format!("{} {arrow}", l["name"].as_str().unwrap_or_default()),
-                    d["sent"]["cells"].to_string(),
-                    d["delivered"]["cells"].to_string(),
-                    d["delivered"]["pdus"].to_string(),
-                    d["sent"]["dropped"].to_string(),
-                ]
-            })
+    let links = r.status.links.iter().flat_map(|l| {
+        [(&l.from_a, "→"), (&l.from_b, "←")].map(|(d, arrow)| {
+            let (sent, delivered) = (&d.sent, &d.delivered);
+            vec![
+                format!("{} {arrow}", l.name),
+                sent.cells.to_string(),
+                delivered.cells.to_string(),
+                delivered.pdus.to_string(),
+                crate::output::drops(&sent.dropped),
+            ]
         })
-        .collect();
-    let links = table(&["link", "cells in", "cells out", "PDUs out", "dropped"], &links);
-    let (file, tcp) = (&r["file"], &r["tcp"]);
-    let path = escape(file["path"].as_str().unwrap_or_default());
-    let sha = file["sent"]["sha256"].as_str().unwrap_or_default();
-    let figure = throughput(&rows)?;
+    });
+    let links = table(&["link", "cells in", "cells out", "PDUs out", "dropped"], &links.collect::<Vec<_>>());
+    let (file, tcp) = (&r.file, &r.tcp);
+    let path = escape(&file.path);
+    let sha = &file.sent.sha256;
+    let figure = throughput(&r.ttcp)?;
     Ok(format!(
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content=\"width=device-width\"><title>Cellway: a PDU crosses the system</title><style>{STYLE}</style>
 <h1>A PDU crosses the system</h1><p class=lead>What <code>cellway demo</code> did on this machine, in {:.1} s.</p>
@@ -155,25 +136,51 @@ pub(crate) fn html(r: &Value) -> Result<String> {
 <h2>Throughput over PDU size</h2><figure>{figure}<figcaption>Both links unlimited: every octet is copied into the segment, made into cells, switched, and reassembled into the receiver's buffer. What the receiver had no buffer for is not counted.</figcaption></figure>{sizes}
 <h2>What the links counted</h2>{links}
 <h2>The capture</h2><p><code>tshark -r capture.pcapng</code> shows {} records: OAM cells, and AAL5 PDUs down to IP and TCP.</p></html>\n",
-        number(&r["seconds"]),
-        file["octets"],
-        number(&file["sent"]["mbit_per_s"]),
-        file["sent"]["pdus_repeated"],
-        tcp["sent"]["octets"],
-        number(&tcp["sent"]["mbit_per_s"]),
-        r["capture"]["records"],
+        r.seconds,
+        file.octets,
+        file.sent.mbit_per_s,
+        file.sent.pdus_repeated.unwrap_or_default(),
+        tcp.sent.octets,
+        tcp.sent.mbit_per_s,
+        r.capture.captured.records,
     ))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+    use control::daemon::Daemon;
+    use control::results::demo::{DemoCapture, DemoFile, DemoIpPing, DemoOam, DemoTransfer};
+    use control::results::{Captured, RoundTrips, Transferred};
+    use std::time::Duration;
+
     #[test]
     fn a_page_is_made_of_whatever_results_there_are_and_text_is_escaped() {
-        let page = super::html(&serde_json::json!({
-            "file": { "path": "<b>" },
-            "ttcp": [{ "pdu_octets": 64, "gbit_s": 1.0, "memcpy_gbit_s": 100.0 }],
-        }))
-        .unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let daemon = Daemon::start(control::config::parse("", "none").unwrap(), &folder.path().join("s")).unwrap();
+        let status = control::status::collect(daemon.controller()).unwrap();
+        let carried = || Transferred::new(1000, Duration::from_millis(1), "00".into());
+        let rtt_us = RoundTrips { min: 1.0, mean: 2.0, median: 2.0, p99: 3.0, max: 3.0, deviation: 0.5 };
+        let pinged =
+            |received| Pinged { sent: 1, received, lost: 1 - received, rtt_us: (received > 0).then_some(rtt_us) };
+        let page = html(&Demo {
+            file: DemoFile { path: "<b>".into(), octets: 1000, sent: carried(), received: carried() },
+            oam: DemoOam { segment: pinged(1), end_to_end: pinged(0) },
+            ip_ping: DemoIpPing { octets_56: pinged(1), octets_9000: pinged(0) },
+            tcp: DemoTransfer { sent: carried(), received: carried() },
+            capture: DemoCapture { captured: Captured::default(), path: "c".into() },
+            status,
+            ttcp: vec![DemoThroughput {
+                pdu_octets: 64,
+                gbit_s: 1.0,
+                memcpy_gbit_s: 100.0,
+                vs_memcpy: 0.01,
+                sent: 1,
+                arrived: 1,
+            }],
+            seconds: 1.0,
+        });
+        let page = page.unwrap();
         assert!(page.contains("&lt;b&gt;") && page.contains("<svg") && !page.contains("<script"));
     }
 }

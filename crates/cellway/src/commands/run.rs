@@ -1,10 +1,11 @@
 //! `cellway run`: a program that was written for Linux's ATM sockets, with a library preloaded that serves them.
 
-use crate::client::ask;
+use crate::client::ask_for;
 use crate::context::Context;
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Args;
 use control::protocol::Request;
+use control::status::Status;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
@@ -38,8 +39,8 @@ pub(crate) fn run(context: &Context, run: &Run) -> Result<()> {
     let library = library()?;
     let program = find(command)?;
     check(&program)?;
-    let status = ask(context, &Request::Status)?;
-    let known: Vec<&String> = status["hosts"].as_object().into_iter().flatten().map(|(name, _)| name).collect();
+    let status: Status = ask_for(context, &Request::Overview)?;
+    let known: Vec<&String> = status.hosts.keys().collect();
     let hosts: Vec<&String> = if run.hosts.is_empty() { known.clone() } else { run.hosts.iter().collect() };
     if let Some(unknown) = hosts.iter().find(|host| !known.contains(host)) {
         let names = known.iter().map(|n| n.as_str()).collect::<Vec<_>>().join(", ");

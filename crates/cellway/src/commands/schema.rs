@@ -1,12 +1,179 @@
-//! `cellway schema`: the management protocol as a JSON schema, made of the types that the service and the commands use.
+//! `cellway schema`: the management protocol, the description, and what each command prints with `--json`, as JSON
+//! schemas made of the types that the service and the commands use.
 
-use anyhow::Result;
+use crate::output::Printed;
+use anyhow::{Context as _, Result};
+use clap::Args;
+use control::calls::report::CallsStatus;
+use control::config::{File, Whole};
+use control::protocol::{Applied, Checked, Done, LinkAdded, LinkRemoved, LinkSet, Up};
+use control::reference;
+use control::results::bench::{
+    BenchAdapter, BenchCalls, BenchContract, BenchEndpoint, BenchEvents, BenchIp, BenchLab, BenchPath, BenchPaths,
+    BenchPreload, BenchSar, BenchSwitch,
+};
+use control::results::demo::Demo;
+use control::results::doctor::Doctor;
+use control::results::relay::Relayed;
+use control::results::{
+    CaptureBegun, Captured, Failed, Guest, HostAddresses, LaneJoined, LaneServing, Listening, Pinged, Replayed,
+    Serving, Traced, Transferred, Ttcp,
+};
+use control::status::myrinet::{MyrinetMap, MyrinetRoutes, MyrinetRun, MyrinetStatus};
+use control::status::oam::{OamAlarms, OamStatus};
+use control::status::{CircuitStatus, LinkStatus, Status};
+use endpoint::calls::Event;
+use lab::results::{Calibrated, LabList, LabReport, LabRun, LabSensitivity, LabSweep};
+use schemars::schema_for;
+use serde_json::{Map, Value};
 use std::io::Write;
+use std::path::PathBuf;
+
+/// Makes a list of types with the commands that print them, and the types such that can be printed.
+macro_rules! printed {
+    ($($type:ty: $($command:literal),+;)*) => {
+        $(impl Printed for $type {})*
+
+        /// The schema of what each command prints.
+        fn results() -> Map<String, Value> {
+            let mut all = Map::new();
+            $($(all.insert($command.to_owned(), schema_for!($type).into());)+)*
+            all
+        }
+    };
+}
+
+printed! {
+    Status: "status";
+    Vec<CircuitStatus>: "circuit list";
+    Vec<LinkStatus>: "link list";
+    Done: "circuit add", "circuit remove";
+    LinkAdded: "link add";
+    LinkSet: "link up", "link down";
+    LinkRemoved: "link remove";
+    Applied: "apply";
+    Up: "up";
+    Checked: "config check";
+    Whole: "config show";
+    Option<MyrinetMap>: "myrinet map";
+    MyrinetRoutes: "myrinet routes";
+    MyrinetRun: "myrinet send";
+    MyrinetStatus: "myrinet monitor";
+    OamAlarms: "oam status";
+    OamStatus: "oam continuity", "oam monitor", "(oam status of one circuit)";
+    CallsStatus: "call list";
+    Event: "call", "listen";
+    Vec<HostAddresses>: "address";
+    Transferred: "send", "receive", "ip send", "ip receive";
+    Ttcp: "ttcp";
+    Pinged: "ping", "ip ping";
+    Traced: "trace";
+    Serving: "ip serve";
+    LaneServing: "lane serve";
+    LaneJoined: "lane tap";
+    Relayed: "relay";
+    Guest: "vm";
+    Captured: "capture";
+    Vec<Replayed>: "replay";
+    Doctor: "doctor";
+    Demo: "demo";
+    BenchContract: "bench contract";
+    BenchPath: "bench path";
+    BenchSar: "bench sar";
+    BenchSwitch: "bench switch";
+    BenchAdapter: "bench adapter";
+    BenchCalls: "bench calls";
+    BenchEvents: "bench events";
+    BenchPaths: "bench paths";
+    BenchPreload: "bench preload";
+    BenchEndpoint: "bench endpoint";
+    BenchLab: "bench lab";
+    BenchIp: "bench ip";
+    LabList: "lab list";
+    LabRun: "lab run";
+    LabReport: "lab report";
+    LabSweep: "lab sweep";
+    LabSensitivity: "lab sensitivity";
+    Calibrated: "lab calibrate";
+    Listening: "(ip receive begins, on standard error)";
+    CaptureBegun: "(capture begins, on standard error)";
+    Failed: "(a command fails, on standard error)";
+}
+
+/// All schemas.
+fn schema() -> Value {
+    let mut schema = control::protocol::schema();
+    schema["description"] = schema_for!(File).into();
+    schema["commands"] = results().into();
+    schema
+}
+
+/// What to show.
+#[derive(Debug, Args)]
+pub(crate) struct Schema {
+    /// Write the same as pages of reference into this folder instead
+    #[arg(long, value_name = "FOLDER")]
+    markdown: Option<PathBuf>,
+}
+
+/// The pages, by name.
+fn pages() -> [(&'static str, String); 3] {
+    [
+        ("configuration.md", reference::configuration(&schema_for!(File).into())),
+        ("protocol.md", reference::protocol(&control::protocol::schema())),
+        ("results.md", reference::results(&results())),
+    ]
+}
 
 /// `cellway schema`
-pub(crate) fn run() -> Result<()> {
+pub(crate) fn run(options: &Schema) -> Result<()> {
+    if let Some(folder) = &options.markdown {
+        for (name, page) in pages() {
+            let path = folder.join(name);
+            std::fs::write(&path, page).with_context(|| format!("writing {}", path.display()))?;
+        }
+        return Ok(());
+    }
     let mut out = std::io::stdout().lock();
-    serde_json::to_writer_pretty(&mut out, &control::protocol::schema())?;
+    serde_json::to_writer_pretty(&mut out, &schema())?;
     writeln!(out)?;
     Ok(())
+}
+
+/// Commands that print nothing, print what is no result, or become another program.
+#[cfg(test)]
+const WITHOUT: [&str; 6] = ["ip tun", "ip ppp", "run", "completions", "man", "schema"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leaves(command: &clap::Command, path: &str, all: &mut Vec<String>) {
+        let (mut any, name) = (false, |child: &clap::Command| format!("{path} {}", child.get_name()).trim().to_owned());
+        for child in command.get_subcommands() {
+            any = true;
+            leaves(child, &name(child), all);
+        }
+        if !any || !command.is_subcommand_required_set() && !path.is_empty() {
+            all.push(path.to_owned());
+        }
+    }
+
+    #[test]
+    fn every_command_has_a_schema_of_what_it_prints() {
+        let mut commands = Vec::new();
+        leaves(&crate::command(), "", &mut commands);
+        assert!(commands.len() > 40, "{commands:?}");
+        let results = results();
+        for command in &commands {
+            let has = results.contains_key(command);
+            assert!(has != WITHOUT.contains(&command.as_str()), "{command}: give it a type in commands/schema.rs");
+        }
+        let known = |name: &String| commands.contains(name) || name.starts_with('(');
+        assert!(
+            results.keys().all(known),
+            "{:?} are no commands",
+            results.keys().filter(|k| !known(k)).collect::<Vec<_>>()
+        );
+    }
 }

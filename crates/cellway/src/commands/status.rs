@@ -1,13 +1,14 @@
 //! `cellway status`: links, circuits and endpoints, with what passed and what was dropped and why.
 
 use crate::client::{self, ask_for, ask_text};
+use crate::commands::{desk, myrinet};
 use crate::context::Context;
-use crate::output;
+use crate::output::{self, drops};
 use anyhow::Result;
 use clap::Args;
 use control::protocol::Request;
-use control::status::{CircuitStatus, LinkStatus, Status as Everything};
-use std::collections::BTreeMap;
+use control::status::{CircuitRow, LinkStatus, Status as Everything};
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// Shows links, circuits and endpoints.
@@ -16,10 +17,6 @@ pub(crate) struct Status {
     /// Show it again each second until Ctrl-C
     #[arg(long)]
     watch: bool,
-}
-
-fn drops(dropped: &BTreeMap<String, u64>) -> String {
-    dropped.iter().map(|(reason, n)| format!("{reason} {n}")).collect::<Vec<_>>().join(", ")
 }
 
 /// The links as a table.
@@ -49,24 +46,66 @@ pub(crate) fn links_text(links: &[LinkStatus]) -> String {
 }
 
 /// The circuits as a table.
-pub(crate) fn circuits_text(circuits: &[CircuitStatus]) -> String {
-    let mut rows = Vec::new();
+pub(crate) fn circuits_text(circuits: &[CircuitRow]) -> String {
+    let pdus = |pdus: Option<u64>| pdus.map_or(Cow::Borrowed(""), |pdus| Cow::Owned(pdus.to_string()));
+    let mut rows = Vec::with_capacity(2 * circuits.len());
     for circuit in circuits {
-        for end in &circuit.ends {
-            let pdus = |counters: &Option<control::status::CounterStatus>| {
-                counters.as_ref().map_or_else(String::new, |c| c.pdus.to_string())
-            };
-            rows.push(vec![
-                end.end.clone(),
-                circuit.category.clone(),
-                end.open.clone().unwrap_or_else(|| "-".into()),
-                pdus(&end.sent),
-                pdus(&end.received),
-                end.received.as_ref().map_or_else(String::new, |c| drops(&c.dropped)),
-            ]);
-        }
+        rows.extend(circuit.ends.iter().map(|end| {
+            [
+                Cow::Borrowed(end.end.as_str()),
+                Cow::Borrowed(circuit.category.as_str()),
+                Cow::Borrowed(end.open.as_deref().unwrap_or("-")),
+                pdus(end.pdus_sent),
+                pdus(end.pdus_received),
+                if end.dropped.is_empty() { Cow::Borrowed("") } else { Cow::Owned(drops(&end.dropped)) },
+            ]
+        }));
     }
     output::table(&["circuit end", "category", "open", "PDUs sent", "PDUs received", "dropped"], &rows)
+        + &contracts_text(circuits)
+}
+
+/// What switches make of circuits that have a rate, as a table; nothing without any.
+fn contracts_text(circuits: &[CircuitRow]) -> String {
+    let hops = circuits.iter().flat_map(|circuit| circuit.hops.iter().map(move |hop| (circuit, hop)));
+    let rows: Vec<Vec<String>> = hops
+        .filter(|(_, hop)| hop.contract_cells_per_s.is_some())
+        .map(|(circuit, hop)| {
+            let ends = circuit.ends.iter().map(|end| end.end.as_str());
+            let ends: Vec<&str> = if hop.forward { ends.collect() } else { ends.rev().collect() };
+            let rate = |rate: Option<f64>| rate.map_or_else(|| "-".into(), |rate| format!("{rate:.1}"));
+            vec![
+                ends.join(" - "),
+                format!("{}:{}", hop.switch, hop.to_port),
+                hop.offered.to_string(),
+                hop.conformed.to_string(),
+                hop.tagged.to_string(),
+                hop.policed.to_string(),
+                hop.queue_dropped.to_string(),
+                hop.pdu_dropped.to_string(),
+                rate(hop.rate_cells_per_s),
+                rate(hop.contract_cells_per_s),
+                hop.jitter_s.map_or_else(|| "-".into(), |jitter| format!("{:.0}", jitter * 1e6)),
+            ]
+        })
+        .collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let head = [
+        "contract at",
+        "switch port",
+        "cells offered",
+        "conforming",
+        "tagged",
+        "policed",
+        "queue full",
+        "with PDU",
+        "cell/s",
+        "contract",
+        "jitter, us",
+    ];
+    format!("\n{}", output::table(&head, &rows))
 }
 
 /// The virtual adapters as a table; nothing without any.
@@ -97,10 +136,11 @@ fn switches_text(status: &Everything) -> String {
         .switches
         .iter()
         .map(|s| {
-            vec![s.name.clone(), s.ports.to_string(), s.routes.to_string(), s.max_routes.to_string(), drops(&s.dropped)]
+            let numbers = [s.ports.into(), s.routes, s.max_routes, s.queued].map(|n: usize| n.to_string());
+            [vec![s.name.clone()], numbers.to_vec(), vec![drops(&s.dropped)]].concat()
         })
         .collect();
-    format!("\n{}", output::table(&["switch", "ports", "routes", "at most", "dropped"], &rows))
+    format!("\n{}", output::table(&["switch", "ports", "routes", "at most", "queued", "dropped"], &rows))
 }
 
 /// What is said of circuits that are not shown.
@@ -116,15 +156,14 @@ fn others_text(status: &Everything) -> String {
 }
 
 fn text(status: &Everything) -> String {
-    let word = |v: &serde_json::Value| v.as_str().unwrap_or_default().to_owned();
     let endpoints: Vec<Vec<String>> = status
         .endpoints
         .iter()
         .map(|e| {
             vec![
                 format!("{} {}", e.host, e.endpoint),
-                word(&e.events),
-                word(&e.path),
+                e.events.clone(),
+                e.path.clone(),
                 e.channels.to_string(),
                 e.sent.pdus.to_string(),
                 e.received.pdus.to_string(),
@@ -132,13 +171,16 @@ fn text(status: &Everything) -> String {
             ]
         })
         .collect();
+    let circuits: Vec<CircuitRow> = status.circuits.iter().map(CircuitRow::from).collect();
     let head = ["endpoint", "events", "path", "channels", "PDUs sent", "PDUs received", "dropped"];
     let engine = &status.engine;
     format!(
-        "{}{}\n{}{}\n{}{}\nengine: {:.1} % busy in {:.0} s, {} rounds, {} sleeps, longest round {:.0} us; revision {}\n",
+        "{}{}{}{}\n{}{}\n{}{}\nengine: {:.1} % busy in {:.0} s, {} rounds, {} sleeps, longest round {:.0} us; revision {}{}\n",
         links_text(&status.links),
         switches_text(status),
-        circuits_text(&status.circuits),
+        myrinet::overview_text(&status.myrinets),
+        desk::overview_text(&status.desks),
+        circuits_text(&circuits),
         others_text(status),
         output::table(&head, &endpoints),
         adapters_text(status),
@@ -148,6 +190,11 @@ fn text(status: &Everything) -> String {
         engine.sleeps,
         engine.longest_recent_round_s * 1e6,
         status.revision,
+        if engine.log_lines_dropped > 0 {
+            format!("; {} lines of the log dropped", engine.log_lines_dropped)
+        } else {
+            String::new()
+        },
     )
 }
 
@@ -156,7 +203,7 @@ pub(crate) fn run(context: &Context, status: &Status) -> Result<()> {
     let stop = client::interrupted()?;
     loop {
         if context.json {
-            output::print_json(&ask_text(context, &Request::Status)?)?;
+            output::print_text::<Everything>(&ask_text(context, &Request::Status)?)?;
         } else {
             let now = ask_for::<Everything>(context, &Request::Overview)?;
             if status.watch {

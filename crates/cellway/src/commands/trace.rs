@@ -5,8 +5,8 @@ use crate::context::Context;
 use crate::output;
 use anyhow::{Result, bail};
 use clap::Args;
+use control::results::Traced;
 use endpoint::{Aal, SendError};
-use serde_json::{Value, json};
 use stack::oam::{TraceConfig, Tracer};
 use std::time::{Duration, Instant};
 use wire::{CircuitId, Time};
@@ -57,7 +57,8 @@ pub(crate) fn run(context: &Context, trace: &Trace) -> Result<()> {
         }
         tracer.handle_timeout(now());
     }
-    output::print(context, &to_json(trace, &tracer), || to_text(&tracer))?;
+    let traced = Traced::new(&trace.host, trace.circuit, trace.count, &tracer);
+    output::print(context, &traced, || to_text(&traced))?;
     if tracer.end().is_empty() {
         let after = tracer.hops().last().map_or_else(|| trace.host.clone(), |hop| hop.location.to_string());
         bail!(
@@ -68,32 +69,16 @@ pub(crate) fn run(context: &Context, trace: &Trace) -> Result<()> {
     Ok(())
 }
 
-fn us(rtts: &[Duration]) -> Vec<f64> {
-    rtts.iter().map(|rtt| rtt.as_nanos() as f64 / 1e3).collect()
-}
-
-fn to_json(trace: &Trace, tracer: &Tracer) -> Value {
-    let hop = |hop: &stack::oam::Hop| json!({ "location": hop.location.to_string(), "rtt_us": us(&hop.rtts) });
-    json!({
-        "host": trace.host, "circuit": trace.circuit.to_string(), "probes": trace.count,
-        "hops": tracer.hops().iter().map(hop).collect::<Vec<_>>(),
-        "end_rtt_us": us(tracer.end()),
-    })
-}
-
-fn to_text(tracer: &Tracer) -> String {
-    let line = |name: &str, rtts: &[Duration]| {
-        let rtts: Vec<_> = us(rtts).iter().map(|us| format!("{us:9.1} us")).collect();
+fn to_text(traced: &Traced) -> String {
+    let line = |name: &str, rtts: &[f64]| {
+        let rtts: Vec<_> = rtts.iter().map(|us| format!("{us:9.1} us")).collect();
         format!("{name:<18}{}", rtts.join(""))
     };
-    let mut lines: Vec<_> = tracer
-        .hops()
-        .iter()
-        .enumerate()
-        .map(|(i, hop)| format!("{:>3}  {}", i + 1, line(&hop.location.to_string(), &hop.rtts)))
-        .collect();
-    if !tracer.end().is_empty() {
-        lines.push(format!("     {}", line("far end", tracer.end())));
+    let hops = traced.hops.iter().enumerate();
+    let mut lines: Vec<_> =
+        hops.map(|(i, hop)| format!("{:>3}  {}", i + 1, line(&hop.location, &hop.rtt_us))).collect();
+    if !traced.end_rtt_us.is_empty() {
+        lines.push(format!("     {}", line("far end", &traced.end_rtt_us)));
     }
     lines.join("\n")
 }

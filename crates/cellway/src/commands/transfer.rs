@@ -1,13 +1,14 @@
 //! `cellway send` and `cellway receive`.
 
-use crate::client::{Size, goes_on, interrupted};
+use crate::client::{goes_on, interrupted};
 use crate::context::Context;
 use crate::output;
-use crate::target::{self, Role, Target};
+use crate::target::{self, Purpose, Role, Target};
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
-use endpoint::{Aal, SendError};
-use serde_json::json;
+use control::results::Transferred;
+use endpoint::SendError;
+use endpoint::calls::Sap;
 use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::{Read, Write};
@@ -30,6 +31,13 @@ pub(crate) struct Send {
     /// Number PDUs, wait for acknowledgements, send again what is lost
     #[arg(long)]
     reliable: bool,
+    /// An address is called for this service access point: any, llc, l2:0c, l3:0b, snap:00a03e-0001 or vendor:0060d7-01000003
+    #[arg(long, default_value_t = Sap::ANY)]
+    sap: Sap,
+    /// The longest SDU, in octets, that a call asks for; what listens under a stock atmsigd wants its own [default: 9188, or
+    /// --pdu if that is more]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    sdu: Option<u16>,
 }
 
 /// Receives from a circuit to standard output, or to a file, until Ctrl-C; with --reliable or --count, to the end.
@@ -50,6 +58,9 @@ pub(crate) struct Receive {
     /// Give up if nothing comes for so many seconds
     #[arg(long)]
     timeout: Option<u64>,
+    /// Answer calls for this service access point only, where the circuit is an address
+    #[arg(long, default_value_t = Sap::ANY)]
+    sap: Sap,
 }
 
 /// Counts and hashes what passes.
@@ -82,24 +93,9 @@ pub(crate) fn hex(hash: Sha256) -> String {
     hash.finalize().iter().map(|b| format!("{b:02x}")).collect()
 }
 
-fn result(
-    context: &Context,
-    octets: u64,
-    pdus: Option<u64>,
-    repeated: Option<u64>,
-    hash: Sha256,
-    took: Duration,
-) -> Result<()> {
-    let mbit_s = octets as f64 * 8.0 / 1e6 / took.as_secs_f64().max(1e-9);
-    let sha256 = hex(hash);
-    let json = json!({
-        "octets": octets, "pdus": pdus, "pdus_repeated": repeated, "seconds": took.as_secs_f64(), "mbit_per_s": mbit_s,
-        "sha256": sha256,
-    });
-    // Data may be on standard output: the result goes to the other.
-    let text = format!("{octets} octets in {:.3} s, {mbit_s:.1} Mbit/s, SHA-256 {sha256}", took.as_secs_f64());
-    eprintln!("{}", if context.json { json.to_string() } else { text });
-    Ok(())
+fn text(done: &Transferred) -> String {
+    let Transferred { octets, seconds, mbit_per_s, sha256, .. } = done;
+    format!("{octets} octets in {seconds:.3} s, {mbit_per_s:.1} Mbit/s, SHA-256 {sha256}")
 }
 
 /// `cellway send`
@@ -114,8 +110,10 @@ pub(crate) fn run_send(context: &Context, send: &Send) -> Result<()> {
         None => (Box::new(std::io::stdin().lock()), None),
     };
     let mut input = Hashing { inner: input, hash: Sha256::new() };
-    let (mut endpoint, channel, _held) =
-        target::open(context, &send.host, send.circuit, Role::Calls, Aal::Aal5, Size::Large)?;
+    let mut purpose = Purpose { sap: send.sap, ..Purpose::new(Role::Calls) };
+    // With --reliable a header comes before what a PDU carries: 9180 octets and the header are within the default.
+    purpose.sdu_octets = send.sdu.unwrap_or(purpose.sdu_octets.max(u16::try_from(send.pdu)?));
+    let (mut endpoint, channel, _held) = target::open(context, &send.host, send.circuit, purpose)?;
     let bar = output::progress(size);
     let begin = Instant::now();
     if send.reliable {
@@ -126,7 +124,9 @@ pub(crate) fn run_send(context: &Context, send: &Send) -> Result<()> {
         let (octets, repeated) =
             stack::transfer::send_stream(&mut endpoint, channel, &mut input, send.pdu as usize, &mut tell)?;
         bar.finish_and_clear();
-        return result(context, octets, None, Some(repeated), input.hash, begin.elapsed());
+        let done = Transferred::new(octets, begin.elapsed(), hex(input.hash));
+        let done = Transferred { pdus_repeated: Some(repeated), ..done };
+        return output::print(context, &done, || text(&done));
     }
     let (mut octets, mut pdus) = (0, 0);
     let mut buffer = vec![0; send.pdu as usize];
@@ -150,7 +150,8 @@ pub(crate) fn run_send(context: &Context, send: &Send) -> Result<()> {
     }
     while !endpoint.wait_sent(Some(Duration::from_millis(200)))? && goes_on(&stop) {}
     bar.finish_and_clear();
-    result(context, octets, Some(pdus), None, input.hash, begin.elapsed())
+    let done = Transferred { pdus: Some(pdus), ..Transferred::new(octets, begin.elapsed(), hex(input.hash)) };
+    output::print(context, &done, || text(&done))
 }
 
 /// `cellway receive`
@@ -161,8 +162,8 @@ pub(crate) fn run_receive(context: &Context, receive: &Receive) -> Result<()> {
         None => Box::new(std::io::stdout().lock()),
     };
     let mut out = Hashing { inner: out, hash: Sha256::new() };
-    let (mut endpoint, channel, mut held) =
-        target::open(context, &receive.host, receive.circuit, Role::Listens, Aal::Aal5, Size::Large)?;
+    let purpose = Purpose { sap: receive.sap, ..Purpose::new(Role::Listens) };
+    let (mut endpoint, channel, mut held) = target::open(context, &receive.host, receive.circuit, purpose)?;
     let bar = output::progress(None);
     let mut begin = Instant::now();
     let mut heard = Instant::now();
@@ -185,7 +186,8 @@ pub(crate) fn run_receive(context: &Context, receive: &Receive) -> Result<()> {
         };
         let octets = stack::transfer::receive_stream(&mut endpoint, channel, &mut out, &mut tell)?;
         bar.finish_and_clear();
-        return result(context, octets, None, None, out.hash, begin.elapsed());
+        let done = Transferred::new(octets, begin.elapsed(), hex(out.hash));
+        return output::print_beside(context, receive.file.is_none(), &done, || text(&done));
     }
     let (mut octets, mut pdus) = (0u64, 0u64);
     while goes_on(&stop) && receive.count.is_none_or(|n| pdus < n) {
@@ -213,5 +215,6 @@ pub(crate) fn run_receive(context: &Context, receive: &Receive) -> Result<()> {
     }
     out.flush()?;
     bar.finish_and_clear();
-    result(context, octets, Some(pdus), None, out.hash, begin.elapsed())
+    let done = Transferred { pdus: Some(pdus), ..Transferred::new(octets, begin.elapsed(), hex(out.hash)) };
+    output::print_beside(context, receive.file.is_none(), &done, || text(&done))
 }

@@ -1,14 +1,15 @@
 //! `cellway ttcp`: the classic, over a circuit. As over UDP, small PDUs say begin and end, so that it measures against
 //! other ttcps for ATM too.
 
-use crate::client::{Size, goes_on, interrupted};
+use crate::client::{goes_on, interrupted};
 use crate::context::Context;
 use crate::output;
-use crate::target::{self, Role, Target};
+use crate::target::{self, Purpose, Role, Target};
 use anyhow::{Result, bail};
 use clap::Args;
+use control::results::Ttcp as Figures;
+use endpoint::calls::Sap;
 use endpoint::{Aal, Endpoint, SendError};
-use serde_json::{Value, json};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
@@ -27,7 +28,8 @@ pub(crate) struct Ttcp {
     receive: bool,
     /// The host
     host: String,
-    /// The circuit there, vpi.vci; or an address, which -t calls and -r is called under
+    /// The circuit there, vpi.vci; or an address, which -t calls and -r is called under, as stock ttcp_atm does: give both sides
+    /// the same -l
     circuit: Target,
     /// Octets in each PDU
     #[arg(short = 'l', long, default_value_t = 8192, value_parser = clap::value_parser!(u32).range(17..=65535))]
@@ -45,16 +47,6 @@ pub(crate) struct Ttcp {
 enum Layer {
     Aal5,
     Aal34,
-}
-
-fn figures(role: &str, octets: u64, pdus: u64, took: Duration) -> Value {
-    let bits = octets as f64 * 8.0;
-    let seconds = took.as_secs_f64().max(1e-9);
-    json!({
-        "role": role, "octets": octets, "pdus": pdus, "seconds": took.as_secs_f64(),
-        "mbit_per_s": bits / 1e6 / seconds, "mbit_2_20_per_s": bits / f64::from(1 << 20) / seconds,
-        "pdus_per_s": pdus as f64 / seconds,
-    })
 }
 
 /// Sends so many PDUs between begin and end; gives the time until the last was taken.
@@ -101,10 +93,12 @@ pub(crate) fn run(context: &Context, ttcp: &Ttcp) -> Result<()> {
         Layer::Aal34 => Aal::Aal34,
     };
     let role = if ttcp.transmit { Role::Calls } else { Role::Listens };
-    let (mut endpoint, channel, _held) = target::open(context, &ttcp.host, ttcp.circuit, role, aal, Size::Large)?;
+    let sdu_octets = u16::try_from(ttcp.length)?;
+    let purpose = Purpose { aal, sap: Sap::TTCP, sdu_octets, ..Purpose::new(role) };
+    let (mut endpoint, channel, _held) = target::open(context, &ttcp.host, ttcp.circuit, purpose)?;
     let result = if ttcp.transmit {
         let took = transmit(&mut endpoint, channel, ttcp.length as usize, ttcp.count, &stop)?;
-        figures("transmit", ttcp.count * u64::from(ttcp.length), ttcp.count, took)
+        Figures::new("transmit", ttcp.count * u64::from(ttcp.length), ttcp.count, took)
     } else {
         let (mut octets, mut pdus) = (0u64, 0u64);
         let mut begin: Option<Instant> = None;
@@ -130,24 +124,19 @@ pub(crate) fn run(context: &Context, ttcp: &Ttcp) -> Result<()> {
             last = Instant::now();
         }
         let took = begin.map_or(Duration::ZERO, |b| last.saturating_duration_since(b));
-        let mut figures = figures("receive", octets, pdus, took);
-        figures["pdus_expected"] = ttcp.count.into();
-        figures["pdus_lost"] = ttcp.count.saturating_sub(pdus).into();
+        let mut figures = Figures::new("receive", octets, pdus, took);
+        figures.pdus_expected = Some(ttcp.count);
+        figures.pdus_lost = Some(ttcp.count.saturating_sub(pdus));
         figures
     };
     output::print(context, &result, || text(&result))
 }
 
-fn text(v: &Value) -> String {
-    let lost = v["pdus_lost"].as_u64().map(|n| format!(", {n} of {} lost", v["pdus_expected"])).unwrap_or_default();
+fn text(f: &Figures) -> String {
+    let expected = f.pdus_expected.unwrap_or_default();
+    let lost = f.pdus_lost.map(|n| format!(", {n} of {expected} lost")).unwrap_or_default();
     format!(
         "ttcp {}: {} octets in {} PDUs, {:.3} s: {:.2} Mbit/s of 10^6, {:.2} Mbit/s of 2^20, {:.0} PDUs/s{lost}",
-        v["role"].as_str().unwrap_or_default(),
-        v["octets"],
-        v["pdus"],
-        v["seconds"].as_f64().unwrap_or_default(),
-        v["mbit_per_s"].as_f64().unwrap_or_default(),
-        v["mbit_2_20_per_s"].as_f64().unwrap_or_default(),
-        v["pdus_per_s"].as_f64().unwrap_or_default(),
+        f.role, f.octets, f.pdus, f.seconds, f.mbit_per_s, f.mbit_2_20_per_s, f.pdus_per_s,
     )
 }

@@ -3,6 +3,7 @@
 
 use crate::client;
 use crate::context::Context;
+use crate::output;
 use anyhow::Result;
 use clap::Args;
 use control::daemon::{Daemon, Metrics, Options};
@@ -39,7 +40,13 @@ pub(crate) struct Up {
 
 /// `cellway up`
 pub(crate) fn run(context: &Context, up: &Up) -> Result<()> {
-    crate::log::start(&up.log);
+    // The allocator asks for huge pages, and the kernel clears 2 MB at the first touch of one: milliseconds within a round of the
+    // engine, on memory that a virtual machine has not seen yet.
+    let small_pages = rustix::thread::disable_transparent_huge_pages(true);
+    let _log = crate::log::start(&up.log)?;
+    if let Err(e) = small_pages {
+        tracing::warn!("huge pages stay on, and rounds of the engine may be longer: {e}");
+    }
     let stop = client::interrupted()?;
     let hangup = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGHUP, hangup.clone())?;
@@ -60,11 +67,17 @@ pub(crate) fn run(context: &Context, up: &Up) -> Result<()> {
     }
     if context.json {
         let (up, socket, metrics) = (up.file.clone(), context.socket.clone(), daemon.metrics());
-        println!("{}", serde_json::to_string(&protocol::Up { up, socket, metrics })?);
+        output::say(&protocol::Up { up, socket, metrics })?;
     }
-    while client::goes_on(&stop) {
+    for look in 0u64.. {
+        if !client::goes_on(&stop) {
+            break;
+        }
         std::thread::sleep(Duration::from_millis(50));
         daemon.serve_peers();
+        if look.is_multiple_of(20) {
+            daemon.log_alarms();
+        }
         if hangup.swap(false, Ordering::Relaxed) {
             match load(&up.file).and_then(|c| daemon.reload(c)) {
                 Ok(a) => tracing::info!(

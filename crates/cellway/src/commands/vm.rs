@@ -5,6 +5,7 @@ use crate::output;
 use anyhow::{Context as _, Result, anyhow};
 use clap::Args;
 use control::config::{self, Shell};
+use control::results::Guest;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -110,8 +111,9 @@ pub(crate) fn run(context: &Context, vm: &Vm) -> Result<()> {
         return Err(Command::new(&vm.qemu).args(arguments).exec()).with_context(|| vm.qemu.display().to_string());
     }
     let words: Vec<String> = std::iter::once(vm.qemu.display().to_string()).chain(arguments).collect();
-    let json = serde_json::json!({ "adapter": served.name, "socket": served.socket, "command": words });
-    output::print(context, &json, || words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "))
+    let (adapter, socket) = (served.name.clone(), served.socket.clone());
+    let guest = Guest { adapter, socket, command: words };
+    output::print(context, &guest, || guest.command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "))
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 use super::{number, status};
 use crate::abi::{AF_ATMPVC, AF_ATMSVC};
 use crate::socket::Socket;
-use crate::{ioctl as requests, memory, options, real, table};
+use crate::{calls, ioctl as requests, memory, options, real, table};
 use libc::{c_int, c_ulong, c_void, sockaddr, socklen_t};
-use rustix::fd::IntoRawFd;
+use rustix::fd::{IntoRawFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
 
@@ -21,8 +21,13 @@ fn create(domain: c_int, kind: c_int, protocol: c_int) -> Result<c_int, Errno> {
         return Err(Errno::INVAL);
     }
     let flags = SocketFlags::from_bits_truncate(flags as u32);
-    let (fd, socket) = Socket::create(domain, kind, protocol, flags)?;
-    let fd = fd.into_raw_fd();
+    let (end, socket) = Socket::create(domain, kind, protocol, flags)?;
+    place(end, socket)
+}
+
+/// Gives the program a socket.
+fn place(end: OwnedFd, socket: Socket) -> Result<c_int, Errno> {
+    let fd = end.into_raw_fd();
     if fd as usize >= crate::descriptors::MAX_FDS {
         // SAFETY: this function's own descriptor.
         unsafe { real::close(fd) };
@@ -50,65 +55,91 @@ unsafe extern "C-unwind" fn socketpair(domain: c_int, kind: c_int, protocol: c_i
     unsafe { real::socketpair(domain, kind, protocol, pair) }
 }
 
-unsafe fn connect_ours(socket: &Socket, address: *const sockaddr, octets: socklen_t) -> Result<(), Errno> {
+unsafe fn address<'a>(address: *const sockaddr, octets: socklen_t) -> Result<&'a [u8], Errno> {
     if octets as usize > MAX_ADDRESS {
         return Err(Errno::INVAL);
     }
     // SAFETY: as the program says to bind or connect.
-    socket.connect(unsafe { memory::octets(address.cast(), octets as usize) }?)
+    unsafe { memory::octets(address.cast(), octets as usize) }
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C-unwind" fn bind(fd: c_int, address: *const sockaddr, octets: socklen_t) -> c_int {
+unsafe extern "C-unwind" fn bind(fd: c_int, name: *const sockaddr, octets: socklen_t) -> c_int {
     // SAFETY: the program's arguments, passed on with the program's promises, here and in all functions below.
     unsafe {
         match table::get(fd) {
-            Some(socket) => status(connect_ours(&socket, address, octets)),
-            None => real::bind(fd, address, octets),
+            Some(socket) if socket.family == AF_ATMSVC => {
+                status(address(name, octets).and_then(|name| calls::bind(&socket, name)))
+            }
+            Some(socket) => status(address(name, octets).and_then(|name| socket.connect(name))),
+            None => real::bind(fd, name, octets),
         }
     }
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C-unwind" fn connect(fd: c_int, address: *const sockaddr, octets: socklen_t) -> c_int {
+unsafe extern "C-unwind" fn connect(fd: c_int, name: *const sockaddr, octets: socklen_t) -> c_int {
     // SAFETY: as for `bind`.
     unsafe {
         match table::get(fd) {
-            Some(socket) => status(connect_ours(&socket, address, octets)),
-            None => real::connect(fd, address, octets),
+            Some(socket) if socket.family == AF_ATMSVC => {
+                status(address(name, octets).and_then(|name| calls::connect(fd, &socket, name)))
+            }
+            Some(socket) => status(address(name, octets).and_then(|name| socket.connect(name))),
+            None => real::connect(fd, name, octets),
         }
     }
-}
-
-/// Passive opening is for calls.
-fn no_calls(socket: &Socket) -> Errno {
-    if socket.family == AF_ATMSVC { crate::socket::no_calls() } else { Errno::OPNOTSUPP }
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C-unwind" fn listen(fd: c_int, backlog: c_int) -> c_int {
     match table::get(fd) {
-        Some(socket) => status(Err(no_calls(&socket))),
+        Some(socket) if socket.family == AF_ATMSVC => status(calls::listen(&socket)),
+        Some(_) => status(Err(Errno::OPNOTSUPP)),
         // SAFETY: no memory is involved.
         None => unsafe { real::listen(fd, backlog) },
     }
 }
 
+unsafe fn accept_ours(
+    socket: &Socket,
+    address: *mut sockaddr,
+    octets: *mut socklen_t,
+    flags: c_int,
+) -> Result<c_int, Errno> {
+    if socket.family != AF_ATMSVC {
+        return Err(Errno::OPNOTSUPP);
+    }
+    if flags & !(libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC) != 0 {
+        return Err(Errno::INVAL);
+    }
+    let (end, new) = calls::accept(socket, SocketFlags::from_bits_truncate(flags as u32))?;
+    if !address.is_null() {
+        // SAFETY: as the program says to accept.
+        unsafe { options::name(&new, true, address.cast(), octets) }?;
+    }
+    place(end, new)
+}
+
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C-unwind" fn accept(fd: c_int, address: *mut sockaddr, octets: *mut socklen_t) -> c_int {
-    match table::get(fd) {
-        Some(socket) => status(Err(no_calls(&socket))),
-        // SAFETY: as for `bind`.
-        None => unsafe { real::accept(fd, address, octets) },
+    // SAFETY: as for `bind`.
+    unsafe {
+        match table::get(fd) {
+            Some(socket) => number(accept_ours(&socket, address, octets, 0)),
+            None => real::accept(fd, address, octets),
+        }
     }
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C-unwind" fn accept4(fd: c_int, address: *mut sockaddr, octets: *mut socklen_t, flags: c_int) -> c_int {
-    match table::get(fd) {
-        Some(socket) => status(Err(no_calls(&socket))),
-        // SAFETY: as for `bind`.
-        None => unsafe { real::accept4(fd, address, octets, flags) },
+    // SAFETY: as for `bind`.
+    unsafe {
+        match table::get(fd) {
+            Some(socket) => number(accept_ours(&socket, address, octets, flags)),
+            None => real::accept4(fd, address, octets, flags),
+        }
     }
 }
 
@@ -117,7 +148,7 @@ unsafe extern "C-unwind" fn getsockname(fd: c_int, address: *mut sockaddr, octet
     // SAFETY: as for `bind`.
     unsafe {
         match table::get(fd) {
-            Some(socket) => status(options::name(&socket, address.cast(), octets)),
+            Some(socket) => status(options::name(&socket, false, address.cast(), octets)),
             None => real::getsockname(fd, address, octets),
         }
     }
@@ -128,7 +159,7 @@ unsafe extern "C-unwind" fn getpeername(fd: c_int, address: *mut sockaddr, octet
     // SAFETY: as for `bind`.
     unsafe {
         match table::get(fd) {
-            Some(socket) => status(options::name(&socket, address.cast(), octets)),
+            Some(socket) => status(options::name(&socket, true, address.cast(), octets)),
             None => real::getpeername(fd, address, octets),
         }
     }
@@ -203,7 +234,7 @@ unsafe extern "C-unwind" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_
     // SAFETY: as for `bind`.
     unsafe {
         match table::get(fd).and_then(|socket| requests::request(&socket, request, argument)) {
-            Some(answer) => status(answer),
+            Some(answer) => number(answer),
             None => {
                 let result = real::ioctl(fd, request, argument);
                 match request {

@@ -3,9 +3,9 @@
 pub use super::book::User;
 use super::book::{Call, MAX_LISTENS, Stage};
 use super::exchange::{Change, Exchange, circuit_of};
-use super::setup;
-use endpoint::calls::{Answer, Event, Sap, Traffic};
-use uni::call::{CallId, ElementList, Refused};
+use super::setup::{self, Wanted};
+use endpoint::calls::{Answer, Event, Sap};
+use uni::call::{CallId, ElementList, PartyId, Refused, State};
 use uni::node::contracts;
 use wire::aesa::Aesa;
 use wire::q2931::{Cause, CauseValue, ConnectionId, Location};
@@ -23,6 +23,12 @@ pub enum Refusal {
         "host {0} is listening for such calls already, by another session: choose another selector or service access point"
     )]
     Taken(String),
+    #[error("call {0} is not point-to-multipoint: begin it as the root of one")]
+    NoRoot(u64),
+    #[error("call {0} is not up: parties are added to one that its first party has answered")]
+    NotUp(u64),
+    #[error("call {call} has no party {party}")]
+    NoParty { call: u64, party: u16 },
     #[error("a session listens for {MAX_LISTENS} things at most")]
     TooManyListens,
     #[error("user {uid} has {most} calls, which is the limit (max_calls of [[allow]])")]
@@ -89,7 +95,7 @@ impl Exchange {
         user: User,
         host: &str,
         to: Aesa,
-        (sap, traffic): (Sap, &Traffic),
+        wanted: Wanted<'_>,
         now: Time,
     ) -> Result<Answer, Refusal> {
         let interface = self.host(host)?;
@@ -100,7 +106,8 @@ impl Exchange {
             return Err(Refusal::Quota { uid: user.uid, most: user.max_calls });
         }
         let from = self.addresses(host)?.first().copied();
-        let elements = setup::elements(from, to, sap, traffic)?;
+        let elements = setup::elements(from, to, wanted)?;
+        let root = wanted.multipoint.then(|| Box::new(elements.clone()));
         let contract = setup::contract(&elements, false)?;
         let Some(port) = self.host_port(interface) else { return Err(Refusal::NoSignalling(host.to_owned())) };
         let id = port.calls_mut().setup(elements, now).map_err(|refused| match refused {
@@ -121,13 +128,99 @@ impl Exchange {
             circuit: None,
             placed: false,
             contract,
+            root,
             began: now,
         });
         Ok(Answer::Calling { call })
     }
 
+    /// Adds a party to a root's call.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub fn add_party(&mut self, session: u64, number: u64, to: Aesa, now: Time) -> Result<Answer, Refusal> {
+        let call = self.own(session, number)?;
+        let (interface, id) = (call.interface, call.id);
+        let elements = setup::party(call.root.as_deref().ok_or(Refusal::NoRoot(number))?, to);
+        if self.book.is_behind(session) {
+            return Err(Refusal::Behind);
+        }
+        let host = self.station(interface);
+        let Some(port) = self.host_port(interface) else { return Err(Refusal::NoCall(number)) };
+        let party = port.calls_mut().add_party(id, &elements, now).map_err(|refused| match refused {
+            Refused::State => Refusal::NotUp(number),
+            Refused::LinkDown => Refusal::LinkDown(host),
+            Refused::Limit(cause) => Refusal::Limit { host, cause },
+        })?;
+        Ok(Answer::Adding { party: party.reference })
+    }
+
+    /// Drops a party of a root's call, and with the last one the call.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub fn drop_party(
+        &mut self,
+        session: u64,
+        number: u64,
+        reference: u16,
+        cause: CauseValue,
+        now: Time,
+    ) -> Result<Answer, Refusal> {
+        let call = self.own(session, number)?;
+        let (interface, party) = (call.interface, PartyId { call: call.id, reference });
+        call.root.as_ref().ok_or(Refusal::NoRoot(number))?;
+        let Some(port) = self.host_port(interface) else { return Err(Refusal::NoCall(number)) };
+        let dropped = port.calls_mut().drop_party(party, Cause::new(Location::USER, cause), now);
+        dropped.map_err(|_| Refusal::NoParty { call: number, party: reference })?;
+        let ends = port.calls().state(party.call) == Some(State::Releasing);
+        if ends {
+            self.displace(number);
+            self.book.remove(number);
+            self.book.tell(session, released(number, cause));
+        }
+        Ok(Answer::Done)
+    }
+
+    /// Has a call that was presented, to this session or another of the same user; its circuit is there then.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub fn take(&mut self, session: u64, user: User, number: u64) -> Result<Answer, Refusal> {
+        let call = self.book.calls.get(&number).filter(|call| call.uid == user.uid && call.stage == Stage::Offered);
+        let call = call.and_then(|call| Some((call.circuit?, call.interface)));
+        let (circuit, interface) = call.ok_or(Refusal::NoCall(number))?;
+        self.book.give(number, session);
+        self.place(number);
+        Ok(Answer::Taken { host: self.station(interface), circuit: circuit.to_string() })
+    }
+
     fn own(&mut self, session: u64, number: u64) -> Result<&mut Call, Refusal> {
         self.book.calls.get_mut(&number).filter(|call| call.session == session).ok_or(Refusal::NoCall(number))
+    }
+
+    /// Lets a session's connection end with a call.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub fn tie(&mut self, session: u64, number: u64) -> Result<Answer, Refusal> {
+        self.own(session, number)?;
+        self.book.session(session).tied = Some((number, false));
+        Ok(Answer::Done)
+    }
+
+    /// Whether a session's connection is to end, with the call that it is tied to.
+    pub fn is_over(&self, session: u64) -> bool {
+        self.book.sessions.get(&session).is_some_and(|session| session.tied.is_some_and(|(_, over)| over))
+    }
+
+    /// The host of a session's call.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub fn host_of(&mut self, session: u64, number: u64) -> Result<String, Refusal> {
+        let interface = self.own(session, number)?.interface;
+        Ok(self.station(interface))
     }
 
     /// Answers a call that was presented.
@@ -164,11 +257,10 @@ impl Exchange {
         Ok(Answer::Done)
     }
 
-    /// The session asks for its next events: `None` if it has to wait for them.
-    pub fn wait(&mut self, session: u64) -> Option<Answer> {
-        let events = self.take_events(session, false);
-        self.book.session(session).waits = events.is_none();
-        events
+    /// The session asks for its next events, `most` at once: `None` if it has to wait for them.
+    pub fn wait(&mut self, session: u64, most: usize) -> Option<Answer> {
+        self.book.session(session).waits = Some(most);
+        self.take_events(session, false)
     }
 
     /// What a session that waits is to hear; `ends`: now in any case.
@@ -177,8 +269,8 @@ impl Exchange {
         if session.events.is_empty() && !ends {
             return None;
         }
-        session.waits = false;
-        Some(Answer::Events(session.events.drain(..).collect()))
+        let most = session.waits.take().unwrap_or(usize::MAX).min(session.events.len());
+        Some(Answer::Events(session.events.drain(..most).collect()))
     }
 
     /// Whether a session that waits has something to hear; asked once.
@@ -189,8 +281,7 @@ impl Exchange {
     /// A session has ended, and all its calls with it.
     pub fn end_session(&mut self, session: u64, now: Time) {
         self.book.listens.retain(|listen| listen.session != session);
-        let calls: Vec<u64> = self.book.calls.iter().filter(|(_, c)| c.session == session).map(|(n, _)| *n).collect();
-        for call in calls {
+        for call in self.book.calls_of(session) {
             self.end(call, CauseValue::NORMAL, now);
         }
         self.book.sessions.remove(&session);
@@ -220,18 +311,25 @@ impl Exchange {
 
     /// Lets the circuit of a call end at its host.
     fn place(&mut self, number: u64) {
-        let Some(call) = self.book.calls.get_mut(&number) else { return };
-        let (Some(circuit), false) = (call.circuit, call.placed) else { return };
-        let Some(Some(interface)) = self.interfaces.get(call.interface) else { return };
-        call.placed = true;
+        if !self.book.set_placed(number, true) {
+            return;
+        }
+        let Some(call) = self.book.calls.get(&number) else { return };
+        let (Some(circuit), Some(Some(interface))) = (call.circuit, self.interfaces.get(call.interface)) else {
+            return;
+        };
         let (host, port) = (interface.config.station.clone(), interface.config.port);
         self.changes.push_back(Change::Add { host, port, circuit, contract: call.contract, call: number });
     }
 
     fn displace(&mut self, number: u64) {
-        let Some(call) = self.book.calls.get_mut(&number) else { return };
-        let (Some(circuit), true) = (call.circuit, std::mem::take(&mut call.placed)) else { return };
-        let Some(Some(interface)) = self.interfaces.get(call.interface) else { return };
+        if !self.book.set_placed(number, false) {
+            return;
+        }
+        let Some(call) = self.book.calls.get(&number) else { return };
+        let (Some(circuit), Some(Some(interface))) = (call.circuit, self.interfaces.get(call.interface)) else {
+            return;
+        };
         let (host, port) = (interface.config.station.clone(), interface.config.port);
         self.changes.push_back(Change::Remove { host, port, circuit });
     }
@@ -244,12 +342,9 @@ impl Exchange {
         connection: ConnectionId,
         now: Time,
     ) {
-        let low = elements.0.iter().find_map(|element| match element {
-            wire::q2931::Element::LowLayer(low) => Some(*low),
-            _ => None,
-        });
+        let sap = Sap::of(&elements.0);
         let to = elements.called().and_then(|number| number.as_aesa());
-        let listener = self.book.listener(at, to, low.as_ref()).map(|l| (l.number, l.session, l.user));
+        let listener = self.book.listener(at, to, sap).map(|l| (l.number, l.session, l.user));
         let circuit = circuit_of(connection);
         let contract = elements.traffic().and_then(|traffic| contracts(&traffic, elements.bearer()).ok());
         let refused = match (listener, circuit, contract) {
@@ -259,7 +354,6 @@ impl Exchange {
             }
             (_, None, _) => CauseValue::NO_SUCH_CHANNEL,
             (_, _, None) => CauseValue::TRAFFIC_COMBINATION,
-            _ if elements.bearer().is_some_and(|bearer| bearer.multipoint) => CauseValue::BEARER_NOT_IMPLEMENTED,
             (Some((listen, session, user)), Some(_), Some([_, backward])) => {
                 let from = elements.calling().and_then(|party| party.number.as_aesa());
                 let call = self.book.insert(Call {
@@ -273,7 +367,8 @@ impl Exchange {
                     to,
                     circuit,
                     placed: false,
-                    contract: setup::paced(backward),
+                    contract: setup::kept(backward),
+                    root: None,
                     began: now,
                 });
                 if let Some(port) = self.host_port(at) {
@@ -281,7 +376,8 @@ impl Exchange {
                     let _ = port.calls_mut().alert(id, now);
                 }
                 let [from, to] = [from, to].map(|address| address.map(|address| address.to_string()));
-                return self.book.tell(session, Event::Incoming { call, listen, from, to });
+                let (sap, traffic) = (sap.to_string(), Box::new(setup::ways(elements)));
+                return self.book.tell(session, Event::Incoming { call, listen, from, to, sap, traffic });
             }
         };
         if let Some(port) = self.host_port(at) {
@@ -316,9 +412,29 @@ impl Exchange {
     fn up(&mut self, number: u64) {
         let Some(call) = self.book.calls.get_mut(&number) else { return };
         call.stage = Stage::Up;
-        let (session, circuit) = (call.session, call.circuit.map(|c| c.to_string()).unwrap_or_default());
-        let host = self.interfaces.get(call.interface).and_then(|i| i.as_ref()).map(|i| i.config.station.clone());
-        self.book.tell(session, Event::Connected { call: number, host: host.unwrap_or_default(), circuit });
+        let circuit = call.circuit.map(|circuit| circuit.to_string()).unwrap_or_default();
+        let (session, interface) = (call.session, call.interface);
+        let host = self.station(interface);
+        self.book.tell(session, Event::Connected { call: number, host, circuit });
+    }
+
+    /// The host or switch of an interface.
+    fn station(&self, interface: usize) -> String {
+        let interface = self.interfaces.get(interface).and_then(Option::as_ref);
+        interface.map(|interface| interface.config.station.clone()).unwrap_or_default()
+    }
+
+    pub(super) fn on_party_added(&mut self, at: usize, party: PartyId) {
+        let Some((number, call)) = self.book.find(at, party.call) else { return };
+        let session = call.session;
+        self.book.tell(session, Event::PartyAdded { call: number, party: party.reference });
+    }
+
+    pub(super) fn on_party_dropped(&mut self, at: usize, party: PartyId, cause: Cause) {
+        let Some((number, call)) = self.book.find(at, party.call) else { return };
+        let (session, value) = (call.session, cause.value);
+        let text = value.text().unwrap_or_default().to_owned();
+        self.book.tell(session, Event::PartyDropped { call: number, party: party.reference, cause: value.0, text });
     }
 
     pub(super) fn on_released(&mut self, at: usize, id: CallId, cause: Cause, _now: Time) {

@@ -1,9 +1,9 @@
 //! What is known of applications' calls: sessions, what they listen for, their calls, and how many each user has.
 
 use endpoint::calls::{Event, Sap};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use traffic::Contract;
-use uni::call::CallId;
+use uni::call::{CallId, ElementList};
 use wire::aesa::Aesa;
 use wire::{CircuitId, Time};
 
@@ -24,8 +24,11 @@ pub struct User {
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) events: VecDeque<Event>,
-    /// It has asked for the next event.
-    pub(super) waits: bool,
+    /// It has asked for its next events, and has at most so many at once.
+    pub(super) waits: Option<usize>,
+    /// The call with which its connection ends, and whether it has.
+    pub(super) tied: Option<(u64, bool)>,
+    calls: BTreeSet<u64>,
 }
 
 #[derive(Debug)]
@@ -81,6 +84,8 @@ pub(super) struct Call {
     /// The circuit is at the host.
     pub(super) placed: bool,
     pub(super) contract: Contract,
+    /// Of a root's call: what its parties are asked by.
+    pub(super) root: Option<Box<ElementList>>,
     pub(super) began: Time,
 }
 
@@ -88,6 +93,8 @@ pub(super) struct Call {
 pub(super) struct Book {
     pub(super) calls: BTreeMap<u64, Call>,
     by_id: HashMap<(usize, CallId), u64>,
+    /// Circuits of calls that are at hosts.
+    by_circuit: HashMap<(usize, CircuitId), u64>,
     pub(super) sessions: BTreeMap<u64, Session>,
     pub(super) listens: Vec<Listen>,
     by_user: HashMap<u32, u64>,
@@ -104,7 +111,12 @@ impl Book {
     }
 
     pub(super) fn session(&mut self, number: u64) -> &mut Session {
-        self.sessions.entry(number).or_insert_with(|| Session { events: VecDeque::new(), waits: false })
+        self.sessions.entry(number).or_insert_with(|| Session {
+            events: VecDeque::new(),
+            waits: None,
+            tied: None,
+            calls: BTreeSet::new(),
+        })
     }
 
     pub(super) fn is_behind(&self, session: u64) -> bool {
@@ -120,8 +132,37 @@ impl Book {
         let number = self.next_number();
         *self.by_user.entry(call.uid).or_default() += 1;
         self.by_id.insert((call.interface, call.id), number);
+        self.session(call.session).calls.insert(number);
         self.calls.insert(number, call);
         number
+    }
+
+    /// The circuit of a call is at its host, or is there no more. False if that is how it was.
+    pub(super) fn set_placed(&mut self, number: u64, placed: bool) -> bool {
+        let Some(call) = self.calls.get_mut(&number) else { return false };
+        let Some(circuit) = call.circuit.filter(|_| call.placed != placed) else { return false };
+        call.placed = placed;
+        if placed {
+            self.by_circuit.insert((call.interface, circuit), number);
+        } else {
+            self.by_circuit.remove(&(call.interface, circuit));
+        }
+        true
+    }
+
+    /// A call is another session's from now on.
+    pub(super) fn give(&mut self, number: u64, to: u64) {
+        let Some(call) = self.calls.get_mut(&number) else { return };
+        let from = std::mem::replace(&mut call.session, to);
+        if let Some(session) = self.sessions.get_mut(&from) {
+            session.calls.remove(&number);
+        }
+        self.session(to).calls.insert(number);
+    }
+
+    /// The calls of a session.
+    pub(super) fn calls_of(&self, session: u64) -> Vec<u64> {
+        self.sessions.get(&session).map(|session| session.calls.iter().copied().collect()).unwrap_or_default()
     }
 
     pub(super) fn find(&mut self, interface: usize, id: CallId) -> Option<(u64, &mut Call)> {
@@ -133,6 +174,9 @@ impl Book {
     pub(super) fn remove(&mut self, number: u64) -> Option<Call> {
         let call = self.calls.remove(&number)?;
         self.by_id.remove(&(call.interface, call.id));
+        if let Some(session) = self.sessions.get_mut(&call.session) {
+            session.calls.remove(&number);
+        }
         if let Some(count) = self.by_user.get_mut(&call.uid) {
             *count = count.saturating_sub(1);
             if *count == 0 {
@@ -147,35 +191,30 @@ impl Book {
         let Some(session) = self.sessions.get_mut(&session) else { return };
         if let Event::Released { call: gone, .. } = &event {
             let gone = *gone;
+            if let Some((_, over)) = session.tied.as_mut().filter(|(call, _)| *call == gone) {
+                *over = true;
+                self.has_news = true;
+            }
             let unheard =
                 session.events.iter().any(|event| matches!(event, Event::Incoming { call, .. } if *call == gone));
-            session.events.retain(|event| {
-                let (Event::Incoming { call, .. }
-                | Event::Alerting { call }
-                | Event::Connected { call, .. }
-                | Event::Released { call, .. }) = event;
-                *call != gone
-            });
+            session.events.retain(|event| event.call() != gone);
             if unheard {
                 return;
             }
         }
         session.events.push_back(event);
-        self.has_news |= session.waits;
+        self.has_news |= session.waits.is_some();
     }
 
     /// Whom a call is for: the listening that says most of it.
-    pub(super) fn listener(
-        &self,
-        interface: usize,
-        called: Option<Aesa>,
-        sap: Option<&wire::q2931::LowLayer>,
-    ) -> Option<&Listen> {
+    pub(super) fn listener(&self, interface: usize, called: Option<Aesa>, sap: Sap) -> Option<&Listen> {
         let fits = |listen: &&Listen| {
             let selector = listen.selector.is_none_or(|own| called.is_some_and(|called| called.selector() == own));
             listen.interface == interface && selector && listen.sap.admits(sap)
         };
-        let specific = |listen: &&Listen| (listen.selector.is_some(), listen.sap != Sap::Any);
+        let specific = |listen: &&Listen| {
+            (listen.selector.is_some(), usize::from(listen.sap.high.is_some()) + usize::from(listen.sap.low.is_some()))
+        };
         self.listens.iter().filter(fits).max_by_key(specific)
     }
 
@@ -185,7 +224,7 @@ impl Book {
 
     /// The user of a circuit that a call has at a host.
     pub(super) fn user_of(&self, interface: usize, circuit: CircuitId) -> Option<u32> {
-        let of = |call: &&Call| call.interface == interface && call.placed && call.circuit == Some(circuit);
-        self.calls.values().find(of).map(|call| call.uid)
+        let number = self.by_circuit.get(&(interface, circuit))?;
+        self.calls.get(number).map(|call| call.uid)
     }
 }

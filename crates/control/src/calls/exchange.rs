@@ -4,6 +4,7 @@
 //! changes of tables ([`Change`]) that are to be carried out before anything else is sent, and events for applications.
 
 use super::layout::{self, Layout};
+use super::setup;
 use crate::calls::book::Book;
 use std::collections::{BTreeMap, VecDeque};
 use traffic::Contract;
@@ -49,6 +50,8 @@ pub enum Change {
         ends: [(u16, CircuitId); 2],
         /// As call control knows the ends.
         node_ends: [End; 2],
+        /// What may be sent from the first end to the second, and back.
+        contracts: [Contract; 2],
     },
     /// Part them.
     Part {
@@ -65,8 +68,8 @@ pub enum Change {
         ends: [(u16, CircuitId); 2],
         /// As call control knows the ends.
         node_ends: [End; 2],
-        /// Whether it is one more.
-        grows: bool,
+        /// What the root may send, if it is one more.
+        contract: Option<Contract>,
     },
     /// Let a circuit end at a host.
     Add {
@@ -409,7 +412,7 @@ impl Exchange {
             Event::Active(call) => self.on_active(at, call),
             Event::Released { call, cause } => self.on_released(at, call, cause, now),
             Event::AddParty { party, .. } => {
-                // A host's circuits have two ends.
+                // A circuit of a host leads to one application.
                 if let Some(port) = self.host_port(at) {
                     let cause =
                         wire::q2931::Cause::new(wire::q2931::Location::USER, CauseValue::BEARER_NOT_IMPLEMENTED);
@@ -417,11 +420,11 @@ impl Exchange {
                     let _ = port.calls_mut().drop_party(party, cause, now);
                 }
             }
+            Event::PartyAdded { party, .. } => self.on_party_added(at, party),
+            Event::PartyDropped { party, cause } => self.on_party_dropped(at, party, cause),
             Event::Proceeding(_)
             | Event::Notified { .. }
             | Event::PartyAlerting(_)
-            | Event::PartyAdded { .. }
-            | Event::PartyDropped { .. }
             | Event::Restarted(_)
             | Event::EstablishLink => {}
         }
@@ -443,26 +446,26 @@ impl Exchange {
 fn collect_commands(switch: &mut Switch, changes: &mut VecDeque<Change>) {
     while let Some(command) = switch.node.poll_command() {
         let (node_ends, kind) = match command {
-            Command::Connect(ends, _) => (ends, Kind::Join),
+            Command::Connect(ends, contracts) => (ends, Kind::Join(contracts.map(setup::kept))),
             Command::Disconnect(ends) => (ends, Kind::Part),
-            Command::AddLeaf(ends, _) => (ends, Kind::Branch(true)),
-            Command::DropLeaf(ends) => (ends, Kind::Branch(false)),
+            Command::AddLeaf(ends, contract) => (ends, Kind::Branch(Some(setup::kept(contract)))),
+            Command::DropLeaf(ends) => (ends, Kind::Branch(None)),
         };
         let place = |end: &End| Some((*switch.ports.get(end.port)?, circuit_of(end.connection)?));
         let (Some(a), Some(b)) = (place(&node_ends[0]), place(&node_ends[1])) else { continue };
         let (switch, ends) = (switch.name.clone(), [a, b]);
         changes.push_back(match kind {
-            Kind::Join => Change::Join { switch, ends, node_ends },
+            Kind::Join(contracts) => Change::Join { switch, ends, node_ends, contracts },
             Kind::Part => Change::Part { switch, ends },
-            Kind::Branch(grows) => Change::Branch { switch, ends, node_ends, grows },
+            Kind::Branch(contract) => Change::Branch { switch, ends, node_ends, contract },
         });
     }
 }
 
 enum Kind {
-    Join,
+    Join([Contract; 2]),
     Part,
-    Branch(bool),
+    Branch(Option<Contract>),
 }
 
 /// The circuit of a connection identifier; the VPCI is the VPI.

@@ -1,8 +1,14 @@
 //! What is told of calls: those of applications, those through switches, addresses, and the last that failed.
 
 use super::exchange::{Exchange, Role, circuit_of};
+use super::setup;
+use crate::hops::{FEW, HopStatus};
+use net::Label;
+use net::topology::SwitchHop;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use traffic::Contract;
+use uni::node::{CallInfo, End};
 use wire::Time;
 
 /// Failures that are told at most.
@@ -50,6 +56,12 @@ pub struct InterfaceStatus {
     pub reported: u64,
     /// Calls that were refused for a limit.
     pub limited: u64,
+    /// PDUs of the signalling link that were wrong or not expected, and were dropped.
+    #[serde(default)]
+    pub link_errors: u64,
+    /// Cells and SDUs of the signalling channels that were dropped before anybody read them: damaged, or for want of room.
+    #[serde(default)]
+    pub dropped: u64,
 }
 
 /// A call of an application.
@@ -88,6 +100,9 @@ pub struct ThroughStatus {
     pub called: Option<String>,
     /// Its category.
     pub category: String,
+    /// What the switch makes of its cells, in each direction that it has. Without a contract it is told only while calls are few.
+    #[serde(default)]
+    pub counters: Vec<HopStatus>,
 }
 
 /// A call that failed.
@@ -139,6 +154,7 @@ impl Exchange {
                     to: call.outgoing.map(|port| place(port, 1)),
                     called: text(&call.called),
                     category: call.contracts[0].category.name().to_owned(),
+                    counters: Vec::new(),
                 }
             })
         });
@@ -158,6 +174,29 @@ impl Exchange {
             through: through.collect(),
             failures: failures.collect(),
         }
+    }
+
+    /// The circuits of calls through switches, each direction apart, with its call's place among those of [`Self::report`].
+    pub(super) fn hops(&self) -> Vec<(usize, SwitchHop, Contract)> {
+        let few = self.switches.iter().flatten().map(|switch| switch.node.len()).sum::<usize>() <= FEW;
+        let calls = self.switches.iter().flatten().flat_map(|switch| {
+            let of_switch = move |call: CallInfo| {
+                let place = |end: &End| Some((*switch.ports.get(end.port)?, Label::Vc(circuit_of(end.connection)?)));
+                let [a, b] = call.ends?;
+                Some((switch.name.clone(), [place(&a)?, place(&b)?], call.contracts.map(setup::kept)))
+            };
+            switch.node.calls().into_iter().map(of_switch)
+        });
+        let mut hops = Vec::new();
+        for (at, call) in calls.enumerate() {
+            let Some((switch, [a, b], contracts)) = call else { continue };
+            for ((from, to, forward), contract) in [(a, b, true), (b, a, false)].into_iter().zip(contracts) {
+                if few || !contract.is_plain() {
+                    hops.push((at, SwitchHop { switch: switch.clone(), from, to, forward }, contract));
+                }
+            }
+        }
+        hops
     }
 
     fn report_interfaces(&self) -> Vec<InterfaceStatus> {
@@ -191,6 +230,8 @@ impl Exchange {
                 ignored: calls.counts().ignored,
                 reported: calls.counts().reported,
                 limited: calls.counts().limited,
+                link_errors: port.saal().sscop().errors(),
+                dropped: 0,
             })
         });
         interfaces.collect()

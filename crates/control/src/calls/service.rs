@@ -6,8 +6,12 @@
 use super::channel::{self, Channels};
 use super::exchange::{Channel, Exchange};
 use super::layout::Layout;
+use super::report::CallsStatus;
 use super::tables::{self, Installed};
+use crate::hops;
 use host::engine::EngineHandle;
+use net::CircuitCounters;
+use net::topology::SwitchHop;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::collections::HashMap;
@@ -19,6 +23,8 @@ use wire::Time;
 
 /// SDUs of one interface that are taken before it is the next one's turn.
 const TURN: usize = 16;
+/// Circuits whose counters are asked for in one command.
+const COUNTED: usize = 256;
 /// Rounds without a look at anybody else who wants the lock.
 const ROUNDS: usize = 4;
 
@@ -122,6 +128,31 @@ impl Service {
         result
     }
 
+    /// All that is told of calls, with what was dropped before this thread could read it.
+    pub fn report(&self) -> CallsStatus {
+        let (mut status, hops, places) = {
+            let inner = self.shared.lock();
+            (inner.exchange.report(self.shared.now()), inner.exchange.hops(), inner.places.clone())
+        };
+        let (of, asked): (Vec<_>, Vec<_>) =
+            hops.into_iter().map(|(call, hop, contract)| ((call, contract), hop)).unzip();
+        let counted = self.shared.counted(&asked);
+        for (((call, contract), hop), counters) in of.into_iter().zip(asked).zip(counted) {
+            if let (Some(through), Some(counters)) = (status.through.get_mut(call), counters) {
+                through.counters.push(hops::status(hop, counters, &contract));
+            }
+        }
+        let asked: Vec<_> =
+            status.interfaces.iter().map(|i| places.get(&(i.station.clone(), i.port)).cloned()).collect();
+        let dropped = self.shared.engine.with(move |core| {
+            asked.iter().map(|installed| installed.as_ref().map_or(0, |i| tables::dropped(core, i))).collect::<Vec<_>>()
+        });
+        for (interface, dropped) in status.interfaces.iter_mut().zip(dropped.unwrap_or_default()) {
+            interface.dropped = dropped;
+        }
+        status
+    }
+
     /// The time as the exchange counts it.
     pub fn now(&self) -> Time {
         self.shared.now()
@@ -161,6 +192,25 @@ impl Shared {
 
     fn now(&self) -> Time {
         Time::ZERO + self.epoch.elapsed()
+    }
+
+    /// What switches counted of circuits, in their order: some in each command, so that none makes a long round.
+    fn counted(&self, asked: &[SwitchHop]) -> Vec<Option<CircuitCounters>> {
+        let mut all = Vec::with_capacity(asked.len());
+        for part in asked.chunks(COUNTED) {
+            let part = part.to_vec();
+            let counted = self.engine.with(move |core| {
+                let one = |hop: SwitchHop| {
+                    let node = core.fabric.node(&hop.switch)?;
+                    core.network.peek_node::<net::Switch>(node)?.circuit_counters(hop.from, hop.to)
+                };
+                part.into_iter().map(one).collect::<Vec<_>>()
+            });
+            // An engine that has stopped has counted nothing.
+            let Ok(counted) = counted else { break };
+            all.extend(counted);
+        }
+        all
     }
 
     fn uninstall(&self, inner: &mut Inner, at: usize) {

@@ -10,6 +10,7 @@ use host::engine::Core;
 use host::{CircuitConfig, EndpointId, HostInterface};
 use net::{End, LinkConfig, LinkId, NodeId, RouteOptions, Switch};
 use std::collections::HashMap;
+use traffic::Contract;
 use wire::{CircuitId, Label, Vci, Vpi};
 
 /// Where an interface's channels end.
@@ -96,7 +97,7 @@ pub fn install(
     core.add_doorbell(host, endpoint, side.doorbell);
     let installed = Installed { station: station.to_owned(), port, node, control, host, endpoint, outside };
     for channel in Channel::ALL {
-        tell(core, &installed, channel.circuit(), Some(traffic::Contract::default()));
+        tell(core, &installed, channel.circuit(), Some(Contract::default()));
     }
     Ok((installed, numbers))
 }
@@ -147,7 +148,19 @@ pub fn uninstall(core: &mut Core, installed: &Installed, last: bool) {
     }
 }
 
-fn tell(core: &mut Core, installed: &Installed, circuit: CircuitId, contract: Option<traffic::Contract>) {
+/// Cells and SDUs of an interface's channels that were dropped at the host where they end.
+pub fn dropped(core: &mut Core, installed: &Installed) -> u64 {
+    let ends = |circuit: CircuitId| {
+        Channel::ALL.iter().any(|channel| match installed.control {
+            Some(_) => at_control(installed.port, *channel) == Some(circuit),
+            None => channel.circuit() == circuit,
+        })
+    };
+    let Some(host) = core.network.node_mut::<HostInterface>(installed.host) else { return 0 };
+    host.circuits().iter().filter(|c| ends(c.circuit)).map(|c| c.received.dropped_total()).sum()
+}
+
+fn tell(core: &mut Core, installed: &Installed, circuit: CircuitId, contract: Option<Contract>) {
     if let Some(link) = installed.outside {
         let notice = contract.map(|contract| net::CircuitNotice { aal: net::Aal::Aal5, contract });
         core.network.set_circuit(link, circuit, notice);
@@ -178,46 +191,37 @@ pub fn carry_out(core: &mut Core, changes: &[Change], places: &HashMap<(String, 
 fn one(core: &mut Core, change: &Change, places: &HashMap<(String, u16), Installed>) -> Result<(), String> {
     let place = |station: &str, port: u16| places.get(&(station.to_owned(), port));
     match change {
-        Change::Join { switch, ends: [a, b], .. } => {
-            let node = core.fabric.node(switch).ok_or("the switch is gone")?;
-            let [from, to] = [a, b].map(|(port, circuit)| (*port, Label::Vc(*circuit)));
-            let element = core.network.node_mut::<Switch>(node).ok_or("no switch")?;
-            if [from, to].iter().any(|(port, label)| element.has_route(*port, *label)) {
-                return Err("the label is in use".into());
-            }
-            join(element, from, to)?;
-            for (port, circuit) in [a, b] {
+        Change::Join { switch, ends, contracts, .. } => {
+            core.fabric.join_call(&mut core.network, switch, *ends, *contracts).map_err(|e| e.to_string())?;
+            // What leaves by an end is what the other may send.
+            for ((port, circuit), leaving) in ends.iter().zip(contracts.iter().rev()) {
                 if let Some(installed) = place(switch, *port) {
-                    tell(core, installed, *circuit, Some(traffic::Contract::default()));
+                    tell(core, installed, *circuit, Some(*leaving));
                 }
             }
         }
         Change::Part { switch, ends } => {
-            let Some(node) = core.fabric.node(switch) else { return Ok(()) };
+            core.fabric.part_call(&mut core.network, switch, *ends);
             for (port, circuit) in ends {
-                if let Some(element) = core.network.node_mut::<Switch>(node) {
-                    element.remove_route(*port, Label::Vc(*circuit), None);
-                }
                 if let Some(installed) = place(switch, *port) {
                     tell(core, installed, *circuit, None);
                 }
             }
         }
-        Change::Branch { switch, ends: [root, leaf], grows, .. } => {
-            let Some(node) = core.fabric.node(switch) else { return Ok(()) };
-            let element = core.network.node_mut::<Switch>(node).ok_or("no switch")?;
-            let [from, to] = [root, leaf].map(|(port, circuit)| (*port, Label::Vc(*circuit)));
-            if *grows {
-                element.add_route(from, to, RouteOptions::default()).map_err(|e| e.to_string())?;
-            } else {
-                element.remove_route(from.0, from.1, Some(to.0));
+        Change::Branch { switch, ends: [root, leaf], contract, .. } => {
+            match contract {
+                Some(contract) => core
+                    .fabric
+                    .branch_call(&mut core.network, switch, [*root, *leaf], *contract)
+                    .map_err(|e| e.to_string())?,
+                None => core.fabric.prune_call(&mut core.network, switch, [*root, *leaf]),
             }
-            for (port, circuit) in [root, leaf] {
-                let stays = *grows
-                    || (port == &root.0
-                        && core.network.node_mut::<Switch>(node).is_some_and(|s| s.has_route(from.0, from.1)));
+            let node = core.fabric.node(switch).and_then(|node| core.network.node_mut::<Switch>(node));
+            let root_stays = node.is_some_and(|node| node.has_route(root.0, Label::Vc(root.1)));
+            for ((port, circuit), leaving) in [(root, Contract::default()), (leaf, contract.unwrap_or_default())] {
+                let stays = contract.is_some() || (port == &root.0 && root_stays);
                 if let Some(installed) = place(switch, *port) {
-                    tell(core, installed, *circuit, stays.then(traffic::Contract::default));
+                    tell(core, installed, *circuit, stays.then_some(leaving));
                 }
             }
         }

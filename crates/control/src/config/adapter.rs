@@ -13,7 +13,7 @@ use std::time::Duration;
 const TOLERANCE: Duration = Duration::from_millis(2);
 
 /// `[adapter.NAME]`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Adapter {
     /// `eni155p`.

@@ -12,6 +12,9 @@ use net::topology::{Attachment, Description, LinkDescription, Station};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+/// A link that a section of its own makes: the way to what says so, and what is outside at it.
+type OwnLink = (Vec<Part>, LinkDescription, Shell);
+
 /// A description on its way to being understood.
 struct Check<'a> {
     document: Document<'a>,
@@ -36,7 +39,10 @@ pub(super) fn check(
         Check { document, written, config, guests: BTreeMap::new(), unclear: Vec::new(), signalling: Vec::new() };
     check.stations();
     check.guests(folder);
+    let devices = check.devices(folder);
     check.links(folder);
+    check.myrinets();
+    check.desks(devices);
     check.calls();
     check.circuits();
     check.rules();
@@ -71,12 +77,17 @@ impl Check<'_> {
             ("host", names(Station::Host, file.host.keys().collect())),
             ("switch", names(Station::Switch, file.switch.keys().collect())),
             ("outside", names(Station::Outside, file.outside.keys().collect())),
+            // Circuits pass it as they pass a switch.
+            ("myrinet", names(Station::Switch, file.myrinet.keys().collect())),
+            ("desk", names(Station::Switch, file.desk.keys().collect())),
         ];
         let addresses: Vec<(String, String)> =
             file.host.iter().filter_map(|(name, host)| Some((name.clone(), host.ip.clone()?))).collect();
         for (section, all) in all {
             for (station, name) in all {
-                if *self.config.description.stations.entry(name.clone()).or_insert(station) != station {
+                let element = matches!(section, "myrinet" | "desk");
+                let taken = element && self.config.description.stations.contains_key(&name);
+                if taken || *self.config.description.stations.entry(name.clone()).or_insert(station) != station {
                     let says = format!("two stations are called `{name}`: give one of them another name");
                     self.wrong_at(&[section.into(), (&name).into()], says);
                 }
@@ -135,6 +146,18 @@ impl Check<'_> {
                 {
                     faults.add("real", format!("real = \"{host}\": there is no host of this name"));
                 }
+                for (n, end) in description.ends.iter().enumerate() {
+                    if self.written.file.myrinet.contains_key(&end.station) {
+                        let says = "cables of a Myrinet are in its section, and so are the hosts that it joins";
+                        faults.add(("ends", n), says);
+                    }
+                    if let Some(desk) = self.written.file.desk.get(&end.station) {
+                        faults.take(("ends", n), desk.check_port(end.port).map_err(anyhow::Error::msg));
+                        if description.config.carries != Carries::Cells {
+                            faults.add("carries", "a link to a desk carries cells: leave `carries` out");
+                        }
+                    }
+                }
                 if known {
                     if let Some(signalling) = &link.signalling {
                         let stations = [0, 1].map(|n| self.config.description.stations[&description.ends[n].station]);
@@ -181,6 +204,72 @@ impl Check<'_> {
             let mut faults = Faults::default();
             faults.add("host", format!("no link leads to `{host}`: add [[link]] with it as an end"));
             self.wrong(&way, faults);
+        }
+    }
+
+    /// Myrinets, with a link to each of their hosts behind those that are written.
+    fn myrinets(&mut self) {
+        let all: Vec<_> = self.written.file.myrinet.iter().map(|(name, net)| (name.clone(), net.clone())).collect();
+        for (name, net) in all {
+            let mut faults = Faults::default();
+            let mut known = true;
+            for (n, host) in net.hosts.iter().enumerate() {
+                let station = self.config.description.stations.get(host);
+                if *host == name || station == Some(&Station::Outside) {
+                    known = false;
+                    faults.add(("hosts", n), format!("`{host}` is no host or switch of this network"));
+                } else if let Some(says) = unknown(&self.config.description, host) {
+                    known = false;
+                    faults.add(("hosts", n), says);
+                }
+            }
+            match net.describe() {
+                Ok(layout) => drop(self.config.myrinets.insert(name.clone(), layout)),
+                Err(wrong) => faults.0.extend(wrong.0),
+            }
+            if known {
+                for (n, link) in net.links(&name).enumerate() {
+                    let at = self.config.description.links.len();
+                    self.config.description.links.push(link);
+                    let way = vec!["myrinet".into(), (&name).into(), "hosts".into(), n.into()];
+                    self.config.own_links.insert(at, way);
+                }
+            }
+            self.wrong(&["myrinet".into(), (&name).into()], faults);
+        }
+    }
+
+    /// Devices of desks: each is outside, and has a link of its own.
+    fn devices(&mut self, folder: &Path) -> Vec<OwnLink> {
+        let mut all = Vec::new();
+        for (name, desk) in self.written.file.desk.clone() {
+            let mut faults = Faults::default();
+            for (device, link, shell) in desk.devices(&name, folder, &mut faults) {
+                if self.config.description.stations.insert(device.clone(), Station::Outside).is_some() {
+                    let says = format!("another station is called `{device}` too: give one another name");
+                    faults.add(("devices", device.as_str()), says);
+                }
+                let way = vec!["desk".into(), (&name).into(), "devices".into(), (&device).into()];
+                all.push((way, link, shell));
+            }
+            self.wrong(&["desk".into(), (&name).into()], faults);
+        }
+        all
+    }
+
+    /// Desks, with a link to each of their devices behind those that are written.
+    fn desks(&mut self, devices: Vec<OwnLink>) {
+        for (name, desk) in self.written.file.desk.clone() {
+            match desk.describe() {
+                Ok(layout) => drop(self.config.desks.insert(name, layout)),
+                Err(faults) => self.wrong(&["desk".into(), (&name).into()], faults),
+            }
+        }
+        for (way, link, shell) in devices {
+            let at = self.config.description.links.len();
+            self.config.description.links.push(link);
+            self.config.shells.insert(at, shell);
+            self.config.own_links.insert(at, way);
         }
     }
 

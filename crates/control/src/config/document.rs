@@ -1,7 +1,7 @@
 //! A TOML text as sections whose parts know where they are written. What is wrong does not end the reading: syntax goes on at
 //! the next line that can be understood, and a key that cannot be used is left out of its table and the rest is used.
 
-use super::{Adapter, Circuit, Engine, File, Host, Interface, Link, Outside, Switch};
+use super::{Adapter, Circuit, Desk, Engine, File, Host, Interface, Link, Myrinet, Outside, Switch};
 use crate::diagnostic::{Diagnostic, Source};
 use crate::fault::Part;
 use crate::policy::Allow;
@@ -12,10 +12,11 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// The sections that name what they describe, and are ends of links by that name.
-const STATIONS: [&str; 3] = ["host", "switch", "outside"];
+const STATIONS: [&str; 5] = ["host", "switch", "outside", "myrinet", "desk"];
 /// Those whose ends have another name, which `host` says.
 const GUESTS: [&str; 2] = ["adapter", "interface"];
-const SECTIONS: [&str; 9] = ["engine", "host", "switch", "outside", "adapter", "interface", "link", "circuit", "allow"];
+const SECTIONS: [&str; 11] =
+    ["engine", "host", "switch", "outside", "myrinet", "desk", "adapter", "interface", "link", "circuit", "allow"];
 
 /// A text that has been read, and what was wrong with it.
 pub(super) struct Document<'a> {
@@ -78,6 +79,12 @@ impl<'a> Document<'a> {
         if let Some(section) = named {
             return vec![(*section).into(), name.into()];
         }
+        for (desk, value) in table("desk").into_iter().flatten() {
+            let devices = value.get_ref().get("devices").and_then(|devices| devices.get_ref().as_table());
+            if devices.is_some_and(|devices| devices.contains_key(name)) {
+                return vec!["desk".into(), (&desk.get_ref().to_string()).into(), "devices".into(), name.into()];
+            }
+        }
         for section in GUESTS {
             for (key, value) in table(section).into_iter().flatten() {
                 if value.get_ref().get("host").and_then(|host| host.get_ref().as_str()) == Some(name) {
@@ -105,6 +112,8 @@ impl<'a> Document<'a> {
                 "host" => file.host = self.named::<Host>(&key, &mut written.left_out),
                 "switch" => file.switch = self.named::<Switch>(&key, &mut written.left_out),
                 "outside" => file.outside = self.named::<Outside>(&key, &mut written.left_out),
+                "myrinet" => file.myrinet = self.named::<Myrinet>(&key, &mut written.left_out),
+                "desk" => file.desk = self.named::<Desk>(&key, &mut written.left_out),
                 "adapter" => file.adapter = self.named::<Adapter>(&key, &mut written.left_out),
                 "interface" => file.interface = self.named::<Interface>(&key, &mut written.left_out),
                 "link" => (file.link, written.places[0]) = self.listed::<Link>(&key, &mut written.left_out),

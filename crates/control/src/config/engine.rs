@@ -6,7 +6,7 @@ use host::engine::EngineHandle;
 use serde::{Deserialize, Serialize};
 
 /// `[engine]`
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Engine {
     /// The processor that it stays on, from 0; without, the system moves it as it likes.

@@ -1,12 +1,12 @@
 //! The whole description as it is written, and what has few keys: hosts, switches, and what is outside.
 
-use super::{Adapter, Circuit, Engine, Interface, Link};
+use super::{Adapter, Circuit, Desk, Engine, Interface, Link, Myrinet};
 use crate::policy::Allow;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The whole file.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct File {
     /// The thread that carries everything.
@@ -18,6 +18,12 @@ pub struct File {
     pub switch: BTreeMap<String, Switch>,
     /// Far ends of links that leave this program, by name.
     pub outside: BTreeMap<String, Outside>,
+    /// Myrinets by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub myrinet: BTreeMap<String, Myrinet>,
+    /// Desk-area networks by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub desk: BTreeMap<String, Desk>,
     /// Virtual adapters by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub adapter: BTreeMap<String, Adapter>,
@@ -34,7 +40,7 @@ pub struct File {
 }
 
 /// `[host.NAME]`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Host {
     /// Address and prefix for `cellway ip`, such as `10.0.0.1/24`.
@@ -57,7 +63,7 @@ impl Default for Host {
 }
 
 /// `[switch.NAME]`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Switch {
     /// Ports, numbered from 0.
@@ -84,6 +90,6 @@ impl Default for Switch {
 }
 
 /// `[outside.NAME]`
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Outside {}

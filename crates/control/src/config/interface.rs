@@ -15,7 +15,7 @@ use wire::CircuitId;
 const MAX_NAME_OCTETS: usize = 15;
 
 /// `[interface.NAME]`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Interface {
     /// The interface's name in the network: an end of one link, and of circuits.

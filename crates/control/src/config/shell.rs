@@ -1,6 +1,7 @@
 //! What is outside at a link.
 
 use super::{Device, Served, Udp};
+use adapter::desk::device::Settings;
 use net::Carries;
 
 /// What is outside at a link.
@@ -28,6 +29,13 @@ pub enum Shell {
     Adapter(Served),
     /// An IP interface on a device.
     Interface(Box<Device>),
+    /// A device of a desk.
+    Device {
+        /// Its name.
+        name: String,
+        /// What it is.
+        settings: Box<Settings>,
+    },
 }
 
 impl Shell {
@@ -36,6 +44,14 @@ impl Shell {
         match self {
             Shell::Adapter(served) => Some(("adapter", &served.name, Carries::Cells)),
             Shell::Interface(device) => Some(("interface", &device.name, Carries::Frames)),
+            Shell::Device { name, settings } => {
+                let kind = match **settings {
+                    Settings::Camera(_) => "camera",
+                    Settings::Display(_) => "display",
+                    Settings::Store(_) => "store",
+                };
+                Some((kind, name, Carries::Cells))
+            }
             Shell::AtmTcp { .. } | Shell::Tcp { .. } | Shell::Udp(_) => None,
         }
     }

@@ -33,6 +33,43 @@ fn errors_name_file_line_and_cure() {
 }
 
 #[test]
+fn contracts_are_of_each_direction_and_what_is_wrong_names_key_value_and_cure() {
+    const GFR: &str = "category = \"gfr\"\nconformance = \"gfr.2\"\npcr = \"10000 cell/s\"\nmcr = \"1000 cell/s\"\nmfs = 32\nmbs = 64\n";
+    let with = |text: &str| GOOD.replace("category = \"cbr\"\npcr = \"20 Mbit/s\"\n", text);
+    let config = parse(&with(&format!("{GFR}back = {{ pcr = \"1 Mbit/s\", discard = \"fair\" }}\n")), "x").unwrap();
+    let circuit = &config.description.circuits[0];
+    assert_eq!((circuit.contract.mfs, circuit.contract.conformance().name()), (Some(32), "gfr.2"));
+    let back = circuit.contract_back();
+    assert_eq!((back.category, back.discard), (::traffic::Category::Ubr, ::traffic::Discard::Fair));
+    let again = parse(&toml::to_string_pretty(&config.file).unwrap(), "y").unwrap();
+    assert_eq!(again.description, config.description);
+    for (text, says) in [
+        ("category = \"abr\"\n", "net.toml:14:12: category = \"abr\": there is no ABR yet; write nrt-vbr"),
+        ("category = \"cbx\"\n", "write cbr, rt-vbr, nrt-vbr, gfr or ubr"),
+        ("category = \"nrt-vbr\"\npcr = \"1 Mbit/s\"\n", "nrt-vbr needs scr: add scr = "),
+        (
+            "pcr = \"9 cell/s\"\nscr = \"1 cell/s\"\n",
+            "net.toml:15:7: ubr has no scr: remove scr, or choose another category",
+        ),
+        ("pcr = \"9 cell/s\"\nmcr = \"10 cell/s\"\n", "mcr = \"10 cell/s\" must be at most pcr = \"9 cell/s\""),
+        (
+            &GFR.replace("mbs = 64", "mbs = 31"),
+            "net.toml:19:7: mbs must be at least 32: mbs = 31 is too small, write 32 or more",
+        ),
+        (&GFR.replace("gfr.2", "vbr.3"), "conformance = \"vbr.3\" is of another category, write gfr.1 or gfr.2"),
+        (&format!("{GFR}aal = \"aal0\"\n"), "aal = \"aal0\": write aal5"),
+        ("back = { category = \"cbr\" }\n", "cbr needs pcr: add pcr = "),
+        ("back = { scr = \"fast\" }\n", "\"fast\" is no rate"),
+        ("back = { }\none_way = true\n", "nothing goes to the first end"),
+        ("back = { rate = 3 }\n", "unknown key `rate`"),
+        ("low_latency = true\n", "ubr has no low_latency"),
+    ] {
+        let e = error(&with(text));
+        assert!(e.contains(says), "{e}");
+    }
+}
+
+#[test]
 fn an_adapter_stands_for_its_guest_at_the_end_of_one_link() {
     const WITH: &str =
         "[adapter.eni0]\nhost = \"guest\"\nsocket = \"eni0.sock\"\n[switch.s]\n[[link]]\nends = [\"guest\", \"s:0\"]\n";

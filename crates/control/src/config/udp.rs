@@ -18,6 +18,7 @@ pub struct Udp {
     pub form: String,
     /// With `cell`: the header at the `uni` (8 bits of VPI) or at the `nni` (12 bits).
     #[serde(default = "uni", skip_serializing_if = "is_uni")]
+    #[schemars(extend("default" = "uni"))]
     pub header: String,
 }
 

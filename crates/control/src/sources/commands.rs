@@ -26,7 +26,7 @@ pub struct Commands {
 #[serde(rename_all = "snake_case")]
 pub enum Written {
     /// A circuit.
-    Circuit(Circuit),
+    Circuit(Box<Circuit>),
     /// A link.
     Link(Box<Link>),
 }
@@ -56,6 +56,16 @@ impl Commands {
         self.removed.contains(id)
     }
 
+    /// What the description has and is not to be.
+    pub fn removed(&self) -> impl Iterator<Item = &ObjectId> {
+        self.removed.iter()
+    }
+
+    /// The description's object is to be after all.
+    pub fn bring_back(&mut self, id: &ObjectId) {
+        self.removed.remove(id);
+    }
+
     /// Whether a link is to pass nothing.
     pub fn is_down(&self, id: &ObjectId) -> bool {
         self.down.contains(id)
@@ -69,7 +79,6 @@ impl Commands {
     /// Adds an object, with the written form of what a state folder is to keep.
     pub fn insert(&mut self, id: ObjectId, object: Object, written: Option<Written>) {
         self.order = self.order.max(object.order + 1 - FIRST_ORDER);
-        self.removed.remove(&id);
         self.written.remove(&id);
         if let Some(written) = written {
             self.written.insert(id.clone(), (object.order, written));
@@ -106,10 +115,13 @@ impl Commands {
         self.removed.clear();
     }
 
-    /// A description takes over what it has itself: once it has that no more, the object is gone.
+    /// A description takes over what it has itself: once it has that no more, the object is gone. What was removed, and added
+    /// in another form, stays in that form.
     pub fn yield_to(&mut self, file: &Objects) {
-        self.added.retain(|id, _| !file.contains_key(id));
-        self.written.retain(|id, _| !file.contains_key(id));
+        let removed = &self.removed;
+        let stays = |id: &ObjectId| !file.contains_key(id) || removed.contains(id);
+        self.added.retain(|id, _| stays(id));
+        self.written.retain(|id, _| stays(id));
     }
 
     /// What a state folder is to keep.

@@ -15,6 +15,13 @@ pub fn objects(config: &Config) -> Objects {
     for (name, station) in &config.description.stations {
         let spec = match station {
             Station::Host => Spec::Host(config.file.host.get(name).cloned().unwrap_or_default()),
+            Station::Switch if config.file.myrinet.contains_key(name) => {
+                // One that is not understood is not made; the description is refused as a whole.
+                Spec::Myrinet(Box::new(config.myrinets.get(name).cloned().unwrap_or_default()))
+            }
+            Station::Switch if config.file.desk.contains_key(name) => {
+                Spec::Desk(Box::new(config.desks.get(name).cloned().unwrap_or_default()))
+            }
             Station::Switch => {
                 let mut switch = config.file.switch.get(name).map_or_else(Default::default, Switch::config);
                 // Its signalling has the port behind the last one.

@@ -6,11 +6,17 @@ use crate::controller::SLICE;
 use anyhow::Result;
 use host::engine::{Core, EngineHandle, EngineStats, processor_time};
 use host::{EndpointId, EndpointStatus, HostInterface};
-use net::topology::LinkKey;
-use net::{LineCounters, NodeId, Switch};
+use net::topology::{LinkKey, SwitchHop};
+use net::{CircuitCounters, End, LineCounters, Network, NodeId, Switch};
 use std::sync::Arc;
+use switch::Indication;
+use switch::oam::Alarm;
 use wire::{CircuitId, Counters};
 
+/// Defects of one switch that are told at most.
+const MOST_TOLD: usize = 256;
+/// Whose slices the engine says these are.
+const STATUS: &str = "status";
 /// Rows looked at before the time is asked for.
 const ROWS: usize = 32;
 
@@ -37,13 +43,14 @@ pub(super) struct EndCounts {
     pub(super) endpoint: Option<u64>,
     pub(super) sent: Tally,
     pub(super) received: Tally,
+    pub(super) alarms: Vec<Alarm>,
 }
 
 impl EndCounts {
     /// Whether anything is there but zeros.
     pub(super) fn is_busy(&self) -> bool {
         let counts = |tally: &Tally| tally.cells > 0 || tally.pdus > 0 || tally.dropped.is_some();
-        self.open.is_some() || counts(&self.sent) || counts(&self.received)
+        self.open.is_some() || !self.alarms.is_empty() || counts(&self.sent) || counts(&self.received)
     }
 }
 
@@ -55,6 +62,8 @@ pub(super) struct LinkCounts {
     pub(super) enabled: bool,
     pub(super) outside: Option<String>,
     pub(super) lines: [LineCounters; 2],
+    /// What the hosts at the far ends of these lines took of it, or dropped before anybody had it.
+    pub(super) intakes: [Option<Counters>; 2],
 }
 
 /// A host, without its endpoints.
@@ -91,7 +100,7 @@ fn in_slices<S: Send + 'static>(
     mut part: impl FnMut(&mut Core, &mut S) -> bool + Send + 'static,
 ) -> Result<S> {
     let mut held = Some(state);
-    Ok(engine.in_slices(move |core| {
+    Ok(engine.named(STATUS).in_slices(move |core| {
         let mut state = held.take()?;
         let begun = processor_time();
         loop {
@@ -128,7 +137,9 @@ pub(super) fn ends(
         for (host, circuit) in part.iter().take(ROWS) {
             let node = nodes.get(*host as usize).copied().flatten();
             let host = node.and_then(|id| core.network.peek_node::<HostInterface>(id));
+            let alarms = host.as_ref().map(|host| host.alarms(*circuit)).unwrap_or_default();
             rows.push(host.and_then(|host| host.circuit_counts(*circuit)).map(|counts| EndCounts {
+                alarms,
                 open: counts.open,
                 endpoint: counts.endpoint.map(|id| id.0),
                 sent: counts.sent.into(),
@@ -140,20 +151,42 @@ pub(super) fn ends(
     Ok(rows)
 }
 
-/// All links.
-pub(super) fn links(engine: &EngineHandle) -> Result<Vec<LinkCounts>> {
-    in_slices(engine, Vec::new(), |core, rows: &mut Vec<LinkCounts>| {
+/// What switches counted of circuits, in their order.
+pub(super) fn hops(engine: &EngineHandle, asked: Vec<SwitchHop>) -> Result<Vec<(SwitchHop, Option<CircuitCounters>)>> {
+    let rows = Vec::with_capacity(asked.len());
+    let (asked, rows) = in_slices(engine, (asked, rows), |core, (asked, rows): &mut (Vec<SwitchHop>, Vec<_>)| {
+        for hop in asked.get(rows.len()..).unwrap_or_default().iter().take(ROWS) {
+            let node = core.fabric.node(&hop.switch).and_then(|id| core.network.peek_node::<Switch>(id));
+            rows.push(node.and_then(|switch| switch.circuit_counters(hop.from, hop.to)));
+        }
+        rows.len() >= asked.len()
+    })?;
+    Ok(asked.into_iter().zip(rows).collect())
+}
+
+/// All links, `count` of them. The list does not grow on the engine's thread: where much was freed before, asking for a
+/// large piece of memory takes tens of milliseconds.
+pub(super) fn links(engine: &EngineHandle, count: usize) -> Result<Vec<LinkCounts>> {
+    in_slices(engine, Vec::with_capacity(count), |core, rows: &mut Vec<LinkCounts>| {
         for _ in 0..ROWS {
             let Some(key) = core.fabric.router().link_after(rows.last().map(|row| row.key)) else { return true };
             let id = core.fabric.link_id(key);
             let info = id.and_then(|id| core.network.link_info(id));
             let outside = core.network.externals().find(|(link, _)| Some(*link) == id).map(|(_, shell)| shell.status());
             let (up, enabled) = info.as_ref().map_or((false, false), |info| (info.up, info.enabled));
-            let lines = info.map(|info| [info.from_a, info.from_b]).unwrap_or_default();
-            rows.push(LinkCounts { key, up, enabled, outside, lines });
+            let (ends, lines) = info.map(|info| (info.ends, [info.from_a, info.from_b])).unzip();
+            let intakes = ends.map(|[a, b]| [b, a].map(|end| intake_at(&mut core.network, end)));
+            let (lines, intakes) = (lines.unwrap_or_default(), intakes.unwrap_or_default());
+            rows.push(LinkCounts { key, up, enabled, outside, lines, intakes });
         }
         false
     })
+}
+
+/// What came in at an end of a link, where that is a host.
+fn intake_at(network: &mut Network, end: End) -> Option<Counters> {
+    let End::Port(node, port) = end else { return None };
+    Some(network.peek_node::<HostInterface>(node)?.intake(port))
 }
 
 /// An endpoint, and its host's place among the names.
@@ -182,17 +215,35 @@ pub(super) fn hosts(engine: &EngineHandle, names: Arc<Vec<String>>) -> Result<(V
     })
 }
 
-/// What switches dropped, of those by name and with so many ports: switch, port, counters.
-pub(super) fn switches(engine: &EngineHandle, switches: Vec<(String, u16)>) -> Result<Vec<(u32, u16, Counters)>> {
+/// A port of a switch where cells wait, or were dropped.
+#[derive(Debug)]
+pub(super) struct PortCounts {
+    /// The switch's place among those that were asked for.
+    pub(super) switch: u32,
+    pub(super) port: u16,
+    pub(super) queued: usize,
+    pub(super) drops: Counters,
+}
+
+/// Of switches: ports where cells wait or were dropped, and what circuits are told.
+type OfSwitches = (Vec<PortCounts>, Vec<(u32, Indication)>);
+
+/// What waits, was dropped and is told at switches, of those by name and with so many ports.
+pub(super) fn switches(engine: &EngineHandle, switches: Vec<(String, u16)>) -> Result<OfSwitches> {
     let mut at = (0, 0);
-    in_slices(engine, Vec::new(), move |core, rows: &mut Vec<(u32, u16, Counters)>| {
+    let ports = switches.iter().map(|(_, ports)| usize::from(*ports)).sum();
+    let room = (Vec::with_capacity(ports), Vec::with_capacity(switches.len()));
+    in_slices(engine, room, move |core, (rows, told): &mut OfSwitches| {
         let Some((name, ports)) = switches.get(at.0) else { return true };
         let node = core.fabric.node(name).and_then(|id| core.network.peek_node::<Switch>(id));
         if let Some(switch) = node {
+            if at.1 == 0 {
+                told.extend(switch.indications().take(MOST_TOLD).map(|indication| (at.0 as u32, indication)));
+            }
             for port in (at.1..*ports).take(ROWS) {
-                let drops = switch.port_drops(port);
-                if drops.dropped_total() > 0 {
-                    rows.push((at.0 as u32, port, drops));
+                let (queued, drops) = (switch.queued(port), switch.port_drops(port));
+                if queued > 0 || drops.dropped_total() > 0 {
+                    rows.push(PortCounts { switch: at.0 as u32, port, queued, drops });
                 }
             }
         }
@@ -206,7 +257,7 @@ pub(super) fn switches(engine: &EngineHandle, switches: Vec<(String, u16)>) -> R
 
 /// The virtual adapters, by name.
 pub(super) fn adapters(engine: &EngineHandle, adapters: Arc<Adapters>) -> Result<Vec<AdapterCounts>> {
-    let mut all = engine.with(move |core| {
+    let mut all = engine.named(STATUS).with(move |core| {
         let mut all = Vec::new();
         adapters.for_each(core, |served, link, server| {
             all.push(AdapterCounts {
@@ -226,7 +277,7 @@ pub(super) fn adapters(engine: &EngineHandle, adapters: Arc<Adapters>) -> Result
 
 /// The engine itself.
 pub(super) fn engine(engine: &EngineHandle) -> Result<EngineCounts> {
-    Ok(engine.with(|core| {
+    Ok(engine.named(STATUS).with(|core| {
         let pool = core.network.pool();
         let uptime_s = core.now().as_nanos() as f64 * 1e-9;
         EngineCounts { uptime_s, stats: core.stats(), frames_in_use: pool.in_use(), frames: pool.buffers() }

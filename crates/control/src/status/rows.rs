@@ -2,18 +2,25 @@
 //! before it is written takes as long as writing it.
 
 use super::harvest::{EndCounts, Tally};
+use super::hops::Hops;
+use super::oam::AlarmStatus;
 use super::{CircuitStatus, CounterStatus, EndStatus, aal_name, opened};
+use crate::hops::HopStatus;
 use net::Label;
 use net::topology::{CircuitDescription, CircuitEnd, LinkKey, Placed, Router, Station};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+use serde_json::value::RawValue;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::sync::OnceLock;
+use switch::oam::Alarm;
 
 /// The circuits of a router with what was counted at their ends, which is in the order of [`ends_at_hosts`].
 pub(super) struct Rows<'a> {
     router: &'a Router,
     names: HashMap<LinkKey, String>,
     counts: &'a [Option<EndCounts>],
+    hops: Option<&'a Hops>,
     /// Only circuits that are open or have counted something, and so many at most.
     busy: Option<usize>,
 }
@@ -33,16 +40,21 @@ fn is_at_host(router: &Router, end: &CircuitEnd) -> bool {
 impl<'a> Rows<'a> {
     pub(super) fn new(router: &'a Router, counts: &'a [Option<EndCounts>], busy: Option<usize>) -> Self {
         let names = router.links().filter_map(|(key, ..)| Some((key, router.link_name(key)?))).collect();
-        Rows { router, names, counts, busy }
+        Rows { router, names, counts, hops: None, busy }
     }
 
-    fn rows(&'a self) -> impl Iterator<Item = Row<'a>> {
+    pub(super) fn with_hops(self, hops: &'a Hops) -> Self {
+        Rows { hops: Some(hops), ..self }
+    }
+
+    pub(super) fn rows(&'a self) -> impl Iterator<Item = Row<'a>> {
         let mut at = 0;
-        let rows = self.router.circuits().map(move |placed| {
+        let rows = self.router.circuits().enumerate().map(move |(place, placed)| {
             let ends = ends_at_hosts(self.router, &placed.description).count();
             let counts = self.counts.get(at..at + ends).unwrap_or_default();
             at += ends;
-            Row { all: self, placed, counts }
+            let hops = self.hops.and_then(|hops| hops.get(place)).map_or(&[][..], Vec::as_slice);
+            Row { all: self, placed, counts, hops }
         });
         let wanted = |row: &Row<'_>| self.busy.is_none() || row.counts.iter().flatten().any(EndCounts::is_busy);
         rows.filter(wanted).take(self.busy.unwrap_or(usize::MAX))
@@ -65,15 +77,16 @@ impl Serialize for Rows<'_> {
 }
 
 /// A circuit.
-struct Row<'a> {
+pub(super) struct Row<'a> {
     all: &'a Rows<'a>,
-    placed: &'a Placed,
+    pub(super) placed: &'a Placed,
     counts: &'a [Option<EndCounts>],
+    pub(super) hops: &'a [HopStatus],
 }
 
 impl<'a> Row<'a> {
     /// Its ends with what was counted there.
-    fn ends(&self) -> impl Iterator<Item = (&'a CircuitEnd, Option<&'a EndCounts>)> {
+    pub(super) fn ends(&self) -> impl Iterator<Item = (&'a CircuitEnd, Option<&'a EndCounts>)> {
         let mut counts = self.counts.iter();
         let router = self.all.router;
         self.placed.description.ends.iter().map(move |end| {
@@ -96,6 +109,7 @@ impl<'a> Row<'a> {
             endpoint: counts.and_then(|c| c.endpoint),
             sent: counts.map(|c| CounterStatus::from(&c.sent)),
             received: counts.map(|c| CounterStatus::from(&c.received)),
+            alarms: counts.map(|c| c.alarms.iter().map(AlarmStatus::from).collect()).unwrap_or_default(),
         });
         CircuitStatus {
             name: description.name(),
@@ -105,12 +119,13 @@ impl<'a> Row<'a> {
             one_way: !description.is_both_ways(),
             ends: ends.collect(),
             way: self.way().map(|hop| hop.to_string()).collect(),
+            hops: self.hops.to_vec(),
         }
     }
 }
 
 /// What is written as its text.
-struct Shown<T>(T);
+pub(super) struct Shown<T>(pub(super) T);
 
 impl<T: fmt::Display> Serialize for Shown<T> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
@@ -149,6 +164,9 @@ impl Serialize for Row<'_> {
         row.serialize_entry("one_way", &!description.is_both_ways())?;
         row.serialize_entry("ends", &Ends(self))?;
         row.serialize_entry("way", &Way(self))?;
+        if !self.hops.is_empty() {
+            row.serialize_entry("hops", self.hops)?;
+        }
         row.end()
     }
 }
@@ -180,7 +198,16 @@ impl Serialize for End<'_> {
         row.serialize_entry("endpoint", &counts.and_then(|c| c.endpoint))?;
         row.serialize_entry("sent", &counts.map(|c| &c.sent))?;
         row.serialize_entry("received", &counts.map(|c| &c.received))?;
+        row.serialize_entry("alarms", &Alarms(counts.map(|c| &c.alarms[..]).unwrap_or_default()))?;
         row.end()
+    }
+}
+
+struct Alarms<'a>(&'a [Alarm]);
+
+impl Serialize for Alarms<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(self.0.iter().map(AlarmStatus::from))
     }
 }
 
@@ -191,10 +218,19 @@ impl From<&Tally> for CounterStatus {
     }
 }
 
+/// Counters that have counted nothing, as JSON: most are so, where there are many circuits.
+fn zeros() -> Option<&'static RawValue> {
+    static ZEROS: OnceLock<Option<Box<RawValue>>> = OnceLock::new();
+    ZEROS.get_or_init(|| serde_json::value::to_raw_value(&CounterStatus::default()).ok()).as_deref()
+}
+
 impl Serialize for Tally {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         if self.dropped.is_some() {
             return CounterStatus::from(self).serialize(to);
+        }
+        if let (0, 0, 0, Some(zeros)) = (self.cells, self.pdus, self.octets, zeros()) {
+            return zeros.serialize(to);
         }
         let mut row = to.serialize_map(Some(4))?;
         row.serialize_entry("cells", &self.cells)?;
@@ -207,6 +243,7 @@ impl Serialize for Tally {
 
 #[cfg(test)]
 mod tests {
+    use super::super::list::{CircuitRow, List};
     use super::*;
     use net::topology::{Bounds, LinkDescription};
     use wire::{Counters, DropReason};
@@ -231,9 +268,12 @@ mod tests {
         let mut counted = Counters::default();
         (counted.cells, counted.pdus, counted.octets) = (7, 3, 99);
         counted.drop_n(DropReason::NoBuffer, 5);
-        let end = |counters: &Counters, open| {
+        let end = |counters: &Counters, open: Option<endpoint::Aal>| {
             let (sent, received) = (Tally::default(), Tally::from(counters));
-            Some(EndCounts { open, endpoint: Some(4), sent, received })
+            let defect = wire::oam::Defect::UNSPECIFIED;
+            let alarm = Alarm { kind: switch::oam::AlarmKind::Rdi, defect, since: wire::Time::from_millis(1500) };
+            let alarms = if open.is_some() { vec![alarm] } else { Vec::new() };
+            Some(EndCounts { open, endpoint: Some(4), sent, received, alarms })
         };
         let counts = [end(&counted, Some(endpoint::Aal::Aal5)), None, end(&Counters::default(), None), None];
         assert_eq!(router.circuits().map(|p| ends_at_hosts(&router, &p.description).count()).sum::<usize>(), 4);
@@ -242,6 +282,10 @@ mod tests {
             let objects = rows.to_vec();
             assert_eq!(objects.len(), expected);
             assert_eq!(serde_json::to_string(&rows).unwrap(), serde_json::to_string(&objects).unwrap());
+            let listed: Vec<CircuitRow> = objects.iter().map(CircuitRow::from).collect();
+            let text = serde_json::to_string(&List(&rows)).unwrap();
+            assert_eq!(text, serde_json::to_string(&listed).unwrap());
+            assert_eq!(serde_json::from_str::<Vec<CircuitRow>>(&text).unwrap(), listed);
         }
         let all = Rows::new(&router, &counts, None).to_vec();
         assert_eq!(all[0].ends[0].received.as_ref().unwrap().dropped["no_buffer"], 5);

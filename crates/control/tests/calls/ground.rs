@@ -87,7 +87,7 @@ impl Ground {
     }
 
     pub(crate) fn status(&self) -> CallsStatus {
-        self.daemon.controller().calls().with(|exchange, now| exchange.report(now))
+        self.daemon.controller().calls().report()
     }
 
     fn until(&self, what: &str, is: impl Fn(&CallsStatus) -> bool) {
@@ -96,6 +96,29 @@ impl Ground {
             assert!(begin.elapsed() < Duration::from_secs(30), "{what}: {:#?}", self.status());
             std::thread::sleep(Duration::from_millis(5));
         }
+    }
+
+    /// Sends cells of a circuit from the host at port 0 of a switch at once, past its pacers; how many the switch polices.
+    pub(crate) fn overload(&self, (host, switch): (&str, &str), circuit: wire::CircuitId, cells: usize) -> u64 {
+        let (host, switch) = (host.to_owned(), switch.to_owned());
+        let policed = self.daemon.engine.with(move |core| {
+            let policed = |core: &mut host::engine::Core| {
+                let node = core.fabric.node(&switch).unwrap();
+                let switch = core.network.node_mut::<Switch>(node).unwrap();
+                let route = switch.routes().find(|r| (r.port, r.label) == (0, wire::Label::Vc(circuit))).unwrap();
+                let to = (route.branches[0].port, route.branches[0].label);
+                switch.circuit_counters((route.port, route.label), to).unwrap().policed
+            };
+            let (before, now) = (policed(core), core.now());
+            let node = core.fabric.node(&host).unwrap();
+            core.network.with_node::<host::HostInterface, _>(node, now, |_, io| {
+                let header = wire::CellHeader { circuit, ..wire::CellHeader::default() };
+                (0..cells).for_each(|_| assert!(io.put_cell(0, &wire::Cell::new(header, [7; 48]))));
+            });
+            while core.network.run(now) {}
+            policed(core) - before
+        });
+        policed.unwrap()
     }
 
     /// The addresses of a host.

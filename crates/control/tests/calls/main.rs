@@ -1,6 +1,7 @@
 //! Calls of applications through a running daemon, on real sockets and shared memory.
 
 mod ground;
+mod parties;
 
 use control::policy;
 use endpoint::calls::{CallError, Event, Sap, Session, Traffic};
@@ -35,11 +36,11 @@ fn an_application_calls_an_address_and_has_a_circuit_until_either_side_releases_
     let ground = Ground::new(STAR);
     let [to] = ground.addresses("beta");
     let mut callee = Session::open(&ground.socket, "beta").unwrap();
-    let (_, own) = callee.listen(None, Sap::Llc).unwrap();
+    let (_, own) = callee.listen(None, Sap::LLC).unwrap();
     assert_eq!(own, [to.to_string()]);
     let mut caller = Session::open(&ground.socket, "alpha").unwrap();
     for releases_here in [true, false] {
-        let call = caller.begin_call(to, Sap::Llc, &traffic()).unwrap();
+        let call = caller.begin_call(to, Sap::LLC, &traffic()).unwrap();
         let Some(Event::Incoming { call: incoming, from, to: called, .. }) = callee.next_event(Some(SOON)).unwrap()
         else {
             panic!("no call came")
@@ -85,13 +86,13 @@ fn a_call_passes_two_switches_by_iisp_and_by_the_second_way_where_the_first_is_g
     let ground = Ground::new(TWO);
     let [to] = ground.addresses("beta");
     let mut callee = Session::open(&ground.socket, "beta").unwrap();
-    callee.listen(Some(0), Sap::Any).unwrap();
+    callee.listen(Some(0), Sap::ANY).unwrap();
     let answering = std::thread::spawn(move || {
         let far = callee.accept(Some(SOON)).unwrap().expect("a call");
         (callee, far)
     });
     let mut caller = Session::open(&ground.socket, "alpha").unwrap();
-    let near = caller.call(to, Sap::Llc, &traffic(), SOON).unwrap();
+    let near = caller.call(to, Sap::LLC, &traffic(), SOON).unwrap();
     let (callee, far) = answering.join().unwrap();
     let status = ground.status();
     assert_eq!(status.through.len(), 2, "{status:?}");
@@ -104,6 +105,43 @@ fn a_call_passes_two_switches_by_iisp_and_by_the_second_way_where_the_first_is_g
     ground.apply(&(TWO[..links[0]].to_owned() + &TWO[links[1]..]));
     let (_caller, _callee, _) = set_up(&ground, "beta", "alpha", 2);
     assert!(ground.status().through.iter().all(|call| !format!("{call:?}").contains(":2 ")));
+}
+
+#[test]
+fn each_switch_holds_a_call_to_its_contract_in_both_directions_and_tells_what_it_made_of_it() {
+    let ground = Ground::new(TWO);
+    let [to] = ground.addresses("beta");
+    let mut callee = Session::open(&ground.socket, "beta").unwrap();
+    callee.listen(Some(0), Sap::ANY).unwrap();
+    let answering = std::thread::spawn(move || {
+        let far = callee.accept(Some(SOON)).unwrap().expect("a call");
+        (callee, far)
+    });
+    let mut caller = Session::open(&ground.socket, "alpha").unwrap();
+    let cbr = Traffic { category: "cbr".into(), pcr: Some(5000), ..traffic() };
+    let near = caller.call(to, Sap::LLC, &cbr, SOON).unwrap();
+    let (_callee, far) = answering.join().unwrap();
+    converse(&ground, ("alpha", &near), ("beta", &far));
+    let status = ground.status();
+    assert_eq!(status.through.len(), 2);
+    for call in &status.through {
+        let ways: Vec<bool> = call.counters.iter().map(|counted| counted.forward).collect();
+        assert_eq!(ways, [true, false], "{call:?}");
+        // A cell there, two back.
+        for (counted, cells) in call.counters.iter().zip([1, 2]) {
+            assert_eq!((counted.contract_cells_per_s, counted.jitter_s.is_some()), (Some(5000.0), true));
+            assert_eq!((counted.offered, counted.conformed, counted.sent), (cells, cells, cells), "{call:?}");
+            assert_eq!((counted.policed, counted.queue_dropped), (0, 0));
+        }
+    }
+    // The switches hold cells to it: these, which no host has paced, are beyond it.
+    let policed = ground.overload(("alpha", "s1"), near.circuit, 100);
+    let status = ground.status();
+    let counted = &status.through.iter().find(|call| call.from.starts_with("s1")).unwrap().counters[0];
+    assert_eq!((counted.offered, counted.policed), (101, policed), "{counted:?}");
+    assert!(policed > 80, "{policed} of 100 cells at once");
+    drop(caller);
+    ground.await_quiet();
 }
 
 /// The cause by which a call was released; other events are passed over.
@@ -122,7 +160,7 @@ fn a_call_that_cannot_be_says_why() {
     let ground = Ground::new(STAR);
     let [beta] = ground.addresses("beta");
     let mut caller = Session::open(&ground.socket, "alpha").unwrap();
-    let mut cause = |to: Aesa, traffic: &Traffic| match caller.call(to, Sap::Llc, traffic, SOON) {
+    let mut cause = |to: Aesa, traffic: &Traffic| match caller.call(to, Sap::LLC, traffic, SOON) {
         Err(CallError::Released(cause)) => cause,
         other => panic!("{other:?}"),
     };
@@ -133,13 +171,13 @@ fn a_call_that_cannot_be_says_why() {
     let failures = ground.status().failures;
     assert_eq!(failures.iter().map(|failure| failure.cause).collect::<Vec<_>>(), [88, 3, 37]);
     let gfr = Traffic { category: "gfr".into(), ..traffic() };
-    let refused = caller.begin_call(beta, Sap::Any, &gfr).unwrap_err().to_string();
+    let refused = caller.begin_call(beta, Sap::ANY, &gfr).unwrap_err().to_string();
     assert!(refused.contains("cannot be signalled"), "{refused}");
-    let nowhere = Session::open(&ground.socket, "nowhere").unwrap().listen(None, Sap::Any).unwrap_err().to_string();
+    let nowhere = Session::open(&ground.socket, "nowhere").unwrap().listen(None, Sap::ANY).unwrap_err().to_string();
     assert!(nowhere.contains("nowhere") && nowhere.contains("signalling = "), "{nowhere}");
     let mut callee = Session::open(&ground.socket, "beta").unwrap();
-    callee.listen(None, Sap::Any).unwrap();
-    let call = caller.begin_call(beta, Sap::Any, &traffic()).unwrap();
+    callee.listen(None, Sap::ANY).unwrap();
+    let call = caller.begin_call(beta, Sap::ANY, &traffic()).unwrap();
     let Some(Event::Incoming { call: incoming, .. }) = callee.next_event(Some(SOON)).unwrap() else {
         panic!("no call")
     };
@@ -156,9 +194,9 @@ fn a_call_that_cannot_be_says_why() {
 fn set_up(ground: &Ground, from: &str, to: &str, n: usize) -> (Session, Session, Vec<u64>) {
     let [address] = ground.addresses(to);
     let mut callee = Session::open(&ground.socket, to).unwrap();
-    callee.listen(None, Sap::Any).unwrap();
+    callee.listen(None, Sap::ANY).unwrap();
     let mut caller = Session::open(&ground.socket, from).unwrap();
-    let calls: Vec<u64> = (0..n).map(|_| caller.begin_call(address, Sap::Any, &traffic()).unwrap()).collect();
+    let calls: Vec<u64> = (0..n).map(|_| caller.begin_call(address, Sap::ANY, &traffic()).unwrap()).collect();
     let (mut accepted, mut up) = (0, 0);
     while up < n {
         if accepted < n
@@ -243,21 +281,51 @@ fn a_user_calls_whom_a_rule_names_and_has_as_many_calls_as_it_says() {
     }
 }
 
-#[test]
-fn a_port_that_floods_its_signalling_channel_does_not_hold_up_calls_at_others() {
-    let ground = Ground::new(STAR);
-    let usual = Instant::now();
-    drop(set_up(&ground, "alpha", "beta", 50));
-    let usual = usual.elapsed();
+/// How long a set-up and its release take, the middle one of many.
+fn usual(ground: &Ground, calls: usize) -> Duration {
+    let [to] = ground.addresses("beta");
+    let mut callee = Session::open(&ground.socket, "beta").unwrap();
+    callee.listen(None, Sap::ANY).unwrap();
+    let answering = std::thread::spawn(move || {
+        for _ in 0..calls {
+            // The caller releases as soon as it is connected, which may be before `accept` returns.
+            match callee.accept(Some(SOON)) {
+                Err(CallError::Released(cause)) if cause == CauseValue::NORMAL => {}
+                call => assert!(call.unwrap().is_some(), "a call"),
+            }
+        }
+        callee
+    });
+    let mut caller = Session::open(&ground.socket, "alpha").unwrap();
+    let mut times = Vec::new();
+    for _ in 0..calls {
+        let begin = Instant::now();
+        let circuit = caller.call(to, Sap::ANY, &traffic(), SOON).unwrap();
+        times.push(begin.elapsed());
+        caller.release(circuit.call, CauseValue::NORMAL).unwrap();
+    }
+    drop((answering.join().unwrap(), caller));
     ground.await_quiet();
+    times.sort();
+    times[calls / 2]
+}
+
+#[test]
+fn a_port_that_floods_its_signalling_channel_does_not_hold_up_calls_at_others_and_what_is_dropped_is_told() {
+    let ground = Ground::new(STAR);
+    let before = usual(&ground, 50);
     let flood = ground.flood("s1", 3);
-    let flooded = Instant::now();
-    drop(set_up(&ground, "alpha", "beta", 50));
-    let flooded = flooded.elapsed();
+    let flooded = usual(&ground, 50);
     let (sent, dropped) = flood.stop();
     assert!(sent > 1000, "{sent} PDUs of garbage");
-    assert!(dropped > 0 || sent < 100_000, "what did not fit was counted");
-    // No performance test: a flood that could hold up others would do so for ever.
-    assert!(flooded < 3 * SOON, "{flooded:?} instead of {usual:?}");
-    ground.await_quiet();
+    let status = ground.status();
+    let port = status.interfaces.iter().find(|i| (i.station.as_str(), i.port) == ("s1", 3)).unwrap();
+    // The engine counts a PDU that finds no room; the signalling link counts the others.
+    assert!(port.dropped >= dropped && port.link_errors > 0, "{port:?}");
+    assert!(port.dropped + port.link_errors + port.ignored > sent / 4, "{sent} sent: {port:?}");
+    for other in status.interfaces.iter().filter(|i| i.port != 3) {
+        assert_eq!((other.dropped, other.link_errors), (0, 0), "{other:?}");
+    }
+    // No performance test: twice the usual time, and what a machine that others use as well adds to that.
+    assert!(flooded < 2 * before + Duration::from_millis(500), "{flooded:?} instead of {before:?}");
 }

@@ -1,8 +1,7 @@
 //! What tests of random changes share: their generator, and a step that fails.
 
 use control::live::Live;
-use control::step::{Step, StepError, Target};
-use net::external::External;
+use control::step::{Made, Step, StepError, Target};
 
 /// A small random generator (xorshift64*), the same on all machines.
 pub struct Random(pub u64);
@@ -27,7 +26,7 @@ pub struct Failing<'a> {
 }
 
 impl Target for Failing<'_> {
-    fn perform(&mut self, step: &Step, made: Option<Box<dyn External>>) -> Result<Step, StepError> {
+    fn perform(&mut self, step: &Step, made: Option<Made>) -> Result<Step, StepError> {
         if self.left == 0 {
             self.left = usize::MAX;
             return Err(StepError::Shell("this one fails".into()));

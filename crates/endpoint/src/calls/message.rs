@@ -1,15 +1,13 @@
 //! Messages about calls between an application and the service: JSON, inside management requests (`calls`).
 //!
-//! A connection is a session: what it listens for and the calls that it has end with it. [`Request::Wait`] is answered when something
-//! has happened; any other request meanwhile ends the wait, whose answer comes first and may be empty.
+//! A connection is a session: what it listens for and the calls that it has end with it. [`Request::Wait`] and [`Request::Next`] are
+//! answered when something has happened; any other request meanwhile ends the wait, whose answer comes first and may be empty.
 
 use serde::{Deserialize, Serialize};
-use std::fmt;
-use std::str::FromStr;
-use wire::q2931::{Layer2, Layer3, LowLayer};
 
 /// What an application asks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "SessionRequest"))]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
     /// Present incoming calls of a host to this session.
@@ -19,7 +17,7 @@ pub enum Request {
         /// Calls to this selector only.
         #[serde(default)]
         selector: Option<u8>,
-        /// Calls to this service access point only, as [`Sap`] writes it.
+        /// Calls to this service access point only, as [`super::Sap`] writes it.
         #[serde(default)]
         sap: Option<String>,
     },
@@ -29,17 +27,50 @@ pub enum Request {
         host: String,
         /// Whom: 40 hexadecimal digits.
         to: String,
-        /// The service access point, as [`Sap`] writes it.
+        /// The service access point, as [`super::Sap`] writes it.
         #[serde(default)]
         sap: Option<String>,
         /// What is asked of the network, in either direction.
         #[serde(default)]
         traffic: Traffic,
+        /// What is asked in the direction from the called user, if that is something else.
+        #[serde(default)]
+        backward: Option<Traffic>,
+        /// The call is the root's of a point-to-multipoint call: nothing is sent back, and parties can be added.
+        #[serde(default)]
+        multipoint: bool,
+    },
+    /// Have a call that was presented to this session, or to another one of the same user: it is this session's from then on. Its
+    /// circuit is there from then on too, so that it can be opened before the caller hears of the answer.
+    Take {
+        /// Which.
+        call: u64,
     },
     /// Answer a call.
     Accept {
         /// Which.
         call: u64,
+    },
+    /// End this connection when the call ends: for a program that is told of the end by its circuit alone.
+    Tie {
+        /// Which.
+        call: u64,
+    },
+    /// Add a party to a point-to-multipoint call that this session began.
+    AddParty {
+        /// The call.
+        call: u64,
+        /// Whom: 40 hexadecimal digits.
+        to: String,
+    },
+    /// Drop a party. The call ends with its last one.
+    DropParty {
+        /// The call.
+        call: u64,
+        /// The party's number.
+        party: u16,
+        /// The cause's number (Q.850).
+        cause: u8,
     },
     /// Refuse a call, or release one.
     Release {
@@ -50,15 +81,18 @@ pub enum Request {
     },
     /// Wait until something happens.
     Wait,
+    /// The same, answered by one event: others that there are wait for the next request.
+    Next,
     /// The calls, addresses and failures that there are.
     List,
 }
 
 /// A traffic contract in the words of a description, rates in cells each second.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "CallTraffic"))]
 #[serde(deny_unknown_fields, default)]
 pub struct Traffic {
-    /// `ubr`, `cbr`, `rt-vbr` or `nrt-vbr`.
+    /// `ubr`, `cbr`, `rt-vbr` or `nrt-vbr`; `none` where nothing is sent.
     pub category: String,
     /// Peak cell rate.
     pub pcr: Option<u32>,
@@ -77,8 +111,19 @@ impl Default for Traffic {
     }
 }
 
+impl Traffic {
+    /// The category of a direction in which nothing is sent.
+    pub const NONE: &str = "none";
+
+    /// Nothing is sent in this direction.
+    pub fn none() -> Self {
+        Traffic { category: Self::NONE.into(), ..Traffic::default() }
+    }
+}
+
 /// The answer to all but [`Request::List`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "SessionAnswer"))]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     /// It is done.
@@ -95,12 +140,25 @@ pub enum Answer {
         /// Its number.
         call: u64,
     },
+    /// The call is this session's.
+    Taken {
+        /// The host.
+        host: String,
+        /// VPI and VCI there.
+        circuit: String,
+    },
+    /// The party is being added.
+    Adding {
+        /// Its number in the call.
+        party: u16,
+    },
     /// What has happened since the last time, perhaps nothing.
     Events(Vec<Event>),
 }
 
 /// What happened to a call of the session's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "CallEvent"))]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
     /// Somebody calls.
@@ -113,6 +171,12 @@ pub enum Event {
         from: Option<String>,
         /// Who is called.
         to: Option<String>,
+        /// The service access point, as [`super::Sap`] writes it.
+        #[serde(default)]
+        sap: String,
+        /// What the caller may send, and what it may be sent.
+        #[serde(default)]
+        traffic: Box<[Traffic; 2]>,
     },
     /// The called user is alerted.
     Alerting {
@@ -137,97 +201,36 @@ pub enum Event {
         /// What it means.
         text: String,
     },
+    /// A party was added to a call.
+    PartyAdded {
+        /// The call.
+        call: u64,
+        /// The party's number.
+        party: u16,
+    },
+    /// A party was refused, or has left.
+    PartyDropped {
+        /// The call.
+        call: u64,
+        /// The party's number.
+        party: u16,
+        /// The cause's number.
+        cause: u8,
+        /// What it means.
+        text: String,
+    },
 }
 
-/// A service access point: the broadband low layer information that both ends compare.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Sap {
-    /// None: any.
-    #[default]
-    Any,
-    /// LLC (RFC 2684), as Classical IP uses it.
-    Llc,
-    /// A layer 2 protocol by its code.
-    Layer2(u8),
-    /// A layer 3 protocol by its code.
-    Layer3(u8),
-    /// SNAP: organisation and protocol, without a header on the circuit.
-    Snap([u8; 3], u16),
-}
-
-/// A text that names no service access point.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("\"{0}\" is no service access point: write any, llc, l2:0c, l3:0b or snap:00a03e-0001")]
-pub struct SapError(pub String);
-
-impl FromStr for Sap {
-    type Err = SapError;
-    fn from_str(text: &str) -> Result<Self, SapError> {
-        let wrong = || SapError(text.to_owned());
-        let code = |digits: &str| u8::from_str_radix(digits, 16).ok().filter(|code| *code < 32).ok_or_else(wrong);
-        match text.split_once(':') {
-            None if text == "any" => Ok(Sap::Any),
-            None if text == "llc" => Ok(Sap::Llc),
-            Some(("l2", digits)) => code(digits).map(Sap::Layer2),
-            Some(("l3", digits)) => code(digits).map(Sap::Layer3),
-            Some(("snap", rest)) => {
-                let (oui, pid) =
-                    rest.split_once('-').filter(|(oui, pid)| oui.len() == 6 && pid.len() == 4).ok_or_else(wrong)?;
-                let oui = u32::from_str_radix(oui, 16).map_err(|_| wrong())?.to_be_bytes();
-                let pid = u16::from_str_radix(pid, 16).map_err(|_| wrong())?;
-                Ok(Sap::Snap([oui[1], oui[2], oui[3]], pid))
-            }
-            _ => Err(wrong()),
-        }
-    }
-}
-
-impl fmt::Display for Sap {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Event {
+    /// The call that it is about.
+    pub const fn call(&self) -> u64 {
         match self {
-            Sap::Any => f.write_str("any"),
-            Sap::Llc => f.write_str("llc"),
-            Sap::Layer2(code) => write!(f, "l2:{code:02x}"),
-            Sap::Layer3(code) => write!(f, "l3:{code:02x}"),
-            Sap::Snap([a, b, c], pid) => write!(f, "snap:{a:02x}{b:02x}{c:02x}-{pid:04x}"),
-        }
-    }
-}
-
-impl Sap {
-    /// The information element; `None` where none is sent.
-    pub fn element(self) -> Option<LowLayer> {
-        match self {
-            Sap::Any => None,
-            Sap::Llc => Some(LowLayer::LLC),
-            Sap::Layer2(protocol) => Some(LowLayer {
-                layer2: Some(Layer2 { protocol, mode: None, window: None, user: None }),
-                ..LowLayer::default()
-            }),
-            Sap::Layer3(protocol) => Some(LowLayer { layer3: Some(Layer3::Plain(protocol)), ..LowLayer::default() }),
-            Sap::Snap(oui, pid) => Some(LowLayer::snap(oui, pid)),
-        }
-    }
-
-    /// Whether a call with this element is for whoever listens here.
-    pub fn admits(self, called: Option<&LowLayer>) -> bool {
-        self.element().is_none_or(|own| called == Some(&own))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_service_access_point_is_read_as_it_is_written_and_admits_itself() {
-        for sap in [Sap::Any, Sap::Llc, Sap::Layer2(6), Sap::Layer3(0x0b), Sap::Snap([0, 0xa0, 0x3e], 1)] {
-            assert_eq!(sap.to_string().parse(), Ok(sap));
-            assert!(sap.admits(sap.element().as_ref()));
-            assert_eq!(sap.admits(Some(&LowLayer::snap([1, 2, 3], 4))), sap == Sap::Any);
-        }
-        for wrong in ["", "llcx", "l2:20", "l3:zz", "snap:00a03e", "snap:00a03e-1", "snap:é00a-0001"] {
-            assert_eq!(wrong.parse::<Sap>(), Err(SapError(wrong.into())));
+            Event::Incoming { call, .. }
+            | Event::Alerting { call }
+            | Event::Connected { call, .. }
+            | Event::Released { call, .. }
+            | Event::PartyAdded { call, .. }
+            | Event::PartyDropped { call, .. } => *call,
         }
     }
 }

@@ -5,8 +5,10 @@
 //! ends when it is dropped, or when its process dies.
 
 mod message;
+mod sap;
 
-pub use message::{Answer, Event, Request, Sap, SapError, Traffic};
+pub use message::{Answer, Event, Request, Traffic};
+pub use sap::{Sap, SapError};
 
 use crate::client::{Connection, Endpoint, Error};
 use crate::{ChannelId, OpenOptions};
@@ -110,14 +112,99 @@ impl Session {
     /// # Errors
     /// The host has no signalling, the user may not call there, or has too many calls.
     pub fn begin_call(&mut self, to: Aesa, sap: Sap, traffic: &Traffic) -> Result<u64, Error> {
+        self.begin(to, sap, traffic, None, false)
+    }
+
+    /// The same with another contract from the called user.
+    ///
+    /// # Errors
+    /// As [`Session::begin_call`].
+    pub fn begin_call_with(&mut self, to: Aesa, sap: Sap, ways: [&Traffic; 2]) -> Result<u64, Error> {
+        self.begin(to, sap, ways[0], Some(ways[1]), false)
+    }
+
+    /// Begins a point-to-multipoint call with its first party, which has number 0. Nothing is sent back on such a call.
+    ///
+    /// # Errors
+    /// As [`Session::begin_call`].
+    pub fn begin_multipoint(&mut self, to: Aesa, sap: Sap, traffic: &Traffic) -> Result<u64, Error> {
+        self.begin(to, sap, traffic, None, true)
+    }
+
+    fn begin(
+        &mut self,
+        to: Aesa,
+        sap: Sap,
+        traffic: &Traffic,
+        backward: Option<&Traffic>,
+        multipoint: bool,
+    ) -> Result<u64, Error> {
         let request = Request::Call {
             host: self.host.clone(),
             to: to.to_string(),
             sap: Some(sap.to_string()),
             traffic: traffic.clone(),
+            backward: backward.cloned(),
+            multipoint,
         };
         match self.answer(&request)? {
             Answer::Calling { call } => Ok(call),
+            other => Err(Error::Protocol(format!("{other:?}"))),
+        }
+    }
+
+    /// Adds a party to a point-to-multipoint call that is up; gives its number. [`Event::PartyAdded`] or
+    /// [`Event::PartyDropped`] says what comes of it.
+    ///
+    /// # Errors
+    /// There is no such call, it is not up, or it has as many parties as it may.
+    pub fn begin_party(&mut self, call: u64, to: Aesa) -> Result<u16, Error> {
+        match self.answer(&Request::AddParty { call, to: to.to_string() })? {
+            Answer::Adding { party } => Ok(party),
+            other => Err(Error::Protocol(format!("{other:?}"))),
+        }
+    }
+
+    /// Adds a party, and waits for its answer. Other events are kept for later.
+    ///
+    /// # Errors
+    /// [`CallError::Released`]: the party was refused, or the call has ended.
+    pub fn add_party(&mut self, call: u64, to: Aesa, patience: Duration) -> Result<u16, CallError> {
+        let party = self.begin_party(call, to)?;
+        let is_it = move |event: &Event| match event {
+            Event::PartyAdded { call: of, party: its } | Event::PartyDropped { call: of, party: its, .. } => {
+                (*of, *its) == (call, party)
+            }
+            event => is_release(event, call),
+        };
+        match self.await_event(Some(patience), is_it)? {
+            Some(Event::PartyAdded { .. }) => Ok(party),
+            Some(event) => Err(CallError::Released(cause_of(&event).unwrap_or(CauseValue::NORMAL_UNSPECIFIED))),
+            None => {
+                self.drop_party(call, party, CauseValue::NO_ANSWER)?;
+                Err(CallError::NoAnswer(patience))
+            }
+        }
+    }
+
+    /// Drops a party. The call ends with its last one.
+    ///
+    /// # Errors
+    /// There is no such call or party any more.
+    pub fn drop_party(&mut self, call: u64, party: u16, cause: CauseValue) -> Result<(), Error> {
+        self.answer(&Request::DropParty { call, party, cause: cause.0 }).map(drop)
+    }
+
+    /// Has a call that was presented: its circuit is there from then on, and can be opened before the call is answered. What the
+    /// caller sends at once is not lost then. A call that was presented to another session of the same user is this one's then.
+    ///
+    /// # Errors
+    /// There is no such call any more.
+    pub fn take(&mut self, call: u64) -> Result<Circuit, Error> {
+        match self.answer(&Request::Take { call })? {
+            Answer::Taken { circuit, .. } => {
+                Ok(Circuit { call, circuit: circuit.parse().map_err(|_| Error::Protocol(circuit))? })
+            }
             other => Err(Error::Protocol(format!("{other:?}"))),
         }
     }
@@ -146,8 +233,16 @@ impl Session {
     pub fn accept(&mut self, patience: Option<Duration>) -> Result<Option<Circuit>, CallError> {
         let incoming = self.await_event(patience, |event| matches!(event, Event::Incoming { .. }))?;
         let Some(Event::Incoming { call, .. }) = incoming else { return Ok(None) };
+        self.answer_call(call).map(Some)
+    }
+
+    /// Answers a call that [`Event::Incoming`] told of, and waits until the network has acknowledged that.
+    ///
+    /// # Errors
+    /// [`CallError`]: the caller gave up meanwhile, or the service has gone.
+    pub fn answer_call(&mut self, call: u64) -> Result<Circuit, CallError> {
         self.begin_accept(call)?;
-        self.await_circuit(call, ANSWER).map(Some)
+        self.await_circuit(call, ANSWER)
     }
 
     /// Refuses a call, or releases one.
@@ -238,7 +333,7 @@ fn is_release(event: &Event, wanted: u64) -> bool {
 
 fn cause_of(event: &Event) -> Option<CauseValue> {
     match event {
-        Event::Released { cause, .. } => Some(CauseValue(*cause)),
+        Event::Released { cause, .. } | Event::PartyDropped { cause, .. } => Some(CauseValue(*cause)),
         _ => None,
     }
 }

@@ -20,7 +20,7 @@ pub(super) const REFUSED_FD: u8 = 2;
 pub(crate) const KEEP_BELL: u8 = 1;
 /// To the porter: the first descriptor is memory, to be sealed once the client has mapped it: when it says the next thing.
 pub(crate) const SEAL_MEMORY: u8 = 2;
-/// To the porter: all pages of that memory are to be made first.
+/// To the porter: the first descriptor is memory whose pages are all to be made then, before it is sealed.
 pub(crate) const MAKE_PAGES: u8 = 4;
 /// Most file descriptors of one packet.
 pub(super) const MAX_FDS: usize = 4;

@@ -13,6 +13,7 @@
 //! connections that have said nothing by number and time.
 
 mod board;
+mod closer;
 mod frame;
 mod gate;
 mod porter;

@@ -2,10 +2,12 @@
 //!
 //! It passes packets between each client and the service, unread but for their first word. Of the descriptors that come
 //! along it passes on memory files, keeps sockets as bells, carries octets for captures, and closes all others. It seals the
-//! memory that the service shares with a client once the client has mapped it. Closing a descriptor, or sealing memory that the
-//! client is busy with, may take as long as the client likes: then this user waits, and nobody else.
+//! memory that the service shares with a client once the client has mapped it. Closing a descriptor may take as long as the
+//! client likes, and threads of the porter's do it ([`super::closer`]). Sealing memory that the client is busy with may, too:
+//! then this user waits, and nobody else.
 
 use super::board::{Bells, Board, SLOTS, serve};
+use super::closer::Closer;
 use super::frame::{self, Frame, Got, HAS_BELL, HEAD, KEEP_BELL, MAKE_PAGES, REFUSED_FD, SEAL_MEMORY};
 use crate::sys;
 use endpoint::control::{Refusal, Response};
@@ -53,9 +55,16 @@ struct Guest {
     line: OwnedFd,
     inward: Option<Frame>,
     outward: Option<Frame>,
-    /// Memory that has been passed to the client and is to be sealed, and whether its pages are to be made.
-    unsealed: Vec<(OwnedFd, bool)>,
+    /// Memory that has been passed to the client, and what is to be done with it: [`MAKE_PAGES`], [`SEAL_MEMORY`].
+    unfinished: Vec<(OwnedFd, u8)>,
     silent_since: Option<Instant>,
+}
+
+/// What all connections of a porter have in common.
+struct Yard {
+    bells: Bells,
+    carriers: Arc<AtomicUsize>,
+    closer: Closer,
 }
 
 /// What a packet's way out found.
@@ -75,7 +84,7 @@ pub(super) fn run(gate: OwnedFd, board: Board) {
     if std::thread::Builder::new().spawn(move || serve(&board, &ringers)).is_err() {
         return;
     }
-    let carriers = Arc::new(AtomicUsize::new(0));
+    let yard = Yard { bells, carriers: Arc::default(), closer: Closer::default() };
     let mut guests: Vec<Guest> = Vec::new();
     loop {
         let mut fds = vec![PollFd::new(&*gate, PollFlags::IN)];
@@ -93,21 +102,21 @@ pub(super) fn run(gate: OwnedFd, board: Board) {
             let has_client = guest.client.is_some();
             let (line, client) = (ready[place], if has_client { ready[place + 1] } else { PollFlags::empty() });
             place += if has_client { 2 } else { 1 };
-            let stays = guest.turn(line, client, &bells, &carriers);
+            let stays = guest.turn(line, client, &yard);
             if !stays {
-                guest.end(&bells);
+                guest.end(&yard);
             }
             stays
         });
-        if !ready[0].is_empty() && !welcome(&gate, &mut guests) {
+        if !ready[0].is_empty() && !welcome(&gate, &mut guests, &yard) {
             return;
         }
-        dismiss_the_silent(&mut guests, &bells);
+        dismiss_the_silent(&mut guests, &yard);
     }
 }
 
 /// Takes what the gate has for this user. False if the gate has gone.
-fn welcome(gate: &Arc<OwnedFd>, guests: &mut Vec<Guest>) -> bool {
+fn welcome(gate: &Arc<OwnedFd>, guests: &mut Vec<Guest>, yard: &Yard) -> bool {
     loop {
         let frame = match frame::receive(&**gate, 0) {
             Got::Frame(frame) => frame,
@@ -121,6 +130,7 @@ fn welcome(gate: &Arc<OwnedFd>, guests: &mut Vec<Guest>) -> bool {
             let reason = format!("this user has {SLOTS} connections, which is the limit");
             let refused = Response::Refused { reason, kind: Refusal::Limit };
             let _ = frame::send(&client, &[&serde_json::to_vec(&refused).unwrap_or_default()], &[]);
+            yard.closer.close(client);
             continue;
         }
         let slot = Arc::new(Slot { number, gate: gate.clone() });
@@ -131,13 +141,13 @@ fn welcome(gate: &Arc<OwnedFd>, guests: &mut Vec<Guest>) -> bool {
             line,
             inward: None,
             outward: None,
-            unsealed: Vec::new(),
+            unfinished: Vec::new(),
             silent_since,
         });
     }
 }
 
-fn dismiss_the_silent(guests: &mut [Guest], bells: &Bells) {
+fn dismiss_the_silent(guests: &mut [Guest], yard: &Yard) {
     let now = Instant::now();
     let mut silent: Vec<(Instant, usize)> =
         guests.iter().enumerate().filter_map(|(i, g)| g.silent_since.map(|since| (since, i))).collect();
@@ -145,7 +155,7 @@ fn dismiss_the_silent(guests: &mut [Guest], bells: &Bells) {
     let many = silent.len().saturating_sub(MAX_SILENT);
     for (n, (since, i)) in silent.into_iter().enumerate() {
         if n < many || now.duration_since(since) >= PATIENCE {
-            guests[i].leave(bells);
+            guests[i].leave(yard);
         }
     }
 }
@@ -165,23 +175,23 @@ impl Guest {
     }
 
     /// Passes on what there is. False if the connection is over.
-    fn turn(&mut self, line: PollFlags, client: PollFlags, bells: &Bells, carriers: &Arc<AtomicUsize>) -> bool {
+    fn turn(&mut self, line: PollFlags, client: PollFlags, yard: &Yard) -> bool {
         if line.is_empty() && client.is_empty() {
             return true;
         }
         for _ in 0..TURN {
-            match self.pass_outward(bells) {
+            match self.pass_outward(yard) {
                 Passed::Yes => {}
                 Passed::Full => break,
                 Passed::Gone => return false,
             }
         }
         for _ in 0..TURN {
-            match self.pass_inward(bells, carriers) {
+            match self.pass_inward(yard) {
                 Passed::Yes => {}
                 Passed::Full => break,
                 Passed::Gone => {
-                    self.leave(bells);
+                    self.leave(yard);
                     break;
                 }
             }
@@ -190,7 +200,7 @@ impl Guest {
     }
 
     /// From the service to the client. Gone: the service has ended the connection.
-    fn pass_outward(&mut self, bells: &Bells) -> Passed {
+    fn pass_outward(&mut self, yard: &Yard) -> Passed {
         let mut frame = match self.outward.take() {
             Some(frame) => frame,
             None => match frame::receive(&self.line, HEAD) {
@@ -203,12 +213,12 @@ impl Guest {
         if wanted & KEEP_BELL != 0
             && let Some(bell) = frame.fds.pop()
         {
-            self.set_bell(Some(bell), bells);
+            self.set_bell(Some(bell), yard);
         }
-        if wanted & SEAL_MEMORY != 0
+        if wanted & (MAKE_PAGES | SEAL_MEMORY) != 0
             && let Some(memory) = frame.fds.first().and_then(|fd| fd.try_clone().ok())
         {
-            self.unsealed.push((memory, wanted & MAKE_PAGES != 0));
+            self.unfinished.push((memory, wanted));
         }
         let Some(client) = &self.client else { return Passed::Yes };
         let fds: Vec<_> = frame.fds.iter().map(OwnedFd::as_fd).collect();
@@ -224,13 +234,13 @@ impl Guest {
     }
 
     /// From the client to the service. Gone: the client is.
-    fn pass_inward(&mut self, bells: &Bells, carriers: &Arc<AtomicUsize>) -> Passed {
+    fn pass_inward(&mut self, yard: &Yard) -> Passed {
         let frame = match self.inward.take() {
             Some(frame) => frame,
             None => {
                 let Some(client) = &self.client else { return Passed::Full };
                 match frame::receive(client, 0) {
-                    Got::Frame(frame) => self.sort(frame, bells, carriers),
+                    Got::Frame(frame) => self.sort(frame, yard),
                     Got::Nothing => return Passed::Full,
                     Got::End => return Passed::Gone,
                 }
@@ -250,11 +260,13 @@ impl Guest {
     }
 
     /// Keeps of a packet's descriptors what the service may have.
-    fn sort(&mut self, mut frame: Frame, bells: &Bells, carriers: &Arc<AtomicUsize>) -> Frame {
-        for (memory, pages) in self.unsealed.drain(..) {
+    fn sort(&mut self, mut frame: Frame, yard: &Yard) -> Frame {
+        for (memory, wanted) in self.unfinished.drain(..) {
             // What is not sealed in the end the service does not use.
-            let made = if pages { shared::make_pages(&memory) } else { Ok(()) };
-            let _ = made.and_then(|()| shared::seal(&memory));
+            let made = if wanted & MAKE_PAGES != 0 { shared::make_pages(&memory) } else { Ok(()) };
+            if wanted & SEAL_MEMORY != 0 {
+                let _ = made.and_then(|()| shared::seal(&memory));
+            }
         }
         let manages = frame.octets.trim_ascii_start().starts_with(b"{\"manage\"");
         for fd in std::mem::take(&mut frame.fds) {
@@ -263,55 +275,60 @@ impl Guest {
             if sys::is_memory_file(&fd) {
                 frame.fds.push(fd);
             } else if is_socket && manages {
-                match carry(fd, self.slot.clone(), carriers) {
+                match carry(fd, self.slot.clone(), yard) {
                     Some(end) => frame.fds.push(end),
                     None => frame.head[0] |= REFUSED_FD,
                 }
             } else if is_socket {
-                self.set_bell(Some(fd), bells);
+                self.set_bell(Some(fd), yard);
             } else {
                 frame.head[0] |= REFUSED_FD;
+                yard.closer.close(fd);
             }
         }
-        if self.bell_slot(bells, |bell| bell.is_some()) {
+        if self.bell_slot(yard, |bell| bell.is_some()) {
             frame.head[0] |= HAS_BELL;
         }
         frame
     }
 
-    fn bell_slot<R>(&self, bells: &Bells, f: impl FnOnce(&mut Option<Arc<OwnedFd>>) -> R) -> R {
-        f(&mut bells.lock().unwrap_or_else(PoisonError::into_inner)[self.slot.number as usize])
+    fn bell_slot<R>(&self, yard: &Yard, f: impl FnOnce(&mut Option<Arc<OwnedFd>>) -> R) -> R {
+        f(&mut yard.bells.lock().unwrap_or_else(PoisonError::into_inner)[self.slot.number as usize])
     }
 
-    fn set_bell(&self, bell: Option<OwnedFd>, bells: &Bells) {
-        // The old one ends after the lock is free.
-        let _old = self.bell_slot(bells, |slot| std::mem::replace(slot, bell.map(Arc::new)));
+    fn set_bell(&self, bell: Option<OwnedFd>, yard: &Yard) {
+        if let Some(old) = self.bell_slot(yard, |slot| std::mem::replace(slot, bell.map(Arc::new))) {
+            yard.closer.close(old);
+        }
     }
 
     /// The client has gone, or has to: the service hears of it, and the slot stays until it has forgotten the connection.
-    fn leave(&mut self, bells: &Bells) {
+    fn leave(&mut self, yard: &Yard) {
         let _ = rustix::net::shutdown(&self.line, rustix::net::Shutdown::Write);
         self.silent_since = None;
-        self.set_bell(None, bells);
         self.inward = None;
-        self.client = None;
+        self.end(yard);
     }
 
-    fn end(&mut self, bells: &Bells) {
-        self.set_bell(None, bells);
-        self.client = None;
+    fn end(&mut self, yard: &Yard) {
+        self.set_bell(None, yard);
+        if let Some(client) = self.client.take() {
+            // Descriptors may still wait inside it.
+            yard.closer.close(client);
+        }
     }
 }
 
 /// Carries octets from the service to a client's socket, and the client's end to the service: on a thread of its own.
 /// Gives the service's end.
-fn carry(to: OwnedFd, slot: Arc<Slot>, carriers: &Arc<AtomicUsize>) -> Option<OwnedFd> {
-    let (ours, theirs) =
-        rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).ok()?;
-    if carriers.fetch_add(1, Ordering::Relaxed) >= MAX_CARRIERS {
+fn carry(to: OwnedFd, slot: Arc<Slot>, yard: &Yard) -> Option<OwnedFd> {
+    let carriers = &yard.carriers;
+    let pair = rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
+    let (Ok((ours, theirs)), 0..MAX_CARRIERS) = (pair, carriers.fetch_add(1, Ordering::Relaxed)) else {
         carriers.fetch_sub(1, Ordering::Relaxed);
+        yard.closer.close(to);
         return None;
-    }
+    };
     let count = carriers.clone();
     let thread = std::thread::Builder::new().spawn(move || {
         carry_on(&ours, &to);

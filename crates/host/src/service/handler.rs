@@ -55,6 +55,11 @@ pub trait Handler: Send + Sync {
         None
     }
 
+    /// Whether a session's connection is to end, asked when there is [`Handler::news`].
+    fn is_over(&self, _session: u64) -> bool {
+        false
+    }
+
     /// A session has ended.
     fn end_session(&self, _session: u64) {}
 

@@ -3,7 +3,7 @@
 
 use super::units::line_mbit_s;
 use crate::experiment::{Experiment, Figure, Origin, Run, Test};
-use crate::model::pair::{self, Scenario, Transport};
+use crate::model::pair::{Scenario, Transport};
 use crate::model::{Profile, ProfileError};
 use adapter::HostMemory;
 use adapter::jit::{Buffer, Config, Descriptor, Event, Jit, Lists};
@@ -72,8 +72,7 @@ impl Experiment for Adapters {
         let machine = bare(neptune.clone())?;
         let one =
             Scenario { octets: OCTETS, single_copy: true, ..Scenario::new(&machine, &machine, Transport::Raw, 1) };
-        let outcome = pair::run(&one)?;
-        run.happened(outcome.trace.hash() ^ outcome.damaged, outcome.cells);
+        let outcome = run.pair(&one)?;
         let (whole, through) = (outcome.first_ms, just_in_time().unwrap_or(0.0));
         let line = OCTETS as f64 * 8.0 / line_mbit_s(OCTETS) / 1e3;
         run.prediction("A-10", "64 kB from memory to memory by two ENI155P over a bus of 50 MB/s", "ms", 6.4, 0.05, whole)
@@ -99,8 +98,7 @@ impl Experiment for Adapters {
             machine.set("adapter_ring_octets", f64::from(kilobytes << 10))?;
             let scenario =
                 Scenario { octets: 4096, single_copy: true, ..Scenario::new(&machine, &machine, Transport::Raw, pdus) };
-            let outcome = pair::run(&scenario)?;
-            run.happened(outcome.trace.hash() ^ outcome.damaged, outcome.cells);
+            let outcome = run.pair(&scenario)?;
             points.push((f64::from(kilobytes), outcome.lost * 100.0));
         }
         run.predicted_words(

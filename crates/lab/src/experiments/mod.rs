@@ -14,6 +14,7 @@ mod seed002;
 mod seed003;
 mod seed004;
 mod today;
+mod ubr;
 mod units;
 
 /// All of them, by paper.
@@ -37,6 +38,7 @@ pub const ALL: &[&dyn Experiment] = &[
     &seed004::Latency,
     &seed004::Livelock,
     &seed004::Buffers,
+    &ubr::TcpOverUbr,
 ];
 
 /// One by name.

@@ -3,18 +3,12 @@
 use super::seed000::SIZES;
 use super::units::{MEBI, line_mbit_s};
 use crate::experiment::{Experiment, Figure, Origin, Run, Test};
-use crate::model::pair::{self, Outcome, Scenario, Transport};
+use crate::model::pair::{Scenario, Transport};
 use crate::model::{Profile, ProfileError};
 use adapter::driver::eni::Rate;
 use adapter::midway::registers::interval_nanos;
 
 const UDP: Transport = Transport::Udp { checksum: false };
-
-fn recorded(run: &mut Run<'_>, scenario: &Scenario<'_>) -> Result<Outcome, ProfileError> {
-    let outcome = pair::run(scenario)?;
-    run.happened(outcome.trace.hash() ^ outcome.damaged, outcome.cells);
-    Ok(outcome)
-}
 
 /// The pace of the adapter that carries datagrams of 8192 octets at most at so many 10^6 bit/s.
 fn pace(mbit_s: f64) -> Rate {
@@ -50,11 +44,11 @@ impl Experiment for Pacing {
 /// "For loss-free continuous transmission": the adapter's pacer, below and above what the receiver takes.
 fn adapts(run: &mut Run<'_>, machine: &Profile) -> Result<(), ProfileError> {
     let free = Scenario::new(machine, machine, UDP, run.size(2048, 500));
-    let unpaced = recorded(run, &free)?;
+    let unpaced = run.pair(&free)?;
     let most = unpaced.received_mbit_s;
     let mut points = Vec::new();
     for share in [0.7, 0.8, 0.9, 0.95, 1.0, 1.1, 1.2, 1.4] {
-        let outcome = recorded(run, &Scenario { pace: Some(pace(share * most)), ..free.clone() })?;
+        let outcome = run.pair(&Scenario { pace: Some(pace(share * most)), ..free.clone() })?;
         points.push((outcome.carried_mbit_s / MEBI, outcome.lost * 100.0, share));
     }
     let lost = |wanted: f64| points.iter().find(|(_, _, share)| *share == wanted).map_or(0.0, |(_, lost, _)| *lost);
@@ -94,7 +88,7 @@ fn two_streams(run: &mut Run<'_>, machine: &Profile) -> Result<(), ProfileError>
     for octets in SIZES {
         let pdus = run.size(2048, 1000);
         let scenario = Scenario { octets, loopback: true, ..Scenario::new(machine, machine, Transport::Raw, pdus) };
-        rates.push((octets, recorded(run, &scenario)?.carried_mbit_s));
+        rates.push((octets, run.pair(&scenario)?.carried_mbit_s));
     }
     let most = rates.iter().map(|(octets, rate)| rate / line_mbit_s(*octets)).fold(0.0, f64::max);
     run.predicted_words(
@@ -123,7 +117,7 @@ fn both_ways(run: &mut Run<'_>, machine: &Profile) -> Result<(), ProfileError> {
         let single_copy = true;
         let scenario =
             Scenario { octets, loopback: true, single_copy, ..Scenario::new(machine, machine, Transport::Raw, pdus) };
-        shares.push(recorded(run, &scenario)?.carried_mbit_s / line_mbit_s(octets));
+        shares.push(run.pair(&scenario)?.carried_mbit_s / line_mbit_s(octets));
     }
     run.predicted_words(
         "A-60",
@@ -147,7 +141,7 @@ fn both_ways(run: &mut Run<'_>, machine: &Profile) -> Result<(), ProfileError> {
 /// Single copy where a checksum has to be computed.
 fn tcp(run: &mut Run<'_>, machine: &Profile) -> Result<(), ProfileError> {
     let copying = Scenario::new(machine, machine, Transport::Tcp, run.size(2048, 500));
-    let rates = [false, true].map(|single_copy| recorded(run, &Scenario { single_copy, ..copying.clone() }));
+    let rates = [false, true].map(|single_copy| run.pair(&Scenario { single_copy, ..copying.clone() }));
     let [copied, single] = rates;
     let (copied, single) = (copied?.received_mbit_s, single?.received_mbit_s);
     let gain = single / copied;

@@ -56,7 +56,7 @@ impl Experiment for Myrinet {
     }
 
     fn run(&self, run: &mut Run<'_>) -> Result<(), ProfileError> {
-        let m = run.machine("sparcstation20")?;
+        let m = run.machine("ucla-myrinet")?;
         for (column, name, copy) in [(1, "nothing special", false), (3, "copy", true)] {
             let mut modelled = Vec::new();
             for row in TABLE {

@@ -2,7 +2,7 @@
 
 use super::units::{MEBI, line_mbit_s};
 use crate::experiment::{Experiment, MEBIBIT, Measured, Probe, Run, Test};
-use crate::model::pair::{self, Outcome, Scenario, Transport};
+use crate::model::pair::{Outcome, Scenario, Transport};
 use crate::model::{Profile, ProfileError};
 use endpoint::DataPath;
 
@@ -32,11 +32,11 @@ impl Tables {
         let machine = run.machine("pentium90-neptune")?;
         let pdus = run.size(2048, 500);
         let ways = [Transport::Raw, Transport::Udp { checksum: false }, Transport::Udp { checksum: true }];
-        let rates = |machine: &Profile| -> Result<Vec<f64>, ProfileError> {
-            let one = |transport: &Transport| {
-                Ok(pair::run(&Scenario::new(machine, machine, *transport, pdus))?.received_mbit_s)
+        let mut rates = |machine: &Profile| -> Result<Vec<f64>, ProfileError> {
+            let mut one = |transport: &Transport| {
+                Ok(run.pair(&Scenario::new(machine, machine, *transport, pdus))?.received_mbit_s)
             };
-            ways.iter().map(one).collect()
+            ways.iter().map(&mut one).collect()
         };
         let before = rates(&machine)?;
         let mut most = (0.0, "");
@@ -99,11 +99,8 @@ impl Tables {
             let mut seen: Vec<[f64; 3]> = Vec::new();
             for (sender, receiver) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
                 let (sender, receiver) = (&machines[sender], &machines[receiver]);
-                let (octets, single_copy, loopback, quanta) = (OCTETS, false, false, [1.0; 2]);
-                let scenario =
-                    Scenario { octets, pdus, single_copy, loopback, transport, sender, receiver, quanta, pace: None };
-                let outcome = pair::run(&scenario)?;
-                run.happened(outcome.trace.hash() ^ outcome.damaged, outcome.cells);
+                let scenario = Scenario { octets: OCTETS, ..Scenario::new(sender, receiver, transport, pdus) };
+                let outcome = run.pair(&scenario)?;
                 seen.push([outcome.sent_mbit_s / MEBI, outcome.received_mbit_s / MEBI, outcome.lost * 100.0]);
             }
             for (i, what) in ["sent", "received", "lost"].into_iter().enumerate() {
@@ -134,20 +131,8 @@ impl Tables {
     fn ttcp(run: &mut Run<'_>, transport: Transport, single_copy: bool) -> Result<Outcome, ProfileError> {
         let machine = run.machine("pentium90-neptune")?;
         let pdus = run.size(2048, 500);
-        let (octets, loopback) = (OCTETS, false);
-        let scenario = Scenario {
-            octets,
-            pdus,
-            single_copy,
-            loopback,
-            transport,
-            sender: &machine,
-            receiver: &machine,
-            quanta: [1.0; 2],
-            pace: None,
-        };
-        let outcome = pair::run(&scenario)?;
-        run.happened(outcome.trace.hash() ^ outcome.damaged, outcome.cells);
+        let scenario = Scenario { octets: OCTETS, single_copy, ..Scenario::new(&machine, &machine, transport, pdus) };
+        let outcome = run.pair(&scenario)?;
         Ok(outcome)
     }
 }

@@ -139,8 +139,7 @@ pub(super) fn loopback(run: &mut Run<'_>) {
     for (path, costs) in DataPath::ALL.into_iter().zip(&all) {
         rate.add_measured(path.name(), rates(costs));
     }
-    rate.add("copying, 1995 (A-56)", Origin::Published, [(8192.0, 62.9), (16_384.0, 62.9)]);
-    rate.add("single copy, 1995 (A-58)", Origin::Published, [4096.0, 8192.0, 16_384.0].map(|n| (n, 120.6)));
+    rate.note("1995: copying \"hardly exceeds\" 62.9 (60 in units of 2^20), single copy is saturated at 120.6 (115); the text names no size");
     run.figure(rate);
     let of = |path: DataPath| &all[DataPath::ALL.iter().position(|p| *p == path).unwrap_or(0)];
     let (copying, single) = (of(DataPath::Copying), of(DataPath::SingleCopy));

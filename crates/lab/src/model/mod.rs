@@ -9,26 +9,38 @@
 //! | [`pair`] | two ENI155P with their drivers, on modelled machines: seeds 000 and 003 |
 //! | [`mod@write`] | writes to the Segmenter of seed 001, through its driver |
 //! | `carrier` | what carries their data: raw PDUs, UDP over the real IP interface, the real TCP in process |
+//! | [`pipeline`] | the Reassembler's units in time under a steady line |
 //! | [`poll`] | the Reassembler of seed 001 and its driver's clock |
+//! | [`memo`] | what came of pairs that have run before |
 //! | [`echo`] | round trips, alone and behind a load: seed 004 |
 //! | [`queue`] | the same behind a load's segments one by one: what the longest depends on |
+//! | [`beside`] | processes of a machine's system that wake up meanwhile |
 //! | [`compete`] | netperf beside a process that computes, by strategy: seed 004 |
+//! | [`ubr`] | TCP connections through one congested switch, by what it discards: Romanow and Floyd 1995 |
+//! | `bottleneck` | its congested port: the real switch of cells, or a packet switch |
+//! | `bulk` | the two ends of such a connection: the real TCP in process with Reno's congestion control |
 //! | [`signal`] | interrupts, clocked interrupts and polling: seed 004 |
 
+pub mod beside;
+mod bottleneck;
+mod bulk;
 mod cards;
 mod carrier;
 pub mod compete;
 pub mod echo;
 pub mod machine;
+pub mod memo;
 pub mod pair;
+pub mod pipeline;
 pub mod poll;
 pub mod profile;
 pub mod queue;
 pub mod random;
 pub mod signal;
 pub mod tandem;
+pub mod ubr;
 pub mod write;
 
 pub use machine::{Level, Machine, Scheduler, Work};
-pub use profile::{Profile, ProfileError};
+pub use profile::{Profile, ProfileError, Reads};
 pub use random::Random;

@@ -5,6 +5,7 @@
 //! memory bus. A ttcp sends a burst of PDUs of one size, another reads them (checklist A-49). Before a burst of datagrams goes a
 //! small one, which starts the receiver's timer; where both run on one machine, its scheduler says who goes on.
 
+use super::beside::Beside;
 pub use super::carrier::Transport;
 use super::carrier::{Arrival, Carrier, open};
 use super::machine::{Level, Machine, Scheduler, Work};
@@ -23,6 +24,8 @@ const VCI: u32 = 100;
 /// Processes of a machine that does both.
 const WRITER: usize = 0;
 const READER: usize = 1;
+/// The system's own.
+const SYSTEM: usize = 2;
 /// The line is looked after once in so many nanoseconds; what was due meanwhile leaves in a row.
 const LINE_NANOS: u64 = 20_000;
 /// An experiment that takes longer than this, in virtual time, stands still.
@@ -49,13 +52,15 @@ pub struct Scenario<'a> {
     pub quanta: [f64; 2],
     /// The rate that the sender's adapter paces the circuit at; the line's, if none.
     pub pace: Option<Rate>,
+    /// The seed of when the system's own processes run ([`Beside`]); they sleep, if none.
+    pub beside: Option<u64>,
 }
 
 impl<'a> Scenario<'a> {
     /// 8192 octets at a time by copying, from one machine to another, at the line's pace.
     pub fn new(sender: &'a Profile, receiver: &'a Profile, transport: Transport, pdus: u64) -> Self {
-        let (octets, single_copy, loopback, quanta, pace) = (8192, false, false, [1.0; 2], None);
-        Scenario { octets, pdus, single_copy, loopback, transport, sender, receiver, quanta, pace }
+        let (octets, single_copy, loopback, quanta, pace, beside) = (8192, false, false, [1.0; 2], None, None);
+        Scenario { octets, pdus, single_copy, loopback, transport, sender, receiver, quanta, pace, beside }
     }
 }
 
@@ -88,6 +93,8 @@ enum Token {
     Read,
     /// TCP's acknowledgement may go.
     Acknowledged,
+    /// A process of the system has done its work.
+    System,
 }
 
 /// Times in seconds, rates in octets per second.
@@ -141,7 +148,7 @@ impl Costs {
             receive_interrupt: [half, summed],
             read: [half, 1.0 / copy_rate],
             page: if s.single_copy { p.get("page_octets")? as usize } else { usize::MAX },
-            acknowledge: us("allocate_us")? + ip_send,
+            acknowledge: if s.transport == Transport::Tcp { us("allocate_us")? + ip_send } else { 0.0 },
             transfer_out: out_rate,
             transfer_in: in_rate,
             in_share: (in_rate / out_rate).min(1.0),
@@ -221,6 +228,7 @@ impl HostMemory for Meter<'_> {
 
 struct Host {
     machine: Machine<Token>,
+    beside: Option<Beside>,
     carrier: Carrier,
     /// Acknowledgements that have been made and not sent; whether one is being made.
     made: u64,
@@ -238,7 +246,13 @@ struct Host {
 }
 
 impl Host {
-    fn new(costs: Costs, carrier: Carrier, quanta: [f64; 2], rate: Option<Rate>) -> Result<Self, ProfileError> {
+    fn new(
+        costs: Costs,
+        carrier: Carrier,
+        quanta: [f64; 2],
+        rate: Option<Rate>,
+        beside: Option<Beside>,
+    ) -> Result<Self, ProfileError> {
         let pace = Pace::Line { tolerance: Duration::from_nanos(2 * LINE_NANOS) };
         let mut adapter = Eni155p::new(Config { pace, ..Config::default() });
         let mut bus = Direct { adapter: &mut adapter, now: Time::ZERO };
@@ -246,7 +260,9 @@ impl Host {
         let mut driver = Eni::probe(&mut bus, MEMORY, BUFFERS).map_err(|e| shape(&e))?;
         driver.open(&mut bus, VCI, Aal::Aal5, costs.ring_octets, rate).map_err(|e| shape(&e))?;
         Ok(Host {
-            machine: Machine::scheduled(costs.scheduler, &quanta),
+            // The system's processes have slept: as much left as a sleeper gathers.
+            machine: Machine::scheduled(costs.scheduler, &[quanta[0], quanta[1], 2.0]),
+            beside,
             carrier,
             made: 0,
             making: false,
@@ -303,18 +319,33 @@ struct Run<'a> {
     trace: Trace,
 }
 
+/// The machines of a scenario with their costs.
+fn machines(scenario: &Scenario<'_>) -> Result<Vec<(Costs, Option<Beside>)>, ProfileError> {
+    let machines = if scenario.loopback { vec![scenario.sender] } else { vec![scenario.sender, scenario.receiver] };
+    let of = |(number, machine): (usize, &Profile)| {
+        let beside = scenario.beside.map(|seed| Beside::new(machine, seed.wrapping_add(number as u64)));
+        Ok((Costs::new(machine, scenario)?, beside.transpose()?))
+    };
+    machines.into_iter().enumerate().map(of).collect()
+}
+
+/// All that the outcome of a scenario depends on, in words.
+pub(super) fn depends_on(scenario: &Scenario<'_>) -> Result<String, ProfileError> {
+    let Scenario { octets, pdus, single_copy, loopback, transport, quanta, pace, .. } = scenario;
+    let rest = (octets, pdus, single_copy, loopback, transport, quanta, pace);
+    Ok(format!("{:?} {rest:?}", machines(scenario)?))
+}
+
 /// Runs a scenario.
 ///
 /// # Errors
 /// A machine lacks a constant.
 pub fn run(scenario: &Scenario<'_>) -> Result<Outcome, ProfileError> {
-    let machines = if scenario.loopback { vec![scenario.sender] } else { vec![scenario.sender, scenario.receiver] };
     let (mut hosts, tcp) = (Vec::new(), scenario.transport == Transport::Tcp);
-    for (number, machine) in machines.into_iter().enumerate() {
-        let costs = Costs::new(machine, scenario)?;
+    for (number, (costs, beside)) in machines(scenario)?.into_iter().enumerate() {
         let carrier = Carrier::new(scenario.transport, number, scenario.octets, costs.socket_octets);
         let carrier = carrier.ok_or_else(|| ProfileError::Shape("the stack has no such socket".into()))?;
-        hosts.push(Host::new(costs, carrier, scenario.quanta, scenario.pace.filter(|_| number == 0))?);
+        hosts.push(Host::new(costs, carrier, scenario.quanta, scenario.pace.filter(|_| number == 0), beside)?);
     }
     if let [a, b] = &mut hosts[..] {
         open(&mut [&mut a.carrier, &mut b.carrier]);
@@ -372,10 +403,16 @@ impl Run<'_> {
                 self.hosts.iter_mut().filter_map(|h| h.carrier.poll_timeout(now)).min()
             };
             let Some(next) = work.or(timer).filter(|at| *at < LIMIT) else { return };
-            now = now.max(next);
+            // A process of the system that wakes up is no reason to go on, but it comes first if it is first.
+            let woken = self.hosts.iter().filter_map(|h| h.beside.as_ref().map(Beside::poll_timeout)).min();
+            now = now.max(woken.map_or(next, |woken| woken.min(next)));
             for at in 0..self.hosts.len() {
                 self.hosts[at].machine.advance(now, |token| tokens.push((at, token)));
                 self.hosts[at].carrier.handle_timeout(now);
+                let host = &mut self.hosts[at];
+                while let Some(work) = host.beside.as_mut().and_then(|beside| beside.handle_timeout(now)) {
+                    host.machine.submit(Level::Task(SYSTEM), work, Token::System);
+                }
             }
             for (at, token) in tokens.drain(..) {
                 self.done(at, token, now);
@@ -400,7 +437,7 @@ impl Run<'_> {
                 self.writing = false;
                 self.moments[0] = now;
             }
-            Token::Transfer => {}
+            Token::Transfer | Token::System => {}
             Token::Interrupt => {
                 self.hosts[at].interrupted = false;
                 for pdu in std::mem::take(&mut self.hosts[at].arriving) {

@@ -76,11 +76,11 @@ impl Poller {
 
     fn handle_cell(&mut self, circuit: CircuitId, now: Time) {
         let number = self.outcome.cells;
-        let before = self.host.reassembler.core().counters().cells;
+        let before = self.host.reassembler.counters().cells;
         let cell = Cell::new(CellHeader { circuit, ..CellHeader::default() }, body(number));
         self.host.reassembler.handle_cells(&[cell], now);
         self.outcome.cells += 1;
-        if self.host.reassembler.core().counters().cells > before {
+        if self.host.reassembler.counters().cells > before {
             self.kept.push_back((number, now));
         } else {
             self.outcome.lost += 1;

@@ -1,7 +1,8 @@
 //! Machine profiles: data files of constants, each with its source or the anchor that it was calibrated on.
 
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// One constant of a machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -35,6 +36,30 @@ pub struct Profile {
     pub title: String,
     /// Its constants.
     pub constants: BTreeMap<String, Constant>,
+    #[serde(skip)]
+    reads: Reads,
+}
+
+/// Which constants of which machines have been read: `machine.constant`.
+#[derive(Debug, Clone, Default)]
+pub struct Reads(Arc<Mutex<BTreeSet<String>>>);
+
+impl PartialEq for Reads {
+    /// Who watches a machine makes it no other machine.
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Reads {
+    fn add(&self, machine: &str, constant: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(format!("{machine}.{constant}"));
+    }
+
+    /// All that were read.
+    pub fn take(&self) -> BTreeSet<String> {
+        core::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// What is wrong with a profile.
@@ -71,11 +96,23 @@ const BUILT_IN: [&str; 8] = [
     include_str!("../../../../machines/rs6000-530.toml"),
     include_str!("../../../../machines/rs6000-580.toml"),
     include_str!("../../../../machines/hp9000-755.toml"),
-    include_str!("../../../../machines/sparcstation20.toml"),
+    include_str!("../../../../machines/ucla-myrinet.toml"),
     include_str!("../../../../machines/myrinet-lanai.toml"),
 ];
 
 impl Profile {
+    /// A machine of these constants.
+    pub fn new(name: &str, title: &str, constants: BTreeMap<String, Constant>) -> Self {
+        Profile { name: name.into(), title: title.into(), constants, reads: Reads::default() }
+    }
+
+    /// The same machine, whose constants are noted in `reads` when they are read.
+    #[must_use]
+    pub fn watched(mut self, reads: &Reads) -> Self {
+        self.reads = reads.clone();
+        self
+    }
+
     /// Reads a profile.
     ///
     /// # Errors
@@ -119,6 +156,7 @@ impl Profile {
     /// It is not there.
     pub fn get(&self, constant: &str) -> Result<f64, ProfileError> {
         let missing = || ProfileError::Constant { machine: self.name.clone(), constant: constant.to_owned() };
+        self.reads.add(&self.name, constant);
         self.constants.get(constant).map(|c| c.value).ok_or_else(missing)
     }
 
@@ -152,6 +190,17 @@ mod tests {
         assert_eq!(all.len(), 8);
         assert!(all.iter().all(|p| !p.constants.is_empty()));
         assert!(Profile::named("pentium90-neptune").unwrap().anchors().count() >= 4);
+    }
+
+    #[test]
+    fn a_watched_machine_tells_which_constants_were_read_and_no_others() {
+        let reads = Reads::default();
+        let machine = Profile::named("hp9000-755").unwrap();
+        let watched = machine.clone().watched(&reads);
+        assert_eq!(watched, machine);
+        assert!(watched.get("echo_ms").is_ok() && machine.get("interrupt_us").is_ok());
+        assert_eq!(reads.take().into_iter().collect::<Vec<_>>(), ["hp9000-755.echo_ms"]);
+        assert!(reads.take().is_empty());
     }
 
     #[test]

@@ -22,10 +22,10 @@ fn at(seconds: f64) -> Time {
 }
 
 /// Events served each second of `offered`, which may be more than can be served: each costs `alpha` seconds, each
-/// interrupt or tick `c`. The device keeps what waits.
+/// interrupt or tick `c`. The device keeps what waits; of a clocked host, until a tick has seen it.
 pub fn capacity(strategy: Strategy, c: f64, alpha: f64, offered: f64, seconds: f64) -> f64 {
     let mut machine = Machine::default();
-    let (mut waiting, mut arrived, mut served, mut ticks) = (0u64, 0u64, 0u64, 0u64);
+    let (mut waiting, mut seen, mut arrived, mut served, mut ticks) = (0u64, 0u64, 0u64, 0u64, 0u64);
     let mut serving = false;
     let end = at(seconds);
     loop {
@@ -48,11 +48,13 @@ pub fn capacity(strategy: Strategy, c: f64, alpha: f64, offered: f64, seconds: f
         if tick.is_some_and(|tick| tick <= next) {
             // The clock interrupts whatever it finds; what waits is served one by one behind it.
             ticks += 1;
+            seen += core::mem::take(&mut waiting);
             machine.submit(Level::Interrupt, Work::cached(c), 0);
         }
-        if waiting > 0 && !serving {
+        let ready = if tick.is_some() { &mut seen } else { &mut waiting };
+        if *ready > 0 && !serving {
             serving = true;
-            waiting -= 1;
+            *ready -= 1;
             match strategy {
                 Strategy::Interrupt => machine.submit(Level::Interrupt, Work::cached(c + alpha), 1),
                 Strategy::Clocked(_) | Strategy::Polling => machine.submit(Level::Process, Work::cached(alpha), 1),
@@ -158,5 +160,19 @@ pub fn delivered(guard: Guard, interrupt: f64, process: f64, queue: u64, offered
                 machine.submit(Level::Process, Work::cached(process), false);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clocked_host_serves_nothing_before_the_tick_that_sees_it() {
+        // Ten a second; the only tick is after a second, and 1.5 s are watched: arrivals of the last half second wait.
+        let served = |strategy| capacity(strategy, 1e-6, 1e-3, 10.0, 1.5) * 1.5;
+        assert!((served(Strategy::Clocked(1.0)) - 11.0).abs() < 1e-9);
+        assert!((served(Strategy::Interrupt) - 15.0).abs() < 1e-9);
+        assert_eq!(capacity(Strategy::Clocked(1.0), 1e-6, 1e-3, 10.0, 0.9), 0.0);
     }
 }

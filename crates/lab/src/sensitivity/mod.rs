@@ -8,8 +8,9 @@ mod page;
 
 pub use page::page;
 
-use crate::experiment::{Outcome, Row, Verdict, run_on};
+use crate::experiment::{Outcome, Row, Verdict, run_again};
 use crate::experiments::ALL;
+use crate::model::memo::Memo;
 use crate::model::{Profile, ProfileError};
 use serde::Serialize;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -83,7 +84,7 @@ fn moves(before: &Outcome, after: &Outcome, factor: f64) -> Vec<Move> {
 fn one(
     profile: &Profile,
     name: &str,
-    baseline: &[Outcome],
+    (baseline, memo): (&[Outcome], &Memo),
     (seed, quick, factor): (u64, bool, f64),
 ) -> Result<Sensitivity, ProfileError> {
     let constant = &profile.constants[name];
@@ -97,9 +98,10 @@ fn one(
     machines.extend(Profile::built_in()?.into_iter().filter(copied));
     machines.iter_mut().try_for_each(|machine| machine.set(name, constant.value * factor))?;
     let mut all = Vec::new();
-    let uses = |outcome: &Outcome| machines.iter().any(|machine| outcome.machines.contains(&machine.name));
+    let reads = |machine: &Profile, outcome: &Outcome| outcome.constants.contains(&format!("{}.{name}", machine.name));
+    let uses = |outcome: &Outcome| machines.iter().any(|machine| reads(machine, outcome));
     for (i, before) in baseline.iter().enumerate().filter(|(_, outcome)| uses(outcome)) {
-        all.extend(moves(before, &run_on(&machines, ALL[i], seed, quick, None)?, factor));
+        all.extend(moves(before, &run_again(&machines, memo, ALL[i], seed, quick)?, factor));
     }
     Ok(Sensitivity {
         machine: profile.name.clone(),
@@ -111,18 +113,18 @@ fn one(
 }
 
 /// Multiplies every constant that no paper gives by `factor`, one after another, also where another machine has it "as on" this
-/// one, and runs what uses the machines, on as many
-/// threads as the machine has processors.
+/// one, and runs what reads it, on as many threads as this machine has processors.
 ///
 /// # Errors
 /// A machine lacks a constant.
 pub fn all(seed: u64, quick: bool, factor: f64) -> Result<Vec<Sensitivity>, ProfileError> {
-    let run = |experiment: &&dyn crate::experiment::Experiment| run_on(&[], *experiment, seed, quick, None);
+    let memo = Memo::default();
+    let run = |experiment: &&dyn crate::experiment::Experiment| run_again(&[], &memo, *experiment, seed, quick);
     let baseline = in_parallel(ALL, run).into_iter().collect::<Result<Vec<Outcome>, _>>()?;
     let profiles = Profile::built_in()?;
     let free: Vec<(&Profile, &str)> =
         profiles.iter().flat_map(|profile| profile.free().map(move |(name, _)| (profile, name))).collect();
-    let found = in_parallel(&free, |(profile, name)| one(profile, name, &baseline, (seed, quick, factor)));
+    let found = in_parallel(&free, |(profile, name)| one(profile, name, (&baseline, &memo), (seed, quick, factor)));
     found.into_iter().collect()
 }
 

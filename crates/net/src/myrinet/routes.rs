@@ -64,6 +64,29 @@ impl Map {
         of
     }
 
+    /// What of the map hangs together with the host of an address.
+    #[must_use]
+    pub fn around(&self, address: Address) -> Map {
+        let neighbours = self.neighbours();
+        let from = self.hosts.iter().find(|(own, _)| *own == address).and_then(|(_, at)| *at);
+        let mut reached: Vec<usize> = from.iter().map(|(switch, _)| *switch).collect();
+        let mut next = 0;
+        while let Some(switch) = reached.get(next) {
+            for (_, (far, _)) in neighbours.get(*switch).cloned().unwrap_or_default() {
+                if !reached.contains(&far) {
+                    reached.push(far);
+                }
+            }
+            next += 1;
+        }
+        let here = |at: &Option<MapPort>| at.map_or(from.is_none(), |(switch, _)| reached.contains(&switch));
+        Map {
+            switches: self.switches,
+            hosts: self.hosts.iter().filter(|(_, at)| here(at)).copied().collect(),
+            cables: self.cables.iter().filter(|[a, _]| reached.contains(&a.0)).copied().collect(),
+        }
+    }
+
     /// The same map with switches in the order in which a walk from the first address's switch meets them, and ports counted from
     /// the least that is plugged: two maps of the same network are equal in this form.
     #[must_use]

@@ -12,16 +12,31 @@ impl Network {
         if fits {
             self.externals.retain(|(link, _)| *link != id);
             self.externals.push((id, external));
-            self.refresh(id);
+            self.let_shell(id, false);
         }
         fits
+    }
+
+    /// Keeps a link down until a shell is attached to its external end: nobody is there yet, and whatever passed on it before
+    /// would be lost. Nothing happens at a link without such an end.
+    pub fn await_shell(&mut self, id: LinkId) {
+        if !self.externals.iter().any(|(link, _)| *link == id) {
+            self.let_shell(id, true);
+        }
+    }
+
+    fn let_shell(&mut self, id: LinkId, awaited: bool) {
+        if let Some(link) = self.link_mut(id).filter(|link| link.ends.contains(&End::External)) {
+            link.awaits_shell = awaited;
+            self.refresh(id);
+        }
     }
 
     /// Takes the shell off the external end of a link, and the link down. `None` if there was none.
     pub fn detach(&mut self, id: LinkId) -> Option<Box<dyn External>> {
         let place = self.externals.iter().position(|(link, _)| *link == id)?;
         let (_, external) = self.externals.remove(place);
-        self.set_lines_up(id, false);
+        self.let_shell(id, true);
         Some(external)
     }
 

@@ -10,7 +10,7 @@ mod interleaved;
 mod route;
 mod table;
 
-pub use route::{BranchInfo, RouteError, RouteInfo, RouteOptions};
+pub use route::{BranchInfo, RouteError, RouteInfo, RouteOptions, RouteTable};
 pub use wire::Label;
 
 use crate::frame::{Aal, Frame};
@@ -19,17 +19,22 @@ use crate::node::{LinkNature, Node, NodeIo, Outputs};
 use gateway::{Gateway, Leaving};
 use route::{Route, count_frame, key};
 use std::any::Any;
-use switch::Transaction;
+use std::time::Duration;
+use switch::{Arrival, Transaction};
 use table::KeyTable;
 use wire::oam::{Flow as OamFlow, Location};
 use wire::{Cell, CircuitId, Counters, DropReason, Time};
 
 /// Cells of one port that one run handles at most.
 const CELLS_PER_RUN: usize = 2048;
+/// What listing circuits that are sent AIS, and sending it, is worth in cells that are passed on: half a round.
+const LISTED_WORK: usize = 8192;
 /// Cells that all circuits with credits may have queued: 16 MiB. A window each way of each such circuit is taken from it.
 const CREDIT_CELLS: u32 = 262_144;
 /// Frames of one port that one run handles at most.
 const FRAMES_PER_RUN: usize = 64;
+/// Cells from outside that were handed over together came over this long at most.
+const OUTSIDE_BATCH: Duration = Duration::from_millis(10);
 /// Cells that a gateway takes from the cell switch at once, at most.
 const GATEWAY_CELLS: usize = 256;
 
@@ -56,6 +61,8 @@ impl SwitchConfig {
             ports: self.ports,
             circuits,
             credit_cells: CREDIT_CELLS,
+            // Each contract is a profile, held once for all circuits that share it.
+            profiles: u16::MAX,
             ..switch::SwitchConfig::default()
         }
     }
@@ -66,6 +73,10 @@ struct PortState {
     vcs: KeyTable,
     vps: KeyTable,
     link: Option<LinkNature>,
+    /// The link has been up: one that waits for its first peer is not in service, and has no defect.
+    in_service: bool,
+    /// A link is in service, and passes nothing.
+    dark: bool,
     /// Routes that leave by this port, by the label that they leave under.
     out_vcs: KeyTable,
     out_vps: KeyTable,
@@ -110,6 +121,11 @@ impl Switch {
         Switch { config, cells, ports, routes, free, scratch, awaits_room: false }
     }
 
+    /// Has the system back the first pages of its tables, so that whoever runs it does not wait for them.
+    pub fn touch(&mut self) {
+        self.cells.touch();
+    }
+
     /// Names the switch in OAM cells, so that it answers loopback requests for every point of a circuit.
     #[must_use]
     pub fn named(mut self, name: &str) -> Self {
@@ -143,7 +159,8 @@ impl Switch {
             return Err(RouteError::Full(self.config.max_routes));
         }
         let mut change = Transaction::new();
-        change.add((port, label), (out_port, out_label), &options.profile());
+        let profile = options.profile(self.cells.config().queue_cells);
+        change.add((port, label), (out_port, out_label), &profile);
         self.cells.apply(change).map_err(|failed| failed.error)?;
         let index = known.unwrap_or_else(|| {
             let index = self.free.pop().unwrap_or_else(|| {
@@ -162,6 +179,28 @@ impl Switch {
         let at = state.gateway.add(Leaving::new(out_label, index, options));
         let table = if out_label.is_path() { &mut state.out_vps } else { &mut state.out_vcs };
         table.insert(key(out_label), at);
+        Ok(())
+    }
+
+    /// Gives the branch of a route that leaves by `to` another contract: what waits stays, and schedules begin anew. Credits
+    /// and the adaptation layer stay as they are.
+    ///
+    /// # Errors
+    /// [`RouteError`], and nothing has changed.
+    pub fn change_route(
+        &mut self,
+        from: (u16, Label),
+        to: (u16, Label),
+        options: RouteOptions,
+    ) -> Result<(), RouteError> {
+        if from.0 >= self.config.ports || to.0 >= self.config.ports {
+            return Err(RouteError::NoPort(from.0.max(to.0)));
+        }
+        self.cells.change_profile(from, to, &options.profile(self.cells.config().queue_cells))?;
+        let route = self.table(from.0, from.1).get(key(from.1));
+        if let Some(route) = route.and_then(|at| self.routes[at as usize].as_mut()) {
+            route.options = options;
+        }
         Ok(())
     }
 
@@ -228,6 +267,16 @@ impl Switch {
         self.routes.iter().flatten().map(|route| route.info(&self.cells))
     }
 
+    /// What was counted of the branch of a route that leaves by `to`: cells, also of frames that passed the cell switch.
+    pub fn circuit_counters(&self, from: (u16, Label), to: (u16, Label)) -> Option<switch::CircuitCounters> {
+        let route = self.cells.route(from)?;
+        let only = route.branches.len() == 1;
+        let branch = route.branches.into_iter().find(|branch| branch.to == to)?;
+        // Policing is the root's where there are several.
+        let policed = if only { branch.counters.policed } else { route.counters.policed };
+        Some(switch::CircuitCounters { policed, ..branch.counters })
+    }
+
     /// Whether a VC or a VP of this label is in use at `port`, as input.
     pub fn has_route(&self, port: u16, label: Label) -> bool {
         port < self.config.ports && self.table(port, label).get(key(label)).is_some()
@@ -240,6 +289,16 @@ impl Switch {
             drops.drop_n(reason, n);
         }
         drops
+    }
+
+    /// What circuits are told of defects at present.
+    pub fn indications(&self) -> impl Iterator<Item = switch::Indication> + '_ {
+        self.cells.indications()
+    }
+
+    /// The oldest change of an alarm that has not been fetched.
+    pub fn poll_alarm(&mut self) -> Option<switch::SwitchEvent> {
+        self.cells.poll_event()
     }
 
     /// Cells that wait at a port.
@@ -305,8 +364,11 @@ impl Switch {
         let Some(route) = state.lookup(frame.circuit).and_then(|r| self.routes[r as usize].as_mut()) else {
             return state.dropped.drop_one(DropReason::UnknownCircuit);
         };
-        let to_frames = |branch: &BranchInfo| io.carries(branch.port.into()) == Some(Carries::Frames);
-        if route.branches.iter().all(to_frames) {
+        // A contract, its own or that of another circuit that leaves there, is a matter of cells.
+        let to_frames = |branch: &BranchInfo| {
+            io.carries(branch.port.into()) == Some(Carries::Frames) && self.cells.contracts_at(branch.port) == 0
+        };
+        if !route.options.is_managed() && route.branches.iter().all(to_frames) {
             count_frame(&mut route.received, frame.aal, frame.len());
             for branch in &mut route.branches {
                 let (to, label) = (branch.port.into(), branch.label);
@@ -326,7 +388,7 @@ impl Switch {
                 route.received.pdus += 1;
             }
         }
-        self.cells.handle_cells(port as u16, &self.scratch, now, &mut Links::At(io));
+        self.cells.handle_frame(port as u16, &self.scratch, now, &mut Links::At(io));
     }
 
     /// Sends what waits for a port whose link carries frames. True if there was anything.
@@ -426,6 +488,14 @@ impl switch::Outputs for Links<'_, '_, '_> {
             Links::Beside(out) => out.commit(port.into(), n),
         }
     }
+
+    #[inline]
+    fn commit_pdus(&mut self, port: u16, n: usize, pdus: u64) {
+        match self {
+            Links::At(io) => io.commit_pdus(port.into(), n, pdus),
+            Links::Beside(out) => out.commit_pdus(port.into(), n, pdus),
+        }
+    }
 }
 
 impl Node for Switch {
@@ -436,7 +506,22 @@ impl Node for Switch {
             self.cells.handle_timeout(now);
         }
         for port in 0..ports {
-            match io.carries(port) {
+            // Frames that pass whole would take all room of a link again and again, and what waits here would never leave.
+            if self.cells.has_output(port as u16) && io.carries(port) == Some(Carries::Frames) {
+                any |= self.send_frames(port, io, now);
+            }
+        }
+        for port in 0..ports {
+            let carries = io.carries(port);
+            let state = &mut self.ports[port];
+            let up = io.is_up(port);
+            state.in_service = state.link.is_some() && (state.in_service || up);
+            let dark = state.in_service && !up;
+            if dark != state.dark {
+                state.dark = dark;
+                self.cells.set_signal(port as u16, !dark, now);
+            }
+            match carries {
                 Some(Carries::Cells) => io.forward(port, |cells, out| {
                     let n = cells.len().min(CELLS_PER_RUN);
                     if n > 0 {
@@ -448,6 +533,11 @@ impl Node for Switch {
                 Some(Carries::Frames) => any |= self.take_frames(port, io, now),
                 None => {}
             }
+        }
+        // A link that has just gone down may have more circuits than one slice.
+        if self.cells.list_indications(now) {
+            io.count_work(LISTED_WORK);
+            any = true;
         }
         self.awaits_room = false;
         for port in 0..ports {
@@ -493,12 +583,40 @@ impl Node for Switch {
     fn handle_link(&mut self, port: u16, link: Option<LinkNature>) {
         if let Some(state) = self.ports.get_mut(port as usize) {
             state.link = link;
+            if link.is_none() {
+                state.dark = false;
+                self.cells.forget_signal(port);
+            }
             self.cells.set_up(port, link.is_some());
             self.cells.set_credit(port, link.is_some_and(|link| link.credit));
+            self.cells.set_arrival(port, link.map_or(Arrival::Together, arrival));
         }
     }
 
     fn as_any_mut(&mut self) -> &mut dyn Any {
         self
+    }
+}
+
+impl RouteTable for Switch {
+    fn add_route(&mut self, from: (u16, Label), to: (u16, Label), options: RouteOptions) -> Result<(), RouteError> {
+        Switch::add_route(self, from, to, options)
+    }
+
+    fn change_route(&mut self, from: (u16, Label), to: (u16, Label), options: RouteOptions) -> Result<(), RouteError> {
+        Switch::change_route(self, from, to, options)
+    }
+
+    fn remove_route(&mut self, port: u16, label: Label, out_port: Option<u16>) -> bool {
+        Switch::remove_route(self, port, label, out_port)
+    }
+}
+
+/// When the cells of a link count as having come. Lines inside the process stamp them when they leave or arrive; a shell hands
+/// over what has come since its last look.
+fn arrival(link: LinkNature) -> Arrival {
+    match link.outside {
+        true => Arrival::Spaced(OUTSIDE_BATCH),
+        false => Arrival::Stamped,
     }
 }

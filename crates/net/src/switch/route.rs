@@ -3,7 +3,7 @@
 use crate::frame::{Aal, Frame};
 use crate::node::NodeIo;
 use std::time::Duration;
-use traffic::Flow;
+use traffic::{Contract, Flow};
 use wire::{CircuitId, Counters, DropReason, Label};
 
 /// Cells that a switch keeps for a circuit with credits where nothing else is asked for.
@@ -13,24 +13,33 @@ pub const DEFAULT_WINDOW: u16 = 1024;
 pub(super) const REASSEMBLY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What matters of a route beyond its labels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct RouteOptions {
     /// The adaptation layer of a channel: how its cells become frames.
     pub aal: Aal,
-    /// Best effort, or credits.
-    pub flow: Flow,
+    /// By what its cells are policed where they come in, and shaped, ordered and dropped where they leave. Its CDVT is that of
+    /// this switch's input.
+    pub contract: Contract,
 }
 
 impl RouteOptions {
-    pub(super) fn profile(self) -> switch::Profile {
-        switch::Profile {
-            pdu_cells: (self.aal == Aal::Aal5).then_some(192),
-            flow: match self.flow {
-                Flow::BestEffort => switch::Flow::BestEffort,
-                Flow::Credit => switch::Flow::Credit { window: DEFAULT_WINDOW },
+    /// The profile in a switch with a queue of `queue_cells` at each port.
+    pub(super) fn profile(self, queue_cells: u32) -> switch::Profile {
+        let profile = switch::Profile::of(&self.contract, self.aal == Aal::Aal5, queue_cells);
+        match self.contract.flow {
+            Flow::BestEffort => profile,
+            Flow::Credit => switch::Profile {
+                flow: switch::Flow::Credit { window: DEFAULT_WINDOW },
+                class: profile.class,
+                pdu_cells: profile.pdu_cells,
+                ..switch::Profile::default()
             },
-            ..switch::Profile::default()
         }
+    }
+
+    /// Whether its cells may not pass the cell switch by.
+    pub(super) fn is_managed(&self) -> bool {
+        !self.contract.is_plain()
     }
 }
 
@@ -49,9 +58,34 @@ pub enum RouteError {
     /// The bound of the configuration.
     #[error("no more than {0} routes")]
     Full(usize),
+    /// The element translates channels only.
+    #[error("no virtual paths here: name each channel")]
+    NoPaths,
+    /// An element in a switch's place has no room for it.
+    #[error("{0}")]
+    Refused(&'static str),
     /// The cell switch's table refuses it.
     #[error(transparent)]
     Table(#[from] switch::ChangeError),
+}
+
+/// What translates circuits between its ports: a switch, or another element in its place.
+pub trait RouteTable {
+    /// Lets what comes in at a port under a label go out at another port under another. A second output makes the route
+    /// point-to-multipoint.
+    ///
+    /// # Errors
+    /// [`RouteError`], and nothing has changed.
+    fn add_route(&mut self, from: (u16, Label), to: (u16, Label), options: RouteOptions) -> Result<(), RouteError>;
+
+    /// Gives the branch of a route that leaves by `to` another contract; what waits stays.
+    ///
+    /// # Errors
+    /// [`RouteError`], and nothing has changed.
+    fn change_route(&mut self, from: (u16, Label), to: (u16, Label), options: RouteOptions) -> Result<(), RouteError>;
+
+    /// Ends one branch of a route, or with `out_port` `None` the route. Returns whether it was there.
+    fn remove_route(&mut self, port: u16, label: Label, out_port: Option<u16>) -> bool;
 }
 
 /// One branch of a route.

@@ -1,15 +1,20 @@
 //! The installer: what the [`Router`] decides, made in a [`Network`]: nodes, links, routes in switches, circuits at hosts.
 
+mod calls;
+
 use super::inventory::Bounds;
-use super::router::{Placed, Router, Way};
+use super::router::{Placed, Router, SwitchRoute, Way};
 use super::{CircuitDescription, CircuitEnd, CircuitOptions, LinkDescription, LinkKey, Station, TopologyError};
 use crate::external::CircuitNotice;
 use crate::line::Side;
 use crate::network::{End, LinkConfig, LinkId, Network, NodeId};
 use crate::node::Node;
-use crate::switch::{RouteOptions, Switch, SwitchConfig};
+use crate::switch::{RouteOptions, RouteTable, Switch, SwitchConfig};
+use calls::CallTable;
+use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
 use std::marker::PhantomData;
+use std::time::Duration;
 use traffic::Contract;
 use wire::{CircuitId, Time};
 
@@ -34,13 +39,18 @@ pub trait CircuitTable: Node {
     }
 }
 
+/// A node of some type as what it is to circuits.
+type AsTable = for<'a> fn(&'a mut dyn Any) -> Option<&'a mut dyn RouteTable>;
+
 /// Names, links and circuits of one [`Network`], whose hosts are of type `H`.
 #[derive(Debug)]
 pub struct Fabric<H> {
     router: Router,
     nodes: BTreeMap<String, NodeId>,
+    tables: HashMap<NodeId, AsTable>,
     link_ids: HashMap<LinkKey, LinkId>,
     link_keys: HashMap<LinkId, LinkKey>,
+    calls: CallTable,
     hosts: PhantomData<fn() -> H>,
 }
 
@@ -49,8 +59,10 @@ impl<H> Default for Fabric<H> {
         Fabric {
             router: Router::default(),
             nodes: BTreeMap::new(),
+            tables: HashMap::new(),
             link_ids: HashMap::new(),
             link_keys: HashMap::new(),
+            calls: CallTable::default(),
             hosts: PhantomData,
         }
     }
@@ -133,10 +145,30 @@ impl<H: CircuitTable + 'static> Fabric<H> {
         name: &str,
         config: SwitchConfig,
     ) -> Result<NodeId, TopologyError> {
+        self.add_element(network, name, config, Switch::new(config).named(name))
+    }
+
+    /// Adds an element that stands in a switch's place: it has a [`crate::RouteTable`], and these bounds.
+    ///
+    /// # Errors
+    /// The name is taken.
+    pub fn add_element<E: Node + RouteTable + 'static>(
+        &mut self,
+        network: &mut Network,
+        name: &str,
+        config: SwitchConfig,
+        element: E,
+    ) -> Result<NodeId, TopologyError> {
         self.router.add_station(name, Bounds::Switch(config))?;
-        let id = network.add_node(name, Box::new(Switch::new(config).named(name)));
+        let id = network.add_node(name, Box::new(element));
+        self.tables.insert(id, |node| node.downcast_mut::<E>().map(|element| element as &mut dyn RouteTable));
         self.nodes.insert(name.to_owned(), id);
         Ok(id)
+    }
+
+    /// The routes of a switch, or of what stands in its place.
+    fn table<'a>(&self, network: &'a mut Network, id: NodeId) -> Option<&'a mut dyn RouteTable> {
+        self.tables.get(&id)?(network.any_node_mut(id)?)
     }
 
     /// Adds the name of something outside.
@@ -177,7 +209,9 @@ impl<H: CircuitTable + 'static> Fabric<H> {
         name: &str,
     ) -> Result<Option<Box<dyn Node>>, TopologyError> {
         self.router.remove_station(name)?;
-        Ok(self.nodes.remove(name).and_then(|id| network.remove_node(id)))
+        let id = self.nodes.remove(name);
+        id.map(|id| self.tables.remove(&id));
+        Ok(id.and_then(|id| network.remove_node(id)))
     }
 
     /// Adds a link.
@@ -245,6 +279,7 @@ impl<H: CircuitTable + 'static> Fabric<H> {
             self.remove_circuit(network, circuit)?;
         }
         self.router.remove_link(key)?;
+        self.forget_calls(network, key);
         self.link_ids.remove(&key);
         self.link_keys.remove(&id);
         network.remove_link(id);
@@ -310,28 +345,74 @@ impl<H: CircuitTable + 'static> Fabric<H> {
         Ok(placed)
     }
 
-    /// Gives a circuit another contract; whoever has it open keeps it. Gives what it had.
+    /// Gives a circuit other contracts, away from its first end and back; whoever has it open keeps it. Gives what it had.
     ///
     /// # Errors
-    /// A link has too little left, or a host refuses; nothing has changed.
+    /// A link has too little left, delays become too long, or a switch or host refuses; nothing has changed.
     pub fn change_contract(
         &mut self,
         network: &mut Network,
         ends: &[CircuitEnd],
         contract: Contract,
-    ) -> Result<Contract, TopologyError> {
-        let had = self.router.change_contract(ends, contract)?;
-        let before = had.description.contract;
-        let mut placed = had;
-        placed.description.contract = contract;
-        if let Err(error) = self.change_hosts(network, &placed) {
-            self.router.change_contract(ends, before)?;
-            placed.description.contract = before;
-            self.change_hosts(network, &placed)?;
+        back: Option<Contract>,
+    ) -> Result<(Contract, Option<Contract>), TopologyError> {
+        let had = self.router.change_contract(ends, contract, back)?;
+        let before = (had.description.contract, had.description.back);
+        let mut placed = had.clone();
+        (placed.description.contract, placed.description.back) = (contract, back);
+        let changed = self.change_switches(network, &placed).and_then(|()| self.change_hosts(network, &placed));
+        if let Err(error) = changed {
+            self.router.change_contract(ends, before.0, before.1)?;
+            self.change_switches(network, &had)?;
+            self.change_hosts(network, &had)?;
             return Err(error);
         }
+        self.set_windows(network, &placed.way);
         self.tell(network, &placed, true);
         Ok(before)
+    }
+
+    fn change_switches(&self, network: &mut Network, placed: &Placed) -> Result<(), TopologyError> {
+        for (route, options) in self.routes_of(placed) {
+            let Some(node) = self.node(route.switch).and_then(|id| self.table(network, id)) else { continue };
+            node.change_route(route.from, route.to, options)
+                .map_err(|cause| TopologyError::Route { switch: route.switch.to_owned(), cause })?;
+        }
+        Ok(())
+    }
+
+    /// What each switch on a circuit's way is told: the contract as it is where cells come in.
+    fn routes_of<'a>(&'a self, placed: &'a Placed) -> Vec<(SwitchRoute<'a>, RouteOptions)> {
+        let circuit = &placed.description;
+        let routes = self.router.routes(&placed.way, circuit.is_both_ways());
+        // Branches of one hop follow each other.
+        let mut known = None;
+        let options = |route: SwitchRoute<'a>| {
+            let at = (route.hop, route.away);
+            let variation = match known {
+                Some((known, variation)) if known == at => variation,
+                _ => self.router.variation_at(&placed.way, route.hop, route.away),
+            };
+            known = Some((at, variation));
+            let contract = circuit.contract_of(route.away).delayed_by(variation + ROUNDING);
+            (route, RouteOptions { aal: circuit.aal, contract })
+        };
+        routes.into_iter().map(options).collect()
+    }
+
+    /// Where something is promised of a link, its sender's queue is short: order is kept before it.
+    fn set_windows(&self, network: &mut Network, way: &Way) {
+        for hop in &way.hops {
+            let Some(link) = self.link_ids.get(&hop.link) else { continue };
+            for side in [Side::A, Side::B] {
+                network.set_link_window(*link, side, self.router.window(hop.link, side));
+            }
+        }
+    }
+
+    /// Says how late whoever runs the network may look after it. Call it before there are circuits.
+    pub fn set_round(&mut self, round: Duration) {
+        self.router.set_round(round);
     }
 
     fn change_hosts(&self, network: &mut Network, placed: &Placed) -> Result<(), TopologyError> {
@@ -345,11 +426,12 @@ impl<H: CircuitTable + 'static> Fabric<H> {
 
     fn install(&self, network: &mut Network, placed: &Placed) -> Result<(), TopologyError> {
         let circuit = &placed.description;
-        for (switch, from, to) in self.router.routes(&placed.way, circuit.is_both_ways()) {
-            let Some(node) = self.node(switch).and_then(|id| network.node_mut::<Switch>(id)) else { continue };
-            node.add_route(from, to, RouteOptions { aal: circuit.aal, flow: circuit.contract.flow })
-                .map_err(|cause| TopologyError::Route { switch: switch.to_owned(), cause })?;
+        for (route, options) in self.routes_of(placed) {
+            let Some(node) = self.node(route.switch).and_then(|id| self.table(network, id)) else { continue };
+            node.add_route(route.from, route.to, options)
+                .map_err(|cause| TopologyError::Route { switch: route.switch.to_owned(), cause })?;
         }
+        self.set_windows(network, &placed.way);
         self.tell(network, placed, true);
         for (end, id, port) in self.router.hosted(placed) {
             let Some(host) = self.host(network, &end.station) else { continue };
@@ -400,11 +482,12 @@ impl<H: CircuitTable + 'static> Fabric<H> {
                 host.remove_circuit(port, id);
             }
         }
-        for (switch, (port, label), _) in self.router.routes(&placed.way, placed.description.is_both_ways()) {
-            if let Some(node) = self.node(switch).and_then(|id| network.node_mut::<Switch>(id)) {
-                node.remove_route(port, label, None);
+        for route in self.router.routes(&placed.way, placed.description.is_both_ways()) {
+            if let Some(node) = self.node(route.switch).and_then(|id| self.table(network, id)) {
+                node.remove_route(route.from.0, route.from.1, None);
             }
         }
+        self.set_windows(network, &placed.way);
     }
 
     fn host<'a>(&self, network: &'a mut Network, name: &str) -> Option<&'a mut H> {
@@ -412,13 +495,17 @@ impl<H: CircuitTable + 'static> Fabric<H> {
     }
 }
 
+/// What rounding to a pacer's nanosecond and a wheel's slot may add up to on a way.
+const ROUNDING: Duration = Duration::from_micros(1);
+
 /// What a host is told of a circuit that has this end at it.
 fn options(circuit: &CircuitDescription, end: &CircuitEnd) -> CircuitOptions {
     let is_root = circuit.ends.first() == Some(end);
     CircuitOptions {
         aal: circuit.aal,
-        contract: circuit.contract,
+        contract: circuit.contract_of(is_root),
         sends: is_root || circuit.is_both_ways(),
         receives: !is_root || circuit.is_both_ways(),
+        oam: circuit.oam,
     }
 }

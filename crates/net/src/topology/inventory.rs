@@ -54,6 +54,8 @@ pub(super) struct LinkState {
     pub(super) labels: Labels,
     /// From A, from B.
     pub(super) admission: [Admission; 2],
+    /// Calls with a promised rate, from A, from B.
+    pub(super) calls: [u32; 2],
     /// Circuits over it, by number.
     pub(super) circuits: BTreeSet<u32>,
     /// Paths that are taken whole here, by their VPI.
@@ -211,7 +213,8 @@ impl Inventory {
         let admission = [Admission::new(description.config.rate_for_circuits()); 2];
         let (circuits, paths) = Default::default();
         let labels = Labels::reserving(description.config.calls.map(|calls| (calls.vpi.get(), calls.vcis)));
-        let state = LinkState { description: description.clone(), ports, labels, admission, circuits, paths };
+        let state =
+            LinkState { description: description.clone(), ports, labels, admission, calls: [0; 2], circuits, paths };
         self.links.insert(key, state);
     }
 

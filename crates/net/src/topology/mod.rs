@@ -13,7 +13,7 @@ mod router;
 pub use fabric::{CircuitTable, Fabric};
 pub use inventory::{Bounds, LinkKey};
 pub use rate::{RateError, parse_circuit_rate, parse_link_rate};
-pub use router::{Hop, Placed, Router, Way};
+pub use router::{Hop, Placed, Router, SwitchHop, Way};
 
 use crate::frame::Aal;
 use crate::network::{ConnectError, LinkConfig};
@@ -140,10 +140,23 @@ pub struct CircuitDescription {
     pub ends: Vec<CircuitEnd>,
     /// Adaptation layer.
     pub aal: Aal,
-    /// Traffic contract.
+    /// Traffic contract, of the direction from the first end; of the other too if [`CircuitDescription::back`] says nothing.
     pub contract: Contract,
+    /// Traffic contract of the direction to the first end, where it is another.
+    pub back: Option<Contract>,
     /// Whether data goes from the first end to the other only.
     pub one_way: bool,
+    /// What its end points do from the beginning.
+    pub oam: OamOptions,
+}
+
+/// What the OAM end points of a circuit do, at both ends (I.610).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OamOptions {
+    /// Continuity check both ways.
+    pub continuity: bool,
+    /// Performance monitoring both ways, in blocks of so many cells.
+    pub monitoring: Option<u16>,
 }
 
 impl CircuitDescription {
@@ -157,6 +170,16 @@ impl CircuitDescription {
         !self.one_way && !self.is_multipoint()
     }
 
+    /// The contract of the direction to the first end.
+    pub fn contract_back(&self) -> Contract {
+        self.back.unwrap_or(self.contract)
+    }
+
+    /// The contract of what goes away from the first end, or to it.
+    pub(crate) fn contract_of(&self, away: bool) -> Contract {
+        if away { self.contract } else { self.contract_back() }
+    }
+
     /// Its name in output: its ends.
     pub fn name(&self) -> String {
         self.ends.iter().map(ToString::to_string).collect::<Vec<_>>().join(" - ")
@@ -168,12 +191,14 @@ impl CircuitDescription {
 pub struct CircuitOptions {
     /// Adaptation layer.
     pub aal: Aal,
-    /// Traffic contract.
+    /// Traffic contract of what it sends.
     pub contract: Contract,
     /// Whether the host may send: not at the leaves of a multipoint circuit.
     pub sends: bool,
     /// Whether the host receives: not at the root of a multipoint circuit.
     pub receives: bool,
+    /// What its end point does from the beginning.
+    pub oam: OamOptions,
 }
 
 /// What shall exist.
@@ -253,8 +278,13 @@ pub enum TopologyError {
     Connect { link: String, cause: ConnectError },
     #[error("the switch {switch}: {cause}")]
     Route { switch: String, cause: RouteError },
-    #[error("the link {link}: {cause}")]
-    Admission { link: String, cause: Refused },
+    #[error("the link {link}, from {from}: {cause}")]
+    Admission { link: String, from: String, cause: Refused },
+    #[error(
+        "{parameter} from {from} to {to} is {allowed_us} us, and the hops take {sum_us} us: {hops}; {} us too few",
+        sum_us - allowed_us
+    )]
+    Delay { parameter: &'static str, from: String, to: String, allowed_us: u64, sum_us: u64, hops: String },
     #[error("the host {host} refuses {circuit}: {cause}")]
     Host { host: String, circuit: CircuitId, cause: String },
 }

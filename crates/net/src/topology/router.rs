@@ -1,6 +1,7 @@
 //! The way of a circuit: shortest over switches whose links have its label and rate left, with a label on each link. It also
 //! keeps what circuits have taken. Pure: [`super::Fabric`] installs what is decided here.
 
+mod hops;
 mod search;
 
 use super::inventory::{Bounds, Inventory, LinkState, other};
@@ -9,6 +10,7 @@ use crate::line::Side;
 use crate::network::LinkConfig;
 use crate::switch::{Label, SwitchConfig};
 use std::collections::BTreeMap;
+use std::time::Duration;
 use traffic::Contract;
 use wire::CircuitId;
 
@@ -50,8 +52,32 @@ struct Slot {
     riders: usize,
 }
 
-/// What a switch has to do: its name, and port and label in and out.
-pub(super) type SwitchRoute<'a> = (&'a str, (u16, Label), (u16, Label));
+/// What a switch has to do.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SwitchRoute<'a> {
+    pub(super) switch: &'a str,
+    /// Port and label in.
+    pub(super) from: (u16, Label),
+    /// Port and label out.
+    pub(super) to: (u16, Label),
+    /// Whether it leads away from the root.
+    pub(super) away: bool,
+    /// The hop by which cells come in, as the way counts them.
+    pub(super) hop: usize,
+}
+
+/// A circuit in one direction at a switch that it passes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SwitchHop {
+    /// The switch, or what stands in its place.
+    pub switch: String,
+    /// Port and label in.
+    pub from: (u16, Label),
+    /// Port and label out.
+    pub to: (u16, Label),
+    /// Whether it leads away from the first end.
+    pub forward: bool,
+}
 
 /// Where a circuit enters or leaves: the station beyond its first link, and that link where it is fixed.
 #[derive(Debug)]
@@ -68,6 +94,8 @@ pub struct Router {
     /// Circuits by number. A tree: one circuit more costs the same however many there are, and moves none.
     slots: BTreeMap<u32, Slot>,
     free: Vec<u32>,
+    /// What each hop adds to the variation of delay by being looked after late.
+    round: Duration,
 }
 
 impl Router {
@@ -173,8 +201,9 @@ impl Router {
             return Err(fixed("labels of calls"));
         }
         let mut admission = link.admission;
-        for direction in &mut admission {
-            let refused = |cause| TopologyError::Admission { link: link.name(), cause };
+        for (direction, side) in admission.iter_mut().zip([Side::A, Side::B]) {
+            let from = link.station(side).to_owned();
+            let refused = |cause| TopologyError::Admission { link: link.name(), from, cause };
             direction.change_rate(config.rate_for_circuits()).map_err(refused)?;
         }
         link.admission = admission;
@@ -319,12 +348,10 @@ impl Router {
         let both_ways = placed.description.is_both_ways();
         let routes = self.routes_by_switch(&placed.way, both_ways);
         self.check_routes(&routes)?;
-        let mut changed = Vec::new();
-        if carrier.is_none() {
-            for hop in &placed.way.hops {
-                changed.push(self.admitted(hop, &placed.description.contract, both_ways)?);
-            }
-        }
+        let changed = match carrier {
+            None => self.admitted(&placed.way, &placed.description, None)?,
+            Some(_) => Vec::new(),
+        };
         for (link, admission) in changed {
             if let Some(link) = self.inventory.links.get_mut(&link) {
                 link.admission = admission;
@@ -365,7 +392,7 @@ impl Router {
         if let Some(path) = carrier.and_then(|path| self.slots.get_mut(&path)) {
             path.riders -= 1;
         }
-        let (both_ways, contract) = (placed.description.is_both_ways(), placed.description.contract);
+        let both_ways = placed.description.is_both_ways();
         for hop in &placed.way.hops {
             let Some(link) = self.inventory.links.get_mut(&hop.link) else { continue };
             link.labels.give_back(hop.label);
@@ -374,9 +401,8 @@ impl Router {
                 link.paths.remove(&vpi.get());
             }
             if carrier.is_none() {
-                link.admission[hop.from as usize].release(&contract);
-                if both_ways {
-                    link.admission[other(hop.from) as usize].release(&contract);
+                for side in directions(hop.from, both_ways) {
+                    link.admission[side as usize].release(&placed.description.contract_of(side == hop.from));
                 }
             }
         }
@@ -388,107 +414,37 @@ impl Router {
         Ok(placed)
     }
 
-    /// Gives a circuit another contract on the way that it has; gives what it had.
+    /// Gives a circuit other contracts, away from its first end and back, on the way that it has; gives what it had.
     ///
     /// # Errors
-    /// A link has too little left; nothing has changed.
-    pub fn change_contract(&mut self, ends: &[CircuitEnd], contract: Contract) -> Result<Placed, TopologyError> {
+    /// A link has too little left, or delays become too long; nothing has changed.
+    pub fn change_contract(
+        &mut self,
+        ends: &[CircuitEnd],
+        contract: Contract,
+        back: Option<Contract>,
+    ) -> Result<Placed, TopologyError> {
         let number = self.find(ends)?;
         let Some(slot) = self.slot(number) else { return Err(TopologyError::NoCircuit(String::new())) };
-        let (had, inside) = (slot.placed.clone(), slot.carrier.is_some());
-        let both_ways = had.description.is_both_ways();
-        let mut changed = Vec::new();
-        for hop in had.way.hops.iter().filter(|_| !inside) {
-            let link = self.link_state(hop.link)?;
-            let mut admission = link.admission;
-            for side in directions(hop.from, both_ways) {
-                admission[side as usize].release(&had.description.contract);
-                admission[side as usize]
-                    .admit(&contract)
-                    .map_err(|cause| TopologyError::Admission { link: link.name(), cause })?;
-            }
-            changed.push((hop.link, admission));
-        }
+        let had = slot.placed.clone();
+        let wanted = CircuitDescription { contract, back, ..had.description.clone() };
+        let changed = match slot.carrier {
+            None => self.admitted(&had.way, &wanted, Some(&had.description))?,
+            Some(_) => Vec::new(),
+        };
         for (link, admission) in changed {
             if let Some(link) = self.inventory.links.get_mut(&link) {
                 link.admission = admission;
             }
         }
         if let Some(slot) = self.slots.get_mut(&number) {
-            slot.placed.description.contract = contract;
+            slot.placed.description = wanted;
         }
         Ok(had)
     }
 
     fn link_state(&self, key: LinkKey) -> Result<&LinkState, TopologyError> {
         self.inventory.links.get(&key).ok_or_else(|| TopologyError::NoLink(format!("{}", key.0)))
-    }
-
-    /// A link's promises with those of one circuit more.
-    fn admitted(
-        &self,
-        hop: &Hop,
-        contract: &Contract,
-        both_ways: bool,
-    ) -> Result<(LinkKey, [traffic::Admission; 2]), TopologyError> {
-        let link = self.link_state(hop.link)?;
-        let mut admission = link.admission;
-        for side in directions(hop.from, both_ways) {
-            let refused = |cause| TopologyError::Admission { link: link.name(), cause };
-            admission[side as usize].admit(contract).map_err(refused)?;
-        }
-        Ok((hop.link, admission))
-    }
-
-    /// What each switch on the way has to do: from each hop into it to each hop out of it, and back if both ways.
-    pub(super) fn routes<'a>(&'a self, way: &'a Way, both_ways: bool) -> Vec<SwitchRoute<'a>> {
-        let mut routes = Vec::new();
-        if way.inside {
-            return routes;
-        }
-        for into in &way.hops {
-            let Some((station, port)) = self.end(into, other(into.from)) else { continue };
-            for out in &way.hops {
-                let Some((_, out_port)) = self.end(out, out.from).filter(|(name, _)| *name == station) else {
-                    continue;
-                };
-                let (from, to) = ((port, into.label), (out_port, out.label));
-                routes.push((station, from, to));
-                if both_ways {
-                    routes.push((station, to, from));
-                }
-            }
-        }
-        routes
-    }
-
-    /// How many routes each switch on the way has for it.
-    fn routes_by_switch(&self, way: &Way, both_ways: bool) -> Vec<(String, usize)> {
-        let all = self.routes(way, both_ways);
-        let mut inputs: Vec<_> = all.into_iter().map(|(switch, from, _)| (switch, from)).collect();
-        inputs.sort_unstable();
-        inputs.dedup();
-        inputs.chunk_by(|a, b| a.0 == b.0).map(|same| (same[0].0.to_owned(), same.len())).collect()
-    }
-
-    fn check_routes(&self, routes: &[(String, usize)]) -> Result<(), TopologyError> {
-        for (switch, more) in routes {
-            let Some(state) = self.inventory.stations.get(switch) else { continue };
-            let Bounds::Switch(config) = state.bounds else { continue };
-            if state.routes + more > config.max_routes {
-                let needed = state.routes + more - config.max_routes;
-                return Err(TopologyError::NoRoutes { switch: switch.clone(), bound: config.max_routes, needed });
-            }
-        }
-        Ok(())
-    }
-
-    fn count_routes(&mut self, routes: &[(String, usize)], sign: isize) {
-        for (switch, more) in routes {
-            if let Some(state) = self.inventory.stations.get_mut(switch) {
-                state.routes = state.routes.saturating_add_signed(sign * *more as isize);
-            }
-        }
     }
 
     /// The station and port at one end of a hop.

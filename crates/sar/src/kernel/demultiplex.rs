@@ -13,19 +13,25 @@
 //! one: there, nothing branches on it.
 
 mod block;
+mod circuits;
 mod columns;
+mod delivery;
 mod runs;
 mod singles;
+mod table;
 mod turns;
 
 use super::engine::{CLP, CONGESTION, END, Engine, Expect, NOT_USER, PAYLOAD, header, prefetch, with_hec};
 use super::polynomial::GOOD;
-use crate::demux::{Circuits, Delivery, Ended, Entry, Place, Progress, Reason, Table};
 pub(super) use block::Block;
 use block::{BLOCK, first};
+pub(crate) use circuits::{Circuits, FreeBuffers, lose};
 use core::hint::select_unpredictable;
 use core::mem::MaybeUninit;
 use core::ops::Range;
+pub use delivery::{Delivery, DemuxConfig, Progress, Reason};
+use table::{Ended, Table};
+pub(crate) use table::{Entry, FREE, Place, Rest, head_of};
 pub(crate) use turns::Turns;
 use wire::Counters;
 

@@ -13,6 +13,7 @@
 //! `CELLWAY_KERNEL=NAME` chooses another than the best, where the machine has it.
 #![allow(unsafe_code)]
 
+mod batch;
 mod crc10;
 mod crc32;
 mod demultiplex;
@@ -32,16 +33,16 @@ mod neon;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
+pub use batch::{Batch, Outgoing};
 pub(crate) use crc10::Remainder;
 pub use crc32::Checksum;
 pub(crate) use engine::{In, Out, Stop, pass_over};
 
-use crate::batch::{Batch, Outgoing};
-use crate::demux::{Circuits, Delivery, Progress};
 use core::fmt;
 use core::ops::Range;
-pub(crate) use demultiplex::Turns;
 use demultiplex::{Ahead, Block, Loop, Steps};
+pub(crate) use demultiplex::{Circuits, Entry, FREE, FreeBuffers, Place, Rest, Turns, head_of, lose};
+pub use demultiplex::{Delivery, DemuxConfig, Progress, Reason};
 use std::sync::OnceLock;
 
 /// Octets from one cell to the next: a slot, or a cell as on the wire.
@@ -82,7 +83,7 @@ macro_rules! entries {
             unsafe fn segment_batch<const S: usize>(sdus: &[Outgoing<'_>], to: *mut u8, room: usize) -> Batch {
                 // SAFETY: the caller's; `Outgoing` holds a slice of as many octets as its `Out` says.
                 unsafe {
-                    crate::batch::run(sdus, room, <$engine>::START, |out, sdu, at, cells| {
+                    batch::run(sdus, room, <$engine>::START, |out, sdu, at, cells| {
                         engine::segment::<$engine, S>(out, sdu.as_ptr(), to.add(at * S), cells)
                     })
                 }

@@ -1,4 +1,4 @@
-//! The CAM Lookup Controller's memory (checklist B-15 ... B-18): which list a cell belongs to, by what it names.
+//! The CAM Lookup Controller's memory: which list a cell belongs to, by what it names.
 //!
 //! In: a key. Out: the number of the entry that holds it. The hardware compares all entries at once; here an index of
 //! open addressing, at most half full, finds the entry in a few steps, and in `capacity` steps whatever keys a peer

@@ -1,4 +1,4 @@
-//! The Linked List Manager (checklist B-19, B-20, B-22): queues of cell slots over one shared pool.
+//! The Linked List Manager: queues of cell slots over one shared pool.
 //!
 //! In: append to a list, remove from its front, delete it. Out: which slot of the reassembly buffer is meant. Each is a
 //! constant number of steps, whatever the lengths: a list keeps head and tail, and a deleted list is hung before the

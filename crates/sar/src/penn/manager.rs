@@ -1,4 +1,4 @@
-//! The Cell Manager (checklist B-4, B-7, B-14): is this cell intact, and what does it name?
+//! The Cell Manager: is this cell intact, and what does it name?
 //!
 //! In: a cell, as 53 octets with HEC or in a slot. Out: the key that the lookup takes, what stands beside the body, and
 //! how many octets of the body count; or the reason to flush it. In hardware the body is in a FIFO by the time its CRC-10
@@ -6,8 +6,9 @@
 
 use wire::aal34::{Segment, SegmentType};
 use wire::cell::{CELL_OCTETS, PAYLOAD_OCTETS};
+use wire::crc::remainder10;
 use wire::octets::{Format, parse53};
-use wire::{Cell, DropReason, PayloadType};
+use wire::{Cell, CellHeader, DropReason, PayloadType};
 
 /// The VCI's most significant bit marks connectionless traffic, carried by AAL3/4 (B-4).
 pub const CONNECTIONLESS: u16 = 0x8000;
@@ -91,15 +92,23 @@ pub fn receive(octets: &[u8; CELL_OCTETS]) -> Result<Cell, DropReason> {
 
 /// Checks a cell's body and says where it belongs.
 pub fn examine(cell: &Cell) -> Result<Intake<'_>, Reject> {
-    let header = cell.header();
+    let good = cell.circuit().vci.get() & CONNECTIONLESS == 0 || remainder10(&cell.payload) == 0;
+    extract(cell.header(), &cell.payload, good)
+}
+
+/// Says where a cell belongs, if its body's CRC-10, where it has one, is `good`.
+pub fn extract(header: CellHeader, payload: &[u8; PAYLOAD_OCTETS], good: bool) -> Result<Intake<'_>, Reject> {
     let PayloadType::User { congestion, end } = header.payload_type else { return Err(Reject::Management) };
     let vci = header.circuit.vci.get();
     let tag = Tag { begin: false, end, abort: false, clp: header.clp, congestion, octets: PAYLOAD_OCTETS as u8 };
     if vci & CONNECTIONLESS == 0 {
-        return Ok(Intake { key: Key::Circuit { vci }, tag, body: &cell.payload });
+        return Ok(Intake { key: Key::Circuit { vci }, tag, body: payload });
+    }
+    if !good {
+        return Err(Reject::Flush(DropReason::Crc));
     }
     // The sequence number is not looked at: loss shows in the CS-PDU's length (B-6).
-    let (segment, body) = Segment::parse(&cell.payload).map_err(|_| Reject::Flush(DropReason::Crc))?;
+    let (segment, body) = Segment::fields(payload);
     let abort = segment.is_abort();
     let octets = match segment.payload_octets() {
         Some(octets) => octets as u8,

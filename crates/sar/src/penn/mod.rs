@@ -1,4 +1,4 @@
-//! The reassembler of Traw and Smith (JSAC 1993; checklist B-13 ... B-22): bounded reassembly memory that all circuits
+//! The reassembler of Traw and Smith (JSAC 1993): bounded reassembly memory that all circuits
 //! share, each cell handled in a constant number of steps.
 //!
 //! In: cells and the time; commands of the host. Out: what became of each cell ([`Event`]); status blocks, CAM entries
@@ -38,6 +38,7 @@ pub mod cam;
 pub mod lists;
 pub mod manager;
 pub mod timing;
+pub mod units;
 
 #[cfg(test)]
 mod tests;
@@ -77,6 +78,18 @@ impl Config {
     pub const fn memory_octets(&self) -> usize {
         // A body, a node of the list; a status block with head and tail, a CAM entry with its places in the index.
         self.slots * (PAYLOAD_OCTETS + 12) + (self.circuits + self.pdus) * (48 + 16)
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        for entries in [self.circuits, self.pdus] {
+            if entries == 0 || entries > MAX_ENTRIES {
+                return Err(ConfigError::Entries { entries });
+            }
+        }
+        if self.slots == 0 || self.slots >= u32::MAX as usize {
+            return Err(ConfigError::Slots { slots: self.slots });
+        }
+        Ok(())
     }
 }
 
@@ -202,14 +215,7 @@ pub struct Reassembler {
 impl Reassembler {
     /// Takes all its memory; nothing is allocated later.
     pub fn new(config: Config) -> Result<Self, ConfigError> {
-        for entries in [config.circuits, config.pdus] {
-            if entries == 0 || entries > MAX_ENTRIES {
-                return Err(ConfigError::Entries { entries });
-            }
-        }
-        if config.slots == 0 || config.slots >= u32::MAX as usize {
-            return Err(ConfigError::Slots { slots: config.slots });
-        }
+        config.check()?;
         Ok(Reassembler {
             config,
             circuits: Cam::new(config.circuits),

@@ -1,9 +1,7 @@
-//! How long the hardware's stages take per cell (checklist B-14, B-18, B-20, B-21), for models of it.
+//! How long the hardware's stages take per cell, as the paper
+//! states them. [`super::units`] arrives at the same by doing what each stage does.
 
 use core::time::Duration;
-
-/// Bits of a cell on the line.
-const CELL_BITS: f64 = 424.0;
 
 /// The time of each stage, in the worst case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,23 +27,4 @@ impl Stages {
         store: Duration::from_nanos(2_400),
         fetch: Duration::from_nanos(1_200),
     };
-
-    /// What the stages that are not clocked by the line let through, in bit/s of whole cells, while the host reads
-    /// `reads_per_cell` cells for each that arrives (B-37): the list manager serves both.
-    pub fn limit_bits_per_s(&self, reads_per_cell: f64) -> f64 {
-        let lists = self.lists.as_secs_f64() * (1.0 + reads_per_cell);
-        CELL_BITS / lists.max(self.lookup.as_secs_f64())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_list_manager_bounds_the_pipeline_at_the_published_650_mbit_s_and_at_half_with_host_drains() {
-        let limit = Stages::PUBLISHED.limit_bits_per_s(0.0);
-        assert!((limit / 1e6 - 652.3).abs() < 0.1, "{limit}");
-        assert!((Stages::PUBLISHED.limit_bits_per_s(1.0) * 2.0 - limit).abs() < 1.0);
-    }
 }

@@ -60,6 +60,12 @@ impl Client {
         }
     }
 
+    /// Registers at once: the circuit to the server is another.
+    pub fn register_again(&mut self, now: Time) {
+        self.registration = Backoff::new(now);
+        self.register = false;
+    }
+
     /// Whether the server has confirmed this client's address within the last 15 minutes.
     pub fn is_registered(&self) -> bool {
         self.registered.is_some()
@@ -96,6 +102,14 @@ impl Client {
     /// Whether the server has refused an address, or has not answered.
     pub fn is_unreachable(&self, ip: Ipv4Addr) -> bool {
         self.entries.get(&ip).is_some_and(|entry| entry.state == Resolution::Unreachable)
+    }
+
+    /// The station of an address, if it is known. Asks nobody.
+    pub fn station(&self, ip: Ipv4Addr) -> Option<End> {
+        self.entries.get(&ip).and_then(|entry| match entry.state {
+            Resolution::Known(end) => Some(end),
+            _ => None,
+        })
     }
 
     /// The addresses whose stations are known.

@@ -1,6 +1,8 @@
 //! A TCP/IP stack in this process (smoltcp) over IP over ATM: what a user without the right to a TUN device gets.
 
+use super::calls::{Dialler, Listener};
 use super::netstack::NetStack;
+use crate::classical;
 use crate::oam::Statistics;
 use endpoint::{ChannelId, Endpoint};
 use smoltcp::phy;
@@ -13,12 +15,15 @@ use wire::Time;
 
 /// Longest sleep: the rings are looked at again even if nothing is said to be due.
 const MAX_WAIT: Duration = Duration::from_millis(10);
+/// The same while a call is being set up.
+const CALL_WAIT: Duration = Duration::from_millis(1);
 
 /// An in-process host: one address, an endpoint with its circuits open.
 #[derive(Debug)]
 pub struct Host {
     endpoint: Endpoint,
     stack: NetStack,
+    calls: Option<Dialler>,
     epoch: Instant,
 }
 
@@ -29,7 +34,7 @@ impl Host {
         for channel in channels {
             stack.ip().add_circuit(*channel, None, Time::ZERO);
         }
-        Host { endpoint, stack, epoch: Instant::now() }
+        Host { endpoint, stack, calls: None, epoch: Instant::now() }
     }
 
     fn now(&self) -> Time {
@@ -37,9 +42,12 @@ impl Host {
     }
 
     /// One round of everything. True if something moved.
-    fn step(&mut self) -> bool {
+    fn step(&mut self) -> io::Result<bool> {
         let now = self.now();
-        let mut any = false;
+        let mut any = match &mut self.calls {
+            Some(calls) => calls.turn(&mut self.endpoint, self.stack.ip(), now)?,
+            None => false,
+        };
         while self.stack.has_room()
             && let Some(pdu) = self.endpoint.try_receive()
         {
@@ -54,7 +62,7 @@ impl Host {
             let _ = self.endpoint.send(ChannelId(circuit), loan, octets);
             any = true;
         }
-        any
+        Ok(any)
     }
 
     /// The stack: its interface's peers and counters.
@@ -71,11 +79,44 @@ impl Host {
         self
     }
 
+    /// The same, whose circuits are calls: the configuration's number is that of `listener`.
+    #[must_use]
+    pub fn with_calls(mut self, listener: Listener, config: classical::Config) -> Self {
+        let now = self.now();
+        self.calls = Some(listener.begin(config, self.stack.ip(), now));
+        self
+    }
+
+    /// Waits until the ATMARP server has confirmed this host's address.
+    ///
+    /// # Errors
+    /// It does not answer in time, or says that another station has the address.
+    pub fn register(&mut self, patience: Duration) -> io::Result<()> {
+        let twin = self.until(patience, |host| {
+            let client = host.stack.ip().client()?;
+            let twin = client.duplicate().copied();
+            (client.is_registered() || twin.is_some()).then_some(twin)
+        });
+        match twin {
+            Ok(None) => Ok(()),
+            Ok(Some(_)) => {
+                let address = self.stack.ip().config().address;
+                let says = format!("the ATMARP server says that another station has {address}: give another --address");
+                Err(io::Error::new(io::ErrorKind::AddrInUse, says))
+            }
+            Err(e) if e.kind() == io::ErrorKind::TimedOut => {
+                let says = format!("no registration with the ATMARP server within {patience:?}: is it up?");
+                Err(io::Error::new(io::ErrorKind::TimedOut, says))
+            }
+            Err(e) => Err(e),
+        }
+    }
+
     /// Steps until `f` gives something; fails after `patience` without.
     fn until<R>(&mut self, patience: Duration, mut f: impl FnMut(&mut Self) -> Option<R>) -> io::Result<R> {
         let deadline = Instant::now() + patience;
         loop {
-            let moved = self.step();
+            let moved = self.step()?;
             if let Some(result) = f(self) {
                 return Ok(result);
             }
@@ -92,6 +133,7 @@ impl Host {
 
     fn wait(&mut self, most: Duration) -> io::Result<()> {
         let now = self.now();
+        let most = if self.calls.as_ref().is_some_and(Dialler::is_setting_up) { most.min(CALL_WAIT) } else { most };
         let received = self.endpoint.receive(Some(most)).map_err(io::Error::other)?;
         if let Some(pdu) = received {
             self.stack.handle_pdu(pdu.channel().0, &pdu, now);
@@ -136,7 +178,7 @@ impl Host {
             // The peer's own requests are served meanwhile.
             let next = sent + interval;
             while let Some(left) = next.checked_duration_since(Instant::now()) {
-                if !self.step() {
+                if !self.step()? {
                     self.wait(left.min(Duration::from_millis(1)))?;
                 }
             }
@@ -151,7 +193,7 @@ impl Host {
     /// The service has gone.
     pub fn serve_until(&mut self, mut stop: impl FnMut() -> bool) -> io::Result<()> {
         while !stop() {
-            if !self.step() {
+            if !self.step()? {
                 self.wait(Duration::from_millis(5))?;
             }
         }

@@ -231,6 +231,8 @@ impl NetStack {
         let buffer = || tcp::SocketBuffer::new(vec![0; self.buffer_octets]);
         let mut socket = tcp::Socket::new(buffer(), buffer());
         socket.set_nagle_enabled(false);
+        // Circuits between hosts have a contract or a queue of their own; whoever shares one chooses another control.
+        socket.set_congestion_control(tcp::CongestionControl::None);
         socket.set_timeout(Some(smoltcp::time::Duration::from_secs(30)));
         self.sockets.add(socket)
     }

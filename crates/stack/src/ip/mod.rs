@@ -14,6 +14,7 @@ mod offload;
 mod pdu;
 mod resolution;
 mod routing;
+mod switched;
 mod waiting;
 
 pub use encapsulation::{CELLWAY, Content, Encapsulation, ethertype_of};
@@ -23,7 +24,7 @@ pub use offload::{Cut, VNET_OCTETS, VnetHeader};
 
 use crate::atmarp::{Client, Inverse, Server};
 use bridge::Bridge;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
 use waiting::Waiting;
 use wire::atmarp::{AtmAddress, End};
@@ -99,6 +100,8 @@ struct Circuit {
     offered: bool,
     /// Our offer has been said since our last InATMARP packet.
     said: bool,
+    /// A packet has passed since [`IpInterface::take_used`].
+    used: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -115,9 +118,13 @@ pub struct IpInterface {
     circuits: BTreeMap<u32, Circuit>,
     by_ip: BTreeMap<Ipv4Addr, Way>,
     routes: Vec<(Ipv4Addr, u8, Ipv4Addr)>,
-    client: Option<(u32, Client)>,
+    /// The client, and the circuit to its server while there is one.
+    client: Option<(Option<u32>, Client)>,
     server: Option<Server>,
-    wanted: Option<End>,
+    /// Circuits are calls.
+    is_switched: bool,
+    /// Stations that packets want to go to, and to which no circuit leads.
+    wanted: VecDeque<End>,
     bridge: Bridge,
     waiting: Waiting,
     /// When the circuits on which nobody is known were last asked because of a packet, and whether there are any.
@@ -141,7 +148,8 @@ impl IpInterface {
             routes: Vec::new(),
             client: None,
             server: None,
-            wanted: None,
+            is_switched: false,
+            wanted: VecDeque::new(),
             bridge: Bridge::default(),
             waiting: Waiting::default(),
             asked_around: None,
@@ -177,6 +185,7 @@ impl IpInterface {
             takes: false,
             offered: false,
             said: false,
+            used: false,
         };
         self.circuits.insert(circuit, fresh);
         if let Some(server) = &mut self.server {
@@ -208,7 +217,7 @@ impl IpInterface {
 
     /// Registers with the ATMARP server at the far end of a circuit, and asks it for others.
     pub fn use_server(&mut self, circuit: u32, now: Time) {
-        self.client = Some((circuit, Client::new(self.own(), now)));
+        self.client = Some((Some(circuit), Client::new(self.own(), now)));
         self.changed();
     }
 
@@ -250,11 +259,6 @@ impl IpInterface {
     /// The ATMARP server, if there is one.
     pub fn server(&self) -> Option<&Server> {
         self.server.as_ref()
-    }
-
-    /// A station that packets want to go to, and to which no circuit leads: for whoever can open one.
-    pub fn poll_wanted(&mut self) -> Option<End> {
-        self.wanted.take()
     }
 }
 

@@ -44,6 +44,7 @@ impl IpInterface {
         let plain = |packet| Delivery { packet, header: VnetHeader::default() };
         let delivery = match self.config.encapsulation.parse(sdu) {
             Ok(Content::Packet(packet)) => {
+                state.used = true;
                 let soon = if let Some(server) = &mut self.server {
                     server.handle_sign_of_life(circuit, now).then(|| server.poll_timeout()).flatten()
                 } else if state.inverse.peer().is_none() {
@@ -73,7 +74,10 @@ impl IpInterface {
                 return None;
             }
             Ok(Content::Cellway(rest)) => match offloaded(rest).filter(|_| self.config.offload) {
-                Some(delivery) => delivery,
+                Some(delivery) => {
+                    state.used = true;
+                    delivery
+                }
                 None => {
                     self.received.drop_one(DropReason::Malformed);
                     return None;

@@ -1,7 +1,7 @@
 //! Who is at the other ends: what the interface asks and answers by InATMARP and ATMARP (RFC 2225), what it offers to its peers,
 //! and the table that packets are routed by.
 
-use super::{CELLWAY, Circuit, Encapsulation, IpInterface, OFFER, Way};
+use super::{CELLWAY, Encapsulation, IpInterface, OFFER, Way};
 use crate::atmarp::Server;
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -24,19 +24,19 @@ impl IpInterface {
         for (circuit, c) in &self.circuits {
             enter(c.inverse.peer().and_then(|p| p.ip), *circuit, false);
         }
-        for (ip, _, circuit) in self.server.iter().flat_map(Server::entries) {
-            enter(Some(ip), circuit, false);
+        // Where a station can be reached by its number.
+        let numbered = |number: AtmAddress| {
+            let mut found = self.circuits.iter().filter(|_| number != AtmAddress::NONE);
+            found.find(|(_, c)| c.far_number() == number).map(|(circuit, _)| *circuit)
+        };
+        for (ip, end, circuit) in self.server.iter().flat_map(Server::entries) {
+            let known = self.circuits.contains_key(&circuit).then_some(circuit).or_else(|| numbered(end.number));
+            if let Some(circuit) = known {
+                enter(Some(ip), circuit, false);
+            }
         }
         for (ip, end) in self.client.iter().flat_map(|(_, client)| client.known()) {
-            let numbered = |c: &Circuit| {
-                let number = c
-                    .inverse
-                    .peer()
-                    .map_or(c.number, |p| if c.number == AtmAddress::NONE { p.number } else { c.number });
-                number == end.number && number != AtmAddress::NONE
-            };
-            let circuit = self.circuits.iter().find(|(_, c)| numbered(c)).map(|(c, _)| *c);
-            if let Some(circuit) = circuit {
+            if let Some(circuit) = numbered(end.number) {
                 enter(Some(ip), circuit, true);
             }
         }
@@ -85,6 +85,10 @@ impl IpInterface {
             // Offers stand before what they belong to, so that one of an earlier life of the peer does not outlive it.
             state.takes = std::mem::take(&mut state.offered);
         }
+        let speaks = matches!(packet.operation, Operation::Reply | Operation::Nak);
+        if !speaks && !self.speaks_for_itself(circuit, packet) {
+            return self.received.drop_one(DropReason::NotPermitted);
+        }
         if let Some(server) = &mut self.server {
             server.handle(circuit, packet, now);
             return self.changed();
@@ -92,21 +96,22 @@ impl IpInterface {
         match packet.operation {
             Operation::InverseRequest | Operation::InverseReply => {
                 // An address that is ours, or another circuit's, is not believed; the question is answered all the same.
-                let elsewhere =
-                    |ip| ip == self.config.address || self.by_ip.get(&ip).is_some_and(|w| w.circuit != circuit);
+                let is_other = |w: &Way| !self.is_same_station(w.circuit, circuit);
+                let elsewhere = |ip| ip == self.config.address || self.by_ip.get(&ip).is_some_and(is_other);
                 let mut packet = *packet;
                 if packet.sender.ip.is_some_and(elsewhere) {
                     self.received.drop_one(DropReason::NotPermitted);
                     packet.sender.ip = None;
                 }
-                if state.inverse.handle(&packet, now) {
+                let state = self.circuits.get_mut(&circuit);
+                if state.is_some_and(|state| state.inverse.handle(&packet, now)) {
                     self.changed();
                 }
                 self.speak = true;
                 self.set_deadline();
             }
             Operation::Reply | Operation::Nak => match &mut self.client {
-                Some((on, client)) if *on == circuit => {
+                Some((on, client)) if *on == Some(circuit) => {
                     client.handle(packet, now);
                     self.changed();
                 }
@@ -170,7 +175,7 @@ impl IpInterface {
         {
             return said(circuit, packet, sdu);
         }
-        if let Some((circuit, client)) = &mut self.client
+        if let Some((Some(circuit), client)) = &mut self.client
             && let Some(packet) = client.poll()
         {
             return said(*circuit, packet, sdu);

@@ -11,7 +11,9 @@ impl IpInterface {
     /// The circuit for a destination: its own, its router's, or the only one there is; or the next hop whose circuit may be
     /// known soon.
     fn circuit_for(&mut self, to: Option<Ipv4Addr>, now: Time) -> Result<u32, Option<Ipv4Addr>> {
-        let only = self.circuits.keys().next().copied().filter(|_| self.circuits.len() == 1);
+        // A call leads to one station; only a circuit of a description may lead to whatever is beyond it.
+        let is_only = self.circuits.len() == 1 && !self.is_switched;
+        let only = self.circuits.keys().next().copied().filter(|_| is_only);
         let Some(to) = to else { return only.ok_or(None) };
         let via = |(network, prefix, via): &(Ipv4Addr, u8, Ipv4Addr)| {
             let mask = u32::MAX.checked_shl(32 - u32::from(*prefix)).unwrap_or(0);
@@ -29,9 +31,9 @@ impl IpInterface {
             }
             match known {
                 Resolution::Known(end) => {
-                    self.wanted = Some(end);
+                    self.want(end);
                     // Its circuit may be there, and only its number not known yet.
-                    self.ask_around(now)
+                    self.is_switched || self.ask_around(now)
                 }
                 Resolution::Asking => {
                     self.speak = true;
@@ -42,6 +44,9 @@ impl IpInterface {
             }
         } else if let Some(only) = only {
             return Ok(only);
+        } else if self.is_switched {
+            let end = self.entered(hop);
+            end.map(|end| self.want(end)).is_some()
         } else {
             !hop.is_multicast() && !hop.is_broadcast() && self.ask_around(now)
         };
@@ -63,7 +68,10 @@ impl IpInterface {
         };
         match self.circuit_for(to, now) {
             Ok(circuit) => {
-                let mtu = self.circuits.get(&circuit).map_or(self.config.mtu, |c| c.mtu);
+                let mtu = self.circuits.get_mut(&circuit).map_or(self.config.mtu, |c| {
+                    c.used = true;
+                    c.mtu
+                });
                 if packet.len() > mtu { Verdict::TooLong { circuit, mtu } } else { Verdict::To(circuit) }
             }
             Err(Some(hop)) => Verdict::Waits(hop),

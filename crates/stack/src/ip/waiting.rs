@@ -119,7 +119,12 @@ impl IpInterface {
         let in_vain = |hop| client.as_ref().is_some_and(|(_, client)| client.is_unreachable(hop));
         let lost = self.waiting.remove_if(|kept| !by_ip.contains_key(&kept.hop) && in_vain(kept.hop));
         self.sent.drop_n(DropReason::UnknownCircuit, lost);
-        self.waiting.is_ready = self.waiting.packets.iter().any(|kept| by_ip.contains_key(&kept.hop));
+        // An address that is known now may need a call to it.
+        let hops = self.waiting.packets.iter().map(|kept| kept.hop).filter(|hop| !self.by_ip.contains_key(hop));
+        let station = |hop| self.client.as_ref().and_then(|(_, client)| client.station(hop));
+        let stations: Vec<_> = hops.filter(|_| self.is_switched).filter_map(station).collect();
+        stations.into_iter().for_each(|end| self.want(end));
+        self.waiting.is_ready = self.waiting.packets.iter().any(|kept| self.by_ip.contains_key(&kept.hop));
     }
 
     /// Some have waited long enough.

@@ -30,6 +30,8 @@ impl Switch {
     fn link_branch(&mut self, change: Change, line: u32, root: u32) {
         let id = self.index.get(change.from.0.into(), change.from.1);
         self.plane.circuits[line as usize].flags |= flag::LIVE;
+        let Circuit { port, profile, .. } = self.plane.circuits[line as usize];
+        self.plane.count_promised(port, profile, 1);
         let side = self.plane.circuits[line as usize].side;
         if self.plane.circuits[line as usize].is(flag::CREDIT) {
             let set = self.leaving.set(change.to.0.into(), change.to.1, line);
@@ -144,7 +146,7 @@ impl Plane {
         let line = Circuit {
             flags: branch.flags & kept | flag::ROOT | flag::LIVE,
             label: branch.label,
-            times: branch.times,
+            times: if branch.is(flag::POLICED) { branch.times } else { [0; 2] },
             profile: branch.profile,
             received: branch.received,
             excess: branch.excess,
@@ -152,7 +154,8 @@ impl Plane {
             side,
             ..Circuit::default()
         };
-        branch.flags = branch.flags & !flag::POLICED | flag::LEAF;
+        branch.flags &= !flag::POLICED;
+        branch.times = if line.is(flag::POLICED) { [0; 2] } else { branch.times };
         self.profiles.share(line.profile);
         self.circuits[root as usize] = line;
     }
@@ -162,7 +165,7 @@ impl Plane {
         let inside = self.circuits[root as usize].frame != Frame::Between;
         let side = self.circuits[root as usize].side as usize;
         let leaf = &mut self.circuits[line as usize];
-        leaf.flags = leaf.flags & !flag::POLICED | flag::LEAF;
+        leaf.flags &= !flag::POLICED;
         if inside && leaf.is(flag::PDUS) {
             leaf.frame = Frame::NotYet;
         }
@@ -184,6 +187,14 @@ impl Plane {
         self.give_circuit(id);
     }
 
+    /// A branch of this profile leaves by a port, or does no more.
+    pub(super) fn count_promised(&mut self, port: u16, profile: u16, sign: i32) {
+        if self.profiles.get(profile).is_promised() {
+            let promised = &mut self.ports[usize::from(port)].promised;
+            *promised = promised.saturating_add_signed(sign);
+        }
+    }
+
     /// Ends a branch: what it has queued is dropped, a PDU that was sent in part is aborted, its line is free again when
     /// no queue names it.
     fn retire(&mut self, id: u32) {
@@ -196,11 +207,16 @@ impl Plane {
         }
         let profile = *self.profiles.get(circuit.profile);
         let port = &mut self.ports[usize::from(circuit.port)];
-        *(if circuit.is(flag::CREDIT) { &mut port.held } else { &mut port.used }) -= u32::from(circuit.queued);
+        *(if circuit.is(flag::CREDIT) { &mut port.held } else { &mut port.used }) -= u32::from(circuit.data_queued());
+        port.management.forget(&circuit);
         port.counters.sent.drop_n(DropReason::Closed, circuit.queued.into());
         if circuit.frame == Frame::Accepted {
-            port.release(&circuit, profile.pdu_cells.unwrap_or_default());
+            port.release(&circuit, profile.kept_cells());
         }
+        if let Some(side) = self.contract_of(id) {
+            self.end_contract(side, usize::from(circuit.port));
+        }
+        let port = &mut self.ports[usize::from(circuit.port)];
         let mut may_send = true;
         if circuit.is(flag::CREDIT) {
             may_send = self.credits.get(circuit.side).sender.room() > 0;
@@ -214,13 +230,14 @@ impl Plane {
                 port.counters.sent.drop_one(DropReason::QueueFull);
             }
         }
+        self.count_promised(circuit.port, circuit.profile, -1);
         self.profiles.release(circuit.profile);
         if !circuit.is(flag::LISTED) {
             self.give_circuit(id);
             return;
         }
         self.in_use -= 1;
-        let (port, class) = (usize::from(circuit.port), usize::from(circuit.class));
+        let (port, class) = (usize::from(circuit.port), profile.class as usize);
         self.circuits[id as usize] = Circuit { flags: flag::LISTED, ..Circuit::default() };
         self.ports[port].ready -= 1;
         let turn = &mut self.ports[port].classes[class];

@@ -1,36 +1,24 @@
 //! A plain cell switch after `docs/switch.md`: lists and sums where the real one has tables, lines and counters. It shares
-//! no code with it. Circuits with credits are not in it.
+//! no code with it. Circuits with credits and alarms are not in it.
 
+mod contract;
+
+pub use contract::{Contract, Frames, Schedule};
+
+use contract::{Known, Moment, Output, Waits, arrivals};
 use std::collections::{BTreeMap, VecDeque};
-use switch::{Excess, Profile};
+use switch::{Arrival, Class, Discard, Flow, Profile};
 use wire::oam::{Function, Location, Loopback};
 use wire::{Cell, CellHeader, CircuitId, DropReason, Label, PayloadType, Time};
 
 pub type Point = (u16, Label);
 
-/// What a policed profile tests, in whole nanoseconds: increment and limit of peak and sustainable rate.
-#[derive(Debug, Clone, Copy)]
-pub struct Contract {
-    pub peak: (u64, u64),
-    pub sustainable: Option<(u64, u64)>,
-    pub high_priority_only: bool,
-    pub excess: Excess,
-}
-
 #[derive(Debug, Clone, Copy)]
 pub struct Kind {
     pub profile: Profile,
     pub contract: Option<Contract>,
-}
-
-/// A leaky bucket: content, and when it was last filled.
-#[derive(Debug, Clone, Copy, Default)]
-struct Bucket(i128, i128);
-
-impl Bucket {
-    fn content(&self, now: i128) -> i128 {
-        (self.0 - (now - self.1)).max(0)
-    }
+    pub frames: Option<Frames>,
+    pub schedule: Option<Schedule>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,9 +36,12 @@ pub struct Leaf {
     pub to: Point,
     kind: Kind,
     queue: VecDeque<Cell>,
+    /// Management cells in it.
+    management: usize,
     pdu: Pdu,
     asked: u64,
     sent_part: bool,
+    output: Output,
     pub received: u64,
     pub dropped: u64,
 }
@@ -61,7 +52,7 @@ pub struct Route {
     pub leaves: Vec<Leaf>,
     pub many: bool,
     inside: bool,
-    buckets: [Bucket; 2],
+    known: Known,
     pub received: u64,
     pub excess: u32,
     /// What a policer dropped before there were many leaves counts for the first of them.
@@ -71,8 +62,12 @@ pub struct Route {
 #[derive(Debug, Default)]
 pub struct Port {
     pub down: bool,
-    waiting: [VecDeque<u64>; 4],
-    left: [Option<usize>; 4],
+    pub arrival: Arrival,
+    last: Time,
+    /// Circuits whose next cell is due, by class, and those that take turns.
+    due: [VecDeque<u64>; 5],
+    waiting: [VecDeque<u64>; 5],
+    left: [Option<usize>; 5],
     control: VecDeque<Cell>,
     pub in_drops: BTreeMap<DropReason, u64>,
     pub out_drops: BTreeMap<DropReason, u64>,
@@ -88,8 +83,25 @@ pub struct Model {
     pub ports: Vec<Port>,
     queue_cells: usize,
     control_cells: usize,
+    management_cells: usize,
     epoch: u64,
     next_uid: u64,
+    now: Time,
+    order: u64,
+}
+
+fn is_promised(profile: &Profile) -> bool {
+    let best_effort = profile.class == Class::BestEffort && profile.shape.is_none();
+    !best_effort && profile.flow == Flow::BestEffort
+}
+
+/// Eighths of the queue.
+fn left_to_others(profile: &Profile) -> usize {
+    match (profile.class, profile.shape.is_some()) {
+        (Class::BestEffort, false) => 2,
+        (Class::BestEffort, true) | (Class::Guaranteed, _) => 1,
+        _ => 0,
+    }
 }
 
 fn user(cell: &Cell) -> Option<bool> {
@@ -99,10 +111,35 @@ fn user(cell: &Cell) -> Option<bool> {
     }
 }
 
+/// OAM of a channel, or of a path.
+fn is_management(cell: &Cell, label: Label) -> bool {
+    let oam = matches!(cell.header().payload_type, PayloadType::OamSegment | PayloadType::OamEndToEnd);
+    let of_path = cell.header_word() & 8 == 0 && matches!(cell.circuit().vci.get(), 3 | 4);
+    oam || label.is_path() && of_path
+}
+
+impl Leaf {
+    fn take(&mut self) -> Option<Cell> {
+        let cell = self.queue.pop_front()?;
+        self.management -= usize::from(is_management(&cell, self.to.1));
+        Some(cell)
+    }
+}
+
 impl Model {
-    pub fn new(ports: usize, queue_cells: usize, control_cells: usize) -> Self {
+    pub fn new(ports: usize, queue_cells: usize, control_cells: usize, management_cells: usize) -> Self {
         let ports = (0..ports).map(|_| Port::default()).collect();
-        Model { routes: BTreeMap::new(), ports, queue_cells, control_cells, epoch: 0, next_uid: 0 }
+        Model {
+            routes: BTreeMap::new(),
+            ports,
+            queue_cells,
+            control_cells,
+            management_cells,
+            epoch: 0,
+            next_uid: 0,
+            now: Time::ZERO,
+            order: 0,
+        }
     }
 
     fn leaf(&mut self, uid: u64) -> &mut Leaf {
@@ -113,12 +150,18 @@ impl Model {
         self.leaves_at(port).map(|leaf| leaf.queue.len()).sum()
     }
 
+    /// Of those, cells of data.
+    fn used(&self, port: u16) -> usize {
+        self.leaves_at(port).map(|leaf| leaf.queue.len() - leaf.management).sum()
+    }
+
     fn leaves_at(&self, port: u16) -> impl Iterator<Item = &Leaf> {
         self.routes.values().flat_map(|route| &route.leaves).filter(move |leaf| leaf.to.0 == port)
     }
 
     fn headroom(&self, port: u16) -> usize {
         let kept = self.leaves_at(port).filter(|leaf| leaf.pdu == Pdu::Accepted && self.epoch - leaf.asked < 2);
+        let kept = kept.filter(|leaf| leaf.kind.profile.discard != Discard::Partial);
         kept.map(|leaf| usize::from(leaf.kind.profile.pdu_cells.unwrap())).sum()
     }
 
@@ -136,14 +179,27 @@ impl Model {
         self.next_uid += 1;
         let pdu = Pdu::None;
         let queue = VecDeque::new();
-        let mut leaf =
-            Leaf { uid: self.next_uid, to, kind, queue, pdu, asked: 0, sent_part: false, received: 0, dropped: 0 };
+        let output = Output::default();
+        let uid = self.next_uid;
+        let mut leaf = Leaf {
+            uid,
+            to,
+            kind,
+            queue,
+            management: 0,
+            pdu,
+            asked: 0,
+            sent_part: false,
+            output,
+            received: 0,
+            dropped: 0,
+        };
         match self.routes.get_mut(&from) {
             None => {
-                let buckets = Default::default();
+                let known = Known::default();
                 let leaves = vec![leaf];
                 let route =
-                    Route { kind, leaves, many: false, inside: false, buckets, received: 0, excess: 0, dropped: 0 };
+                    Route { kind, leaves, many: false, inside: false, known, received: 0, excess: 0, dropped: 0 };
                 self.routes.insert(from, route);
             }
             Some(route) => {
@@ -171,6 +227,7 @@ impl Model {
             port.left[class] = None;
         }
         port.waiting[class].retain(|uid| *uid != leaf.uid);
+        port.due.iter_mut().for_each(|due| due.retain(|uid| *uid != leaf.uid));
         if let (true, Label::Vc(circuit)) = (leaf.sent_part && leaf.kind.profile.pdu_cells.is_some(), leaf.to.1) {
             let payload_type = PayloadType::User { congestion: false, end: true };
             let abort = Cell::new(CellHeader { circuit, payload_type, clp: false }, [0; 48]);
@@ -183,6 +240,16 @@ impl Model {
         match port.control.len() < self.control_cells {
             true => port.control.push_back(cell),
             false => *port.out_drops.entry(DropReason::QueueFull).or_default() += 1,
+        }
+    }
+
+    fn push_reply(&mut self, port: u16, cell: Cell) {
+        let state = &mut self.ports[usize::from(port)];
+        let same = state.control.iter().filter(|other| other.circuit() == cell.circuit()).count();
+        if same < 8 && state.control.len() < self.control_cells - self.control_cells / 8 {
+            state.control.push_back(cell);
+        } else {
+            *state.out_drops.entry(DropReason::ManagementFull).or_default() += 1;
         }
     }
 
@@ -207,18 +274,60 @@ impl Model {
 
     // Cells in.
 
-    pub fn handle_cell(&mut self, port: u16, cell: &Cell, now: Time) {
+    /// Lets circuits go to the lists of those that are due.
+    pub fn release_due(&mut self, now: Time) {
+        self.now = now;
+        let leaves = self.routes.values_mut().flat_map(|route| &mut route.leaves);
+        let mut due: Vec<_> = leaves
+            .filter_map(|leaf| match leaf.output.waits {
+                Waits::Until { boundary, order } if boundary <= now.as_nanos() / 64 => Some((boundary, order, leaf)),
+                _ => None,
+            })
+            .collect();
+        due.sort_by_key(|(boundary, order, _)| (*boundary, *order));
+        for (_, _, leaf) in due {
+            leaf.output.waits = Waits::Due;
+            let class = due_class(&leaf.kind);
+            self.ports[usize::from(leaf.to.0)].due[class].push_back(leaf.uid);
+        }
+    }
+
+    /// The next cell of a circuit begins to wait until it is due.
+    fn schedule(&mut self, uid: u64, catch_up: bool) {
+        let (now, mut order) = (self.now, self.order);
+        let leaf = self.leaf(uid);
+        let Some(schedule) = leaf.kind.schedule else { return };
+        leaf.output.schedule(&schedule, now, catch_up, &mut order);
+        let (at, class, waits) = (usize::from(leaf.to.0), due_class(&leaf.kind), leaf.output.waits);
+        if waits == Waits::Due {
+            self.ports[at].due[class].push_back(uid);
+        }
+        self.order = order;
+    }
+
+    pub fn handle_cells(&mut self, port: u16, cells: &[Cell], now: Time) {
+        self.release_due(now);
+        let state = &mut self.ports[usize::from(port)];
+        let times = arrivals(state.arrival, cells, std::mem::replace(&mut state.last, now), now);
+        for (cell, at) in cells.iter().zip(times) {
+            self.handle_cell(port, cell, now, at);
+        }
+    }
+
+    fn handle_cell(&mut self, port: u16, cell: &Cell, now: Time, at: Moment) {
         self.epoch = now.as_nanos() >> 28;
         let Some(from) = self.look_up(port, cell) else { return };
         let route = self.routes.get_mut(&from).unwrap();
         route.received += 1;
         let mut cell = *cell;
-        match route.police(&mut cell, now) {
-            Some(true) | None => {}
-            Some(false) => {
-                self.lose(from, &cell);
-                return;
-            }
+        // The link that it leaves by stamps it anew.
+        cell.set_at(Time::ZERO);
+        let of_pdus = pdus(&route.kind.profile, from.1).is_some();
+        let (discarded, beyond) = route.known.police(&route.kind, user(&cell), of_pdus, &mut cell, at);
+        route.excess += u32::from(beyond);
+        if discarded {
+            self.lose(from, &cell);
+            return;
         }
         let route = self.routes.get_mut(&from).unwrap();
         if let (true, Some(end)) = (route.many, user(&cell)) {
@@ -264,7 +373,7 @@ impl Model {
                 if loopback.request && [Location::END_POINT, Location::EVERY_POINT].contains(&loopback.location) =>
             {
                 let payload = Function::Loopback(Loopback { request: false, ..loopback }).emit();
-                self.push_control(port, Cell::new(header, payload));
+                self.push_reply(port, Cell::new(header, payload));
                 None
             }
             Ok(_) => drop(self, DropReason::NotOpen),
@@ -295,16 +404,52 @@ impl Model {
     fn admit(&mut self, from: Point, uid: u64, many: bool, cell: Cell) {
         let epoch = self.epoch;
         let at = self.leaf(uid).to.0;
-        let (used, headroom) = (self.queued(at), self.headroom(at));
+        let state = &self.ports[usize::from(at)];
+        let waiting: usize = state.due.iter().chain(&state.waiting).map(VecDeque::len).sum();
+        let (used, headroom) = (self.used(at), self.headroom(at));
         let (q, up) = (self.queue_cells, !self.ports[usize::from(at)].down);
+        let promised = self.leaves_at(at).any(|leaf| is_promised(&leaf.kind.profile));
+        let further: usize = self.leaves_at(at).map(|leaf| leaf.management.saturating_sub(1)).sum();
+        let share = (self.management_cells / 2 - further) / 16;
+        let open_to_management = self.queued(at) - used < self.management_cells;
         let leaf = self.leaf(uid);
         let profile = leaf.kind.profile;
-        let (queued, most) = (leaf.queue.len(), usize::from(profile.queue_cells));
-        let fits = |n: usize| up && used + headroom + n <= q && queued + n <= most;
+        let open = if promised { q - q / 8 * left_to_others(&profile) } else { q };
+        let (queued, most) = (leaf.queue.len() - leaf.management, usize::from(profile.queue_cells));
+        let fits = |n: usize| up && used + headroom + n <= open && queued + n <= most;
         let space = up && used < q && queued < most;
         let full = if up { DropReason::QueueFull } else { DropReason::LinkDown };
+        let low = cell.header().clp && profile.low_priority_cells.is_some_and(|most| used >= most as usize);
+        let refused = low || beyond_share(profile.discard, queued, waiting, used, q);
+        let partial = profile.discard == Discard::Partial;
         let mut foreign = false;
         let dropped = match (pdus(&profile, leaf.to.1), user(&cell)) {
+            (Some(_), Some(end)) if up && leaf.pdu == Pdu::None && refused => {
+                leaf.pdu = if end { Pdu::None } else { Pdu::Dropped };
+                Some(DropReason::EarlyDiscard)
+            }
+            (Some(_), Some(end)) if partial && matches!(leaf.pdu, Pdu::None | Pdu::Accepted | Pdu::Dropped) => {
+                let next = if end { Pdu::None } else { leaf.pdu };
+                match leaf.pdu {
+                    Pdu::Dropped => {
+                        leaf.pdu = next;
+                        Some(DropReason::PartialDiscard)
+                    }
+                    _ if fits(1) => {
+                        leaf.pdu = if end { Pdu::None } else { Pdu::Accepted };
+                        None
+                    }
+                    Pdu::Accepted => {
+                        leaf.pdu = Pdu::Cut;
+                        Some(full)
+                    }
+                    _ => {
+                        leaf.pdu = if end { Pdu::None } else { Pdu::Dropped };
+                        Some(full)
+                    }
+                }
+            }
+            (Some(_), Some(true)) if partial && leaf.pdu == Pdu::Cut && !fits(1) => Some(DropReason::PartialDiscard),
             (Some(m), Some(end)) => match leaf.pdu {
                 Pdu::None if fits(if end { 1 } else { m }) => {
                     leaf.pdu = if end { Pdu::None } else { Pdu::Accepted };
@@ -339,6 +484,12 @@ impl Model {
                     None
                 }
             },
+            _ if is_management(&cell, leaf.to.1) => {
+                let room = open_to_management && (leaf.management == 0 || leaf.management < share.min(255));
+                let full = if up { DropReason::ManagementFull } else { full };
+                (!up || !room).then_some(full)
+            }
+            (_, Some(_)) if up && low => Some(DropReason::QueueFull),
             _ => (!fits(1)).then_some(full),
         };
         leaf.received += u64::from(!foreign);
@@ -349,6 +500,12 @@ impl Model {
                 self.routes.get_mut(&from).unwrap().dropped += 1;
             }
         } else if !foreign {
+            let mut cell = cell;
+            let congested = profile.congestion_cells.is_some_and(|most| used >= most as usize);
+            if let (Some(end), true, false) = (user(&cell), congested, is_management(&cell, self.leaf(uid).to.1)) {
+                let payload_type = PayloadType::User { congestion: true, end };
+                cell.set_header(CellHeader { payload_type, ..cell.header() });
+            }
             self.place(uid, cell);
         }
     }
@@ -362,9 +519,10 @@ impl Model {
         };
         cell.set_header(CellHeader { circuit, ..header });
         let (at, class, queued) = (usize::from(leaf.to.0), leaf.kind.profile.class as usize, leaf.queue.len());
+        let paced = leaf.kind.schedule.is_some_and(|schedule| schedule.paced);
         let port = &mut self.ports[at];
-        let idle = port.waiting.iter().all(VecDeque::is_empty) && port.control.is_empty();
-        if !port.down && idle && queued == 0 && port.room > 0 {
+        let idle = port.waiting.iter().chain(&port.due).all(VecDeque::is_empty) && port.control.is_empty();
+        if !port.down && idle && queued == 0 && port.room > 0 && !paced {
             port.room -= 1;
             port.sent += 1;
             port.link.push(cell);
@@ -373,15 +531,21 @@ impl Model {
             }
             return;
         }
-        if queued == 0 {
+        if !paced && !port.waiting[class].contains(&uid) {
             port.waiting[class].push_back(uid);
         }
-        self.leaf(uid).queue.push_back(cell);
+        let leaf = self.leaf(uid);
+        leaf.management += usize::from(is_management(&cell, leaf.to.1));
+        leaf.queue.push_back(cell);
+        if self.leaf(uid).output.waits == Waits::Nowhere {
+            self.schedule(uid, false);
+        }
     }
 
     // Cells out.
 
-    pub fn poll_transmit(&mut self, at: u16, mut room: usize) -> Vec<Cell> {
+    pub fn poll_transmit(&mut self, at: u16, mut room: usize, now: Time) -> Vec<Cell> {
+        self.release_due(now);
         let mut out = Vec::new();
         if self.ports[usize::from(at)].down {
             return out;
@@ -391,7 +555,24 @@ impl Model {
             out.push(cell);
             room -= 1;
         }
-        for class in 0..4 {
+        for class in 0..5 {
+            while room > 0 {
+                let Some(uid) = self.ports[usize::from(at)].due[class].pop_front() else { break };
+                let leaf = self.leaf(uid);
+                leaf.output.waits = Waits::Nowhere;
+                let Some(cell) = leaf.take() else { continue };
+                if let Some(end) = user(&cell) {
+                    leaf.sent_part = !end;
+                }
+                out.push(cell);
+                room -= 1;
+                if let Some(schedule) = leaf.kind.schedule {
+                    leaf.output.book(&schedule);
+                }
+                if !leaf.queue.is_empty() {
+                    self.schedule(uid, true);
+                }
+            }
             while room > 0 {
                 let port = &mut self.ports[usize::from(at)];
                 let Some(uid) = port.waiting[class].front().copied() else { break };
@@ -405,7 +586,7 @@ impl Model {
                 };
                 let n = turn.min(room).min(leaf.queue.len());
                 for _ in 0..n {
-                    let cell = leaf.queue.pop_front().unwrap();
+                    let cell = leaf.take().unwrap();
                     if let Some(end) = user(&cell) {
                         leaf.sent_part = !end;
                     }
@@ -428,34 +609,25 @@ impl Model {
     }
 }
 
-fn pdus(profile: &Profile, label: Label) -> Option<usize> {
-    profile.pdu_cells.filter(|_| !label.is_path()).map(usize::from)
+/// The class in which cells of a circuit are due.
+fn due_class(kind: &Kind) -> usize {
+    let share = kind.schedule.is_some_and(|schedule| !schedule.paced);
+    if share { switch::Class::Guaranteed as usize } else { kind.profile.class as usize }
 }
 
-impl Route {
-    /// Tests a cell; false if it is discarded.
-    fn police(&mut self, cell: &mut Cell, now: Time) -> Option<bool> {
-        let contract = self.kind.contract?;
-        let now = i128::from(now.as_nanos());
-        let header = cell.header();
-        let test = |bucket: &Bucket, limit: u64| bucket.content(now) <= i128::from(limit);
-        if !test(&self.buckets[0], contract.peak.1) {
-            self.excess += 1;
-            return Some(false);
+/// Whether a circuit with `xi` of `x` queued cells has more than its share among `n`, at a port that holds `k`.
+fn beyond_share(discard: Discard, xi: usize, n: usize, x: usize, k: usize) -> bool {
+    let (xi, n, x, k) = (xi as u64, n as u64, x as u64, k as u64);
+    match discard {
+        Discard::Whole | Discard::Partial => false,
+        Discard::Selective { threshold, percent } => x > threshold.into() && xi * n * 100 > u64::from(percent) * x,
+        Discard::Fair { threshold, percent } => {
+            let r = u64::from(threshold);
+            x > r && xi * n * 100 * (x - r) > u64::from(percent) * x * k.saturating_sub(r)
         }
-        if let Some((increment, limit)) = contract.sustainable.filter(|_| !(contract.high_priority_only && header.clp))
-        {
-            if test(&self.buckets[1], limit) {
-                self.buckets[1] = Bucket(self.buckets[1].content(now) + i128::from(increment), now);
-            } else {
-                self.excess += 1;
-                if contract.excess == Excess::Discard {
-                    return Some(false);
-                }
-                cell.set_header(CellHeader { clp: true, ..header });
-            }
-        }
-        self.buckets[0] = Bucket(self.buckets[0].content(now) + i128::from(contract.peak.0), now);
-        Some(true)
     }
+}
+
+fn pdus(profile: &Profile, label: Label) -> Option<usize> {
+    profile.pdu_cells.filter(|_| !label.is_path()).map(usize::from)
 }

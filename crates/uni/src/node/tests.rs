@@ -1,5 +1,6 @@
 //! Calls through several switches in virtual time.
 
+mod failures;
 mod multipoint;
 
 use super::*;
@@ -25,20 +26,25 @@ fn port(side: Side, version: Version, addresses: Vec<Aesa>) -> PortConfig {
     PortConfig { call, rate: Some(CellRate::OC3C), addresses, delay_ms: 3 }
 }
 
-/// Switches in a row, two hosts at each: ports 0 and 1 are hosts, 2 leads to the switch before, 3 to the one behind.
+/// Switch `s` of a row: ports 0 and 1 are hosts, 2 leads to the switch before, 3 to the one behind.
+fn node_of_row(s: usize, switches: usize) -> Node {
+    let user = |n| port(Side::Network, Version::Uni31, vec![address(s, n)]);
+    let between = |side| port(side, Version::Iisp, Vec::new());
+    let mut node = Node::new(vec![user(0), user(1), between(Side::User), between(Side::Network)]);
+    for other in 0..switches {
+        if other != s {
+            node.routes_mut().add(Prefix::new(address(other, 0), 104), if other < s { 2 } else { 3 });
+        }
+    }
+    node
+}
+
+/// Switches in a row, two hosts at each.
 fn row(switches: usize) -> Simulation {
     let mut nodes = Vec::new();
     let mut hosts = Vec::new();
     for s in 0..switches {
-        let user = |n| port(Side::Network, Version::Uni31, vec![address(s, n)]);
-        let between = |side| port(side, Version::Iisp, Vec::new());
-        let mut node = Node::new(vec![user(0), user(1), between(Side::User), between(Side::Network)]);
-        for other in 0..switches {
-            if other != s {
-                node.routes_mut().add(Prefix::new(address(other, 0), 104), if other < s { 2 } else { 3 });
-            }
-        }
-        nodes.push(node);
+        nodes.push(node_of_row(s, switches));
         for _ in 0..2 {
             hosts.push(Port::new(Config { labels: (0, 32, 531), ..Config::new(Side::User, Version::Uni31) }));
         }

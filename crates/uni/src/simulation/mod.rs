@@ -1,12 +1,13 @@
 //! Switches and hosts in virtual time, joined by wires with a delay: what tests and `cellway bench calls` drive.
 
 pub mod load;
+pub mod loss;
 
 use crate::call::Event;
 use crate::node::{Command, Node};
 use crate::port::Port;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
 use std::time::Duration;
 use wire::Time;
 
@@ -35,6 +36,8 @@ pub struct Simulation {
     commands: VecDeque<(usize, Command)>,
     /// Switches that are dead: what arrives there is lost, and they say nothing.
     dead: Vec<bool>,
+    /// Ends of wires that are cut: what is sent there is lost.
+    cut: BTreeSet<Place>,
 }
 
 impl Simulation {
@@ -51,6 +54,7 @@ impl Simulation {
             events: VecDeque::new(),
             commands: VecDeque::new(),
             dead,
+            cut: BTreeSet::new(),
         }
     }
 
@@ -96,9 +100,29 @@ impl Simulation {
         &mut self.switches[switch]
     }
 
-    /// The switch dies, or is started anew with this state.
+    /// The switch dies: it says nothing more, and what arrives there is lost.
     pub fn kill(&mut self, switch: usize) {
         self.dead[switch] = true;
+    }
+
+    /// The switch is started anew in this state.
+    pub fn revive(&mut self, switch: usize, state: Node) {
+        self.switches[switch] = state;
+        self.dead[switch] = false;
+        self.switches[switch].start(self.now);
+        self.collect(Place::Switch(switch, 0));
+    }
+
+    /// The wire at a place is cut, or whole again.
+    pub fn set_cut(&mut self, at: Place, cut: bool) {
+        let ends = [Some(at), self.wires.get(&at).map(|(other, _)| *other)];
+        for end in ends.into_iter().flatten() {
+            if cut {
+                self.cut.insert(end);
+            } else {
+                self.cut.remove(&end);
+            }
+        }
     }
 
     /// Sends what a host has to send after a request.
@@ -207,6 +231,9 @@ impl Simulation {
     }
 
     fn send(&mut self, from: Place, sdu: Vec<u8>) {
+        if self.cut.contains(&from) {
+            return;
+        }
         if let Some((to, delay)) = self.wires.get(&from) {
             self.departures += 1;
             self.under_way.push(Reverse((self.now + *delay, self.departures, *to, sdu)));

@@ -166,6 +166,30 @@ pub enum Fault {
 impl Fault {
     /// How many there are.
     pub const COUNT: usize = Fault::Overrun as usize + 1;
+
+    /// PDUs that were wrong or not expected; the others are time-outs and what this side does about loss.
+    const ERRORS: [Fault; 20] = [
+        Fault::Data,
+        Fault::Begin,
+        Fault::BeginAck,
+        Fault::BeginReject,
+        Fault::End,
+        Fault::EndAck,
+        Fault::Poll,
+        Fault::Stat,
+        Fault::UnsolicitedStat,
+        Fault::Resync,
+        Fault::ResyncAck,
+        Fault::Recover,
+        Fault::RecoverAck,
+        Fault::Sequence,
+        Fault::PollSequence,
+        Fault::StatList,
+        Fault::UnsolicitedList,
+        Fault::Length,
+        Fault::Old,
+        Fault::Overrun,
+    ];
 }
 
 /// More messages wait than the configuration allows.
@@ -272,6 +296,11 @@ impl Sscop {
     /// How often `fault` was reported.
     pub fn faults(&self, fault: Fault) -> u64 {
         self.faults[fault as usize]
+    }
+
+    /// PDUs that were wrong or not expected.
+    pub fn errors(&self) -> u64 {
+        Fault::ERRORS.iter().fold(0, |sum, fault| sum.wrapping_add(self.faults(*fault)))
     }
 
     /// Messages that wait to be sent or acknowledged.

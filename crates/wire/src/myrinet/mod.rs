@@ -25,6 +25,7 @@
 
 pub mod mapping;
 pub mod message;
+pub mod tag;
 
 use crate::Error;
 use crate::crc::crc8;

@@ -135,6 +135,18 @@ proptest! {
     }
 
     #[test]
+    fn a_tag_read_is_the_one_written(
+        uu: u8, cpi: u8, clp: bool, congestion: bool, layer in 0..3usize, vpi in 0u16..4096, vci: u16, sdu: Vec<u8>,
+    ) {
+        use super::tag::{Layer, Tag};
+        let circuit = crate::CircuitId { vpi: crate::Vpi::new(vpi).unwrap(), vci: crate::Vci(vci) };
+        let layer = [Layer::Aal0, Layer::Aal34, Layer::Aal5][layer];
+        let tag = Tag { layer, uu, cpi, clp, congestion, circuit };
+        let octets = [&tag.emit()[..], &sdu].concat();
+        prop_assert_eq!(Tag::parse(&octets), Ok((tag, &sdu[..])));
+    }
+
+    #[test]
     fn no_octets_panic(mut octets: Vec<u8>) {
         let _ = Packet::new_checked(&octets);
         if let Ok(message) = Message::parse(&octets) {
@@ -143,6 +155,7 @@ proptest! {
             prop_assert_eq!(again, octets.clone());
         }
         let _ = message::Head::parse(&octets);
+        let _ = super::tag::Tag::parse(&octets);
         let _ = advance(&mut octets);
     }
 }

@@ -11,6 +11,7 @@ use ::adapter::memory::Flat;
 use ::adapter::midway::{Config, Eni155p, Pace, registers as r};
 use ::adapter::suni;
 use anyhow::{Context as _, Result, bail, ensure};
+use control::results::bench::BenchAdapter;
 use serde_json::{Value, json};
 use std::hint::black_box;
 use wire::{Cell, Time};
@@ -125,7 +126,7 @@ pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
         "bench": "adapter", "runs": options.runs, "kernel": sar::Kernel::chosen().name(),
         "processor": processor().unwrap_or_else(|| std::env::consts::ARCH.to_owned()), "rows": rows,
     });
-    output::print(context, &json, || text(&rows))
+    output::print_as::<BenchAdapter>(context, &json, || text(&rows))
 }
 
 fn text(rows: &[Value]) -> String {

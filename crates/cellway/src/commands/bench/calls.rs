@@ -1,12 +1,18 @@
-//! `cellway bench calls`: call set-ups and releases a second through switches in virtual time, all sides on one core.
-//! Time is the thread's on a processor: what other programs take does not count.
+//! `cellway bench calls`: call set-ups and releases a second through switches in virtual time, all sides on one core, where time is
+//! the thread's on a processor: what other programs take does not count. The same live, through a running daemon, in real time.
+//! What SSCOP carries over a line that loses PDUs.
+
+mod live;
 
 use super::{median, processor, thread_seconds};
 use crate::context::Context;
 use crate::output;
 use anyhow::Result;
+use control::results::bench::BenchCalls;
 use serde_json::{Value, json};
+use std::time::Duration;
 use uni::simulation::load::Load;
+use uni::simulation::loss;
 
 /// What one switch is to reach, set-ups (and releases) a second.
 const GOAL: f64 = 20_000.0;
@@ -26,35 +32,98 @@ pub(crate) struct Options {
     /// The most calls that stay up meanwhile, over two pairs of hosts
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=120_000))]
     up: u32,
+    /// The most calls that stay up in the live runs
+    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..=50_000))]
+    live_up: u32,
+    /// What to measure
+    #[arg(long, value_enum, default_value_t = Part::All)]
+    part: Part,
+}
+
+/// Parts of the benchmark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    /// All of it
+    All,
+    /// State machines alone, in virtual time
+    Virtual,
+    /// A running daemon, in real time
+    Live,
+    /// SSCOP over a line that loses PDUs, in virtual time
+    Loss,
+}
+
+impl Options {
+    fn has(&self, part: Part) -> bool {
+        self.part == Part::All || self.part == part
+    }
 }
 
 /// `cellway bench calls`
 pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
-    let mut rows = Vec::new();
-    for switches in [1, 5] {
-        for up in [1, 1000, options.up as usize].into_iter().filter(|up| *up <= options.up as usize) {
-            rows.push(case(options, switches, up)?);
+    let (mut rows, mut live, mut round_trip, mut sscop) = (Vec::new(), Vec::new(), None, Vec::new());
+    if options.has(Part::Virtual) {
+        for switches in [1, 5] {
+            for up in [1, 1000, options.up as usize].into_iter().filter(|up| *up <= options.up as usize) {
+                rows.push(case(options, switches, up)?);
+            }
         }
+    }
+    if options.has(Part::Live) {
+        live = live::rows(options.calls.max(1), options.under_way, options.runs, options.live_up as usize)?;
+        round_trip = Some(live::round_trips()?);
+    }
+    if options.has(Part::Loss) {
+        sscop = losses()?;
     }
     let json = json!({
         "bench": "calls", "runs": options.runs, "calls": options.calls, "under_way": options.under_way,
-        "goal_setups_per_s": GOAL, "processor": processor().unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
-        "rows": rows,
+        "goal_setups_per_s": GOAL, "goal_live_setups_per_s": live::GOAL,
+        "processor": processor().unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
+        "rows": rows, "live": live, "round_trip": round_trip, "sscop": sscop,
     });
-    output::print(context, &json, || {
+    output::print_as::<BenchCalls>(context, &json, || {
+        let number = |row: &Value, key: &str| row[key].as_f64().map_or_else(|| "-".to_owned(), |n| format!("{n:.0}"));
         let text = |row: &Value| {
-            let number = |key: &str| format!("{:.0}", row[key].as_f64().unwrap_or_default());
             vec![
-                number("switches"),
-                number("up"),
-                number("setups_per_s"),
-                format!("{} to {}", number("least"), number("greatest")),
-                number("octets_a_call"),
+                row["driver"].as_str().unwrap_or("virtual time").to_owned(),
+                number(row, "switches"),
+                number(row, "up"),
+                number(row, "setups_per_s"),
+                format!("{} to {}", number(row, "least"), number(row, "greatest")),
+                number(row, "octets_a_call"),
             ]
         };
-        let head = ["switches", "calls up", "set-ups/s", "extremes", "octets a call"];
-        output::table(&head, &rows.iter().map(text).collect::<Vec<_>>())
+        let mut parts = Vec::new();
+        if !rows.is_empty() || !live.is_empty() {
+            let head = ["driver", "switches", "calls up", "set-ups/s", "extremes", "octets a call"];
+            parts.push(output::table(&head, &rows.iter().chain(&live).map(text).collect::<Vec<_>>()));
+        }
+        if let Some(trip) = &round_trip {
+            parts.push(format!(
+                "a set-up through five switches: {} us; five segment pings: {} us",
+                number(trip, "setup_us"),
+                number(trip, "five_segment_pings_us")
+            ));
+        }
+        if !sscop.is_empty() {
+            let row = |row: &Value| ["loss_percent", "messages_per_s", "again", "held"].map(|key| number(row, key));
+            let head = ["SSCOP, % of PDUs lost", "messages/s", "sent again", "kept at most"];
+            parts.push(output::table(&head, &sscop.iter().map(row).collect::<Vec<_>>()));
+        }
+        parts.join("\n")
     })
+}
+
+/// SSCOP over a line with a delay of 5 ms that loses PDUs both ways.
+fn losses() -> Result<Vec<Value>> {
+    let one = |percent: u64| -> Result<Value> {
+        let figure = loss::run(percent, Duration::from_secs(600), 18)?;
+        Ok(json!({
+            "loss_percent": percent, "messages_per_s": figure.messages_per_s, "again": figure.again, "held": figure.held,
+        }))
+    };
+    [0, 1, 5, 20].into_iter().map(one).collect()
 }
 
 fn case(options: &Options, switches: usize, up: usize) -> Result<Value> {

@@ -14,6 +14,7 @@ use anyhow::{Context as _, Result, anyhow};
 use control::config;
 use control::daemon::Daemon;
 use control::processors::Processors;
+use control::results::bench::BenchEvents;
 use endpoint::{ChannelId, Endpoint, EndpointConfig, Events, Geometry, OpenOptions};
 use host::engine::EngineHandle;
 use lab::overload;
@@ -77,7 +78,7 @@ pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
         "rows": rows, "modelled": modelled,
         "scale": scale,
     });
-    output::print(context, &json, || {
+    output::print_as::<BenchEvents>(context, &json, || {
         let text = |row: &Value| {
             let f = |key: &str, digits: usize| format!("{:.digits$}", row[key].as_f64().unwrap_or_default());
             vec![

@@ -6,6 +6,7 @@ use crate::context::Context;
 use crate::output;
 use ::lab::speed::Scene;
 use anyhow::{Result, ensure};
+use control::results::bench::BenchLab;
 use serde_json::{Value, json};
 
 /// What the laboratory is to reach, cells a second on one core.
@@ -52,7 +53,7 @@ pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
         "bench": "lab", "runs": runs, "cells": cells, "goal_cells_per_s": GOAL,
         "processor": processor().unwrap_or_else(|| std::env::consts::ARCH.to_owned()), "rows": rows,
     });
-    output::print(context, &json, || {
+    output::print_as::<BenchLab>(context, &json, || {
         let text = |row: &Value| {
             let millions = |key: &str| format!("{:.1}", row[key].as_f64().unwrap_or_default() / 1e6);
             vec![

@@ -15,6 +15,7 @@ use anyhow::Result;
 use control::config;
 use control::daemon::Daemon;
 use control::processors::Processors;
+use control::results::bench::BenchPath;
 use endpoint::Events;
 use flood::{Flood, round_trip};
 use limits::relay;
@@ -28,6 +29,8 @@ const ECHO_OCTETS: usize = 64;
 /// The circuit of best effort, and that with credits where the links carry them.
 const BEST_EFFORT: u16 = 100;
 const CREDIT: u16 = 101;
+/// One of best effort with a peak rate that it does not reach: the switch polices it, and the host paces it.
+const CONTRACT: u16 = 102;
 
 /// What to measure.
 #[derive(Debug, clap::Args)]
@@ -41,7 +44,7 @@ pub(crate) struct Options {
     /// Only PDUs of these octets
     #[arg(long, value_name = "OCTETS", value_delimiter = ',')]
     sizes: Vec<usize>,
-    /// Only these cases, by a part of "cells credit 2 cores", "cells best-effort 2 cores", "frames best-effort 2 cores",
+    /// Only these cases, by a part of "cells credit 2 cores", "cells best-effort 2 cores", "cells contract 2 cores", "frames best-effort 2 cores",
     /// "cells credit 1 core", "round-trip"
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
@@ -54,6 +57,7 @@ fn network(frames: bool) -> String {
     );
     if !frames {
         text += &format!("[[circuit]]\nends=[\"alpha 0.{CREDIT}\",\"beta 0.{CREDIT}\"]\nflow=\"credit\"\n");
+        text += &format!("[[circuit]]\nends=[\"alpha 0.{CONTRACT}\",\"beta 0.{CONTRACT}\"]\npcr=\"400 Gbit/s\"\n");
     }
     text
 }
@@ -87,9 +91,10 @@ struct Case {
     vci: u16,
 }
 
-const CASES: [Case; 4] = [
+const CASES: [Case; 5] = [
     Case { stage: 0, link: "cells", flow: "credit", cores: 2, vci: CREDIT },
     Case { stage: 0, link: "cells", flow: "best-effort", cores: 2, vci: BEST_EFFORT },
+    Case { stage: 0, link: "cells", flow: "contract", cores: 2, vci: CONTRACT },
     Case { stage: 1, link: "frames", flow: "best-effort", cores: 2, vci: BEST_EFFORT },
     Case { stage: 2, link: "cells", flow: "credit", cores: 1, vci: CREDIT },
 ];
@@ -142,7 +147,7 @@ pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
     let json = json!({
         "bench": "path", "runs": options.runs, "run_seconds": length.as_secs_f64(), "rows": rows, "round_trips": echoes,
     });
-    output::print(context, &json, || {
+    output::print_as::<BenchPath>(context, &json, || {
         let head = [
             "link",
             "flow",
@@ -187,6 +192,17 @@ fn row_text(row: &Value) -> Vec<String> {
         f("vs_memcpy", 3),
         f("processors", 2),
     ]
+}
+
+/// Beside what a circuit with a contract carries, what the same without one does.
+fn compare_contracts(rows: &mut [Value]) {
+    let rate = |row: &Value| row["pdus_per_s"].as_f64().unwrap_or_default();
+    let of = |row: &Value| (row["flow"] == "best-effort").then(|| (row["pdu_octets"].clone(), rate(row)));
+    let without: Vec<(Value, f64)> = rows.iter().filter(|row| row["link"] == "cells").filter_map(of).collect();
+    for row in rows.iter_mut().filter(|row| row["flow"] == "contract") {
+        let same = without.iter().find(|(octets, _)| *octets == row["pdu_octets"]);
+        row["vs_best_effort"] = same.map_or(Value::Null, |(_, without)| json!(rate(row) / without));
+    }
 }
 
 fn measure(folder: &Path, options: &Options, length: Duration) -> Result<(Vec<Value>, Vec<Value>)> {
@@ -249,7 +265,8 @@ fn measure(folder: &Path, options: &Options, length: Duration) -> Result<(Vec<Va
             "memcpy_gbit_s": memcpy, "vs_memcpy": gbit_s / memcpy,
         })
     };
-    let rows = samples.iter_mut().enumerate().map(row).collect();
+    let mut rows: Vec<Value> = samples.iter_mut().enumerate().map(row).collect();
+    compare_contracts(&mut rows);
     let trips = echoes.iter().zip(&mut trips).map(|(echo, (medians, p99s))| {
         json!({
             "waiting": echo.waiting, "pdu_octets": ECHO_OCTETS, "us": median(medians), "us_min": medians.first(),

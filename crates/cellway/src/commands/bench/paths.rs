@@ -9,6 +9,7 @@ use crate::output;
 use anyhow::{Context as _, Result, anyhow, bail};
 use control::config;
 use control::daemon::Daemon;
+use control::results::bench::BenchPaths;
 use endpoint::{ChannelId, DataPath, Endpoint, EndpointConfig, Geometry, Memory, OpenOptions, SendError};
 use serde_json::{Value, json};
 use std::hint::black_box;
@@ -218,7 +219,7 @@ pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
         "published": { "source": "seed 004, section 2.2 (E-5)", "text":
             "kernel double buffer: up to about 110 Mbit/s with 32 and 64 KB, tens of Mbit/s at 50 to 1000 octets" },
     });
-    output::print(context, &json, || {
+    output::print_as::<BenchPaths>(context, &json, || {
         let text = |row: &Value| {
             let f = |key: &str, digits: usize| format!("{:.digits$}", row[key].as_f64().unwrap_or_default());
             let name = row["path"].as_str().unwrap_or_default().to_owned();

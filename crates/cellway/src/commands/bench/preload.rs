@@ -10,6 +10,7 @@ use crate::commands::run::library;
 use crate::context::Context;
 use crate::output;
 use anyhow::{Context as _, Result, bail};
+use control::results::bench::BenchPreload;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -222,5 +223,5 @@ pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
         "bench": "preload", "runs": options.runs, "octets": OCTETS, "processor": super::processor(), "cases": cases,
     });
     let head = ["calls", "without, ns", "preloaded, ns", "more", "ratio"];
-    output::print(context, &json, || output::table(&head, &rows))
+    output::print_as::<BenchPreload>(context, &json, || output::table(&head, &rows))
 }

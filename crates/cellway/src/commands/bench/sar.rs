@@ -13,6 +13,7 @@ use crate::output;
 use ::sar::Kernel;
 use anyhow::{Context as _, Result, bail};
 use cases::Case;
+use control::results::bench::BenchSar;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -98,7 +99,7 @@ pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
         "kernels": Kernel::all().iter().map(|k| k.name()).collect::<Vec<_>>(),
         "rows": rows, "interleaved": interleaved, "circuits": curve,
     });
-    output::print(context, &json, || text(&rows, &interleaved, &curve))
+    output::print_as::<BenchSar>(context, &json, || text(&rows, &interleaved, &curve))
 }
 
 /// Ratios to memcpy over the size of the SDU, and the cost of a cell over the number of circuits.

@@ -8,6 +8,7 @@ use crate::context::Context;
 use crate::output;
 use anyhow::{Result, bail};
 use cases::{CELLS, Case, Order, Work};
+use control::results::bench::BenchSwitch;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -72,7 +73,7 @@ pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
         "cells_of_a_pass": CELLS,
         "rows": rows,
     });
-    output::print(context, &json, || text(&rows))
+    output::print_as::<BenchSwitch>(context, &json, || text(&rows))
 }
 
 fn measure(circuits: usize, ports: u16, order: Order, runs: usize, length: Duration) -> Value {
@@ -98,6 +99,7 @@ fn measure(circuits: usize, ports: u16, order: Order, runs: usize, length: Durat
         "translate_vs_copy": versus(Work::Translate),
         "police_vs_copy": versus(Work::Police),
         "switch_vs_copy": versus(Work::Queue),
+        "contracts_vs_copy": versus(Work::Contracts),
         "cut_through_vs_copy": versus(Work::CutThrough),
     })
 }
@@ -117,6 +119,7 @@ fn text(rows: &[Value]) -> String {
                 f(row, "translate_vs_copy", 1.0, 3),
                 f(row, "police_vs_copy", 1.0, 3),
                 f(row, "switch_vs_copy", 1.0, 3),
+                f(row, "contracts_vs_copy", 1.0, 3),
                 f(row, "cut_through_vs_copy", 1.0, 3),
                 f(row, "copy_cells_per_s", 1e-6, 0),
                 f(row, "setup_seconds", 1.0, 2),
@@ -131,6 +134,7 @@ fn text(rows: &[Value]) -> String {
         "translate/copy",
         "policed/copy",
         "switch/copy",
+        "contracts/copy",
         "cut-through/copy",
         "copy",
         "set up, s",

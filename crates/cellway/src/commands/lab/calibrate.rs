@@ -4,6 +4,7 @@ use super::live::{Here, profile};
 use crate::context::Context;
 use crate::output;
 use ::lab::model::Profile;
+use ::lab::results::Calibrated;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use std::path::PathBuf;
@@ -41,7 +42,7 @@ pub(super) fn run(context: &Context, options: &Options) -> Result<()> {
     if !doubtful.is_empty() {
         eprintln!("cellway: uncertain on this machine now: {}", doubtful.join(", "));
     }
-    output::print(context, &serde_json::to_value(&profile)?, || match &options.out {
+    output::print(context, &Calibrated::from(&profile), || match &options.out {
         Some(path) => path.display().to_string(),
         None => text,
     })

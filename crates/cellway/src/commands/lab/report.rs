@@ -6,9 +6,9 @@ use crate::context::Context;
 use crate::output;
 use ::lab::experiment::Outcome;
 use ::lab::experiments;
+use ::lab::results::LabReport;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
-use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -37,6 +37,9 @@ impl FromStr for Shard {
 /// What to report.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
+    /// Only experiments of these names, or whose names begin so; all without
+    #[arg(conflicts_with_all = ["shard", "merge"])]
+    names: Vec<String>,
     /// Where to leave it
     #[arg(long, default_value = "out/lab", value_name = "FOLDER")]
     out: PathBuf,
@@ -69,7 +72,8 @@ fn merge(parts: Vec<Data>) -> Result<Data> {
 }
 
 fn csv(data: &Data) -> String {
-    let mut text = String::from("experiment,id,what,unit,published,modelled,measured,deviation,verdict,note\n");
+    let mut text =
+        String::from("experiment,id,what,unit,published,modelled,measured,deviation,to_the_digit,verdict,note\n");
     for outcome in &data.outcomes {
         for row in &outcome.rows {
             let fields = [
@@ -81,6 +85,7 @@ fn csv(data: &Data) -> String {
                 &modelled(row),
                 &measured(row),
                 &deviation(row),
+                &row.to_the_digit.map_or(String::new(), |same| same.to_string()),
                 &row.verdict.name().to_owned(),
                 &row.note,
             ];
@@ -111,7 +116,8 @@ pub(super) fn run(context: &Context, options: &Options) -> Result<()> {
     let data = if options.merge.is_empty() {
         let chosen: Vec<_> = match options.shard {
             Some(shard) => experiments::shard(shard.k, shard.n).collect(),
-            None => experiments::ALL.to_vec(),
+            None if options.names.is_empty() => experiments::ALL.to_vec(),
+            None => super::chosen(&options.names)?,
         };
         let outcomes = perform(&chosen, &options.common)?;
         let measured_on = (!options.common.no_measure).then(machine);
@@ -150,10 +156,14 @@ pub(super) fn run(context: &Context, options: &Options) -> Result<()> {
         }
     }
     let counts = summary(&data.outcomes);
-    let json = json!({
-        "lab": "report", "folder": options.out, "files": left, "summary": counts, "seed": data.seed,
-        "seconds": begin.elapsed().as_secs_f64(),
-    });
+    let json = LabReport {
+        lab: "report".to_owned(),
+        folder: options.out.clone(),
+        files: left.clone(),
+        summary: super::named(counts.clone()),
+        seed: data.seed,
+        seconds: begin.elapsed().as_secs_f64(),
+    };
     output::print(context, &json, || {
         let counts: Vec<String> = counts.iter().map(|(verdict, n)| format!("{n} {verdict}")).collect();
         let last = left.last().map_or("", String::as_str);
@@ -179,7 +189,7 @@ mod tests {
             figures: Vec::new(),
             trace: 0,
             cells: 0,
-            machines: Default::default(),
+            constants: Default::default(),
         };
         Data { seed, quick: true, measured_on: None, outcomes: names.iter().map(outcome).collect() }
     }
@@ -193,26 +203,6 @@ mod tests {
         assert!(merge(vec![part(&of(1), 1), part(&of(2), 2)]).is_err());
         assert!(merge(vec![part(&of(1), 1), part(&of(1), 1), part(&of(2), 1)]).is_err());
         assert!(merge(Vec::new()).is_err());
-    }
-
-    #[test]
-    fn what_shards_leave_and_a_merge_reads_is_the_whole_to_the_last_digit() {
-        let common = Common { seed: 5, quick: true, no_measure: true, machine: Vec::new() };
-        let data = |chosen: &[_]| Data {
-            seed: 5,
-            quick: true,
-            measured_on: None,
-            outcomes: perform(chosen, &common).unwrap(),
-        };
-        let whole = data(experiments::ALL);
-        let parts: Vec<Data> = [3, 1, 2]
-            .into_iter()
-            .map(|k| data(&experiments::shard(k, 3).collect::<Vec<_>>()))
-            .map(|part| serde_json::from_str(&serde_json::to_string_pretty(&part).unwrap()).unwrap())
-            .collect();
-        let merged = merge(parts).unwrap();
-        assert_eq!(serde_json::to_string(&merged).unwrap(), serde_json::to_string(&whole).unwrap());
-        assert_eq!(csv(&merged), csv(&whole));
     }
 
     #[test]

@@ -5,10 +5,10 @@ use super::report::write;
 use crate::context::Context;
 use crate::output;
 use ::lab::experiment::Verdict;
+use ::lab::results::LabSensitivity;
 use ::lab::sensitivity::{Move, Sensitivity, all, page};
 use anyhow::{Context as _, Result};
 use clap::Args;
-use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
@@ -121,7 +121,12 @@ pub(super) fn run(context: &Context, options: &Options) -> Result<()> {
     }
     let idle: Vec<String> =
         found.iter().filter(|s| s.moves.is_empty()).map(|s| format!("{}.{}", s.machine, s.constant)).collect();
-    let json = json!({ "lab": "sensitivity", "constants": found.len(), "moves": found.iter().map(|s| s.moves.len()).sum::<usize>(), "idle": idle });
+    let json = LabSensitivity {
+        lab: "sensitivity".to_owned(),
+        constants: found.len(),
+        moves: found.iter().map(|s| s.moves.len()).sum(),
+        idle: idle.clone(),
+    };
     output::print(context, &json, || {
         format!(
             "{} constants; no row depends on {}\n{}",

@@ -5,9 +5,9 @@ use crate::context::Context;
 use crate::output;
 use ::lab::experiment::{Outcome, run_on};
 use ::lab::experiments;
+use ::lab::results::LabSweep;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
-use serde_json::json;
 use std::fs;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -106,8 +106,8 @@ fn sweep(options: &Options, name: &str, range: &Range) -> Result<Vec<String>> {
         here.retain(|machine| machine.name != range.machine);
         here.push(changed);
         let outcome = run_on(&here, experiment, options.common.seed, options.common.quick, None)?;
-        if !outcome.machines.contains(&range.machine) {
-            bail!("{name} does not use machine {}", range.machine);
+        if !outcome.constants.contains(&format!("{}.{}", range.machine, range.constant)) {
+            bail!("{name} does not read {} of machine {}", range.constant, range.machine);
         }
         all.extend(lines(point, range, value, &outcome));
     }
@@ -153,7 +153,7 @@ pub(super) fn run(context: &Context, options: &Options) -> Result<()> {
         }
     };
     let text = lines.join("\n") + "\n";
-    let json = json!({ "lab": "sweep", "rows": lines.len() - 1, "file": options.out });
+    let json = LabSweep { lab: "sweep".to_owned(), rows: lines.len() - 1, file: options.out.clone() };
     if let Some(path) = &options.out {
         fs::write(path, &text).with_context(|| format!("writing {}", path.display()))?;
         return output::print(context, &json, || format!("{} rows in {}", lines.len() - 1, path.display()));
@@ -201,6 +201,6 @@ mod tests {
         let mut other = options(None);
         other.range = "hp9000-755.poll_us=1..2".parse().ok();
         let wrong = sweep(&other, "seed001-pipeline", other.range.as_ref().unwrap());
-        assert!(wrong.unwrap_err().to_string().contains("does not use"));
+        assert!(wrong.unwrap_err().to_string().contains("does not read"));
     }
 }

@@ -119,7 +119,7 @@ impl Router {
             let Ok(state) = self.link_state(link) else { return false };
             let fits = |side: Side| {
                 let mut direction = state.admission[side as usize];
-                direction.admit(&circuit.contract).is_ok()
+                direction.admit(&circuit.contract_of(side == from)).is_ok()
             };
             !strict
                 || label.is_none_or(|label| state.labels.is_free(label))

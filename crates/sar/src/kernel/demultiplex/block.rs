@@ -3,7 +3,7 @@
 
 use super::super::engine::{CLP, END, Engine, NOT_USER, header, with_hec};
 use super::Loop;
-use crate::demux::{Entry, SPREAD, Table, VARIABLE, WITHIN, home};
+use super::table::{Entry, SPREAD, Table, VARIABLE, WITHIN, home};
 
 /// Cells of a block.
 pub(super) const BLOCK: usize = 32;

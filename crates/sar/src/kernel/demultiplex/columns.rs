@@ -5,18 +5,15 @@
 //! to the blocks: only entries have to be put back, for no octet of a buffer counts before its cell is counted. What
 //! ends is delivered in the order in which the last cells came.
 
-use super::turns::{Column, Shape};
+use super::circuits::Free;
+use super::table::{Entry, Place};
+use super::turns::{Column, ROWS, Shape};
 use super::{CLP, CONGESTION, END, Engine, Loop, PAYLOAD, Record, header, prefetch, with_hec};
-use crate::demux::{Entry, Free, Place};
 use core::hint::select_unpredictable;
 use core::ops::Range;
 
-/// Whole periods of a window, at most: where lines of a column fall into one set of a cache, this is how many it has.
-pub(super) const ROWS: usize = 8;
 /// PDUs of fewer cells go through blocks faster.
 const SHORT: usize = 6;
-/// PDUs that may end in a window, at most.
-pub(super) const ENDS: usize = 1024;
 /// From which period on the lines that columns need are not in the nearest cache, and are fetched ahead: so many columns
 /// before an entry is read, and a buffer written.
 const FAR: usize = 128;

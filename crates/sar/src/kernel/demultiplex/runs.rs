@@ -2,8 +2,8 @@
 //! compares their headers on its way. What is not plain is left to the blocks: a cell with CLP set, an unknown circuit,
 //! no buffer, no room, too few cells in a row.
 
+use super::table::{Ended, Place};
 use super::{CLP, CONGESTION, END, Engine, Expect, GOOD, Loop, NOT_USER, PAYLOAD, header, with_hec};
-use crate::demux::{Ended, Place};
 
 /// Fewer cells in a row are not worth it.
 const LEAST: usize = 4;

@@ -4,8 +4,9 @@
 
 use super::super::engine::TOGETHER;
 use super::block::{BLOCK, Block};
+use super::circuits::Fresh;
+use super::table::{Ended, Entry, Place};
 use super::{Ahead, CONGESTION, Engine, GOOD, Loop, fetch, prefetch};
-use crate::demux::{Ended, Entry, Fresh, Place};
 use core::mem::MaybeUninit;
 use core::ops::Range;
 

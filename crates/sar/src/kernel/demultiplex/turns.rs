@@ -1,11 +1,14 @@
 //! In which order circuits take turns, as far as it is known: it is looked for in the cells of a call, and kept from call to
 //! call. A search that fails is not repeated for a while, so that cells in no order pay little for it.
 
-use super::columns::{ENDS, ROWS};
+use super::table::{Place, VARIABLE};
 use super::{END, Loop, Record, with_hec};
-use crate::demux::{Place, VARIABLE};
 use core::mem::MaybeUninit;
 
+/// Whole periods of a window, at most: where lines of a column fall into one set of a cache, this is how many it has.
+pub(super) const ROWS: usize = 8;
+/// PDUs that may end in a window, at most.
+pub(super) const ENDS: usize = 1024;
 /// The longest period that is looked for.
 const LONGEST: usize = 1365;
 /// For how many blocks no period is looked for when there was none, at first and at most.

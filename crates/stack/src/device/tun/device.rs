@@ -75,6 +75,14 @@ impl Device {
         self.device.set_nonblocking(true)
     }
 
+    /// Gives a TAP device its MAC address.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn set_mac(&self, mac: [u8; 6]) -> io::Result<()> {
+        self.device.set_mac_address(mac)
+    }
+
     /// Whether packets go with a header: those that are written may be long, and, of a device made so, those that are read.
     pub fn has_header(&self) -> bool {
         self.has_header

@@ -2,6 +2,8 @@
 
 use super::passage::{Carrier, Passage};
 use super::{Device, Settings, TURN};
+use crate::classical;
+use crate::device::calls::{Dialler, Listener};
 use crate::ip::{Config, IpInterface};
 use endpoint::{ChannelId, Endpoint, Loan};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -49,6 +51,7 @@ impl Carrier for Endpoint {
 pub struct Tun {
     passage: Passage<Loan>,
     endpoint: Endpoint,
+    calls: Option<Dialler>,
     epoch: Instant,
 }
 
@@ -70,7 +73,15 @@ impl Tun {
         for channel in channels {
             ip.add_circuit(*channel, None, Time::ZERO);
         }
-        Ok(Tun { passage: Passage::new(device, ip)?, endpoint, epoch: Instant::now() })
+        Ok(Tun { passage: Passage::new(device, ip)?, endpoint, calls: None, epoch: Instant::now() })
+    }
+
+    /// The same, whose circuits are calls: the configuration's number is that of `listener`.
+    #[must_use]
+    pub fn with_calls(mut self, listener: Listener, config: classical::Config) -> Self {
+        let now = self.now();
+        self.calls = Some(listener.begin(config, &mut self.passage.ip, now));
+        self
     }
 
     /// The interface: routes, servers, peers, counters.
@@ -105,7 +116,10 @@ impl Tun {
     fn turn(&mut self) -> io::Result<bool> {
         let now = self.now();
         self.passage.ip.handle_timeout(now);
-        let mut any = false;
+        let mut any = match &mut self.calls {
+            Some(calls) => calls.turn(&mut self.endpoint, &mut self.passage.ip, now)?,
+            None => false,
+        };
         for _ in 0..TURN {
             let Some(pdu) = self.endpoint.try_receive() else { break };
             self.passage.deliver(pdu.channel().0, &pdu, now)?;
@@ -121,14 +135,18 @@ impl Tun {
         if !self.turn()? {
             // With a packet that waits for room the device is of no interest, and nothing rings when room comes.
             let blocked = self.passage.is_blocked();
-            let due = self.passage.ip.poll_timeout().map_or(MAX_WAIT, |at| at.since(self.now()));
+            let calls = self.calls.as_ref();
+            let due = self.passage.ip.poll_timeout().into_iter().chain(calls.and_then(Dialler::poll_timeout)).min();
+            let due = due.map_or(MAX_WAIT, |at| at.since(self.now()));
             let wait = if blocked { Duration::from_micros(200) } else { due.min(MAX_WAIT) };
             let spec = Timespec { tv_sec: 0, tv_nsec: i64::from(wait.subsec_nanos()) };
+            let session = calls.map_or_else(|| self.endpoint.as_fd(), AsFd::as_fd);
             let mut fds = [
                 PollFd::from_borrowed_fd(self.endpoint.as_fd(), PollFlags::IN),
+                PollFd::from_borrowed_fd(session, PollFlags::IN),
                 PollFd::new(&self.passage.device, PollFlags::IN),
             ];
-            let watched = if blocked { &mut fds[..1] } else { &mut fds[..] };
+            let watched = if blocked { &mut fds[..2] } else { &mut fds[..] };
             match poll(watched, Some(&spec)) {
                 // A signal: the caller's `stop` knows whether it means the end.
                 Ok(_) | Err(Errno::INTR) => {}

@@ -5,13 +5,13 @@ use super::*;
 const SWITCHES: usize = 3;
 const RATE: u32 = 1000;
 
-fn one_way() -> Traffic {
+pub(super) fn one_way() -> Traffic {
     let none = Direction { pcr: Some(0), ..Direction::default() };
     Traffic { forward: Direction { pcr: Some(RATE), ..Direction::default() }, backward: none, best_effort: false }
 }
 
 /// What SETUP or ADD PARTY says to call `to`.
-fn leaf(from: usize, to: Aesa, traffic: Traffic) -> ElementList {
+pub(super) fn leaf(from: usize, to: Aesa, traffic: Traffic) -> ElementList {
     let mut elements = setup(address(from / 2, from % 2), to, traffic);
     elements.set(Element::Bearer(Bearer { multipoint: true, ..Bearer::X }));
     elements
@@ -80,7 +80,7 @@ impl World {
     }
 }
 
-fn normal() -> Cause {
+pub(super) fn normal() -> Cause {
     Cause::new(Location::USER, CauseValue::NORMAL)
 }
 

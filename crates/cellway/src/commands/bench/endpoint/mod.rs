@@ -18,6 +18,7 @@ use child::{Kind, Pair};
 use clap::Args;
 use control::config;
 use control::daemon::Daemon;
+use control::results::bench::BenchEndpoint;
 use endpoint::direct::DirectGeometry;
 use iceoryx::Iceoryx;
 use pipes::Wait;
@@ -88,7 +89,7 @@ pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
     let result = measure(&folder, options);
     let _ = std::fs::remove_dir_all(&folder);
     let json = result?;
-    output::print(context, &json, || text(&json))
+    output::print_as::<BenchEndpoint>(context, &json, || text(&json))
 }
 
 /// Blocks that suit messages of one size: an odd number of cache lines, and not more of them than the caches like.

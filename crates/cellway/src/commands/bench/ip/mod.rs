@@ -17,6 +17,7 @@ use crate::output;
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Args;
 use control::processors::Processors;
+use control::results::bench::BenchIp;
 use namespace::Namespace;
 use programs::{Length, Programs};
 use serde_json::{Value, json};
@@ -100,7 +101,7 @@ pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
         "bench": "ip", "runs": runs, "tcp_in_each_run": length.to_string(), "carrier_processor": carriers,
         "processor": super::processor().unwrap_or_else(|| std::env::consts::ARCH.to_owned()), "rows": rows,
     });
-    output::print(context, &json, || text(&rows))
+    output::print_as::<BenchIp>(context, &json, || text(&rows))
 }
 
 fn effort(options: &Options) -> (usize, Length) {

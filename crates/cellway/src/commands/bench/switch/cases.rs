@@ -1,7 +1,9 @@
 //! One size of switch: its table, the cells that come in, and what is timed.
 
 use super::thread_seconds;
-use ::switch::{Bucket, Excess, Outputs, Police, Profile, Switch, SwitchConfig, Transaction};
+use ::switch::{
+    Bucket, Discard, Excess, Outputs, Police, Profile, Shape, ShapeKind, Switch, SwitchConfig, Transaction,
+};
 use traffic::Fine;
 use wire::{Cell, CellHeader, CircuitId, Label, Time};
 
@@ -47,10 +49,13 @@ pub(super) enum Work {
     Queue,
     /// The whole switch, straight to links that always have room.
     CutThrough,
+    /// As [`Work::Queue`], each circuit policed, with a guaranteed share and discard by fair shares.
+    Contracts,
 }
 
 impl Work {
-    pub(super) const ALL: [Work; 5] = [Work::Copy, Work::Translate, Work::Police, Work::Queue, Work::CutThrough];
+    pub(super) const ALL: [Work; 6] =
+        [Work::Copy, Work::Translate, Work::Police, Work::Queue, Work::CutThrough, Work::Contracts];
 }
 
 /// See the head of the module.
@@ -59,6 +64,8 @@ pub(super) struct Case {
     switch: Switch,
     /// The same table with a contract for each circuit.
     policed: Switch,
+    /// The same with all that a contract may ask for.
+    managed: Switch,
     headers: Vec<u32>,
     next: usize,
     input: Vec<Cell>,
@@ -176,12 +183,23 @@ impl Case {
         let contracts: Vec<_> =
             (0..8u64).map(|i| Profile { police: Some(contract(i)), ..Profile::default() }).collect();
         let (policed, _) = table(&contracts);
+        let managed: Vec<_> = (0..8u64)
+            .map(|i| Profile {
+                police: Some(contract(i)),
+                shape: Some(Shape { peak: rate(1_000_000 + i), sustainable: None, kind: ShapeKind::Share }),
+                discard: Discard::Fair { threshold: 8192, percent: 80 },
+                low_priority_cells: Some(8192),
+                congestion_cells: Some(4096),
+                ..Profile::default()
+            })
+            .collect();
+        let (managed, _) = table(&managed);
         let each = CELLS * 2 / usize::from(ports);
         let links = Links { cells: vec![Cell::default(); each * usize::from(ports)], at: vec![0; ports.into()], each };
         let headers = headers(&mut random, circuits, order);
         let input = vec![Cell::default(); CELLS];
         let out_ports = vec![0; CELLS];
-        (Case { ports, switch, policed, headers, next: 0, input, links, out_ports, now: 0 }, seconds)
+        (Case { ports, switch, policed, managed, headers, next: 0, input, links, out_ports, now: 0 }, seconds)
     }
 
     /// New headers for the next pass, as a link would bring them; not timed.
@@ -204,12 +222,13 @@ impl Case {
             }
             Work::Translate => self.switch.translate(0, &self.input, out, &mut self.out_ports),
             Work::Police => self.policed.translate_policed(0, &self.input, now, out, &mut self.out_ports),
-            Work::Queue => {
+            Work::Queue | Work::Contracts => {
+                let switch = if work == Work::Queue { &mut self.switch } else { &mut self.managed };
                 let mut sent = 0;
                 for batch in self.input.chunks(BATCH) {
-                    self.switch.handle_cells(0, batch, now, &mut ());
+                    switch.handle_cells(0, batch, now, &mut ());
                     for port in 0..self.ports {
-                        sent += self.switch.poll_transmit(port, &mut self.links.cells[sent..], now);
+                        sent += switch.poll_transmit(port, &mut self.links.cells[sent..], now);
                     }
                 }
                 sent

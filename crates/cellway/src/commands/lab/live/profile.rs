@@ -126,7 +126,7 @@ pub(in crate::commands::lab) fn profile(here: &mut Here, passes: usize) -> Resul
         constant(application, unit, " of bursts of 64, less host interface and sender"),
     );
     let title = crate::commands::bench::processor().unwrap_or_else(|| "this machine".into());
-    Ok(Profile { name: "today".into(), title, constants })
+    Ok(Profile::new("today", &title, constants))
 }
 
 #[cfg(test)]

@@ -1,0 +1,120 @@
+//! The Dispatcher: which cell of the Cell SRAM each output reads in a slot.
+
+use super::Port;
+use super::queue::Bypass;
+use super::store::Store;
+use super::table::Connection;
+use std::collections::VecDeque;
+use wire::{Cell, Counters, DropReason};
+
+/// A cell that waits for an output: its place in the Cell SRAM, and the header it leaves with.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Waiting {
+    pub(super) place: u32,
+    pub(super) word: u32,
+    /// The channel that it is for, at the third port.
+    pub(super) channel: Option<u16>,
+}
+
+#[derive(Debug, Clone)]
+struct Output {
+    queue: Bypass<Waiting>,
+    /// On the link during this slot: the Output Framer has it.
+    framing: Option<(Cell, Option<u16>)>,
+    /// Has left.
+    left: VecDeque<Cell>,
+    counters: Counters,
+}
+
+/// See the module's head.
+#[derive(Debug, Clone)]
+pub(super) struct Dispatcher {
+    outputs: [Output; 3],
+}
+
+impl Dispatcher {
+    pub(super) fn new(queue_cells: usize, bypass: bool) -> Self {
+        let output = || Output {
+            queue: Bypass::new(queue_cells, bypass),
+            framing: None,
+            left: VecDeque::with_capacity(2),
+            counters: Counters::default(),
+        };
+        Dispatcher { outputs: [output(), output(), output()] }
+    }
+
+    /// False: the queue is full, which is counted.
+    pub(super) fn push(&mut self, port: Port, low_latency: bool, waiting: Waiting) -> bool {
+        let output = &mut self.outputs[port.index()];
+        let fits = output.queue.push(low_latency, waiting);
+        if !fits {
+            output.counters.drop_one(DropReason::QueueFull);
+        }
+        fits
+    }
+
+    /// A slot begins: cells on the links have left, and each output begins its next.
+    /// Returned: the cell that has left to a channel.
+    pub(super) fn run(&mut self, store: &mut Store) -> Option<(u16, Cell)> {
+        let mut received = None;
+        for output in &mut self.outputs {
+            if let Some((cell, channel)) = output.framing.take() {
+                output.counters.cells += 1;
+                output.counters.octets += cell.payload.len() as u64;
+                match channel {
+                    Some(channel) => received = Some((channel, cell)),
+                    None => output.left.push_back(cell),
+                }
+            }
+            if let Some(Waiting { place, word, channel }) = output.queue.pop() {
+                let (framed, to) = output.framing.get_or_insert_default();
+                framed.copy_as(store.cell(place), word);
+                *to = channel;
+                store.done(place);
+            }
+        }
+        received
+    }
+
+    /// Whether each output of a connection has few cells waiting: then the chip's own may go there too.
+    pub(super) fn takes_own(&mut self, connection: &Connection, below: usize) -> bool {
+        let memory = connection.channel.is_some();
+        self.outputs.iter_mut().zip(connection.outputs).enumerate().all(|(port, (output, label))| {
+            let wanted = label.is_some() || memory && port == Port::Memory.index();
+            !wanted || output.queue.waiting(connection.low_latency) < below
+        })
+    }
+
+    pub(super) fn poll_cell(&mut self, port: Port) -> Option<Cell> {
+        self.outputs[port.index()].left.pop_front()
+    }
+
+    /// What had left did not get further.
+    pub(super) fn count_lost(&mut self, port: Port, reason: DropReason) {
+        let counters = &mut self.outputs[port.index()].counters;
+        counters.cells -= 1;
+        counters.octets -= wire::cell::PAYLOAD_OCTETS as u64;
+        counters.drop_one(reason);
+    }
+
+    pub(super) fn counters(&self, port: Port) -> &Counters {
+        &self.outputs[port.index()].counters
+    }
+
+    /// Copies that have not left.
+    pub(super) fn len(&self) -> usize {
+        self.outputs.iter().map(|output| output.queue.len() + usize::from(output.framing.is_some())).sum()
+    }
+
+    /// The power goes: what has not left is lost.
+    pub(super) fn clear(&mut self, store: &mut Store) {
+        for output in &mut self.outputs {
+            let mut lost = u64::from(output.framing.take().is_some());
+            while let Some(waiting) = output.queue.pop() {
+                store.done(waiting.place);
+                lost += 1;
+            }
+            output.counters.drop_n(DropReason::LinkDown, lost);
+        }
+    }
+}

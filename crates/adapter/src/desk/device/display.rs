@@ -1,0 +1,267 @@
+//! A display: frames are put together from their parts, shown, and compared with their deadlines.
+//!
+//! In: cells of AAL5 SDUs, each a part of a frame ([`wire::video`]), the time. Out: counters; with a file, frames as
+//! YUV4MPEG2 with grey values alone, which common players show.
+//!
+//! A frame is late if its last part comes later than the deadline after it was taken, by the camera's clock: camera and
+//! display have one clock where they are in one process.
+
+use super::{Device, DeviceError, Writer, counted};
+use core::time::Duration;
+use sar::{Event, Reassembler, ReassemblyConfig};
+use std::path::PathBuf;
+use wire::video::{Part, pattern};
+use wire::{Cell, CircuitId, Counters, DropReason, Time};
+
+/// Circuits that a display shows at most.
+pub const MAX_CIRCUITS: usize = 16;
+/// Octets of an SDU at most.
+const SDU_OCTETS: usize = wire::aal5::MAX_SDU_OCTETS;
+
+/// A display as it is described.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DisplaySettings {
+    /// From when a frame was taken to when it must have come.
+    pub deadline: Duration,
+    /// Where frames are stored: those of the first circuit that has a whole one.
+    pub file: Option<PathBuf>,
+}
+
+impl Default for DisplaySettings {
+    /// The time of a frame, at 25 a second.
+    fn default() -> Self {
+        DisplaySettings { deadline: Duration::from_millis(40), file: None }
+    }
+}
+
+/// What became of frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Seen {
+    /// Frames that came whole and in time.
+    pub shown: u64,
+    /// Whole, after the deadline.
+    pub late: u64,
+    /// Frames of which a part was lost.
+    pub broken: u64,
+    /// Frames of which nothing came, as their numbers say.
+    pub missing: u64,
+    /// Whole frames that are not the pattern that they are said to be.
+    pub damaged: u64,
+    /// SDUs that were no parts, or came on more circuits than a display has.
+    pub refused: u64,
+    /// The shortest and the longest time from when a frame was taken to when it had come.
+    pub least: Duration,
+    /// See there.
+    pub most: Duration,
+    /// The sum of those times.
+    pub sum: Duration,
+}
+
+/// A circuit's frame.
+#[derive(Debug)]
+struct Screen {
+    circuit: CircuitId,
+    reassembler: Reassembler,
+    sdu: Vec<u8>,
+    image: Vec<u8>,
+    /// The part that came last, and how many octets of its frame there are.
+    last: Option<Part>,
+    octets: usize,
+    /// It was whole.
+    whole: bool,
+}
+
+/// See the module's head.
+#[derive(Debug)]
+pub struct Display {
+    settings: DisplaySettings,
+    screens: Vec<Screen>,
+    writer: Option<Writer>,
+    /// The circuit whose frames are stored, and their size.
+    stored: Option<(CircuitId, [u16; 2])>,
+    seen: Seen,
+    lost: Counters,
+}
+
+impl Display {
+    /// A display whose file is made.
+    ///
+    /// # Errors
+    /// [`DeviceError`].
+    pub fn open(settings: &DisplaySettings) -> Result<Self, DeviceError> {
+        let writer = settings.file.as_deref().map(Writer::create).transpose()?;
+        Ok(Display { writer, ..Display::new(settings.clone()) })
+    }
+
+    /// A display without a file.
+    pub fn new(settings: DisplaySettings) -> Self {
+        let (screens, seen, lost) = (Vec::new(), Seen::default(), Counters::default());
+        Display { settings, screens, writer: None, stored: None, seen, lost }
+    }
+
+    /// What it has seen.
+    pub fn seen(&self) -> &Seen {
+        &self.seen
+    }
+
+    fn show(&mut self, screen: &Screen, part: Part, now: Time) {
+        let width = usize::from(part.size[0]);
+        let own = |(at, grey): (usize, &u8)| *grey == pattern(part.frame, at % width, at / width);
+        if part.is_pattern && !screen.image.iter().enumerate().all(own) {
+            self.seen.damaged += 1;
+            return;
+        }
+        let took = now.since(Time::from_nanos(part.taken_nanos));
+        let seen = &mut self.seen;
+        seen.least = if seen.shown + seen.late == 0 { took } else { seen.least.min(took) };
+        seen.most = seen.most.max(took);
+        seen.sum = seen.sum.saturating_add(took);
+        *(if took <= self.settings.deadline { &mut seen.shown } else { &mut seen.late }) += 1;
+        let Some(writer) = &mut self.writer else { return };
+        let (circuit, size) = (screen.circuit, part.size);
+        if self.stored.is_none() {
+            let [width, height] = size;
+            let head = format!("YUV4MPEG2 W{width} H{height} F{}:100 Ip A1:1 Cmono\n", part.rate_centi.max(1));
+            self.stored = writer.write(&[head.as_bytes()]).then_some((circuit, size));
+        }
+        if self.stored == Some((circuit, size)) && !writer.write(&[b"FRAME\n", &screen.image]) {
+            self.lost.drop_one(DropReason::NoBuffer);
+        }
+    }
+}
+
+impl Screen {
+    fn new(circuit: CircuitId) -> Self {
+        let reassembler = Reassembler::new(ReassemblyConfig::default());
+        Screen {
+            circuit,
+            reassembler,
+            sdu: vec![0; SDU_OCTETS + 48],
+            image: Vec::new(),
+            last: None,
+            octets: 0,
+            whole: true,
+        }
+    }
+
+    /// A part has come: the frame's last one, if all are there.
+    fn handle_part(&mut self, octets: usize, seen: &mut Seen) -> Option<Part> {
+        let Ok((part, image)) = Part::parse(&self.sdu[..octets]) else {
+            seen.refused += 1;
+            return None;
+        };
+        let follows = self.last.filter(|last| last.frame == part.frame);
+        if follows.is_none() {
+            if let Some(last) = &self.last {
+                seen.broken += u64::from(!self.whole);
+                let between = part.frame.wrapping_sub(last.frame).wrapping_sub(1);
+                // A camera that begins anew counts from 0.
+                seen.missing += u64::from(between).min(if between > 1 << 16 { 0 } else { u64::MAX });
+            }
+            (self.octets, self.whole) = (0, false);
+            self.image.clear();
+            self.image.resize(part.frame_octets(), 0);
+        }
+        let before = follows.map_or(0, |last| last.part + 1);
+        let fits = part.part == before && part.offset as usize == self.octets;
+        let same = follows.is_none_or(|last| Part { part: part.part, offset: part.offset, ..last } == part);
+        if follows.is_none() {
+            self.last = Some(part);
+        }
+        if !fits || !same {
+            // The rest of the frame does not follow on either, and it counts once, when the next one begins.
+            self.octets = usize::MAX;
+            return None;
+        }
+        let at = part.offset as usize;
+        self.image[at..at + image.len()].copy_from_slice(image);
+        (self.octets, self.last) = (at + image.len(), Some(part));
+        self.whole = part.part + 1 == part.parts && self.octets == part.frame_octets();
+        self.whole.then_some(part)
+    }
+}
+
+impl Device for Display {
+    fn kind(&self) -> &'static str {
+        "display"
+    }
+
+    fn set_circuit(&mut self, circuit: CircuitId, exists: bool) {
+        if !exists {
+            self.screens.retain(|screen| screen.circuit != circuit);
+        } else if self.screens.len() < MAX_CIRCUITS && self.screens.iter().all(|screen| screen.circuit != circuit) {
+            self.screens.push(Screen::new(circuit));
+        }
+    }
+
+    fn handle_cells(&mut self, mut cells: &[Cell], now: Time) {
+        while let Some(first) = cells.first() {
+            let circuit = first.circuit();
+            let run = cells.iter().take_while(|cell| cell.circuit() == circuit).count();
+            let (mut own, rest) = cells.split_at(run);
+            cells = rest;
+            let Some(at) = self.screens.iter().position(|screen| screen.circuit == circuit) else {
+                self.lost.drop_n(DropReason::UnknownCircuit, run as u64);
+                continue;
+            };
+            while !own.is_empty() {
+                let screen = &mut self.screens[at];
+                let step = screen.reassembler.push(own, &mut screen.sdu, now);
+                own = &own[step.cells_used..];
+                match step.event {
+                    Event::NeedMore => {}
+                    Event::Failed(reason) => self.lost.drop_one(reason),
+                    Event::Complete { sdu_octets, .. } => {
+                        let Some(part) = screen.handle_part(sdu_octets, &mut self.seen) else { continue };
+                        let screen = self.screens.swap_remove(at);
+                        self.show(&screen, part, now);
+                        self.screens.push(screen);
+                        let last = self.screens.len() - 1;
+                        self.screens.swap(at, last);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A display says nothing.
+    fn poll_cells(&mut self, _: &mut [Cell], _: Time) -> usize {
+        0
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        None
+    }
+
+    fn status(&self) -> String {
+        let Seen { shown, late, broken, missing, damaged, least, most, sum, .. } = self.seen;
+        let us = |time: Duration| time.as_nanos() as f64 / 1e3;
+        let whole = shown + late;
+        let mean = us(sum) / whole.max(1) as f64;
+        let mut text = format!(
+            "{shown} frames in time, {late} late, {broken} broken, {missing} missing, {damaged} damaged; \
+             {:.0} to {:.0} us, {mean:.0} in the mean",
+            us(least),
+            us(most)
+        );
+        if let Some(writer) = &self.writer {
+            text += &format!("; {} not stored", writer.lost + writer.failures());
+        }
+        text
+    }
+
+    fn counters(&self) -> Vec<(&'static str, Counters)> {
+        let Seen { shown, late, broken, missing, damaged, refused, .. } = self.seen;
+        let frames = |pdus| counted(0, pdus, 0);
+        let mut on_time = frames(shown);
+        on_time.add(&self.lost);
+        vec![
+            ("shown", on_time),
+            ("late", frames(late)),
+            ("broken", frames(broken)),
+            ("missing", frames(missing)),
+            ("damaged", frames(damaged)),
+            ("refused", frames(refused)),
+        ]
+    }
+}

@@ -1,0 +1,82 @@
+//! Cells of one SDU at a constant rate, on each circuit of a device in turn.
+
+use core::time::Duration;
+use sar::{SduMeta, Segmentation};
+use wire::{Cell, CircuitId, Time};
+
+/// Circuits that a device sends on at most; others are not served.
+pub(super) const MAX_CIRCUITS: usize = 64;
+/// A device that is further behind than this goes on from now. What is due within it leaves as a burst, so that rounds of
+/// a busy engine do not set the rate.
+const MOST_BEHIND: Duration = Duration::from_millis(5);
+
+/// See the module's head.
+#[derive(Debug, Default)]
+pub(super) struct Outgoing {
+    circuits: Vec<CircuitId>,
+    sdu: Vec<u8>,
+    /// One for each circuit, for the SDU that is under way.
+    parts: Vec<Segmentation>,
+    /// The circuit whose cell is next.
+    turn: usize,
+    /// When the next cell is due.
+    due: Time,
+    pub(super) cells: u64,
+}
+
+impl Outgoing {
+    pub(super) fn set_circuit(&mut self, circuit: CircuitId, exists: bool) {
+        if !exists {
+            self.circuits.retain(|own| *own != circuit);
+            self.parts.retain(|part| part.circuit() != circuit);
+        } else if !self.circuits.contains(&circuit) && self.circuits.len() < MAX_CIRCUITS {
+            self.circuits.push(circuit);
+        }
+    }
+
+    pub(super) fn circuits(&self) -> usize {
+        self.circuits.len()
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.parts.iter().all(Segmentation::is_done)
+    }
+
+    /// When the next cell is due, if there is one.
+    pub(super) fn poll_timeout(&self) -> Option<Time> {
+        (!self.is_idle()).then_some(self.due)
+    }
+
+    /// Begins an SDU, no earlier than `from`, in the buffer that `write` fills.
+    pub(super) fn begin(&mut self, from: Time, write: impl FnOnce(&mut Vec<u8>)) {
+        self.sdu.clear();
+        write(&mut self.sdu);
+        let octets = self.sdu.len();
+        self.parts.clear();
+        // No circuits, or no octets: nothing is sent.
+        let parts =
+            self.circuits.iter().filter_map(|circuit| Segmentation::new(*circuit, octets, SduMeta::default()).ok());
+        self.parts.extend(parts);
+        (self.turn, self.due) = (0, self.due.max(from));
+    }
+
+    /// Cells that are due, at most as many as fit.
+    pub(super) fn poll_cells(&mut self, out: &mut [Cell], interval: Duration, now: Time) -> usize {
+        if now.since(self.due) > MOST_BEHIND {
+            self.due = now;
+        }
+        let mut n = 0;
+        while n < out.len() && self.due <= now {
+            let many = self.parts.len();
+            let Some(part) = (0..many).map(|i| (self.turn + i) % many).find(|i| !self.parts[*i].is_done()) else {
+                break;
+            };
+            n += self.parts[part].fill(&self.sdu, &mut out[n..n + 1]);
+            self.turn = part + 1;
+            // All circuits have the rate each.
+            self.due += interval / many as u32;
+        }
+        self.cells += n as u64;
+        n
+    }
+}

@@ -1,0 +1,302 @@
+//! A desk-area network as an element of a network (Kazantzidis 1997, section 3): APICs in a chain, a ring or a perfect
+//! shuffle. Circuits go in at one of its ports and out at others, chip by chip.
+//!
+//! In: cells at the ports, routes of circuits, the time. Out: cells. Port n is the third port of chip n: a camera, a
+//! display, a store, a host or a switch is there ([`device`]). The open ends of a chain are two ports more. Links
+//! between chips are inside; each direction of one is a wire ([`net::desk`]).
+//!
+//! All chips run by one order of slots, so that a run is the same each time, to the cell. Where the processor cannot
+//! keep up with the chips' slots, the desk's time stands still for a while, and the report says for how long.
+//!
+//! A circuit of constant or real-time rate, or of low latency, takes the bypass in each chip.
+
+pub mod device;
+mod layout;
+mod report;
+mod routes;
+
+pub use layout::{Layout, LayoutError};
+pub use report::{ChipReport, Report};
+
+use crate::apic::{Apic, Port};
+use crate::clock::Clock;
+use crate::memory::NoMemory;
+use core::time::Duration;
+use net::desk::{Place, Plan};
+use net::{Label, Node, NodeIo, RouteError, RouteOptions, RouteTable};
+use routes::Routes;
+use std::any::Any;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use traffic::{Category, Contract};
+use wire::{CircuitId, DropReason, Time};
+
+/// Slots of one run at most, of all chips together: some milliseconds.
+const SLOTS_A_RUN: usize = 16_384;
+/// A route's slots cost about as much as so many cells put on a line.
+const SLOTS_A_CELL: usize = 2;
+
+/// See the module's head.
+#[derive(Debug)]
+pub struct Desk {
+    layout: Layout,
+    plan: Plan,
+    chips: Vec<Apic>,
+    routes: Routes,
+    /// When each chip's next slot is: chips in the order of their slots. Entries that are not as `due` has them are
+    /// old.
+    agenda: BinaryHeap<Reverse<(Time, usize)>>,
+    due: Vec<Option<Time>>,
+    /// When the next slot of any is, since the last run.
+    upcoming: Option<Time>,
+    clock: Clock,
+    /// The moment of its own time that it has come to.
+    reached: Time,
+    /// How often a desk that carries cells is visited.
+    grain: Duration,
+    behind: bool,
+    /// Circuits that a change of the layout left without a way.
+    lost_routes: u64,
+}
+
+impl Desk {
+    /// A desk of a layout.
+    ///
+    /// # Errors
+    /// [`LayoutError`].
+    pub fn new(layout: Layout) -> Result<Self, LayoutError> {
+        let plan = layout.plan()?;
+        let mut desk = Desk {
+            plan,
+            chips: Vec::new(),
+            routes: Routes::default(),
+            agenda: BinaryHeap::new(),
+            due: Vec::new(),
+            upcoming: None,
+            clock: Clock::default(),
+            reached: Time::ZERO,
+            grain: Duration::ZERO,
+            behind: false,
+            lost_routes: 0,
+            layout,
+        };
+        desk.make_chips();
+        Ok(desk)
+    }
+
+    /// The same, visited no more often than once in a while even if cells are under way: where time is real, a visit
+    /// for each slot costs more than the slot.
+    pub fn with_grain(self, grain: Duration) -> Self {
+        Desk { grain, ..self }
+    }
+
+    fn make_chips(&mut self) {
+        self.chips = (0..self.layout.chips).map(|_| Apic::new(self.layout.chip)).collect();
+        self.due = vec![None; self.layout.chips];
+        self.agenda = BinaryHeap::with_capacity(4 * self.layout.chips);
+        self.set_powers();
+    }
+
+    fn set_powers(&mut self) {
+        for (n, chip) in self.chips.iter_mut().enumerate() {
+            let on = !self.layout.off.contains(&n);
+            if chip.has_power() != on {
+                chip.set_power(on);
+            }
+        }
+    }
+
+    /// What it is made of.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// A chip.
+    pub fn chip(&self, n: usize) -> Option<&Apic> {
+        self.chips.get(n)
+    }
+
+    /// Makes it another, with the same circuits. Where power alone differs, cells of other chips go on. Else all
+    /// chips are new ones, and what they held is lost.
+    ///
+    /// # Errors
+    /// [`LayoutError`], and nothing has changed.
+    pub fn set_layout(&mut self, layout: Layout) -> Result<(), LayoutError> {
+        let plan = layout.plan()?;
+        let power_only = layout.differs_in_power_only(&self.layout);
+        self.layout = layout;
+        if power_only {
+            self.set_powers();
+            return Ok(());
+        }
+        self.plan = plan;
+        self.make_chips();
+        self.lost_routes += self.routes.install(&self.plan, &mut self.chips) as u64;
+        Ok(())
+    }
+
+    /// Cells that wait at a port go in, as many as the chip takes now.
+    fn take_in(&mut self, chip: usize, port: Port, io: &mut NodeIo<'_>, now: Time) -> bool {
+        let Some(outer) = self.outer_port(chip, port) else { return false };
+        let apic = &mut self.chips[chip];
+        let cells = io.cells_in(outer);
+        let n = cells.len().min(apic.room(port));
+        if n == 0 {
+            return false;
+        }
+        cells[..n].iter().for_each(|cell| apic.handle_cell(port, cell, now));
+        io.consume(outer, n);
+        self.set_due(chip);
+        true
+    }
+
+    /// The element's port at a chip's port; `None` where a wire is.
+    fn outer_port(&self, chip: usize, port: Port) -> Option<usize> {
+        if port == Port::Memory {
+            return Some(chip);
+        }
+        let place = Place { chip, link: port.index() };
+        let ends = self.plan.open_ends();
+        let end = ends.iter().position(|end| self.plan.at_end(*end) == place)?;
+        Some(self.chips.len() + end)
+    }
+
+    fn take_all_in(&mut self, io: &mut NodeIo<'_>, now: Time) -> bool {
+        let mut any = false;
+        for chip in 0..self.chips.len() {
+            any |= self.take_in(chip, Port::Memory, io, now);
+        }
+        for end in self.plan.open_ends() {
+            let Place { chip, link } = self.plan.at_end(*end);
+            any |= self.take_in(chip, routes::link_port(link), io, now);
+        }
+        any
+    }
+
+    /// What has left a chip gets to the next one at once, or out.
+    fn put_out(&mut self, chip: usize, io: &mut NodeIo<'_>, now: Time) {
+        for port in Port::ALL {
+            while let Some(cell) = self.chips[chip].poll_cell(port) {
+                let next = Some(port).filter(|port| *port != Port::Memory);
+                let next = next.and_then(|port| self.plan.next(Place { chip, link: port.index() }));
+                if let Some(Place { chip, link }) = next {
+                    self.chips[chip].handle_cell(routes::link_port(link), &cell, now);
+                    self.set_due(chip);
+                    continue;
+                }
+                let Some(outer) = self.outer_port(chip, port) else { continue };
+                if !io.put_cell(outer, &cell) {
+                    let reason = if io.is_up(outer) { DropReason::QueueFull } else { DropReason::LinkDown };
+                    self.chips[chip].count_lost(port, reason);
+                }
+            }
+        }
+    }
+
+    fn set_due(&mut self, chip: usize) {
+        let apic = &self.chips[chip];
+        let due = apic.poll_timeout().filter(|_| apic.has_power());
+        if due != self.due[chip] {
+            self.due[chip] = due;
+            self.agenda.extend(due.map(|at| Reverse((at, chip))));
+        }
+    }
+
+    /// The chip whose slot is next.
+    fn next(&mut self) -> Option<(Time, usize)> {
+        while let Some(Reverse((at, chip))) = self.agenda.peek().copied() {
+            if self.due.get(chip).copied().flatten() == Some(at) {
+                return Some((at, chip));
+            }
+            self.agenda.pop();
+        }
+        None
+    }
+
+    /// Goes on to a moment of its own time; how many slots that took, and whether it has come there.
+    fn advance(&mut self, until: Time, io: &mut NodeIo<'_>) -> (usize, bool) {
+        let mut slots = 0;
+        while let Some((at, chip)) = self.next().filter(|(at, _)| *at <= until) {
+            if slots == SLOTS_A_RUN {
+                (self.reached, self.upcoming) = (at, Some(at));
+                return (slots, false);
+            }
+            self.agenda.pop();
+            self.due[chip] = None;
+            if self.chips[chip].handle_timeout(at, &mut NoMemory) {
+                slots += 1;
+                self.put_out(chip, io, at);
+                self.take_in(chip, Port::Memory, io, at);
+                for end in self.plan.open_ends() {
+                    let place = self.plan.at_end(*end);
+                    if place.chip == chip {
+                        self.take_in(chip, routes::link_port(place.link), io, at);
+                    }
+                }
+            }
+            self.set_due(chip);
+        }
+        self.reached = until;
+        self.upcoming = self.next().map(|(at, _)| at);
+        (slots, true)
+    }
+}
+
+impl Node for Desk {
+    fn run(&mut self, io: &mut NodeIo<'_>, now: Time) -> bool {
+        let until = self.clock.inner(now);
+        let (before, came) = self.advance(until, io);
+        self.behind = !came;
+        if self.behind {
+            self.clock.behind(now, self.reached);
+            io.count_work(before / SLOTS_A_CELL);
+            return true;
+        }
+        // What comes now goes in now.
+        let taken = self.take_all_in(io, until);
+        let (after, _) = self.advance(until, io);
+        io.count_work((before + after) / SLOTS_A_CELL);
+        taken || before + after > 0
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        Some(self.clock.outer(self.upcoming?.max(self.reached + self.grain)))
+    }
+
+    fn rests(&self) -> bool {
+        !self.behind
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+/// Whether a contract's cells take the bypass.
+fn is_low_latency(contract: &Contract) -> bool {
+    contract.low_latency || matches!(contract.category, Category::Cbr | Category::RtVbr)
+}
+
+impl RouteTable for Desk {
+    fn add_route(&mut self, from: (u16, Label), to: (u16, Label), options: RouteOptions) -> Result<(), RouteError> {
+        let low_latency = is_low_latency(&options.contract);
+        self.routes.add(&self.plan, &mut self.chips, from, to, low_latency)
+    }
+
+    /// A desk polices nothing; a contract says only whether cells take the bypass.
+    fn change_route(&mut self, from: (u16, Label), _: (u16, Label), options: RouteOptions) -> Result<(), RouteError> {
+        let low_latency = is_low_latency(&options.contract);
+        self.routes.set_low_latency(&self.plan, &mut self.chips, from, low_latency)
+    }
+
+    fn remove_route(&mut self, port: u16, label: Label, out_port: Option<u16>) -> bool {
+        self.routes.remove(&self.plan, &mut self.chips, port, label, out_port)
+    }
+}
+
+impl Desk {
+    /// The chips that cells pass which come in at a port under a label.
+    pub fn chips_of(&self, port: u16, label: CircuitId) -> Vec<usize> {
+        self.routes.chips_of(port, label)
+    }
+}

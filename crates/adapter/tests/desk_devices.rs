@@ -1,0 +1,309 @@
+//! Cameras, displays and stores at a desk, in virtual time.
+
+use adapter::apic::{Config, Port, Switches};
+use adapter::desk::device::{
+    Camera, CameraSettings, Device, Display, DisplaySettings, Shell, Store, StoreSettings, Writer, make,
+};
+use adapter::desk::{Desk, Layout, device};
+use net::desk::Shape;
+use net::random::Random;
+use net::{
+    Aal, CircuitNotice, End, FaultConfig, FramePool, Label, LinkConfig, LinkId, Network, NodeId, RouteOptions,
+    RouteTable,
+};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use traffic::{Category, Contract};
+use wire::video::Part;
+use wire::{Cell, CellHeader, CellRate, CircuitId, Counters, PayloadType, Time};
+
+fn vc(vci: u16) -> CircuitId {
+    CircuitId::new(0, vci).unwrap()
+}
+
+struct World {
+    network: Network,
+    desk: NodeId,
+    links: BTreeMap<usize, LinkId>,
+    now: Time,
+}
+
+impl World {
+    fn new(shape: Shape, chips: usize, chip: Config) -> Self {
+        let mut network = Network::new(FramePool::new(4, 256));
+        let layout = Layout { shape, chips, chip, ..Layout::default() };
+        let desk = network.add_node("desk", Box::new(Desk::new(layout).unwrap()));
+        World { network, desk, links: BTreeMap::new(), now: Time::ZERO }
+    }
+
+    fn attach(&mut self, port: usize, device: impl Device + 'static, config: LinkConfig) {
+        let link = self.network.connect(End::External, End::Port(self.desk, port as u16), config).unwrap();
+        assert!(self.network.attach(link, Box::new(Shell::new(device))));
+        self.links.insert(port, link);
+    }
+
+    /// A circuit between devices, whose ends are told of it.
+    fn connect(&mut self, vci: u16, from: usize, to: &[usize], category: Category) {
+        let pcr = CellRate::from_cells_per_s(1000.0);
+        let contract = Contract { category, pcr, ..Contract::default() };
+        let options = RouteOptions { contract, ..RouteOptions::default() };
+        let label = Label::Vc(vc(vci));
+        for port in to {
+            let desk: &mut Desk = self.network.node_mut(self.desk).unwrap();
+            desk.add_route((from as u16, label), (*port as u16, label), options).unwrap();
+        }
+        for port in to.iter().chain([&from]) {
+            if let Some(link) = self.links.get(port) {
+                self.network.set_circuit(*link, vc(vci), Some(CircuitNotice { aal: Aal::Aal5, contract }));
+            }
+        }
+    }
+
+    fn run_until(&mut self, end: Time) {
+        loop {
+            while self.network.run(self.now) {}
+            match self.network.poll_timeout().filter(|next| *next <= end) {
+                Some(next) => self.now = next.max(self.now),
+                None => break,
+            }
+        }
+        self.now = end;
+    }
+
+    fn counters(&mut self, port: usize) -> BTreeMap<&'static str, Counters> {
+        let link = self.links[&port];
+        let (_, device) = self.network.externals().find(|(id, _)| *id == link).unwrap();
+        device.counters().into_iter().collect()
+    }
+
+    fn frames(&mut self, port: usize, name: &str) -> u64 {
+        self.counters(port)[name].pdus
+    }
+}
+
+fn camera(size: [u16; 2], frames_per_s: f64) -> Camera {
+    Camera::new(CameraSettings { size, frames_per_s, ..CameraSettings::default() }, Vec::new())
+}
+
+fn display(deadline: Duration) -> Display {
+    Display::new(DisplaySettings { deadline, file: None })
+}
+
+/// Sends single cells on one circuit as fast as they can go.
+struct Flood(CircuitId, Random);
+
+impl Device for Flood {
+    fn kind(&self) -> &'static str {
+        "flood"
+    }
+    fn set_circuit(&mut self, _: CircuitId, _: bool) {}
+    fn handle_cells(&mut self, _: &[Cell], _: Time) {}
+    fn poll_cells(&mut self, out: &mut [Cell], _: Time) -> usize {
+        for cell in &mut *out {
+            let payload_type = PayloadType::User { congestion: false, end: self.1.happens(0.1) };
+            *cell = Cell::new(CellHeader { circuit: self.0, payload_type, clp: false }, [0x55; 48]);
+        }
+        out.len()
+    }
+    fn poll_timeout(&self) -> Option<Time> {
+        None
+    }
+    fn status(&self) -> String {
+        String::new()
+    }
+    fn counters(&self) -> Vec<(&'static str, Counters)> {
+        Vec::new()
+    }
+}
+
+#[test]
+fn each_frame_of_a_camera_is_on_each_display_in_time() {
+    let mut world = World::new(Shape::Chain, 16, Config::default());
+    let plain = LinkConfig::default;
+    world.attach(0, camera([160, 120], 25.0), plain());
+    for port in [7, 15] {
+        world.attach(port, display(Duration::from_millis(40)), plain());
+    }
+    world.connect(100, 0, &[7, 15], Category::Cbr);
+    world.run_until(Time::from_millis(2000));
+    assert_eq!(world.frames(0, "frames"), 51 - 1, "25 a second, the last one of them under way");
+    for port in [7, 15] {
+        let shown = world.frames(port, "shown");
+        assert!((49..=50).contains(&shown), "{shown}");
+        for bad in ["late", "broken", "missing", "damaged", "refused"] {
+            assert_eq!(world.frames(port, bad), 0, "{bad}");
+        }
+    }
+    // The last cell leaves at 80 % of a frame's time: a deadline of less cannot be kept, and the display says so.
+    let mut world = World::new(Shape::Ring, 4, Config::default());
+    world.attach(0, camera([160, 120], 25.0), plain());
+    world.attach(2, display(Duration::from_millis(31)), plain());
+    world.connect(100, 0, &[2], Category::Cbr);
+    world.run_until(Time::from_millis(1000));
+    assert_eq!((world.frames(2, "shown"), world.frames(2, "late")), (0, 25));
+}
+
+#[test]
+fn frames_keep_their_deadline_beside_bulk_and_not_without_the_bypass() {
+    let run = |bypass: bool| {
+        let switches = Switches { bypass, ..Config::default().switches };
+        let mut world = World::new(Shape::Chain, 6, Config { switches, ..Config::default() });
+        world.attach(0, camera([320, 240], 50.0), LinkConfig::default());
+        // 80 % of the time of a frame, and a tenth of a millisecond for the way.
+        world.attach(5, display(Duration::from_micros(16_100)), LinkConfig::default());
+        world.connect(100, 0, &[5], Category::Cbr);
+        for port in 1..5 {
+            let rate = CellRate::from_line_bits_per_s(1.2e9);
+            let link = LinkConfig { rate, queue_cells: 64, ..LinkConfig::default() };
+            world.attach(port, Flood(vc(200 + port as u16), Random::new(port as u64)), link);
+            let desk: &mut Desk = world.network.node_mut(world.desk).unwrap();
+            let label = Label::Vc(vc(200 + port as u16));
+            desk.add_route((port as u16, label), (5, label), RouteOptions::default()).unwrap();
+        }
+        world.run_until(Time::from_millis(100));
+        (world.frames(5, "shown"), world.frames(5, "broken") + world.frames(5, "missing") + world.frames(5, "late"))
+    };
+    assert_eq!(run(true), (5, 0));
+    let (shown, lost) = run(false);
+    assert!(shown == 0 && lost > 0, "{shown} shown, {lost} lost");
+}
+
+#[test]
+fn a_chip_that_is_off_takes_frames_from_displays_behind_it_and_from_no_others() {
+    let mut world = World::new(Shape::Chain, 5, Config::default());
+    world.attach(1, camera([64, 48], 100.0), LinkConfig::default());
+    for port in [2, 4] {
+        world.attach(port, display(Duration::from_millis(40)), LinkConfig::default());
+    }
+    world.connect(100, 1, &[2, 4], Category::Cbr);
+    world.run_until(Time::from_millis(1000));
+    let desk: &mut Desk = world.network.node_mut(world.desk).unwrap();
+    let layout = Layout { off: [3].into(), ..desk.layout().clone() };
+    desk.set_layout(layout.clone()).unwrap();
+    world.run_until(Time::from_millis(2000));
+    let desk: &mut Desk = world.network.node_mut(world.desk).unwrap();
+    desk.set_layout(Layout { off: [].into(), ..layout }).unwrap();
+    world.run_until(Time::from_millis(3000));
+    assert!((299..=300).contains(&world.frames(2, "shown")));
+    let [shown, broken, missing] = ["shown", "broken", "missing"].map(|name| world.frames(4, name));
+    assert!((198..=200).contains(&shown) && shown + broken + missing >= 299, "{shown} {broken} {missing}");
+}
+
+#[test]
+fn lost_and_damaged_cells_cost_the_frames_that_they_were_of() {
+    let faults = Some(FaultConfig { seed: 5, loss: 0.0005, corruption: 0.0005, ..FaultConfig::default() });
+    let mut world = World::new(Shape::Chain, 2, Config::default());
+    world.attach(0, camera([160, 120], 25.0), LinkConfig { faults, ..LinkConfig::default() });
+    world.attach(1, display(Duration::from_millis(40)), LinkConfig::default());
+    world.connect(100, 0, &[1], Category::Cbr);
+    world.run_until(Time::from_millis(20_000));
+    let sent = world.frames(0, "frames");
+    let [shown, broken, missing, damaged] = ["shown", "broken", "missing", "damaged"].map(|name| world.frames(1, name));
+    assert!(shown < sent && broken > 0 && damaged == 0, "{shown} of {sent} shown, {broken} broken");
+    assert!((sent - 1..=sent).contains(&(shown + broken + missing)), "{sent} sent: {shown} {broken} {missing}");
+}
+
+#[test]
+fn a_display_survives_any_cells_and_shows_no_frame_that_is_not_whole() {
+    let mut random = Random::new(11);
+    let mut screen = display(Duration::from_millis(40));
+    screen.set_circuit(vc(100), true);
+    let mut cells = vec![Cell::new(CellHeader::default(), [0; 48]); 8];
+    for round in 0..20_000u64 {
+        for cell in &mut cells {
+            let payload_type = PayloadType::User { congestion: false, end: random.happens(0.3) };
+            let circuit = if random.happens(0.9) { vc(100) } else { vc(101) };
+            let mut payload = [0; 48];
+            payload.iter_mut().for_each(|octet| *octet = random.bits() as u8);
+            *cell = Cell::new(CellHeader { circuit, payload_type, clp: false }, payload);
+        }
+        screen.handle_cells(&cells, Time::from_micros(round));
+    }
+    assert_eq!((screen.seen().shown, screen.seen().late), (0, 0));
+    // SDUs that are whole, with heads whose numbers are anything near to right.
+    for frame in 0..5000u32 {
+        let part = Part {
+            is_pattern: random.happens(0.5),
+            frame: frame / 3,
+            size: [8, random.below(4) as u16],
+            part: random.below(3) as u16,
+            parts: random.below(4) as u16,
+            offset: random.below(3) as u32 * 8,
+            ..Part::default()
+        };
+        let sdu = [&part.emit()[..], &[7; 8]].concat();
+        let mut cells = vec![Cell::new(CellHeader::default(), [0; 48]); 4];
+        let mut segmentation = sar::Segmentation::new(vc(100), sdu.len(), sar::SduMeta::default()).unwrap();
+        let n = segmentation.fill(&sdu, &mut cells);
+        screen.handle_cells(&cells[..n], Time::ZERO);
+    }
+    let seen = screen.seen();
+    assert!(seen.refused > 0 && seen.broken > 0, "{seen:?}");
+    // A frame of 8 octets each is a part: those are whole, and no pattern's.
+    assert!(seen.shown + seen.damaged > 0 && seen.shown < 2000, "{seen:?}");
+}
+
+#[test]
+fn a_file_goes_from_a_store_to_a_store_and_frames_of_a_file_are_stored_as_a_film() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let mut random = Random::new(3);
+    let octets: Vec<u8> = (0..300_000).map(|_| random.bits() as u8).collect();
+    std::fs::write(path("from"), &octets).unwrap();
+    let film: Vec<u8> = (0..3 * 32 * 24).map(|n| (n / 7) as u8).collect();
+    std::fs::write(path("film"), &film).unwrap();
+    let rate = CellRate::from_payload_bits_per_s(50e6).unwrap();
+    let mut world = World::new(Shape::Shuffle, 8, Config::default());
+    let from = StoreSettings { play: Some(path("from")), record: None, rate };
+    let to = StoreSettings { play: None, record: Some(path("to")), rate };
+    world.attach(0, Store::open(&from).unwrap(), LinkConfig::default());
+    world.attach(5, Store::open(&to).unwrap(), LinkConfig::default());
+    let filmed = CameraSettings { size: [32, 24], file: Some(path("film")), ..CameraSettings::default() };
+    world.attach(3, Camera::open(&filmed).unwrap(), LinkConfig::default());
+    let shown = DisplaySettings { file: Some(path("film.y4m")), ..DisplaySettings::default() };
+    world.attach(6, Display::open(&shown).unwrap(), LinkConfig::default());
+    world.connect(100, 0, &[5], Category::Ubr);
+    world.connect(101, 3, &[6], Category::Cbr);
+    // The writer's thread is given time: nothing waits for it.
+    for ms in 1..=200 {
+        world.run_until(Time::from_millis(ms));
+        std::thread::sleep(Duration::from_micros(300));
+    }
+    assert_eq!(world.counters(5)["stored"].octets, 300_000);
+    drop(world);
+    let whole = |name: &str, octets: &[u8]| {
+        let end = std::time::Instant::now() + Duration::from_secs(10);
+        while std::fs::read(path(name)).unwrap() != octets {
+            assert!(std::time::Instant::now() < end, "{name} is not written as it should be");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    whole("to", &octets);
+    let mut film_file = b"YUV4MPEG2 W32 H24 F2500:100 Ip A1:1 Cmono\n".to_vec();
+    for frame in 0..5 {
+        film_file.extend_from_slice(b"FRAME\n");
+        film_file.extend_from_slice(&film[frame % 3 * 768..(frame % 3 + 1) * 768]);
+    }
+    whole("film.y4m", &film_file);
+
+    let missing = device::Settings::Store(StoreSettings { play: Some(path("no")), record: None, rate });
+    assert!(make(&missing).err().unwrap().to_string().contains("No such file"));
+    let short = CameraSettings { file: Some(path("film")), ..CameraSettings::default() };
+    assert!(make(&device::Settings::Camera(short)).err().unwrap().to_string().contains("shorter than a frame"));
+    assert!(Writer::create(&path("no/file")).is_err());
+}
+
+#[test]
+fn a_stream_passes_no_memory_of_a_host() {
+    let mut world = World::new(Shape::Chain, 3, Config::default());
+    world.attach(0, camera([64, 48], 25.0), LinkConfig::default());
+    world.attach(2, display(Duration::from_millis(40)), LinkConfig::default());
+    world.connect(100, 0, &[2], Category::Cbr);
+    world.run_until(Time::from_millis(500));
+    let desk: &mut Desk = world.network.node_mut(world.desk).unwrap();
+    let report = desk.report();
+    assert!(report.chips.iter().all(|chip| chip.monitor.transfers == 0));
+    // The chip in the middle passes all of it on, and nothing to its third port.
+    let middle = &report.chips[1];
+    assert!(middle.sent[Port::Right.index()].cells > 500 && middle.sent[Port::Memory.index()].cells == 0);
+}

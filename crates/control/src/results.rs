@@ -1,0 +1,269 @@
+//! What commands of the program print with `--json` where it is no answer of a daemon: transfers, round trips, relays,
+//! guests, captures. Answers of a daemon are in [`crate::protocol`] and [`crate::status`].
+
+pub mod bench;
+pub mod demo;
+pub mod doctor;
+pub mod relay;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stack::oam::{Statistics, Tracer};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What a command that failed prints on standard error.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Failed {
+    /// What was wrong, in one sentence with its causes.
+    pub error: String,
+    /// All that is wrong with a description; `null` where the error is about something else.
+    pub problems: Option<Vec<crate::diagnostic::Diagnostic>>,
+}
+
+/// A file or a stream that was carried: `send`, `receive`, `ip send`, `ip receive`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Transferred {
+    /// Octets carried.
+    pub octets: u64,
+    /// PDUs that carried them; `null` where a stream decides for itself.
+    pub pdus: Option<u64>,
+    /// PDUs that were sent again; `null` where nothing is, and at the receiver.
+    pub pdus_repeated: Option<u64>,
+    /// Time from the first octet to the last.
+    pub seconds: f64,
+    /// Rate of the octets.
+    pub mbit_per_s: f64,
+    /// SHA-256 of the octets, in hexadecimal digits.
+    pub sha256: String,
+}
+
+impl Transferred {
+    /// So many octets in so much time.
+    pub fn new(octets: u64, took: Duration, sha256: String) -> Self {
+        let mbit_per_s = octets as f64 * 8.0 / 1e6 / took.as_secs_f64().max(1e-9);
+        Transferred { octets, pdus: None, pdus_repeated: None, seconds: took.as_secs_f64(), mbit_per_s, sha256 }
+    }
+}
+
+/// Requests and their answers: `ping`, `ip ping`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Pinged {
+    /// Requests sent.
+    pub sent: u32,
+    /// Answers.
+    pub received: u32,
+    /// Requests without an answer.
+    pub lost: u32,
+    /// Round trips in microseconds; `null` without any answer.
+    pub rtt_us: Option<RoundTrips>,
+}
+
+/// Round trips in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RoundTrips {
+    /// The shortest.
+    pub min: f64,
+    /// The mean.
+    pub mean: f64,
+    /// The median.
+    pub median: f64,
+    /// The 99th percentile.
+    pub p99: f64,
+    /// The longest.
+    pub max: f64,
+    /// The standard deviation.
+    pub deviation: f64,
+}
+
+impl From<&Statistics> for Pinged {
+    fn from(s: &Statistics) -> Self {
+        let (min, mean, median, p99, max) = (s.min_us, s.mean_us, s.median_us, s.p99_us, s.max_us);
+        let rtt_us = RoundTrips { min, mean, median, p99, max, deviation: s.deviation_us };
+        let lost = s.sent.saturating_sub(s.received);
+        Pinged { sent: s.sent, received: s.received, lost, rtt_us: (s.received > 0).then_some(rtt_us) }
+    }
+}
+
+/// The points of a circuit: `trace`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Traced {
+    /// The host that asked.
+    pub host: String,
+    /// The circuit there.
+    pub circuit: String,
+    /// Probes sent.
+    pub probes: u32,
+    /// The switches that answered, in the order of the circuit.
+    pub hops: Vec<Hop>,
+    /// Round trips to the far end, in microseconds; none where it did not answer.
+    pub end_rtt_us: Vec<f64>,
+}
+
+/// A point that answered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Hop {
+    /// Its name, as a cell carries it.
+    pub location: String,
+    /// Round trips to it, in microseconds.
+    pub rtt_us: Vec<f64>,
+}
+
+impl Traced {
+    /// What probes of a circuit found.
+    pub fn new(host: &str, circuit: wire::CircuitId, probes: u32, tracer: &Tracer) -> Self {
+        let us = |rtts: &[Duration]| rtts.iter().map(|rtt| rtt.as_nanos() as f64 / 1e3).collect::<Vec<_>>();
+        let hops = tracer.hops().iter();
+        let hops = hops.map(|hop| Hop { location: hop.location.to_string(), rtt_us: us(&hop.rtts) }).collect();
+        Traced { host: host.to_owned(), circuit: circuit.to_string(), probes, hops, end_rtt_us: us(tracer.end()) }
+    }
+}
+
+/// A measurement of `ttcp`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Ttcp {
+    /// `transmit` or `receive`.
+    pub role: String,
+    /// Octets of the PDUs.
+    pub octets: u64,
+    /// PDUs.
+    pub pdus: u64,
+    /// Time from the first to the last.
+    pub seconds: f64,
+    /// Rate in 10^6 bit/s.
+    pub mbit_per_s: f64,
+    /// Rate in 2^20 bit/s, as the classic program prints it.
+    pub mbit_2_20_per_s: f64,
+    /// PDUs each second.
+    pub pdus_per_s: f64,
+    /// PDUs that the receiver expected (`-n`); `null` at the sender.
+    pub pdus_expected: Option<u64>,
+    /// Those that did not come; `null` at the sender.
+    pub pdus_lost: Option<u64>,
+}
+
+impl Ttcp {
+    /// So many octets and PDUs in so much time.
+    pub fn new(role: &str, octets: u64, pdus: u64, took: Duration) -> Self {
+        let (bits, seconds) = (octets as f64 * 8.0, took.as_secs_f64().max(1e-9));
+        Ttcp {
+            role: role.to_owned(),
+            octets,
+            pdus,
+            seconds: took.as_secs_f64(),
+            mbit_per_s: bits / 1e6 / seconds,
+            mbit_2_20_per_s: bits / f64::from(1 << 20) / seconds,
+            pdus_per_s: pdus as f64 / seconds,
+            pdus_expected: None,
+            pdus_lost: None,
+        }
+    }
+}
+
+/// The command that starts a guest: `vm`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Guest {
+    /// The adapter that it gets.
+    pub adapter: String,
+    /// Where QEMU attaches it.
+    pub socket: PathBuf,
+    /// The command, word by word.
+    pub command: Vec<String>,
+}
+
+/// A capture has begun: `capture` prints this on standard error.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CaptureBegun {
+    /// The link.
+    pub capturing: String,
+    /// Where records go; `-` is standard output.
+    pub file: PathBuf,
+}
+
+/// A capture has ended: `capture`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Captured {
+    /// Records written.
+    pub records: u64,
+    /// Cells or frames that passed and are no record.
+    pub missed: u64,
+    /// PDUs left out for lack of their first cells.
+    pub incomplete: u64,
+}
+
+/// SDUs of one circuit in a recording: `replay` prints a list of these.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Replayed {
+    /// The recording's stream: the link that they came from.
+    pub stream: u32,
+    /// The circuit.
+    pub circuit: String,
+    /// `aal0` or `aal5`.
+    pub aal: String,
+    /// SDUs.
+    pub sdus: u64,
+    /// Their octets.
+    pub octets: u64,
+}
+
+/// Addresses of a host for calls: `address` prints a list of these.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HostAddresses {
+    /// The host.
+    pub host: String,
+    /// Its addresses, 40 hexadecimal digits each.
+    pub addresses: Vec<String>,
+    /// Whether its signalling link is up.
+    pub up: bool,
+}
+
+/// The in-process stack answers: `ip serve`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Serving {
+    /// The address that answers.
+    pub serving: Ipv4Addr,
+    /// The host.
+    pub host: String,
+    /// The circuit there.
+    pub circuit: String,
+}
+
+/// The servers of an emulated LAN take calls: `lane serve`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LaneServing {
+    /// The LAN's name.
+    pub lan: String,
+    /// The host.
+    pub host: String,
+    /// The configuration server's address.
+    pub lecs: String,
+    /// The LAN emulation server's address.
+    pub les: String,
+    /// The address of the broadcast and unknown server.
+    pub bus: String,
+}
+
+/// A station has joined an emulated LAN, or has left it: `lane tap`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LaneJoined {
+    /// The device.
+    pub device: String,
+    /// The station's ATM address.
+    pub address: String,
+    /// Its MAC address.
+    pub mac: String,
+    /// Its identifier in the LAN; null when it is not in the LAN any more.
+    pub lecid: Option<u16>,
+}
+
+/// The in-process stack listens: `ip receive` prints this on standard error.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Listening {
+    /// Address and TCP port.
+    pub listening: SocketAddrV4,
+    /// The host.
+    pub host: String,
+    /// The circuit there.
+    pub circuit: String,
+}

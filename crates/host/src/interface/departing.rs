@@ -1,0 +1,173 @@
+//! Endpoints whose applications have gone: what is in their send rings still leaves.
+//!
+//! An application may end, or be killed, right after it has sent; what it has sent does not end with it. The descriptors
+//! that its ring holds at that moment are served as before, by the circuit's contract, for [`GRACE`] at most. The circuit
+//! itself is free at once: whoever opens it next may push, and is served when the one before has left. What did not leave
+//! in time is counted as `closed`; a PDU that is cut off is ended by a cell that its receiver understands.
+
+use super::HostInterface;
+use crate::channels::EndpointId;
+use std::time::Duration;
+use wire::{DropReason, Time};
+
+/// How long what is left may take to leave.
+pub(crate) const GRACE: Duration = Duration::from_millis(500);
+/// How long the cell that ends a PDU in its middle may take after that.
+const LAST_CELL: Duration = Duration::from_millis(100);
+
+/// How long an endpoint departs at most.
+pub(crate) const LONGEST: Duration = GRACE.saturating_add(LAST_CELL);
+
+/// An endpoint that departs.
+#[derive(Debug)]
+pub(crate) struct Departing {
+    pub(crate) id: EndpointId,
+    /// Until when, once a round has seen it.
+    pub(crate) until: Option<Time>,
+    /// Its time is over, and the end of a PDU is on its way.
+    ends: bool,
+}
+
+impl HostInterface {
+    /// An endpoint's application has gone. Receives nothing from now on; ends when what is in its send ring has left, or
+    /// half a second later. Its circuits can be opened at once.
+    pub fn depart(&mut self, id: EndpointId) -> bool {
+        if !self.endpoints.depart(id) {
+            return self.detach(id);
+        }
+        self.end_receivers(id);
+        for key in self.keys_of(id) {
+            let Some(circuit) = self.circuits.get_mut(key) else { continue };
+            if circuit.sender.take_if(|u| u.endpoint == id).is_some() {
+                circuit.departing.push(id);
+            }
+        }
+        self.departing.push(Departing { id, until: None, ends: false });
+        true
+    }
+
+    /// An endpoint's application gives it up: none of its SDUs is read any more. What waits is dropped and counted. A PDU
+    /// that is cut off is ended by a cell that its receiver understands, or the next opener's first PDU would be lost.
+    pub fn release_endpoint(&mut self, id: EndpointId) -> bool {
+        if !self.depart(id) {
+            return false;
+        }
+        let Some(endpoint) = self.endpoints.find(id) else { return true };
+        if !endpoint.end() {
+            return self.detach(id);
+        }
+        if let Some(departing) = self.departing.iter_mut().find(|departing| departing.id == id) {
+            departing.ends = true;
+        }
+        true
+    }
+
+    /// Whether an endpoint whose application has gone is still here.
+    pub fn departs(&self, id: EndpointId) -> bool {
+        self.departing.iter().any(|departing| departing.id == id)
+    }
+
+    /// The circuits that an endpoint has open, or has not left yet: no others know it.
+    pub(crate) fn keys_of(&mut self, id: EndpointId) -> Vec<u32> {
+        let Some(endpoint) = self.endpoints.find(id) else { return Vec::new() };
+        let open = endpoint.channels.iter().map(|channel| channel.circuit.key());
+        open.chain(endpoint.lingering.iter().copied()).collect()
+    }
+
+    /// An endpoint receives nothing any more; PDUs that were arriving are counted.
+    pub(crate) fn end_receivers(&mut self, id: EndpointId) {
+        for key in self.keys_of(id) {
+            let Some(circuit) = self.circuits.get_mut(key) else { continue };
+            if circuit.receiver.is_some_and(|u| u.endpoint == id) {
+                circuit.close_receiver(self.endpoints.find(id));
+            }
+            circuit.oam.take_if(|u| u.endpoint == id);
+        }
+    }
+
+    /// Drops what an endpoint has to send, counted at it and at its circuits.
+    pub(crate) fn drop_unsent(&mut self, id: EndpointId) {
+        let Some(endpoint) = self.endpoints.find(id) else { return };
+        while let Some(circuit) = endpoint.drop_last() {
+            if let Some(circuit) = circuit.and_then(|id| self.circuits.get_mut(id.key())) {
+                circuit.sent.drop_one(DropReason::Closed);
+            }
+        }
+    }
+
+    /// Ends the endpoints that have left or whose time is over. True if there was one: others may wait for it.
+    pub(crate) fn handle_departing(&mut self, now: Time) -> bool {
+        if self.departing.is_empty() {
+            return false;
+        }
+        let mut departing = std::mem::take(&mut self.departing);
+        let before = departing.len();
+        departing.retain_mut(|d| {
+            let stays = self.still_departs(d, now);
+            if !stays {
+                self.detach(d.id);
+            }
+            stays
+        });
+        let any = departing.len() < before;
+        self.departing = departing;
+        any
+    }
+
+    fn still_departs(&mut self, departing: &mut Departing, now: Time) -> bool {
+        let Some(endpoint) = self.endpoints.find(departing.id) else { return false };
+        let grace = if departing.ends { LAST_CELL } else { GRACE };
+        let until = *departing.until.get_or_insert(now + grace);
+        if endpoint.has_left() {
+            return false;
+        }
+        if departing.ends {
+            if endpoint.is_ending() && now < until {
+                return true;
+            }
+        } else if now < until {
+            return true;
+        } else if endpoint.end() {
+            departing.ends = true;
+            departing.until = Some(now + LAST_CELL);
+            return true;
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Attached, CircuitConfig};
+    use endpoint::layout::Geometry;
+    use endpoint::segment::Segment;
+    use endpoint::{Aal, DataPath, Events};
+    use std::sync::Arc;
+    use wire::CircuitId;
+
+    #[test]
+    fn what_an_endpoints_end_costs_depends_on_its_own_circuits_only() {
+        let visited = |circuits: u16| {
+            let mut host = HostInterface::new(4);
+            let circuit = |n| CircuitId::new(0, 100 + n).unwrap();
+            (0..circuits).for_each(|n| _ = host.add_circuit(circuit(n), CircuitConfig::default()));
+            let segment = Arc::new(Segment::anonymous(Geometry::default()).unwrap());
+            let id = host.attach(Attached::new(segment, Events::Interrupt, DataPath::Shared, None)).unwrap();
+            for n in 0..3 {
+                host.open(id, circuit(n), Aal::Aal5).unwrap();
+            }
+            let claimed = host
+                .claim(circuit(5), Arc::new(rustix::event::eventfd(0, rustix::event::EventfdFlags::empty()).unwrap()));
+            let before = host.circuits.visited();
+            host.depart(id);
+            host.release(claimed.unwrap());
+            for n in [0, 1, 2, 5] {
+                let now = host.circuit(circuit(n)).unwrap();
+                assert_eq!((now.open, now.endpoint), (None, None));
+            }
+            host.circuits.visited() - before
+        };
+        assert_eq!(visited(20_000), visited(10));
+    }
+}

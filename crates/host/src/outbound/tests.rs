@@ -1,0 +1,196 @@
+//! Queues of channels, against plain queues and in the cases that these leave out.
+
+use super::*;
+use endpoint::layout::Geometry;
+use endpoint::ring::{Producer, Which};
+use endpoint::segment::Segment;
+use proptest::prelude::*;
+use std::sync::Arc;
+
+proptest! {
+    #[test]
+    fn channels_are_fifos_and_each_buffer_comes_back_once(
+        steps in prop::collection::vec((0u8..3, 0u32..4), 0..300),
+        in_order: bool,
+    ) {
+        let geometry = Geometry { send_ring: 8, receive_ring: 2, free_ring: 2, buffers: 1, buffer_octets: 64 };
+        let segment = Arc::new(Segment::anonymous(geometry).unwrap());
+        let (mut producer, mut ring) = (Producer::new(&segment, Which::Send), Consumer::new(&segment, Which::Send));
+        let mut outbound = Outbound::new(8, in_order);
+        let mut queues = vec![VecDeque::new(); 4];
+        let (mut pushed, mut done, mut read) = (0u32, 0usize, 0u32);
+        let mut back = Vec::new();
+        for (what, channel) in steps {
+            match what {
+                0 => if producer.push(Descriptor { channel, ..Descriptor::of_buffer(pushed) }) {
+                    queues[channel as usize].push_back(pushed);
+                    pushed += 1;
+                },
+                1 => while outbound.take(&mut ring, |_| Ok(())).is_some() {},
+                _ => {
+                    let first = outbound.first(channel).map(|d| d.buffer);
+                    if let Some(buffer) = first {
+                        prop_assert_eq!(queues[channel as usize].pop_front(), Some(buffer));
+                        outbound.done(channel, &mut ring);
+                        done += 1;
+                    }
+                }
+            }
+            ring.publish();
+            while read != producer.consumed() {
+                back.push(producer.given_back(read).1);
+                read += 1;
+            }
+            prop_assert!(in_order || back.len() == done);
+            prop_assert!(back.len() <= done);
+        }
+        let mut sorted = back.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        prop_assert_eq!(sorted.len(), back.len());
+        if in_order {
+            prop_assert_eq!(&back, &(0..back.len() as u32).collect::<Vec<_>>());
+        }
+    }
+}
+
+#[test]
+fn channels_take_turns_and_one_that_waits_for_its_pacer_does_not() {
+    let geometry = Geometry { send_ring: 8, receive_ring: 2, free_ring: 2, buffers: 1, buffer_octets: 64 };
+    let segment = Arc::new(Segment::anonymous(geometry).unwrap());
+    let (mut producer, mut ring) = (Producer::new(&segment, Which::Send), Consumer::new(&segment, Which::Send));
+    let mut outbound = Outbound::new(8, false);
+    for channel in [0, 0, 1, 1] {
+        assert!(producer.push(Descriptor { channel, ..Descriptor::of_buffer(0) }));
+    }
+    while outbound.take(&mut ring, |_| Ok(())).is_some() {}
+    assert_eq!(outbound.next_ready(Class::Rest), Some(0));
+    outbound.wait_until(0, Time::from_micros(5));
+    for _ in 0..2 {
+        assert_eq!(outbound.next_ready(Class::Rest), Some(1));
+        outbound.done(1, &mut ring);
+        outbound.again(1);
+    }
+    assert_eq!(outbound.next_ready(Class::Rest), None);
+    assert_eq!(outbound.poll_timeout(), Some(Time::from_micros(5)));
+    outbound.handle_due(Time::from_micros(5));
+    assert_eq!(outbound.next_ready(Class::Rest), Some(0));
+}
+
+#[test]
+fn a_channel_without_credit_is_not_ready_until_there_is_some_and_one_that_was_emptied_meanwhile_begins_anew() {
+    let geometry = Geometry { send_ring: 8, receive_ring: 2, free_ring: 2, buffers: 1, buffer_octets: 64 };
+    let segment = Arc::new(Segment::anonymous(geometry).unwrap());
+    let (mut producer, mut ring) = (Producer::new(&segment, Which::Send), Consumer::new(&segment, Which::Send));
+    let mut outbound = Outbound::new(8, false);
+    let mut push = |ring: &mut Consumer, outbound: &mut Outbound| {
+        assert!(producer.push(Descriptor { channel: 0, ..Descriptor::of_buffer(0) }));
+        while outbound.take(ring, |_| Ok(())).is_some() {}
+    };
+    push(&mut ring, &mut outbound);
+    assert_eq!(outbound.next_ready(Class::Rest), Some(0));
+    outbound.wait_for_credit(0);
+    push(&mut ring, &mut outbound);
+    assert_eq!((outbound.next_ready(Class::Rest), outbound.ready(Class::Rest)), (None, 0));
+    outbound.handle_credit();
+    assert_eq!(outbound.next_ready(Class::Rest), Some(0));
+    outbound.wait_for_credit(0);
+    while outbound.first_behind(0, false, &mut ring) {}
+    push(&mut ring, &mut outbound);
+    assert_eq!(outbound.next_ready(Class::Rest), Some(0));
+    outbound.again(0);
+    outbound.handle_credit();
+    assert_eq!((outbound.next_ready(Class::Rest), outbound.next_ready(Class::Rest)), (Some(0), None));
+}
+
+/// What an application with a send ring of eight slots has pushed: its end of the ring, the host's, and the queues.
+fn bench() -> (Producer, Consumer, Outbound) {
+    let geometry = Geometry { send_ring: 8, receive_ring: 2, free_ring: 2, buffers: 1, buffer_octets: 64 };
+    let segment = Arc::new(Segment::anonymous(geometry).unwrap());
+    (Producer::new(&segment, Which::Send), Consumer::new(&segment, Which::Send), Outbound::new(8, false))
+}
+
+/// Pushes a descriptor with a number for each of these channels; all are taken up.
+fn push((producer, ring, outbound): &mut (Producer, Consumer, Outbound), descriptors: &[(u32, u32)]) {
+    for (channel, buffer) in descriptors {
+        assert!(producer.push(Descriptor { channel: *channel, ..Descriptor::of_buffer(*buffer) }));
+    }
+    while outbound.take(ring, |_| Ok(())).is_some() {}
+}
+
+#[test]
+fn a_channel_keeps_its_class_wherever_it_waits() {
+    let mut bench = bench();
+    push(&mut bench, &[(0, 0), (1, 1)]);
+    bench.2.set_class(1, Class::Reserved);
+    // The class holds from the next turn on.
+    assert_eq!([(); 2].map(|()| bench.2.next_ready(Class::Rest)), [Some(0), Some(1)]);
+    (0..2).for_each(|channel| bench.2.again(channel));
+    for why in ["its turn", "its pacer", "credit", "a descriptor"] {
+        let (producer, ring, outbound) = &mut bench;
+        assert_eq!((outbound.ready(Class::Reserved), outbound.ready(Class::Rest)), (1, 1), "after {why}");
+        assert_eq!((outbound.next_ready(Class::Reserved), outbound.next_ready(Class::Reserved)), (Some(1), None));
+        match why {
+            "its turn" => {
+                outbound.wait_until(1, Time::from_micros(5));
+                outbound.handle_due(Time::from_micros(4));
+                assert_eq!(outbound.next_ready(Class::Reserved), None);
+                outbound.handle_due(Time::from_micros(5));
+            }
+            "its pacer" => {
+                outbound.wait_for_credit(1);
+                outbound.handle_credit();
+            }
+            "credit" => {
+                // Without a descriptor it is idle, and the next one makes it ready.
+                outbound.done(1, ring);
+                outbound.again(1);
+                assert_eq!(outbound.next_ready(Class::Reserved), None);
+                ring.publish();
+                assert!(producer.push(Descriptor { channel: 1, ..Descriptor::of_buffer(2) }));
+                while outbound.take(ring, |_| Ok(())).is_some() {}
+            }
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn channels_whose_time_has_come_go_in_its_order_and_before_those_that_wait_for_their_turn() {
+    let mut bench = bench();
+    push(&mut bench, &[(0, 0), (1, 1), (2, 2), (3, 3)]);
+    let outbound = &mut bench.2;
+    assert_eq!([(); 2].map(|()| outbound.next_ready(Class::Rest)), [Some(0), Some(1)]);
+    outbound.wait_until(0, Time::from_micros(5));
+    outbound.wait_until(1, Time::from_micros(3));
+    outbound.handle_due(Time::from_micros(5));
+    assert_eq!([(); 5].map(|()| outbound.next_ready(Class::Rest)), [Some(1), Some(0), Some(2), Some(3), None]);
+}
+
+#[test]
+fn a_descriptor_behind_the_first_that_goes_leaves_the_queue_whole() {
+    let mut bench = bench();
+    push(&mut bench, &[(0, 1), (0, 2)]);
+    let (_, ring, outbound) = &mut bench;
+    assert!(outbound.first_behind(0, true, ring));
+    assert!(!outbound.first_behind(0, true, ring));
+    push(&mut bench, &[(0, 3), (0, 4)]);
+    let (_, ring, outbound) = &mut bench;
+    for number in [1, 3, 4] {
+        assert_eq!(outbound.first(0).map(|d| d.buffer), Some(number));
+        outbound.done(0, ring);
+    }
+    assert!(outbound.first(0).is_none() && outbound.is_empty());
+}
+
+#[test]
+fn a_channel_that_has_lost_its_last_descriptor_while_it_waited_for_credit_is_ready_with_the_next() {
+    let mut bench = bench();
+    push(&mut bench, &[(0, 1)]);
+    let (_, ring, outbound) = &mut bench;
+    assert_eq!(outbound.next_ready(Class::Rest), Some(0));
+    outbound.wait_for_credit(0);
+    outbound.done(0, ring);
+    push(&mut bench, &[(0, 2)]);
+    assert_eq!(bench.2.next_ready(Class::Rest), Some(0));
+}

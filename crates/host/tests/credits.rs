@@ -1,0 +1,130 @@
+//! A circuit with credits at a host whose link ends in the test: who waits for credit goes on once there is some.
+
+use endpoint::layout::Descriptor;
+use endpoint::segment::Segment;
+use endpoint::{Aal, ChannelId, DataPath, Events, Geometry, Local};
+use host::{Attached, CircuitConfig, HostInterface};
+use net::{Carries, End, FramePool, LinkConfig, LinkId, Network};
+use std::sync::Arc;
+use std::time::Duration;
+use traffic::{Contract, Flow};
+use wire::credit::{self, Entry, Kind};
+use wire::{Cell, CircuitId, Label, Time};
+
+const GEOMETRY: Geometry =
+    Geometry { send_ring: 16, receive_ring: 16, free_ring: 16, buffers: 16, buffer_octets: 2048 };
+
+/// A host whose circuit 0.100 has credits that the test grants.
+struct Stage {
+    network: Network,
+    node: net::NodeId,
+    link: LinkId,
+    now: Time,
+    start: Option<Entry>,
+}
+
+fn circuit() -> CircuitId {
+    CircuitId::new(0, 100).unwrap()
+}
+
+impl Stage {
+    fn new() -> Self {
+        let mut network = Network::new(FramePool::new(4, 64));
+        let node = network.add_node("host", Box::new(HostInterface::new(4)));
+        let config = LinkConfig { carries: Carries::Cells, peer_takes_credits: true, ..LinkConfig::default() };
+        let link = network.connect(End::Port(node, 0), End::External, config).unwrap();
+        let host = network.node_mut::<HostInterface>(node).unwrap();
+        let contract = Contract { flow: Flow::Credit, ..Contract::default() };
+        host.add_circuit(circuit(), CircuitConfig { contract, ..CircuitConfig::default() });
+        Stage { network, node, link, now: Time::ZERO, start: None }
+    }
+
+    fn host(&mut self) -> &mut HostInterface {
+        self.network.node_mut(self.node).unwrap()
+    }
+
+    fn endpoint(&mut self, aal: Aal) -> (Local, ChannelId, host::EndpointId) {
+        let segment = Arc::new(Segment::anonymous(GEOMETRY).unwrap());
+        let client = Local::new(&segment);
+        let attached = Attached::new(segment, Events::Polling, DataPath::Shared, None);
+        let id = self.host().attach(attached).unwrap();
+        let channel = self.host().open(id, circuit(), aal).unwrap();
+        (client, channel, id)
+    }
+
+    /// Some rounds; what left but for credit cells.
+    fn run(&mut self) -> Vec<Cell> {
+        let mut out = Vec::new();
+        for _ in 0..10 {
+            self.now += Duration::from_micros(1);
+            self.network.run(self.now);
+            let start = &mut self.start;
+            self.network.external(self.link, self.now, |io| {
+                let n = io.cells_in(0).len();
+                for cell in io.cells_in(0) {
+                    match credit::is_credit(cell.header_word()) {
+                        true => *start = credit::parse(&cell.payload).unwrap().next(),
+                        false => out.push(*cell),
+                    }
+                }
+                io.consume(0, n);
+            });
+        }
+        out
+    }
+
+    /// So many cells may have left in all.
+    fn grant(&mut self, cells: u32) {
+        let incarnation = self.start.expect("the host asks first").incarnation;
+        let limit = Entry { kind: Kind::Limit, incarnation, label: Label::Vc(circuit()), cells };
+        let cell = credit::emit(&[limit]);
+        assert_eq!(self.network.external(self.link, self.now, |io| io.put_cell(0, &cell)), Some(true));
+    }
+}
+
+fn push(client: &mut Local, channel: ChannelId, buffer: u32, octets: u32) {
+    assert!(client.send.push(Descriptor { channel: channel.0, octets, ..Descriptor::of_buffer(buffer) }));
+}
+
+#[test]
+fn sdus_leave_as_far_as_credit_goes_and_go_on_where_they_stopped() {
+    let mut stage = Stage::new();
+    let (mut client, channel, _) = stage.endpoint(Aal::Aal5);
+    for buffer in 0..3 {
+        push(&mut client, channel, buffer, 200);
+    }
+    assert_eq!(stage.run(), []);
+    let mut left = 0;
+    // 200 octets are five cells; each grant ends somewhere else in them.
+    for granted in [3, 4, 9, 11, 15] {
+        stage.grant(granted);
+        left += stage.run().len();
+        assert_eq!(left, granted as usize);
+    }
+    let sent = stage.host().circuit(circuit()).unwrap().sent;
+    assert_eq!((sent.pdus, sent.cells, sent.octets), (3, 15, 600));
+}
+
+#[test]
+fn whoever_waits_for_credit_on_a_circuit_goes_on_with_it() {
+    let mut stage = Stage::new();
+    let (mut data, to_data, data_id) = stage.endpoint(Aal::Aal5);
+    let (mut oam, to_oam, oam_id) = stage.endpoint(Aal::Oam);
+    stage.run();
+    let mut granted = 0;
+    for depart in [false, true] {
+        push(&mut data, to_data, 0, 40);
+        push(&mut oam, to_oam, 0, 52);
+        assert_eq!(stage.run(), []);
+        if depart {
+            assert!(stage.host().depart(data_id) && stage.host().depart(oam_id));
+            assert_eq!(stage.run(), []);
+        }
+        granted += 2;
+        stage.grant(granted);
+        let left = stage.run();
+        assert_eq!(left.len(), 2);
+        assert_eq!(left.iter().filter(|cell| cell.header_word() & 8 != 0).count(), 1, "one of them is OAM");
+    }
+    assert!(!stage.host().departs(data_id) && !stage.host().departs(oam_id));
+}

@@ -1,0 +1,107 @@
+//! The broadcast and unknown server (af-lane-0021 section 8): what a client sends it goes to all clients of the LAN.
+
+use super::tree::Tree;
+use super::{Action, Link, Outbox, Service, outputs};
+use std::collections::BTreeMap;
+use wire::DropReason;
+use wire::aesa::Aesa;
+use wire::lane::{Control, Data, Operation, is_control};
+
+/// A BUS.
+#[derive(Debug)]
+pub struct Unknown {
+    max_clients: usize,
+    clients: BTreeMap<Link, Aesa>,
+    forward: Tree,
+    out: Outbox,
+}
+
+outputs!(Unknown);
+
+impl Unknown {
+    /// A BUS of at most so many clients.
+    pub fn new(max_clients: usize) -> Self {
+        Unknown {
+            max_clients,
+            clients: BTreeMap::new(),
+            forward: Tree::new(Service::Multicast),
+            out: Outbox::default(),
+        }
+    }
+
+    /// Calls from clients.
+    pub fn len(&self) -> usize {
+        self.clients.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.clients.is_empty()
+    }
+
+    /// Somebody calls. Without the caller's address nothing could be sent back.
+    pub fn handle_incoming(&mut self, link: Link, from: Option<Aesa>, service: Service) {
+        let is_new = |from: &Aesa| service == Service::Multicast && self.clients.values().all(|client| client != from);
+        let from = match from.filter(is_new) {
+            Some(from) if self.clients.len() < self.max_clients => Ok(from),
+            Some(_) => Err(DropReason::TableFull),
+            None => Err(DropReason::NotPermitted),
+        };
+        let from = match from {
+            Ok(from) => from,
+            Err(reason) => {
+                self.out.counters.drop_one(reason);
+                return self.out.act(Action::Release(link));
+            }
+        };
+        self.clients.insert(link, from);
+        self.out.act(Action::Answer(link));
+    }
+
+    /// A call is up.
+    pub fn handle_up(&mut self, link: Link) {
+        if self.forward.is(link) {
+            self.forward.handle_up(&mut self.out);
+        } else if let Some(client) = self.clients.get(&link) {
+            self.forward.add(*client, &mut self.out);
+        }
+    }
+
+    /// A party of the forward call has joined, or is gone or was refused: then its client has to join anew.
+    pub fn handle_party(&mut self, link: Link, party: Aesa, joined: bool) {
+        if !self.forward.is(link) || joined && self.forward.handle_joined(party) {
+            return;
+        }
+        self.forward.handle_dropped(party, &mut self.out);
+        self.expel(&[party]);
+    }
+
+    fn expel(&mut self, lost: &[Aesa]) {
+        self.out.release_where(&mut self.clients, |client| lost.contains(client));
+    }
+
+    /// A call is gone.
+    pub fn handle_released(&mut self, link: Link) {
+        self.out.forget(link);
+        if self.forward.is(link) {
+            let lost = self.forward.handle_released(&mut self.out);
+            self.expel(&lost);
+        } else if let Some(client) = self.clients.remove(&link) {
+            self.forward.remove(client, &mut self.out);
+        }
+    }
+
+    /// A frame has come from a client: it goes to all, and its sender knows it by its identifier.
+    pub fn handle_frame(&mut self, link: Link, frame: &[u8]) {
+        let passes = if is_control(frame) {
+            Control::parse(frame).is_ok_and(|control| control.operation == Operation::FLUSH)
+        } else {
+            Data::parse(frame).is_ok()
+        };
+        match self.forward.up() {
+            _ if !passes => self.out.counters.drop_one(DropReason::Malformed),
+            Some(forward) if self.clients.contains_key(&link) => self.out.frame(forward, frame),
+            _ => self.out.counters.drop_one(DropReason::UnknownCircuit),
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! The LAN emulation server (af-lane-0021 sections 5.4, 6 and 7): who is in the LAN, and where each MAC address is.
+
+use super::tree::Tree;
+use super::{Action, BROADCAST, Link, Outbox, Service, flag, outputs, response_to};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use wire::aesa::Aesa;
+use wire::lane::{Control, Destination, Operation};
+use wire::q2931::Octets;
+use wire::{DropReason, Time};
+
+/// MAC addresses of a client.
+const MAX_ADDRESSES: usize = 64;
+/// How long a call may be there without a client that has joined (C7's default).
+const PATIENCE: Duration = Duration::from_secs(120);
+
+mod status {
+    pub(super) const REQUEST: u16 = 2;
+    pub(super) const DUPLICATE_DESTINATION: u16 = 4;
+    pub(super) const DUPLICATE_ATM: u16 = 5;
+    pub(super) const RESOURCES: u16 = 6;
+    pub(super) const LECID: u16 = 8;
+    pub(super) const DESTINATION: u16 = 9;
+    pub(super) const ATM: u16 = 10;
+}
+
+#[derive(Debug)]
+struct Client {
+    from: Option<Aesa>,
+    /// Zero before it joins.
+    lecid: u16,
+    atm: Aesa,
+    addresses: BTreeSet<[u8; 6]>,
+    is_proxy: bool,
+    /// Its request, until it is on the distribute call.
+    joining: Option<Control>,
+    until: Time,
+}
+
+/// A LES.
+#[derive(Debug)]
+pub struct Server {
+    name: Octets<32>,
+    bus: Aesa,
+    max_clients: usize,
+    clients: BTreeMap<Link, Client>,
+    distribute: Tree,
+    out: Outbox,
+}
+
+outputs!(Server);
+
+impl Server {
+    /// The server of a LAN whose BUS has this address, for at most so many clients.
+    pub fn new(name: Octets<32>, bus: Aesa, max_clients: usize) -> Self {
+        let distribute = Tree::new(Service::Control);
+        Server { name, bus, max_clients, clients: BTreeMap::new(), distribute, out: Outbox::default() }
+    }
+
+    /// Clients that have joined: identifier and ATM address.
+    pub fn clients(&self) -> impl Iterator<Item = (u16, Aesa)> + '_ {
+        self.clients.values().filter(|c| c.lecid != 0 && c.joining.is_none()).map(|c| (c.lecid, c.atm))
+    }
+
+    /// Somebody calls.
+    pub fn handle_incoming(&mut self, link: Link, from: Option<Aesa>, service: Service, now: Time) {
+        let reason = match service {
+            Service::Control if self.clients.len() < self.max_clients => None,
+            Service::Control => Some(DropReason::TableFull),
+            _ => Some(DropReason::NotPermitted),
+        };
+        if let Some(reason) = reason {
+            self.out.counters.drop_one(reason);
+            return self.out.act(Action::Release(link));
+        }
+        let client = Client {
+            from,
+            lecid: 0,
+            atm: Aesa::default(),
+            addresses: BTreeSet::new(),
+            is_proxy: false,
+            joining: None,
+            until: now + PATIENCE,
+        };
+        self.clients.insert(link, client);
+        self.out.act(Action::Answer(link));
+    }
+
+    /// A call is up.
+    pub fn handle_up(&mut self, link: Link) {
+        if self.distribute.is(link)
+            && let Some(first) = self.distribute.handle_up(&mut self.out)
+        {
+            self.admit(first);
+        }
+    }
+
+    /// A party of the distribute call has joined; or is gone or was refused, and with it its client.
+    pub fn handle_party(&mut self, link: Link, party: Aesa, joined: bool) {
+        if !self.distribute.is(link) {
+            return;
+        }
+        if joined && self.distribute.handle_joined(party) {
+            return self.admit(party);
+        }
+        self.distribute.handle_dropped(party, &mut self.out);
+        self.expel(&[party]);
+    }
+
+    /// A client is on the distribute call: it has joined.
+    fn admit(&mut self, atm: Aesa) {
+        let found = self.clients.iter_mut().find(|(_, client)| client.lecid != 0 && client.atm == atm);
+        if let Some((link, client)) = found
+            && let Some(request) = client.joining.take()
+        {
+            let joined = Control { lecid: client.lecid, ..response_to(&request, 0) };
+            self.out.control(*link, &Control { name: self.name, lan_type: 1, max_frame: 1, ..joined });
+        }
+    }
+
+    /// Who is not on the distribute call is not in the LAN.
+    fn expel(&mut self, lost: &[Aesa]) {
+        self.out.release_where(&mut self.clients, |client| client.lecid != 0 && lost.contains(&client.atm));
+    }
+
+    /// A call is gone.
+    pub fn handle_released(&mut self, link: Link) {
+        self.out.forget(link);
+        if self.distribute.is(link) {
+            let lost = self.distribute.handle_released(&mut self.out);
+            self.expel(&lost);
+        } else if let Some(client) = self.clients.remove(&link)
+            && client.lecid != 0
+        {
+            self.distribute.remove(client.atm, &mut self.out);
+        }
+    }
+
+    /// A frame has come from a client.
+    pub fn handle_frame(&mut self, link: Link, frame: &[u8]) {
+        let Ok(control) = Control::parse(frame) else { return self.out.counters.drop_one(DropReason::Malformed) };
+        let Some(client) = self.clients.get(&link) else {
+            return self.out.counters.drop_one(DropReason::UnknownCircuit);
+        };
+        let joined = client.lecid != 0 && client.joining.is_none();
+        match control.operation {
+            Operation::JOIN => self.join(link, &control),
+            _ if !joined => self.out.counters.drop_one(DropReason::NotPermitted),
+            // Answers go to whom they are for. About addresses of others only a proxy knows anything.
+            operation if operation.is_response() => {
+                let is_heard = operation == Operation::FLUSH.response()
+                    || operation == Operation::ARP.response() && client.is_proxy;
+                let asked = self.clients.iter().find(|(_, client)| client.lecid == control.lecid);
+                match asked.filter(|(_, asked)| is_heard && asked.lecid != 0) {
+                    Some((to, _)) => self.out.frame(*to, frame),
+                    None => self.out.counters.drop_one(DropReason::NotPermitted),
+                }
+            }
+            _ if control.lecid != client.lecid => {
+                self.out.control(link, &response_to(&control, status::LECID));
+            }
+            Operation::ARP => self.resolve(link, &control, frame),
+            Operation::REGISTER | Operation::UNREGISTER => self.register(link, &control),
+            Operation::NARP | Operation::TOPOLOGY => self.distribute(frame),
+            _ => self.out.counters.drop_one(DropReason::NotPermitted),
+        }
+    }
+
+    fn distribute(&mut self, frame: &[u8]) {
+        if let Some(distribute) = self.distribute.up() {
+            self.out.frame(distribute, frame);
+        }
+    }
+
+    fn join(&mut self, link: Link, request: &Control) {
+        let is_free = |address: &[u8; 6], clients: &BTreeMap<Link, Client>| {
+            !clients.iter().any(|(other, client)| *other != link && client.addresses.contains(address))
+        };
+        let Some(client) = self.clients.get(&link) else { return };
+        let address = match request.source {
+            Destination::Mac(address) => Some(address),
+            Destination::None => None,
+            Destination::Route(_) => {
+                return self.out.control(link, &response_to(request, status::DESTINATION));
+            }
+        };
+        let twin = self.clients.iter().any(|(other, c)| *other != link && c.lecid != 0 && c.atm == request.source_atm);
+        let others = client.from.is_some_and(|from| from.without_selector() != request.source_atm.without_selector());
+        let refusal = match address {
+            _ if others => Some(status::ATM),
+            _ if twin => Some(status::DUPLICATE_ATM),
+            Some(address) if address[0] & 1 != 0 => Some(status::DESTINATION),
+            Some(address) if !is_free(&address, &self.clients) => Some(status::DUPLICATE_DESTINATION),
+            _ if request.lan_type > 1 || request.max_frame > 1 => Some(status::REQUEST),
+            _ if !request.name.get().is_empty() && request.name != self.name => Some(status::REQUEST),
+            _ if client.lecid != 0 && client.atm != request.source_atm => Some(status::ATM),
+            _ => None,
+        };
+        if let Some(refusal) = refusal {
+            return self.out.control(link, &response_to(request, refusal));
+        }
+        let lecid = client.lecid;
+        let is_new = lecid == 0;
+        let free = (1..0xff00).find(|id| self.clients.values().all(|client| client.lecid != *id));
+        let Some(lecid) = Some(lecid).filter(|id| *id != 0).or(free) else {
+            return self.out.control(link, &response_to(request, status::RESOURCES));
+        };
+        let Some(client) = self.clients.get_mut(&link) else { return };
+        client.addresses.extend(address);
+        (client.lecid, client.atm) = (lecid, request.source_atm);
+        client.is_proxy = request.flags & flag::PROXY != 0;
+        // A request that is repeated after the answer was lost is answered again.
+        let waits = is_new || client.joining.is_some();
+        client.joining = Some(*request);
+        let atm = client.atm;
+        if waits {
+            self.distribute.add(atm, &mut self.out);
+        } else {
+            self.admit(atm);
+        }
+    }
+
+    fn resolve(&mut self, link: Link, request: &Control, frame: &[u8]) {
+        let Destination::Mac(wanted) = request.target else {
+            return self.out.control(link, &response_to(request, status::DESTINATION));
+        };
+        let known = self.clients.values().find(|client| client.addresses.contains(&wanted)).map(|client| client.atm);
+        let known = if wanted == BROADCAST { Some(self.bus) } else { known };
+        match known {
+            Some(target_atm) => {
+                let response = Control { target_atm, ..response_to(request, 0) };
+                self.out.control(link, &response);
+            }
+            // A proxy may know it; else nobody answers, and frames go by the BUS.
+            None if self.clients.values().any(|client| client.is_proxy) => self.distribute(frame),
+            None => {}
+        }
+    }
+
+    fn register(&mut self, link: Link, request: &Control) {
+        let says = match (request.source, request.operation) {
+            (Destination::Mac(address), Operation::UNREGISTER) => {
+                let client = self.clients.get_mut(&link);
+                let had = client.is_some_and(|client| client.addresses.remove(&address));
+                if had { 0 } else { status::DESTINATION }
+            }
+            (Destination::Mac(address), _) if address[0] & 1 == 0 => {
+                let taken =
+                    self.clients.iter().any(|(other, client)| *other != link && client.addresses.contains(&address));
+                match self.clients.get_mut(&link) {
+                    _ if taken => status::DUPLICATE_DESTINATION,
+                    Some(client) if client.atm != request.source_atm => status::ATM,
+                    Some(client) if client.addresses.len() < MAX_ADDRESSES => {
+                        client.addresses.insert(address);
+                        0
+                    }
+                    _ => status::RESOURCES,
+                }
+            }
+            _ => status::DESTINATION,
+        };
+        self.out.control(link, &response_to(request, says));
+    }
+
+    /// Releases calls on which nobody has joined.
+    pub fn handle_timeout(&mut self, now: Time) {
+        let late = |client: &Client| client.until <= now && (client.lecid == 0 || client.joining.is_some());
+        let late: Vec<Link> = self.clients.iter().filter(|(_, client)| late(client)).map(|(link, _)| *link).collect();
+        for link in late {
+            self.out.act(Action::Release(link));
+            self.handle_released(link);
+        }
+    }
+
+    /// When to come back.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        self.clients.values().filter(|c| c.lecid == 0 || c.joining.is_some()).map(|c| c.until).min()
+    }
+}

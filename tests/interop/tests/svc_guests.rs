@@ -1,0 +1,141 @@
+//! Linux 5.10 guests with their kernel's sockets for calls, stock `atmsigd` and `ilmid`, at signalling ports of a running daemon by
+//! ATM over TCP: application to guest, guest to application, guest to guest.
+
+use control::config::parse;
+use control::daemon::Daemon;
+use endpoint::calls::{Event, Sap, Session};
+use endpoint::{Endpoint, EndpointConfig};
+use interop::frames::free_port;
+use interop::guest::Guest;
+use interop::{have, program};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use wire::aesa::Aesa;
+
+const PREFIX: &str = "47000580ffe100000000000001";
+/// Octets of an SDU, and how many are sent each time.
+const OCTETS: usize = 1000;
+const SDUS: usize = 40;
+/// For each step, once the guests are up.
+const LIMIT: Duration = Duration::from_secs(30);
+/// For all that a guest does: then it is off.
+const GUEST_SECONDS: u32 = 60;
+
+fn esi(guest: usize) -> String {
+    format!("02000000000{guest}")
+}
+
+fn address(guest: usize) -> Aesa {
+    format!("{PREFIX}{}00", esi(guest)).parse().unwrap()
+}
+
+/// A guest comes up: its interface has an address that the network's switch knows.
+fn begin(port: u16, guest: usize) -> String {
+    format!(
+        "(sleep {GUEST_SECONDS}; say too late; poweroff -f) &
+         /test/esi {esi} || poweroff -f
+         atmsigd -b -c /dev/null -u uni31 2>&1
+         ilmid -b -u 3.1 0 2>&1
+         for n in $(seq 200); do atmaddr -n | grep -qi {esi} && break; sleep 0.2; done
+         say $(atmaddr -n)
+        ",
+        esi = esi(guest)
+    )
+    .replacen("/test/esi", &format!("atmtcp virtual connect 10.0.2.2 {port} 2>&1 &\ninterfaces 1\n/test/esi"), 1)
+}
+
+fn endpoint(socket: &Path) -> Endpoint {
+    Endpoint::create(socket, &EndpointConfig { host: "alpha".into(), ..EndpointConfig::default() }).unwrap()
+}
+
+#[test]
+fn guests_and_an_application_call_each_other_by_stock_atmsigd_and_ilmid() {
+    if !Guest::available() || !have(&[("atmsigd", "atm-tools"), ("ilmid", "atm-tools"), ("cc", "gcc")]) {
+        return;
+    }
+    let cellway = program::cellway().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("socket");
+    let ports = [free_port(), free_port()];
+    let mut text = format!(
+        "[host.alpha]\n[switch.s1]\nprefix = \"{PREFIX}\"\n[[link]]\nends = [\"alpha\", \"s1:0\"]\n\
+         signalling = {{ version = \"uni40\" }}\n"
+    );
+    for (n, port) in ports.iter().enumerate() {
+        let at = n + 1;
+        text += &format!(
+            "[outside.guest{at}]\n[[link]]\nends = [\"guest{at}\", \"s1:{at}\"]\natmtcp = \"listen 127.0.0.1:{port}\"\n\
+             signalling = {{ version = \"uni31\" }}\n"
+        );
+    }
+    let daemon = Daemon::start(parse(&text, "net.toml").unwrap(), &socket).unwrap();
+    let alpha = loop {
+        let known = daemon.controller().calls().with(|exchange, _| exchange.addresses("alpha")).unwrap();
+        if let Some(address) = known.first() {
+            break *address;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    let plain = |address: Aesa| address.to_string().replace('.', "");
+    let tool = program::for_guest("esi.c").unwrap();
+    let send = format!("ttcp_atm -t -s -a -l {OCTETS} -n {SDUS} -P ubr");
+    let receive = format!("ttcp_atm -r -s -a -l {OCTETS} -P ubr");
+    let first = format!(
+        "{}{receive} 2>&1\nagain {send} {} 2>&1\nagain {send} {} 2>&1\n",
+        begin(ports[0], 1),
+        plain(alpha),
+        plain(address(2))
+    );
+    let second = format!("{}{receive} 2>&1\n", begin(ports[1], 2));
+    let mut one = Guest::boot(&first, &[("esi", &tool)]).unwrap();
+    let two = Guest::boot(&second, &[("esi", &tool)]).unwrap();
+
+    // Our ttcp calls the guest's, once that listens. Stock atmsigd refuses (cause 88) a call whose SDUs are longer than the
+    // listener's towards it, or shorter from it: ours asks for the length of its PDUs.
+    one.wait_for("ttcp-r: socket").unwrap();
+    let began = Instant::now();
+    loop {
+        let mut ttcp = Command::new(&cellway);
+        ttcp.arg("ttcp").arg("--socket").arg(&socket).args(["-t", "alpha", &plain(address(1))]);
+        let output = ttcp.args(["-l", &OCTETS.to_string(), "-n", &SDUS.to_string()]).output().unwrap();
+        if output.status.success() {
+            break;
+        }
+        let status = daemon.controller().calls().with(|exchange, now| exchange.report(now));
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(began.elapsed() < LIMIT, "{said}; {:?}; {:?}", status.interfaces, status.failures.last());
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let mut session = Session::open(&socket, "alpha").unwrap();
+    // The guest calls the application.
+    session.listen(None, Sap::TTCP).unwrap();
+    let event = session.next_event(Some(LIMIT)).unwrap().expect("the guest calls");
+    let Event::Incoming { call: offered, from, .. } = event else { panic!("{event:?}") };
+    assert_eq!(from.map(|from| from.parse()), Some(Ok(address(1))), "who its port has registered");
+    let circuit = session.take(offered).unwrap();
+    let mut far = endpoint(&socket);
+    far.open_call(&circuit).unwrap();
+    session.begin_accept(offered).unwrap();
+    let mut got = 0;
+    while got < SDUS {
+        let sdu = far.receive(Some(LIMIT)).unwrap().expect("an SDU of the guest");
+        got += usize::from(sdu.len() == OCTETS);
+    }
+    let one = one.finish().unwrap();
+    let two = two.finish().unwrap();
+    let octets = format!("{} bytes", SDUS * OCTETS);
+    // It received from the application, and sent to it and to the other guest.
+    let counted = |console: &[String]| console.iter().filter(|line| line.contains(&octets)).count();
+    assert!(counted(&one.console) >= 3, "{}", one.console.join("\n"));
+    assert!(counted(&two.console) >= 1, "{}", two.console.join("\n"));
+    let begin = Instant::now();
+    drop(session);
+    while {
+        let status = daemon.controller().calls().with(|exchange, now| exchange.report(now));
+        !status.calls.is_empty() || !status.through.is_empty()
+    } {
+        assert!(begin.elapsed() < LIMIT, "calls are left");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
