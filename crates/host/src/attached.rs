@@ -43,7 +43,9 @@ pub enum AttachError {
 pub(crate) enum Looked {
     /// Nowhere: it is new.
     Not,
-    /// In each round.
+    /// In each round, from the next one on: what it waits for is not known.
+    Next,
+    /// In each round, and the last one has left what the line or a pacer does not take yet.
     Always,
     /// When its doorbell rings.
     Armed,

@@ -233,7 +233,7 @@ impl Endpoints {
     /// Looks at it from this round on.
     fn activate(&mut self, id: EndpointId) {
         let Some(endpoint) = self.find(id) else { return };
-        if endpoint.look == Looked::Always {
+        if matches!(endpoint.look, Looked::Next | Looked::Always) {
             return;
         }
         if endpoint.look == Looked::Armed {
@@ -241,7 +241,7 @@ impl Endpoints {
         }
         self.unlist(id);
         if let Some(endpoint) = self.find(id) {
-            endpoint.look = Looked::Always;
+            endpoint.look = Looked::Next;
             endpoint.strategy.machine.handle_wake();
             self.active.push(id);
         }
@@ -319,7 +319,8 @@ impl Endpoints {
             self.watch(id, now);
         }
         let Some(endpoint) = self.find(id) else { return };
-        if endpoint.look == Looked::Always || endpoint.strategy.machine.tells_at_ticks() {
+        let in_each_round = matches!(endpoint.look, Looked::Next | Looked::Always);
+        if in_each_round || endpoint.strategy.machine.tells_at_ticks() {
             return;
         }
         if endpoint.strategy.machine.wakes_on_delivery() && matches!(endpoint.look, Looked::Armed) {
@@ -448,6 +449,7 @@ impl Endpoints {
     fn stays(&mut self, id: EndpointId, stalled: bool, now: Time) -> bool {
         let processor = self.processor;
         let Some(endpoint) = self.find(id) else { return false };
+        endpoint.look = Looked::Always;
         if endpoint.is_departing() {
             return true;
         }
@@ -528,7 +530,8 @@ impl Endpoints {
         let active = std::mem::take(&mut self.active);
         let quiet = active.iter().all(|id| {
             let polls = |e: &Attached| e.strategy.kind() == Events::Polling;
-            self.find(*id).is_none_or(|e| e.is_leaving() && !e.used_up && !polls(e))
+            let waits = |e: &Attached| e.look == Looked::Always && e.is_leaving() && !e.used_up;
+            self.find(*id).is_none_or(|e| waits(e) && !polls(e))
         });
         self.active = active;
         quiet
