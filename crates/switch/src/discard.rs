@@ -2,7 +2,7 @@
 //! `docs/switch.md` publishes these rules.
 
 use crate::circuit::{Circuit, Frame, ends_pdu, flag};
-use crate::forward::{Admission, admit_cell};
+use crate::forward::{Admission, admit_all, admit_cell};
 use crate::policy::Discard;
 use crate::port::Port;
 use crate::profile::Profile;
@@ -10,8 +10,17 @@ use crate::{Outputs, Plane};
 use wire::{Cell, DropReason};
 
 impl Plane {
-    /// Accepts or drops cells of a circuit with a contract or a policy, one by one.
+    /// Accepts or drops cells of a circuit with a contract or a policy: together where the port's queue is so short that no
+    /// policy asks for any of them, else one by one.
     pub(crate) fn admit_managed(&mut self, id: u32, cells: &[Cell], tag: u32, outputs: &mut impl Outputs) {
+        let circuit = &mut self.circuits[id as usize];
+        let port = &mut self.ports[usize::from(circuit.port)];
+        let profile = self.profiles.get(circuit.profile);
+        let calm = profile.calm_cells().is_some_and(|most| port.used + cells.len() as u32 <= most);
+        if calm && admit_all(circuit, port, profile, cells) {
+            self.place(id, cells, tag, outputs);
+            return;
+        }
         for cell in cells {
             let circuit = &mut self.circuits[id as usize];
             let port = &mut self.ports[usize::from(circuit.port)];

@@ -339,7 +339,7 @@ impl Plane {
 
 /// Accepts a run as a whole if it is certain that each of its cells would be accepted. Otherwise nothing has changed.
 #[inline(always)]
-fn admit_all(circuit: &mut Circuit, port: &mut Port, profile: &Profile, cells: &[Cell]) -> bool {
+pub(crate) fn admit_all(circuit: &mut Circuit, port: &mut Port, profile: &Profile, cells: &[Cell]) -> bool {
     let n = cells.len() as u32;
     let Some(pdu_cells) = profile.pdu_cells.filter(|_| circuit.is(flag::PDUS)) else {
         let room = port.committed() + n <= port.limit_of(profile)

@@ -161,6 +161,19 @@ impl Profile {
         self.discard != Discard::Whole || self.low_priority_cells.is_some() || self.congestion_cells.is_some()
     }
 
+    /// Cells that may be queued at the port, one that is accepted included, without a cell dropped or marked for it. `None`: there
+    /// is no such number.
+    #[inline]
+    pub(crate) fn calm_cells(&self) -> Option<u32> {
+        let shares = match self.discard {
+            Discard::Whole => u32::MAX,
+            Discard::Selective { threshold, .. } | Discard::Fair { threshold, .. } => threshold,
+            Discard::Partial => return None,
+        };
+        let marks = self.low_priority_cells.unwrap_or(u32::MAX).min(self.congestion_cells.unwrap_or(u32::MAX));
+        Some(shares.min(marks))
+    }
+
     /// Cells of room that a PDU under way keeps at its port.
     #[inline]
     pub(crate) fn kept_cells(&self) -> u16 {
