@@ -127,8 +127,8 @@ enum Turn {
     Unfunded { cells: usize },
 }
 
-/// Sends whole SDUs of a channel, up to `most` cells: what has no rate and becomes cells of AAL5. The link, the circuit's credits and
-/// the counters hear of all of them at once. What it leaves is for [`channel_turn`].
+/// Sends whole SDUs of a channel, up to `most` cells: what becomes cells of AAL5, as far as the circuit's contract and credits allow
+/// now. These, the link and the counters hear of all of them at once. What it leaves is for [`channel_turn`].
 fn run_turn(
     id: EndpointId,
     endpoint: &mut Attached,
@@ -140,13 +140,12 @@ fn run_turn(
 ) -> usize {
     let open = endpoint.channels.at(channel).filter(|open| open.aal == Aal::Aal5);
     let Some(circuit) = open.and_then(|open| circuits.get_mut(open.circuit.key())) else { return 0 };
-    let waits = circuit.pacer.is_some()
-        || circuit.points.is_some()
-        || circuit.departing.first().is_some_and(|first| *first != id);
+    let waits = circuit.points.is_some() || circuit.departing.first().is_some_and(|first| *first != id);
     let port = usize::from(circuit.config.port);
     let granted = circuit.credit.as_ref().map_or(usize::MAX, |credit| credit.sender.room() as usize);
     let out = io.cells_out(port);
-    let room = out.len().min(most).min(granted);
+    let most = out.len().min(most).min(granted);
+    let room = circuit.pacer.map_or(most, |pacer| pacer.allowed(now, most));
     if waits || room == 0 {
         return 0;
     }
@@ -159,6 +158,9 @@ fn run_turn(
     io.commit_pdus(port, cells, pdus.into());
     if let Some(credit) = &mut circuit.credit {
         credits.sent(circuit.id.key(), credit, cells, now);
+    }
+    if let Some(pacer) = &mut circuit.pacer {
+        pacer.sent(cells, now);
     }
     for counters in [&mut circuit.sent, &mut endpoint.sent] {
         counters.cells = counters.cells.wrapping_add(cells as u64);
