@@ -181,6 +181,28 @@ impl Police {
         n as usize
     }
 
+    /// As [`Police::arrive_together`] for cells that came at these times, whatever lies between them.
+    pub(crate) fn arrive_one_by_one(
+        &self,
+        times: &mut [Ticks; 2],
+        clp: bool,
+        cells: impl Iterator<Item = Ticks>,
+    ) -> usize {
+        let sustainable = self.sustainable.filter(|_| !(self.high_priority_only && clp));
+        let (mut theoretical, mut n) = (*times, 0);
+        for now in cells {
+            let (below_peak, peak) = self.peak.test(theoretical[0], now);
+            let (conforms, sustained) = sustainable.map_or((true, theoretical[1]), |s| s.test(theoretical[1], now));
+            if !(below_peak & conforms) {
+                break;
+            }
+            theoretical = [peak, sustained];
+            n += 1;
+        }
+        *times = theoretical;
+        n
+    }
+
     #[inline(never)]
     fn arrive_at_both(&self, sustainable: Bucket, times: &mut [Ticks; 2], clp: bool, now: Ticks) -> Verdict {
         let (below_peak, peak) = self.peak.test(times[0], now);
@@ -297,6 +319,39 @@ mod tests {
                 prop_assert_eq!(times, one_by_one);
                 // The next may begin before this one's end, as batches may.
                 now = train.time(cells as u64) - (gap << 15);
+            }
+        }
+
+        #[test]
+        fn cells_of_any_times_pass_together_as_one_by_one(
+            peak in (0u64..2_000, 0u64..6_000), sustainable in prop::option::of((0u64..9_000, 0u64..60_000)),
+            vbr1: bool, tag: bool, runs in proptest::collection::vec((any::<bool>(), proptest::collection::vec(0u64..4_000, 1..40)), 1..20),
+        ) {
+            let bucket = |(t, l): (u64, u64)| Bucket { increment: t << 16, limit: l << 16 };
+            let excess = if tag { Excess::Tag } else { Excess::Discard };
+            let (peak, sustainable) = (bucket(peak), sustainable.map(bucket));
+            let police = Police { peak, sustainable, high_priority_only: !vbr1, excess };
+            let (mut now, mut times, mut one_by_one) = (1 << 40, [0; 2], [0; 2]);
+            for (clp, gaps) in runs {
+                let mut at: Vec<Ticks> = Vec::new();
+                for gap in gaps {
+                    now += gap << 16;
+                    at.push(now);
+                }
+                let verdicts: Vec<_> = at.iter().map(|at| police.arrive(&mut one_by_one, clp, *at)).collect();
+                let mut from = 0;
+                while from < at.len() {
+                    let n = police.arrive_one_by_one(&mut times, clp, at[from..].iter().copied());
+                    prop_assert!(verdicts[from..from + n].iter().all(|verdict| *verdict == Verdict::Conforms));
+                    from += n;
+                    if from < at.len() {
+                        let verdict = police.arrive(&mut times, clp, at[from]);
+                        prop_assert_eq!(verdict, verdicts[from]);
+                        prop_assert!(verdict != Verdict::Conforms);
+                        from += 1;
+                    }
+                }
+                prop_assert_eq!(times, one_by_one);
             }
         }
 

@@ -87,10 +87,19 @@ impl Plane {
         let Some(police) = police.filter(|_| self.batch.frame.is_none()) else { return 0 };
         let word = cells[0].header_word();
         // Of one priority, so far as that matters.
-        let cells = &cells[..run_length(cells, word, 0b110)];
-        let Some(step) = self.batch.step_of(cells).filter(|_| cells.len() > 1) else { return 0 };
-        let train = Train { first: self.batch.time_of(&cells[0]), step, cells: cells.len() };
-        police.arrive_together(&mut circuit.times, word & 1 != 0, train)
+        let (cells, clp) = (&cells[..run_length(cells, word, 0b110)], word & 1 != 0);
+        let batch = &self.batch;
+        match batch.step_of(cells) {
+            _ if cells.len() == 1 => 0,
+            Some(step) => {
+                let train = Train { first: batch.time_of(&cells[0]), step, cells: cells.len() };
+                police.arrive_together(&mut circuit.times, clp, train)
+            }
+            None => {
+                let times = cells.iter().map(|cell| batch.time_of(cell));
+                police.arrive_one_by_one(&mut circuit.times, clp, times)
+            }
+        }
     }
 
     #[inline]
