@@ -61,7 +61,10 @@ impl Batch {
     #[inline]
     pub(crate) fn step_of(&self, cells: &[Cell]) -> Option<Ticks> {
         if self.stamped {
-            return None;
+            // Of an unlimited link's, those of one batch all have its moment.
+            let at = cells.first()?.at();
+            let same = cells.chunks(16).all(|cells| cells.iter().fold(true, |same, cell| same & (cell.at() == at)));
+            return same.then_some(0);
         }
         let begin = cells.as_ptr().addr().wrapping_sub(self.begin) / size_of::<Cell>();
         (self.step == 0 || begin.saturating_add(cells.len()) <= self.cells).then_some(self.step)
@@ -101,15 +104,18 @@ mod tests {
     }
 
     #[test]
-    fn cells_side_by_side_have_one_distance_unless_they_are_stamped_or_of_another_batch() {
-        let (cells, others) = ([Cell::default(); 4], [Cell::default(); 4]);
+    fn cells_side_by_side_have_one_distance_unless_their_stamps_differ_or_they_are_of_another_batch() {
+        let (mut cells, others) = ([Cell::default(); 4], [Cell::default(); 4]);
         let (last, now) = (Time::from_nanos(1000), Time::from_nanos(1400));
         let step = |arrival, cells: &[Cell], of: &[Cell]| Batch::new(arrival, cells, last, now).step_of(of);
         let spaced = Arrival::Spaced(Duration::from_secs(1));
         assert_eq!(step(spaced, &cells, &cells[1..]), Some(100 << 16));
         assert_eq!(step(spaced, &cells, &others), None);
         assert_eq!(step(Arrival::Together, &cells, &others), Some(0));
+        assert_eq!(step(Arrival::Stamped, &cells, &cells), Some(0));
+        cells[3].set_at(Time::from_nanos(1001));
         assert_eq!(step(Arrival::Stamped, &cells, &cells), None);
+        assert_eq!(step(Arrival::Stamped, &cells, &cells[..3]), Some(0));
     }
 
     #[test]
