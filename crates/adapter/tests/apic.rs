@@ -1,62 +1,23 @@
 //! Chips in a chain, each with a device: where cells go, what is lost and when, and what a low-latency connection has
 //! of its bypass.
 
+mod device;
+
 use adapter::apic::{
     Apic, ApicNode, Config, Connection, ConnectionError, LOW_LATENCY_SLOTS, Port, Switches, to_octets,
 };
 use adapter::memory::NoMemory;
-use net::{End, FramePool, LinkConfig, Network, Node, NodeId, NodeIo};
+use device::{Device, number_of, numbered, vc};
+use net::{End, FramePool, LinkConfig, Network, NodeId};
 use proptest::prelude::*;
-use std::any::Any;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::{Cell, CellHeader, CircuitId, DropReason, PayloadType, Time};
-
-/// What sits at a chip's third port: sends cells at their times, and keeps what comes.
-#[derive(Default)]
-struct Device {
-    to_send: VecDeque<(Time, Cell)>,
-    got: Vec<(Time, Cell)>,
-}
-
-impl Node for Device {
-    fn run(&mut self, io: &mut NodeIo<'_>, now: Time) -> bool {
-        let n = io.cells_in(0).len();
-        self.got.extend(io.cells_in(0).iter().map(|cell| (now, *cell)));
-        io.consume(0, n);
-        let due = self.to_send.iter().take_while(|(at, _)| *at <= now).count();
-        let sent = self.to_send.iter().take(due).take_while(|(_, cell)| io.put_cell(0, cell)).count();
-        self.to_send.drain(..sent);
-        n + sent > 0
-    }
-
-    fn poll_timeout(&self) -> Option<Time> {
-        self.to_send.front().map(|(at, _)| *at)
-    }
-
-    fn as_any_mut(&mut self) -> &mut dyn Any {
-        self
-    }
-}
-
-fn vc(vci: u16) -> CircuitId {
-    CircuitId::new(0, vci).unwrap()
-}
 
 /// A cell that says which circuit it is of, and which of its cells.
 fn cell(label: CircuitId, circuit: u32, number: u32) -> Cell {
     let payload_type = PayloadType::User { congestion: false, end: number % 4 == 3 };
-    let mut cell = Cell::new(CellHeader { circuit: label, payload_type, clp: false }, [0; 48]);
-    cell.payload[..4].copy_from_slice(&circuit.to_be_bytes());
-    cell.payload[4..8].copy_from_slice(&number.to_be_bytes());
-    cell.payload[8..].fill(circuit as u8 ^ number as u8);
-    cell
-}
-
-fn number_of(cell: &Cell) -> (u32, u32) {
-    let word = |at: usize| u32::from_be_bytes(cell.payload[at..at + 4].try_into().unwrap());
-    assert!(cell.payload[8..].iter().all(|octet| *octet == word(0) as u8 ^ word(4) as u8));
-    (word(0), word(4))
+    Cell::new(CellHeader { circuit: label, payload_type, clp: false }, numbered(circuit, number))
 }
 
 /// Chips in a line, each with a device.

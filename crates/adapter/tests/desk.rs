@@ -1,61 +1,22 @@
 //! Desks of many chips in virtual time: what each circuit gets, what a chip without power cuts, and how long a cell of
 //! low latency takes beside bulk data.
 
+mod device;
+
 use adapter::apic::{Config, LOW_LATENCY_SLOTS, Port, Switches};
 use adapter::desk::{Desk, Layout};
+use device::{Device, number_of, numbered, vc};
 use net::desk::Shape;
 use net::random::Random;
-use net::{End, FramePool, Label, LinkConfig, Network, Node, NodeId, NodeIo, RouteError, RouteOptions, RouteTable};
+use net::{End, FramePool, Label, LinkConfig, Network, NodeId, RouteError, RouteOptions, RouteTable};
 use proptest::prelude::*;
-use std::any::Any;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use traffic::{Category, Contract};
-use wire::{Cell, CellHeader, CellRate, CircuitId, DropReason, Time, Vpi};
-
-/// What is at a port: sends cells at their times, and keeps what comes.
-#[derive(Default)]
-struct Device {
-    to_send: VecDeque<(Time, Cell)>,
-    got: Vec<(Time, Cell)>,
-}
-
-impl Node for Device {
-    fn run(&mut self, io: &mut NodeIo<'_>, now: Time) -> bool {
-        let n = io.cells_in(0).len();
-        self.got.extend(io.cells_in(0).iter().map(|cell| (now, *cell)));
-        io.consume(0, n);
-        let due = self.to_send.iter().take_while(|(at, _)| *at <= now).count();
-        let sent = self.to_send.iter().take(due).take_while(|(_, cell)| io.put_cell(0, cell)).count();
-        self.to_send.drain(..sent);
-        n + sent > 0
-    }
-
-    fn poll_timeout(&self) -> Option<Time> {
-        self.to_send.front().map(|(at, _)| *at)
-    }
-
-    fn as_any_mut(&mut self) -> &mut dyn Any {
-        self
-    }
-}
-
-fn vc(vci: u16) -> CircuitId {
-    CircuitId::new(0, vci).unwrap()
-}
+use wire::{Cell, CellHeader, CellRate, DropReason, Time, Vpi};
 
 fn cell(vci: u16, circuit: u32, number: u32) -> Cell {
-    let mut cell = Cell::new(CellHeader { circuit: vc(vci), ..CellHeader::default() }, [0; 48]);
-    cell.payload[..4].copy_from_slice(&circuit.to_be_bytes());
-    cell.payload[4..8].copy_from_slice(&number.to_be_bytes());
-    cell.payload[8..].fill(circuit as u8 ^ number as u8);
-    cell
-}
-
-fn number_of(cell: &Cell) -> (u32, u32) {
-    let word = |at: usize| u32::from_be_bytes(cell.payload[at..at + 4].try_into().unwrap());
-    assert!(cell.payload[8..].iter().all(|octet| *octet == word(0) as u8 ^ word(4) as u8));
-    (word(0), word(4))
+    Cell::new(CellHeader { circuit: vc(vci), ..CellHeader::default() }, numbered(circuit, number))
 }
 
 /// A desk with a device at each port.

@@ -11,10 +11,12 @@ use wire::{CircuitId, Counters, Time};
 /// [`crate::Network::attach`] gives it to its link; [`crate::Network::run`] then calls [`External::run`] in each round and
 /// keeps the link up or down as [`External::is_up`] says, if it may be up. The waiting thread polls [`External::as_fd`] for reading if
 /// [`External::wants_read`], for writing if [`External::wants_write`], and passes what it saw to
-/// [`crate::Network::handle_ready`].
+/// [`crate::Network::handle_ready`]. A shell without a file descriptor leaves these as they are here.
 pub trait External: Send {
     /// What to wait for now; it may be another, or none, after any other call.
-    fn as_fd(&self) -> Option<BorrowedFd<'_>>;
+    fn as_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
 
     /// Whether [`External::as_fd`] is one and the same from the shell's beginning to its end, at which it is closed: the waiting
     /// thread may then register it instead of asking for it at each sleep. Whoever takes such a shell off its link drops
@@ -24,16 +26,20 @@ pub trait External: Send {
     }
 
     /// Whether the shell can take octets in.
-    fn wants_read(&self) -> bool;
+    fn wants_read(&self) -> bool {
+        false
+    }
 
     /// Whether octets, or a connection, wait for the socket.
-    fn wants_write(&self) -> bool;
+    fn wants_write(&self) -> bool {
+        false
+    }
 
     /// The socket can be read: octets become cells or frames at port 0 of `io`.
-    fn handle_readable(&mut self, io: &mut NodeIo<'_>, now: Time);
+    fn handle_readable(&mut self, _io: &mut NodeIo<'_>, _now: Time) {}
 
     /// The socket can be written, or a connection has been made or refused.
-    fn handle_writable(&mut self, io: &mut NodeIo<'_>, now: Time);
+    fn handle_writable(&mut self, _io: &mut NodeIo<'_>, _now: Time) {}
 
     /// Takes cells or frames from port 0 of `io` to the socket; timers. True if it did anything.
     fn run(&mut self, io: &mut NodeIo<'_>, now: Time) -> bool;

@@ -3,7 +3,6 @@
 use net::external::External;
 use net::{Carries, End, FramePool, LinkConfig, LinkId, Network, Node, NodeIo};
 use std::any::Any;
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use wire::{Cell, DropReason, Time};
@@ -37,22 +36,6 @@ struct Seen {
 struct Fake(Arc<Seen>);
 
 impl External for Fake {
-    fn as_fd(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
-
-    fn wants_read(&self) -> bool {
-        false
-    }
-
-    fn wants_write(&self) -> bool {
-        false
-    }
-
-    fn handle_readable(&mut self, _: &mut NodeIo<'_>, _: Time) {}
-
-    fn handle_writable(&mut self, _: &mut NodeIo<'_>, _: Time) {}
-
     fn run(&mut self, io: &mut NodeIo<'_>, _: Time) -> bool {
         self.0.runs.fetch_add(1, Ordering::Relaxed);
         io.put_cell(0, &Cell::default());

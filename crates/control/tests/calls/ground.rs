@@ -241,28 +241,12 @@ mod external {
             any
         }
 
-        fn handle_readable(&mut self, _: &mut NodeIo<'_>, _: Time) {}
-
-        fn handle_writable(&mut self, _: &mut NodeIo<'_>, _: Time) {}
-
         fn status(&self) -> String {
             "floods".into()
         }
 
         fn is_up(&self) -> bool {
             true
-        }
-
-        fn as_fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
-            None
-        }
-
-        fn wants_read(&self) -> bool {
-            false
-        }
-
-        fn wants_write(&self) -> bool {
-            false
         }
 
         fn poll_timeout(&self) -> Option<Time> {

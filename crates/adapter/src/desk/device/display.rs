@@ -6,17 +6,15 @@
 //! A frame is late if its last part comes later than the deadline after it was taken, by the camera's clock: camera and
 //! display have one clock where they are in one process.
 
+use super::incoming::Incoming;
 use super::{Device, DeviceError, Writer, counted};
 use core::time::Duration;
-use sar::{Event, Reassembler, ReassemblyConfig};
 use std::path::PathBuf;
 use wire::video::{Part, pattern};
 use wire::{Cell, CircuitId, Counters, DropReason, Time};
 
 /// Circuits that a display shows at most.
 pub const MAX_CIRCUITS: usize = 16;
-/// Octets of an SDU at most.
-const SDU_OCTETS: usize = wire::aal5::MAX_SDU_OCTETS;
 
 /// A display as it is described.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,9 +58,6 @@ pub struct Seen {
 /// A circuit's frame.
 #[derive(Debug)]
 struct Screen {
-    circuit: CircuitId,
-    reassembler: Reassembler,
-    sdu: Vec<u8>,
     image: Vec<u8>,
     /// The part that came last, and how many octets of its frame there are.
     last: Option<Part>,
@@ -74,8 +69,14 @@ struct Screen {
 /// See the module's head.
 #[derive(Debug)]
 pub struct Display {
+    screens: Incoming<Screen>,
+    shown: Shown,
+}
+
+/// What becomes of frames that are whole.
+#[derive(Debug)]
+struct Shown {
     settings: DisplaySettings,
-    screens: Vec<Screen>,
     writer: Option<Writer>,
     /// The circuit whose frames are stored, and their size.
     stored: Option<(CircuitId, [u16; 2])>,
@@ -90,24 +91,31 @@ impl Display {
     /// [`DeviceError`].
     pub fn open(settings: &DisplaySettings) -> Result<Self, DeviceError> {
         let writer = settings.file.as_deref().map(Writer::create).transpose()?;
-        Ok(Display { writer, ..Display::new(settings.clone()) })
+        let mut display = Display::new(settings.clone());
+        display.shown.writer = writer;
+        Ok(display)
     }
 
     /// A display without a file.
     pub fn new(settings: DisplaySettings) -> Self {
-        let (screens, seen, lost) = (Vec::new(), Seen::default(), Counters::default());
-        Display { settings, screens, writer: None, stored: None, seen, lost }
+        let (seen, lost) = (Seen::default(), Counters::default());
+        Display {
+            screens: Incoming::new(MAX_CIRCUITS),
+            shown: Shown { settings, writer: None, stored: None, seen, lost },
+        }
     }
 
     /// What it has seen.
     pub fn seen(&self) -> &Seen {
-        &self.seen
+        &self.shown.seen
     }
+}
 
-    fn show(&mut self, screen: &Screen, part: Part, now: Time) {
+impl Shown {
+    fn show(&mut self, circuit: CircuitId, image: &[u8], part: Part, now: Time) {
         let width = usize::from(part.size[0]);
         let own = |(at, grey): (usize, &u8)| *grey == pattern(part.frame, at % width, at / width);
-        if part.is_pattern && !screen.image.iter().enumerate().all(own) {
+        if part.is_pattern && !image.iter().enumerate().all(own) {
             self.seen.damaged += 1;
             return;
         }
@@ -118,35 +126,26 @@ impl Display {
         seen.sum = seen.sum.saturating_add(took);
         *(if took <= self.settings.deadline { &mut seen.shown } else { &mut seen.late }) += 1;
         let Some(writer) = &mut self.writer else { return };
-        let (circuit, size) = (screen.circuit, part.size);
+        let size = part.size;
         if self.stored.is_none() {
             let [width, height] = size;
             let head = format!("YUV4MPEG2 W{width} H{height} F{}:100 Ip A1:1 Cmono\n", part.rate_centi.max(1));
             self.stored = writer.write(&[head.as_bytes()]).then_some((circuit, size));
         }
-        if self.stored == Some((circuit, size)) && !writer.write(&[b"FRAME\n", &screen.image]) {
+        if self.stored == Some((circuit, size)) && !writer.write(&[b"FRAME\n", image]) {
             self.lost.drop_one(DropReason::NoBuffer);
         }
     }
 }
 
 impl Screen {
-    fn new(circuit: CircuitId) -> Self {
-        let reassembler = Reassembler::new(ReassemblyConfig::default());
-        Screen {
-            circuit,
-            reassembler,
-            sdu: vec![0; SDU_OCTETS + 48],
-            image: Vec::new(),
-            last: None,
-            octets: 0,
-            whole: true,
-        }
+    fn new() -> Self {
+        Screen { image: Vec::new(), last: None, octets: 0, whole: true }
     }
 
     /// A part has come: the frame's last one, if all are there.
-    fn handle_part(&mut self, octets: usize, seen: &mut Seen) -> Option<Part> {
-        let Ok((part, image)) = Part::parse(&self.sdu[..octets]) else {
+    fn handle_part(&mut self, sdu: &[u8], seen: &mut Seen) -> Option<Part> {
+        let Ok((part, image)) = Part::parse(sdu) else {
             seen.refused += 1;
             return None;
         };
@@ -187,41 +186,20 @@ impl Device for Display {
     }
 
     fn set_circuit(&mut self, circuit: CircuitId, exists: bool) {
-        if !exists {
-            self.screens.retain(|screen| screen.circuit != circuit);
-        } else if self.screens.len() < MAX_CIRCUITS && self.screens.iter().all(|screen| screen.circuit != circuit) {
-            self.screens.push(Screen::new(circuit));
-        }
+        self.screens.set_circuit(circuit, exists, Screen::new);
     }
 
-    fn handle_cells(&mut self, mut cells: &[Cell], now: Time) {
-        while let Some(first) = cells.first() {
-            let circuit = first.circuit();
-            let run = cells.iter().take_while(|cell| cell.circuit() == circuit).count();
-            let (mut own, rest) = cells.split_at(run);
-            cells = rest;
-            let Some(at) = self.screens.iter().position(|screen| screen.circuit == circuit) else {
-                self.lost.drop_n(DropReason::UnknownCircuit, run as u64);
-                continue;
-            };
-            while !own.is_empty() {
-                let screen = &mut self.screens[at];
-                let step = screen.reassembler.push(own, &mut screen.sdu, now);
-                own = &own[step.cells_used..];
-                match step.event {
-                    Event::NeedMore => {}
-                    Event::Failed(reason) => self.lost.drop_one(reason),
-                    Event::Complete { sdu_octets, .. } => {
-                        let Some(part) = screen.handle_part(sdu_octets, &mut self.seen) else { continue };
-                        let screen = self.screens.swap_remove(at);
-                        self.show(&screen, part, now);
-                        self.screens.push(screen);
-                        let last = self.screens.len() - 1;
-                        self.screens.swap(at, last);
-                    }
+    fn handle_cells(&mut self, cells: &[Cell], now: Time) {
+        let Display { screens, shown } = self;
+        let unknown = screens.handle_cells(cells, now, |circuit, screen, sdu| match sdu {
+            Err(reason) => shown.lost.drop_one(reason),
+            Ok(sdu) => {
+                if let Some(part) = screen.handle_part(sdu, &mut shown.seen) {
+                    shown.show(circuit, &screen.image, part, now);
                 }
             }
-        }
+        });
+        shown.lost.drop_n(DropReason::UnknownCircuit, unknown);
     }
 
     /// A display says nothing.
@@ -234,7 +212,7 @@ impl Device for Display {
     }
 
     fn status(&self) -> String {
-        let Seen { shown, late, broken, missing, damaged, least, most, sum, .. } = self.seen;
+        let Seen { shown, late, broken, missing, damaged, least, most, sum, .. } = self.shown.seen;
         let us = |time: Duration| time.as_nanos() as f64 / 1e3;
         let whole = shown + late;
         let mean = us(sum) / whole.max(1) as f64;
@@ -244,17 +222,17 @@ impl Device for Display {
             us(least),
             us(most)
         );
-        if let Some(writer) = &self.writer {
+        if let Some(writer) = &self.shown.writer {
             text += &format!("; {} not stored", writer.lost + writer.failures());
         }
         text
     }
 
     fn counters(&self) -> Vec<(&'static str, Counters)> {
-        let Seen { shown, late, broken, missing, damaged, refused, .. } = self.seen;
+        let Seen { shown, late, broken, missing, damaged, refused, .. } = self.shown.seen;
         let frames = |pdus| counted(0, pdus, 0);
         let mut on_time = frames(shown);
-        on_time.add(&self.lost);
+        on_time.add(&self.shown.lost);
         vec![
             ("shown", on_time),
             ("late", frames(late)),

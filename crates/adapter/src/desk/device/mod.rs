@@ -8,6 +8,7 @@
 
 pub mod camera;
 pub mod display;
+mod incoming;
 mod outgoing;
 pub mod store;
 mod writer;
@@ -18,7 +19,6 @@ pub use store::{Store, StoreSettings};
 pub use writer::Writer;
 
 use net::{CircuitNotice, External, NodeIo};
-use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use wire::{Cell, CircuitId, Counters, Time};
 
@@ -105,22 +105,6 @@ impl<D: Device> Shell<D> {
 }
 
 impl<D: Device> External for Shell<D> {
-    fn as_fd(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
-
-    fn wants_read(&self) -> bool {
-        false
-    }
-
-    fn wants_write(&self) -> bool {
-        false
-    }
-
-    fn handle_readable(&mut self, _: &mut NodeIo<'_>, _: Time) {}
-
-    fn handle_writable(&mut self, _: &mut NodeIo<'_>, _: Time) {}
-
     fn run(&mut self, io: &mut NodeIo<'_>, now: Time) -> bool {
         let cells = io.cells_in(0);
         let came = cells.len();

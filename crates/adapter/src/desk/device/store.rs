@@ -3,10 +3,10 @@
 //!
 //! In: cells of AAL5 SDUs, the time. Out: cells of AAL5 SDUs at a constant rate, octets for a file.
 
+use super::incoming::Incoming;
 use super::outgoing::{MAX_CIRCUITS, Outgoing};
 use super::{Device, DeviceError, Writer, counted, read};
 use core::time::Duration;
-use sar::{Event, Reassembler, ReassemblyConfig};
 use std::path::PathBuf;
 use wire::{Cell, CellRate, CircuitId, Counters, DropReason, Time};
 
@@ -24,14 +24,6 @@ pub struct StoreSettings {
     pub rate: CellRate,
 }
 
-/// A circuit that comes.
-#[derive(Debug)]
-struct Incoming {
-    circuit: CircuitId,
-    reassembler: Reassembler,
-    sdu: Vec<u8>,
-}
-
 /// See the module's head.
 #[derive(Debug)]
 pub struct Store {
@@ -40,7 +32,7 @@ pub struct Store {
     outgoing: Outgoing,
     interval: Duration,
     started: Option<Time>,
-    incoming: Vec<Incoming>,
+    incoming: Incoming<()>,
     writer: Option<Writer>,
     received: Counters,
 }
@@ -64,7 +56,7 @@ impl Store {
             outgoing: Outgoing::default(),
             interval: Duration::from_nanos(rate.interval_nanos() as u64),
             started: None,
-            incoming: Vec::new(),
+            incoming: Incoming::new(MAX_CIRCUITS),
             writer,
             received: Counters::default(),
         }
@@ -86,42 +78,22 @@ impl Device for Store {
         if before == 0 {
             self.sent = 0;
         }
-        if !exists {
-            self.incoming.retain(|own| own.circuit != circuit);
-        } else if self.incoming.len() < MAX_CIRCUITS && self.incoming.iter().all(|own| own.circuit != circuit) {
-            let reassembler = Reassembler::new(ReassemblyConfig::default());
-            self.incoming.push(Incoming { circuit, reassembler, sdu: vec![0; wire::aal5::MAX_SDU_OCTETS + 48] });
-        }
+        self.incoming.set_circuit(circuit, exists, || ());
     }
 
-    fn handle_cells(&mut self, mut cells: &[Cell], now: Time) {
-        while let Some(first) = cells.first() {
-            let circuit = first.circuit();
-            let run = cells.iter().take_while(|cell| cell.circuit() == circuit).count();
-            let (mut own, rest) = cells.split_at(run);
-            cells = rest;
-            let Some(incoming) = self.incoming.iter_mut().find(|own| own.circuit == circuit) else {
-                self.received.drop_n(DropReason::UnknownCircuit, run as u64);
-                continue;
-            };
-            while !own.is_empty() {
-                let step = incoming.reassembler.push(own, &mut incoming.sdu, now);
-                own = &own[step.cells_used..];
-                match step.event {
-                    Event::NeedMore => {}
-                    Event::Failed(reason) => self.received.drop_one(reason),
-                    Event::Complete { sdu_octets, .. } => {
-                        let stored = self.writer.as_mut().map(|writer| writer.write(&[&incoming.sdu[..sdu_octets]]));
-                        if stored == Some(false) {
-                            self.received.drop_one(DropReason::NoBuffer);
-                        } else {
-                            self.received.pdus += 1;
-                            self.received.octets += sdu_octets as u64;
-                        }
-                    }
-                }
+    fn handle_cells(&mut self, cells: &[Cell], now: Time) {
+        let Store { incoming, writer, received, .. } = self;
+        let unknown = incoming.handle_cells(cells, now, |_, (), sdu| match sdu {
+            Err(reason) => received.drop_one(reason),
+            Ok(sdu) if writer.as_mut().is_some_and(|writer| !writer.write(&[sdu])) => {
+                received.drop_one(DropReason::NoBuffer);
             }
-        }
+            Ok(sdu) => {
+                received.pdus += 1;
+                received.octets += sdu.len() as u64;
+            }
+        });
+        received.drop_n(DropReason::UnknownCircuit, unknown);
     }
 
     fn poll_cells(&mut self, out: &mut [Cell], now: Time) -> usize {

@@ -6,7 +6,6 @@ use sar::SduMeta;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -57,22 +56,6 @@ impl Player {
 }
 
 impl External for Player {
-    fn as_fd(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
-
-    fn wants_read(&self) -> bool {
-        false
-    }
-
-    fn wants_write(&self) -> bool {
-        false
-    }
-
-    fn handle_readable(&mut self, _: &mut NodeIo<'_>, _: Time) {}
-
-    fn handle_writable(&mut self, _: &mut NodeIo<'_>, _: Time) {}
-
     fn run(&mut self, io: &mut NodeIo<'_>, _: Time) -> bool {
         // A file hears nothing.
         while io.frame_in(0).is_some() {
