@@ -26,14 +26,21 @@ struct World {
     desk: NodeId,
     links: BTreeMap<usize, LinkId>,
     now: Time,
+    /// Moments at which something was to be done.
+    wakes: u64,
 }
 
 impl World {
     fn new(shape: Shape, chips: usize, chip: Config) -> Self {
+        World::visited(shape, chips, chip, Duration::ZERO)
+    }
+
+    /// A desk that is visited once in a while, as that of a daemon.
+    fn visited(shape: Shape, chips: usize, chip: Config, grain: Duration) -> Self {
         let mut network = Network::new(FramePool::new(4, 256));
         let layout = Layout { shape, chips, chip, ..Layout::default() };
-        let desk = network.add_node("desk", Box::new(Desk::new(layout).unwrap()));
-        World { network, desk, links: BTreeMap::new(), now: Time::ZERO }
+        let desk = network.add_node("desk", Box::new(Desk::new(layout).unwrap().with_grain(grain)));
+        World { network, desk, links: BTreeMap::new(), now: Time::ZERO, wakes: 0 }
     }
 
     fn attach(&mut self, port: usize, device: impl Device + 'static, config: LinkConfig) {
@@ -63,7 +70,10 @@ impl World {
         loop {
             while self.network.run(self.now) {}
             match self.network.poll_timeout().filter(|next| *next <= end) {
-                Some(next) => self.now = next.max(self.now),
+                Some(next) => {
+                    self.wakes += u64::from(next > self.now);
+                    self.now = next.max(self.now);
+                }
                 None => break,
             }
         }
@@ -141,6 +151,40 @@ fn each_frame_of_a_camera_is_on_each_display_in_time() {
     world.connect(100, 0, &[2], Category::Cbr);
     world.run_until(Time::from_millis(1000));
     assert_eq!((world.frames(2, "shown"), world.frames(2, "late")), (0, 25));
+}
+
+#[test]
+fn a_camera_wakes_a_desk_for_groups_of_cells_and_not_for_each() {
+    let mut world = World::visited(Shape::Chain, 4, Config::default(), Duration::from_micros(10));
+    world.attach(0, camera([160, 120], 25.0), LinkConfig::default());
+    world.attach(3, display(Duration::from_micros(32_100)), LinkConfig::default());
+    world.connect(100, 0, &[3], Category::Cbr);
+    world.run_until(Time::from_millis(1000));
+    // A group leaves in advance: the last one of a frame is there by 80 % of its time.
+    assert_eq!((world.frames(3, "shown"), world.frames(3, "late")), (25, 0));
+    let cells = world.counters(0)["frames"].cells;
+    assert!(cells > 10_000, "{cells}");
+    // 64 groups a frame, each with the camera's wake-up and some visits of the desk.
+    assert!(world.wakes < 6_000, "{} wake-ups for {cells} cells", world.wakes);
+}
+
+#[test]
+fn a_group_is_what_is_due_within_half_a_millisecond_and_the_rate_is_as_before() {
+    let mut camera = camera([160, 120], 25.0);
+    camera.set_circuit(vc(100), true);
+    let mut cells = vec![Cell::new(CellHeader::default(), [0; 48]); 4096];
+    let (mut now, mut sent, mut groups) = (Time::ZERO, 0, Vec::new());
+    while now < Time::from_millis(200) {
+        let n = camera.poll_cells(&mut cells, now);
+        sent += n;
+        groups.push(n);
+        // 410 cells in 32 ms: one each 78 us.
+        let due = (now.as_nanos() as f64 % 40e6 / 32e6).min(1.0) * 410.0 + (now.as_nanos() / 40_000_000) as f64 * 410.0;
+        assert!((-1.0..8.0).contains(&(sent as f64 - due)), "{sent} sent at {now}, {due} due");
+        now = camera.poll_timeout().unwrap().max(now);
+    }
+    assert!(groups.iter().all(|n| *n <= 8), "{groups:?}");
+    assert!(groups.len() < 5 * 75, "{} groups for 5 frames", groups.len());
 }
 
 #[test]

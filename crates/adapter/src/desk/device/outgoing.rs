@@ -1,4 +1,4 @@
-//! Cells of one SDU at a constant rate, on each circuit of a device in turn.
+//! Cells of one SDU at a constant rate, in groups, on each circuit of a device in turn.
 
 use core::time::Duration;
 use sar::{SduMeta, Segmentation};
@@ -9,6 +9,8 @@ pub(super) const MAX_CIRCUITS: usize = 64;
 /// A device that is further behind than this goes on from now. What is due within it leaves as a burst, so that rounds of
 /// a busy engine do not set the rate.
 const MOST_BEHIND: Duration = Duration::from_millis(5);
+/// Cells that are due within so long leave together: a wake-up for each of them would cost more than the cell.
+pub(super) const GROUP: Duration = Duration::from_micros(500);
 
 /// See the module's head.
 #[derive(Debug, Default)]
@@ -60,13 +62,16 @@ impl Outgoing {
         (self.turn, self.due) = (0, self.due.max(from));
     }
 
-    /// Cells that are due, at most as many as fit.
+    /// Cells that are due, and with them those of the same group; at most as many as fit.
     pub(super) fn poll_cells(&mut self, out: &mut [Cell], interval: Duration, now: Time) -> usize {
         if now.since(self.due) > MOST_BEHIND {
             self.due = now;
         }
+        if self.due > now {
+            return 0;
+        }
         let mut n = 0;
-        while n < out.len() && self.due <= now {
+        while n < out.len() && self.due < now + GROUP {
             let many = self.parts.len();
             let Some(part) = (0..many).map(|i| (self.turn + i) % many).find(|i| !self.parts[*i].is_done()) else {
                 break;
