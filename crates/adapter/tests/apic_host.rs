@@ -3,10 +3,11 @@
 
 use adapter::HostMemory;
 use adapter::apic::Switches;
-use adapter::apic::grant::{Area, DONE, Descriptor, Outcome, Owner};
+use adapter::apic::grant::{Area, BODY_AT, DONE, Descriptor, NO_BODY, Outcome, Owner};
 use adapter::apic::notify::{self, Interrupt};
 use adapter::apic::{
-    Aal, Apic, COMPLETED, Channel, Config, Connection, Direction, INTERVAL_PARTS, PRODUCED, Port, Ring, STOP,
+    Aal, Apic, COMPLETED, Channel, ChannelError, Config, Connection, Direction, INTERVAL_PARTS, PRODUCED, Port, Ring,
+    STOP,
 };
 use adapter::memory::Flat;
 use proptest::prelude::*;
@@ -311,6 +312,157 @@ fn a_channel_has_one_notification_and_an_interrupt_serves_many() {
     read.sort_unstable();
     assert_eq!(read, [(0, notify::DONE), (1, notify::DONE)]);
     assert_eq!((station.chip.read_notification(), station.chip.monitor().interrupts), (None, 1));
+}
+
+/// Octets of a page of the pool.
+const PAGE: u32 = 4096;
+/// Octets of a head.
+const HEAD: u32 = 40;
+
+/// Two channels that split what they get into heads of their own and pages of one pool, each fed by one that sends:
+/// 0 to 1, 4 to 5; the pool is 2. Heads are in area 1, pages in area 2.
+fn splitting(batch: usize) -> Station {
+    let mut station = Station::new(Config { batch, ..Config::default() });
+    for n in 0..3 {
+        station.grant(n, ME, n > 0);
+    }
+    station.open(2, Aal::Aal5, Direction::Pool { low_latency: false });
+    for channel in [1, 5] {
+        station.open(channel, Aal::Aal5, Direction::Split { low_latency: false, head: HEAD, pool: 2 });
+        let connection = Connection::to_channel(channel);
+        station.open(channel - 1, Aal::Aal5, Direction::Transmit { connection, interval: 0 });
+    }
+    station
+}
+
+impl Station {
+    fn body(&self, channel: u16, n: u32) -> u32 {
+        let at = Self::ring(channel).address + u64::from(n % 16) * 16 + BODY_AT;
+        u32::from_le_bytes(self.memory.slice(at, 4).unwrap().try_into().unwrap())
+    }
+
+    fn page(&mut self, n: u32, now: Time) {
+        self.queue(2, Descriptor { area: 2, offset: n * PAGE, length: PAGE, uu: 0 }, now);
+    }
+}
+
+#[test]
+fn a_packet_is_split_into_a_head_and_a_page_of_a_pool_that_channels_share() {
+    for batch in [1, 3, 16] {
+        let mut station = splitting(batch);
+        let (mut now, mut pages) = (Time::ZERO, 0);
+        let sizes = [1u32, HEAD, HEAD + 1, 48, 89, 800, 1500, PAGE + HEAD];
+        for n in 0..4 {
+            station.page(n, now);
+        }
+        for (n, size) in sizes.into_iter().flat_map(|size| [size, size]).enumerate() {
+            let (from, n) = ([0, 4][n % 2], n as u32);
+            let data: Vec<u8> = (0..size).map(|i| (i * 7 + size + n) as u8).collect();
+            station.memory.write(AREAS, &data).unwrap();
+            station.memory.write(2 * AREAS, &vec![0xee; 0x10000]).unwrap();
+            station.memory.write(3 * AREAS, &vec![0xee; 0x10000]).unwrap();
+            station.queue(from + 1, Descriptor { area: 1, offset: 256 * n, length: 128, uu: 0 }, now);
+            station.queue(from, Descriptor { length: size, ..Descriptor::default() }, now);
+            station.run(&mut now, long());
+            assert_eq!(station.status(from + 1, n / 2), DONE | size, "{size} octets, batches of {batch}");
+            let (head, rest) = data.split_at(size.min(HEAD) as usize);
+            let (at, own) = (2 * AREAS + 256 * u64::from(n), HEAD as usize);
+            assert_eq!(&station.memory.slice(at, own).unwrap()[..head.len()], head);
+            assert!(station.memory.slice(at + u64::from(HEAD), 256 - own).unwrap().iter().all(|octet| *octet == 0xee));
+            if rest.is_empty() {
+                assert_eq!(station.body(from + 1, n / 2), NO_BODY);
+                continue;
+            }
+            // Pages in the order in which they were queued, whichever channel takes them; data begin with the page.
+            assert_eq!(station.body(from + 1, n / 2), pages);
+            let page = station.memory.slice(3 * AREAS + u64::from(pages % 16 * PAGE), PAGE as usize).unwrap();
+            assert_eq!(&page[..rest.len()], rest, "{size} octets, batches of {batch}");
+            assert!(page[rest.len().next_multiple_of(48).min(PAGE as usize)..].iter().all(|octet| *octet == 0xee));
+            pages += 1;
+            station.page((pages + 3) % 16, now);
+        }
+        for channel in [1, 5] {
+            assert_eq!(station.chip.channel(channel).unwrap().dropped_total(), 0);
+        }
+        station.run(&mut now, long());
+        // Four are on the chip at once: all that were queued.
+        assert_eq!(station.chip.read_page(2, COMPLETED), pages + 4);
+    }
+}
+
+#[test]
+fn a_page_of_a_packet_that_fails_is_the_next_ones_and_without_a_page_packets_are_counted() {
+    let mut station = splitting(4);
+    station.chip.connect(Port::Left, vc(50), Connection::to_channel(1)).unwrap();
+    let mut now = Time::ZERO;
+    for _ in 0..4 {
+        station.queue(1, Descriptor { area: 1, length: 128, ..Descriptor::default() }, now);
+    }
+    let data: Vec<u8> = (0..1000).map(|i| (i % 251) as u8).collect();
+    station.memory.write(AREAS, &data).unwrap();
+    // Nothing is in the pool.
+    station.queue(0, Descriptor { length: 1000, ..Descriptor::default() }, now);
+    station.run(&mut now, long());
+    assert_eq!(station.chip.channel(1).unwrap().dropped(DropReason::NoBuffer), 1);
+    station.page(0, now);
+    // A PDU of other cells, whose check fails at its end.
+    let mut cells = vec![Cell::new(CellHeader::default(), [0; 48]); 5];
+    let mut segmentation = sar::Segmentation::new(vc(50), 200, sar::SduMeta::default()).unwrap();
+    segmentation.fill(&[9; 200], &mut cells);
+    cells[2].payload[0] ^= 1;
+    for cell in &cells {
+        station.chip.handle_cell(Port::Left, cell, now);
+        station.run(&mut now, long());
+    }
+    assert_eq!(station.chip.channel(1).unwrap().dropped(DropReason::Crc), 1);
+    station.queue(0, Descriptor { length: 1000, ..Descriptor::default() }, now);
+    station.run(&mut now, long());
+    assert_eq!((station.status(1, 0), station.body(1, 0)), (DONE | 1000, 0));
+    assert_eq!(station.memory.slice(3 * AREAS, 960).unwrap(), &data[40..]);
+    // Longer than head and page together: refused, and the page stays.
+    station.page(1, now);
+    station.queue(0, Descriptor { length: PAGE + HEAD + 1, ..Descriptor::default() }, now);
+    station.run(&mut now, long());
+    assert_eq!(station.chip.channel(1).unwrap().dropped(DropReason::Oversize), 1);
+    station.queue(0, Descriptor { length: 100, ..Descriptor::default() }, now);
+    station.run(&mut now, long());
+    assert_eq!((station.status(1, 1), station.body(1, 1)), (DONE | 100, 1));
+}
+
+#[test]
+fn a_pool_serves_its_owner_alone_and_its_descriptors_are_checked() {
+    let mut station = splitting(4);
+    let split = |low_latency, pool| Direction::Split { low_latency, head: HEAD, pool };
+    let open = |station: &mut Station, owner, aal, direction| {
+        let settings = Channel { owner, aal, direction, ring: Station::ring(7), interrupt: Interrupt::Never };
+        station.chip.open(7, settings)
+    };
+    for (owner, aal, direction) in [
+        (OTHER, Aal::Aal5, split(false, 2)),
+        (ME, Aal::Aal5, split(true, 2)),
+        (ME, Aal::Aal5, split(false, 1)),
+        (ME, Aal::Aal5, split(false, 60)),
+        (ME, Aal::Raw, split(false, 2)),
+    ] {
+        assert!(matches!(open(&mut station, owner, aal, direction), Err(ChannelError::Pool(_))), "{direction:?}");
+    }
+    let mut now = Time::ZERO;
+    // Area 0 may not be written, area 3 is nobody's: a status, and no page.
+    for area in [0, 3] {
+        station.queue(2, Descriptor { area, length: PAGE, ..Descriptor::default() }, now);
+        station.run(&mut now, long());
+        station.chip.write_page(2, STOP, 1, now);
+    }
+    assert_eq!([0, 1].map(|n| station.status(2, n)), [Outcome::NotGranted.status(0); 2]);
+    // The pool goes while a PDU has one of its pages; the channel goes as well, and nothing is left of either.
+    station.page(2, now);
+    station.queue(1, Descriptor { area: 1, length: 128, ..Descriptor::default() }, now);
+    station.queue(0, Descriptor { length: 4000, ..Descriptor::default() }, now);
+    let later = now + Duration::from_micros(30);
+    station.run(&mut now, later);
+    assert!(station.chip.close(2) && station.chip.close(1));
+    station.run(&mut now, long());
+    assert_eq!(station.chip.held(), (0, 0));
 }
 
 #[derive(Debug, Clone)]

@@ -42,6 +42,22 @@ pub enum Direction {
         /// Its cells take the bypass on their way to memory.
         low_latency: bool,
     },
+    /// To memory, with packet splitting: the first octets of a PDU go into a buffer of the channel's own ring, the rest
+    /// into one of a pool, from its beginning. AAL5 only.
+    Split {
+        /// As of [`Direction::Receive`]; the pool must have the same.
+        low_latency: bool,
+        /// Octets of the first part.
+        head: u32,
+        /// The channel that is the pool; it has the same owner.
+        pool: u16,
+    },
+    /// A pool: its ring has buffers that all channels split into it share. A descriptor is complete as soon as the chip
+    /// has read it.
+    Pool {
+        /// Whether it is for channels of low latency.
+        low_latency: bool,
+    },
 }
 
 /// A channel as the service opens it.
@@ -63,12 +79,20 @@ impl Channel {
     pub(super) fn low_latency(&self) -> bool {
         match self.direction {
             Direction::Transmit { connection, .. } => connection.low_latency,
-            Direction::Receive { low_latency } => low_latency,
+            Direction::Receive { low_latency }
+            | Direction::Split { low_latency, .. }
+            | Direction::Pool { low_latency } => low_latency,
         }
     }
 
+    /// Whether cells may come for it.
     pub(super) fn receives(&self) -> bool {
-        matches!(self.direction, Direction::Receive { .. })
+        matches!(self.direction, Direction::Receive { .. } | Direction::Split { .. })
+    }
+
+    /// Whether the chip writes into its buffers.
+    pub(super) fn writes(&self) -> bool {
+        !matches!(self.direction, Direction::Transmit { .. })
     }
 }
 
@@ -139,6 +163,8 @@ pub(super) struct Receiving {
     pub(super) crc: Crc32,
     /// What is collected for one transfer.
     pub(super) batch: Option<u16>,
+    /// The pool's buffer of a PDU that is split.
+    pub(super) body: Option<(ChannelRef, Buffer)>,
     /// The rest is passed over, to the PDU's end.
     pub(super) skipping: bool,
 }

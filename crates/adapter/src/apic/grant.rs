@@ -25,6 +25,11 @@ pub struct Area {
 pub const DESCRIPTOR_OCTETS: u64 = 16;
 /// Where in a descriptor the chip writes what became of it.
 pub const STATUS_AT: u64 = 12;
+/// Where in a descriptor the chip writes, before the status, which of the pool's buffers has the rest of a PDU that is
+/// split: the count of descriptors that were queued to the pool before it, or [`NO_BODY`].
+pub const BODY_AT: u64 = 8;
+/// No buffer of the pool: the PDU was no longer than the first part.
+pub const NO_BODY: u32 = u32::MAX;
 /// The bit of a status that says that the chip is done.
 pub const DONE: u32 = 1 << 31;
 

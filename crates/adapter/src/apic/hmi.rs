@@ -12,8 +12,11 @@ use std::collections::VecDeque;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Write {
     pub(super) channel: ChannelRef,
-    /// The place that holds the octets.
+    /// The place that holds the octets, and where they begin there.
     pub(super) batch: u16,
+    pub(super) from: u16,
+    /// The last write out of this place.
+    pub(super) frees: bool,
     pub(super) area: u16,
     pub(super) offset: u32,
     pub(super) octets: u32,
@@ -21,6 +24,8 @@ pub(super) struct Write {
     pub(super) index: u32,
     /// Its status, if these are its last octets.
     pub(super) done: Option<u32>,
+    /// Of a PDU that is split: the pool's buffer, which is reported with the status.
+    pub(super) body: Option<u32>,
 }
 
 /// What a descriptor's status becomes.
@@ -29,6 +34,8 @@ pub(super) struct Completion {
     pub(super) channel: ChannelRef,
     pub(super) index: u32,
     pub(super) status: u32,
+    /// Written before the status: the pool's buffer.
+    pub(super) body: Option<u32>,
 }
 
 /// One transfer.
@@ -67,7 +74,8 @@ impl Hmi {
     pub(super) fn new(timing: Timing, writes: usize, channels: usize, bypass: bool) -> Self {
         Hmi {
             timing,
-            writes: Bypass::new(writes, bypass),
+            // A place for received octets may be written to two buffers.
+            writes: Bypass::new(2 * writes, bypass),
             completions: VecDeque::with_capacity(2 * super::channel::PREFETCH * channels),
             descriptors: VecDeque::with_capacity(channels),
             current: None,
@@ -113,7 +121,7 @@ impl Hmi {
             Transfer::Fetch(tag) => tag.octets,
             Transfer::Write(write) => write.octets,
             Transfer::Descriptor(_) => 16,
-            Transfer::Complete(_) => 4,
+            Transfer::Complete(done) => 4 + 4 * u32::from(done.body.is_some()),
         };
         match next {
             Transfer::Fetch(_) => self.fetched_last = true,

@@ -3,8 +3,8 @@
 
 use super::Config;
 use super::batch::Batches;
-use super::channel::{Buffer, Channel, ChannelRef, Direction, Outgoing, PREFETCH, State};
-use super::grant::{Area, Areas, Descriptor, Outcome};
+use super::channel::{Aal, Buffer, Channel, ChannelRef, Direction, Outgoing, PREFETCH, State};
+use super::grant::{Area, Areas, BODY_AT, Descriptor, Outcome, STATUS_AT};
 use super::hmi::{Completion, Hmi, Timing, Transfer};
 use super::notify::{DONE, NO_BUFFER, Notifications, STOPPED};
 use super::pacer::Pacer;
@@ -29,6 +29,9 @@ pub enum ChannelError {
     /// Somebody has it.
     #[error("channel {0} is open already")]
     InUse(u16),
+    /// The pool that it is to take buffers from is none, another owner's, or of another latency; or it is not for AAL5.
+    #[error("channel {0} is no pool of the same owner and latency, or the channel is not for AAL5")]
+    Pool(u16),
     /// The ring is not a power of two of entries up to 4096, or leaves the bus.
     #[error("a ring has 1 to 4096 descriptors, a power of two, within the bus addresses")]
     Ring,
@@ -88,6 +91,15 @@ impl Host {
             Some(Some(_)) => return Err(ChannelError::InUse(number)),
             Some(None) => {}
         }
+        if let Direction::Split { low_latency, pool, .. } = settings.direction {
+            let same = |other: &State| {
+                let Channel { owner, direction, .. } = other.settings;
+                owner == settings.owner && direction == Direction::Pool { low_latency }
+            };
+            if settings.aal != Aal::Aal5 || !self.channel(pool).is_some_and(same) {
+                return Err(ChannelError::Pool(pool));
+            }
+        }
         let ring = RingState::new(settings.ring).ok_or(ChannelError::Ring)?;
         self.channels[at] = Some(State::new(settings, ring));
         Ok(())
@@ -99,6 +111,7 @@ impl Host {
         if let Some(batch) = state.receiving.batch {
             self.batches.free(batch);
         }
+        self.give_back(state.receiving.body);
         let generation = &mut self.generations[usize::from(number)];
         *generation = generation.wrapping_add(1);
         self.notify.forget(number);
@@ -207,13 +220,17 @@ impl Host {
         let Descriptor { area, offset, length, .. } = descriptor;
         let checked = match read {
             Err(_) => Err(Outcome::Revoked),
-            Ok(()) => self.areas.address(settings.owner, area, offset, length, settings.receives()),
+            Ok(()) => self.areas.address(settings.owner, area, offset, length, settings.writes()),
         };
         let checked = checked.and_then(|_| settings.allows(length));
         match checked {
             Ok(()) => {
                 if let Some(state) = self.state(channel) {
                     state.ready.push_back(Buffer { index, descriptor });
+                    if matches!(settings.direction, Direction::Pool { .. }) {
+                        // The chip has its own copy: the ring's place is the owner's again.
+                        state.ring.complete();
+                    }
                 }
                 self.pace(channel);
             }
@@ -224,19 +241,25 @@ impl Host {
 
     /// A descriptor's own error: it gets a status, and its channel stops until the owner resumes it.
     pub(super) fn fail(&mut self, channel: ChannelRef, index: u32, outcome: Outcome) {
+        self.fail_with(channel, index, outcome, None);
+    }
+
+    /// The same of a PDU that is split: the pool's buffer is the owner's again.
+    pub(super) fn fail_with(&mut self, channel: ChannelRef, index: u32, outcome: Outcome, body: Option<u32>) {
         let Some(state) = self.state(channel) else { return };
         state.stopped = true;
         let reason = if outcome == Outcome::NotGranted { DropReason::NotPermitted } else { DropReason::BadDescriptor };
         state.counters.drop_one(reason);
-        self.hmi.completions.push_back(Completion { channel, index, status: outcome.status(0) });
+        self.hmi.completions.push_back(Completion { channel, index, status: outcome.status(0), body });
     }
 
     /// A status goes into its descriptor.
     pub(super) fn complete(&mut self, done: Completion, now: Time, memory: &mut dyn HostMemory) {
         let Some(state) = self.state(done.channel) else { return };
         state.ring.complete();
-        let place = state.ring.address(done.index) + super::grant::STATUS_AT;
-        if memory.write(place, &done.status.to_le_bytes()).is_err() {
+        let descriptor = state.ring.address(done.index);
+        let body = done.body.map_or(Ok(()), |body| memory.write(descriptor + BODY_AT, &body.to_le_bytes()));
+        if body.and_then(|()| memory.write(descriptor + STATUS_AT, &done.status.to_le_bytes())).is_err() {
             state.counters.drop_one(DropReason::BadDescriptor);
         }
         let good = done.status & 0x7f00_0000 == 0;
@@ -261,12 +284,13 @@ impl Host {
 impl Channel {
     /// Whether a buffer of this length is one.
     fn allows(&self, length: u32) -> Result<(), Outcome> {
-        let raw = self.aal == super::channel::Aal::Raw;
+        let raw = self.aal == Aal::Raw;
         let good = match self.direction {
             Direction::Transmit { .. } if raw => length > 0 && length.is_multiple_of(48) && length <= 48 * 1024,
             Direction::Receive { .. } if raw => length >= 48,
             Direction::Transmit { .. } => length > 0 && length <= wire::aal5::MAX_SDU_OCTETS as u32,
-            Direction::Receive { .. } => length > 0,
+            Direction::Split { head, .. } => length > 0 && length >= head,
+            Direction::Receive { .. } | Direction::Pool { .. } => length > 0,
         };
         if good { Ok(()) } else { Err(Outcome::BadLength) }
     }

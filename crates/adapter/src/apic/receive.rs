@@ -1,8 +1,8 @@
 //! From cells to memory: the Receive Formatter checks PDUs (I.363.5) and collects cells of one buffer for one
 //! transfer.
 
-use super::channel::{Aal, Buffer, ChannelRef, Receiving};
-use super::grant::Outcome;
+use super::channel::{Aal, Buffer, ChannelRef, Direction, Receiving};
+use super::grant::{Descriptor, NO_BODY, Outcome};
 use super::hmi::{Completion, Write};
 use super::host::Host;
 use crate::HostMemory;
@@ -47,11 +47,14 @@ impl Host {
         let write = Write {
             channel,
             batch,
+            from: 0,
+            frees: true,
             area: buffer.descriptor.area,
             offset: buffer.descriptor.offset,
             octets: PAYLOAD_OCTETS as u32,
             index: buffer.index,
             done: Some(status),
+            body: None,
         };
         self.hmi.writes.push(low_latency, write);
         self.count_received(channel, 48);
@@ -79,8 +82,12 @@ impl Host {
         let state = self.state(channel).ok_or(DropReason::NotOpen)?;
         let low_latency = state.settings.low_latency();
         let buffer = state.ready.front().copied().ok_or(DropReason::NoBuffer)?;
-        let (length, begun) = (buffer.descriptor.length, state.receiving.batch);
+        let begun = state.receiving.batch;
         let octets = state.receiving.octets + PAYLOAD_OCTETS as u32;
+        let length = match state.settings.direction {
+            Direction::Split { head, pool, .. } => head.saturating_add(self.body(channel, pool)?.descriptor.length),
+            _ => buffer.descriptor.length,
+        };
         if octets > length.min(aal5::MAX_SDU_OCTETS as u32) + MOST_BESIDE {
             return Err(DropReason::Oversize);
         }
@@ -112,21 +119,74 @@ impl Host {
     fn flush(&mut self, channel: ChannelRef, buffer: Buffer, low_latency: bool, received: Option<u32>) {
         let Some(state) = self.state(channel) else { return };
         let Some(batch) = state.receiving.batch.take() else { return };
-        let octets = state.receiving.octets;
-        let filled = self.batches.filled(batch) as u32;
-        let begin = octets - filled;
-        let limit = received.unwrap_or(buffer.descriptor.length);
+        let (octets, body) = (state.receiving.octets, state.receiving.body);
+        let (first, room) = match (state.settings.direction, body) {
+            (Direction::Split { head, .. }, Some((_, body))) => (head, head.saturating_add(body.descriptor.length)),
+            _ => (buffer.descriptor.length, buffer.descriptor.length),
+        };
+        let begin = octets - self.batches.filled(batch) as u32;
+        let limit = received.unwrap_or(room);
+        let end = octets.min(limit).max(begin.min(limit));
+        let begin = begin.min(limit);
+        let done = received.map(|received| Outcome::Good.status(received));
+        let used = body.filter(|_| received.is_none_or(|received| received > first));
         let write = Write {
             channel,
             batch,
+            from: 0,
+            frees: true,
             area: buffer.descriptor.area,
-            offset: buffer.descriptor.offset + begin.min(limit),
-            octets: octets.min(limit).saturating_sub(begin),
+            offset: buffer.descriptor.offset + begin.min(first),
+            octets: end - begin,
             index: buffer.index,
-            done: received.map(|received| Outcome::Good.status(received)),
+            done,
+            body: body.map(|_| used.map_or(NO_BODY, |(_, body)| body.index)),
         };
-        // As many places as batches: there is room.
-        self.hmi.writes.push(low_latency, write);
+        // Twice as many places as batches: there is room.
+        match used.filter(|_| end > first) {
+            None => {
+                self.hmi.writes.push(low_latency, write);
+            }
+            Some((_, body)) => {
+                let to_head = first.saturating_sub(begin);
+                if to_head > 0 {
+                    self.hmi.writes.push(low_latency, Write { octets: to_head, frees: false, done: None, ..write });
+                }
+                let Descriptor { area, offset, .. } = body.descriptor;
+                let offset = offset + (begin + to_head - first);
+                let octets = end - begin - to_head;
+                let rest = Write { from: to_head as u16, area, offset, octets, ..write };
+                self.hmi.writes.push(low_latency, rest);
+            }
+        }
+        if received.is_some() && used.is_none() {
+            self.give_back(body);
+        }
+    }
+
+    /// The buffer of a pool that a PDU of a channel has, or gets now.
+    fn body(&mut self, channel: ChannelRef, pool: u16) -> Result<Buffer, DropReason> {
+        let state = self.state(channel).ok_or(DropReason::NotOpen)?;
+        if let Some((_, body)) = state.receiving.body {
+            return Ok(body);
+        }
+        let owner = state.settings.owner;
+        let pool = self.named(pool).ok_or(DropReason::NoBuffer)?;
+        let own = self.state(pool).filter(|own| own.settings.owner == owner);
+        let body = own.and_then(|own| own.ready.pop_front()).ok_or(DropReason::NoBuffer)?;
+        self.fetch_descriptor(pool);
+        let state = self.state(channel).ok_or(DropReason::NotOpen)?;
+        state.receiving.body = Some((pool, body));
+        Ok(body)
+    }
+
+    /// A PDU did not need its buffer of a pool, or did not come whole: it is the next one's. What of the PDU is on its
+    /// way there is written before, since all writes of a pool are of one class.
+    pub(super) fn give_back(&mut self, body: Option<(ChannelRef, Buffer)>) {
+        let Some((pool, body)) = body else { return };
+        if let Some(pool) = self.state(pool) {
+            pool.ready.push_front(body);
+        }
     }
 
     /// A buffer is full: the next PDU has the next one.
@@ -141,11 +201,12 @@ impl Host {
 
     fn forget_pdu(&mut self, channel: ChannelRef, skipping: bool) {
         let Some(state) = self.state(channel) else { return };
-        let batch = state.receiving.batch.take();
+        let (batch, body) = (state.receiving.batch.take(), state.receiving.body.take());
         state.receiving = Receiving { skipping, ..Receiving::default() };
         if let Some(batch) = batch {
             self.batches.free(batch);
         }
+        self.give_back(body);
     }
 
     fn take_batch(&mut self, low_latency: bool) -> Result<u16, DropReason> {
@@ -157,11 +218,11 @@ impl Host {
 
     /// A transfer to memory is done.
     pub(super) fn write(&mut self, write: Write, memory: &mut dyn HostMemory) {
-        let Write { channel, area, offset, octets, index, .. } = write;
+        let Write { channel, area, offset, octets, index, body, .. } = write;
         if let Some(state) = self.state(channel) {
             let owner = state.settings.owner;
             let address = self.areas.address(owner, area, offset, octets, true);
-            let data = self.batches.get(write.batch, octets as usize);
+            let data = &self.batches.get(write.batch, usize::from(write.from) + octets as usize)[write.from.into()..];
             let moved = address.and_then(|address| memory.write(address, data).map_err(|_| Outcome::Revoked)).is_ok();
             let torn = self.state(channel).and_then(|state| {
                 state.torn = (!moved).then_some(index).or(state.torn);
@@ -169,12 +230,14 @@ impl Host {
             });
             match write.done {
                 // A part of it did not get there, so it was not delivered.
-                Some(_) if torn == Some(index) => self.fail(channel, index, Outcome::Revoked),
-                Some(status) => self.hmi.completions.push_back(Completion { channel, index, status }),
+                Some(_) if torn == Some(index) => self.fail_with(channel, index, Outcome::Revoked, body),
+                Some(status) => self.hmi.completions.push_back(Completion { channel, index, status, body }),
                 None => {}
             }
         }
-        self.batches.free(write.batch);
+        if write.frees {
+            self.batches.free(write.batch);
+        }
     }
 }
 

@@ -101,7 +101,7 @@ impl Host {
         }
         if tag.last {
             let status = Outcome::Good.status(0);
-            self.hmi.completions.push_back(Completion { channel: tag.channel, index: tag.index, status });
+            self.hmi.completions.push_back(Completion { channel: tag.channel, index: tag.index, status, body: None });
         }
     }
 
