@@ -4,9 +4,15 @@
 //! In: a process's and a device's accesses, each by its own addresses; cross-memory descriptors attached and detached. Out:
 //! octets, or a fault. Pages of a process lie in frames all over the real memory. The page frame table says, by frame, whose
 //! page it holds, whether it is pinned, and whether a write to it faults; TCWs say, by page of the bus, which frame a device
-//! reaches there and whether it may write. So both see contiguous memory, and neither sees anything else.
+//! reaches there and whether it may write. So both see contiguous memory, and neither sees anything else. What crosses the
+//! bus is counted, by who moved it.
 
+mod kernel;
+
+use crate::crossings::{Crosser, Crossings};
 use crate::memory::{CrossMemory, Descriptor, HostMemory, Reach, Unmapped};
+
+pub use kernel::Place;
 
 /// Octets of a page.
 pub const PAGE: usize = 4096;
@@ -61,6 +67,7 @@ pub struct Memory {
     current: Process,
     /// Where page replacement looks next.
     hand: usize,
+    crossings: Crossings,
 }
 
 impl Memory {
@@ -72,6 +79,7 @@ impl Memory {
             tcws: vec![None; tcws].into(),
             current: Process::default(),
             hand: 0,
+            crossings: Crossings::default(),
         }
     }
 
@@ -136,13 +144,9 @@ impl Memory {
     ///
     /// # Errors
     /// It has no such page.
-    pub fn load(&self, process: Process, address: u32, data: &mut [u8]) -> Result<(), Fault> {
-        for (at, place) in pieces(address.into(), data.len()) {
-            let page = (at / PAGE as u64) as u32;
-            let frame = self.frame(process, page).ok_or(Fault::NoPage { address: at as u32 })?;
-            let from = frame * PAGE + at as usize % PAGE;
-            data[place.clone()].copy_from_slice(&self.octets[from..][..place.len()]);
-        }
+    pub fn load(&mut self, process: Process, address: u32, data: &mut [u8]) -> Result<(), Fault> {
+        self.read_pages(process, address, data)?;
+        self.crossings.note_read(Crosser::Application, data.len());
         Ok(())
     }
 
@@ -151,13 +155,22 @@ impl Memory {
     /// # Errors
     /// It has no such page; the page is tagged.
     pub fn store(&mut self, process: Process, address: u32, data: &[u8]) -> Result<(), Fault> {
-        for (at, place) in pieces(address.into(), data.len()) {
-            let page = (at / PAGE as u64) as u32;
-            let frame = self.frame(process, page).ok_or(Fault::NoPage { address: at as u32 })?;
-            if self.frames[frame].tags > 0 {
-                return Err(Fault::Busy { address: at as u32 });
-            }
-            let to = frame * PAGE + at as usize % PAGE;
+        self.write_pages(process, address, data)?;
+        self.crossings.note_written(Crosser::Application, data.len());
+        Ok(())
+    }
+
+    fn device_reads(&self, address: u64, data: &mut [u8]) -> Result<(), Unmapped> {
+        for (at, place) in pieces(address, data.len()) {
+            let from = self.translate(at, false).ok_or(Unmapped { address: at })?;
+            data[place.clone()].copy_from_slice(&self.octets[from..][..place.len()]);
+        }
+        Ok(())
+    }
+
+    fn device_writes(&mut self, address: u64, data: &[u8]) -> Result<(), Unmapped> {
+        for (at, place) in pieces(address, data.len()) {
+            let to = self.translate(at, true).ok_or(Unmapped { address: at })?;
             self.octets[to..][..place.len()].copy_from_slice(&data[place]);
         }
         Ok(())
@@ -189,18 +202,26 @@ fn pieces(address: u64, octets: usize) -> impl Iterator<Item = (u64, core::ops::
 
 impl HostMemory for Memory {
     fn read(&mut self, address: u64, data: &mut [u8]) -> Result<(), Unmapped> {
-        for (at, place) in pieces(address, data.len()) {
-            let from = self.translate(at, false).ok_or(Unmapped { address: at })?;
-            data[place.clone()].copy_from_slice(&self.octets[from..][..place.len()]);
-        }
+        self.device_reads(address, data)?;
+        self.crossings.note_read(Crosser::Dma, data.len());
         Ok(())
     }
 
     fn write(&mut self, address: u64, data: &[u8]) -> Result<(), Unmapped> {
-        for (at, place) in pieces(address, data.len()) {
-            let to = self.translate(at, true).ok_or(Unmapped { address: at })?;
-            self.octets[to..][..place.len()].copy_from_slice(&data[place]);
-        }
+        self.device_writes(address, data)?;
+        self.crossings.note_written(Crosser::Dma, data.len());
+        Ok(())
+    }
+
+    fn copy_from(&mut self, address: u64, data: &mut [u8]) -> Result<(), Unmapped> {
+        self.device_reads(address, data)?;
+        self.crossings.note_read(Crosser::Copy, data.len());
+        Ok(())
+    }
+
+    fn copy_to(&mut self, address: u64, data: &[u8]) -> Result<(), Unmapped> {
+        self.device_writes(address, data)?;
+        self.crossings.note_written(Crosser::Copy, data.len());
         Ok(())
     }
 }
@@ -233,7 +254,15 @@ impl CrossMemory for Memory {
     }
 
     fn copy_in(&mut self, address: u32, data: &mut [u8]) -> Result<(), Unmapped> {
-        self.load(self.current, address, data).map_err(|_| Unmapped { address: address.into() })
+        self.read_pages(self.current, address, data).map_err(|_| Unmapped { address: address.into() })?;
+        self.crossings.note_read(Crosser::Copy, data.len());
+        Ok(())
+    }
+
+    fn copy_out(&mut self, address: u32, data: &[u8]) -> Result<(), Unmapped> {
+        self.write_pages(self.current, address, data).map_err(|_| Unmapped { address: address.into() })?;
+        self.crossings.note_written(Crosser::Copy, data.len());
+        Ok(())
     }
 }
 

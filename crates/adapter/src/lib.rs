@@ -16,7 +16,9 @@
 //! | [`apic`] | the ATM Port Interconnect Controller, a switch of three ports for a desk area |
 //! | [`desk`] | a network of APICs as an element of a network, and cameras, displays and stores at it |
 //! | [`lanai`] | the Myrinet interface and its control program |
+//! | [`oc12`] | the second generation of it, on one board, at OC-12c |
 //! | [`memory`] | the host's memory, as an adapter sees it |
+//! | [`crossings`] | what crosses that memory's bus, by who moves it |
 //! | [`iocc`] | the same behind an I/O channel controller: page frames, translation for devices |
 //! | [`vfio`] | the adapter as a PCI device of a virtual machine |
 //! | [`driver`] | a driver of our own for each model |
@@ -37,6 +39,7 @@
 
 pub mod apic;
 mod clock;
+pub mod crossings;
 pub mod desk;
 pub mod driver;
 pub mod iocc;
@@ -45,6 +48,7 @@ pub mod lanai;
 pub mod memory;
 pub mod midway;
 pub mod myrinet;
+pub mod oc12;
 pub mod penn;
 pub mod plain;
 pub mod suni;

@@ -21,6 +21,22 @@ pub trait HostMemory {
     /// # Errors
     /// Not all of the place is mapped for writing.
     fn write(&mut self, address: u64, data: &[u8]) -> Result<(), Unmapped>;
+
+    /// The driver's own reading of what an adapter reaches at `address`: by the processor, as part of a copy.
+    ///
+    /// # Errors
+    /// As [`HostMemory::read`].
+    fn copy_from(&mut self, address: u64, data: &mut [u8]) -> Result<(), Unmapped> {
+        self.read(address, data)
+    }
+
+    /// The driver's own writing there.
+    ///
+    /// # Errors
+    /// As [`HostMemory::write`].
+    fn copy_to(&mut self, address: u64, data: &[u8]) -> Result<(), Unmapped> {
+        self.write(address, data)
+    }
 }
 
 /// What a device may do by a [`Descriptor`], and what the process may not meanwhile.
@@ -59,6 +75,12 @@ pub trait CrossMemory: HostMemory {
     /// # Errors
     /// It has not all of these pages.
     fn copy_in(&mut self, address: u32, data: &mut [u8]) -> Result<(), Unmapped>;
+
+    /// Copies to the current process's memory, as a kernel does.
+    ///
+    /// # Errors
+    /// It has not all of these pages, or a device uses one.
+    fn copy_out(&mut self, address: u32, data: &[u8]) -> Result<(), Unmapped>;
 }
 
 /// Memory of a host that exists only here: one range of octets.
@@ -109,6 +131,10 @@ impl CrossMemory for Flat {
 
     fn copy_in(&mut self, address: u32, data: &mut [u8]) -> Result<(), Unmapped> {
         self.read(address.into(), data)
+    }
+
+    fn copy_out(&mut self, address: u32, data: &[u8]) -> Result<(), Unmapped> {
+        self.write(address.into(), data)
     }
 }
 

@@ -79,6 +79,8 @@ pub struct CellRate(f64);
 impl CellRate {
     /// The payload rate of STS-3c / STM-1: 149.76 Mbit/s, 353 207.5 cells/s.
     pub const OC3C: CellRate = CellRate(149_760_000.0 / 424.0);
+    /// The payload rate of STS-12c / STM-4: 599.04 Mbit/s, 1 412 830.2 cells/s.
+    pub const OC12C: CellRate = CellRate(599_040_000.0 / 424.0);
 
     /// `cells_per_s` cells each second; `None` unless positive and finite.
     pub fn from_cells_per_s(cells_per_s: f64) -> Option<Self> {

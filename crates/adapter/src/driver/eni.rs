@@ -408,7 +408,7 @@ impl Eni {
         }
         let Some(buffer) = self.send_buffers.pop() else { return Err(DriverError::Busy) };
         let (header, data) = if aal == Aal::Aal0 { sdu.split_at(4) } else { (&[0, 0, 0, 0][..], sdu) };
-        memory.write(buffer, data).map_err(|_| DriverError::Busy)?;
+        memory.copy_to(buffer, data).map_err(|_| DriverError::Busy)?;
         let ring = |word: u32| r::RAM_AT + channel.at + 4 * (word & (channel.words - 1));
         let position = channel.position;
         let aal5 = if aal == Aal::Aal5 { r::TX_AAL5 } else { 0 };

@@ -1,6 +1,7 @@
 //! Drivers of our own for the adapters: what tests, benchmarks and experiments drive the models with.
 
 pub mod eni;
+pub mod oc12;
 pub mod penn;
 pub mod plain;
 

@@ -11,6 +11,7 @@
 //! pinned and translated meanwhile, under one of three policies against its overwriting them (B-25, B-26, B-28).
 
 pub mod device;
+pub mod overlay;
 mod tables;
 
 use crate::memory::{CrossMemory, Descriptor, Reach, Unmapped};
@@ -432,7 +433,7 @@ impl Penn {
                 let Some(free) = self.busy.iter().position(|busy| !busy) else { return Ok(Written::Wait) };
                 let mut data = vec![0; octets];
                 cards.memory.copy_in(address, &mut data)?;
-                cards.memory.write(self.buffers[free].into(), &data)?;
+                cards.memory.copy_to(self.buffers[free].into(), &data)?;
                 self.busy[free] = true;
                 (self.buffers[free], Some(free), None)
             }
@@ -570,7 +571,7 @@ impl Penn {
         let octets = (length & 0xf_ffff).min(BUFFER_OCTETS as u32) as usize;
         self.give_back(cards);
         let mut data = vec![0; if fetch.mapped.is_some() { 0 } else { octets }];
-        let read = cards.memory.read(self.buffers[2].into(), &mut data);
+        let read = cards.memory.copy_from(self.buffers[2].into(), &mut data);
         let vc = self.vcs[fetch.vc].as_mut().filter(|vc| vc.vci == fetch.vci);
         let Some(vc) = vc else { return };
         vc.set(VC_FETCHING, false);

@@ -151,6 +151,15 @@ impl Switch {
         Ok(driver.read(file, buffer)?)
     }
 
+    /// Whether a write would find no room: what `select()` asks.
+    ///
+    /// # Errors
+    /// No such file.
+    pub fn would_wait(&mut self, fd: usize) -> Result<bool, CallError> {
+        let (driver, file) = self.file(fd)?;
+        Ok(driver.would_wait(file)?)
+    }
+
     /// `ioctl()`.
     ///
     /// # Errors
