@@ -69,7 +69,7 @@ impl Scene {
                 "the same on OC-3c links with delay: a nanosecond of its own for every cell, moved every 500 us"
             }
             Scene::Lists => "the list reassembler of seed 001, 64 circuits interleaved",
-            Scene::Units => "its five units side by side on their clocks, octet by octet, at OC-3c, every cell drained",
+            Scene::Units => "its five units side by side on their clocks, at OC-3c, every cell drained",
             Scene::Myrinet => "five Myrinet switches to the symbol, six hosts at full load; units of 48 octets",
         }
     }

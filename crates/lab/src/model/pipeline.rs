@@ -60,7 +60,8 @@ pub fn run(build: Build, cells: u64, apart: u64, drains: bool) -> Result<Outcome
             };
             damaged += u64::from(fetched.body != [0x5a ^ vci as u8; 48]);
         }
-        if drains && !pipeline.is_asked() {
+        // Where no slot is taken there is no list to look for.
+        if drains && !pipeline.is_asked() && pipeline.free_slots() < build.config.slots {
             // Status blocks are looked at in turn: the lists of circuits have the first numbers.
             let waiting = (0..CIRCUITS as u16)
                 .map(|n| ListId::from_number((look + n) % CIRCUITS as u16))

@@ -34,7 +34,7 @@ mod lookup;
 mod tests;
 mod unit;
 
-use super::manager::{self, Key, Reject, Tag};
+use super::manager::{self, CONNECTIONLESS, Key, Reject, Tag};
 use super::{Config, ConfigError, Fault, ListId};
 use core::time::Duration;
 use lookup::{Found, Lookup};
@@ -347,14 +347,17 @@ impl Pipeline {
     /// Lets every unit work until `now`.
     pub fn run(&mut self, now: Time) {
         let limit = now.as_nanos();
-        self.asked = false;
-        loop {
+        // Units that nobody has asked for anything since have stopped where they could not go on.
+        if core::mem::take(&mut self.asked) {
             while self.advance() {}
+        }
+        loop {
             let next = self.next();
             if next > limit {
                 break;
             }
             self.now = next;
+            while self.advance() {}
         }
         self.now = self.now.max(limit);
     }
@@ -374,21 +377,20 @@ impl Pipeline {
         (if self.asked { Some(self.now) } else { Some(next).filter(|next| *next < u64::MAX) }).map(Time::from_nanos)
     }
 
-    /// Finishes and begins what can be at this moment; from the last unit to the first, so that room made is used.
+    /// Finishes and begins what can be at this moment; from the last unit to the first, so that room made is used. True if a
+    /// unit has handed something back to one that has had its turn: then once more.
     fn advance(&mut self) -> bool {
-        let stored = self.advance_store();
+        self.advance_store();
         let fetched = self.advance_fetch();
         let listed = self.advance_lists();
         let looked = self.advance_lookup();
         let managed = self.advance_manager();
-        stored || fetched || listed || looked || managed
+        fetched || listed || looked || managed
     }
 
     /// The buffer controller's way in: a body from the FIFO to its slot, or to nowhere.
-    fn advance_store(&mut self) -> bool {
-        let mut any = false;
+    fn advance_store(&mut self) {
         if let Some((store, body, octets)) = self.store.finish(self.now, true) {
-            any = true;
             self.fifo_octets -= octets;
             self.stores.done += 1;
             match store.slot {
@@ -416,19 +418,18 @@ impl Pipeline {
             let into_ram = n.div_ceil(self.build.word_octets) * WORD_CLOCKS;
             let clocks = if store.slot.is_ok() { out_of_fifo.max(into_ram) } else { out_of_fifo };
             self.store.begin((store, body, octets), self.now, clocks);
-            any = true;
         }
-        any
     }
 
     /// The buffer controller's way out: a body from its slot to the bus.
     fn advance_fetch(&mut self) -> bool {
-        let mut any = false;
+        let mut over = false;
         if let Some(fetch) = self.fetch.finish(self.now, self.fetched.is_none()) {
             let body = self.bodies.get(usize::from(fetch.slot)).copied().unwrap_or([0; PAYLOAD_OCTETS]);
             self.fetched = Some(Fetched { list: ListId::from_number(fetch.list as u16), tag: fetch.tag, body });
             self.fetches.done += 1;
-            any = true;
+            // A store may have waited for this slot.
+            over = self.to_store.is_some();
         }
         if self.fetch.is_idle()
             && self.to_fetch.is_some_and(|fetch| self.stores.done >= fetch.after)
@@ -436,36 +437,37 @@ impl Pipeline {
         {
             let clocks = u32::from(fetch.tag.octets).div_ceil(BUS_WORD) * WORD_CLOCKS;
             self.fetch.begin(fetch, self.now, clocks);
-            any = true;
         }
-        any
+        over
     }
 
     /// The Linked List Manager: cells' appends and deletions in order, the host's removals, in turn where both wait.
     fn advance_lists(&mut self) -> bool {
-        let mut any = false;
-        if let Some(linked) = self.lists.finish(self.now, true) {
-            any = true;
-            match linked {
-                Linked::Store(store) => self.to_store = Some(store),
-                Linked::Fetch(fetch) => self.to_fetch = Some(fetch),
-                Linked::Done { dropped } => self.counters.drop_n(DropReason::Closed, dropped.into()),
+        let mut handed = true;
+        match self.lists.finish(self.now, true) {
+            Some(Linked::Store(store)) => self.to_store = Some(store),
+            Some(Linked::Fetch(fetch)) => self.to_fetch = Some(fetch),
+            Some(Linked::Done { dropped }) => {
+                handed = false;
+                self.counters.drop_n(DropReason::Closed, dropped.into());
             }
+            None => handed = false,
         }
         if !self.lists.is_idle() {
-            return any;
+            return handed;
         }
         let cell = self.to_lists.is_some() && self.to_store.is_none();
         let host = self.command.is_some() && self.to_fetch.is_none();
         if host && !(cell && self.hosts_turn_over) {
             self.hosts_turn_over = true;
-            return self.remove() || any;
+            self.remove();
+            return handed;
         }
         if !cell {
-            return any;
+            return handed;
         }
         self.hosts_turn_over = false;
-        let Some(found) = self.to_lists.take() else { return any };
+        let Some(found) = self.to_lists.take() else { return handed };
         let (linked, clocks) = match found {
             Found::Cell { list, tag } => {
                 let (slot, clocks) = self.ram.append(list, tag);
@@ -478,7 +480,7 @@ impl Pipeline {
             }
         };
         self.lists.begin(linked, self.now, clocks);
-        true
+        handed
     }
 
     fn store_of(&mut self, slot: Result<u16, DropReason>, tag: Tag) -> Linked {
@@ -489,13 +491,12 @@ impl Pipeline {
     }
 
     /// The next cell of the host's read command.
-    fn remove(&mut self) -> bool {
-        let Some((list, left)) = self.command else { return false };
+    fn remove(&mut self) {
+        let Some((list, left)) = self.command else { return };
         let (removed, clocks) = self.ram.remove(list);
         let Some((slot, tag)) = removed else {
             self.command = None;
-            self.lists.begin(Linked::Done { dropped: 0 }, self.now, clocks);
-            return true;
+            return self.lists.begin(Linked::Done { dropped: 0 }, self.now, clocks);
         };
         self.command = (left > 1 && !tag.end).then_some((list, left - 1));
         self.fetches.issued += 1;
@@ -503,18 +504,17 @@ impl Pipeline {
         let waits = self.to_store.as_ref().is_some_and(writes) || self.store.job().is_some_and(|job| writes(&job.0));
         let after = if waits { self.stores.issued } else { 0 };
         self.lists.begin(Linked::Fetch(Fetch { list, slot, tag, after }), self.now, clocks);
-        true
     }
 
     /// The CAM Lookup Controller: the host's deletions, then cells, each to the list manager in order.
     fn advance_lookup(&mut self) -> bool {
-        let mut any = false;
+        let mut handed = false;
         if let Some(found) = self.lookup.finish(self.now, self.to_lists.is_none()) {
             self.to_lists = Some(found);
-            any = true;
+            handed = true;
         }
         if !self.lookup.is_idle() {
-            return any;
+            return handed;
         }
         if let Some(list) = self.deletions.pop_front() {
             if let Some((found, clocks)) = self.cams.delete(list) {
@@ -522,41 +522,42 @@ impl Pipeline {
             }
             return true;
         }
-        let Some((key, tag, reject)) = self.to_lookup.pop_front() else { return any };
+        let Some((key, tag, reject)) = self.to_lookup.pop_front() else { return handed };
         let (found, clocks) = match reject {
             Some(reason) => (Found::Flush(reason), 1),
             None => self.cams.find(key, tag),
         };
         self.lookup.begin(found, self.now, clocks);
-        true
+        handed
     }
 
     /// The Cell Manager: 53 octets at the line's pace, the body into the FIFO meanwhile, the verdict last.
     fn advance_manager(&mut self) -> bool {
-        let mut any = false;
-        if let Some(intake) = self.manager.finish(self.now, true) {
-            any = true;
-            match intake {
-                Intake::Cell { key, tag } => self.to_lookup.push_back((key, tag, None)),
-                Intake::Flush(reason) => {
-                    self.to_lookup.push_back((Key::Circuit { vci: 0 }, Tag::default(), Some(reason)));
-                }
-                Intake::Nothing(reason) => reason.into_iter().for_each(|reason| self.counters.drop_one(reason)),
+        let mut handed = true;
+        match self.manager.finish(self.now, true) {
+            Some(Intake::Cell { key, tag }) => self.to_lookup.push_back((key, tag, None)),
+            Some(Intake::Flush(reason)) => {
+                self.to_lookup.push_back((Key::Circuit { vci: 0 }, Tag::default(), Some(reason)));
             }
+            Some(Intake::Nothing(reason)) => {
+                handed = false;
+                reason.into_iter().for_each(|reason| self.counters.drop_one(reason));
+            }
+            None => handed = false,
         }
         if !self.manager.is_idle() || self.line.front().is_none_or(|(at, _)| *at > self.now) {
-            return any;
+            return handed;
         }
-        let Some((at, octets)) = self.line.pop_front() else { return any };
+        let Some((at, octets)) = self.line.pop_front() else { return handed };
         let intake = self.take_in(&octets);
         // The line has a clock of its own: a cell that waited begins when the one before has ended.
         let start = at.max(self.manager.ended());
         self.manager.begin_at(intake, start, self.build.line.as_nanos() as u64);
-        true
+        handed
     }
 
     fn take_in(&mut self, octets: &[u8; CELL_OCTETS]) -> Intake {
-        let checker = Checker::check(octets);
+        let checker = Checker::check_header(octets);
         if !checker.header_good() {
             return Intake::Nothing(Some(DropReason::HeaderError));
         }
@@ -565,7 +566,9 @@ impl Pipeline {
         if !matches!(header.payload_type, PayloadType::User { .. }) {
             return Intake::Nothing(None);
         }
-        let (intake, body) = match manager::extract(header, &payload, checker.body_good()) {
+        // A circuit's body has no CRC: nobody asks for the register's value.
+        let good = header.circuit.vci.get() & CONNECTIONLESS == 0 || checker.check_body(octets).body_good();
+        let (intake, body) = match manager::extract(header, &payload, good) {
             Ok(intake) => (Intake::Cell { key: intake.key, tag: intake.tag }, intake.body),
             Err(Reject::Management) => return Intake::Nothing(None),
             Err(Reject::Flush(reason)) => (Intake::Flush(reason), &payload[..]),

@@ -131,9 +131,21 @@ impl Checker {
 
     /// Takes a whole cell, an octet a clock.
     pub fn check(octets: &[u8; CELL_OCTETS]) -> Self {
+        Self::check_header(octets).check_body(octets)
+    }
+
+    /// Takes a cell's header.
+    pub fn check_header(octets: &[u8; CELL_OCTETS]) -> Self {
         let mut checker = Checker::default();
-        octets.iter().for_each(|octet| checker.clock(*octet));
+        octets[..HEADER_OCTETS].iter().for_each(|octet| checker.clock(*octet));
         checker
+    }
+
+    /// Takes the cell's body after its header. The register works for each cell; its value is of use where the body has a CRC.
+    #[must_use]
+    pub fn check_body(mut self, octets: &[u8; CELL_OCTETS]) -> Self {
+        octets[HEADER_OCTETS..].iter().for_each(|octet| self.clock(*octet));
+        self
     }
 
     /// The CRC-8 agrees. Known after the fifth clock.
