@@ -11,6 +11,7 @@ pub mod evidence;
 pub mod experiment;
 pub mod experiments;
 pub mod model;
+pub mod overlay;
 pub mod overload;
 pub mod results;
 pub mod row;
