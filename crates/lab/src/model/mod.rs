@@ -16,6 +16,7 @@
 //! | [`queue`] | the same behind a load's segments one by one: what the longest depends on |
 //! | [`beside`] | processes of a machine's system that wake up meanwhile |
 //! | [`compete`] | netperf beside a process that computes, by strategy: seed 004 |
+//! | [`netperf`] | the same by the OC-12c board, its driver and the real TCP |
 //! | [`ubr`] | TCP connections through one congested switch, by what it discards: Romanow and Floyd 1995 |
 //! | `bottleneck` | its congested port: the real switch of cells, or a packet switch |
 //! | `bulk` | the two ends of such a connection: the real TCP in process with Reno's congestion control |
@@ -30,6 +31,7 @@ pub mod compete;
 pub mod echo;
 pub mod machine;
 pub mod memo;
+pub mod netperf;
 pub mod pair;
 pub mod pipeline;
 pub mod poll;
