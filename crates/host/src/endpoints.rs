@@ -29,6 +29,10 @@ const LEAST_ROOM: u32 = 8;
 /// For such an application nobody rests for so long.
 const SLOW: Duration = Duration::from_millis(100);
 
+/// Places of the list of clocked endpoints that a round looks at because a doorbell rang, at most: whoever rings, and however
+/// often, a round takes no longer than these looks.
+const SCAN: usize = 4;
+
 /// How the applications of a host, or of all hosts of a thread, get on. Who is behind slows down those who send to it, and
 /// nobody else: see [`Endpoints::set_pressed`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +66,9 @@ pub(crate) struct Endpoints {
     clocked: PollList<EndpointId>,
     /// Times of soft timers.
     soft: PollList<EndpointId>,
+    /// Places of `clocked` that doorbells of this round have prompted a look at, and where the next one begins.
+    scanned: usize,
+    scan_from: usize,
     /// Those that were given something and are to be told at the end of the round.
     news: Vec<EndpointId>,
     /// Those whose applications are behind, ...
@@ -259,7 +266,35 @@ impl Endpoints {
         }
         let reason = held_back || endpoint.is_waiting();
         self.activate(id);
+        if reason {
+            self.scan();
+        }
         reason
+    }
+
+    /// An interrupt on one channel prompts a look at others (Smith 2002, section 3.1): at endpoints that wait for a tick and
+    /// have something to send. They send what is left of their last tick's quota, so that a clock bounds them as before.
+    fn scan(&mut self) {
+        let mut found = [None; SCAN];
+        let most = SCAN - self.scanned;
+        for (place, id) in found.iter_mut().zip(self.clocked.sweep(self.scan_from, most)) {
+            *place = Some(*id);
+        }
+        self.scanned += most;
+        self.scan_from = self.scan_from.wrapping_add(most);
+        for id in found.into_iter().flatten() {
+            let wants = |e: &mut Attached| {
+                let machine = &e.strategy.machine;
+                machine.tells_at_ticks() && !e.pressed && machine.quota(false) > 0 && e.is_waiting()
+            };
+            if self.find(id).is_some_and(wants) {
+                self.unlist(id);
+                if let Some(endpoint) = self.find(id) {
+                    endpoint.look = Looked::Always;
+                    self.active.push(id);
+                }
+            }
+        }
     }
 
     /// The thread runs on this processor (counted from 1).
@@ -374,6 +409,7 @@ impl Endpoints {
 
     /// At the beginning of a round: those whose time has come are looked at.
     pub(crate) fn handle_due(&mut self, now: Time) {
+        self.scanned = 0;
         while let Some(id) = self.clocked.pop_due(now).or_else(|| self.soft.pop_due(now)) {
             let Some(endpoint) = self.find(id) else { continue };
             endpoint.look = Looked::Not;

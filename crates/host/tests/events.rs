@@ -204,6 +204,62 @@ fn an_application_that_takes_nothing_does_not_hold_others_up() {
     }
 }
 
+/// Smith 2002, section 3.1: an interrupt on one channel prompts scanning of others.
+#[test]
+fn a_doorbell_prompts_a_look_at_a_few_endpoints_that_wait_for_their_ticks() {
+    const CLOCKED: usize = 20;
+    let _alone = PROCESSORS.lock().unwrap_or_else(PoisonError::into_inner);
+    let lan = Lan::new();
+    let seldom = Events::Clocked { hertz: 1 };
+    let mut clocked: Vec<_> = (0..CLOCKED).map(|i| lan.endpoint("alpha", seldom, 110 + i as u16)).collect();
+    let mut receivers: Vec<_> = (0..CLOCKED).map(|i| lan.endpoint("beta", Events::Interrupt, 110 + i as u16)).collect();
+    let (mut ringing, out) = lan.endpoint("alpha", Events::Interrupt, 100);
+    let (mut rung, _) = lan.endpoint("beta", Events::Interrupt, 100);
+    let ticks = || lan.counts("alpha")[..CLOCKED].iter().map(|counts| counts.ticks).sum::<u64>();
+    // A tick of the second may come between: then another time.
+    for attempt in 0..20 {
+        std::thread::sleep(Duration::from_millis(50));
+        let before = ticks();
+        for (endpoint, channel) in &mut clocked {
+            send(endpoint, *channel, &pattern(attempt));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+        let mut arrived = |least: usize| {
+            let end = Instant::now() + Duration::from_millis(200);
+            let mut came = 0;
+            while came < least && Instant::now() < end {
+                for (receiver, _) in &mut receivers {
+                    while let Some(sdu) = receiver.try_receive() {
+                        assert_eq!(sdu[..], pattern(attempt)[..]);
+                        came += 1;
+                    }
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            came
+        };
+        let waited = arrived(1);
+        let (mut prompted, mut rings) = (Vec::new(), 0);
+        while waited == 0 && rings < 3 {
+            send(&mut ringing, out, &pattern(rings));
+            assert!(rung.receive(TIMEOUT).unwrap().is_some());
+            rings += 1;
+            prompted.push(arrived(4));
+        }
+        let ticked = ticks() != before;
+        arrived(CLOCKED);
+        if ticked {
+            std::thread::sleep(Duration::from_millis(1000));
+            arrived(CLOCKED);
+            continue;
+        }
+        assert_eq!(waited, 0, "a clock looks at its ticks only");
+        assert_eq!(prompted, [4, 4, 4], "a ring prompts a look at four, and at others than the ring before");
+        return;
+    }
+    panic!("there was no half second between two ticks");
+}
+
 #[test]
 fn one_active_endpoint_among_fifty_idle_ones_is_heard_at_once() {
     let lan = Lan::new();

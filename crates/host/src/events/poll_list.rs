@@ -78,6 +78,12 @@ impl<T> PollList<T> {
         self.remove(Slot(self.first))
     }
 
+    /// What stands at `most` places from `from` on and round, in no order of time: a few of many, in turn.
+    pub fn sweep(&self, from: usize, most: usize) -> impl Iterator<Item = &T> {
+        let places = self.entries.len();
+        (0..most.min(places)).filter_map(move |n| self.entries[from.wrapping_add(n) % places].what.as_ref())
+    }
+
     fn link_after(&mut self, at: u32) -> &mut u32 {
         match self.entries.get_mut(at as usize) {
             Some(entry) => &mut entry.later,
@@ -97,6 +103,18 @@ impl<T> PollList<T> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_sweep_comes_to_each_entry_in_turn_and_to_no_more_places_than_it_may() {
+        let mut list = PollList::default();
+        assert_eq!(list.sweep(7, 4).count(), 0);
+        let slots: Vec<Slot> = (0..10).map(|n| list.insert(Time::from_micros(100 - n), n)).collect();
+        list.remove(slots[3]);
+        let seen: Vec<u64> = (0..5).flat_map(|n| list.sweep(n * 2, 2).copied().collect::<Vec<_>>()).collect();
+        assert_eq!(seen, [0, 1, 2, 4, 5, 6, 7, 8, 9]);
+        assert_eq!(list.sweep(8, 4).copied().collect::<Vec<_>>(), [8, 9, 0, 1]);
+        assert_eq!(list.sweep(5, 1000).count(), 9);
+    }
 
     proptest! {
         #[test]
