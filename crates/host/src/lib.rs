@@ -36,6 +36,7 @@ pub mod quota;
 mod reaper;
 mod rounds;
 pub mod service;
+pub mod synchronous;
 #[allow(unsafe_code)]
 mod sys;
 mod turns;
