@@ -120,9 +120,14 @@ pub enum Event {
     },
 }
 
+/// Bus addresses and octets.
+type Pieces = Vec<(u64, u32)>;
+
 #[derive(Debug)]
 struct Sending {
     descriptor: Descriptor,
+    /// Where the SDU lies, if not in a row.
+    pieces: Option<Pieces>,
     done: u32,
     crc: Crc32,
     whole: bool,
@@ -130,7 +135,7 @@ struct Sending {
 
 #[derive(Debug, Default)]
 struct Queue {
-    waiting: VecDeque<Descriptor>,
+    waiting: VecDeque<(Descriptor, Option<Pieces>)>,
     sending: Option<Sending>,
     pacer: Option<Pacer>,
 }
@@ -204,12 +209,25 @@ impl Jit {
 
     /// Puts a PDU into a transmit queue; false if that is full, is none, or the PDU has a length that is none.
     pub fn send(&mut self, queue: usize, descriptor: Descriptor) -> bool {
-        let fits = (1..=65_535).contains(&descriptor.octets);
+        self.enqueue(queue, descriptor, None)
+    }
+
+    /// The same for an SDU in pieces, each its bus address and octets; the descriptor's address does not count. False also if they are
+    /// not as long together as the descriptor says.
+    pub fn send_gather(&mut self, queue: usize, descriptor: Descriptor, pieces: Vec<(u64, u32)>) -> bool {
+        self.enqueue(queue, descriptor, Some(pieces))
+    }
+
+    fn enqueue(&mut self, queue: usize, descriptor: Descriptor, pieces: Option<Pieces>) -> bool {
+        let whole = |pieces: &Pieces| {
+            pieces.iter().map(|(_, octets)| u64::from(*octets)).sum::<u64>() == descriptor.octets.into()
+        };
+        let fits = (1..=65_535).contains(&descriptor.octets) && pieces.as_ref().is_none_or(whole);
         let Some(queue) = self.queues.get_mut(queue).filter(|q| fits && q.waiting.len() < self.config.queue) else {
             self.counters[0].drop_one(DropReason::BadDescriptor);
             return false;
         };
-        queue.waiting.push_back(descriptor);
+        queue.waiting.push_back((descriptor, pieces));
         true
     }
 
@@ -283,8 +301,9 @@ impl Jit {
             self.turn = (number + 1) % queues;
             let queue = &mut self.queues[number];
             if queue.sending.is_none() {
-                queue.sending = queue.waiting.pop_front().map(|descriptor| Sending {
+                queue.sending = queue.waiting.pop_front().map(|(descriptor, pieces)| Sending {
                     descriptor,
+                    pieces,
                     done: 0,
                     crc: Crc32::new(),
                     whole: true,
@@ -474,6 +493,22 @@ impl Circuit {
     }
 }
 
+/// Reads octets of an SDU in pieces from octet `at` on; false if some are not there.
+fn read_pieces(pieces: &[(u64, u32)], mut at: u32, mut into: &mut [u8], memory: &mut impl HostMemory) -> bool {
+    for (address, octets) in pieces {
+        let Some(left) = octets.checked_sub(at) else {
+            at -= octets;
+            continue;
+        };
+        let (now, later) = into.split_at_mut(into.len().min(left as usize));
+        if memory.read(address.saturating_add(at.into()), now).is_err() {
+            return false;
+        }
+        (at, into) = (0, later);
+    }
+    into.is_empty()
+}
+
 /// Makes a PDU's next cell; true if it is the last.
 fn cell_of(sending: &mut Sending, out: &mut Cell, memory: &mut impl HostMemory) -> bool {
     let Descriptor { circuit, address, octets, .. } = sending.descriptor;
@@ -483,9 +518,11 @@ fn cell_of(sending: &mut Sending, out: &mut Cell, memory: &mut impl HostMemory) 
     out.clear(CellHeader { circuit, payload_type, clp: false });
     out.payload = [0; PAYLOAD_OCTETS];
     let n = octets.saturating_sub(sending.done).min(PAYLOAD_OCTETS as u32) as usize;
-    if n > 0 && memory.read(address.saturating_add(sending.done.into()), &mut out.payload[..n]).is_err() {
-        sending.whole = false;
-    }
+    let there = match &sending.pieces {
+        None => memory.read(address.saturating_add(sending.done.into()), &mut out.payload[..n]).is_ok(),
+        Some(pieces) => read_pieces(pieces, sending.done, &mut out.payload[..n], memory),
+    };
+    sending.whole &= there || n == 0;
     sending.done += PAYLOAD_OCTETS as u32;
     if last {
         out.payload[PAYLOAD_OCTETS - 6..PAYLOAD_OCTETS - 4].copy_from_slice(&(octets as u16).to_be_bytes());

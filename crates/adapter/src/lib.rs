@@ -20,6 +20,7 @@
 //! | [`memory`] | the host's memory, as an adapter sees it |
 //! | [`crossings`] | what crosses that memory's bus, by who moves it |
 //! | [`iocc`] | the same behind an I/O channel controller: page frames, translation for devices |
+//! | [`paged`] | the same where SDUs leave from processes' own pages and arrive in them |
 //! | [`vfio`] | the adapter as a PCI device of a virtual machine |
 //! | [`driver`] | a driver of our own for each model |
 //!
@@ -49,6 +50,7 @@ pub mod memory;
 pub mod midway;
 pub mod myrinet;
 pub mod oc12;
+pub mod paged;
 pub mod penn;
 pub mod plain;
 pub mod suni;

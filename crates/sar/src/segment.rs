@@ -1,5 +1,7 @@
 //! AAL5 segmentation (I.363.5): the SDU is read once; each octet is copied into its cell and taken into the CRC then.
 
+mod gather;
+
 use crate::SduMeta;
 use crate::kernel::{Kernel, Out, SLOT, WIRE};
 use core::sync::atomic::AtomicU8;

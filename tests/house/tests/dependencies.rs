@@ -29,13 +29,20 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("switch", &["wire", "traffic"]),
     ("net", &["wire", "sar", "traffic", "switch"]),
     ("links", &["wire", "sar", "traffic", "net"]),
-    ("endpoint", &["wire"]),
-    ("host", &["wire", "sar", "traffic", "switch", "net", "endpoint"]),
-    ("adapter", &["wire", "sar", "traffic", "net"]),
+    ("remap", &["wire"]),
+    ("endpoint", &["wire", "remap"]),
+    ("host", &["wire", "sar", "traffic", "switch", "net", "remap", "endpoint"]),
+    ("adapter", &["wire", "sar", "traffic", "net", "remap"]),
     ("stack", &["wire", "sar", "traffic", "net", "endpoint"]),
     ("uni", &["wire", "traffic"]),
-    ("control", &["wire", "sar", "traffic", "switch", "net", "links", "endpoint", "host", "adapter", "stack", "uni"]),
-    ("lab", &["wire", "sar", "traffic", "switch", "net", "links", "endpoint", "host", "adapter", "stack", "uni"]),
+    (
+        "control",
+        &["wire", "sar", "traffic", "switch", "net", "links", "remap", "endpoint", "host", "adapter", "stack", "uni"],
+    ),
+    (
+        "lab",
+        &["wire", "sar", "traffic", "switch", "net", "links", "remap", "endpoint", "host", "adapter", "stack", "uni"],
+    ),
     ("compat", &["wire", "endpoint"]),
 ];
 

@@ -4,13 +4,16 @@
 //! one range: a row of buffers of 64 KB for what goes out, one for what comes in. Nothing is allocated per PDU but the
 //! entry of a queue.
 
+mod pages;
 mod probe;
+pub mod single_copy;
+mod transmit;
 
 use super::Bus;
-use crate::memory::HostMemory;
 use crate::midway::Eni155p;
 use crate::midway::registers::{self as r, dma_type};
 use crate::suni;
+use pages::{Placing, Row};
 use probe::{esi_from_eeprom, esi_from_rom, size_ram};
 use std::collections::{BTreeMap, VecDeque};
 use wire::{Error, Time};
@@ -81,6 +84,9 @@ pub enum DriverError {
     /// Not a length that the adaptation layer has.
     #[error("no SDU has {0} octets here")]
     Length(usize),
+    /// Pages that the adapter cannot fetch from in place: an extent that does not begin and end with a word. Copy the SDU.
+    #[error("an SDU in pieces that are not whole words")]
+    Misaligned,
 }
 
 #[derive(Debug)]
@@ -105,14 +111,19 @@ struct Channel {
 }
 
 /// A PDU whose DMA runs.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Running {
     whose: u32,
     position: u32,
     /// Where its DMA queue entries end.
     entry: u32,
+    /// Where the octets lie, in a buffer of the driver's.
     buffer: u64,
     octets: usize,
+    /// The pages that were taken for them, instead of a buffer.
+    row: Option<Row>,
+    /// The number of an SDU that is sent from its owner's pages.
+    number: Option<u64>,
 }
 
 /// What came in.
@@ -124,6 +135,8 @@ pub struct Received {
     pub address: u64,
     /// How long.
     pub octets: usize,
+    /// The pages that it has, where PDUs come to pages.
+    row: Option<Row>,
 }
 
 /// What the driver has counted.
@@ -175,6 +188,9 @@ pub struct Eni {
     send_buffers: Vec<u64>,
     receive_buffers: Vec<u64>,
     received: VecDeque<Received>,
+    placing: Option<Placing>,
+    /// SDUs sent from their owners' pages that have been copied to the adapter.
+    copied: VecDeque<u64>,
 }
 
 impl Eni {
@@ -225,6 +241,8 @@ impl Eni {
             send_buffers: (0..buffers).map(|n| memory + n * BUFFER_OCTETS).collect(),
             receive_buffers: (buffers..2 * buffers).map(|n| memory + n * BUFFER_OCTETS).collect(),
             received: VecDeque::new(),
+            placing: None,
+            copied: VecDeque::new(),
         };
         driver.free_range(r::BUFFERS, ram_octets);
         let phy = |register: u8| r::PHY_AT + 4 * u32::from(register);
@@ -360,104 +378,6 @@ impl Eni {
         Ok(())
     }
 
-    /// Sends an SDU: 1 to 65535 octets of AAL5, or 52 of AAL0, by way of a buffer of the host's memory. Whoever finds no room
-    /// waits for [`Eni::poll_writable`].
-    ///
-    /// # Errors
-    /// A length that is none; no circuit; no room at present.
-    pub fn send(
-        &mut self,
-        bus: &mut impl Bus,
-        memory: &mut impl HostMemory,
-        vci: u32,
-        sdu: &[u8],
-    ) -> Result<(), DriverError> {
-        let sent = self.enqueue(bus, memory, vci, sdu);
-        if sent == Err(DriverError::Busy) && !self.waiting.contains(&vci) {
-            self.waiting.push(vci);
-        }
-        sent
-    }
-
-    fn enqueue(
-        &mut self,
-        bus: &mut impl Bus,
-        memory: &mut impl HostMemory,
-        vci: u32,
-        sdu: &[u8],
-    ) -> Result<(), DriverError> {
-        let circuit = self.circuits.get(&vci).ok_or(DriverError::Circuit(vci))?;
-        let (number, rate, aal) = (circuit.channel, circuit.rate, circuit.aal);
-        let channel = self.channels[number];
-        let fits = match aal {
-            Aal::Aal0 => sdu.len() == 52,
-            Aal::Aal5 => (1..=65535).contains(&sdu.len()),
-        };
-        if !fits {
-            return Err(DriverError::Length(sdu.len()));
-        }
-        let cells = if aal == Aal::Aal5 { (sdu.len() as u32 + 8).div_ceil(48) } else { 1 };
-        let size = 2 + 12 * cells;
-        let base = r::REGISTERS_AT + 4 * (r::TX_PLACE + 4 * number as u32);
-        let read = bus.read(base + 4 * r::TX_RDPTR);
-        let free = read.wrapping_sub(channel.position + 1) & (channel.words - 1);
-        // At most: two jumps, words to a burst, bursts, words, octets, and zeros.
-        let entries = r::DMA_ENTRIES - 1 - (self.tx_write.wrapping_sub(self.tx_read(bus)) & (r::DMA_ENTRIES - 1));
-        if free < size + GAP || entries < 7 {
-            return Err(DriverError::Busy);
-        }
-        let Some(buffer) = self.send_buffers.pop() else { return Err(DriverError::Busy) };
-        let (header, data) = if aal == Aal::Aal0 { sdu.split_at(4) } else { (&[0, 0, 0, 0][..], sdu) };
-        memory.copy_to(buffer, data).map_err(|_| DriverError::Busy)?;
-        let ring = |word: u32| r::RAM_AT + channel.at + 4 * (word & (channel.words - 1));
-        let position = channel.position;
-        let aal5 = if aal == Aal::Aal5 { r::TX_AAL5 } else { 0 };
-        let low_bits = u32::from(header[3]) & 0xf;
-        bus.write(ring(position), r::TX_IDENT | aal5 | rate.prescaler << 25 | rate.rate << 19 | cells);
-        bus.write(ring(position + 1), vci << 4 | low_bits);
-        if aal == Aal::Aal5 {
-            // The ring has gone round: what another circuit sent from here must not leave as padding. The last word of the
-            // SDU is cleared too, before its octets come by DMA.
-            for word in 2 + data.len() as u32 / 4..size - 2 {
-                bus.write(ring(position + word), 0);
-            }
-            bus.write(ring(position + size - 2), sdu.len() as u32);
-        }
-        let of = |kind: u32, count: u32| count << 16 | (number as u32) << 6 | kind;
-        let end = (position + size) & (channel.words - 1);
-        self.entry_tx(bus, of(dma_type::JUMP, (position + 2) & (channel.words - 1)), 0);
-        let (mut at, mut left) = (buffer as u32, data.len() as u32);
-        for (kind, unit) in [(5, 32), (dma_type::WORD, 4), (dma_type::BYTE, 1)] {
-            if left >= unit {
-                self.entry_tx(bus, of(kind, left / unit), at);
-                (at, left) = (at + left / unit * unit, left % unit);
-            }
-        }
-        self.entry_tx(bus, of(dma_type::JUMP, end) | r::DMA_END, 0);
-        register(bus, r::DMA_WR_TX, self.tx_write);
-        self.sending.push_back(Running {
-            whose: number as u32,
-            position,
-            entry: self.tx_write,
-            buffer,
-            octets: sdu.len(),
-        });
-        self.channels[number].position = end;
-        self.leaving.push_back((number as u32, end));
-        Ok(())
-    }
-
-    fn tx_read(&self, bus: &mut impl Bus) -> u32 {
-        bus.read(r::REGISTERS_AT + 4 * r::DMA_RD_TX)
-    }
-
-    fn entry_tx(&mut self, bus: &mut impl Bus, word0: u32, address: u32) {
-        let at = r::RAM_AT + r::TX_QUEUE + 8 * self.tx_write;
-        bus.write(at, word0);
-        bus.write(at + 4, address);
-        self.tx_write = (self.tx_write + 1) % r::DMA_ENTRIES;
-    }
-
     fn entry_rx(&mut self, bus: &mut impl Bus, word0: u32, address: u32) {
         let at = r::RAM_AT + r::RX_QUEUE + 8 * self.rx_write;
         bus.write(at, word0);
@@ -545,7 +465,14 @@ impl Eni {
             (true, _) => self.statistics.bad += 1,
             _ => {}
         }
-        let buffer = if octets > 0 { self.receive_buffers.pop() } else { None };
+        let (buffer, row) = if octets == 0 {
+            (None, None)
+        } else if let Some(placing) = self.placing.as_mut().filter(|_| circuit.aal == Aal::Aal5) {
+            let row = placing.place(vci, octets as usize, |word| bus.read(ring(position + 1 + word as u32)));
+            (row.map(|row| row.address()), row)
+        } else {
+            (self.receive_buffers.pop(), None)
+        };
         if octets > 0 && buffer.is_none() {
             self.statistics.no_buffer += 1;
         }
@@ -569,6 +496,8 @@ impl Eni {
             entry: self.rx_write,
             buffer,
             octets: octets as usize,
+            row,
+            number: None,
         });
         if let Some(circuit) = self.circuits.get_mut(&vci) {
             circuit.position = end;
@@ -592,7 +521,8 @@ impl Eni {
             }
             self.receiving.pop_front();
             if pdu.buffer != u64::MAX {
-                self.received.push_back(Received { vci: pdu.whose, address: pdu.buffer, octets: pdu.octets });
+                let (vci, address, octets, row) = (pdu.whose, pdu.buffer, pdu.octets, pdu.row);
+                self.received.push_back(Received { vci, address, octets, row });
             }
         }
         if was_full {
@@ -602,38 +532,6 @@ impl Eni {
             }
             register(bus, r::DMA_WR_RX, self.rx_write);
         }
-    }
-
-    fn finish_sending(&mut self, bus: &mut impl Bus) {
-        while let Some(pdu) = self.sending.front().copied() {
-            let start = bus.read(r::REGISTERS_AT + 4 * (r::TX_PLACE + 4 * pdu.whose + r::TX_DESCRSTART));
-            if start == pdu.position {
-                break;
-            }
-            self.sending.pop_front();
-            self.send_buffers.push(pdu.buffer);
-            self.statistics.copied += 1;
-        }
-    }
-
-    /// PDUs whose last cell has left. Each channel sends in order.
-    fn finish_leaving(&mut self, bus: &mut impl Bus) {
-        for number in 0..r::CHANNELS {
-            let channel = self.channels[number];
-            if !self.leaving.iter().any(|(whose, _)| *whose == number as u32) {
-                continue;
-            }
-            let read = bus.read(r::REGISTERS_AT + 4 * (r::TX_PLACE + 4 * number as u32 + r::TX_RDPTR));
-            let left = |word: u32| channel.position.wrapping_sub(word) & channel.words.wrapping_sub(1);
-            let before = self.leaving.len();
-            self.leaving.retain(|(whose, end)| *whose != number as u32 || left(*end) < left(read));
-            self.statistics.sent += (before - self.leaving.len()) as u64;
-        }
-    }
-
-    /// A circuit whose writer found no room before, and may find some now.
-    pub fn poll_writable(&mut self) -> Option<u32> {
-        self.writable.pop()
     }
 
     /// PDUs whose DMA has not been seen to end: to the adapter, and from it.
@@ -648,7 +546,10 @@ impl Eni {
 
     /// The SDU has been read.
     pub fn release(&mut self, received: Received) {
-        self.receive_buffers.push(received.address);
+        match received.row {
+            None => self.receive_buffers.push(received.address),
+            Some(_) => self.release_pages(received, |_| true),
+        }
     }
 }
 

@@ -1,9 +1,11 @@
 //! Drivers of our own for the adapters: what tests, benchmarks and experiments drive the models with.
 
 pub mod eni;
+pub mod jit;
 pub mod oc12;
 pub mod penn;
 pub mod plain;
+pub mod sockets;
 
 /// How a driver reaches its adapter.
 pub trait Bus {
