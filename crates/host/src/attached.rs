@@ -360,6 +360,7 @@ impl Attached {
                 _ if self.path.kind() == DataPath::Copying => break,
                 buffer => match self.segment.buffer_at(buffer) {
                     Some(at) if octets <= self.segment.geometry().buffer_octets as usize => {
+                        self.path.note_fetched(octets);
                         segmentation.fill_shared(self.segment.octets(at, octets), room)
                     }
                     _ => break,
@@ -508,6 +509,9 @@ impl Attached {
         }
         self.passed.pushed += 1;
         self.passed.with_buffer += u64::from(buffer.is_some());
+        if buffer.is_some() {
+            self.path.crossings.delivered = self.path.crossings.delivered.wrapping_add(octets as u64);
+        }
         self.unseen += octets + DESCRIPTOR_OCTETS;
         if self.unseen >= SHOWN_AT_ONCE || self.strategy.machine.tells_at_once() {
             self.unseen = 0;

@@ -63,6 +63,8 @@ pub struct EndpointStatus {
     pub event_counts: EventCounts,
     /// Data path.
     pub path: endpoint::DataPath,
+    /// What its SDUs have crossed.
+    pub crossings: crate::path::Crossings,
     /// Octets of its segment.
     pub segment_octets: usize,
     /// Channels open.
@@ -535,6 +537,7 @@ fn endpoint_status((id, e): &(EndpointId, Attached)) -> EndpointStatus {
         events: e.strategy.kind(),
         event_counts: e.strategy.counts,
         path: e.path.kind(),
+        crossings: e.path.crossings,
         segment_octets: e.geometry().octets(),
         channels: e.channels.iter().count(),
         waiting: e.outbound.taken() as usize,

@@ -24,10 +24,30 @@ pub(crate) enum Source {
     Region(Arc<Mapped>, usize),
 }
 
+/// Octets of an endpoint's SDUs by what moved them across the memory bus; caches are left out, and so are the application's
+/// own stores and loads. What travels inside a descriptor is not counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Crossings {
+    /// Copied to a staging buffer: read, and written.
+    pub copied: u64,
+    /// Read as SDUs begin to leave: in one pass with the checksum.
+    pub fetched: u64,
+    /// Written to the application's memory, of SDUs that came whole.
+    pub delivered: u64,
+}
+
+impl Crossings {
+    /// All crossings.
+    pub const fn total(&self) -> u64 {
+        self.copied.wrapping_mul(2).wrapping_add(self.fetched).wrapping_add(self.delivered)
+    }
+}
+
 /// An endpoint's data path.
 #[derive(Debug)]
 pub(crate) struct Path {
     kind: DataPath,
+    pub(crate) crossings: Crossings,
     /// Each for one SDU that is leaving; those that were never needed have no memory.
     staging: Vec<Vec<u8>>,
     staged: Vec<bool>,
@@ -46,7 +66,14 @@ impl Path {
             DataPath::SingleCopy | DataPath::Shared | DataPath::ZeroCopy => 0,
         };
         let staging = vec![vec![0; staging_octets]];
-        Path { kind, staging, staged: vec![false], staging_octets, own: Own::default() }
+        Path {
+            kind,
+            crossings: Crossings::default(),
+            staging,
+            staged: vec![false],
+            staging_octets,
+            own: Own::default(),
+        }
     }
 
     /// A staging buffer that is free. The first is there from the beginning, others once they are needed.
@@ -73,6 +100,11 @@ impl Path {
         self.kind
     }
 
+    /// So many octets are read from the application's memory, or from a staging buffer.
+    pub(crate) fn note_fetched(&mut self, octets: usize) {
+        self.crossings.fetched = self.crossings.fetched.wrapping_add(octets as u64);
+    }
+
     /// Begins an SDU whose descriptor has been checked: `at` is where its buffer begins. `None`: all staging buffers are
     /// in use.
     pub(crate) fn begin(&mut self, segment: &Segment, descriptor: &Descriptor, at: Option<usize>) -> Option<Source> {
@@ -82,9 +114,14 @@ impl Path {
                 let place = self.stage()?;
                 segment.copy_out(at, &mut self.staging[place][..descriptor.octets as usize]);
                 self.staged[place] = true;
+                self.crossings.copied = self.crossings.copied.wrapping_add(descriptor.octets.into());
+                self.note_fetched(descriptor.octets as usize);
                 Source::Staged(place)
             }
-            (Some(at), _) => Source::Shared(at),
+            (Some(at), _) => {
+                self.note_fetched(descriptor.octets as usize);
+                Source::Shared(at)
+            }
         })
     }
 
@@ -96,7 +133,9 @@ impl Path {
         }
         let found = self.own.find(descriptor.address, octets).and_then(|at| self.own.region(at));
         let (memory, at) = found.ok_or(DropReason::BadDescriptor)?;
-        Ok(Source::Region(memory.clone(), at))
+        let source = Source::Region(memory.clone(), at);
+        self.note_fetched(octets);
+        Ok(source)
     }
 
     /// Copies the SDU, as many octets as `into` has.
