@@ -14,7 +14,7 @@ use wire::{Cell, Time};
 const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 66, 0, 1), Ipv4Addr::new(10, 66, 0, 2)];
 const PORT: u16 = 5001;
 const MTU: usize = 9180;
-const OCTETS: usize = 1 << 20;
+const OCTETS: usize = 1 << 18;
 
 /// Moves packets between each device and its cards, and cells between the cards, until `stop`.
 fn pump(devices: &[Device; 2], stop: &AtomicBool) -> anyhow::Result<[OverlayCards; 2]> {
