@@ -467,8 +467,9 @@ impl Endpoints {
         self.find(id).map(|endpoint| (id, endpoint))
     }
 
-    /// At the end of a round: tells applications, and decides what comes next for those that were looked at.
-    pub(crate) fn finish(&mut self, now: Time) {
+    /// At the end of a round: tells applications, and decides what comes next for those that were looked at. True if one of them
+    /// had used its quota and has a new one: another round has something to do.
+    pub(crate) fn finish(&mut self, now: Time) -> bool {
         while let Some(id) = self.news.pop() {
             if let Some(endpoint) = self.find(id) {
                 endpoint.tell();
@@ -477,15 +478,17 @@ impl Endpoints {
         self.release_if_caught_up(now);
         self.review(now);
         let stalled = now < self.stalled_until || self.elsewhere.stalled;
-        let mut active = std::mem::take(&mut self.active);
-        active.retain(|id| self.stays(*id, stalled, now));
+        let (mut active, mut again) = (std::mem::take(&mut self.active), false);
+        active.retain(|id| self.stays(*id, stalled, now, &mut again));
         self.active.append(&mut active);
+        again
     }
 
-    fn stays(&mut self, id: EndpointId, stalled: bool, now: Time) -> bool {
+    fn stays(&mut self, id: EndpointId, stalled: bool, now: Time, again: &mut bool) -> bool {
         let processor = self.processor;
         let Some(endpoint) = self.find(id) else { return false };
         endpoint.look = Looked::Always;
+        let used_up = std::mem::take(&mut endpoint.used_up);
         if endpoint.is_departing() {
             return true;
         }
@@ -499,6 +502,7 @@ impl Endpoints {
         }
         let look = Look { worked, waiting: endpoint.is_waiting(), pressed: endpoint.pressed, stalled };
         let next = endpoint.strategy.machine.handle_look(look, now);
+        *again |= used_up && next == Next::Stay && endpoint.quota() > 0;
         match next {
             Next::Stay => true,
             Next::Arm => {
@@ -566,7 +570,7 @@ impl Endpoints {
         let active = std::mem::take(&mut self.active);
         let quiet = active.iter().all(|id| {
             let polls = |e: &Attached| e.strategy.kind() == Events::Polling;
-            let waits = |e: &Attached| e.look == Looked::Always && e.is_leaving() && !e.used_up;
+            let waits = |e: &Attached| e.look == Looked::Always && e.is_leaving();
             self.find(*id).is_none_or(|e| waits(e) && !polls(e))
         });
         self.active = active;

@@ -626,8 +626,7 @@ impl Node for HostInterface {
         any |= self.handle_departing(now);
         self.circuits.settle();
         any |= self.send_credit_cells(io, now);
-        self.endpoints.finish(now);
-        any
+        any | self.endpoints.finish(now)
     }
 
     fn rests(&self) -> bool {

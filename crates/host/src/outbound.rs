@@ -111,6 +111,8 @@ pub(crate) struct Outbound {
     paced: BinaryHeap<Reverse<(Time, u32)>>,
     /// Channels that wait for credit, and some that did.
     waiting: Vec<u32>,
+    /// Channels of which an SDU is leaving.
+    leaving: u32,
     /// Descriptors taken from the ring whose slots have not gone back.
     taken: u32,
     /// Which of those are done with, where slots go back in order.
@@ -127,6 +129,7 @@ impl Outbound {
             ready: Default::default(),
             paced: BinaryHeap::new(),
             waiting: Vec::new(),
+            leaving: 0,
             taken: 0,
             in_order: in_order.then(VecDeque::new),
             slots,
@@ -145,7 +148,7 @@ impl Outbound {
 
     /// Whether an SDU has begun to leave and has not left whole.
     pub(crate) fn is_in_an_sdu(&self) -> bool {
-        self.lanes.iter().any(|lane| lane.leaving.is_some())
+        self.leaving > 0
     }
 
     /// Descriptors taken that have not left.
@@ -245,13 +248,15 @@ impl Outbound {
     /// The channel's oldest descriptor has become an SDU that leaves.
     pub(crate) fn begin(&mut self, channel: u32, leaving: Leaving) {
         if let Some(lane) = self.lanes.get_mut(channel as usize) {
-            lane.leaving = Some(leaving);
+            self.leaving += u32::from(lane.leaving.replace(leaving).is_none());
         }
     }
 
     /// Undoes [`Outbound::begin`] for an SDU that nobody has seen a part of and that is given up.
     pub(crate) fn take_back(&mut self, channel: u32) -> Option<Leaving> {
-        self.lanes.get_mut(channel as usize)?.leaving.take_if(|leaving| !leaving.aborted)
+        let taken = self.lanes.get_mut(channel as usize)?.leaving.take_if(|leaving| !leaving.aborted);
+        self.leaving -= u32::from(taken.is_some());
+        taken
     }
 
     /// The channel's oldest descriptor is done with: its slot and buffer are the application's again. Gives what was
@@ -263,6 +268,7 @@ impl Outbound {
         lane.first = next;
         lane.queued -= 1;
         let leaving = lane.leaving.take();
+        self.leaving -= u32::from(leaving.is_some());
         if lane.queued == 0 && lane.state == State::Waiting {
             lane.state = State::Idle;
         }

@@ -49,7 +49,6 @@ impl HostInterface {
             endpoint.strategy.machine.handle_pressure(room);
         }
         // What waits in the queues of channels for the line or for pacers is no part of the quota: others are behind it.
-        endpoint.used_up = false;
         if endpoint.quota() > 0 {
             endpoint.take_up(TURN_DESCRIPTORS);
         }
