@@ -91,16 +91,14 @@ impl CellHeader {
 /// | octets | what |
 /// |---|---|
 /// | 0..4 | header as on the wire, NNI layout |
-/// | 4 | HEC; not kept up inside, computed where a cell leaves for a real wire |
-/// | 5..8 | zero |
+/// | 4..8 | zero: the HEC is computed where a cell leaves for a real wire |
 /// | 8..16 | when the cell may be seen, nanoseconds, set by links |
 /// | 16..64 | payload: three 16-octet lanes, aligned, so that one 64-octet store writes header and payload |
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C, align(64))]
 pub struct Cell {
-    header: [u8; 4],
-    hec: u8,
-    zero: [u8; 3],
+    /// The header, and four octets of zero.
+    head: [u8; 8],
     at_nanos: u64,
     /// The payload.
     pub payload: [u8; PAYLOAD_OCTETS],
@@ -111,34 +109,34 @@ const _: () = assert!(size_of::<Cell>() == 64 && core::mem::offset_of!(Cell, pay
 impl Cell {
     /// A cell of this header and payload.
     pub const fn new(header: CellHeader, payload: [u8; PAYLOAD_OCTETS]) -> Self {
-        Cell { header: header.to_word().to_be_bytes(), hec: 0, zero: [0; 3], at_nanos: 0, payload }
+        Cell { head: head(header.to_word()), at_nanos: 0, payload }
     }
 
     /// What the header says.
     pub const fn header(&self) -> CellHeader {
-        CellHeader::from_word(u32::from_be_bytes(self.header))
+        CellHeader::from_word(self.header_word())
     }
 
     /// The header as a number, first octet highest.
     pub const fn header_word(&self) -> u32 {
-        u32::from_be_bytes(self.header)
+        let [a, b, c, d, ..] = self.head;
+        u32::from_be_bytes([a, b, c, d])
     }
 
     /// Replaces the header.
     pub const fn set_header(&mut self, header: CellHeader) {
-        self.header = header.to_word().to_be_bytes();
+        self.set_header_word(header.to_word());
     }
 
     /// Replaces the header by its number; a switch does this per cell.
     pub const fn set_header_word(&mut self, word: u32) {
-        self.header = word.to_be_bytes();
+        self.head = head(word);
     }
 
     /// Gives a slot that held another cell this header and no time; its payload is left for the caller to write.
     #[inline]
     pub const fn clear(&mut self, header: CellHeader) {
-        self.header = header.to_word().to_be_bytes();
-        self.hec = 0;
+        self.set_header(header);
         self.at_nanos = 0;
     }
 
@@ -146,7 +144,7 @@ impl Cell {
     /// more: the patch and the vector that spans it meet in the store buffer.
     #[inline(always)]
     pub const fn copy_as(&mut self, cell: &Cell, word: u32) {
-        *self = Cell { header: word.to_be_bytes(), hec: 0, zero: [0; 3], at_nanos: 0, payload: cell.payload };
+        *self = Cell { head: head(word), at_nanos: 0, payload: cell.payload };
     }
 
     /// The circuit.
@@ -163,6 +161,11 @@ impl Cell {
     pub const fn set_at(&mut self, at: Time) {
         self.at_nanos = at.as_nanos();
     }
+}
+
+/// A header with the octets behind it: one store of eight octets.
+const fn head(word: u32) -> [u8; 8] {
+    ((word as u64) << 32).to_be_bytes()
 }
 
 /// Cells that are compared without a branch between them.
@@ -215,6 +218,20 @@ mod tests {
             let (first, free) = (words[0], free << 1);
             let want = words[..n].iter().take_while(|word| (**word ^ first) & !free == 0).count();
             prop_assert_eq!(run_length(&cells[..n], first, free), want);
+        }
+
+        #[test]
+        fn a_copy_has_its_own_header_and_no_time_whatever_was_in_its_slot(words: [u32; 3], octet: u8, at: u64) {
+            let [mut slot, mut cell] = [words[0], words[1]].map(|word| {
+                let mut cell = Cell::new(CellHeader::from_word(word), [octet ^ word as u8; 48]);
+                cell.set_at(Time::from_nanos(at));
+                cell
+            });
+            slot.copy_as(&cell, words[2]);
+            prop_assert_eq!(slot, Cell::new(CellHeader::from_word(words[2]), cell.payload));
+            prop_assert_eq!((slot.header_word(), slot.at()), (words[2], Time::ZERO));
+            cell.set_header_word(words[2]);
+            prop_assert_eq!((cell.header_word(), cell.at()), (words[2], Time::from_nanos(at)));
         }
 
         #[test]
