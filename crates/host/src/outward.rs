@@ -1,7 +1,7 @@
 //! How SDUs and cells leave: from where the data path has them into a link's cells or frames.
 
 use crate::circuit::{Before, Circuit, NOT_USER};
-use crate::outbound::{Leaving, Outgoing};
+use crate::outbound::{Class, Leaving, Outgoing};
 use endpoint::Aal;
 use net::{Aal as FrameAal, Carries, NodeIo};
 use sar::aal0;
@@ -124,7 +124,8 @@ pub(crate) fn send_frame(
     if circuit.pacer.is_some_and(|pacer| pacer.allowed(now, 1) == 0) {
         return Sent::paced(circuit);
     }
-    if io.room(port) == 0 {
+    let promised = circuit.class() == Class::Reserved;
+    if (if promised { io.promised_room(port) } else { io.room(port) }) == 0 {
         return Sent::NOTHING;
     }
     let aal = match leaving.channel.aal {
@@ -145,7 +146,8 @@ pub(crate) fn send_frame(
             }
         }
     }
-    match io.put_frame(port, frame) {
+    let put = if promised { io.put_promised_frame(port, frame) } else { io.put_frame(port, frame) };
+    match put {
         Ok(()) => {
             if leaving.channel.aal != Aal::Oam {
                 circuit.note_sent_frame(now);

@@ -33,13 +33,18 @@ impl<H> std::fmt::Debug for World<H> {
 }
 
 impl<H: CircuitTable + 'static> World<H> {
-    /// An empty world at moment zero.
+    /// An empty world at moment zero, with 64 frames.
     pub fn new(seed: u64) -> Self {
+        World::with_pool(seed, FramePool::new(64, 65_568))
+    }
+
+    /// An empty world with these frames.
+    pub fn with_pool(seed: u64, pool: FramePool) -> Self {
         let tap = TapConfig { circuits: Vec::new(), records: 4096, octets: 1 << 20 };
         World {
             seed,
             now: Time::ZERO,
-            network: Network::new(FramePool::new(64, 65_568)),
+            network: Network::new(pool),
             fabric: Fabric::new(),
             trace: Trace::default(),
             links: Vec::new(),

@@ -6,6 +6,9 @@ use wire::{CircuitId, Time};
 /// Octets of an AAL0 frame: a cell header without HEC in network order (NNI layout), and the payload.
 pub const AAL0_FRAME_OCTETS: usize = 52;
 
+/// Cell times of the longest frame that promises on frame links allow for: an SDU of 9180 octets, IP's MTU over ATM (RFC 2225).
+pub const LONG_FRAME_CELLS: u64 = wire::aal5::cells(9180) as u64;
+
 /// Adaptation layers that a frame can be of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Aal {

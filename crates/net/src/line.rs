@@ -2,7 +2,7 @@
 //! a transmit queue whose items leave at the line's rate, the line itself, and the ring of what has arrived.
 
 use crate::fault::{Fate, FaultConfig, Faults};
-use crate::frame::{Aal, Frame, FramePool};
+use crate::frame::{Aal, Frame, FramePool, LONG_FRAME_CELLS};
 use crate::ring::Ring;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -252,7 +252,9 @@ impl<T: Unit> Lane<T> {
         }
     }
 
-    /// Lets another unit wait at the sender of a line with a rate only while those that do take less than so many cell times.
+    /// Lets another unit wait at the sender of a line with a rate only while those that do take less than so many cell times. The
+    /// unit that is leaving counts as one cell, however long it is: the line would else be idle from its end until the sender's
+    /// next look.
     pub(crate) fn set_window(&mut self, cells: Option<usize>) {
         self.window = cells.map_or(u64::MAX, |cells| cells.max(1) as u64);
     }
@@ -295,7 +297,7 @@ impl<T: Unit> Lane<T> {
     pub(crate) fn writable(&mut self) -> &mut [T] {
         match &mut self.timed {
             Some(timed) => {
-                let most = self.window.saturating_sub(timed.queued_cells);
+                let most = self.window.saturating_sub(timed.waiting());
                 let slots = timed.queue.writable();
                 let most = slots.len().min(usize::try_from(most).unwrap_or(usize::MAX));
                 &mut slots[..most]
@@ -309,18 +311,29 @@ impl<T: Unit> Lane<T> {
         self.arrived.len() + self.timed.as_ref().map_or(0, |timed| timed.queue.len() + timed.flight.len())
     }
 
-    /// How many more the sender may put on it, if they are of one cell.
-    pub(crate) fn room(&self) -> usize {
+    /// How many more the sender may put on it, if they are of one cell: of a promised rate, or of others.
+    pub(crate) fn room(&self, promised: bool) -> usize {
         let Some(timed) = &self.timed else { return self.arrived.room() };
-        let window = self.window.saturating_sub(timed.queued_cells);
+        let past = if promised { LONG_FRAME_CELLS } else { 0 };
+        let window = self.window.saturating_add(past).saturating_sub(timed.waiting());
         timed.queue.room().min(usize::try_from(window).unwrap_or(usize::MAX))
     }
 
-    /// Sends the first `n` slots of [`Lane::writable`]: they are counted and, on a line with a rate, get their time.
+    /// The next slot, if the line has one: whoever writes it has asked for [`Lane::room`].
+    pub(crate) fn slot(&mut self) -> Option<&mut T> {
+        self.queue().writable().first_mut()
+    }
+
+    /// Where the sender writes.
+    fn queue(&mut self) -> &mut Ring<T> {
+        self.timed.as_mut().map_or(&mut self.arrived, |timed| &mut timed.queue)
+    }
+
+    /// Sends the first `n` slots of [`Lane::writable`], or [`Lane::slot`]: they are counted and, on a line with a rate, get their time.
     /// On a line that is down they go nowhere and are counted so.
     pub(crate) fn commit(&mut self, n: usize, now: Time, pool: &mut FramePool) {
         let up = self.up;
-        let n = n.min(self.writable().len());
+        let n = n.min(self.queue().writable().len());
         let mut unqueued = 0;
         let (ring, mut clock, queued_cells) = match &mut self.timed {
             Some(timed) => (&mut timed.queue, timed.clock.as_mut(), &mut timed.queued_cells),
@@ -467,6 +480,11 @@ impl<T: Unit> Lane<T> {
 }
 
 impl<T: Unit> Timed<T> {
+    /// Cell times of what waits at the sender, with one for the unit that is leaving.
+    fn waiting(&self) -> u64 {
+        self.queue.front().map_or(0, |leaving| self.queued_cells - leaving.cell_times() + 1)
+    }
+
     /// A unit that has left the sender, with its moment of arrival, if nothing is on the line, nothing can befall it there
     /// and it has arrived by now; else as it was.
     fn pass(&self, mut unit: T, now: Time) -> Result<T, T> {

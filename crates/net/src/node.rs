@@ -162,23 +162,23 @@ impl Lines {
 
     /// How many frames a line takes now: none beyond half of what is free for all, so that lines that nobody reads, or slow
     /// ones, leave frames for the others.
-    fn frame_room(&self, lane: &Lane<Frame>, free: usize) -> usize {
-        lane.room().min((free / 2).max(1).saturating_sub(lane.len()))
+    fn frame_room(&self, lane: &Lane<Frame>, promised: bool, free: usize) -> usize {
+        lane.room(promised).min((free / 2).max(1).saturating_sub(lane.len()))
     }
 
-    fn room(&self, line: u32) -> usize {
+    fn room(&self, line: u32, promised: bool) -> usize {
         match self.get(line) {
-            Some(Line::Cells(lane)) => lane.room(),
-            Some(Line::Frames(lane)) => self.frame_room(lane, self.pool.buffers() - self.pool.in_use()),
+            Some(Line::Cells(lane)) => lane.room(false),
+            Some(Line::Frames(lane)) => self.frame_room(lane, promised, self.pool.buffers() - self.pool.in_use()),
             None => 0,
         }
     }
 
-    fn put_frame(&mut self, line: u32, frame: Frame, now: Time) -> Result<(), Frame> {
+    fn put_frame(&mut self, line: u32, frame: Frame, promised: bool, now: Time) -> Result<(), Frame> {
         // This frame has been allocated since its sender asked for room.
         let free = self.pool.buffers() + 1 - self.pool.in_use();
         let room = match self.get(line) {
-            Some(Line::Frames(lane)) => self.frame_room(lane, free),
+            Some(Line::Frames(lane)) => self.frame_room(lane, promised, free),
             _ => 0,
         };
         if room == 0 {
@@ -187,7 +187,7 @@ impl Lines {
         let tap = self.taps.get_mut(line as usize / 2).and_then(Option::as_mut);
         let Some(Some(Line::Frames(lane))) = self.lines.get_mut(line as usize) else { return Err(frame) };
         let up = lane.is_up();
-        let Some(slot) = lane.writable().first_mut() else { return Err(frame) };
+        let Some(slot) = lane.slot() else { return Err(frame) };
         if let (Some(tap), true) = (tap, up) {
             tap.see_frame(&frame, &self.pool, Side::of_line(line), now);
         }
@@ -282,7 +282,13 @@ impl NodeIo<'_> {
 
     /// How many cells or frames the link at `port` takes now.
     pub fn room(&self, port: usize) -> usize {
-        self.lines.room(self.port(port).output)
+        self.lines.room(self.port(port).output, false)
+    }
+
+    /// [`NodeIo::room`] for a circuit whose rate is promised: its frames wait behind one long frame of others more than these
+    /// may, so that a link's window costs it no rate.
+    pub fn promised_room(&self, port: usize) -> usize {
+        self.lines.room(self.port(port).output, true)
     }
 
     /// Whether the link at `port` passes anything; no without a link.
@@ -336,7 +342,15 @@ impl NodeIo<'_> {
     /// # Errors
     /// The frame itself, if there is no room (or no frame link).
     pub fn put_frame(&mut self, port: usize, frame: Frame) -> Result<(), Frame> {
-        self.lines.put_frame(self.port(port).output, frame, self.now)
+        self.lines.put_frame(self.port(port).output, frame, false, self.now)
+    }
+
+    /// [`NodeIo::put_frame`] for a circuit whose rate is promised, where [`NodeIo::promised_room`] has room.
+    ///
+    /// # Errors
+    /// As [`NodeIo::put_frame`].
+    pub fn put_promised_frame(&mut self, port: usize, frame: Frame) -> Result<(), Frame> {
+        self.lines.put_frame(self.port(port).output, frame, true, self.now)
     }
 
     /// The pool that frames take their buffers from.

@@ -24,6 +24,10 @@ fn circuit(ends: &[&str], contract: Contract, back: Option<Contract>) -> Circuit
 
 /// alpha - s1 - s2 - beta, each link of 1000 cells/s and 5 ms.
 fn router() -> Router {
+    router_of([Carries::Cells; 3])
+}
+
+fn router_of(carries: [Carries; 3]) -> Router {
     let mut router = Router::new();
     for host in ["alpha", "beta"] {
         router.add_station(host, Bounds::Host).unwrap();
@@ -31,8 +35,9 @@ fn router() -> Router {
     for switch in ["s1", "s2"] {
         router.add_station(switch, Bounds::Switch(SwitchConfig::default())).unwrap();
     }
-    for [a, b] in [["alpha", "s1"], ["s1", "s2"], ["s2", "beta"]] {
-        let config = LinkConfig { rate: rate(1000.0), delay: Duration::from_millis(5), ..LinkConfig::default() };
+    for ([a, b], carries) in [["alpha", "s1"], ["s1", "s2"], ["s2", "beta"]].into_iter().zip(carries) {
+        let delay = Duration::from_millis(5);
+        let config = LinkConfig { carries, rate: rate(1000.0), delay, ..LinkConfig::default() };
         router.add_link(&LinkDescription { ends: [a, b].map(|end| end.parse().unwrap()), config }).unwrap();
     }
     router
@@ -79,6 +84,16 @@ fn delay_and_its_variation_add_up_over_hops_and_a_refusal_names_what_each_takes(
     router.set_round(Duration::from_millis(1));
     assert!(router.add_circuit(&circuit(&["alpha 0.41", "beta 0.41"], steady(609), None)).is_err());
     router.add_circuit(&circuit(&["alpha 0.41", "beta 0.41"], steady(612), None)).unwrap();
+}
+
+#[test]
+fn a_link_of_frames_delays_by_two_long_frames_more_than_one_of_cells() {
+    let mut router = router_of([Carries::Cells, Carries::Frames, Carries::Cells]);
+    let steady = |cdv_ms| Contract { max_cdv: Some(Duration::from_millis(cdv_ms)), ..cbr(10.0) };
+    let says = router.add_circuit(&circuit(&["alpha 0.40", "beta 0.40"], steady(992), None)).unwrap_err().to_string();
+    // Each link 203 cells that queue, and that of frames two of 192: one that leaves, and one that is the next.
+    assert!(says.contains("the hops take 993000 us") && says.contains("s1:1 - s2:0 587000 us"), "{says}");
+    router.add_circuit(&circuit(&["alpha 0.40", "beta 0.40"], steady(993), None)).unwrap();
 }
 
 struct Bench {

@@ -39,6 +39,11 @@ fn link(carries: Carries, window: Option<usize>) -> (Network, LinkId) {
 
 /// Puts frames of so many octets, or cells, on a link until it takes no more; gives how many it took.
 fn fill(network: &mut Network, link: LinkId, octets: usize, now: Time) -> usize {
+    fill_as(network, link, octets, false, now)
+}
+
+/// [`fill`], of a promised rate or of others.
+fn fill_as(network: &mut Network, link: LinkId, octets: usize, promised: bool, now: Time) -> usize {
     let put = |io: &mut NodeIo<'_>| {
         if io.carries(0) == Some(Carries::Cells) {
             return io.put_cell(0, &Cell::default());
@@ -46,7 +51,7 @@ fn fill(network: &mut Network, link: LinkId, octets: usize, now: Time) -> usize 
         let circuit = CircuitId::new(0, 100).unwrap();
         let sdu = vec![7; octets];
         let frame = io.pool_mut().copy_in(circuit, net::Aal::Aal5, sar::SduMeta::default(), &sdu).unwrap();
-        let refused = io.put_frame(0, frame);
+        let refused = if promised { io.put_promised_frame(0, frame) } else { io.put_frame(0, frame) };
         let taken = refused.is_ok();
         if let Err(frame) = refused {
             io.pool_mut().release(frame);
@@ -55,21 +60,23 @@ fn fill(network: &mut Network, link: LinkId, octets: usize, now: Time) -> usize 
     };
     let all = |io: &mut NodeIo<'_>| {
         let taken = (0..).take_while(|_| put(io)).count();
-        assert_eq!(io.room(0), 0, "a link that refuses a unit has room");
+        let room = if promised { io.promised_room(0) } else { io.room(0) };
+        assert_eq!(room, 0, "a link that refuses a unit has room");
         taken
     };
     network.external(link, now, all).unwrap()
 }
 
 #[test]
-fn a_window_holds_as_many_units_as_begin_within_its_cell_times_whatever_their_length() {
+fn a_window_holds_as_many_units_as_wait_for_its_cell_times_and_the_one_that_leaves_whatever_their_length() {
     // 40 octets are one cell, 1500 are 32, 9180 are 192.
     let cases = [
         (Carries::Cells, 0, Some(64), 64),
         (Carries::Frames, 40, Some(64), 64),
-        (Carries::Frames, 1500, Some(64), 2),
+        // What leaves counts as one.
         (Carries::Frames, 1500, Some(65), 3),
-        (Carries::Frames, 9180, Some(64), 1),
+        (Carries::Frames, 1500, Some(66), 4),
+        (Carries::Frames, 9180, Some(64), 2),
         (Carries::Frames, 40, Some(0), 1),
         (Carries::Cells, 0, Some(0), 1),
         (Carries::Cells, 0, None, 200),
@@ -86,7 +93,7 @@ fn a_window_holds_as_many_units_as_begin_within_its_cell_times_whatever_their_le
 #[test]
 fn what_has_left_makes_way_and_what_a_link_that_goes_down_had_waiting_does_too() {
     let (mut network, link) = link(Carries::Frames, Some(64));
-    assert_eq!(fill(&mut network, link, 1500, Time::ZERO), 2);
+    assert_eq!(fill(&mut network, link, 1500, Time::ZERO), 3);
     // The first frame has left after 32 ms.
     for (at, taken) in [(31, 0), (32, 1), (33, 0), (64, 1)] {
         network.run(Time::from_millis(at));
@@ -108,4 +115,22 @@ fn a_link_with_a_delay_and_no_rate_keeps_its_whole_window_once_its_cells_are_on_
         network.run(Time::from_millis(ms));
         assert_eq!(fill(&mut network, link, 0, Time::from_millis(ms)), 16, "after {ms} ms");
     }
+}
+
+#[test]
+fn frames_of_a_promised_rate_wait_behind_one_long_frame_more_than_others_and_no_longer() {
+    // 9180 octets are 192 cells. The queue has 200 slots.
+    for (window, first, later) in [(2, 1, 192), (64, 63, 136)] {
+        let (mut network, link) = link(Carries::Frames, Some(window));
+        assert_eq!(fill(&mut network, link, 9180, Time::ZERO), 2);
+        assert_eq!(fill_as(&mut network, link, 40, true, Time::ZERO), first, "window {window}");
+        assert_eq!(fill(&mut network, link, 40, Time::ZERO), 0);
+        // Once the first long frame has left, the second counts as one cell.
+        let now = Time::from_millis(192);
+        network.run(now);
+        assert_eq!(fill_as(&mut network, link, 40, true, now), later, "window {window}");
+    }
+    // Without a window nobody waits for one.
+    let (mut network, link) = link(Carries::Frames, None);
+    assert_eq!(fill_as(&mut network, link, 40, true, Time::ZERO), 200);
 }

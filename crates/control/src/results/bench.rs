@@ -662,11 +662,13 @@ pub struct ContractRow {
     pub link: String,
     /// The contract.
     pub contract_cells_per_s: f64,
+    /// Its tolerance.
+    pub cdvt_us: u64,
     /// Cells that arrived each second.
     pub cells_per_s: f64,
-    /// The second as a share of the first.
+    /// As a share of the contract's.
     pub rate_vs_contract: Option<f64>,
-    /// Cells that did not arrive.
+    /// Cells that left their host and did not arrive.
     pub lost: u64,
     /// How much gaps differ from the contract's: the median.
     pub jitter_median_us: Option<f64>,

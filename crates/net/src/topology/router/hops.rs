@@ -1,7 +1,8 @@
 //! What the hops of a circuit add up to: promises of links, delay and its variation, and the tolerance of each switch's input.
 
 use super::{Hop, Placed, Router, SwitchHop, SwitchRoute, Way, directions};
-use crate::line::Side;
+use crate::frame::LONG_FRAME_CELLS;
+use crate::line::{Carries, Side};
 use crate::topology::inventory::{Bounds, LinkState, other};
 use crate::topology::{CircuitDescription, LinkKey, TopologyError};
 use std::time::Duration;
@@ -32,7 +33,10 @@ impl Router {
     fn delay_of(&self, link: &LinkState) -> HopDelay {
         let config = &link.description.config;
         let cell = config.rate.map_or(Duration::ZERO, |rate| Duration::from_nanos(rate.interval_nanos() as u64));
-        HopDelay { fixed: config.delay + cell, variation: Admission::variation(config.rate) + self.round }
+        // A frame that leaves and one that waits go before whatever comes, however urgent.
+        let frames = if config.carries == Carries::Frames { 2 * LONG_FRAME_CELLS as u32 } else { 0 };
+        let variation = Admission::variation(config.rate) + cell * frames + self.round;
+        HopDelay { fixed: config.delay + cell, variation }
     }
 
     /// The link at a port of a station, and which of its sides is there.
