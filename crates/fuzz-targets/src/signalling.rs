@@ -153,7 +153,7 @@ pub(crate) fn emulated_lan(octets: &[u8]) {
         let (party, known) = (station(from), (from & 8 == 0).then_some(station(from)));
         match what & 7 {
             0 => {
-                lecs.handle_incoming(link, service, now);
+                lecs.handle_incoming(link, known, service, now);
                 les.handle_incoming(link, known, service, now);
                 bus.handle_incoming(link, known, service);
                 clients.iter_mut().for_each(|client| client.handle_incoming(link, known, service, now));

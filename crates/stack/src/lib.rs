@@ -11,6 +11,7 @@ pub mod device;
 pub mod ip;
 pub mod lane;
 pub mod oam;
+mod places;
 pub mod ppp;
 mod retry;
 pub mod transfer;

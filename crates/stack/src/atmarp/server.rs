@@ -156,7 +156,7 @@ impl Server {
                 return false;
             }
             *entry = fresh;
-        } else if self.entries.len() < self.max_entries {
+        } else if self.entries.len() < self.max_entries || self.makes_room(circuit) {
             self.entries.insert(ip, fresh);
         } else {
             self.counters.drop_one(DropReason::TableFull);
@@ -166,6 +166,23 @@ impl Server {
             ask.is_known = true;
         }
         true
+    }
+
+    /// Where the table is full, an entry ends for one of `circuit`: one whose circuit is gone, or of the circuit that has most, if that
+    /// are at least two more than its own; of these the one that was not heard of for the longest time. False if there is none.
+    fn makes_room(&mut self, circuit: u32) -> bool {
+        let mut of: BTreeMap<Option<u32>, usize> = BTreeMap::new();
+        let there = |circuit: u32| Some(circuit).filter(|circuit| self.circuits.contains_key(circuit));
+        for entry in self.entries.values() {
+            *of.entry(there(entry.circuit)).or_default() += 1;
+        }
+        let own = of.get(&Some(circuit)).copied().unwrap_or_default();
+        let most = of.iter().filter(|(_, n)| **n >= own + 2).max_by_key(|(_, n)| **n).map(|(circuit, _)| *circuit);
+        let Some(most) = Some(None).filter(|_| of.contains_key(&None)).or(most) else { return false };
+        let of_it = self.entries.iter().filter(|(_, entry)| there(entry.circuit) == most);
+        let oldest = of_it.min_by_key(|(_, entry)| entry.heard).map(|(ip, _)| *ip);
+        self.counters.drop_one(DropReason::TableFull);
+        oldest.is_some_and(|ip| self.entries.remove(&ip).is_some())
     }
 
     /// Asks whom it has not heard of for 20 minutes, and forgets who does not answer.

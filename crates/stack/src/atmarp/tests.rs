@@ -189,6 +189,32 @@ fn a_silent_far_end_is_asked_ever_less_often() {
     assert_eq!(inverse.poll_timeout(), Some(seconds(200)));
 }
 
+#[test]
+fn one_circuit_that_fills_the_table_yields_to_stations_of_others() {
+    let mut server = Server::new(end(1, 1), 4);
+    (0..4).for_each(|circuit| server.add_circuit(circuit, Time::ZERO));
+    let enter = |server: &mut Server, circuit, address, at| {
+        let says = Packet { operation: Operation::InverseReply, sender: end(address, address), target: end(1, 1) };
+        server.handle(circuit, &says, seconds(at));
+        let mut all: Vec<u8> = server.entries().map(|(ip, ..)| ip.octets()[3]).collect();
+        all.sort_unstable();
+        all
+    };
+    for (at, address) in [(1, 12), (2, 11), (3, 13), (4, 14), (5, 12)] {
+        enter(&mut server, 0, address, at);
+    }
+    assert_eq!(enter(&mut server, 0, 15, 6), [11, 12, 13, 14], "its own stay");
+    assert_eq!(enter(&mut server, 1, 21, 7), [12, 13, 14, 21], "11 was not heard of for the longest time");
+    assert_eq!(enter(&mut server, 2, 31, 8), [12, 14, 21, 31]);
+    // Two, one and one.
+    assert_eq!(enter(&mut server, 1, 22, 9), [12, 14, 21, 31]);
+    assert_eq!(enter(&mut server, 0, 16, 10), [12, 14, 21, 31]);
+    // Whose circuit is gone yields to everybody.
+    server.remove_circuit(2);
+    assert_eq!(enter(&mut server, 0, 16, 11), [12, 14, 16, 21]);
+    assert_eq!(enter(&mut server, 3, 41, 12), [12, 16, 21, 41]);
+}
+
 fn packet() -> impl Strategy<Value = Packet> {
     (0usize..5, 0u8..5, 0u8..4, 0u8..5, 0u8..4).prop_map(|(op, a, b, c, d)| {
         use Operation::*;

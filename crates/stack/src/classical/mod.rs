@@ -7,6 +7,7 @@
 //! to a server.
 
 use crate::ip::IpInterface;
+use crate::places::who_yields;
 use crate::retry::Retry;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -29,7 +30,8 @@ pub struct Config {
     pub server: Option<Aesa>,
     /// A circuit without packets is released after this time, or an eighth of it later.
     pub idle: Duration,
-    /// Calls at a time; more are refused by cause 47, and not made.
+    /// Calls at a time; more are refused by cause 47, and not made. Where all places are taken, the station that has called most
+    /// often yields one to a station that has called less often, or that is to be called.
     pub max_calls: usize,
 }
 
@@ -57,6 +59,8 @@ struct Call {
     outgoing: bool,
     /// The interface's number of its circuit, once it is open, and when a packet was last seen there.
     circuit: Option<(u32, Time)>,
+    /// It is to be released, for its place.
+    yields: bool,
 }
 
 /// The calls of one interface.
@@ -99,7 +103,7 @@ impl Calls {
 
     /// Calls that are up or being set up.
     pub fn len(&self) -> usize {
-        self.calls.len() + self.begun.len()
+        self.calls.values().filter(|call| !call.yields).count() + self.begun.len()
     }
 
     /// Whether there are none.
@@ -125,7 +129,7 @@ impl Calls {
         if self.retries.get(&to).is_some_and(|retry| !retry.is_due(now)) {
             return;
         }
-        if self.len() >= self.config.max_calls {
+        if self.len() >= self.config.max_calls && !self.makes_room(Some(to)) {
             return self.counters.drop_one(DropReason::TableFull);
         }
         self.begun.push(to);
@@ -135,7 +139,7 @@ impl Calls {
     /// A call that was asked for has a number.
     pub fn handle_begun(&mut self, to: Aesa, call: u64) {
         self.begun.retain(|peer| *peer != to);
-        self.calls.insert(call, Call { peer: Some(to), outgoing: true, circuit: None });
+        self.calls.insert(call, Call { peer: Some(to), outgoing: true, circuit: None, yields: false });
     }
 
     /// A call that was asked for could not even be begun.
@@ -149,13 +153,26 @@ impl Calls {
         self.retries.entry(to).or_default().fail(now);
     }
 
+    /// Ends a call that came, for one with another station. False if none does.
+    fn makes_room(&mut self, with: Option<Aesa>) -> bool {
+        let came = self.calls.iter().filter(|(_, call)| !call.outgoing && !call.yields);
+        let came = came.map(|(number, call)| (*number, call.peer, call.circuit.is_some()));
+        let Some(number) = who_yields(came, with) else { return false };
+        if let Some(call) = self.calls.get_mut(&number) {
+            call.yields = true;
+        }
+        self.counters.drop_one(DropReason::TableFull);
+        self.out.push_back(Action::Release(number, CauseValue::RESOURCES));
+        true
+    }
+
     /// Somebody calls.
     pub fn handle_incoming(&mut self, call: u64, from: Option<Aesa>) {
-        if self.len() >= self.config.max_calls {
+        if self.len() >= self.config.max_calls && !self.makes_room(from) {
             self.counters.drop_one(DropReason::TableFull);
             return self.out.push_back(Action::Release(call, CauseValue::RESOURCES));
         }
-        self.calls.insert(call, Call { peer: from, outgoing: false, circuit: None });
+        self.calls.insert(call, Call { peer: from, outgoing: false, circuit: None, yields: false });
         self.out.push_back(Action::Answer(call));
     }
 
@@ -182,7 +199,7 @@ impl Calls {
 
     /// A call is gone, or was not to be; gives its circuit, which the interface has no more.
     pub fn handle_released(&mut self, call: u64, ip: &mut IpInterface, now: Time) -> Option<u32> {
-        let Call { peer, outgoing, circuit } = self.calls.remove(&call)?;
+        let Call { peer, outgoing, circuit, .. } = self.calls.remove(&call)?;
         if let (Some(peer), true) = (peer, outgoing)
             && (circuit.is_none() || Some(peer) == self.config.server)
         {

@@ -276,6 +276,33 @@ fn nobody_speaks_for_another_and_more_calls_than_there_may_be_are_refused() {
     assert!(!calls.handle_open(3, 3, &mut interface, Time::ZERO));
 }
 
+#[test]
+fn a_station_that_has_all_calls_yields_one_to_who_calls_and_one_to_who_is_called() {
+    let now = Time::ZERO;
+    let mut interface = IpInterface::new(IpConfig::new(ip(0)));
+    let mut calls = Calls::new(Config { max_calls: 4, ..Config::new(Some(aesa(9))) }, &mut interface, now);
+    (1..=4).for_each(|call| calls.handle_incoming(call, Some(aesa(5))));
+    (1..=4).for_each(|call| assert_eq!(calls.poll(), Some(Action::Answer(call))));
+    (2..=4).for_each(|call| assert!(calls.handle_open(call, call as u32, &mut interface, now)));
+    let yields = |call| Some(Action::Release(call, CauseValue::RESOURCES));
+    // Call 1 has no circuit yet.
+    calls.handle_incoming(10, Some(aesa(6)));
+    assert_eq!([calls.poll(), calls.poll()], [yields(1), Some(Action::Answer(10))]);
+    // The server is called, although the one that goes has not gone yet.
+    calls.handle_timeout(&mut interface, now);
+    assert_eq!([calls.poll(), calls.poll()], [yields(2), Some(Action::Call(aesa(9)))]);
+    calls.handle_released(1, &mut interface, now);
+    assert_eq!(calls.handle_released(2, &mut interface, now), Some(2));
+    calls.handle_begun(aesa(9), 20);
+    assert_eq!(calls.len(), 4);
+    // Two, one and one: nobody has two more than another.
+    calls.handle_incoming(11, Some(aesa(6)));
+    assert_eq!(calls.poll(), yields(11));
+    calls.handle_incoming(12, Some(aesa(5)));
+    assert_eq!(calls.poll(), yields(12));
+    assert_eq!(calls.counters.dropped(DropReason::TableFull), 4);
+}
+
 proptest! {
     #[test]
     fn whatever_the_network_does_each_reaches_each_once_it_is_good_and_no_circuit_is_left(

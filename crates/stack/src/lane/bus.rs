@@ -2,6 +2,7 @@
 
 use super::tree::Tree;
 use super::{Action, Link, Outbox, Service, outputs};
+use crate::places::who_yields;
 use std::collections::BTreeMap;
 use wire::DropReason;
 use wire::aesa::Aesa;
@@ -43,7 +44,7 @@ impl Unknown {
     pub fn handle_incoming(&mut self, link: Link, from: Option<Aesa>, service: Service) {
         let is_new = |from: &Aesa| service == Service::Multicast && self.clients.values().all(|client| client != from);
         let from = match from.filter(is_new) {
-            Some(from) if self.clients.len() < self.max_clients => Ok(from),
+            Some(from) if self.clients.len() < self.max_clients || self.makes_room(from) => Ok(from),
             Some(_) => Err(DropReason::TableFull),
             None => Err(DropReason::NotPermitted),
         };
@@ -56,6 +57,17 @@ impl Unknown {
         };
         self.clients.insert(link, from);
         self.out.act(Action::Answer(link));
+    }
+
+    fn makes_room(&mut self, from: Aesa) -> bool {
+        let Some(link) = who_yields(self.clients.iter().map(|(link, from)| (*link, Some(*from), true)), Some(from))
+        else {
+            return false;
+        };
+        self.out.counters.drop_one(DropReason::TableFull);
+        self.out.act(Action::Release(link));
+        self.handle_released(link);
+        true
     }
 
     /// A call is up.

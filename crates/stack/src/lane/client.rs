@@ -135,7 +135,7 @@ impl Client {
                 self.forward = Some(link);
                 true
             }
-            Service::Direct if self.is_up() && self.direct.len() < paths::MAX_DIRECT => {
+            Service::Direct if self.is_up() && self.has_room(from, now) => {
                 self.direct.insert(link, Direct::called(from, now));
                 true
             }

@@ -1,6 +1,7 @@
 //! The LAN emulation configuration server (af-lane-0021 section 5.3): which server a client is to join.
 
 use super::{Action, Link, Outbox, Service, outputs, response_to};
+use crate::places::who_yields;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::aesa::Aesa;
@@ -8,7 +9,7 @@ use wire::lane::{Control, Operation};
 use wire::q2931::Octets;
 use wire::{DropReason, Time};
 
-/// Calls at a time; more are refused.
+/// Calls at a time; more are refused, but for those of stations that have fewer than others.
 const MAX_CALLS: usize = 64;
 /// How long a client may keep its call: C7's greatest value is 300 s.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -28,7 +29,8 @@ pub struct Lan {
 #[derive(Debug)]
 pub struct Configuration {
     lans: Vec<Lan>,
-    calls: BTreeMap<Link, Time>,
+    /// Until when each may stay, and whose it is.
+    calls: BTreeMap<Link, (Time, Option<Aesa>)>,
     out: Outbox,
 }
 
@@ -41,9 +43,9 @@ impl Configuration {
     }
 
     /// Somebody calls.
-    pub fn handle_incoming(&mut self, link: Link, service: Service, now: Time) {
+    pub fn handle_incoming(&mut self, link: Link, from: Option<Aesa>, service: Service, now: Time) {
         let reason = match service {
-            Service::Control if self.calls.len() < MAX_CALLS => None,
+            Service::Control if self.calls.len() < MAX_CALLS || self.makes_room(from) => None,
             Service::Control => Some(DropReason::TableFull),
             _ => Some(DropReason::NotPermitted),
         };
@@ -51,8 +53,17 @@ impl Configuration {
             self.out.counters.drop_one(reason);
             return self.out.act(Action::Release(link));
         }
-        self.calls.insert(link, now + PATIENCE);
+        self.calls.insert(link, (now + PATIENCE, from));
         self.out.act(Action::Answer(link));
+    }
+
+    fn makes_room(&mut self, from: Option<Aesa>) -> bool {
+        let calls = self.calls.iter().map(|(link, (_, from))| (*link, *from, false));
+        let Some(link) = who_yields(calls, from) else { return false };
+        self.out.counters.drop_one(DropReason::TableFull);
+        self.out.act(Action::Release(link));
+        self.handle_released(link);
+        true
     }
 
     /// A call is gone.
@@ -84,7 +95,7 @@ impl Configuration {
     /// Releases calls that clients keep.
     pub fn handle_timeout(&mut self, now: Time) {
         let out = &mut self.out;
-        self.calls.retain(|link, until| {
+        self.calls.retain(|link, (until, _)| {
             let stays = *until > now;
             if !stays {
                 out.forget(*link);
@@ -96,6 +107,6 @@ impl Configuration {
 
     /// When to come back.
     pub fn poll_timeout(&self) -> Option<Time> {
-        self.calls.values().min().copied()
+        self.calls.values().map(|(until, _)| *until).min()
     }
 }

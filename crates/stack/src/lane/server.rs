@@ -2,6 +2,7 @@
 
 use super::tree::Tree;
 use super::{Action, BROADCAST, Link, Outbox, Service, flag, outputs, response_to};
+use crate::places::who_yields;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wire::aesa::Aesa;
@@ -65,7 +66,7 @@ impl Server {
     /// Somebody calls.
     pub fn handle_incoming(&mut self, link: Link, from: Option<Aesa>, service: Service, now: Time) {
         let reason = match service {
-            Service::Control if self.clients.len() < self.max_clients => None,
+            Service::Control if self.clients.len() < self.max_clients || self.makes_room(from) => None,
             Service::Control => Some(DropReason::TableFull),
             _ => Some(DropReason::NotPermitted),
         };
@@ -84,6 +85,15 @@ impl Server {
         };
         self.clients.insert(link, client);
         self.out.act(Action::Answer(link));
+    }
+
+    fn makes_room(&mut self, from: Option<Aesa>) -> bool {
+        let clients = self.clients.iter().map(|(link, client)| (*link, client.from, client.lecid != 0));
+        let Some(link) = who_yields(clients, from) else { return false };
+        self.out.counters.drop_one(DropReason::TableFull);
+        self.out.act(Action::Release(link));
+        self.handle_released(link);
+        true
     }
 
     /// A call is up.

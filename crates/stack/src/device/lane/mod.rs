@@ -46,8 +46,8 @@ macro_rules! outputs {
 }
 
 impl Machine for Configuration {
-    fn handle_incoming(&mut self, link: Link, _: Option<Aesa>, service: Service, now: Time) {
-        Configuration::handle_incoming(self, link, service, now);
+    fn handle_incoming(&mut self, link: Link, from: Option<Aesa>, service: Service, now: Time) {
+        Configuration::handle_incoming(self, link, from, service, now);
     }
 
     fn handle_up(&mut self, _: Link, _: Time) {}

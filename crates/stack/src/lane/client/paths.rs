@@ -4,6 +4,7 @@
 
 use super::super::{Link, Service, flag};
 use super::{Action, Client, MAX_FRAME_OCTETS};
+use crate::places::who_yields;
 use std::collections::VecDeque;
 use std::time::Duration;
 use wire::aesa::Aesa;
@@ -212,10 +213,13 @@ impl Client {
             },
             None if calls.next().is_none()
                 && path.call <= now
-                && (path.used || !path.held.is_empty() || path.by_bus.is_some_and(|at| at + SWITCHING > now))
-                && self.direct.len() < MAX_DIRECT =>
+                && (path.used || !path.held.is_empty() || path.by_bus.is_some_and(|at| at + SWITCHING > now)) =>
             {
+                // Whose call ends for this one may ask for another: not before it is this one's turn again.
                 path.call = now + HOLD;
+                if !self.has_room(Some(atm), now) {
+                    return;
+                }
                 let link = self.out.call(atm, Service::Direct, false);
                 // Who has called may send as soon as the call is up.
                 let direct = Direct { is_ready: true, ..Direct::called(Some(atm), now) };
@@ -232,6 +236,23 @@ impl Client {
         for frame in std::mem::take(&mut path.held) {
             self.data(link, &frame);
         }
+    }
+
+    /// Whether there can be one direct call more, with this station; another that came ends for it where all are taken.
+    pub(super) fn has_room(&mut self, with: Option<Aesa>, now: Time) -> bool {
+        if self.direct.len() < MAX_DIRECT {
+            return true;
+        }
+        let came = self.direct.iter().filter(|(link, _)| matches!(link, Link::Taken(_)));
+        let Some(link) = who_yields(came.map(|(link, direct)| (*link, direct.peer, direct.is_ready)), with) else {
+            return false;
+        };
+        self.out.counters.drop_one(DropReason::TableFull);
+        self.out.act(Action::Release(link));
+        // Its place is for somebody else.
+        self.paths.values_mut().filter(|path| path.is_on(link)).for_each(|path| path.call = now + HOLD);
+        self.handle_released(link, now);
+        self.direct.len() < MAX_DIRECT
     }
 
     /// A direct call can be used.

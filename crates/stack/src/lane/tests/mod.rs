@@ -191,8 +191,17 @@ fn what_a_client_remembers_is_bounded_and_counted() {
     for n in 0..80 {
         client.handle_incoming(Link::Taken(10_000 + n), Some(aesa(50)), Service::Direct, now);
     }
-    let refused = std::iter::from_fn(|| client.poll()).filter(|action| matches!(action, Action::Release(_))).count();
-    assert_eq!((refused as u64, client.counters().dropped(DropReason::NotPermitted)), (16, 16));
+    let releases = |client: &mut Client| {
+        let all = std::iter::from_fn(|| client.poll());
+        all.filter_map(|action| if let Action::Release(link) = action { Some(link) } else { None }).collect::<Vec<_>>()
+    };
+    assert_eq!((releases(client).len(), client.counters().dropped(DropReason::NotPermitted)), (16, 16));
+    // All places are one station's: another one is heard all the same, and the first call of that one ends.
+    let other = Link::Taken(20_000);
+    client.handle_incoming(other, Some(aesa(51)), Service::Direct, now);
+    assert_eq!(releases(client), [Link::Taken(10_000)]);
+    client.handle_incoming(Link::Taken(20_001), Some(aesa(50)), Service::Direct, now);
+    assert_eq!(releases(client), [Link::Taken(20_001)]);
 }
 
 #[test]
@@ -306,7 +315,7 @@ proptest! {
             let from = (node > 0).then(|| aesa(node));
             match event {
                 0 => {
-                    lecs.handle_incoming(link, service, now);
+                    lecs.handle_incoming(link, from, service, now);
                     les.handle_incoming(link, from, service, now);
                     bus.handle_incoming(link, from, service);
                     clients.iter_mut().for_each(|client| client.handle_incoming(link, from, service, now));

@@ -76,7 +76,7 @@ fn a_les_refuses_what_is_taken_or_wrong_with_its_status() {
 fn a_lecs_says_where_a_lan_is_and_that_there_is_none() {
     let mut lecs = Configuration::new(vec![Lan { name: name(), server: aesa(LES) }]);
     let link = Link::Taken(1);
-    lecs.handle_incoming(link, Service::Control, Time::ZERO);
+    lecs.handle_incoming(link, Some(aesa(A)), Service::Control, Time::ZERO);
     assert_eq!(lecs.poll(), Some(Action::Answer(link)));
     let mut ask = |name: &[u8]| {
         let request = Control { name: Octets::new(name).unwrap(), source_atm: aesa(A), ..Control::default() };
@@ -102,7 +102,7 @@ fn servers_refuse_calls_above_their_bounds_and_of_other_services_and_count_them(
         let (link, from) = (Link::Taken(number), Some(aesa(FIRST + number as usize)));
         les.handle_incoming(link, from, Service::Control, Time::ZERO);
         bus.handle_incoming(link, from, Service::Multicast);
-        lecs.handle_incoming(link, Service::Control, Time::ZERO);
+        lecs.handle_incoming(link, from, Service::Control, Time::ZERO);
         let answered = |taken: u64| if number < taken { Action::Answer(link) } else { Action::Release(link) };
         assert_eq!([les.poll(), bus.poll(), lecs.poll()], [Some(answered(2)), Some(answered(2)), Some(answered(64))]);
     }
@@ -115,7 +115,7 @@ fn servers_refuse_calls_above_their_bounds_and_of_other_services_and_count_them(
     bus.handle_incoming(link, None, Service::Multicast);
     assert_eq!(bus.poll(), Some(Action::Release(link)), "nothing could be sent back");
     les.handle_incoming(link, Some(aesa(A)), Service::Direct, Time::ZERO);
-    lecs.handle_incoming(link, Service::Multicast, Time::ZERO);
+    lecs.handle_incoming(link, Some(aesa(A)), Service::Multicast, Time::ZERO);
     let refused = [les.counters(), bus.counters(), lecs.counters()].map(|c| c.dropped(DropReason::NotPermitted));
     assert_eq!(refused, [1, 2, 1]);
     // Calls on which nobody joins end.
@@ -201,4 +201,68 @@ fn a_bus_passes_on_frames_of_its_clients_that_are_frames() {
     (0..300).for_each(|_| bus.handle_frame(client, &data));
     assert_eq!(bus.counters().dropped(DropReason::QueueFull), 300 - MAX_FRAMES as u64);
     assert_eq!(std::iter::from_fn(|| bus.poll_frame()).count(), MAX_FRAMES);
+}
+
+/// A caller of a host, by its selector.
+fn caller(host: usize, selector: u8) -> Option<Aesa> {
+    let mut address = aesa(host);
+    address.0[19] = selector;
+    Some(address)
+}
+
+#[test]
+fn one_station_that_takes_all_places_yields_them_to_others() {
+    let (now, eve) = (Time::ZERO, FIRST + 50);
+    let mut les = Server::new(name(), aesa(BUS), 8);
+    let mut bus = Unknown::new(8);
+    let mut lecs = Configuration::new(vec![Lan { name: name(), server: aesa(LES) }]);
+    for number in 0..64 {
+        let (link, from) = (Link::Taken(number), caller(eve, number as u8));
+        lecs.handle_incoming(link, from, Service::Control, now);
+        if number < 8 {
+            les.handle_incoming(link, from, Service::Control, now);
+            bus.handle_incoming(link, from, Service::Multicast);
+        }
+    }
+    // Two of them have joined the LAN, as far as that is hers.
+    for number in [0, 1] {
+        let join = Control {
+            operation: Operation::JOIN,
+            source_atm: caller(eve, number).unwrap(),
+            lan_type: 1,
+            max_frame: 1,
+            ..Control::default()
+        };
+        let mut octets = [0; CONTROL_OCTETS];
+        join.emit(&[], &mut octets);
+        les.handle_frame(Link::Taken(number.into()), &octets);
+    }
+    let clear = |les: &mut Server, bus: &mut Unknown, lecs: &mut Configuration| {
+        while les.poll().is_some() {}
+        while bus.poll().is_some() {}
+        while lecs.poll().is_some() {}
+    };
+    clear(&mut les, &mut bus, &mut lecs);
+    let others = [(100, A), (101, B), (102, A + 10)];
+    for (number, host) in others {
+        let (link, from) = (Link::Taken(number), caller(host, 0));
+        les.handle_incoming(link, from, Service::Control, now);
+        bus.handle_incoming(link, from, Service::Multicast);
+        lecs.handle_incoming(link, from, Service::Control, now);
+        // Those who have joined stay longest; else the first goes.
+        let n = number - 100;
+        let yielded = [2 + n, n, n].map(|number| Some(Action::Release(Link::Taken(number))));
+        let first = [les.poll(), bus.poll(), lecs.poll()];
+        assert_eq!(first, yielded, "{number}");
+        let mut rest = std::iter::from_fn(|| bus.poll());
+        assert!(rest.any(|action| action == Action::Answer(link)), "{number}");
+        assert_eq!([les.poll(), lecs.poll()], [Some(Action::Answer(link)); 2]);
+    }
+    // She gets none of theirs, and no more of her own.
+    let link = Link::Taken(200);
+    les.handle_incoming(link, caller(eve, 200), Service::Control, now);
+    bus.handle_incoming(link, caller(eve, 200), Service::Multicast);
+    lecs.handle_incoming(link, caller(eve, 200), Service::Control, now);
+    assert_eq!([les.poll(), bus.poll(), lecs.poll()], [Some(Action::Release(link)); 3]);
+    assert_eq!((bus.len(), les.counters().dropped(DropReason::TableFull)), (8, 4));
 }

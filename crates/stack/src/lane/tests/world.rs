@@ -235,7 +235,7 @@ impl World {
                 let Some(call) = self.calls.get(&call) else { return };
                 let (from, service) = (Some(aesa(call.root.0)), call.service);
                 match node {
-                    LECS => self.lecs.handle_incoming(link, service, now),
+                    LECS => self.lecs.handle_incoming(link, from, service, now),
                     LES => self.les.handle_incoming(link, from, service, now),
                     BUS => self.bus.handle_incoming(link, from, service),
                     _ => self.clients[node - FIRST].handle_incoming(link, from, service, now),
