@@ -5,6 +5,7 @@
 //! than a bound only the first by name are rows, and `cellway_circuits` and `cellway_endpoints` tell how many there are.
 
 pub mod server;
+mod visitors;
 
 use crate::status::{CircuitStatus, CounterStatus, HopStatus, Status};
 use prometheus_client::collector::Collector;
