@@ -128,3 +128,28 @@ fn whoever_waits_for_credit_on_a_circuit_goes_on_with_it() {
     }
     assert!(!stage.host().departs(data_id) && !stage.host().departs(oam_id));
 }
+
+#[test]
+fn sdus_that_leave_whole_use_up_their_credit_and_are_counted() {
+    let mut stage = Stage::new();
+    let (mut client, channel, _) = stage.endpoint(Aal::Aal5);
+    for buffer in 0..6 {
+        push(&mut client, channel, buffer, 200);
+    }
+    assert_eq!(stage.run(), []);
+    let mut left = 0;
+    // Five cells each: two SDUs at once, one, two and a part, the rest.
+    for granted in [10, 15, 27, 30, 60] {
+        stage.grant(granted);
+        for _ in 0..3 {
+            left += stage.run().len();
+        }
+        assert_eq!(left, granted.min(30) as usize, "{granted} cells were granted");
+    }
+    let host = stage.host();
+    let (of_circuit, of_endpoint) = (host.circuit_counts(circuit()).unwrap().sent, host.endpoints()[0].sent);
+    for sent in [of_circuit, &of_endpoint] {
+        assert_eq!((sent.cells, sent.pdus, sent.octets, sent.dropped_total()), (30, 6, 1200, 0));
+    }
+    assert_eq!(host.mismatch(), None);
+}
