@@ -20,7 +20,7 @@ use crate::{description, policy, status};
 use anyhow::{Context as _, Result, anyhow};
 use endpoint::seqpacket::Peer;
 use endpoint::{calls, sealed};
-use host::quota::{Kind, Limits};
+use host::quota::{Amounts, Kind, Limits};
 use host::service::{Handler, Reply};
 use net::{Carries, TapConfig};
 use serde::Serialize;
@@ -164,15 +164,21 @@ impl Manager {
         }
     }
 
+    /// Whose calls they are, and what these may have beside what the user has already.
+    fn user(&self, peer: &Peer, has: &Amounts) -> User {
+        let limits = self.limits(*peer);
+        let max_reserved = limits.get(Kind::Bandwidth).saturating_sub(has.get(Kind::Bandwidth));
+        User { uid: peer.uid, max_calls: limits.get(Kind::Calls), max_reserved }
+    }
+
     /// What a session asks about calls. `None`: it has to wait.
-    fn call(&self, peer: &Peer, session: u64, request: calls::Request) -> Result<Option<String>> {
+    fn call(&self, peer: &Peer, session: u64, request: calls::Request, has: &Amounts) -> Result<Option<String>> {
         let service = self.controller.calls();
         let may = |host: &str, to: Option<&Aesa>| {
             let may = |config: &Config| policy::may_call(&config.rules, peer, self.owner, host, to);
             self.controller.with_config(may).map_err(|e| anyhow!(e))
         };
-        let limits = self.controller.with_config(|config| policy::limits(&config.rules, peer, self.owner));
-        let user = User { uid: peer.uid, max_calls: limits.get(Kind::Calls) };
+        let user = self.user(peer, has);
         let sap = |text: Option<String>| text.map_or(Ok(calls::Sap::ANY), |text| text.parse::<calls::Sap>());
         let address = |text: &str| text.parse::<Aesa>().with_context(|| format!("address \"{text}\""));
         let answered = match request {
@@ -194,13 +200,15 @@ impl Manager {
                 let to = address(&to)?;
                 let host = service.with(|exchange, _| exchange.host_of(session, call))?;
                 may(&host, Some(&to))?;
-                service.with(|exchange, now| exchange.add_party(session, call, to, now))?
+                service.with(|exchange, now| exchange.add_party(session, user, call, to, now))?
             }
             calls::Request::DropParty { call, party, cause } => {
                 let cause = CauseValue(cause & 0x7f);
                 service.with(|exchange, now| exchange.drop_party(session, call, party, cause, now))?
             }
-            calls::Request::Accept { call } => service.with(|exchange, now| exchange.accept(session, call, now))?,
+            calls::Request::Accept { call } => {
+                service.with(|exchange, now| exchange.accept(session, user, call, now))?
+            }
             calls::Request::Release { call, cause } => {
                 let cause = CauseValue(cause & 0x7f);
                 service.with(|exchange, now| exchange.release(session, call, cause, now))?
@@ -296,7 +304,14 @@ impl Handler for Manager {
         self.controller.with_config(|config| policy::limits(&config.rules, &peer, self.owner))
     }
 
-    fn converse(&self, peer: Peer, session: u64, request: &Value) -> Option<Result<Reply, String>> {
+    fn reserved_beside(&self, peer: Peer) -> u64 {
+        if policy::owns(&peer, self.owner) {
+            return 0;
+        }
+        self.controller.calls().with(|exchange, _| exchange.reserved_by(peer.uid))
+    }
+
+    fn converse(&self, peer: Peer, session: u64, request: &Value, has: &Amounts) -> Option<Result<Reply, String>> {
         let inner = request.get("request").unwrap_or(request);
         inner.get("calls")?;
         let request = match understood(request.clone()) {
@@ -304,7 +319,7 @@ impl Handler for Manager {
             Ok(_) => return None,
             Err(e) => return Some(Err(e)),
         };
-        let answer = self.call(&peer, session, request).map_err(|e| format!("{e:#}"));
+        let answer = self.call(&peer, session, request, has).map_err(|e| format!("{e:#}"));
         Some(answer.map(|text| text.map_or(Reply::Later, Reply::Now)))
     }
 
@@ -315,6 +330,13 @@ impl Handler for Manager {
 
     fn is_over(&self, session: u64) -> bool {
         self.controller.calls().with(|exchange, _| exchange.is_over(session))
+    }
+
+    fn review_session(&self, peer: Peer, session: u64, has: &Amounts) {
+        // Before the lock of calls: whoever changes the network takes them in this order.
+        let (user, rules) = (self.user(&peer, has), self.controller.with_config(|config| config.rules.clone()));
+        let may = |host: &str, to: Option<&Aesa>| policy::may_call(&rules, &peer, self.owner, host, to).is_ok();
+        self.controller.calls().with(|exchange, now| exchange.review(session, user, may, now));
     }
 
     fn end_session(&self, session: u64) {

@@ -37,13 +37,14 @@ pub struct Allow {
     pub max_channels: u64,
     /// Endpoints with the strategy `polling`. Each keeps the engine's thread awake.
     pub max_polling: u64,
-    /// What the contracts of the circuits that they have open may reserve together, as a rate of circuits; without, no bound.
+    /// What the contracts of the circuits that they have open, and of the calls that they begin in both directions, may reserve
+    /// together, as a rate of circuits; without, no bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_bandwidth: Option<String>,
     /// Whom they may call from the host: prefixes of addresses, or `"*"`. Who may call may also listen there.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<String>,
-    /// Calls at a time.
+    /// Calls at a time, and parties that were added to them, until the network has released them.
     pub max_calls: u64,
 }
 

@@ -22,7 +22,7 @@ pub enum Kind {
     Polling,
     /// Cells each second that the contracts of open circuits reserve.
     Bandwidth,
-    /// Calls that are up or being set up.
+    /// Calls that are up, being set up or being cleared, and parties.
     Calls,
 }
 
@@ -213,7 +213,16 @@ impl Account {
     /// # Errors
     /// The user has as much as they may.
     pub fn take(&mut self, ledger: &mut Ledger, kind: Kind, amount: u64) -> Result<(), Exceeded> {
-        ledger.take(self.user, kind, amount, &self.limits)?;
+        self.take_beside(ledger, kind, amount, 0)
+    }
+
+    /// The same where the user has so much `beside` that this ledger does not count.
+    ///
+    /// # Errors
+    /// The user has as much as they may.
+    pub fn take_beside(&mut self, ledger: &mut Ledger, kind: Kind, amount: u64, beside: u64) -> Result<(), Exceeded> {
+        let limits = self.limits.with(kind, self.limits.get(kind).saturating_sub(beside));
+        ledger.take(self.user, kind, amount, &limits)?;
         self.has = self.has.with(kind, self.has.get(kind) + amount);
         Ok(())
     }

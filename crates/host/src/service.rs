@@ -31,16 +31,19 @@ use net::NodeId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use wire::CircuitId;
 
 /// Octets of JSON text in one part of a long answer; quoting may double them.
 const PART_OCTETS: usize = MAX_PACKET_OCTETS / 3;
 /// Requests of one connection that are served before the others' turn.
 const TURN: usize = 16;
+/// The time of the service's thread that one user takes, with all connections, before the others' turn. One request may take longer.
+const SHARE: Duration = Duration::from_millis(2);
 
 /// Why the service does not start.
 #[derive(Debug, thiserror::Error)]
@@ -145,6 +148,8 @@ struct Client {
     session: (u64, bool),
     /// It has been told that an answer comes later.
     waits: bool,
+    /// Its user had no time left when it was to be served: it is served before the user's others next time.
+    passed_over: bool,
     /// What it has of what all users share.
     account: Account,
 }
@@ -238,17 +243,36 @@ fn serve(mut doors: Doors, bells: [&OwnedFd; 2], engine: &EngineHandle, handler:
                 let _ = rustix::io::read(news, &mut [0; 8]);
             }
         }
+        let mut spent: HashMap<u32, Duration> = HashMap::new();
+        let mut passed_over = false;
         clients.retain_mut(|client| {
+            let was_greeted = client.greeted;
+            let calls = ready[place] || client.mapping.is_some();
+            let of_user = spent.entry(client.peer.uid).or_default();
+            client.passed_over = calls && *of_user >= SHARE;
+            passed_over |= client.passed_over;
+            let mut turn = |client: &mut Client, shop: &mut Shop<'_>| {
+                let begin = Instant::now();
+                let stays = client.turn(shop, begin + (SHARE - *of_user));
+                *of_user += begin.elapsed();
+                stays
+            };
             let stays = (!has_news || client.hears(&shop))
-                && (!(ready[place] || client.mapping.is_some()) || client.turn(&mut shop))
+                && (!calls || client.passed_over || turn(client, &mut shop))
                 && (!review || client.review(&mut shop));
             place += 1;
+            if client.greeted && !was_greeted {
+                doors.admit(client.peer.uid);
+            }
             if !stays {
                 client.end(&mut shop, false);
                 client.account.end(&mut shop.ledger);
             }
             stays
         });
+        if passed_over {
+            clients.sort_by_key(|client| !client.passed_over);
+        }
         let mut greeted = clients.iter().filter(|c| c.greeted).count();
         for _ in 0..if ready[1] { TURN } else { 0 } {
             match doors.next() {
@@ -269,6 +293,7 @@ fn serve(mut doors: Doors, bells: [&OwnedFd; 2], engine: &EngineHandle, handler:
                         max_connections,
                         session: (sessions, false),
                         waits: false,
+                        passed_over: false,
                         account: Account::default(),
                     });
                     sessions += 1;
@@ -285,9 +310,12 @@ fn serve(mut doors: Doors, bells: [&OwnedFd; 2], engine: &EngineHandle, handler:
 }
 
 impl Client {
-    /// Serves what waits. False if the connection has ended.
-    fn turn(&mut self, shop: &mut Shop<'_>) -> bool {
-        for _ in 0..TURN {
+    /// Serves what waits, and begins nothing after `until`. False if the connection has ended.
+    fn turn(&mut self, shop: &mut Shop<'_>, until: Instant) -> bool {
+        for served in 0..TURN {
+            if served > 0 && Instant::now() >= until {
+                return true;
+            }
             if self.line.flush().is_err() {
                 return false;
             }
@@ -344,6 +372,9 @@ impl Client {
             return false;
         }
         self.account.set_limits(handler.limits(self.peer));
+        if self.session.1 {
+            handler.review_session(self.peer, self.session.0, &shop.ledger.of(self.peer.uid));
+        }
         let peer = self.peer;
         let may_stay = |open: &OpenCircuit| handler.may_open(peer, &open.host, open.circuit).is_ok();
         let (stays, revoked): (Vec<_>, Vec<_>) = std::mem::take(&mut self.open).into_iter().partition(may_stay);
@@ -470,7 +501,8 @@ impl Client {
                 handler.may_open(self.peer, &host, circuit).map_err(not_allowed)?;
                 let reserved = handler.reserved(&host, circuit);
                 self.account.take(ledger, Kind::Channels, 1).map_err(too_many)?;
-                let bandwidth = self.account.take(ledger, Kind::Bandwidth, reserved);
+                let beside = if reserved > 0 { handler.reserved_beside(self.peer) } else { 0 };
+                let bandwidth = self.account.take_beside(ledger, Kind::Bandwidth, reserved, beside);
                 bandwidth.inspect_err(|_| self.account.give_back(ledger, Kind::Channels, 1)).map_err(too_many)?;
                 let opened = engine.with(move |core| {
                     let host = core.network.node_mut::<crate::HostInterface>(node).ok_or("the host is gone")?;
@@ -543,7 +575,7 @@ impl Client {
                 Response::Closed
             }
             Request::Manage(request) => {
-                if let Some(reply) = handler.converse(self.peer, self.session.0, &request) {
+                if let Some(reply) = handler.converse(self.peer, self.session.0, &request, &ledger.of(self.peer.uid)) {
                     self.session.1 = true;
                     match reply? {
                         Reply::Now(text) => self.send_parts(&text)?,
@@ -553,6 +585,13 @@ impl Client {
                 }
                 let text = handler.manage(self.peer, request, fds)?;
                 if self.memory_answers && text.len() > PART_OCTETS {
+                    // Each that waits holds memory.
+                    if self.line.has_untaken() {
+                        return Err(Refused::new(
+                            Refusal::Limit,
+                            "take the answers first that wait for this connection",
+                        ));
+                    }
                     let memory = sealed::write(text.as_bytes())?;
                     let answer = Response::ManagedMemory { octets: text.len() as u64 };
                     return self.line.send(&answer, vec![memory], 0).map_err(Into::into);

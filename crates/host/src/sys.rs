@@ -168,6 +168,16 @@ pub(crate) fn is_memory_file(fd: &OwnedFd) -> bool {
     rustix::fs::fcntl_get_seals(fd).is_ok() && rustix::fs::fstatfs(fd).is_ok_and(|s| s.f_type as u64 == TMPFS_MAGIC)
 }
 
+/// Octets of what was sent on a UNIX socket that the other side has not taken, with what the system keeps for each packet.
+pub(crate) fn untaken(socket: impl AsFd) -> usize {
+    const SIOCOUTQ: rustix::ioctl::Opcode = 0x5411;
+    // SAFETY: this request writes an int and reads nothing.
+    let getter = unsafe { rustix::ioctl::Getter::<SIOCOUTQ, std::ffi::c_int>::new() };
+    // SAFETY: as above; of a descriptor that is no socket it is an error or another number of octets.
+    let octets = unsafe { rustix::ioctl::ioctl(socket, getter) };
+    octets.map_or(0, |octets| usize::try_from(octets).unwrap_or_default())
+}
+
 /// Whether descriptors wait in a UNIX socket, whose end would be theirs; true if the system does not say.
 pub(crate) fn holds_descriptors(fd: BorrowedFd<'_>) -> bool {
     let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", fd.as_raw_fd())).unwrap_or_default();

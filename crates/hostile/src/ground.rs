@@ -5,7 +5,7 @@ use host::HostInterface;
 use host::engine::{self, Core, EngineHandle};
 use host::service::{Everybody, Handler, Service};
 use net::topology::{CircuitDescription, LinkDescription};
-use net::{Carries, End, FramePool, LinkConfig, Network, SwitchConfig};
+use net::{Carries, FramePool, LinkConfig, Network, SwitchConfig};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -194,36 +194,23 @@ impl Field for Ground {
     }
 }
 
-/// What does not add up after an attack: what was sent was delivered or dropped for a reason, at each link, host and endpoint.
-fn mismatches(core: &mut Core) -> Vec<String> {
-    let (mut wrong, mut arriving) = (Vec::new(), Vec::new());
-    for link in core.network.links() {
-        let carries = link.config.carries;
-        for (line, to) in [(link.from_a, link.ends[1]), (link.from_b, link.ends[0])] {
-            if !line.add_up(carries) {
-                wrong.push(format!("link {:?}: {line:?}", link.id));
-            }
-            arriving.push((to, carries, line));
-        }
-    }
-    for (to, carries, line) in arriving {
-        let End::Port(node, port) = to else { continue };
-        let Some(host) = core.network.peek_node::<HostInterface>(node) else { continue };
-        wrong.extend(host.intake_mismatch(port, carries, &line).map(|what| format!("host {node:?}: {what}")));
-    }
-    let nodes: Vec<_> = core.network.nodes().map(|(id, name)| (id, name.to_owned())).collect();
-    for (id, name) in nodes {
-        let host = core.network.node_mut::<HostInterface>(id);
-        wrong.extend(host.and_then(|host| host.mismatch()).map(|what| format!("host {name}: {what}")));
-    }
-    wrong
+/// What was sent was delivered or dropped for a reason, at each link, host, endpoint and switch.
+///
+/// # Panics
+/// If that is not so, unless the thread panics already.
+pub fn assert_all_is_accounted_for(engine: &EngineHandle) {
+    assert_none(&engine.with(|core| lab::sums::mismatches(&mut core.network)).unwrap_or_default());
+}
+
+fn assert_none(wrong: &[String]) {
+    assert!(wrong.is_empty() || std::thread::panicking(), "not all is accounted for:\n{}", wrong.join("\n"));
 }
 
 impl Drop for Ground {
     fn drop(&mut self) {
         self.service.take();
-        let wrong = self.engine.with(mismatches).unwrap_or_default();
+        let wrong = self.engine.with(|core| lab::sums::mismatches(&mut core.network)).unwrap_or_default();
         self.engine.stop();
-        assert!(wrong.is_empty() || std::thread::panicking(), "not all is accounted for:\n{}", wrong.join("\n"));
+        assert_none(&wrong);
     }
 }

@@ -16,11 +16,13 @@ mod ground;
 mod program;
 mod raw;
 mod trial;
+mod user;
 mod watch;
 
 pub use field::{Field, circuit};
-pub use ground::{Builder, Ground, between, cbr, frames, rated};
+pub use ground::{Builder, Ground, assert_all_is_accounted_for, between, cbr, frames, rated};
 pub use program::Program;
 pub use raw::Raw;
 pub use trial::{Attack, Class, Trial};
+pub use user::as_user;
 pub use watch::{Report, Watch};

@@ -1,10 +1,11 @@
 //! Calls of applications at hosts: what they ask, and what they are told.
 
-pub use super::book::User;
-use super::book::{Call, MAX_LISTENS, Stage};
+use super::book::{Call, Listen, MAX_LISTENS, Stage};
 use super::exchange::{Change, Exchange, circuit_of};
 use super::setup::{self, Wanted};
+pub use super::shares::User;
 use endpoint::calls::{Answer, Event, Sap};
+use std::collections::BTreeMap;
 use uni::call::{CallId, ElementList, PartyId, Refused, State};
 use uni::node::contracts;
 use wire::aesa::Aesa;
@@ -31,8 +32,13 @@ pub enum Refusal {
     NoParty { call: u64, party: u16 },
     #[error("a session listens for {MAX_LISTENS} things at most")]
     TooManyListens,
-    #[error("user {uid} has {most} calls, which is the limit (max_calls of [[allow]])")]
+    #[error("user {uid} has {most} calls and parties, which is the limit (max_calls of [[allow]])")]
     Quota { uid: u32, most: u64 },
+    #[error(
+        "user {uid} may reserve {left} cell/s more, and this call asks for {asked} cell/s in both directions together \
+         (max_bandwidth of [[allow]])"
+    )]
+    Bandwidth { uid: u32, left: u64, asked: u64 },
     #[error("take the events that wait for this session first")]
     Behind,
     #[error("the signalling link of host {0} is down: is the switch at its other end up, with signalling?")]
@@ -71,8 +77,11 @@ impl Exchange {
         sap: Sap,
     ) -> Result<Answer, Refusal> {
         let interface = self.host(host)?;
-        let mut listens = self.book.listens.iter();
-        if listens.any(|l| l.interface == interface && l.selector == selector && l.sap == sap) {
+        let same = |l: &Listen| (l.selector, l.sap) == (selector, sap);
+        let both = |l: &Listen| l.selector.is_none_or(|own| selector.is_none_or(|s| s == own)) && l.sap.meets(sap);
+        // A user's own listenings may overlap. Another's stay whole: nobody takes calls that others have listened for.
+        let taken = |l: &Listen| l.interface == interface && if l.user.uid == user.uid { same(l) } else { both(l) };
+        if self.book.listens.iter().any(taken) {
             return Err(Refusal::Taken(host.to_owned()));
         }
         if self.book.listens.iter().filter(|l| l.session == session).count() >= MAX_LISTENS {
@@ -80,7 +89,7 @@ impl Exchange {
         }
         self.book.session(session);
         let number = self.book.next_number();
-        self.book.listens.push(super::book::Listen { number, session, user, interface, selector, sap });
+        self.book.listens.push(Listen { number, session, user, interface, selector, sap });
         let addresses = self.addresses(host)?;
         Ok(Answer::Listening { listen: number, addresses: addresses.iter().map(ToString::to_string).collect() })
     }
@@ -102,11 +111,10 @@ impl Exchange {
         if self.book.is_behind(session) {
             return Err(Refusal::Behind);
         }
-        if !self.book.has_room(user) {
-            return Err(Refusal::Quota { uid: user.uid, most: user.max_calls });
-        }
         let from = self.addresses(host)?.first().copied();
         let elements = setup::elements(from, to, wanted)?;
+        let reserved = setup::reserved(&elements)?;
+        self.make_room(user, reserved)?;
         let root = wanted.multipoint.then(|| Box::new(elements.clone()));
         let contract = setup::contract(&elements, false)?;
         let Some(port) = self.host_port(interface) else { return Err(Refusal::NoSignalling(host.to_owned())) };
@@ -129,6 +137,8 @@ impl Exchange {
             placed: false,
             contract,
             root,
+            parties: BTreeMap::new(),
+            reserved,
             began: now,
         });
         Ok(Answer::Calling { call })
@@ -138,13 +148,14 @@ impl Exchange {
     ///
     /// # Errors
     /// [`Refusal`].
-    pub fn add_party(&mut self, session: u64, number: u64, to: Aesa, now: Time) -> Result<Answer, Refusal> {
+    pub fn add_party(&mut self, session: u64, user: User, number: u64, to: Aesa, now: Time) -> Result<Answer, Refusal> {
         let call = self.own(session, number)?;
         let (interface, id) = (call.interface, call.id);
         let elements = setup::party(call.root.as_deref().ok_or(Refusal::NoRoot(number))?, to);
         if self.book.is_behind(session) {
             return Err(Refusal::Behind);
         }
+        self.make_room(user, 0)?;
         let host = self.station(interface);
         let Some(port) = self.host_port(interface) else { return Err(Refusal::NoCall(number)) };
         let party = port.calls_mut().add_party(id, &elements, now).map_err(|refused| match refused {
@@ -152,6 +163,8 @@ impl Exchange {
             Refused::LinkDown => Refusal::LinkDown(host),
             Refused::Limit(cause) => Refusal::Limit { host, cause },
         })?;
+        self.book.shares.take(user.uid, 0);
+        self.own(session, number)?.parties.insert(party.reference, to);
         Ok(Answer::Adding { party: party.reference })
     }
 
@@ -174,9 +187,12 @@ impl Exchange {
         let dropped = port.calls_mut().drop_party(party, Cause::new(Location::USER, cause), now);
         dropped.map_err(|_| Refusal::NoParty { call: number, party: reference })?;
         let ends = port.calls().state(party.call) == Some(State::Releasing);
+        self.own(session, number)?.parties.remove(&reference);
         if ends {
             self.displace(number);
-            self.book.remove(number);
+            if let Some(call) = self.book.remove(number) {
+                self.leave(&call);
+            }
             self.book.tell(session, released(number, cause));
         }
         Ok(Answer::Done)
@@ -227,17 +243,16 @@ impl Exchange {
     ///
     /// # Errors
     /// [`Refusal`].
-    pub fn accept(&mut self, session: u64, number: u64, now: Time) -> Result<Answer, Refusal> {
+    pub fn accept(&mut self, session: u64, user: User, number: u64, now: Time) -> Result<Answer, Refusal> {
         let call = self.own(session, number)?;
         if call.stage != Stage::Offered {
             return Err(Refusal::NoCall(number));
         }
         let (interface, id) = (call.interface, call.id);
+        self.make_room(user, 0)?;
         // The circuit is there before the caller hears of it.
         self.place(number);
-        if let Some(call) = self.book.calls.get_mut(&number) {
-            call.stage = Stage::Answered;
-        }
+        self.book.answer(number);
         let Some(port) = self.host_port(interface) else { return Err(Refusal::NoCall(number)) };
         let answered = port.calls_mut().connect(id, &ElementList::default(), now);
         if answered.is_err() {
@@ -300,6 +315,7 @@ impl Exchange {
             // It may be gone on the other side.
             let _ = port.calls_mut().release(call.id, Cause::new(Location::USER, value), now);
         }
+        self.leave(&call);
     }
 
     /// A call cannot go on: its session hears of it.
@@ -347,15 +363,15 @@ impl Exchange {
         let listener = self.book.listener(at, to, sap).map(|l| (l.number, l.session, l.user));
         let circuit = circuit_of(connection);
         let contract = elements.traffic().and_then(|traffic| contracts(&traffic, elements.bearer()).ok());
+        let from = elements.calling().and_then(|party| party.number.as_aesa());
         let refused = match (listener, circuit, contract) {
             (None, ..) => CauseValue::INCOMPATIBLE,
-            (Some((_, session, user)), ..) if !self.book.has_room(user) || self.book.is_behind(session) => {
+            (Some((_, session, user)), ..) if self.book.is_behind(session) || !self.may_offer(user, from) => {
                 CauseValue::BUSY
             }
             (_, None, _) => CauseValue::NO_SUCH_CHANNEL,
             (_, _, None) => CauseValue::TRAFFIC_COMBINATION,
             (Some((listen, session, user)), Some(_), Some([_, backward])) => {
-                let from = elements.calling().and_then(|party| party.number.as_aesa());
                 let call = self.book.insert(Call {
                     session,
                     uid: user.uid,
@@ -369,6 +385,8 @@ impl Exchange {
                     placed: false,
                     contract: setup::kept(backward),
                     root: None,
+                    parties: BTreeMap::new(),
+                    reserved: 0,
                     began: now,
                 });
                 if let Some(port) = self.host_port(at) {
@@ -419,7 +437,7 @@ impl Exchange {
     }
 
     /// The host or switch of an interface.
-    fn station(&self, interface: usize) -> String {
+    pub(super) fn station(&self, interface: usize) -> String {
         let interface = self.interfaces.get(interface).and_then(Option::as_ref);
         interface.map(|interface| interface.config.station.clone()).unwrap_or_default()
     }
@@ -432,6 +450,7 @@ impl Exchange {
 
     pub(super) fn on_party_dropped(&mut self, at: usize, party: PartyId, cause: Cause) {
         let Some((number, call)) = self.book.find(at, party.call) else { return };
+        call.parties.remove(&party.reference);
         let (session, value) = (call.session, cause.value);
         let text = value.text().unwrap_or_default().to_owned();
         self.book.tell(session, Event::PartyDropped { call: number, party: party.reference, cause: value.0, text });

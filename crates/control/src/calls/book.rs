@@ -1,5 +1,6 @@
 //! What is known of applications' calls: sessions, what they listen for, their calls, and how many each user has.
 
+use super::shares::{Has, Shares, User};
 use endpoint::calls::{Event, Sap};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use traffic::Contract;
@@ -11,15 +12,6 @@ use wire::{CircuitId, Time};
 pub(super) const MAX_LISTENS: usize = 64;
 /// Events that may wait for a session before it can begin something new.
 pub(super) const MAX_EVENTS: usize = 1024;
-
-/// Who has a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct User {
-    /// The user's number.
-    pub uid: u32,
-    /// How many calls the user may have.
-    pub max_calls: u64,
-}
 
 #[derive(Debug)]
 pub(super) struct Session {
@@ -86,6 +78,10 @@ pub(super) struct Call {
     pub(super) contract: Contract,
     /// Of a root's call: what its parties are asked by.
     pub(super) root: Option<Box<ElementList>>,
+    /// Of a root's call: the parties that were added, and who they are.
+    pub(super) parties: BTreeMap<u16, Aesa>,
+    /// Cells each second that it reserves, of a call that began here.
+    pub(super) reserved: u64,
     pub(super) began: Time,
 }
 
@@ -97,7 +93,7 @@ pub(super) struct Book {
     by_circuit: HashMap<(usize, CircuitId), u64>,
     pub(super) sessions: BTreeMap<u64, Session>,
     pub(super) listens: Vec<Listen>,
-    by_user: HashMap<u32, u64>,
+    pub(super) shares: Shares,
     numbers: u64,
     /// A session that waits has an event.
     pub(super) has_news: bool,
@@ -123,14 +119,30 @@ impl Book {
         self.sessions.get(&session).is_some_and(|session| session.events.len() >= MAX_EVENTS)
     }
 
-    /// Whether a user may have one call more.
-    pub(super) fn has_room(&self, user: User) -> bool {
-        self.by_user.get(&user.uid).copied().unwrap_or_default() < user.max_calls
+    /// What the calls of a user have that are there and were answered, or are to be: `places` says how many places a call has in call
+    /// control.
+    pub(super) fn live(&self, uid: u32, places: impl Fn(usize, CallId) -> u64) -> Has {
+        let calls = self.calls.values().filter(|call| call.uid == uid && call.stage != Stage::Offered);
+        calls.fold(Has::default(), |has, call| Has {
+            places: has.places + places(call.interface, call.id).max(1),
+            reserved: has.reserved.saturating_add(call.reserved),
+        })
+    }
+
+    /// A call that was presented is answered.
+    pub(super) fn answer(&mut self, number: u64) {
+        let Some(call) = self.calls.get_mut(&number) else { return };
+        call.stage = Stage::Answered;
+        self.shares.end_offer(call.uid, call.from);
+        self.shares.take(call.uid, 0);
     }
 
     pub(super) fn insert(&mut self, call: Call) -> u64 {
         let number = self.next_number();
-        *self.by_user.entry(call.uid).or_default() += 1;
+        match call.stage {
+            Stage::Offered => self.shares.offer(call.uid, call.from),
+            _ => self.shares.take(call.uid, call.reserved),
+        }
         self.by_id.insert((call.interface, call.id), number);
         self.session(call.session).calls.insert(number);
         self.calls.insert(number, call);
@@ -177,11 +189,8 @@ impl Book {
         if let Some(session) = self.sessions.get_mut(&call.session) {
             session.calls.remove(&number);
         }
-        if let Some(count) = self.by_user.get_mut(&call.uid) {
-            *count = count.saturating_sub(1);
-            if *count == 0 {
-                self.by_user.remove(&call.uid);
-            }
+        if call.stage == Stage::Offered {
+            self.shares.end_offer(call.uid, call.from);
         }
         Some(call)
     }

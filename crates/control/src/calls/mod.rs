@@ -5,6 +5,8 @@
 //! [`tables`] changes the network, [`channel`] carries SDUs between engine and [`service`], the thread that drives all this.
 
 mod book;
+mod review;
+mod shares;
 
 pub mod applications;
 pub mod channel;

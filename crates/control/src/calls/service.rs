@@ -25,6 +25,8 @@ use wire::Time;
 const TURN: usize = 16;
 /// Circuits whose counters are asked for in one command.
 const COUNTED: usize = 256;
+/// Changes of tables that are made in one command.
+const CARRIED: usize = 64;
 /// Rounds without a look at anybody else who wants the lock.
 const ROUNDS: usize = 4;
 
@@ -295,7 +297,7 @@ impl Shared {
     /// Carries the exchange's changes out, and then sends what it has to send.
     fn flush(&self, inner: &mut Inner, now: Time) {
         loop {
-            let changes: Vec<_> = std::iter::from_fn(|| inner.exchange.poll_change()).collect();
+            let changes: Vec<_> = std::iter::from_fn(|| inner.exchange.poll_change()).take(CARRIED).collect();
             if changes.is_empty() {
                 break;
             }

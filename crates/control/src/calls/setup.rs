@@ -1,6 +1,6 @@
 //! What an application's call says to the network: the elements of SETUP, and what the host may send by them.
 
-use crate::config;
+use crate::{config, policy};
 use endpoint::calls::{Sap, Traffic};
 use std::time::Duration;
 use traffic::{Category, Contract};
@@ -174,6 +174,15 @@ pub fn contract(elements: &ElementList, backward: bool) -> Result<Contract, Setu
     let traffic = elements.traffic().ok_or(SetupError::Cause(CauseValue::TRAFFIC_COMBINATION))?;
     let both = contracts(&traffic, elements.bearer()).map_err(SetupError::Cause)?;
     Ok(kept(both[usize::from(backward)]))
+}
+
+/// Cells each second that such a call reserves, in both directions together.
+///
+/// # Errors
+/// [`SetupError::Cause`].
+pub fn reserved(elements: &ElementList) -> Result<u64, SetupError> {
+    let ways = [contract(elements, false)?, contract(elements, true)?];
+    Ok(ways.iter().filter_map(Contract::reserved).map(policy::reserved).fold(0, u64::saturating_add))
 }
 
 /// A contract of signalling as hosts and switches keep it: best effort whose peak is the element's largest value has none, and a

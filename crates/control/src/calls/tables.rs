@@ -150,14 +150,12 @@ pub fn uninstall(core: &mut Core, installed: &Installed, last: bool) {
 
 /// Cells and SDUs of an interface's channels that were dropped at the host where they end.
 pub fn dropped(core: &mut Core, installed: &Installed) -> u64 {
-    let ends = |circuit: CircuitId| {
-        Channel::ALL.iter().any(|channel| match installed.control {
-            Some(_) => at_control(installed.port, *channel) == Some(circuit),
-            None => channel.circuit() == circuit,
-        })
-    };
+    let circuits = Channel::ALL.iter().filter_map(|channel| match installed.control {
+        Some(_) => at_control(installed.port, *channel),
+        None => Some(channel.circuit()),
+    });
     let Some(host) = core.network.node_mut::<HostInterface>(installed.host) else { return 0 };
-    host.circuits().iter().filter(|c| ends(c.circuit)).map(|c| c.received.dropped_total()).sum()
+    circuits.filter_map(|circuit| host.circuit_counts(circuit)).map(|counts| counts.received.dropped_total()).sum()
 }
 
 fn tell(core: &mut Core, installed: &Installed, circuit: CircuitId, contract: Option<Contract>) {

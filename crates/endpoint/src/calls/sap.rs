@@ -64,6 +64,12 @@ impl Sap {
         (self.high.is_none() || self.high == called.high) && (self.low.is_none() || self.low == called.low)
     }
 
+    /// Whether a call can be for who listens here and for who listens there.
+    pub fn meets(self, other: Sap) -> bool {
+        (self.high.is_none() || other.high.is_none() || self.high == other.high)
+            && (self.low.is_none() || other.low.is_none() || self.low == other.low)
+    }
+
     fn put(&mut self, part: &str) -> Option<()> {
         let (name, rest) = part.split_once(':').unwrap_or((part, ""));
         let code = || u8::from_str_radix(rest, 16).ok().filter(|code| *code < 32);

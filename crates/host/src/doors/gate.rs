@@ -41,6 +41,8 @@ struct Porter {
     /// Connections that have no slot yet: those that say nothing give theirs back soon.
     waiting: VecDeque<OwnedFd>,
     idle_since: Option<Instant>,
+    /// The service has admitted a connection of the user's.
+    admitted: bool,
 }
 
 /// Something of a user's that could not be ended.
@@ -48,6 +50,22 @@ struct Porter {
 struct Stuck {
     children: Vec<(u32, Child)>,
     held: Vec<(u32, OwnedFd)>,
+}
+
+/// What a user's place depends on where all are taken.
+#[derive(Debug, Clone, Copy)]
+struct Standing {
+    is_idle: bool,
+    admitted: bool,
+    /// The greater, the later it came.
+    number: u64,
+}
+
+/// Which user's porter ends for another user's: one that has nobody, else one of whose connections none has been admitted; the
+/// first of those. Who has many numbers (`/etc/subuid`) keeps nobody out so.
+fn who_yields(porters: impl Iterator<Item = Standing>) -> Option<usize> {
+    let may = porters.enumerate().filter(|(_, porter)| porter.is_idle || !porter.admitted);
+    may.min_by_key(|(_, porter)| (!porter.is_idle, porter.number)).map(|(at, _)| at)
 }
 
 /// The gate's whole life.
@@ -61,7 +79,7 @@ pub(super) fn run(listener: &OwnedFd, service: &OwnedFd) {
         let busy = paused.is_some() || !is_writable(service);
         let events = if busy { PollFlags::empty() } else { PollFlags::IN };
         let wanted = if paused.is_none() && busy { PollFlags::OUT } else { PollFlags::empty() };
-        let mut fds = vec![PollFd::new(service, wanted), PollFd::new(listener, events)];
+        let mut fds = vec![PollFd::new(service, wanted | PollFlags::IN), PollFd::new(listener, events)];
         fds.extend(porters.iter().map(|p| PollFd::new(&p.channel, PollFlags::IN)));
         let tick = match paused {
             Some(_) => Some(Timespec { tv_sec: 0, tv_nsec: PAUSE.as_nanos() as i64 }),
@@ -74,6 +92,10 @@ pub(super) fn run(listener: &OwnedFd, service: &OwnedFd) {
         drop(fds);
         if ready[0].intersects(PollFlags::HUP | PollFlags::ERR) {
             break;
+        }
+        while let frame::Got::Frame(said) = frame::receive(service, 0) {
+            let uid = said.octets.first_chunk::<4>().map(|word| u32::from_ne_bytes(*word));
+            porters.iter_mut().filter(|porter| Some(porter.uid) == uid).for_each(|porter| porter.admitted = true);
         }
         let mut place = 2;
         porters.retain_mut(|porter| {
@@ -132,6 +154,11 @@ fn admit(client: OwnedFd, service: &OwnedFd, porters: &mut Vec<Porter>, stuck: &
         let at = match porters.iter().position(|p| p.uid == peer.uid) {
             Some(at) => at,
             None => {
+                if porters.len() >= MAX_USERS
+                    && let Some(at) = who_yields(porters.iter().map(Porter::standing))
+                {
+                    stuck.end(&mut porters.swap_remove(at));
+                }
                 let may = porters.len() < MAX_USERS && stuck.count(peer.uid) < MAX_STUCK;
                 let begun = if may { Porter::begin(peer.uid, number) } else { None };
                 let Some(porter) = begun else { return stuck.dismiss(peer.uid, client) };
@@ -186,7 +213,12 @@ impl Porter {
             free,
             waiting: VecDeque::new(),
             idle_since: None,
+            admitted: false,
         })
+    }
+
+    fn standing(&self) -> Standing {
+        Standing { is_idle: self.idle_since.is_some(), admitted: self.admitted, number: self.number }
     }
 
     /// Takes back slots. False if the porter has ended.
@@ -269,5 +301,22 @@ fn dispose(client: OwnedFd) {
     });
     if let Ok(child) = begun {
         child.forget();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_nobody_yields_first_then_who_was_not_admitted_and_never_who_was() {
+        let of = |porters: &[(bool, bool, u64)]| {
+            let standing = |(is_idle, admitted, number)| Standing { is_idle, admitted, number };
+            who_yields(porters.iter().copied().map(standing))
+        };
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[(false, true, 1), (false, true, 2)]), None);
+        assert_eq!(of(&[(false, true, 1), (false, false, 5), (false, false, 3)]), Some(2), "the one that came first");
+        assert_eq!(of(&[(false, false, 1), (true, false, 4), (true, true, 2)]), Some(2), "nobody is there any more");
     }
 }

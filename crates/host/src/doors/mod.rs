@@ -77,6 +77,12 @@ impl Doors {
         self.gate.as_fd()
     }
 
+    /// A user was admitted: its porter does not end for others'.
+    pub(crate) fn admit(&self, uid: u32) {
+        // If the gate takes nothing now, the user's next connection says it again.
+        let _ = frame::send(&self.gate, &[&uid.to_ne_bytes()], &[]);
+    }
+
     /// The next connection that has come.
     ///
     /// # Errors
@@ -173,6 +179,11 @@ impl Line {
         }
         self.out.push_back(Frame { head: [porters, 0, 0, 0], octets, fds });
         self.flush()
+    }
+
+    /// Whether an answer has not come as far as the porter.
+    pub(crate) fn has_untaken(&self) -> bool {
+        self.is_behind() || sys::untaken(&*self.end) > 0
     }
 
     /// Whether answers wait for the porter.

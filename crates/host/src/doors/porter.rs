@@ -31,6 +31,8 @@ const TURN: usize = 16;
 /// Captures of one user at the same time.
 const MAX_CARRIERS: usize = 16;
 const PIECE_OCTETS: usize = 64 * 1024;
+/// Until the next look whether a client has taken its answers, of which nothing tells.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// A connection's place among its user's. It goes back to the gate once the connection and its captures have ended:
 /// a porter whose places are all back is ended.
@@ -55,6 +57,8 @@ struct Guest {
     line: OwnedFd,
     inward: Option<Frame>,
     outward: Option<Frame>,
+    /// `outward` holds memory, and waits until the client has taken all before it: one who takes nothing holds little.
+    withheld: bool,
     /// Memory that has been passed to the client, and what is to be done with it: [`MAKE_PAGES`], [`SEAL_MEMORY`].
     unfinished: Vec<(OwnedFd, u8)>,
     silent_since: Option<Instant>,
@@ -93,6 +97,7 @@ pub(super) fn run(gate: OwnedFd, board: Board) {
         }
         let silent = guests.iter().filter_map(|g| g.silent_since).min();
         let left = silent.map(|since| (since + PATIENCE).saturating_duration_since(Instant::now()));
+        let left = left.into_iter().chain(guests.iter().any(|guest| guest.withheld).then_some(LOOK_AGAIN)).min();
         let spec = left.map(|d| Timespec { tv_sec: d.as_secs() as i64, tv_nsec: d.subsec_nanos().into() });
         let _ = poll(&mut fds, spec.as_ref());
         let ready: Vec<PollFlags> = fds.iter().map(PollFd::revents).collect();
@@ -141,6 +146,7 @@ fn welcome(gate: &Arc<OwnedFd>, guests: &mut Vec<Guest>, yard: &Yard) -> bool {
             line,
             inward: None,
             outward: None,
+            withheld: false,
             unfinished: Vec::new(),
             silent_since,
         });
@@ -170,13 +176,13 @@ impl Guest {
         };
         fds.push(PollFd::new(&self.line, flags(self.outward.is_none(), self.inward.is_some())));
         if let Some(client) = &self.client {
-            fds.push(PollFd::new(client, flags(self.inward.is_none(), self.outward.is_some())));
+            fds.push(PollFd::new(client, flags(self.inward.is_none(), self.outward.is_some() && !self.withheld)));
         }
     }
 
     /// Passes on what there is. False if the connection is over.
     fn turn(&mut self, line: PollFlags, client: PollFlags, yard: &Yard) -> bool {
-        if line.is_empty() && client.is_empty() {
+        if line.is_empty() && client.is_empty() && !self.withheld {
             return true;
         }
         for _ in 0..TURN {
@@ -221,6 +227,11 @@ impl Guest {
             self.unfinished.push((memory, wanted));
         }
         let Some(client) = &self.client else { return Passed::Yes };
+        self.withheld = !frame.fds.is_empty() && sys::untaken(client) > 0;
+        if self.withheld {
+            self.outward = Some(frame);
+            return Passed::Full;
+        }
         let fds: Vec<_> = frame.fds.iter().map(OwnedFd::as_fd).collect();
         match frame::send(client, &[&frame.octets], &fds) {
             Err(Errno::AGAIN) => {
@@ -307,6 +318,7 @@ impl Guest {
         let _ = rustix::net::shutdown(&self.line, rustix::net::Shutdown::Write);
         self.silent_since = None;
         self.inward = None;
+        self.withheld = false;
         self.end(yard);
     }
 

@@ -1,6 +1,6 @@
 //! What the program behind the service decides and answers.
 
-use crate::quota::Limits;
+use crate::quota::{Amounts, Limits};
 use endpoint::seqpacket::Peer;
 use rustix::fd::{BorrowedFd, OwnedFd};
 use wire::CircuitId;
@@ -32,6 +32,11 @@ pub trait Handler: Send + Sync {
         0
     }
 
+    /// Cells each second that `peer` has reserved by other means than open circuits.
+    fn reserved_beside(&self, _: Peer) -> u64 {
+        0
+    }
+
     /// How much `peer` may have of what all users share.
     fn limits(&self, _: Peer) -> Limits {
         Limits::UNLIMITED
@@ -43,11 +48,14 @@ pub trait Handler: Send + Sync {
     /// Why it is refused.
     fn manage(&self, peer: Peer, request: serde_json::Value, fds: Vec<OwnedFd>) -> Result<String, String>;
 
-    /// A management request that belongs to a session, which is a connection by its number. `None`: it does not, and
-    /// [`Handler::manage`] is asked.
-    fn converse(&self, _: Peer, _session: u64, _: &serde_json::Value) -> Option<Result<Reply, String>> {
+    /// A management request that belongs to a session, which is a connection by its number, of a user who has so much. `None`: it
+    /// does not, and [`Handler::manage`] is asked.
+    fn converse(&self, _: Peer, _session: u64, _: &serde_json::Value, _has: &Amounts) -> Option<Result<Reply, String>> {
         None
     }
+
+    /// What `peer` may do has changed: what a session has that it may not have any more ends.
+    fn review_session(&self, _: Peer, _session: u64, _has: &Amounts) {}
 
     /// The answer to a session that was told [`Reply::Later`], if there is one now. `ends`: it must be given now, since the
     /// session asks for something else.

@@ -30,7 +30,7 @@ const ROUND_TRIPS: u32 = 200;
 /// The sessions of the driver in this process: no connection has such numbers.
 const CALLER: u64 = u64::MAX;
 const CALLEE: u64 = u64::MAX - 1;
-const USER: User = User { uid: 0, max_calls: u64::MAX };
+const USER: User = User::unlimited(0);
 
 /// A daemon with hosts `a` and `b` at either end of a row of switches, and a permanent circuit between them for pings.
 struct Ground {
@@ -133,7 +133,7 @@ impl Driver for Inside<'_> {
             let (callee, caller) = (take(CALLEE), take(CALLER));
             for event in callee {
                 if let Event::Incoming { call, .. } = event {
-                    exchange.accept(CALLEE, call, now)?;
+                    exchange.accept(CALLEE, USER, call, now)?;
                 }
             }
             for event in caller {
