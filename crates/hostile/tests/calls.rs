@@ -6,10 +6,10 @@ use control::config::parse;
 use control::daemon::Daemon;
 use endpoint::calls::{Answer, Event, Sap, Session, Traffic};
 use endpoint::{Endpoint, EndpointConfig, OpenOptions};
-use hostile::{as_user, assert_all_is_accounted_for, circuit};
+use hostile::{Class, Field, Trial, as_user, assert_all_is_accounted_for, circuit};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use wire::aesa::Aesa;
 use wire::q2931::CauseValue;
@@ -59,6 +59,12 @@ struct Ground {
 impl Drop for Ground {
     fn drop(&mut self) {
         assert_all_is_accounted_for(&self.daemon.engine);
+    }
+}
+
+impl Field for Ground {
+    fn socket(&self) -> &Path {
+        &self.socket
     }
 }
 
@@ -307,6 +313,35 @@ fn a_right_to_call_that_goes_takes_calls_parties_and_listening_with_it_and_leave
     until("Alice hears of her call", || matches!(alice.next_event(Some(SOON)).unwrap(), Some(Event::Incoming { .. })));
     assert_eq!((alice.is_released(kept).unwrap(), gamma.is_released(to_alice).unwrap()), (None, None));
     assert!(eve.begin_call(to, Sap::ANY, &Traffic::default()).unwrap_err().to_string().contains("calls = "));
+}
+
+#[test]
+fn a_user_who_calls_and_releases_without_end_holds_up_neither_circuits_nor_anothers_calls() {
+    Trial::new(Class::Other, ground).length(Duration::from_secs(1)).withstand(|ground, attack| {
+        let (_beta, to) = (ground.listen("beta"), ground.address("beta"));
+        let Some(mut eve) = ground.session(EVE, "alpha") else { return };
+        let mut alice = ground.session(ALICE, "alpha").unwrap();
+        let mut slowest = Duration::ZERO;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while attack.goes_on() {
+                    if let Ok(call) = eve.begin_call(to, Sap::ANY, &Traffic::default()) {
+                        eve.release(call, CauseValue::NORMAL).unwrap();
+                    }
+                }
+            });
+            while attack.goes_on() {
+                let begin = Instant::now();
+                let call = alice.begin_call(to, Sap::ANY, &Traffic::default()).unwrap();
+                let alerted = alice.next_event(Some(SOON)).unwrap();
+                assert!(matches!(alerted, Some(Event::Alerting { .. })), "{alerted:?}");
+                slowest = slowest.max(begin.elapsed());
+                alice.release(call, CauseValue::NORMAL).unwrap();
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        assert!(slowest < Duration::from_millis(500), "another user's call took {slowest:?}");
+    });
 }
 
 #[test]

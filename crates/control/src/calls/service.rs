@@ -100,7 +100,7 @@ impl Service {
             sleeps_until: None,
         };
         let shared = Arc::new(Shared {
-            engine,
+            engine: engine.named("calls"),
             inner: Mutex::new(inner),
             bell: Arc::new(Bell(event()?)),
             news: event()?,
