@@ -81,6 +81,9 @@ impl Plane {
 
     /// Tests cells at the beginning of a run together; how many have passed as conforming. None: they are tested one by one.
     fn test_together(&mut self, id: u32, cells: &[Cell]) -> usize {
+        if cells.len() == 1 {
+            return 0;
+        }
         let circuit = &mut self.circuits[id as usize];
         // Of a frame only the first cell is tested.
         let police = self.profiles.get(circuit.profile).police.as_ref();
@@ -90,7 +93,6 @@ impl Plane {
         let (cells, clp) = (&cells[..run_length(cells, word, 0b110)], word & 1 != 0);
         let batch = &self.batch;
         match batch.step_of(cells) {
-            _ if cells.len() == 1 => 0,
             Some(step) => {
                 let train = Train { first: batch.time_of(&cells[0]), step, cells: cells.len() };
                 police.arrive_together(&mut circuit.times, clp, train)
