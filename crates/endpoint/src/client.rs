@@ -185,7 +185,7 @@ impl Endpoint {
             self.shares.give_back(channel);
             match buffer {
                 Descriptor::INLINE => {}
-                Descriptor::OWN => self.given.complete(),
+                Descriptor::OWN | Descriptor::PAGES => self.given.complete(),
                 buffer => self.idle.put(buffer),
             }
         }

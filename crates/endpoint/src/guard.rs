@@ -12,11 +12,10 @@ use crate::ChannelId;
 use crate::client::{Endpoint, Error, SendError};
 use crate::own::Memory;
 use crate::segment::Segment;
+use crate::uffd::WriteFaults;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::ioctl::{Opcode, Updater, opcode};
-use rustix::mm::UserfaultfdFlags;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -27,41 +26,6 @@ const PAGE: usize = 4096;
 /// How often the keeper looks whether an SDU has been taken, while somebody waits to write.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000 };
 
-// linux/userfaultfd.h
-const UFFD_USER_MODE_ONLY: u32 = 1;
-const UFFD_API: u64 = 0xAA;
-const FEATURE_PAGEFAULT_FLAG_WP: u64 = 1 << 0;
-const FEATURE_WP_SHMEM: u64 = 1 << 12;
-const REGISTER_MODE_WP: u64 = 1 << 1;
-const WRITEPROTECT_MODE_WP: u64 = 1 << 0;
-const MESSAGE_OCTETS: usize = 32;
-
-#[repr(C)]
-struct Api {
-    api: u64,
-    features: u64,
-    ioctls: u64,
-}
-
-#[repr(C)]
-struct Register {
-    start: u64,
-    octets: u64,
-    mode: u64,
-    ioctls: u64,
-}
-
-#[repr(C)]
-struct WriteProtect {
-    start: u64,
-    octets: u64,
-    mode: u64,
-}
-
-const API: Opcode = opcode::read_write::<Api>(0xAA, 0x3F);
-const REGISTER: Opcode = opcode::read_write::<Register>(0xAA, 0x00);
-const WRITEPROTECT: Opcode = opcode::read_write::<WriteProtect>(0xAA, 0x06);
-
 /// How an SDU is kept from changing on its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overlap {
@@ -69,11 +33,13 @@ pub enum Overlap {
     Block,
     /// Sending returns at once; a write to the memory waits.
     FaultOnWrite,
+    /// Sending returns at once; a write to the memory gets a copy of its page ([`crate::window`]).
+    CopyOnWrite,
 }
 
 #[derive(Debug)]
 struct Keeper {
-    uffd: OwnedFd,
+    faults: WriteFaults,
     start: u64,
     octets: u64,
     /// What the host's index must reach before writes go on.
@@ -135,23 +101,12 @@ impl Keeper {
         endpoint: &Endpoint,
         held: Arc<Held>,
     ) -> Result<Self, (&'static str, Errno)> {
-        let flags = UserfaultfdFlags::CLOEXEC | UserfaultfdFlags::from_bits_retain(UFFD_USER_MODE_ONLY);
-        let flags = flags | UserfaultfdFlags::NONBLOCK;
-        // SAFETY: the descriptor is given no memory but `memory`'s, below, whose faults this keeper answers until the
-        // memory ends.
-        let uffd = unsafe { rustix::mm::userfaultfd(flags) }.map_err(|e| ("userfaultfd", e))?;
-        let mut api = Api { api: UFFD_API, features: FEATURE_PAGEFAULT_FLAG_WP | FEATURE_WP_SHMEM, ioctls: 0 };
-        // SAFETY: the opcode is that of `struct uffdio_api`, which `Api` is.
-        unsafe { rustix::ioctl::ioctl(&uffd, Updater::<API, Api>::new(&mut api)) }
-            .map_err(|e| ("write protection of shared memory by userfaultfd", e))?;
+        let faults = WriteFaults::open()?;
         let (start, octets) = (memory.address(), octets as u64);
-        let mut register = Register { start, octets, mode: REGISTER_MODE_WP, ioctls: 0 };
-        // SAFETY: the opcode is that of `struct uffdio_register`; the range is pages of a mapping of this process.
-        unsafe { rustix::ioctl::ioctl(&uffd, Updater::<REGISTER, Register>::new(&mut register)) }
-            .map_err(|e| ("write protection of this memory by userfaultfd", e))?;
+        faults.register(start, octets).map_err(|e| ("write protection of this memory by userfaultfd", e))?;
         let other = |e| ("a descriptor", e);
         Ok(Keeper {
-            uffd,
+            faults,
             start,
             octets,
             until: AtomicU32::new(0),
@@ -164,11 +119,7 @@ impl Keeper {
     }
 
     fn protect(&self, protects: bool) -> Result<(), Errno> {
-        let mode = if protects { WRITEPROTECT_MODE_WP } else { 0 };
-        let mut range = WriteProtect { start: self.start, octets: self.octets, mode };
-        // SAFETY: the opcode is that of `struct uffdio_writeprotect`; the range was registered by `new`. It changes no
-        // octet, only when a write to it goes on.
-        unsafe { rustix::ioctl::ioctl(&self.uffd, Updater::<WRITEPROTECT, WriteProtect>::new(&mut range)) }
+        self.faults.protect(self.start, self.octets, protects)
     }
 
     /// Whether the host has taken the SDU, and nobody holds it.
@@ -183,9 +134,8 @@ impl Keeper {
 
     /// Answers faults until told to stop.
     fn run(&self) {
-        let mut message = [0u8; MESSAGE_OCTETS];
         loop {
-            let mut fds = [PollFd::new(&self.uffd, PollFlags::IN), PollFd::new(&self.stop, PollFlags::IN)];
+            let mut fds = [PollFd::new(&self.faults, PollFlags::IN), PollFd::new(&self.stop, PollFlags::IN)];
             match poll(&mut fds, None) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(_) => return,
@@ -193,7 +143,7 @@ impl Keeper {
             if !fds[1].revents().is_empty() {
                 return;
             }
-            if rustix::io::read(&self.uffd, &mut message) != Ok(MESSAGE_OCTETS) {
+            if self.faults.next().is_none() {
                 continue;
             }
             if !self.is_free() {

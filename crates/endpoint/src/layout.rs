@@ -24,13 +24,16 @@
 //! |---|---|
 //! | 0..4 | channel: its place (16 bits), and the place's generation (the high 16 bits) |
 //! | 4..8 | octets of the SDU |
-//! | 8..12 | buffer, counted from 0; all ones: the SDU is in the descriptor; one less: in the application's own memory |
+//! | 8..12 | buffer, counted from 0; all ones: the SDU is in the descriptor; one less: in the application's own memory; two less: on pages of it |
 //! | 12 | user-to-user indication |
 //! | 13 | common part indicator |
 //! | 14 | bit 0 cell loss priority, bit 1 congestion |
 //! | 15 | zero |
 //! | 16..24 | own memory: its address in the application (in the free ring, octets are those that it has room for) |
 //! | 24..64 | an SDU of up to 40 octets: U-Net's single-cell message |
+//!
+//! An SDU on pages: octets 16..24 are where the application has the region, 24..26 where in its first page the SDU begins, 26..60 the
+//! numbers of its pages in the region, 16 bits each, in order.
 
 use serde::{Deserialize, Serialize};
 
@@ -63,6 +66,8 @@ pub const CLIENT_WAITS: usize = 192;
 const RINGS: usize = 256;
 const RING_HEAD_OCTETS: usize = 128;
 const PAGE: usize = 4096;
+/// Most pages of an SDU, wherever it begins in the first one.
+pub const MAX_PAGES: usize = 17;
 /// Most octets of one segment.
 pub const MAX_SEGMENT_OCTETS: usize = 1 << 30;
 
@@ -191,6 +196,8 @@ impl Descriptor {
     pub const INLINE: u32 = u32::MAX;
     /// The buffer number that says that the SDU is in the application's own memory.
     pub const OWN: u32 = u32::MAX - 1;
+    /// The buffer number that says that the SDU is on pages of the application's own memory.
+    pub const PAGES: u32 = u32::MAX - 2;
 
     /// Names a buffer and nothing else: what the free ring holds.
     pub const fn of_buffer(buffer: u32) -> Self {
@@ -205,6 +212,26 @@ impl Descriptor {
             address: 0,
             inline: [0; INLINE_OCTETS],
         }
+    }
+
+    /// Whether its last octets say something: an SDU, or a list of pages.
+    #[inline]
+    pub(crate) const fn has_inline(&self) -> bool {
+        matches!(self.buffer, Descriptor::INLINE | Descriptor::PAGES)
+    }
+
+    /// Puts a list of pages where an SDU would be: `offset` is where in the first one it begins.
+    pub fn set_pages(&mut self, offset: u16, pages: &[u16; MAX_PAGES]) {
+        let numbers = core::iter::once(&offset).chain(pages);
+        for (place, number) in self.inline.as_chunks_mut::<2>().0.iter_mut().zip(numbers) {
+            *place = number.to_ne_bytes();
+        }
+    }
+
+    /// The list of pages, whatever it holds.
+    pub fn pages(&self) -> (u16, [u16; MAX_PAGES]) {
+        let number = |n: usize| u16::from_ne_bytes([self.inline[2 * n], self.inline[2 * n + 1]]);
+        (number(0), core::array::from_fn(|n| number(1 + n)))
     }
 
     /// As eight words of the ring.

@@ -44,8 +44,14 @@ pub mod seqpacket;
 pub mod shared;
 mod sync;
 #[cfg(not(loom))]
+#[allow(unsafe_code)]
+mod uffd;
+#[cfg(not(loom))]
 pub mod upcall;
 pub mod waiting;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+pub mod window;
 
 #[cfg(not(loom))]
 pub use client::{Connection, Endpoint, EndpointConfig, Error, Loan, Local, Received, SendError};
@@ -55,6 +61,8 @@ pub use guard::{Guarded, Hold, Overlap};
 pub use layout::Geometry;
 #[cfg(not(loom))]
 pub use own::Memory;
+#[cfg(not(loom))]
+pub use window::Window;
 
 /// A channel: a circuit opened on an endpoint. The service gives the number: the channel's place in the low 16 bits, above it the
 /// place's generation. No number is used twice, so a descriptor for a channel that is closed belongs to no other.

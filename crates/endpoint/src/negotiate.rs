@@ -21,8 +21,10 @@ pub const AAL34: &str = "aal34";
 pub const FUTEX: &str = "futex";
 /// Long answers to management requests come as sealed memory files ([`crate::sealed`]).
 pub const MEMORY_ANSWERS: &str = "memory-answers";
+/// SDUs whose octets lie on a list of pages of own memory: [`crate::window`].
+pub const PAGES: &str = "pages";
 /// All features of this crate's version.
-pub const FEATURES: &[&str] = &[DIRECT, OWN_MEMORY, AAL34, FUTEX, MEMORY_ANSWERS];
+pub const FEATURES: &[&str] = &[DIRECT, OWN_MEMORY, AAL34, FUTEX, MEMORY_ANSWERS, PAGES];
 
 /// The newest version that both speak, if there is one: here [`OLDEST`] to [`VERSION`], there `oldest` to `newest`.
 pub fn agree_version(oldest: u32, newest: u32) -> Option<u32> {

@@ -4,7 +4,7 @@
 //! host makes cells from it, or reassembles into it, directly. *Any other* (a `Vec`, any slice): this library copies it to or
 //! from registered memory of its own, so the host never waits for memory that an application could make slow. An SDU may not
 //! change while it is on its way: of the overlap policies, *trust* is [`Endpoint::send_own`], where ownership says it;
-//! *block* is [`Endpoint::send_blocking`], which returns when the SDU has been taken; *fault on write* is [`crate::guard`].
+//! *block* is [`Endpoint::send_blocking`], which returns when the SDU has been taken; *fault on write* is [`crate::guard`], *copy on write* [`crate::window`].
 
 use crate::client::{Endpoint, Error, Received, SendError};
 use crate::control::{Request, Response};
@@ -44,6 +44,19 @@ impl Memory {
     /// Whether the host has mapped it.
     pub fn is_registered(&self) -> bool {
         matches!(self.0, Kind::Registered { .. })
+    }
+
+    /// Registered memory: all of it, and where in it this piece begins.
+    pub(crate) fn region(&self) -> Option<(&Arc<SharedMemory>, usize)> {
+        match &self.0 {
+            Kind::Registered { memory, at, .. } => Some((memory, *at)),
+            Kind::Any(_) => None,
+        }
+    }
+
+    /// Part of registered memory, of which its owner makes no other piece as long as this one is there.
+    pub(crate) fn piece_of(memory: Arc<SharedMemory>, at: usize, octets: usize) -> Self {
+        Memory(Kind::Registered { memory, at, octets })
     }
 
     pub(crate) fn address(&self) -> u64 {
@@ -128,6 +141,17 @@ impl Given {
             let memory = posted.stand_in.as_ref().unwrap_or(&posted.memory);
             &memory[..memory.len().min(d.octets as usize)]
         })
+    }
+
+    /// The registered memory that a descriptor speaks of, and where in it the SDU begins.
+    pub(crate) fn place(&self, d: &Descriptor) -> Option<(&Arc<SharedMemory>, usize)> {
+        let posted = self.posted.get(&d.address).filter(|_| d.buffer == Descriptor::OWN)?;
+        posted.memory.region()
+    }
+
+    /// The memory of a descriptor is no longer posted, and no longer anybody's piece.
+    pub(crate) fn forget(&mut self, d: &Descriptor) {
+        self.posted.remove(&d.address);
     }
 
     /// Whether the host has mapped all of these octets.

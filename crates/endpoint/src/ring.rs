@@ -37,7 +37,7 @@ impl Place {
     fn read(&self, index: u32) -> Descriptor {
         let slot = self.slot(index);
         let mut descriptor = Descriptor::from_head_words(std::array::from_fn(|i| slot[i].load(Ordering::Relaxed)));
-        if descriptor.buffer == Descriptor::INLINE {
+        if descriptor.has_inline() {
             let parts = descriptor.inline.as_chunks_mut::<8>().0;
             for (part, word) in parts.iter_mut().zip(&slot[HEAD_WORDS..]) {
                 *part = word.load(Ordering::Relaxed).to_ne_bytes();
@@ -53,7 +53,7 @@ impl Place {
         for (word, value) in slot.iter().zip(descriptor.head_words()) {
             word.store(value, Ordering::Relaxed);
         }
-        if descriptor.buffer == Descriptor::INLINE {
+        if descriptor.has_inline() {
             for (word, part) in slot[HEAD_WORDS..].iter().zip(descriptor.inline.as_chunks::<8>().0) {
                 word.store(u64::from_ne_bytes(*part), Ordering::Relaxed);
             }

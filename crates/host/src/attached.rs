@@ -307,7 +307,7 @@ impl Attached {
         let at = match d.buffer {
             Descriptor::INLINE if octets <= INLINE_OCTETS => None,
             Descriptor::INLINE => return Err(DropReason::BadDescriptor),
-            Descriptor::OWN => None,
+            Descriptor::OWN | Descriptor::PAGES => None,
             buffer => Some(self.segment.buffer_at(buffer).ok_or(DropReason::BadDescriptor)?),
         };
         if octets == 0 || (at.is_some() && octets > self.geometry().buffer_octets as usize) {
@@ -325,7 +325,7 @@ impl Attached {
             Aal::Aal0 | Aal::Oam => return Err(DropReason::WrongAal),
         };
         let source = match d.buffer {
-            Descriptor::OWN => Some(self.path.begin_own(d)?),
+            Descriptor::OWN | Descriptor::PAGES => Some(self.path.begin_own(d)?),
             _ => self.path.begin(&self.segment, d, at),
         };
         Ok(source.map(|source| Leaving { channel, source, octets, meta, cells, aborted: false }))
@@ -355,7 +355,7 @@ impl Attached {
             let Ok(mut segmentation) = Segmentation::new(circuit, octets, meta) else { break };
             let n = match d.buffer {
                 Descriptor::INLINE if octets <= INLINE_OCTETS => segmentation.fill(&d.inline[..octets], room),
-                Descriptor::INLINE | Descriptor::OWN => break,
+                Descriptor::INLINE | Descriptor::OWN | Descriptor::PAGES => break,
                 // It is to be taken out of the application's hands first.
                 _ if self.path.kind() == DataPath::Copying => break,
                 buffer => match self.segment.buffer_at(buffer) {

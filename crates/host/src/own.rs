@@ -28,7 +28,7 @@ impl Mapped {
         self.0.as_ref().map_or(&[], |memory| memory.octets(at, octets))
     }
 
-    fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.0.as_ref().map_or(0, SharedMemory::len)
     }
 }

@@ -5,10 +5,11 @@
 
 use crate::own::{Mapped, Own};
 use endpoint::DataPath;
-use endpoint::layout::{Descriptor, INLINE_OCTETS};
+use endpoint::layout::{Descriptor, INLINE_OCTETS, MAX_PAGES};
 use endpoint::segment::Segment;
 use sar::Segmentation;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU8;
 use wire::{Cell, DropReason};
 
 /// Where the octets of the SDU that is being sent are.
@@ -22,6 +23,50 @@ pub(crate) enum Source {
     Staged(usize),
     /// `single-copy`: in a registered region, from this octet on.
     Region(Arc<Mapped>, usize),
+    /// `single-copy`: on pages of a registered region.
+    Pages(Arc<Mapped>, PageList),
+}
+
+/// Octets of a page.
+const PAGE: usize = 4096;
+
+/// The pages of an SDU, all inside its region.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PageList {
+    offset: usize,
+    pages: [u16; MAX_PAGES],
+}
+
+/// An SDU in pieces.
+type Pieces<'a> = ([&'a [AtomicU8]; MAX_PAGES], usize);
+
+impl PageList {
+    /// From a descriptor, whatever it holds. `None`: not all pages are among the region's octets.
+    fn checked(descriptor: &Descriptor, region_octets: usize) -> Option<Self> {
+        let (offset, pages) = descriptor.pages();
+        let offset = usize::from(offset);
+        let count = (offset + descriptor.octets as usize).div_ceil(PAGE);
+        let inside = |page: &u16| (usize::from(*page) + 1) * PAGE <= region_octets;
+        (offset < PAGE && pages.get(..count)?.iter().all(inside)).then_some(PageList { offset, pages })
+    }
+
+    /// `octets` octets from the SDU's octet `at` on; pages that follow each other are one piece.
+    fn pieces<'a>(&self, memory: &'a Mapped, at: usize, octets: usize) -> Pieces<'a> {
+        let mut pieces: Pieces<'a> = ([&[]; MAX_PAGES], 0);
+        let (mut from, end) = (self.offset + at, self.offset + at + octets);
+        while from < end {
+            let first = usize::from(self.pages[from / PAGE]);
+            let mut to = (from / PAGE + 1) * PAGE;
+            while to < end && usize::from(self.pages[to / PAGE]) == first + to / PAGE - from / PAGE {
+                to += PAGE;
+            }
+            let to = to.min(end);
+            pieces.0[pieces.1] = memory.octets(first * PAGE + from % PAGE, to - from);
+            pieces.1 += 1;
+            from = to;
+        }
+        pieces
+    }
 }
 
 /// Octets of an endpoint's SDUs by what moved them across the memory bus; caches are left out, and so are the application's
@@ -131,6 +176,12 @@ impl Path {
         if self.kind != DataPath::SingleCopy || octets > wire::aal5::MAX_SDU_OCTETS {
             return Err(DropReason::BadDescriptor);
         }
+        if descriptor.buffer == Descriptor::PAGES {
+            let found = self.own.find(descriptor.address, 1).and_then(|at| self.own.region(at));
+            let (memory, _) = found.filter(|(_, at)| *at == 0).ok_or(DropReason::BadDescriptor)?;
+            let list = PageList::checked(descriptor, memory.len()).ok_or(DropReason::BadDescriptor)?;
+            return Ok(Source::Pages(memory.clone(), list));
+        }
         let found = self.own.find(descriptor.address, octets).and_then(|at| self.own.region(at));
         let (memory, at) = found.ok_or(DropReason::BadDescriptor)?;
         let source = Source::Region(memory.clone(), at);
@@ -151,6 +202,15 @@ impl Path {
             Source::Shared(from) => segment.copy_out(*from + at, into),
             Source::Staged(place) => into.copy_from_slice(&self.staging[*place][at..at + into.len()]),
             Source::Region(memory, from) => crate::sys::copy_out(memory.octets(*from + at, into.len()), into),
+            Source::Pages(memory, list) => {
+                let (pieces, count) = list.pieces(memory, at, into.len());
+                let mut into = into;
+                for piece in &pieces[..count] {
+                    let (now, later) = into.split_at_mut(piece.len());
+                    crate::sys::copy_out(piece, now);
+                    into = later;
+                }
+            }
         }
     }
 
@@ -168,6 +228,57 @@ impl Path {
             Source::Shared(from) => segmentation.fill_shared(segment.octets(*from, octets), out),
             Source::Staged(place) => segmentation.fill(&self.staging[*place][..octets], out),
             Source::Region(memory, at) => segmentation.fill_shared(memory.octets(*at, octets), out),
+            Source::Pages(memory, list) => {
+                let (pieces, count) = list.pieces(memory, 0, octets);
+                segmentation.fill_gather(&pieces[..count], out)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use endpoint::shared::SharedMemory;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_list_of_pages_is_read_in_order_or_refused_whatever_it_holds(
+            octets in 1u32..70_000, offset in prop_oneof![0u16..4096, any::<u16>()],
+            numbers in prop::collection::vec(prop_oneof![0u16..20, Just(u16::MAX), any::<u16>()], MAX_PAGES),
+            low: bool, displaced in prop_oneof![4 => Just(0u64), 1 => any::<u64>()], at in 0usize..5000,
+        ) {
+            let (memory, fd) = SharedMemory::create(20 * PAGE).unwrap();
+            let plain: Vec<u8> = (0..20 * PAGE).map(|i| (i * 31 + (i >> 8) * 7) as u8).collect();
+            memory.copy_in(0, &plain);
+            let address = memory.address();
+            let mut path = Path::new(DataPath::SingleCopy, 64);
+            path.own.register(address, SharedMemory::open(&fd, 20 * PAGE).unwrap()).unwrap();
+            let pages: [u16; MAX_PAGES] = core::array::from_fn(|n| if low { numbers[n] % 20 } else { numbers[n] });
+            let mut d = Descriptor { octets, address: address.wrapping_add(displaced), ..Descriptor::of_buffer(Descriptor::PAGES) };
+            d.set_pages(offset, &pages);
+            prop_assert_eq!(d.pages(), (offset, pages));
+            let used = (usize::from(offset) + octets as usize).div_ceil(PAGE).min(MAX_PAGES);
+            let fits = offset < 4096 && octets <= 65_535 && displaced == 0 && pages[..used].iter().all(|page| *page < 20);
+            let begun = path.begin_own(&d);
+            prop_assert_eq!(begun.is_ok(), fits);
+            let Ok(source) = begun else { return Ok(()) };
+            let octet = |n: usize| {
+                let n = usize::from(offset) + n;
+                plain[usize::from(pages[n / PAGE]) * PAGE + n % PAGE]
+            };
+            let sdu: Vec<u8> = (0..octets as usize).map(octet).collect();
+            let segment = Segment::anonymous(endpoint::Geometry::default()).unwrap();
+            let at = at.min(sdu.len());
+            let mut read = vec![0; sdu.len() - at];
+            path.read_at(&source, &segment, at, &mut read);
+            prop_assert!(read == sdu[at..]);
+            let begin = || Segmentation::new("0.100".parse().unwrap(), sdu.len(), Default::default()).unwrap();
+            let mut cells = [(); 2].map(|()| vec![Cell::default(); wire::aal5::cells(sdu.len())]);
+            path.fill(&source, &segment, &mut begin(), &mut cells[0]);
+            begin().fill(&sdu, &mut cells[1]);
+            prop_assert!(cells[0] == cells[1]);
         }
     }
 }

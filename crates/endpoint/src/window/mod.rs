@@ -1,0 +1,354 @@
+//! Windows: memory from whose pages SDUs are sent, and whose pages are replaced by those that SDUs have arrived in (Almesberger 1995,
+//! sections 3.2 and 3.3).
+//!
+//! In: SDUs to send from any place, writes of any thread meanwhile, SDUs that have arrived. Out: descriptors with a list of pages, and
+//! changed mappings. A window's pages lie on frames of registered memory, as [`remap::spaces`] says; this module carries its orders out
+//! by `mremap` and userfaultfd. `send_window` protects pages and returns. A thread that writes there gets a copy of the page in its
+//! place, from a thread of this module. [`Window::overwrite`] replaces whole pages instead of copying them. An SDU received into frames
+//! is mapped where it lies as the window does, and copied where not.
+//!
+//! A child of `fork` has no window: it cannot change what its parent sends. Where the machine forbids userfaultfd, sending waits until
+//! the SDU has been taken; receiving is the same.
+
+mod keeper;
+mod real;
+
+use crate::ChannelId;
+use crate::client::{Endpoint, Error, Received, SendError};
+use crate::guard::Overlap;
+use crate::layout::{Descriptor, MAX_PAGES};
+use crate::negotiate::PAGES;
+use crate::own::{Memory, Sent};
+use crate::shared::SharedMemory;
+use keeper::Keeper;
+use real::Real;
+use remap::align::{Alignment, Wanted};
+use remap::spaces::{Counts, Delivered, Hold, Process, Spaces};
+use remap::{Frame, Gather};
+use rustix::io::Errno;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicU8, AtomicU64};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Octets of a page.
+pub const PAGE: usize = 4096;
+/// Most octets of an SDU.
+const MAX_OCTETS: usize = 65_535;
+/// Places at which a window can be seen.
+const MAX_VIEWS: u16 = 8;
+
+/// What a window is, under its lock.
+#[derive(Debug)]
+struct State {
+    spaces: Spaces,
+    real: Real,
+    /// SDUs that are leaving: what the host's index must reach, and their numbers.
+    leaving: VecDeque<(u32, u64)>,
+    /// What is posted, by where it begins in the pool.
+    holds: BTreeMap<usize, Hold>,
+    views: u16,
+}
+
+impl State {
+    /// The host has taken descriptors up to this index: what has left is unlocked.
+    fn settle(&mut self, taken: u32) {
+        while let Some((until, number)) = self.leaving.front().copied()
+            && taken.wrapping_sub(until) < 1 << 31
+        {
+            self.leaving.pop_front();
+            self.spaces.complete(number, &mut self.real);
+        }
+        self.real.flush();
+    }
+}
+
+/// See the module's head.
+#[derive(Debug)]
+pub struct Window {
+    state: Arc<Mutex<State>>,
+    keeper: Option<Keeper>,
+    pool: Arc<SharedMemory>,
+    octets: usize,
+    why_not: Option<String>,
+}
+
+/// A window at another place: what is written at one is read at the other.
+#[derive(Debug)]
+pub struct View<'a> {
+    window: &'a Window,
+    number: u16,
+}
+
+impl Window {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Its memory, which any thread may write at any time; a write to a page that is leaving waits for a copy of the page.
+    pub fn octets(&self) -> &[AtomicU8] {
+        self.octets_of(0)
+    }
+
+    fn octets_of(&self, view: u16) -> &[AtomicU8] {
+        let start = self.state().real.start(view);
+        // SAFETY: the view's place is mapped with this many octets as long as the window lives: pages are exchanged under the system's
+        // own lock, never taken away. An atomic has its octet's layout and may change under a shared reference.
+        unsafe {
+            std::slice::from_raw_parts(std::ptr::with_exposed_provenance::<AtomicU8>(start as usize), self.octets)
+        }
+    }
+
+    /// Writes octets, as any store instruction does. Panics if they are not inside.
+    pub fn write(&self, at: usize, octets: &[u8]) {
+        store(&self.octets()[at..at + octets.len()], octets);
+    }
+
+    /// Writes the same to each of `octets` octets. Panics if they are not inside.
+    pub fn fill(&self, at: usize, octets: usize, value: u8) {
+        let to = &self.octets()[at..at + octets];
+        // SAFETY: as for `store`.
+        unsafe { to.as_ptr().cast::<u8>().cast_mut().write_bytes(value, octets) }
+    }
+
+    /// Reads octets. Panics if they are not inside.
+    pub fn read(&self, at: usize, octets: &mut [u8]) {
+        load(&self.octets()[at..at + octets.len()], octets);
+    }
+
+    /// Its memory by words of eight octets, to read much of it.
+    pub fn words(&self) -> &[AtomicU64] {
+        let octets = self.octets();
+        // SAFETY: the window begins with a page and has whole ones; an atomic has its octets' layout, all bits are valid.
+        unsafe { std::slice::from_raw_parts(octets.as_ptr().cast::<AtomicU64>(), octets.len() / 8) }
+    }
+
+    /// Writes octets as a system call does: pages that are leaving and that are overwritten wholly are replaced, in all views, and not
+    /// copied. Gives how many were written: fewer, if there is no frame until an SDU has left. None, if they are not inside.
+    pub fn overwrite(&self, at: usize, octets: &[u8]) -> usize {
+        if at.checked_add(octets.len()).is_none_or(|end| end > self.octets) {
+            return 0;
+        }
+        let mut state = self.settled();
+        let State { spaces, real, .. } = &mut *state;
+        let done = spaces.overwrite(Process(0), at as u64, octets, real).unwrap_or_default();
+        real.flush();
+        done
+    }
+
+    /// How to place what is received so that nothing is copied: data at the beginning of a page, whole pages of them.
+    pub const fn alignment(&self) -> Alignment {
+        Alignment { page: PAGE, offset: 0 }
+    }
+
+    /// The window at another place as well. `None`: there are enough, or the system has no room.
+    pub fn view(&self) -> Option<View<'_>> {
+        let mut state = self.settled();
+        let State { spaces, real, views, .. } = &mut *state;
+        if *views >= MAX_VIEWS || !real.reserve(self.octets) {
+            return None;
+        }
+        let number = *views;
+        *views += 1;
+        let shared = spaces.share((Process(0), 0), self.octets, (Process(number), 0), real);
+        real.flush();
+        shared.is_ok().then_some(View { window: self, number })
+    }
+
+    /// How an SDU is kept from changing on its way: a writer gets a copy, or sending blocks.
+    pub fn overlap(&self) -> Overlap {
+        if self.keeper.is_some() { Overlap::CopyOnWrite } else { Overlap::Block }
+    }
+
+    /// Why it is not by copies.
+    pub fn why_not(&self) -> Option<&str> {
+        self.why_not.as_deref()
+    }
+
+    /// What was done, in pages.
+    pub fn counts(&self) -> Counts {
+        self.state().spaces.counts()
+    }
+
+    /// Mappings that the system has refused: pages there are not what they should be, and nothing more is sent.
+    pub fn failures(&self) -> u64 {
+        self.state().real.failures()
+    }
+
+    /// SDUs that are leaving from it.
+    pub fn leaving(&self) -> usize {
+        self.settled().leaving.len()
+    }
+
+    fn settled(&self) -> MutexGuard<'_, State> {
+        let mut state = self.state();
+        if let Some(keeper) = &self.keeper {
+            state.settle(keeper.taken());
+        }
+        state
+    }
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        // The keeper first: nobody waits in a fault of memory that is about to go.
+        self.keeper = None;
+        self.state().real.release();
+    }
+}
+
+impl View<'_> {
+    /// Its memory.
+    pub fn octets(&self) -> &[AtomicU8] {
+        self.window.octets_of(self.number)
+    }
+
+    /// Reads octets. Panics if they are not inside.
+    pub fn read(&self, at: usize, octets: &mut [u8]) {
+        load(&self.octets()[at..at + octets.len()], octets);
+    }
+}
+
+fn store(to: &[AtomicU8], octets: &[u8]) {
+    // SAFETY: both are as long. The window's memory is shared and no part of a slice of this process's own; no octet is an invalid
+    // value, whoever reads it when.
+    unsafe { to.as_ptr().cast::<u8>().cast_mut().copy_from_nonoverlapping(octets.as_ptr(), octets.len()) }
+}
+
+fn load(from: &[AtomicU8], octets: &mut [u8]) {
+    // SAFETY: as above.
+    unsafe { from.as_ptr().cast::<u8>().copy_to_nonoverlapping(octets.as_mut_ptr(), octets.len()) }
+}
+
+impl Endpoint {
+    /// A window of `octets` octets (rounded up to whole pages), all zero, with `spare` octets of frames for copies and for what is
+    /// received.
+    ///
+    /// # Errors
+    /// The service refuses, or there is no memory. That the machine forbids faults is no error: [`Window::why_not`].
+    pub fn window(&mut self, octets: usize, spare: usize) -> Result<Window, Error> {
+        self.connection.need(PAGES)?;
+        let (octets, spare) = (octets.max(1).next_multiple_of(PAGE), spare.next_multiple_of(PAGE));
+        let frames = u16::try_from((octets + spare) / PAGE).map_err(|_| Error::System(Errno::NOMEM))?;
+        let memory = self.register(1, octets + spare)?.pop().ok_or(Error::System(Errno::NOMEM))?;
+        let pool = memory.region().ok_or(Error::System(Errno::NOMEM))?.0.clone();
+        let mut real = Real::new(pool.clone()).map_err(Error::System)?;
+        let why_not = real.guard().err().map(|(what, e)| {
+            format!("{what} is forbidden here ({e}): sending waits until the host has taken the SDU (Linux 5.19 or newer is needed)")
+        });
+        let mut spaces = Spaces::new(frames.into(), PAGE, remap::Overlap::Copy);
+        if !real.reserve(octets) || spaces.grow(Process(0), 0, octets, &mut real).is_err() {
+            return Err(Error::System(Errno::NOMEM));
+        }
+        real.flush();
+        if real.failures() > 0 {
+            return Err(Error::System(Errno::NOMEM));
+        }
+        let faults = real.faults();
+        let state = State { spaces, real, leaving: VecDeque::new(), holds: BTreeMap::new(), views: 1 };
+        let state = Arc::new(Mutex::new(state));
+        let keeper =
+            faults.map(|faults| Keeper::start(faults, state.clone(), self)).transpose().map_err(Error::System)?;
+        Ok(Window { state, keeper, pool, octets, why_not })
+    }
+
+    /// Sends `octets` octets of a window from octet `at` on, as they are now, and returns at once: what is written there afterwards does
+    /// not leave with them. Where faults are forbidden, this returns when the SDU has been taken.
+    ///
+    /// # Errors
+    /// The ring is full, the length cannot be, or the octets are not inside.
+    pub fn send_window(
+        &mut self,
+        channel: ChannelId,
+        window: &Window,
+        at: usize,
+        octets: usize,
+    ) -> Result<(), SendError> {
+        if !(1..=MAX_OCTETS).contains(&octets) || at.checked_add(octets).is_none_or(|end| end > window.octets) {
+            return Err(SendError::TooLong { octets, buffer_octets: MAX_OCTETS.min(window.octets.saturating_sub(at)) });
+        }
+        if self.send_space() == 0 || window.failures() > 0 {
+            return Err(SendError::Full);
+        }
+        let mut state = window.settled();
+        let State { spaces, real, leaving, .. } = &mut *state;
+        let sending = spaces.send(Process(0), at as u64, octets, real).map_err(|_| SendError::Full)?;
+        // Before it is pushed.
+        real.flush();
+        let mut pages = [0; MAX_PAGES];
+        for (page, extent) in pages.iter_mut().zip(sending.gather.pages()) {
+            *page = extent.frame.0 as u16;
+        }
+        let mut d =
+            Descriptor { channel: channel.0, octets: octets as u32, ..Descriptor::of_buffer(Descriptor::PAGES) };
+        d.address = window.pool.address();
+        d.set_pages((at % PAGE) as u16, &pages);
+        let until = self.send.pushed().wrapping_add(1);
+        let pushed = self.push(d);
+        match pushed {
+            Ok(()) => {
+                leaving.push_back((until, sending.number));
+                self.given.sending.push_back(Sent::Borrowed);
+            }
+            Err(_) => {
+                spaces.complete(sending.number, real);
+                real.flush();
+            }
+        }
+        drop(state);
+        if pushed.is_ok() && window.keeper.is_none() {
+            // A service that has gone takes nothing any more, and reads nothing either.
+            let _ = self.wait_sent(None);
+            let mut state = window.state();
+            let State { spaces, real, leaving, .. } = &mut *state;
+            leaving.drain(..).for_each(|(_, number)| spaces.complete(number, real));
+        }
+        pushed
+    }
+
+    /// Gives frames of a window to receive an SDU of up to `octets` octets into, ahead of its arrival. Octets behind the first `headers`
+    /// will lie at the beginning of a page: [`Received::into_window`] maps them where they are wanted at one.
+    ///
+    /// # Errors
+    /// The free ring or the window's frames are used up, or the data path is another one.
+    pub fn post_window(&mut self, window: &Window, octets: usize, headers: usize) -> Result<(), SendError> {
+        let displaced = Wanted { control: 0, headers, placement: 0 }.padding(PAGE);
+        let octets = octets.clamp(1, MAX_OCTETS);
+        let mut state = window.settled();
+        let hold = state.spaces.hold((displaced + octets).div_ceil(PAGE) as u32).ok_or(SendError::Full)?;
+        let at = hold.first.0 as usize * PAGE + displaced;
+        if self.post(Memory::piece_of(window.pool.clone(), at, octets)).is_err() {
+            state.spaces.unhold(hold);
+            return Err(SendError::Full);
+        }
+        state.holds.insert(at, hold);
+        Ok(())
+    }
+}
+
+impl Received<'_> {
+    /// Gives the SDU's octets behind the first `headers` to a window, from its octet `at` on: whole pages are mapped where the SDU was
+    /// received into frames of the window and lies as it is wanted; the rest is copied. Gives how, or `None` if the window is too short.
+    pub fn into_window(mut self, window: &Window, headers: usize, at: usize) -> Option<Delivered> {
+        let octets = self.len().checked_sub(headers)?;
+        at.checked_add(octets).filter(|end| *end <= window.octets)?;
+        let given = &self.endpoint.given;
+        let place = given.place(&self.descriptor).filter(|(pool, _)| Arc::ptr_eq(pool, &window.pool));
+        let Some(place) = place.map(|(_, place)| place) else {
+            let copied = window.overwrite(at, &self[headers..]);
+            return Some(Delivered { octets: copied, pages: 0, copied });
+        };
+        let mut state = window.settled();
+        let State { spaces, real, holds, .. } = &mut *state;
+        let mut sdu = Gather::new(PAGE);
+        sdu.push(Frame((place / PAGE) as u32), place % PAGE, headers + octets);
+        let delivered = spaces.deliver(Process(0), at as u64, &sdu.part(headers, octets), real).ok();
+        real.flush();
+        // Frames that became the window's are no longer the posted memory's: its name is given up before anybody makes a slice of it.
+        self.endpoint.given.forget(&self.descriptor);
+        self.descriptor.buffer = Descriptor::INLINE;
+        if let Some(hold) = holds.remove(&place) {
+            spaces.unhold(hold);
+        }
+        delivered
+    }
+}

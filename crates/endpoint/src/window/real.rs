@@ -1,0 +1,170 @@
+//! Page tables of this process: orders are gathered, and carried out for pages in a row at once.
+//!
+//! The pool, registered memory, is mapped as a whole, frame after frame. A page of a view is a second mapping of its frame, made by
+//! `mremap` from the pool's: the memory is sealed against mappings of its file. The system exchanges a mapping under its own lock, so
+//! a thread that reads there sees the old page or the new one.
+
+use super::PAGE;
+use crate::shared::SharedMemory;
+use crate::uffd::WriteFaults;
+use remap::Frame;
+use remap::spaces::{Place, Process, Tables};
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, MremapFlags, ProtFlags};
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::Arc;
+
+#[derive(Debug, Clone, Copy)]
+struct Order {
+    address: u64,
+    frame: Frame,
+    /// The page was on another frame.
+    moves: bool,
+    writable: bool,
+}
+
+#[derive(Debug)]
+struct View {
+    start: u64,
+    octets: usize,
+    /// By page: frame, and whether it may be written.
+    pages: Vec<Option<(Frame, bool)>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Real {
+    pool: Arc<SharedMemory>,
+    faults: Option<Arc<WriteFaults>>,
+    views: Vec<View>,
+    orders: Vec<Order>,
+    failures: u64,
+}
+
+fn place(address: u64) -> *mut c_void {
+    ptr::with_exposed_provenance_mut(address as usize)
+}
+
+impl Real {
+    /// No view yet. A child of this process gets neither the pool nor what is mapped from it.
+    pub(super) fn new(pool: Arc<SharedMemory>) -> Result<Self, Errno> {
+        // SAFETY: the pool's own mapping; the advice changes nothing in this process.
+        unsafe { rustix::mm::madvise(place(pool.address()), pool.len(), Advice::LinuxDontFork) }?;
+        Ok(Real { pool, faults: None, views: Vec::new(), orders: Vec::new(), failures: 0 })
+    }
+
+    /// From now on pages can be protected.
+    pub(super) fn guard(&mut self) -> Result<(), (&'static str, Errno)> {
+        self.faults = Some(Arc::new(WriteFaults::open()?));
+        Ok(())
+    }
+
+    pub(super) fn faults(&self) -> Option<Arc<WriteFaults>> {
+        self.faults.clone()
+    }
+
+    pub(super) fn failures(&self) -> u64 {
+        self.failures
+    }
+
+    /// A place for another view; false if there is none.
+    pub(super) fn reserve(&mut self, octets: usize) -> bool {
+        // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing of this process.
+        let start =
+            unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), octets, ProtFlags::empty(), MapFlags::PRIVATE) };
+        let Ok(start) = start else { return false };
+        let start = start.expose_provenance() as u64;
+        self.views.push(View { start, octets, pages: vec![None; octets / PAGE] });
+        true
+    }
+
+    pub(super) fn start(&self, view: u16) -> u64 {
+        self.views[usize::from(view)].start
+    }
+
+    /// Which page of which view an address is.
+    pub(super) fn find(&self, address: u64) -> Option<(Process, u64)> {
+        let inside = |view: &View| address.checked_sub(view.start).filter(|at| *at < view.octets as u64);
+        self.views.iter().enumerate().find_map(|(n, view)| Some((Process(n as u16), inside(view)?)))
+    }
+
+    /// Carries the orders out.
+    pub(super) fn flush(&mut self) {
+        let orders = std::mem::take(&mut self.orders);
+        let mut rest = &orders[..];
+        while let Some(first) = rest.first().copied() {
+            let follows = |(n, next): (usize, &Order)| {
+                let row = next.address == first.address + (n * PAGE) as u64;
+                let same = (next.moves, next.writable) == (first.moves, first.writable);
+                row && same && (!first.moves || next.frame.0 == first.frame.0 + n as u32)
+            };
+            let pages = rest.iter().enumerate().take_while(|(n, next)| follows((*n, next))).count();
+            if self.carry_out(first, pages * PAGE).is_err() {
+                self.failures += 1;
+            }
+            rest = &rest[pages..];
+        }
+        self.orders = orders;
+        self.orders.clear();
+    }
+
+    fn carry_out(&self, order: Order, octets: usize) -> Result<(), Errno> {
+        let Order { address, frame, moves, writable } = order;
+        if moves {
+            let from = self.pool.address() + u64::from(frame.0) * PAGE as u64;
+            // SAFETY: over pages of a view of this module's, which stay mapped with the same length; who reads or writes there
+            // expects others to write at any time. From pages of the pool, which stay mapped too (an old length of 0: a shared
+            // mapping is made once more).
+            unsafe { rustix::mm::mremap_fixed(place(from), 0, octets, MremapFlags::MAYMOVE, place(address)) }?;
+        }
+        let Some(faults) = &self.faults else { return Ok(()) };
+        if moves {
+            faults.register(address, octets as u64)?;
+            faults.wake(address, octets as u64);
+        }
+        if !moves || !writable {
+            faults.protect(address, octets as u64, !writable)?;
+        }
+        Ok(())
+    }
+
+    /// Unmaps all views. Nobody has a reference to them any more.
+    pub(super) fn release(&mut self) {
+        for view in self.views.drain(..) {
+            // SAFETY: a view's own place, all of it; the window that lent slices of it is being dropped.
+            let _ = unsafe { rustix::mm::munmap(place(view.start), view.octets) };
+        }
+    }
+}
+
+impl Tables for Real {
+    fn map(&mut self, process: Process, page: u64, frame: Frame, writable: bool) {
+        let Some(view) = self.views.get_mut(usize::from(process.0)) else { return };
+        let Some(entry) = view.pages.get_mut(page as usize) else { return };
+        let before = entry.replace((frame, writable));
+        let moves = before.is_none_or(|(was, _)| was != frame);
+        if moves || before != Some((frame, writable)) {
+            self.orders.push(Order { address: view.start + page * PAGE as u64, frame, moves, writable });
+        }
+    }
+
+    fn unmap(&mut self, _: Process, _: u64) {
+        // Pages of a window go with the window.
+    }
+
+    fn copy(&mut self, from: Place, to: Place, octets: usize) {
+        let at = |place: Place| place.frame.0 as usize * PAGE + place.offset;
+        let (from, to) = (self.pool.octets(at(from), octets), self.pool.octets(at(to), octets));
+        // SAFETY: inside the pool, and other octets: a frame is never copied to itself. Racing writes of others leave some mixture of
+        // octets, all of which are valid.
+        unsafe { from.as_ptr().copy_to(to.as_ptr().cast_mut(), octets) }
+    }
+
+    fn store(&mut self, to: Place, octets: &[u8]) {
+        self.pool.copy_in(to.frame.0 as usize * PAGE + to.offset, octets);
+    }
+
+    fn zero(&mut self, frame: Frame) {
+        self.pool.copy_in(frame.0 as usize * PAGE, &[0; PAGE]);
+    }
+}
