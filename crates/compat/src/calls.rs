@@ -33,6 +33,12 @@ struct Host {
     itf: i16,
     name: &'static str,
     addresses: Vec<Aesa>,
+    /// The end system identifier.
+    esi: Vec<u8>,
+    /// It leaves its signalling to a program.
+    by_program: bool,
+    /// That program runs, or none is needed.
+    can_call: bool,
 }
 
 /// A call at one of the program's interfaces.
@@ -49,21 +55,50 @@ fn hosts_of(all: &Value) -> Vec<Host> {
         let interface = interfaces().find(|interface| interface["station"] == name.as_str())?;
         let addresses = interface["addresses"].as_array().into_iter().flatten();
         let addresses = addresses.filter_map(|address| address.as_str()?.parse().ok()).collect();
-        Some(Host { itf: i16::try_from(itf).ok()?, name, addresses })
+        let esi = interface["esi"].as_str().unwrap_or_default();
+        let esi =
+            esi.as_bytes().chunks(2).filter_map(|digits| u8::from_str_radix(str::from_utf8(digits).ok()?, 16).ok());
+        let by_program = interface["program"] == true;
+        let can_call = !by_program || interface["up"] == true;
+        Some(Host { itf: i16::try_from(itf).ok()?, name, addresses, esi: esi.collect(), by_program, can_call })
     };
     environment().hosts.iter().enumerate().filter_map(one).collect()
 }
 
 /// The hosts that can call, the first the one that does if nothing else is said.
 fn hosts(session: &Session) -> Result<Vec<Host>, Failed> {
-    let hosts = hosts_of(&session.list_calls()?);
-    if hosts.is_empty() { Err(no_calls().into()) } else { Ok(hosts) }
+    let (hosts, mute): (Vec<Host>, Vec<Host>) =
+        hosts_of(&session.list_calls()?).into_iter().partition(|host| host.can_call);
+    match (hosts.is_empty(), mute.first()) {
+        (false, _) => Ok(hosts),
+        (true, Some(Host { name, .. })) => {
+            let why = format!(
+                "host {name} leaves signalling to a program that does not run: cellway run --host {name} -- atmsigd"
+            );
+            Err(Failed::new(Errno::UNATCH, why))
+        }
+        (true, None) => Err(no_calls().into()),
+    }
+}
+
+fn host_of(number: i16) -> Option<Host> {
+    let all = Session::open().and_then(|session| session.list_calls()).unwrap_or_default();
+    hosts_of(&all).into_iter().find(|host| host.itf == number)
 }
 
 /// The addresses of an interface; none for want of signalling or of the service.
 pub(crate) fn addresses(number: i16) -> Vec<Aesa> {
-    let all = Session::open().and_then(|session| session.list_calls()).unwrap_or_default();
-    hosts_of(&all).into_iter().find(|host| host.itf == number).map(|host| host.addresses).unwrap_or_default()
+    host_of(number).map(|host| host.addresses).unwrap_or_default()
+}
+
+/// Whether the host of an interface leaves its signalling to a program.
+pub(crate) fn is_left_to_program(number: i16) -> bool {
+    host_of(number).is_some_and(|host| host.by_program)
+}
+
+/// The end system identifier of an interface, likewise.
+pub(crate) fn esi(number: i16) -> Vec<u8> {
+    host_of(number).map(|host| host.esi).unwrap_or_default()
 }
 
 /// The calls at the program's interfaces that somebody has answered, or that are being set up from here.
@@ -169,11 +204,15 @@ pub(crate) fn listen(socket: &Socket) -> Result<(), Errno> {
         return Err(Errno::INVAL);
     }
     let session = told(present(&settings))?;
-    let is_it = |fd: &RawFd| table::get(*fd).is_some_and(|held| std::ptr::eq(&raw const *held, socket));
-    let ends: Vec<RawFd> = table::descriptors(0, RawFd::MAX).filter(is_it).collect();
-    socket.begin_listening(session, &ends)?;
+    socket.begin_listening(session, &ends(socket))?;
     settings.stage = Stage::LISTENING;
     Ok(())
+}
+
+/// The program's descriptors of a socket.
+pub(crate) fn ends(socket: &Socket) -> Vec<RawFd> {
+    let is_it = |fd: &RawFd| table::get(*fd).is_some_and(|held| std::ptr::eq(&raw const *held, socket));
+    table::descriptors(0, RawFd::MAX).filter(is_it).collect()
 }
 
 fn present(settings: &Settings) -> Result<Session, Failed> {
@@ -196,6 +235,26 @@ fn await_answer(session: &Session, patience: Option<Duration>) -> Result<bool, E
     Ok(poll(&mut [PollFd::new(session, PollFlags::IN)], limit.as_ref())? > 0)
 }
 
+/// The answer that a socket's connection has been asking for, and asks for the next one. `None`: the service has gone.
+///
+/// # Errors
+/// `EAGAIN`, `EINTR`.
+pub(crate) fn next_answer(socket: &Socket, session: &Session, waits: bool) -> Result<Option<Answer>, Errno> {
+    loop {
+        let patience = if waits && is_blocking(session) { None } else { Some(Duration::ZERO) };
+        if !await_answer(session, patience)? {
+            return Err(Errno::AGAIN);
+        }
+        // Processes that share the socket take turns.
+        let _turn = socket.shared().receive.lock()?;
+        if !await_answer(session, Some(Duration::ZERO))? {
+            continue;
+        }
+        let answer = session.answer().and_then(|answer| session.begin(&Request::Next).map(|()| answer));
+        return Ok(told(answer).ok());
+    }
+}
+
 fn is_blocking(fd: impl AsFd) -> bool {
     rustix::fs::fcntl_getfl(fd).is_ok_and(|flags| !flags.contains(OFlags::NONBLOCK))
 }
@@ -211,19 +270,7 @@ pub(crate) fn accept(socket: &Socket, flags: SocketFlags) -> Result<(OwnedFd, So
         return Err(Errno::INVAL);
     };
     loop {
-        let patience = if is_blocking(session) { None } else { Some(Duration::ZERO) };
-        if !await_answer(session, patience)? {
-            return Err(Errno::AGAIN);
-        }
-        // Processes that share the socket take turns.
-        let turn = socket.shared().receive.lock()?;
-        if !await_answer(session, Some(Duration::ZERO))? {
-            continue;
-        }
-        let gone = |e: Failed| Failed { errno: Errno::UNATCH, ..e };
-        let answer = told(session.answer().map_err(gone))?;
-        told(session.begin(&Request::Next).map_err(gone))?;
-        drop(turn);
+        let answer = next_answer(socket, session, true)?.ok_or(Errno::UNATCH)?;
         let Answer::Events(events) = answer else { return Err(Errno::PROTO) };
         for event in events {
             let Event::Incoming { call, from, to, sap, traffic, .. } = event else { continue };

@@ -5,6 +5,7 @@ use crate::calls;
 use crate::interfaces::{self, Interface, TYPE};
 use crate::memory;
 use crate::service::complain;
+use crate::signalling;
 use crate::socket::Socket;
 use crate::system::{is_capable, now_nanos};
 use libc::{c_int, c_ulong, c_void};
@@ -30,15 +31,14 @@ const ATM_GETLECSADDR: c_ulong = 0x4010_6190;
 const ATM_GETSTAT: c_ulong = 0x4010_6150;
 const ATM_GETSTATZ: c_ulong = 0x4010_6151;
 const ATM_SETSC: c_ulong = 0x4004_61f1;
+const ATMSIGD_CTRL: c_ulong = 0x61f0;
 const ATM_ADDPARTY: c_ulong = 0x4010_61f4;
 const ATM_DROPPARTY: c_ulong = 0x4004_61f5;
 const SIOCGSTAMP: c_ulong = 0x8906;
 const SIOCINQ: c_ulong = 0x541b;
 const SIOCOUTQ: c_ulong = 0x5411;
 /// The doors of the kernel's own protocols and of their daemons: requests, and what there is instead.
-const DOORS: [(&[c_ulong], &str); 6] = [
-    // ATMSIGD_CTRL
-    (&[0x61f0], "signalling (atmsigd) is not served: use permanent circuits, itf.vpi.vci"),
+const DOORS: [(&[c_ulong], &str); 5] = [
     // SIOCMKCLIP, ATMARPD_CTRL, ATMARP_MKIP, ATMARP_SETENTRY, ATMARP_ENCAP
     (&[0x61e0, 0x61e1, 0x61e2, 0x61e3, 0x61e5], "the kernel's Classical IP is not served: use `cellway ip tun`"),
     // ATMLEC_CTRL, ATMLEC_DATA, ATMLEC_MCAST
@@ -101,6 +101,7 @@ pub(crate) unsafe fn request(socket: &Socket, request: c_ulong, argument: *mut c
             SIOCGSTAMP => stamp(socket, argument),
             ATM_SETSC => Ok(()),
             ATM_GETNAMES => names(argument),
+            ATMSIGD_CTRL if socket.family == AF_ATMSVC => return Some(signalling::attach(socket)),
             ATM_ADDPARTY if socket.family == AF_ATMSVC => return Some(add_party(socket, argument)),
             ATM_DROPPARTY if socket.family == AF_ATMSVC => return Some(drop_party(socket, argument)),
             _ if (request >> 8) & 0xff == ATM_TYPE => of_interface(request, argument),
@@ -176,11 +177,8 @@ unsafe fn of_interface(request: c_ulong, argument: *mut c_void) -> Result<(), Er
     interfaces::host(number)?;
     let octets = match request {
         ATM_GETTYPE => [TYPE.as_bytes(), &[0]].concat(),
-        // A host has no adapter; its end system identifier is in its address. Without one: zeros, as ATM over TCP says.
-        ATM_GETESI => {
-            let first = calls::addresses(number).first().map(|address| address.0[13..13 + ESI_OCTETS].to_vec());
-            first.unwrap_or_else(|| vec![0; ESI_OCTETS])
-        }
+        // A host has no adapter; it has an end system identifier if it has signalling. Without: zeros, as ATM over TCP says.
+        ATM_GETESI => Some(calls::esi(number)).filter(|esi| esi.len() == ESI_OCTETS).unwrap_or(vec![0; ESI_OCTETS]),
         ATM_GETCIRANGE => vec![VPI_BITS as u8, VCI_BITS as u8],
         ATM_GETLINKRATE => ask(sioc.number)?.cells_per_s.to_ne_bytes().to_vec(),
         // The kernel gives these to whoever has a place for them, and says how many there are to others.
@@ -191,8 +189,27 @@ unsafe fn of_interface(request: c_ulong, argument: *mut c_void) -> Result<(), Er
         ATM_GETSTAT | ATM_GETSTATZ => statistics(&ask(sioc.number)?),
         ATM_GETADDR => calls::addresses(number).iter().flat_map(|address| Called::of(Some(*address)).0).collect(),
         ATM_GETLECSADDR => Vec::new(),
-        ATM_RSTADDR => return administrator(Ok(())),
-        ATM_ADDADDR | ATM_DELADDR | ATM_ADDLECSADDR | ATM_DELLECSADDR | ATM_SETESI | ATM_SETESIF | ATM_SETCIRANGE => {
+        // A host that signals itself has the addresses that the network gives.
+        ATM_RSTADDR if !calls::is_left_to_program(number) => return administrator(Ok(())),
+        ATM_ADDADDR | ATM_DELADDR if !calls::is_left_to_program(number) => {
+            return administrator(Err(Errno::OPNOTSUPP));
+        }
+        ATM_RSTADDR => return administrator(Ok(())).and_then(|()| signalling::readdress(number, None)),
+        ATM_ADDADDR | ATM_DELADDR => {
+            administrator(Ok(()))?;
+            // SAFETY: a `sockaddr_atmsvc`, by the requests' definition.
+            let octets = unsafe { memory::get(sioc.value.cast::<[u8; CALLED_OCTETS]>()) }?;
+            return signalling::readdress(number, Some((&Called::parse(&octets)?, request == ATM_ADDADDR)));
+        }
+        ATM_SETCIRANGE => {
+            administrator(Ok(()))?;
+            // SAFETY: a `struct atm_cirange`, by the request's definition: bits of VPI and VCI.
+            let [vpi, vci] = unsafe { memory::get(sioc.value.cast::<[i8; 2]>()) }?;
+            // There is no adapter whose tables would become smaller.
+            let fits = |bits: i8, most: u32| u32::try_from(bits).map_or(bits == -1, |bits| bits <= most);
+            return if fits(vpi, VPI_BITS) && fits(vci, VCI_BITS) { Ok(()) } else { Err(Errno::INVAL) };
+        }
+        ATM_ADDLECSADDR | ATM_DELLECSADDR | ATM_SETESI | ATM_SETESIF => {
             return administrator(Err(Errno::OPNOTSUPP));
         }
         _ => return Err(Errno::NOTTY),

@@ -40,6 +40,7 @@ mod sap;
 mod service;
 #[allow(unsafe_code)]
 mod shared;
+mod signalling;
 mod socket;
 #[allow(unsafe_code)]
 mod system;

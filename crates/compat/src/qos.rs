@@ -198,6 +198,13 @@ impl Qos {
         Ok([one(Way::Send)?, one(Way::Receive)?])
     }
 
+    /// Any class in both ways.
+    pub(crate) fn any(aal: u8) -> Self {
+        let mut qos = Qos::of_protocol(aal.into());
+        (qos.0[TX + CLASS], qos.0[RX + CLASS]) = (ANY_CLASS, ANY_CLASS);
+        qos
+    }
+
     /// The parameters of a call that came: what is sent here, and what is received.
     pub(crate) fn of_ways(send: &Traffic, receive: &Traffic) -> Self {
         let mut qos = Qos([0; QOS_OCTETS]);

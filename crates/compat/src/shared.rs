@@ -126,6 +126,8 @@ impl Stage {
     pub(crate) const CALLED: Stage = Stage(2);
     /// It is presented calls.
     pub(crate) const LISTENING: Stage = Stage(3);
+    /// It is the control socket of a program that signals.
+    pub(crate) const SIGNALLING: Stage = Stage(4);
 }
 
 /// What a program that was started by `exec` needs to find and use a socket that it has inherited: numbers of this

@@ -35,6 +35,8 @@ pub(crate) struct Socket {
     live: OnceLock<Live>,
     /// Of a socket that listens: the connection by which it is presented calls.
     pub(crate) listener: OnceLock<Session>,
+    /// Of a program's control socket: the connection by which it reports.
+    pub(crate) reports: OnceLock<Session>,
 }
 
 impl Socket {
@@ -66,6 +68,7 @@ impl Socket {
             far: Mutex::new(Some(far)),
             live: OnceLock::new(),
             listener: OnceLock::new(),
+            reports: OnceLock::new(),
         };
         socket.set_inherited(!flags.contains(SocketFlags::CLOEXEC));
         Ok((near, socket))
@@ -83,7 +86,7 @@ impl Socket {
         let settings = *shared.settings.lock()?;
         let (live, listener) = (OnceLock::new(), OnceLock::new());
         let mut far = None;
-        if settings.stage == Stage::LISTENING {
+        if matches!(settings.stage, Stage::LISTENING | Stage::SIGNALLING) {
             let _ = listener.set(Session::inherit(descriptors::inherit(estate.session).ok_or(Errno::BADF)?)?);
         } else if settings.connected {
             let circuit = settings.address.circuit().ok_or(Errno::INVAL)?;
@@ -96,7 +99,7 @@ impl Socket {
         // means only that the circuit is closed by the end of its connection.
         shared.owners.fetch_add(1, Ordering::AcqRel);
         let (family, kind) = (estate.family, estate.kind);
-        Ok(Socket { family, kind, shared, near, far: Mutex::new(far), live, listener })
+        Ok(Socket { family, kind, shared, near, far: Mutex::new(far), live, listener, reports: OnceLock::new() })
     }
 
     /// Whether a program that this one starts by `exec` gets the socket.

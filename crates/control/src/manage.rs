@@ -5,6 +5,7 @@ pub(crate) mod oam;
 
 use crate::audit::Who;
 use crate::calls::applications::User;
+use crate::calls::exchange::Channel;
 use crate::calls::setup::Wanted;
 use crate::capture::{self, pump};
 use crate::config::{Config, Shell};
@@ -178,6 +179,10 @@ impl Manager {
             let may = |config: &Config| policy::may_call(&config.rules, peer, self.owner, host, to);
             self.controller.with_config(may).map_err(|e| anyhow!(e))
         };
+        let manages = || {
+            let may = |config: &Config| policy::may_act(&config.rules, peer, self.owner, Role::Manage);
+            self.controller.with_config(may).map_err(|e| anyhow!(e))
+        };
         let user = self.user(peer, has);
         let sap = |text: Option<String>| text.map_or(Ok(calls::Sap::ANY), |text| text.parse::<calls::Sap>());
         let address = |text: &str| text.parse::<Aesa>().with_context(|| format!("address \"{text}\""));
@@ -185,7 +190,10 @@ impl Manager {
             calls::Request::Listen { host, selector, sap: text } => {
                 may(&host, None)?;
                 let sap = sap(text)?;
-                service.with(|exchange, _| exchange.listen(session, user, &host, selector, sap))?
+                match service.with(|exchange, _| exchange.listen(session, user, &host, selector, sap))? {
+                    Some(listening) => listening,
+                    None => return Ok(None),
+                }
             }
             calls::Request::Call { host, to, sap: text, traffic, backward, multipoint } => {
                 let to = address(&to)?;
@@ -219,6 +227,22 @@ impl Manager {
                     Some(events) => events,
                     None => return Ok(None),
                 }
+            }
+            calls::Request::Serve { host } => {
+                manages()?;
+                service.with(|exchange, _| exchange.serve(session, user, &host))?
+            }
+            calls::Request::Report { host, report } => {
+                service.with(|exchange, now| exchange.report_of_program(user, &host, *report, now))?
+            }
+            calls::Request::SetAddress { host, address: text, present } => {
+                manages()?;
+                let address = address(&text)?;
+                service.with(|exchange, _| exchange.set_address(&host, address, present))?
+            }
+            calls::Request::ResetAddresses { host } => {
+                manages()?;
+                service.with(|exchange, _| exchange.reset_addresses(&host))?
             }
             calls::Request::List => {
                 let mut all = service.report();
@@ -289,7 +313,15 @@ impl Handler for Manager {
             Some(_) => return Err(format!("circuit {circuit} of host {host} is a call of another user")),
             None => {}
         }
-        self.controller.with_config(|config| policy::may_open(&config.rules, &peer, self.owner, host, circuit))
+        let is_channel = Channel::ALL.iter().any(|channel| channel.circuit() == circuit);
+        let signals = is_channel && self.controller.calls().with(|exchange, _| exchange.is_left_to_program(host));
+        self.controller.with_config(|config| {
+            if signals {
+                // Whoever has it says what calls the host makes.
+                return policy::may_act(&config.rules, &peer, self.owner, Role::Manage);
+            }
+            policy::may_open(&config.rules, &peer, self.owner, host, circuit)
+        })
     }
 
     fn may_attach(&self, peer: Peer, host: &str) -> Result<(), String> {
@@ -323,9 +355,10 @@ impl Handler for Manager {
         Some(answer.map(|text| text.map_or(Reply::Later, Reply::Now)))
     }
 
-    fn poll_reply(&self, session: u64, ends: bool) -> Option<String> {
-        let events = self.controller.calls().with(|exchange, _| exchange.take_events(session, ends))?;
-        answer(&events).ok()
+    fn poll_reply(&self, session: u64, ends: bool) -> Option<Result<String, String>> {
+        let reply = self.controller.calls().with(|exchange, _| exchange.take_reply(session, ends))?;
+        let text = reply.map_err(anyhow::Error::from).and_then(|reply| answer(&reply));
+        Some(text.map_err(|e| format!("{e:#}")))
     }
 
     fn is_over(&self, session: u64) -> bool {

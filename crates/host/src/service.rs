@@ -401,10 +401,13 @@ impl Client {
     /// Gives a session that waits its answer, if there is one; `ends`: in any case.
     fn reply(&mut self, shop: &Shop<'_>, ends: bool) -> Result<(), PacketError> {
         if self.waits
-            && let Some(text) = shop.handler.poll_reply(self.session.0, ends)
+            && let Some(reply) = shop.handler.poll_reply(self.session.0, ends)
         {
             self.waits = false;
-            self.send_parts(&text)?;
+            match reply {
+                Ok(text) => self.send_parts(&text)?,
+                Err(reason) => self.send(&Response::Refused { reason, kind: Refusal::Other })?,
+            }
         }
         Ok(())
     }

@@ -109,6 +109,7 @@ fn say(context: &Context, event: &Event) -> Result<()> {
         Event::PartyDropped { call, party, cause, text } => {
             println!("call {call}: party {party} dropped, cause {cause} ({text})");
         }
+        Event::Order(_) => {}
     }
     Ok(())
 }
@@ -187,7 +188,8 @@ pub(crate) fn run_listen(context: &Context, listen: &Listen) -> Result<()> {
             Event::Alerting { .. }
             | Event::Connected { .. }
             | Event::PartyAdded { .. }
-            | Event::PartyDropped { .. } => {}
+            | Event::PartyDropped { .. }
+            | Event::Order(_) => {}
         }
     }
     Ok(())

@@ -9,7 +9,7 @@ use crate::memory::{self, Parts, part};
 use crate::socket::Socket;
 use crate::system::now_nanos;
 use crate::table::Held;
-use crate::{ancillary, real, table};
+use crate::{ancillary, real, signalling, table};
 use libc::{c_int, c_uint, c_void, iovec, mmsghdr, msghdr, size_t, sockaddr, socklen_t, ssize_t, timespec};
 use rustix::io::Errno;
 use std::mem::ManuallyDrop;
@@ -44,6 +44,10 @@ fn done<T: Copy>(
 
 /// Sends one SDU; a circuit that has ended says so with a signal too.
 pub(super) unsafe fn send_ours(socket: Held, parts: Result<Parts<'_>, Errno>, flags: c_int) -> Result<usize, Errno> {
+    if signalling::is_control(&socket) {
+        // SAFETY: the program's buffers, by the caller.
+        return unsafe { send_message_of_signalling(&socket, parts?) };
+    }
     // SAFETY: the program's buffers, by the caller.
     let once = |socket: &Socket, live: &Live| unsafe { live.send(socket.shared(), socket.near(), parts?) };
     let sent = done(socket, Live::wait_writable, flags, once);
@@ -54,11 +58,39 @@ pub(super) unsafe fn send_ours(socket: Held, parts: Result<Parts<'_>, Errno>, fl
     sent
 }
 
+/// Takes one message from a program that signals.
+unsafe fn send_message_of_signalling(socket: &Socket, parts: Parts<'_>) -> Result<usize, Errno> {
+    let mut message = [0; signalling::MESSAGE_OCTETS];
+    if parts.octets() != message.len() {
+        return Err(Errno::INVAL);
+    }
+    // SAFETY: the program's buffers, by the caller.
+    unsafe { parts.gather(|at, part| message[at..at + part.len()].copy_from_slice(part)) };
+    signalling::send(socket, &message).map(|()| message.len())
+}
+
+/// Gives one message to a program that signals: nothing at the end.
+unsafe fn receive_message_of_signalling(
+    socket: &Socket,
+    parts: Parts<'_>,
+    flags: c_int,
+) -> Result<(usize, bool), Errno> {
+    let Some(message) = signalling::receive(socket, flags)? else { return Ok((0, false)) };
+    let octets = parts.octets().min(message.len());
+    // SAFETY: the program's buffers, by the caller.
+    unsafe { parts.scatter(octets, |at, part| part.copy_from_slice(&message[at..at + part.len()])) };
+    Ok((octets, octets < message.len()))
+}
+
 pub(super) unsafe fn receive_ours(
     socket: Held,
     parts: Result<Parts<'_>, Errno>,
     flags: c_int,
 ) -> Result<(usize, bool), Errno> {
+    if signalling::is_control(&socket) {
+        // SAFETY: the program's buffers, by the caller.
+        return unsafe { receive_message_of_signalling(&socket, parts?, flags) };
+    }
     done(socket, Live::wait_readable, flags, |socket, live| {
         if flags & !(libc::MSG_DONTWAIT | libc::MSG_PEEK | libc::MSG_CMSG_CLOEXEC) != 0 {
             return Err(Errno::OPNOTSUPP.into());

@@ -43,6 +43,18 @@ pub enum Refusal {
     Behind,
     #[error("the signalling link of host {0} is down: is the switch at its other end up, with signalling?")]
     LinkDown(String),
+    #[error(
+        "host {0} signals itself: signalling = {{ version = \"uni31\", by = \"program\" }} leaves its side to a program"
+    )]
+    NotLeft(String),
+    #[error("host {0} has a program that signals for it already")]
+    Served(String),
+    #[error("host {0} leaves its signalling to a program, which does not run: cellway run --host {0} -- atmsigd")]
+    NoProgram(String),
+    #[error("host {0} leaves its signalling to a program, which makes no point-to-multipoint calls")]
+    ManyByProgram(String),
+    #[error("the program that signals for the host: {0}")]
+    Program(std::io::Error),
     #[error("host {host}: {cause}")]
     Limit { host: String, cause: CauseValue },
     #[error(transparent)]
@@ -50,7 +62,7 @@ pub enum Refusal {
 }
 
 impl Exchange {
-    fn host(&self, host: &str) -> Result<usize, Refusal> {
+    pub(super) fn host(&self, host: &str) -> Result<usize, Refusal> {
         let found = self.interfaces().find(|(_, config)| config.host.is_some() && config.station == host);
         found.map(|(at, _)| at).ok_or_else(|| Refusal::NoSignalling(host.to_owned()))
     }
@@ -64,7 +76,7 @@ impl Exchange {
         Ok(self.interfaces[at].as_ref().map(|interface| interface.addresses.clone()).unwrap_or_default())
     }
 
-    /// Presents calls of a host to a session.
+    /// Presents calls of a host to a session. `None`: its signalling program is asked, and [`Self::take_reply`] gives the answer.
     ///
     /// # Errors
     /// [`Refusal`].
@@ -75,8 +87,12 @@ impl Exchange {
         host: &str,
         selector: Option<u8>,
         sap: Sap,
-    ) -> Result<Answer, Refusal> {
+    ) -> Result<Option<Answer>, Refusal> {
         let interface = self.host(host)?;
+        let by_program = self.program(interface).is_some();
+        if by_program {
+            self.check_program(interface, host)?;
+        }
         let same = |l: &Listen| (l.selector, l.sap) == (selector, sap);
         let both = |l: &Listen| l.selector.is_none_or(|own| selector.is_none_or(|s| s == own)) && l.sap.meets(sap);
         // A user's own listenings may overlap. Another's stay whole: nobody takes calls that others have listened for.
@@ -91,7 +107,15 @@ impl Exchange {
         let number = self.book.next_number();
         self.book.listens.push(Listen { number, session, user, interface, selector, sap });
         let addresses = self.addresses(host)?;
-        Ok(Answer::Listening { listen: number, addresses: addresses.iter().map(ToString::to_string).collect() })
+        let texts = addresses.iter().map(ToString::to_string).collect();
+        let answer = Answer::Listening { listen: number, addresses: texts };
+        if !by_program {
+            return Ok(Some(answer));
+        }
+        let with = |selector| addresses.first().map(|own| Aesa::new(own.prefix(), own.esi(), selector));
+        self.order_listen(interface, number, selector.and_then(with), sap);
+        self.book.await_listening(session, answer);
+        Ok(None)
     }
 
     /// Calls.
@@ -117,12 +141,21 @@ impl Exchange {
         self.make_room(user, reserved)?;
         let root = wanted.multipoint.then(|| Box::new(elements.clone()));
         let contract = setup::contract(&elements, false)?;
-        let Some(port) = self.host_port(interface) else { return Err(Refusal::NoSignalling(host.to_owned())) };
-        let id = port.calls_mut().setup(elements, now).map_err(|refused| match refused {
-            Refused::LinkDown => Refusal::LinkDown(host.to_owned()),
-            Refused::Limit(cause) => Refusal::Limit { host: host.to_owned(), cause },
-            Refused::State => Refusal::Limit { host: host.to_owned(), cause: CauseValue::TEMPORARY_FAILURE },
-        })?;
+        let id = if self.program(interface).is_some() {
+            self.check_program(interface, host)?;
+            if wanted.multipoint {
+                return Err(Refusal::ManyByProgram(host.to_owned()));
+            }
+            None
+        } else {
+            let Some(port) = self.host_port(interface) else { return Err(Refusal::NoSignalling(host.to_owned())) };
+            let set_up = port.calls_mut().setup(elements, now).map_err(|refused| match refused {
+                Refused::LinkDown => Refusal::LinkDown(host.to_owned()),
+                Refused::Limit(cause) => Refusal::Limit { host: host.to_owned(), cause },
+                Refused::State => Refusal::Limit { host: host.to_owned(), cause: CauseValue::TEMPORARY_FAILURE },
+            });
+            Some(set_up?)
+        };
         self.book.session(session);
         let call = self.book.insert(Call {
             session,
@@ -141,6 +174,9 @@ impl Exchange {
             reserved,
             began: now,
         });
+        if id.is_none() {
+            self.order_call(interface, call, to, wanted);
+        }
         Ok(Answer::Calling { call })
     }
 
@@ -150,7 +186,7 @@ impl Exchange {
     /// [`Refusal`].
     pub fn add_party(&mut self, session: u64, user: User, number: u64, to: Aesa, now: Time) -> Result<Answer, Refusal> {
         let call = self.own(session, number)?;
-        let (interface, id) = (call.interface, call.id);
+        let (interface, id) = (call.interface, call.id.ok_or(Refusal::NoRoot(number))?);
         let elements = setup::party(call.root.as_deref().ok_or(Refusal::NoRoot(number))?, to);
         if self.book.is_behind(session) {
             return Err(Refusal::Behind);
@@ -181,8 +217,9 @@ impl Exchange {
         now: Time,
     ) -> Result<Answer, Refusal> {
         let call = self.own(session, number)?;
-        let (interface, party) = (call.interface, PartyId { call: call.id, reference });
         call.root.as_ref().ok_or(Refusal::NoRoot(number))?;
+        let id = call.id.ok_or(Refusal::NoRoot(number))?;
+        let (interface, party) = (call.interface, PartyId { call: id, reference });
         let Some(port) = self.host_port(interface) else { return Err(Refusal::NoCall(number)) };
         let dropped = port.calls_mut().drop_party(party, Cause::new(Location::USER, cause), now);
         dropped.map_err(|_| Refusal::NoParty { call: number, party: reference })?;
@@ -249,10 +286,17 @@ impl Exchange {
             return Err(Refusal::NoCall(number));
         }
         let (interface, id) = (call.interface, call.id);
+        if id.is_none() && !self.may_accept(interface, number) {
+            return Err(Refusal::NoCall(number));
+        }
         self.make_room(user, 0)?;
         // The circuit is there before the caller hears of it.
         self.place(number);
         self.book.answer(number);
+        let Some(id) = id else {
+            self.order_accept(interface, number);
+            return Ok(Answer::Done);
+        };
         let Some(port) = self.host_port(interface) else { return Err(Refusal::NoCall(number)) };
         let answered = port.calls_mut().connect(id, &ElementList::default(), now);
         if answered.is_err() {
@@ -288,6 +332,16 @@ impl Exchange {
         Some(Answer::Events(session.events.drain(..most).collect()))
     }
 
+    /// The answer to what a session waits for, if there is one; `ends`: now in any case.
+    pub fn take_reply(&mut self, session: u64, ends: bool) -> Option<Result<Answer, Refusal>> {
+        match self.book.take_listening(session, ends) {
+            None => self.take_events(session, ends).map(Ok),
+            Some(answer) => {
+                answer.map(|answer| answer.map_err(|e| Refusal::Program(std::io::Error::from_raw_os_error(e))))
+            }
+        }
+    }
+
     /// Whether a session that waits has something to hear; asked once.
     pub fn take_news(&mut self) -> bool {
         std::mem::take(&mut self.book.has_news)
@@ -295,10 +349,11 @@ impl Exchange {
 
     /// A session has ended, and all its calls with it.
     pub fn end_session(&mut self, session: u64, now: Time) {
-        self.book.listens.retain(|listen| listen.session != session);
+        self.stop_serving(session);
         for call in self.book.calls_of(session) {
             self.end(call, CauseValue::NORMAL, now);
         }
+        self.close_listenings(session);
         self.book.sessions.remove(&session);
     }
 
@@ -311,9 +366,10 @@ impl Exchange {
     fn end(&mut self, number: u64, value: CauseValue, now: Time) {
         self.displace(number);
         let Some(call) = self.book.remove(number) else { return };
+        let Some(id) = call.id else { return self.order_end(call.interface, number, call.stage) };
         if let Some(port) = self.host_port(call.interface) {
             // It may be gone on the other side.
-            let _ = port.calls_mut().release(call.id, Cause::new(Location::USER, value), now);
+            let _ = port.calls_mut().release(id, Cause::new(Location::USER, value), now);
         }
         self.leave(&call);
     }
@@ -326,7 +382,7 @@ impl Exchange {
     }
 
     /// Lets the circuit of a call end at its host.
-    fn place(&mut self, number: u64) {
+    pub(super) fn place(&mut self, number: u64) {
         if !self.book.set_placed(number, true) {
             return;
         }
@@ -338,7 +394,7 @@ impl Exchange {
         self.changes.push_back(Change::Add { host, port, circuit, contract: call.contract, call: number });
     }
 
-    fn displace(&mut self, number: u64) {
+    pub(super) fn displace(&mut self, number: u64) {
         if !self.book.set_placed(number, false) {
             return;
         }
@@ -376,7 +432,7 @@ impl Exchange {
                     session,
                     uid: user.uid,
                     interface: at,
-                    id,
+                    id: Some(id),
                     stage: Stage::Offered,
                     outgoing: false,
                     from,
@@ -427,7 +483,7 @@ impl Exchange {
         }
     }
 
-    fn up(&mut self, number: u64) {
+    pub(super) fn up(&mut self, number: u64) {
         let Some(call) = self.book.calls.get_mut(&number) else { return };
         call.stage = Stage::Up;
         let circuit = call.circuit.map(|circuit| circuit.to_string()).unwrap_or_default();
@@ -465,6 +521,6 @@ impl Exchange {
     }
 }
 
-fn released(call: u64, value: CauseValue) -> Event {
+pub(super) fn released(call: u64, value: CauseValue) -> Event {
     Event::Released { call, cause: value.0, text: value.text().unwrap_or_default().to_owned() }
 }

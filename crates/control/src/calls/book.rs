@@ -1,7 +1,7 @@
 //! What is known of applications' calls: sessions, what they listen for, their calls, and how many each user has.
 
 use super::shares::{Has, Shares, User};
-use endpoint::calls::{Event, Sap};
+use endpoint::calls::{Answer, Event, Sap};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use traffic::Contract;
 use uni::call::{CallId, ElementList};
@@ -20,6 +20,8 @@ pub(super) struct Session {
     pub(super) waits: Option<usize>,
     /// The call with which its connection ends, and whether it has.
     pub(super) tied: Option<(u64, bool)>,
+    /// The answer to a request to listen, and what the signalling program of the host has said of it.
+    listening: Option<(Answer, Option<Result<(), i32>>)>,
     calls: BTreeSet<u64>,
 }
 
@@ -66,7 +68,8 @@ pub(super) struct Call {
     pub(super) session: u64,
     pub(super) uid: u32,
     pub(super) interface: usize,
-    pub(super) id: CallId,
+    /// `None`: the signalling program of its host knows it by its number.
+    pub(super) id: Option<CallId>,
     pub(super) stage: Stage,
     pub(super) outgoing: bool,
     pub(super) from: Option<Aesa>,
@@ -111,6 +114,7 @@ impl Book {
             events: VecDeque::new(),
             waits: None,
             tied: None,
+            listening: None,
             calls: BTreeSet::new(),
         })
     }
@@ -124,7 +128,7 @@ impl Book {
     pub(super) fn live(&self, uid: u32, places: impl Fn(usize, CallId) -> u64) -> Has {
         let calls = self.calls.values().filter(|call| call.uid == uid && call.stage != Stage::Offered);
         calls.fold(Has::default(), |has, call| Has {
-            places: has.places + places(call.interface, call.id).max(1),
+            places: has.places + call.id.map_or(1, |id| places(call.interface, id).max(1)),
             reserved: has.reserved.saturating_add(call.reserved),
         })
     }
@@ -143,7 +147,9 @@ impl Book {
             Stage::Offered => self.shares.offer(call.uid, call.from),
             _ => self.shares.take(call.uid, call.reserved),
         }
-        self.by_id.insert((call.interface, call.id), number);
+        if let Some(id) = call.id {
+            self.by_id.insert((call.interface, id), number);
+        }
         self.session(call.session).calls.insert(number);
         self.calls.insert(number, call);
         number
@@ -185,7 +191,9 @@ impl Book {
     /// A call is gone. What its session has not heard of yet it does not hear of.
     pub(super) fn remove(&mut self, number: u64) -> Option<Call> {
         let call = self.calls.remove(&number)?;
-        self.by_id.remove(&(call.interface, call.id));
+        if let Some(id) = call.id {
+            self.by_id.remove(&(call.interface, id));
+        }
         if let Some(session) = self.sessions.get_mut(&call.session) {
             session.calls.remove(&number);
         }
@@ -213,6 +221,37 @@ impl Book {
         }
         session.events.push_back(event);
         self.has_news |= session.waits.is_some();
+    }
+
+    /// A session's connection ends now.
+    pub(super) fn hang_up(&mut self, session: u64) {
+        self.session(session).tied = Some((0, true));
+        self.has_news = true;
+    }
+
+    /// A session that asked to listen is answered when the signalling program has decided.
+    pub(super) fn await_listening(&mut self, session: u64, answer: Answer) {
+        self.session(session).listening = Some((answer, None));
+    }
+
+    /// The signalling program has decided: an error is a number of `errno.h`.
+    pub(super) fn decide_listening(&mut self, session: u64, decision: Result<(), i32>) {
+        if let Some((_, decided)) = &mut self.session(session).listening {
+            *decided = Some(decision);
+            self.has_news = true;
+        }
+    }
+
+    /// Whether a session waits for that; once it is decided, or `ends`, the answer.
+    pub(super) fn take_listening(&mut self, session: u64, ends: bool) -> Option<Option<Result<Answer, i32>>> {
+        let listening = &mut self.session(session).listening;
+        let decision = match listening {
+            None => return None,
+            Some((_, Some(decision))) => *decision,
+            Some((_, None)) if ends => Ok(()),
+            Some((_, None)) => return Some(None),
+        };
+        listening.take().map(|(answer, _)| Some(decision.map(|()| answer)))
     }
 
     /// Whom a call is for: the listening that says most of it.

@@ -4,6 +4,7 @@
 //! changes of tables ([`Change`]) that are to be carried out before anything else is sent, and events for applications.
 
 use super::layout::{self, Layout};
+use super::served::Program;
 use super::setup;
 use crate::calls::book::Book;
 use std::collections::{BTreeMap, VecDeque};
@@ -107,6 +108,8 @@ pub(super) struct Switch {
 #[derive(Debug)]
 pub(super) enum Role {
     Host(Box<Port>),
+    /// A host's, whose program signals.
+    Program(Box<Program>),
     /// The switch, and the port's number in its call control.
     Switch(usize, usize),
 }
@@ -195,6 +198,7 @@ impl Exchange {
     fn add_interface(&mut self, wanted: &layout::Interface, now: Time) {
         let config = wanted.clone();
         let (role, prefixes) = match &wanted.host {
+            Some(_) if config.program => (Role::Program(Box::default()), Vec::new()),
             Some(_) => (Role::Host(Box::new(Port::new(config.call))), Vec::new()),
             None => {
                 let found = self.switches.iter_mut().enumerate().find_map(|(at, switch)| {
@@ -225,6 +229,7 @@ impl Exchange {
         if let Some(interface) = &mut self.interfaces[at] {
             match &mut interface.role {
                 Role::Host(port) => port.start(now),
+                Role::Program(_) => {}
                 Role::Switch(switch, port) => {
                     if let Some(switch) = &mut self.switches[*switch] {
                         switch.node.start_port(*port, now);
@@ -238,6 +243,7 @@ impl Exchange {
     }
 
     fn remove_interface(&mut self, at: usize, now: Time) {
+        self.abandon_program(at);
         match self.interfaces[at].as_mut().map(|interface| &mut interface.role) {
             Some(Role::Host(port)) => port.abandon(CauseValue::OUT_OF_ORDER),
             Some(Role::Switch(switch, port)) => {
@@ -248,7 +254,7 @@ impl Exchange {
                     switch.ports[*port] = u16::MAX;
                 }
             }
-            None => {}
+            Some(Role::Program(_)) | None => {}
         }
         self.settle(now);
         self.registered.retain(|_, of| *of != at);
@@ -266,6 +272,7 @@ impl Exchange {
                 }
             }
             (Channel::Signalling, Role::Host(port)) => port.handle_pdu(octets, now),
+            (Channel::Signalling, Role::Program(_)) => {}
             (Channel::Signalling, Role::Switch(switch, port)) => {
                 if let Some(switch) = &mut self.switches[*switch] {
                     switch.node.handle_pdu(*port, octets, now);
@@ -281,6 +288,7 @@ impl Exchange {
         match (channel, &mut interface.role) {
             (Channel::Ilmi, _) => interface.ilmi.as_mut()?.poll_transmit(),
             (Channel::Signalling, Role::Host(port)) => port.poll_transmit(now),
+            (Channel::Signalling, Role::Program(_)) => None,
             (Channel::Signalling, Role::Switch(switch, port)) => {
                 self.switches.get_mut(*switch)?.as_mut()?.node.poll_transmit(*port, now)
             }
@@ -311,7 +319,7 @@ impl Exchange {
         let interfaces = self.interfaces.iter().flatten().flat_map(|interface| {
             let port = match &interface.role {
                 Role::Host(port) => port.poll_timeout(),
-                Role::Switch(..) => None,
+                Role::Program(_) | Role::Switch(..) => None,
             };
             [port, interface.ilmi.as_ref().and_then(Ilmi::poll_timeout)]
         });
@@ -361,6 +369,7 @@ impl Exchange {
                     Some(event) => self.on_call(at, event, now),
                     None => return,
                 },
+                Role::Program(_) => return,
                 Role::Switch(switch, _) => {
                     if let Some(switch) = &mut self.switches[*switch] {
                         collect_commands(switch, &mut self.changes);
@@ -379,7 +388,7 @@ impl Exchange {
         };
         let Some(interface) = &mut self.interfaces[at] else { return };
         match &mut interface.role {
-            Role::Host(_) => {
+            Role::Host(_) | Role::Program(_) => {
                 interface.addresses.retain(|known| *known != address);
                 if present {
                     interface.addresses.push(address);
@@ -433,7 +442,7 @@ impl Exchange {
     pub(super) fn host_port(&mut self, at: usize) -> Option<&mut Port> {
         match &mut self.interfaces.get_mut(at)?.as_mut()?.role {
             Role::Host(port) => Some(port),
-            Role::Switch(..) => None,
+            Role::Program(_) | Role::Switch(..) => None,
         }
     }
 

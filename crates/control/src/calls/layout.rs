@@ -29,7 +29,9 @@ pub struct Interface {
     pub rate: Option<CellRate>,
     /// What the link adds to a call's transit delay.
     pub delay_ms: u16,
-    /// Whether ILMI is spoken.
+    /// Whether a program signals here, and speaks ILMI: for a host that leaves its side to one.
+    pub program: bool,
+    /// Whether ILMI is spoken here.
     pub ilmi: bool,
     /// Addresses of the user at a switch's port who does not register them.
     pub addresses: Vec<Aesa>,
@@ -135,14 +137,16 @@ fn interface(
         max_calls_per_second: link.signalling.max_calls_per_second,
         ..call::Config::new(side, version)
     };
+    let program = host.is_some() && link.signalling.by_program()?;
     Ok(Interface {
         station: station.to_owned(),
         port,
         host,
+        program,
         call,
         rate: share.rate,
         delay_ms: u16::try_from(link.config.delay.as_millis()).unwrap_or(u16::MAX),
-        ilmi: link.signalling.ilmi && version != Version::Iisp,
+        ilmi: link.signalling.ilmi && version != Version::Iisp && !program,
         addresses,
     })
 }

@@ -2,10 +2,13 @@
 //! circuit of a call, and labels and rate of a link are shared out between both ([`net::CallShare`]).
 //!
 //! [`layout`] is what the description comes to, [`exchange`] and [`applications`] decide, without input, output or a clock,
-//! [`tables`] changes the network, [`channel`] carries SDUs between engine and [`service`], the thread that drives all this.
+//! `program` stands for the kernel where a host leaves its side to `atmsigd`, [`tables`] changes the network, [`channel`] carries
+//! SDUs between engine and [`service`], the thread that drives all this.
 
 mod book;
+mod program;
 mod review;
+mod served;
 mod shares;
 
 pub mod applications;

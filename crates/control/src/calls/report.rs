@@ -8,8 +8,10 @@ use net::topology::SwitchHop;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use traffic::Contract;
+use uni::call::{Side, Version};
 use uni::node::{CallInfo, End};
 use wire::Time;
+use wire::aesa::Aesa;
 
 /// Failures that are told at most.
 const FAILURES: usize = 100;
@@ -28,7 +30,7 @@ pub struct CallsStatus {
 }
 
 /// An interface.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InterfaceStatus {
     /// The host or switch.
     pub station: String,
@@ -40,6 +42,12 @@ pub struct InterfaceStatus {
     pub side: String,
     /// Whether the signalling link is up.
     pub up: bool,
+    /// Whether a program signals for the host; the link is up while it runs.
+    #[serde(default)]
+    pub program: bool,
+    /// Of a host its end system identifier, 12 hexadecimal digits.
+    #[serde(default)]
+    pub esi: Option<String>,
     /// Of a host its addresses, of a switch's port those of its user.
     pub addresses: Vec<String>,
     /// Calls, those that are being cleared included.
@@ -200,29 +208,43 @@ impl Exchange {
     }
 
     fn report_interfaces(&self) -> Vec<InterfaceStatus> {
-        use uni::call::{Side, Version};
-        let interfaces = self.interfaces.iter().flatten().filter_map(|interface| {
+        let interfaces = self.interfaces.iter().enumerate().filter_map(|(at, interface)| {
+            let interface = interface.as_ref()?;
+            let blank = InterfaceStatus {
+                station: interface.config.station.clone(),
+                port: interface.config.port,
+                version: version_name(interface.config.call.version).to_owned(),
+                side: if interface.config.call.side == Side::User { "user" } else { "network" }.to_owned(),
+                program: interface.config.program,
+                esi: interface.config.host.map(|host| host.esi.iter().map(|octet| format!("{octet:02x}")).collect()),
+                ..InterfaceStatus::default()
+            };
+            let texts = |all: &[Aesa]| all.iter().map(ToString::to_string).collect();
             let (port, addresses) = match &interface.role {
+                Role::Program(program) => {
+                    let calls = self.book.calls.values().filter(|call| call.interface == at);
+                    return Some(InterfaceStatus {
+                        up: program.is_there(),
+                        addresses: texts(&interface.addresses),
+                        calls: calls.clone().count(),
+                        labels: calls.filter(|call| call.circuit.is_some()).count(),
+                        received: program.reports,
+                        sent: program.orders,
+                        ignored: program.ignored,
+                        limited: program.limited,
+                        ..blank
+                    });
+                }
                 Role::Host(port) => (&**port, interface.addresses.clone()),
                 Role::Switch(switch, number) => {
                     let node = &self.switches.get(*switch)?.as_ref()?.node;
                     (node.port(*number)?, node.addresses(*number).to_vec())
                 }
             };
-            let (calls, config) = (port.calls(), &interface.config.call);
-            let version = match config.version {
-                Version::Uni31 => "uni31",
-                Version::Uni40 => "uni40",
-                Version::Iisp => "iisp",
-            };
-            let side = if config.side == Side::User { "user" } else { "network" };
+            let calls = port.calls();
             Some(InterfaceStatus {
-                station: interface.config.station.clone(),
-                port: interface.config.port,
-                version: version.to_owned(),
-                side: side.to_owned(),
                 up: port.is_up(),
-                addresses: addresses.iter().map(ToString::to_string).collect(),
+                addresses: texts(&addresses),
                 calls: calls.len(),
                 labels: calls.labels().in_use(),
                 received: calls.counts().received,
@@ -231,9 +253,17 @@ impl Exchange {
                 reported: calls.counts().reported,
                 limited: calls.counts().limited,
                 link_errors: port.saal().sscop().errors(),
-                dropped: 0,
+                ..blank
             })
         });
         interfaces.collect()
+    }
+}
+
+fn version_name(version: Version) -> &'static str {
+    match version {
+        Version::Uni31 => "uni31",
+        Version::Uni40 => "uni40",
+        Version::Iisp => "iisp",
     }
 }

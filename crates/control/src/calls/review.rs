@@ -3,7 +3,7 @@
 use super::applications::{Refusal, User};
 use super::book::Call;
 use super::exchange::{Exchange, Interface, Role};
-use endpoint::calls::Event;
+use endpoint::calls::{Event, Order};
 use uni::call::CallId;
 use wire::Time;
 use wire::aesa::Aesa;
@@ -51,7 +51,9 @@ impl Exchange {
 
     /// A call that this side has ended keeps its place until call control has forgotten it.
     pub(super) fn leave(&mut self, call: &Call) {
-        if self.book.shares.leave(call.uid, (call.interface, call.id), call.reserved) {
+        // A signalling program clears its calls itself.
+        let Some(id) = call.id else { return };
+        if self.book.shares.leave(call.uid, (call.interface, id), call.reserved) {
             self.book.shares.prune(call.uid, places(&self.interfaces));
         }
     }
@@ -69,14 +71,22 @@ impl Exchange {
     pub fn review(&mut self, session: u64, user: User, may: impl Fn(&str, Option<&Aesa>) -> bool, now: Time) {
         let why = CauseValue::BEARER_NOT_AUTHORISED;
         let mut listens = std::mem::take(&mut self.book.listens);
+        let mut revoked = Vec::new();
         listens.retain_mut(|listen| {
             if listen.session != session {
                 return true;
             }
             listen.user = user;
-            may(&self.station(listen.interface), None)
+            let stays = may(&self.station(listen.interface), None);
+            if !stays {
+                revoked.push((listen.interface, listen.number));
+            }
+            stays
         });
         self.book.listens = listens;
+        for (at, listener) in revoked {
+            self.order(at, Order::Close { socket: listener });
+        }
         for number in self.book.calls_of(session) {
             let Some(call) = self.book.calls.get(&number) else { continue };
             let host = self.station(call.interface);

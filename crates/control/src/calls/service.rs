@@ -31,7 +31,8 @@ const CARRIED: usize = 64;
 const ROUNDS: usize = 4;
 
 struct Line {
-    channels: Channels,
+    /// `None`: a program's.
+    channels: Option<Channels>,
     installed: Installed,
 }
 
@@ -226,12 +227,12 @@ impl Shared {
 
     /// Lets the channels of all interfaces end here, of those whose station or control port is another too.
     fn install(&self, inner: &mut Inner) {
-        let wanted: Vec<(usize, String, u16, Option<u16>)> = inner
+        let wanted: Vec<(usize, String, u16, Option<u16>, bool)> = inner
             .exchange
             .interfaces()
             .map(|(at, config)| {
                 let control = if config.host.is_some() { None } else { inner.exchange.control_port(&config.station) };
-                (at, config.station.clone(), config.port, control)
+                (at, config.station.clone(), config.port, control, config.program)
             })
             .collect();
         let stations: Vec<String> = inner.lines.values().map(|line| line.installed.station.clone()).collect();
@@ -246,10 +247,11 @@ impl Shared {
         let stale: Vec<usize> = inner
             .lines
             .iter()
-            .filter(|(at, Line { installed, .. })| {
-                let same = wanted.iter().any(|(number, station, port, control)| {
+            .filter(|(at, Line { installed, channels })| {
+                let same = wanted.iter().any(|(number, station, port, control, program)| {
                     number == *at
                         && (station, port, control) == (&installed.station, &installed.port, &installed.control)
+                        && *program == channels.is_none()
                 });
                 !same || nodes.get(&installed.station).copied().flatten() != Some(installed.node)
             })
@@ -258,11 +260,11 @@ impl Shared {
         for at in stale {
             self.uninstall(inner, at);
         }
-        for (at, station, port, control) in wanted {
+        for (at, station, port, control, program) in wanted {
             if inner.lines.contains_key(&at) {
                 continue;
             }
-            match self.install_one(&station, port, control) {
+            match self.install_one(&station, port, control, program) {
                 Ok((channels, installed)) => drop(inner.lines.insert(at, Line { channels, installed })),
                 Err(e) => tracing::error!("no signalling at port {port} of {station}: {e:#}"),
             }
@@ -270,12 +272,21 @@ impl Shared {
         inner.note_places();
     }
 
-    fn install_one(&self, station: &str, port: u16, control: Option<u16>) -> anyhow::Result<(Channels, Installed)> {
-        let (mut channels, side) = channel::pair(&self.engine, Waker::from(self.bell.clone()))?;
+    fn install_one(
+        &self,
+        station: &str,
+        port: u16,
+        control: Option<u16>,
+        program: bool,
+    ) -> anyhow::Result<(Option<Channels>, Installed)> {
+        let pair = || channel::pair(&self.engine, Waker::from(self.bell.clone()));
+        let (mut channels, side) = if program { (None, None) } else { pair().map(|(c, s)| (Some(c), Some(s)))? };
         let name = station.to_owned();
         let installed = self.engine.with(move |core| tables::install(core, &name, port, control, side))?;
         let (installed, numbers) = installed.map_err(|e| anyhow::anyhow!(e))?;
-        channels.set_numbers(numbers);
+        if let Some(channels) = &mut channels {
+            channels.set_numbers(numbers);
+        }
         Ok((channels, installed))
     }
 
@@ -285,8 +296,9 @@ impl Shared {
         let mut sdu = Vec::with_capacity(channel::MAX_SDU_OCTETS);
         let Inner { exchange, lines, .. } = inner;
         for (at, line) in lines {
+            let Some(channels) = &mut line.channels else { continue };
             for _ in 0..TURN {
-                let Some(channel) = line.channels.receive(&mut sdu) else { break };
+                let Some(channel) = channels.receive(&mut sdu) else { break };
                 any = true;
                 exchange.handle_sdu(*at, channel, &sdu, now);
             }
@@ -310,10 +322,11 @@ impl Shared {
         }
         let Inner { exchange, lines, .. } = &mut *inner;
         for (at, line) in lines {
+            let Some(channels) = &mut line.channels else { continue };
             for channel in Channel::ALL {
-                while line.channels.has_room() {
+                while channels.has_room() {
                     let Some(sdu) = exchange.poll_transmit(*at, channel, now) else { break };
-                    line.channels.send(channel, &sdu);
+                    channels.send(channel, &sdu);
                 }
             }
         }
@@ -349,7 +362,7 @@ fn run(shared: &Shared) {
             }
             // Each is armed, also where an earlier one has something.
             for line in inner.lines.values_mut() {
-                rests &= line.channels.arm();
+                rests &= line.channels.as_mut().is_none_or(Channels::arm);
             }
             inner.sleeps_until = inner.exchange.poll_timeout();
             inner.sleeps_until.map(|at| at.since(shared.now()))

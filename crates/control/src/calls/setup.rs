@@ -10,7 +10,7 @@ use wire::aesa::Aesa;
 use wire::q2931::{self, Aal5, AalParameters, Bearer, CauseValue, Direction, Element, Number, Party, Qos};
 
 /// The largest rate that the element holds, in cells each second: what best effort asks for that has no peak of its own.
-const NO_PEAK: u32 = 0xff_ffff;
+pub(super) const NO_PEAK: u32 = 0xff_ffff;
 /// How early against its rate a cell may come where it enters the network: signalling has no word for it.
 const TOLERANCE: Duration = Duration::from_micros(config::CDVT_US);
 

@@ -25,7 +25,8 @@ pub struct Installed {
     /// Of a switch: its control port.
     pub control: Option<u16>,
     host: NodeId,
-    endpoint: EndpointId,
+    /// `None`: the host's circuits are for a program to open.
+    endpoint: Option<EndpointId>,
     /// The link, if it leads outside: what is there hears of circuits.
     outside: Option<LinkId>,
 }
@@ -41,7 +42,8 @@ fn control_name(switch: &str) -> String {
     format!("{switch} signalling")
 }
 
-/// Lets the channels of an interface end at an endpoint; gives the endpoint's channels.
+/// Lets the channels of an interface end at an endpoint; gives the endpoint's channels. Without one they wait for a program that
+/// opens them.
 ///
 /// # Errors
 /// Why not, in words.
@@ -50,7 +52,7 @@ pub fn install(
     station: &str,
     port: u16,
     control: Option<u16>,
-    side: HostSide,
+    side: Option<HostSide>,
 ) -> Result<(Installed, [u32; 2]), String> {
     let node = core.fabric.node(station).ok_or("the station is gone")?;
     let host = match control {
@@ -88,13 +90,19 @@ pub fn install(
             return Err(format!("circuit {circuit} of the host is in use"));
         }
     }
-    let endpoint = interface.attach(side.endpoint).map_err(|e| e.to_string())?;
-    let mut numbers = [0; 2];
-    for (number, circuit) in numbers.iter_mut().zip(circuits) {
+    for circuit in circuits {
         interface.add_circuit(circuit, config.clone());
-        *number = interface.open(endpoint, circuit, Aal::Aal5).map_err(|e| e.to_string())?.0;
     }
-    core.add_doorbell(host, endpoint, side.doorbell);
+    let mut numbers = [0; 2];
+    let mut endpoint = None;
+    if let Some(side) = side {
+        let attached = interface.attach(side.endpoint).map_err(|e| e.to_string())?;
+        for (number, circuit) in numbers.iter_mut().zip(circuits) {
+            *number = interface.open(attached, circuit, Aal::Aal5).map_err(|e| e.to_string())?.0;
+        }
+        core.add_doorbell(host, attached, side.doorbell);
+        endpoint = Some(attached);
+    }
     let installed = Installed { station: station.to_owned(), port, node, control, host, endpoint, outside };
     for channel in Channel::ALL {
         tell(core, &installed, channel.circuit(), Some(Contract::default()));
@@ -125,7 +133,9 @@ pub fn uninstall(core: &mut Core, installed: &Installed, last: bool) {
     for channel in Channel::ALL {
         tell(core, installed, channel.circuit(), None);
     }
-    core.remove_endpoint(installed.host, installed.endpoint, true);
+    if let Some(endpoint) = installed.endpoint {
+        core.remove_endpoint(installed.host, endpoint, true);
+    }
     let circuits = Channel::ALL.map(|channel| match installed.control {
         Some(_) => at_control(installed.port, channel),
         None => Some(channel.circuit()),

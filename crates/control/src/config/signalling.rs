@@ -18,6 +18,9 @@ pub struct Signalling {
     /// `user` or `network`: the side of the link's first end that is a host or a switch of this network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub side: Option<String>,
+    /// `host`, or `program`: the host leaves its side to a program under `cellway run`, such as `atmsigd`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
     /// The labels of calls: a VPI, and the first and last VCI.
     #[serde(default = "labels")]
     pub labels: String,
@@ -66,6 +69,18 @@ impl Signalling {
             "iisp" => Version::Iisp,
             other => bail!("signalling version = \"{other}\": write uni31, uni40 or iisp"),
         })
+    }
+
+    /// Whether a program signals for the host.
+    ///
+    /// # Errors
+    /// The word is none of those.
+    pub fn by_program(&self) -> Result<bool> {
+        match self.by.as_deref() {
+            None | Some("host") => Ok(false),
+            Some("program") => Ok(true),
+            Some(other) => bail!("signalling by = \"{other}\": write host or program"),
+        }
     }
 
     fn side(&self) -> Result<Option<Side>> {
@@ -173,6 +188,9 @@ impl Signalling {
     /// What cannot.
     pub fn check(&self, stations: [Station; 2], link: &LinkConfig) -> Result<()> {
         self.sides(stations)?;
+        if self.by_program()? && !stations.contains(&Station::Host) {
+            bail!("signalling by = \"program\" is for a link with a host: whatever is outside signals as it likes");
+        }
         self.share(link)?;
         self.addresses()?;
         self.routes()?;

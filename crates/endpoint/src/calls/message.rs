@@ -3,6 +3,7 @@
 //! A connection is a session: what it listens for and the calls that it has end with it. [`Request::Wait`] and [`Request::Next`] are
 //! answered when something has happened; any other request meanwhile ends the wait, whose answer comes first and may be empty.
 
+use super::{Order, Report};
 use serde::{Deserialize, Serialize};
 
 /// What an application asks.
@@ -85,6 +86,32 @@ pub enum Request {
     Next,
     /// The calls, addresses and failures that there are.
     List,
+    /// Signal for a host whose link leaves its side to a program (`by = "program"`): this session is told [`Event::Order`]s.
+    Serve {
+        /// The host.
+        host: String,
+    },
+    /// What the program that signals for a host says, by any session of its user.
+    Report {
+        /// The host.
+        host: String,
+        /// What it says.
+        report: Box<Report>,
+    },
+    /// Give such a host an address, or take it away.
+    SetAddress {
+        /// The host.
+        host: String,
+        /// 40 hexadecimal digits.
+        address: String,
+        /// Whether the host has it from now on.
+        present: bool,
+    },
+    /// Take all addresses of such a host away.
+    ResetAddresses {
+        /// The host.
+        host: String,
+    },
 }
 
 /// A traffic contract in the words of a description, rates in cells each second.
@@ -219,10 +246,12 @@ pub enum Event {
         /// What it means.
         text: String,
     },
+    /// The program that signals for a host is to do something.
+    Order(Box<Order>),
 }
 
 impl Event {
-    /// The call that it is about.
+    /// The call that it is about. An order has none, whose number is 0.
     pub const fn call(&self) -> u64 {
         match self {
             Event::Incoming { call, .. }
@@ -231,6 +260,7 @@ impl Event {
             | Event::Released { call, .. }
             | Event::PartyAdded { call, .. }
             | Event::PartyDropped { call, .. } => *call,
+            Event::Order(_) => 0,
         }
     }
 }

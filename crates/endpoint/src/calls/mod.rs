@@ -5,9 +5,11 @@
 //! ends when it is dropped, or when its process dies.
 
 mod message;
+mod program;
 mod sap;
 
 pub use message::{Answer, Event, Request, Traffic};
+pub use program::{Order, Report};
 pub use sap::{Sap, SapError};
 
 use crate::client::{Connection, Endpoint, Error};

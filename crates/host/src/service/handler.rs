@@ -58,8 +58,8 @@ pub trait Handler: Send + Sync {
     fn review_session(&self, _: Peer, _session: u64, _has: &Amounts) {}
 
     /// The answer to a session that was told [`Reply::Later`], if there is one now. `ends`: it must be given now, since the
-    /// session asks for something else.
-    fn poll_reply(&self, _session: u64, _ends: bool) -> Option<String> {
+    /// session asks for something else. An error is why the request is refused.
+    fn poll_reply(&self, _session: u64, _ends: bool) -> Option<Result<String, String>> {
         None
     }
 

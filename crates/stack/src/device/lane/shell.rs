@@ -171,7 +171,7 @@ impl<M: Machine> Shell<M> {
             }
             Event::PartyAdded { call, party } => self.handle_party(call, party, true),
             Event::PartyDropped { call, party, .. } => self.handle_party(call, party, false),
-            Event::Alerting { .. } => {}
+            Event::Alerting { .. } | Event::Order(_) => {}
         }
         // What follows from an event is done before the next one: calls may be gone by then.
         self.carry_out_all(now).map(drop)
