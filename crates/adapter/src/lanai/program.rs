@@ -97,6 +97,8 @@ pub struct Monitor {
     pub forwarded: u64,
     /// Transfers by the host's engine.
     pub transfers: u64,
+    /// Octets that these moved.
+    pub transfer_octets: u64,
     /// Nanoseconds that the processor worked.
     pub processor_ns: u64,
     /// Nanoseconds that the host's engine worked.
@@ -398,6 +400,7 @@ impl Lanai {
         let Some((octets, transfer)) = self.transfers.pop_front() else { return };
         let takes = self.config.host_transfer(octets, self.link_engines().min(1));
         self.monitor.transfers += 1;
+        self.monitor.transfer_octets += octets as u64;
         self.monitor.host_engine_ns += takes.as_nanos() as u64;
         self.transferring = Some((now + takes, transfer));
     }

@@ -3,9 +3,11 @@
 use crate::experiment::Experiment;
 
 mod adapters;
+mod apic;
 mod clocks;
 mod competition;
 mod myrinet;
+mod networks;
 mod pacing;
 mod prediction;
 mod seed000;
@@ -31,6 +33,8 @@ pub const ALL: &[&dyn Experiment] = &[
     &competition::Competition,
     &seed002::Myrinet,
     &myrinet::Mechanisms,
+    &apic::Apic,
+    &networks::Networks,
     &seed003::Tables,
     &seed004::Capacity,
     &clocks::Clocks,

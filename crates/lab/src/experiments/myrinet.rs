@@ -14,14 +14,14 @@ use wire::myrinet::{Kind, Turn, emit, packet_octets};
 
 /// What a machine's file says of interfaces and links, and how many switches are between two hosts.
 #[derive(Debug, Clone, Copy)]
-struct Made {
-    lanai: Config,
-    links: Links,
+pub(super) struct Made {
+    pub(super) lanai: Config,
+    pub(super) links: Links,
     switches: usize,
 }
 
 impl Made {
-    fn new(m: &Profile) -> Result<Self, ProfileError> {
+    pub(super) fn new(m: &Profile) -> Result<Self, ProfileError> {
         let us = |name: &str| Ok(Duration::from_nanos((m.get(name)? * 1e3) as u64));
         let costs = Costs {
             take: us("take_us")?,

@@ -11,6 +11,7 @@
 //! | `carrier` | what carries their data: raw PDUs, UDP over the real IP interface, the real TCP in process |
 //! | [`pipeline`] | the Reassembler's units in time under a steady line |
 //! | [`poll`] | the Reassembler of seed 001 and its driver's clock |
+//! | [`networks`] | hosts on U-Net's cluster, a chain of APICs and a Myrinet, with the same work: seed 002 |
 //! | [`memo`] | what came of pairs that have run before |
 //! | [`echo`] | round trips, alone and behind a load: seed 004 |
 //! | [`queue`] | the same behind a load's segments one by one: what the longest depends on |
@@ -32,6 +33,7 @@ pub mod echo;
 pub mod machine;
 pub mod memo;
 pub mod netperf;
+pub mod networks;
 pub mod pair;
 pub mod pipeline;
 pub mod poll;

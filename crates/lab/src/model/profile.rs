@@ -89,7 +89,7 @@ pub enum ProfileError {
     Machine(String),
 }
 
-const BUILT_IN: [&str; 8] = [
+const BUILT_IN: [&str; 12] = [
     include_str!("../../../../machines/pentium90-neptune.toml"),
     include_str!("../../../../machines/pentium90-triton.toml"),
     include_str!("../../../../machines/rs6000-320.toml"),
@@ -98,6 +98,10 @@ const BUILT_IN: [&str; 8] = [
     include_str!("../../../../machines/hp9000-755.toml"),
     include_str!("../../../../machines/ucla-myrinet.toml"),
     include_str!("../../../../machines/myrinet-lanai.toml"),
+    include_str!("../../../../machines/sparcstation20.toml"),
+    include_str!("../../../../machines/sparcstation2.toml"),
+    include_str!("../../../../machines/unet-sba200.toml"),
+    include_str!("../../../../machines/apic.toml"),
 ];
 
 impl Profile {
@@ -187,7 +191,7 @@ mod tests {
     #[test]
     fn every_built_in_profile_says_where_each_constant_is_from() {
         let all = Profile::built_in().unwrap();
-        assert_eq!(all.len(), 8);
+        assert_eq!(all.len(), 12);
         assert!(all.iter().all(|p| !p.constants.is_empty()));
         assert!(Profile::named("pentium90-neptune").unwrap().anchors().count() >= 4);
     }

@@ -1,0 +1,100 @@
+//! What the comparison rests on: each network carries what it is given, and the same each time.
+
+use super::*;
+use core::time::Duration;
+
+const COSTS: HostCosts = HostCosts { send: 2e-6, receive: 3e-6, copy: 25e-9 };
+
+fn all(hosts: usize, buffers: usize) -> [Box<dyn Interconnect>; 3] {
+    let us = Duration::from_micros;
+    let costs = UnetCosts { pdu: us(7), cell: us(2), switch: us(7), link_bits_per_s: 140e6 };
+    let (lanai, links) = (adapter::lanai::Config::default(), net::myrinet::Config::default());
+    [
+        Box::new(Unet::new(hosts, costs, buffers).unwrap()),
+        Box::new(Apics::new(hosts, adapter::apic::Config::default(), buffers).unwrap()),
+        Box::new(Myrinet::new(hosts, lanai, links, buffers).unwrap()),
+    ]
+}
+
+fn carry(net: &mut dyn Interconnect, hosts: usize, flows: &[Flow], consumes: f64) -> (Vec<Carried>, usize, u64) {
+    let mut ground = Ground::new(net, hosts, COSTS).consuming(consumes);
+    let carried = run(&mut ground, flows, Duration::from_millis(4));
+    let lost = ground.dropped().iter().map(|(_, n)| n).sum();
+    (carried, ground.most_held(0), lost)
+}
+
+#[test]
+fn messages_of_all_sizes_come_as_they_were_sent_and_the_same_each_time() {
+    for octets in [HEAD, 40, 1024, 9188] {
+        let flows = [
+            Flow::stream(0, To::Host(1), octets),
+            Flow { pace: Pace::Answered, ..Flow::stream(2, To::Host(0), octets) },
+            Flow {
+                pace: Pace::Every(Duration::from_micros(300)),
+                urgent: true,
+                ..Flow::stream(1, To::Host(2), octets)
+            },
+        ];
+        let both = [0, 1].map(|_| all(3, BUFFERS).map(|mut net| carry(net.as_mut(), 3, &flows, 0.0)));
+        for (carried, _, lost) in &both[0] {
+            assert_eq!((carried.iter().map(|flow| flow.damaged).sum::<u64>(), *lost), (0, 0), "{octets} octets");
+            assert!(carried.iter().all(|flow| flow.came[0] >= 3), "{octets} octets: {carried:?}");
+            assert!((12..=14).contains(&carried[2].came[0]), "one each 300 us: {}", carried[2].came[0]);
+        }
+        assert!(both[0] == both[1], "{octets} octets");
+    }
+}
+
+const HEAD: usize = flows::HEAD_OCTETS;
+
+#[test]
+fn each_member_of_a_group_has_each_message_once() {
+    for mut net in all(4, BUFFERS) {
+        let (carried, ..) = carry(net.as_mut(), 4, &[Flow::stream(0, To::Group(3), 2000)], 0.0);
+        let came = &carried[0].came;
+        assert!(came.len() == 3 && came.iter().all(|n| *n > 10 && n.abs_diff(carried[0].taken) <= 40), "{carried:?}");
+        assert_eq!(carried[0].damaged, 0);
+    }
+}
+
+#[test]
+fn where_a_receiver_is_too_slow_two_networks_drop_and_a_myrinet_makes_the_sender_wait() {
+    let [unet, apic, myrinet] =
+        all(2, 4).map(|mut net| carry(net.as_mut(), 2, &[Flow::stream(1, To::Host(0), 1024)], 200e-6));
+    for (carried, held, lost) in [&unet, &apic] {
+        assert!(*lost > 10 && *held <= 4 && carried[0].taken > 2 * carried[0].came[0], "{lost} {held} {carried:?}");
+    }
+    let (carried, held, lost) = &myrinet;
+    assert!(*lost == 0 && *held <= 4 && carried[0].taken < carried[0].came[0] + 60, "{lost} {held} {carried:?}");
+}
+
+#[test]
+fn a_faster_processor_sends_more_of_what_is_small_and_each_copy_is_counted() {
+    let rate = |costs: HostCosts, octets| {
+        all(2, BUFFERS).map(|mut net| {
+            let mut ground = Ground::new(net.as_mut(), 2, costs);
+            let carried = run(&mut ground, &[Flow::stream(0, To::Host(1), octets)], Duration::from_millis(4));
+            let (copied, tally) = ground.touched(0);
+            let per = |n: u64| n as f64 / carried[0].taken as f64 / octets as f64;
+            (carried[0].mbit_s, per(copied), per(tally.moved))
+        })
+    };
+    let slow = HostCosts { send: 100e-6, ..COSTS };
+    for ((fast, ..), (slow, ..)) in rate(COSTS, 64).into_iter().zip(rate(slow, 64)) {
+        assert!(slow < 64.0 * 8.0 / 100.0 + 0.1 && fast > 1.5 * slow, "{fast} {slow}");
+    }
+    let [unet, apic, myrinet] = rate(COSTS, 4096);
+    assert!((unet.1 - 2.0).abs() < 0.1 && apic.1 == 0.0 && (myrinet.1 - 2.0).abs() < 0.1);
+    assert!([unet, apic, myrinet].iter().all(|(_, _, moved)| (0.8..1.2).contains(moved)));
+}
+
+#[test]
+fn tcp_arrives_whole_over_each_and_no_faster_than_its_processor() {
+    for mut net in all(2, BUFFERS) {
+        let mut ground = Ground::new(net.as_mut(), 2, COSTS);
+        let protocol = Protocol { segment: 50e-6, checksum: 10e-9, octets: 1024, window: 32 * 1024 };
+        let streamed = stream(&mut ground, protocol, Duration::from_millis(30), 1).unwrap();
+        assert!(streamed.intact && streamed.mbit_s > 20.0, "{streamed:?}");
+        assert!(streamed.mbit_s < 1024.0 * 8.0 / 60.0 && streamed.busy <= 1.0, "{streamed:?}");
+    }
+}
