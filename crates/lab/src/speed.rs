@@ -7,11 +7,14 @@ use crate::model::pair::{self, Scenario, Transport};
 use crate::model::pipeline;
 use crate::model::{Profile, ProfileError};
 use crate::{Station, World};
+use adapter::desk::{Desk, Layout};
+use net::desk::Shape;
 use net::myrinet::routes::Map;
 use net::myrinet::{self, End, Fabric, Outcome};
-use net::{Aal, Carries, LinkConfig};
+use net::{Aal, Carries, FramePool, Label, LinkConfig, Network, Node, NodeIo, RouteOptions, RouteTable};
 use sar::penn::units::Build;
 use sar::penn::{Config, Reassembler};
+use std::any::Any;
 use std::time::Duration;
 use traffic::Contract;
 use wire::myrinet::{Kind, TYPE_OCTETS, emit, packet_octets};
@@ -41,12 +44,14 @@ pub enum Scene {
     Units,
     /// Six hosts on five Myrinet switches, each at full load to the next; each packet is compared on arrival. Units of 48 octets.
     Myrinet,
+    /// Eight APICs in a ring, at each a device at full load to the next one; each cell is compared on arrival.
+    Desk,
 }
 
 impl Scene {
     /// All.
-    pub const ALL: [Scene; 6] =
-        [Scene::Adapters, Scene::Network, Scene::Line, Scene::Lists, Scene::Units, Scene::Myrinet];
+    pub const ALL: [Scene; 7] =
+        [Scene::Adapters, Scene::Network, Scene::Line, Scene::Lists, Scene::Units, Scene::Myrinet, Scene::Desk];
 
     /// Its name.
     pub const fn name(self) -> &'static str {
@@ -57,6 +62,7 @@ impl Scene {
             Scene::Lists => "lists",
             Scene::Units => "units",
             Scene::Myrinet => "myrinet",
+            Scene::Desk => "desk",
         }
     }
 
@@ -71,6 +77,7 @@ impl Scene {
             Scene::Lists => "the list reassembler of seed 001, 64 circuits interleaved",
             Scene::Units => "its five units side by side on their clocks, at OC-3c, every cell drained",
             Scene::Myrinet => "five Myrinet switches to the symbol, six hosts at full load; units of 48 octets",
+            Scene::Desk => "eight APICs in a ring by the slot, a device at full load at each",
         }
     }
 
@@ -94,6 +101,7 @@ impl Scene {
                 Ok(outcome.filter(|outcome| outcome.damaged == 0).map_or(0, |outcome| outcome.read))
             }
             Scene::Myrinet => Ok(myrinet(cells).unwrap_or(0)),
+            Scene::Desk => Ok(desk(cells).unwrap_or(0)),
         }
     }
 }
@@ -201,6 +209,83 @@ fn myrinet(units: u64) -> Option<u64> {
                 arrived += OCTETS.div_ceil(48) as u64;
                 fabric.recycle(octets);
             }
+        }
+    }
+    Some(arrived)
+}
+
+/// A device of [`Scene::Desk`]: sends one cell over and over, and compares what comes.
+struct Repeater {
+    cell: Cell,
+    expects: Cell,
+    arrived: u64,
+    wrong: u64,
+}
+
+impl Node for Repeater {
+    fn run(&mut self, io: &mut NodeIo<'_>, _: Time) -> bool {
+        let cells = io.cells_in(0);
+        let came = cells.len();
+        self.arrived += came as u64;
+        let Repeater { expects, .. } = self;
+        let other = |cell: &&Cell| cell.payload != expects.payload || cell.circuit() != expects.circuit();
+        self.wrong += cells.iter().filter(other).count() as u64;
+        io.consume(0, came);
+        let out = io.cells_out(0);
+        let room = out.len();
+        if room >= DESK_QUEUE / 2 {
+            out.fill(self.cell);
+            io.commit(0, room);
+        }
+        came > 0
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        None
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+/// Cells of a link between a device and its chip, and a step in which it sends no more than that.
+const DESK_QUEUE: usize = 4096;
+const DESK_STEP: Duration = Duration::from_micros(500);
+
+/// Cells that arrived as they were sent.
+fn desk(cells: u64) -> Option<u64> {
+    const CHIPS: u16 = 8;
+    let layout = Layout { shape: Shape::Ring, chips: CHIPS.into(), ..Layout::default() };
+    let mut network = Network::new(FramePool::new(1, 64));
+    let desk = network.add_node("desk", Box::new(Desk::new(layout).ok()?));
+    let cell = |device: u16| {
+        let header = CellHeader { circuit: CircuitId::new(0, 100)?, ..CellHeader::default() };
+        Some(Cell::new(header, [device as u8; 48]))
+    };
+    let mut devices = Vec::new();
+    for n in 0..CHIPS {
+        let (cell, expects) = (cell(n)?, cell((n + CHIPS - 1) % CHIPS)?);
+        let repeater = Repeater { cell, expects, arrived: 0, wrong: 0 };
+        let device = network.add_node(&format!("device{n}"), Box::new(repeater));
+        let link = LinkConfig { queue_cells: DESK_QUEUE, ..LinkConfig::default() };
+        network.connect(net::End::Port(device, 0), net::End::Port(desk, n), link).ok()?;
+        let label = Label::Vc(cell.circuit());
+        let desk: &mut Desk = network.node_mut(desk)?;
+        desk.add_route((n, label), ((n + 1) % CHIPS, label), RouteOptions::default()).ok()?;
+        devices.push(device);
+    }
+    let (mut arrived, mut now) = (0, Time::ZERO);
+    while arrived < cells {
+        now += DESK_STEP;
+        while network.run(now) {}
+        arrived = 0;
+        for device in &devices {
+            let repeater: &mut Repeater = network.peek_node(*device)?;
+            if repeater.wrong > 0 {
+                return None;
+            }
+            arrived += repeater.arrived;
         }
     }
     Some(arrived)
