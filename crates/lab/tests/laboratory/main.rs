@@ -1,6 +1,7 @@
 //! What the laboratory promises: the same from the same seed, in any order; published numbers met within stated bounds.
 
 mod checklist;
+mod networks;
 
 use lab::experiment::{Outcome, Row, Verdict, run};
 use lab::experiments::{ALL, named, shard};
@@ -25,6 +26,8 @@ const KNOWN: &[(&str, &str)] = &[
     ("A-24", "avoiding half of the copy operation"),
     ("B-41", "3 significant digits of accuracy"),
     ("B-44", "little or no system performance degradation"),
+    ("C-13", "TCP with segments of 1024 octets"),
+    ("C-43", "115 Mbps for more than 1000 bytes"),
     ("C-41", "slightly degrading"),
     ("C-42", "more connections for the multicast group"),
     ("A-56", "approximately the same speed"),

@@ -1,10 +1,11 @@
 //! Seed 002 (Kazantzidis 1997): its three networks with the same work, and the table of its section 5.
 
+mod table;
 mod work;
 
 use crate::experiment::{Experiment, Figure, Origin, Run};
 use crate::model::ProfileError;
-use crate::model::networks::Protocol;
+use crate::model::networks::{Protocol, Streamed};
 use adapter::lanai::MulticastBy;
 use core::time::Duration;
 pub(super) use work::chip_of;
@@ -14,6 +15,8 @@ use work::{Gathered, Kind, Made, OneWay};
 const SIZES: [usize; 6] = [16, 40, 256, 1024, 4096, 8192];
 /// Octets of data in a TCP segment.
 const SEGMENTS: [usize; 4] = [512, 1024, 2048, 8192];
+/// Of a connection: slow start is over in the first half.
+const TCP_LENGTH: Duration = Duration::from_millis(100);
 /// Octets of TCP's window.
 const WINDOW: usize = 65_535;
 
@@ -38,14 +41,16 @@ impl Experiment for Networks {
         let protocol = Protocol {
             segment: host.get("segment_us")? * 1e-6,
             checksum: host.get("checksum_ns")? * 1e-9,
-            octets: 1024,
+            octets: SEGMENTS[1],
             window: WINDOW,
         };
         let ms = |full, quick| Duration::from_millis(run.size(full, quick));
         let lengths = [ms(40, 8), ms(60, 16)];
         let found = Found::new(&made, protocol, lengths);
         found.figures(run);
-        Ok(())
+        found.numbers(run, &made);
+        let old = run.machine("sparcstation2")?;
+        found.table(run, &made, &old)
     }
 }
 
@@ -61,7 +66,7 @@ struct Found {
     multicast: [[[f64; 2]; 3]; 4],
     /// By how many streams are beside: U-Net, APIC, Myrinet; then U-Net and APIC with low latency.
     paced: [[[f64; 2]; 4]; 5],
-    tcp: [[f64; SEGMENTS.len()]; 3],
+    tcp: [[Streamed; SEGMENTS.len()]; 3],
 }
 
 /// Buffers that a receiver posts.
@@ -86,7 +91,7 @@ const PACED: [(&str, Kind, bool); 5] = [
 
 impl Found {
     fn new(made: &Made, protocol: Protocol, [short, long]: [Duration; 2]) -> Self {
-        let tcp = |kind, octets| made.tcp(kind, Protocol { octets, ..protocol }, long).map_or(0.0, |tcp| tcp.mbit_s);
+        let tcp = |kind, octets| made.tcp(kind, Protocol { octets, ..protocol }, TCP_LENGTH).unwrap_or_default();
         Found {
             one_way: Kind::ALL.map(|kind| SIZES.map(|n| made.one_way(kind, n, short).unwrap_or_default())),
             round_trips: Kind::ALL.map(|kind| SIZES.map(|n| made.round_trip(kind, n).unwrap_or_default())),
@@ -158,7 +163,7 @@ impl Found {
         let lost = |gathered: &Gathered| gathered.missing as f64 / gathered.taken.max(1) as f64 * 100.0;
         add(
             "lost",
-            "Senders of 4096 octets to one receiver: messages that are lost, or under way at the end",
+            "Senders of 4096 octets to one receiver: messages that are lost",
             ["senders", "per cent"],
             false,
             by(&[1, 2, 3, 4], &|n, i| lost(&self.senders[n][i])),
@@ -172,7 +177,7 @@ impl Found {
         );
         add(
             "slow",
-            "A receiver that takes 500 us for each message of 4096 octets: messages that are lost, or under way at the end",
+            "A receiver that takes 500 us for each message of 4096 octets: messages that are lost",
             ["buffers of the receiver", "per cent"],
             false,
             by(&SLOW, &|n, i| lost(&self.slow[n][i])),
@@ -184,7 +189,7 @@ impl Found {
             false,
             by(&POSTED, &|n, i| self.buffers[n][i].mbit_s),
         );
-        add("tcp", "TCP", ["octets of a segment", "Mbit/s"], true, by(&SEGMENTS, &|n, i| self.tcp[n][i]));
+        add("tcp", "TCP", ["octets of a segment", "Mbit/s"], true, by(&SEGMENTS, &|n, i| self.tcp[n][i].mbit_s));
         let groups = |which: usize| {
             let curve =
                 |n: usize| RECEIVERS.iter().zip(self.multicast[n]).map(|(x, y)| (*x as f64, y[which])).collect();

@@ -3,7 +3,7 @@
 use super::super::myrinet;
 use crate::model::networks::{
     Apics, BUFFERS, Carried, Flow, Ground, HostCosts, Interconnect, Myrinet, Pace, Protocol, Streamed, To, Unet,
-    UnetCosts, run as flows, stream,
+    UnetCosts, run as flows, run_and_drain, stream,
 };
 use crate::model::{Profile, ProfileError};
 use adapter::apic;
@@ -39,6 +39,9 @@ pub(super) struct Made {
     pub(super) chip: apic::Config,
     pub(super) lanai: myrinet::Made,
 }
+
+/// What is under way at the end comes within this.
+const DRAIN: Duration = Duration::from_millis(150);
 
 fn micros(m: &Profile, name: &str) -> Result<Duration, ProfileError> {
     Ok(Duration::from_nanos((m.get(name)? * 1e3).round() as u64))
@@ -93,11 +96,12 @@ impl Made {
         let all = [Flow::stream(0, To::Host(1), octets)];
         let (carried, costs) = self.carry(kind, [2, BUFFERS], &all, (length, 0.0), |ground, carried| {
             let (taken, came) = (carried[0].taken.max(1) as f64, carried[0].came[0].max(1) as f64);
+            let left = ground.left(0).max(1) as f64;
             let processor_us = (ground.worked(0) / taken + ground.worked(1) / came) * 1e6;
             let sides = [ground.touched(0), ground.touched(1)];
-            let per = |n: [u64; 2]| (n[0] as f64 / taken + n[1] as f64 / came) / 2.0 / octets as f64;
-            let touches = per(sides.map(|(touched, _)| touched));
-            [processor_us, touches, touches + per(sides.map(|(_, tally)| tally.moved))]
+            let per = |out: u64, given: f64, into: u64| (out as f64 / given + into as f64 / came) / 2.0 / octets as f64;
+            let touches = per(sides[0].0, taken, sides[1].0);
+            [processor_us, touches, touches + per(sides[0].1.moved, left, sides[1].1.moved)]
         })?;
         let [processor_us, touches, crossings] = costs;
         Some(OneWay { mbit_s: carried[0].mbit_s, processor_us, touches, crossings })
@@ -127,8 +131,15 @@ impl Made {
         self.gathered(kind, &[Flow::stream(1, To::Host(0), 1024)], buffers, (length, 0.0))
     }
 
+    /// Rates, and what is missing when all that was under way has come.
     fn gathered(&self, kind: Kind, all: &[Flow], buffers: usize, how: (Duration, f64)) -> Option<Gathered> {
-        let (carried, held) = self.carry(kind, [all.len() + 1, buffers], all, how, |ground, _| ground.most_held(0))?;
+        let mut network = self.network(kind, all.len() + 1, buffers)?;
+        let mut ground = Ground::new(network.as_mut(), all.len() + 1, self.host).consuming(how.1);
+        let carried = run_and_drain(&mut ground, all, how.0, DRAIN);
+        if carried.iter().any(|flow| flow.damaged > 0) {
+            return None;
+        }
+        let held = ground.most_held(0);
         let rates: Vec<f64> = carried.iter().map(|flow| flow.mbit_s).collect();
         let (taken, came) = carried.iter().fold((0, 0), |(t, c), flow| (t + flow.taken, c + flow.came[0]));
         Some(Gathered {
@@ -145,8 +156,8 @@ impl Made {
     /// interface moved for each octet of it.
     pub(super) fn multicast(&self, kind: Kind, receivers: usize, length: Duration) -> Option<[f64; 2]> {
         let all = [Flow::stream(0, To::Group(receivers), 4096)];
-        let (carried, moved) = self.carry(kind, [receivers + 1, BUFFERS], &all, (length, 0.0), |ground, carried| {
-            ground.touched(0).1.moved as f64 / carried[0].taken.max(1) as f64 / 4096.0
+        let (carried, moved) = self.carry(kind, [receivers + 1, BUFFERS], &all, (length, 0.0), |ground, _| {
+            ground.touched(0).1.moved as f64 / ground.left(0).max(1) as f64 / 4096.0
         })?;
         Some([carried[0].mbit_s, moved])
     }
@@ -200,7 +211,7 @@ pub(super) struct Gathered {
     /// What the sender with the least, and the one with the most, has got there.
     pub(super) least: f64,
     pub(super) most: f64,
-    /// Messages that interfaces took and no application had in the end: lost or under way.
+    /// Messages that interfaces took and no application ever had.
     pub(super) missing: u64,
     pub(super) taken: u64,
     /// Buffers of the receiver that waited for its processor, at most.

@@ -112,13 +112,13 @@ impl Running {
         ground.send(from, to, pdu, urgent, number as u64, 0.0);
     }
 
-    fn came(&mut self, receiver: usize, number: u32, since: Time, now: Time) {
+    fn came(&mut self, receiver: usize, number: u32, (since, end): (Time, Time), now: Time) {
         let carried = &mut self.carried;
         carried.came[receiver] += 1;
         // Lost messages leave gaps; nothing comes twice or before its predecessor.
         carried.damaged += u64::from(number < self.expected[receiver]);
         self.expected[receiver] = number + 1;
-        if now < since {
+        if now < since || now > end {
             return;
         }
         let window = self.window[receiver].get_or_insert((now, now, 0));
@@ -144,8 +144,13 @@ const ANSWER: u64 = u64::MAX;
 
 /// Runs flows for a time; what became of each.
 pub fn run(ground: &mut Ground<'_>, flows: &[Flow], length: Duration) -> Vec<Carried> {
+    run_and_drain(ground, flows, length, Duration::ZERO)
+}
+
+/// The same, and waits for so long for what is under way at the end: it counts as having come, not in a rate.
+pub fn run_and_drain(ground: &mut Ground<'_>, flows: &[Flow], length: Duration, drain: Duration) -> Vec<Carried> {
     let begin = ground.now();
-    let (since, end) = (begin + length / 4, begin + length);
+    let (since, end, last) = (begin + length / 4, begin + length, begin + length + drain);
     let mut running: Vec<Running> = Vec::with_capacity(flows.len());
     for flow in flows {
         let receivers = Running::receivers(flow).len();
@@ -162,21 +167,22 @@ pub fn run(ground: &mut Ground<'_>, flows: &[Flow], length: Duration) -> Vec<Car
     }
     loop {
         for (number, flow) in running.iter_mut().enumerate() {
-            while let (Some(due), Pace::Every(interval)) = (flow.due.filter(|due| *due <= ground.now()), flow.flow.pace)
+            while let (Some(due), Pace::Every(interval)) =
+                (flow.due.filter(|due| *due <= ground.now() && *due < end), flow.flow.pace)
             {
                 flow.give(number, ground);
                 flow.due = Some(due + interval);
             }
         }
-        let timer = running.iter().filter_map(|flow| flow.due).min().map_or(end, |due| due.min(end));
+        let timer = running.iter().filter_map(|flow| flow.due).filter(|due| *due < end).min().unwrap_or(last);
         match ground.next(timer, |_| 0.0) {
-            None if ground.now() >= end => break,
+            None if ground.now() >= last => break,
             None => {}
             Some(Event::Taken { tag: ANSWER, .. }) => {}
             Some(Event::Taken { tag, .. }) => {
                 let flow = &mut running[tag as usize];
                 flow.carried.taken += 1;
-                if flow.flow.pace == Pace::Stream {
+                if flow.flow.pace == Pace::Stream && ground.now() < end {
                     flow.give(tag as usize, ground);
                 }
             }
@@ -193,14 +199,14 @@ pub fn run(ground: &mut Ground<'_>, flows: &[Flow], length: Duration) -> Vec<Car
                     continue;
                 }
                 let receiver = if answer { 0 } else { host - Running::receivers(&flow.flow).start };
-                flow.came(receiver, count, since, now);
+                flow.came(receiver, count, (since, end), now);
                 flow.carried.latencies.push(now.since(given).as_secs_f64());
-                if answer {
+                if answer && now < end {
                     flow.give(number, ground);
                 }
             }
         }
-        if ground.now() >= end {
+        if ground.now() >= last {
             break;
         }
     }

@@ -59,6 +59,8 @@ struct Host {
     most_held: usize,
     /// Octets that the processor has copied.
     copied: u64,
+    /// PDUs that have left its memory.
+    left: u64,
 }
 
 /// See the module's head.
@@ -167,7 +169,10 @@ impl<'a> Ground<'a> {
     fn collect(&mut self, extra: &impl Fn(usize) -> f64) {
         while let Some(happened) = self.net.poll() {
             match happened {
-                Happened::Left(host) => self.give(host),
+                Happened::Left(host) => {
+                    self.hosts[host].left += 1;
+                    self.give(host);
+                }
                 Happened::Received { host: number, pdu, buffer } => {
                     let copied = u64::from(self.net.copies(pdu.len()).into) * pdu.len() as u64;
                     let work = self.work(self.costs.receive + self.consumes + extra(pdu.len()), copied);
@@ -189,6 +194,11 @@ impl<'a> Ground<'a> {
     /// Octets that a host's processor has read and written to copy, and what its interface has moved.
     pub fn touched(&mut self, host: usize) -> (u64, Tally) {
         (2 * self.hosts[host].copied, self.net.tally(host))
+    }
+
+    /// PDUs that have left a host's memory.
+    pub fn left(&self, host: usize) -> u64 {
+        self.hosts[host].left
     }
 
     /// Buffers of a host that held what the application had not taken yet, at most.

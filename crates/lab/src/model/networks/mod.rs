@@ -14,7 +14,7 @@ mod tests;
 mod unet;
 
 pub use apic::Apics;
-pub use flows::{Carried, Flow, Pace, run};
+pub use flows::{Carried, Flow, Pace, run, run_and_drain};
 pub use ground::{Event, Ground, HostCosts};
 pub use myrinet::Myrinet;
 pub use stream::{Protocol, Streamed, stream};

@@ -20,7 +20,7 @@ pub struct Protocol {
 /// What came of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Streamed {
-    /// Mbit/s that the receiving application has read, after the first quarter of the time.
+    /// Mbit/s that the receiving application has read, in the second half of the time.
     pub mbit_s: f64,
     /// Whether all of it is as it was written.
     pub intact: bool,
@@ -37,7 +37,7 @@ pub fn stream(ground: &mut Ground<'_>, protocol: Protocol, length: Duration, see
     let mut ends = [true, false].map(|sends| End::new(sends, packet, protocol.window, seed));
     let text = octets_of();
     let begin = ground.now();
-    let (since, end) = (begin + length / 4, begin + length);
+    let (since, end) = (begin + length / 2, begin + length);
     let (mut ahead, mut sdu, mut before) = ([0; 2], vec![0; BUFFER_OCTETS], None);
     let takes = |octets: usize| {
         let data = octets.saturating_sub(HEADER_OCTETS + LLC_OCTETS);

@@ -16,8 +16,8 @@ use wire::{Cell, CellRate, CircuitId, Counters, DropReason, Time};
 
 /// PDUs that the interface has taken off send queues and not sent.
 const SEND_QUEUE: usize = 16;
-/// Cells of the interface's output and input FIFO.
-const FIFO_CELLS: usize = 256;
+/// Cells of the FIFOs at both ends of a link: what is in them has no order of urgency any more.
+const FIFO_CELLS: usize = 16;
 
 /// What an interface and a switch take.
 #[derive(Debug, Clone, Copy, PartialEq)]
