@@ -22,7 +22,7 @@ pub struct Flow {
     pub from: usize,
     /// For whom.
     pub to: To,
-    /// Octets of a message: [`HEAD_OCTETS`] at least.
+    /// Octets of a message: 14 at least.
     pub octets: usize,
     /// See there.
     pub pace: Pace,

@@ -2,7 +2,7 @@
 //!
 //! In: PDUs that applications give to an interface, the time. Out: PDUs at other hosts, and what that took. An
 //! [`Interconnect`] is real code in virtual time: chips, control programs, switches, segmentation. The hosts' processors
-//! are modelled ([`Ground`]), and what they do is the same on each network ([`flows`], [`stream`]).
+//! are modelled ([`Ground`]), and what they do is the same on each network ([`run`], [`stream()`]).
 
 mod apic;
 mod flows;
