@@ -178,8 +178,8 @@ fn a_group_is_what_is_due_within_half_a_millisecond_and_the_rate_is_as_before() 
         let n = camera.poll_cells(&mut cells, now);
         sent += n;
         groups.push(n);
-        // 410 cells in 32 ms: one each 78 us.
-        let due = (now.as_nanos() as f64 % 40e6 / 32e6).min(1.0) * 410.0 + (now.as_nanos() / 40_000_000) as f64 * 410.0;
+        // Four parts of 101 cells in 32 ms: one each 79 us.
+        let due = (now.as_nanos() as f64 % 40e6 / 32e6).min(1.0) * 404.0 + (now.as_nanos() / 40_000_000) as f64 * 404.0;
         assert!((-1.0..8.0).contains(&(sent as f64 - due)), "{sent} sent at {now}, {due} due");
         now = camera.poll_timeout().unwrap().max(now);
     }
@@ -193,8 +193,8 @@ fn frames_keep_their_deadline_beside_bulk_and_not_without_the_bypass() {
         let switches = Switches { bypass, ..Config::default().switches };
         let mut world = World::new(Shape::Chain, 6, Config { switches, ..Config::default() });
         world.attach(0, camera([320, 240], 50.0), LinkConfig::default());
-        // 80 % of the time of a frame, and a tenth of a millisecond for the way.
-        world.attach(5, display(Duration::from_micros(16_100)), LinkConfig::default());
+        // The last group of a frame leaves half a millisecond before 80 % of its time; and a tenth for the way.
+        world.attach(5, display(Duration::from_micros(15_600)), LinkConfig::default());
         world.connect(100, 0, &[5], Category::Cbr);
         for port in 1..5 {
             let rate = CellRate::from_line_bits_per_s(1.2e9);

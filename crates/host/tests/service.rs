@@ -209,6 +209,20 @@ fn refusals_say_what_is_wrong() {
 }
 
 #[test]
+fn a_service_starts_where_the_doors_of_one_that_was_killed_listen_for_a_moment_yet() {
+    let lan = Lan::new(Carries::Cells);
+    let path = lan.socket.with_extension("again");
+    let listener = Packets::listen(&path).unwrap();
+    let doors = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(100));
+        drop(listener);
+    });
+    let service = Service::start(&path, lan.engine.clone(), Arc::new(AllowAll), 1);
+    doors.join().unwrap();
+    assert!(service.is_ok(), "{service:?}");
+}
+
+#[test]
 fn one_endpoint_may_send_and_another_receive_on_the_same_circuit() {
     let lan = Lan::new(Carries::Frames);
     let endpoint = |host| lan.endpoint(host, DataPath::Shared, Events::Interrupt);

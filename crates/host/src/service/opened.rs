@@ -8,6 +8,10 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The doors of a service that was killed are processes of their own, which end a moment after it.
+const DOORS_END: Duration = Duration::from_secs(1);
 
 /// A socket that listens, whose connections wait until somebody serves them ([`Opened::serve`]).
 ///
@@ -20,16 +24,20 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// Listens at `path`, over a stale socket file of a service that died.
+    /// Listens at `path`, over a stale socket file of a service that died. One that still listens is given a second to end.
     ///
     /// # Errors
     /// Another service is there, or the path cannot be made.
     pub fn at(path: &Path) -> Result<Self, StartError> {
         let system = |source| StartError::System { path: path.to_path_buf(), source };
-        match Packets::connect(path) {
-            Ok(_) => return Err(StartError::Running(path.to_path_buf())),
-            Err(Errno::CONNREFUSED) => rustix::fs::unlink(path).map_err(system)?,
-            Err(_) => {}
+        let begun = Instant::now();
+        loop {
+            match Packets::connect(path) {
+                Ok(_) if begun.elapsed() < DOORS_END => std::thread::sleep(DOORS_END / 50),
+                Ok(_) => return Err(StartError::Running(path.to_path_buf())),
+                Err(Errno::CONNREFUSED) => break rustix::fs::unlink(path).map_err(system)?,
+                Err(_) => break,
+            }
         }
         crate::sys::raise_descriptors();
         let listener = Packets::listen(path).map_err(system)?;
