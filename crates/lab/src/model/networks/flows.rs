@@ -187,7 +187,9 @@ pub fn run_and_drain(ground: &mut Ground<'_>, flows: &[Flow], length: Duration, 
                 }
             }
             Some(Event::Delivered { host, pdu }) => {
-                let Some((number, answer, count, given)) = parse(&pdu).filter(|(n, ..)| *n < running.len()) else {
+                // What was cut is a message of fewer octets: its flow knows how many it has.
+                let whole = |n: usize| running.get(n).is_some_and(|flow| flow.flow.octets == pdu.len());
+                let Some((number, answer, count, given)) = parse(&pdu).filter(|(n, ..)| whole(*n)) else {
                     damaged += 1;
                     continue;
                 };
@@ -215,4 +217,54 @@ pub fn run_and_drain(ground: &mut Ground<'_>, flows: &[Flow], length: Duration, 
         first.damaged += damaged;
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_read_as_it_was_made_and_no_octet_of_it_may_differ() {
+        let given = Time::from_nanos(123_456_789_012);
+        for octets in [HEAD_OCTETS, HEAD_OCTETS + 1, 1024] {
+            for (flow, answer, number) in [(0, false, 0), (7, true, 70_000)] {
+                let whole = message(flow, answer, number, given, octets);
+                assert_eq!(whole.len(), octets);
+                assert_eq!(parse(&whole), Some((flow, answer, number, given)));
+                for at in HEAD_OCTETS..octets {
+                    let mut damaged = whole.clone();
+                    damaged[at] ^= 0x10;
+                    assert_eq!(parse(&damaged), None, "octet {at}");
+                }
+                // A head that is another's makes it another message: what follows it does not fit.
+                let mut other = whole.clone();
+                other[5] ^= 1;
+                assert_eq!(parse(&other).is_none(), octets > HEAD_OCTETS);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_too_short_for_a_head_and_what_was_cut_or_grew_is_no_message() {
+        let whole = message(1, false, 9, Time::from_micros(3), 200);
+        assert_eq!(parse(&[]), None);
+        assert_eq!(parse(&whole[..HEAD_OCTETS - 1]), None);
+        // The pattern goes on at any length: a message that was cut is found by its flow's number of octets.
+        assert!(parse(&whole[..100]).is_some());
+        let mut spliced = whole[..100].to_vec();
+        spliced.extend_from_slice(&whole[101..]);
+        assert_eq!(parse(&spliced), None);
+        let answer = 2;
+        let mut neither = whole;
+        neither[1] = answer;
+        assert_eq!(parse(&neither), None);
+    }
+
+    #[test]
+    fn the_mean_and_the_longest_of_no_message_are_nothing() {
+        let none = Carried::default();
+        assert_eq!((none.mean_us(), none.most_us()), (0.0, 0.0));
+        let some = Carried { latencies: vec![1e-6, 3e-6], ..Carried::default() };
+        assert!((some.mean_us() - 2.0).abs() < 1e-9 && (some.most_us() - 3.0).abs() < 1e-9);
+    }
 }

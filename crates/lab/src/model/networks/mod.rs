@@ -20,6 +20,8 @@ pub use myrinet::Myrinet;
 pub use stream::{Protocol, Streamed, stream};
 pub use unet::{Unet, UnetCosts};
 
+use net::Network;
+use std::collections::VecDeque;
 use wire::{DropReason, Time};
 
 /// Buffers that an application posts for PDUs to come: as many as an interface of a Myrinet takes.
@@ -92,6 +94,17 @@ pub trait Interconnect {
 
     /// PDUs and cells that were dropped, by reason.
     fn dropped(&mut self) -> Vec<(DropReason, u64)>;
+}
+
+/// The end of a step of a run: true if something has happened or the run has come to `until`; else `now` goes on to what
+/// the network does next.
+fn is_over(network: &Network, happened: &VecDeque<Happened>, now: &mut Time, until: Time) -> bool {
+    if !happened.is_empty() || *now >= until {
+        return true;
+    }
+    let next = network.poll_timeout().map_or(until, |at| at.min(until));
+    *now = next.max(*now);
+    false
 }
 
 /// Drops by reason of several counters, those that are none left out.

@@ -67,3 +67,53 @@ fn tcp_arrives_whole_over_each_and_no_faster_than_its_processor() {
         assert!(streamed.mbit_s < 1024.0 * 8.0 / 60.0 && streamed.busy <= 1.0, "{streamed:?}");
     }
 }
+
+#[test]
+fn each_side_copies_a_message_as_often_as_its_network_needs_and_short_ones_no_more() {
+    let copies = |mut nets: [Box<dyn Interconnect>; 3]| {
+        nets.each_mut().map(|net| [16, 1024, 1025, 8192].map(|octets| net.copies(octets)))
+    };
+    let [unet, apic, myrinet] = copies(all(2, BUFFERS));
+    assert_eq!(unet, [Copies { out: 1, into: 1 }; 4]);
+    assert_eq!(apic, [Copies { out: 0, into: 0 }; 4]);
+    assert_eq!(myrinet, [Copies { out: 1, into: 1 }; 4]);
+    // Without the copy block, only what the host writes into the interface is copied: up to 1 KB.
+    let switches = adapter::lanai::Switches { copy_block: false, ..adapter::lanai::Config::default().switches };
+    let config = adapter::lanai::Config { switches, ..adapter::lanai::Config::default() };
+    let bare = Myrinet::new(2, config, net::myrinet::Config::default(), BUFFERS).unwrap();
+    assert_eq!([16, 1024, 1025].map(|octets| bare.copies(octets).out), [1, 1, 0]);
+    assert_eq!(bare.copies(16).into, 0);
+}
+
+#[test]
+fn a_processor_is_charged_for_the_copies_that_its_network_needs() {
+    const OCTETS: usize = 4096;
+    let [unet, apic, myrinet] = all(2, BUFFERS).map(|mut net| {
+        let mut ground = Ground::new(net.as_mut(), 2, COSTS);
+        let flow = [Flow::stream(0, To::Host(1), OCTETS)];
+        let carried = run_and_drain(&mut ground, &flow, Duration::from_millis(10), Duration::from_millis(20));
+        let given = carried[0].taken as f64;
+        (ground.touched(0).0 as f64 / given / OCTETS as f64, ground.worked(0) / given)
+    });
+    // A copy reads an octet and writes it. The message that the interface never took is copied too.
+    let slack = 0.1;
+    assert!((unet.0 - 2.0).abs() < slack && (myrinet.0 - 2.0).abs() < slack && apic.0 == 0.0, "{unet:?} {myrinet:?}");
+    let copying = COSTS.copy * OCTETS as f64;
+    assert!((apic.1 - COSTS.send).abs() < 0.1 * COSTS.send, "{apic:?}");
+    assert!((unet.1 - COSTS.send - copying).abs() < slack * copying, "{unet:?}");
+}
+
+#[test]
+fn a_step_is_over_when_something_has_happened_or_the_moment_has_come_and_goes_to_what_is_next_else() {
+    let mut network = Network::new(net::FramePool::new(4, 256));
+    let (mut now, until, mut happened) = (Time::from_micros(5), Time::from_micros(9), VecDeque::new());
+    // Nothing is under way: the rest of the time passes at once.
+    assert!(!is_over(&network, &happened, &mut now, until));
+    assert_eq!(now, until);
+    assert!(is_over(&network, &happened, &mut now, until));
+    assert!(!network.run(now));
+    happened.push_back(Happened::Left(0));
+    let mut now = Time::from_micros(5);
+    assert!(is_over(&network, &happened, &mut now, until));
+    assert_eq!(now, Time::from_micros(5));
+}

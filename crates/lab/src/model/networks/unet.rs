@@ -5,7 +5,7 @@
 //! the switch are [`net`]'s, segmentation and reassembly [`sar`]'s; the interface's processor takes a time for each PDU
 //! and for each cell, one after another, and looks at what has come first.
 
-use super::{Copies, Happened, Interconnect, Tally, To, drops};
+use super::{Copies, Happened, Interconnect, Tally, To, drops, is_over};
 use core::time::Duration;
 use net::{End, FramePool, Label, LinkConfig, Network, Node, NodeId, NodeIo, RouteOptions, Switch, SwitchConfig};
 use sar::{Event, Reassembler, ReassemblyConfig, SduMeta, Segmentation};
@@ -280,11 +280,9 @@ impl Interconnect for Unet {
         loop {
             while self.network.run(self.now) {}
             self.collect();
-            if !self.happened.is_empty() || self.now >= until {
+            if is_over(&self.network, &self.happened, &mut self.now, until) {
                 return self.now;
             }
-            let next = self.network.poll_timeout().map_or(until, |at| at.min(until));
-            self.now = next.max(self.now);
         }
     }
 
