@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 const NETWORK: &str = "[host.alpha]\n[host.beta]\n[switch.s]\n[[link]]\nends = [\"alpha\", \"s:0\"]\n\
                        [[link]]\nends = [\"beta\", \"s:1\"]\nrate = \"OC-3c\"\n\
@@ -28,6 +29,15 @@ fn cellway(socket: &Path, arguments: &[&str]) -> Command {
     command
 }
 
+/// Waits for something for as long as `patience`.
+fn within(patience: Duration, what: &str, mut f: impl FnMut() -> bool) {
+    let end = Instant::now() + patience;
+    while !f() {
+        assert!(Instant::now() < end, "not in time: {what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 fn ask(address: SocketAddr, request: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
@@ -47,17 +57,23 @@ fn rows(answer: &str) -> BTreeMap<String, f64> {
     rows.map(|(name, value)| (name.to_owned(), value.parse().unwrap())).collect()
 }
 
-#[test]
-fn what_is_served_is_what_status_says() {
-    let folder = tempfile::tempdir().unwrap();
-    let (socket, file) = (folder.path().join("s"), folder.path().join("net.toml"));
-    std::fs::write(&file, NETWORK).unwrap();
-    let up = ["up", file.to_str().unwrap(), "--metrics", "127.0.0.1:0", "--metrics-rows", "1"];
-    let mut daemon = Daemon(cellway(&socket, &up).stdout(Stdio::piped()).spawn().unwrap());
+/// Brings a network up in a folder, with its service at `s`; where its metrics are.
+fn up(folder: &Path, network: &str, rows: &str) -> (Daemon, SocketAddr) {
+    let file = folder.join("net.toml");
+    std::fs::write(&file, network).unwrap();
+    let up = ["up", file.to_str().unwrap(), "--metrics", "127.0.0.1:0", "--metrics-rows", rows];
+    let mut daemon = Daemon(cellway(&folder.join("s"), &up).stdout(Stdio::piped()).spawn().unwrap());
     let mut line = String::new();
     BufReader::new(daemon.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let said: Value = serde_json::from_str(&line).unwrap();
-    let address: SocketAddr = said["metrics"].as_str().unwrap().parse().unwrap();
+    (daemon, said["metrics"].as_str().unwrap().parse().unwrap())
+}
+
+#[test]
+fn what_is_served_is_what_status_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("s");
+    let (_daemon, address) = up(folder.path(), NETWORK, "1");
 
     // Somebody who says nothing keeps a place for some seconds, and the others are served meanwhile.
     let _silent = TcpStream::connect(address).unwrap();
@@ -67,7 +83,7 @@ fn what_is_served_is_what_status_says() {
     let sent = cellway(&socket, &send).stdout(Stdio::null()).status().unwrap();
     assert!(sent.success());
     // Numbers may be a second old.
-    std::thread::sleep(std::time::Duration::from_millis(1200));
+    std::thread::sleep(Duration::from_millis(1200));
     let answer = scrape(address);
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.contains("application/openmetrics-text"), "{answer}");
     assert!(answer.ends_with("# EOF\n"), "{answer}");
@@ -121,4 +137,162 @@ fn what_is_served_is_what_status_says() {
     let piece = [b'a'; 4096];
     while endless.write_all(&piece).is_ok() {}
     assert!(scrape(address).starts_with("HTTP/1.1 200 "));
+}
+
+/// A host and a display at a desk, and two hosts at a Myrinet, whose mapper runs ten times a second.
+const DESK_AND_MYRINET: &str = r#"
+[host.alpha]
+[host.beta]
+[host.gamma]
+[desk.den]
+chips = 2
+[desk.den.devices]
+wall = { kind = "display", chip = 1 }
+[myrinet.ssn]
+hosts = ["alpha", "beta"]
+switches = { m1 = 4 }
+cables = [{ ends = ["alpha", "m1:0"] }, { ends = ["beta", "m1:2"] }]
+[[link]]
+ends = ["gamma", "den:0"]
+[[circuit]]
+ends = ["alpha 0.100", "beta 0.100"]
+[[circuit]]
+ends = ["gamma 0.101", "wall 0.101"]
+"#;
+
+/// Each number of `status` that a metric has: its row and its value. Drops are rows of their own.
+fn of_networks(status: &Value) -> Vec<(String, f64)> {
+    let number = |value: &Value| value.as_f64().or(value.as_bool().map(|b| f64::from(u8::from(b)))).unwrap();
+    let mut all = Vec::new();
+    for desk in status["desks"].as_array().unwrap() {
+        let name = desk["name"].as_str().unwrap();
+        let of = format!("desk=\"{name}\"");
+        all.push((format!("cellway_desk_routes{{{of}}}"), number(&desk["circuit_routes"])));
+        all.push((format!("cellway_desk_lost_routes_total{{{of}}}"), number(&desk["lost_routes"])));
+        for (n, chip) in desk["chips"].as_array().unwrap().iter().enumerate() {
+            let of = format!("{of},chip=\"{n}\"");
+            all.push((format!("cellway_desk_chip_power{{{of}}}"), number(&chip["power"])));
+            all.push((format!("cellway_desk_chip_stored_cells_peak{{{of}}}"), number(&chip["most_stored_cells"])));
+            all.push((format!("cellway_desk_chip_cache_hits_total{{{of}}}"), number(&chip["cache_hits"])));
+            all.push((format!("cellway_desk_chip_cache_misses_total{{{of}}}"), number(&chip["cache_misses"])));
+            for way in ["received", "sent"] {
+                for (port, counters) in ["left", "right", "memory"].iter().zip(chip[way].as_array().unwrap()) {
+                    let of = format!("{of},port=\"{port}\"");
+                    all.push((format!("cellway_desk_chip_{way}_cells_total{{{of}}}"), number(&counters["cells"])));
+                    all.extend(drops(&format!("cellway_desk_chip_{way}_dropped_total"), &of, counters));
+                }
+            }
+        }
+        for port in desk["ports"].as_object().unwrap().values() {
+            for (counter, counters) in port["counters"].as_object().unwrap() {
+                let of = format!("{of},device={},counter=\"{counter}\"", port["station"]);
+                for what in ["pdus", "octets"] {
+                    all.push((format!("cellway_desk_device_{what}_total{{{of}}}"), number(&counters[what])));
+                }
+                all.extend(drops("cellway_desk_device_dropped_total", &of, counters));
+            }
+        }
+    }
+    for net in status["myrinets"].as_array().unwrap() {
+        let of = format!("myrinet={}", net["name"]);
+        all.push((format!("cellway_myrinet_map_agrees{{{of}}}"), number(&net["map_agrees"])));
+        all.push((format!("cellway_myrinet_routes{{{of}}}"), number(&net["circuit_routes"])));
+        all.push((format!("cellway_myrinet_packets_total{{{of}}}"), number(&net["packets"]["pdus"])));
+        all.push((format!("cellway_myrinet_packet_octets_total{{{of}}}"), number(&net["packets"]["octets"])));
+        all.extend(drops("cellway_myrinet_dropped_total", &of, &net["packets"]));
+        for what in ["overflowed_symbols", "timeouts", "interrupted_pdus"] {
+            all.push((format!("cellway_myrinet_{what}_total{{{of}}}"), number(&net[what])));
+        }
+        for host in net["hosts"].as_array().unwrap() {
+            let (of, monitor) = (format!("{of},host={}", host["name"]), &host["monitor"]);
+            all.push((
+                format!("cellway_myrinet_host_plugged{{{of}}}"),
+                f64::from(u8::from(host["plugged"].is_string())),
+            ));
+            all.push((format!("cellway_myrinet_host_routes{{{of}}}"), number(&host["route_count"])));
+            for way in ["sent", "received"] {
+                let rows = [
+                    (format!("{way}_pdus"), &host[way]["pdus"]),
+                    (format!("{way}_octets"), &host[way]["octets"]),
+                    (format!("{way}_messages"), &monitor[way]["pdus"]),
+                    (format!("{way}_message_octets"), &monitor[way]["octets"]),
+                ];
+                let row = |(what, value): (String, &Value)| {
+                    (format!("cellway_myrinet_host_{what}_total{{{of}}}"), number(value))
+                };
+                all.extend(rows.map(row));
+                all.extend(drops(&format!("cellway_myrinet_host_{way}_dropped_total"), &of, &host[way]));
+                all.extend(drops(&format!("cellway_myrinet_host_{way}_messages_dropped_total"), &of, &monitor[way]));
+            }
+            for (what, key) in
+                [("forwarded_packets", "forwarded"), ("transfers", "transfers"), ("link_stops", "link_stops")]
+            {
+                all.push((format!("cellway_myrinet_host_{what}_total{{{of}}}"), number(&monitor[key])));
+            }
+            all.push((format!("cellway_myrinet_host_maps_total{{{of}}}"), number(&monitor["maps"])));
+            for (what, key) in [("processor", "processor_s"), ("engine", "host_engine_s")] {
+                all.push((format!("cellway_myrinet_host_{what}_seconds_total{{{of}}}"), number(&monitor[key])));
+            }
+        }
+        for switch in net["switches"].as_array().unwrap() {
+            for port in switch["ports"].as_array().unwrap() {
+                let of = format!("{of},switch={},port=\"{}\"", switch["name"], port["port"]);
+                for what in ["packets", "stops", "timeouts"] {
+                    all.push((format!("cellway_myrinet_port_{what}_total{{{of}}}"), number(&port[what])));
+                }
+                all.push((format!("cellway_myrinet_port_slack_peak_symbols{{{of}}}"), number(&port["slack_peak"])));
+            }
+        }
+    }
+    all
+}
+
+fn drops(name: &str, of: &str, counters: &Value) -> Vec<(String, f64)> {
+    let row = |(reason, n): (&String, &Value)| (format!("{name}{{{of},reason=\"{reason}\"}}"), n.as_f64().unwrap());
+    counters["dropped"].as_object().unwrap().iter().map(row).collect()
+}
+
+#[test]
+fn desks_and_myrinets_are_rows_with_what_status_says_of_them() {
+    let patience = Duration::from_secs(30);
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("s");
+    let (_daemon, address) = up(folder.path(), DESK_AND_MYRINET, "10");
+    let status = || serde_json::from_slice::<Value>(&cellway(&socket, &["status"]).output().unwrap().stdout).unwrap();
+    within(patience, "the map is drawn", || status()["myrinets"][0]["map_agrees"] == true);
+    let text = folder.path().join("text");
+    std::fs::write(&text, [7; 2000]).unwrap();
+    // The receiver at beta is nobody, and the display takes no such frames: what came is counted all the same.
+    for (host, circuit) in [("alpha", "0.100"), ("gamma", "0.101")] {
+        let send = ["send", host, circuit, text.to_str().unwrap()];
+        assert!(cellway(&socket, &send).stdout(Stdio::null()).status().unwrap().success());
+    }
+    let value = |name: &str, all: &[(String, f64)]| all.iter().find(|(row, _)| row == name).map(|(_, value)| *value);
+    within(patience, "all has come", || {
+        let all = of_networks(&status());
+        let came = value("cellway_myrinet_host_received_pdus_total{myrinet=\"ssn\",host=\"beta\"}", &all);
+        let left = value("cellway_desk_chip_sent_cells_total{desk=\"den\",chip=\"1\",port=\"memory\"}", &all);
+        came == Some(1.0) && left == Some(42.0)
+    });
+    // Numbers may be a second old. Nothing falls meanwhile; what stands still is the same in all three.
+    let before = of_networks(&status());
+    std::thread::sleep(Duration::from_millis(1100));
+    let rows = rows(&scrape(address));
+    let after = of_networks(&status());
+    for (row, least) in &before {
+        let most = value(row, &after).unwrap();
+        let told = rows.get(row).unwrap_or_else(|| panic!("no {row}"));
+        assert!((*least..=most).contains(told), "{row}: {least}, {told}, {most}");
+    }
+    // No other rows are of desks and Myrinets, beside the time that they stood still.
+    let named = |row: &&String| row.starts_with("cellway_desk_") || row.starts_with("cellway_myrinet_");
+    let others: Vec<_> = rows.keys().filter(named).filter(|row| value(row, &after).is_none()).collect();
+    let stood =
+        ["cellway_desk_stood_seconds_total{desk=\"den\"}", "cellway_myrinet_stood_seconds_total{myrinet=\"ssn\"}"];
+    assert_eq!(others, stood);
+    assert!(stood.iter().all(|row| rows[*row] >= 0.0));
+    let one = |name: &str| rows[name];
+    assert_eq!(one("cellway_desk_chip_power{desk=\"den\",chip=\"1\"}"), 1.0);
+    assert_eq!(one("cellway_desk_chip_received_cells_total{desk=\"den\",chip=\"0\",port=\"memory\"}"), 42.0);
+    assert_eq!(one("cellway_myrinet_host_routes{myrinet=\"ssn\",host=\"alpha\"}"), 1.0);
 }

@@ -4,12 +4,13 @@
 //! Names follow Prometheus: `cellway_`, base units, `_total` for what only rises. A circuit and an endpoint is a row each; of more
 //! than a bound only the first by name are rows, and `cellway_circuits` and `cellway_endpoints` tell how many there are.
 
+mod networks;
 pub mod server;
 mod visitors;
 
 use crate::status::{CircuitStatus, CounterStatus, HopStatus, Status};
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet, text};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeCounterValue, NoLabelSet, text};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 use std::collections::BTreeMap;
@@ -59,16 +60,21 @@ fn gauges(encoder: &mut DescriptorEncoder<'_>, family: Family<f64>) -> fmt::Resu
     Ok(())
 }
 
-fn counters(encoder: &mut DescriptorEncoder<'_>, family: Family<u64>) -> fmt::Result {
+fn counters<T: EncodeCounterValue>(encoder: &mut DescriptorEncoder<'_>, family: Family<T>) -> fmt::Result {
     let mut metric = encoder.encode_descriptor(family.name, family.help, None, MetricType::Counter)?;
     for (labels, value) in &family.rows {
         if labels.is_empty() {
-            metric.encode_counter::<NoLabelSet, _, u64>(value, None)?;
+            metric.encode_counter::<NoLabelSet, T, u64>(value, None)?;
         } else {
-            metric.encode_family(labels)?.encode_counter::<NoLabelSet, _, u64>(value, None)?;
+            metric.encode_family(labels)?.encode_counter::<NoLabelSet, T, u64>(value, None)?;
         }
     }
     Ok(())
+}
+
+/// A state that is or is not.
+fn flag(value: bool) -> f64 {
+    f64::from(u8::from(value))
 }
 
 /// One value without labels.
@@ -112,7 +118,9 @@ impl Collector for Snapshot {
         self.switches(encoder)?;
         self.circuits(encoder)?;
         self.endpoints(encoder)?;
-        self.hosts(encoder)
+        self.hosts(encoder)?;
+        self.desks(encoder)?;
+        self.myrinets(encoder)
     }
 }
 
@@ -151,11 +159,10 @@ impl Snapshot {
 
     fn links(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let links = &self.status.links;
-        let flag = |value: bool| f64::from(u8::from(value));
         type Value = fn(&crate::status::LinkStatus) -> f64;
         let values: [(&str, &str, Value); 5] = [
-            ("link_up", "Whether the link passes anything", |l| f64::from(u8::from(l.up))),
-            ("link_enabled", "Whether the link may pass anything", |l| f64::from(u8::from(l.enabled))),
+            ("link_up", "Whether the link passes anything", |l| flag(l.up)),
+            ("link_enabled", "Whether the link may pass anything", |l| flag(l.enabled)),
             ("link_delay_seconds", "Delay from end to end", |l| l.delay_s),
             ("link_queue_limit", "Cells, or frames, that wait at each side at most", |l| l.queue_cells as f64),
             ("link_circuits", "Circuits over the link", |l| l.circuits as f64),
@@ -268,7 +275,7 @@ impl Snapshot {
                 (labels, end)
             })
             .collect();
-        let rows = ends.iter().map(|(l, end)| (l.clone(), f64::from(u8::from(end.open.is_some())))).collect();
+        let rows = ends.iter().map(|(l, end)| (l.clone(), flag(end.open.is_some()))).collect();
         let (name, help) = ("circuit_open", "Whether an endpoint has the end open");
         gauges(encoder, Family { name, help, rows })?;
         let alarms = ends.iter().flat_map(|(labels, end)| {
