@@ -3,7 +3,7 @@
 use crate::context::Context;
 use anyhow::{Context as _, Result};
 use control::protocol::Request;
-use endpoint::{Aal, ChannelId, Connection, Endpoint, EndpointConfig, Geometry, OpenOptions};
+use endpoint::{Aal, ChannelId, Connection, DataPath, Endpoint, EndpointConfig, Geometry, OpenOptions};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -54,6 +54,8 @@ pub(crate) enum Size {
     Small,
     /// Many, for streams.
     Large,
+    /// A few, for what is no stream: SDUs leave from and come to windows.
+    Windows,
 }
 
 /// An endpoint on `host` with one circuit open.
@@ -76,11 +78,18 @@ pub(crate) fn endpoint(context: &Context, host: &str, size: Size) -> Result<Endp
         Size::Large => {
             Geometry { send_ring: 512, receive_ring: 2048, free_ring: 2048, buffers: 1024, ..Geometry::default() }
         }
+        Size::Windows => Geometry { buffers: 32, ..Geometry::default() },
+    };
+    let (send_buffers, path) = match size {
+        Size::Small | Size::Large => (geometry.buffers / 8, DataPath::default()),
+        // None to receive into: that is what windows are for.
+        Size::Windows => (geometry.buffers, DataPath::SingleCopy),
     };
     let config = EndpointConfig {
         host: host.to_owned(),
         geometry,
-        send_buffers: Some(geometry.buffers / 8),
+        send_buffers: Some(send_buffers),
+        path,
         ..EndpointConfig::default()
     };
     Ok(Endpoint::create(&context.socket, &config)?)

@@ -141,6 +141,21 @@ pub struct Ttcp {
     pub pdus_expected: Option<u64>,
     /// Those that did not come; `null` at the sender.
     pub pdus_lost: Option<u64>,
+    /// What was done instead of copying, with `--windows`.
+    pub windows: Option<TtcpWindows>,
+}
+
+/// What `ttcp --windows` has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TtcpWindows {
+    /// Pages that were protected against writing while they left.
+    pub pages_protected: u64,
+    /// Pages that were copied, since they were written meanwhile.
+    pub pages_copied: u64,
+    /// Pages of received PDUs that were mapped.
+    pub pages_mapped: u64,
+    /// Octets of received PDUs that were copied.
+    pub octets_copied: u64,
 }
 
 impl Ttcp {
@@ -157,6 +172,7 @@ impl Ttcp {
             pdus_per_s: pdus as f64 / seconds,
             pdus_expected: None,
             pdus_lost: None,
+            windows: None,
         }
     }
 }

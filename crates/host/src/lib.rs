@@ -52,4 +52,4 @@ pub use doorbell::Doorbell;
 pub use events::{Bell, EventCounts};
 pub use interface::{EndpointStatus, HostInterface, OpenError};
 pub use oam::{MAX_POINTS, OamError, OamStatus};
-pub use sys::measure_remap;
+pub use sys::{Remapping, measure_remap};

@@ -227,6 +227,44 @@ fn whole_pages_of_what_is_received_are_mapped_where_it_lies_as_it_is_wanted() {
     assert_eq!(window.failures(), 0);
 }
 
+/// Pages in a row, which came in a row: one system call for all of them, and not one for each SDU.
+#[test]
+fn sdus_of_a_batch_leave_and_arrive_as_they_were_and_are_mapped_together() {
+    const SDUS: usize = 8;
+    let lan = Lan::new();
+    let (mut a, to_b) = endpoint(&lan, "alpha", FAST, true);
+    let (mut b, _) = endpoint(&lan, "beta", FAST, true);
+    let windows = [a.window(SDUS * PAGE, SDUS * PAGE).unwrap(), b.window(SDUS * PAGE, 4 * SDUS * PAGE).unwrap()];
+    let places: Vec<(usize, usize)> = (0..SDUS).map(|n| (n * PAGE, PAGE)).collect();
+    for (round, batched) in [true, false, true].into_iter().enumerate() {
+        let data = pattern(SDUS * PAGE, round as u8 + 1);
+        windows[0].write(0, &data);
+        places.iter().for_each(|_| b.post_window(&windows[1], PAGE, 0).unwrap());
+        assert_eq!(a.send_windows(to_b, &windows[0], &places).unwrap(), SDUS);
+        windows[0].fill(0, SDUS * PAGE, 0xee);
+        let before = windows[1].mappings();
+        let batch = batched.then(|| windows[1].batch());
+        for (at, _) in &places {
+            let given = b.receive(PATIENCE).unwrap().expect("an SDU").into_window(&windows[1], 0, *at).unwrap();
+            assert_eq!((given.pages, given.copied), (1, 0));
+        }
+        assert_eq!(windows[1].mappings() - before, if batched { 0 } else { SDUS as u64 });
+        drop(batch);
+        assert_eq!(windows[1].mappings() - before, if batched { 1 } else { SDUS as u64 });
+        let mut seen = vec![0; SDUS * PAGE];
+        windows[1].read(0, &mut seen);
+        assert!(seen == data, "round {round}");
+        assert!(a.wait_sent(PATIENCE).unwrap());
+    }
+    // What does not fit sends nothing; what lies outside ends the batch before it.
+    assert!(a.send_windows(to_b, &windows[0], &[(SDUS * PAGE, 1)]).is_err());
+    b.post_window(&windows[1], PAGE, 0).unwrap();
+    assert_eq!(a.send_windows(to_b, &windows[0], &[(0, 100), (SDUS * PAGE, 1), (0, 100)]).unwrap(), 1);
+    assert_eq!(received(&mut b), [0xee; 100]);
+    assert!(b.receive(Some(Duration::from_millis(50))).unwrap().is_none());
+    assert!(windows.iter().all(|window| window.failures() == 0));
+}
+
 /// Both at once: what was mapped is sent on, and its frames come and go.
 #[test]
 fn an_echo_of_pages_comes_back_as_it_was_for_many_times() {

@@ -1,7 +1,9 @@
 //! `cellway ttcp`: the classic, over a circuit. As over UDP, small PDUs say begin and end, so that it measures against
 //! other ttcps for ATM too.
 
-use crate::client::{goes_on, interrupted};
+mod windows;
+
+use crate::client::{Size, goes_on, interrupted};
 use crate::context::Context;
 use crate::output;
 use crate::target::{self, Purpose, Role, Target};
@@ -40,6 +42,9 @@ pub(crate) struct Ttcp {
     /// The adaptation layer: both sides the same
     #[arg(long, value_enum, default_value_t = Layer::Aal5)]
     aal: Layer,
+    /// Send from the pages of a window, or map received pages into one, instead of copying; each side for itself
+    #[arg(long)]
+    windows: bool,
 }
 
 /// Adaptation layers with SDUs.
@@ -49,37 +54,47 @@ enum Layer {
     Aal34,
 }
 
-/// Sends so many PDUs between begin and end; gives the time until the last was taken.
-pub(crate) fn transmit(
+/// Tries to send until there is room.
+fn push(
+    endpoint: &mut Endpoint,
+    stop: &AtomicBool,
+    mut send: impl FnMut(&mut Endpoint) -> Result<(), SendError>,
+) -> Result<()> {
+    while let Err(e) = send(endpoint) {
+        if e != SendError::Full {
+            bail!(e);
+        }
+        endpoint.wait_send(Some(Duration::from_millis(200)))?;
+        if !goes_on(stop) {
+            bail!("interrupted");
+        }
+    }
+    Ok(())
+}
+
+/// What all PDUs hold.
+fn pattern(length: usize) -> Vec<u8> {
+    (0..length).map(|i| b' ' + (i % 95) as u8).collect()
+}
+
+/// Sends so many PDUs, by `send`, between begin and end; gives the time until the last was taken.
+fn transmit(
     endpoint: &mut Endpoint,
     channel: endpoint::ChannelId,
-    length: usize,
     count: u64,
     stop: &AtomicBool,
+    mut send: impl FnMut(&mut Endpoint) -> Result<(), SendError>,
 ) -> Result<Duration> {
-    let push = |endpoint: &mut Endpoint, sdu: &[u8]| -> Result<()> {
-        while let Err(e) = endpoint.send_copy(channel, sdu) {
-            if e != SendError::Full {
-                bail!(e);
-            }
-            endpoint.wait_send(Some(Duration::from_millis(200)))?;
-            if !goes_on(stop) {
-                bail!("interrupted");
-            }
-        }
-        Ok(())
-    };
-    let sdu: Vec<u8> = (0..length).map(|i| b' ' + (i % 95) as u8).collect();
-    push(endpoint, b"ttcp")?;
+    push(endpoint, stop, |endpoint| endpoint.send_copy(channel, b"ttcp"))?;
     let begin = Instant::now();
     for _ in 0..count {
-        push(endpoint, &sdu)?;
+        push(endpoint, stop, &mut send)?;
     }
     while !endpoint.wait_sent(Some(Duration::from_millis(200)))? && goes_on(stop) {}
     let took = begin.elapsed();
     for _ in 0..4 {
         std::thread::sleep(Duration::from_millis(20));
-        push(endpoint, b"done")?;
+        push(endpoint, stop, |endpoint| endpoint.send_copy(channel, b"done"))?;
     }
     endpoint.wait_sent(Some(Duration::from_secs(1)))?;
     Ok(took)
@@ -94,49 +109,85 @@ pub(crate) fn run(context: &Context, ttcp: &Ttcp) -> Result<()> {
     };
     let role = if ttcp.transmit { Role::Calls } else { Role::Listens };
     let sdu_octets = u16::try_from(ttcp.length)?;
-    let purpose = Purpose { aal, sap: Sap::TTCP, sdu_octets, ..Purpose::new(role) };
+    if ttcp.windows && aal == Aal::Aal34 {
+        bail!("windows carry AAL5: leave --windows or --aal aal34 away");
+    }
+    let size = if ttcp.windows { Size::Windows } else { Size::Large };
+    let purpose = Purpose { aal, size, sap: Sap::TTCP, sdu_octets, ..Purpose::new(role) };
     let (mut endpoint, channel, _held) = target::open(context, &ttcp.host, ttcp.circuit, purpose)?;
-    let result = if ttcp.transmit {
-        let took = transmit(&mut endpoint, channel, ttcp.length as usize, ttcp.count, &stop)?;
+    let length = ttcp.length as usize;
+    let mut window = ttcp.windows.then(|| windows::Turns::new(&mut endpoint, length)).transpose()?;
+    let mut result = if ttcp.transmit {
+        let took = match &mut window {
+            Some(window) => {
+                let send = |endpoint: &mut Endpoint| window.send(endpoint, channel);
+                transmit(&mut endpoint, channel, ttcp.count, &stop, send)?
+            }
+            None => {
+                let sdu = pattern(length);
+                let send = |endpoint: &mut Endpoint| endpoint.send_copy(channel, &sdu);
+                transmit(&mut endpoint, channel, ttcp.count, &stop, send)?
+            }
+        };
         Figures::new("transmit", ttcp.count * u64::from(ttcp.length), ttcp.count, took)
     } else {
-        let (mut octets, mut pdus) = (0u64, 0u64);
-        let mut begin: Option<Instant> = None;
-        let mut last = Instant::now();
-        while goes_on(&stop) {
-            let Some(sdu) = endpoint.receive(Some(Duration::from_millis(100)))? else {
-                if begin.is_some() && last.elapsed() > Duration::from_secs(5) {
-                    break;
-                }
-                continue;
-            };
-            if sdu.len() <= MARK_OCTETS {
-                if pdus > 0 {
-                    break;
-                }
-                begin.get_or_insert_with(Instant::now);
-                last = Instant::now();
-                continue;
-            }
-            begin.get_or_insert_with(Instant::now);
-            octets += sdu.len() as u64;
-            pdus += 1;
-            last = Instant::now();
-        }
-        let took = begin.map_or(Duration::ZERO, |b| last.saturating_duration_since(b));
-        let mut figures = Figures::new("receive", octets, pdus, took);
-        figures.pdus_expected = Some(ttcp.count);
-        figures.pdus_lost = Some(ttcp.count.saturating_sub(pdus));
-        figures
+        receive(&mut endpoint, window.as_mut(), ttcp.count, &stop)?
     };
+    result.windows = window.map(|window| window.done());
     output::print(context, &result, || text(&result))
+}
+
+/// Receives from begin to end.
+fn receive(
+    endpoint: &mut Endpoint,
+    mut window: Option<&mut windows::Turns>,
+    count: u64,
+    stop: &AtomicBool,
+) -> Result<Figures> {
+    let (mut octets, mut pdus) = (0u64, 0u64);
+    let mut begin: Option<Instant> = None;
+    let mut last = Instant::now();
+    while goes_on(stop) {
+        let patience = Some(Duration::from_millis(100));
+        let came = match &mut window {
+            Some(window) => window.receive(endpoint, patience)?,
+            None => endpoint.receive(patience)?.map(|sdu| sdu.len()),
+        };
+        let Some(came) = came else {
+            if begin.is_some() && last.elapsed() > Duration::from_secs(5) {
+                break;
+            }
+            continue;
+        };
+        if came <= MARK_OCTETS && pdus > 0 {
+            break;
+        }
+        begin.get_or_insert_with(Instant::now);
+        last = Instant::now();
+        if came > MARK_OCTETS {
+            octets += came as u64;
+            pdus += 1;
+        }
+    }
+    let took = begin.map_or(Duration::ZERO, |b| last.saturating_duration_since(b));
+    let mut figures = Figures::new("receive", octets, pdus, took);
+    figures.pdus_expected = Some(count);
+    figures.pdus_lost = Some(count.saturating_sub(pdus));
+    Ok(figures)
 }
 
 fn text(f: &Figures) -> String {
     let expected = f.pdus_expected.unwrap_or_default();
     let lost = f.pdus_lost.map(|n| format!(", {n} of {expected} lost")).unwrap_or_default();
+    let windows = f.windows.map(|w| {
+        format!(
+            "\nby windows: {} pages protected, {} of them copied, {} received pages mapped, {} octets copied",
+            w.pages_protected, w.pages_copied, w.pages_mapped, w.octets_copied
+        )
+    });
+    let windows = windows.unwrap_or_default();
     format!(
-        "ttcp {}: {} octets in {} PDUs, {:.3} s: {:.2} Mbit/s of 10^6, {:.2} Mbit/s of 2^20, {:.0} PDUs/s{lost}",
+        "ttcp {}: {} octets in {} PDUs, {:.3} s: {:.2} Mbit/s of 10^6, {:.2} Mbit/s of 2^20, {:.0} PDUs/s{lost}{windows}",
         f.role, f.octets, f.pdus, f.seconds, f.mbit_per_s, f.mbit_2_20_per_s, f.pdus_per_s,
     )
 }

@@ -314,6 +314,14 @@ pub struct PathsRow {
     pub vs_memcpy: Option<f64>,
     /// Share of PDUs that were lost.
     pub lost_share: f64,
+    /// Page faults of the sender's thread for each PDU that arrived.
+    pub sender_faults_per_pdu: Option<f64>,
+    /// Page faults of the receiver's thread.
+    pub receiver_faults_per_pdu: Option<f64>,
+    /// Page faults of the process's other threads: the host's, and the library's that answers writes.
+    pub other_faults_per_pdu: Option<f64>,
+    /// TLB shootdowns of the whole machine for each PDU that arrived; none where the kernel does not count them.
+    pub tlb_shootdowns_per_pdu: Option<f64>,
 }
 
 /// Mapping pages beside copying them.
@@ -328,6 +336,10 @@ pub struct RemapRow {
     pub copy_ns: f64,
     /// The first divided by the second.
     pub remap_vs_copy: Option<f64>,
+    /// Page faults of mapping them and reading them.
+    pub remap_faults: f64,
+    /// Page faults of copying them and reading them.
+    pub copy_faults: f64,
 }
 
 /// What was published.

@@ -69,6 +69,11 @@ impl Received<'_> {
         ChannelId(self.descriptor.channel)
     }
 
+    /// Whether it came with its descriptor: nothing that was posted has been used for it.
+    pub fn is_inline(&self) -> bool {
+        self.descriptor.buffer == Descriptor::INLINE
+    }
+
     /// AAL5 user-to-user indication.
     pub fn uu(&self) -> u8 {
         self.descriptor.uu

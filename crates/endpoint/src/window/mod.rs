@@ -36,6 +36,8 @@ pub const PAGE: usize = 4096;
 const MAX_OCTETS: usize = 65_535;
 /// Places at which a window can be seen.
 const MAX_VIEWS: u16 = 8;
+/// Pages whose mapping is put off, at most.
+const MAX_PUT_OFF: usize = 1024;
 
 /// What a window is, under its lock.
 #[derive(Debug)]
@@ -47,18 +49,31 @@ struct State {
     /// What is posted, by where it begins in the pool.
     holds: BTreeMap<usize, Hold>,
     views: u16,
+    /// Batches that are open: mappings wait for the last one's end.
+    batches: u32,
 }
 
 impl State {
+    /// Maps what has been received, unless a batch is open.
+    fn flush_received(&mut self) {
+        if self.batches == 0 || self.real.waiting() >= MAX_PUT_OFF {
+            self.real.flush();
+        }
+    }
+
     /// The host has taken descriptors up to this index: what has left is unlocked.
     fn settle(&mut self, taken: u32) {
+        let leaving = self.leaving.len();
         while let Some((until, number)) = self.leaving.front().copied()
             && taken.wrapping_sub(until) < 1 << 31
         {
             self.leaving.pop_front();
             self.spaces.complete(number, &mut self.real);
         }
-        self.real.flush();
+        match self.leaving.len() == leaving {
+            true => self.flush_received(),
+            false => self.real.flush(),
+        }
     }
 }
 
@@ -70,6 +85,13 @@ pub struct Window {
     pool: Arc<SharedMemory>,
     octets: usize,
     why_not: Option<String>,
+}
+
+/// SDUs that are given to a window together; they are mapped when this is dropped. See [`Window::batch`].
+#[derive(Debug)]
+#[must_use = "a batch ends when it is dropped"]
+pub struct Batch<'a> {
+    window: &'a Window,
 }
 
 /// A window at another place: what is written at one is read at the other.
@@ -164,6 +186,13 @@ impl Window {
         self.why_not.as_deref()
     }
 
+    /// From now until what this gives is dropped, SDUs that [`Received::into_window`] gives to the window are not mapped one by one but
+    /// together, those that lie in a row by one system call. Until then their pages show anything, and nobody should write there.
+    pub fn batch(&self) -> Batch<'_> {
+        self.state().batches += 1;
+        Batch { window: self }
+    }
+
     /// What was done, in pages.
     pub fn counts(&self) -> Counts {
         self.state().spaces.counts()
@@ -172,6 +201,11 @@ impl Window {
     /// Mappings that the system has refused: pages there are not what they should be, and nothing more is sent.
     pub fn failures(&self) -> u64 {
         self.state().real.failures()
+    }
+
+    /// System calls that have mapped pages.
+    pub fn mappings(&self) -> u64 {
+        self.state().real.mappings()
     }
 
     /// SDUs that are leaving from it.
@@ -196,6 +230,14 @@ impl Drop for Window {
     }
 }
 
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        let mut state = self.window.state();
+        state.batches -= 1;
+        state.flush_received();
+    }
+}
+
 impl View<'_> {
     /// Its memory.
     pub fn octets(&self) -> &[AtomicU8] {
@@ -206,6 +248,14 @@ impl View<'_> {
     pub fn read(&self, at: usize, octets: &mut [u8]) {
         load(&self.octets()[at..at + octets.len()], octets);
     }
+}
+
+/// Whether an SDU can be, and lies in a window.
+fn inside(window: &Window, at: usize, octets: usize) -> Result<(), SendError> {
+    if !(1..=MAX_OCTETS).contains(&octets) || at.checked_add(octets).is_none_or(|end| end > window.octets) {
+        return Err(SendError::TooLong { octets, buffer_octets: MAX_OCTETS.min(window.octets.saturating_sub(at)) });
+    }
+    Ok(())
 }
 
 fn store(to: &[AtomicU8], octets: &[u8]) {
@@ -244,7 +294,7 @@ impl Endpoint {
             return Err(Error::System(Errno::NOMEM));
         }
         let faults = real.faults();
-        let state = State { spaces, real, leaving: VecDeque::new(), holds: BTreeMap::new(), views: 1 };
+        let state = State { spaces, real, leaving: VecDeque::new(), holds: BTreeMap::new(), views: 1, batches: 0 };
         let state = Arc::new(Mutex::new(state));
         let keeper =
             faults.map(|faults| Keeper::start(faults, state.clone(), self)).transpose().map_err(Error::System)?;
@@ -263,46 +313,80 @@ impl Endpoint {
         at: usize,
         octets: usize,
     ) -> Result<(), SendError> {
-        if !(1..=MAX_OCTETS).contains(&octets) || at.checked_add(octets).is_none_or(|end| end > window.octets) {
-            return Err(SendError::TooLong { octets, buffer_octets: MAX_OCTETS.min(window.octets.saturating_sub(at)) });
-        }
-        if self.send_space() == 0 || window.failures() > 0 {
+        inside(window, at, octets)?;
+        self.send_windows(channel, window, &[(at, octets)]).map(|_| ())
+    }
+
+    /// Sends several SDUs of a window, each given by its first octet and its length, as [`Endpoint::send_window`] does: pages that lie in
+    /// a row are protected by one system call. Gives how many of the first were sent.
+    ///
+    /// # Errors
+    /// None was sent: the ring is full, or the first one's length cannot be or its octets are not inside.
+    pub fn send_windows(
+        &mut self,
+        channel: ChannelId,
+        window: &Window,
+        sdus: &[(usize, usize)],
+    ) -> Result<usize, SendError> {
+        let room = self.send_space();
+        if room == 0 || window.failures() > 0 {
             return Err(SendError::Full);
         }
         let mut state = window.settled();
         let State { spaces, real, leaving, .. } = &mut *state;
-        let sending = spaces.send(Process(0), at as u64, octets, real).map_err(|_| SendError::Full)?;
-        // Before it is pushed.
+        let (mut locked, mut refused) = (Vec::with_capacity(sdus.len().min(room)), None);
+        for &(at, octets) in sdus.iter().take(room) {
+            let sending = match inside(window, at, octets) {
+                Ok(()) => spaces.send(Process(0), at as u64, octets, real).map_err(|_| SendError::Full),
+                Err(e) => Err(e),
+            };
+            match sending {
+                Ok(sending) => locked.push((at, octets, sending)),
+                Err(e) => {
+                    refused = Some(e);
+                    break;
+                }
+            }
+        }
+        // Before they are pushed.
         real.flush();
-        let mut pages = [0; MAX_PAGES];
-        for (page, extent) in pages.iter_mut().zip(sending.gather.pages()) {
-            *page = extent.frame.0 as u16;
-        }
-        let mut d =
-            Descriptor { channel: channel.0, octets: octets as u32, ..Descriptor::of_buffer(Descriptor::PAGES) };
-        d.address = window.pool.address();
-        d.set_pages((at % PAGE) as u16, &pages);
-        let until = self.send.pushed().wrapping_add(1);
-        let pushed = self.push(d);
-        match pushed {
-            Ok(()) => {
-                leaving.push_back((until, sending.number));
-                self.given.sending.push_back(Sent::Borrowed);
+        let (mut sent, mut stopped) = (0, None);
+        for (at, octets, sending) in locked {
+            let mut pages = [0; MAX_PAGES];
+            for (page, extent) in pages.iter_mut().zip(sending.gather.pages()) {
+                *page = extent.frame.0 as u16;
             }
-            Err(_) => {
-                spaces.complete(sending.number, real);
-                real.flush();
+            let mut d =
+                Descriptor { channel: channel.0, octets: octets as u32, ..Descriptor::of_buffer(Descriptor::PAGES) };
+            d.address = window.pool.address();
+            d.set_pages((at % PAGE) as u16, &pages);
+            let until = self.send.pushed().wrapping_add(1);
+            // None goes after one that was not taken.
+            match stopped.map_or_else(|| self.push(d), Err) {
+                Ok(()) => {
+                    leaving.push_back((until, sending.number));
+                    self.given.sending.push_back(Sent::Borrowed);
+                    sent += 1;
+                }
+                Err(e) => {
+                    spaces.complete(sending.number, real);
+                    stopped = Some(e);
+                }
             }
         }
+        real.flush();
         drop(state);
-        if pushed.is_ok() && window.keeper.is_none() {
+        if sent > 0 && window.keeper.is_none() {
             // A service that has gone takes nothing any more, and reads nothing either.
             let _ = self.wait_sent(None);
             let mut state = window.state();
             let State { spaces, real, leaving, .. } = &mut *state;
             leaving.drain(..).for_each(|(_, number)| spaces.complete(number, real));
         }
-        pushed
+        match stopped.or(refused) {
+            Some(e) if sent == 0 => Err(e),
+            _ => Ok(sent),
+        }
     }
 
     /// Gives frames of a window to receive an SDU of up to `octets` octets into, ahead of its arrival. Octets behind the first `headers`
@@ -338,16 +422,16 @@ impl Received<'_> {
             return Some(Delivered { octets: copied, pages: 0, copied });
         };
         let mut state = window.settled();
-        let State { spaces, real, holds, .. } = &mut *state;
+        let State { spaces, real, .. } = &mut *state;
         let mut sdu = Gather::new(PAGE);
         sdu.push(Frame((place / PAGE) as u32), place % PAGE, headers + octets);
         let delivered = spaces.deliver(Process(0), at as u64, &sdu.part(headers, octets), real).ok();
-        real.flush();
+        state.flush_received();
         // Frames that became the window's are no longer the posted memory's: its name is given up before anybody makes a slice of it.
         self.endpoint.given.forget(&self.descriptor);
         self.descriptor.buffer = Descriptor::INLINE;
-        if let Some(hold) = holds.remove(&place) {
-            spaces.unhold(hold);
+        if let Some(hold) = state.holds.remove(&place) {
+            state.spaces.unhold(hold);
         }
         delivered
     }

@@ -39,6 +39,7 @@ pub(super) struct Real {
     views: Vec<View>,
     orders: Vec<Order>,
     failures: u64,
+    mappings: u64,
 }
 
 fn place(address: u64) -> *mut c_void {
@@ -50,7 +51,7 @@ impl Real {
     pub(super) fn new(pool: Arc<SharedMemory>) -> Result<Self, Errno> {
         // SAFETY: the pool's own mapping; the advice changes nothing in this process.
         unsafe { rustix::mm::madvise(place(pool.address()), pool.len(), Advice::LinuxDontFork) }?;
-        Ok(Real { pool, faults: None, views: Vec::new(), orders: Vec::new(), failures: 0 })
+        Ok(Real { pool, faults: None, views: Vec::new(), orders: Vec::new(), failures: 0, mappings: 0 })
     }
 
     /// From now on pages can be protected.
@@ -65,6 +66,16 @@ impl Real {
 
     pub(super) fn failures(&self) -> u64 {
         self.failures
+    }
+
+    /// System calls that have mapped pages.
+    pub(super) fn mappings(&self) -> u64 {
+        self.mappings
+    }
+
+    /// Pages whose orders have not been carried out.
+    pub(super) fn waiting(&self) -> usize {
+        self.orders.len()
     }
 
     /// A place for another view; false if there is none.
@@ -99,6 +110,7 @@ impl Real {
                 row && same && (!first.moves || next.frame.0 == first.frame.0 + n as u32)
             };
             let pages = rest.iter().enumerate().take_while(|(n, next)| follows((*n, next))).count();
+            self.mappings += u64::from(first.moves);
             if self.carry_out(first, pages * PAGE).is_err() {
                 self.failures += 1;
             }

@@ -160,8 +160,8 @@ impl Here {
             Probe::Lookup => costs::lookup(length / 4),
             Probe::Lists => costs::lists(length / 2),
             Probe::Move { octets, mapped } => {
-                let (mapping, copying) = host::measure_remap(octets);
-                Ok(if mapped { mapping } else { copying } / 1e3)
+                let costs = host::measure_remap(octets);
+                Ok(if mapped { costs.remap_ns } else { costs.copy_ns } / 1e3)
             }
             Probe::Echo { .. } | Probe::Load { .. } => self.try_measure(probe).map(|m| m.median),
         }
