@@ -112,8 +112,13 @@ impl Unknown {
         };
         match self.forward.up() {
             _ if !passes => self.out.counters.drop_one(DropReason::Malformed),
-            Some(forward) if self.clients.contains_key(&link) => self.out.frame(forward, frame),
-            _ => self.out.counters.drop_one(DropReason::UnknownCircuit),
+            forward => match forward.zip(self.clients.get(&link)) {
+                Some((forward, client)) => {
+                    self.out.act_for(Some(*client));
+                    self.out.frame(forward, frame);
+                }
+                None => self.out.counters.drop_one(DropReason::UnknownCircuit),
+            },
         }
     }
 }

@@ -75,9 +75,9 @@ impl Configuration {
     /// A frame has come on a call.
     pub fn handle_frame(&mut self, link: Link, frame: &[u8]) {
         let Ok(request) = Control::parse(frame) else { return self.out.counters.drop_one(DropReason::Malformed) };
-        if request.operation != Operation::CONFIGURE || !self.calls.contains_key(&link) {
-            return self.out.counters.drop_one(DropReason::NotPermitted);
-        }
+        let call = self.calls.get(&link).filter(|_| request.operation == Operation::CONFIGURE);
+        let Some((_, from)) = call else { return self.out.counters.drop_one(DropReason::NotPermitted) };
+        self.out.act_for(*from);
         // Ethernet, or whatever there is; the frames of 802.3 have 1516 octets here.
         let fits = request.lan_type <= 1 && request.max_frame <= 1;
         let named = |lan: &&Lan| request.name.get().is_empty() || lan.name == request.name;

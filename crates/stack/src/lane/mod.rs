@@ -10,6 +10,7 @@
 mod bus;
 mod client;
 mod configuration;
+mod frames;
 mod server;
 mod tree;
 
@@ -18,6 +19,7 @@ pub use client::{Client, Config, MAX_FRAME_OCTETS};
 pub use configuration::{Configuration, Lan};
 pub use server::Server;
 
+use frames::Frames;
 use std::collections::{BTreeMap, VecDeque};
 use wire::aesa::Aesa;
 use wire::lane::{CONTROL_OCTETS, Control};
@@ -27,9 +29,6 @@ use wire::{Counters, DropReason};
 pub const LECS: Aesa = Aesa([0x47, 0, 0x79, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xa0, 0x3e, 0, 0, 1, 0]);
 /// The address that frames to all stations have.
 pub const BROADCAST: [u8; 6] = [0xff; 6];
-/// Frames of a machine that wait for its shell.
-const MAX_FRAMES: usize = 256;
-
 mod flag {
     /// The address is behind a proxy.
     pub(super) const REMOTE: u16 = 1;
@@ -125,7 +124,7 @@ pub enum Action {
 #[derive(Debug, Default)]
 struct Outbox {
     actions: VecDeque<Action>,
-    frames: VecDeque<(Link, Box<[u8]>)>,
+    frames: Frames,
     calls: u32,
     counters: Counters,
 }
@@ -143,11 +142,14 @@ impl Outbox {
     }
 
     fn frame(&mut self, link: Link, frame: &[u8]) {
-        if self.frames.len() < MAX_FRAMES {
-            self.frames.push_back((link, frame.into()));
-        } else {
+        if !self.frames.push(link, frame) {
             self.counters.drop_one(DropReason::QueueFull);
         }
+    }
+
+    /// Whose call the next frames come of: they take a share of the room that is this station's.
+    fn act_for(&mut self, station: Option<Aesa>) {
+        self.frames.act_for(station);
     }
 
     fn control(&mut self, link: Link, control: &Control) {
@@ -158,7 +160,7 @@ impl Outbox {
 
     /// Nothing is sent on a call that has gone.
     fn forget(&mut self, link: Link) {
-        self.frames.retain(|(on, _)| *on != link);
+        self.counters.drop_n(DropReason::Closed, self.frames.forget(link));
     }
 
     /// Releases the calls of a server's clients that are `lost` to it, and forgets these.
@@ -185,7 +187,7 @@ macro_rules! outputs {
 
             /// The next frame to be sent, and on which call.
             pub fn poll_frame(&mut self) -> Option<($crate::lane::Link, Box<[u8]>)> {
-                self.out.frames.pop_front()
+                self.out.frames.pop()
             }
 
             /// Frames that were dropped, by reason.

@@ -124,6 +124,7 @@ impl Server {
             && let Some(request) = client.joining.take()
         {
             let joined = Control { lecid: client.lecid, ..response_to(&request, 0) };
+            self.out.act_for(client.from);
             self.out.control(*link, &Control { name: self.name, lan_type: 1, max_frame: 1, ..joined });
         }
     }
@@ -152,6 +153,7 @@ impl Server {
         let Some(client) = self.clients.get(&link) else {
             return self.out.counters.drop_one(DropReason::UnknownCircuit);
         };
+        self.out.act_for(client.from);
         let joined = client.lecid != 0 && client.joining.is_none();
         match control.operation {
             Operation::JOIN => self.join(link, &control),

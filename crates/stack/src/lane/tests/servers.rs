@@ -1,5 +1,6 @@
 //! Servers alone: what they answer, refuse and count.
 
+use super::super::frames::MAX_FRAMES;
 use super::super::*;
 use super::world::{BUS, FIRST, LES, aesa, frame, mac, name};
 use super::{A, B, C};
@@ -201,6 +202,99 @@ fn a_bus_passes_on_frames_of_its_clients_that_are_frames() {
     (0..300).for_each(|_| bus.handle_frame(client, &data));
     assert_eq!(bus.counters().dropped(DropReason::QueueFull), 300 - MAX_FRAMES as u64);
     assert_eq!(std::iter::from_fn(|| bus.poll_frame()).count(), MAX_FRAMES);
+}
+
+/// A BUS with clients under the addresses, all on its tree.
+fn bus_of(clients: &[Aesa]) -> Unknown {
+    let mut bus = Unknown::new(clients.len());
+    for (client, number) in clients.iter().zip(0..) {
+        bus.handle_incoming(Link::Taken(number), Some(*client), Service::Multicast);
+        bus.handle_up(Link::Taken(number));
+        while let Some(action) = bus.poll() {
+            match action {
+                Action::Call { link, .. } => bus.handle_up(link),
+                Action::AddParty { link, to } => bus.handle_party(link, to, true),
+                _ => {}
+            }
+        }
+    }
+    bus
+}
+
+#[test]
+fn a_client_that_floods_the_bus_pushes_out_its_own_frames_and_no_others() {
+    // Eve's host has three clients, under selectors of its own choice.
+    let eve = [0, 1, 2].map(|selector| caller(FIRST + 50, selector).unwrap());
+    let mut bus = bus_of(&[eve[0], eve[1], eve[2], aesa(A), aesa(B)]);
+    let of = |client: usize, number: u32| [&[0, client as u8][..], &frame(BROADCAST, client, number)].concat();
+    let (mut sent, mut flood, mut heard) = (Vec::new(), 0, Vec::new());
+    for round in 0..200 {
+        for n in 0..150 {
+            flood += 1;
+            bus.handle_frame(Link::Taken(n % 3), &of(9, flood));
+        }
+        for client in [3, 4] {
+            bus.handle_frame(Link::Taken(client as u64), &of(client, round));
+            sent.push(of(client, round));
+        }
+        // The shell has room for a few, and for all now and then.
+        let room = if round % 50 == 49 { MAX_FRAMES } else { 5 };
+        heard.extend(std::iter::from_fn(|| bus.poll_frame()).take(room).map(|(_, octets)| octets.to_vec()));
+    }
+    heard.extend(std::iter::from_fn(|| bus.poll_frame()).map(|(_, octets)| octets.to_vec()));
+    let (of_eve, of_others): (Vec<_>, Vec<_>) = heard.into_iter().partition(|octets| octets[1] == 9);
+    assert!(of_others == sent, "{} of {} frames of others were heard", of_others.len(), sent.len());
+    let lost = u64::from(flood) - of_eve.len() as u64;
+    assert!(lost > 20_000 && of_eve.len() > MAX_FRAMES);
+    assert_eq!(bus.counters().dropped(DropReason::QueueFull), lost);
+}
+
+#[test]
+fn all_who_flood_the_bus_have_equal_shares_of_its_room() {
+    let clients = [A, B, C].map(aesa);
+    let mut bus = bus_of(&clients);
+    let of = |client: usize| [&[0, client as u8][..], &frame(BROADCAST, client, 1)].concat();
+    for client in [0, 0, 1, 0, 1, 2, 2, 0, 1] {
+        (0..400).for_each(|_| bus.handle_frame(Link::Taken(client as u64), &of(client)));
+    }
+    let waiting: Vec<_> = std::iter::from_fn(|| bus.poll_frame()).map(|(_, octets)| octets[1]).collect();
+    let share = |client: u8| waiting.iter().filter(|of| **of == client).count();
+    assert!([0, 1, 2].iter().all(|client| (85..=86).contains(&share(*client))), "{:?}", [0, 1, 2].map(share));
+    assert_eq!(bus.counters().dropped(DropReason::QueueFull), 3600 - MAX_FRAMES as u64);
+    // What leaves gives its share back.
+    (0..400).for_each(|_| bus.handle_frame(Link::Taken(0), &of(0)));
+    assert_eq!(std::iter::from_fn(|| bus.poll_frame()).count(), MAX_FRAMES);
+}
+
+#[test]
+fn questions_without_end_to_a_les_push_out_no_answer_to_others() {
+    let mut les = Server::new(name(), aesa(BUS), 4);
+    let mut join = |node: usize| {
+        let link = Link::Taken(node as u64);
+        les.handle_incoming(link, Some(aesa(node)), Service::Control, Time::ZERO);
+        let join = Control { operation: Operation::JOIN, source_atm: aesa(node), ..Control::default() };
+        let joined = asked(&mut les, link, &join).unwrap();
+        let target = Destination::Mac(BROADCAST);
+        let ask = Control { operation: Operation::ARP, lecid: joined.lecid, source_atm: aesa(node), target, ..join };
+        let mut octets = [0; CONTROL_OCTETS];
+        ask.emit(&[], &mut octets);
+        (link, octets)
+    };
+    let [eve, other] = [A, B].map(&mut join);
+    for _ in 0..10 {
+        (0..1000).for_each(|_| les.handle_frame(eve.0, &eve.1));
+        les.handle_frame(other.0, &other.1);
+    }
+    let answers: Vec<_> = std::iter::from_fn(|| les.poll_frame()).map(|(to, _)| to).collect();
+    assert_eq!(answers.iter().filter(|to| **to == other.0).count(), 10);
+    assert_eq!(
+        (answers.len(), les.counters().dropped(DropReason::QueueFull)),
+        (MAX_FRAMES, 10_010 - MAX_FRAMES as u64)
+    );
+    // What waits for a call that goes is counted.
+    les.handle_frame(other.0, &other.1);
+    les.handle_released(other.0);
+    assert_eq!((les.poll_frame(), les.counters().dropped(DropReason::Closed)), (None, 1));
 }
 
 /// A caller of a host, by its selector.
