@@ -41,8 +41,8 @@ fn a_circuit_that_waits_for_its_contract_does_not_delay_another_of_the_same_endp
                 }
             }
             // By the contract, the paced circuit has carried so many SDUs and one.
-            let most = begin.elapsed().as_secs_f64() * 1000.0 / 32.0 + 2.0;
             let paced = lan.received("beta", 200).pdus;
+            let most = begin.elapsed().as_secs_f64() * 1000.0 / 32.0 + 2.0;
             assert!(paced as f64 <= most, "{carries:?}: {paced} SDUs where the contract allows {most}");
         }
     }

@@ -1,15 +1,19 @@
 //! Data paths, with own memory of every kind: whatever carries an SDU, it arrives the same.
 
+mod lan;
+
 use endpoint::{
     ChannelId, DataPath, Endpoint, EndpointConfig, Error, Events, Geometry, Memory, OpenOptions, Overlap, SendError,
 };
 use host::engine::{self, EngineHandle};
 use host::service::{Everybody, Service};
 use host::{CircuitConfig, HostInterface};
+use lan::Held;
 use net::{Carries, End, FramePool, LinkConfig, Network};
 use proptest::prelude::*;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use traffic::Contract;
 use wire::{CircuitId, DropReason};
@@ -183,26 +187,41 @@ proptest! {
 #[test]
 fn a_write_to_guarded_memory_waits_until_the_host_has_taken_the_sdu() {
     let lan = Lan::new(Carries::Cells);
-    let (mut a, to_b) = lan.endpoint("alpha", DataPath::SingleCopy, SLOW, 4);
-    let (mut b, _) = lan.endpoint("beta", DataPath::Shared, SLOW, 0);
+    let (mut a, to_b) = lan.endpoint("alpha", DataPath::SingleCopy, 100, 4);
+    let (mut b, _) = lan.endpoint("beta", DataPath::Shared, 100, 0);
     let mut guarded = a.guarded(10_000).unwrap();
     if guarded.overlap() == Overlap::Block {
         assert!(guarded.why_not().unwrap().contains("userfaultfd"));
         return;
     }
-    guarded.fill(1);
-    // 209 cells at 2000 cells per second: 0.1 s.
-    let begin = Instant::now();
-    a.send_guarded(to_b, &mut guarded, 10_000).unwrap();
-    let sent = begin.elapsed();
-    assert_eq!(guarded[9_999], 1, "reading does not wait");
-    guarded[0] = 2;
-    assert!(sent < Duration::from_millis(30) && begin.elapsed() > Duration::from_millis(60), "{sent:?}");
-    assert_eq!(guarded.waits(), 1);
-    guarded.fill(3);
-    assert_eq!(&b.receive(TIMEOUT).unwrap().expect("an SDU")[..], &[1; 10_000]);
-    a.send_guarded(to_b, &mut guarded, 100).unwrap();
-    assert_eq!(&b.receive(TIMEOUT).unwrap().expect("the next")[..], &[3; 100]);
+    for ms in [50, 200, 800, 3200] {
+        guarded.fill(1);
+        // The host takes nothing before that is over: the send does not wait for it, and reading does not.
+        let held = Held::new(&lan.engine);
+        a.send_guarded(to_b, &mut guarded, 10_000).unwrap();
+        assert_eq!(guarded[9_999], 1);
+        let (waits, over) = (guarded.waits(), Arc::new(AtomicBool::new(false)));
+        let ends = over.clone();
+        let release = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(ms));
+            ends.store(true, Ordering::Relaxed);
+            assert!(held.release());
+        });
+        guarded[0] = 2;
+        assert!(over.load(Ordering::Relaxed), "written before the host has taken it");
+        release.join().unwrap();
+        let waited = guarded.waits() - waits;
+        guarded.fill(3);
+        assert_eq!(&b.receive(TIMEOUT).unwrap().expect("an SDU")[..], &[1; 10_000]);
+        a.send_guarded(to_b, &mut guarded, 100).unwrap();
+        assert_eq!(&b.receive(TIMEOUT).unwrap().expect("the next")[..], &[3; 100]);
+        if waited == 1 {
+            return;
+        }
+        assert_eq!(waited, 0);
+        // This thread had no processor all the while: nothing was shown.
+    }
+    panic!("no write has waited");
 }
 
 /// Pinned until acknowledged: what a reliable circuit may have to send again must not change before.
@@ -247,9 +266,8 @@ fn nobody_waits_for_a_host_that_is_gone() {
     }
     a.send_guarded(to_b, &mut guarded, 60_000).unwrap();
     lan.service.take();
-    let begin = Instant::now();
+    // Who waits for a host that is gone waits for ever.
     guarded.fill(9);
-    assert!(begin.elapsed() < Duration::from_secs(1));
 }
 
 #[test]

@@ -318,9 +318,9 @@ fn an_endpoint_that_goes_frees_its_circuits_and_disturbs_no_other() {
         a.send_copy(channel, &pattern(5000, round)).unwrap();
         assert_eq!(&b.receive(TIMEOUT).unwrap().expect("an SDU")[..], &pattern(5000, round)[..]);
         drop(a);
-        let deadline = Instant::now() + Duration::from_secs(1);
+        let deadline = Instant::now() + Duration::from_secs(10);
         while lan.endpoints_of("alpha") > 0 {
-            assert!(Instant::now() < deadline, "the endpoint is still there after a second");
+            assert!(Instant::now() < deadline, "the endpoint is still there after ten seconds");
         }
     }
 }

@@ -147,15 +147,11 @@ fn a_task_that_takes_too_long_makes_ticks_rarer_and_loses_nothing_and_the_others
 fn live_on_one_thread_it_ticks_by_this_machines_clock_and_wakes_nobody() {
     let (mut executive, nodes, sent, log) = with_tasks(8);
     let begun = std::time::Instant::now();
-    executive.run_live(|| begun.elapsed() >= Duration::from_millis(400)).unwrap();
+    // Fifty ticks, however long a busy machine takes to serve as many.
+    executive.run_live(|| sent.get() >= 50 * 8).unwrap();
     let counts = executive.counts();
     let clock = (begun.elapsed().as_micros() / PERIOD.as_micros()) as u64;
-    // A machine that is busy serves a tick late, or some as one; it serves none early.
-    assert!(
-        counts.ticks + counts.missed <= clock && counts.ticks + counts.missed + 100 >= clock,
-        "{counts:?} of {clock}"
-    );
-    assert!(counts.ticks >= 10, "{counts:?}");
+    assert!(counts.ticks >= 50 && counts.ticks + counts.missed <= clock, "{counts:?} of {clock}: none is served early");
     let got: Vec<u64> = log.borrow().iter().map(|(_, number)| *number).collect();
     assert_eq!(sent.get(), counts.ticks * 8);
     assert_eq!(got, (0..(counts.ticks - 1) * 8).collect::<Vec<_>>());

@@ -26,7 +26,7 @@ pub enum Refusal {
     Taken(String),
     #[error("call {0} is not point-to-multipoint: begin it as the root of one")]
     NoRoot(u64),
-    #[error("call {0} is not up: parties are added to one that its first party has answered")]
+    #[error("call {0} is not up: its first party must have been alerted, or have answered, before others are added")]
     NotUp(u64),
     #[error("call {call} has no party {party}")]
     NoParty { call: u64, party: u16 },

@@ -1,12 +1,14 @@
 //! A daemon with hosts and switches that signal.
 
 use control::audit::Who;
+use control::calls::exchange::Exchange;
 use control::calls::report::CallsStatus;
 use control::config::parse;
 use control::daemon::Daemon;
 use net::{End, Switch};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use wire::Time;
 use wire::aesa::Aesa;
 
 /// Two hosts at one switch.
@@ -88,6 +90,11 @@ impl Ground {
 
     pub(crate) fn status(&self) -> CallsStatus {
         self.daemon.controller().calls().report()
+    }
+
+    /// What call control does at one moment: nothing else is signalled before it is over.
+    pub(crate) fn exchange<R>(&self, does: impl FnOnce(&mut Exchange, Time) -> R) -> R {
+        self.daemon.controller().calls().with(does)
     }
 
     fn until(&self, what: &str, is: impl Fn(&CallsStatus) -> bool) {

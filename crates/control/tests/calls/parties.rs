@@ -2,9 +2,10 @@
 
 use crate::ground::{Ground, TWO};
 use crate::{SOON, release_of, traffic};
-use endpoint::calls::{CallError, Circuit, Event, Sap, Session, Traffic};
+use control::calls::applications::User;
+use control::calls::setup::Wanted;
+use endpoint::calls::{Answer, CallError, Circuit, Event, Sap, Session, Traffic};
 use endpoint::{ChannelId, Endpoint, EndpointConfig};
-use std::time::Duration;
 use wire::q2931::CauseValue;
 
 fn endpoint(ground: &Ground, host: &str) -> Endpoint {
@@ -28,7 +29,7 @@ fn answer(ground: &Ground, host: &str, session: &mut Session) -> (u64, Endpoint,
 
 /// What comes next at an endpoint.
 fn next(endpoint: &mut Endpoint) -> Option<Vec<u8>> {
-    endpoint.receive(Some(Duration::from_secs(2))).unwrap().map(|sdu| sdu.to_vec())
+    endpoint.receive(Some(SOON)).unwrap().map(|sdu| sdu.to_vec())
 }
 
 #[test]
@@ -36,12 +37,22 @@ fn a_root_adds_and_drops_parties_behind_two_switches_and_each_gets_what_it_sends
     let ground = Ground::new(TWO);
     let hosts = ["beta", "gamma"];
     let leaves = hosts.map(|host| ground.addresses::<1>(host)[0]);
+    // A set-up that nobody has been alerted by yet: nothing comes between the two.
+    let why = ground.exchange(|exchange, now| {
+        let (session, user) = (u64::MAX, User::unlimited(0));
+        let wanted = Wanted { sap: Sap::LLC, forward: &traffic(), backward: &Traffic::none(), multipoint: true };
+        let called = exchange.call(session, user, "alpha", leaves[0], wanted, now);
+        let Ok(Answer::Calling { call }) = called else { panic!("{called:?}") };
+        let why = exchange.add_party(session, user, call, leaves[1], now).unwrap_err();
+        exchange.end_session(session, now);
+        why.to_string()
+    });
+    assert!(why.contains("is not up"), "{why}");
+    ground.await_quiet();
     let mut sessions = hosts.map(|host| Session::open(&ground.socket, host).unwrap());
     sessions.iter_mut().for_each(|session| drop(session.listen(None, Sap::LLC).unwrap()));
     let mut root = Session::open(&ground.socket, "alpha").unwrap();
     let call = root.begin_multipoint(leaves[0], Sap::LLC, &traffic()).unwrap();
-    let why = root.begin_party(call, leaves[1]).unwrap_err().to_string();
-    assert!(why.contains("is not up"), "{why}");
     let [first, second] = &mut sessions;
     let (far, mut beta, _) = answer(&ground, "beta", first);
     let circuit = loop {

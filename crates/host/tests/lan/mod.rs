@@ -12,6 +12,8 @@ use net::{Carries, FramePool, LinkConfig, Network};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use traffic::{Category, Contract};
 use wire::{CellRate, CircuitId, Counters};
@@ -126,10 +128,38 @@ pub fn patient() -> DirectConfig {
     DirectConfig { patience: SECONDS_10, ..DirectConfig::default() }
 }
 
+/// The engine's thread, which does nothing meanwhile: what was sent stays where it is.
+pub struct Held {
+    release: Sender<()>,
+    engine: JoinHandle<bool>,
+}
+
+impl Held {
+    /// Holds an engine; for half a minute at most, or who waits for it by mistake would wait for ever.
+    pub fn new(engine: &EngineHandle) -> Self {
+        let (release, released) = channel();
+        let (begin, begun) = channel();
+        let engine = engine.clone();
+        let wait = move || {
+            begin.send(()).unwrap();
+            released.recv_timeout(Duration::from_secs(30)) != Err(RecvTimeoutError::Timeout)
+        };
+        let engine = std::thread::spawn(move || engine.with(move |_| wait()).unwrap());
+        begun.recv().unwrap();
+        Held { release, engine }
+    }
+
+    /// Lets it go on. False if that was too late.
+    pub fn release(self) -> bool {
+        drop(self.release);
+        self.engine.join().unwrap()
+    }
+}
+
 pub fn until(what: &str, mut so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + Duration::from_secs(30);
     while !so() {
-        assert!(Instant::now() < deadline, "not within ten seconds: {what}");
+        assert!(Instant::now() < deadline, "not within thirty seconds: {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }

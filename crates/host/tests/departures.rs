@@ -1,0 +1,199 @@
+//! Endpoints that end, in virtual time: what still leaves, until when, and what is counted.
+
+use endpoint::layout::Descriptor;
+use endpoint::segment::Segment;
+use endpoint::{Aal, ChannelId, DataPath, Events, Geometry, Local};
+use host::{Attached, CircuitConfig, EndpointId, HostInterface};
+use net::{End, FramePool, LinkConfig, LinkId, Network, NodeId};
+use std::sync::Arc;
+use std::time::Duration;
+use traffic::{Category, Contract};
+use wire::{CellRate, CircuitId, DropReason, Time};
+
+const GEOMETRY: Geometry =
+    Geometry { send_ring: 64, receive_ring: 256, free_ring: 256, buffers: 64, buffer_octets: 512 };
+/// Eleven cells.
+const OCTETS: u32 = 480;
+const STEP: Duration = Duration::from_millis(1);
+
+/// A host whose link leads to another one, or ends in the test.
+struct Stage {
+    network: Network,
+    nodes: Vec<NodeId>,
+    link: LinkId,
+    now: Time,
+}
+
+struct Application {
+    id: EndpointId,
+    channel: ChannelId,
+    local: Local,
+}
+
+fn paced() -> Contract {
+    Contract { category: Category::Cbr, pcr: CellRate::from_cells_per_s(1000.0), ..Contract::default() }
+}
+
+impl Stage {
+    fn new(hosts: usize, queue_cells: usize) -> Self {
+        let mut network = Network::new(FramePool::new(4, 64));
+        let nodes: Vec<_> =
+            ["a", "b"][..hosts].iter().map(|name| network.add_node(name, Box::new(HostInterface::new(4)))).collect();
+        let far = nodes.get(1).map_or(End::External, |node| End::Port(*node, 0));
+        let config = LinkConfig { queue_cells, ..LinkConfig::default() };
+        let link = network.connect(End::Port(nodes[0], 0), far, config).unwrap();
+        Stage { network, nodes, link, now: Time::ZERO }
+    }
+
+    fn host(&mut self, at: usize) -> &mut HostInterface {
+        self.network.node_mut(self.nodes[at]).unwrap()
+    }
+
+    fn add(&mut self, vci: u16, contract: Contract) {
+        for at in 0..self.nodes.len() {
+            let config = CircuitConfig { contract, ..CircuitConfig::default() };
+            self.host(at).add_circuit(CircuitId::new(0, vci).unwrap(), config);
+        }
+    }
+
+    fn open(&mut self, at: usize, vci: u16) -> Application {
+        let segment = Arc::new(Segment::anonymous(GEOMETRY).unwrap());
+        let mut local = Local::new(&segment);
+        (0..GEOMETRY.buffers).for_each(|buffer| assert!(local.free.push(Descriptor::of_buffer(buffer))));
+        let host = self.host(at);
+        let id = host.attach(Attached::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
+        let channel = host.open(id, CircuitId::new(0, vci).unwrap(), Aal::Aal5).unwrap();
+        Application { id, channel, local }
+    }
+
+    /// A round each millisecond; the test takes what comes to it, or leaves it where it is. How many cells it took.
+    fn pass(&mut self, time: Duration, takes: bool) -> usize {
+        let (end, mut taken) = (self.now + time, 0);
+        while self.now < end {
+            while self.network.run(self.now) {}
+            if takes && self.nodes.len() == 1 {
+                self.network.external(self.link, self.now, |io| {
+                    let n = io.cells_in(0).len();
+                    taken += n;
+                    io.consume(0, n);
+                });
+            }
+            self.now += STEP;
+        }
+        taken
+    }
+
+    fn endpoints(&mut self) -> usize {
+        self.host(0).endpoints().len()
+    }
+
+    /// SDUs sent on a circuit, and those that were dropped because they were closed.
+    fn sent(&mut self, vci: u16) -> (u64, u64) {
+        let sent = self.host(0).circuit_counts(CircuitId::new(0, vci).unwrap()).unwrap().sent;
+        (sent.pdus, sent.dropped(DropReason::Closed))
+    }
+}
+
+fn push(application: &mut Application, sdus: u32) {
+    for buffer in 0..sdus {
+        let descriptor = Descriptor { channel: application.channel.0, octets: OCTETS, ..Descriptor::of_buffer(buffer) };
+        assert!(application.local.send.push(descriptor));
+    }
+}
+
+#[test]
+fn what_an_application_left_leaves_by_its_contract_for_half_a_second_and_the_next_opener_comes_after_it() {
+    let mut stage = Stage::new(2, 64);
+    stage.add(100, paced());
+    let (mut gone, mut receiver) = (stage.open(0, 100), stage.open(1, 100));
+    push(&mut gone, 64);
+    assert!(stage.host(0).depart(gone.id));
+    // The circuit is free at once.
+    let mut next = stage.open(0, 100);
+    push(&mut next, 1);
+    stage.pass(Duration::from_millis(500), true);
+    assert_eq!(stage.endpoints(), 2);
+    // The cell that ends the SDU that has begun, and the eleven of the next opener's.
+    stage.pass(Duration::from_millis(3), true);
+    assert_eq!(stage.endpoints(), 1);
+    stage.pass(Duration::from_millis(20), true);
+    // 500 cells in half a second, of eleven each.
+    assert_eq!(stage.sent(100), (45 + 1, 64 - 45));
+    let received = stage.host(1).circuit(CircuitId::new(0, 100).unwrap()).unwrap().received;
+    assert_eq!((received.pdus, received.dropped(DropReason::Aborted), received.dropped_total()), (46, 1, 1));
+    assert_eq!(std::iter::from_fn(|| receiver.local.receive.pop()).filter(|got| got.octets == OCTETS).count(), 46);
+    for at in 0..2 {
+        assert_eq!(stage.host(at).mismatch(), None);
+    }
+}
+
+#[test]
+fn an_endpoint_ends_as_soon_as_all_has_left() {
+    let mut stage = Stage::new(1, 64);
+    stage.add(100, Contract::default());
+    let mut gone = stage.open(0, 100);
+    push(&mut gone, 3);
+    assert!(stage.host(0).depart(gone.id) && stage.host(0).departs(gone.id));
+    assert_eq!(stage.pass(2 * STEP, true), 33);
+    assert_eq!((stage.endpoints(), stage.sent(100)), (0, (3, 0)));
+    // With nothing to send it ends at once.
+    let gone = stage.open(0, 100);
+    assert!(stage.host(0).depart(gone.id) && !stage.host(0).departs(gone.id));
+    assert_eq!(stage.endpoints(), 0);
+}
+
+#[test]
+fn a_line_that_takes_nothing_holds_an_endpoint_for_half_a_second_and_in_the_middle_of_an_sdu_a_tenth_more() {
+    let mut stage = Stage::new(1, 4);
+    (100..102).for_each(|vci| stage.add(vci, Contract::default()));
+    let mut begun = stage.open(0, 100);
+    push(&mut begun, 3);
+    stage.pass(STEP, false);
+    let mut behind = stage.open(0, 101);
+    push(&mut behind, 3);
+    stage.pass(STEP, false);
+    let [begun, behind] = [begun.id, behind.id];
+    assert!([begun, behind].map(|id| stage.host(0).depart(id)) == [true; 2]);
+    // The first round that sees them begins their time.
+    let departs = |stage: &mut Stage| [begun, behind].map(|id| stage.host(0).departs(id));
+    stage.pass(Duration::from_millis(500), false);
+    assert_eq!(departs(&mut stage), [true, true]);
+    stage.pass(STEP, false);
+    assert_eq!(departs(&mut stage), [true, false], "nobody has seen a part of what it sent");
+    stage.pass(Duration::from_millis(99), false);
+    assert_eq!(departs(&mut stage), [true, false]);
+    stage.pass(STEP, false);
+    assert_eq!((departs(&mut stage), stage.endpoints()), ([false, false], 0));
+    assert_eq!((stage.sent(100), stage.sent(101)), ((0, 3), (0, 3)));
+    assert_eq!(stage.host(0).mismatch(), None);
+    // Nobody waits for it any more.
+    let mut next = stage.open(0, 100);
+    push(&mut next, 1);
+    assert_eq!(stage.pass(10 * STEP, true), 4 + 11);
+}
+
+#[test]
+fn an_endpoint_that_is_given_up_ends_at_once_and_in_the_middle_of_an_sdu_with_the_cell_that_says_so() {
+    let mut stage = Stage::new(1, 4);
+    (100..102).for_each(|vci| stage.add(vci, Contract::default()));
+    let [mut begun, mut behind] = [100, 101].map(|vci| stage.open(0, vci));
+    push(&mut begun, 3);
+    stage.pass(STEP, false);
+    push(&mut behind, 3);
+    stage.pass(STEP, false);
+    assert!(stage.host(0).release_endpoint(behind.id) && stage.host(0).release_endpoint(begun.id));
+    assert_eq!((stage.endpoints(), stage.sent(101)), (1, (0, 3)));
+    // Four cells of eleven, and one that ends them.
+    assert_eq!(stage.pass(3 * STEP, true), 5);
+    assert_eq!((stage.endpoints(), stage.sent(100)), (0, (0, 3)));
+    // Where the line does not take that one either, it is not waited for longer than a tenth of a second.
+    let mut begun = stage.open(0, 100);
+    push(&mut begun, 1);
+    stage.pass(STEP, false);
+    assert!(stage.host(0).release_endpoint(begun.id));
+    stage.pass(Duration::from_millis(100), false);
+    assert_eq!(stage.endpoints(), 1);
+    stage.pass(STEP, false);
+    assert_eq!((stage.endpoints(), stage.sent(100)), (0, (0, 4)));
+    assert_eq!(stage.host(0).mismatch(), None);
+}
