@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 
 /// Looks before the clock is read for the first time.
 const UNTIMED_LOOKS: u32 = 64;
+/// Times that it is asked between two looks at which processor this side runs on, which cost as much as two short messages.
+const PUBLISH_EVERY: u32 = 64;
 /// One that looks without sleeping asks so often whether the other side is still there.
 const ASK_EVERY: Duration = Duration::from_millis(1);
 
@@ -133,6 +135,15 @@ impl Link {
         let processor = u64::from(processor());
         if self.ours.load(CONSUMED_LINE, PROCESSOR_WORD, Ordering::Relaxed) != processor {
             self.ours.store(CONSUMED_LINE, PROCESSOR_WORD, processor, Ordering::Relaxed);
+        }
+    }
+
+    /// The same, at one time in [`PUBLISH_EVERY`]; `times` counts them.
+    #[inline]
+    pub(crate) fn publish_processor_at_times(&self, times: &mut u32) {
+        *times = times.wrapping_add(1);
+        if times.is_multiple_of(PUBLISH_EVERY) {
+            self.publish_processor();
         }
     }
 

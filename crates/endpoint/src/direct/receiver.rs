@@ -31,6 +31,7 @@ pub struct Receiver {
     sleeper: Sleeper<Ours>,
     spin: Spin,
     untold: u32,
+    tells: u32,
     /// The block of a short message that has been dealt with.
     held: Option<u32>,
     counters: Counters,
@@ -46,6 +47,7 @@ impl Receiver {
             sleeper: Sleeper::new(o(), SLEEPS_LINE),
             spin,
             untold: 0,
+            tells: 0,
             held: None,
             counters: Counters::default(),
             geometry: *theirs,
@@ -103,7 +105,7 @@ impl Receiver {
     /// Tells a sender that sleeps for want of room that there is some.
     fn tell(&mut self) {
         self.untold = 0;
-        self.link.publish_processor();
+        self.link.publish_processor_at_times(&mut self.tells);
         self.give_back_held();
         self.ring.publish();
         if self.waker.must_wake().is_some() {

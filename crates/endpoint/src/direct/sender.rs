@@ -15,8 +15,6 @@ use std::time::Duration;
 
 /// Loans between two looks at what came back, as far as blocks last: one line of the return ring has eight.
 const RECLAIM_EVERY: u32 = 16;
-/// Wake-ups between two looks at which processor this side runs on.
-const PUBLISH_EVERY: u32 = 64;
 /// The receiver tells of room without being asked twice only now and then, so a sender without room looks again by itself.
 const NAP: Duration = Duration::from_millis(1);
 
@@ -154,10 +152,7 @@ impl Sender {
             Some(Wake::Count) => self.link.ours.wake(CONSUMED_LINE, WAKES_WORD),
             Some(Wake::Bell) => ring(&self.link.messages),
         }
-        self.rings = self.rings.wrapping_add(1);
-        if self.rings.is_multiple_of(PUBLISH_EVERY) {
-            self.link.publish_processor();
-        }
+        self.link.publish_processor_at_times(&mut self.rings);
         // Here rather than before a loan: while the message is on its way, nobody waits for this.
         if self.loans >= RECLAIM_EVERY {
             self.loans = 0;
