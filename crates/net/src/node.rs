@@ -160,10 +160,13 @@ impl Lines {
         }
     }
 
-    /// How many frames a line takes now: none beyond half of what is free for all, so that lines that nobody reads, or slow
-    /// ones, leave frames for the others.
+    /// How many frames a line takes now, one after the other: each on the line has as many free ones beside it at least, so that
+    /// lines that nobody reads, or slow ones, leave frames for the others. One that is put there takes one from what is free.
     fn frame_room(&self, lane: &Lane<Frame>, promised: bool, free: usize) -> usize {
-        lane.room(promised).min((free / 2).max(1).saturating_sub(lane.len()))
+        if lane.len() >= (free / 2).max(1) {
+            return 0;
+        }
+        lane.room(promised).min(((free + 1).saturating_sub(2 * lane.len()) / 3).max(1))
     }
 
     fn room(&self, line: u32, promised: bool) -> usize {

@@ -216,6 +216,24 @@ fn cells_become_frames_and_frames_cells() {
     assert_eq!(b.network.pool().in_use(), 0);
 }
 
+#[test]
+fn short_pdus_that_come_together_leave_by_a_frame_link_as_fast_as_it_takes_them() {
+    let mut b = Bench::new(&[CELLS, FRAMES]);
+    b.route((0, vc("0.100")), (1, vc("1.42")));
+    let sent: Vec<_> = (0..100).map(|n| vec![n; 40]).collect();
+    b.send(0, &sent.iter().flat_map(|sdu| cells_of("0.100", sdu)).collect::<Vec<_>>());
+    let mut came = Vec::new();
+    while came.len() < sent.len() {
+        let frames = b.frames(1);
+        assert!(!frames.is_empty(), "{} came, and no more", came.len());
+        came.extend(frames.into_iter().map(|(_, _, sdu)| sdu));
+        b.run();
+    }
+    assert!(came == sent);
+    let info = b.network.link_info(b.links[1]).unwrap();
+    assert_eq!((info.from_b.sent.pdus, info.from_b.sent.dropped_total()), (100, 0));
+}
+
 /// AAL3/4 cells of SDUs under MIDs 1, 2, ..., in turns.
 fn interleaved(circuit: &str, sdus: &[Vec<u8>]) -> Vec<Cell> {
     let mids: Vec<u16> = (1..=sdus.len() as u16).collect();
