@@ -20,11 +20,11 @@ const BOUND_OF_MANY: Duration = Duration::from_micros(if cfg!(debug_assertions) 
 /// A virtual processor may be taken away, and the time counts as the thread's. Nobody takes it each time.
 const ATTEMPTS: usize = 4;
 
-/// Circuits through two switches.
+/// Circuits through two switches, and signalling on one link.
 fn description(circuits: u32, changed: u32, ports: u16, without: std::ops::Range<u32>) -> String {
     let mut text = format!(
-        "[host.alpha]\n[host.beta]\n[switch.s1]\nports = {ports}\n[switch.s2]\n\
-         [[link]]\nends = [\"alpha\", \"s1:0\"]\n[[link]]\nends = [\"s1:1\", \"s2:1\"]\n[[link]]\nends = [\"s2:0\", \"beta\"]\n"
+        "[host.alpha]\n[host.beta]\n[switch.s1]\nports = {ports}\nprefix = \"47000580ffe1000000f21a26d8\"\n[switch.s2]\n\
+         [[link]]\nends = [\"alpha\", \"s1:0\"]\nsignalling = {{ version = \"uni40\", labels = \"200.32-2000\" }}\n[[link]]\nends = [\"s1:1\", \"s2:1\"]\n[[link]]\nends = [\"s2:0\", \"beta\"]\n"
     );
     for n in (0..circuits).filter(|n| !without.contains(n)) {
         let (vci, pcr) = (100 + n, if n < changed { "pcr = \"1000 cell/s\"\n" } else { "" });

@@ -168,19 +168,21 @@ impl Session {
 
     /// Goes on with the handshake as far as the socket lets it. True if it has ended well.
     pub(crate) fn shake_hands(&mut self, socket: &mut TcpStream) -> Result<bool, String> {
+        // One that has no TLS may end the connection before it has read all, and that is an error here.
+        let broken = |e: io::Error| format!("{e} in the TLS handshake");
         while self.session.is_handshaking() {
             let before = self.session.wants_write();
-            self.flush(socket).map_err(|e| e.to_string())?;
+            self.flush(socket).map_err(broken)?;
             match self.session.read_tls(socket) {
                 Ok(0) => return Err("the peer ended the connection in the TLS handshake".into()),
                 Ok(_) => self.process(socket).map_err(|e| e.to_string())?,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == ErrorKind::WouldBlock && before && !self.session.wants_write() => {}
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(false),
-                Err(e) => return Err(e.to_string()),
+                Err(e) => return Err(broken(e)),
             }
         }
-        self.flush(socket).map_err(|e| e.to_string())?;
+        self.flush(socket).map_err(broken)?;
         if self.session.wants_write() {
             return Ok(false);
         }

@@ -85,8 +85,8 @@ impl Codec {
         }
     }
 
-    /// Cells of one datagram go to port 0 of `io`; what is none, or has no room, is counted there. A batch that is ahead of a
-    /// missing one waits, until [`Codec::handle_timeout`] at most.
+    /// Cells of one datagram go to port 0 of `io`, whose room one asks for before ([`Codec::has_room`]); what is none, or has no room, is
+    /// counted there. A batch that is ahead of a missing one waits, until [`Codec::handle_timeout`] at most.
     pub fn receive(&mut self, datagram: &[u8], io: &mut NodeIo<'_>) {
         match self.form {
             Form::Cell(format) => self.receive_cell(datagram, format, io),
@@ -97,7 +97,7 @@ impl Codec {
                         Place::Early => {}
                         Place::Drop => io.count_drops(0, DropReason::Sequence, batch.cells().count() as u64),
                     }
-                    self.handle_timeout(io);
+                    self.release(io);
                 }
                 Err(_) => io.count_drops(0, DropReason::Malformed, 1),
             },
@@ -122,19 +122,33 @@ impl Codec {
         }
     }
 
-    /// Batches that have waited for a missing one for long enough, or need no longer wait, go to port 0 of `io`.
-    pub fn handle_timeout(&mut self, io: &mut NodeIo<'_>) {
-        loop {
-            while let Some(datagram) = self.order.pop() {
+    /// Batches that need not wait for a missing one go to port 0 of `io`, as far as it has room. True if it has more.
+    pub fn release(&mut self, io: &mut NodeIo<'_>) -> bool {
+        while self.has_room(io) {
+            if let Some(datagram) = self.order.pop() {
                 if let Ok(batch) = Batch::new_checked(&datagram) {
                     put(&batch, io);
                 }
+            } else if self.order.is_full() {
+                self.order.give_up();
+            } else {
+                return true;
             }
-            if self.order.timeout().is_none_or(|until| until > io.now()) {
-                return;
-            }
-            self.order.give_up(io.now());
         }
+        false
+    }
+
+    /// Gives up what is missing before batches that have waited for it for long enough, and releases them. For who has received all
+    /// that is there: what seems to be missing may be among it.
+    pub fn handle_timeout(&mut self, io: &mut NodeIo<'_>) {
+        while self.release(io) && self.poll_timeout().is_some_and(|until| until <= io.now()) {
+            self.order.give_up();
+        }
+    }
+
+    /// Whether port 0 of `io` has room for the next datagram. A link that has not even room for one when it is empty drops some of it.
+    pub fn has_room(&self, io: &NodeIo<'_>) -> bool {
+        io.room(0) >= self.max_cells() || io.is_drained(0)
     }
 
     /// When to call [`Codec::handle_timeout`].

@@ -2,6 +2,7 @@
 //! and what comes twice or too late is dropped. So cells leave in the order in which they were sent, each once.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::time::Duration;
 use wire::Time;
 
@@ -11,6 +12,8 @@ const HELD: u32 = 128;
 const PATIENCE: Duration = Duration::from_millis(2);
 /// A number so far ahead is a gap; one farther away is of a peer that began anew.
 const GAP: u32 = 1 << 16;
+/// So many in a row of numbers that were passed longer ago than [`KNOWN`] show that the peer began anew.
+const OLD_IN_A_ROW: u32 = 16;
 /// So many numbers back are known to have come, or not.
 const KNOWN: u32 = u128::BITS;
 
@@ -31,12 +34,13 @@ pub(super) struct Order {
     next: Option<u32>,
     /// Which of the last 128 numbers have come: bit 0 is the one before `next`.
     seen: u128,
-    /// What waits, by how far it was ahead of number 0 of `base`.
-    held: BTreeMap<u32, Box<[u8]>>,
+    /// What waits since when, by how far it was ahead of number 0 of `base`.
+    held: BTreeMap<u32, (Time, Box<[u8]>)>,
     base: u32,
+    /// Until when the first of them wait for what is missing before them.
     until: Option<Time>,
-    /// The number that would show that the peer began anew.
-    anew: Option<u32>,
+    /// The number that would follow those that may be of a peer that began anew, and how many these are.
+    anew: Option<(u32, u32)>,
     lost: u64,
     late: u64,
     twice: u64,
@@ -58,9 +62,19 @@ impl Order {
         self.twice
     }
 
-    /// When [`Order::give_up`] is due.
+    /// When what is missing has been waited for long enough: then [`Order::give_up`].
     pub(super) fn timeout(&self) -> Option<Time> {
-        self.until
+        self.until.filter(|_| !self.has_next())
+    }
+
+    /// Whether more than may be held waits for what is missing: then [`Order::give_up`] at once.
+    pub(super) fn is_full(&self) -> bool {
+        let last = self.held.keys().next_back();
+        !self.has_next() && last.zip(self.next).is_some_and(|(last, next)| last - self.key(next) > HELD)
+    }
+
+    fn has_next(&self) -> bool {
+        self.next.is_some_and(|next| self.held.contains_key(&self.key(next)))
     }
 
     /// Where a datagram belongs. After [`Place::Next`], take what [`Order::pop`] gives; early ones are kept here.
@@ -76,10 +90,7 @@ impl Order {
             Place::Next
         } else if ahead <= HELD {
             self.anew = None;
-            if self.held.insert(self.key(sequence), datagram.into()).is_some() {
-                self.twice += 1;
-            }
-            self.until.get_or_insert(now + PATIENCE);
+            self.hold(sequence, datagram, now);
             Place::Early
         } else if behind <= KNOWN {
             let bit = 1 << (behind - 1);
@@ -92,46 +103,52 @@ impl Order {
             }
             Place::Drop
         } else if ahead < GAP {
-            // All that is missing up to there is given up; what waits comes first.
-            self.held.insert(self.key(sequence), datagram.into());
-            self.until = Some(now);
+            // What waits comes first, as far as it is there: [`Order::is_full`].
+            self.hold(sequence, datagram, now);
             Place::Early
-        } else if self.anew == Some(sequence) {
+        } else {
+            // Datagrams of long ago may come twice, a few in a row. A peer that begins anew seldom begins there.
+            let enough = if behind < GAP { OLD_IN_A_ROW } else { 1 };
+            let before = self.anew.filter(|(next, _)| *next == sequence).map_or(0, |(_, n)| n);
+            if before < enough {
+                self.anew = Some((sequence.wrapping_add(1), before + 1));
+                self.twice += u64::from(behind < GAP);
+                return Place::Drop;
+            }
             self.held.clear();
             self.until = None;
             self.begin(sequence);
             Place::Next
-        } else {
-            self.anew = Some(sequence.wrapping_add(1));
-            Place::Drop
         }
+    }
+
+    fn hold(&mut self, sequence: u32, datagram: &[u8], now: Time) {
+        match self.held.entry(self.key(sequence)) {
+            Entry::Occupied(_) => self.twice += 1,
+            Entry::Vacant(place) => drop(place.insert((now, datagram.into()))),
+        }
+        self.until.get_or_insert(now + PATIENCE);
     }
 
     /// The next of those that waited, if its turn has come.
     pub(super) fn pop(&mut self) -> Option<Box<[u8]>> {
         let key = self.key(self.next?);
-        let datagram = self.held.remove(&key)?;
+        let (_, datagram) = self.held.remove(&key)?;
         self.pass();
-        if self.held.is_empty() {
-            self.until = None;
+        if !self.has_next() {
+            // Those that are left wait for something else, which any of them may have shown to be missing.
+            self.until = self.held.values().map(|(at, _)| *at + PATIENCE).min();
         }
         Some(datagram)
     }
 
-    /// Gives up what is missing before those that have waited for too long; then [`Order::pop`] has them.
-    pub(super) fn give_up(&mut self, now: Time) {
-        if self.until.is_none_or(|until| until > now) {
-            return;
-        }
-        let Some((first, next)) = self.held.keys().next().copied().zip(self.next) else {
-            self.until = None;
-            return;
-        };
+    /// Gives up what is missing before the first of those that wait; then [`Order::pop`] has them.
+    pub(super) fn give_up(&mut self) {
+        let Some((first, next)) = self.held.keys().next().copied().zip(self.next) else { return };
         let missing = first.wrapping_sub(self.key(next));
         self.lost += u64::from(missing);
         self.seen = self.seen.checked_shl(missing).unwrap_or(0);
         self.next = Some(next.wrapping_add(missing));
-        // What is held beyond a second gap has waited as long.
     }
 
     fn begin(&mut self, sequence: u32) {
@@ -172,11 +189,15 @@ mod tests {
             if order.note(*n, &n.to_be_bytes(), now) == Place::Next {
                 out.push(*n);
             }
-            order.give_up(now);
             take(order, &mut out);
+            while order.is_full() {
+                order.give_up();
+                take(order, &mut out);
+            }
+            assert!(order.held.len() <= HELD as usize);
         }
-        while let Some(until) = order.timeout() {
-            order.give_up(until);
+        while order.timeout().is_some() {
+            order.give_up();
             take(order, &mut out);
         }
         out
@@ -201,6 +222,45 @@ mod tests {
     }
 
     #[test]
+    fn each_gap_is_waited_for_by_itself() {
+        let mut order = Order::default();
+        let at = Time::from_micros;
+        assert_eq!(order.note(7, &[7], at(0)), Place::Next);
+        for (n, us) in [(9, 100), (12, 1500), (11, 1600)] {
+            assert_eq!(order.note(n, &[n as u8], at(us)), Place::Early);
+        }
+        assert_eq!((order.timeout(), order.is_full()), (Some(at(2100)), false));
+        order.give_up();
+        assert_eq!((order.timeout(), order.pop().as_deref(), order.pop()), (None, Some(&[9][..]), None));
+        // 10 is missing since 12 has come.
+        assert_eq!(order.timeout(), Some(at(3500)));
+        assert_eq!(order.note(10, &[10], at(2200)), Place::Next);
+        assert_eq!(
+            (order.pop().as_deref(), order.pop().as_deref(), order.lost()),
+            (Some(&[11][..]), Some(&[12][..]), 1)
+        );
+        assert_eq!(order.timeout(), None);
+    }
+
+    #[test]
+    fn a_full_window_gives_up_its_first_gap_only() {
+        let mut order = Order::default();
+        for n in [0].into_iter().chain(2..100).chain(101..=HELD) {
+            order.note(n, &[0], Time::ZERO);
+            assert!(!order.is_full());
+        }
+        order.note(HELD + 1, &[0], Time::ZERO);
+        assert!(!order.is_full(), "{HELD} ahead");
+        order.note(HELD + 2, &[0], Time::ZERO);
+        assert!(order.is_full());
+        order.give_up();
+        assert_eq!(std::iter::from_fn(|| order.pop()).count(), 98);
+        assert_eq!((order.is_full(), order.lost()), (false, 1));
+        assert_eq!(order.note(100, &[0], Time::ZERO), Place::Next);
+        assert_eq!(std::iter::from_fn(|| order.pop()).count(), 30);
+    }
+
+    #[test]
     fn what_comes_after_it_was_given_up_is_late_and_not_lost() {
         let mut order = Order::default();
         assert_eq!(passed(&mut order, &[7, 9]), [7, 9]);
@@ -213,6 +273,15 @@ mod tests {
     fn a_peer_that_begins_anew_costs_one_datagram_and_a_stray_one_costs_itself() {
         assert_eq!(of(&[1_000_000, 5, 6, 7]), (vec![1_000_000, 6, 7], 0, 0, 0));
         assert_eq!(of(&[1_000_000, 5, 1_000_001]), (vec![1_000_000, 1_000_001], 0, 0, 0));
+        // Near what it had, more of them.
+        let anew: Vec<u32> = [1_000_000].into_iter().chain(999_000..999_018).collect();
+        assert_eq!(of(&anew), (vec![1_000_000, 999_016, 999_017], 0, 0, 16));
+    }
+
+    #[test]
+    fn a_few_in_a_row_that_come_again_late_are_of_no_other_peer() {
+        let numbers: Vec<u32> = (0..200).chain(20..35).chain(200..210).collect();
+        assert_eq!(of(&numbers), ((0..210).collect(), 0, 0, 15));
     }
 
     proptest! {

@@ -77,14 +77,27 @@ impl Shell {
     /// Datagrams that are here go to the link as far as it has room for them. True if all have gone.
     fn deliver(&mut self, io: &mut NodeIo<'_>) -> bool {
         while let Some(datagram) = self.inbox.first() {
-            // A link that has not even room for one datagram drops some of it.
-            if io.room(0) < self.codec.max_cells() && !io.is_drained(0) {
+            if !self.codec.release(io) {
                 return false;
             }
             self.codec.receive(datagram, io);
             self.inbox.pass();
         }
         true
+    }
+
+    /// Reads what has come, as far as the link has room for it. True if all has gone there, and no more has come.
+    fn read(&mut self, io: &mut NodeIo<'_>) -> bool {
+        for _ in 0..CALLS {
+            if !self.deliver(io) {
+                return false;
+            }
+            if !self.inbox.fill(self.socket.as_fd()) {
+                return true;
+            }
+        }
+        self.deliver(io);
+        false
     }
 
     /// Sends what has been written; gives how many datagrams and cells went. None: the socket is full.
@@ -131,12 +144,7 @@ impl External for Shell {
     }
 
     fn handle_readable(&mut self, io: &mut NodeIo<'_>, _: Time) {
-        for _ in 0..CALLS {
-            if !self.deliver(io) || !self.inbox.fill(self.socket.as_fd()) {
-                return;
-            }
-        }
-        self.deliver(io);
+        self.read(io);
     }
 
     fn handle_writable(&mut self, io: &mut NodeIo<'_>, now: Time) {
@@ -144,16 +152,15 @@ impl External for Shell {
         self.run(io, now);
     }
 
-    fn run(&mut self, io: &mut NodeIo<'_>, _: Time) -> bool {
-        let mut busy = false;
-        if self.inbox.first().is_some() {
-            let before = io.room(0);
-            self.deliver(io);
-            busy |= io.room(0) != before;
-        }
-        if self.codec.poll_timeout().is_some() {
+    fn run(&mut self, io: &mut NodeIo<'_>, now: Time) -> bool {
+        let before = io.room(0);
+        self.codec.release(io);
+        self.deliver(io);
+        // What is overdue may be at the socket.
+        if self.codec.poll_timeout().is_some_and(|until| until <= now) && self.read(io) {
             self.codec.handle_timeout(io);
         }
+        let mut busy = io.room(0) != before;
         for _ in 0..CALLS {
             if self.full {
                 break;
@@ -172,7 +179,8 @@ impl External for Shell {
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        self.codec.poll_timeout()
+        // Where the link has no room, time does not help.
+        self.codec.poll_timeout().filter(|_| self.inbox.first().is_none())
     }
 
     fn is_up(&self) -> bool {
