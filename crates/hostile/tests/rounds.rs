@@ -13,6 +13,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wire::CircuitId;
 
+/// The program's. That of the C library puts all small pieces together that have been given back when it is next asked for a large
+/// one: 13 ms after a start with 20 000 circuits.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// A round with a command in it.
 const BOUND: Duration = Duration::from_millis(1);
 /// The same with ten times the circuits, in a build with less optimisation.
@@ -53,12 +58,12 @@ impl Net {
         Net { circuits, bound, daemon, before, socket, _folder: folder }
     }
 
-    /// The longest round since the last time that this was asked.
-    fn longest(&self) -> Duration {
+    /// The longest round since the last time that this was asked, and what most of it was.
+    fn longest(&self) -> (Duration, &'static str) {
         let longest = self.daemon.engine.with(|core| {
-            let longest = core.stats().longest_round;
+            let stats = core.stats();
             Core::clear_longest(core);
-            longest
+            (stats.longest_round, stats.longest_round_work)
         });
         longest.expect("a running engine")
     }
@@ -70,15 +75,15 @@ impl Net {
             act(&self.socket);
             self.longest()
         });
-        let mut best = Duration::MAX;
+        let mut best = (Duration::MAX, "");
         for round in rounds {
             best = best.min(round);
-            if best < self.bound {
+            if best.0 < self.bound {
                 break;
             }
         }
         println!("{name}: {best:?}");
-        assert!(best < self.bound, "{name}: a round of {best:?} with {} circuits", self.circuits);
+        assert!(best.0 < self.bound, "{name}: a round of {best:?} with {} circuits", self.circuits);
     }
 }
 
@@ -95,6 +100,8 @@ fn apply(socket: &Path, text: &str, dry_run: bool) {
 
 #[test]
 fn no_command_takes_long_between_two_rounds_however_many_circuits_there_are() {
+    // As the program does: clearing one takes a virtual machine 5 ms.
+    rustix::thread::disable_transparent_huge_pages(true).expect("a system that takes them away");
     no_command_takes_long(2_000, BOUND);
     no_command_takes_long(20_000, BOUND_OF_MANY);
 }
@@ -119,8 +126,23 @@ fn gates() -> Vec<u32> {
     processes.filter(is_gate).collect()
 }
 
+/// A network whose start had no long round.
+fn started(circuits: u32, bound: Duration) -> Net {
+    let mut starts = Vec::new();
+    for _ in 0..ATTEMPTS {
+        let net = Net::up(circuits, bound);
+        let start = net.longest();
+        println!("start: {start:?}");
+        if start.0 < bound {
+            return net;
+        }
+        starts.push(start);
+    }
+    panic!("start: rounds of {starts:?} with {circuits} circuits");
+}
+
 fn no_command_takes_long(circuits: u32, bound: Duration) {
-    let net = Net::up(circuits, bound);
+    let net = started(circuits, bound);
     // A page that the door's processes share is copied by whoever writes to it: they share none of the network's.
     let (gates, before) = (gates(), net.before);
     assert!(!gates.is_empty());
@@ -128,11 +150,6 @@ fn no_command_takes_long(circuits: u32, bound: Duration) {
         let (shared, grown) = (resident(gate), resident(std::process::id()).saturating_sub(before));
         assert!(shared <= before + grown / 4, "a gate shares {shared} octets of {before} and {grown} more");
     }
-    // More than a bound for commands: it happens once, and a virtual processor may be taken away meanwhile.
-    let start = net.longest();
-    println!("start: {start:?}");
-    let work = net.daemon.engine.with(|core| core.stats().longest_round_work);
-    assert!(start < 4 * bound, "start: a round of {start:?} with {circuits} circuits, most of it {work:?}");
     let description = |changed, ports, without| description(circuits, changed, ports, without);
     let (as_it_was, changed) = (description(0, 64, 0..0), description(100, 64, 0..0));
     let (bounds, fewer) = (description(0, 200, 0..0), description(0, 64, 500..1500));
