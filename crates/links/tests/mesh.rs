@@ -144,10 +144,16 @@ struct Circuit {
     next: u32,
 }
 
+/// A link between two networks: each with its end of it, and what is between them.
+struct Joint {
+    ends: [(usize, LinkId); 2],
+    between: Box<dyn Between>,
+}
+
 struct Mesh {
     random: StdRng,
     islands: Vec<Island>,
-    joints: Vec<([(usize, LinkId); 2], Box<dyn Between>)>,
+    joints: Vec<Joint>,
     circuits: Vec<Circuit>,
     now: Time,
 }
@@ -185,7 +191,7 @@ impl Mesh {
             datagrams.credit_loss = self.random.random_range(0.0..0.2);
             Box::new(datagrams)
         };
-        self.joints.push((ends, between));
+        self.joints.push(Joint { ends, between });
     }
 
     /// A circuit by a random way that enters no network twice, in pieces: each network has its own.
@@ -198,7 +204,7 @@ impl Mesh {
             let here = *way.last().unwrap();
             let onward: Vec<_> = (0..self.joints.len())
                 .filter_map(|joint| {
-                    let [(a, _), (b, _)] = self.joints[joint].0;
+                    let [(a, _), (b, _)] = self.joints[joint].ends;
                     let next = if a == here {
                         b
                     } else if b == here {
@@ -232,7 +238,7 @@ impl Mesh {
     fn pass(&mut self, time: Duration) {
         let end = self.now + time;
         while self.now < end {
-            for (ends, between) in &mut self.joints {
+            for Joint { ends, between } in &mut self.joints {
                 let [a, b] = *ends;
                 let [of_a, of_b] = self.islands.get_disjoint_mut([a.0, b.0]).unwrap();
                 between.carry([(&mut of_a.network, a.1), (&mut of_b.network, b.1)], self.now);
@@ -273,7 +279,7 @@ impl Mesh {
                 println!("network {n}, {:?}: {drops:?}", link.ends);
             }
         }
-        for (ends, between) in &self.joints {
+        for Joint { ends, between } in &self.joints {
             println!("{ends:?}: {}", between.troubles());
         }
         panic!("{why}");
