@@ -2,8 +2,10 @@
 //! [`remap::spaces`].
 //!
 //! In: a process's loads and stores by its own addresses, a device's accesses by bus addresses, SDUs that leave and arrive. A store
-//! that the page table forbids faults, and the rules answer. A device reaches every frame: frame 0 is at the base, others follow.
+//! that the page table forbids faults, and the rules answer. A device reaches every frame: frame 0 is at the base, others follow. What is
+//! moved is counted for who moved it ([`Crossings`]); headers that are looked at and pages that are zeroed are left out.
 
+use crate::crossings::{Crosser, Crossings};
 use crate::iocc::PAGE;
 use crate::memory::{HostMemory, Unmapped};
 use remap::spaces::{Counts, Hold, Overlap, Place, Process, Refusal, Sending, Spaces, Tables};
@@ -18,6 +20,7 @@ struct Real {
     base: u64,
     octets: Box<[u8]>,
     tables: BTreeMap<(Process, u64), (Frame, bool)>,
+    crossings: Crossings,
 }
 
 impl Real {
@@ -43,11 +46,14 @@ impl Tables for Real {
     }
 
     fn copy(&mut self, from: Place, to: Place, octets: usize) {
+        self.crossings.note_read(Crosser::Copy, octets);
+        self.crossings.note_written(Crosser::Copy, octets);
         let (from, to) = (self.at(from, octets), self.at(to, octets));
         self.octets.copy_within(from, to.start);
     }
 
     fn store(&mut self, to: Place, octets: &[u8]) {
+        self.crossings.note_written(Crosser::Copy, octets.len());
         let to = self.at(to, octets.len());
         self.octets[to].copy_from_slice(octets);
     }
@@ -69,7 +75,8 @@ impl Paged {
     /// `frames` frames from bus address `base` on, a multiple of the page.
     pub fn new(base: u64, frames: u32, overlap: Overlap) -> Self {
         let octets = vec![0; frames as usize * PAGE].into();
-        Paged { real: Real { base, octets, tables: BTreeMap::new() }, spaces: Spaces::new(frames, PAGE, overlap) }
+        let real = Real { base, octets, tables: BTreeMap::new(), crossings: Crossings::default() };
+        Paged { real, spaces: Spaces::new(frames, PAGE, overlap) }
     }
 
     /// Gives a process zeroed pages.
@@ -102,13 +109,22 @@ impl Paged {
     ///
     /// # Errors
     /// It has not all of the pages.
-    pub fn load(&self, process: Process, address: u64, octets: usize) -> Result<Vec<u8>, Refusal> {
-        let load = |at: u64| {
-            let entry = self.real.tables.get(&(process, at / PAGE as u64));
-            let (frame, _) = entry.ok_or(Refusal::NoPage { address: at })?;
-            Ok(self.real.octets[frame.0 as usize * PAGE + at as usize % PAGE])
-        };
-        (address..address + octets as u64).map(load).collect()
+    pub fn load(&mut self, process: Process, address: u64, octets: usize) -> Result<Vec<u8>, Refusal> {
+        self.real.crossings.note_read(Crosser::Application, octets);
+        let mut loaded = Vec::with_capacity(octets);
+        while loaded.len() < octets {
+            let (from, octets) = self.piece(process, address + loaded.len() as u64, octets - loaded.len())?;
+            loaded.extend_from_slice(&self.real.octets[from..from + octets]);
+        }
+        Ok(loaded)
+    }
+
+    /// Where octets of a process's lie, as many of them as are in one page.
+    fn piece(&self, process: Process, at: u64, octets: usize) -> Result<(usize, usize), Refusal> {
+        let entry = self.real.tables.get(&(process, at / PAGE as u64));
+        let (frame, _) = entry.ok_or(Refusal::NoPage { address: at })?;
+        let offset = at as usize % PAGE;
+        Ok((frame.0 as usize * PAGE + offset, octets.min(PAGE - offset)))
     }
 
     /// A process stores octets; where it may not, it faults first.
@@ -116,14 +132,17 @@ impl Paged {
     /// # Errors
     /// As [`Spaces::write_fault`]; what is before has been stored.
     pub fn store(&mut self, process: Process, address: u64, octets: &[u8]) -> Result<(), Refusal> {
-        for (at, octet) in (address..).zip(octets) {
-            let key = (process, at / PAGE as u64);
-            if !self.real.tables.get(&key).is_some_and(|(_, writable)| *writable) {
+        let mut stored = 0;
+        while stored < octets.len() {
+            let at = address + stored as u64;
+            if !self.real.tables.get(&(process, at / PAGE as u64)).is_some_and(|(_, writable)| *writable) {
                 self.spaces.write_fault(process, at, &mut self.real)?;
             }
-            let (frame, _) = self.real.tables.get(&key).copied().ok_or(Refusal::NoPage { address: at })?;
-            self.real.octets[frame.0 as usize * PAGE + at as usize % PAGE] = *octet;
+            let (to, piece) = self.piece(process, at, octets.len() - stored)?;
+            self.real.octets[to..to + piece].copy_from_slice(&octets[stored..stored + piece]);
+            stored += piece;
         }
+        self.real.crossings.note_written(Crosser::Application, octets.len());
         Ok(())
     }
 
@@ -206,6 +225,22 @@ impl Paged {
         }
     }
 
+    /// Takes octets of a scatter-gather list out as a copy by the processor, which reads them.
+    pub fn copy_out(&mut self, gather: &Gather) -> Vec<u8> {
+        self.real.crossings.note_read(Crosser::Copy, gather.octets());
+        self.gathered(gather, 0, gather.octets())
+    }
+
+    /// The memory as the processor writes and reads it at bus addresses, to fill a device's buffers.
+    pub fn by_processor(&mut self) -> impl HostMemory + '_ {
+        ByProcessor(self)
+    }
+
+    /// What has crossed the memory's bus.
+    pub const fn crossings(&self) -> Crossings {
+        self.real.crossings
+    }
+
     /// What has been done, in pages.
     pub const fn counts(&self) -> Counts {
         self.spaces.counts()
@@ -217,15 +252,40 @@ impl Paged {
     }
 }
 
-impl HostMemory for Paged {
-    fn read(&mut self, address: u64, data: &mut [u8]) -> Result<(), Unmapped> {
+impl Paged {
+    fn read_by(&mut self, by: Crosser, address: u64, data: &mut [u8]) -> Result<(), Unmapped> {
         data.copy_from_slice(&self.real.octets[self.real.bus(address, data.len())?]);
+        self.real.crossings.note_read(by, data.len());
         Ok(())
     }
 
-    fn write(&mut self, address: u64, data: &[u8]) -> Result<(), Unmapped> {
+    fn write_by(&mut self, by: Crosser, address: u64, data: &[u8]) -> Result<(), Unmapped> {
         let range = self.real.bus(address, data.len())?;
         self.real.octets[range].copy_from_slice(data);
+        self.real.crossings.note_written(by, data.len());
         Ok(())
+    }
+}
+
+/// What a device does.
+impl HostMemory for Paged {
+    fn read(&mut self, address: u64, data: &mut [u8]) -> Result<(), Unmapped> {
+        self.read_by(Crosser::Dma, address, data)
+    }
+
+    fn write(&mut self, address: u64, data: &[u8]) -> Result<(), Unmapped> {
+        self.write_by(Crosser::Dma, address, data)
+    }
+}
+
+struct ByProcessor<'a>(&'a mut Paged);
+
+impl HostMemory for ByProcessor<'_> {
+    fn read(&mut self, address: u64, data: &mut [u8]) -> Result<(), Unmapped> {
+        self.0.read_by(Crosser::Copy, address, data)
+    }
+
+    fn write(&mut self, address: u64, data: &[u8]) -> Result<(), Unmapped> {
+        self.0.write_by(Crosser::Copy, address, data)
     }
 }

@@ -63,7 +63,7 @@ impl World {
         self.host.memory.spaces().audit().unwrap();
     }
 
-    fn load(&self, address: u64, octets: usize) -> Vec<u8> {
+    fn load(&mut self, address: u64, octets: usize) -> Vec<u8> {
         self.host.memory.load(P, address, octets).unwrap()
     }
 }

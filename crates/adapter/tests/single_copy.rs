@@ -75,7 +75,7 @@ impl Side {
         }
     }
 
-    fn load(&self, process: Process, address: u64, octets: usize) -> Vec<u8> {
+    fn load(&mut self, process: Process, address: u64, octets: usize) -> Vec<u8> {
         self.host.memory.load(process, address, octets).unwrap()
     }
 }

@@ -179,6 +179,15 @@ pub enum Probe {
         /// By this data path.
         path: DataPath,
     },
+    /// Mbit/s from application to application over a cell link, by windows or by a copy to and from shared memory on each side.
+    Windows {
+        /// Octets of a PDU.
+        octets: usize,
+        /// The sender has a window: SDUs leave from its pages.
+        sends: bool,
+        /// The receiver has one: pages are mapped.
+        receives: bool,
+    },
     /// Mbit/s of segmentation and reassembly on one core, PDUs of so many octets.
     Layer {
         /// Octets of a PDU.

@@ -21,6 +21,23 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use wire::CircuitId;
 
+/// Which mechanisms are in use: all but batches, where the laboratory does not compare what each of them is good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mechanisms {
+    /// A circuit's last PDUs choose the alignment of the next one's buffers; else they begin with a page.
+    pub guesses: bool,
+    /// A circuit whose trailers often lie on two pages gets another strategy; else each one is repaired.
+    pub changes_strategy: bool,
+    /// A row of buffers is a batch, which a PDU takes as a whole; else it takes as many buffers as it fills.
+    pub batches: bool,
+}
+
+impl Default for Mechanisms {
+    fn default() -> Self {
+        Mechanisms { guesses: true, changes_strategy: true, batches: false }
+    }
+}
+
 /// What was counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Statistics {
@@ -32,6 +49,12 @@ pub struct Statistics {
     pub repaired: u64,
     /// Circuits whose strategy was changed, each time.
     pub strategies: u64,
+    /// PDUs that came to memory in a row.
+    pub in_a_row: u64,
+    /// Buffers that PDUs took, and those of them that came back empty, which a batch had more than its PDU filled.
+    pub buffers: u64,
+    /// See [`Statistics::buffers`].
+    pub empty: u64,
     /// PDUs for nobody.
     pub unclaimed: u64,
     /// PDUs that the adapter has lost.
@@ -54,6 +77,7 @@ pub struct JitHost {
     lists: BufferLists,
     sockets: Sockets<Kept>,
     circuits: BTreeMap<CircuitId, Predictor>,
+    mechanisms: Mechanisms,
     statistics: Statistics,
 }
 
@@ -70,7 +94,14 @@ impl JitHost {
     /// A driver for an adapter of `lists` free lists. Each list is filled with rows of `row` buffers that lie back to back.
     pub fn new(memory: Paged, lists: usize, row: u32) -> Self {
         let (sockets, circuits) = (Sockets::default(), BTreeMap::new());
-        JitHost { memory, lists: BufferLists::new(lists, row), sockets, circuits, statistics: Statistics::default() }
+        let (mechanisms, statistics) = (Mechanisms::default(), Statistics::default());
+        JitHost { memory, lists: BufferLists::new(lists, row), sockets, circuits, mechanisms, statistics }
+    }
+
+    /// Uses some mechanisms and not others; before the first circuit.
+    pub fn use_only(&mut self, mechanisms: Mechanisms) {
+        self.mechanisms = mechanisms;
+        self.lists.use_batches(mechanisms.batches);
     }
 
     /// What was counted.
@@ -161,6 +192,9 @@ impl JitHost {
             self.memory.gather(&mut gather, buffer.address, *used as usize);
         }
         gather.truncate(octets);
+        self.statistics.in_a_row += u64::from(gather.extents().len() == 1);
+        self.statistics.buffers += buffers.len() as u64;
+        self.statistics.empty += buffers.iter().filter(|(_, used)| *used == 0).count() as u64;
         let parts = self.take_apart(circuit, &gather);
         let mut kept = Kept { buffers: buffers.iter().map(|(buffer, _)| *buffer).collect(), repair: None };
         self.look_at_trailer(circuit, parts.trailer, &mut gather, &mut kept);
@@ -258,9 +292,10 @@ impl JitHost {
             let placement = self.sockets.placement(whose).unwrap_or_default();
             remap::align::Wanted { control: 0, headers, placement }.padding(PAGE)
         });
+        let shift = if self.mechanisms.guesses { shift } else { 0 };
         let kind = match predictor.strategy() {
-            Strategy::Pages => Kind::Shifted(shift),
-            Strategy::Together => Kind::Long(shift),
+            Strategy::Together if self.mechanisms.changes_strategy => Kind::Long(shift),
+            Strategy::Pages | Strategy::Together => Kind::Shifted(shift),
         };
         if let Some(list) = self.lists.of(adapter, &mut self.memory, kind) {
             adapter.set_lists(circuit, Lists { first: list, rest: list });

@@ -53,15 +53,22 @@ struct Socket<T> {
 #[derive(Debug)]
 pub struct Sockets<T> {
     sockets: BTreeMap<Whose, Socket<T>>,
+    /// No page is mapped.
+    copies: bool,
 }
 
 impl<T> Default for Sockets<T> {
     fn default() -> Self {
-        Sockets { sockets: BTreeMap::new() }
+        Sockets { sockets: BTreeMap::new(), copies: false }
     }
 }
 
 impl<T> Sockets<T> {
+    /// Whether all octets are copied, also those of pages that could be mapped.
+    pub const fn copy_always(&mut self, copies: bool) {
+        self.copies = copies;
+    }
+
     /// Opens a socket: data of `whose` are for a process; `own` are the sizes of a header and a trailer of the application's, before and
     /// behind its data. They are not part of what is given to it.
     pub fn bind(&mut self, whose: Whose, process: Process, own: Sizes) {
@@ -106,7 +113,7 @@ impl<T> Sockets<T> {
     pub fn post(&mut self, memory: &mut Paged, whose: Whose, address: u64, octets: usize) -> Option<Completed<T>> {
         let socket = self.sockets.get_mut(&whose)?;
         match socket.waiting.pop_front() {
-            Some((sdu, mark)) => Some(socket.give(memory, whose, (address, octets), sdu, mark)),
+            Some((sdu, mark)) => Some(socket.give(memory, self.copies, whose, (address, octets), (sdu, mark))),
             None => {
                 socket.posted.push_back((address, octets));
                 None
@@ -127,7 +134,7 @@ impl<T> Sockets<T> {
     ) -> Result<Option<Completed<T>>, T> {
         let Some(socket) = self.sockets.get_mut(&whose) else { return Err(mark) };
         match socket.posted.pop_front() {
-            Some(buffer) => Ok(Some(socket.give(memory, whose, buffer, sdu, mark))),
+            Some(buffer) => Ok(Some(socket.give(memory, self.copies, whose, buffer, (sdu, mark)))),
             None if socket.waiting.len() >= WAITING => Err(mark),
             None => {
                 socket.waiting.push_back((sdu, mark));
@@ -141,14 +148,22 @@ impl<T> Socket<T> {
     fn give(
         &self,
         memory: &mut Paged,
+        copies: bool,
         whose: Whose,
         (address, room): (u64, usize),
-        mut sdu: Gather,
-        mark: T,
+        (mut sdu, mark): (Gather, T),
     ) -> Completed<T> {
         sdu.truncate(room);
         // A buffer that the process has not, or has no longer, gets nothing.
-        let delivered = memory.deliver(self.process, address, &sdu).unwrap_or_default();
+        let delivered = match copies {
+            false => memory.deliver(self.process, address, &sdu),
+            true => {
+                let octets = memory.copy_out(&sdu);
+                let copied = memory.overwrite(self.process, address, &octets);
+                copied.map(|copied| Delivered { octets: copied, pages: 0, copied })
+            }
+        };
+        let delivered = delivered.unwrap_or_default();
         Completed { whose, address, delivered, mark }
     }
 }

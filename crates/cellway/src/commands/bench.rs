@@ -15,6 +15,7 @@ mod sar;
 mod switch;
 
 pub(crate) use path::{flood, memcpy_gbit_s};
+pub(crate) use paths::windows_mbit_s;
 
 use crate::context::Context;
 use anyhow::Result;

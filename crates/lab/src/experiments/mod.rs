@@ -4,8 +4,10 @@ use crate::experiment::Experiment;
 
 mod adapters;
 mod apic;
+mod board;
 mod clocks;
 mod competition;
+mod mechanisms;
 mod myrinet;
 mod networks;
 mod pacing;
@@ -25,6 +27,7 @@ pub const ALL: &[&dyn Experiment] = &[
     &seed000::OneWay,
     &seed000::Loopback,
     &prediction::Prediction,
+    &mechanisms::SingleCopy,
     &adapters::Adapters,
     &pacing::Pacing,
     &seed001::Pipeline,
@@ -39,6 +42,7 @@ pub const ALL: &[&dyn Experiment] = &[
     &seed004::Capacity,
     &clocks::Clocks,
     &clocks::Region,
+    &board::Board,
     &seed004::Latency,
     &seed004::Livelock,
     &seed004::Buffers,

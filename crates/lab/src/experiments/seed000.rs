@@ -9,10 +9,10 @@ use wire::{CellRate, Time, aal5};
 /// The sizes of figures 8 to 12.
 pub(super) const SIZES: [usize; 9] = [64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384];
 
-/// A copy and then a transfer of `octets`, on a machine: the rate in 10^6 octets/s.
-fn copied_and_transferred(machine: &Profile, octets: f64) -> Result<f64, ProfileError> {
+/// A copy of a share of `octets` and then a transfer of all, on a machine: the rate in 10^6 octets/s.
+pub(super) fn copied_and_transferred(machine: &Profile, octets: f64, share: f64) -> Result<f64, ProfileError> {
     let mut simulated = Machine::default();
-    let copy = octets / (machine.get("copy_mb_s")? * 1e6);
+    let copy = share * octets / (machine.get("copy_mb_s")? * 1e6);
     simulated.submit(Level::Process, Work { seconds: copy, memory: 1.0 }, "copied");
     let mut end = Time::ZERO;
     while let Some(at) = simulated.poll_timeout() {
@@ -46,7 +46,7 @@ impl Experiment for Arithmetic {
         run.arithmetic("A-50", "greatest theoretical maximum over the sizes used", "Mbit/s", 135.4, 1, most)
             .note("reached at 8192 and 16384 octets; 32768 would round to 135.6, so the sizes used end before");
         for (name, id, published) in [("pentium90-neptune", "A-19", 13.8), ("pentium90-triton", "A-20", 22.5)] {
-            let combined = copied_and_transferred(&run.machine(name)?, 1e6)?;
+            let combined = copied_and_transferred(&run.machine(name)?, 1e6, 1.0)?;
             run.arithmetic(id, &format!("Table 1, combined, {name}"), "10^6 octets/s", published, 1, combined);
         }
         run.arithmetic(
@@ -212,15 +212,15 @@ fn loops(run: &mut Run<'_>, single_copy: bool) -> Result<Vec<Runs>, ProfileError
     SIZES.into_iter().map(|octets| Runs::looped(run, octets, single_copy, &mut random)).collect()
 }
 
-fn at(outcomes: &[Outcome], octets: usize) -> &Outcome {
+pub(super) fn at(outcomes: &[Outcome], octets: usize) -> &Outcome {
     &outcomes[SIZES.iter().position(|n| *n == octets).unwrap_or(0)]
 }
 
-fn axes(name: &str, title: &str, y_log: bool) -> Figure {
+pub(super) fn axes(name: &str, title: &str, y_log: bool) -> Figure {
     Figure::new(name, title, ["octets of a PDU", MEBIBIT], [true, y_log])
 }
 
-fn maximum(figure: &mut Figure) {
+pub(super) fn maximum(figure: &mut Figure) {
     let line = SIZES.iter().map(|n| (*n as f64, line_mbit_s(*n) / MEBI));
     figure.add("theoretical maximum", Origin::Modelled, line);
 }
@@ -478,7 +478,7 @@ impl Experiment for Loopback {
         run.prediction("A-56", "fig 11: total throughput \"hardly exceeds\"", MEBIBIT, 60.0, 0.05, most)
             .note(format!("the greatest mean received at any size; sent and received by size: {}", by_size(&copying)));
         let machine = run.machine("pentium90-neptune")?;
-        let half = copied_and_transferred(&machine, 1e6)? * 8.0 / 2.0;
+        let half = copied_and_transferred(&machine, 1e6, 1.0)? * 8.0 / 2.0;
         let large = received(&copying, 16_384) * MEBI;
         run.words(
             "A-56",

@@ -83,6 +83,32 @@ pub(super) fn arithmetic(run: &mut Run<'_>) {
         .note("the memory bus was the bottleneck, and one line was more than it could fill in both directions");
 }
 
+/// Windows: each direction by itself, beside copying.
+pub(super) fn mechanisms(run: &mut Run<'_>) {
+    const SIZES: [usize; 4] = [4096, 8192, 16_384, 65_535];
+    let mut curve = |sends, receives| -> Curve {
+        SIZES.map(|octets| (octets as f64, run.measure(Probe::Windows { octets, sends, receives }))).to_vec()
+    };
+    let ways = [
+        ("a copy on each side", curve(false, false)),
+        ("sending from pages only", curve(true, false)),
+        ("mapping received pages only", curve(false, true)),
+        ("both", curve(true, true)),
+    ];
+    let mut rates =
+        figure("mechanisms-today", "Today: figures 8 and 9 by mechanism, windows over a cell link", "Mbit/s");
+    for (name, points) in &ways {
+        rates.add_measured(name, points.clone());
+    }
+    run.figure(rates);
+    for (id, way) in [("A-28", 1), ("A-33", 2), ("A-53", 3)] {
+        let (name, points) = &ways[way];
+        run.today(id, &format!("{name}, over a copy on each side, 65535 octets"), "times the rate", None,
+            ratio(points[3].1, ways[0].1[3].1))
+            .note("by windows (userfaultfd and mremap); cellway bench paths counts the page faults and TLB shootdowns that this is made of");
+    }
+}
+
 /// Figures 8 to 10.
 pub(super) fn one_way(run: &mut Run<'_>) {
     let mut paths = figure("paths-today", "Today: data paths over a cell link, one way", "Mbit/s");

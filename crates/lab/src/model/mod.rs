@@ -7,6 +7,7 @@
 //! | [`tandem`] | stages in a row, by the cell or by the whole PDU |
 //! | [`random`] | numbers from a seed |
 //! | [`pair`] | two ENI155P with their drivers, on modelled machines: seeds 000 and 003 |
+//! | [`remapping`] | what their driver copies, maps and moves, each mechanism of seed 000 with and without |
 //! | [`mod@write`] | writes to the Segmenter of seed 001, through its driver |
 //! | `carrier` | what carries their data: raw PDUs, UDP over the real IP interface, the real TCP in process |
 //! | [`pipeline`] | the Reassembler's units in time under a steady line |
@@ -40,6 +41,7 @@ pub mod poll;
 pub mod profile;
 pub mod queue;
 pub mod random;
+pub mod remapping;
 pub mod signal;
 pub mod tandem;
 pub mod ubr;

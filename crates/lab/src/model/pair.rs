@@ -40,6 +40,8 @@ pub struct Scenario<'a> {
     pub pdus: u64,
     /// Whether pages are locked and mapped instead of copied.
     pub single_copy: bool,
+    /// Octets of each SDU that the sender and the receiver copy, where a driver has counted them; `single_copy` has no say then.
+    pub copied: Option<[usize; 2]>,
     /// Whether the sender's own machine receives.
     pub loopback: bool,
     /// See there.
@@ -60,7 +62,8 @@ impl<'a> Scenario<'a> {
     /// 8192 octets at a time by copying, from one machine to another, at the line's pace.
     pub fn new(sender: &'a Profile, receiver: &'a Profile, transport: Transport, pdus: u64) -> Self {
         let (octets, single_copy, loopback, quanta, pace, beside) = (8192, false, false, [1.0; 2], None, None);
-        Scenario { octets, pdus, single_copy, loopback, transport, sender, receiver, quanta, pace, beside }
+        let copied = None;
+        Scenario { octets, pdus, single_copy, copied, loopback, transport, sender, receiver, quanta, pace, beside }
     }
 }
 
@@ -109,6 +112,8 @@ struct Costs {
     read: [f64; 2],
     /// Octets that a read need not copy at the end of full pages, or 1.
     page: usize,
+    /// Most octets that a read copies, where that is known.
+    read_copies: Option<usize>,
     /// Of an acknowledgement's making.
     acknowledge: f64,
     transfer_out: f64,
@@ -137,8 +142,8 @@ impl Costs {
         let [ip_send, ip_receive] = if ip { [us("ip_send_us")?, us("ip_receive_us")?] } else { [0.0; 2] };
         // What copies sums in the same pass (RFC 1071); what does not copy has to sum even so (section 3.1, note 4).
         let summed = if sums { 1.0 / rate("checksum_mb_s")? } else { 0.0 };
-        let enqueue =
-            if s.single_copy { [us("lock_us")? + ip_send, summed] } else { [us("allocate_us")? + ip_send, write] };
+        let in_place = s.copied.map_or(s.single_copy, |[sent, _]| sent == 0);
+        let enqueue = if in_place { [us("lock_us")? + ip_send, summed] } else { [us("allocate_us")? + ip_send, write] };
         // Half of what a PDU costs on arrival is spent in interrupts, half in the read. What is summed is summed before it is
         // queued, whether or not the socket has room (Linux 1.3: udp_rcv, tcp_rcv).
         let half = (us("receive_us")? + ip_receive) / 2.0;
@@ -148,6 +153,7 @@ impl Costs {
             receive_interrupt: [half, summed],
             read: [half, 1.0 / copy_rate],
             page: if s.single_copy { p.get("page_octets")? as usize } else { usize::MAX },
+            read_copies: s.copied.map(|[_, received]| received),
             acknowledge: if s.transport == Transport::Tcp { us("allocate_us")? + ip_send } else { 0.0 },
             transfer_out: out_rate,
             transfer_in: in_rate,
@@ -164,7 +170,8 @@ impl Costs {
 
     /// Of a PDU of less than a page, and of a last page that is not full, the octets are copied even so.
     fn read(&self, octets: usize) -> Work {
-        pass(self.read[0], octets % self.page, self.read[1])
+        let copied = self.read_copies.map_or(octets % self.page, |copied| copied.min(octets));
+        pass(self.read[0], copied, self.read[1])
     }
 }
 

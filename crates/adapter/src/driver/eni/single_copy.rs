@@ -25,6 +25,25 @@ pub enum SendError {
     Driver(#[from] DriverError),
 }
 
+/// Which mechanisms are in use: all, where the laboratory does not compare what each of them is good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mechanisms {
+    /// SDUs leave from the pages of their process; else a copy of them does.
+    pub sends_pages: bool,
+    /// Received pages become the application's where they can; else all octets are copied.
+    pub maps_pages: bool,
+    /// Padding makes the next data lie as they are wanted; else a PDU begins right behind the control information.
+    pub pads: bool,
+    /// The interrupt handler looks at headers; else it knows only whose a circuit is that one application has for itself.
+    pub looks: bool,
+}
+
+impl Default for Mechanisms {
+    fn default() -> Self {
+        Mechanisms { sends_pages: true, maps_pages: true, pads: true, looks: true }
+    }
+}
+
 /// What was counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Statistics {
@@ -48,6 +67,7 @@ pub struct SingleCopy {
     /// Processes and their pages.
     pub memory: Paged,
     sockets: Sockets<Received>,
+    mechanisms: Mechanisms,
     statistics: Statistics,
 }
 
@@ -58,7 +78,14 @@ impl SingleCopy {
         let (_, address) = memory.hold(frames)?;
         driver.receive_into_pages(control);
         driver.supply(address, frames);
-        Some(SingleCopy { memory, sockets: Sockets::default(), statistics: Statistics::default() })
+        let (mechanisms, statistics) = (Mechanisms::default(), Statistics::default());
+        Some(SingleCopy { memory, sockets: Sockets::default(), mechanisms, statistics })
+    }
+
+    /// Uses some mechanisms and not others; before the first socket.
+    pub fn use_only(&mut self, mechanisms: Mechanisms) {
+        self.mechanisms = mechanisms;
+        self.sockets.copy_always(!mechanisms.maps_pages);
     }
 
     /// What was counted.
@@ -89,6 +116,10 @@ impl SingleCopy {
 
     /// The interrupt handler learns where the next data are wanted.
     fn tell(&self, driver: &mut Eni, whose: Whose) {
+        let is_seen = self.mechanisms.looks || matches!(whose, Whose::Circuit(_));
+        if !self.mechanisms.pads || !is_seen {
+            return;
+        }
         let header = self.sockets.own(whose).unwrap_or_default().header;
         driver.want(whose, header, self.sockets.placement(whose));
     }
@@ -107,14 +138,18 @@ impl SingleCopy {
     ) -> Result<(), SendError> {
         let sending = self.memory.send(process, address, octets)?;
         let pieces = self.memory.bus_pieces(&sending.gather);
-        let sent = match driver.send_gather(bus, vci, &pieces, sending.number) {
+        let in_place = match self.mechanisms.sends_pages {
+            true => driver.send_gather(bus, vci, &pieces, sending.number),
+            false => Err(DriverError::Misaligned),
+        };
+        let sent = match in_place {
             Ok(()) => {
                 self.statistics.sent_in_place += 1;
                 return Ok(());
             }
             Err(DriverError::Misaligned) => {
-                let sdu = self.memory.gathered(&sending.gather, 0, octets);
-                let sent = driver.send(bus, &mut self.memory, vci, &sdu);
+                let sdu = self.memory.copy_out(&sending.gather);
+                let sent = driver.send(bus, &mut self.memory.by_processor(), vci, &sdu);
                 self.statistics.sent_by_copy += u64::from(sent.is_ok());
                 sent
             }

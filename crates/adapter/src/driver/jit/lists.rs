@@ -42,6 +42,8 @@ pub(super) struct BufferLists {
     lists: Vec<List>,
     most: usize,
     row: u32,
+    /// A row is a batch.
+    batches: bool,
     rows: BTreeMap<u64, Row>,
     /// Each buffer's row.
     of_buffer: BTreeMap<u64, u64>,
@@ -51,7 +53,11 @@ pub(super) struct BufferLists {
 impl BufferLists {
     pub(super) fn new(most: usize, row: u32) -> Self {
         let (lists, rows, of_buffer) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
-        BufferLists { lists, most, row: row.max(1), rows, of_buffer, numbers: 0 }
+        BufferLists { lists, most, row: row.max(1), batches: false, rows, of_buffer, numbers: 0 }
+    }
+
+    pub(super) const fn use_batches(&mut self, batches: bool) {
+        self.batches = batches;
     }
 
     /// The list of a kind; a new one, if there is none yet. `None`: the adapter has no list left.
@@ -80,10 +86,15 @@ impl BufferLists {
         while self.lists[number].there < full {
             let Some((hold, address)) = memory.hold(frames) else { return };
             let first = address + shift as u64;
-            let batch: Vec<Buffer> = (0..u64::from(buffers))
+            let mut batch: Vec<Buffer> = (0..u64::from(buffers))
                 .map(|n| Buffer { address: first + n * PAGE as u64, octets: octets as u32 })
-                .take_while(|buffer| adapter.replenish(number, *buffer))
                 .collect();
+            let taken = match self.batches {
+                true if adapter.replenish_batch(number, &batch) => batch.len(),
+                true => 0,
+                false => batch.iter().take_while(|buffer| adapter.replenish(number, **buffer)).count(),
+            };
+            batch.truncate(taken);
             if batch.is_empty() {
                 return memory.unhold(hold);
             }

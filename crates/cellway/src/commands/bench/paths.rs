@@ -169,6 +169,18 @@ struct Outcome {
     counts: Counts,
 }
 
+/// Mbit/s that arrive through a network with the circuit 0.100 from alpha to beta: by windows at the sender and at the receiver, or by a
+/// copy to and from shared memory.
+pub(crate) fn windows_mbit_s(
+    socket: &Path,
+    octets: usize,
+    [sends, receives]: [bool; 2],
+    length: Duration,
+) -> Result<f64> {
+    let way = if sends || receives { remap(sends, receives, 1) } else { Way::Shared };
+    Ok(case(socket, way, octets, length)?.pdus_per_s * octets as f64 * 8.0 / 1e6)
+}
+
 /// Page faults of the receiver's thread, and PDUs: until the steady part of a run, or in it.
 #[derive(Debug, Clone, Copy)]
 struct Mark {

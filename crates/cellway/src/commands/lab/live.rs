@@ -143,6 +143,9 @@ impl Here {
         let length = self.length;
         match probe {
             Probe::Path { octets, path } => paths::flood(&self.socket()?, octets, path, 2 * length),
+            Probe::Windows { octets, sends, receives } => {
+                bench::windows_mbit_s(&self.socket()?, octets, [sends, receives], 2 * length)
+            }
             Probe::RoundTrip { octets, events } => paths::round_trip(&self.socket()?, octets, events, length),
             Probe::Cost { octets, path, events, burst, whose } => {
                 paths::cost(&self.socket()?, (octets, path, events, burst), whose, length)
