@@ -5,7 +5,7 @@ use super::queue::Bypass;
 use super::store::Store;
 use super::table::Connection;
 use std::collections::VecDeque;
-use wire::{Cell, Counters, DropReason};
+use wire::{Cell, Counters, DropReason, Time};
 
 /// A cell that waits for an output: its place in the Cell SRAM, and the header it leaves with.
 #[derive(Debug, Clone, Copy)]
@@ -19,10 +19,10 @@ pub(super) struct Waiting {
 #[derive(Debug, Clone)]
 struct Output {
     queue: Bypass<Waiting>,
-    /// On the link during this slot: the Output Framer has it.
-    framing: Option<(Cell, Option<u16>)>,
-    /// Has left.
+    /// What has left; behind that, the cell that is on the link during this slot, if there is one.
     left: VecDeque<Cell>,
+    /// Whether there is one, which the Output Framer has, and the channel that it is for.
+    framing: Option<Option<u16>>,
     counters: Counters,
 }
 
@@ -30,24 +30,28 @@ struct Output {
 #[derive(Debug, Clone)]
 pub(super) struct Dispatcher {
     outputs: [Output; 3],
+    /// Copies that have not left.
+    held: usize,
 }
 
 impl Dispatcher {
     pub(super) fn new(queue_cells: usize, bypass: bool) -> Self {
         let output = || Output {
             queue: Bypass::new(queue_cells, bypass),
+            left: VecDeque::with_capacity(4),
             framing: None,
-            left: VecDeque::with_capacity(2),
             counters: Counters::default(),
         };
-        Dispatcher { outputs: [output(), output(), output()] }
+        Dispatcher { outputs: [output(), output(), output()], held: 0 }
     }
 
     /// False: the queue is full, which is counted.
     pub(super) fn push(&mut self, port: Port, low_latency: bool, waiting: Waiting) -> bool {
         let output = &mut self.outputs[port.index()];
         let fits = output.queue.push(low_latency, waiting);
-        if !fits {
+        if fits {
+            self.held += 1;
+        } else {
             output.counters.drop_one(DropReason::QueueFull);
         }
         fits
@@ -58,18 +62,22 @@ impl Dispatcher {
     pub(super) fn run(&mut self, store: &mut Store) -> Option<(u16, Cell)> {
         let mut received = None;
         for output in &mut self.outputs {
-            if let Some((cell, channel)) = output.framing.take() {
+            if let Some(channel) = output.framing.take() {
                 output.counters.cells += 1;
-                output.counters.octets += cell.payload.len() as u64;
-                match channel {
-                    Some(channel) => received = Some((channel, cell)),
-                    None => output.left.push_back(cell),
+                output.counters.octets += wire::cell::PAYLOAD_OCTETS as u64;
+                self.held -= 1;
+                if let Some(channel) = channel {
+                    received = output.left.pop_back().map(|cell| (channel, cell));
                 }
             }
             if let Some(Waiting { place, word, channel }) = output.queue.pop() {
-                let (framed, to) = output.framing.get_or_insert_default();
-                framed.copy_as(store.cell(place), word);
-                *to = channel;
+                // Patched where it is: one that was patched before would be read from two stores at once.
+                output.left.push_back(*store.cell(place));
+                if let Some(framed) = output.left.back_mut() {
+                    framed.set_header_word(word);
+                    framed.set_at(Time::ZERO);
+                }
+                output.framing = Some(channel);
                 store.done(place);
             }
         }
@@ -86,7 +94,8 @@ impl Dispatcher {
     }
 
     pub(super) fn poll_cell(&mut self, port: Port) -> Option<Cell> {
-        self.outputs[port.index()].left.pop_front()
+        let output = &mut self.outputs[port.index()];
+        if output.left.len() > usize::from(output.framing.is_some()) { output.left.pop_front() } else { None }
     }
 
     /// What had left did not get further.
@@ -103,18 +112,23 @@ impl Dispatcher {
 
     /// Copies that have not left.
     pub(super) fn len(&self) -> usize {
-        self.outputs.iter().map(|output| output.queue.len() + usize::from(output.framing.is_some())).sum()
+        self.held
     }
 
     /// The power goes: what has not left is lost.
     pub(super) fn clear(&mut self, store: &mut Store) {
         for output in &mut self.outputs {
-            let mut lost = u64::from(output.framing.take().is_some());
+            let mut lost = 0;
+            if output.framing.take().is_some() {
+                output.left.pop_back();
+                lost += 1;
+            }
             while let Some(waiting) = output.queue.pop() {
                 store.done(waiting.place);
                 lost += 1;
             }
             output.counters.drop_n(DropReason::LinkDown, lost);
         }
+        self.held = 0;
     }
 }

@@ -58,8 +58,16 @@ impl InputFramer {
     }
 
     /// The next cell for the Cell SRAM.
-    pub(super) fn take(&mut self) -> Option<Cell> {
-        self.cells.pop_front()
+    pub(super) fn first(&self) -> Option<&Cell> {
+        self.cells.front()
+    }
+
+    /// That cell is in the Cell SRAM, or is dropped for a reason.
+    pub(super) fn drop_first(&mut self, reason: Option<DropReason>) {
+        self.cells.pop_front();
+        if let Some(reason) = reason {
+            self.counters.drop_one(reason);
+        }
     }
 
     pub(super) fn len(&self) -> usize {

@@ -178,6 +178,11 @@ impl Host {
         !self.hmi.is_idle() || self.pacer.tags.len() > 0 || self.outgoing.len() > 0 || self.pacer.has_others()
     }
 
+    /// Whether a slot that begins then has something to do.
+    pub(super) fn has_work(&self, begins: u64) -> bool {
+        self.is_working() || self.next_due().is_some_and(|due| due <= begins)
+    }
+
     /// When the Pacer has something, in the clock's fractions.
     pub(super) fn next_due(&self) -> Option<u64> {
         self.pacer.next_due()

@@ -262,12 +262,18 @@ impl Apic {
 
     /// A cell has come.
     pub fn handle_cell(&mut self, port: Port, cell: &Cell, now: Time) {
-        self.wake(now);
+        self.take_cell(port, cell, now);
+    }
+
+    /// The same; true if nothing waited before: then the next slot may be another one.
+    pub(crate) fn take_cell(&mut self, port: Port, cell: &Cell, now: Time) -> bool {
+        let woken = self.wake(now);
         let framer = &mut self.framers[port.index()];
         framer.handle_cell(cell);
         if !self.power {
             framer.clear();
         }
+        woken
     }
 
     /// The same from a link of octets, whose headers are checked and corrected.
@@ -292,7 +298,11 @@ impl Apic {
 
     /// When the next slot begins; `None` while nothing waits.
     pub fn poll_timeout(&self) -> Option<Time> {
-        if self.is_working() {
+        self.due(self.is_working())
+    }
+
+    fn due(&self, working: bool) -> Option<Time> {
+        if working {
             return Some(self.clock.next());
         }
         let due = self.host.next_due().map(clock::time);
@@ -301,10 +311,13 @@ impl Apic {
 
     /// One slot, if it has come. True: it had.
     pub fn handle_timeout(&mut self, now: Time, memory: &mut dyn HostMemory) -> bool {
-        if !self.power || self.poll_timeout().is_none_or(|at| at > now) {
+        let working = self.is_working();
+        if !self.power || self.due(working).is_none_or(|at| at > now) {
             return false;
         }
-        self.wake(now);
+        if !working {
+            self.clock.wake(now);
+        }
         let begins = self.clock.fractions();
         self.clock.advance();
         self.monitor.slots += 1;
@@ -317,12 +330,12 @@ impl Apic {
             self.release(connection);
         }
         for port in Port::ALL {
-            if let Some(cell) = self.framers[port.index()].take() {
-                self.look_up(port, &cell, now);
-            }
+            self.look_up(port, now);
         }
-        self.host.run(begins, now, memory);
-        self.insert_own();
+        if self.host.has_work(begins) {
+            self.host.run(begins, now, memory);
+            self.insert_own();
+        }
         true
     }
 
@@ -430,32 +443,40 @@ impl Apic {
     }
 
     /// A chip that had nothing to do begins its slots with what comes.
-    fn wake(&mut self, now: Time) {
-        if !self.is_working() {
+    /// True: it had nothing to do.
+    fn wake(&mut self, now: Time) -> bool {
+        let idle = !self.is_working();
+        if idle {
             self.clock.wake(now);
         }
+        idle
     }
 
-    fn look_up(&mut self, port: Port, cell: &Cell, now: Time) {
-        let counters = &mut self.framers[port.index()].counters;
-        let Some(number) = self.table.find(port, cell.circuit()) else {
-            return counters.drop_one(DropReason::UnknownCircuit);
+    /// The first cell of an Input Framer goes into the Cell SRAM, or is dropped. What it meets on its way stays where it
+    /// is: to move a connection about costs as much as the rest.
+    fn look_up(&mut self, port: Port, now: Time) {
+        let Apic { framers, table, store, cache, missing, dispatcher, monitor, .. } = self;
+        let framer = &mut framers[port.index()];
+        let Some(cell) = framer.first() else { return };
+        let Some((number, connection, cells)) = table.at(port, cell.circuit()) else {
+            return framer.drop_first(Some(DropReason::UnknownCircuit));
         };
-        let Some(connection) = self.table.get(number) else { return };
-        if !self.store.has_room(connection.low_latency) {
-            return counters.drop_one(DropReason::NoBuffer);
+        if !store.has_room(connection.low_latency) {
+            return framer.drop_first(Some(DropReason::NoBuffer));
         }
-        let found = self.cache.touch(number, now);
-        if found == Found::Miss && self.missing.len() >= self.config.miss_cells {
-            return counters.drop_one(DropReason::QueueFull);
+        let found = cache.touch(number, now);
+        if found == Found::Miss && missing.len() >= self.config.miss_cells {
+            return framer.drop_first(Some(DropReason::QueueFull));
         }
-        self.table.count(number);
-        let Some(place) = self.store.put(cell) else { return };
-        self.monitor.most_stored = self.monitor.most_stored.max(self.store.used());
-        match found {
-            Found::Hit => self.dispatch(place, connection),
-            Found::Miss => self.missing.push_back((port, number, place)),
+        let Some(place) = store.put(cell) else { return framer.drop_first(Some(DropReason::NoBuffer)) };
+        framer.drop_first(None);
+        *cells += 1;
+        monitor.most_stored = monitor.most_stored.max(store.used());
+        if found == Found::Miss {
+            return missing.push_back((port, number, place));
         }
+        let controller = queue(dispatcher, store, monitor, place, connection);
+        self.queued(place, controller);
     }
 
     /// The state of a connection has come: its cells go on, in their order.
@@ -489,25 +510,42 @@ impl Apic {
         }
     }
 
-    /// Queues a stored cell for each output of its connection.
+    /// A stored cell goes to each output of its connection.
     fn dispatch(&mut self, place: u32, connection: Connection) {
-        let word = self.store.cell(place).header_word();
-        for (port, label) in Port::ALL.into_iter().zip(connection.outputs) {
-            let channel = connection.channel.filter(|_| port == Port::Memory);
-            let Some(label) = label.or(channel.map(|_| CircuitId::default())) else { continue };
-            self.monitor.copies += 1;
-            let waiting = Waiting { place, word: label.key() << 4 | word & 0xf, channel };
-            if self.dispatcher.push(port, connection.low_latency, waiting) {
-                self.store.want(place);
-            }
-        }
-        if let Some(controller) = connection.controller {
-            let cell = *self.store.cell(place);
-            // Its place is free before the answer takes one.
-            self.store.free_unwanted(place);
-            return self.control(controller, &cell);
-        }
-        // Without an output, or with all of them full, nobody wants the cell.
-        self.store.free_unwanted(place);
+        let controller = queue(&mut self.dispatcher, &mut self.store, &mut self.monitor, place, &connection);
+        self.queued(place, controller);
     }
+
+    /// A stored cell is in the queues of its outputs; a controller may be one of them.
+    fn queued(&mut self, place: u32, controller: Option<u8>) {
+        let cell = controller.map(|controller| (controller, *self.store.cell(place)));
+        // Without an output, or with all of them full, nobody wants the cell. A controller's place is free before the answer
+        // takes one.
+        self.store.free_unwanted(place);
+        if let Some((controller, cell)) = cell {
+            self.control(controller, &cell);
+        }
+    }
+}
+
+/// Queues a stored cell for each output of its connection. Returned: the controller that gets a copy.
+fn queue(
+    dispatcher: &mut Dispatcher,
+    store: &mut Store,
+    monitor: &mut Monitor,
+    place: u32,
+    connection: &Connection,
+) -> Option<u8> {
+    let word = store.cell(place).header_word();
+    for port in Port::ALL {
+        let channel = if port == Port::Memory { connection.channel } else { None };
+        let label = connection.outputs[port.index()];
+        let Some(label) = label.or(channel.map(|_| CircuitId::default())) else { continue };
+        monitor.copies += 1;
+        let waiting = Waiting { place, word: label.key() << 4 | word & 0xf, channel };
+        if dispatcher.push(port, connection.low_latency, waiting) {
+            store.want(place);
+        }
+    }
+    connection.controller
 }

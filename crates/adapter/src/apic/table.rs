@@ -157,10 +157,11 @@ impl Table {
         }
     }
 
-    pub(super) fn count(&mut self, number: u32) {
-        if let Some(Some(entry)) = self.entries.get_mut(number as usize) {
-            entry.cells += 1;
-        }
+    /// A connection for a cell that has come: its number, what it is, and its cells so far.
+    pub(super) fn at(&mut self, port: Port, label: CircuitId) -> Option<(u32, &Connection, &mut u64)> {
+        let number = self.find(port, label)?;
+        let Entry { connection, cells } = self.entries.get_mut(number as usize)?.as_mut()?;
+        Some((number, connection, cells))
     }
 
     /// Cells that a connection has had.

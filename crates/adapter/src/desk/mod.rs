@@ -10,8 +10,10 @@
 //!
 //! A circuit of constant or real-time rate, or of low latency, takes the bypass in each chip.
 
+mod agenda;
 pub mod device;
 mod layout;
+mod ports;
 mod report;
 mod routes;
 
@@ -21,13 +23,13 @@ pub use report::{ChipReport, Report};
 use crate::apic::{Apic, Port};
 use crate::clock::Clock;
 use crate::memory::NoMemory;
+use agenda::Agenda;
 use core::time::Duration;
 use net::desk::{Place, Plan};
 use net::{Label, Node, NodeIo, RouteError, RouteOptions, RouteTable};
+use ports::Ports;
 use routes::Routes;
 use std::any::Any;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use traffic::{Category, Contract};
 use wire::{CircuitId, DropReason, Time};
 
@@ -36,17 +38,26 @@ const SLOTS_A_RUN: usize = 16_384;
 /// A route's slots cost about as much as so many cells put on a line.
 const SLOTS_A_CELL: usize = 2;
 
+/// What is at a port of a chip.
+#[derive(Debug, Clone, Copy)]
+enum Joined {
+    /// A wire to a port of a chip.
+    Chip(usize, Port),
+    /// A port of the element.
+    Outer(usize),
+}
+
 /// See the module's head.
 #[derive(Debug)]
 pub struct Desk {
     layout: Layout,
     plan: Plan,
     chips: Vec<Apic>,
+    /// What is at the ports of each chip.
+    joined: Vec<[Joined; 3]>,
     routes: Routes,
-    /// When each chip's next slot is: chips in the order of their slots. Entries that are not as `due` has them are
-    /// old.
-    agenda: BinaryHeap<Reverse<(Time, usize)>>,
-    due: Vec<Option<Time>>,
+    agenda: Agenda,
+    ports: Ports,
     /// When the next slot of any is, since the last run.
     upcoming: Option<Time>,
     clock: Clock,
@@ -69,9 +80,10 @@ impl Desk {
         let mut desk = Desk {
             plan,
             chips: Vec::new(),
+            joined: Vec::new(),
             routes: Routes::default(),
-            agenda: BinaryHeap::new(),
-            due: Vec::new(),
+            agenda: Agenda::default(),
+            ports: Ports::default(),
             upcoming: None,
             clock: Clock::default(),
             reached: Time::ZERO,
@@ -92,8 +104,10 @@ impl Desk {
 
     fn make_chips(&mut self) {
         self.chips = (0..self.layout.chips).map(|_| Apic::new(self.layout.chip)).collect();
-        self.due = vec![None; self.layout.chips];
-        self.agenda = BinaryHeap::with_capacity(4 * self.layout.chips);
+        let plan = self.plan;
+        self.joined = (0..self.layout.chips).map(|chip| Port::ALL.map(|port| joined(&plan, chip, port))).collect();
+        self.agenda = Agenda::new(self.layout.chips);
+        self.ports = Ports::new(self.layout.ports());
         self.set_powers();
     }
 
@@ -135,59 +149,45 @@ impl Desk {
         Ok(())
     }
 
-    /// Cells that wait at a port go in, as many as the chip takes now.
-    fn take_in(&mut self, chip: usize, port: Port, io: &mut NodeIo<'_>, now: Time) -> bool {
-        let Some(outer) = self.outer_port(chip, port) else { return false };
+    /// Cells that wait at a chip's ports go in, as many as the chip takes now.
+    fn take_in(&mut self, chip: usize, io: &mut NodeIo<'_>, now: Time) -> bool {
         let apic = &mut self.chips[chip];
-        let cells = io.cells_in(outer);
-        let n = cells.len().min(apic.room(port));
-        if n == 0 {
-            return false;
+        let (mut any, mut woken) = (false, false);
+        for port in Port::ALL {
+            let Joined::Outer(outer) = self.joined[chip][port.index()] else { continue };
+            let room = apic.room(port);
+            // What waits on the link while half of the framer's places are taken is in time for its slot later, too.
+            if room > 0 && room.saturating_mul(2) >= apic.config().framer_cells {
+                let taken = self.ports.take(outer, room, io, |cell| woken |= apic.take_cell(port, cell, now));
+                any |= taken > 0;
+            }
         }
-        cells[..n].iter().for_each(|cell| apic.handle_cell(port, cell, now));
-        io.consume(outer, n);
-        self.set_due(chip);
-        true
-    }
-
-    /// The element's port at a chip's port; `None` where a wire is.
-    fn outer_port(&self, chip: usize, port: Port) -> Option<usize> {
-        if port == Port::Memory {
-            return Some(chip);
+        if woken {
+            self.set_due(chip);
         }
-        let place = Place { chip, link: port.index() };
-        let ends = self.plan.open_ends();
-        let end = ends.iter().position(|end| self.plan.at_end(*end) == place)?;
-        Some(self.chips.len() + end)
+        any
     }
 
     fn take_all_in(&mut self, io: &mut NodeIo<'_>, now: Time) -> bool {
-        let mut any = false;
-        for chip in 0..self.chips.len() {
-            any |= self.take_in(chip, Port::Memory, io, now);
-        }
-        for end in self.plan.open_ends() {
-            let Place { chip, link } = self.plan.at_end(*end);
-            any |= self.take_in(chip, routes::link_port(link), io, now);
-        }
-        any
+        (0..self.chips.len()).fold(false, |any, chip| self.take_in(chip, io, now) | any)
     }
 
     /// What has left a chip gets to the next one at once, or out.
     fn put_out(&mut self, chip: usize, io: &mut NodeIo<'_>, now: Time) {
         for port in Port::ALL {
             while let Some(cell) = self.chips[chip].poll_cell(port) {
-                let next = Some(port).filter(|port| *port != Port::Memory);
-                let next = next.and_then(|port| self.plan.next(Place { chip, link: port.index() }));
-                if let Some(Place { chip, link }) = next {
-                    self.chips[chip].handle_cell(routes::link_port(link), &cell, now);
-                    self.set_due(chip);
-                    continue;
-                }
-                let Some(outer) = self.outer_port(chip, port) else { continue };
-                if !io.put_cell(outer, &cell) {
-                    let reason = if io.is_up(outer) { DropReason::QueueFull } else { DropReason::LinkDown };
-                    self.chips[chip].count_lost(port, reason);
+                match self.joined[chip][port.index()] {
+                    Joined::Chip(next, port) => {
+                        if self.chips[next].take_cell(port, &cell, now) {
+                            self.set_due(next);
+                        }
+                    }
+                    Joined::Outer(outer) => {
+                        if !self.ports.put(outer, &cell, io) {
+                            let reason = if io.is_up(outer) { DropReason::QueueFull } else { DropReason::LinkDown };
+                            self.chips[chip].count_lost(port, reason);
+                        }
+                    }
                 }
             }
         }
@@ -195,55 +195,46 @@ impl Desk {
 
     fn set_due(&mut self, chip: usize) {
         let apic = &self.chips[chip];
-        let due = apic.poll_timeout().filter(|_| apic.has_power());
-        if due != self.due[chip] {
-            self.due[chip] = due;
-            self.agenda.extend(due.map(|at| Reverse((at, chip))));
-        }
-    }
-
-    /// The chip whose slot is next.
-    fn next(&mut self) -> Option<(Time, usize)> {
-        while let Some(Reverse((at, chip))) = self.agenda.peek().copied() {
-            if self.due.get(chip).copied().flatten() == Some(at) {
-                return Some((at, chip));
-            }
-            self.agenda.pop();
-        }
-        None
+        self.agenda.set(chip, apic.poll_timeout().filter(|_| apic.has_power()));
     }
 
     /// Goes on to a moment of its own time; how many slots that took, and whether it has come there.
     fn advance(&mut self, until: Time, io: &mut NodeIo<'_>) -> (usize, bool) {
         let mut slots = 0;
-        while let Some((at, chip)) = self.next().filter(|(at, _)| *at <= until) {
+        while let Some((at, chip)) = self.agenda.next().filter(|(at, _)| *at <= until) {
             if slots == SLOTS_A_RUN {
                 (self.reached, self.upcoming) = (at, Some(at));
                 return (slots, false);
             }
-            self.agenda.pop();
-            self.due[chip] = None;
+            self.agenda.take();
             if self.chips[chip].handle_timeout(at, &mut NoMemory) {
                 slots += 1;
                 self.put_out(chip, io, at);
-                self.take_in(chip, Port::Memory, io, at);
-                for end in self.plan.open_ends() {
-                    let place = self.plan.at_end(*end);
-                    if place.chip == chip {
-                        self.take_in(chip, routes::link_port(place.link), io, at);
-                    }
-                }
+                self.take_in(chip, io, at);
             }
             self.set_due(chip);
         }
         self.reached = until;
-        self.upcoming = self.next().map(|(at, _)| at);
+        self.upcoming = self.agenda.next().map(|(at, _)| at);
         (slots, true)
     }
 }
 
-impl Node for Desk {
-    fn run(&mut self, io: &mut NodeIo<'_>, now: Time) -> bool {
+/// What is at a port of a chip.
+fn joined(plan: &Plan, chip: usize, port: Port) -> Joined {
+    if port == Port::Memory {
+        return Joined::Outer(chip);
+    }
+    let place = Place { chip, link: port.index() };
+    match plan.next(place) {
+        Some(Place { chip, link }) => Joined::Chip(chip, routes::link_port(link)),
+        // The ends of a chain are behind the third ports.
+        None => Joined::Outer(plan.chips() + place.link),
+    }
+}
+
+impl Desk {
+    fn pass(&mut self, io: &mut NodeIo<'_>, now: Time) -> bool {
         let until = self.clock.inner(now);
         let (before, came) = self.advance(until, io);
         self.behind = !came;
@@ -257,6 +248,14 @@ impl Node for Desk {
         let (after, _) = self.advance(until, io);
         io.count_work((before + after) / SLOTS_A_CELL);
         taken || before + after > 0
+    }
+}
+
+impl Node for Desk {
+    fn run(&mut self, io: &mut NodeIo<'_>, now: Time) -> bool {
+        let any = self.pass(io, now);
+        self.ports.finish(io);
+        any
     }
 
     fn poll_timeout(&self) -> Option<Time> {
