@@ -211,7 +211,9 @@ impl Switch {
                     CellHeader { circuit, ..CellHeader::default() }
                 }
             };
-            if circuit.is(flag::CREDIT) && !self.plane.spend_credit(id, now) {
+            let waits_for_credit = circuit.is(flag::CREDIT);
+            self.plane.ports[usize::from(port)].count_made(1);
+            if waits_for_credit && !self.plane.spend_credit(id, now) {
                 self.plane.ports[usize::from(port)].counters.sent.drop_one(DropReason::QueueFull);
                 continue;
             }
@@ -221,8 +223,17 @@ impl Switch {
         n
     }
 
-    /// An OAM cell of a path whose channels are switched one by one: its flows end here. False: nobody here waits for it.
-    pub(crate) fn handle_path_cell(&mut self, port: u16, cell: &Cell, function: &Function, now: Time) -> bool {
+    /// An OAM cell of a path whose channels are switched one by one: its flows end here.
+    ///
+    /// # Errors
+    /// Nobody here waits for it, or there is no room for its path.
+    pub(crate) fn handle_path_cell(
+        &mut self,
+        port: u16,
+        cell: &Cell,
+        function: &Function,
+        now: Time,
+    ) -> Result<(), DropReason> {
         let header = cell.header();
         let (vpi, segment) = (header.circuit.vpi, Flow::of(header).is_some_and(Flow::is_segment));
         let key = (port, vpi, segment);
@@ -230,8 +241,7 @@ impl Switch {
             Function::Ais(_) | Function::Rdi(_) if !self.alarms.paths.contains_key(&key) => {
                 let of_port = self.alarms.paths.range((port, Vpi::truncated(0), false)..=(port, Vpi::MAX, true));
                 if of_port.count() >= MAX_PATH_ENDS {
-                    self.plane.ports[usize::from(port)].counters.received.drop_one(DropReason::TableFull);
-                    return true;
+                    return Err(DropReason::TableFull);
                 }
                 let config = PointConfig { name: self.location, sends: true, sees_cells: false };
                 self.alarms.paths.insert(key, EndPoint::new(config));
@@ -241,14 +251,14 @@ impl Switch {
             Function::Activation(activation) if activation.message.is_request() => {
                 let denied = Cell::new(header, Function::Activation(activation.answered(false)).emit());
                 self.plane.reply(port, denied);
-                return true;
+                return Ok(());
             }
-            _ => return false,
+            _ => return Err(DropReason::NotOpen),
         }
-        let Some(point) = self.alarms.paths.get_mut(&key) else { return false };
+        let point = self.alarms.paths.get_mut(&key).ok_or(DropReason::NotOpen)?;
         let waited_for = point.handle_cell(function, now);
         self.pump_path(key, now);
-        waited_for
+        if waited_for { Ok(()) } else { Err(DropReason::NotOpen) }
     }
 
     /// Sends what a path's end has to say, tells its channels of its alarm or of the end of it, and forgets an end at rest.
@@ -298,6 +308,7 @@ impl Plane {
     /// Sends a cell of the switch's own back, or counts it.
     pub(crate) fn reply(&mut self, port: u16, cell: Cell) {
         let state = &mut self.ports[usize::from(port)];
+        state.count_made(1);
         if !state.push_reply(cell) {
             state.counters.sent.drop_one(DropReason::ManagementFull);
         }

@@ -4,6 +4,7 @@ use crate::change::ChangeError;
 use crate::circuit::flag;
 use crate::port::Port;
 use crate::{Class, Switch};
+use wire::DropReason;
 
 impl Switch {
     /// Gives it another number of ports, and another bound on circuits. New ports are up and carry no credits. Growing moves
@@ -37,6 +38,11 @@ impl Switch {
         crate::prefetch::large_pages(&mut plane.circuits);
         plane.store.set_capacity(config.store_cells());
         plane.contracts.set_ports(ports.into());
+        for port in plane.ports.drain(usize::from(ports).min(plane.ports.len())..) {
+            plane.gone.add(&port.counters);
+            // Its own cells that waited.
+            plane.gone.sent.drop_n(DropReason::Closed, port.control.len() as u64);
+        }
         plane.ports.resize_with(ports.into(), || Port::new(&config));
         let waiting = config.store_cells().min(circuits as usize);
         plane.pool.reserve(waiting * 2, usize::from(ports) * Class::COUNT);

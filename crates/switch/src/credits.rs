@@ -89,17 +89,20 @@ impl Credits {
 
 impl Switch {
     /// Takes a credit cell of a port whose link carries credits.
-    pub(crate) fn handle_credit_cell(&mut self, port: u16, cell: &Cell, now: Time) {
+    ///
+    /// # Errors
+    /// It says nothing of any circuit here, and is dropped.
+    pub(crate) fn handle_credit_cell(&mut self, port: u16, cell: &Cell, now: Time) -> Result<(), DropReason> {
         let input = usize::from(port);
         let entries = match credit::parse(&cell.payload) {
             Ok(entries) => entries,
             Err(error) => {
-                let reason =
-                    if matches!(error, wire::Error::Checksum { .. }) { DropReason::Crc } else { DropReason::Malformed };
-                self.plane.ports[input].counters.received.drop_one(reason);
-                return;
+                let damaged = matches!(error, wire::Error::Checksum { .. });
+                return Err(if damaged { DropReason::Crc } else { DropReason::Malformed });
             }
         };
+        // Circuits may be gone here, or not there yet.
+        let mut outcome = Err(DropReason::NotOpen);
         for entry in entries {
             let id = match entry.kind {
                 Kind::Limit => self.leaving.get(input, entry.label),
@@ -107,11 +110,10 @@ impl Switch {
             };
             if self.plane.circuits[id as usize].is(flag::CREDIT) {
                 self.plane.handle_credit(id, &entry, now);
-            } else {
-                // A circuit that is gone here, or not there yet.
-                self.plane.ports[input].counters.received.drop_one(DropReason::NotOpen);
+                outcome = Ok(());
             }
         }
+        outcome
     }
 }
 

@@ -37,7 +37,7 @@ impl Plane {
                     port.counters.sent.drop_one(reason);
                     self.count_early(id, reason);
                 }
-                Admission::Ignored => circuit.received = circuit.received.wrapping_sub(1),
+                Admission::Ignored => self.ignore(id),
             }
         }
     }

@@ -92,7 +92,8 @@ impl Switch {
         let input = usize::from(port);
         let word = cell.header_word();
         if credit::is_credit(word) && self.plane.ports[input].credit {
-            self.handle_credit_cell(port, cell, now);
+            let outcome = self.handle_credit_cell(port, cell, now);
+            self.plane.ports[input].count_ended(outcome);
             return;
         }
         let (vpi, header) = (word >> 20, cell.header());
@@ -112,12 +113,10 @@ impl Switch {
             && let Ok(function) = wire::oam::Function::parse(&cell.payload)
             && !matches!(function, wire::oam::Function::Loopback(_))
         {
-            if !self.handle_path_cell(port, cell, &function, now) {
-                self.plane.ports[input].counters.received.drop_one(DropReason::NotOpen);
-            }
+            let outcome = self.handle_path_cell(port, cell, &function, now);
+            self.plane.ports[input].count_ended(outcome);
             return;
         }
-        let received = &mut self.plane.ports[input].counters.received;
         let is_path = self.plane.circuits[id as usize].is(flag::PATH);
         let mut indicated = None;
         let (reply, passes) = match oam::fate(cell, is_path, path_ends_here, self.location) {
@@ -128,13 +127,13 @@ impl Switch {
                 indicated = Some(on);
                 (Some(back), true)
             }
-            Fate::Ends(reason) => return received.drop_one(reason),
+            Fate::Ends(reason) => return self.plane.ports[input].count_ended(Err(reason)),
         };
         if let Some(reply) = reply {
             self.plane.reply(port, reply);
         }
         if !passes {
-            return;
+            return self.plane.ports[input].count_ended(Ok(()));
         }
         let cell = indicated.as_ref().unwrap_or(cell);
         self.plane.forward(id, std::slice::from_ref(cell), now, outputs);
@@ -234,6 +233,7 @@ impl Plane {
                 }
                 return;
             }
+            self.count_copies(root, cells.len());
             for leaf in 0..self.roots[root].len() {
                 let leaf = self.roots[root][leaf];
                 let received = &mut self.circuits[leaf as usize].received;
@@ -243,6 +243,19 @@ impl Plane {
         } else {
             self.admit(id, cells, tag, outputs);
         }
+    }
+
+    /// Counts what cells of a root become more than they were.
+    fn count_copies(&mut self, root: usize, cells: usize) {
+        let leaves = self.roots[root].len() as u64;
+        self.copied = self.copied.wrapping_add((cells as u64).wrapping_mul(leaves.wrapping_sub(1)));
+    }
+
+    /// A cell of a PDU that began before its leaf was added: it is not for this leaf, and its root has counted it.
+    pub(crate) fn ignore(&mut self, id: u32) {
+        let received = &mut self.circuits[id as usize].received;
+        *received = received.wrapping_sub(1);
+        self.copied = self.copied.wrapping_sub(1);
     }
 
     /// Counts cells that policing has discarded, and cuts or drops the PDU that they belong to.
@@ -258,6 +271,7 @@ impl Plane {
         if let Some(last) = cells.iter().rev().map(Cell::header_word).find(|word| word & 8 == 0) {
             circuit.frame = if ends_pdu(last) { Frame::Between } else { Frame::Accepted };
         }
+        self.count_copies(root, cells.len());
         for leaf in 0..self.roots[root].len() {
             let leaf = self.roots[root][leaf];
             let port = usize::from(self.circuits[leaf as usize].port);
@@ -330,8 +344,7 @@ impl Plane {
                         circuit.count_early(reason);
                     }
                 }
-                // What began before a leaf was added is none of its own, and its root has counted it.
-                Admission::Ignored => circuit.received = circuit.received.wrapping_sub(1),
+                Admission::Ignored => self.ignore(id),
             }
         }
     }

@@ -57,6 +57,7 @@ mod profile;
 mod run;
 mod shape;
 mod store;
+mod sums;
 mod translate;
 mod transmit;
 
@@ -71,6 +72,7 @@ pub use policy::Discard;
 pub use port::PortCounters;
 pub use profile::{Class, Flow, Profile};
 pub use shape::{Shape, ShapeKind};
+pub use sums::Sums;
 pub use translate::NOWHERE;
 
 use active::Pool;
@@ -152,6 +154,10 @@ pub(crate) struct Plane {
     roots: Vec<Vec<u32>>,
     free_roots: Vec<u32>,
     epoch: u64,
+    /// Cells of point-to-multipoint circuits for leaves beyond the first.
+    copied: u64,
+    /// What was counted at ports that are no more.
+    gone: PortCounters,
 }
 
 /// The highest bit marks entries of the label table.
@@ -183,6 +189,8 @@ impl Switch {
             roots: Vec::new(),
             free_roots: Vec::new(),
             epoch: 0,
+            copied: 0,
+            gone: PortCounters::default(),
         };
         let ports = usize::from(config.ports);
         Switch {

@@ -8,7 +8,7 @@ use crate::indication::Due;
 use crate::management::Room;
 use crate::profile::{Class, Profile};
 use std::collections::VecDeque;
-use wire::{Cell, Counters, Time};
+use wire::{Cell, Counters, DropReason, Time};
 
 /// Answers to OAM cells that wait for one label, at most.
 const REPLIES: usize = 8;
@@ -20,6 +20,21 @@ pub struct PortCounters {
     pub received: Counters,
     /// What left, and what was for this port and dropped.
     pub sent: Counters,
+    /// Cells that came in and ended here: answered, or heeded (credits, alarms of paths).
+    pub ended: u64,
+    /// Cells of the switch's own for this port: answers, ends of PDUs, AIS, credits. They count in `sent` too once they have
+    /// left or were dropped.
+    pub made: u64,
+}
+
+impl PortCounters {
+    /// Adds those of another port.
+    pub(crate) fn add(&mut self, other: &PortCounters) {
+        self.received.add(&other.received);
+        self.sent.add(&other.sent);
+        self.ended = self.ended.wrapping_add(other.ended);
+        self.made = self.made.wrapping_add(other.made);
+    }
 }
 
 /// See the module's head.
@@ -129,6 +144,19 @@ impl Port {
     #[inline(always)]
     pub(crate) fn committed(&self) -> u32 {
         self.used + self.headroom[0] + self.headroom[1]
+    }
+
+    /// Counts cells of the switch's own.
+    pub(crate) fn count_made(&mut self, cells: usize) {
+        self.counters.made = self.counters.made.wrapping_add(cells as u64);
+    }
+
+    /// Counts a cell that came in and goes no farther: it has done its work, or is dropped.
+    pub(crate) fn count_ended(&mut self, outcome: Result<(), DropReason>) {
+        match outcome {
+            Ok(()) => self.counters.ended = self.counters.ended.wrapping_add(1),
+            Err(reason) => self.counters.received.drop_one(reason),
+        }
     }
 
     /// Forgets room that no cell has asked for since the epoch before the last.

@@ -31,7 +31,9 @@ impl Switch {
             n += self.send_indications(port, &mut out[n..], now);
         }
         if !self.plane.ports[at].notices.is_empty() {
-            n += self.plane.send_notices(at, &mut out[n..], now);
+            let notices = self.plane.send_notices(at, &mut out[n..], now);
+            self.plane.ports[at].count_made(notices);
+            n += notices;
         }
         count_cells(&mut self.plane.ports[at].counters.sent, n as u64, 0);
         for class in Class::ALL {

@@ -385,6 +385,8 @@ impl World {
             assert_eq!(counters.sent.cells, model.sent);
             assert_eq!(self.switch.queued_at(port), self.model.queued(port));
         }
+        let sums = self.switch.sums();
+        assert!(sums.add_up(), "{sums:?}");
         let routes = (0..PORTS).flat_map(|port| self.switch.routes(port));
         let mut circuits = 0;
         for info in routes {

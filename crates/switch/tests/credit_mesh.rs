@@ -351,6 +351,7 @@ fn run(seed: u64) -> u64 {
         assert!(ends.iter().all(|(source, _, cells)| *cells == 0 || mesh.hosts[*source].left == 0));
         let mut lost = 0;
         for switch in &mesh.switches {
+            assert!(switch.sums().add_up(), "{:?}", switch.sums());
             for port in 0..CONFIG.ports {
                 for route in switch.routes(port) {
                     let lossless = route.branches[0].profile.flow != Flow::BestEffort;

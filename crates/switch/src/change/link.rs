@@ -226,6 +226,7 @@ impl Plane {
             // AAL5's abort: a last cell whose length field is zero (I.363.5).
             let mut abort = Cell::default();
             abort.set_header_word(circuit.label | 2);
+            port.count_made(1);
             if !port.push_control(abort) {
                 port.counters.sent.drop_one(DropReason::QueueFull);
             }
