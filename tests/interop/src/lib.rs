@@ -5,6 +5,7 @@
 //! installs the peers first and counts what was passed over.
 #![forbid(unsafe_code)]
 
+pub mod callers;
 pub mod eni;
 pub mod frames;
 pub mod guest;
