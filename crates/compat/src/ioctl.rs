@@ -42,7 +42,7 @@ const DOORS: [(&[c_ulong], &str); 5] = [
     // SIOCMKCLIP, ATMARPD_CTRL, ATMARP_MKIP, ATMARP_SETENTRY, ATMARP_ENCAP
     (&[0x61e0, 0x61e1, 0x61e2, 0x61e3, 0x61e5], "the kernel's Classical IP is not served: use `cellway ip tun`"),
     // ATMLEC_CTRL, ATMLEC_DATA, ATMLEC_MCAST
-    (&[0x61d0, 0x61d1, 0x61d2], "LAN emulation is not served: use `cellway ip tun`"),
+    (&[0x61d0, 0x61d1, 0x61d2], "LAN emulation is not served: use `cellway lane tap`"),
     // ATMMPC_CTRL, ATMMPC_DATA
     (&[0x61d8, 0x61d9], "MPOA is not served: use `cellway ip tun`"),
     // ATM_SETBACKEND, ATM_NEWBACKENDIF

@@ -30,6 +30,11 @@ impl Namespace {
         Ok(Namespace(name))
     }
 
+    /// Its name, as `ip netns` has it.
+    pub fn name(&self) -> &str {
+        &self.0
+    }
+
     /// Where it is in the file system.
     pub fn path(&self) -> String {
         format!("/run/netns/{}", self.0)

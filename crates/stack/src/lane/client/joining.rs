@@ -106,9 +106,9 @@ impl Client {
         self.out.control(control, &question);
     }
 
-    /// The answer to a question of this stage; false if it is another's.
+    /// The answer to a question of this stage, on a call to a server or from it; false if it is another's.
     pub(super) fn handle_server(&mut self, link: Link, answer: &Control, now: Time) -> bool {
-        let is_ours = self.control == Some(link) && answer.source_atm == self.config.own;
+        let is_ours = answer.source_atm == self.config.own;
         if !is_ours || answer.transaction != self.transaction && answer.operation != Operation::JOIN.response() {
             return false;
         }

@@ -222,6 +222,35 @@ fn a_client_takes_servers_calls_from_its_servers_only_and_frames_from_its_calls_
     assert_eq!(world.clients[0].counters().dropped(DropReason::NotPermitted), 4);
 }
 
+/// Stock `les` answers LE_ARP there.
+#[test]
+fn a_client_takes_its_les_answers_on_control_distribute_too() {
+    let mut client = Client::new(Config { server: Some(aesa(LES)), ..config(A) });
+    let (control, distribute, now) = (Link::Made(1), Link::Taken(7), Time::ZERO);
+    client.handle_timeout(now);
+    assert!(matches!(client.poll(), Some(Action::Call { link, .. }) if link == control));
+    client.handle_up(control, now);
+    client.handle_incoming(distribute, Some(aesa(LES)), Service::Control, now);
+    assert_eq!(client.poll(), Some(Action::Answer(distribute)));
+    client.handle_up(distribute, now);
+    let answer = |client: &mut Client, change: &dyn Fn(&mut Control)| {
+        let (_, question) = client.poll_frame().expect("a question");
+        let mut answer = response_to(&Control::parse(&question).unwrap(), 0);
+        change(&mut answer);
+        let mut octets = [0; CONTROL_OCTETS];
+        answer.emit(&[], &mut octets);
+        assert_eq!(client.handle_frame(distribute, &octets, now), None);
+    };
+    answer(&mut client, &|join| join.lecid = 5);
+    assert_eq!(client.lecid(), Some(5));
+    answer(&mut client, &|arp| arp.target_atm = aesa(BUS));
+    let called = client.poll();
+    assert!(
+        matches!(called, Some(Action::Call { to, service: Service::Multicast, .. }) if to == aesa(BUS)),
+        "{called:?}"
+    );
+}
+
 #[test]
 fn addresses_behind_a_bridge_age_fast_while_the_topology_changes_and_a_narp_forgets_one() {
     let mut world = joined();

@@ -1,0 +1,198 @@
+//! LAN emulation with the guest's kernel (`lec`) and stock `zeppelin`, `lecs`, `les` and `bus` as the peers: their client in our
+//! LAN, and ours in theirs.
+
+use interop::callers::{Callers, PREFIX, TOOLS, guest_address};
+use interop::guest::Guest;
+use interop::namespace::{self, Namespace};
+use interop::peer::Peer;
+use interop::{have, pattern, program, sha256};
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+const WAIT: Duration = Duration::from_secs(120);
+const OURS: [&str; 2] = ["10.2.0.1", "fd00:2::1"];
+const GUESTS: [&str; 2] = ["10.2.0.11", "fd00:2::11"];
+const OCTETS: usize = 500_000;
+
+/// What a guest runs once its device is there: it has both addresses, is pinged and pings, sends and receives a file by IPv4 and by
+/// IPv6.
+const WORK: &str = r#"
+    again ip link set lec0 up
+    ip addr add 10.2.0.11/24 dev lec0
+    ip -6 addr add fd00:2::11/64 dev lec0
+    # It may still join: what is sent before is lost.
+    again ping -c 1 -W 2 10.2.0.1 > /dev/null
+    say small $(/test/pings 3 10.2.0.1 56)
+    say large $(/test/pings 3 10.2.0.1 4000)
+    # IPv6 uses an address when nobody has answered for it.
+    again ping -c 1 -W 2 fd00:2::1 > /dev/null
+    say six $(/test/pings 3 fd00:2::1 1400)
+    # nc ends when its input does: this one does not.
+    mkfifo /tmp/never
+    sleep 10000 > /tmp/never &
+    for port in 5001 5002; do
+        case $port in 5001) to=10.2.0.1 ;; *) to=fd00:2::1 ;; esac
+        nc -l -p $port < /tmp/never > /tmp/in &
+        nc=$!
+        say ready $port
+        nc $to $port < /test/file
+        wait $nc
+        say got $port $(sha256sum < /tmp/in)
+    done
+    cat /proc/net/atm/lec
+    # We ping, and then listen here.
+    again nc 10.2.0.1 5003 < /dev/null
+"#;
+
+fn tools() -> bool {
+    let lane = ["zeppelin", "lecs", "les", "bus"].map(|name| (name, "atm-tools"));
+    Guest::available() && have(TOOLS) && have(&lane) && namespace::available()
+}
+
+/// A station of ours on a TAP device in a namespace, which it takes along.
+fn station(network: &Callers, namespace: &Namespace, host: &str, lecs: &str) -> Peer {
+    let tap = network.up.command(&format!("lane tap {host} {lecs} --lan lab --name lec0 --address 10.2.0.1/24"));
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", namespace.name()]).arg(tap.get_program()).args(tap.get_args());
+    for (name, value) in tap.get_envs() {
+        command.env(name, value.unwrap_or_default());
+    }
+    let peer = Peer::start(&mut command).unwrap();
+    let begin = Instant::now();
+    let address = ["ip", "-6", "addr", "add", "fd00:2::1/64", "dev", "lec0", "nodad"];
+    while !namespace.output(&address).unwrap().is_empty() {
+        assert!(begin.elapsed() < WAIT, "no device: {}", namespace.output(&["ip", "addr"]).unwrap());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    peer
+}
+
+fn at(address: &str, port: u16) -> SocketAddr {
+    SocketAddr::new(address.parse().unwrap(), port)
+}
+
+/// A connection as soon as somebody listens there.
+fn connect(to: SocketAddr) -> anyhow::Result<TcpStream> {
+    let begin = Instant::now();
+    loop {
+        match TcpStream::connect(to) {
+            Ok(stream) => return Ok(stream),
+            Err(error) if begin.elapsed() > WAIT => return Err(error.into()),
+            Err(_) => std::thread::sleep(Duration::from_millis(50)),
+        }
+    }
+}
+
+/// Our side of [`WORK`].
+fn work(namespace: &Namespace, mut guest: Guest, file: &[u8]) -> String {
+    for (n, port) in [5001, 5002].into_iter().enumerate() {
+        let (ours, theirs) = (at(OURS[n], port), at(GUESTS[n], port));
+        let listener = namespace.run(move || Ok(TcpListener::bind(ours)?)).join().unwrap();
+        guest.wait_for(&format!("guest: ready {port}")).unwrap();
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.set_read_timeout(Some(WAIT)).unwrap();
+        let mut received = Vec::new();
+        stream.read_to_end(&mut received).unwrap();
+        assert!(received == file, "{} octets came to port {port}", received.len());
+        drop(stream);
+        let sent = file.to_vec();
+        let sending = namespace.run(move || {
+            let mut stream = connect(theirs)?;
+            stream.write_all(&sent)?;
+            stream.shutdown(std::net::Shutdown::Write)?;
+            stream.set_read_timeout(Some(WAIT))?;
+            // The guest closes when it has it all.
+            let _ = stream.read(&mut [0])?;
+            Ok(())
+        });
+        sending.join().unwrap();
+    }
+    for address in GUESTS {
+        let pinged = namespace.output(&["ping", "-c", "3", "-i", "0.2", "-W", "60", "-s", "1400", address]).unwrap();
+        assert!(pinged.contains("3 received"), "{pinged}");
+    }
+    let end = at(OURS[0], 5003);
+    namespace.run(move || Ok(TcpListener::bind(end)?.accept()?)).join().unwrap();
+    let console = guest.finish().unwrap().console.join("\n");
+    for what in ["small", "large", "six"] {
+        assert!(console.contains(&format!("guest: {what} 3 of 3 answered")), "{what}:\n{console}");
+    }
+    for port in [5001, 5002] {
+        assert!(console.contains(&format!("guest: got {port} {}", sha256(file))), "{port}:\n{console}");
+    }
+    console
+}
+
+#[test]
+fn the_guests_lec_module_with_zeppelin_joins_our_lan() {
+    if !tools() {
+        return;
+    }
+    let network = Callers::new(&["alpha", "gamma"], 1);
+    let namespace = Namespace::new("lane-ours").unwrap();
+    let file = pattern(OCTETS);
+    let mut servers = network.up.start_command("lane serve gamma --lan lab");
+    servers.wait_for("BUS", WAIT).unwrap();
+    let lecs = network.address("gamma", 1);
+    let mut station = station(&network, &namespace, "alpha", &lecs);
+    station.wait_for("is in the LAN", WAIT).unwrap();
+    let script = format!(
+        "{begin}
+        zeppelin -c {lecs} -n lab > /tmp/zeppelin.log 2>&1 &
+        {WORK}",
+        begin = network.begin(1)
+    );
+    let tool = program::for_guest("esi.c").unwrap();
+    let guest = Guest::boot(&script, &[("esi", &tool), ("file", &file)]).unwrap();
+    network.admit(1);
+    let console = work(&namespace, guest, &file);
+    assert!(console.contains("FORWARD_DIRECT"), "no call to our station:\n{console}");
+}
+
+#[test]
+fn our_client_and_zeppelin_join_a_lan_of_stock_lecs_les_and_bus() {
+    if !tools() {
+        return;
+    }
+    let network = Callers::new(&["alpha"], 2);
+    let namespace = Namespace::new("lane-theirs").unwrap();
+    let file = pattern(OCTETS);
+    let [lecs, les, bus] = [1, 2, 3].map(|selector| guest_address(2, selector));
+    let octets = |address: &str| (0..20).map(|n| format!(":{}", &address[2 * n..2 * n + 2])).collect::<String>();
+    let lanes = format!(
+        "[conn]\nS1={}\nS2=\"802.3\"\nS3=1516\nS4=15\nS5=6\nS6={}\nELANNAME=\"lab\"\n",
+        octets(&les),
+        octets(&bus)
+    );
+    // Without addresses it admits nobody.
+    let any = format!("{PREFIX}xxxxxxxxxxxxxx");
+    let configuration = format!("{lecs}\n[lab]\nLES:={les}\nType:=802_3\nMax_Frame:=1516\n{any}\n");
+    let serving = format!(
+        "{begin}
+        lecs -f /test/lecs > /tmp/lecs.log 2>&1 &
+        les -f /test/lanes > /tmp/les.log 2>&1 &
+        bus -f /test/lanes > /tmp/bus.log 2>&1 &
+        until [ $(grep -c LISTEN /proc/net/atm/svc) -ge 3 ]; do sleep 0.1; done
+        say serving
+        sleep 10000",
+        begin = network.begin(2)
+    );
+    let joining = format!(
+        "{begin}
+        zeppelin -c {lecs} -n lab > /tmp/zeppelin.log 2>&1 &
+        {WORK}",
+        begin = network.begin(1)
+    );
+    let tool = program::for_guest("esi.c").unwrap();
+    let files: [(&str, &[u8]); 3] = [("esi", &tool), ("lecs", configuration.as_bytes()), ("lanes", lanes.as_bytes())];
+    let mut servers = Guest::boot(&serving, &files).unwrap();
+    let guest = Guest::boot(&joining, &[("esi", &tool), ("file", &file)]).unwrap();
+    network.admit(2);
+    servers.wait_for("guest: serving").unwrap();
+    network.admit(1);
+    let mut station = station(&network, &namespace, "alpha", &lecs);
+    station.wait_for("is in the LAN", WAIT).unwrap();
+    work(&namespace, guest, &file);
+}
