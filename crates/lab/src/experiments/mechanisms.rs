@@ -29,6 +29,13 @@ const fn case(name: &'static str, mechanisms: Mechanisms, udp: bool) -> Case {
     Case { name, mechanisms, udp, placement: 0, ahead: false }
 }
 
+impl Case {
+    /// Sizes that it carries: a datagram is one packet.
+    fn sizes(&self) -> &'static [usize] {
+        if self.udp { &SIZES[..SIZES.len() - 1] } else { &SIZES }
+    }
+}
+
 /// Places in [`CASES`].
 const COPYING: usize = 0;
 const SENDING: usize = 1;
@@ -66,7 +73,7 @@ struct Curve {
 impl Curve {
     fn new(run: &mut Run<'_>, machine: &Profile, case: &Case) -> Result<Self, ProfileError> {
         let (mut moved, mut rates) = (Vec::new(), Vec::new());
-        for octets in SIZES {
+        for octets in case.sizes().iter().copied() {
             let work = Work { octets, udp: case.udp, options: 0, placement: case.placement, ahead: case.ahead };
             let one = remapping::buffering(case.mechanisms, work, run.size(16, 3)).unwrap_or_default();
             run.happened(one.damaged, one.cells);
