@@ -33,8 +33,11 @@
 //! # Ok::<(), ProfileError>(())
 //! ```
 
+mod workload;
+
 use crate::Trace;
 use crate::model::memo::Memo;
+use crate::model::networks::Kind;
 use crate::model::pair::{self, Scenario};
 use crate::model::{Profile, ProfileError, Random, Reads};
 use crate::row::Bound;
@@ -43,6 +46,7 @@ use endpoint::{DataPath, Events};
 pub use host::measure::Waiting;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+pub use workload::{Told, Workload};
 
 /// An experiment; a new one is a type in a file of [`crate::experiments`] and a line in its registry.
 pub trait Experiment: Sync {
@@ -263,6 +267,15 @@ pub enum Probe {
         octets: usize,
         /// How they are waited for.
         waiting: Waiting,
+    },
+    /// The work of applications over one of the three networks of seed 002.
+    Carry {
+        /// The network.
+        over: Kind,
+        /// What applications do.
+        work: Workload,
+        /// What is asked: as [`Workload`] says, not everything comes of each.
+        what: Told,
     },
     /// Microseconds of a system call.
     SystemCall,

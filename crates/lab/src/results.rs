@@ -33,6 +33,8 @@ pub struct LabRun {
     pub seed: u64,
     /// Whether the runs were short.
     pub quick: bool,
+    /// The machine that `measured` of the rows is of, and what else it had to do; `null` in a run without measurements.
+    pub measured_on: Option<String>,
     /// Checked numbers.
     pub rows: Vec<ExperimentRow>,
     /// How many rows there are of each kind of evidence.

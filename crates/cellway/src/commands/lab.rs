@@ -102,13 +102,17 @@ fn run_some(context: &Context, options: &Run) -> Result<()> {
         lab: "run".to_owned(),
         seed: options.common.seed,
         quick: options.common.quick,
+        measured_on: (!options.common.no_measure).then(machine),
         rows: outcomes.iter().flat_map(rows_of).collect(),
         summary: named(summary(&outcomes)),
         evidence: evidence::papers(&outcomes)?,
         cells: outcomes.iter().map(|o| o.cells).sum(),
         traces: outcomes.iter().map(|o| (o.experiment.clone(), o.happened())).collect(),
     };
-    output::print(context, &json, || text(&outcomes))
+    output::print(context, &json, || {
+        let on = json.measured_on.as_ref().map_or(String::new(), |on| format!("measured on: {on}\n"));
+        text(&outcomes) + &on
+    })
 }
 
 /// Experiments of these names, or whose names begin so.
@@ -118,6 +122,15 @@ fn chosen(names: &[String]) -> Result<Vec<&'static dyn Experiment>> {
         bail!("no experiment {name}: see cellway lab list");
     }
     Ok(experiments::ALL.iter().copied().filter(|e| names.iter().any(|name| begins(*e, name))).collect())
+}
+
+/// The processor, how many of them, and how many threads wanted one in the last minute.
+fn machine() -> String {
+    let processor = super::bench::processor().unwrap_or_else(|| std::env::consts::ARCH.to_owned());
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split(' ').next().unwrap_or_default();
+    format!("{processor}, {cores} cores, load average {load} at the end")
 }
 
 /// The profiles that were given.

@@ -1,5 +1,5 @@
 //! The two ends of a bulk transfer by the real TCP in process (smoltcp with Reno's congestion control), for
-//! [`super::ubr`].
+//! [`super::ubr`] and [`super::networks`].
 //!
 //! In: PDUs that came, `now`. Out: PDUs to send. The sender always has data; the receiver reads at once and compares
 //! every octet.
@@ -13,9 +13,10 @@ use wire::Time;
 const CIRCUIT: u32 = 1;
 const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2)];
 const PORTS: [u16; 2] = [1030, 5001];
-/// LLC/SNAP before an IP packet (RFC 2684), and the headers of IP and TCP in it.
-pub(super) const LLC_OCTETS: usize = 8;
-pub(super) const HEADER_OCTETS: usize = 40;
+/// LLC/SNAP before an IP packet (RFC 2684).
+pub const LLC_OCTETS: usize = 8;
+/// The headers of IP and TCP in it.
+pub const HEADER_OCTETS: usize = 40;
 /// Octets after which the stream repeats: a prime, so that no two segments of a window are alike.
 const PERIOD: usize = 65_521;
 
@@ -25,28 +26,28 @@ fn pattern(stream: &[u8], at: u64) -> &[u8] {
 }
 
 /// The octets of the stream, twice: what begins anywhere in the first half is long enough for a window.
-pub(super) fn stream() -> Vec<u8> {
+pub fn stream() -> Vec<u8> {
     (0..2 * PERIOD).map(|i| (i % PERIOD) as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
 }
 
 /// One end.
 #[derive(Debug)]
-pub(super) struct End {
+pub struct End {
     stack: NetStack,
     socket: SocketHandle,
     sends: bool,
     /// Octets of data in a full packet.
     segment: usize,
     /// Octets of the stream that were written, or that were read and compared.
-    pub(super) octets: u64,
+    pub octets: u64,
     /// Whether all that was read is as it was written.
-    pub(super) intact: bool,
+    pub intact: bool,
 }
 
 impl End {
     /// An end for IP packets of `packet` octets and a window of at most `window` octets, of whole segments: the
     /// sender or the receiver. `None` if a port or address is refused, which these are not.
-    pub(super) fn new(sends: bool, packet: usize, window: usize, seed: u64) -> Option<Self> {
+    pub fn new(sends: bool, packet: usize, window: usize, seed: u64) -> Option<Self> {
         let number = usize::from(!sends);
         let segment = packet - HEADER_OCTETS;
         let stack = NetStack::new(ADDRESSES[number], 24, packet, seed);
@@ -65,7 +66,7 @@ impl End {
     }
 
     /// Does all that is due.
-    pub(super) fn run(&mut self, stream: &[u8], now: Time) {
+    pub fn run(&mut self, stream: &[u8], now: Time) {
         while self.stack.run(now) {}
         let tcp = self.stack.tcp_socket(self.socket);
         let before = self.octets;
@@ -88,13 +89,13 @@ impl End {
     }
 
     /// A PDU that came.
-    pub(super) fn handle_pdu(&mut self, pdu: &[u8], stream: &[u8], now: Time) {
+    pub fn handle_pdu(&mut self, pdu: &[u8], stream: &[u8], now: Time) {
         self.stack.handle_pdu(CIRCUIT, pdu, now);
         self.run(stream, now);
     }
 
     /// A PDU to be sent, at the start of `sdu`: its octets.
-    pub(super) fn poll_pdu(&mut self, sdu: &mut [u8], now: Time) -> Option<usize> {
+    pub fn poll_pdu(&mut self, sdu: &mut [u8], now: Time) -> Option<usize> {
         if !self.stack.has_pdu() {
             return None;
         }
@@ -105,7 +106,7 @@ impl End {
     }
 
     /// When to run again if nothing comes.
-    pub(super) fn poll_timeout(&mut self, now: Time) -> Option<Time> {
+    pub fn poll_timeout(&mut self, now: Time) -> Option<Time> {
         self.stack.poll_timeout(now)
     }
 }

@@ -21,12 +21,12 @@
 //! | [`netperf`] | the same by the OC-12c board, its driver and the real TCP |
 //! | [`ubr`] | TCP connections through one congested switch, by what it discards: Romanow and Floyd 1995 |
 //! | `bottleneck` | its congested port: the real switch of cells, or a packet switch |
-//! | `bulk` | the two ends of such a connection: the real TCP in process with Reno's congestion control |
+//! | [`bulk`] | the two ends of such a connection: the real TCP in process with Reno's congestion control |
 //! | [`signal`] | interrupts, clocked interrupts and polling: seed 004 |
 
 pub mod beside;
 mod bottleneck;
-mod bulk;
+pub mod bulk;
 mod cards;
 mod carrier;
 pub mod compete;

@@ -26,7 +26,7 @@ fn limits(values: impl Iterator<Item = f64> + Clone, logarithmic: bool) -> (f64,
     }
 }
 
-fn render<X, Y>(root: &DrawingArea<SVGBackend<'_>, Shift>, figure: &Figure, x: X, y: Y) -> Result<()>
+fn render<X, Y>(root: &DrawingArea<SVGBackend<'_>, Shift>, (figure, on): (&Figure, &str), x: X, y: Y) -> Result<()>
 where
     X: AsRangedCoord<Value = f64>,
     Y: AsRangedCoord<Value = f64>,
@@ -42,7 +42,7 @@ where
         .map_err(wrong)?;
     chart
         .configure_mesh()
-        .x_desc(&figure.axes[0])
+        .x_desc(format!("{}{on}", figure.axes[0]))
         .y_desc(&figure.axes[1])
         .light_line_style(WHITE)
         .x_label_formatter(&|x| super::digits(*x))
@@ -107,8 +107,11 @@ fn emptiest(figure: &Figure) -> SeriesLabelPosition {
     corners.into_iter().min_by_key(|(n, _)| *n).map_or(SeriesLabelPosition::LowerRight, |(_, corner)| corner)
 }
 
-/// The SVG.
-pub(super) fn draw(figure: &Figure) -> Result<String> {
+/// The SVG. Where something was measured, it says on which machine.
+pub(super) fn draw(figure: &Figure, measured_on: Option<&str>) -> Result<String> {
+    let measured = figure.series.iter().any(|series| series.origin == Origin::Measured);
+    let on = measured_on.filter(|_| measured).map_or(String::new(), |on| format!(" (measured on: {on})"));
+    let what = (figure, on.as_str());
     let all = || figure.series.iter().flat_map(|s| &s.points);
     let (x0, x1) = limits(all().map(|p| p[0]), figure.logarithmic[0]);
     let (y0, y1) = limits(all().flat_map(|p| [p[1], p[2], p[3]]), figure.logarithmic[1]);
@@ -117,10 +120,10 @@ pub(super) fn draw(figure: &Figure) -> Result<String> {
         let root = SVGBackend::with_string(&mut svg, (760, 440)).into_drawing_area();
         root.fill(&WHITE).map_err(wrong)?;
         match figure.logarithmic {
-            [true, true] => render(&root, figure, (x0..x1).log_scale(), (y0..y1).log_scale())?,
-            [true, false] => render(&root, figure, (x0..x1).log_scale(), y0..y1)?,
-            [false, true] => render(&root, figure, x0..x1, (y0..y1).log_scale())?,
-            [false, false] => render(&root, figure, x0..x1, y0..y1)?,
+            [true, true] => render(&root, what, (x0..x1).log_scale(), (y0..y1).log_scale())?,
+            [true, false] => render(&root, what, (x0..x1).log_scale(), y0..y1)?,
+            [false, true] => render(&root, what, x0..x1, (y0..y1).log_scale())?,
+            [false, false] => render(&root, what, x0..x1, y0..y1)?,
         }
         root.present().map_err(wrong)?;
     }
@@ -136,12 +139,14 @@ mod tests {
     fn a_figure_of_each_kind_of_axis_and_curve_is_drawn_and_an_empty_one_too() {
         for logarithmic in [[true, true], [true, false], [false, true], [false, false]] {
             let mut figure = Figure::new("f", "A title", ["x", "y"], logarithmic);
-            assert!(draw(&figure).unwrap().contains("<svg"));
+            assert!(draw(&figure, Some("a machine")).unwrap().contains("<svg"));
             figure.add("model", Origin::Modelled, [(1.0, 2.0), (10.0, 20.0)]);
             figure.add("paper", Origin::Published, [(1.0, 2.5)]);
             let measured = Measured { median: 3.0, least: 2.0, greatest: 9.0 };
+            assert!(!draw(&figure, Some("a machine")).unwrap().contains("a machine"));
             figure.add_measured("here", [(5.0, Some(measured)), (6.0, None)]);
-            let svg = draw(&figure).unwrap();
+            let svg = draw(&figure, Some("a machine")).unwrap();
+            assert!(svg.contains("a machine") && !draw(&figure, None).unwrap().contains("measured on"));
             assert!(svg.contains("<circle") && svg.contains("<polyline") && svg.contains("A title"));
         }
     }

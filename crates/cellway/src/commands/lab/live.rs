@@ -3,6 +3,7 @@
 //! Several passes, of which the median counts, with the extremes beside it. Costs are in time on a processor.
 
 mod costs;
+mod networks;
 mod paths;
 pub(super) mod profile;
 
@@ -14,6 +15,7 @@ use control::config;
 use control::daemon::Daemon;
 use endpoint::Events;
 use host::measure;
+use networks::Networks;
 use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,6 +35,10 @@ const STRATEGIES: [Events; 5] = [
     Events::Soft { hertz: 10_000 },
 ];
 
+/// Passes of the work over the three networks of seed 002, and how long each lasts, at most: there are some hundred.
+const MOST_CARRIES: usize = 5;
+const LONGEST_CARRY: Duration = Duration::from_millis(40);
+
 /// This machine.
 pub(super) struct Here {
     folder: PathBuf,
@@ -42,6 +48,7 @@ pub(super) struct Here {
     /// As it was given, or as it was measured when it was first asked for.
     profile: Option<Profile>,
     loads: Option<Vec<Vec<Value>>>,
+    networks: Networks,
     /// What failed once is not tried again for each load.
     no_loads: bool,
     stop: Arc<AtomicBool>,
@@ -50,6 +57,7 @@ pub(super) struct Here {
 impl Drop for Here {
     fn drop(&mut self) {
         self.daemon.take();
+        self.networks = Networks::default();
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
@@ -104,7 +112,8 @@ impl Here {
         let folder = std::env::temp_dir().join(format!("cellway-lab-{}", std::process::id()));
         let (passes, millis) = if quick { (3, 20) } else { (9, 100) };
         let length = Duration::from_millis(millis);
-        Here { folder, daemon: None, passes, length, profile, loads: None, no_loads: false, stop: Arc::default() }
+        let (networks, stop) = (Networks::default(), Arc::default());
+        Here { folder, daemon: None, passes, length, profile, loads: None, networks, no_loads: false, stop }
     }
 
     /// Measures nothing more once this is set.
@@ -123,6 +132,10 @@ impl Here {
     pub(super) fn try_measure(&mut self, probe: Probe) -> Result<Measured> {
         match probe {
             Probe::Load { events, load, what } => return self.load(events, load, what),
+            Probe::Carry { over, work, what } => {
+                let how = (self.passes.min(MOST_CARRIES), self.length.min(LONGEST_CARRY));
+                return self.networks.number(&self.folder, (over, work, what), how);
+            }
             Probe::Echo { events, loaded } => {
                 let socket = self.socket()?;
                 let mut runs = (0..self.passes.min(5))
@@ -166,7 +179,7 @@ impl Here {
                 let costs = host::measure_remap(octets);
                 Ok(if mapped { costs.remap_ns } else { costs.copy_ns } / 1e3)
             }
-            Probe::Echo { .. } | Probe::Load { .. } => self.try_measure(probe).map(|m| m.median),
+            Probe::Echo { .. } | Probe::Load { .. } | Probe::Carry { .. } => self.try_measure(probe).map(|m| m.median),
         }
     }
 

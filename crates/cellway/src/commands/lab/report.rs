@@ -101,15 +101,6 @@ pub(super) fn write(folder: &Path, name: &str, text: &str) -> Result<()> {
     fs::write(&path, text).with_context(|| format!("writing {}", path.display()))
 }
 
-/// The processor, how many of them, and how many threads wanted one in the last minute.
-fn machine() -> String {
-    let processor = crate::commands::bench::processor().unwrap_or_else(|| std::env::consts::ARCH.to_owned());
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let load = load.split(' ').next().unwrap_or_default();
-    format!("{processor}, {cores} cores, load average {load} at the end")
-}
-
 /// `cellway lab report`
 pub(super) fn run(context: &Context, options: &Options) -> Result<()> {
     let begin = Instant::now();
@@ -120,7 +111,7 @@ pub(super) fn run(context: &Context, options: &Options) -> Result<()> {
             None => super::chosen(&options.names)?,
         };
         let outcomes = perform(&chosen, &options.common)?;
-        let measured_on = (!options.common.no_measure).then(machine);
+        let measured_on = (!options.common.no_measure).then(super::machine);
         Data { seed: options.common.seed, quick: options.common.quick, measured_on, outcomes }
     } else {
         let read = |path: &PathBuf| -> Result<Data> {
@@ -138,7 +129,7 @@ pub(super) fn run(context: &Context, options: &Options) -> Result<()> {
     } else {
         let mut figures = Vec::new();
         for figure in data.outcomes.iter().flat_map(|o| &o.figures) {
-            let svg = super::figure::draw(figure)?;
+            let svg = super::figure::draw(figure, data.measured_on.as_deref())?;
             left.push(format!("{}.svg", figure.name));
             write(&options.out, &left[left.len() - 1], &svg)?;
             figures.push((figure.name.clone(), svg));

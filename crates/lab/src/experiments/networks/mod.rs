@@ -1,15 +1,16 @@
 //! Seed 002 (Kazantzidis 1997): its three networks with the same work, and the table of its section 5.
 
 mod table;
+mod today;
 mod work;
 
 use crate::experiment::{Experiment, Figure, Origin, Run};
 use crate::model::ProfileError;
-use crate::model::networks::{Protocol, Streamed};
+use crate::model::networks::{Kind, Protocol, Streamed};
 use adapter::lanai::MulticastBy;
 use core::time::Duration;
 pub(super) use work::chip_of;
-use work::{Gathered, Kind, Made, OneWay};
+use work::{Gathered, Made, OneWay};
 
 /// Octets of messages.
 const SIZES: [usize; 6] = [16, 40, 256, 1024, 4096, 8192];
@@ -51,6 +52,10 @@ impl Experiment for Networks {
         found.numbers(run, &made);
         let old = run.machine("sparcstation2")?;
         found.table(run, &made, &old)
+    }
+
+    fn today(&self, run: &mut Run<'_>) {
+        today::today(run);
     }
 }
 

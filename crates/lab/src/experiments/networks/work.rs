@@ -2,34 +2,13 @@
 
 use super::super::myrinet;
 use crate::model::networks::{
-    Apics, BUFFERS, Carried, Flow, Ground, HostCosts, Interconnect, Myrinet, Pace, Protocol, Streamed, To, Unet,
+    Apics, BUFFERS, Carried, Flow, Ground, HostCosts, Interconnect, Kind, Myrinet, Pace, Protocol, Streamed, To, Unet,
     UnetCosts, run as flows, run_and_drain, stream,
 };
 use crate::model::{Profile, ProfileError};
 use adapter::apic;
-use adapter::lanai::{self, MulticastBy};
+use adapter::lanai;
 use core::time::Duration;
-
-/// A network of seed 002, and how it does what it can do in two ways.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    Unet,
-    Apic,
-    Myrinet(MulticastBy),
-}
-
-impl Kind {
-    /// One of each.
-    pub(super) const ALL: [Kind; 3] = [Kind::Unet, Kind::Apic, Kind::Myrinet(MulticastBy::Cycle)];
-
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Kind::Unet => "U-Net",
-            Kind::Apic => "APIC",
-            Kind::Myrinet(_) => "Myrinet",
-        }
-    }
-}
 
 /// What machines' files say.
 #[derive(Debug, Clone, Copy)]

@@ -20,9 +20,35 @@ pub use myrinet::Myrinet;
 pub use stream::{Protocol, Streamed, stream};
 pub use unet::{Unet, UnetCosts};
 
+use adapter::lanai::MulticastBy;
 use net::Network;
 use std::collections::VecDeque;
 use wire::{DropReason, Time};
+
+/// A network of seed 002, and how it does what it can do in two ways.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// U-Net's cluster: cell links and a switch.
+    Unet,
+    /// A chain of APICs.
+    Apic,
+    /// A Myrinet, and how it serves groups.
+    Myrinet(MulticastBy),
+}
+
+impl Kind {
+    /// One of each.
+    pub const ALL: [Kind; 3] = [Kind::Unet, Kind::Apic, Kind::Myrinet(MulticastBy::Cycle)];
+
+    /// What it is called.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Unet => "U-Net",
+            Kind::Apic => "APIC",
+            Kind::Myrinet(_) => "Myrinet",
+        }
+    }
+}
 
 /// Buffers that an application posts for PDUs to come: as many as an interface of a Myrinet takes.
 pub const BUFFERS: usize = 16;
