@@ -369,7 +369,14 @@ impl Handler for Manager {
         // Before the lock of calls: whoever changes the network takes them in this order.
         let (user, rules) = (self.user(&peer, has), self.controller.with_config(|config| config.rules.clone()));
         let may = |host: &str, to: Option<&Aesa>| policy::may_call(&rules, &peer, self.owner, host, to).is_ok();
-        self.controller.calls().with(|exchange, now| exchange.review(session, user, may, now));
+        let manages = policy::may_act(&rules, &peer, self.owner, Role::Manage).is_ok();
+        self.controller.calls().with(|exchange, now| {
+            // Whoever serves a host says what calls it makes.
+            if !manages {
+                exchange.stop_serving(session);
+            }
+            exchange.review(session, user, may, now);
+        });
     }
 
     fn end_session(&self, session: u64) {

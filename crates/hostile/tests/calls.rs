@@ -5,8 +5,9 @@ use control::calls::setup::Wanted;
 use control::config::parse;
 use control::daemon::Daemon;
 use endpoint::calls::{Answer, Event, Sap, Session, Traffic};
-use endpoint::{Endpoint, EndpointConfig, OpenOptions};
+use endpoint::{Connection, Endpoint, EndpointConfig, OpenOptions};
 use hostile::{Class, Field, Trial, as_user, assert_all_is_accounted_for, circuit};
+use serde_json::json;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -25,6 +26,7 @@ const NETWORK: &str = r#"
 [host.alpha]
 [host.beta]
 [host.gamma]
+[host.delta]
 [switch.s1]
 prefix = "47000580ffe100000000000001"
 [[link]]
@@ -36,6 +38,9 @@ signalling = { version = "uni40" }
 [[link]]
 ends = ["gamma", "s1:2"]
 signalling = { version = "uni40" }
+[[link]]
+ends = ["delta", "s1:3"]
+signalling = { version = "uni31", by = "program" }
 [[circuit]]
 ends = ["alpha 0.100", "beta 0.100"]
 [[circuit]]
@@ -313,6 +318,38 @@ fn a_right_to_call_that_goes_takes_calls_parties_and_listening_with_it_and_leave
     until("Alice hears of her call", || matches!(alice.next_event(Some(SOON)).unwrap(), Some(Event::Incoming { .. })));
     assert_eq!((alice.is_released(kept).unwrap(), gamma.is_released(to_alice).unwrap()), (None, None));
     assert!(eve.begin_call(to, Sap::ANY, &Traffic::default()).unwrap_err().to_string().contains("calls = "));
+}
+
+#[test]
+fn who_may_not_manage_any_more_signals_for_no_host_any_more_and_another_program_does() {
+    let manages = |user| rule(user, "role = \"manage\"");
+    let ground = Ground::new(&[manages(EVE), manages(ALICE)].concat());
+    let open = |user| as_user(user, || Connection::open(&ground.socket).unwrap());
+    let serve = |program: &Connection| program.manage(json!({ "calls": { "serve": { "host": "delta" } } }));
+    let list = |program: &Connection| program.manage(json!({ "calls": "list" }));
+    let is_served = || {
+        let status = ground.daemon.controller().calls().with(|exchange, now| exchange.report(now));
+        status.interfaces.iter().any(|interface| interface.station == "delta" && interface.up)
+    };
+    let Some(eve) = open(EVE) else { return };
+    let alice = open(ALICE).unwrap();
+    serve(&eve).unwrap();
+    let why = serve(&alice).unwrap_err().to_string();
+    assert!(why.contains("delta"), "{why}");
+    let reload = |rules: &[String]| {
+        ground.daemon.reload(parse(&(NETWORK.to_owned() + &rules.concat()), "net.toml").unwrap()).unwrap();
+    };
+    // Rules that leave the right, and a change of another user's.
+    reload(&[manages(EVE), rule(ALICE, "role = \"watch\"")]);
+    assert!(serve(&alice).is_err());
+    assert!(is_served() && list(&eve).is_ok());
+    reload(&[rule(EVE, "role = \"watch\""), manages(ALICE)]);
+    until("nobody signals for the host", || !is_served());
+    until("the program hears of it by the end of its connection", || list(&eve).is_err());
+    serve(&alice).unwrap();
+    assert!(is_served());
+    let why = serve(&open(EVE).unwrap()).unwrap_err().to_string();
+    assert!(why.contains("may watch, but not manage"), "{why}");
 }
 
 #[test]

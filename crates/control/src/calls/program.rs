@@ -323,8 +323,8 @@ impl Exchange {
         self.book.forget_interface(at);
     }
 
-    /// A session has ended: its program signals no more.
-    pub(super) fn stop_serving(&mut self, session: u64) {
+    /// A session has ended, or may not do this any more: its program signals no more, and its connection ends.
+    pub fn stop_serving(&mut self, session: u64) {
         let at = (0..self.interfaces.len())
             .find(|at| self.program(*at).is_some_and(|p| p.served.is_some_and(|(its, _)| its == session)));
         if let Some(at) = at {
