@@ -98,6 +98,12 @@ impl Dispatcher {
         if output.left.len() > usize::from(output.framing.is_some()) { output.left.pop_front() } else { None }
     }
 
+    /// The cell that [`Dispatcher::poll_cell`] gives, where it is.
+    pub(super) fn first_left(&self, port: Port) -> Option<&Cell> {
+        let output = &self.outputs[port.index()];
+        if output.left.len() > usize::from(output.framing.is_some()) { output.left.front() } else { None }
+    }
+
     /// What had left did not get further.
     pub(super) fn count_lost(&mut self, port: Port, reason: DropReason) {
         let counters = &mut self.outputs[port.index()].counters;

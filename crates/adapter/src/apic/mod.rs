@@ -291,6 +291,11 @@ impl Apic {
         self.dispatcher.poll_cell(port)
     }
 
+    /// The cell that [`Apic::poll_cell`] gives, where it is.
+    pub(crate) fn first_left(&self, port: Port) -> Option<&Cell> {
+        self.dispatcher.first_left(port)
+    }
+
     /// The owner could not pass on a cell of [`Apic::poll_cell`].
     pub fn count_lost(&mut self, port: Port, reason: DropReason) {
         self.dispatcher.count_lost(port, reason);

@@ -97,6 +97,9 @@ pub(super) struct Table {
     vcis: u32,
     entries: Vec<Option<Entry>>,
     free: Vec<u32>,
+    /// The label that cells came under last at each port, and its connection: pages lie far apart, and cells of one circuit
+    /// come in runs.
+    recent: [(u32, u32); 3],
 }
 
 impl Table {
@@ -107,6 +110,7 @@ impl Table {
             vcis: vcis.clamp(1, 65_536),
             entries: vec![None; connections],
             free: (0..connections as u32).rev().collect(),
+            recent: [(0, NONE); 3],
         }
     }
 
@@ -137,6 +141,7 @@ impl Table {
     pub(super) fn remove(&mut self, port: Port, label: CircuitId) -> Option<u32> {
         let number = self.find(port, label)?;
         *self.place(port, label)? = NONE;
+        self.recent[port.index()] = (0, NONE);
         self.entries[number as usize] = None;
         self.free.push(number);
         Some(number)
@@ -159,7 +164,12 @@ impl Table {
 
     /// A connection for a cell that has come: its number, what it is, and its cells so far.
     pub(super) fn at(&mut self, port: Port, label: CircuitId) -> Option<(u32, &Connection, &mut u64)> {
-        let number = self.find(port, label)?;
+        let key = label.key();
+        let number = match self.recent[port.index()] {
+            (recent, number) if recent == key && number != NONE => number,
+            _ => self.find(port, label)?,
+        };
+        self.recent[port.index()] = (key, number);
         let Entry { connection, cells } = self.entries.get_mut(number as usize)?.as_mut()?;
         Some((number, connection, cells))
     }
@@ -167,5 +177,40 @@ impl Table {
     /// Cells that a connection has had.
     pub(super) fn cells(&self, number: u32) -> Option<u64> {
         self.entries.get(number as usize)?.as_ref().map(|entry| entry.cells)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_finds_its_connection_whichever_came_before_and_none_after_it_ended() {
+        let label = |vci| CircuitId::new(0, vci).unwrap();
+        let mut table = Table::new(4, 1, 256);
+        let (a, b) = (Connection::to(Port::Left, label(1)), Connection::to(Port::Right, label(2)));
+        let first = table.add(Port::Left, label(40), a).unwrap();
+        let second = table.add(Port::Left, label(41), b).unwrap();
+        let at = |table: &mut Table, port, vci| {
+            table.at(port, label(vci)).map(|(number, connection, cells)| {
+                *cells += 1;
+                (number, *connection)
+            })
+        };
+        for _ in 0..2 {
+            assert_eq!(at(&mut table, Port::Left, 40), Some((first, a)));
+            assert_eq!(at(&mut table, Port::Left, 40), Some((first, a)));
+            assert_eq!(at(&mut table, Port::Left, 41), Some((second, b)));
+            assert_eq!(at(&mut table, Port::Right, 41), None);
+            assert_eq!(at(&mut table, Port::Left, 0), None);
+        }
+        assert_eq!((table.cells(first), table.cells(second)), (Some(4), Some(2)));
+        // The label of the last cell ends, and leads elsewhere after that.
+        assert_eq!(table.remove(Port::Left, label(41)), Some(second));
+        assert_eq!(at(&mut table, Port::Left, 41), None);
+        assert_eq!(table.add(Port::Left, label(41), a), Ok(second));
+        assert_eq!(at(&mut table, Port::Left, 41), Some((second, a)));
+        table.set(second, b);
+        assert_eq!(at(&mut table, Port::Left, 41), Some((second, b)));
     }
 }

@@ -175,17 +175,32 @@ impl Desk {
     /// What has left a chip gets to the next one at once, or out.
     fn put_out(&mut self, chip: usize, io: &mut NodeIo<'_>, now: Time) {
         for port in Port::ALL {
-            while let Some(cell) = self.chips[chip].poll_cell(port) {
-                match self.joined[chip][port.index()] {
-                    Joined::Chip(next, port) => {
-                        if self.chips[next].take_cell(port, &cell, now) {
-                            self.set_due(next);
-                        }
+            match self.joined[chip][port.index()] {
+                // A chip of a shuffle may be joined to itself.
+                Joined::Chip(next, to) if next == chip => {
+                    while let Some(cell) = self.chips[chip].poll_cell(port) {
+                        self.chips[chip].take_cell(to, &cell, now);
                     }
-                    Joined::Outer(outer) => {
-                        if !self.ports.put(outer, &cell, io) {
+                }
+                Joined::Chip(next, to) => {
+                    let Ok([from, into]) = self.chips.get_disjoint_mut([chip, next]) else { continue };
+                    let mut woken = false;
+                    while let Some(cell) = from.first_left(port) {
+                        woken |= into.take_cell(to, cell, now);
+                        from.poll_cell(port);
+                    }
+                    if woken {
+                        self.set_due(next);
+                    }
+                }
+                Joined::Outer(outer) => {
+                    let apic = &mut self.chips[chip];
+                    while let Some(cell) = apic.first_left(port) {
+                        let lost = !self.ports.put(outer, cell, io);
+                        apic.poll_cell(port);
+                        if lost {
                             let reason = if io.is_up(outer) { DropReason::QueueFull } else { DropReason::LinkDown };
-                            self.chips[chip].count_lost(port, reason);
+                            apic.count_lost(port, reason);
                         }
                     }
                 }
