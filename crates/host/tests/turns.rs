@@ -226,3 +226,39 @@ fn what_is_sent_at_a_host_without_a_link_is_counted_as_link_down_once_by_circuit
     }
     assert_eq!(host.mismatch(), None);
 }
+
+#[test]
+fn a_circuit_of_a_reserved_rate_has_the_first_turn_though_it_has_never_waited() {
+    let mut network = Network::new(FramePool::new(8, 4096));
+    let node = network.add_node("a", Box::new(HostInterface::new(1)));
+    let link = network.connect(End::Port(node, 0), End::External, LinkConfig::default()).unwrap();
+    let host: &mut HostInterface = network.node_mut(node).unwrap();
+    let segment = Arc::new(Segment::anonymous(GEOMETRY).unwrap());
+    let mut local = Local::new(&segment);
+    let id = host.attach(Attached::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
+    let reserved =
+        Contract { category: Category::Cbr, pcr: CellRate::from_cells_per_s(RESERVED), ..Contract::default() };
+    let channels = [(100, Contract::default()), (200, reserved)].map(|(vci, contract)| {
+        let circuit = CircuitId::new(0, vci).unwrap();
+        host.add_circuit(circuit, CircuitConfig { contract, ..CircuitConfig::default() });
+        host.open(id, circuit, Aal::Aal5).unwrap()
+    });
+    let mut push = |channel: ChannelId, octets: u32| {
+        assert!(local.send.push(Descriptor { channel: channel.0, octets, ..Descriptor::of_buffer(0) }));
+    };
+    let mut left = |now: Time| {
+        while network.run(now) {}
+        let take = |io: &mut net::NodeIo<'_>| {
+            let vcis: Vec<u16> = io.cells_in(0).iter().map(|cell| cell.header().circuit.vci.get()).collect();
+            io.consume(0, vcis.len());
+            vcis
+        };
+        network.external(link, now, take).unwrap()
+    };
+    push(channels[1], 40);
+    assert_eq!(left(Time::ZERO), [200]);
+    push(channels[0], BULK_OCTETS);
+    push(channels[1], 40);
+    let order = left(Time::from_millis(10));
+    assert_eq!((order.len() as u64, order[0]), (1 + BULK_CELLS, 200));
+}
