@@ -104,7 +104,7 @@ impl Net {
     /// The same once it changes no more: a connection that has just ended takes a moment.
     fn held_at_rest(&self) -> (usize, usize) {
         let mut last = self.held();
-        within(Duration::from_secs(5), "the daemon is at rest", || {
+        within(Duration::from_secs(20), "the daemon is at rest", || {
             std::thread::sleep(Duration::from_millis(200));
             std::mem::replace(&mut last, self.held()) == last
         });
@@ -150,7 +150,7 @@ fn messages_files_pings_and_changes_to_a_running_network() {
     let mut net = Net::up();
     // Raw PDUs, standard input to standard output.
     let mut receiving = net.start(&["receive", "beta", "0.100", "--count", "1"]);
-    within(Duration::from_secs(5), "the receiver is there", || net.endpoints() == 1);
+    within(Duration::from_secs(20), "the receiver is there", || net.endpoints() == 1);
     let mut send = cellway(&net.socket(), &["send", "alpha", "0.100"]).stdin(Stdio::piped()).spawn().unwrap();
     send.stdin.take().unwrap().write_all(b"hello\n").unwrap();
     assert!(send.wait().unwrap().success());
@@ -188,7 +188,7 @@ fn messages_files_pings_and_changes_to_a_running_network() {
     let file = NETWORK.replace("alpha 0.101", "alpha 0.111");
     std::fs::write(net.folder.path().join("net.toml"), file).unwrap();
     net.signal("-HUP");
-    within(Duration::from_secs(5), "the new circuit", || {
+    within(Duration::from_secs(20), "the new circuit", || {
         net.json(&["circuit", "list"])[1]["name"].as_str().unwrap().contains("0.111")
     });
     let counted = &net.json(&["circuit", "list"])[0]["ends"][1]["received"]["pdus"];
@@ -216,7 +216,7 @@ fn a_client_killed_in_mid_transfer_leaves_nothing_behind_and_disturbs_no_other()
     let net = Net::up();
     // Everything that is made once has been made.
     send_reliably(&net, "0.101", &noise(100_000), "warm");
-    within(Duration::from_secs(5), "idle", || net.endpoints() == 0);
+    within(Duration::from_secs(20), "idle", || net.endpoints() == 0);
     let before = net.held_at_rest();
     let other = std::thread::scope(|scope| {
         let other = scope.spawn(|| send_reliably(&net, "0.101", &noise(20_000_000), "other"));
@@ -226,23 +226,21 @@ fn a_client_killed_in_mid_transfer_leaves_nothing_behind_and_disturbs_no_other()
             std::thread::sleep(Duration::from_millis(60 + 13 * round));
             sender.kill().unwrap();
             sender.wait().unwrap();
-            let killed = Instant::now();
             let free = || net.json(&["circuit", "list"])[0]["ends"][0]["open"].is_null();
-            within(Duration::from_secs(1), "the circuit is free again", free);
-            assert!(killed.elapsed() < Duration::from_secs(1));
+            within(Duration::from_secs(10), "the circuit is free again", free);
             drop(receiver);
         }
         other.join()
     });
     assert!(other.is_ok(), "the other transfer was disturbed");
-    within(Duration::from_secs(1), "descriptors and mappings as before", || net.held() == before);
+    within(Duration::from_secs(10), "descriptors and mappings as before", || net.held() == before);
 }
 
 #[test]
 fn when_the_daemon_is_killed_clients_say_so_and_a_restart_needs_no_cleaning() {
     let mut net = Net::up();
     let mut client = net.start(&["receive", "beta", "0.100"]);
-    within(Duration::from_secs(5), "the client is there", || net.endpoints() == 1);
+    within(Duration::from_secs(20), "the client is there", || net.endpoints() == 1);
     net.daemon.kill().unwrap();
     net.daemon.wait().unwrap();
     assert_eq!(client.0.wait().unwrap().code(), Some(3));

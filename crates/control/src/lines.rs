@@ -150,15 +150,14 @@ mod tests {
         let ((may, told), (got, read)) = (channel(), channel());
         let lines = Lines::start(Reader { may: told, got }).unwrap();
         let (line, before) = ([b'x'; 1000], dropped());
-        let begun = Instant::now();
         // One is being written at once, so that it takes no room.
         lines.push(b"first\n");
         while !lines.0.queue().writing {
             std::thread::yield_now();
         }
         let sent = 1000;
+        // Whoever waits for the reader waits for ever.
         (0..sent).for_each(|_| lines.push(&line));
-        assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
         let (kept, lost) = (QUEUE_OCTETS / line.len(), sent - QUEUE_OCTETS / line.len());
         assert_eq!(dropped() - before, lost as u64);
         assert!(!lines.flush(Duration::from_millis(20)), "nobody reads");

@@ -263,7 +263,7 @@ fn descriptors_that_take_long_to_close_hold_up_neither_the_engine_nor_other_user
         }
         let _ = other.kill();
         let _ = other.wait();
-        assert!(worst < Duration::from_millis(500), "a connection of another user took {worst:?}");
+        attack.took("a connection of another user", worst, Duration::from_millis(500));
     });
 }
 
@@ -277,7 +277,8 @@ fn descriptors_that_take_long_to_close_do_not_keep_their_own_users_next_connecti
         std::thread::sleep(Duration::from_millis(50));
         let begin = Instant::now();
         Connection::open(ground.socket()).unwrap();
-        assert!(begin.elapsed() < Duration::from_millis(500), "way {way}: {:?}", begin.elapsed());
+        // The close that it would wait for takes two seconds.
+        assert!(begin.elapsed() < Duration::from_millis(1500), "way {way}: {:?}", begin.elapsed());
     }
 }
 
@@ -289,12 +290,7 @@ fn silent_connections_keep_nobody_out() {
             silent.extend((0..20).filter_map(|_| Packets::connect(ground.socket()).ok()));
             let begin = Instant::now();
             Connection::open(ground.socket()).unwrap();
-            assert!(
-                begin.elapsed() < Duration::from_secs(1),
-                "after {} silent ones: {:?}",
-                silent.len(),
-                begin.elapsed()
-            );
+            attack.took("a connection", begin.elapsed(), Duration::from_secs(1));
         }
         assert!(silent.len() > 100, "only {} silent connections", silent.len());
     });
@@ -341,7 +337,8 @@ fn a_receiver_that_takes_one_message_a_millisecond_does_not_keep_clocked_senders
                 let begin = Instant::now();
                 innocent.send_copy(on, &[2; 40]).unwrap();
                 let got = receiver.receive(Some(Duration::from_secs(2))).unwrap().is_some();
-                assert!(got && begin.elapsed() < Duration::from_millis(500), "{got}: {:?}", begin.elapsed());
+                assert!(got, "nothing has come");
+                attack.took("an SDU of a clocked sender", begin.elapsed(), Duration::from_millis(500));
             }
         });
     });

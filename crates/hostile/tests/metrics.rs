@@ -77,6 +77,6 @@ fn connections_that_ask_nothing_or_read_nothing_keep_nobody_from_the_metrics() {
                 std::thread::sleep(Duration::from_millis(20));
             }
         });
-        assert!(slowest < Duration::from_secs(1), "an answer took {slowest:?}");
+        attack.took("an answer", slowest, Duration::from_secs(1));
     });
 }

@@ -116,6 +116,18 @@ fn a_contract_is_kept_on_a_frame_link() {
 
 #[test]
 fn a_slow_receiver_slows_down_who_sends_to_it_and_nobody_else() {
+    // A tick is a millisecond; as long as everybody rested for eve, nothing came for seconds. Time slices that the system gives to
+    // somebody else can spoil a run; a slow receiver that holds others up spoils each.
+    let runs: Vec<_> = (0..4).map(|_| beside_a_slow_receiver()).take_while(|worst| !is_soon(worst)).collect();
+    assert!(runs.len() < 4, "{runs:?}");
+}
+
+fn is_soon(worst: &[Duration; 2]) -> bool {
+    worst.iter().all(|worst| *worst < Duration::from_millis(500))
+}
+
+/// The longest that others waited for what they had sent: from an endpoint of their own, and from one that sends to eve too.
+fn beside_a_slow_receiver() -> [Duration; 2] {
     use endpoint::{EndpointConfig, Events};
     let mut build = Ground::build().host("alpha").host("beta").host("eve").switch("s1");
     for (port, host) in ["alpha", "beta", "eve"].into_iter().enumerate() {
@@ -143,7 +155,6 @@ fn a_slow_receiver_slows_down_who_sends_to_it_and_nobody_else() {
     beta.open(circuit(102), endpoint::OpenOptions::default()).unwrap();
     let mut worst = [Duration::ZERO; 2];
     let end = Instant::now() + Duration::from_millis(1500);
-    let mut rounds = 0;
     while Instant::now() < end {
         // Eve takes a sixteenth of her ring in each rest: enough not to be given up, and too little to catch up.
         for _ in 0..20 {
@@ -157,8 +168,6 @@ fn a_slow_receiver_slows_down_who_sends_to_it_and_nobody_else() {
             assert!(beta.receive(Some(Duration::from_secs(2))).unwrap().is_some(), "sender {n} is starved");
             worst[n] = worst[n].max(begin.elapsed());
         }
-        rounds += 1;
     }
-    // A tick is a millisecond; as long as everybody rested for eve, nothing came for seconds.
-    assert!(worst.iter().all(|worst| *worst < Duration::from_millis(500)), "{worst:?} in {rounds} rounds");
+    worst
 }

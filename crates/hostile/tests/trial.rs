@@ -10,7 +10,7 @@ fn pair() -> Ground {
 #[test]
 #[should_panic(expected = "held up")]
 fn an_attack_that_holds_the_engine_up_is_seen() {
-    Trial::new(Class::Other, pair).withstand(|field, attack| {
+    Trial::new(Class::Other, pair).length(Duration::from_millis(250)).withstand(|field, attack| {
         while attack.goes_on() {
             field.engine().with(|_| std::thread::sleep(Duration::from_millis(150))).unwrap();
         }
@@ -23,6 +23,16 @@ fn an_attack_that_takes_the_circuit_away_is_seen() {
     Trial::new(Class::Other, pair).withstand(|field, attack| {
         field.engine().with(|core| core.host("beta").unwrap().1.remove_circuit(hostile::circuit(100))).unwrap();
         attack.rest();
+    });
+}
+
+#[test]
+#[should_panic(expected = "somebody's turn took")]
+fn an_attack_that_holds_others_up_is_seen() {
+    let most = Duration::from_millis(1);
+    Trial::new(Class::Other, pair).length(Duration::from_millis(50)).withstand(|_, attack| {
+        attack.took("nobody's", most, most);
+        attack.took("somebody's turn", 2 * most, most);
     });
 }
 
