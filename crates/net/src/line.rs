@@ -59,6 +59,11 @@ impl LineCounters {
             == units(&self.delivered, carries).wrapping_add(self.lost).wrapping_add(self.waiting)
     }
 
+    /// Units (cells or frames) that the sender has given to the line, or has dropped and told the line.
+    pub fn given(&self, carries: Carries) -> u64 {
+        units(&self.sent, carries).wrapping_add(self.sent.dropped_total()).wrapping_sub(self.lost)
+    }
+
     /// Units (cells or frames) that the far end has taken off the line.
     pub fn taken(&self, carries: Carries) -> u64 {
         units(&self.delivered, carries).wrapping_sub(self.unread)

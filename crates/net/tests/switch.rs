@@ -60,6 +60,20 @@ impl Bench {
 
     fn run(&mut self) {
         while self.network.run(Time::ZERO) {}
+        self.assert_sums();
+    }
+
+    /// Each cell and frame is accounted for, in the switch and at each of its links.
+    fn assert_sums(&mut self) {
+        let links: Vec<_> = self.network.links().map(|l| (l.ends, l.config.carries, l.from_a, l.from_b)).collect();
+        let switch = self.network.peek_node::<Switch>(self.switch).unwrap();
+        assert_eq!(switch.mismatch(), None);
+        for (ends, carries, into, from) in links {
+            let End::Port(_, port) = ends[1] else { continue };
+            assert!(into.add_up(carries) && from.add_up(carries), "{into:?} {from:?}");
+            assert_eq!(switch.intake_mismatch(port, carries, &into), None);
+            assert_eq!(switch.output_mismatch(port, carries, &from), None);
+        }
     }
 
     fn cells(&mut self, port: usize) -> Vec<Cell> {
@@ -394,4 +408,83 @@ fn an_oam_cell_crosses_to_a_frame_link_and_back() {
     assert_eq!(b.frames(1).len(), 1);
     assert!(b.cells(0).is_empty());
     assert_eq!(b.network.pool().in_use(), 0);
+}
+
+/// Random cells and frames, routes that come and go, links that go down or are replaced, receivers that read now and then.
+fn random_traffic(seed: u64) -> [u64; 2] {
+    let carries = [Carries::Cells, Carries::Frames, Carries::Cells, Carries::Frames];
+    let mut bench = Bench::new(&carries);
+    let mut random = net::random::Random::new(seed);
+    let label = |n: usize| if n == 3 { Label::Vp(Vpi::new(1).unwrap()) } else { vc(&format!("0.{}", 100 + n)) };
+    let mut reasons = [0; 2];
+    for _ in 0..400 {
+        let (port, to, n) = (random.index(4), random.index(4), random.index(4));
+        let circuit = id(if n == 3 { "1.200" } else { ["0.100", "0.101", "0.102"][n] });
+        match random.index(12) {
+            0..4 => {
+                let cells: Vec<Cell> = (0..random.index(600))
+                    .map(|_| {
+                        let payload_type = PayloadType::User { congestion: false, end: random.index(9) == 0 };
+                        Cell::new(CellHeader { circuit, payload_type, clp: false }, [1; 48])
+                    })
+                    .collect();
+                let oam = Cell::new(
+                    wire::oam::Flow::F5Segment.header(CellHeader { circuit, ..CellHeader::default() }),
+                    Function::Loopback(Loopback::request(1)).emit(),
+                );
+                bench.network.external(bench.links[port], Time::ZERO, |io| {
+                    if carries[port] == Carries::Cells {
+                        for cell in cells.iter().chain([&oam]) {
+                            let _ = io.put_cell(0, cell);
+                        }
+                        return;
+                    }
+                    for (aal, octets) in [(Aal::Aal5, cells.len() * 10), (Aal::Aal0, 52), (Aal::Aal0, 9)] {
+                        let frame = io.pool_mut().copy_in(circuit, aal, SduMeta::default(), &sdu(octets));
+                        if let Some(Err(frame)) = frame.map(|frame| io.put_frame(0, frame)) {
+                            io.pool_mut().release(frame);
+                        }
+                    }
+                });
+            }
+            4..7 => {
+                let options = RouteOptions::default();
+                let (from, to) = ((port as u16, label(n)), (to as u16, label(n)));
+                let _ = bench.network.node_mut::<Switch>(bench.switch).unwrap().add_route(from, to, options);
+            }
+            7 => {
+                let only = (random.index(2) == 0).then_some(to as u16);
+                bench.network.node_mut::<Switch>(bench.switch).unwrap().remove_route(port as u16, label(n), only);
+            }
+            8 => {
+                let up = random.index(3) > 0;
+                bench.network.set_link_up(bench.links[port], up);
+            }
+            9 => {
+                bench.network.remove_link(bench.links[port]);
+                let config = LinkConfig { carries: carries[port], queue_cells: 256, ..LinkConfig::default() };
+                let ends = [End::External, End::Port(bench.switch, port as u16)];
+                bench.links[port] = bench.network.connect(ends[0], ends[1], config).unwrap();
+            }
+            _ if carries[port] == Carries::Cells => drop(bench.cells(port)),
+            _ => drop(bench.frames(port)),
+        }
+        bench.run();
+        for link in bench.network.links() {
+            reasons[0] += link.from_b.sent.dropped(DropReason::LinkDown);
+            reasons[1] += link.from_b.sent.dropped(DropReason::Closed);
+        }
+    }
+    reasons
+}
+
+#[test]
+fn whatever_comes_each_cell_and_frame_is_accounted_for_at_each_link() {
+    let all: Vec<[u64; 2]> = (1..=20)
+        .map(|seed| {
+            let run = std::panic::catch_unwind(|| random_traffic(seed));
+            run.unwrap_or_else(|_| panic!("seed {seed}"))
+        })
+        .collect();
+    assert!((0..2).all(|reason| all.iter().any(|of| of[reason] > 0)), "{all:?}");
 }

@@ -8,6 +8,7 @@
 mod gateway;
 mod interleaved;
 mod route;
+mod sums;
 mod table;
 
 pub use route::{BranchInfo, RouteError, RouteInfo, RouteOptions, RouteTable};
@@ -20,6 +21,7 @@ use gateway::{Gateway, Leaving};
 use route::{Route, count_frame, key};
 use std::any::Any;
 use std::time::Duration;
+use sums::PortSums;
 use switch::{Arrival, Transaction};
 use table::KeyTable;
 use wire::oam::{Flow as OamFlow, Location};
@@ -85,6 +87,8 @@ struct PortState {
     dropped: Counters,
     /// Of the cell switch's drops at this port, those that the link has been told.
     told: Counters,
+    /// What became of frames.
+    sums: PortSums,
 }
 
 impl PortState {
@@ -341,6 +345,7 @@ impl Switch {
         for _ in 0..FRAMES_PER_RUN {
             let Some(frame) = io.take_frame(port) else { break };
             any = true;
+            self.ports[port].sums.came += 1;
             self.take_frame(port, &frame, io, now);
             io.pool_mut().release(frame);
         }
@@ -358,6 +363,7 @@ impl Switch {
         };
         if let Some(cell) = cell.filter(|cell| OamFlow::of(cell.header()).is_some()) {
             // The cell switch knows whether it ends here.
+            state.sums.count_cut(1);
             self.cells.handle_cells(port as u16, &[cell], now, &mut Links::At(io));
             return;
         }
@@ -370,9 +376,11 @@ impl Switch {
         };
         if !route.options.is_managed() && route.branches.iter().all(to_frames) {
             count_frame(&mut route.received, frame.aal, frame.len());
+            state.sums.whole += 1;
             for branch in &mut route.branches {
                 let (to, label) = (branch.port.into(), branch.label);
                 gateway::send_copy(frame, label, frame.circuit, to, io, &mut branch.sent);
+                self.ports[to].sums.left += 1;
             }
             return;
         }
@@ -383,11 +391,13 @@ impl Switch {
             }
             None => {
                 if !gateway::segment(frame, io.pool().octets(frame), &mut route.tag, &mut self.scratch) {
+                    state.sums.oversize += 1;
                     return route.received.drop_one(DropReason::Oversize);
                 }
                 route.received.pdus += 1;
             }
         }
+        state.sums.count_cut(self.scratch.len());
         self.cells.handle_frame(port as u16, &self.scratch, now, &mut Links::At(io));
     }
 
@@ -416,6 +426,7 @@ impl Switch {
                 let mut sent = Counters::default();
                 if alone {
                     gateway::send_cell(&cells[0], port, io, &mut sent);
+                    self.ports[port].sums.count_left(&sent);
                     continue;
                 }
                 let state = &mut self.ports[port];
@@ -424,10 +435,12 @@ impl Switch {
                 let Some((leaving, route)) = leaving.zip(route) else {
                     // Its route is gone.
                     io.count_drops(port, DropReason::Closed, run as u64);
+                    state.sums.left += run as u64;
                     continue;
                 };
                 let mut received = Counters::default();
                 let robbed = state.gateway.push(leaving, cells, port, io, now, (&mut sent, &mut received));
+                state.sums.count_left(&sent);
                 if let Some(route) = robbed {
                     self.count_lost(route, DropReason::NoBuffer);
                 }
@@ -583,7 +596,12 @@ impl Node for Switch {
     fn handle_link(&mut self, port: u16, link: Option<LinkNature>) {
         if let Some(state) = self.ports.get_mut(port as usize) {
             state.link = link;
-            if link.is_none() {
+            if link.is_some() {
+                // The link's counters begin now, and so does what is compared with them.
+                let counters = self.cells.port_counters(port);
+                state.told = counters.sent;
+                state.sums = PortSums::new(counters, state.dropped.dropped_total());
+            } else {
                 state.dark = false;
                 self.cells.forget_signal(port);
             }
