@@ -196,7 +196,17 @@ fn call_each_other(way: &Way) {
     let octets = format!("{} bytes", sdus * OCTETS);
     // It received from the application, and sent to it and to the other guest.
     let counted = |console: &[String]| console.iter().filter(|line| line.contains(&octets)).count();
-    assert!(counted(&one.console) >= 3, "{}", one.console.join("\n"));
+    // Linux drops what nobody has read when a call is released, as our ttcp does at once: an adapter hands SDUs over later than
+    // a link of frames does.
+    let whole = match way {
+        Way::Tcp(_) => 3,
+        Way::Adapters(_) => 2,
+    };
+    let took =
+        |line: &String| line.starts_with("ttcp-r: ") && line.contains(" bytes in ") && !line.contains(" 0 bytes");
+    let all = one.console.join("\n");
+    assert!(counted(&one.console) >= whole, "{all}");
+    assert!(one.console.iter().any(took), "{all}");
     assert!(counted(&two.console) >= 1, "{}", two.console.join("\n"));
     let begin = Instant::now();
     drop(session);

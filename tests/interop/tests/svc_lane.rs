@@ -24,11 +24,12 @@ const WORK: &str = r#"
     ip -6 addr add fd00:2::11/64 dev lec0
     # It may still join: what is sent before is lost.
     again ping -c 1 -W 2 10.2.0.1 > /dev/null
-    say small $(/test/pings 3 10.2.0.1 56)
-    say large $(/test/pings 3 10.2.0.1 4000)
+    # Where both sides call each other at once, stock zeppelin ends its call and makes another, and what was on it is lost.
+    pings() { for n in 1 2 3; do again ping -c 1 -W 2 -s $2 $1 > /dev/null || return; done; echo answered; }
+    say small $(pings 10.2.0.1 56)
+    say large $(pings 10.2.0.1 4000)
     # IPv6 uses an address when nobody has answered for it.
-    again ping -c 1 -W 2 fd00:2::1 > /dev/null
-    say six $(/test/pings 3 fd00:2::1 1400)
+    say six $(pings fd00:2::1 1400)
     # nc ends when its input does: this one does not.
     mkfifo /tmp/never
     sleep 10000 > /tmp/never &
@@ -110,14 +111,18 @@ fn work(namespace: &Namespace, mut guest: Guest, file: &[u8]) -> String {
         sending.join().unwrap();
     }
     for address in GUESTS {
-        let pinged = namespace.output(&["ping", "-c", "3", "-i", "0.2", "-W", "60", "-s", "1400", address]).unwrap();
-        assert!(pinged.contains("3 received"), "{pinged}");
+        let ping = || namespace.output(&["ping", "-c", "3", "-i", "0.2", "-W", "10", "-s", "1400", address]).unwrap();
+        let (begin, mut pinged) = (Instant::now(), ping());
+        while !pinged.contains("3 received") {
+            assert!(begin.elapsed() < WAIT, "{pinged}");
+            pinged = ping();
+        }
     }
     let end = at(OURS[0], 5003);
     namespace.run(move || Ok(TcpListener::bind(end)?.accept()?)).join().unwrap();
     let console = guest.finish().unwrap().console.join("\n");
     for what in ["small", "large", "six"] {
-        assert!(console.contains(&format!("guest: {what} 3 of 3 answered")), "{what}:\n{console}");
+        assert!(console.contains(&format!("guest: {what} answered")), "{what}:\n{console}");
     }
     for port in [5001, 5002] {
         assert!(console.contains(&format!("guest: got {port} {}", sha256(file))), "{port}:\n{console}");
@@ -148,7 +153,9 @@ fn the_guests_lec_module_with_zeppelin_joins_our_lan() {
     let guest = Guest::boot(&script, &[("esi", &tool), ("file", &file)]).unwrap();
     network.admit(1);
     let console = work(&namespace, guest, &file);
-    assert!(console.contains("FORWARD_DIRECT"), "no call to our station:\n{console}");
+    let own = network.address("alpha", 0).to_uppercase();
+    let is_direct = |line: &str| line.contains("open succeeded") && line.contains(&own);
+    assert!(console.lines().any(is_direct), "no call with our station:\n{console}");
 }
 
 #[test]
