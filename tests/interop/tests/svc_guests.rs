@@ -119,6 +119,7 @@ fn guests_and_an_application_call_each_other_by_stock_atmsigd_and_ilmid() {
 
 /// On Linux 5.10: Debian's 6.1 refuses what its `atmsigd` says (`docs/interop.md`).
 #[test]
+#[ignore = "stock peers lose calls now and then: scripts/test long"]
 fn guests_with_adapters_and_an_application_call_each_other_by_stock_atmsigd_and_ilmid() {
     if tools() {
         let folder = tempfile::tempdir().unwrap();

@@ -131,6 +131,7 @@ fn work(namespace: &Namespace, mut guest: Guest, file: &[u8]) -> String {
 }
 
 #[test]
+#[ignore = "stock peers lose calls now and then: scripts/test long"]
 fn the_guests_lec_module_with_zeppelin_joins_our_lan() {
     if !tools() {
         return;
@@ -159,6 +160,7 @@ fn the_guests_lec_module_with_zeppelin_joins_our_lan() {
 }
 
 #[test]
+#[ignore = "stock peers lose calls now and then: scripts/test long"]
 fn our_client_and_zeppelin_join_a_lan_of_stock_lecs_les_and_bus() {
     if !tools() {
         return;
