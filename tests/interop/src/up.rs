@@ -72,31 +72,21 @@ impl Up {
         self.command(line).output().unwrap()
     }
 
-    /// How many endpoints the service has.
-    pub fn endpoints(&self) -> usize {
-        let output = self.run("status --json");
-        let status: Value = serde_json::from_slice(&output.stdout).unwrap();
-        status["endpoints"].as_array().unwrap().len()
+    /// Of each endpoint that the service has, how many circuits it has open.
+    fn endpoints(&self) -> Vec<u64> {
+        let status: Value = serde_json::from_slice(&self.run("status --json").stdout).unwrap();
+        status["endpoints"].as_array().unwrap().iter().map(|of| of["channels"].as_u64().unwrap()).collect()
     }
 
-    /// Waits until the only endpoint is one that has opened a circuit: what comes there from now on reaches it.
-    pub fn wait_for_channel(&self, within: Duration) {
-        let deadline = Instant::now() + within;
-        loop {
-            let status: Value = serde_json::from_slice(&self.run("status --json").stdout).unwrap();
-            if matches!(&status["endpoints"].as_array().unwrap()[..], [only] if only["channels"] == 1) {
-                return;
-            }
-            assert!(Instant::now() < deadline, "no circuit is open: {}", status["endpoints"]);
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-
-    /// Waits until it has so many.
+    /// Waits until there are so many endpoints and each has opened a circuit: what comes there from now on reaches it.
     pub fn wait_for_endpoints(&self, n: usize, within: Duration) {
         let deadline = Instant::now() + within;
-        while self.endpoints() != n {
-            assert!(Instant::now() < deadline, "{} endpoints, {n} expected", self.endpoints());
+        loop {
+            let channels = self.endpoints();
+            if channels.len() == n && !channels.contains(&0) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "endpoints with {channels:?} circuits, {n} with one expected");
             std::thread::sleep(Duration::from_millis(20));
         }
     }

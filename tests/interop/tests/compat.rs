@@ -47,12 +47,6 @@ fn succeeded(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Waits until so many endpoints have a channel: their sockets are bound.
-fn wait_until_bound(up: &Up, n: usize) {
-    up.wait_for_endpoints(n, WAIT);
-    std::thread::sleep(Duration::from_millis(50));
-}
-
 #[test]
 fn aread_and_awrite_work_between_themselves_and_with_send_and_receive() {
     if !tools() {
@@ -61,7 +55,7 @@ fn aread_and_awrite_work_between_themselves_and_with_send_and_receive() {
     let up = Up::new(NETWORK);
     // Its lines come one by one only where standard output is told so.
     let mut aread = start(&up, "beta", "stdbuf -oL aread 0.0.100");
-    wait_until_bound(&up, 1);
+    up.wait_for_endpoints(1, WAIT);
     for text in ["short", "longer-than-the-forty-octets-that-travel-inside-a-descriptor"] {
         succeeded(&on(&up, "alpha", &format!("awrite 0.0.100 {text}")).output().unwrap());
         // The socket knows the length; the tool prints 1000 octets at most.
@@ -74,7 +68,7 @@ fn aread_and_awrite_work_between_themselves_and_with_send_and_receive() {
     drop(aread);
 
     let mut receive = up.start_command("receive beta 0.101 got --count 1");
-    wait_until_bound(&up, 1);
+    up.wait_for_endpoints(1, WAIT);
     succeeded(&on(&up, "alpha", "awrite 0.0.101 of-awrite").output().unwrap());
     assert!(receive.wait(WAIT).unwrap().0.success());
     assert_eq!(std::fs::read(up.path("got")).unwrap(), b"of-awrite");
@@ -87,7 +81,7 @@ fn ttcp_atm_loses_nothing_and_a_file_arrives_octet_for_octet() {
     }
     let up = Up::new(NETWORK);
     let mut sink = start(&up, "beta", "ttcp_atm -r -s -a -l 8192 0.0.100");
-    wait_until_bound(&up, 1);
+    up.wait_for_endpoints(1, WAIT);
     let sent = on(&up, "alpha", "ttcp_atm -t -s -a -l 8192 -n 20480 0.0.100").output().unwrap();
     assert!(sent.status.success());
     let (status, said) = sink.wait(WAIT).unwrap();
@@ -99,7 +93,7 @@ fn ttcp_atm_loses_nothing_and_a_file_arrives_octet_for_octet() {
     std::fs::write(up.path("file"), &file).unwrap();
     std::fs::write(up.path("sink"), "exec ttcp_atm -r -a -l 9180 0.0.101 > copy").unwrap();
     let mut sink = start(&up, "beta", "sh sink");
-    wait_until_bound(&up, 1);
+    up.wait_for_endpoints(1, WAIT);
     let mut source = on(&up, "alpha", "ttcp_atm -t -a -l 9180 0.0.101");
     source.stdin(std::fs::File::open(up.path("file")).unwrap());
     assert!(source.output().unwrap().status.success());
@@ -115,7 +109,7 @@ fn ttcp_atm_loses_nothing_and_a_file_arrives_octet_for_octet() {
 
     // Each side against Cellway's own.
     let mut sink = up.start_command("ttcp -r beta 0.102 -l 8192 -n 500");
-    wait_until_bound(&up, 1);
+    up.wait_for_endpoints(1, WAIT);
     assert!(on(&up, "alpha", "ttcp_atm -t -s -a -l 8192 -n 500 0.0.102").output().unwrap().status.success());
     let (_, said) = sink.wait(WAIT).unwrap();
     assert!(said.iter().any(|line| line.contains("0 of 500 lost")), "{said:?}");
@@ -128,7 +122,7 @@ fn atmdiag_and_the_files_of_proc_tell_of_the_interfaces() {
     }
     let up = Up::new(NETWORK);
     let mut aread = start(&up, "beta", "stdbuf -oL aread 0.0.100");
-    wait_until_bound(&up, 1);
+    up.wait_for_endpoints(1, WAIT);
     succeeded(&on(&up, "alpha", "awrite 0.0.100 counted").output().unwrap());
     aread.wait_for("7:", WAIT).unwrap();
     let row = |text: &str, begin: &str| -> Vec<String> {
@@ -178,7 +172,7 @@ fn what_cannot_be_served_is_refused_with_a_sentence() {
     refused("run --host gamma -- awrite 0.0.100 x", "no host `gamma`");
     refused("run -- no-such-program", "no program `no-such-program`");
     let mut aread = start(&up, "beta", "aread 0.0.100");
-    wait_until_bound(&up, 1);
+    up.wait_for_endpoints(1, WAIT);
     refused("run --host beta -- aread 0.0.100", "in use");
     aread.kill();
     let calls = "signalled circuits (AF_ATMSVC) are not served: use permanent ones";
@@ -208,7 +202,7 @@ fn cells_signalling_channels_switches_and_addresses() {
     let up = Up::new(NETWORK);
     // AAL0: a cell with its priority set, as the tool makes and shows it.
     let mut dump = start(&up, "beta", "atmdump 0.0.100");
-    wait_until_bound(&up, 1);
+    up.wait_for_endpoints(1, WAIT);
     let cell = with_input(on(&up, "alpha", "atmdump -t 1 -c 0.0.100"), &pattern(48));
     assert!(cell.status.success(), "{}", String::from_utf8_lossy(&cell.stderr));
     let line = dump.wait_for("VCI=100", WAIT).unwrap();
@@ -217,7 +211,7 @@ fn cells_signalling_channels_switches_and_addresses() {
 
     // The signalling channel, below the VCIs of users.
     let mut saal = start(&up, "beta", "stdbuf -oL saaldump 0.0.5");
-    wait_until_bound(&up, 1);
+    up.wait_for_endpoints(1, WAIT);
     succeeded(&on(&up, "alpha", "awrite 0.0.5 hello123").output().unwrap());
     saal.wait_for("ERAK", WAIT).unwrap();
     drop(saal);
@@ -225,7 +219,7 @@ fn cells_signalling_channels_switches_and_addresses() {
     // Two circuits with a select between them, in a process that has forked once to get into the background.
     let mut relay = start(&up, "beta", "atmswitch 0.0.101 0.0.102");
     let mut far = start(&up, "alpha", "stdbuf -oL aread 0.0.102");
-    wait_until_bound(&up, 3);
+    up.wait_for_endpoints(3, WAIT);
     succeeded(&on(&up, "alpha", "awrite 0.0.101 switched").output().unwrap());
     assert_eq!(aread_sdu(&far.wait_for("8:", WAIT).unwrap()).unwrap(), b"switched");
     relay.kill();
@@ -264,9 +258,9 @@ fn stock_atmtcp_serves_a_real_interface_of_ours() {
     };
     let frame = |vci: u8, octets: &[u8]| [&[0, 0, 0, vci, 0, 0, 0, octets.len() as u8], octets].concat();
     wire.write_all(&frame(0, b"O 0.100 0.0.100 ubr,aal5:max_sdu=9180")).unwrap();
-    wait_until_bound(&up, 1);
+    up.wait_for_endpoints(1, WAIT);
     let mut aread = start(&up, "alpha", "stdbuf -oL aread 0.0.100");
-    wait_until_bound(&up, 2);
+    up.wait_for_endpoints(2, WAIT);
     wire.write_all(&frame(100, b"over the wire")).unwrap();
     assert_eq!(aread_sdu(&aread.wait_for("13:", WAIT).unwrap()).unwrap(), b"over the wire");
     drop(aread);
@@ -287,7 +281,7 @@ fn when_the_service_dies_programs_are_told_as_of_a_closed_circuit() {
     }
     let mut up = Up::new(NETWORK);
     let mut sink = start(&up, "beta", "ttcp_atm -r -s -a 0.0.100");
-    wait_until_bound(&up, 1);
+    up.wait_for_endpoints(1, WAIT);
     up.kill();
     // A read gives nothing, which ends the tool in order.
     let (status, said) = sink.wait(WAIT).unwrap();

@@ -75,7 +75,6 @@ fn ttcp_atm_is_many_times_as_fast_as_on_a_kernels_own_stack_and_loses_nothing() 
         let sink = format!("run --host beta -- ttcp_atm -r -s -a -l {OCTETS} 0.0.100");
         let mut sink = Peer::start(&mut up.command(&sink)).unwrap();
         up.wait_for_endpoints(1, WAIT);
-        std::thread::sleep(Duration::from_millis(50));
         let source = format!("run --host alpha -- ttcp_atm -t -s -a -l {OCTETS} -n {PDUS} 0.0.100");
         assert!(up.run(&source).status.success());
         let (_, lines) = sink.wait(WAIT).unwrap();

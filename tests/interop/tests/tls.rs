@@ -174,7 +174,7 @@ fn exchange(up: &Up, peer: &mut OpenSsl) {
         // The sender of the SDU before may not be forgotten yet, and an endpoint is there before its circuit is open.
         up.wait_for_endpoints(0, WAIT);
         let mut receiver: Peer = up.start_command("receive alpha 0.100 got --count 1");
-        up.wait_for_channel(WAIT);
+        up.wait_for_endpoints(1, WAIT);
         peer.send(circuit, &sdu);
         let (status, said) = receiver.wait(WAIT).unwrap();
         assert!(status.success(), "{said:?}");
