@@ -119,6 +119,32 @@ fn pdus_of_any_length_pass_both_ways_in_order_under_the_label_of_the_far_side() 
 }
 
 #[test]
+fn a_pdu_that_comes_to_a_resting_myrinet_is_out_again_within_the_time_that_its_interfaces_take() {
+    let mut world = World::new(layout(4));
+    world.route((0, 40), (3, 50));
+    world.run(Duration::from_millis(5));
+    // Pauses that meet the mapper at work, between two of its messages and between two of its runs.
+    for pause in (0..40).map(|n| Duration::from_micros(n * 3701)) {
+        world.run(pause);
+        assert!(world.send(0, 40, &[1; 40]));
+        let begin = world.now;
+        // As an engine that sleeps until it is due.
+        loop {
+            let worked = world.network.run(world.now);
+            if !world.received(3).is_empty() {
+                assert!(worked, "the link to its host would wait for the next time");
+                break;
+            }
+            if !worked {
+                world.now = world.now.max(world.network.poll_timeout().unwrap());
+            }
+        }
+        let took = world.now.since(begin);
+        assert!(took < Duration::from_micros(100), "{took:?} after {pause:?}");
+    }
+}
+
+#[test]
 fn nothing_is_lost_while_senders_offer_more_than_a_receiver_gets() {
     let mut world = World::new(layout(4));
     for from in 0..3 {

@@ -39,6 +39,8 @@ const VISITS: u64 = 16_384;
 const STEP: Duration = Duration::from_micros(20);
 /// How often a Myrinet that carries PDUs is visited, and one that only maps.
 const GRAINS: [Duration; 2] = [Duration::from_micros(5), Duration::from_micros(500)];
+/// After a PDU has left or come, others may be at interfaces on their way to hosts: longer than the longest takes that is not stopped.
+const ON_ITS_WAY: Duration = Duration::from_millis(2);
 /// Where no map is drawn within this, no more is waited for.
 const LONGEST_MAPPING: Time = Time::from_millis(2000);
 
@@ -55,6 +57,8 @@ pub struct Myrinet {
     /// The first map is drawn.
     ready: bool,
     behind: bool,
+    /// Until then, by its own time, PDUs are taken to be on their way.
+    carries_until: Time,
     /// PDUs that a change of hosts or switches interrupted.
     interrupted: u64,
 }
@@ -74,6 +78,7 @@ impl Myrinet {
             clock: Clock::default(),
             ready: false,
             behind: false,
+            carries_until: Time::ZERO,
             interrupted: 0,
         }
     }
@@ -129,10 +134,14 @@ impl Myrinet {
         loop {
             let next = self.network.poll_timeout().map_or(until, |at| at.max(self.network.now()) + STEP).min(until);
             let (ports, table, generator) = (&mut self.ports, &self.table, &mut self.generator);
+            let carries_until = &mut self.carries_until;
             self.network.run(next, |number, event, station, now| {
                 match event {
                     event if event.interface() == GENERATOR => generator.handle(number, event, station, now),
-                    event => circuits::handle(number, event, station, ports, table, io),
+                    event => {
+                        *carries_until = now + ON_ITS_WAY;
+                        circuits::handle(number, event, station, ports, table, io);
+                    }
                 }
                 false
             });
@@ -158,7 +167,8 @@ impl Myrinet {
     }
 
     fn is_busy(&self) -> bool {
-        self.generator.is_busy() || self.ports.iter().any(|port| port.under_way() > 0)
+        let carries = self.network.now() < self.carries_until;
+        carries || self.generator.is_busy() || self.ports.iter().any(|port| port.under_way() > 0)
     }
 }
 
@@ -169,6 +179,7 @@ impl Node for Myrinet {
             return true;
         }
         let until = self.clock.inner(now);
+        let carried = self.carries_until;
         self.behind = !self.advance(until, io);
         if self.behind {
             self.clock.behind(now, self.network.now());
@@ -182,7 +193,8 @@ impl Node for Myrinet {
             let at = self.network.now();
             self.advance(at, io);
         }
-        any | self.behind
+        // What was delivered lies on a link, which is to go on with it.
+        any | self.behind | (self.carries_until > carried)
     }
 
     fn poll_timeout(&self) -> Option<Time> {
