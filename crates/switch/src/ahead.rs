@@ -10,16 +10,19 @@ use crate::index::{Paths, Place};
 use crate::prefetch;
 use wire::Cell;
 
-/// Cells of a window; also the longest run.
+/// Cells of a window, where caches hold the label table; also the longest run.
 pub(crate) const WINDOW: usize = 40;
+/// Cells of a window where they do not: shorter, so that fetches and work take turns more often, and the one goes on while the
+/// processor is at the other.
+const FAR_WINDOW: usize = 20;
 /// Windows under way.
 const WINDOWS: usize = 16;
-/// Windows between the fetch of a circuit's line and its use. Main memory gives 40 lines in the time that one takes;
-/// `docs/notes/switch.md` has other distances.
-const LINES_AHEAD: usize = 4;
+/// Windows between the fetch of a circuit's line into the second-level cache and its use; `docs/notes/switch.md` has other
+/// distances. It comes into the first-level cache a window ahead.
+const LINES_AHEAD: usize = 6;
 /// Windows between the fetch of an entry of the label table and its use.
-const ENTRIES_AHEAD: usize = 4;
-const _: () = assert!(WINDOWS.is_power_of_two() && WINDOWS > LINES_AHEAD + ENTRIES_AHEAD);
+const ENTRIES_AHEAD: usize = 6;
+const _: () = assert!(WINDOWS.is_power_of_two() && WINDOWS > LINES_AHEAD + ENTRIES_AHEAD && FAR_WINDOW <= WINDOW);
 /// Octets of a label table that second-level caches hold beside the cells.
 const NEAR_OCTETS: usize = 256 << 10;
 
@@ -49,9 +52,9 @@ impl Ahead {
 
 /// Window number `at` of `cells`, empty beyond the last.
 #[inline(always)]
-fn window_of(cells: &[Cell], at: usize) -> &[Cell] {
-    let begin = cells.len().min(at * WINDOW);
-    &cells[begin..cells.len().min(begin + WINDOW)]
+fn window_of<const N: usize>(cells: &[Cell], at: usize) -> &[Cell] {
+    let begin = cells.len().min(at * N);
+    &cells[begin..cells.len().min(begin + N)]
 }
 
 impl Switch {
@@ -63,40 +66,71 @@ impl Switch {
         port: usize,
         cells: &[Cell],
         contracts: bool,
-        mut work: impl FnMut(&mut Self, usize, &[u32], &[u32]),
+        work: impl FnMut(&mut Self, usize, &[u32], &[u32]),
     ) {
         let Some(mut ahead) = self.ahead.take() else { return };
-        let far = self.index.octets() > NEAR_OCTETS;
-        let windows = cells.len().div_ceil(WINDOW);
-        if far {
-            (0..windows.min(LINES_AHEAD + ENTRIES_AHEAD)).for_each(|at| self.prepare(port, cells, at, &mut ahead));
-            (0..windows.min(LINES_AHEAD)).for_each(|at| self.find(port, cells, at, &mut ahead));
+        if self.index.octets() > NEAR_OCTETS {
+            self.by_far_windows(port, cells, contracts, &mut ahead, work);
         } else {
-            self.find_near(port, cells, 0, &mut ahead);
+            self.by_near_windows(port, cells, contracts, &mut ahead, work);
         }
-        for at in 0..windows {
-            if far {
-                self.prepare(port, cells, at + LINES_AHEAD + ENTRIES_AHEAD, &mut ahead);
-                self.find(port, cells, at + LINES_AHEAD, &mut ahead);
-            } else {
-                self.find_near(port, cells, at + 1, &mut ahead);
-            }
+        self.ahead = Some(ahead);
+    }
+
+    #[inline(always)]
+    fn by_near_windows(
+        &mut self,
+        port: usize,
+        cells: &[Cell],
+        contracts: bool,
+        ahead: &mut Ahead,
+        mut work: impl FnMut(&mut Self, usize, &[u32], &[u32]),
+    ) {
+        self.find_near(port, cells, 0, ahead);
+        for at in 0..cells.len().div_ceil(WINDOW) {
+            self.find_near(port, cells, at + 1, ahead);
             if contracts {
-                let n = window_of(cells, at + 1).len();
+                let n = window_of::<WINDOW>(cells, at + 1).len();
                 self.fetch_contracts(&ahead.windows[(at + 1) % WINDOWS].found[..n]);
             }
-            let n = window_of(cells, at).len();
+            let n = window_of::<WINDOW>(cells, at).len();
             let Window { words, found, .. } = &ahead.windows[at % WINDOWS];
             work(self, at * WINDOW, &words[..n], &found[..n]);
         }
-        self.ahead = Some(ahead);
+    }
+
+    #[inline(always)]
+    fn by_far_windows(
+        &mut self,
+        port: usize,
+        cells: &[Cell],
+        contracts: bool,
+        ahead: &mut Ahead,
+        mut work: impl FnMut(&mut Self, usize, &[u32], &[u32]),
+    ) {
+        let windows = cells.len().div_ceil(FAR_WINDOW);
+        (0..windows.min(LINES_AHEAD + ENTRIES_AHEAD)).for_each(|at| self.prepare(port, cells, at, ahead));
+        (0..windows.min(LINES_AHEAD)).for_each(|at| self.find(port, cells, at, ahead));
+        for at in 0..windows {
+            self.prepare(port, cells, at + LINES_AHEAD + ENTRIES_AHEAD, ahead);
+            self.find(port, cells, at + LINES_AHEAD, ahead);
+            let n = window_of::<FAR_WINDOW>(cells, at + 1).len();
+            let next = &ahead.windows[(at + 1) % WINDOWS].found[..n];
+            next.iter().for_each(|id| prefetch::line(&self.plane.circuits, *id as usize));
+            if contracts {
+                self.fetch_contracts(next);
+            }
+            let n = window_of::<FAR_WINDOW>(cells, at).len();
+            let Window { words, found, .. } = &ahead.windows[at % WINDOWS];
+            work(self, at * FAR_WINDOW, &words[..n], &found[..n]);
+        }
     }
 
     /// Finds where the entries of window `at` are, and asks for them. A function of its own, as the other steps are, so that
     /// its loop has all registers.
     #[inline(never)]
     fn prepare(&self, port: usize, cells: &[Cell], at: usize, ahead: &mut Ahead) {
-        let cells = window_of(cells, at);
+        let cells = window_of::<FAR_WINDOW>(cells, at);
         let Window { words, places, .. } = &mut ahead.windows[at % WINDOWS];
         let mut all = 0;
         for (cell, word) in cells.iter().zip(words.iter_mut()) {
@@ -122,7 +156,7 @@ impl Switch {
     /// Reads those entries, and asks for the circuits' lines.
     #[inline(never)]
     fn find(&self, port: usize, cells: &[Cell], at: usize, ahead: &mut Ahead) {
-        let n = window_of(cells, at).len();
+        let n = window_of::<FAR_WINDOW>(cells, at).len();
         let Window { words, places, found } = &mut ahead.windows[at % WINDOWS];
         let (mut all, mut rare) = (0, false);
         for ((word, place), found) in words[..n].iter().zip(places).zip(found.iter_mut()) {
@@ -140,7 +174,7 @@ impl Switch {
     /// Both steps in one, for a label table that caches hold.
     #[inline(never)]
     fn find_near(&self, port: usize, cells: &[Cell], at: usize, ahead: &mut Ahead) {
-        let cells = window_of(cells, at);
+        let cells = window_of::<WINDOW>(cells, at);
         let Window { words, found, .. } = &mut ahead.windows[at % WINDOWS];
         let mut all = 0;
         for (cell, word) in cells.iter().zip(words.iter_mut()) {
