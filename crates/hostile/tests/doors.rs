@@ -4,10 +4,10 @@ use endpoint::control::{Request, Response};
 use endpoint::layout::{ANY_NEWS, CLIENT_SLEEPS, CLIENT_WAITS, Descriptor};
 use endpoint::seqpacket::Packets;
 use endpoint::{Connection, DataPath, Events};
-use hostile::{Attack, Class, Field, Ground, Raw, Trial};
+use hostile::{Attack, Class, Field, Ground, Raw, Stalling, Trial};
 use net::LinkConfig;
 use rustix::event::epoll;
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::OFlags;
 use rustix::net::sockopt;
 use std::io::{Read, Write};
@@ -17,6 +17,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use traffic::Contract;
@@ -194,16 +195,27 @@ fn lingering() -> (OwnedFd, TcpStream) {
 /// One kind of attack by descriptors whose close takes time: each is passed, and closed by whoever had it last.
 fn pass_lingering(socket: &Path, way: u32) {
     let (slow, far) = lingering();
+    pass(socket, way, slow.as_fd());
+    drop(slow);
+    // Until now this end has kept the data from being taken.
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_secs(4));
+        drop(far);
+    });
+}
+
+/// Passes a descriptor to the service in one of five ways.
+fn pass(socket: &Path, way: u32, slow: BorrowedFd<'_>) {
     let packets = Packets::connect(socket).unwrap();
     match way % 5 {
         // With the greeting.
-        0 => drop(packets.send(&Request::hello(), &[slow.as_fd()])),
+        0 => drop(packets.send(&Request::hello(), &[slow])),
         // With garbage.
-        1 => drop(packets.send(&"garbage", &[slow.as_fd()])),
+        1 => drop(packets.send(&"garbage", &[slow])),
         // Left in the queue of a connection.
         2 => {
             for _ in 0..4 {
-                let _ = packets.send(&"garbage", &[slow.as_fd()]);
+                let _ = packets.send(&"garbage", &[slow]);
             }
         }
         // As the bell, and inside the bell.
@@ -214,18 +226,12 @@ fn pass_lingering(socket: &Path, way: u32) {
             packets.receive::<Response>().unwrap();
             let (events, path) = (Events::Interrupt, DataPath::Shared);
             let create = Request::CreateEndpoint { host: "alpha".into(), geometry: Raw::GEOMETRY, events, path };
-            let bell = if way == 3 { slow.as_fd() } else { far_end.as_fd() };
-            let _ = inside.send(&"inside", &[slow.as_fd()]);
+            let bell = if way == 3 { slow } else { far_end.as_fd() };
+            let _ = inside.send(&"inside", &[slow]);
             packets.send(&create, &[bell]).unwrap();
             let _ = packets.receive::<Response>();
         }
     }
-    drop((slow, packets));
-    // Until now this end has kept the data from being taken.
-    std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_secs(4));
-        drop(far);
-    });
 }
 
 /// Not a test of its own: what another user's process does to the service.
@@ -280,6 +286,29 @@ fn descriptors_that_take_long_to_close_do_not_keep_their_own_users_next_connecti
         // The close that it would wait for takes two seconds.
         assert!(begin.elapsed() < Duration::from_millis(1500), "way {way}: {:?}", begin.elapsed());
     }
+}
+
+#[test]
+fn descriptors_that_are_not_closed_while_their_file_system_stalls_hold_up_neither_the_engine_nor_their_user() {
+    let Some(stalling) = Stalling::mount() else { return };
+    // Closed when the file system is gone.
+    let passed = Mutex::new(Vec::new());
+    Trial::new(Class::Engine, ground).length(Duration::from_secs(1)).withstand(|ground, attack| {
+        let before = stalling.closing();
+        let mut way = 0;
+        while attack.goes_on() {
+            let slow = stalling.open();
+            pass(ground.socket(), way, slow.as_fd());
+            passed.lock().unwrap().push(slow);
+            way += 1;
+            let begin = Instant::now();
+            drop(Connection::open(ground.socket()).unwrap());
+            attack.took("a connection", begin.elapsed(), Duration::from_millis(500));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert!(stalling.closing() > before, "nobody has begun to close any of {way}");
+    });
+    drop((stalling, passed));
 }
 
 #[test]
