@@ -1,13 +1,14 @@
 //! Single copy by pages through two adapters back to back, with the driver of each: SDUs leave from pages of a process, and become pages
 //! of another.
 
-use adapter::driver::eni::single_copy::SingleCopy;
+use adapter::driver::eni::single_copy::{Mechanisms, SingleCopy};
 use adapter::driver::eni::{Aal, BUFFER_OCTETS, Direct, DriverError, Eni};
 use adapter::driver::sockets::{Completed, Whose};
 use adapter::iocc::PAGE;
 use adapter::midway::{Config, Eni155p, Pace, RamSize};
 use adapter::paged::Paged;
 use remap::layers::{Flow, Mismatch, Sizes, UDP};
+use remap::look::Length;
 use remap::spaces::{Overlap, Process};
 use wire::{Cell, Time};
 
@@ -297,4 +298,43 @@ fn the_interrupt_handler_puts_a_datagram_where_its_application_wants_it_and_what
     let (delivered, statistics) = give(5001, 0, 99, 1000, 0);
     assert_eq!((delivered, statistics.unclaimed), (None, 2));
     assert_eq!(pair.0[1].driver.pages(), 128);
+}
+
+/// Section 3.4: the length of UDP, or of AAL5, says how much memory to allocate.
+#[test]
+fn pages_are_taken_by_the_length_that_is_known_and_a_datagram_that_ends_before_its_pdu_leaves_the_rest_in_the_adapter()
+{
+    let whose = Whose::Flow(Flow { protocol: UDP, port: 5001 });
+    for (length, taken) in [(Length::Longest, 17), (Length::Aal5, 3), (Length::Udp, 2)] {
+        let mut pair = Pair::new();
+        let side = &mut pair.0[1];
+        side.host.use_only(&mut side.driver, Mechanisms { length, ..Mechanisms::default() });
+        side.host.bind(&mut side.driver, whose, B, Sizes::default());
+        let data = pattern(PAGE, 8);
+        // Behind the data, which end with their page.
+        let padded = |options| [packet(5001, options, 0, &data), vec![0x55; 40]].concat();
+        pair.0[0].send_octets(&padded(0));
+        pair.run();
+        assert_eq!(128 - pair.0[1].driver.pages(), taken, "{length:?}");
+        pair.0[1].post(whose, 0x10_0000, 4 * PAGE);
+        // The octets of options where UDP is looked for say that the datagram is short: it is not cut.
+        let mut options = padded(4);
+        options[28..36].copy_from_slice(&[1, 1, 0x13, 0x89, 0, 9, 0x13, 0x89]);
+        options[18..20].fill(0);
+        let sum = options[8..32].chunks(2).fold(0u32, |sum, w| sum + u32::from(w[0]) * 256 + u32::from(w[1]));
+        let check = !((sum & 0xffff) as u16 + (sum >> 16) as u16);
+        options[18..20].copy_from_slice(&check.to_be_bytes());
+        pair.0[0].send_octets(&options);
+        pair.run();
+        pair.0[1].post(whose, 0x11_0000, 4 * PAGE);
+        let side = &mut pair.0[1];
+        for (completed, address, pages) in [(0, 0x10_0000, 1), (1, 0x11_0000, 0)] {
+            let delivered = side.completed[completed].delivered;
+            assert_eq!((delivered.octets, delivered.pages), (PAGE, pages), "{length:?}");
+            assert_eq!(side.load(B, address, PAGE), data, "{length:?}");
+            assert!(side.load(B, address + PAGE as u64, 40).iter().all(|octet| *octet == 0xb0));
+        }
+        let statistics = side.host.statistics();
+        assert_eq!((statistics.as_predicted, statistics.slow, side.driver.pages()), (1, 1, 128), "{length:?}");
+    }
 }

@@ -8,6 +8,19 @@ use wire::llc::ROUTED_OCTETS;
 /// Octets of headers that the look assumes: LLC/SNAP, IP without options, UDP.
 pub const HEADERS: usize = ROUTED_OCTETS + IP_OCTETS + UDP_OCTETS;
 
+/// Where the interrupt handler has the length from by which it allocates memory for a PDU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Length {
+    /// From nowhere: there is room for the longest PDU.
+    Longest,
+    /// From AAL5's trailer.
+    #[default]
+    Aal5,
+    /// From UDP's header, where the look saw one that IP's total length agrees with: octets behind it are not fetched. Else from AAL5's
+    /// trailer.
+    Udp,
+}
+
 /// What the look has seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
@@ -41,6 +54,15 @@ impl Look {
             Some(data) if data <= most => data,
             _ => most,
         }
+    }
+
+    /// Octets of the PDU up to where UDP says that its data end. All of the PDU, if IP has options or another length: what is behind
+    /// would be missed on the slow path.
+    pub fn pdu_octets(&self, aal5_octets: usize, mut word: impl FnMut(usize) -> u32) -> usize {
+        let (packet, first) = (IP_OCTETS + self.udp_octets, word(2));
+        let (version_and_header, total) = (first >> 24, (first & 0xffff) as usize);
+        let agrees = version_and_header == 0x45 && total == packet && self.udp_octets >= UDP_OCTETS;
+        if agrees { aal5_octets.min(ROUTED_OCTETS + packet) } else { aal5_octets }
     }
 
     /// Holds all fields against what the look has assumed. `pdu` is the beginning of the PDU, with all headers. Gives where the data are.

@@ -83,6 +83,26 @@ fn the_length_is_udps_and_aal5s_where_udps_cannot_be() {
     assert_eq!(Look { udp_octets: 3, ..seen }.data_octets(pdu.len()), 107);
 }
 
+/// Section 3.4: memory is allocated by one length or the other.
+#[test]
+fn a_pdu_ends_where_udp_says_so_but_with_options_or_where_ip_says_otherwise() {
+    let until = |pdu: &[u8]| {
+        let word = |n: usize| u32::from_be_bytes(pdu[4 * n..4 * n + 4].try_into().unwrap());
+        look(pdu).unwrap().pdu_octets(pdu.len(), word)
+    };
+    let pdu = packet(APPLICATION, 0, 0, 100, 7);
+    assert_eq!((until(&pdu), until(&CAPTURED)), (HEADERS + 100, 41));
+    // What the look has missed has to be there for the slow path.
+    let mut options = packet(APPLICATION, 4, 0, 100, 7);
+    options[30..34].copy_from_slice(&[0x13, 0x89, 0, 12]);
+    assert_eq!((look(&options).unwrap().flow, until(&options)), (APPLICATION, options.len()));
+    for (at, octets) in [(10, 120u16), (32, 7), (32, 200)] {
+        let mut other = pdu.clone();
+        other[at..at + 2].copy_from_slice(&octets.to_be_bytes());
+        assert_eq!(until(&other), other.len(), "{octets} at {at}");
+    }
+}
+
 #[test]
 fn headers_and_trailers_are_found_a_layer_at_a_time_and_used_before_the_next_one_has_spoken() {
     let pdu = packet(APPLICATION, 8, 0, 100, 7);

@@ -476,6 +476,8 @@ impl Eni {
         if octets > 0 && buffer.is_none() {
             self.statistics.no_buffer += 1;
         }
+        // Fewer, if a header has told where the data end.
+        let octets = row.map_or(octets, |row| row.octets());
         let end = (position + 1 + words) & mask;
         let of = |kind: u32, count: u32| count << 16 | vci << 6 | kind;
         self.entry_rx(bus, of(dma_type::JUMP, (position + 1) & mask), 0);

@@ -10,9 +10,11 @@ use crate::model::remapping::{self, Arrivals, Guessed, Moved, Work};
 use crate::model::{Profile, ProfileError};
 use adapter::driver::eni::single_copy::Mechanisms;
 use adapter::driver::jit;
+use remap::look::Length;
 
 /// All but what an entry of [`CASES`] lacks.
-const ALL: Mechanisms = Mechanisms { sends_pages: true, maps_pages: true, pads: true, looks: true };
+const ALL: Mechanisms =
+    Mechanisms { sends_pages: true, maps_pages: true, pads: true, looks: true, length: Length::Aal5 };
 const PLACED: usize = 1024;
 
 /// One way of the figures.
@@ -74,7 +76,7 @@ impl Curve {
     fn new(run: &mut Run<'_>, machine: &Profile, case: &Case) -> Result<Self, ProfileError> {
         let (mut moved, mut rates) = (Vec::new(), Vec::new());
         for octets in case.sizes().iter().copied() {
-            let work = Work { octets, udp: case.udp, options: 0, placement: case.placement, ahead: case.ahead };
+            let work = Work { placement: case.placement, ahead: case.ahead, udp: case.udp, ..Work::raw(octets) };
             let one = remapping::buffering(case.mechanisms, work, run.size(16, 3)).unwrap_or_default();
             run.happened(one.damaged, one.cells);
             let transport = if case.udp { Transport::Udp { checksum: false } } else { Transport::Raw };
@@ -125,6 +127,7 @@ impl Experiment for SingleCopy {
         directions(run, &curves);
         alignment(run, &curves);
         prediction(run, &curves)?;
+        length(run);
         table_1(run, &curves)?;
         figures(run, &curves);
         lists(run);
@@ -301,6 +304,67 @@ fn prediction(run: &mut Run<'_>, curves: &[Curve]) -> Result<(), ProfileError> {
     figure.add("received at 8 kB", Origin::Modelled, found.iter().map(|(share, _, rate)| (*share, *rate)));
     run.figure(figure);
     Ok(())
+}
+
+/// What a length is known for: memory for datagrams that wait for their application.
+fn length(run: &mut Run<'_>) {
+    /// Octets behind a datagram: less than the shortest frame of a bridged Ethernet is padded with.
+    const BEHIND: usize = 40;
+    let sizes = [64usize, 512, 1024, 2048, 4096, 8192, 16_384, 32_768];
+    let ways = [
+        ("no length: room for the longest PDU", Length::Longest),
+        ("AAL5's length", Length::Aal5),
+        ("UDP's length", Length::Udp),
+    ];
+    let mut of = |length, octets, padding| {
+        let work = Work { padding, ..Work::udp(octets) };
+        let held = remapping::held(Mechanisms { length, ..ALL }, work, 64).unwrap_or_default();
+        run.happened(held.damaged, held.cells);
+        held
+    };
+    let plain = ways.map(|(_, length)| of(length, 8192, 0));
+    let padded = ways.map(|(_, length)| sizes.map(|octets| of(length, octets, BEHIND)));
+    let at_8k = |way: usize| &padded[way][5];
+    let whole = plain.iter().chain(padded.iter().flatten()).all(|held| held.damaged == 0);
+    let sdus = plain.map(|held| held.sdus);
+    run.words(
+        "A-39",
+        "either the UDP packet length or the AAL5 payload length is needed to allocate the appropriate amount of buffer memory",
+        Test::new(
+            whole && sdus[1] >= 5 * sdus[0] && sdus[2] == sdus[1] && at_8k(2).sdus > at_8k(1).sdus,
+            "five times as many datagrams of 8 kB can wait with a length as without; with octets behind them that are not UDP's, more by \
+             UDP's length than by AAL5's; all are read as they were sent",
+            "as many without a length, or as many by AAL5's as by UDP's where padding has a page of its own",
+        ),
+        format!(
+            "datagrams of 8 kB that wait in {} pages: {} with room for the longest PDU each, {} by AAL5's length, {} by UDP's; with {BEHIND} \
+             octets behind each {}, {} and {}; pages of each {:.0}, {:.0} and {:.0}",
+            remapping::PAGES,
+            sdus[0],
+            sdus[1],
+            sdus[2],
+            at_8k(0).sdus,
+            at_8k(1).sdus,
+            at_8k(2).sdus,
+            at_8k(0).pages,
+            at_8k(1).pages,
+            at_8k(2).pages
+        ),
+    );
+    let mut figure = Figure::new(
+        "mechanisms-length",
+        "Datagrams that wait in 64 pages, by the length that pages are taken by",
+        ["octets of the data", "datagrams"],
+        [true, true],
+    );
+    for ((name, _), held) in ways.iter().zip(&padded) {
+        figure.add(
+            name,
+            Origin::Modelled,
+            sizes.iter().zip(held).map(|(octets, held)| (*octets as f64, held.sdus as f64)),
+        );
+    }
+    run.figure(figure);
 }
 
 /// Copies that are left, in Table 1's arithmetic.

@@ -8,8 +8,11 @@ use crate::model::{ProfileError, Random};
 use adapter::HostMemory;
 use adapter::jit::{Buffer, Config, Descriptor, Event, Jit, Lists};
 use adapter::memory::Flat;
+use remap::layers::UDP_OCTETS;
+use remap::look::{HEADERS, Look};
 use stack::ip::{self, IpInterface, Verdict};
 use std::net::Ipv4Addr;
+use wire::aal5::MAX_SDU_OCTETS;
 use wire::{Cell, CircuitId, Time};
 
 const PAGE: u64 = 4096;
@@ -42,6 +45,24 @@ fn pdu(application: (u8, u16, usize, usize), options: usize) -> Vec<u8> {
 fn predicted(pdu: &[u8]) -> Option<usize> {
     let port = u16::from_be_bytes([pdu[LLC + IP + 2], pdu[LLC + IP + 3]]);
     APPLICATIONS.into_iter().find(|a| (a.0, a.1) == (pdu[LLC + 9], port)).map(|a| before(a, 0))
+}
+
+/// A datagram of the first application with so many octets of data, and others behind it that are not UDP's.
+fn datagram(octets: usize, behind: usize) -> Vec<u8> {
+    let mut pdu = pdu(APPLICATIONS[0], 0);
+    pdu.resize(HEADERS + octets, 0);
+    pdu[LLC + 2..][..2].copy_from_slice(&((IP + UDP_OCTETS + octets) as u16).to_be_bytes());
+    pdu[LLC + IP + 4..][..2].copy_from_slice(&((UDP_OCTETS + octets) as u16).to_be_bytes());
+    pdu.resize(HEADERS + octets + behind, 0);
+    pdu
+}
+
+/// Pages that a datagram takes, whose data begin with one: with no length, by AAL5's and by UDP's (A-39). `None`: the look has not seen it.
+fn pages(pdu: &[u8]) -> Option<[u64; 3]> {
+    let word = |n: usize| pdu[4 * n..][..4].iter().fold(0, |word, octet| word << 8 | u32::from(*octet));
+    let by_udp = Look::new(pdu.len(), word)?.pdu_octets(pdu.len(), word);
+    // One page is that of the headers.
+    Some([MAX_SDU_OCTETS, pdu.len(), by_udp].map(|octets| 1 + (octets.saturating_sub(HEADERS) as u64).div_ceil(PAGE)))
 }
 
 /// A host with the adapter, its fibre looped: what it sends comes back.
@@ -202,6 +223,31 @@ impl Experiment for Prediction {
         let systematic = (0..100).filter(|_| straddles(&mut host, 2 * PAGE as usize - 4, 8)).count();
         run.words("A-43", "if trailer fragmentation occurs systematically on a VC, a different memory allocation strategy has to be chosen",
             Test::new(systematic == 100, "100 of 100 PDUs of such a length need a repair", "one that needs none"), "a circuit whose PDUs all have 8188 octets before the trailer repairs every one");
+        let lengths = run.size(4000, 400);
+        let (mut seen, mut taken) = (0, [0; 3]);
+        for _ in 0..lengths {
+            // Behind them up to the least that an Ethernet's frame carries.
+            let pdu = datagram(random.below(9001) as usize, random.below(47) as usize);
+            if let Some(pages) = pages(&pdu) {
+                seen += 1;
+                (0..3).for_each(|n| taken[n] += pages[n]);
+            }
+        }
+        let mean = taken.map(|pages| pages as f64 / lengths.max(1) as f64);
+        run.words(
+            "A-39",
+            "either the UDP packet length or the AAL5 payload length is needed to allocate the appropriate amount of buffer memory",
+            Test::new(
+                seen == lengths && mean[0] > 4.0 * mean[1] && mean[2] < mean[1],
+                "without a length a datagram of up to 9 kB takes more than four times as many pages as by AAL5's; by UDP's it takes fewer \
+                 still, where octets follow that are not UDP's",
+                "as many pages without a length as with one",
+            ),
+            format!(
+                "pages of a datagram, on average: {:.2} without a length, {:.3} by AAL5's, {:.3} by UDP's",
+                mean[0], mean[1], mean[2]
+            ),
+        );
         run.words(
             "A-26",
             "End-to-end consistency is not guaranteed if UDP checksum is omitted on paths crossed out in the picture",

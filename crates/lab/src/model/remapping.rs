@@ -23,6 +23,8 @@ const BASE: u64 = 0x1000_0000;
 const BUFFERS: u64 = 4;
 /// Octets before each PDU that the host keeps control information in.
 const CONTROL: usize = 32;
+/// Pages that a side receives into.
+pub const PAGES: u32 = 64;
 const USER: Process = Process(1);
 /// Where a process makes its SDUs, and where it wants them: pages of their own.
 const FROM: u64 = 0x10_0000;
@@ -42,6 +44,8 @@ pub struct Work {
     pub udp: bool,
     /// Of how many datagrams one has IP options; 0 is none of them.
     pub options: u64,
+    /// Octets behind a datagram, which AAL5's length counts and UDP's does not.
+    pub padding: usize,
     /// Where the application's buffers begin in their page.
     pub placement: usize,
     /// The application posts its buffers before the data come.
@@ -51,7 +55,7 @@ pub struct Work {
 impl Work {
     /// SDUs alone, to buffers that begin with a page.
     pub const fn raw(octets: usize) -> Self {
-        Work { octets, udp: false, options: 0, placement: 0, ahead: false }
+        Work { octets, udp: false, options: 0, padding: 0, placement: 0, ahead: false }
     }
 
     /// UDP datagrams, the same.
@@ -79,6 +83,19 @@ pub struct Moved {
     pub cells: u64,
 }
 
+/// What waits for an application that does not read.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Held {
+    /// SDUs that found pages.
+    pub sdus: u64,
+    /// Pages that each of them took.
+    pub pages: f64,
+    /// SDUs that were not as they were sent when they were read at last: none.
+    pub damaged: u64,
+    /// Cells that were carried.
+    pub cells: u64,
+}
+
 struct Side {
     adapter: Eni155p,
     driver: Eni,
@@ -93,8 +110,8 @@ impl Side {
         let (_, own) = memory.hold((2 * BUFFERS * BUFFER_OCTETS) as u32 / PAGE as u32)?;
         let mut driver = Eni::probe(&mut bus, own, BUFFERS).ok()?;
         driver.open(&mut bus, VCI.into(), Aal::Aal5, 128 << 10, None).ok()?;
-        let mut host = SingleCopy::new(&mut driver, memory, 64, CONTROL)?;
-        host.use_only(mechanisms);
+        let mut host = SingleCopy::new(&mut driver, memory, PAGES, CONTROL)?;
+        host.use_only(&mut driver, mechanisms);
         for address in [FROM, TO] {
             host.memory.grow(USER, address, ROOM).ok()?;
         }
@@ -136,33 +153,75 @@ fn datagram(port: u16, options: usize, data: &[u8]) -> Vec<u8> {
     pdu
 }
 
+impl Work {
+    /// The `n`th SDU: its data, and the PDU that they are in.
+    fn sdu(&self, n: u64) -> (Vec<u8>, Vec<u8>) {
+        let data = pattern(self.octets, n);
+        let options = if self.options > 0 && n % self.options == self.options - 1 { 4 } else { 0 };
+        let mut pdu = if self.udp { datagram(PORT, options, &data) } else { data.clone() };
+        pdu.resize(pdu.len() + self.padding, 0);
+        (data, pdu)
+    }
+
+    const fn whose(&self) -> Whose {
+        match self.udp {
+            true => Whose::Flow(Flow { protocol: UDP, port: PORT }),
+            false => Whose::Circuit(VCI as u32),
+        }
+    }
+}
+
+/// Sends a PDU from one side's memory to the other one's; the cells that it took.
+fn carry(a: &mut Side, b: &mut Side, pdu: &[u8]) -> Option<u64> {
+    a.host.memory.store(USER, FROM, pdu).ok()?;
+    let bus = &mut Direct { adapter: &mut a.adapter, now: Time::ZERO };
+    a.host.send(&mut a.driver, bus, VCI.into(), (USER, FROM, pdu.len())).ok()?;
+    a.settle();
+    let (mut carried, mut cells) = (0, [Cell::default(); 32]);
+    while a.adapter.next_transmit().is_some() {
+        let n = a.adapter.fill(&mut cells, Time::ZERO);
+        carried += n as u64;
+        b.adapter.handle_cells(&cells[..n]);
+        a.settle();
+        b.settle();
+    }
+    Some(carried)
+}
+
+/// Sends so many SDUs, 64 at most, to an application that reads none of them until all have been sent; `None`, if there is no such
+/// adapter.
+pub fn held(mechanisms: single_copy::Mechanisms, work: Work, sdus: u64) -> Option<Held> {
+    let (mut a, mut b) = (Side::new(mechanisms)?, Side::new(mechanisms)?);
+    b.host.bind(&mut b.driver, work.whose(), USER, Sizes::default());
+    let mut held = Held::default();
+    for n in 0..sdus {
+        held.cells += carry(&mut a, &mut b, &work.sdu(n).1)?;
+        // Nobody has posted a buffer: what has come waits.
+        held.damaged += u64::from(b.host.poll_completed(&mut b.driver).is_some());
+    }
+    held.sdus = sdus - b.driver.statistics.no_buffer;
+    held.pages = f64::from(PAGES - b.driver.pages()) / held.sdus.max(1) as f64;
+    for n in 0..held.sdus {
+        let completed = b.host.post(&mut b.driver, work.whose(), TO, ROOM);
+        let got = b.host.memory.load(USER, TO, work.octets).ok()?;
+        let whole = completed.is_some_and(|completed| completed.delivered.octets == work.octets);
+        held.damaged += u64::from(!whole || got != work.sdu(n).0);
+    }
+    Some(held)
+}
+
 /// Runs so many SDUs, one after the other; `None`, if there is no such adapter.
 pub fn buffering(mechanisms: single_copy::Mechanisms, work: Work, sdus: u64) -> Option<Moved> {
     let (mut a, mut b) = (Side::new(mechanisms)?, Side::new(mechanisms)?);
-    let whose = match work.udp {
-        true => Whose::Flow(Flow { protocol: UDP, port: PORT }),
-        false => Whose::Circuit(VCI.into()),
-    };
+    let whose = work.whose();
     b.host.bind(&mut b.driver, whose, USER, Sizes::default());
     let to = TO + work.placement as u64;
-    let (mut moved, mut cells) = (Moved::default(), [Cell::default(); 32]);
+    let mut moved = Moved::default();
     let before = [a.host.memory.crossings(), b.host.memory.crossings()];
     for n in 0..sdus {
-        let data = pattern(work.octets, n);
-        let options = if work.options > 0 && n % work.options == work.options - 1 { 4 } else { 0 };
-        let sdu = if work.udp { datagram(PORT, options, &data) } else { data.clone() };
-        a.host.memory.store(USER, FROM, &sdu).ok()?;
+        let (data, pdu) = work.sdu(n);
         let early = work.ahead.then(|| b.host.post(&mut b.driver, whose, to, work.octets)).flatten();
-        let bus = &mut Direct { adapter: &mut a.adapter, now: Time::ZERO };
-        a.host.send(&mut a.driver, bus, VCI.into(), (USER, FROM, sdu.len())).ok()?;
-        a.settle();
-        while a.adapter.next_transmit().is_some() {
-            let n = a.adapter.fill(&mut cells, Time::ZERO);
-            moved.cells += n as u64;
-            b.adapter.handle_cells(&cells[..n]);
-            a.settle();
-            b.settle();
-        }
+        moved.cells += carry(&mut a, &mut b, &pdu)?;
         let completed = early.or_else(|| b.host.poll_completed(&mut b.driver));
         let completed = match work.ahead {
             true => completed,
@@ -308,6 +367,23 @@ mod tests {
         assert!(options.copied[1] > 2000.0 && options.slow > 0.3, "{options:?}");
         let at = |placement, ahead| of(all, Work { placement, ahead, ..Work::raw(8192) }).copied[1];
         assert_eq!([at(0, false), at(1024, true), at(1024, false)], [0.0, 4096.0, 8192.0]);
+    }
+
+    #[test]
+    fn without_a_length_few_datagrams_can_wait_and_udps_takes_no_page_for_what_is_behind_the_data() {
+        use remap::look::Length;
+        let of = |length, octets, padding| {
+            let mechanisms = single_copy::Mechanisms { length, ..Default::default() };
+            let held = held(mechanisms, Work { padding, ..Work::udp(octets) }, 40).unwrap();
+            assert_eq!(held.damaged, 0, "{length:?}, {octets} octets, {padding} behind them");
+            (held.sdus, held.pages)
+        };
+        // Headers end with the first page; the data have pages of their own, and padding one more.
+        let each = |padding| [Length::Longest, Length::Aal5, Length::Udp].map(|length| of(length, 8192, padding));
+        assert_eq!(each(0), [(3, 17.0), (21, 3.0), (21, 3.0)]);
+        assert_eq!(each(40), [(3, 17.0), (16, 4.0), (21, 3.0)]);
+        // Data that no DMA fetches by whole words, and padding that fits into the last page.
+        assert_eq!([1, 4095].map(|octets| of(Length::Udp, octets, 3)), [(32, 2.0), (32, 2.0)]);
     }
 
     #[test]

@@ -6,8 +6,9 @@ use crate::driver::sockets::Whose;
 use crate::iocc::PAGE;
 use remap::Runs;
 use remap::align::Wanted;
-use remap::look::{HEADERS, Look};
+use remap::look::{HEADERS, Length, Look};
 use std::collections::BTreeMap;
+use wire::aal5::MAX_SDU_OCTETS;
 
 /// What is wanted in front of the data, and where they begin in their page.
 #[derive(Debug, Clone, Copy)]
@@ -25,6 +26,8 @@ pub(super) struct Row {
     pages: u32,
     /// Where the PDU begins.
     at: u32,
+    /// Octets of the PDU that are fetched.
+    octets: u32,
     /// What the interrupt handler saw, if it guessed by that.
     look: Option<Look>,
 }
@@ -32,6 +35,10 @@ pub(super) struct Row {
 impl Row {
     pub(super) fn address(&self) -> u64 {
         u64::from(self.first) * PAGE as u64 + u64::from(self.at)
+    }
+
+    pub(super) const fn octets(&self) -> u32 {
+        self.octets
     }
 }
 
@@ -41,15 +48,16 @@ pub(super) struct Placing {
     runs: Runs,
     control: usize,
     wants: BTreeMap<Whose, Want>,
+    length: Length,
 }
 
 impl Placing {
     /// Pages for a PDU of `octets` octets, which the adapter has: `word` reads it.
-    pub(super) fn place(&mut self, vci: u32, octets: usize, word: impl FnMut(usize) -> u32) -> Option<Row> {
+    pub(super) fn place(&mut self, vci: u32, octets: usize, mut word: impl FnMut(usize) -> u32) -> Option<Row> {
         let (headers, want, look) = match self.wants.get(&Whose::Circuit(vci)) {
             Some(want) => (0, Some(*want), None),
             None => {
-                let look = Look::new(octets, word);
+                let look = Look::new(octets, &mut word);
                 let want = look.and_then(|look| self.wants.get(&Whose::Flow(look.flow)).copied());
                 (HEADERS, want, look.filter(|_| want.is_some()))
             }
@@ -60,9 +68,14 @@ impl Placing {
         });
         // DMA writes whole words to multiples of a word: what is wanted elsewhere is copied later.
         let at = if at.is_multiple_of(4) { at } else { self.control };
-        let pages = (at + octets.next_multiple_of(4)).div_ceil(PAGE) as u32;
+        let octets = match (self.length, look) {
+            (Length::Udp, Some(look)) => look.pdu_octets(octets, word),
+            _ => octets,
+        };
+        let room = if self.length == Length::Longest { MAX_SDU_OCTETS } else { octets };
+        let pages = (at + room.next_multiple_of(4)).div_ceil(PAGE) as u32;
         let first = self.runs.take(pages)?;
-        Some(Row { first, pages, at: at as u32, look })
+        Some(Row { first, pages, at: at as u32, octets: octets as u32, look })
     }
 }
 
@@ -71,7 +84,15 @@ impl Eni {
     /// are left to the host's control information; a multiple of four.
     pub fn receive_into_pages(&mut self, control: usize) {
         let control = control.next_multiple_of(4);
-        self.placing = Some(Placing { runs: Runs::default(), control, wants: BTreeMap::new() });
+        self.placing =
+            Some(Placing { runs: Runs::default(), control, wants: BTreeMap::new(), length: Length::default() });
+    }
+
+    /// Pages are taken by this length, from the next PDU on; of AAL5, where nothing else is said.
+    pub fn allocate_by(&mut self, length: Length) {
+        if let Some(placing) = &mut self.placing {
+            placing.length = length;
+        }
     }
 
     /// Gives pages to receive into: `pages` of them from bus address `address` on.

@@ -10,6 +10,7 @@ use crate::driver::sockets::{BEGINNING, Completed, Sockets, Whose};
 use crate::iocc::PAGE;
 use crate::paged::Paged;
 use remap::layers::{Mismatch, Sizes};
+use remap::look::Length;
 use remap::spaces::Process;
 use remap::{Gather, Refusal};
 use std::ops::Range;
@@ -36,11 +37,13 @@ pub struct Mechanisms {
     pub pads: bool,
     /// The interrupt handler looks at headers; else it knows only whose a circuit is that one application has for itself.
     pub looks: bool,
+    /// Which length pages are taken by.
+    pub length: Length,
 }
 
 impl Default for Mechanisms {
     fn default() -> Self {
-        Mechanisms { sends_pages: true, maps_pages: true, pads: true, looks: true }
+        Mechanisms { sends_pages: true, maps_pages: true, pads: true, looks: true, length: Length::Aal5 }
     }
 }
 
@@ -83,8 +86,9 @@ impl SingleCopy {
     }
 
     /// Uses some mechanisms and not others; before the first socket.
-    pub fn use_only(&mut self, mechanisms: Mechanisms) {
+    pub fn use_only(&mut self, driver: &mut Eni, mechanisms: Mechanisms) {
         self.mechanisms = mechanisms;
+        driver.allocate_by(mechanisms.length);
         self.sockets.copy_always(!mechanisms.maps_pages);
     }
 
