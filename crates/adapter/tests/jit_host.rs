@@ -1,6 +1,6 @@
 //! The just-in-time adapter's driver: guesses, misses, trailers, strategies, and SDUs that leave from their process's pages.
 
-use adapter::driver::jit::JitHost;
+use adapter::driver::jit::{JitHost, Mechanisms};
 use adapter::driver::sockets::{Completed, Whose};
 use adapter::iocc::PAGE;
 use adapter::jit::{Config, Jit};
@@ -26,8 +26,13 @@ struct World {
 
 impl World {
     fn new(row: u32) -> Self {
+        Self::with(row, Mechanisms::default())
+    }
+
+    fn with(row: u32, mechanisms: Mechanisms) -> Self {
         let adapter = Jit::new(Config { cells: 64, ..Config::default() });
-        let host = JitHost::new(Paged::new(0x1000_0000, 1024, Overlap::Copy), 8, row);
+        let mut host = JitHost::new(Paged::new(0x1000_0000, 1024, Overlap::Copy), 8, row);
+        host.use_only(mechanisms);
         let mut world = World { adapter, host, now: Time::ZERO, completed: Vec::new() };
         for vci in [40, 41] {
             assert!(world.host.open(&mut world.adapter, circuit(vci)));
@@ -122,6 +127,37 @@ fn data_are_mapped_once_their_circuits_last_pdus_have_told_the_alignment_and_cop
     assert_eq!([4, 4, 4, 0, 0].map(|options| give(5002, options)), [0, 3, 3, 0, 3]);
     let statistics = world.host.statistics();
     assert_eq!((statistics.hits, statistics.misses), (8, 5));
+}
+
+/// Section 3.5: sizes that nobody knows in advance come layer by layer, or are assumed.
+#[test]
+fn options_and_octets_behind_a_datagram_are_found_layer_by_layer_or_cost_a_copy_and_a_trailer_on_two_pages() {
+    let found = [true, false].map(|learns_sizes| {
+        let mechanisms = Mechanisms { learns_sizes, changes_strategy: false, ..Mechanisms::default() };
+        let mut world = World::with(8, mechanisms);
+        world.host.bind(flow(5001), P, Sizes { header: 12, trailer: 8 });
+        world.host.bind(Whose::Circuit(41), P, Sizes { header: 36 + 12, trailer: 0 });
+        let mut give = |n: u8, options, octets, behind| {
+            let data = pattern(octets, n);
+            let pdu = packet(5001, options, &[&[7; 12][..], &data, &[8; 8]].concat());
+            world.post(flow(5001), AT);
+            world.post(Whose::Circuit(41), AT + 32 * PAGE as u64);
+            // The other circuit takes every second buffer of the same list, where there are no options.
+            world.receive(&[(40, [pdu, vec![0; behind]].concat()), (41, pattern(4 * PAGE, n))]);
+            assert_eq!(world.load(AT, octets), data);
+            world.completed.clear();
+            let statistics = world.host.statistics();
+            (statistics.hits, statistics.repaired, statistics.apart)
+        };
+        let before = give(0, 4, 8000, 0);
+        let options = (1..5).map(|n| give(n, 4, 8000, 0)).last().unwrap();
+        let plain = (5..9).map(|n| give(n, 0, 8000, 0)).last().unwrap();
+        // The application's trailer ends one page, and what is behind it begins the next one.
+        let behind = give(9, 0, 2 * PAGE - 36 - 12 - 4, 8);
+        [options.0 - before.0, plain.0 - options.0, behind.1 - plain.1, behind.2 - plain.2]
+    });
+    // The other circuit's data always lie right: one hit each time. After options the first guess is wrong.
+    assert_eq!(found, [[4 + 4, 4 + 3, 1, 0], [4, 4 + 4, 0, 1]]);
 }
 
 /// Section 3.5: the whole trailer on one page, or on two that follow each other.

@@ -13,6 +13,8 @@ pub const UDP: u8 = 17;
 pub const IP_OCTETS: usize = 20;
 /// Octets of a UDP header.
 pub const UDP_OCTETS: usize = 8;
+/// Octets of the shortest TCP header.
+pub const TCP_OCTETS: usize = 20;
 
 /// A layer of encapsulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +45,12 @@ impl std::ops::Add for Sizes {
     fn add(self, other: Sizes) -> Sizes {
         Sizes { header: self.header + other.header, trailer: self.trailer + other.trailer }
     }
+}
+
+/// Of LLC/SNAP, IP and a transport protocol, none of which has options.
+pub const fn without_options(protocol: u8) -> Sizes {
+    let transport = if protocol == TCP { TCP_OCTETS } else { UDP_OCTETS };
+    Sizes { header: llc::ROUTED_OCTETS + IP_OCTETS + transport, trailer: 0 }
 }
 
 /// Which application of a host a PDU is for.
@@ -191,7 +199,7 @@ fn udp_sizes(here: &[u8], left: usize) -> Result<Sizes, Mismatch> {
 fn tcp_sizes(here: &[u8], left: usize) -> Result<Sizes, Mismatch> {
     let header = 4 * usize::from(here.get(12).ok_or(Mismatch::Length)? >> 4);
     match header {
-        20.. if header <= left => Ok(Sizes { header, trailer: 0 }),
+        TCP_OCTETS.. if header <= left => Ok(Sizes { header, trailer: 0 }),
         _ => Err(Mismatch::Length),
     }
 }

@@ -14,7 +14,7 @@ use crate::jit::{Buffer, Descriptor, Event, Jit, Lists};
 use crate::paged::Paged;
 use lists::{BufferLists, Kind};
 use remap::Gather;
-use remap::layers::{Layer, Layers, Sizes};
+use remap::layers::{self, Layer, Layers, Sizes};
 use remap::predict::{Predictor, Strategy};
 use remap::spaces::{Hold, Process, Refusal, Sending};
 use std::collections::BTreeMap;
@@ -30,11 +30,14 @@ pub struct Mechanisms {
     pub changes_strategy: bool,
     /// A row of buffers is a batch, which a PDU takes as a whole; else it takes as many buffers as it fills.
     pub batches: bool,
+    /// What stands before and behind the data is found layer by layer; else each layer has the size that it has without options,
+    /// and nothing but the application's own trailer is behind the data.
+    pub learns_sizes: bool,
 }
 
 impl Default for Mechanisms {
     fn default() -> Self {
-        Mechanisms { guesses: true, changes_strategy: true, batches: false }
+        Mechanisms { guesses: true, changes_strategy: true, batches: false, learns_sizes: true }
     }
 }
 
@@ -47,6 +50,8 @@ pub struct Statistics {
     pub misses: u64,
     /// Trailers that were repaired.
     pub repaired: u64,
+    /// PDUs behind whose data octets lie on pages that are no neighbours, since nobody knew where they begin or they are too long.
+    pub apart: u64,
     /// Circuits whose strategy was changed, each time.
     pub strategies: u64,
     /// PDUs that came to memory in a row.
@@ -88,6 +93,8 @@ struct Parts {
     data: Range<usize>,
     /// Octets behind the data, which a layer has to read.
     trailer: usize,
+    /// As many of them as the driver knows of.
+    known: usize,
 }
 
 impl JitHost {
@@ -197,7 +204,9 @@ impl JitHost {
         self.statistics.empty += buffers.iter().filter(|(_, used)| *used == 0).count() as u64;
         let parts = self.take_apart(circuit, &gather);
         let mut kept = Kept { buffers: buffers.iter().map(|(buffer, _)| *buffer).collect(), repair: None };
-        self.look_at_trailer(circuit, parts.trailer, &mut gather, &mut kept);
+        self.look_at_trailer(circuit, parts.known, &mut gather, &mut kept);
+        let trailer = gather.part(octets - parts.trailer, parts.trailer);
+        self.statistics.apart += u64::from(trailer.extents().len() > 1);
         let Some(whose) = parts.whose else {
             self.statistics.unclaimed += 1;
             self.free(adapter, kept);
@@ -228,7 +237,7 @@ impl JitHost {
         let vci = u32::from(circuit.vci.get());
         if let Some((whose, data)) = self.sockets.within(Whose::Circuit(vci), 0..octets) {
             let trailer = octets - data.end;
-            return Parts { whose: Some(whose), data, trailer };
+            return Parts { whose: Some(whose), data, trailer, known: trailer };
         }
         let beginning = self.memory.gathered(gather, 0, BEGINNING);
         let (mut layers, mut said) = (Layers::new(&beginning, octets), Vec::new());
@@ -240,15 +249,18 @@ impl JitHost {
         let found = flow.and_then(|flow| self.sockets.within(Whose::Flow(flow), layers.rest()));
         predictor.observe(flow.filter(|_| found.is_some()));
         let (Some(flow), Some((whose, data))) = (flow, found) else {
-            return Parts { whose: None, data: 0..0, trailer: 0 };
+            return Parts { whose: None, data: 0..0, trailer: 0, known: 0 };
         };
         let own = self.sockets.own(whose).unwrap_or_default();
+        let trailer = octets - data.end;
+        if !self.mechanisms.learns_sizes {
+            return Parts { whose: Some(whose), data, trailer, known: own.trailer };
+        }
         said.push((Layer::Application, own));
         for (depth, (layer, sizes)) in said.into_iter().enumerate() {
             predictor.tell(flow, depth, layer, sizes);
         }
-        let trailer = octets - data.end;
-        Parts { whose: Some(whose), data, trailer }
+        Parts { whose: Some(whose), data, trailer, known: trailer }
     }
 
     /// A trailer on two pages that are not neighbours is copied, with all of these pages that is the PDU's, to two new ones.
@@ -282,7 +294,13 @@ impl JitHost {
             return Some((raw, own.header));
         }
         let predictor = self.circuits.get(&circuit)?;
-        predictor.expected().map(|flow| (Whose::Flow(flow), predictor.sizes(flow).header))
+        let flow = predictor.expected()?;
+        let whose = Whose::Flow(flow);
+        let sizes = match self.mechanisms.learns_sizes {
+            true => predictor.sizes(flow),
+            false => layers::without_options(flow.protocol) + self.sockets.own(whose).unwrap_or_default(),
+        };
+        Some((whose, sizes.header))
     }
 
     /// Chooses the list for the circuit's next PDU.

@@ -131,6 +131,7 @@ impl Experiment for SingleCopy {
         table_1(run, &curves)?;
         figures(run, &curves);
         lists(run);
+        layers(run);
         Ok(())
     }
 
@@ -447,11 +448,13 @@ fn figures(run: &mut Run<'_>, curves: &[Curve]) {
 fn lists(run: &mut Run<'_>) {
     let all = jit::Mechanisms::default();
     let pdus = run.size(200, 40);
-    let mut of = |mechanisms, interleaved, octets, trailer| -> Guessed {
-        let work = Arrivals { interleaved, octets, trailer, row: 17 };
+    let mut arrive = |mechanisms, work| -> Guessed {
         let guessed = remapping::just_in_time(mechanisms, work, pdus).unwrap_or_default();
         run.happened(guessed.damaged, guessed.cells);
         guessed
+    };
+    let mut of = |mechanisms, interleaved, octets, trailer| {
+        arrive(mechanisms, Arrivals { interleaved, octets, trailer, row: 17, ..Arrivals::default() })
     };
     let blind = of(jit::Mechanisms { guesses: false, ..all }, false, 8192, 0);
     let guessed = of(all, false, 8192, 0);
@@ -533,5 +536,60 @@ fn lists(run: &mut Run<'_>) {
     );
     figure.add("batches", Origin::Modelled, points(&batches, |g| g.copied));
     figure.add("single pages", Origin::Modelled, points(&singles, |g| g.copied));
+    run.figure(figure);
+}
+
+/// Sizes of headers and trailers that nobody knows in advance.
+fn layers(run: &mut Run<'_>) {
+    let pdus = run.size(200, 40);
+    let all = jit::Mechanisms { changes_strategy: false, ..jit::Mechanisms::default() };
+    let mut of = |learns_sizes, work| {
+        let mechanisms = jit::Mechanisms { learns_sizes, ..all };
+        let guessed = remapping::just_in_time(mechanisms, work, pdus).unwrap_or_default();
+        run.happened(guessed.damaged, guessed.cells);
+        guessed
+    };
+    let both = |of: &mut dyn FnMut(bool, Arrivals) -> Guessed, work| [true, false].map(|learns| of(learns, work));
+    // None, a tenth, a quarter, half and all of the datagrams.
+    let shares = [0u64, 10, 4, 2, 1];
+    let plain = Arrivals { octets: 8192, row: 17, ..Arrivals::default() };
+    let options = shares.map(|options| both(&mut of, Arrivals { options, ..plain }));
+    // An application's trailer on two pages, and as many octets behind the datagram, all on the second one.
+    let short = 2 * adapter::iocc::PAGE - remapping::HEADERS - 4;
+    let behind = both(&mut of, Arrivals { interleaved: true, octets: short, trailer: 8, padding: 8, ..plain });
+    let [none, each] = [options[0], options[4]];
+    run.words(
+        "A-44",
+        "the maximum header or trailer sizes are not known in advance and where new information about encapsulation is obtained incrementally",
+        Test::new(
+            none[1].hits > 0.9 && each[0].hits > 0.9 && each[1].hits == 0.0 && behind[0].apart == 0.0 && behind[1].apart > 0.9,
+            "where each datagram has IP options, 90 % of the data lie as they are wanted if sizes are found layer by layer, and none if they \
+             are assumed; a trailer with padding behind it is repaired, or left on two pages",
+            "as many hits, or as many trailers repaired, with assumed sizes",
+        ),
+        format!(
+            "octets of 8 kB copied: {:.0} and, with assumed sizes, {:.0}; without options {:.0} and {:.0}; trailers left on pages that are no \
+             neighbours: {:.0} and {:.0} %",
+            each[0].copied,
+            each[1].copied,
+            none[0].copied,
+            none[1].copied,
+            100.0 * behind[0].apart,
+            100.0 * behind[1].apart
+        ),
+    );
+    let mut figure = Figure::new(
+        "mechanisms-layers",
+        "What is copied where headers have options",
+        ["% of datagrams with IP options", "octets of 8 kB copied"],
+        [false, false],
+    );
+    for (n, name) in ["sizes found layer by layer", "sizes assumed"].into_iter().enumerate() {
+        let points = shares.iter().zip(&options).map(|(one_of, guessed)| {
+            let share = if *one_of == 0 { 0.0 } else { 100.0 / *one_of as f64 };
+            (share, guessed[n].copied)
+        });
+        figure.add(name, Origin::Modelled, points);
+    }
     run.figure(figure);
 }

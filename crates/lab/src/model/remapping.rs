@@ -153,12 +153,16 @@ fn datagram(port: u16, options: usize, data: &[u8]) -> Vec<u8> {
     pdu
 }
 
+/// Octets of the `n`th datagram's IP options, where one of so many has some.
+const fn options_of(one_of: u64, n: u64) -> usize {
+    if one_of > 0 && n % one_of == one_of - 1 { 4 } else { 0 }
+}
+
 impl Work {
     /// The `n`th SDU: its data, and the PDU that they are in.
     fn sdu(&self, n: u64) -> (Vec<u8>, Vec<u8>) {
         let data = pattern(self.octets, n);
-        let options = if self.options > 0 && n % self.options == self.options - 1 { 4 } else { 0 };
-        let mut pdu = if self.udp { datagram(PORT, options, &data) } else { data.clone() };
+        let mut pdu = if self.udp { datagram(PORT, options_of(self.options, n), &data) } else { data.clone() };
         pdu.resize(pdu.len() + self.padding, 0);
         (data, pdu)
     }
@@ -248,7 +252,7 @@ pub fn buffering(mechanisms: single_copy::Mechanisms, work: Work, sdus: u64) -> 
 }
 
 /// What comes to a just-in-time adapter: PDUs of one circuit, or of two, cell by cell in turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Arrivals {
     /// There are two circuits, with an application each.
     pub interleaved: bool,
@@ -256,6 +260,10 @@ pub struct Arrivals {
     pub octets: usize,
     /// Octets of a trailer of its own behind them.
     pub trailer: usize,
+    /// Of how many datagrams one has IP options; 0 is none of them.
+    pub options: u64,
+    /// Octets behind a datagram.
+    pub padding: usize,
     /// Buffers of a row or a batch.
     pub row: u32,
 }
@@ -269,6 +277,8 @@ pub struct Guessed {
     pub copied: f64,
     /// Trailers that were repaired.
     pub repaired: f64,
+    /// Trailers that lay on pages that are no neighbours, and were left there.
+    pub apart: f64,
     /// PDUs that came to memory in a row.
     pub in_a_row: f64,
     /// Pages that a PDU took, and those of them that it left empty.
@@ -303,7 +313,9 @@ pub fn just_in_time(mechanisms: jit::Mechanisms, work: Arrivals, pdus: u64) -> O
         for (at, (circuit, flow)) in circuits.iter().copied().zip(flows).enumerate() {
             let to = TO + ROOM as u64 * at as u64;
             host.post(&mut adapter, flow, to, work.octets);
-            let pdu = datagram(PORT + at as u16, 0, &[&data[..], &vec![0xcc; work.trailer]].concat());
+            let options = options_of(work.options, n);
+            let mut pdu = datagram(PORT + at as u16, options, &[&data[..], &vec![0xcc; work.trailer]].concat());
+            pdu.resize(pdu.len() + work.padding, 0);
             let mut cells = vec![Cell::default(); wire::aal5::cells(pdu.len())];
             Segmentation::new(circuit, pdu.len(), SduMeta::default()).ok()?.fill(&pdu, &mut cells);
             guessed.cells += cells.len() as u64;
@@ -331,7 +343,7 @@ pub fn just_in_time(mechanisms: jit::Mechanisms, work: Arrivals, pdus: u64) -> O
     let each = |n: u64| n as f64 / (circuits.len() as u64 * pdus).max(1) as f64;
     guessed.hits = each(statistics.hits);
     guessed.copied = each(copied.read(Crosser::Copy));
-    guessed.repaired = each(statistics.repaired);
+    (guessed.repaired, guessed.apart) = (each(statistics.repaired), each(statistics.apart));
     guessed.in_a_row = each(statistics.in_a_row);
     (guessed.buffers, guessed.empty) = (each(statistics.buffers), each(statistics.empty));
     Some(guessed)
@@ -389,7 +401,7 @@ mod tests {
     #[test]
     fn batches_keep_pdus_in_a_row_and_leave_pages_empty_and_guesses_save_the_copy() {
         let all = jit::Mechanisms::default();
-        let work = Arrivals { interleaved: false, octets: 8192, trailer: 0, row: 17 };
+        let work = Arrivals { interleaved: false, octets: 8192, row: 17, ..Arrivals::default() };
         let of = |mechanisms, work| {
             let guessed = just_in_time(mechanisms, work, 40).unwrap();
             assert_eq!(guessed.damaged, 0, "{mechanisms:?} {work:?}");
@@ -404,8 +416,20 @@ mod tests {
         assert!(single.in_a_row < 0.2 && single.empty == 0.0 && single.copied == 8192.0, "{single:?}");
         assert!(batches.in_a_row == 1.0 && batches.empty > 13.0 && batches.copied < 1000.0, "{batches:?}");
         // A trailer of 8 octets on each PDU's last page boundary.
-        let work = Arrivals { interleaved: true, octets: 2 * PAGE - HEADERS - 4, trailer: 8, row: 8 };
+        let work =
+            Arrivals { interleaved: true, octets: 2 * PAGE - HEADERS - 4, trailer: 8, row: 8, ..Arrivals::default() };
         let (changes, repairs) = (of(all, work), of(jit::Mechanisms { changes_strategy: false, ..all }, work));
         assert!(changes.repaired < 0.5 * repairs.repaired && changes.in_a_row > 0.7, "{changes:?} {repairs:?}");
+        // Options in each datagram, and octets behind it: sizes that nobody knew in advance.
+        let assumed = jit::Mechanisms { learns_sizes: false, changes_strategy: false, ..all };
+        let learnt = jit::Mechanisms { learns_sizes: true, ..assumed };
+        let options =
+            Arrivals { options: 1, ..Arrivals { interleaved: false, octets: 8192, row: 17, ..Arrivals::default() } };
+        let (learns, assumes) = (of(learnt, options), of(assumed, options));
+        assert!(learns.hits > 0.9 && assumes.hits == 0.0 && assumes.copied >= 8192.0, "{learns:?} {assumes:?}");
+        let (learns, assumes) =
+            (of(learnt, Arrivals { padding: 8, ..work }), of(assumed, Arrivals { padding: 8, ..work }));
+        assert!(learns.apart == 0.0 && learns.repaired > 0.9, "{learns:?}");
+        assert!(assumes.repaired == 0.0 && assumes.apart > 0.9, "{assumes:?}");
     }
 }
