@@ -7,11 +7,14 @@
 //! place, from a thread of this module. [`Window::overwrite`] replaces whole pages instead of copying them. An SDU received into frames
 //! is mapped where it lies as the window does, and copied where not.
 //!
-//! A child of `fork` has no window: it cannot change what its parent sends. Where the machine forbids userfaultfd, sending waits until
+//! A child of `fork` has no window, and cannot change what its parent sends, unless it has taken a [`Seat`] at one. Where the machine forbids userfaultfd, sending waits until
 //! the SDU has been taken; receiving is the same.
 
+mod child;
 mod keeper;
 mod real;
+
+pub use child::{ChildView, Seat};
 
 use crate::ChannelId;
 use crate::client::{Endpoint, Error, Received, SendError};

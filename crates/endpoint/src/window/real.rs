@@ -5,6 +5,7 @@
 //! a thread that reads there sees the old page or the new one.
 
 use super::PAGE;
+use super::child::{self, Remote};
 use crate::shared::SharedMemory;
 use crate::uffd::WriteFaults;
 use remap::Frame;
@@ -17,6 +18,7 @@ use std::sync::Arc;
 
 #[derive(Debug, Clone, Copy)]
 struct Order {
+    view: u16,
     address: u64,
     frame: Frame,
     /// The page was on another frame.
@@ -24,8 +26,19 @@ struct Order {
     writable: bool,
 }
 
+/// Whose page tables a view is in.
+#[derive(Debug)]
+enum Whose {
+    Ours,
+    Childs(Remote),
+    /// A child's that has gone.
+    Nobodys,
+}
+
 #[derive(Debug)]
 struct View {
+    whose: Whose,
+    /// 0 of a child's.
     start: u64,
     octets: usize,
     /// By page: frame, and whether it may be written.
@@ -85,8 +98,29 @@ impl Real {
             unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), octets, ProtFlags::empty(), MapFlags::PRIVATE) };
         let Ok(start) = start else { return false };
         let start = start.expose_provenance() as u64;
-        self.views.push(View { start, octets, pages: vec![None; octets / PAGE] });
+        self.views.push(View { whose: Whose::Ours, start, octets, pages: vec![None; octets / PAGE] });
         true
+    }
+
+    /// Another view, in a child.
+    pub(super) fn add_remote(&mut self, octets: usize, remote: Remote) {
+        let pages = vec![None; octets / PAGE];
+        self.views.push(View { whose: Whose::Childs(remote), start: 0, octets, pages });
+    }
+
+    /// The child whose view it is, unless it has gone.
+    pub(super) fn remote(&self, process: Process) -> Option<&Remote> {
+        match &self.views.get(usize::from(process.0))?.whose {
+            Whose::Childs(remote) => Some(remote),
+            Whose::Ours | Whose::Nobodys => None,
+        }
+    }
+
+    /// A child has gone: nobody waits for it any more.
+    pub(super) fn forget(&mut self, process: Process) {
+        if let Some(view) = self.views.get_mut(usize::from(process.0)) {
+            view.whose = Whose::Nobodys;
+        }
     }
 
     pub(super) fn start(&self, view: u16) -> u64 {
@@ -95,24 +129,30 @@ impl Real {
 
     /// Which page of which view an address is.
     pub(super) fn find(&self, address: u64) -> Option<(Process, u64)> {
-        let inside = |view: &View| address.checked_sub(view.start).filter(|at| *at < view.octets as u64);
+        let ours = |view: &View| matches!(view.whose, Whose::Ours);
+        let inside = |view: &View| address.checked_sub(view.start).filter(|at| ours(view) && *at < view.octets as u64);
         self.views.iter().enumerate().find_map(|(n, view)| Some((Process(n as u16), inside(view)?)))
     }
 
     /// Carries the orders out.
     pub(super) fn flush(&mut self) {
-        let orders = std::mem::take(&mut self.orders);
+        let mut orders = std::mem::take(&mut self.orders);
+        // Rows are of one view; orders of a page keep their order.
+        orders.sort_by_key(|order| order.view);
         let mut rest = &orders[..];
         while let Some(first) = rest.first().copied() {
             let follows = |(n, next): (usize, &Order)| {
                 let row = next.address == first.address + (n * PAGE) as u64;
-                let same = (next.moves, next.writable) == (first.moves, first.writable);
+                let same = (next.view, next.moves, next.writable) == (first.view, first.moves, first.writable);
                 row && same && (!first.moves || next.frame.0 == first.frame.0 + n as u32)
             };
             let pages = rest.iter().enumerate().take_while(|(n, next)| follows((*n, next))).count();
             self.mappings += u64::from(first.moves);
-            if self.carry_out(first, pages * PAGE).is_err() {
-                self.failures += 1;
+            match self.carry_out(first, pages * PAGE) {
+                // Its own memory has gone with it.
+                Err(Errno::PIPE | Errno::CONNRESET) => self.forget(Process(first.view)),
+                Err(_) => self.failures += 1,
+                Ok(()) => {}
             }
             rest = &rest[pages..];
         }
@@ -121,7 +161,15 @@ impl Real {
     }
 
     fn carry_out(&self, order: Order, octets: usize) -> Result<(), Errno> {
-        let Order { address, frame, moves, writable } = order;
+        let Order { view, address, frame, moves, writable } = order;
+        match &self.views[usize::from(view)].whose {
+            Whose::Ours => {}
+            Whose::Nobodys => return Ok(()),
+            Whose::Childs(remote) => {
+                let [page, pages] = [address as usize, octets].map(|octets| (octets / PAGE) as u32);
+                return remote.carry_out(child::Order { page, pages, frame: frame.0, moves, writable });
+            }
+        }
         if moves {
             let from = self.pool.address() + u64::from(frame.0) * PAGE as u64;
             // SAFETY: over pages of a view of this module's, which stay mapped with the same length; who reads or writes there
@@ -142,7 +190,7 @@ impl Real {
 
     /// Unmaps all views. Nobody has a reference to them any more.
     pub(super) fn release(&mut self) {
-        for view in self.views.drain(..) {
+        for view in self.views.drain(..).filter(|view| matches!(view.whose, Whose::Ours)) {
             // SAFETY: a view's own place, all of it; the window that lent slices of it is being dropped.
             let _ = unsafe { rustix::mm::munmap(place(view.start), view.octets) };
         }
@@ -156,7 +204,8 @@ impl Tables for Real {
         let before = entry.replace((frame, writable));
         let moves = before.is_none_or(|(was, _)| was != frame);
         if moves || before != Some((frame, writable)) {
-            self.orders.push(Order { address: view.start + page * PAGE as u64, frame, moves, writable });
+            let address = view.start + page * PAGE as u64;
+            self.orders.push(Order { view: process.0, address, frame, moves, writable });
         }
     }
 

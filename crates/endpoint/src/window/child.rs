@@ -1,0 +1,323 @@
+//! A window that a child process shares: what either writes, both see, and pages are replaced in both.
+//!
+//! A process can change its own page tables only. So the child has a thread that carries out the orders of the window's owner, by the
+//! same `mremap` as here, on a mapping of the frames that it got by `fork`: the memory is sealed, and nobody maps it anew. In: orders
+//! over a socket, each answered when it has been carried out; writes of the child to pages that are leaving. Out: answers; such writes
+//! as reports over another socket, which the owner answers by orders. The owner waits for the answers, so what it has replaced or
+//! protected when a call returns is replaced or protected in both.
+//!
+//! A child that ends, or closes its sockets, is no longer waited for. One that stops without an answer is a failure of the window.
+
+use super::{MAX_VIEWS, PAGE, State, Window, load, store};
+use crate::shared::SharedMemory;
+use crate::uffd::WriteFaults;
+use remap::spaces::Process;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, MremapFlags, ProtFlags};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU8;
+use std::thread::JoinHandle;
+
+/// How long the owner waits for an answer.
+const PATIENCE: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
+
+/// Pages are put on other frames.
+const MOVES: u32 = 1;
+/// Pages may be written; else they are protected.
+const WRITABLE: u32 = 2;
+/// Whoever waits in a page tries again.
+const WAKE: u32 = 4;
+/// The child has all pages.
+const READY: u32 = 8;
+
+fn place(address: u64) -> *mut c_void {
+    ptr::with_exposed_provenance_mut(address as usize)
+}
+
+/// What a child is to do: to which of its pages, and where they lie.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Order {
+    pub(super) page: u32,
+    pub(super) pages: u32,
+    pub(super) frame: u32,
+    pub(super) moves: bool,
+    pub(super) writable: bool,
+}
+
+/// Sends numbers as one packet.
+fn send(socket: &OwnedFd, numbers: &[u32]) -> Result<(), Errno> {
+    let octets: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
+    rustix::io::retry_on_intr(|| rustix::net::send(socket, &octets, SendFlags::NOSIGNAL)).map(|_| ())
+}
+
+/// Receives a packet of so many numbers.
+fn receive<const N: usize>(socket: &OwnedFd) -> Result<[u32; N], Errno> {
+    let mut octets = [0u8; 32];
+    let (n, _) = rustix::io::retry_on_intr(|| rustix::net::recv(socket, &mut octets[..], RecvFlags::empty()))?;
+    match n {
+        0 => Err(Errno::PIPE),
+        n if n == 4 * N => {
+            let words = octets.as_chunks::<4>().0;
+            Ok(std::array::from_fn(|word| u32::from_ne_bytes(words[word])))
+        }
+        _ => Err(Errno::PROTO),
+    }
+}
+
+/// A child, as the owner sees it.
+#[derive(Debug)]
+pub(super) struct Remote(OwnedFd);
+
+impl Remote {
+    fn answer(&self) -> Result<(), Errno> {
+        let mut fds = [PollFd::new(&self.0, PollFlags::IN)];
+        match rustix::io::retry_on_intr(|| poll(&mut fds, Some(&PATIENCE)))? {
+            0 => Err(Errno::TIMEDOUT),
+            _ => match receive::<1>(&self.0)? {
+                [0] => Ok(()),
+                [code] => Err(Errno::from_raw_os_error(code as i32)),
+            },
+        }
+    }
+
+    fn order(&self, numbers: [u32; 4]) -> Result<(), Errno> {
+        send(&self.0, &numbers)?;
+        self.answer()
+    }
+
+    /// Has an order carried out.
+    pub(super) fn carry_out(&self, order: Order) -> Result<(), Errno> {
+        let kind = if order.moves { MOVES } else { 0 } | if order.writable { WRITABLE } else { 0 };
+        self.order([kind, order.page, order.pages, order.frame])
+    }
+
+    /// Lets whoever waits in a page try again.
+    pub(super) fn wake(&self, page: u32) -> Result<(), Errno> {
+        self.order([WAKE, page, 1, 0])
+    }
+}
+
+/// A second mapping of a window's frames, which a child inherits.
+#[derive(Debug)]
+struct Frames {
+    start: u64,
+    octets: usize,
+}
+
+impl Frames {
+    fn of(pool: &SharedMemory) -> Result<Self, Errno> {
+        let octets = pool.len();
+        // SAFETY: the pool stays mapped; a shared mapping is made once more (an old length of 0), at an address of the kernel's choice.
+        let start = unsafe { rustix::mm::mremap(place(pool.address()), 0, octets, MremapFlags::MAYMOVE) }?;
+        let frames = Frames { start: start.expose_provenance() as u64, octets };
+        // SAFETY: the mapping just made; the advice changes nothing in this process.
+        unsafe { rustix::mm::madvise(place(frames.start), octets, Advice::LinuxDoFork) }?;
+        Ok(frames)
+    }
+}
+
+impl Drop for Frames {
+    fn drop(&mut self) {
+        // SAFETY: this value's own mapping, to which nobody has a reference.
+        let _ = unsafe { rustix::mm::munmap(place(self.start), self.octets) };
+    }
+}
+
+/// A child's place at a window. Made before `fork`; afterwards the parent calls [`Seat::keep`] and the child [`Seat::take`]. Another child
+/// that is made between them inherits frames and sockets too, so one child is made after the other.
+#[derive(Debug)]
+pub struct Seat<'a> {
+    window: &'a Window,
+    frames: Frames,
+    /// Here and there.
+    orders: [OwnedFd; 2],
+    reports: [OwnedFd; 2],
+}
+
+fn pair() -> Result<[OwnedFd; 2], Errno> {
+    rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).map(|(a, b)| [a, b])
+}
+
+impl Window {
+    /// A place for a child that is about to be made.
+    ///
+    /// # Errors
+    /// The system has no room; or it forbids faults ([`Window::why_not`]): then pages could not be protected in the child.
+    pub fn seat(&self) -> Result<Seat<'_>, Errno> {
+        self.keeper.as_ref().ok_or(Errno::OPNOTSUPP)?;
+        Ok(Seat { window: self, frames: Frames::of(&self.pool)?, orders: pair()?, reports: pair()? })
+    }
+}
+
+impl Seat<'_> {
+    /// In the parent: gives the child the window's pages. Waits until the child has called [`Seat::take`].
+    ///
+    /// # Errors
+    /// The window has as many views as it can, or the child does not answer.
+    pub fn keep(self) -> Result<(), Errno> {
+        let Seat { window, frames, orders: [orders, theirs], reports: [reports, their_reports] } = self;
+        drop((frames, theirs, their_reports));
+        let remote = Remote(orders);
+        remote.answer()?;
+        let keeper = window.keeper.as_ref().ok_or(Errno::OPNOTSUPP)?;
+        let mut state = window.settled();
+        let State { spaces, real, views, .. } = &mut *state;
+        if *views >= MAX_VIEWS {
+            return Err(Errno::MFILE);
+        }
+        let process = Process(*views);
+        *views += 1;
+        real.add_remote(window.octets, remote);
+        let failures = real.failures();
+        spaces.share((Process(0), 0), window.octets, (process, 0), real).map_err(|_| Errno::NOMEM)?;
+        real.flush();
+        match real.remote(process) {
+            Some(remote) if real.failures() == failures => remote.order([READY, 0, 0, 0])?,
+            _ => return Err(Errno::PIPE),
+        }
+        keeper.serve(process, reports)
+    }
+
+    /// In the child: gives it the window. The parent's own [`Window`] is of no use here.
+    ///
+    /// # Errors
+    /// The system forbids faults or has no room, or the parent has not called [`Seat::keep`].
+    pub fn take(self) -> Result<ChildView, Errno> {
+        let Seat { window, frames, orders: [theirs, orders], reports: [their_reports, reports] } = self;
+        drop((theirs, their_reports));
+        let octets = window.octets;
+        let faults = WriteFaults::open().map_err(|(_, e)| e)?;
+        // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing of this process.
+        let start =
+            unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), octets, ProtFlags::empty(), MapFlags::PRIVATE) }?;
+        let start = start.expose_provenance() as u64;
+        let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let follower = Arc::new(Follower { frames, start, octets, faults, orders, reports, stop });
+        send(&follower.orders, &[0])?;
+        while !follower.follow()? {}
+        let own = follower.clone();
+        let thread = std::thread::Builder::new().name("window".into()).spawn(move || own.run());
+        Ok(ChildView { follower, thread: Some(thread.map_err(|_| Errno::AGAIN)?) })
+    }
+}
+
+/// What a child's thread does.
+#[derive(Debug)]
+struct Follower {
+    frames: Frames,
+    start: u64,
+    octets: usize,
+    faults: WriteFaults,
+    orders: OwnedFd,
+    reports: OwnedFd,
+    stop: OwnedFd,
+}
+
+impl Follower {
+    /// Carries out the next order, and says so; true if it was the one that says that all pages are there.
+    fn follow(&self) -> Result<bool, Errno> {
+        let [kind, page, pages, frame] = receive(&self.orders)?;
+        let done = self.carry_out(kind, [page, pages, frame].map(|n| n as usize * PAGE));
+        send(&self.orders, &[done.err().map_or(0, |e| e.raw_os_error() as u32)])?;
+        Ok(kind & READY != 0)
+    }
+
+    fn carry_out(&self, kind: u32, [at, octets, frame]: [usize; 3]) -> Result<(), Errno> {
+        if at + octets > self.octets || frame + octets > self.frames.octets {
+            return Err(Errno::RANGE);
+        }
+        let (address, octets) = (self.start + at as u64, octets as u64);
+        if kind & (WAKE | READY) != 0 {
+            self.faults.wake(address, octets);
+            return Ok(());
+        }
+        if kind & MOVES != 0 {
+            let from = place(self.frames.start + frame as u64);
+            // SAFETY: over pages of this view, which stay mapped with the same length; who reads or writes there expects others to write
+            // at any time. From pages of the frames, which stay mapped too (an old length of 0).
+            unsafe { rustix::mm::mremap_fixed(from, 0, octets as usize, MremapFlags::MAYMOVE, place(address)) }?;
+            self.faults.register(address, octets)?;
+            self.faults.wake(address, octets);
+        }
+        if kind & MOVES == 0 || kind & WRITABLE == 0 {
+            self.faults.protect(address, octets, kind & WRITABLE == 0)?;
+        }
+        Ok(())
+    }
+
+    fn run(&self) {
+        loop {
+            let mut fds = [
+                PollFd::new(&self.orders, PollFlags::IN),
+                PollFd::new(&self.faults, PollFlags::IN),
+                PollFd::new(&self.stop, PollFlags::IN),
+            ];
+            match poll(&mut fds, None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(_) => return,
+            }
+            if !fds[2].revents().is_empty() {
+                return;
+            }
+            let ordered = !fds[0].revents().is_empty();
+            while let Some(address) = self.faults.next() {
+                let page = (address - self.start) / PAGE as u64;
+                // A failure shows below.
+                let _ = send(&self.reports, &[page as u32]);
+            }
+            if ordered && self.follow().is_err() {
+                // The owner is gone, and sends nothing any more.
+                let _ = self.faults.protect(self.start, self.octets as u64, false);
+                return;
+            }
+        }
+    }
+}
+
+/// A window in a child of its owner. Each page of it is what the same page of the window is.
+#[derive(Debug)]
+pub struct ChildView {
+    follower: Arc<Follower>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl ChildView {
+    /// Its memory, which any thread may write at any time; a write to a page that is leaving waits for a copy of the page.
+    pub fn octets(&self) -> &[AtomicU8] {
+        let start = ptr::with_exposed_provenance::<AtomicU8>(self.follower.start as usize);
+        // SAFETY: the view is mapped with this many octets as long as this lives: pages are exchanged under the system's own lock,
+        // never taken away. An atomic has its octet's layout and may change under a shared reference.
+        unsafe { std::slice::from_raw_parts(start, self.follower.octets) }
+    }
+
+    /// Writes octets. Panics if they are not inside.
+    pub fn write(&self, at: usize, octets: &[u8]) {
+        store(&self.octets()[at..at + octets.len()], octets);
+    }
+
+    /// Reads octets. Panics if they are not inside.
+    pub fn read(&self, at: usize, octets: &mut [u8]) {
+        load(&self.octets()[at..at + octets.len()], octets);
+    }
+}
+
+impl Drop for ChildView {
+    fn drop(&mut self) {
+        let _ = rustix::io::write(&self.follower.stop, &1u64.to_ne_bytes());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        // SAFETY: the view's own place, all of it; references into it have ended with this value.
+        let _ = unsafe { rustix::mm::munmap(place(self.follower.start), self.follower.octets) };
+    }
+}
+
+/// Takes reports of a child: pages that it waits to write. `Err` when it has gone.
+pub(super) fn next_report(reports: &OwnedFd) -> Result<u32, Errno> {
+    receive::<1>(reports).map(|[page]| page)
+}
