@@ -1,6 +1,7 @@
 //! Units: time in nanoseconds since an epoch of the caller's, and rates in cells per second.
 
 use core::fmt;
+use core::num::NonZeroU64;
 use core::ops::{Add, AddAssign, Sub};
 use core::time::Duration;
 
@@ -72,19 +73,32 @@ impl fmt::Display for Time {
     }
 }
 
-/// A rate in cells per second (ITU-T I.371 states all contracts in cells).
-#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
-pub struct CellRate(f64);
+/// A rate in cells per second (ITU-T I.371 states all contracts in cells). An `Option` of it takes no more memory.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+pub struct CellRate(
+    /// The bits of a number that is positive and finite: in the order of the numbers, and never zero.
+    NonZeroU64,
+);
+
+const _: () = assert!(size_of::<Option<CellRate>>() == 8);
 
 impl CellRate {
     /// The payload rate of STS-3c / STM-1: 149.76 Mbit/s, 353 207.5 cells/s.
-    pub const OC3C: CellRate = CellRate(149_760_000.0 / 424.0);
+    pub const OC3C: CellRate = CellRate::constant(149_760_000.0 / 424.0);
     /// The payload rate of STS-12c / STM-4: 599.04 Mbit/s, 1 412 830.2 cells/s.
-    pub const OC12C: CellRate = CellRate(599_040_000.0 / 424.0);
+    pub const OC12C: CellRate = CellRate::constant(599_040_000.0 / 424.0);
+
+    const fn constant(cells_per_s: f64) -> Self {
+        match NonZeroU64::new(cells_per_s.to_bits()) {
+            Some(bits) => CellRate(bits),
+            None => panic!("a rate is not zero"),
+        }
+    }
 
     /// `cells_per_s` cells each second; `None` unless positive and finite.
     pub fn from_cells_per_s(cells_per_s: f64) -> Option<Self> {
-        (cells_per_s.is_finite() && cells_per_s > 0.0).then_some(CellRate(cells_per_s))
+        let is_rate = cells_per_s.is_finite() && cells_per_s > 0.0;
+        NonZeroU64::new(cells_per_s.to_bits()).filter(|_| is_rate).map(CellRate)
     }
 
     /// The rate whose cell *payloads* (48 octets) carry `bits_per_s`, as Linux's `text2qos` counts.
@@ -99,22 +113,28 @@ impl CellRate {
 
     /// Cells each second.
     pub fn cells_per_s(self) -> f64 {
-        self.0
+        f64::from_bits(self.0.get())
     }
 
     /// Bits of cell payload each second.
     pub fn payload_bits_per_s(self) -> f64 {
-        self.0 * 384.0
+        self.cells_per_s() * 384.0
     }
 
     /// Bits of whole 53-octet cells each second.
     pub fn line_bits_per_s(self) -> f64 {
-        self.0 * 424.0
+        self.cells_per_s() * 424.0
     }
 
     /// Nanoseconds from one cell to the next.
     pub fn interval_nanos(self) -> f64 {
-        1e9 / self.0
+        1e9 / self.cells_per_s()
+    }
+}
+
+impl fmt::Debug for CellRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CellRate").field(&self.cells_per_s()).finish()
     }
 }
 
@@ -139,5 +159,16 @@ mod tests {
         for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             assert_eq!(CellRate::from_cells_per_s(bad), None);
         }
+    }
+
+    #[test]
+    fn rates_are_ordered_as_their_numbers() {
+        let numbers = [f64::MIN_POSITIVE, 1e-9, 0.5, 1.0, 1.5, 353_207.5, 1e300, f64::MAX];
+        for pair in numbers.windows(2) {
+            let [a, b] = [pair[0], pair[1]].map(|n| CellRate::from_cells_per_s(n).unwrap());
+            assert!(a < b && b > a && a == a && a != b);
+            assert_eq!([a, b].map(CellRate::cells_per_s), [pair[0], pair[1]]);
+        }
+        assert_eq!(std::format!("{:?}", CellRate::from_cells_per_s(2.5).unwrap()), "CellRate(2.5)");
     }
 }
