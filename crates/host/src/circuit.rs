@@ -11,6 +11,7 @@ use aal34::Aal34;
 use credit::Credit;
 pub(crate) use credit::{Credits, WINDOW};
 use endpoint::Aal;
+use net::SparseCounters;
 use net::topology::OamOptions;
 pub(crate) use points::{Before, Points};
 use rustix::fd::OwnedFd;
@@ -82,17 +83,17 @@ pub struct CircuitStatus {
     pub received: Counters,
 }
 
-/// What was counted at a circuit, and who has it open, without a copy.
+/// What was counted at a circuit, and who has it open.
 #[derive(Debug, Clone, Copy)]
-pub struct CircuitCounts<'a> {
+pub struct CircuitCounts {
     /// The adaptation layer that it is open with, if it is.
     pub open: Option<Aal>,
     /// The endpoint that has it open.
     pub endpoint: Option<EndpointId>,
     /// From applications.
-    pub sent: &'a Counters,
+    pub sent: Counters,
     /// To applications.
-    pub received: &'a Counters,
+    pub received: Counters,
 }
 
 /// The connection of a side that is to end with its circuit: cut when the circuit goes.
@@ -133,8 +134,8 @@ pub(crate) struct Circuit {
     pub(crate) departing: Vec<EndpointId>,
     /// A side that has the circuit directly: it ends with the circuit.
     pub(crate) direct: Option<Cut>,
-    pub(crate) pacer: Option<Pacer>,
-    reassembler: Reassembler,
+    pub(crate) pacer: Option<Box<Pacer>>,
+    reassembler: Reassembler<()>,
     buffer: Option<Buffer>,
     /// Once it has been opened with AAL3/4.
     pub(crate) aal34: Option<Box<Aal34>>,
@@ -144,9 +145,12 @@ pub(crate) struct Circuit {
     pub(crate) points: Option<Box<Points>>,
     /// [`crate::circuits`] has an entry for its next time-out.
     pub(crate) listed: bool,
-    pub(crate) sent: Counters,
-    pub(crate) received: Counters,
+    pub(crate) sent: SparseCounters,
+    pub(crate) received: SparseCounters,
 }
+
+// A call has one at either end: what it takes decides how many calls a machine holds.
+const _: () = assert!(size_of::<Circuit>() <= 480);
 
 impl Circuit {
     pub(crate) fn new(id: CircuitId, config: CircuitConfig, credit: Option<Box<Credit>>) -> Self {
@@ -157,15 +161,15 @@ impl Circuit {
             oam: None,
             departing: Vec::new(),
             direct: None,
-            pacer: Pacer::of_contract(&config.contract),
-            reassembler: Reassembler::new(reassembly(&config)),
+            pacer: Pacer::of_contract(&config.contract).map(Box::new),
+            reassembler: Reassembler::uncounted(reassembly(&config)),
             buffer: None,
             aal34: None,
             credit,
             points: None,
             listed: false,
-            sent: Counters::default(),
-            received: Counters::default(),
+            sent: SparseCounters::default(),
+            received: SparseCounters::default(),
             config,
         }
     }
@@ -173,7 +177,7 @@ impl Circuit {
     /// Another contract for what is sent from now on; whoever has the circuit open keeps it.
     pub(crate) fn change_contract(&mut self, contract: traffic::Contract) {
         self.config.contract = contract;
-        self.pacer = Pacer::of_contract(&contract);
+        self.pacer = Pacer::of_contract(&contract).map(Box::new);
     }
 
     /// Who of an endpoint's channels has a turn first: nrt-VBR may send above its reserved rate for its burst only.
@@ -197,7 +201,7 @@ impl Circuit {
         }
         self.buffer = None;
         self.close_aal34(endpoint);
-        self.reassembler = Reassembler::new(reassembly(&self.config));
+        self.reassembler = Reassembler::uncounted(reassembly(&self.config));
     }
 
     /// Buffers of the receiver's that PDUs have which are arriving, or the next one will have.
@@ -205,10 +209,10 @@ impl Circuit {
         u64::from(self.buffer.is_some()) + self.buffers_of_aal34()
     }
 
-    pub(crate) fn counts(&self) -> CircuitCounts<'_> {
+    pub(crate) fn counts(&self) -> CircuitCounts {
         let user = self.receiver.or(self.sender);
         let (open, endpoint) = (user.map(|u| u.aal), user.map(|u| u.endpoint));
-        CircuitCounts { open, endpoint, sent: &self.sent, received: &self.received }
+        CircuitCounts { open, endpoint, sent: self.sent.all(), received: self.received.all() }
     }
 
     pub(crate) fn status(&self) -> CircuitStatus {
@@ -217,8 +221,8 @@ impl Circuit {
             config: self.config.clone(),
             open: self.receiver.or(self.sender).map(|u| u.aal),
             endpoint: self.receiver.or(self.sender).map(|u| u.endpoint),
-            sent: self.sent,
-            received: self.received,
+            sent: self.sent.all(),
+            received: self.received.all(),
         }
     }
 
@@ -293,10 +297,9 @@ impl Circuit {
     pub(crate) fn count(&mut self, endpoint: &mut Attached, delivered: Result<(), DropReason>, octets: usize) {
         match delivered {
             Ok(()) => {
-                for counters in [&mut self.received, &mut endpoint.received] {
-                    counters.pdus = counters.pdus.wrapping_add(1);
-                    counters.octets = counters.octets.wrapping_add(octets as u64);
-                }
+                let counted = [0, 1, octets as u64];
+                self.received.pass(counted);
+                endpoint.received.pass(counted);
             }
             Err(reason) => self.received.drop_one(reason),
         }

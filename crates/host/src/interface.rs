@@ -164,8 +164,8 @@ impl HostInterface {
         }
         let endpoint = circuit.receiver.and_then(|u| self.endpoints.find(u.endpoint));
         circuit.close_receiver(endpoint);
-        for (gone, counters) in self.gone_circuits.iter_mut().zip([circuit.sent, circuit.received]) {
-            gone.add(&counters);
+        for (gone, counters) in self.gone_circuits.iter_mut().zip([&circuit.sent, &circuit.received]) {
+            gone.add(&counters.all());
         }
         true
     }
@@ -408,7 +408,7 @@ impl HostInterface {
     }
 
     /// What was counted at one circuit, and who has it open.
-    pub fn circuit_counts(&self, id: CircuitId) -> Option<CircuitCounts<'_>> {
+    pub fn circuit_counts(&self, id: CircuitId) -> Option<CircuitCounts> {
         self.circuits.get(id.key()).map(Circuit::counts)
     }
 
@@ -460,20 +460,20 @@ impl HostInterface {
     }
 
     fn mismatch_with_circuits(&self) -> Option<String> {
-        let sum = |gone: &Counters, each: &mut dyn Iterator<Item = Counters>| {
-            each.fold((gone.pdus, gone.octets), |(pdus, octets), c| {
-                (pdus.wrapping_add(c.pdus), octets.wrapping_add(c.octets))
+        let sum = |gone: &Counters, each: &mut dyn Iterator<Item = [u64; 2]>| {
+            each.fold([gone.pdus, gone.octets], |[pdus, octets], [more_pdus, more_octets]| {
+                [pdus.wrapping_add(more_pdus), octets.wrapping_add(more_octets)]
             })
         };
         let [sent, received] = &self.gone_endpoints;
         let endpoints = [
-            sum(sent, &mut self.endpoints.iter().map(|(_, e)| e.sent)),
-            sum(received, &mut self.endpoints.iter().map(|(_, e)| e.received)),
+            sum(sent, &mut self.endpoints.iter().map(|(_, e)| [e.sent.pdus, e.sent.octets])),
+            sum(received, &mut self.endpoints.iter().map(|(_, e)| [e.received.pdus, e.received.octets])),
         ];
         let [sent, received] = &self.gone_circuits;
         let circuits = [
-            sum(sent, &mut self.circuits.values().map(|c| c.sent)),
-            sum(received, &mut self.circuits.values().map(|c| c.received)),
+            sum(sent, &mut self.circuits.values().map(|c| [c.sent.pdus, c.sent.octets])),
+            sum(received, &mut self.circuits.values().map(|c| [c.received.pdus, c.received.octets])),
         ];
         (endpoints != circuits)
             .then(|| format!("PDUs and octets, sent and received: endpoints {endpoints:?}, circuits {circuits:?}"))

@@ -398,7 +398,7 @@ impl HostInterface {
         while point.has_output(now) {
             full = credit.as_ref().is_some_and(|credit| credit.sender.room() == 0)
                 || io.carries(port).is_some() && io.room(port) == 0;
-            paced = pacer.filter(|pacer| pacer.allowed(now, 1) == 0).map(|pacer| pacer.next_time());
+            paced = pacer.as_ref().filter(|pacer| pacer.allowed(now, 1) == 0).map(|pacer| pacer.next_time());
             if full || paced.is_some() {
                 break;
             }

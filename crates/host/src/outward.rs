@@ -26,7 +26,7 @@ impl Sent {
     }
 
     fn paced(circuit: &Circuit) -> Self {
-        Sent { paced: circuit.pacer.map(|pacer| pacer.next_time()), ..Sent::NOTHING }
+        Sent { paced: circuit.pacer.as_ref().map(|pacer| pacer.next_time()), ..Sent::NOTHING }
     }
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn send_cells(
     now: Time,
 ) -> Sent {
     let port = usize::from(circuit.config.port);
-    let most = circuit.pacer.map_or(most, |p| p.allowed(now, most));
+    let most = circuit.pacer.as_ref().map_or(most, |p| p.allowed(now, most));
     if most == 0 {
         return Sent::paced(circuit);
     }
@@ -121,7 +121,7 @@ pub(crate) fn send_frame(
 ) -> Sent {
     let port = usize::from(circuit.config.port);
     // A frame leaves at once and is charged for the cells that it would fill: its successor waits for all of them.
-    if circuit.pacer.is_some_and(|pacer| pacer.allowed(now, 1) == 0) {
+    if circuit.pacer.as_ref().is_some_and(|pacer| pacer.allowed(now, 1) == 0) {
         return Sent::paced(circuit);
     }
     let promised = circuit.class() == Class::Reserved;

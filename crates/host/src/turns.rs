@@ -144,7 +144,7 @@ fn run_turn(
     let granted = circuit.credit.as_ref().map_or(usize::MAX, |credit| credit.sender.room() as usize);
     let out = io.cells_out(port);
     let most = out.len().min(most).min(granted);
-    let room = circuit.pacer.map_or(most, |pacer| pacer.allowed(now, most));
+    let room = circuit.pacer.as_ref().map_or(most, |pacer| pacer.allowed(now, most));
     if waits || room == 0 {
         return 0;
     }
@@ -161,11 +161,9 @@ fn run_turn(
     if let Some(pacer) = &mut circuit.pacer {
         pacer.sent(cells, now);
     }
-    for counters in [&mut circuit.sent, &mut endpoint.sent] {
-        counters.cells = counters.cells.wrapping_add(cells as u64);
-        counters.pdus = counters.pdus.wrapping_add(pdus.into());
-        counters.octets = counters.octets.wrapping_add(octets);
-    }
+    let counted = [cells as u64, pdus.into(), octets];
+    circuit.sent.pass(counted);
+    endpoint.sent.pass(counted);
     cells
 }
 
@@ -211,9 +209,8 @@ fn channel_turn(
         let sent = match io.carries(port) {
             // A host without a link is like an unplugged fibre.
             None => {
-                for counters in [&mut circuit.sent, &mut endpoint.sent] {
-                    counters.drop_one(DropReason::LinkDown);
-                }
+                circuit.sent.drop_one(DropReason::LinkDown);
+                endpoint.sent.drop_one(DropReason::LinkDown);
                 endpoint.done(channel);
                 left += 1;
                 continue;
@@ -247,13 +244,12 @@ fn channel_turn(
             if is_oam {
                 endpoint.note_oam_sent();
             }
-            for counters in [&mut circuit.sent, &mut endpoint.sent] {
-                if aborted {
-                    counters.drop_one(DropReason::Closed);
-                } else if !is_oam {
-                    counters.pdus = counters.pdus.wrapping_add(1);
-                    counters.octets = counters.octets.wrapping_add(octets);
-                }
+            if aborted {
+                circuit.sent.drop_one(DropReason::Closed);
+                endpoint.sent.drop_one(DropReason::Closed);
+            } else if !is_oam {
+                circuit.sent.pass([0, 1, octets]);
+                endpoint.sent.pass([0, 1, octets]);
             }
             if aborted && !endpoint.is_departing() {
                 circuit.departing.retain(|departing| *departing != id);

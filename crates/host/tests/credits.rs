@@ -148,7 +148,7 @@ fn sdus_that_leave_whole_use_up_their_credit_and_are_counted() {
     }
     let host = stage.host();
     let (of_circuit, of_endpoint) = (host.circuit_counts(circuit()).unwrap().sent, host.endpoints()[0].sent);
-    for sent in [of_circuit, &of_endpoint] {
+    for sent in [of_circuit, of_endpoint] {
         assert_eq!((sent.cells, sent.pdus, sent.octets, sent.dropped_total()), (30, 6, 1200, 0));
     }
     assert_eq!(host.mismatch(), None);

@@ -221,7 +221,7 @@ fn what_is_sent_at_a_host_without_a_link_is_counted_as_link_down_once_by_circuit
     while network.run(Time::ZERO) {}
     let host: &mut HostInterface = network.node_mut(node).unwrap();
     let endpoint = host.endpoints().remove(0).sent;
-    for sent in [host.circuit_counts(circuit).unwrap().sent, &endpoint] {
+    for sent in [host.circuit_counts(circuit).unwrap().sent, endpoint] {
         assert_eq!((sent.dropped(DropReason::LinkDown), sent.dropped_total(), sent.pdus), (3, 3, 0));
     }
     assert_eq!(host.mismatch(), None);

@@ -39,7 +39,7 @@ mod segment;
 pub use batch::{segment_batch, segment_batch_by, segment_batch53};
 pub use demux::{CircuitCounts, Demux, OpenError};
 pub use kernel::{Batch, Checksum, Delivery, DemuxConfig, Kernel, Outgoing, Progress, Reason};
-pub use reassemble::{Event, Reassembler, ReassemblyConfig, Step};
+pub use reassemble::{Count, Event, Reassembler, ReassemblyConfig, Step};
 pub use segment::{SegmentError, Segmentation};
 
 /// What travels beside an SDU's octets.

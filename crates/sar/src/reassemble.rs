@@ -59,16 +59,40 @@ pub enum Event {
     Failed(DropReason),
 }
 
+/// Where a [`Reassembler`] counts: [`Counters`], or `()` where its caller counts what comes of the cells itself.
+pub trait Count: Default {
+    /// Cells, PDUs and octets that passed.
+    fn pass(&mut self, counted: [u64; 3]);
+    /// What was dropped, and why.
+    fn drop_n(&mut self, reason: DropReason, n: u64);
+}
+
+impl Count for Counters {
+    fn pass(&mut self, counted: [u64; 3]) {
+        Counters::pass(self, counted);
+    }
+
+    fn drop_n(&mut self, reason: DropReason, n: u64) {
+        Counters::drop_n(self, reason, n);
+    }
+}
+
+impl Count for () {
+    fn pass(&mut self, _: [u64; 3]) {}
+
+    fn drop_n(&mut self, _: DropReason, _: u64) {}
+}
+
 /// One circuit's reassembly.
 #[derive(Debug, Clone)]
-pub struct Reassembler {
+pub struct Reassembler<C = Counters> {
     config: ReassemblyConfig,
     kernel: Kernel,
     pdu: In,
     /// The PDU is lost already, and why; its remaining cells are passed over.
     lost: Option<DropReason>,
     last_cell: Time,
-    counters: Counters,
+    counters: C,
 }
 
 impl Reassembler {
@@ -79,10 +103,28 @@ impl Reassembler {
 
     /// The same by a kernel of the caller's choice.
     pub fn with_kernel(kernel: Kernel, config: ReassemblyConfig) -> Self {
+        Self::by(kernel, config)
+    }
+
+    /// What has been counted: user cells, whole PDUs and their octets, PDUs dropped by reason.
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+}
+
+impl Reassembler<()> {
+    /// Between two PDUs; nothing is counted.
+    pub fn uncounted(config: ReassemblyConfig) -> Self {
+        Self::by(Kernel::chosen(), config)
+    }
+}
+
+impl<C: Count> Reassembler<C> {
+    fn by(kernel: Kernel, config: ReassemblyConfig) -> Self {
         // The longest PDU has the cells of the longest SDU; one more and a last cell was lost, or the peer babbles.
         let longest = cells(config.max_sdu_octets) * PAYLOAD_OCTETS;
         let pdu = In { state: kernel.start(), octets: 0, longest, clp: false };
-        Reassembler { config, kernel, pdu, lost: None, last_cell: Time::ZERO, counters: Counters::default() }
+        Reassembler { config, kernel, pdu, lost: None, last_cell: Time::ZERO, counters: C::default() }
     }
 
     /// Whether the next cell is a PDU's first, for which the caller needs a buffer.
@@ -154,7 +196,7 @@ impl Reassembler {
                 }
                 Stop::NotUser => used += 1,
                 Stop::Damaged => {
-                    self.counters.drop_one(DropReason::HeaderError);
+                    self.counters.drop_n(DropReason::HeaderError, 1);
                     used += 1;
                 }
                 Stop::Longer => self.lost = Some(DropReason::Oversize),
@@ -165,7 +207,7 @@ impl Reassembler {
     fn took(&mut self, user_cells: usize, now: Time) {
         if user_cells > 0 {
             self.last_cell = now;
-            self.counters.cells = self.counters.cells.wrapping_add(user_cells as u64);
+            self.counters.pass([user_cells as u64, 0, 0]);
         }
     }
 
@@ -178,14 +220,13 @@ impl Reassembler {
         let sdu_octets = usize::from(trailer.length);
         let meta = SduMeta { uu: trailer.uu, cpi: trailer.cpi, clp: self.pdu.clp, congestion };
         self.reset();
-        self.counters.pdus = self.counters.pdus.wrapping_add(1);
-        self.counters.octets = self.counters.octets.wrapping_add(sdu_octets as u64);
+        self.counters.pass([0, 1, sdu_octets as u64]);
         Event::Complete { sdu_octets, meta }
     }
 
     fn failed(&mut self, reason: DropReason) -> Event {
         self.reset();
-        self.counters.drop_one(reason);
+        self.counters.drop_n(reason, 1);
         Event::Failed(reason)
     }
 
@@ -206,11 +247,6 @@ impl Reassembler {
         let _due = self.poll_timeout().filter(|due| *due <= now)?;
         let _ = self.failed(DropReason::Timeout);
         Some(DropReason::Timeout)
-    }
-
-    /// What has been counted: user cells, whole PDUs and their octets, PDUs dropped by reason.
-    pub const fn counters(&self) -> &Counters {
-        &self.counters
     }
 }
 

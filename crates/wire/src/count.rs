@@ -93,6 +93,14 @@ impl Counters {
         self.drop_n(reason, 1);
     }
 
+    /// Counts cells, PDUs and octets that passed.
+    #[inline]
+    pub fn pass(&mut self, [cells, pdus, octets]: [u64; 3]) {
+        self.cells = self.cells.wrapping_add(cells);
+        self.pdus = self.pdus.wrapping_add(pdus);
+        self.octets = self.octets.wrapping_add(octets);
+    }
+
     /// How many were dropped for `reason`.
     pub fn dropped(&self, reason: DropReason) -> u64 {
         self.dropped[reason as usize]
@@ -110,9 +118,7 @@ impl Counters {
 
     /// Adds what `other` has counted.
     pub fn add(&mut self, other: &Counters) {
-        self.cells = self.cells.wrapping_add(other.cells);
-        self.pdus = self.pdus.wrapping_add(other.pdus);
-        self.octets = self.octets.wrapping_add(other.octets);
+        self.pass([other.cells, other.pdus, other.octets]);
         for (mine, theirs) in self.dropped.iter_mut().zip(other.dropped) {
             *mine = mine.wrapping_add(theirs);
         }

@@ -142,8 +142,8 @@ pub(super) fn ends(
                 alarms,
                 open: counts.open,
                 endpoint: counts.endpoint.map(|id| id.0),
-                sent: counts.sent.into(),
-                received: counts.received.into(),
+                sent: (&counts.sent).into(),
+                received: (&counts.received).into(),
             }));
         }
         rows.len() >= wanted.len()

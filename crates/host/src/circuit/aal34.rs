@@ -136,7 +136,7 @@ impl Circuit {
             let step = aal34.reassembler.push(cells, &mut parts, now);
             cells = &cells[step.cells_used..];
             if let Some(drops) = aal34.reassembler.take_cell_drops() {
-                self.received.add(&drops);
+                self.received.add_drops(&drops);
                 endpoint.received.add(&drops);
             }
             match step.event {

@@ -93,7 +93,7 @@ impl Circuit {
     #[cold]
     fn send_monitoring(&mut self, io: &mut NodeIo<'_>, most: usize, now: Time) -> Before {
         let port = usize::from(self.config.port);
-        if self.pacer.is_some_and(|pacer| pacer.allowed(now, 1) == 0) {
+        if self.pacer.as_ref().is_some_and(|pacer| pacer.allowed(now, 1) == 0) {
             return Before::Paced;
         }
         if io.cells_out(port).is_empty() {

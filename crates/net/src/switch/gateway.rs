@@ -5,7 +5,7 @@
 //! half as many frames as are free for all; where one more is wanted, the PDU that has been silent longest gives its own up.
 
 use super::interleaved::Interleaved;
-use super::route::{REASSEMBLY_TIMEOUT, RouteOptions, send_frame, translate};
+use super::route::{REASSEMBLY_TIMEOUT, put_frame, send_frame, translate};
 use crate::frame::{AAL0_FRAME_OCTETS, Aal, Frame, FramePool};
 use crate::node::NodeIo;
 use sar::{Event, Reassembler, ReassemblyConfig, SduMeta, Segmentation, aal34};
@@ -49,7 +49,7 @@ pub(super) struct Leaving {
     pub(super) label: Label,
     /// The element's number of its route.
     pub(super) route: u32,
-    options: RouteOptions,
+    aal: Aal,
     aal5: Option<Box<Aal5>>,
     aal34: Option<Box<Interleaved>>,
     /// When its last cell came.
@@ -58,15 +58,18 @@ pub(super) struct Leaving {
     timed: bool,
 }
 
+// Each call has two; a PDU that has begun takes memory of its own.
+const _: () = assert!(size_of::<Leaving>() <= 40);
+
 #[derive(Debug)]
 struct Aal5 {
-    reassembler: Reassembler,
+    reassembler: Reassembler<()>,
     frame: Option<Frame>,
 }
 
 impl Leaving {
-    pub(super) fn new(label: Label, route: u32, options: RouteOptions) -> Self {
-        Leaving { label, route, options, aal5: None, aal34: None, last: Time::ZERO, timed: false }
+    pub(super) fn new(label: Label, route: u32, aal: Aal) -> Self {
+        Leaving { label, route, aal, aal5: None, aal34: None, last: Time::ZERO, timed: false }
     }
 
     /// Frames of unfinished PDUs.
@@ -163,7 +166,7 @@ impl Gateway {
         let (sent, received) = counters;
         let leaving = self.leaving.get_mut(at as usize)?.as_mut()?;
         leaving.last = now;
-        match (leaving.options.aal, leaving.label) {
+        match (leaving.aal, leaving.label) {
             (Aal::Aal0, _) => {
                 cells.iter().for_each(|cell| send_cell(cell, port, io, sent));
                 return None;
@@ -179,7 +182,7 @@ impl Gateway {
         let robbed = if leaving.held() == 0 { self.make_room(at, io.pool_mut()) } else { None };
         let Some(leaving) = self.leaving[at as usize].as_mut() else { return robbed };
         let before = leaving.held();
-        match leaving.options.aal {
+        match leaving.aal {
             Aal::Aal34 => {
                 let aal34 = leaving.aal34.get_or_insert_with(|| Interleaved::new(io.pool()));
                 aal34.push(cells, io, port, now, (sent, received));
@@ -241,7 +244,7 @@ impl Aal5 {
         let max_sdu_octets = pool.buffer_octets().min(65_535);
         let config =
             ReassemblyConfig { max_sdu_octets, timeout: Some(REASSEMBLY_TIMEOUT), ..ReassemblyConfig::default() };
-        Box::new(Aal5 { reassembler: Reassembler::new(config), frame: None })
+        Box::new(Aal5 { reassembler: Reassembler::uncounted(config), frame: None })
     }
 
     fn push(
@@ -297,16 +300,15 @@ pub(super) fn send_cell(cell: &Cell, port: usize, io: &mut NodeIo<'_>, sent: &mu
     }
 }
 
-/// Sends a copy of a frame under another circuit.
+/// Sends a copy of a frame under another circuit; gives what is to be counted there.
 pub(super) fn send_copy(
     frame: &Frame,
     label: Label,
     circuit: CircuitId,
     port: usize,
     io: &mut NodeIo<'_>,
-    sent: &mut Counters,
-) {
+) -> Result<[u64; 3], DropReason> {
     let mut copy = io.pool_mut().share(frame);
     copy.circuit = translate(label, circuit);
-    send_frame(copy, port, io, sent);
+    put_frame(copy, port, io)
 }

@@ -17,8 +17,9 @@ pub use wire::Label;
 use crate::frame::{Aal, Frame};
 use crate::line::Carries;
 use crate::node::{LinkNature, Node, NodeIo, Outputs};
+use crate::sparse::SparseCounters;
 use gateway::{Gateway, Leaving};
-use route::{Route, count_frame, key};
+use route::{Branch, Route, counted, key};
 use std::any::Any;
 use std::time::Duration;
 use sums::PortSums;
@@ -177,10 +178,10 @@ impl Switch {
         });
         if let Some(route) = self.routes[index as usize].as_mut() {
             route.options = options;
-            route.branches.push(BranchInfo { port: out_port, label: out_label, sent: Counters::default(), queued: 0 });
+            route.branches.push(Branch { port: out_port, label: out_label, sent: SparseCounters::default() });
         }
         let state = &mut self.ports[out_port as usize];
-        let at = state.gateway.add(Leaving::new(out_label, index, options));
+        let at = state.gateway.add(Leaving::new(out_label, index, options.aal));
         let table = if out_label.is_path() { &mut state.out_vps } else { &mut state.out_vcs };
         table.insert(key(out_label), at);
         Ok(())
@@ -215,9 +216,8 @@ impl Switch {
         }
         let Some(index) = self.table(port, label).get(key(label)) else { return false };
         let Some(route) = self.routes[index as usize].as_mut() else { return false };
-        let ends = |branch: &BranchInfo| out_port.is_none_or(|port| port == branch.port);
-        let ended: Vec<BranchInfo> = route.branches.iter().copied().filter(ends).collect();
-        route.branches.retain(|branch| !ends(branch));
+        let ends = |branch: &mut Branch| out_port.is_none_or(|port| port == branch.port);
+        let ended: Vec<Branch> = route.branches.extract_if(.., ends).collect();
         let empty = route.branches.is_empty();
         let mut change = Transaction::new();
         if empty {
@@ -239,7 +239,7 @@ impl Switch {
         !ended.is_empty()
     }
 
-    fn forget_leaving(&mut self, route: u32, branch: &BranchInfo) {
+    fn forget_leaving(&mut self, route: u32, branch: &Branch) {
         let state = &mut self.ports[branch.port as usize];
         let table = if branch.label.is_path() { &state.out_vps } else { &state.out_vcs };
         let is_it = |leaving: &Option<Box<Leaving>>| {
@@ -371,15 +371,18 @@ impl Switch {
             return state.dropped.drop_one(DropReason::UnknownCircuit);
         };
         // A contract, its own or that of another circuit that leaves there, is a matter of cells.
-        let to_frames = |branch: &BranchInfo| {
+        let to_frames = |branch: &Branch| {
             io.carries(branch.port.into()) == Some(Carries::Frames) && self.cells.contracts_at(branch.port) == 0
         };
         if !route.options.is_managed() && route.branches.iter().all(to_frames) {
-            count_frame(&mut route.received, frame.aal, frame.len());
+            route.received.pass(counted(frame.aal, frame.len()));
             state.sums.whole += 1;
             for branch in &mut route.branches {
                 let (to, label) = (branch.port.into(), branch.label);
-                gateway::send_copy(frame, label, frame.circuit, to, io, &mut branch.sent);
+                match gateway::send_copy(frame, label, frame.circuit, to, io) {
+                    Ok(counted) => branch.sent.pass(counted),
+                    Err(reason) => branch.sent.drop_one(reason),
+                }
                 self.ports[to].sums.left += 1;
             }
             return;
@@ -445,14 +448,10 @@ impl Switch {
                     self.count_lost(route, DropReason::NoBuffer);
                 }
                 if let Some(route) = self.routes[route as usize].as_mut() {
-                    for (reason, n) in received.drops() {
-                        route.received.drop_n(reason, n);
-                    }
+                    route.received.add_drops(&received);
                     if let Some(branch) = route.branches.iter_mut().find(|branch| usize::from(branch.port) == port) {
                         branch.sent.pdus += sent.pdus;
-                        for (reason, n) in sent.drops() {
-                            branch.sent.drop_n(reason, n);
-                        }
+                        branch.sent.add_drops(&sent);
                     }
                 }
             }

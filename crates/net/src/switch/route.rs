@@ -2,6 +2,7 @@
 
 use crate::frame::{Aal, Frame};
 use crate::node::NodeIo;
+use crate::sparse::SparseCounters;
 use std::time::Duration;
 use traffic::{Contract, Flow};
 use wire::{CircuitId, Counters, DropReason, Label};
@@ -114,26 +115,40 @@ pub struct RouteInfo {
     pub received: Counters,
 }
 
+/// A branch as the element keeps it, beside the cell switch's counters.
+#[derive(Debug)]
+pub(super) struct Branch {
+    pub(super) port: u16,
+    pub(super) label: Label,
+    /// PDUs that went as whole frames, and what became of them.
+    pub(super) sent: SparseCounters,
+}
+
 #[derive(Debug)]
 pub(super) struct Route {
     pub(super) port: u16,
     pub(super) label: Label,
     pub(super) options: RouteOptions,
-    pub(super) branches: Vec<BranchInfo>,
+    pub(super) branches: Vec<Branch>,
     /// Frames that came in, and what was lost at frame ports.
-    pub(super) received: Counters,
+    pub(super) received: SparseCounters,
     /// AAL3/4's tag of the next SDU.
     pub(super) tag: u8,
 }
 
+// Each call has two routes with a branch each: what they take decides how many calls a machine holds.
+const _: () = assert!(size_of::<Route>() <= 200 && size_of::<Branch>() <= 40);
+
 impl Route {
     pub(super) fn new(port: u16, label: Label, options: RouteOptions) -> Self {
-        Route { port, label, options, branches: Vec::with_capacity(1), received: Counters::default(), tag: 0 }
+        Route { port, label, options, branches: Vec::with_capacity(1), received: SparseCounters::default(), tag: 0 }
     }
 
     /// What is known of it: frames here, cells from the cell switch.
     pub(super) fn info(&self, cells: &switch::Switch) -> RouteInfo {
-        let (mut received, mut branches) = (self.received, self.branches.clone());
+        let info =
+            |branch: &Branch| BranchInfo { port: branch.port, label: branch.label, sent: branch.sent.all(), queued: 0 };
+        let (mut received, mut branches) = (self.received.all(), self.branches.iter().map(info).collect::<Vec<_>>());
         if let Some(known) = cells.route((self.port, self.label)) {
             add_cells(&mut received, known.counters.received);
             for branch in &mut branches {
@@ -170,29 +185,28 @@ pub(super) fn translate(label: Label, circuit: CircuitId) -> CircuitId {
     }
 }
 
-/// Counts a frame.
-pub(super) fn count_frame(counters: &mut Counters, aal: Aal, octets: usize) {
+/// Cells, PDUs and octets that a frame counts for.
+pub(super) fn counted(aal: Aal, octets: usize) -> [u64; 3] {
     match aal {
-        Aal::Aal5 | Aal::Aal34 => {
-            counters.pdus += 1;
-            counters.octets += octets as u64;
-        }
-        Aal::Aal0 => {
-            counters.cells += 1;
-            counters.octets += wire::cell::PAYLOAD_OCTETS as u64;
-        }
+        Aal::Aal5 | Aal::Aal34 => [0, 1, octets as u64],
+        Aal::Aal0 => [1, 0, wire::cell::PAYLOAD_OCTETS as u64],
     }
 }
 
-/// Sends a frame, or drops and counts it.
+/// Sends a frame, or drops it, counted at the link; gives what is to be counted at its circuit.
+pub(super) fn put_frame(frame: Frame, port: usize, io: &mut NodeIo<'_>) -> Result<[u64; 3], DropReason> {
+    let counted = counted(frame.aal, frame.len());
+    io.put_frame(port, frame).map(|()| counted).map_err(|frame| {
+        io.pool_mut().release(frame);
+        io.count_drops(port, DropReason::QueueFull, 1);
+        DropReason::QueueFull
+    })
+}
+
+/// Sends a frame, or drops it, and counts either.
 pub(super) fn send_frame(frame: Frame, port: usize, io: &mut NodeIo<'_>, sent: &mut Counters) {
-    let (aal, octets) = (frame.aal, frame.len());
-    match io.put_frame(port, frame) {
-        Ok(()) => count_frame(sent, aal, octets),
-        Err(frame) => {
-            io.pool_mut().release(frame);
-            sent.drop_one(DropReason::QueueFull);
-            io.count_drops(port, DropReason::QueueFull, 1);
-        }
+    match put_frame(frame, port, io) {
+        Ok(counted) => sent.pass(counted),
+        Err(reason) => sent.drop_one(reason),
     }
 }
