@@ -1,6 +1,6 @@
 //! Calls of applications at hosts: what they ask, and what they are told.
 
-use super::book::{Call, Listen, MAX_LISTENS, Stage};
+use super::book::{Call, Listen, MAX_LISTENS, Root, Stage};
 use super::exchange::{Change, Exchange, circuit_of};
 use super::setup::{self, Wanted};
 pub use super::shares::User;
@@ -139,7 +139,8 @@ impl Exchange {
         let elements = setup::elements(from, to, wanted)?;
         let reserved = setup::reserved(&elements)?;
         self.make_room(user, reserved)?;
-        let root = wanted.multipoint.then(|| Box::new(elements.clone()));
+        let root = || Box::new(Root { asked: elements.clone(), parties: BTreeMap::new() });
+        let root = wanted.multipoint.then(root);
         let contract = setup::contract(&elements, false)?;
         let id = if self.program(interface).is_some() {
             self.check_program(interface, host)?;
@@ -168,9 +169,8 @@ impl Exchange {
             to: Some(to),
             circuit: None,
             placed: false,
-            contract,
+            contract: Some(Box::new(contract)),
             root,
-            parties: BTreeMap::new(),
             reserved,
             began: now,
         });
@@ -187,7 +187,7 @@ impl Exchange {
     pub fn add_party(&mut self, session: u64, user: User, number: u64, to: Aesa, now: Time) -> Result<Answer, Refusal> {
         let call = self.own(session, number)?;
         let (interface, id) = (call.interface, call.id.ok_or(Refusal::NoRoot(number))?);
-        let elements = setup::party(call.root.as_deref().ok_or(Refusal::NoRoot(number))?, to);
+        let elements = setup::party(&call.root.as_ref().ok_or(Refusal::NoRoot(number))?.asked, to);
         if self.book.is_behind(session) {
             return Err(Refusal::Behind);
         }
@@ -200,7 +200,9 @@ impl Exchange {
             Refused::Limit(cause) => Refusal::Limit { host, cause },
         })?;
         self.book.shares.take(user.uid, 0);
-        self.own(session, number)?.parties.insert(party.reference, to);
+        if let Some(root) = &mut self.own(session, number)?.root {
+            root.parties.insert(party.reference, to);
+        }
         Ok(Answer::Adding { party: party.reference })
     }
 
@@ -224,7 +226,9 @@ impl Exchange {
         let dropped = port.calls_mut().drop_party(party, Cause::new(Location::USER, cause), now);
         dropped.map_err(|_| Refusal::NoParty { call: number, party: reference })?;
         let ends = port.calls().state(party.call) == Some(State::Releasing);
-        self.own(session, number)?.parties.remove(&reference);
+        if let Some(root) = &mut self.own(session, number)?.root {
+            root.parties.remove(&reference);
+        }
         if ends {
             self.displace(number);
             if let Some(call) = self.book.remove(number) {
@@ -249,7 +253,8 @@ impl Exchange {
     }
 
     fn own(&mut self, session: u64, number: u64) -> Result<&mut Call, Refusal> {
-        self.book.calls.get_mut(&number).filter(|call| call.session == session).ok_or(Refusal::NoCall(number))
+        let call = self.book.calls.get_mut(&number).filter(|call| call.session == session);
+        call.map(|call| &mut **call).ok_or(Refusal::NoCall(number))
     }
 
     /// Lets a session's connection end with a call.
@@ -386,12 +391,13 @@ impl Exchange {
         if !self.book.set_placed(number, true) {
             return;
         }
-        let Some(call) = self.book.calls.get(&number) else { return };
+        let Some(call) = self.book.calls.get_mut(&number) else { return };
         let (Some(circuit), Some(Some(interface))) = (call.circuit, self.interfaces.get(call.interface)) else {
             return;
         };
+        let contract = call.contract.take().map(|contract| *contract).unwrap_or_default();
         let (host, port) = (interface.config.station.clone(), interface.config.port);
-        self.changes.push_back(Change::Add { host, port, circuit, contract: call.contract, call: number });
+        self.changes.push_back(Change::Add { host, port, circuit, contract, call: number });
     }
 
     pub(super) fn displace(&mut self, number: u64) {
@@ -439,9 +445,8 @@ impl Exchange {
                     to,
                     circuit,
                     placed: false,
-                    contract: setup::kept(backward),
+                    contract: Some(Box::new(setup::kept(backward))),
                     root: None,
-                    parties: BTreeMap::new(),
                     reserved: 0,
                     began: now,
                 });
@@ -506,7 +511,9 @@ impl Exchange {
 
     pub(super) fn on_party_dropped(&mut self, at: usize, party: PartyId, cause: Cause) {
         let Some((number, call)) = self.book.find(at, party.call) else { return };
-        call.parties.remove(&party.reference);
+        if let Some(root) = &mut call.root {
+            root.parties.remove(&party.reference);
+        }
         let (session, value) = (call.session, cause.value);
         let text = value.text().unwrap_or_default().to_owned();
         self.book.tell(session, Event::PartyDropped { call: number, party: party.reference, cause: value.0, text });

@@ -63,6 +63,15 @@ impl Stage {
     }
 }
 
+/// What a root's call has beside others.
+#[derive(Debug)]
+pub(super) struct Root {
+    /// What its parties are asked by.
+    pub(super) asked: ElementList,
+    /// The parties that were added, and who they are.
+    pub(super) parties: BTreeMap<u16, Aesa>,
+}
+
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) session: u64,
@@ -78,19 +87,22 @@ pub(super) struct Call {
     pub(super) circuit: Option<CircuitId>,
     /// The circuit is at the host.
     pub(super) placed: bool,
-    pub(super) contract: Contract,
-    /// Of a root's call: what its parties are asked by.
-    pub(super) root: Option<Box<ElementList>>,
-    /// Of a root's call: the parties that were added, and who they are.
-    pub(super) parties: BTreeMap<u16, Aesa>,
+    /// What the host may send, until the circuit is there, which has it then.
+    pub(super) contract: Option<Box<Contract>>,
+    /// Of a point-to-multipoint call that began here.
+    pub(super) root: Option<Box<Root>>,
     /// Cells each second that it reserves, of a call that began here.
     pub(super) reserved: u64,
     pub(super) began: Time,
 }
 
+// Each call of two applications has two.
+const _: () = assert!(size_of::<Call>() <= 128);
+
 #[derive(Debug, Default)]
 pub(super) struct Book {
-    pub(super) calls: BTreeMap<u64, Call>,
+    /// Boxed: numbers rise, so the tree's nodes are half empty.
+    pub(super) calls: BTreeMap<u64, Box<Call>>,
     by_id: HashMap<(usize, CallId), u64>,
     /// Circuits of calls that are at hosts.
     by_circuit: HashMap<(usize, CircuitId), u64>,
@@ -151,7 +163,7 @@ impl Book {
             self.by_id.insert((call.interface, id), number);
         }
         self.session(call.session).calls.insert(number);
-        self.calls.insert(number, call);
+        self.calls.insert(number, Box::new(call));
         number
     }
 
@@ -185,11 +197,11 @@ impl Book {
 
     pub(super) fn find(&mut self, interface: usize, id: CallId) -> Option<(u64, &mut Call)> {
         let number = *self.by_id.get(&(interface, id))?;
-        Some((number, self.calls.get_mut(&number)?))
+        Some((number, &mut **self.calls.get_mut(&number)?))
     }
 
     /// A call is gone. What its session has not heard of yet it does not hear of.
-    pub(super) fn remove(&mut self, number: u64) -> Option<Call> {
+    pub(super) fn remove(&mut self, number: u64) -> Option<Box<Call>> {
         let call = self.calls.remove(&number)?;
         if let Some(id) = call.id {
             self.by_id.remove(&(call.interface, id));

@@ -11,7 +11,7 @@ use super::served::{Program, Waiting};
 use super::setup::{self, NO_PEAK, Wanted};
 use endpoint::calls::{Answer, Event, Order, Report, Sap, Traffic};
 use rustix::io::Errno;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use traffic::Contract;
 use wire::aesa::Aesa;
 use wire::q2931::CauseValue;
@@ -292,9 +292,8 @@ impl Exchange {
             to: address(&to),
             circuit: Some(circuit),
             placed: false,
-            contract: contract(sap.parse().ok()?, &traffic)?,
+            contract: Some(Box::new(contract(sap.parse().ok()?, &traffic)?)),
             root: None,
-            parties: BTreeMap::new(),
             reserved: 0,
             began: now,
         });

@@ -94,8 +94,8 @@ impl Exchange {
                 self.fail(number, why, now);
                 continue;
             }
-            let lost: Vec<u16> =
-                call.parties.iter().filter(|(_, to)| !may(&host, Some(to))).map(|(at, _)| *at).collect();
+            let parties = call.root.iter().flat_map(|root| &root.parties);
+            let lost: Vec<u16> = parties.filter(|(_, to)| !may(&host, Some(to))).map(|(at, _)| *at).collect();
             for party in lost {
                 // It may be leaving already.
                 let dropped = self.drop_party(session, number, party, why, now).is_ok();

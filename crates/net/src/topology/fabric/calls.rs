@@ -7,7 +7,7 @@
 use super::{CircuitTable, Fabric, ROUNDING};
 use crate::frame::Aal;
 use crate::line::Side;
-use crate::network::Network;
+use crate::network::{Network, NodeId};
 use crate::switch::{Label, RouteOptions, Switch};
 use crate::topology::inventory::other;
 use crate::topology::{LinkKey, TopologyError};
@@ -40,7 +40,8 @@ type Place = (u16, CircuitId);
 /// What comes in at a point, for one or several outputs.
 #[derive(Debug)]
 struct Input {
-    switch: String,
+    /// The switch. It goes after its links, and with them all that comes in there.
+    node: NodeId,
     from: Place,
     to: Vec<(Place, Point)>,
     contract: Contract,
@@ -48,10 +49,14 @@ struct Input {
     variation: Duration,
 }
 
+// Each call has two in each switch.
+const _: () = assert!(size_of::<Input>() <= 160);
+
 /// The circuits of calls through switches, each direction apart.
 #[derive(Debug, Default)]
 pub(super) struct CallTable {
-    inputs: BTreeMap<Point, Input>,
+    /// Boxed: circuits are mostly added in their order, so the tree's nodes are half empty.
+    inputs: BTreeMap<Point, Box<Input>>,
     /// The input of what leaves at a point.
     outputs: BTreeMap<Point, Point>,
 }
@@ -116,7 +121,7 @@ impl<H: CircuitTable + 'static> Fabric<H> {
         table
             .add_route(label(from), label(to), options(contract, variation))
             .map_err(|cause| TopologyError::Route { switch: switch.to_owned(), cause })?;
-        let empty = || Input { switch: switch.to_owned(), from, to: Vec::with_capacity(1), contract, variation };
+        let empty = || Box::new(Input { node, from, to: Vec::with_capacity(1), contract, variation });
         let known = self.calls.inputs.entry(input).or_insert_with(empty);
         known.to.push((to, output));
         self.calls.outputs.insert(output, input);
@@ -158,7 +163,9 @@ impl<H: CircuitTable + 'static> Fabric<H> {
         let outputs = self.calls.outputs.range(from..).take_while(|(point, _)| on_link(point));
         let leaving: Vec<(Point, Point)> = outputs.map(|(output, input)| (*output, *input)).collect();
         for point in inputs {
-            let Some(Input { to, contract, .. }) = self.calls.inputs.remove(&point) else { continue };
+            let Some(Input { to, contract, .. }) = self.calls.inputs.remove(&point).map(|input| *input) else {
+                continue;
+            };
             for (_, output) in to {
                 self.calls.outputs.remove(&output);
                 self.promise(network, contract, [point.across(), output], false);
@@ -174,6 +181,10 @@ impl<H: CircuitTable + 'static> Fabric<H> {
             }
             self.promise(network, contract, [input.across(), output], false);
         }
+    }
+
+    fn name_of(&self, node: NodeId) -> String {
+        self.nodes.iter().find(|(_, id)| **id == node).map(|(name, _)| name.clone()).unwrap_or_default()
     }
 
     fn point(&self, switch: &str, (port, circuit): Place) -> Result<Point, TopologyError> {
@@ -203,13 +214,12 @@ impl<H: CircuitTable + 'static> Fabric<H> {
                     continue;
                 };
                 known.variation = variation;
-                let (from, switch, options) = (known.from, known.switch.clone(), options(known.contract, variation));
+                let (from, node, options) = (known.from, known.node, options(known.contract, variation));
                 let outputs: Vec<Place> = known.to.iter().map(|(place, _)| *place).collect();
-                if let Some(table) = self.node(&switch).and_then(|node| self.table(network, node)) {
+                if let Some(table) = self.table(network, node) {
                     for to in outputs {
-                        table
-                            .change_route(label(from), label(to), options)
-                            .map_err(|cause| TopologyError::Route { switch: switch.clone(), cause })?;
+                        let changed = table.change_route(label(from), label(to), options);
+                        changed.map_err(|cause| TopologyError::Route { switch: self.name_of(node), cause })?;
                     }
                 }
                 reached.push(behind);
@@ -329,9 +339,10 @@ mod tests {
                 let switch = ["s1", "s2", "s3"][nth];
                 fabric.join_call(&mut network, switch, ends(nth), [cbr(10.0), cbr(20.0)]).unwrap();
             }
-            let kept =
-                |input: &Input| (input.switch.clone(), input.from.0, options(input.contract, input.variation).contract);
-            let mut calls: Vec<_> = fabric.calls.inputs.values().map(kept).collect();
+            let kept = |input: &Input| {
+                (fabric.name_of(input.node), input.from.0, options(input.contract, input.variation).contract)
+            };
+            let mut calls: Vec<_> = fabric.calls.inputs.values().map(|input| kept(input)).collect();
             calls.sort_by_key(|(switch, port, _)| (switch.clone(), *port));
             assert_eq!(calls, expected, "{order:?}");
             for nth in order {
@@ -381,7 +392,7 @@ mod tests {
             fabric.branch_call(&mut network, "s1", [root, leaf], cbr(10.0)).unwrap();
         }
         fabric.branch_call(&mut network, "s2", ends(1), cbr(10.0)).unwrap();
-        let behind = fabric.calls.inputs.values().find(|input| input.switch == "s2").unwrap().variation;
+        let behind = fabric.calls.inputs.values().find(|input| fabric.name_of(input.node) == "s2").unwrap().variation;
         assert_eq!(behind, Duration::from_nanos(203 * 2500 + 203 * 10_000 / 3) + Duration::from_millis(2));
         fabric.prune_call(&mut network, "s1", [root, leaves[0]]);
         let node = fabric.node("s1").unwrap();
