@@ -15,4 +15,5 @@ pub mod node;
 pub mod port;
 pub mod saal;
 pub mod simulation;
+mod slots;
 pub mod sscop;

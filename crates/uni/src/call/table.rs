@@ -1,14 +1,16 @@
-//! The calls of an interface: found by reference, kept in slots that are used again at once, so that the calls that come and
-//! go stay in the cache however many are up.
+//! The calls of an interface: found by reference, kept in slots that are used again at once.
 
 use super::index::Index;
 use super::{Call, CallId};
+use crate::slots::Slots;
+
+// Both sides of a link have one for each call.
+const _: () = assert!(size_of::<Call>() <= 56);
 
 /// Calls by reference.
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    slots: Vec<Option<Call>>,
-    free: Vec<u32>,
+    slots: Slots<Call>,
     by_id: Index,
 }
 
@@ -26,30 +28,24 @@ impl Table {
     }
 
     pub(super) fn get(&self, id: &CallId) -> Option<&Call> {
-        self.slots[self.by_id.get(*id)? as usize].as_ref()
+        self.slots.get(self.by_id.get(*id)?)
     }
 
     pub(super) fn get_mut(&mut self, id: &CallId) -> Option<&mut Call> {
-        self.slots[self.by_id.get(*id)? as usize].as_mut()
+        self.slots.get_mut(self.by_id.get(*id)?)
     }
 
     /// Adds a call whose reference is not in use.
     pub(super) fn insert(&mut self, id: CallId, call: Call) {
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(None);
-            self.slots.len() as u32 - 1
-        });
-        self.slots[slot as usize] = Some(call);
+        let slot = self.slots.insert(call);
         self.by_id.insert(id, slot);
     }
 
     pub(super) fn remove(&mut self, id: &CallId) -> Option<Call> {
-        let slot = self.by_id.remove(*id)?;
-        self.free.push(slot);
-        self.slots[slot as usize].take()
+        self.slots.remove(self.by_id.remove(*id)?)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (CallId, &Call)> {
-        self.by_id.iter().filter_map(|(id, slot)| self.slots[slot as usize].as_ref().map(|call| (id, call)))
+        self.by_id.iter().filter_map(|(id, slot)| self.slots.get(slot).map(|call| (id, call)))
     }
 }

@@ -19,6 +19,7 @@ pub use routes::Routes;
 
 use crate::call::{self, CallId, ElementList, Event, Index};
 use crate::port::Port;
+use crate::slots::Slots;
 use multipoint::Tree;
 use std::collections::VecDeque;
 use traffic::{Admission, Contract};
@@ -71,11 +72,23 @@ struct Through {
     incoming: Leg,
     outgoing: Option<Leg>,
     contracts: [Contract; 2],
-    /// Kept until the call is answered, for the next best route.
-    setup: Option<Box<(Aesa, ElementList)>>,
-    tried: Vec<usize>,
+    /// Until the call is answered.
+    search: Option<Box<Search>>,
     /// The two ends, once the call is answered.
     ends: Option<[End; 2]>,
+}
+
+// A switch has one for each call.
+const _: () = assert!(size_of::<Through>() <= 272);
+
+/// What the next best route is found by.
+#[derive(Debug)]
+struct Search {
+    called: Aesa,
+    /// What SETUP said.
+    elements: ElementList,
+    /// The port at which it came, and those that were tried.
+    tried: Vec<usize>,
 }
 
 /// A call in its slot.
@@ -119,8 +132,7 @@ struct NodePort {
 pub struct Node {
     ports: Vec<NodePort>,
     routes: Routes,
-    calls: Vec<Option<Entry>>,
-    free: Vec<u32>,
+    calls: Slots<Entry>,
     /// Ports that are gone.
     vacant: Vec<usize>,
     commands: VecDeque<Command>,
@@ -141,8 +153,7 @@ impl Node {
         Node {
             ports,
             routes,
-            calls: Vec::new(),
-            free: Vec::new(),
+            calls: Slots::default(),
             vacant: Vec::new(),
             commands: VecDeque::new(),
             failures: VecDeque::new(),
@@ -169,7 +180,7 @@ impl Node {
 
     /// How many calls pass through the switch or are being set up.
     pub fn len(&self) -> usize {
-        self.calls.len() - self.free.len()
+        self.calls.len()
     }
 
     /// Whether there are no calls.
@@ -253,10 +264,9 @@ impl Node {
 
     fn on_event(&mut self, port: usize, event: Event, now: Time) {
         if let Some((index, leg)) = event.call().and_then(|call| Some((self.ports[port].legs.get(call)?, (port, call))))
-            && let Some(entry) = self.calls[index as usize].take_if(|entry| matches!(entry, Entry::Tree(_)))
-            && let Entry::Tree(tree) = entry
+            && let Some(entry) = self.calls.get_mut(index).filter(|entry| matches!(entry, Entry::Tree(_)))
+            && let Entry::Tree(tree) = std::mem::replace(entry, Entry::Growing)
         {
-            self.calls[index as usize] = Some(Entry::Growing);
             return self.on_tree_event(index, tree, leg, event, now);
         }
         match event {
@@ -294,8 +304,8 @@ impl Node {
 
     fn through(&mut self, leg: Leg) -> Option<(u32, &mut Through)> {
         let index = self.ports.get(leg.0)?.legs.get(leg.1)?;
-        match self.calls.get_mut(index as usize)? {
-            Some(Entry::Through(through)) => Some((index, through)),
+        match self.calls.get_mut(index)? {
+            Entry::Through(through) => Some((index, through)),
             _ => None,
         }
     }
@@ -340,11 +350,10 @@ impl Node {
                         incoming,
                         outgoing: None,
                         contracts,
-                        setup: Some(Box::new((called, elements))),
-                        tried: vec![incoming.0],
+                        search: Some(Box::new(Search { called, elements, tried: vec![incoming.0] })),
                         ends: None,
                     };
-                    let index = self.insert(Entry::Through(through));
+                    let index = self.calls.insert(Entry::Through(through));
                     self.ports[incoming.0].legs.insert(incoming.1, index);
                     return self.route(index, self.cause(CauseValue::NO_ROUTE), now);
                 }
@@ -355,32 +364,22 @@ impl Node {
         self.refuse(incoming, called, self.cause(refused), now);
     }
 
-    fn insert(&mut self, entry: Entry) -> u32 {
-        match self.free.pop() {
-            Some(index) => {
-                self.calls[index as usize] = Some(entry);
-                index
-            }
-            None => {
-                self.calls.push(Some(entry));
-                self.calls.len() as u32 - 1
-            }
-        }
-    }
-
     /// Sends the call on by the best route that has not been tried; without one, it fails for the reason of the last.
     fn route(&mut self, index: u32, mut why: Cause, now: Time) {
-        let Some(Entry::Through(through)) = &self.calls[index as usize] else { return };
+        let Some(Entry::Through(through)) = self.calls.get(index) else { return };
         let (incoming, contracts) = (through.incoming, through.contracts);
-        let Some(called) = through.setup.as_ref().map(|setup| setup.0) else { return };
-        let candidates: Vec<usize> = self.routes.lookup(&called).filter(|port| !through.tried.contains(port)).collect();
+        let Some(search) = &through.search else { return };
+        let called = search.called;
+        let candidates: Vec<usize> = self.routes.lookup(&called).filter(|port| !search.tried.contains(port)).collect();
         for port in candidates {
-            let Some(Entry::Through(through)) = &mut self.calls[index as usize] else { return };
-            if through.tried.contains(&port) {
+            let Some(Entry::Through(Through { search: Some(search), .. })) = self.calls.get_mut(index) else {
+                return;
+            };
+            if search.tried.contains(&port) {
                 continue;
             }
-            through.tried.push(port);
-            let Some(elements) = through.setup.as_ref().map(|setup| setup.1.clone()) else { return };
+            search.tried.push(port);
+            let elements = search.elements.clone();
             if !self.reserve(port, contracts, false) {
                 why = self.cause(CauseValue::CELL_RATE);
                 continue;
@@ -388,7 +387,7 @@ impl Node {
             match self.ports[port].port.calls_mut().setup(elements, now) {
                 Ok(call) => {
                     self.ports[port].legs.insert(call, index);
-                    if let Some(Entry::Through(through)) = &mut self.calls[index as usize] {
+                    if let Some(Entry::Through(through)) = self.calls.get_mut(index) {
                         through.outgoing = Some((port, call));
                     }
                     return;
@@ -405,8 +404,7 @@ impl Node {
 
     fn on_connected(&mut self, outgoing: Leg, elements: ElementList, connection: ConnectionId, now: Time) {
         let Some((_, through)) = self.through(outgoing) else { return };
-        through.setup = None;
-        through.tried = Vec::new();
+        through.search = None;
         let (incoming, contracts) = (through.incoming, through.contracts);
         let (calls, id) = self.control(incoming);
         let Some(at_incoming) = calls.connection(id) else { return };
@@ -421,7 +419,7 @@ impl Node {
     fn on_released(&mut self, leg: Leg, cause: Cause, now: Time) {
         let Some((index, through)) = self.through(leg) else { return };
         let is_incoming = through.incoming == leg;
-        let waiting = through.setup.as_ref().map(|setup| setup.0);
+        let waiting = through.search.as_ref().map(|search| search.called);
         if !is_incoming && waiting.is_some() && is_of_the_network(cause.value) {
             // The way is blocked, not the called user: the next best route is tried.
             through.outgoing = None;
@@ -444,8 +442,7 @@ impl Node {
 
     /// The call leaves the switch: its bandwidth and its circuit.
     fn forget(&mut self, index: u32) {
-        let Some(Entry::Through(through)) = self.calls[index as usize].take() else { return };
-        self.free.push(index);
+        let Some(Entry::Through(through)) = self.calls.remove(index) else { return };
         self.ports[through.incoming.0].legs.remove(through.incoming.1);
         self.give_back(through.incoming.0, through.contracts, true);
         if let Some(outgoing) = through.outgoing {

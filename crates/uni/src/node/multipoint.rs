@@ -114,7 +114,7 @@ impl Node {
             leaves: BTreeMap::new(),
         });
         tree.leaves.insert(first, self.leaf(incoming.0, called, elements));
-        let index = self.insert(Entry::Growing);
+        let index = self.calls.insert(Entry::Growing);
         self.ports[incoming.0].legs.insert(incoming.1, index);
         self.route_leaf(index, &mut tree, first, self.cause(CauseValue::NO_ROUTE), now);
         self.settle_tree(index, tree, self.cause(CauseValue::NO_ROUTE), now);
@@ -187,11 +187,12 @@ impl Node {
     fn settle_tree(&mut self, index: u32, tree: Box<Tree>, why: Cause, now: Time) {
         let (calls, id) = self.control(tree.incoming);
         if !matches!(calls.state(id), None | Some(State::Releasing)) {
-            self.calls[index as usize] = Some(Entry::Tree(tree));
+            if let Some(entry) = self.calls.get_mut(index) {
+                *entry = Entry::Tree(tree);
+            }
             return;
         }
-        self.calls[index as usize] = None;
-        self.free.push(index);
+        self.calls.remove(index);
         self.ports[tree.incoming.0].legs.remove(tree.incoming.1);
         self.give_back(tree.incoming.0, tree.contracts, true);
         for branch in tree.branches {

@@ -78,21 +78,19 @@ impl Node {
     /// The circuit of a call, or of a branch of one, could not be made: what needs it is cleared on both sides.
     pub fn fail_call(&mut self, ends: &[End; 2], value: CauseValue, now: Time) {
         let cause = self.cause(value);
-        let found = self.calls.iter().enumerate().find_map(|(index, entry)| match entry {
-            Some(Entry::Through(call)) if call.ends.as_ref() == Some(ends) => {
-                Some((index, call.incoming, call.outgoing))
-            }
-            Some(Entry::Tree(tree)) => tree.leg_of(ends).map(|leg| (index, leg, None)),
+        let found = self.calls.iter().find_map(|(index, entry)| match entry {
+            Entry::Through(call) if call.ends.as_ref() == Some(ends) => Some((index, call.incoming, call.outgoing)),
+            Entry::Tree(tree) => tree.leg_of(ends).map(|leg| (index, leg, None)),
             _ => None,
         });
         let Some((index, leg, outgoing)) = found else { return };
-        if matches!(self.calls[index], Some(Entry::Tree(_))) {
+        if matches!(self.calls.get(index), Some(Entry::Tree(_))) {
             let (calls, id) = self.control(leg);
             // As if the branch had said so itself.
             let _ = calls.release(id, cause, now);
             self.on_event(leg.0, Event::Released { call: leg.1, cause }, now);
         } else {
-            self.forget(index as u32);
+            self.forget(index);
             self.refuse(leg, None, cause, now);
             if let Some(outgoing) = outgoing {
                 let (calls, id) = self.control(outgoing);
@@ -111,12 +109,12 @@ impl Node {
     /// The calls that pass through or are being set up; of a point-to-multipoint call, each branch.
     pub fn calls(&self) -> Vec<CallInfo> {
         let mut all = Vec::with_capacity(self.len());
-        for entry in self.calls.iter().flatten() {
+        for (_, entry) in self.calls.iter() {
             match entry {
                 Entry::Through(call) => all.push(CallInfo {
                     incoming: call.incoming.0,
                     outgoing: call.outgoing.map(|(port, _)| port),
-                    called: call.setup.as_ref().map(|setup| setup.0),
+                    called: call.search.as_ref().map(|search| search.called),
                     ends: call.ends,
                     contracts: call.contracts,
                 }),
