@@ -155,6 +155,8 @@ fn share(window: &Window, board: Board) -> Option<libc::pid_t> {
     // SAFETY: the child uses what it takes itself, allocates by an allocator that `fork` leaves usable, and ends without a return.
     let process = unsafe { libc::fork() };
     if process == 0 {
+        // SAFETY: has the system end the child with the thread that made it, should a test fail.
+        unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
         let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| child(seat, board)));
         // SAFETY: ends the process at once; nothing of the parent's is run.
         unsafe { libc::_exit(i32::from(ended.is_err())) }
