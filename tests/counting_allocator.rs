@@ -3,8 +3,16 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 struct Counting;
+
+static HELD_BY_ALL: AtomicI64 = AtomicI64::new(0);
+
+fn hold(octets: i64) {
+    HELD.set(HELD.get() + octets);
+    HELD_BY_ALL.fetch_add(octets, Ordering::Relaxed);
+}
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
@@ -16,13 +24,13 @@ thread_local! {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        HELD.set(HELD.get() + layout.size() as i64);
+        hold(layout.size() as i64);
         // SAFETY: as the caller promises.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        HELD.set(HELD.get() - layout.size() as i64);
+        hold(-(layout.size() as i64));
         // SAFETY: as the caller promises.
         unsafe { System.dealloc(pointer, layout) }
     }
@@ -32,6 +40,7 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 /// How often this thread has allocated so far.
+#[allow(dead_code)]
 pub fn allocations() -> u64 {
     ALLOCATIONS.get()
 }
@@ -40,4 +49,10 @@ pub fn allocations() -> u64 {
 #[allow(dead_code)]
 pub fn held_octets() -> i64 {
     HELD.get()
+}
+
+/// Octets that all threads have allocated and not freed.
+#[allow(dead_code)]
+pub fn held_by_all() -> i64 {
+    HELD_BY_ALL.load(Ordering::Relaxed)
 }
