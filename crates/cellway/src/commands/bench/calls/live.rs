@@ -32,11 +32,17 @@ const CALLER: u64 = u64::MAX;
 const CALLEE: u64 = u64::MAX - 1;
 const USER: User = User::unlimited(0);
 
-/// A daemon with hosts `a` and `b` at either end of a row of switches, and a permanent circuit between them for pings.
+/// Callers and whom they call, each with a port of its own: a port has labels for 64 512 calls.
+const PAIRS: [[&str; 2]; 2] = [["a", "b"], ["c", "d"]];
+/// Calls that applications keep up at most: they are one pair.
+const OF_APPLICATIONS: usize = 50_000;
+
+/// A daemon with callers at one end of a row of switches and whom they call at the other, and a permanent circuit for pings.
 struct Ground {
     daemon: Daemon,
     socket: PathBuf,
-    to: Aesa,
+    /// Where the second of each pair is.
+    to: [Aesa; PAIRS.len()],
     folder: PathBuf,
 }
 
@@ -47,9 +53,10 @@ impl Drop for Ground {
 }
 
 fn network(switches: usize) -> String {
-    let mut text = "[host.a]\n[host.b]\n[[circuit]]\nends = [\"a 0.100\", \"b 0.100\"]\n".to_owned();
+    let mut text =
+        "[host.a]\n[host.b]\n[host.c]\n[host.d]\n[[circuit]]\nends = [\"a 0.100\", \"b 0.100\"]\n".to_owned();
     for s in 0..switches {
-        text += &format!("[switch.s{s}]\nprefix = \"47000580ffe1000000000000{s:02x}\"\nmax_routes = 131072\n");
+        text += &format!("[switch.s{s}]\nprefix = \"47000580ffe1000000000000{s:02x}\"\nmax_routes = 262144\n");
         if s > 0 {
             let end = s - 1;
             text += &format!(
@@ -58,7 +65,8 @@ fn network(switches: usize) -> String {
         }
     }
     let last = switches - 1;
-    for (host, port) in [("a", "s0:0".to_owned()), ("b", format!("s{last}:1"))] {
+    let ends = ["s0:0".to_owned(), format!("s{last}:1"), "s0:2".to_owned(), format!("s{last}:3")];
+    for (host, port) in PAIRS.as_flattened().iter().zip(ends) {
         text += &format!(
             "[[link]]\nends = [\"{host}\", \"{port}\"]\nsignalling = {{ version = \"uni40\", labels = \"0.1024-65535\", max_calls = 60000 }}\n"
         );
@@ -75,11 +83,12 @@ impl Ground {
         let begin = Instant::now();
         let to = loop {
             let up = daemon.controller().calls().with(|exchange, now| exchange.report(now)).interfaces;
-            let [a, b] = ["a", "b"].map(|host| daemon.controller().calls().with(|e, _| e.addresses(host)));
+            let first = |host| Ok(daemon.controller().calls().with(|e, _| e.addresses(host))?.first().copied());
+            let all: Vec<Option<Aesa>> = PAIRS.as_flattened().iter().map(|host| first(host)).collect::<Result<_>>()?;
             if up.iter().all(|interface| interface.up)
-                && let (Some(_), Some(to)) = (a?.first(), b?.first())
+                && let [Some(_), Some(b), Some(_), Some(d)] = all[..]
             {
-                break *to;
+                break [b, d];
             }
             if begin.elapsed() > PATIENCE {
                 bail!("the signalling links are not up");
@@ -102,22 +111,30 @@ trait Driver {
 struct Inside<'a> {
     ground: &'a Ground,
     traffic: Traffic,
+    /// Calls that have begun: pairs call in turn.
+    begun: usize,
 }
 
 impl<'a> Inside<'a> {
     fn new(ground: &'a Ground) -> Result<Self> {
         let calls = ground.daemon.controller().calls();
-        calls.with(|exchange, _| exchange.listen(CALLEE, USER, "b", None, Sap::ANY))?;
-        Ok(Inside { ground, traffic: Traffic::default() })
+        for [_, host] in PAIRS {
+            calls.with(|exchange, _| exchange.listen(CALLEE, USER, host, None, Sap::ANY))?;
+        }
+        Ok(Inside { ground, traffic: Traffic::default(), begun: 0 })
     }
 }
 
 impl Driver for Inside<'_> {
     fn begin(&mut self, n: usize) -> Result<()> {
         let wanted = Wanted { sap: Sap::LLC, forward: &self.traffic, backward: &self.traffic, multipoint: false };
-        let to = self.ground.to;
+        let (to, begun) = (self.ground.to, self.begun);
+        self.begun += n;
         self.ground.daemon.controller().calls().with(|exchange, now| {
-            (0..n).try_for_each(|_| exchange.call(CALLER, USER, "a", to, wanted, now).map(drop))
+            (begun..begun + n).try_for_each(|call| {
+                let pair = call % PAIRS.len();
+                exchange.call(CALLER, USER, PAIRS[pair][0], to[pair], wanted, now).map(drop)
+            })
         })?;
         Ok(())
     }
@@ -183,7 +200,7 @@ impl Sockets {
             }
             Ok(())
         });
-        Ok(Sockets { caller, to: ground.to, stop, callee: Some(callee) })
+        Ok(Sockets { caller, to: ground.to[0], stop, callee: Some(callee) })
     }
 }
 
@@ -268,6 +285,7 @@ pub(super) fn rows(calls: usize, under_way: usize, runs: usize, most: usize) -> 
         let ground = Ground::new(1)?;
         let mut driver: Box<dyn Driver> =
             if sockets { Box::new(Sockets::new(&ground)?) } else { Box::new(Inside::new(&ground)?) };
+        let most = if sockets { most.min(OF_APPLICATIONS) } else { most };
         let (mut up, mut octets) = (0, None);
         for wanted in [1, 1000, most].into_iter().filter(|up| *up <= most) {
             let before = resident_octets();
