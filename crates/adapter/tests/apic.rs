@@ -113,6 +113,7 @@ fn assert_conserved(chip: &Apic, connections: impl Iterator<Item = (Port, Circui
     assert_eq!(copies, chip.monitor().copies);
     let left: u64 = Port::ALL.iter().map(|port| chip.sent(*port).cells + chip.sent(*port).dropped_total()).sum();
     assert_eq!(copies, left + copies_waiting as u64);
+    assert!(chip.sums().add_up(), "{:?}", chip.sums());
 }
 
 fn small() -> Config {

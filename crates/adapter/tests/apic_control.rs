@@ -68,6 +68,9 @@ impl Chain {
             }
             self.now += Duration::from_nanos(400);
         }
+        for chip in &self.chips {
+            assert!(chip.sums().add_up(), "{:?}", chip.sums());
+        }
         out
     }
 

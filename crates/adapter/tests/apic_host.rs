@@ -78,6 +78,8 @@ impl Station {
                 }
             }
         }
+        let sums = self.chip.sums();
+        assert!(sums.add_up(), "{sums:?}");
         left
     }
 }

@@ -66,9 +66,10 @@ impl World {
             while self.network.run(self.now) {}
             match self.network.poll_timeout() {
                 Some(next) => self.now = next.max(self.now),
-                None => return,
+                None => break,
             }
         }
+        assert_eq!(self.desk().mismatch(), None);
     }
 
     /// What has come to a device: circuit and number of each cell, by label.

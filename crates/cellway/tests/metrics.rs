@@ -169,6 +169,11 @@ fn of_networks(status: &Value) -> Vec<(String, f64)> {
         let of = format!("desk=\"{name}\"");
         all.push((format!("cellway_desk_routes{{{of}}}"), number(&desk["circuit_routes"])));
         all.push((format!("cellway_desk_lost_routes_total{{{of}}}"), number(&desk["lost_routes"])));
+        for way in ["received", "sent"] {
+            let counters = &desk[format!("former_{way}")];
+            all.push((format!("cellway_desk_former_{way}_cells_total{{{of}}}"), number(&counters["cells"])));
+            all.extend(drops(&format!("cellway_desk_former_{way}_dropped_total"), &of, counters));
+        }
         for (n, chip) in desk["chips"].as_array().unwrap().iter().enumerate() {
             let of = format!("{of},chip=\"{n}\"");
             all.push((format!("cellway_desk_chip_power{{{of}}}"), number(&chip["power"])));

@@ -3,6 +3,7 @@
 //! [`World::settle`](crate::World::settle) asks for it each time that it returns, so every test of a world does, those
 //! with faults included.
 
+use adapter::desk::Desk;
 use host::HostInterface;
 use net::{End, Network, NodeId, Switch};
 
@@ -27,6 +28,9 @@ pub fn mismatches(network: &mut Network) -> Vec<String> {
     for (id, name) in nodes {
         if let Some(switch) = network.node_mut::<Switch>(id) {
             wrong.extend(of_switch(switch).map(|what| format!("switch {name}: {what}")));
+        }
+        if let Some(desk) = network.node_mut::<Desk>(id) {
+            wrong.extend(desk.mismatch().map(|what| format!("desk {name}: {what}")));
         }
         if let Some(host) = network.node_mut::<HostInterface>(id) {
             wrong.extend(host.mismatch().map(|what| format!("host {name}: {what}")));

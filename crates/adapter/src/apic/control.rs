@@ -66,6 +66,8 @@ pub(super) struct Controllers {
     pub(super) refused: u64,
     pub(super) malformed: u64,
     pub(super) unanswered: u64,
+    /// Answers that were made.
+    pub(super) answered: u64,
 }
 
 fn label(value: u32) -> Option<CircuitId> {
@@ -134,6 +136,7 @@ impl Apic {
             return;
         }
         if let Some(place) = self.store.put(&answer) {
+            self.controllers.answered += 1;
             self.dispatch(place, Connection::to(port, circuit));
         }
     }

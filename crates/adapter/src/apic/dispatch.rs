@@ -121,6 +121,11 @@ impl Dispatcher {
         self.held
     }
 
+    /// The same, counted one by one.
+    pub(super) fn in_outputs(&self) -> usize {
+        self.outputs.iter().map(|output| output.queue.len() + usize::from(output.framing.is_some())).sum()
+    }
+
     /// The power goes: what has not left is lost.
     pub(super) fn clear(&mut self, store: &mut Store) {
         for output in &mut self.outputs {

@@ -26,6 +26,7 @@
 //! | `control.rs` | remote control: registers by cells |
 //! | `clock.rs` | slots |
 //! | `node.rs` | the chip as a node of a network |
+//! | `sums.rs` | whether each cell is accounted for |
 //!
 //! A cell's state of the connection is looked up in the slot after it came, and it leaves in the slot after that, if
 //! nothing is ahead of it. A cell of a low-latency connection therefore leaves within three slots and one more for
@@ -50,6 +51,7 @@ mod queue;
 mod receive;
 mod ring;
 mod store;
+mod sums;
 mod table;
 mod transmit;
 
@@ -61,6 +63,7 @@ pub use host::{COMPLETED, ChannelError, PRODUCED, STOP};
 pub use node::ApicNode;
 pub use pacer::INTERVAL_PARTS;
 pub use ring::Ring;
+pub use sums::Sums;
 pub use table::{Connection, ConnectionError};
 
 use crate::HostMemory;
@@ -106,6 +109,10 @@ impl Port {
 pub struct Monitor {
     /// Copies that the table asked for: with multipoint connections more than cells.
     pub copies: u64,
+    /// Of those, the ones beyond each cell's first.
+    pub copied: u64,
+    /// Cells that controllers took, and cells of connections without outputs.
+    pub ended: u64,
     /// Look-ups that found their connection on the chip.
     pub hits: u64,
     /// Connections that were fetched.
@@ -541,7 +548,7 @@ fn queue(
     place: u32,
     connection: &Connection,
 ) -> Option<u8> {
-    let word = store.cell(place).header_word();
+    let (word, before) = (store.cell(place).header_word(), monitor.copies);
     for port in Port::ALL {
         let channel = if port == Port::Memory { connection.channel } else { None };
         let label = connection.outputs[port.index()];
@@ -552,5 +559,9 @@ fn queue(
             store.want(place);
         }
     }
+    let outputs = monitor.copies.wrapping_sub(before);
+    let ended = u64::from(outputs == 0 || connection.controller.is_some());
+    monitor.ended += ended;
+    monitor.copied += outputs + ended - 1;
     connection.controller
 }

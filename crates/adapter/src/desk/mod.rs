@@ -16,11 +16,13 @@ mod layout;
 mod ports;
 mod report;
 mod routes;
+mod sums;
 
 pub use layout::{Layout, LayoutError};
 pub use report::{ChipReport, Report};
+pub use sums::DeskSums;
 
-use crate::apic::{Apic, Port};
+use crate::apic::{Apic, Port, Sums};
 use crate::clock::Clock;
 use crate::memory::NoMemory;
 use agenda::Agenda;
@@ -68,6 +70,11 @@ pub struct Desk {
     behind: bool,
     /// Circuits that a change of the layout left without a way.
     lost_routes: u64,
+    /// What became of the cells of chips that a change of the layout replaced.
+    former: Sums,
+    /// Cells that came in and left by the element's ports.
+    entered: u64,
+    left: u64,
 }
 
 impl Desk {
@@ -90,6 +97,9 @@ impl Desk {
             grain: Duration::ZERO,
             behind: false,
             lost_routes: 0,
+            former: Sums::default(),
+            entered: 0,
+            left: 0,
             layout,
         };
         desk.make_chips();
@@ -103,6 +113,11 @@ impl Desk {
     }
 
     fn make_chips(&mut self) {
+        for chip in &mut self.chips {
+            // What it holds is lost with it, and counted.
+            chip.set_power(false);
+            self.former.add(&chip.sums());
+        }
         self.chips = (0..self.layout.chips).map(|_| Apic::new(self.layout.chip)).collect();
         let plan = self.plan;
         self.joined = (0..self.layout.chips).map(|chip| Port::ALL.map(|port| joined(&plan, chip, port))).collect();
@@ -131,7 +146,7 @@ impl Desk {
     }
 
     /// Makes it another, with the same circuits. Where power alone differs, cells of other chips go on. Else all
-    /// chips are new ones, and what they held is lost.
+    /// chips are new ones; what the former held is dropped as `link_down`, and counted.
     ///
     /// # Errors
     /// [`LayoutError`], and nothing has changed.
@@ -159,6 +174,7 @@ impl Desk {
             // What waits on the link while half of the framer's places are taken is in time for its slot later, too.
             if room > 0 && room.saturating_mul(2) >= apic.config().framer_cells {
                 let taken = self.ports.take(outer, room, io, |cell| woken |= apic.take_cell(port, cell, now));
+                self.entered = self.entered.wrapping_add(taken as u64);
                 any |= taken > 0;
             }
         }
@@ -201,6 +217,8 @@ impl Desk {
                         if lost {
                             let reason = if io.is_up(outer) { DropReason::QueueFull } else { DropReason::LinkDown };
                             apic.count_lost(port, reason);
+                        } else {
+                            self.left = self.left.wrapping_add(1);
                         }
                     }
                 }

@@ -30,6 +30,11 @@ pub struct Report {
     pub routes: usize,
     /// Circuits that a change of the layout left without a way.
     pub lost_routes: u64,
+    /// Cells that came in at ports of chips that a change of the layout replaced, and what was dropped before its output
+    /// was known: what waited for that included.
+    pub former_received: Counters,
+    /// Cells that left by ports of those chips, and what was dropped before that: what waited for an output included.
+    pub former_sent: Counters,
     /// How long its time has stood still, because the processor could not keep up.
     pub stood: Duration,
 }
@@ -48,6 +53,8 @@ impl Desk {
             chips: self.chips.iter().map(chip).collect(),
             routes: self.routes.len(),
             lost_routes: self.lost_routes,
+            former_received: self.former.received,
+            former_sent: self.former.sent,
             stood: self.clock.stood(),
         }
     }

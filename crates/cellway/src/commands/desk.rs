@@ -12,6 +12,13 @@ pub(crate) fn overview_text(desks: &[DeskStatus]) -> String {
             desk.chips.iter().enumerate().map(|(n, chip)| row(desk, n, chip)).chain(ends(desk)).collect();
         let head = ["desk", "chip", "at its third port", "cells from links", "from there", "to there", "dropped"];
         text += &format!("\n{}", output::table(&head, &rows));
+        let mut former: BTreeMap<String, u64> = BTreeMap::new();
+        for (reason, n) in desk.former_received.dropped.iter().chain(&desk.former_sent.dropped) {
+            *former.entry(reason.clone()).or_default() += n;
+        }
+        if !former.is_empty() {
+            text += &format!("{}: dropped by chips that were replaced: {}\n", desk.name, drops(&former));
+        }
         if desk.stood_s > 0.0 {
             text += &format!("{}: its time stood still for {:.3} s\n", desk.name, desk.stood_s);
         }

@@ -63,6 +63,7 @@ impl Snapshot {
         let values: [Of<DeskStatus, f64>; 1] =
             [("desk_stood_seconds", "Time that the desk's own time stood still", |d| d.stood_s)];
         all_counters(encoder, &values, &desks)?;
+        former_chips(encoder, &desks)?;
         chips(encoder, &desks)?;
         devices(encoder, &desks)
     }
@@ -93,6 +94,24 @@ impl Snapshot {
         hosts(encoder, &nets)?;
         ports(encoder, &nets)
     }
+}
+
+/// What chips have carried that a change of the desk's chips replaced.
+fn former_chips(encoder: &mut DescriptorEncoder<'_>, desks: &[(Labels, &DeskStatus)]) -> fmt::Result {
+    let of = |counter: fn(&DeskStatus) -> &CounterStatus| -> Vec<(Labels, &CounterStatus)> {
+        desks.iter().map(|(labels, desk)| (labels.clone(), counter(desk))).collect()
+    };
+    let (received, sent) = (of(|desk| &desk.former_received), of(|desk| &desk.former_sent));
+    let values: [Of<CounterStatus, u64>; 1] =
+        [("desk_former_received_cells", "Cells that came in at ports of chips that were replaced", |c| c.cells)];
+    all_counters(encoder, &values, &received)?;
+    let what = "Cells that came in at chips that were replaced and were dropped before their output was known";
+    drops(encoder, ("desk_former_received_dropped", what), &received)?;
+    let values: [Of<CounterStatus, u64>; 1] =
+        [("desk_former_sent_cells", "Cells that left by ports of chips that were replaced", |c| c.cells)];
+    all_counters(encoder, &values, &sent)?;
+    let what = "Cells for ports of chips that were replaced, dropped before they left";
+    drops(encoder, ("desk_former_sent_dropped", what), &sent)
 }
 
 fn chips(encoder: &mut DescriptorEncoder<'_>, desks: &[(Labels, &DeskStatus)]) -> fmt::Result {

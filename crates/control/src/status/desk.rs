@@ -28,6 +28,11 @@ pub struct DeskStatus {
     pub circuit_routes: usize,
     /// Directions of circuits that a change of its chips left without a way.
     pub lost_routes: u64,
+    /// Cells that came in at ports of chips that a change of the layout replaced, and what was dropped before its output
+    /// was known: what waited for that included.
+    pub former_received: CounterStatus,
+    /// Cells that left by ports of those chips, and what was dropped before that: what waited for an output included.
+    pub former_sent: CounterStatus,
     /// Seconds that its time has stood still, because the processor could not keep up with the chips' slots.
     pub stood_s: f64,
 }
@@ -121,6 +126,8 @@ fn status(name: &str, report: &Report, ports: Vec<AtPort>, said: Vec<Option<Said
         ports: ports.into_iter().zip(said).map(port).collect(),
         circuit_routes: report.routes,
         lost_routes: report.lost_routes,
+        former_received: (&report.former_received).into(),
+        former_sent: (&report.former_sent).into(),
         stood_s: report.stood.as_secs_f64(),
     }
 }
