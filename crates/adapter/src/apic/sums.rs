@@ -25,7 +25,7 @@ pub struct Sums {
 }
 
 impl Sums {
-    /// Whether each cell is accounted for: received, made or copied; and sent, waiting, ended here or dropped for a reason.
+    /// Whether each cell is accounted for: received, made or copied; and sent, waiting, ended or dropped for a reason.
     pub fn add_up(&self) -> bool {
         let came = self.received.cells.wrapping_add(self.made).wrapping_add(self.copied);
         let dropped = [self.received.dropped_total(), self.sent.dropped_total()];
