@@ -2,13 +2,16 @@
 //! low latency takes beside bulk data.
 
 mod device;
+#[path = "device/desk.rs"]
+mod of_desk;
 
 use adapter::apic::{Config, LOW_LATENCY_SLOTS, Port, Switches};
 use adapter::desk::{Desk, Layout};
 use device::{Device, number_of, numbered, vc};
 use net::desk::Shape;
 use net::random::Random;
-use net::{End, FramePool, Label, LinkConfig, Network, NodeId, RouteError, RouteOptions, RouteTable};
+use net::{Label, Network, NodeId, RouteError, RouteOptions, RouteTable};
+use of_desk::with_devices;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -30,14 +33,7 @@ struct World {
 impl World {
     fn new(shape: Shape, chips: usize, chip: Config) -> Self {
         let layout = Layout { shape, chips, chip, ..Layout::default() };
-        let mut network = Network::new(FramePool::new(4, 256));
-        let ports = layout.ports();
-        let desk = network.add_node("desk", Box::new(Desk::new(layout).unwrap()));
-        let devices: Vec<_> =
-            (0..ports).map(|n| network.add_node(&format!("device{n}"), Box::<Device>::default())).collect();
-        for (n, device) in devices.iter().enumerate() {
-            network.connect(End::Port(*device, 0), End::Port(desk, n as u16), LinkConfig::default()).unwrap();
-        }
+        let (network, desk, devices) = with_devices(layout);
         World { network, desk, devices, now: Time::ZERO }
     }
 

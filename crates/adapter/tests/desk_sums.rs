@@ -2,12 +2,15 @@
 //! power, and chips that are replaced while cells are in them.
 
 mod device;
+#[path = "device/desk.rs"]
+mod of_desk;
 
 use adapter::apic::Config;
 use adapter::desk::{Desk, Layout};
 use device::{Device, number_of, numbered, vc};
 use net::random::Random;
-use net::{Carries, End, FramePool, Label, LinkConfig, Network, NodeId, RouteOptions, RouteTable};
+use net::{Carries, Label, Network, NodeId, RouteOptions, RouteTable};
+use of_desk::with_devices;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use traffic::{Category, Contract};
@@ -31,14 +34,7 @@ struct World {
 impl World {
     fn new(seed: u64) -> Self {
         let layout = Layout { chips: CHIPS, chip: small(12), ..Layout::default() };
-        let mut network = Network::new(FramePool::new(4, 256));
-        let ports = layout.ports();
-        let desk = network.add_node("desk", Box::new(Desk::new(layout).unwrap()));
-        let devices: Vec<_> =
-            (0..ports).map(|n| network.add_node(&format!("device{n}"), Box::<Device>::default())).collect();
-        for (n, device) in devices.iter().enumerate() {
-            network.connect(End::Port(*device, 0), End::Port(desk, n as u16), LinkConfig::default()).unwrap();
-        }
+        let (network, desk, devices) = with_devices(layout);
         World { network, desk, devices, random: Random::new(seed), now: Time::ZERO, number: 0 }
     }
 

@@ -2,29 +2,17 @@
 
 #[path = "../../../tests/counting_allocator.rs"]
 mod counting_allocator;
+#[path = "calls/ground.rs"]
+#[expect(dead_code, reason = "tests of calls need more of it")]
+mod ground;
 
 use control::calls::applications::User;
-use control::calls::service::Service;
 use control::calls::setup::Wanted;
-use control::config::parse;
-use control::daemon::Daemon;
 use counting_allocator::held_by_all;
 use endpoint::calls::{Answer, Event, Sap, Traffic};
+use ground::{Ground, STAR};
 use std::time::{Duration, Instant};
 use wire::aesa::Aesa;
-
-const NET: &str = r#"
-[host.alpha]
-[host.beta]
-[switch.s1]
-prefix = "47000580ffe100000000000001"
-[[link]]
-ends = ["alpha", "s1:0"]
-signalling = { version = "uni40" }
-[[link]]
-ends = ["beta", "s1:1"]
-signalling = { version = "uni40" }
-"#;
 
 const USER: User = User::unlimited(0);
 /// Sessions of nobody's: connections are counted from 1.
@@ -39,12 +27,12 @@ const UNDER_WAY: usize = 64;
 const MOST_OCTETS: [i64; 2] = [3300, 4300];
 
 /// Sets up so many calls, which stay.
-fn set_up(calls: &Service, to: Aesa, traffic: &Traffic, wanted: usize) {
+fn set_up(ground: &Ground, to: Aesa, traffic: &Traffic, wanted: usize) {
     let (mut begun, mut up, mut last) = (0, 0, Instant::now());
     while up < wanted {
         let more = (wanted - begun).min(UNDER_WAY + up - begun);
         begun += more;
-        let came = calls.with(|exchange, now| {
+        let came = ground.exchange(|exchange, now| {
             let asked = Wanted { sap: Sap::LLC, forward: traffic, backward: traffic, multipoint: false };
             for _ in 0..more {
                 exchange.call(CALLER, USER, "alpha", to, asked, now).unwrap();
@@ -73,29 +61,18 @@ fn set_up(calls: &Service, to: Aesa, traffic: &Traffic, wanted: usize) {
 
 #[test]
 fn a_call_takes_no_more_memory_than_a_hundred_thousand_of_them_may() {
-    let folder = tempfile::tempdir().unwrap();
-    let daemon = Daemon::start(parse(NET, "net.toml").unwrap(), &folder.path().join("cellway.sock")).unwrap();
-    let calls = daemon.controller().calls();
-    let begin = Instant::now();
-    let to = loop {
-        let addresses = calls.with(|exchange, _| ["alpha", "beta"].map(|host| exchange.addresses(host).unwrap()));
-        let up = calls.with(|exchange, now| exchange.report(now)).interfaces.iter().all(|interface| interface.up);
-        if let ([_, ..], [to, ..], true) = (&addresses[0][..], &addresses[1][..], up) {
-            break *to;
-        }
-        assert!(begin.elapsed() < Duration::from_secs(20), "the signalling links are not up");
-        std::thread::sleep(Duration::from_millis(5));
-    };
-    calls.with(|exchange, _| exchange.listen(CALLEE, USER, "beta", None, Sap::ANY)).unwrap();
+    let ground = Ground::new(STAR);
+    let [to] = ground.addresses("beta");
+    ground.exchange(|exchange, _| exchange.listen(CALLEE, USER, "beta", None, Sap::ANY)).unwrap();
     // With a contract, whose schedules are kept too.
     let contract = Traffic { category: "cbr".into(), pcr: Some(10), ..Traffic::default() };
-    set_up(calls, to, &contract, 500);
-    set_up(calls, to, &Traffic::default(), 500);
+    set_up(&ground, to, &contract, 500);
+    set_up(&ground, to, &Traffic::default(), 500);
     for (what, traffic, most) in
         [("best effort", &Traffic::default(), MOST_OCTETS[0]), ("a contract", &contract, MOST_OCTETS[1])]
     {
         let before = held_by_all();
-        set_up(calls, to, traffic, CALLS);
+        set_up(&ground, to, traffic, CALLS);
         // What is under way behind the last answer.
         std::thread::sleep(Duration::from_millis(100));
         let each = (held_by_all() - before) / CALLS as i64;

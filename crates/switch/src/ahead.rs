@@ -70,15 +70,16 @@ impl Switch {
     ) {
         let Some(mut ahead) = self.ahead.take() else { return };
         if self.index.octets() > NEAR_OCTETS {
-            self.by_far_windows(port, cells, contracts, &mut ahead, work);
+            self.by_windows_of::<FAR_WINDOW, true>(port, cells, contracts, &mut ahead, work);
         } else {
-            self.by_near_windows(port, cells, contracts, &mut ahead, work);
+            self.by_windows_of::<WINDOW, false>(port, cells, contracts, &mut ahead, work);
         }
         self.ahead = Some(ahead);
     }
 
+    /// The same by windows of `N` cells; `FAR`: no cache holds the label table.
     #[inline(always)]
-    fn by_near_windows(
+    fn by_windows_of<const N: usize, const FAR: bool>(
         &mut self,
         port: usize,
         cells: &[Cell],
@@ -86,43 +87,31 @@ impl Switch {
         ahead: &mut Ahead,
         mut work: impl FnMut(&mut Self, usize, &[u32], &[u32]),
     ) {
-        self.find_near(port, cells, 0, ahead);
-        for at in 0..cells.len().div_ceil(WINDOW) {
-            self.find_near(port, cells, at + 1, ahead);
-            if contracts {
-                let n = window_of::<WINDOW>(cells, at + 1).len();
-                self.fetch_contracts(&ahead.windows[(at + 1) % WINDOWS].found[..n]);
-            }
-            let n = window_of::<WINDOW>(cells, at).len();
-            let Window { words, found, .. } = &ahead.windows[at % WINDOWS];
-            work(self, at * WINDOW, &words[..n], &found[..n]);
+        let windows = cells.len().div_ceil(N);
+        if FAR {
+            (0..windows.min(LINES_AHEAD + ENTRIES_AHEAD)).for_each(|at| self.prepare(port, cells, at, ahead));
+            (0..windows.min(LINES_AHEAD)).for_each(|at| self.find(port, cells, at, ahead));
+        } else {
+            self.find_near(port, cells, 0, ahead);
         }
-    }
-
-    #[inline(always)]
-    fn by_far_windows(
-        &mut self,
-        port: usize,
-        cells: &[Cell],
-        contracts: bool,
-        ahead: &mut Ahead,
-        mut work: impl FnMut(&mut Self, usize, &[u32], &[u32]),
-    ) {
-        let windows = cells.len().div_ceil(FAR_WINDOW);
-        (0..windows.min(LINES_AHEAD + ENTRIES_AHEAD)).for_each(|at| self.prepare(port, cells, at, ahead));
-        (0..windows.min(LINES_AHEAD)).for_each(|at| self.find(port, cells, at, ahead));
         for at in 0..windows {
-            self.prepare(port, cells, at + LINES_AHEAD + ENTRIES_AHEAD, ahead);
-            self.find(port, cells, at + LINES_AHEAD, ahead);
-            let n = window_of::<FAR_WINDOW>(cells, at + 1).len();
+            if FAR {
+                self.prepare(port, cells, at + LINES_AHEAD + ENTRIES_AHEAD, ahead);
+                self.find(port, cells, at + LINES_AHEAD, ahead);
+            } else {
+                self.find_near(port, cells, at + 1, ahead);
+            }
+            let n = window_of::<N>(cells, at + 1).len();
             let next = &ahead.windows[(at + 1) % WINDOWS].found[..n];
-            next.iter().for_each(|id| prefetch::line(&self.plane.circuits, *id as usize));
+            if FAR {
+                next.iter().for_each(|id| prefetch::line(&self.plane.circuits, *id as usize));
+            }
             if contracts {
                 self.fetch_contracts(next);
             }
-            let n = window_of::<FAR_WINDOW>(cells, at).len();
+            let n = window_of::<N>(cells, at).len();
             let Window { words, found, .. } = &ahead.windows[at % WINDOWS];
-            work(self, at * FAR_WINDOW, &words[..n], &found[..n]);
+            work(self, at * N, &words[..n], &found[..n]);
         }
     }
 

@@ -144,8 +144,12 @@ impl World {
     /// answers the RELEASE: that answer is still to be carried.
     fn messages(&mut self, n: usize) -> Vec<String> {
         self.quiet();
-        self.until("the last message is said", |w| w.judge("q2931.message_type").len() >= n);
-        self.judge("q2931.message_type")
+        let mut said = Vec::new();
+        self.until("the last message is said", |w| {
+            said = w.judge("q2931.message_type");
+            said.len() >= n
+        });
+        said
     }
 }
 

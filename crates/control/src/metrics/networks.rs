@@ -101,17 +101,24 @@ fn former_chips(encoder: &mut DescriptorEncoder<'_>, desks: &[(Labels, &DeskStat
     let of = |counter: fn(&DeskStatus) -> &CounterStatus| -> Vec<(Labels, &CounterStatus)> {
         desks.iter().map(|(labels, desk)| (labels.clone(), counter(desk))).collect()
     };
-    let (received, sent) = (of(|desk| &desk.former_received), of(|desk| &desk.former_sent));
-    let values: [Of<CounterStatus, u64>; 1] =
-        [("desk_former_received_cells", "Cells that came in at ports of chips that were replaced", |c| c.cells)];
-    all_counters(encoder, &values, &received)?;
+    let cells = ("desk_former_received_cells", "Cells that came in at ports of chips that were replaced");
     let what = "Cells that came in at chips that were replaced and were dropped before their output was known";
-    drops(encoder, ("desk_former_received_dropped", what), &received)?;
-    let values: [Of<CounterStatus, u64>; 1] =
-        [("desk_former_sent_cells", "Cells that left by ports of chips that were replaced", |c| c.cells)];
-    all_counters(encoder, &values, &sent)?;
+    cells_and_drops(encoder, cells, ("desk_former_received_dropped", what), &of(|desk| &desk.former_received))?;
+    let cells = ("desk_former_sent_cells", "Cells that left by ports of chips that were replaced");
     let what = "Cells for ports of chips that were replaced, dropped before they left";
-    drops(encoder, ("desk_former_sent_dropped", what), &sent)
+    cells_and_drops(encoder, cells, ("desk_former_sent_dropped", what), &of(|desk| &desk.former_sent))
+}
+
+/// Cells that passed, and what was dropped there by reason, each under a name and with what it says.
+fn cells_and_drops(
+    encoder: &mut DescriptorEncoder<'_>,
+    (name, help): (&'static str, &'static str),
+    dropped: (&'static str, &'static str),
+    rows: &[(Labels, &CounterStatus)],
+) -> fmt::Result {
+    let values: [Of<CounterStatus, u64>; 1] = [(name, help, |c| c.cells)];
+    all_counters(encoder, &values, rows)?;
+    drops(encoder, dropped, rows)
 }
 
 fn chips(encoder: &mut DescriptorEncoder<'_>, desks: &[(Labels, &DeskStatus)]) -> fmt::Result {
@@ -135,16 +142,12 @@ fn chips(encoder: &mut DescriptorEncoder<'_>, desks: &[(Labels, &DeskStatus)]) -
         });
         ports.collect()
     };
-    let (received, sent) = (of(|chip| &chip.received), of(|chip| &chip.sent));
-    let values: [Of<CounterStatus, u64>; 1] =
-        [("desk_chip_received_cells", "Cells that came in at the chip's port", |c| c.cells)];
-    all_counters(encoder, &values, &received)?;
+    let cells = ("desk_chip_received_cells", "Cells that came in at the chip's port");
     let what = "Cells that came in at the port and were dropped before their output was known";
-    drops(encoder, ("desk_chip_received_dropped", what), &received)?;
-    let values: [Of<CounterStatus, u64>; 1] =
-        [("desk_chip_sent_cells", "Cells that left by the chip's port", |c| c.cells)];
-    all_counters(encoder, &values, &sent)?;
-    drops(encoder, ("desk_chip_sent_dropped", "Cells for the port that were dropped before they left"), &sent)
+    cells_and_drops(encoder, cells, ("desk_chip_received_dropped", what), &of(|chip| &chip.received))?;
+    let cells = ("desk_chip_sent_cells", "Cells that left by the chip's port");
+    let what = "Cells for the port that were dropped before they left";
+    cells_and_drops(encoder, cells, ("desk_chip_sent_dropped", what), &of(|chip| &chip.sent))
 }
 
 /// What cameras, displays and stores count, by the names that they have for it.

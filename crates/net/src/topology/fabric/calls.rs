@@ -183,10 +183,6 @@ impl<H: CircuitTable + 'static> Fabric<H> {
         }
     }
 
-    fn name_of(&self, node: NodeId) -> String {
-        self.nodes.iter().find(|(_, id)| **id == node).map(|(name, _)| name.clone()).unwrap_or_default()
-    }
-
     fn point(&self, switch: &str, (port, circuit): Place) -> Result<Point, TopologyError> {
         let none = || TopologyError::NoLinkAt { station: switch.to_owned(), port };
         let (link, side) = self.router.link_at(switch, port).ok_or_else(none)?;
@@ -218,8 +214,10 @@ impl<H: CircuitTable + 'static> Fabric<H> {
                 let outputs: Vec<Place> = known.to.iter().map(|(place, _)| *place).collect();
                 if let Some(table) = self.table(network, node) {
                     for to in outputs {
-                        let changed = table.change_route(label(from), label(to), options);
-                        changed.map_err(|cause| TopologyError::Route { switch: self.name_of(node), cause })?;
+                        if let Err(cause) = table.change_route(label(from), label(to), options) {
+                            let switch = network.node_name(node).unwrap_or_default().to_owned();
+                            return Err(TopologyError::Route { switch, cause });
+                        }
                     }
                 }
                 reached.push(behind);
@@ -340,7 +338,8 @@ mod tests {
                 fabric.join_call(&mut network, switch, ends(nth), [cbr(10.0), cbr(20.0)]).unwrap();
             }
             let kept = |input: &Input| {
-                (fabric.name_of(input.node), input.from.0, options(input.contract, input.variation).contract)
+                let switch = network.node_name(input.node).unwrap().to_owned();
+                (switch, input.from.0, options(input.contract, input.variation).contract)
             };
             let mut calls: Vec<_> = fabric.calls.inputs.values().map(|input| kept(input)).collect();
             calls.sort_by_key(|(switch, port, _)| (switch.clone(), *port));
@@ -392,7 +391,8 @@ mod tests {
             fabric.branch_call(&mut network, "s1", [root, leaf], cbr(10.0)).unwrap();
         }
         fabric.branch_call(&mut network, "s2", ends(1), cbr(10.0)).unwrap();
-        let behind = fabric.calls.inputs.values().find(|input| fabric.name_of(input.node) == "s2").unwrap().variation;
+        let behind =
+            fabric.calls.inputs.values().find(|input| network.node_name(input.node) == Some("s2")).unwrap().variation;
         assert_eq!(behind, Duration::from_nanos(203 * 2500 + 203 * 10_000 / 3) + Duration::from_millis(2));
         fabric.prune_call(&mut network, "s1", [root, leaves[0]]);
         let node = fabric.node("s1").unwrap();
