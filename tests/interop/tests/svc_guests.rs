@@ -189,7 +189,10 @@ fn call_each_other(way: &Way) {
     session.begin_accept(offered).unwrap();
     let mut got = 0;
     while got < sdus {
-        let sdu = far.receive(Some(LIMIT)).unwrap().expect("an SDU of the guest");
+        let Some(sdu) = far.receive(Some(LIMIT)).unwrap() else {
+            let status = Command::new(&cellway).args(["status", "--json", "--socket"]).arg(&socket).output().unwrap();
+            panic!("{got} of {sdus} SDUs of the guest have come: {}", String::from_utf8_lossy(&status.stdout))
+        };
         got += usize::from(sdu.len() == OCTETS);
     }
     let one = one.finish().unwrap();

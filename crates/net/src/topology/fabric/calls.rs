@@ -61,9 +61,12 @@ pub(super) struct CallTable {
     outputs: BTreeMap<Point, Point>,
 }
 
-/// A call's contract as a switch keeps it: there is no ABR, whose cells are those of best effort.
+/// A call's contract as a switch keeps it: there is no ABR, whose cells are those of best effort. The peak of best effort is not
+/// policed, which TM 4.1 leaves to the network (UBR.1): Linux names its adapter's line rate there and does not keep it where cells
+/// travel in a stream of octets, which brings what has waited at once.
 fn kept(contract: Contract) -> Contract {
     match contract.category {
+        Category::Ubr => Contract { pcr: None, ..contract },
         Category::Abr => Contract { cdvt: contract.cdvt, ..Contract::default() },
         _ => contract,
     }
@@ -377,6 +380,19 @@ mod tests {
             let link = LinkDescription { ends: ["s2:1", "s3:0"].map(|end| end.parse().unwrap()), config };
             fabric.add_link(&mut network, &link).unwrap();
         }
+    }
+
+    #[test]
+    fn best_effort_is_not_held_to_the_peak_that_it_names_and_promised_rates_are() {
+        let (mut network, mut fabric) = fabric();
+        // What a stock Linux asks for: its adapter's line rate.
+        let line = Contract { category: Category::Ubr, ..cbr(353_207.0) };
+        fabric.join_call(&mut network, "s1", ends(0), [line, cbr(10.0)]).unwrap();
+        let policed = |from: u16| {
+            let input = fabric.calls.inputs.values().find(|input| input.from.0 == from).unwrap();
+            options(input.contract, input.variation).contract.peak().is_some()
+        };
+        assert_eq!([policed(0), policed(1)], [false, true]);
     }
 
     #[test]
