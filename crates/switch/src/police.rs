@@ -50,10 +50,35 @@ impl Bucket {
     /// cells follow a pause, no processor foretells.
     #[inline(always)]
     pub(crate) fn test(self, theoretical: Ticks, now: Ticks) -> (bool, Ticks) {
-        let ahead = theoretical.wrapping_sub(now);
-        let past = ahead > self.limit.wrapping_add(self.increment).wrapping_add(BACKWARDS);
-        let from = select_unpredictable(past, now, theoretical);
-        (past | (ahead <= self.limit), from.wrapping_add(self.increment))
+        Gate::of(self).test(theoretical, now)
+    }
+}
+
+/// A bucket as the test of a cell wants it: two comparisons, nothing to reckon that is the same for each cell.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Gate {
+    increment: Ticks,
+    /// The theoretical time of a cell that conforms, and is not past, lies less than so far ahead.
+    open: Ticks,
+    /// From `open` to so much further, `shut` included, a cell does not conform; what lies further ahead is past.
+    shut: Ticks,
+}
+
+impl Gate {
+    /// Nothing conforms.
+    pub(crate) const CLOSED: Gate = Gate { increment: 0, open: 0, shut: Ticks::MAX };
+
+    #[inline(always)]
+    pub(crate) const fn of(bucket: Bucket) -> Self {
+        Gate { increment: bucket.increment, open: bucket.limit + 1, shut: bucket.increment + BACKWARDS - 1 }
+    }
+
+    /// As [`Bucket::test`].
+    #[inline(always)]
+    pub(crate) fn test(self, theoretical: Ticks, now: Ticks) -> (bool, Ticks) {
+        let (beyond, in_time) = theoretical.wrapping_sub(now).overflowing_sub(self.open);
+        let from = select_unpredictable(in_time, theoretical, now);
+        (beyond > self.shut, from.wrapping_add(self.increment))
     }
 }
 
@@ -156,6 +181,14 @@ impl Police {
         Some(Police { peak, sustainable, high_priority_only: conformance.exempts_low_priority(), excess })
     }
 
+    /// The test of the peak rate, if there is no other.
+    pub(crate) const fn gate(&self) -> Gate {
+        match self.sustainable {
+            None => Gate::of(self.peak),
+            Some(_) => Gate::CLOSED,
+        }
+    }
+
     /// Tests a cell of this priority; only tests that it passes move a schedule. `times` are the theoretical arrival times
     /// of peak and sustainable rate.
     #[inline(always)]
@@ -226,6 +259,17 @@ mod tests {
     use proptest::prelude::*;
     use traffic::{Gcra, LeakyBucket};
 
+    #[test]
+    fn a_theoretical_time_is_past_from_one_tick_beyond_all_that_a_cell_can_set() {
+        let bucket = Bucket { increment: 7 << 16, limit: 11 << 16 };
+        let longest = bucket.limit + bucket.increment + BACKWARDS;
+        for (ahead, conforms) in
+            [(bucket.limit, true), (bucket.limit + 1, false), (longest, false), (longest + 1, true)]
+        {
+            assert_eq!(bucket.test(3 + ahead, 3).0, conforms, "{ahead}");
+        }
+    }
+
     proptest! {
         #[test]
         fn a_bucket_decides_as_both_definitions_of_the_algorithm(
@@ -242,6 +286,12 @@ mod tests {
                 prop_assert_eq!(conforms, leaky.arrive(at));
                 theoretical = if conforms { next } else { theoretical };
             }
+        }
+
+        #[test]
+        fn nothing_passes_a_closed_gate(theoretical: Ticks, near in 0u64..3) {
+            prop_assert!(!Gate::CLOSED.test(theoretical, theoretical.wrapping_add(near)).0);
+            prop_assert!(!Gate::CLOSED.test(theoretical, near).0);
         }
 
         #[test]

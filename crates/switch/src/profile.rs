@@ -1,7 +1,7 @@
 //! Profiles: what circuits of one kind have in common, held once and named by number in each circuit's line.
 
 use crate::frames::FramePolice;
-use crate::police::{Police, Ticks, Verdict};
+use crate::police::{Gate, Police, Ticks, Verdict};
 use crate::policy::Discard;
 use crate::shape::Shape;
 use std::collections::HashMap;
@@ -192,13 +192,15 @@ impl Profile {
 #[derive(Debug)]
 pub(crate) struct Profiles {
     list: Vec<(Profile, u32)>,
+    /// Of each in `list`.
+    gates: Vec<Gate>,
     numbers: HashMap<Profile, u16>,
     max: usize,
 }
 
 impl Profiles {
     pub(crate) fn new(max: u16) -> Self {
-        Profiles { list: Vec::new(), numbers: HashMap::new(), max: max.into() }
+        Profiles { list: Vec::new(), gates: Vec::new(), numbers: HashMap::new(), max: max.into() }
     }
 
     #[inline(always)]
@@ -206,8 +208,13 @@ impl Profiles {
         &self.list[usize::from(number)].0
     }
 
-    /// Tests a cell of a circuit of this profile.
+    /// The only test of cells of a profile, where it has but a peak rate. Of other profiles one that no cell passes.
     #[inline(always)]
+    pub(crate) fn gate(&self, number: u16) -> Gate {
+        self.gates[usize::from(number)]
+    }
+
+    /// Tests a cell of a circuit of this profile.
     pub(crate) fn police(&self, number: u16, times: &mut [Ticks; 2], clp: bool, now: Ticks) -> Verdict {
         match &self.list[usize::from(number)].0.police {
             Some(police) => police.arrive(times, clp, now),
@@ -223,6 +230,7 @@ impl Profiles {
                 let unused = || self.list.iter().position(|(_, users)| *users == 0);
                 let number = if self.list.len() < self.max {
                     self.list.push((*profile, 0));
+                    self.gates.push(Gate::CLOSED);
                     self.list.len() - 1
                 } else {
                     let number = unused()?;
@@ -230,6 +238,7 @@ impl Profiles {
                     self.list[number].0 = *profile;
                     number
                 };
+                self.gates[number] = profile.police.as_ref().map_or(Gate::CLOSED, Police::gate);
                 self.numbers.insert(*profile, number as u16);
                 number as u16
             }
@@ -253,20 +262,28 @@ impl Profiles {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::police::{Bucket, Excess};
 
     #[test]
     fn equal_profiles_are_held_once_and_unused_ones_make_room() {
         let mut profiles = Profiles::new(2);
-        let of = |weight| Profile { weight, ..Profile::default() };
+        // The fourth has a peak rate.
+        let peak = Bucket::new(traffic::Fine::from_nanos(5), traffic::Fine::from_nanos(1));
+        let police = Police { peak, sustainable: None, high_priority_only: false, excess: Excess::Discard };
+        let of = |weight| Profile { weight, police: (weight == 4).then_some(police), ..Profile::default() };
+        // Whether the only test lets pass what comes on time, and what comes 3 ns early.
+        let passed = |profiles: &Profiles, number| [0, 3 << 16].map(|early| profiles.gate(number).test(early, 0).0);
         let (a, b) = (profiles.hold(&of(1)).unwrap(), profiles.hold(&of(2)).unwrap());
         assert_eq!(profiles.hold(&of(1)), Some(a));
         assert_eq!(profiles.hold(&of(3)), None);
         profiles.release(b);
         assert_eq!(profiles.hold(&of(3)), Some(b));
         assert_eq!(profiles.get(b).weight, 3);
+        assert_eq!(passed(&profiles, b), [false, false]);
         profiles.release(a);
         assert_eq!(profiles.hold(&of(4)), None);
         profiles.release(a);
         assert_eq!(profiles.hold(&of(4)), Some(a));
+        assert_eq!(passed(&profiles, a), [true, false]);
     }
 }
