@@ -38,6 +38,7 @@ impl Switch {
         crate::prefetch::large_pages(&mut plane.circuits);
         plane.store.set_capacity(config.store_cells());
         plane.contracts.set_ports(ports.into());
+        plane.contracts.set_most(max_circuits);
         for port in plane.ports.drain(usize::from(ports).min(plane.ports.len())..) {
             plane.gone.add(&port.counters);
             // Its own cells that waited.

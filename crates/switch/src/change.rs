@@ -446,7 +446,7 @@ impl Switch {
         let (label, port) = (label_word(change.to.1), change.to.0);
         self.plane.circuits[line as usize] = Circuit { label, port, flags, profile: number, ..Circuit::default() };
         if managed {
-            let side = self.plane.contracts.add(line, port, profile.class, profile.shape);
+            let side = self.plane.contracts.add(line, port, profile.class, profile.shape, self.plane.max_circuits);
             self.plane.circuits[line as usize].side = side;
         }
         p.prepared.push(Prepared { at: p.at as u32, line, root });
@@ -478,7 +478,8 @@ impl Switch {
             self.plane.credits.remove(circuit.side);
             self.leaving.trim(change.to.0.into(), change.to.1);
         } else if circuit.side != NONE {
-            self.plane.contracts.remove(circuit.side);
+            let shape = self.plane.profiles.get(circuit.profile).shape;
+            self.plane.contracts.remove(circuit.side, shape);
         }
         self.plane.profiles.release(circuit.profile);
         if prepared.root != NONE {

@@ -4,7 +4,7 @@
 use crate::circuit::{NONE, ends_pdu, flag};
 use crate::forward::count_cells;
 use crate::police::{Ticks, ticks};
-use crate::profile::Class;
+use crate::profile::{Class, Profile};
 use crate::shape::{Shape, ShapeKind};
 use crate::{Plane, Switch, prefetch};
 use traffic::Wheel;
@@ -12,66 +12,78 @@ use wire::{Cell, Time};
 
 /// Where an entry waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 enum Waits {
     Nowhere,
     InWheel,
     Due,
 }
 
-/// What was counted of a circuit with a contract beyond what its line counts.
+/// Cells of a circuit with a contract that were dropped for it: what its line does not count.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Tally {
     /// Cells that policing has discarded.
     pub(crate) policed: u64,
     /// Cells of PDUs that were dropped whole, and rests of those that had lost a cell.
     pub(crate) early: u64,
-    /// Nanoseconds that a cell left after it was due, at most.
-    pub(crate) late_nanos: u64,
-    /// Cells in 1000 s, by the last window; when this one began, and cells since then.
-    pub(crate) rate: u64,
-    pub(crate) window: (u64, u64),
+}
+
+/// How a shaped circuit has left.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Measured {
+    /// Cells in 1000 s, by the last window.
+    rate: u64,
+    /// When this window began, and cells since then.
+    began_nanos: u64,
+    cells: u32,
+    /// Nanoseconds that a cell left after it was due, at most; no more than four seconds.
+    late_nanos: u32,
 }
 
 /// Length of a window by which a rate is measured.
 const WINDOW_NANOS: u64 = 1_000_000_000;
 
-impl Tally {
+impl Measured {
     /// A cell that was due has left, so much after that.
     #[inline]
     fn count_due(&mut self, late_nanos: u64, now: Time) {
-        self.late_nanos = self.late_nanos.max(late_nanos);
-        let length = now.as_nanos().saturating_sub(self.window.0);
+        self.late_nanos = self.late_nanos.max(u32::try_from(late_nanos).unwrap_or(u32::MAX));
+        let length = now.as_nanos().saturating_sub(self.began_nanos);
         if length >= WINDOW_NANOS {
-            self.rate = (u128::from(self.window.1) * 1_000_000_000_000 / u128::from(length)) as u64;
-            self.window = (now.as_nanos(), 0);
+            self.rate = (u128::from(self.cells) * 1_000_000_000_000 / u128::from(length)) as u64;
+            (self.began_nanos, self.cells) = (now.as_nanos(), 0);
         }
-        self.window.1 += 1;
+        self.cells = self.cells.saturating_add(1);
     }
 
-    /// As it is told at `now`: a rate of long ago is none.
-    pub(crate) fn told(mut self, now: Time) -> Self {
-        if now.as_nanos().saturating_sub(self.window.0) > 4 * WINDOW_NANOS {
-            self.rate = 0;
-        }
-        self
+    /// Cells in 1000 s as told at `now`: a rate of long ago is none.
+    pub(crate) fn rate_at(&self, now: Time) -> u64 {
+        let old = now.as_nanos().saturating_sub(self.began_nanos) > 4 * WINDOW_NANOS;
+        if old { 0 } else { self.rate }
+    }
+
+    pub(crate) fn late_nanos(&self) -> u64 {
+        self.late_nanos.into()
     }
 }
 
-/// See the module's head.
+/// See the module's head. One cache line, as the circuit's own: all that a cell that leaves by its schedule needs.
 #[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
 struct Entry {
-    shape: Option<Shape>,
     times: [Ticks; 2],
     /// When the cell that waits is due.
     due: Ticks,
     circuit: u32,
     prev: u32,
     next: u32,
-    waits: Waits,
-    class: u8,
     port: u16,
-    tally: Tally,
+    class: u8,
+    waits: Waits,
+    measured: Measured,
 }
+
+const _: () = assert!(size_of::<Entry>() == 64 && align_of::<Entry>() == 64);
 
 #[derive(Debug, Clone, Copy)]
 struct List {
@@ -85,6 +97,7 @@ const EMPTY: List = List { head: NONE, tail: NONE };
 #[derive(Debug)]
 pub(crate) struct Contracts {
     entries: Vec<Entry>,
+    tallies: Vec<Tally>,
     free: Vec<u32>,
     wheel: Wheel,
     /// Circuits whose next cell is due, by port and class.
@@ -98,6 +111,7 @@ impl Contracts {
     pub(crate) fn new(ports: usize) -> Self {
         Contracts {
             entries: Vec::new(),
+            tallies: Vec::new(),
             free: Vec::new(),
             wheel: Wheel::new(),
             due: vec![[EMPTY; Class::COUNT]; ports],
@@ -111,31 +125,35 @@ impl Contracts {
         self.users.resize(ports, 0);
     }
 
-    /// An entry for `circuit`, which leaves by `port` in `class`.
-    pub(crate) fn add(&mut self, circuit: u32, port: u16, class: Class, shape: Option<Shape>) -> u32 {
+    /// An entry for `circuit`, which leaves by `port` in `class`; there will be `most` at most.
+    pub(crate) fn add(&mut self, circuit: u32, port: u16, class: Class, shape: Option<Shape>, most: usize) -> u32 {
         // A cell that is due within a guarantee goes in that class, whatever the class of the others.
         let class = if shape.is_some_and(|shape| shape.kind == ShapeKind::Share) { Class::Guaranteed } else { class };
         let entry = Entry {
-            shape,
             times: [0; 2],
             due: 0,
             circuit,
             prev: NONE,
             next: NONE,
-            waits: Waits::Nowhere,
-            class: class as u8,
             port,
-            tally: Tally::default(),
+            class: class as u8,
+            waits: Waits::Nowhere,
+            measured: Measured::default(),
         };
         self.users[usize::from(port)] += 1;
         self.shaped += usize::from(shape.is_some());
         let at = match self.free.pop() {
             Some(at) => {
-                self.entries[at as usize] = entry;
+                (self.entries[at as usize], self.tallies[at as usize]) = (entry, Tally::default());
                 at
             }
             None => {
+                if self.entries.is_empty() {
+                    // Not before the first is wanted. What is not used stays untouched, and nothing moves later.
+                    self.reserve(most);
+                }
                 self.entries.push(entry);
+                self.tallies.push(Tally::default());
                 self.free.reserve(self.entries.len());
                 self.entries.len() as u32 - 1
             }
@@ -144,9 +162,22 @@ impl Contracts {
         at
     }
 
-    /// Ends an entry; true if it was due.
-    pub(crate) fn remove(&mut self, at: u32) -> bool {
-        let Entry { waits, port, shape, .. } = self.entries[at as usize];
+    /// Makes room for `most` entries.
+    fn reserve(&mut self, most: usize) {
+        self.entries.reserve_exact(most.saturating_sub(self.entries.len()));
+        prefetch::large_pages(&mut self.entries);
+    }
+
+    /// There will be `most` at most, and perhaps more than thought before.
+    pub(crate) fn set_most(&mut self, most: usize) {
+        if !self.is_empty() {
+            self.reserve(most);
+        }
+    }
+
+    /// Ends an entry, of a circuit of this shape; true if it was due.
+    pub(crate) fn remove(&mut self, at: u32, shape: Option<Shape>) -> bool {
+        let Entry { waits, port, .. } = self.entries[at as usize];
         match waits {
             Waits::Nowhere => {}
             Waits::InWheel => self.wheel.remove(at),
@@ -164,23 +195,24 @@ impl Contracts {
         self.entries.is_empty()
     }
 
-    /// Asks for an entry's lines. A number without an entry is harmless.
+    /// Asks for an entry's line. A number without an entry is harmless.
     #[inline(always)]
     pub(crate) fn prefetch(&self, at: u32) {
-        prefetch::early_all(&self.entries, at as usize);
+        prefetch::early(&self.entries, at as usize);
     }
 
-    pub(crate) fn tally(&self, at: u32) -> Tally {
-        self.entries[at as usize].tally
+    /// What was counted of an entry's circuit.
+    pub(crate) fn counted(&self, at: u32) -> (Tally, Measured) {
+        (self.tallies[at as usize], self.entries[at as usize].measured)
+    }
+
+    /// Goes on counting from there.
+    pub(crate) fn set_counted(&mut self, at: u32, (tally, measured): (Tally, Measured)) {
+        (self.tallies[at as usize], self.entries[at as usize].measured) = (tally, measured);
     }
 
     pub(crate) fn tally_mut(&mut self, at: u32) -> &mut Tally {
-        &mut self.entries[at as usize].tally
-    }
-
-    /// Whether cells leave only when they are due.
-    pub(crate) fn is_paced(&self, at: u32) -> bool {
-        self.entries[at as usize].shape.is_some_and(|shape| shape.kind == ShapeKind::Paced)
+        &mut self.tallies[at as usize]
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
@@ -213,10 +245,11 @@ impl Contracts {
         (entry.prev, entry.next, entry.waits) = (tail, NONE, Waits::Due);
     }
 
-    /// Lets a circuit that has cells wait until its next one is due, at most `behind` before `now`; true if it is by now.
-    fn schedule(&mut self, at: u32, now: Time, behind: Ticks) -> bool {
+    /// Lets a circuit of this shape that has cells wait until its next one is due, at most `behind` before `now`; true if it is
+    /// by now.
+    #[inline]
+    fn schedule(&mut self, at: u32, shape: &Shape, now: Time, behind: Ticks) -> bool {
         let entry = &mut self.entries[at as usize];
-        let Some(shape) = entry.shape else { return false };
         let ahead = shape.due(&entry.times, ticks(now), behind);
         entry.due = ticks(now).wrapping_add_signed(ahead);
         entry.waits = Waits::InWheel;
@@ -228,6 +261,13 @@ impl Contracts {
         }
         self.push_due(at);
         true
+    }
+
+    /// A circuit of this shape has got cells: it waits until the first is due, unless one waits already. True if it waits from now
+    /// on, and is due.
+    #[inline]
+    pub(crate) fn note_backlog(&mut self, at: u32, shape: &Shape, now: Time) -> bool {
+        self.entries[at as usize].waits == Waits::Nowhere && self.schedule(at, shape, now, 0)
     }
 }
 
@@ -246,17 +286,6 @@ impl Plane {
         }
     }
 
-    /// A circuit with a contract has got cells: it waits until the first is due, unless one waits already.
-    pub(crate) fn note_backlog(&mut self, side: u32) {
-        if self.contracts.entries[side as usize].waits != Waits::Nowhere {
-            return;
-        }
-        if self.contracts.schedule(side, self.now, 0) {
-            let port = usize::from(self.contracts.entries[side as usize].port);
-            self.ports[port].ready += 1;
-        }
-    }
-
     /// Sends cells that are due at a port in one class, one for each circuit in turn; returns how many.
     pub(crate) fn serve_due(&mut self, port: usize, class: usize, out: &mut [Cell], now: Time) -> usize {
         let mut sent = 0;
@@ -268,7 +297,7 @@ impl Plane {
             self.contracts.unlink(at);
             let entry = &mut self.contracts.entries[at as usize];
             entry.waits = Waits::Nowhere;
-            let (due, id, shape) = (entry.due, entry.circuit, entry.shape);
+            let (due, id) = (entry.due, entry.circuit);
             let (circuit, state) = (&mut self.circuits[id as usize], &mut self.ports[port]);
             state.ready -= 1;
             if circuit.queued == 0 {
@@ -293,21 +322,21 @@ impl Plane {
             }
             count_cells(&mut state.counters.sent, 1, u64::from(ends_pdu(word)));
             let waits = circuit.queued > 0;
-            let Some(shape) = shape else { continue };
+            let Some(shape) = &self.profiles.get(circuit.profile).shape else { continue };
             let late = (ticks(now).wrapping_sub(due) as i64).max(0) as u64 >> 16;
             let entry = &mut self.contracts.entries[at as usize];
-            entry.tally.count_due(late, now);
+            entry.measured.count_due(late, now);
             shape.book(&mut entry.times, due, ticks(now));
-            if waits && self.contracts.schedule(at, now, shape.peak.limit()) {
+            if waits && self.contracts.schedule(at, shape, now, shape.peak.limit()) {
                 self.ports[port].ready += 1;
             }
         }
         sent
     }
 
-    /// Ends what a branch that is retired has of a contract.
-    pub(crate) fn end_contract(&mut self, side: u32, port: usize) {
-        if self.contracts.remove(side) {
+    /// Ends what a branch of this profile that is retired has of a contract.
+    pub(crate) fn end_contract(&mut self, side: u32, port: usize, profile: &Profile) {
+        if self.contracts.remove(side, profile.shape) {
             self.ports[port].ready -= 1;
         }
     }

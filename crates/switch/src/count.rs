@@ -1,10 +1,10 @@
 //! What a switch tells about its circuits and ports.
 
 use crate::circuit::{Circuit, flag};
-use crate::contracts::Tally;
+use crate::contracts::{Measured, Tally};
 use crate::port::PortCounters;
 use crate::{Profile, Switch};
-use wire::Label;
+use wire::{Label, Time};
 
 /// What was counted of one circuit, or of one leaf. Counters wrap after 2^64 cells, `excess` after 2^32.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -21,7 +21,8 @@ pub struct CircuitCounters {
     pub policed: u64,
     /// Of those dropped: with whole PDUs (EPD), or as the rest of a PDU that had lost a cell (PPD).
     pub early: u64,
-    /// Nanoseconds by which a shaped cell left after it was due, at most: the variation of delay that this switch has added.
+    /// Nanoseconds by which a shaped cell left after it was due, at most: the variation of delay that this switch has added, up to four
+    /// seconds.
     pub late_nanos: u64,
     /// Cells of a shaped circuit that left when they were due, in 1000 s: measured over a second and what the next cell took
     /// to come.
@@ -29,11 +30,12 @@ pub struct CircuitCounters {
 }
 
 impl CircuitCounters {
-    fn of(circuit: &Circuit, contract: Option<Tally>) -> Self {
+    fn of(circuit: &Circuit, contract: Option<(Tally, Measured)>, now: Time) -> Self {
         let Circuit { received, dropped, queued, excess, .. } = *circuit;
         let plain = circuit.flags & (flag::POLICED | flag::ROOT | flag::MANAGED) == 0;
         let without = Tally { early: if plain { circuit.times[0] } else { 0 }, ..Tally::default() };
-        let Tally { policed, early, late_nanos, rate, .. } = contract.unwrap_or(without);
+        let (Tally { policed, early }, measured) = contract.unwrap_or((without, Measured::default()));
+        let (late_nanos, rate) = (measured.late_nanos(), measured.rate_at(now));
         // At the root of a point-to-multipoint circuit only policing drops.
         let policed = if circuit.is(flag::ROOT) { dropped } else { policed };
         CircuitCounters { received, dropped, queued, excess, policed, early, late_nanos, cells_per_1000_s: rate }
@@ -140,7 +142,7 @@ impl Switch {
     }
 
     fn counters_of(&self, id: u32) -> CircuitCounters {
-        let contract = self.plane.contract_of(id).map(|side| self.plane.contracts.tally(side).told(self.plane.now));
-        CircuitCounters::of(&self.plane.circuits[id as usize], contract)
+        let contract = self.plane.contract_of(id).map(|side| self.plane.contracts.counted(side));
+        CircuitCounters::of(&self.plane.circuits[id as usize], contract, self.plane.now)
     }
 }

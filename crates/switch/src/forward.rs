@@ -10,7 +10,6 @@ use crate::oam::{self, Fate};
 use crate::port::Port;
 use crate::profile::Profile;
 use crate::{Outputs, Plane, Switch, run};
-use core::hint::select_unpredictable;
 use wire::{Cell, Counters, DropReason, Time, Vci, credit};
 
 /// An epoch of kept room is 2^28 nanoseconds, about a quarter of a second.
@@ -69,7 +68,7 @@ impl Switch {
         let mut at = 0;
         while let (Some(cell), Some(id)) = (cells.get(at), found.get(at)) {
             let mut end = at + 1;
-            if found.get(end) != Some(id) && self.plane.take_plain(*id, cell, outputs) {
+            if found.get(end) != Some(id) && self.plane.take_single(*id, cell, outputs) {
                 at = end;
                 continue;
             }
@@ -141,56 +140,6 @@ impl Switch {
 }
 
 impl Plane {
-    /// Takes a cell of a circuit without policing, credits and leaves, if its acceptance is certain. Otherwise nothing has
-    /// changed. This is what [`Plane::forward`] comes to for such a cell, with its parts in one place: a third of the
-    /// instructions.
-    #[inline(always)]
-    fn take_plain(&mut self, id: u32, cell: &Cell, outputs: &mut impl Outputs) -> bool {
-        let Plane { circuits, ports, profiles, store, pool, .. } = self;
-        let Some(circuit) = circuits.get_mut(id as usize) else { return false };
-        if circuit.flags & (flag::LIVE | flag::POLICED | flag::CREDIT | flag::ROOT | flag::MANAGED) != flag::LIVE {
-            return false;
-        }
-        let port = &mut ports[usize::from(circuit.port)];
-        let profile = profiles.get(circuit.profile);
-        let word = cell.header_word();
-        if !admit_all(circuit, port, profile, std::slice::from_ref(cell)) {
-            return false;
-        }
-        circuit.received = circuit.received.wrapping_add(1);
-        let leaves_as = circuit.translate(word);
-        if circuit.queued == 0
-            && port.is_idle()
-            && let Some(slot) = outputs.slots(circuit.port).first_mut()
-        {
-            slot.copy_as(cell, leaves_as);
-            circuit.sent_part = select_unpredictable(word & 8 == 0, !ends_pdu(word), circuit.sent_part);
-            let pdus = u64::from(ends_pdu(word));
-            outputs.commit_pdus(circuit.port, 1, pdus);
-            count_cells(&mut port.counters.sent, 1, pdus);
-            return true;
-        }
-        let Some(at) = store.put(cell, leaves_as) else {
-            circuit.dropped = circuit.dropped.wrapping_add(1);
-            port.counters.sent.drop_one(DropReason::QueueFull);
-            return true;
-        };
-        if circuit.queued == 0 {
-            circuit.head = at;
-        } else {
-            store.link(circuit.tail, at);
-        }
-        circuit.tail = at;
-        circuit.queued += 1;
-        port.used += 1;
-        if !circuit.is(flag::LISTED) {
-            circuit.flags |= flag::LISTED;
-            port.classes[profile.class as usize].queue.push(pool, id);
-            port.ready += 1;
-        }
-        true
-    }
-
     fn turn_epoch(&mut self, now: Time) {
         let epoch = now.as_nanos() >> EPOCH_BITS;
         let steps = epoch.wrapping_sub(self.epoch);

@@ -56,6 +56,7 @@ mod prefetch;
 mod profile;
 mod run;
 mod shape;
+mod single;
 mod store;
 mod sums;
 mod translate;

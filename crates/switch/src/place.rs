@@ -11,7 +11,8 @@ impl Plane {
     pub(crate) fn place(&mut self, id: u32, cells: &[Cell], tag: u32, outputs: &mut impl Outputs) {
         let circuit = &self.circuits[id as usize];
         let idle = self.ports[usize::from(circuit.port)].is_idle() && circuit.queued == 0;
-        let passed = match idle && !self.contract_of(id).is_some_and(|side| self.contracts.is_paced(side)) {
+        let paced = || self.profiles.get(circuit.profile).shape.is_some_and(|shape| shape.is_paced());
+        let passed = match idle && !(self.contract_of(id).is_some() && paced()) {
             true => self.cut_through(id, cells, tag, outputs),
             false => 0,
         };
@@ -82,10 +83,11 @@ impl Plane {
             }
         }
         let mut paced = false;
-        if circuit.queued > 0 && circuit.is(flag::MANAGED) && !circuit.is(flag::CREDIT) && circuit.side != NONE {
-            let side = circuit.side;
-            paced = self.contracts.is_paced(side);
-            self.note_backlog(side);
+        let managed = circuit.is(flag::MANAGED) && !circuit.is(flag::CREDIT) && circuit.side != NONE;
+        let shape = self.profiles.get(circuit.profile).shape.filter(|_| managed && circuit.queued > 0);
+        if let Some(shape) = shape {
+            paced = shape.is_paced();
+            port.ready += u32::from(self.contracts.note_backlog(circuit.side, &shape, self.now));
         }
         let circuit = &mut self.circuits[id as usize];
         if circuit.queued > 0 && !paced && !circuit.is(flag::LISTED) && !circuit.is(flag::CREDIT) {

@@ -30,16 +30,6 @@ pub(crate) fn early<T>(slice: &[T], index: usize) {
     early_at(slice.as_ptr().wrapping_add(index).cast());
 }
 
-/// As [`early`], all lines of an item that has more than one.
-#[inline(always)]
-pub(crate) fn early_all<T>(slice: &[T], index: usize) {
-    let begin: *const u8 = slice.as_ptr().wrapping_add(index).cast();
-    for at in (0..size_of::<T>()).step_by(LINE) {
-        early_at(begin.wrapping_add(at));
-    }
-    early_at(begin.wrapping_add(size_of::<T>().saturating_sub(1)));
-}
-
 /// The pointer is not dereferenced, so that it may point anywhere.
 #[inline(always)]
 fn early_at(pointer: *const u8) {
@@ -58,8 +48,6 @@ fn early_at(pointer: *const u8) {
     let _ = pointer;
 }
 
-/// Octets of a cache line.
-const LINE: usize = 64;
 const LARGE: usize = 2 << 20;
 const PAGE: usize = 4096;
 

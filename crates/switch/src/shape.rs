@@ -25,6 +25,12 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// Whether cells leave only when they are due.
+    #[inline]
+    pub(crate) fn is_paced(&self) -> bool {
+        self.kind == ShapeKind::Paced
+    }
+
     /// The shape of a contract. CBR and VBR in real time: paced by the contract. VBR not in real time: a share of the sustainable
     /// rate. Others: a share of the minimum rate, if there is one. `catch_up` bounds what a circuit may fall behind.
     pub fn of(contract: &Contract, catch_up: Fine) -> Option<Self> {

@@ -214,7 +214,7 @@ impl Plane {
             port.release(&circuit, profile.kept_cells());
         }
         if let Some(side) = self.contract_of(id) {
-            self.end_contract(side, usize::from(circuit.port));
+            self.end_contract(side, usize::from(circuit.port), &profile);
         }
         let port = &mut self.ports[usize::from(circuit.port)];
         let mut may_send = true;

@@ -85,10 +85,10 @@ impl Plane {
         let (had, wanted) = (*self.profiles.get(profile), *self.profiles.get(number));
         // Without a contract the line itself counts what EPD and PPD dropped.
         let plain = flags & (flag::POLICED | flag::MANAGED) == 0;
-        let mut tally = self.contract_of(id).map(|side| self.contracts.tally(side)).unwrap_or_default();
+        let (mut tally, measured) = self.contract_of(id).map(|side| self.contracts.counted(side)).unwrap_or_default();
         tally.early = if plain { times[0] } else { tally.early };
         if self.contract_of(id).is_some() {
-            self.end_contract(side, usize::from(port));
+            self.end_contract(side, usize::from(port), &had);
         }
         if frame == Frame::Accepted {
             let mut circuit = self.circuits[id as usize];
@@ -112,8 +112,8 @@ impl Plane {
         let circuit = &mut self.circuits[id as usize];
         if wanted.is_managed() {
             circuit.flags |= flag::MANAGED;
-            circuit.side = self.contracts.add(id, port, wanted.class, wanted.shape);
-            *self.contracts.tally_mut(circuit.side) = tally;
+            circuit.side = self.contracts.add(id, port, wanted.class, wanted.shape, self.max_circuits);
+            self.contracts.set_counted(circuit.side, (tally, measured));
         } else {
             circuit.times[0] = tally.early;
         }
