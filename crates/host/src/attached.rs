@@ -105,6 +105,8 @@ pub struct Attached {
     pub(crate) path: Path,
     pub(crate) strategy: Strategy,
     pub(crate) look: Looked,
+    /// When its last tick was.
+    pub(crate) ticked: Option<Time>,
     /// Its receive ring is nearly full.
     pub(crate) behind: Option<Behind>,
     /// All to which it sends are behind.
@@ -152,6 +154,7 @@ impl Attached {
             path: Path::new(path, geometry.buffer_octets as usize),
             strategy: Strategy::new(events, geometry.send_ring, bell),
             look: Looked::Not,
+            ticked: None,
             behind: None,
             pressed: false,
             used_up: false,

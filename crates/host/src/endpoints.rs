@@ -26,6 +26,8 @@ const RESTS_IN_VAIN: u8 = 8;
 const TAKEN_IN_A_REST: u32 = 16;
 /// However small the ring of one that is behind is, others send so many SDUs between two rests.
 const LEAST_ROOM: u32 = 8;
+/// What others' ticks bring so soon after an application's own tick is told with it: all clocks of a rate tick together.
+const WITH_ITS_TICK: Duration = Duration::from_micros(100);
 /// For such an application nobody rests for so long.
 const SLOW: Duration = Duration::from_millis(100);
 
@@ -43,6 +45,8 @@ pub(crate) struct Pressure {
     pub(crate) stalled: bool,
     /// Who is behind has changed.
     pub(crate) changed: bool,
+    /// Somebody rests until those who are behind have caught up. Clocks and soft timers look at their times, whoever has.
+    pub(crate) awaited: bool,
     /// Some endpoint has rested to its end or to its next tick: whoever was behind and took nothing meanwhile may never take anything.
     pub(crate) rested: bool,
     /// SDUs that the smallest ring of those behind had room for when its application fell behind.
@@ -51,7 +55,7 @@ pub(crate) struct Pressure {
 
 impl Default for Pressure {
     fn default() -> Self {
-        Pressure { pressed: false, stalled: false, changed: false, rested: false, room: u32::MAX }
+        Pressure { pressed: false, stalled: false, changed: false, awaited: false, rested: false, room: u32::MAX }
     }
 }
 
@@ -83,6 +87,8 @@ pub(crate) struct Endpoints {
     room: Option<u32>,
     /// Those that rest meanwhile.
     resting: Vec<EndpointId>,
+    /// Those that go on, or some of whose channels do, as soon as they have caught up.
+    awaiting: Vec<EndpointId>,
     /// When those who are behind were looked at last.
     reviewed: Time,
     /// Those whose applications have SDUs to take; the first is looked at next.
@@ -106,7 +112,13 @@ impl Endpoints {
         let rested = std::mem::take(&mut self.rested);
         let changed = std::mem::take(&mut self.behind_changed);
         let room = self.room.unwrap_or(u32::MAX);
-        Pressure { pressed: !self.behind.is_empty(), stalled: now < self.stalled_until, changed, rested, room }
+        let (pressed, stalled) = (!self.behind.is_empty(), now < self.stalled_until);
+        Pressure { pressed, stalled, changed, awaited: false, rested, room }
+    }
+
+    /// As [`Pressure::awaited`], of this host's endpoints.
+    pub(crate) fn awaits(&self) -> bool {
+        !self.awaiting.is_empty()
     }
 
     /// While an application is behind: how many descriptors, which may be for it, an endpoint may send between two rests.
@@ -116,11 +128,15 @@ impl Endpoints {
 
     /// Whether an application that is behind takes what it was given: it is looked at without being asked to ring.
     pub(crate) fn gets_on(&self, now: Time) -> bool {
-        !self.behind.is_empty() && now.since(self.progress) < LINGER
+        !self.behind.is_empty() && self.elsewhere.awaited && now.since(self.progress) < LINGER
     }
 
-    /// Before a sleep: asks those that are behind to ring once they have caught up. False if there is none.
+    /// Before a sleep: asks those that are behind to ring once they have caught up, where somebody waits for it: their ring
+    /// interrupts them, and may give their processor to a third. False if none is asked.
     pub(crate) fn ask_those_behind(&mut self) -> bool {
+        if !self.elsewhere.awaited {
+            return false;
+        }
         for at in 0..self.behind.len() {
             if let Some(endpoint) = self.find(self.behind[at]) {
                 ask_for_catching_up(&endpoint.segment, true);
@@ -166,6 +182,12 @@ impl Endpoints {
             lossless &= channel.lossless;
         }
         endpoint.lossless = lossless;
+        let awaits = some && endpoint.strategy.machine.rests_until_caught_up();
+        match self.awaiting.iter().position(|i| *i == id) {
+            Some(place) if !awaits => _ = self.awaiting.swap_remove(place),
+            None if awaits => self.awaiting.push(id),
+            _ => {}
+        }
         let all = some && all;
         if std::mem::replace(&mut endpoint.pressed, all) && !all && self.resting.contains(&id) {
             self.resting.retain(|i| *i != id);
@@ -212,7 +234,7 @@ impl Endpoints {
         let Ok(at) = self.list.binary_search_by_key(&id, |(i, _)| *i) else { return false };
         self.unlist(id);
         self.behind_changed |= self.behind.contains(&id);
-        for list in [&mut self.active, &mut self.news, &mut self.behind, &mut self.resting] {
+        for list in [&mut self.active, &mut self.news, &mut self.behind, &mut self.resting, &mut self.awaiting] {
             list.retain(|i| *i != id);
         }
         self.fed.retain(|i| *i != id);
@@ -323,7 +345,7 @@ impl Endpoints {
         }
         self.set_events(id, Events::Interrupt);
         self.behind_changed |= self.behind.contains(&id);
-        for list in [&mut self.news, &mut self.behind, &mut self.resting] {
+        for list in [&mut self.news, &mut self.behind, &mut self.resting, &mut self.awaiting] {
             list.retain(|i| *i != id);
         }
         self.fed.retain(|i| *i != id);
@@ -355,7 +377,11 @@ impl Endpoints {
         }
         let Some(endpoint) = self.find(id) else { return };
         let in_each_round = matches!(endpoint.look, Looked::Next | Looked::Always);
-        if in_each_round || endpoint.strategy.machine.tells_at_ticks() {
+        let told_later = match endpoint.strategy.machine.tells_at_ticks() {
+            true => endpoint.ticked.is_none_or(|ticked| now.since(ticked) >= WITH_ITS_TICK),
+            false => in_each_round,
+        };
+        if told_later {
             return;
         }
         if endpoint.strategy.machine.wakes_on_delivery() && matches!(endpoint.look, Looked::Armed) {
@@ -414,6 +440,7 @@ impl Endpoints {
             let Some(endpoint) = self.find(id) else { continue };
             endpoint.look = Looked::Not;
             endpoint.strategy.counts.ticks = endpoint.strategy.counts.ticks.wrapping_add(1);
+            endpoint.ticked = Some(now);
             if endpoint.strategy.machine.tells_at_ticks() {
                 endpoint.tell();
             }
@@ -531,8 +558,13 @@ impl Endpoints {
         }
     }
 
+    /// Whether somebody has fallen behind or caught up since that was last told.
+    pub(crate) fn has_behind_changed(&self) -> bool {
+        self.behind_changed
+    }
+
     /// Forgets those that are behind no more.
-    fn release_if_caught_up(&mut self, now: Time) {
+    pub(crate) fn release_if_caught_up(&mut self, now: Time) {
         if self.behind.is_empty() {
             return;
         }

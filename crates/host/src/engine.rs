@@ -183,6 +183,7 @@ impl Core {
         let mut now = begun;
         for n in 0..ROUNDS {
             self.meter.begin(now);
+            self.look_at_those_behind(now);
             let worked = self.network.run(now);
             self.share_pressure(now);
             self.stats.rounds += 1;

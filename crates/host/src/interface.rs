@@ -260,6 +260,17 @@ impl HostInterface {
         self.endpoints.poll_pressure(now)
     }
 
+    /// Forgets those that are behind no more; true if there is one.
+    pub(crate) fn look_at_those_behind(&mut self, now: Time) -> bool {
+        self.endpoints.release_if_caught_up(now);
+        self.endpoints.has_behind_changed()
+    }
+
+    /// Whether some of its endpoints rest until others' applications have caught up.
+    pub(crate) fn awaits(&self) -> bool {
+        self.endpoints.awaits()
+    }
+
     pub(crate) fn handle_pressure(&mut self, everywhere: Pressure, now: Time) {
         self.endpoints.handle_pressure(everywhere, now);
     }

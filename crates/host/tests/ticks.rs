@@ -104,6 +104,22 @@ fn a_clock_wakes_an_application_once_for_many_pdus_and_interrupts_once_for_each(
     assert_eq!(bells(Events::Clocked { hertz: 50 }), (4, 81));
 }
 
+#[test]
+fn what_a_tick_takes_from_one_is_told_to_the_other_at_the_same_tick() {
+    let mut bench = Bench::new();
+    let clock = Events::Clocked { hertz: 1000 };
+    let (mut sender, receiver) = (bench.application(0, clock, 100), bench.application(1, clock, 100));
+    bench.pass(Duration::from_micros(500));
+    let descriptor = Descriptor::of_buffer(Descriptor::INLINE);
+    assert!(sender.local.send.push(Descriptor { channel: sender.channel.0, octets: 7, ..descriptor }));
+    let sleeps = receiver.segment.word32(CLIENT_SLEEPS);
+    sleeps.store(NEWS_OF_SDUS | BY_FUTEX, Ordering::Relaxed);
+    bench.pass(Duration::from_micros(490));
+    assert_ne!(sleeps.load(Ordering::Relaxed), 0, "the tick is at a millisecond");
+    bench.pass(Duration::from_micros(20));
+    assert_eq!(sleeps.load(Ordering::Relaxed), 0, "woken at it");
+}
+
 /// Smith 2002, section 3.1: an interrupt on one channel prompts scanning of others.
 #[test]
 fn a_doorbell_prompts_a_look_at_a_few_endpoints_that_wait_for_their_ticks() {

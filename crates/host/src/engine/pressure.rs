@@ -9,6 +9,20 @@ use std::collections::{HashMap, HashSet};
 use wire::{CircuitId, Time};
 
 impl Core {
+    /// Before a round: who has caught up since the last one is behind no more, so that nobody's tick passes for it.
+    pub(super) fn look_at_those_behind(&mut self, now: Time) {
+        if !self.pressure.is_some_and(|pressure| pressure.pressed) {
+            return;
+        }
+        let mut changed = false;
+        for id in &self.hosts {
+            changed |= self.network.peek_node::<HostInterface>(*id).is_some_and(|host| host.look_at_those_behind(now));
+        }
+        if changed {
+            self.share_pressure(now);
+        }
+    }
+
     /// Hears of all hosts how their applications get on. The hosts have this thread's processor in common; but who is behind
     /// slows down those who send to it, and nobody else.
     pub(super) fn share_pressure(&mut self, now: Time) {
@@ -28,6 +42,8 @@ impl Core {
         }
         let network = &mut self.network;
         everywhere.changed = false;
+        everywhere.awaited =
+            self.hosts.iter().any(|id| network.peek_node::<HostInterface>(*id).is_some_and(|host| host.awaits()));
         if self.pressure == Some(everywhere) {
             return;
         }

@@ -25,10 +25,10 @@ const GEOMETRY: Geometry =
 
 impl Pair {
     fn new() -> Self {
-        Self::with(GEOMETRY)
+        Self::with(GEOMETRY, Events::Hybrid { quota: QUOTA })
     }
 
-    fn with(geometry: Geometry) -> Self {
+    fn with(geometry: Geometry, events: Events) -> Self {
         let mut core = Core {
             network: Network::new(FramePool::new(64, 65_536)),
             fabric: Fabric::new(),
@@ -51,7 +51,6 @@ impl Pair {
             let local = Local::new(&segment);
             let mut host = HostInterface::new(1);
             host.add_circuit(circuit, CircuitConfig::default());
-            let events = Events::Hybrid { quota: QUOTA };
             let id = host.attach(Attached::new(segment, events, DataPath::Shared, None)).unwrap();
             host.open(id, circuit, Aal::Aal5).unwrap();
             (core.network.add_node(name, Box::new(host)), local)
@@ -73,6 +72,7 @@ impl Pair {
     fn pass(&mut self, time: Duration) {
         let end = self.now + time;
         while self.now < end {
+            self.core.look_at_those_behind(self.now);
             self.core.network.run(self.now);
             self.core.share_pressure(self.now);
             self.now += Duration::from_micros(1);
@@ -115,17 +115,44 @@ fn a_sender_rests_while_an_application_of_another_host_is_behind_and_until_it_ha
     pair.pass(US * 100);
     assert_eq!(pair.counts("alpha").rests, 1);
     assert!(pair.sender.send.pushed() - pair.sender.send.consumed() > 0, "the rest waits");
+    assert_eq!(pair.core.pressure.map(|p| (p.pressed, p.awaited)), Some((true, true)));
+    assert!(pair.core.host("beta").unwrap().1.prepare_sleep(), "it is asked to ring");
     while pair.application.receive.pop().is_some() {}
     pair.pass(US * 3);
     assert_eq!(pair.core.pressure.map(|p| p.pressed), Some(true), "the next ones have come at once");
     assert!(pair.application.receive.pop().is_some());
+    for _ in 0..64 {
+        while pair.application.receive.pop().is_some() {}
+        pair.pass(US * 20);
+    }
+    assert_eq!(pair.core.pressure.map(|p| (p.pressed, p.awaited)), Some((false, false)), "all has come");
+}
+
+#[test]
+fn no_tick_passes_for_one_that_was_behind_at_the_last_and_asks_for_no_ring_meanwhile() {
+    let mut pair = Pair::with(GEOMETRY, Events::Clocked { hertz: 1000 });
+    pair.pass(US * 500);
+    (0..13).for_each(|_| pair.send());
+    pair.pass(US * 600);
+    assert_eq!(pair.core.pressure.map(|p| (p.pressed, p.awaited)), Some((true, false)), "13 of 16");
+    assert!(pair.core.is_quiet(), "the next look is at the tick, whoever catches up");
+    assert!(!pair.core.host("beta").unwrap().1.prepare_sleep(), "nobody is asked to ring");
+    pair.send();
+    assert!(pair.application.receive.pop().is_some());
+    pair.pass(US * 3);
+    assert!(pair.core.is_quiet(), "nor does anybody look whether it gets on");
+    assert_eq!(std::iter::from_fn(|| pair.application.receive.pop()).count(), 12);
+    // The engine sleeps until the tick.
+    pair.now = Time::from_micros(2000);
+    pair.pass(US * 3);
+    assert_eq!(std::iter::from_fn(|| pair.application.receive.pop()).count(), 1);
 }
 
 #[test]
 fn the_engine_does_not_sleep_before_it_has_looked_at_a_sender_that_rests_no_more() {
     // A quota of these is all that an endpoint may send in a turn: the turn ends before it finds the quota used up.
     let octets = 1024 / QUOTA as usize * 48 - 8;
-    let mut pair = Pair::with(Geometry { buffer_octets: 8192, ..GEOMETRY });
+    let mut pair = Pair::with(Geometry { buffer_octets: 8192, ..GEOMETRY }, Events::Hybrid { quota: QUOTA });
     let mut d = Descriptor::of_buffer(0);
     d.octets = octets as u32;
     (0..16).for_each(|buffer| assert!(pair.application.free.push(Descriptor::of_buffer(buffer))));

@@ -130,6 +130,11 @@ impl Machine {
         self.tells_at_ticks() || matches!(self.kind, Events::Hybrid { .. })
     }
 
+    /// Whether such a rest ends when the receiver has caught up, and not at the endpoint's own time.
+    pub fn rests_until_caught_up(&self) -> bool {
+        matches!(self.kind, Events::Hybrid { .. })
+    }
+
     /// Descriptors were taken.
     pub fn handle_taken(&mut self, n: u32) {
         if !matches!(self.kind, Events::Interrupt | Events::Polling) {
