@@ -137,7 +137,7 @@ fn overload(stop_link: bool) -> (u64, u64, u64) {
         false
     });
     let monitor = network.stations()[4].lanai.monitor();
-    (monitor.received.pdus, monitor.received.dropped(DropReason::NoBuffer), monitor.stopped)
+    (monitor.received.pdus, monitor.packets_received.dropped(DropReason::NoBuffer), monitor.stopped)
 }
 
 #[test]
@@ -169,8 +169,9 @@ fn forged_packets_and_descriptors_cost_their_sender_only() {
     assert_eq!(got[0].2, data);
     let sent = &network.stations()[0].lanai.monitor().sent;
     assert_eq!((sent.dropped(DropReason::BadDescriptor), sent.dropped(DropReason::UnknownCircuit)), (1, 1));
-    let came = &network.stations()[1].lanai.monitor().received;
-    assert_eq!(came.dropped(DropReason::UnknownCircuit), 1);
+    let monitor = network.stations()[1].lanai.monitor();
+    assert_eq!(monitor.received.dropped(DropReason::UnknownCircuit), 1);
+    let came = &monitor.packets_received;
     assert_eq!(came.dropped(DropReason::Malformed) + came.dropped(DropReason::Crc), 4);
 }
 
@@ -216,6 +217,7 @@ fn buffers_of_messages_whose_parts_are_lost_are_free_again() {
     lanai.send(1, Destination::Host(2, 1), 0, 100).unwrap();
     assert_eq!(received(&mut network, Duration::from_millis(5)).len(), 1);
     assert_eq!(network.stations()[1].lanai.monitor().received.dropped(DropReason::Timeout), 2);
+    assert_eq!(network.mismatch(), None);
 }
 
 proptest! {

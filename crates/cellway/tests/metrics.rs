@@ -216,11 +216,14 @@ fn of_networks(status: &Value) -> Vec<(String, f64)> {
             ));
             all.push((format!("cellway_myrinet_host_routes{{{of}}}"), number(&host["route_count"])));
             for way in ["sent", "received"] {
+                let packets = &monitor[format!("packets_{way}")];
                 let rows = [
                     (format!("{way}_pdus"), &host[way]["pdus"]),
                     (format!("{way}_octets"), &host[way]["octets"]),
                     (format!("{way}_messages"), &monitor[way]["pdus"]),
                     (format!("{way}_message_octets"), &monitor[way]["octets"]),
+                    (format!("{way}_packets"), &packets["pdus"]),
+                    (format!("{way}_packet_octets"), &packets["octets"]),
                 ];
                 let row = |(what, value): (String, &Value)| {
                     (format!("cellway_myrinet_host_{what}_total{{{of}}}"), number(value))
@@ -228,6 +231,7 @@ fn of_networks(status: &Value) -> Vec<(String, f64)> {
                 all.extend(rows.map(row));
                 all.extend(drops(&format!("cellway_myrinet_host_{way}_dropped_total"), &of, &host[way]));
                 all.extend(drops(&format!("cellway_myrinet_host_{way}_messages_dropped_total"), &of, &monitor[way]));
+                all.extend(drops(&format!("cellway_myrinet_host_{way}_packets_dropped_total"), &of, packets));
             }
             for (what, key) in
                 [("forwarded_packets", "forwarded"), ("transfers", "transfers"), ("link_stops", "link_stops")]

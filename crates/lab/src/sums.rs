@@ -4,25 +4,38 @@
 //! with faults included.
 
 use adapter::desk::Desk;
+use adapter::myrinet::Myrinet;
 use host::HostInterface;
 use net::{End, Network, NodeId, Switch};
 
 /// Elements whose counters do not add up, a line each.
 pub fn mismatches(network: &mut Network) -> Vec<String> {
-    let (mut wrong, mut arriving) = (Vec::new(), Vec::new());
+    let (mut wrong, mut lines) = (Vec::new(), Vec::new());
     for link in network.links() {
         let carries = link.config.carries;
-        for (from, line, to) in [("a", link.from_a, link.ends[1]), ("b", link.from_b, link.ends[0])] {
+        for (from, line, by, to) in
+            [("a", link.from_a, link.ends[0], link.ends[1]), ("b", link.from_b, link.ends[1], link.ends[0])]
+        {
             if !line.add_up(carries) {
                 wrong.push(format!("link {:?} from {from}: {line:?}", link.id));
             }
-            arriving.push((to, carries, line));
+            lines.push((by, to, carries, line));
         }
     }
-    for (to, carries, line) in arriving {
-        let End::Port(node, port) = to else { continue };
-        let Some(host) = network.peek_node::<HostInterface>(node) else { continue };
-        wrong.extend(host.intake_mismatch(port, carries, &line).map(|what| format!("host {node:?}: {what}")));
+    for (by, to, carries, line) in lines {
+        if let End::Port(node, port) = to {
+            if let Some(host) = network.peek_node::<HostInterface>(node) {
+                wrong.extend(host.intake_mismatch(port, carries, &line).map(|what| format!("host {node:?}: {what}")));
+            }
+            if let Some(net) = network.peek_node::<Myrinet>(node) {
+                wrong.extend(net.intake_mismatch(port, carries, &line).map(|what| format!("Myrinet {node:?}: {what}")));
+            }
+        }
+        if let End::Port(node, port) = by
+            && let Some(net) = network.peek_node::<Myrinet>(node)
+        {
+            wrong.extend(net.output_mismatch(port, carries, &line).map(|what| format!("Myrinet {node:?}: {what}")));
+        }
     }
     let nodes: Vec<(NodeId, String)> = network.nodes().map(|(id, name)| (id, name.to_owned())).collect();
     for (id, name) in nodes {
@@ -31,6 +44,9 @@ pub fn mismatches(network: &mut Network) -> Vec<String> {
         }
         if let Some(desk) = network.node_mut::<Desk>(id) {
             wrong.extend(desk.mismatch().map(|what| format!("desk {name}: {what}")));
+        }
+        if let Some(net) = network.node_mut::<Myrinet>(id) {
+            wrong.extend(net.mismatch().map(|what| format!("Myrinet {name}: {what}")));
         }
         if let Some(host) = network.node_mut::<HostInterface>(id) {
             wrong.extend(host.mismatch().map(|what| format!("host {name}: {what}")));

@@ -17,4 +17,5 @@ pub mod network;
 mod program;
 
 pub use config::{Config, Costs, MulticastBy, Switches};
-pub use program::{Destination, Event, Lanai, Monitor, Posted, Refused};
+pub use network::NetworkSums;
+pub use program::{Destination, Event, Lanai, LanaiSums, Monitor, Posted, Refused};

@@ -1,11 +1,11 @@
 //! Interfaces on a fabric, in virtual time: each host with its own memory.
 
-use super::{Config, Event, Lanai};
+use super::{Config, Event, Lanai, LanaiSums};
 use crate::memory::Flat;
 use net::myrinet::mapper::Settings;
-use net::myrinet::{Fabric, HostId, Outcome};
-use wire::Time;
+use net::myrinet::{Fabric, FabricError, FabricSums, HostId, Outcome};
 use wire::myrinet::mapping::Address;
+use wire::{DropReason, Time};
 
 /// A host: its interface and its memory.
 #[derive(Debug)]
@@ -16,6 +16,12 @@ pub struct Station {
     /// The host's memory.
     pub memory: Flat,
     on: bool,
+    /// Packets that the fabric has taken from it, and those that it has told the interface to be over.
+    given: u64,
+    over: u64,
+    /// Packets that came, and those of them that a station without power absorbed.
+    came: u64,
+    absorbed: u64,
 }
 
 /// A fabric whose hosts have interfaces.
@@ -37,7 +43,16 @@ impl Network {
     /// Puts an interface into a host with so many octets of memory; gives its number here.
     pub fn add(&mut self, host: HostId, address: Address, config: Config, settings: Settings, memory: usize) -> usize {
         let lanai = Lanai::new(address, config, settings, self.now);
-        self.stations.push(Station { host, lanai, memory: Flat::new(0, memory), on: true });
+        self.stations.push(Station {
+            host,
+            lanai,
+            memory: Flat::new(0, memory),
+            on: true,
+            given: 0,
+            over: 0,
+            came: 0,
+            absorbed: 0,
+        });
         self.stations.len() - 1
     }
 
@@ -90,8 +105,9 @@ impl Network {
                     && let Some((octets, id)) = station.lanai.poll_packet()
                 {
                     moved = true;
-                    if self.fabric.send(station.host, &octets, id, self.now).is_err() {
-                        station.lanai.handle_sent(id);
+                    match self.fabric.send(station.host, &octets, id, self.now) {
+                        Ok(()) => station.given += 1,
+                        Err(refused) => station.lanai.handle_lost(id, reason(refused)),
                     }
                 }
                 self.fabric.set_accepting(station.host, station.lanai.accepts());
@@ -117,14 +133,100 @@ impl Network {
                 happened = true;
                 let Some(station) = self.stations.iter_mut().find(|station| station.host == host) else { continue };
                 match outcome {
-                    Outcome::Arrived(octets) if station.on => station.lanai.handle_packet(octets),
-                    Outcome::Arrived(octets) => self.fabric.recycle(octets),
-                    Outcome::Sent(id) => station.lanai.handle_sent(id),
+                    Outcome::Arrived(octets) => {
+                        station.came += 1;
+                        if station.on {
+                            station.lanai.handle_packet(octets);
+                        } else {
+                            station.absorbed += 1;
+                            self.fabric.recycle(octets);
+                        }
+                    }
+                    Outcome::Sent(id) => {
+                        station.over += 1;
+                        station.lanai.handle_sent(id);
+                    }
+                    Outcome::GivenUp(id) => {
+                        station.over += 1;
+                        station.lanai.handle_lost(id, DropReason::Timeout);
+                    }
                 }
             }
             if self.now >= until && !happened && next >= until {
                 return enough;
             }
         }
+    }
+}
+
+/// Why a packet that a fabric refuses does not leave.
+fn reason(refused: FabricError) -> DropReason {
+    match refused {
+        FabricError::Length(_) => DropReason::Oversize,
+        FabricError::Full => DropReason::QueueFull,
+        _ => DropReason::LinkDown,
+    }
+}
+
+/// What became of all messages and packets of a network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NetworkSums {
+    /// Of all interfaces.
+    pub lanais: LanaiSums,
+    /// Of the fabric.
+    pub fabric: FabricSums,
+    /// Packets that came to stations without power.
+    pub absorbed: u64,
+}
+
+impl NetworkSums {
+    /// Whether each message and each packet is accounted for.
+    pub fn add_up(&self) -> bool {
+        let NetworkSums { lanais, fabric, absorbed } = self;
+        lanais.add_up() && fabric.add_up() && fabric.counters.pdus == lanais.came().wrapping_add(*absorbed)
+    }
+
+    /// The network is no more: what it held is dropped.
+    #[must_use]
+    pub fn ended(mut self) -> Self {
+        self.lanais = self.lanais.ended();
+        self.fabric.counters.drop_n(DropReason::LinkDown, core::mem::take(&mut self.fabric.held));
+        self
+    }
+
+    /// With those of another network.
+    pub fn add(&mut self, other: &NetworkSums) {
+        self.lanais.add(&other.lanais);
+        self.fabric.add(&other.fabric);
+        self.absorbed += other.absorbed;
+    }
+}
+
+impl Network {
+    /// What became of all messages and packets.
+    pub fn sums(&self) -> NetworkSums {
+        let mut sums = NetworkSums { fabric: self.fabric.sums(), ..NetworkSums::default() };
+        for station in &self.stations {
+            sums.lanais.add(&station.lanai.sums());
+            sums.absorbed += station.absorbed;
+        }
+        sums.lanais.looking += self.fabric.unfetched() as u64;
+        sums
+    }
+
+    /// What is wrong if a message or a packet is not accounted for: at an interface, at the fabric, or between them. It holds
+    /// where interfaces alone put packets on the fabric.
+    pub fn mismatch(&self) -> Option<String> {
+        let of_station = self.stations.iter().enumerate().find_map(|(n, station)| {
+            let (sums, Station { given, over, came, absorbed, .. }) = (station.lanai.sums(), station);
+            let joined = *given == *over + station.lanai.at_link() as u64 && *came == sums.came() + absorbed;
+            (!joined || !sums.add_up()).then(|| {
+                format!("host {n}: {given} packets given, {over} over, {came} came, {absorbed} absorbed: {sums:?}")
+            })
+        });
+        let (given, sums) = (self.stations.iter().map(|station| station.given).sum::<u64>(), self.sums());
+        of_station.or_else(|| {
+            (given != sums.fabric.accepted || !sums.add_up()).then(|| format!("{given} packets given: {sums:?}"))
+        })
     }
 }

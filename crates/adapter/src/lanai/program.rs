@@ -2,6 +2,9 @@
 
 mod receive;
 mod send;
+mod sums;
+
+pub use sums::LanaiSums;
 
 use super::config::Config;
 use crate::memory::HostMemory;
@@ -89,10 +92,14 @@ impl Event {
 /// The monitoring variables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Monitor {
-    /// Messages and octets that left whole; drops on the way out, by reason.
+    /// Messages and octets that left whole; each other message, once, by the reason why its first part failed.
     pub sent: Counters,
-    /// Messages and octets that came whole; drops on the way in, by reason.
+    /// Messages and octets that came whole; each other message that began to come, once, by reason.
     pub received: Counters,
+    /// Packets and octets that left, of messages, of mapping and passed on; packets that did not, by reason.
+    pub packets_sent: Counters,
+    /// Packets and octets that came and were used; packets that belong to no message, by reason.
+    pub packets_received: Counters,
     /// Packets that a group's members passed on.
     pub forwarded: u64,
     /// Transfers by the host's engine.
@@ -129,6 +136,8 @@ struct User {
     open: Vec<Open>,
     /// Parts that are being fetched, or wait for those before them; true: it is in the SRAM.
     order: VecDeque<(u64, bool)>,
+    /// Messages that were queued and are not over, by number; why the first part failed of those that will not leave whole.
+    under_way: VecDeque<(u32, Option<DropReason>)>,
 }
 
 /// A message of which parts have come.
@@ -148,9 +157,20 @@ struct Open {
 struct Outgoing {
     packets: VecDeque<Vec<u8>>,
     copies: usize,
-    /// The message that ends with it.
-    ends: Option<(usize, u32, u32)>,
-    user: bool,
+    /// What it is a part of; `None` if it is passed on.
+    of: Option<PartOf>,
+    /// A copy has left.
+    left: bool,
+}
+
+/// Which part of which message.
+#[derive(Debug, Clone, Copy)]
+struct PartOf {
+    user: usize,
+    number: u32,
+    /// Octets of the whole message.
+    total: u32,
+    last: bool,
 }
 
 /// Work of the processor, in the order in which it came.
@@ -169,7 +189,7 @@ enum Work {
 /// What the host's engine does.
 #[derive(Debug)]
 enum Transfer {
-    Fetch { id: u64, user: usize, sending: Part },
+    Fetch { id: u64, sending: Part },
     Store { user: usize, key: (Address, u32), offset: u32, part: Vec<u8> },
 }
 
@@ -181,6 +201,13 @@ struct Part {
     address: u64,
     octets: usize,
     last: bool,
+}
+
+impl Part {
+    fn of(&self) -> PartOf {
+        let Part { head, last, .. } = self;
+        PartOf { user: head.from_interface.into(), number: head.number, total: head.total, last: *last }
+    }
 }
 
 /// The interface.
@@ -197,7 +224,8 @@ pub struct Lanai {
     outgoing: HashMap<u64, Outgoing>,
     /// Packets in the order in which the send engine takes them: the buffer that each belongs to.
     ready: VecDeque<(Option<u64>, Vec<u8>)>,
-    sending: usize,
+    /// Packets that the send engine has: their numbers and octets.
+    sending: VecDeque<(u64, usize)>,
     send_buffers: usize,
     receive_buffers: usize,
     next: u64,
@@ -205,6 +233,7 @@ pub struct Lanai {
     turn: usize,
     events: VecDeque<Event>,
     monitor: Monitor,
+    begun: sums::Begun,
 }
 
 impl Lanai {
@@ -221,7 +250,7 @@ impl Lanai {
             transferring: None,
             outgoing: HashMap::new(),
             ready: VecDeque::new(),
-            sending: 0,
+            sending: VecDeque::new(),
             send_buffers: 0,
             receive_buffers: 0,
             next: 0,
@@ -229,6 +258,7 @@ impl Lanai {
             turn: 0,
             events: VecDeque::new(),
             monitor: Monitor::default(),
+            begun: sums::Begun::default(),
         }
     }
 
@@ -244,7 +274,11 @@ impl Lanai {
 
     /// What has happened to a user's messages.
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        let event = self.events.pop_front()?;
+        if let Event::Received { interface, .. } = event {
+            self.begun.told[interface] += 1;
+        }
+        Some(event)
     }
 
     fn user(&mut self, interface: usize) -> Result<&mut User, Refused> {
@@ -262,7 +296,9 @@ impl Lanai {
             return Err(Refused::Full);
         }
         user.queue.push_back(Sending { to, number, source, octets: octets as u32, done: 0 });
+        user.under_way.push_back((number, None));
         self.number = self.number.wrapping_add(1);
+        self.begun.queued += 1;
         Ok(number)
     }
 
@@ -325,7 +361,7 @@ impl Lanai {
     /// A packet has come whole.
     pub fn handle_packet(&mut self, octets: Vec<u8>) {
         if self.receive_buffers >= self.config.buffers() && !self.config.switches.stop_link {
-            return self.monitor.received.drop_one(DropReason::NoBuffer);
+            return self.monitor.packets_received.drop_one(DropReason::NoBuffer);
         }
         self.receive_buffers += 1;
         if !self.accepts() {
@@ -334,32 +370,25 @@ impl Lanai {
         self.work.push_back(Work::Look(octets));
     }
 
-    /// The send engine takes a packet; `number` comes back in [`Lanai::handle_sent`].
+    /// The send engine takes a packet; its number comes back in [`Lanai::handle_sent`] or [`Lanai::handle_lost`].
     pub fn poll_packet(&mut self) -> Option<(Vec<u8>, u64)> {
-        if self.sending > 1 {
+        if self.sending.len() > 1 {
             return None;
         }
         let (buffer, octets) = self.ready.pop_front()?;
-        self.sending += 1;
-        Some((octets, buffer.map_or(0, |id| id + 1)))
+        let number = buffer.map_or(0, |id| id + 1);
+        self.sending.push_back((number, octets.len()));
+        Some((octets, number))
     }
 
     /// A packet has left.
     pub fn handle_sent(&mut self, number: u64) {
-        self.sending = self.sending.saturating_sub(1);
-        let Some(id) = number.checked_sub(1) else { return };
-        let Some(outgoing) = self.outgoing.get_mut(&id) else { return };
-        outgoing.copies -= 1;
-        if outgoing.copies > 0 {
-            return;
-        }
-        let Some(over) = self.outgoing.remove(&id) else { return };
-        self.send_buffers -= usize::from(over.user);
-        if let Some((interface, number, octets)) = over.ends {
-            self.monitor.sent.pdus += 1;
-            self.monitor.sent.octets += u64::from(octets);
-            self.work.push_back(Work::Tell(Event::Sent { interface, number, whole: true }));
-        }
+        self.packet_over(number, None);
+    }
+
+    /// A packet has not left: the link refused it, or gave it up.
+    pub fn handle_lost(&mut self, number: u64, reason: DropReason) {
+        self.packet_over(number, Some(reason));
     }
 
     /// Does what is due.
@@ -390,7 +419,7 @@ impl Lanai {
     }
 
     fn link_engines(&self) -> usize {
-        usize::from(self.sending > 0) + usize::from(self.receive_buffers > 0)
+        usize::from(!self.sending.is_empty()) + usize::from(self.receive_buffers > 0)
     }
 
     fn begin_transfer(&mut self, now: Time) {
@@ -418,6 +447,7 @@ impl Lanai {
                     && let Some(transmit) = self.mapping.poll_transmit(now)
                 {
                     let octets = packet(&transmit.route, Kind::MAPPING, &[], &transmit.payload);
+                    self.begun.made += 1;
                     self.ready.push_back((None, octets));
                     // The program is as busy with a scout as with any packet.
                     let takes = self.config.stretched(costs.start, self.link_engines(), false);
@@ -485,13 +515,12 @@ impl Lanai {
 
     fn transferred(&mut self, transfer: Transfer, memory: &mut impl HostMemory) {
         match transfer {
-            Transfer::Fetch { id, user, sending } => {
+            Transfer::Fetch { id, sending } => {
                 let mut octets = vec![0; sending.octets];
                 if memory.read(sending.address, &mut octets).is_ok() {
-                    return self.fetched(id, user, &sending, &octets);
+                    return self.fetched(id, &sending, &octets);
                 }
-                self.monitor.sent.drop_one(DropReason::BadDescriptor);
-                self.part_failed(id, user, sending.head.number, sending.last);
+                self.part_failed(id, sending.of(), DropReason::BadDescriptor);
             }
             Transfer::Store { user, key, offset, part } => {
                 self.receive_buffers -= 1;

@@ -1,10 +1,10 @@
 //! Frames of circuits as messages between interfaces.
 
-use super::dropped;
+use super::counted::{PortSums, of_circuits};
 use super::layout::{CIRCUITS, Layout, Region, SLOTS, place};
 use super::table::{Table, Way};
 use crate::lanai::network::{Network, Station};
-use crate::lanai::{Destination, Event};
+use crate::lanai::{Destination, Event, LanaiSums};
 use crate::memory::HostMemory;
 use net::{Aal, Frame, NodeIo};
 use sar::SduMeta;
@@ -17,10 +17,19 @@ const FRAMES_PER_RUN: usize = 64;
 /// A host's port: what of its circuits is under way.
 #[derive(Debug, Default)]
 pub(super) struct Port {
-    /// Numbers of messages, and the place in the copy block that each has; none for one that was sent immediately.
-    sending: Vec<(u32, Option<u8>)>,
+    sending: Vec<Message>,
     pub(super) sent: Counters,
     pub(super) received: Counters,
+    pub(super) sums: PortSums,
+}
+
+/// A message that is under way: its number, its place in the copy block (none for one that was sent immediately), the octets of
+/// its SDU.
+#[derive(Debug)]
+struct Message {
+    number: u32,
+    slot: Option<u8>,
+    octets: u64,
 }
 
 impl Port {
@@ -28,12 +37,17 @@ impl Port {
         self.sending.len()
     }
 
-    pub(super) fn forget(&mut self) {
+    /// Its interface is another, and what the old one had under way is lost.
+    pub(super) fn forget(&mut self, old: LanaiSums) {
+        self.sent.drop_n(DropReason::LinkDown, self.sending.len() as u64);
         self.sending.clear();
+        let untold = of_circuits(&old.untold);
+        self.received.drop_n(DropReason::LinkDown, untold);
+        self.sums.former.add(&old.ended());
     }
 
     fn free_slot(&self) -> Option<u8> {
-        (0..SLOTS as u8).find(|slot| self.sending.iter().all(|(_, used)| *used != Some(*slot)))
+        (0..SLOTS as u8).find(|slot| self.sending.iter().all(|message| message.slot != Some(*slot)))
     }
 
     /// Takes frames off the link as long as the interface has room; others wait on the link. True if there were any.
@@ -45,7 +59,7 @@ impl Port {
                 break;
             }
             let Some((frame, sdu)) = io.frame_in(n) else { break };
-            let (circuit, octets) = (frame.circuit, sdu.len());
+            let (circuit, octets) = (frame.circuit, sdu.len() as u64);
             let to = match table.way(n as u16, circuit) {
                 Some(Way::Port(port)) => Ok(Destination::Host(Layout::address(port.into()), CIRCUITS as u8)),
                 Some(Way::Group(group)) => Ok(Destination::Group(group)),
@@ -61,15 +75,12 @@ impl Port {
                 Err(reason) => Err(reason),
             };
             match message {
-                Ok(Some(message)) => {
-                    self.sending.push(message);
-                    self.sent.pdus += 1;
-                    self.sent.octets += octets as u64;
-                }
+                Ok(Some((number, slot))) => self.sending.push(Message { number, slot, octets }),
                 Ok(None) => break,
-                Err(reason) => dropped(&mut self.sent, io, n, reason),
+                Err(reason) => self.sent.drop_one(reason),
             }
             io.release_frame(n);
+            self.sums.taken += 1;
             any = true;
         }
         any
@@ -125,10 +136,13 @@ pub(super) fn handle(
     let Some(port) = ports.get_mut(number) else { return };
     match event {
         Event::Sent { number: message, whole, .. } => {
-            port.sending.retain(|(number, _)| *number != message);
-            if !whole {
+            let Some(at) = port.sending.iter().position(|sending| sending.number == message) else { return };
+            let Message { octets, .. } = port.sending.remove(at);
+            if whole {
+                port.sent.pass([0, 1, octets]);
+            } else {
                 // Its way was lost since it was queued.
-                dropped(&mut port.sent, io, number, DropReason::LinkDown);
+                port.sent.drop_one(DropReason::LinkDown);
             }
         }
         Event::Received { from, buffer, octets, .. } => {
@@ -138,7 +152,7 @@ pub(super) fn handle(
                     port.received.pdus += 1;
                     port.received.octets += octets as u64;
                 }
-                Err(reason) => dropped(&mut port.received, io, number, reason),
+                Err(reason) => port.received.drop_one(reason),
             }
             // It was posted before, so there is room for it.
             let _ = station.lanai.post(CIRCUITS, buffer);

@@ -13,25 +13,28 @@
 //! keep up ([`Myrinet::report`] says for how long). Before the first PDU it draws its map.
 
 mod circuits;
+mod counted;
 mod generator;
 mod layout;
 mod report;
+mod sums;
 mod table;
 
 pub use generator::{Generated, Job, Pace, Refused};
 pub use layout::{CIRCUITS, Cable, GENERATOR, Layout, LayoutError, MAX_HOSTS, MAX_SWITCHES, Plug};
 pub use report::{HostReport, PortReport, Report, SwitchReport};
+pub use sums::MyrinetSums;
 
 use crate::clock::Clock;
-use crate::lanai::network::Network;
+use crate::lanai::network::{Network, NetworkSums};
 use circuits::Port;
 use core::time::Duration;
 use generator::Generator;
 use layout::Places;
-use net::{Label, Node, NodeIo, RouteError, RouteOptions, RouteTable};
+use net::{Label, LinkNature, Node, NodeIo, RouteError, RouteOptions, RouteTable};
 use std::any::Any;
 use table::{Regrouped, Table};
-use wire::{Counters, DropReason, Time};
+use wire::Time;
 
 /// Interfaces that a run looks at, at most: a fraction of a millisecond.
 const VISITS: u64 = 16_384;
@@ -61,6 +64,8 @@ pub struct Myrinet {
     carries_until: Time,
     /// PDUs that a change of hosts or switches interrupted.
     interrupted: u64,
+    /// What became of messages and packets before such changes.
+    former: NetworkSums,
 }
 
 impl Myrinet {
@@ -80,6 +85,7 @@ impl Myrinet {
             behind: false,
             carries_until: Time::ZERO,
             interrupted: 0,
+            former: NetworkSums::default(),
         }
     }
 
@@ -102,10 +108,13 @@ impl Myrinet {
             self.layout = layout;
             return;
         }
-        (self.network, self.places) = layout.build();
         self.interrupted += self.ports.iter().map(|port| port.under_way() as u64).sum::<u64>();
+        self.former.add(&self.network.sums().ended());
+        for (port, station) in self.ports.iter_mut().zip(self.network.stations()) {
+            port.forget(station.lanai.sums());
+        }
+        (self.network, self.places) = layout.build();
         self.ports.resize_with(layout.hosts.len(), Port::default);
-        self.ports.iter_mut().for_each(Port::forget);
         (self.layout, self.ready, self.behind) = (layout, false, false);
         self.generator.abandon();
         self.table.groups().into_iter().for_each(|group| self.regroup(&group));
@@ -178,6 +187,7 @@ impl Node for Myrinet {
             self.map(io, now);
             return true;
         }
+        self.tell_drops(io);
         let until = self.clock.inner(now);
         let carried = self.carries_until;
         self.behind = !self.advance(until, io);
@@ -193,6 +203,7 @@ impl Node for Myrinet {
             let at = self.network.now();
             self.advance(at, io);
         }
+        self.tell_drops(io);
         // What was delivered lies on a link, which is to go on with it.
         any | self.behind | (self.carries_until > carried)
     }
@@ -208,6 +219,13 @@ impl Node for Myrinet {
 
     fn rests(&self) -> bool {
         self.ready && !self.behind
+    }
+
+    fn handle_link(&mut self, port: u16, link: Option<LinkNature>) {
+        if let Some(port) = self.ports.get_mut(usize::from(port)).filter(|_| link.is_some()) {
+            // The link's counters begin now, and so does what is compared with them.
+            port.begin();
+        }
     }
 
     fn as_any_mut(&mut self) -> &mut dyn Any {
@@ -235,10 +253,4 @@ impl RouteTable for Myrinet {
         }
         removed
     }
-}
-
-/// Adds a drop to counters.
-fn dropped(counters: &mut Counters, io: &mut NodeIo<'_>, port: usize, reason: DropReason) {
-    counters.drop_one(reason);
-    io.count_drops(port, reason, 1);
 }

@@ -95,6 +95,8 @@ impl Myrinet {
             let mapping = station.lanai.mapping();
             let (version, routes) = mapping.routes();
             let port = &self.ports[n];
+            let mut monitor = port.sums.former.monitor;
+            monitor.add(station.lanai.monitor());
             HostReport {
                 address: mapping.address(),
                 mapper: mapping.mapper(),
@@ -102,7 +104,7 @@ impl Myrinet {
                 maps: mapping.maps(),
                 plugged: fabric.far_end(End::Host(self.places.hosts[n])).and_then(plug),
                 routes: routes.to_vec(),
-                monitor: *station.lanai.monitor(),
+                monitor,
                 sent: port.sent,
                 received: port.received,
             }
@@ -120,6 +122,8 @@ impl Myrinet {
         let mapper = (0..hosts.len()).filter(plugged).max_by_key(|n| hosts[*n].address);
         let drawn = mapper.and_then(|n| Some((n, stations[n].lanai.mapping().map()?.clone())));
         let (overflowed, timeouts) = fabric.losses();
+        let mut packets = self.former.fabric.counters;
+        packets.add(fabric.counters());
         Report {
             drawn,
             plugged: self.plugged(),
@@ -127,7 +131,7 @@ impl Myrinet {
             hosts,
             layout: self.layout.clone(),
             routes: self.table.len(),
-            fabric: *fabric.counters(),
+            fabric: packets,
             overflowed,
             timeouts,
             stood: self.clock.stood(),

@@ -188,7 +188,12 @@ fn monitor_text(net: &MyrinetStatus) -> String {
             h.monitor.forwarded.to_string(),
             h.monitor.link_stops.to_string(),
             format!("{:.3}", h.monitor.processor_s),
-            drops(&[&h.monitor.sent, &h.monitor.received].into_iter().flat_map(|c| c.dropped.clone()).collect()),
+            drops(
+                &[&h.monitor.sent, &h.monitor.received, &h.monitor.packets_sent, &h.monitor.packets_received]
+                    .into_iter()
+                    .flat_map(|c| c.dropped.clone())
+                    .collect(),
+            ),
         ]
     };
     let head = [

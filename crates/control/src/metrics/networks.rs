@@ -178,7 +178,7 @@ fn hosts(encoder: &mut DescriptorEncoder<'_>, nets: &[(Labels, &MyrinetStatus)])
         ("myrinet_host_routes", "Hosts that the host has a route to", |h| h.route_count as f64),
     ];
     all_gauges(encoder, &values, &hosts)?;
-    let values: [Of<MyrinetHostStatus, u64>; 12] = [
+    let values: [Of<MyrinetHostStatus, u64>; 16] = [
         ("myrinet_host_sent_pdus", "PDUs of circuits that the host sent into the Myrinet", |h| h.sent.pdus),
         ("myrinet_host_sent_octets", "Octets of those PDUs", |h| h.sent.octets),
         ("myrinet_host_received_pdus", "PDUs of circuits that came out of the Myrinet", |h| h.received.pdus),
@@ -187,6 +187,12 @@ fn hosts(encoder: &mut DescriptorEncoder<'_>, nets: &[(Labels, &MyrinetStatus)])
         ("myrinet_host_sent_message_octets", "Octets of those messages", |h| h.monitor.sent.octets),
         ("myrinet_host_received_messages", "Messages that came, of all user interfaces", |h| h.monitor.received.pdus),
         ("myrinet_host_received_message_octets", "Octets of those messages", |h| h.monitor.received.octets),
+        ("myrinet_host_sent_packets", "Packets that left: of messages, of mapping, passed on", |h| {
+            h.monitor.packets_sent.pdus
+        }),
+        ("myrinet_host_sent_packet_octets", "Octets of those packets", |h| h.monitor.packets_sent.octets),
+        ("myrinet_host_received_packets", "Packets that came and were used", |h| h.monitor.packets_received.pdus),
+        ("myrinet_host_received_packet_octets", "Octets of those packets", |h| h.monitor.packets_received.octets),
         ("myrinet_host_forwarded_packets", "Packets of groups that the host passed on", |h| h.monitor.forwarded),
         ("myrinet_host_transfers", "Transfers between SRAM and the host's memory", |h| h.monitor.transfers),
         ("myrinet_host_link_stops", "Times that the link was stopped for want of a buffer", |h| h.monitor.link_stops),
@@ -199,11 +205,15 @@ fn hosts(encoder: &mut DescriptorEncoder<'_>, nets: &[(Labels, &MyrinetStatus)])
     ];
     all_counters(encoder, &values, &hosts)?;
     type Counters = fn(&MyrinetHostStatus) -> &CounterStatus;
-    let reasons: [(&str, &str, Counters); 4] = [
+    let reasons: [(&str, &str, Counters); 6] = [
         ("myrinet_host_sent_dropped", "PDUs of circuits that the host sent and that were dropped", |h| &h.sent),
         ("myrinet_host_received_dropped", "PDUs of circuits that came and were dropped", |h| &h.received),
         ("myrinet_host_sent_messages_dropped", "Messages dropped on the way out", |h| &h.monitor.sent),
         ("myrinet_host_received_messages_dropped", "Messages dropped on the way in", |h| &h.monitor.received),
+        ("myrinet_host_sent_packets_dropped", "Packets that did not leave", |h| &h.monitor.packets_sent),
+        ("myrinet_host_received_packets_dropped", "Packets that came and belong to no message", |h| {
+            &h.monitor.packets_received
+        }),
     ];
     for (name, help, of) in reasons {
         let all: Vec<_> = hosts.iter().map(|(labels, host)| (labels.clone(), of(host))).collect();

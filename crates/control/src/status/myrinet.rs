@@ -72,10 +72,14 @@ pub struct MyrinetHostStatus {
 /// Monitoring variables of a control program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MyrinetMonitor {
-    /// Messages that left, of all user interfaces.
+    /// Messages that left whole, of all user interfaces; those that did not, by reason.
     pub sent: CounterStatus,
-    /// Messages that came.
+    /// Messages that came whole; those that did not, by reason.
     pub received: CounterStatus,
+    /// Packets that left, of messages, of mapping and passed on; those that did not, by reason.
+    pub packets_sent: CounterStatus,
+    /// Packets that came and were used; those that belong to no message, by reason.
+    pub packets_received: CounterStatus,
     /// Packets of groups that it passed on.
     pub forwarded: u64,
     /// Transfers between its SRAM and the host's memory.
@@ -252,6 +256,8 @@ fn host_status(name: &str, host: &HostReport, layout: &Layout, with_routes: bool
         monitor: MyrinetMonitor {
             sent: counters(&monitor.sent),
             received: counters(&monitor.received),
+            packets_sent: counters(&monitor.packets_sent),
+            packets_received: counters(&monitor.packets_received),
             forwarded: monitor.forwarded,
             transfers: monitor.transfers,
             processor_s: monitor.processor_ns as f64 * 1e-9,

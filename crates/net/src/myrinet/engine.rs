@@ -130,6 +130,8 @@ pub(super) struct Packet {
 pub enum Outcome {
     /// The last symbol of a packet has left the host; its number is the sender's own.
     Sent(u64),
+    /// The time-out ended a packet before its last symbol had left the host; the number as above.
+    GivenUp(u64),
     /// A packet has come whole, its route stripped; whether its CRC is right is for the host to see.
     Arrived(Vec<u8>),
 }
@@ -145,6 +147,8 @@ pub(super) struct Engine {
     free: Vec<u32>,
     pub(super) spare: Vec<Vec<u8>>,
     pub(super) outcomes: VecDeque<(Tick, u32, Outcome)>,
+    /// Packets that hosts have queued.
+    pub(super) accepted: u64,
     pub(super) counters: Counters,
     pub(super) faults: super::fault::Faults,
 }
@@ -183,6 +187,7 @@ impl Engine {
             free: Vec::new(),
             spare: Vec::new(),
             outcomes: VecDeque::new(),
+            accepted: 0,
             counters: Counters::default(),
             faults: super::fault::Faults::new(config.errors, config.seed),
         }
@@ -356,7 +361,7 @@ impl Engine {
                     break;
                 }
                 Head::Through(output) if over => self.finish(port, output, now),
-                Head::Discarding if over => self.drop_first(port),
+                Head::Discarding if over => self.drop_first(port, now),
                 Head::Through(output) => {
                     self.flow(port, output, now);
                     break;
@@ -444,10 +449,15 @@ impl Engine {
     }
 
     /// The first packet was thrown away, and its last symbol has come.
-    fn drop_first(&mut self, port: u32) {
+    fn drop_first(&mut self, port: u32, now: Tick) {
         let at = &mut self.ports[port as usize];
         at.head = Head::Idle;
+        let (node, sender) = (at.node, at.local == 1);
         if let Some(first) = at.slack.segments.pop_front() {
+            if sender && self.nodes[node as usize].kind == Kind::Host {
+                let number = self.packets[first.packet as usize].number;
+                self.outcomes.push_back((now, node, Outcome::GivenUp(number)));
+            }
             self.release(first.packet);
         }
     }

@@ -41,10 +41,12 @@ pub mod mapper;
 pub mod random;
 pub mod routes;
 mod slack;
+mod sums;
 mod wheel;
 
 pub use config::{Config, Marks, Switching};
 pub use engine::{Outcome, PortCounters};
+pub use sums::FabricSums;
 
 use engine::{Engine, Kind, NONE, Node, Port};
 use wire::myrinet::{MAX_OCTETS, TYPE_OCTETS};
@@ -222,7 +224,8 @@ impl Fabric {
         inner.map_or(0, |inner| self.engine.config.queue.saturating_sub(inner.slack.segments.len()))
     }
 
-    /// Queues a packet, its route in front and its CRC at the end. [`Outcome::Sent`] gives the number back.
+    /// Queues a packet, its route in front and its CRC at the end. [`Outcome::Sent`] or [`Outcome::GivenUp`] gives the number
+    /// back.
     ///
     /// # Errors
     /// No such host, a full queue, fewer octets than a packet has, or more.
@@ -237,6 +240,7 @@ impl Fabric {
         let engine = &mut self.engine;
         let tick = engine.config.tick(now).max(engine.wheel.now());
         let packet = engine.packet(number);
+        engine.accepted = engine.accepted.wrapping_add(1);
         engine.packets[packet as usize].octets.extend_from_slice(octets);
         engine.catch_up_to(tick);
         engine.queue(port + 1, packet, tick);

@@ -28,7 +28,7 @@ fn arrivals(fabric: &mut Fabric) -> Vec<(Time, HostId, Vec<u8>)> {
     let all = std::iter::from_fn(|| fabric.poll_outcome());
     all.filter_map(|(at, host, outcome)| match outcome {
         Outcome::Arrived(octets) => Some((at, host, octets)),
-        Outcome::Sent(_) => None,
+        Outcome::Sent(_) | Outcome::GivenUp(_) => None,
     })
     .collect()
 }
@@ -184,8 +184,53 @@ fn a_packet_on_a_cable_that_is_pulled_arrives_damaged_or_not_at_all_and_the_next
             let last = got.last().map(|(_, _, octets)| whole(octets));
             assert_eq!(last, Some(Some(299)), "{nanos} ns, cable {pulled}");
             assert_eq!(got.len() as u64 + fabric.counters().dropped_total(), 2, "{nanos} ns, cable {pulled}");
+            let sums = fabric.sums();
+            assert!(sums.add_up() && (sums.accepted, sums.held) == (2, 0), "{nanos} ns, cable {pulled}: {sums:?}");
         }
     }
+}
+
+#[test]
+fn each_packet_that_a_host_queued_has_left_or_was_given_up_and_arrived_or_was_dropped() {
+    let config = Config { timeout: Duration::from_millis(50), ..Config::default() };
+    let (mut fabric, hosts) = star(config, 3, 10.0);
+    // One host takes a symbol at a time, so that switches pass some on and senders stand for longer than they do.
+    fabric.set_accepting(hosts[2], false);
+    let mut numbers = Vec::new();
+    for number in 0..8 {
+        for (host, to) in [(0, 2), (1, 2), (2, 9)] {
+            fabric.send(hosts[host], &packet(&[(host, to)], 3000), number, fabric.now()).unwrap();
+            numbers.push((hosts[host], number));
+        }
+    }
+    let (mut over, mut given_up, mut arrived) = (Vec::new(), 0, 0);
+    for millis in 1..2000 {
+        fabric.run(Time::from_millis(millis));
+        if millis % 20 == 0 {
+            fabric.set_accepting(hosts[2], true);
+            fabric.run(Time::from_millis(millis) + Duration::from_nanos(12));
+            fabric.set_accepting(hosts[2], millis > 1000);
+        }
+        let sums = fabric.sums();
+        assert!(sums.add_up() && sums.accepted == 24, "{millis} ms: {sums:?}");
+        while let Some((_, host, outcome)) = fabric.poll_outcome() {
+            match outcome {
+                Outcome::Sent(number) => over.push((host, number)),
+                Outcome::GivenUp(number) => {
+                    given_up += 1;
+                    over.push((host, number));
+                }
+                Outcome::Arrived(octets) => arrived += u64::from(!octets.is_empty()),
+            }
+        }
+    }
+    over.sort_unstable();
+    numbers.sort_unstable();
+    assert_eq!(over, numbers);
+    assert!(given_up > 0, "no packet stood at its sender");
+    let counters = fabric.sums().counters;
+    assert_eq!((fabric.sums().held, counters.dropped(DropReason::Timeout) + arrived), (0, 16), "{counters:?}");
+    assert_eq!(counters.dropped(DropReason::LinkDown), 8);
 }
 
 #[test]

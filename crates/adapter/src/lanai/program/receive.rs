@@ -15,7 +15,7 @@ impl Lanai {
     pub(super) fn look(&mut self, octets: &[u8], now: Time) {
         let drop = |own: &mut Self, reason| {
             own.receive_buffers -= 1;
-            own.monitor.received.drop_one(reason);
+            own.monitor.packets_received.drop_one(reason);
         };
         let packet = match Packet::new_checked(octets) {
             Ok(packet) => packet,
@@ -24,6 +24,7 @@ impl Lanai {
         };
         if packet.kind() == Kind::MAPPING {
             self.receive_buffers -= 1;
+            self.monitor.packets_received.pass([0, 1, octets.len() as u64]);
             return self.mapping.handle_message(packet.payload(), now);
         }
         let Ok((head, part)) = Head::parse(packet.payload()) else { return drop(self, DropReason::Malformed) };
@@ -31,11 +32,20 @@ impl Lanai {
             self.pass_on(&packet, &head);
         }
         let user = usize::from(head.to_interface);
-        if user >= INTERFACES {
-            return drop(self, DropReason::UnknownCircuit);
+        let placed =
+            if user < INTERFACES { self.place(user, &head, part.len(), now) } else { Err(DropReason::UnknownCircuit) };
+        if head.offset == 0 {
+            self.begun.opened += 1;
         }
-        match self.place(user, &head, part.len(), now) {
+        match placed {
+            // A message that does not begin is counted once: its other parts belong to none.
+            Err(reason) if head.offset == 0 => {
+                self.receive_buffers -= 1;
+                self.monitor.packets_received.pass([0, 1, octets.len() as u64]);
+                self.monitor.received.drop_one(reason);
+            }
             Ok(()) => {
+                self.monitor.packets_received.pass([0, 1, octets.len() as u64]);
                 let key = (head.from, head.number);
                 let transfer = Transfer::Store { user, key, offset: head.offset, part: part.to_vec() };
                 self.transfers.push_back((part.len(), transfer));
@@ -58,6 +68,7 @@ impl Lanai {
             Some((at, _)) => {
                 let stale = user.open.remove(at);
                 user.posted.push_front(stale.buffer);
+                self.monitor.received.drop_one(DropReason::Sequence);
             }
             None => {}
         }
@@ -73,6 +84,7 @@ impl Lanai {
             // The oldest has waited longest for a part that is lost.
             let stale = user.open.remove(0);
             user.posted.push_back(stale.buffer);
+            self.monitor.received.drop_one(DropReason::TooManyOpen);
         }
         let (from, number, total) = (head.from, head.number, head.total);
         user.open.push(Open { from, number, buffer, arrived: 0, total, last: now });
@@ -99,17 +111,19 @@ impl Lanai {
     /// A group's packet goes to the next member, until that is its sender.
     fn pass_on(&mut self, packet_in: &Packet<'_>, head: &Head) {
         let next = self.receivers(head.group);
-        let Some(route) = next.first().filter(|to| **to != head.from).and_then(|to| self.mapping.route(*to)) else {
-            return;
+        let Some(to) = next.first().filter(|to| **to != head.from) else { return };
+        self.begun.made += 1;
+        let Some(route) = self.mapping.route(*to) else {
+            return self.monitor.packets_sent.drop_one(DropReason::UnknownCircuit);
         };
         if self.ready.len() >= 4 * self.config.queue {
-            return self.monitor.sent.drop_one(DropReason::QueueFull);
+            return self.monitor.packets_sent.drop_one(DropReason::QueueFull);
         }
         let octets = packet(route, packet_in.kind(), &[], packet_in.payload());
         let id = self.next;
         self.next += 1;
         self.monitor.forwarded += 1;
-        self.outgoing.insert(id, Outgoing { packets: [octets].into(), copies: 1, ends: None, user: false });
+        self.outgoing.insert(id, Outgoing { packets: [octets].into(), copies: 1, of: None, left: false });
         self.work.push_back(Work::Start(id));
     }
 }

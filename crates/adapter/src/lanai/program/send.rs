@@ -1,6 +1,6 @@
 //! The way out: parts of messages become packets, in the order in which each user queued them.
 
-use super::{Lanai, Outgoing, Part, Source, Transfer, Work, packet};
+use super::{Lanai, Outgoing, Part, PartOf, Source, Transfer, Work, packet};
 use crate::lanai::config::MulticastBy;
 use crate::lanai::{Destination, Event};
 use std::collections::VecDeque;
@@ -42,15 +42,16 @@ impl Lanai {
         match source {
             Ok(address) => {
                 let part = Part { head, to, address, octets, last };
-                self.transfers.push_back((octets, Transfer::Fetch { id, user, sending: part }));
+                self.transfers.push_back((octets, Transfer::Fetch { id, sending: part }));
             }
-            Err(message) => self.fetched(id, user, &Part { head, to, address: 0, octets, last }, &message),
+            Err(message) => self.fetched(id, &Part { head, to, address: 0, octets, last }, &message),
         }
     }
 
     /// A part is in the SRAM: a packet for each receiver.
-    pub(super) fn fetched(&mut self, id: u64, user: usize, part: &Part, octets: &[u8]) {
-        let kind = if user == 0 { Kind::IP } else { Kind::MESSAGE };
+    pub(super) fn fetched(&mut self, id: u64, part: &Part, octets: &[u8]) {
+        let of = part.of();
+        let kind = if of.user == 0 { Kind::IP } else { Kind::MESSAGE };
         let head = part.head.emit();
         let to: Vec<Address> = match part.to {
             Destination::Host(to, _) => vec![to],
@@ -58,29 +59,63 @@ impl Lanai {
         };
         let routes = to.iter().filter_map(|to| self.mapping.route(*to));
         let packets: VecDeque<Vec<u8>> = routes.map(|route| packet(route, kind, &head, octets)).collect();
-        if packets.is_empty() || packets.len() < to.len() {
-            self.monitor.sent.drop_one(DropReason::UnknownCircuit);
-        }
-        let (number, total) = (part.head.number, part.head.total);
+        self.begun.made += to.len() as u64;
+        self.monitor.packets_sent.drop_n(DropReason::UnknownCircuit, (to.len() - packets.len()) as u64);
         if packets.is_empty() {
-            return self.part_failed(id, user, number, part.last);
+            return self.part_failed(id, of, DropReason::UnknownCircuit);
         }
-        let ends = part.last.then_some((user, number, total));
-        self.outgoing.insert(id, Outgoing { copies: packets.len(), packets, ends, user: true });
-        if let Some(place) = self.users[user].order.iter_mut().find(|(own, _)| *own == id) {
+        self.outgoing.insert(id, Outgoing { copies: packets.len(), packets, of: Some(of), left: false });
+        if let Some(place) = self.users[of.user].order.iter_mut().find(|(own, _)| *own == id) {
             place.1 = true;
         }
-        self.start_in_order(user);
+        self.start_in_order(of.user);
     }
 
     /// A part cannot be sent.
-    pub(super) fn part_failed(&mut self, id: u64, user: usize, number: u32, last: bool) {
-        self.send_buffers -= 1;
-        self.users[user].order.retain(|(own, _)| *own != id);
-        self.start_in_order(user);
-        if last {
-            self.work.push_back(Work::Tell(Event::Sent { interface: user, number, whole: false }));
+    pub(super) fn part_failed(&mut self, id: u64, of: PartOf, reason: DropReason) {
+        self.users[of.user].order.retain(|(own, _)| *own != id);
+        self.start_in_order(of.user);
+        self.part_over(of, Some(reason));
+    }
+
+    /// The link has done with a packet: it has left, or not.
+    pub(super) fn packet_over(&mut self, number: u64, lost: Option<DropReason>) {
+        let Some(at) = self.sending.iter().position(|(sending, _)| *sending == number) else { return };
+        let octets = self.sending.remove(at).map_or(0, |(_, octets)| octets);
+        match lost {
+            None => self.monitor.packets_sent.pass([0, 1, octets as u64]),
+            Some(reason) => self.monitor.packets_sent.drop_one(reason),
         }
+        let Some(id) = number.checked_sub(1) else { return };
+        let Some(outgoing) = self.outgoing.get_mut(&id) else { return };
+        outgoing.copies -= 1;
+        outgoing.left |= lost.is_none();
+        if outgoing.copies > 0 {
+            return;
+        }
+        let Some(over) = self.outgoing.remove(&id) else { return };
+        if let Some(of) = over.of {
+            self.part_over(of, lost.filter(|_| !over.left));
+        }
+    }
+
+    /// All copies of a part have left, or it failed. With the last part the message is over, and fails if any part did.
+    fn part_over(&mut self, of: PartOf, failed: Option<DropReason>) {
+        self.send_buffers -= 1;
+        let under_way = &mut self.users[of.user].under_way;
+        let Some(at) = under_way.iter().position(|(number, _)| *number == of.number) else { return };
+        let first = under_way[at].1.or(failed);
+        under_way[at].1 = first;
+        if !of.last {
+            return;
+        }
+        under_way.remove(at);
+        match first {
+            None => self.monitor.sent.pass([0, 1, of.total.into()]),
+            Some(reason) => self.monitor.sent.drop_one(reason),
+        }
+        let (interface, number) = (of.user, of.number);
+        self.work.push_back(Work::Tell(Event::Sent { interface, number, whole: first.is_none() }));
     }
 
     /// What is written into the SRAM at once does not overtake what the host's engine fetches.

@@ -161,7 +161,10 @@ impl Interconnect for Myrinet {
 
     fn dropped(&mut self) -> Vec<(DropReason, u64)> {
         let stations = self.network.stations().iter();
-        let all: Vec<_> = stations.flat_map(|s| [s.lanai.monitor().sent, s.lanai.monitor().received]).collect();
+        let of = |monitor: &adapter::lanai::Monitor| {
+            [monitor.sent, monitor.received, monitor.packets_sent, monitor.packets_received]
+        };
+        let all: Vec<_> = stations.flat_map(|station| of(station.lanai.monitor())).collect();
         drops(all.iter())
     }
 }

@@ -1,0 +1,44 @@
+//! Whether each packet that a host queued is accounted for.
+
+use super::{Fabric, Outcome};
+use wire::Counters;
+
+/// What became of all packets of a fabric. Counters wrap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FabricSums {
+    /// Packets that hosts have queued ([`Fabric::send`]).
+    pub accepted: u64,
+    /// Packets that arrived, and those that did not, by reason ([`Fabric::counters`]).
+    pub counters: Counters,
+    /// Packets that stand in queues and slack buffers, or are on cables.
+    pub held: u64,
+}
+
+impl FabricSums {
+    /// Whether each packet that was accepted has arrived, was dropped for a reason, or is under way.
+    pub fn add_up(&self) -> bool {
+        let Self { accepted, counters, held } = self;
+        *accepted == counters.pdus.wrapping_add(counters.dropped_total()).wrapping_add(*held)
+    }
+
+    /// With those of another fabric.
+    pub fn add(&mut self, other: &FabricSums) {
+        self.accepted = self.accepted.wrapping_add(other.accepted);
+        self.counters.add(&other.counters);
+        self.held += other.held;
+    }
+}
+
+impl Fabric {
+    /// What became of all packets.
+    pub fn sums(&self) -> FabricSums {
+        let held = self.engine.packets.iter().filter(|packet| packet.references > 0 && !packet.delivered).count();
+        FabricSums { accepted: self.engine.accepted, counters: self.engine.counters, held: held as u64 }
+    }
+
+    /// Packets that have arrived, and whose [`Outcome::Arrived`] nobody has fetched yet.
+    pub fn unfetched(&self) -> usize {
+        let arrived = |(.., outcome): &&(_, _, Outcome)| matches!(outcome, Outcome::Arrived(_));
+        self.engine.outcomes.iter().filter(arrived).count()
+    }
+}
