@@ -6,7 +6,7 @@
 use adapter::desk::Desk;
 use adapter::myrinet::Myrinet;
 use host::HostInterface;
-use net::{End, Network, NodeId, Switch};
+use net::{Carries, End, LineCounters, Network, NodeId, Switch};
 
 /// Elements whose counters do not add up, a line each.
 pub fn mismatches(network: &mut Network) -> Vec<String> {
@@ -24,23 +24,19 @@ pub fn mismatches(network: &mut Network) -> Vec<String> {
     }
     for (by, to, carries, line) in lines {
         if let End::Port(node, port) = to {
-            if let Some(host) = network.peek_node::<HostInterface>(node) {
-                wrong.extend(host.intake_mismatch(port, carries, &line).map(|what| format!("host {node:?}: {what}")));
-            }
-            if let Some(net) = network.peek_node::<Myrinet>(node) {
-                wrong.extend(net.intake_mismatch(port, carries, &line).map(|what| format!("Myrinet {node:?}: {what}")));
-            }
+            let what = intake_mismatch(network, node, port, carries, &line);
+            wrong.extend(what.map(|what| format!("{node:?}: {what}")));
         }
-        if let End::Port(node, port) = by
-            && let Some(net) = network.peek_node::<Myrinet>(node)
-        {
-            wrong.extend(net.output_mismatch(port, carries, &line).map(|what| format!("Myrinet {node:?}: {what}")));
+        if let End::Port(node, port) = by {
+            let what = output_mismatch(network, node, port, carries, &line);
+            wrong.extend(what.map(|what| format!("{node:?}: {what}")));
         }
     }
     let nodes: Vec<(NodeId, String)> = network.nodes().map(|(id, name)| (id, name.to_owned())).collect();
     for (id, name) in nodes {
         if let Some(switch) = network.node_mut::<Switch>(id) {
-            wrong.extend(of_switch(switch).map(|what| format!("switch {name}: {what}")));
+            let of_switch = switch.mismatch().or_else(|| switch.route_mismatch());
+            wrong.extend(of_switch.map(|what| format!("switch {name}: {what}")));
         }
         if let Some(desk) = network.node_mut::<Desk>(id) {
             wrong.extend(desk.mismatch().map(|what| format!("desk {name}: {what}")));
@@ -55,15 +51,33 @@ pub fn mismatches(network: &mut Network) -> Vec<String> {
     wrong
 }
 
-/// Cells that a route took went to each branch, wait there or were dropped there. Routes that convert count PDUs on one side.
-fn of_switch(switch: &Switch) -> impl Iterator<Item = String> {
-    let routes = switch.routes().filter(|route| route.received.pdus == 0 && route.received.dropped_total() == 0);
-    let wrong = routes.filter_map(|route| {
-        let short = route.branches.iter().find(|branch| {
-            let out = branch.sent.cells.wrapping_add(branch.sent.dropped_total()).wrapping_add(branch.queued);
-            branch.sent.pdus == 0 && out != route.received.cells
-        })?;
-        Some(format!("{:?} of {:?}", short, route.received))
-    });
-    wrong.collect::<Vec<_>>().into_iter()
+/// What is wrong if what an element took in at a port is not what its link has delivered.
+fn intake_mismatch(
+    network: &mut Network,
+    node: NodeId,
+    port: u16,
+    carries: Carries,
+    line: &LineCounters,
+) -> Option<String> {
+    if let Some(host) = network.peek_node::<HostInterface>(node) {
+        return host.intake_mismatch(port, carries, line);
+    }
+    if let Some(switch) = network.peek_node::<Switch>(node) {
+        return switch.intake_mismatch(port, carries, line);
+    }
+    network.peek_node::<Myrinet>(node)?.intake_mismatch(port, carries, line)
+}
+
+/// What is wrong if what left an element by a port is not what its link was given.
+fn output_mismatch(
+    network: &mut Network,
+    node: NodeId,
+    port: u16,
+    carries: Carries,
+    line: &LineCounters,
+) -> Option<String> {
+    if let Some(switch) = network.peek_node::<Switch>(node) {
+        return switch.output_mismatch(port, carries, line);
+    }
+    network.peek_node::<Myrinet>(node)?.output_mismatch(port, carries, line)
 }

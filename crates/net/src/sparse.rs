@@ -38,6 +38,12 @@ impl SparseCounters {
         self.octets = self.octets.wrapping_add(octets);
     }
 
+    /// Takes cells back that were counted as passed elsewhere, and were dropped after that.
+    pub fn take_back(&mut self, cells: u64) {
+        self.cells = self.cells.wrapping_sub(cells);
+        self.octets = self.octets.wrapping_sub(cells.wrapping_mul(wire::cell::PAYLOAD_OCTETS as u64));
+    }
+
     /// Adds the drops that `other` has counted.
     pub fn add_drops(&mut self, other: &Counters) {
         other.drops().for_each(|(reason, n)| self.drop_n(reason, n));

@@ -2,7 +2,8 @@
 //!
 //! Frames that come in are segmented whole, and the cell switch takes their cells at once, under the labels of that moment.
 //! Cells that leave are reassembled, a circuit at a time, into frames of the pool. Unfinished PDUs of one port hold at most
-//! half as many frames as are free for all; where one more is wanted, the PDU that has been silent longest gives its own up.
+//! half as many frames as are free for all; where one more is wanted, the PDU that has been silent longest gives its own up,
+//! and is dropped when its end comes.
 
 use super::interleaved::Interleaved;
 use super::route::{REASSEMBLY_TIMEOUT, put_frame, send_frame, translate};
@@ -65,6 +66,8 @@ const _: () = assert!(size_of::<Leaving>() <= 40);
 struct Aal5 {
     reassembler: Reassembler<()>,
     frame: Option<Frame>,
+    /// PDUs that have begun.
+    begun: u64,
 }
 
 impl Leaving {
@@ -78,11 +81,19 @@ impl Leaving {
         usize::from(aal5) + self.aal34.as_ref().map_or(0, |aal34| aal34.held())
     }
 
-    /// Gives all frames of unfinished PDUs back; how many there were.
+    /// Gives all frames of unfinished PDUs back; how many there were. Reassembly goes on without them: each such PDU is dropped
+    /// when its last cell comes, or none does in time.
     fn give_up(&mut self, pool: &mut FramePool) -> usize {
-        let of_aal5 = self.aal5.take().and_then(|aal5| aal5.frame);
-        let of_aal34 = self.aal34.take().into_iter().flat_map(|aal34| aal34.into_frames());
+        let of_aal5 = self.aal5.as_mut().and_then(|aal5| aal5.frame.take());
+        let of_aal34 = self.aal34.iter_mut().flat_map(|aal34| aal34.take_frames());
         of_aal5.into_iter().chain(of_aal34).map(|frame| pool.release(frame)).count()
+    }
+
+    /// PDUs that have begun here, cells that belong to none among them, and PDUs that have not ended.
+    pub(super) fn pdus(&self) -> (u64, u64) {
+        let (begun, open) = self.aal34.as_ref().map_or((0, 0), |aal34| aal34.pdus());
+        let of_aal5 = self.aal5.as_ref().map_or((0, 0), |aal5| (aal5.begun, aal5.open()));
+        (begun + of_aal5.0, open + of_aal5.1)
     }
 
     fn poll_timeout(&self) -> Option<Time> {
@@ -139,21 +150,20 @@ impl Gateway {
     }
 
     /// Sees to it that circuit `at` may take one more frame: one that has been silent for longer gives way.
-    fn make_room(&mut self, at: u32, pool: &mut FramePool) -> Option<u32> {
+    fn make_room(&mut self, at: u32, pool: &mut FramePool) {
         let free = pool.buffers() - pool.in_use();
         if self.held < (free / 2).max(1) {
-            return None;
+            return;
         }
-        let others = self.leaving.iter().enumerate().filter_map(|(i, leaving)| Some((i as u32, leaving.as_ref()?)));
+        let others = self.leaving.iter_mut().enumerate().filter_map(|(i, leaving)| Some((i as u32, leaving.as_mut()?)));
         let held = others.filter(|(i, leaving)| *i != at && leaving.held() > 0);
-        let (oldest, _) = held.min_by_key(|(_, leaving)| leaving.last)?;
-        let leaving = self.leaving[oldest as usize].as_mut()?;
-        self.held = self.held.saturating_sub(leaving.give_up(pool));
-        Some(leaving.route)
+        if let Some((_, oldest)) = held.min_by_key(|(_, leaving)| leaving.last) {
+            self.held = self.held.saturating_sub(oldest.give_up(pool));
+        }
     }
 
     /// Takes cells of the circuit `at`, under the label that they leave by; sends what they complete at `port`. At most as
-    /// many frames come of it as there are cells. Gives the route that lost a PDU for it, if one had to.
+    /// many frames come of it as there are cells. Gives how many cells were dropped alone, as parts of no PDU.
     pub(super) fn push(
         &mut self,
         at: u32,
@@ -162,25 +172,27 @@ impl Gateway {
         io: &mut NodeIo<'_>,
         now: Time,
         counters: (&mut Counters, &mut Counters),
-    ) -> Option<u32> {
+    ) -> u64 {
         let (sent, received) = counters;
-        let leaving = self.leaving.get_mut(at as usize)?.as_mut()?;
+        let Some(leaving) = self.leaving.get_mut(at as usize).and_then(Option::as_mut) else { return 0 };
         leaving.last = now;
         match (leaving.aal, leaving.label) {
             (Aal::Aal0, _) => {
                 cells.iter().for_each(|cell| send_cell(cell, port, io, sent));
-                return None;
+                return sent.dropped_total();
             }
             // The cells of a path are of many channels, each of which would need a reassembler.
             (Aal::Aal5 | Aal::Aal34, Label::Vp(_)) => {
                 received.drop_n(DropReason::WrongAal, cells.len() as u64);
-                return None;
+                return cells.len() as u64;
             }
             (Aal::Aal5 | Aal::Aal34, Label::Vc(_)) => {}
         }
         // A PDU may begin with each call, so there is room for one more.
-        let robbed = if leaving.held() == 0 { self.make_room(at, io.pool_mut()) } else { None };
-        let Some(leaving) = self.leaving[at as usize].as_mut() else { return robbed };
+        if leaving.held() == 0 {
+            self.make_room(at, io.pool_mut());
+        }
+        let Some(leaving) = self.leaving[at as usize].as_mut() else { return 0 };
         let before = leaving.held();
         match leaving.aal {
             Aal::Aal34 => {
@@ -197,7 +209,7 @@ impl Gateway {
             leaving.timed = true;
             self.timers.push_back((now + REASSEMBLY_TIMEOUT, at));
         }
-        robbed
+        0
     }
 
     /// When [`Gateway::handle_timeout`] has something to do.
@@ -223,9 +235,11 @@ impl Gateway {
                 }
             }
             let mut counters = Counters::default();
-            while let Some(frame) = leaving.aal34.as_mut().and_then(|a| a.handle_timeout(now, &mut counters)) {
-                pool.release(frame);
-                self.held = self.held.saturating_sub(1);
+            while let Some(ended) = leaving.aal34.as_mut().and_then(|a| a.handle_timeout(now, &mut counters)) {
+                if let Some(frame) = ended {
+                    pool.release(frame);
+                    self.held = self.held.saturating_sub(1);
+                }
             }
             for (reason, n) in counters.drops() {
                 (0..n).for_each(|_| lost(route, reason));
@@ -244,7 +258,12 @@ impl Aal5 {
         let max_sdu_octets = pool.buffer_octets().min(65_535);
         let config =
             ReassemblyConfig { max_sdu_octets, timeout: Some(REASSEMBLY_TIMEOUT), ..ReassemblyConfig::default() };
-        Box::new(Aal5 { reassembler: Reassembler::uncounted(config), frame: None })
+        Box::new(Aal5 { reassembler: Reassembler::uncounted(config), frame: None, begun: 0 })
+    }
+
+    /// PDUs that have begun and not ended.
+    fn open(&self) -> u64 {
+        u64::from(!self.reassembler.needs_buffer())
     }
 
     fn push(
@@ -260,11 +279,13 @@ impl Aal5 {
                 let octets = io.pool().buffer_octets();
                 self.frame = io.pool_mut().allocate(first.circuit(), Aal::Aal5, SduMeta::default(), octets);
             }
+            let begins = self.reassembler.needs_buffer();
             let step = match self.frame.as_ref().and_then(|frame| io.pool_mut().octets_mut(frame)) {
                 Some(buffer) => self.reassembler.push(cells, buffer, now),
                 None => self.reassembler.skip(cells, now),
             };
             cells = &cells[step.cells_used..];
+            self.begun += u64::from(begins && step.cells_used > 0);
             match (step.event, self.frame.take_if(|_| !matches!(step.event, Event::NeedMore))) {
                 (Event::NeedMore, _) => {
                     if step.cells_used == 0 {

@@ -5,7 +5,7 @@ use crate::frame::{Aal, Frame, FramePool};
 use crate::node::NodeIo;
 use sar::SduMeta;
 use sar::aal34::{Event, Reassembler, ReassemblyConfig, Storage};
-use wire::{Cell, CircuitId, Counters, Time};
+use wire::{Cell, CircuitId, Counters, DropReason, Time};
 
 /// PDUs of one route that are open at once, at most.
 const MAX_OPEN: usize = 16;
@@ -15,6 +15,8 @@ const MAX_OPEN: usize = 16;
 pub(crate) struct Interleaved {
     reassembler: Reassembler,
     frames: Box<[Option<Frame>]>,
+    /// PDUs that have ended, and cells that belong to none.
+    ended: u64,
 }
 
 /// The frames as the reassembler writes them.
@@ -43,11 +45,18 @@ impl Interleaved {
         let max_sdu_octets = pool.buffer_octets().min(sar::aal34::MAX_SDU_OCTETS);
         let config = ReassemblyConfig { max_open: MAX_OPEN, max_sdu_octets, timeout: Some(REASSEMBLY_TIMEOUT) };
         let frames = (0..MAX_OPEN).map(|_| None).collect();
-        Box::new(Interleaved { reassembler: Reassembler::new(config), frames })
+        Box::new(Interleaved { reassembler: Reassembler::new(config), frames, ended: 0 })
     }
 
-    pub(crate) fn into_frames(self) -> impl Iterator<Item = Frame> {
-        self.frames.into_iter().flatten()
+    /// The frames of unfinished PDUs, which go on without.
+    pub(crate) fn take_frames(&mut self) -> impl Iterator<Item = Frame> {
+        self.frames.iter_mut().filter_map(Option::take)
+    }
+
+    /// PDUs that have begun, cells that belong to none among them, and PDUs that have not ended.
+    pub(crate) fn pdus(&self) -> (u64, u64) {
+        let open = self.reassembler.open_pdus() as u64;
+        (self.ended + open, open)
     }
 
     /// Frames of unfinished PDUs.
@@ -70,7 +79,9 @@ impl Interleaved {
             cells = &cells[step.cells_used..];
             if let Some(drops) = self.reassembler.take_cell_drops() {
                 received.add(&drops);
+                self.ended += drops.dropped_total();
             }
+            self.ended += u64::from(step.event != Event::NeedMore);
             match step.event {
                 Event::NeedMore => {}
                 Event::Failed { slot, reason, .. } => {
@@ -79,22 +90,25 @@ impl Interleaved {
                         io.pool_mut().release(frame);
                     }
                 }
-                Event::Complete { slot, sdu_octets, meta, .. } => {
-                    if let Some(mut frame) = self.frames[slot].take() {
+                Event::Complete { slot, sdu_octets, meta, .. } => match self.frames[slot].take() {
+                    Some(mut frame) => {
                         frame.truncate(sdu_octets);
                         frame.meta = meta;
                         send_frame(frame, port, io, sent);
                     }
-                }
+                    // It has given its frame up.
+                    None => received.drop_one(DropReason::NoBuffer),
+                },
             }
         }
     }
 
-    /// Gives up a PDU whose next cell is overdue, and its frame with it.
-    pub(crate) fn handle_timeout(&mut self, now: Time, received: &mut Counters) -> Option<Frame> {
+    /// Gives up a PDU whose next cell is overdue, and its frame with it, if it still has one.
+    pub(crate) fn handle_timeout(&mut self, now: Time, received: &mut Counters) -> Option<Option<Frame>> {
         let Event::Failed { slot: Some(slot), reason, .. } = self.reassembler.handle_timeout(now)? else { return None };
         received.drop_one(reason);
-        self.frames[slot].take()
+        self.ended += 1;
+        Some(self.frames[slot].take())
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Time> {

@@ -227,7 +227,13 @@ impl Switch {
             if !empty {
                 change.remove_leaf((port, label), (branch.port, branch.label));
             }
+            let (begun, open) = self.leaving_of(index, branch);
             self.forget_leaving(index, branch);
+            if let Some(route) = self.routes[index as usize].as_mut() {
+                // What the branch answers for leaves with it.
+                let answered = sums::over(&branch.sent.all()).wrapping_add(open);
+                route.units = route.units.wrapping_add(begun).wrapping_sub(answered);
+            }
         }
         // It can fail for a route that is not there only, and then nothing has to be removed.
         let _ = self.cells.apply(change);
@@ -239,8 +245,9 @@ impl Switch {
         !ended.is_empty()
     }
 
-    fn forget_leaving(&mut self, route: u32, branch: &Branch) {
-        let state = &mut self.ports[branch.port as usize];
+    /// Where a branch is among those that leave by its port.
+    fn find_leaving(&self, route: u32, branch: &Branch) -> Option<usize> {
+        let state = &self.ports[branch.port as usize];
         let table = if branch.label.is_path() { &state.out_vps } else { &state.out_vcs };
         let is_it = |leaving: &Option<Box<Leaving>>| {
             leaving.as_ref().is_some_and(|leaving| leaving.route == route && leaving.label == branch.label)
@@ -248,7 +255,19 @@ impl Switch {
         let list = &state.gateway.leaving;
         let found = table.get(key(branch.label)).filter(|at| is_it(&list[*at as usize]));
         // Two routes may leave under one label; the table knows the later one.
-        let Some(at) = found.map(|at| at as usize).or_else(|| list.iter().position(is_it)) else { return };
+        found.map(|at| at as usize).or_else(|| list.iter().position(is_it))
+    }
+
+    /// PDUs of a branch that have begun at its gateway, and those that have not ended.
+    fn leaving_of(&self, route: u32, branch: &Branch) -> (u64, u64) {
+        let leaving = self.find_leaving(route, branch);
+        let leaving = leaving.and_then(|at| self.ports[branch.port as usize].gateway.leaving[at].as_ref());
+        leaving.map_or((0, 0), |leaving| leaving.pdus())
+    }
+
+    fn forget_leaving(&mut self, route: u32, branch: &Branch) {
+        let Some(at) = self.find_leaving(route, branch) else { return };
+        let state = &mut self.ports[branch.port as usize];
         state.gateway.remove(at as u32);
         let table = if branch.label.is_path() { &mut state.out_vps } else { &mut state.out_vcs };
         if table.get(key(branch.label)) == Some(at as u32) {
@@ -376,6 +395,7 @@ impl Switch {
         };
         if !route.options.is_managed() && route.branches.iter().all(to_frames) {
             route.received.pass(counted(frame.aal, frame.len()));
+            route.units += route.branches.len() as u64;
             state.sums.whole += 1;
             for branch in &mut route.branches {
                 let (to, label) = (branch.port.into(), branch.label);
@@ -395,6 +415,7 @@ impl Switch {
             None => {
                 if !gateway::segment(frame, io.pool().octets(frame), &mut route.tag, &mut self.scratch) {
                     state.sums.oversize += 1;
+                    route.units += 1;
                     return route.received.drop_one(DropReason::Oversize);
                 }
                 route.received.pdus += 1;
@@ -442,25 +463,18 @@ impl Switch {
                     continue;
                 };
                 let mut received = Counters::default();
-                let robbed = state.gateway.push(leaving, cells, port, io, now, (&mut sent, &mut received));
+                let alone = state.gateway.push(leaving, cells, port, io, now, (&mut sent, &mut received));
                 state.sums.count_left(&sent);
-                if let Some(route) = robbed {
-                    self.count_lost(route, DropReason::NoBuffer);
-                }
                 if let Some(route) = self.routes[route as usize].as_mut() {
                     route.received.add_drops(&received);
                     if let Some(branch) = route.branches.iter_mut().find(|branch| usize::from(branch.port) == port) {
                         branch.sent.pdus += sent.pdus;
                         branch.sent.add_drops(&sent);
+                        // The cell switch has counted these as sent.
+                        branch.sent.take_back(alone);
                     }
                 }
             }
-        }
-    }
-
-    fn count_lost(&mut self, route: u32, reason: DropReason) {
-        if let Some(route) = self.routes.get_mut(route as usize).and_then(Option::as_mut) {
-            route.received.drop_one(reason);
         }
     }
 

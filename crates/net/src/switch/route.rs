@@ -132,16 +132,19 @@ pub(super) struct Route {
     pub(super) branches: Vec<Branch>,
     /// Frames that came in, and what was lost at frame ports.
     pub(super) received: SparseCounters,
+    /// Frames for which branches or drops must answer: one that is passed whole, once for each branch; one too long for a PDU.
+    pub(super) units: u64,
     /// AAL3/4's tag of the next SDU.
     pub(super) tag: u8,
 }
 
 // Each call has two routes with a branch each: what they take decides how many calls a machine holds.
-const _: () = assert!(size_of::<Route>() <= 200 && size_of::<Branch>() <= 40);
+const _: () = assert!(size_of::<Route>() <= 208 && size_of::<Branch>() <= 40);
 
 impl Route {
     pub(super) fn new(port: u16, label: Label, options: RouteOptions) -> Self {
-        Route { port, label, options, branches: Vec::with_capacity(1), received: SparseCounters::default(), tag: 0 }
+        let (branches, received) = (Vec::with_capacity(1), SparseCounters::default());
+        Route { port, label, options, branches, received, units: 0, tag: 0 }
     }
 
     /// What is known of it: frames here, cells from the cell switch.

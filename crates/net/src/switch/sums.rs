@@ -41,12 +41,46 @@ impl PortSums {
     }
 }
 
+/// Cells and PDUs that passed or were dropped.
+pub(super) fn over(counters: &Counters) -> u64 {
+    counters.cells.wrapping_add(counters.pdus).wrapping_add(counters.dropped_total())
+}
+
 impl Switch {
     /// What is wrong if a cell is not accounted for: those that came, were copied or made have left, wait, or were dropped for
-    /// a reason.
+    /// a reason; so have frames, and PDUs that a gateway makes of cells.
     pub fn mismatch(&self) -> Option<String> {
         let sums = self.cells.sums();
-        (!sums.add_up()).then(|| format!("{sums:?}"))
+        (!sums.add_up()).then(|| format!("{sums:?}")).or_else(|| self.frames_mismatch())
+    }
+
+    /// What is wrong if cells that the cell switch took for a route have not gone to each branch, do not wait there, and were not
+    /// dropped there. It holds where all branches have been there since the route has.
+    pub fn route_mismatch(&self) -> Option<String> {
+        self.routes.iter().flatten().find_map(|route| {
+            let known = self.cells.route((route.port, route.label))?;
+            let came = known.counters.received;
+            let branch = known.branches.into_iter().find(|branch| {
+                let counters = &branch.counters;
+                came != counters.sent().wrapping_add(counters.dropped).wrapping_add(counters.queued.into())
+            })?;
+            Some(format!("{came} cells of port {} {:?}: {branch:?}", route.port, route.label))
+        })
+    }
+
+    /// What is wrong if frames of a route that passed whole, or PDUs that its cells became at the gateway of a frame port, have
+    /// neither left nor been dropped, and have ended.
+    fn frames_mismatch(&self) -> Option<String> {
+        self.routes.iter().zip(0..).find_map(|(route, index)| {
+            let route = route.as_ref()?;
+            let (mut came, mut went) = (route.units, route.received.all().dropped_total());
+            for branch in &route.branches {
+                let (begun, open) = self.leaving_of(index, branch);
+                came = came.wrapping_add(begun);
+                went = went.wrapping_add(open).wrapping_add(over(&branch.sent.all()));
+            }
+            (came != went).then(|| format!("{came} frames and PDUs, {went} left, open or dropped: {route:?}"))
+        })
     }
 
     /// What is wrong if what came in at a port is not what its link has delivered: its counters in this direction.
