@@ -316,6 +316,22 @@ fn an_aal34_pdu_that_stops_gives_its_frame_back() {
 }
 
 #[test]
+fn unfinished_pdus_of_a_removed_route_are_counted_at_the_port_that_they_would_have_left_by() {
+    let mut b = Bench::new(&[CELLS, FRAMES]);
+    for (aal, cells, open) in
+        [(Aal::Aal5, cells_of("0.100", &sdu(500)), 1), (Aal::Aal34, interleaved("0.100", &[sdu(500), sdu(600)]), 2)]
+    {
+        let closed = |b: &Bench| b.network.link_info(b.links[1]).unwrap().from_b.sent.dropped(DropReason::Closed);
+        let before = closed(&b);
+        b.route_as((0, vc("0.100")), (1, vc("1.42")), aal);
+        b.send(0, &cells[..10]);
+        assert!(b.network.node_mut::<Switch>(b.switch).unwrap().remove_route(0, vc("0.100"), None));
+        b.run();
+        assert_eq!((closed(&b) - before, b.network.pool().in_use()), (open, 0), "{aal:?}");
+    }
+}
+
+#[test]
 fn a_pdu_with_a_missing_cell_becomes_no_frame() {
     let mut b = Bench::new(&[CELLS, FRAMES]);
     b.route((0, vc("0.100")), (1, vc("0.100")));

@@ -8,9 +8,11 @@
 use super::interleaved::Interleaved;
 use super::route::{REASSEMBLY_TIMEOUT, put_frame, send_frame, translate};
 use crate::frame::{AAL0_FRAME_OCTETS, Aal, Frame, FramePool};
+use crate::line::ends_pdu;
 use crate::node::NodeIo;
 use sar::{Event, Reassembler, ReassemblyConfig, SduMeta, Segmentation, aal34};
 use std::collections::VecDeque;
+use wire::aal5::Trailer;
 use wire::{Cell, CellHeader, CircuitId, Counters, DropReason, Label, Time};
 
 /// The cell in an AAL0 frame, under the frame's circuit.
@@ -19,6 +21,12 @@ pub(super) fn cell_of_frame(frame: &Frame, octets: &[u8]) -> Option<Cell> {
     let payload: [u8; 48] = payload.try_into().ok()?;
     let header = CellHeader { circuit: frame.circuit, ..CellHeader::from_word(u32::from_be_bytes(*header)) };
     Some(Cell::new(header, payload))
+}
+
+/// Whether a cell ends a PDU of AAL5 that its sender gives up (I.363.5: a length of 0).
+pub(super) fn gives_up(cell: &Cell) -> bool {
+    let trailer = cell.payload.last_chunk().map(|octets| Trailer::from_octets(*octets));
+    ends_pdu(cell.header_word()) && trailer.is_some_and(|trailer| trailer.length == 0)
 }
 
 /// A cell as an AAL0 frame; `None` if the pool has no buffer.
@@ -142,11 +150,15 @@ impl Gateway {
         self.orphans.append(&mut other.orphans);
     }
 
-    /// Gives back what removed routes have left.
-    pub(super) fn release_orphans(&mut self, pool: &mut FramePool) {
+    /// Gives back what removed routes have left; how many PDUs had not ended.
+    #[must_use]
+    pub(super) fn release_orphans(&mut self, pool: &mut FramePool) -> u64 {
+        let mut lost = 0;
         for mut orphan in std::mem::take(&mut self.orphans) {
+            lost += orphan.pdus().1;
             self.held = self.held.saturating_sub(orphan.give_up(pool));
         }
+        lost
     }
 
     /// Sees to it that circuit `at` may take one more frame: one that has been silent for longer gives way.

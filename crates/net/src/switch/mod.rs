@@ -457,9 +457,10 @@ impl Switch {
                 let leaving = state.leaving(circuit);
                 let route = leaving.and_then(|at| state.gateway.leaving[at as usize].as_ref()).map(|l| l.route);
                 let Some((leaving, route)) = leaving.zip(route) else {
-                    // Its route is gone.
-                    io.count_drops(port, DropReason::Closed, run as u64);
-                    state.sums.left += run as u64;
+                    // Its route is gone. An end that the cell switch made is of a PDU that is counted itself.
+                    let lost = cells.iter().filter(|cell| !gateway::gives_up(cell)).count() as u64;
+                    io.count_drops(port, DropReason::Closed, lost);
+                    state.sums.left += lost;
                     continue;
                 };
                 let mut received = Counters::default();
@@ -568,7 +569,11 @@ impl Node for Switch {
         self.awaits_room = false;
         for port in 0..ports {
             let state = &mut self.ports[port];
-            state.gateway.release_orphans(io.pool_mut());
+            let lost = state.gateway.release_orphans(io.pool_mut());
+            if lost > 0 {
+                io.count_drops(port, DropReason::Closed, lost);
+                state.sums.left += lost;
+            }
             if state.gateway.poll_timeout().is_some_and(|at| at <= now) {
                 let routes = &mut self.routes;
                 state.gateway.handle_timeout(now, io.pool_mut(), |route, reason| {
