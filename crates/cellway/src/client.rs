@@ -47,6 +47,9 @@ pub(crate) fn ask_with_text<T: serde::de::DeserializeOwned>(
     read(&answer)
 }
 
+/// The shortest buffer that a cell's 52 octets fit into.
+const CELL_BUFFER_OCTETS: u32 = 64;
+
 /// How big an endpoint is to be.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Size {
@@ -56,6 +59,8 @@ pub(crate) enum Size {
     Large,
     /// A few, for what is no stream: SDUs leave from and come to windows.
     Windows,
+    /// Many of a cell's size, for a circuit whose cells come as they are.
+    Cells,
 }
 
 /// An endpoint on `host` with one circuit open.
@@ -79,9 +84,16 @@ pub(crate) fn endpoint(context: &Context, host: &str, size: Size) -> Result<Endp
             Geometry { send_ring: 512, receive_ring: 2048, free_ring: 2048, buffers: 1024, ..Geometry::default() }
         }
         Size::Windows => Geometry { buffers: 32, ..Geometry::default() },
+        Size::Cells => Geometry {
+            receive_ring: 16_384,
+            free_ring: 16_384,
+            buffers: 16_384,
+            buffer_octets: CELL_BUFFER_OCTETS,
+            ..Geometry::default()
+        },
     };
     let (send_buffers, path) = match size {
-        Size::Small | Size::Large => (geometry.buffers / 8, DataPath::default()),
+        Size::Small | Size::Large | Size::Cells => (geometry.buffers / 8, DataPath::default()),
         // None to receive into: that is what windows are for.
         Size::Windows => (geometry.buffers, DataPath::SingleCopy),
     };

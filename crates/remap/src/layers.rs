@@ -204,6 +204,30 @@ fn tcp_sizes(here: &[u8], left: usize) -> Result<Sizes, Mismatch> {
     }
 }
 
+/// A PDU of UDP over IPv4 and LLC/SNAP for an application's port, without a UDP checksum (RFC 768). `options` are octets of IP
+/// options, which say nothing: a multiple of 4, at most 40. Addresses and source port are zero. Data end at 65 507 octets less the
+/// options; what is longer has a wrong length.
+pub fn udp_pdu(port: u16, options: usize, data: &[u8]) -> Vec<u8> {
+    /// No operation.
+    const NO_OPERATION: u8 = 1;
+    let ip = IP_OCTETS + options;
+    let mut pdu = Vec::with_capacity(llc::ROUTED_OCTETS + ip + UDP_OCTETS + data.len());
+    pdu.extend_from_slice(&[0xaa, 0xaa, 3, 0, 0, 0, 8, 0]);
+    let total = (ip + UDP_OCTETS + data.len()) as u16;
+    let mut header = [0; IP_OCTETS + 40];
+    header[0] = 0x40 | (ip / 4) as u8;
+    header[2..4].copy_from_slice(&total.to_be_bytes());
+    header[8..10].copy_from_slice(&[64, UDP]);
+    header[IP_OCTETS..ip].fill(NO_OPERATION);
+    let checksum = !sum(&header[..ip]);
+    header[10..12].copy_from_slice(&checksum.to_be_bytes());
+    pdu.extend_from_slice(&header[..ip]);
+    let udp = [[0; 2], port.to_be_bytes(), ((UDP_OCTETS + data.len()) as u16).to_be_bytes(), [0; 2]];
+    pdu.extend_from_slice(udp.as_flattened());
+    pdu.extend_from_slice(data);
+    pdu
+}
+
 /// What the layers of a kind of PDU have said so far. It is used for the next PDU before all layers have spoken.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Known {

@@ -5,6 +5,7 @@ pub mod jit;
 pub mod oc12;
 pub mod penn;
 pub mod plain;
+pub mod receiver;
 pub mod sockets;
 
 /// How a driver reaches its adapter.

@@ -5,7 +5,7 @@
 //! octet crossed the memory's bus, by the counts of the real drivers and their memory. Every SDU is compared when its application has it.
 //! There is no time here: [`super::pair`] takes what is copied and makes rates of it.
 
-use adapter::crossings::{Crosser, InternetSum};
+use adapter::crossings::Crosser;
 use adapter::driver::eni::single_copy::{self, SingleCopy};
 use adapter::driver::eni::{Aal, BUFFER_OCTETS, Direct, Eni};
 use adapter::driver::jit::{self, JitHost};
@@ -14,7 +14,7 @@ use adapter::iocc::PAGE;
 use adapter::jit::{Config as JitConfig, Jit};
 use adapter::midway::{Config, Eni155p, Pace, RamSize};
 use adapter::paged::Paged;
-use remap::layers::{Flow, Sizes, UDP};
+use remap::layers::{Flow, Sizes, UDP, udp_pdu};
 use remap::spaces::{Overlap, Process};
 use sar::{SduMeta, Segmentation};
 use wire::{Cell, CircuitId, Time};
@@ -135,24 +135,6 @@ fn pattern(octets: usize, seed: u64) -> Vec<u8> {
     (0..octets).map(|i| (i as u8).wrapping_mul(31) ^ (i >> 8) as u8 ^ seed as u8).collect()
 }
 
-/// A UDP datagram over LLC/SNAP, with so many octets of IP options.
-fn datagram(port: u16, options: usize, data: &[u8]) -> Vec<u8> {
-    let ip = 20 + options;
-    let mut pdu = vec![0; 8 + ip + 8];
-    pdu[..8].copy_from_slice(&[0xaa, 0xaa, 3, 0, 0, 0, 8, 0]);
-    pdu[8] = 0x40 | (ip / 4) as u8;
-    pdu[10..12].copy_from_slice(&((ip + 8 + data.len()) as u16).to_be_bytes());
-    pdu[16..18].copy_from_slice(&[64, UDP]);
-    pdu[28..8 + ip].fill(1);
-    pdu[8 + ip + 2..][..2].copy_from_slice(&port.to_be_bytes());
-    pdu[8 + ip + 4..][..2].copy_from_slice(&((8 + data.len()) as u16).to_be_bytes());
-    let mut sum = InternetSum::default();
-    sum.add(&pdu[8..8 + ip]);
-    pdu[18..20].copy_from_slice(&sum.checksum().to_be_bytes());
-    pdu.extend_from_slice(data);
-    pdu
-}
-
 /// Octets of the `n`th datagram's IP options, where one of so many has some.
 const fn options_of(one_of: u64, n: u64) -> usize {
     if one_of > 0 && n % one_of == one_of - 1 { 4 } else { 0 }
@@ -162,7 +144,7 @@ impl Work {
     /// The `n`th SDU: its data, and the PDU that they are in.
     fn sdu(&self, n: u64) -> (Vec<u8>, Vec<u8>) {
         let data = pattern(self.octets, n);
-        let mut pdu = if self.udp { datagram(PORT, options_of(self.options, n), &data) } else { data.clone() };
+        let mut pdu = if self.udp { udp_pdu(PORT, options_of(self.options, n), &data) } else { data.clone() };
         pdu.resize(pdu.len() + self.padding, 0);
         (data, pdu)
     }
@@ -314,7 +296,7 @@ pub fn just_in_time(mechanisms: jit::Mechanisms, work: Arrivals, pdus: u64) -> O
             let to = TO + ROOM as u64 * at as u64;
             host.post(&mut adapter, flow, to, work.octets);
             let options = options_of(work.options, n);
-            let mut pdu = datagram(PORT + at as u16, options, &[&data[..], &vec![0xcc; work.trailer]].concat());
+            let mut pdu = udp_pdu(PORT + at as u16, options, &[&data[..], &vec![0xcc; work.trailer]].concat());
             pdu.resize(pdu.len() + work.padding, 0);
             let mut cells = vec![Cell::default(); wire::aal5::cells(pdu.len())];
             Segmentation::new(circuit, pdu.len(), SduMeta::default()).ok()?.fill(&pdu, &mut cells);

@@ -4,6 +4,7 @@ use anyhow::{Result, ensure};
 use control::results::TtcpWindows;
 use endpoint::window::{PAGE, Window};
 use endpoint::{ChannelId, Endpoint, SendError};
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// PDUs that a window has places for.
@@ -25,7 +26,7 @@ impl Turns {
     pub(super) fn new(endpoint: &mut Endpoint, length: usize) -> Result<Self> {
         let octets = PLACES * length.next_multiple_of(PAGE);
         let window = endpoint.window(octets, 3 * octets)?;
-        let sdu = super::pattern(length);
+        let sdu = super::sdus::pattern(length);
         (0..PLACES).for_each(|n| window.write(n * length.next_multiple_of(PAGE), &sdu));
         Ok(Turns { window, length, next: 0, unposted: PLACES })
     }
@@ -36,16 +37,30 @@ impl Turns {
         at
     }
 
-    /// Sends the next place.
-    pub(super) fn send(&mut self, endpoint: &mut Endpoint, channel: ChannelId) -> Result<(), SendError> {
+    /// Sends the next place, with `sdu` in it or what it has.
+    pub(super) fn send(
+        &mut self,
+        endpoint: &mut Endpoint,
+        channel: ChannelId,
+        sdu: Option<Cow<'_, [u8]>>,
+    ) -> Result<(), SendError> {
         let at = self.next * self.length.next_multiple_of(PAGE);
+        if let Some(sdu) = sdu {
+            self.window.write(at, &sdu);
+        }
         endpoint.send_window(channel, &self.window, at, self.length)?;
         self.take_place();
         Ok(())
     }
 
-    /// Gives frames for as many PDUs as there is room for, and takes the next PDU to the next place: its length.
-    pub(super) fn receive(&mut self, endpoint: &mut Endpoint, patience: Option<Duration>) -> Result<Option<usize>> {
+    /// Gives frames for as many PDUs as there is room for, and takes the next PDU to the next place: its length, and its octets if
+    /// they are `wanted`.
+    pub(super) fn receive(
+        &mut self,
+        endpoint: &mut Endpoint,
+        patience: Option<Duration>,
+        wanted: bool,
+    ) -> Result<Option<(usize, Option<Vec<u8>>)>> {
         while self.unposted > 0 && endpoint.post_window(&self.window, self.length, 0).is_ok() {
             self.unposted -= 1;
         }
@@ -58,7 +73,12 @@ impl Turns {
         self.unposted += usize::from(!sdu.is_inline());
         let given = sdu.into_window(&self.window, 0, at);
         ensure!(given.is_some_and(|given| given.octets == octets), "a PDU was not given to its window");
-        Ok(Some(octets))
+        let read = wanted.then(|| {
+            let mut read = vec![0; octets];
+            self.window.read(at, &mut read);
+            read
+        });
+        Ok(Some((octets, read)))
     }
 
     /// What was done.
