@@ -14,6 +14,7 @@ use crate::shared::SharedMemory;
 use crate::{ChannelId, DataPath};
 use std::collections::{HashMap, VecDeque};
 use std::ops::{Deref, DerefMut};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 /// Most octets of one SDU.
@@ -170,9 +171,16 @@ impl Endpoint {
     /// # Errors
     /// The service refuses (a limit, or a data path other than `single-copy`), or there is no memory.
     pub fn register(&mut self, pieces: usize, octets: usize) -> Result<Vec<Memory>, Error> {
-        self.connection.need(OWN_MEMORY)?;
         let each = octets.max(1).next_multiple_of(64);
-        let whole = each.saturating_mul(pieces.max(1)).next_multiple_of(4096);
+        let (memory, _) = self.register_region(each.saturating_mul(pieces.max(1)))?;
+        let piece = |i| Memory(Kind::Registered { memory: memory.clone(), at: i * each, octets });
+        Ok((0..pieces).map(piece).collect())
+    }
+
+    /// Registered memory of whole pages, and its file.
+    pub(crate) fn register_region(&mut self, octets: usize) -> Result<(Arc<SharedMemory>, OwnedFd), Error> {
+        self.connection.need(OWN_MEMORY)?;
+        let whole = octets.next_multiple_of(4096);
         let (answer, fds) = self.connection.ask(&Request::Memory { octets: whole as u64 })?;
         let (Response::Memory, Some(fd)) = (&answer, fds.into_iter().next()) else {
             return Err(Error::Protocol(format!("{answer:?} without its file descriptor")));
@@ -185,8 +193,7 @@ impl Endpoint {
         }
         let memory = Arc::new(memory);
         self.given.regions.push(memory.clone());
-        let piece = |i| Memory(Kind::Registered { memory: memory.clone(), at: i * each, octets });
-        Ok((0..pieces).map(piece).collect())
+        Ok((memory, fd))
     }
 
     /// A registered piece to stand in for memory that the host knows nothing of.

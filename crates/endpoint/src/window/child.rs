@@ -27,15 +27,15 @@ use std::thread::JoinHandle;
 const PATIENCE: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
 /// Pages are put on other frames.
-const MOVES: u32 = 1;
+pub(super) const MOVES: u32 = 1;
 /// Pages may be written; else they are protected.
 const WRITABLE: u32 = 2;
 /// Whoever waits in a page tries again.
 const WAKE: u32 = 4;
 /// The child has all pages.
-const READY: u32 = 8;
+pub(super) const READY: u32 = 8;
 
-fn place(address: u64) -> *mut c_void {
+pub(super) fn place(address: u64) -> *mut c_void {
     ptr::with_exposed_provenance_mut(address as usize)
 }
 
@@ -50,13 +50,13 @@ pub(super) struct Order {
 }
 
 /// Sends numbers as one packet.
-fn send(socket: &OwnedFd, numbers: &[u32]) -> Result<(), Errno> {
+pub(super) fn send(socket: &OwnedFd, numbers: &[u32]) -> Result<(), Errno> {
     let octets: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
     rustix::io::retry_on_intr(|| rustix::net::send(socket, &octets, SendFlags::NOSIGNAL)).map(|_| ())
 }
 
 /// Receives a packet of so many numbers.
-fn receive<const N: usize>(socket: &OwnedFd) -> Result<[u32; N], Errno> {
+pub(super) fn receive<const N: usize>(socket: &OwnedFd) -> Result<[u32; N], Errno> {
     let mut octets = [0u8; 32];
     let (n, _) = rustix::io::retry_on_intr(|| rustix::net::recv(socket, &mut octets[..], RecvFlags::empty()))?;
     match n {
@@ -102,11 +102,11 @@ impl Remote {
     }
 }
 
-/// A second mapping of a window's frames, which a child inherits.
+/// A second mapping of a window's frames: one that a child inherits, or another program's own.
 #[derive(Debug)]
-struct Frames {
-    start: u64,
-    octets: usize,
+pub(super) struct Frames {
+    pub(super) start: u64,
+    pub(super) octets: usize,
 }
 
 impl Frames {
@@ -139,7 +139,7 @@ pub struct Seat<'a> {
     reports: [OwnedFd; 2],
 }
 
-fn pair() -> Result<[OwnedFd; 2], Errno> {
+pub(super) fn pair() -> Result<[OwnedFd; 2], Errno> {
     rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).map(|(a, b)| [a, b])
 }
 
@@ -162,25 +162,7 @@ impl Seat<'_> {
     pub fn keep(self) -> Result<(), Errno> {
         let Seat { window, frames, orders: [orders, theirs], reports: [reports, their_reports] } = self;
         drop((frames, theirs, their_reports));
-        let remote = Remote(orders);
-        remote.answer()?;
-        let keeper = window.keeper.as_ref().ok_or(Errno::OPNOTSUPP)?;
-        let mut state = window.settled();
-        let State { spaces, real, views, .. } = &mut *state;
-        if *views >= MAX_VIEWS {
-            return Err(Errno::MFILE);
-        }
-        let process = Process(*views);
-        *views += 1;
-        real.add_remote(window.octets, remote);
-        let failures = real.failures();
-        spaces.share((Process(0), 0), window.octets, (process, 0), real).map_err(|_| Errno::NOMEM)?;
-        real.flush();
-        match real.remote(process) {
-            Some(remote) if real.failures() == failures => remote.order([READY, 0, 0, 0])?,
-            _ => return Err(Errno::PIPE),
-        }
-        keeper.serve(process, reports)
+        share(window, orders, reports)
     }
 
     /// In the child: gives it the window. The parent's own [`Window`] is of no use here.
@@ -204,6 +186,29 @@ impl Seat<'_> {
         let thread = std::thread::Builder::new().name("window".into()).spawn(move || own.run());
         Ok(ChildView { follower, thread: Some(thread.map_err(|_| Errno::AGAIN)?) })
     }
+}
+
+/// Gives the window's pages to who has taken a place at it, and serves it from now on. Waits until it is there.
+pub(super) fn share(window: &Window, orders: OwnedFd, reports: OwnedFd) -> Result<(), Errno> {
+    let remote = Remote(orders);
+    remote.answer()?;
+    let mut state = window.settled();
+    let State { spaces, real, views, .. } = &mut *state;
+    if *views >= MAX_VIEWS {
+        return Err(Errno::MFILE);
+    }
+    let process = Process(*views);
+    *views += 1;
+    real.add_remote(window.octets, remote);
+    let failures = real.failures();
+    spaces.share((Process(0), 0), window.octets, (process, 0), real).map_err(|_| Errno::NOMEM)?;
+    real.flush();
+    match real.remote(process) {
+        Some(remote) if real.failures() == failures => remote.order([READY, 0, 0, 0])?,
+        _ => return Err(Errno::PIPE),
+    }
+    // Without a keeper nothing is protected, and nobody reports.
+    window.keeper.as_ref().map_or(Ok(()), |keeper| keeper.serve(process, reports))
 }
 
 /// What a child's thread does.

@@ -7,14 +7,17 @@
 //! place, from a thread of this module. [`Window::overwrite`] replaces whole pages instead of copying them. An SDU received into frames
 //! is mapped where it lies as the window does, and copied where not.
 //!
-//! A child of `fork` has no window, and cannot change what its parent sends, unless it has taken a [`Seat`] at one. Where the machine forbids userfaultfd, sending waits until
-//! the SDU has been taken; receiving is the same.
+//! A child of `fork` has no window, and cannot change what its parent sends, unless it has taken a [`Seat`] at one. Another program can
+//! read a window that it is admitted to ([`ReaderView`]). Where the machine forbids userfaultfd, sending waits until the SDU has been
+//! taken; receiving is the same.
 
 mod child;
 mod keeper;
+mod reader;
 mod real;
 
 pub use child::{ChildView, Seat};
+pub use reader::ReaderView;
 
 use crate::ChannelId;
 use crate::client::{Endpoint, Error, Received, SendError};
@@ -28,6 +31,7 @@ use real::Real;
 use remap::align::{Alignment, Wanted};
 use remap::spaces::{Counts, Delivered, Hold, Process, Spaces};
 use remap::{Frame, Gather};
+use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU8, AtomicU64};
@@ -86,6 +90,8 @@ pub struct Window {
     state: Arc<Mutex<State>>,
     keeper: Option<Keeper>,
     pool: Arc<SharedMemory>,
+    /// The pool's file, to be passed to readers.
+    file: OwnedFd,
     octets: usize,
     why_not: Option<String>,
 }
@@ -282,8 +288,7 @@ impl Endpoint {
         self.connection.need(PAGES)?;
         let (octets, spare) = (octets.max(1).next_multiple_of(PAGE), spare.next_multiple_of(PAGE));
         let frames = u16::try_from((octets + spare) / PAGE).map_err(|_| Error::System(Errno::NOMEM))?;
-        let memory = self.register(1, octets + spare)?.pop().ok_or(Error::System(Errno::NOMEM))?;
-        let pool = memory.region().ok_or(Error::System(Errno::NOMEM))?.0.clone();
+        let (pool, file) = self.register_region(octets + spare)?;
         let mut real = Real::new(pool.clone()).map_err(Error::System)?;
         let why_not = real.guard().err().map(|(what, e)| {
             format!("{what} is forbidden here ({e}): sending waits until the host has taken the SDU (Linux 5.19 or newer is needed)")
@@ -301,7 +306,7 @@ impl Endpoint {
         let state = Arc::new(Mutex::new(state));
         let keeper =
             faults.map(|faults| Keeper::start(faults, state.clone(), self)).transpose().map_err(Error::System)?;
-        Ok(Window { state, keeper, pool, octets, why_not })
+        Ok(Window { state, keeper, pool, file, octets, why_not })
     }
 
     /// Sends `octets` octets of a window from octet `at` on, as they are now, and returns at once: what is written there afterwards does

@@ -1,0 +1,200 @@
+//! A window that another program reads: one that was not forked from its owner. It sees what its owner's pages are, and changes nothing.
+
+mod family;
+mod lan;
+
+use endpoint::Overlap;
+use endpoint::seqpacket::Packets;
+use endpoint::window::{PAGE, ReaderView, Window};
+use family::{OCTETS, PAGES, PATIENCE, alone, endpoint, endpoint_to_windows, pattern, seen};
+use lan::{Held, Lan};
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
+use std::fs::read_to_string;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Stdio};
+
+/// Says that this program is to be the reader.
+const READER: &str = "CELLWAY_TEST_READER";
+
+/// What the reader is asked, with two numbers: for the sum of its pages' octets, whether it gets its pages to write, to store.
+const SUM: u8 = 0;
+const MAKE_WRITABLE: u8 = 1;
+const STORE: u8 = 2;
+
+/// FNV-1a.
+fn sum(octets: &[u8]) -> u64 {
+    octets.iter().fold(0xcbf2_9ce4_8422_2325, |sum, octet| (sum ^ u64::from(*octet)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// The other program: this one, executed anew. Its standard input is a socket of packets. Where nobody has asked for a reader, nothing is
+/// tested here.
+#[test]
+fn reader() {
+    if std::env::var_os(READER).is_none() {
+        return;
+    }
+    let socket = Packets::from(std::io::stdin().as_fd().try_clone_to_owned().unwrap());
+    let view = ReaderView::take(&socket).unwrap().unwrap();
+    assert!(!view.is_empty());
+    while let Ok(Some((question, _))) = socket.receive::<u8>() {
+        let answer = match question {
+            SUM => {
+                let mut octets = vec![0; view.len()];
+                view.read(0, &mut octets);
+                sum(&octets)
+            }
+            MAKE_WRITABLE => {
+                let maps = read_to_string("/proc/self/maps").unwrap();
+                assert!(
+                    maps.lines().filter(|line| line.contains("memfd:")).all(|line| line.contains(" r--s ")),
+                    "{maps}"
+                );
+                let access = rustix::mm::MprotectFlags::READ | rustix::mm::MprotectFlags::WRITE;
+                // SAFETY: pages of the view; nothing else depends on whether they can be written.
+                let made = unsafe { rustix::mm::mprotect(view.as_ptr().cast_mut().cast(), PAGE, access) };
+                u64::from(made != Err(rustix::io::Errno::ACCESS))
+            }
+            _ => {
+                // SAFETY: none: the store ends the process, which is what is tested.
+                unsafe { view.as_ptr().cast_mut().write_volatile(1) };
+                1
+            }
+        };
+        socket.send(&answer, &[]).unwrap();
+    }
+}
+
+/// A program that reads a window.
+struct Reader {
+    program: Child,
+    socket: Packets,
+}
+
+impl Reader {
+    fn start() -> Self {
+        let kind = (AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC);
+        let (ours, theirs) = rustix::net::socketpair(kind.0, kind.1, kind.2, None).unwrap();
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "reader"]).env(READER, "1").stdin(Stdio::from(theirs)).stdout(Stdio::null());
+        Reader { program: command.spawn().unwrap(), socket: Packets::from(ours) }
+    }
+
+    fn of(window: &Window) -> Self {
+        let reader = Reader::start();
+        window.admit_reader(&reader.socket).unwrap();
+        reader
+    }
+
+    fn ask(&self, question: u8) -> u64 {
+        self.socket.send(&question, &[]).unwrap();
+        self.socket.receive().unwrap().unwrap().0
+    }
+
+    /// It sees what the owner does.
+    fn sees(&self, window: &Window) -> bool {
+        self.ask(SUM) == sum(&seen(window))
+    }
+
+    /// Ends it; how it ended.
+    fn end(mut self) -> std::process::ExitStatus {
+        drop(self.socket);
+        self.program.wait().unwrap()
+    }
+}
+
+#[test]
+fn another_program_sees_pages_as_they_are_replaced_and_copied_and_received_and_writes_none() {
+    let _alone = alone();
+    let lan = Lan::new();
+    let ((mut a, to_b), (mut b, to_a)) = (endpoint_to_windows(&lan, "alpha"), endpoint(&lan, "beta"));
+    let window = a.window(OCTETS, 8 * OCTETS).unwrap();
+    let readers = [Reader::of(&window), Reader::of(&window)];
+    let see = |what: &str| assert!(readers.iter().all(|reader| reader.sees(&window)), "{what}");
+    for round in 0..8u8 {
+        let (sdu, news) = (pattern(OCTETS - 1, round), pattern(OCTETS, !round));
+        window.write(0, &sdu);
+        see("what the owner writes");
+        if window.overlap() == Overlap::CopyOnWrite {
+            let held = Held::new(&lan.engine);
+            let before = window.counts();
+            a.send_window(to_b, &window, 0, sdu.len()).unwrap();
+            window.write(3 * PAGE + 5, &[!sdu[3 * PAGE + 5]]);
+            assert_eq!(window.counts().copied - before.copied, 1);
+            see("a copy in place of a page that is leaving");
+            assert_eq!(window.overwrite(0, &news), OCTETS);
+            assert_eq!(window.counts().replaced - before.replaced, PAGES as u64 - 1);
+            see("pages that were replaced");
+            assert!(held.release(), "somebody has waited");
+        } else {
+            a.send_window(to_b, &window, 0, sdu.len()).unwrap();
+            assert_eq!(window.overwrite(0, &news), OCTETS);
+        }
+        assert!(b.receive(PATIENCE).unwrap().unwrap()[..] == sdu);
+        assert!(seen(&window) == news);
+        see("what was read");
+        // Frames in a row may be lacking at last.
+        if a.post_window(&window, 3 * PAGE + 100, 0).is_ok() {
+            let sdu = pattern(3 * PAGE + 100, round ^ 0x55);
+            b.send_blocking(to_a, &sdu).unwrap();
+            let given = a.receive(PATIENCE).unwrap().expect("an SDU").into_window(&window, 0, 2 * PAGE).unwrap();
+            assert_eq!((given.octets, given.pages), (sdu.len(), 3));
+            assert!(seen(&window)[2 * PAGE..][..sdu.len()] == sdu);
+            see("pages that were received");
+        }
+    }
+    assert!(window.counts().mapped > 0);
+    assert_eq!(readers[0].ask(MAKE_WRITABLE), 0, "a reader could write");
+    let [first, mut second] = readers;
+    // A store ends who made it, and changes nothing.
+    let before = seen(&window);
+    first.socket.send(&STORE, &[]).unwrap();
+    assert_eq!(first.end().signal(), Some(libc::SIGSEGV));
+    assert!(seen(&window) == before && second.sees(&window));
+    // One that is killed is waited for no longer.
+    second.program.kill().unwrap();
+    assert_eq!(second.end().signal(), Some(libc::SIGKILL));
+    let sdu = pattern(OCTETS - 1, 99);
+    window.write(0, &sdu);
+    a.send_window(to_b, &window, 0, sdu.len()).unwrap();
+    assert_eq!(window.overwrite(0, &[7; OCTETS]), OCTETS);
+    assert!(b.receive(PATIENCE).unwrap().unwrap()[..] == sdu);
+    assert_eq!(window.failures(), 0);
+    // A reader that closes its socket ends in order.
+    let third = Reader::of(&window);
+    assert!(third.sees(&window) && third.end().success());
+}
+
+#[test]
+fn a_program_that_does_not_take_the_window_is_given_up_and_one_that_gets_something_else_says_so() {
+    let _alone = alone();
+    let lan = Lan::new();
+    let (mut a, _) = endpoint(&lan, "alpha");
+    let window = a.window(PAGE, PAGE).unwrap();
+    let pair = || {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let (ours, theirs) = rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
+        (Packets::from(ours), Packets::from(theirs))
+    };
+    let (ours, theirs) = pair();
+    drop(theirs);
+    assert_eq!(window.admit_reader(&ours), Err(rustix::io::Errno::PIPE));
+    let (ours, theirs) = pair();
+    assert!(ReaderView::take(&theirs).unwrap().is_none());
+    ours.send(&"no window", &[]).unwrap();
+    assert_eq!(ReaderView::take(&theirs).unwrap_err(), rustix::io::Errno::PROTO);
+    // Memory that is not sealed against shrinking would end its reader.
+    let loose: OwnedFd = rustix::fs::memfd_create("loose", rustix::fs::MemfdFlags::ALLOW_SEALING).unwrap();
+    rustix::fs::ftruncate(&loose, 2 * PAGE as u64).unwrap();
+    let admission = serde_json::json!({ "octets": PAGE, "frames": 2 * PAGE });
+    ours.send(&admission, &[loose.as_fd(), loose.as_fd(), loose.as_fd()]).unwrap();
+    assert_eq!(ReaderView::take(&theirs).unwrap_err(), rustix::io::Errno::INVAL);
+    window.write(0, &[1; PAGE]);
+    assert_eq!((window.failures(), seen_first(&window)), (0, 1));
+}
+
+fn seen_first(window: &Window) -> u8 {
+    let mut octets = [0];
+    window.read(0, &mut octets);
+    octets[0]
+}
