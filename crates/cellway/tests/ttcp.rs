@@ -131,3 +131,24 @@ fn a_circuit_of_ones_own_needs_no_headers_and_what_does_not_go_together_is_refus
         assert!(!refused.status.success() && said.contains(reason), "{arguments:?}: {said}");
     }
 }
+
+/// A sender by windows writes each SDU to a page of which an earlier one may still be leaving.
+#[test]
+fn what_is_checked_comes_as_it_was_sent_by_windows_and_by_copies() {
+    let net = Net::up(WAIT, NETWORK);
+    for way in [&[][..], &["--windows"]] {
+        let common = [&["-l", "9000", "-n", "100", "--check"], way].concat();
+        let got = received(&net, &common, || {
+            net.done(&[&["ttcp", "-t", "alpha", "0.100"], &common[..]].concat());
+        });
+        let pdus = number(&got["pdus"]);
+        // What comes before frames are posted is lost.
+        assert!(pdus > 0 && pdus + number(&got["pdus_lost"]) == 100, "{got:#}");
+        assert_eq!(number(&got["pdus_changed"]), 0, "{got:#}");
+    }
+    // Who does not number what it sends is found out.
+    let got = received(&net, &["-l", "9000", "-n", "3", "--check"], || {
+        net.done(&["ttcp", "-t", "alpha", "0.100", "-l", "9000", "-n", "3"]);
+    });
+    assert_eq!((number(&got["pdus"]), number(&got["pdus_changed"])), (3, 3), "{got:#}");
+}
