@@ -119,6 +119,8 @@ pub(super) struct State {
     pub(super) refused: u64,
     pub(super) sending: Sending,
     pub(super) receiving: Receiving,
+    /// PDUs that came whole, and whose descriptors have no status yet.
+    pub(super) unwritten: u64,
     /// The last descriptor of which some octets did not get to memory.
     pub(super) torn: Option<u32>,
 }
@@ -135,8 +137,20 @@ impl State {
             refused: 0,
             sending: Sending::default(),
             receiving: Receiving::default(),
+            unwritten: 0,
             torn: None,
         }
+    }
+
+    /// PDUs that the chip has taken and that are not over: descriptors that it has read, PDUs of which a part has left or
+    /// come, and those that are on their way to memory.
+    pub(super) fn open_pdus(&self) -> u64 {
+        let begun = u64::from(self.sending.tagged > 0);
+        let queued = match self.settings.direction {
+            Direction::Transmit { .. } => self.ready.len() as u64 - begun,
+            Direction::Receive { .. } | Direction::Split { .. } | Direction::Pool { .. } => 0,
+        };
+        queued + self.sending.unfinished + self.unwritten + u64::from(self.receiving.octets > 0)
     }
 }
 
@@ -149,6 +163,8 @@ pub(super) struct Sending {
     pub(super) due: u64,
     /// Cells of the first buffer that have tags.
     pub(super) tagged: u32,
+    /// PDUs that have tags, and whose last cell has not left.
+    pub(super) unfinished: u64,
     /// Tags of this descriptor are void: a batch of it could not be read.
     pub(super) void: Option<u32>,
     /// Over the cells that have left.

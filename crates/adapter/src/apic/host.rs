@@ -11,7 +11,7 @@ use super::pacer::Pacer;
 use super::queue::Bypass;
 use super::ring::RingState;
 use crate::HostMemory;
-use wire::{DropReason, Time};
+use wire::{Counters, DropReason, Time};
 
 /// A register of a channel's page: how many descriptors the process has written into the ring, ever.
 pub const PRODUCED: u32 = 0;
@@ -56,6 +56,8 @@ pub(super) struct Host {
     pub(super) slot: u64,
     /// Accesses to pages of channels that are not open.
     pub(super) refused: u64,
+    /// What channels that are no more have carried and lost.
+    pub(super) former: Counters,
 }
 
 impl Host {
@@ -81,6 +83,7 @@ impl Host {
             pacing: config.switches.pacing,
             slot,
             refused: 0,
+            former: Counters::default(),
         }
     }
 
@@ -105,17 +108,32 @@ impl Host {
         Ok(())
     }
 
-    /// What of the channel is under way is void: its generation is over.
+    /// What of the channel is under way is void and counted: its generation is over.
     pub(super) fn close(&mut self, number: u16) -> bool {
         let Some(state) = self.channels.get_mut(usize::from(number)).and_then(Option::take) else { return false };
         if let Some(batch) = state.receiving.batch {
             self.batches.free(batch);
         }
         self.give_back(state.receiving.body);
+        self.retire(&state, DropReason::Closed);
         let generation = &mut self.generations[usize::from(number)];
         *generation = generation.wrapping_add(1);
         self.notify.forget(number);
         true
+    }
+
+    /// A channel is no more: so are its PDUs that are not over.
+    fn retire(&mut self, state: &State, reason: DropReason) {
+        self.former.add(&state.counters);
+        self.former.drop_n(reason, state.open_pdus());
+    }
+
+    /// All channels are no more; what they and those before them have carried and lost.
+    pub(super) fn lose_all(&mut self, reason: DropReason) -> Counters {
+        for state in core::mem::take(&mut self.channels).into_iter().flatten() {
+            self.retire(&state, reason);
+        }
+        self.former
     }
 
     pub(super) fn channel(&self, number: u16) -> Option<&State> {
@@ -264,10 +282,16 @@ impl Host {
         state.ring.complete();
         let descriptor = state.ring.address(done.index);
         let body = done.body.map_or(Ok(()), |body| memory.write(descriptor + BODY_AT, &body.to_le_bytes()));
-        if body.and_then(|()| memory.write(descriptor + STATUS_AT, &done.status.to_le_bytes())).is_err() {
-            state.counters.drop_one(DropReason::BadDescriptor);
-        }
+        let written = body.and_then(|()| memory.write(descriptor + STATUS_AT, &done.status.to_le_bytes()));
         let good = done.status & 0x7f00_0000 == 0;
+        let received = good && state.settings.receives();
+        state.unwritten -= u64::from(received);
+        if written.is_err() {
+            state.counters.drop_one(DropReason::BadDescriptor);
+        } else if received {
+            // Its owner learns of it now.
+            state.counters.pass([0, 1, u64::from(done.status & 0xffff)]);
+        }
         let event = if good { DONE } else { DONE | STOPPED };
         let when = state.settings.interrupt;
         self.notify.note(done.channel.number, event, when, now);

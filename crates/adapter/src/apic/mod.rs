@@ -241,8 +241,8 @@ impl Apic {
         Some((self.table.get(number)?, self.table.cells(number)?))
     }
 
-    /// Cuts or gives power. A chip without power loses what it holds and what comes (counted as `link_down`); its
-    /// table survives, since whoever gives power loads it anew.
+    /// Cuts or gives power. A chip without power loses what it holds and what comes (counted as `link_down`), and its
+    /// channels; its table survives, since whoever gives power loads it anew.
     pub fn set_power(&mut self, on: bool) {
         self.power = on;
         if on {
@@ -254,7 +254,9 @@ impl Apic {
             self.framers[port.index()].counters.drop_one(DropReason::LinkDown);
         }
         self.dispatcher.clear(&mut self.store);
+        let former = self.host.lose_all(DropReason::LinkDown);
         self.host = Host::new(&self.config, self.clock.slot());
+        self.host.former = former;
     }
 
     /// Whether it has power.
@@ -365,7 +367,7 @@ impl Apic {
         self.host.open(number, channel)
     }
 
-    /// Closes a channel; what of it is under way is dropped. False: it was not open.
+    /// Closes a channel; what of it is under way is dropped ([`Apic::former_channels`]). False: it was not open.
     pub fn close(&mut self, number: u16) -> bool {
         self.host.close(number)
     }
@@ -385,6 +387,12 @@ impl Apic {
     /// What a channel has carried, and what it lost: cells, PDUs, or descriptors.
     pub fn channel(&self, number: u16) -> Option<&Counters> {
         self.host.channel(number).map(|state| &state.counters)
+    }
+
+    /// What channels have carried and lost that were closed, or lost with the power. PDUs that the chip had taken, and that
+    /// were not over, are among the drops: `closed`, or `link_down` of power.
+    pub fn former_channels(&self) -> &Counters {
+        &self.host.former
     }
 
     /// Accesses to a channel's page that meant nothing.

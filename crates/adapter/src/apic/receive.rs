@@ -57,7 +57,7 @@ impl Host {
             body: None,
         };
         self.hmi.writes.push(low_latency, write);
-        self.count_received(channel, 48);
+        self.begin_next(channel);
         Ok(())
     }
 
@@ -109,8 +109,8 @@ impl Host {
         if end || full {
             self.flush(channel, buffer, low_latency, received);
         }
-        if let Some(received) = received {
-            self.count_received(channel, received);
+        if received.is_some() {
+            self.begin_next(channel);
         }
         Ok(())
     }
@@ -190,12 +190,11 @@ impl Host {
     }
 
     /// A buffer is full: the next PDU has the next one.
-    fn count_received(&mut self, channel: ChannelRef, octets: u32) {
+    fn begin_next(&mut self, channel: ChannelRef) {
         let Some(state) = self.state(channel) else { return };
         state.ready.pop_front();
         state.receiving = Receiving::default();
-        state.counters.pdus += 1;
-        state.counters.octets += u64::from(octets);
+        state.unwritten += 1;
         self.fetch_descriptor(channel);
     }
 
@@ -230,7 +229,12 @@ impl Host {
             });
             match write.done {
                 // A part of it did not get there, so it was not delivered.
-                Some(_) if torn == Some(index) => self.fail_with(channel, index, Outcome::Revoked, body),
+                Some(_) if torn == Some(index) => {
+                    if let Some(state) = self.state(channel) {
+                        state.unwritten -= 1;
+                    }
+                    self.fail_with(channel, index, Outcome::Revoked, body);
+                }
                 Some(status) => self.hmi.completions.push_back(Completion { channel, index, status, body }),
                 None => {}
             }

@@ -61,6 +61,7 @@ impl Host {
         let interval = if pacing { interval } else { 0 };
         state.sending.due = begins + u64::from(cells) * u64::from(interval) * slot / u64::from(INTERVAL_PARTS);
         state.sending.tagged = if last { 0 } else { from + cells };
+        state.sending.unfinished += u64::from(from == 0);
         if last {
             state.ready.pop_front();
         }
@@ -109,6 +110,7 @@ impl Host {
     fn give_up(&mut self, tag: Tag, abort: Outgoing, low_latency: bool) {
         let Some(state) = self.state(tag.channel) else { return };
         state.sending.void = Some(tag.index);
+        state.sending.unfinished -= 1;
         if state.ready.front().is_some_and(|buffer| buffer.index == tag.index) {
             state.ready.pop_front();
             state.sending.tagged = 0;
@@ -156,6 +158,7 @@ impl Host {
             }
         }
         if outgoing.last && !outgoing.abort {
+            state.sending.unfinished -= 1;
             state.counters.pdus += 1;
             state.counters.octets += u64::from(outgoing.length);
         }
