@@ -1,14 +1,13 @@
 //! Management: who answers what is asked of a running network ([`crate::protocol`]).
 
+mod calls;
 mod myrinet;
 pub(crate) mod oam;
 
 use crate::audit::Who;
-use crate::calls::applications::User;
 use crate::calls::exchange::Channel;
-use crate::calls::setup::Wanted;
 use crate::capture::{self, pump};
-use crate::config::{Config, Shell};
+use crate::config::Shell;
 use crate::controller::Controller;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::intent::Outcome;
@@ -19,19 +18,18 @@ use crate::sources::commands::Written;
 use crate::status::Which;
 use crate::{description, policy, status};
 use anyhow::{Context as _, Result, anyhow};
+use endpoint::sealed;
 use endpoint::seqpacket::Peer;
-use endpoint::{calls, sealed};
-use host::quota::{Amounts, Kind, Limits};
+use host::quota::{Amounts, Limits};
 use host::service::{Handler, Reply};
 use net::{Carries, TapConfig};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use wire::CircuitId;
 use wire::aesa::Aesa;
-use wire::q2931::CauseValue;
 
 /// A description is no longer than this.
 pub const MAX_DESCRIPTION_OCTETS: usize = 64 << 20;
@@ -165,98 +163,6 @@ impl Manager {
         }
     }
 
-    /// Whose calls they are, and what these may have beside what the user has already.
-    fn user(&self, peer: &Peer, has: &Amounts) -> User {
-        let limits = self.limits(*peer);
-        let max_reserved = limits.get(Kind::Bandwidth).saturating_sub(has.get(Kind::Bandwidth));
-        User { uid: peer.uid, max_calls: limits.get(Kind::Calls), max_reserved }
-    }
-
-    /// What a session asks about calls. `None`: it has to wait.
-    fn call(&self, peer: &Peer, session: u64, request: calls::Request, has: &Amounts) -> Result<Option<String>> {
-        let service = self.controller.calls();
-        let may = |host: &str, to: Option<&Aesa>| {
-            let may = |config: &Config| policy::may_call(&config.rules, peer, self.owner, host, to);
-            self.controller.with_config(may).map_err(|e| anyhow!(e))
-        };
-        let manages = || {
-            let may = |config: &Config| policy::may_act(&config.rules, peer, self.owner, Role::Manage);
-            self.controller.with_config(may).map_err(|e| anyhow!(e))
-        };
-        let user = self.user(peer, has);
-        let sap = |text: Option<String>| text.map_or(Ok(calls::Sap::ANY), |text| text.parse::<calls::Sap>());
-        let address = |text: &str| text.parse::<Aesa>().with_context(|| format!("address \"{text}\""));
-        let answered = match request {
-            calls::Request::Listen { host, selector, sap: text } => {
-                may(&host, None)?;
-                let sap = sap(text)?;
-                match service.with(|exchange, _| exchange.listen(session, user, &host, selector, sap))? {
-                    Some(listening) => listening,
-                    None => return Ok(None),
-                }
-            }
-            calls::Request::Call { host, to, sap: text, traffic, backward, multipoint } => {
-                let to = address(&to)?;
-                may(&host, Some(&to))?;
-                let backward = backward.as_ref().unwrap_or(&traffic);
-                let wanted = Wanted { sap: sap(text)?, forward: &traffic, backward, multipoint };
-                service.with(|exchange, now| exchange.call(session, user, &host, to, wanted, now))?
-            }
-            calls::Request::Take { call } => service.with(|exchange, _| exchange.take(session, user, call))?,
-            calls::Request::Tie { call } => service.with(|exchange, _| exchange.tie(session, call))?,
-            calls::Request::AddParty { call, to } => {
-                let to = address(&to)?;
-                let host = service.with(|exchange, _| exchange.host_of(session, call))?;
-                may(&host, Some(&to))?;
-                service.with(|exchange, now| exchange.add_party(session, user, call, to, now))?
-            }
-            calls::Request::DropParty { call, party, cause } => {
-                let cause = CauseValue(cause & 0x7f);
-                service.with(|exchange, now| exchange.drop_party(session, call, party, cause, now))?
-            }
-            calls::Request::Accept { call } => {
-                service.with(|exchange, now| exchange.accept(session, user, call, now))?
-            }
-            calls::Request::Release { call, cause } => {
-                let cause = CauseValue(cause & 0x7f);
-                service.with(|exchange, now| exchange.release(session, call, cause, now))?
-            }
-            wait @ (calls::Request::Wait | calls::Request::Next) => {
-                let most = if wait == calls::Request::Next { 1 } else { usize::MAX };
-                match service.with(|exchange, _| exchange.wait(session, most)) {
-                    Some(events) => events,
-                    None => return Ok(None),
-                }
-            }
-            calls::Request::Serve { host } => {
-                manages()?;
-                service.with(|exchange, _| exchange.serve(session, user, &host))?
-            }
-            calls::Request::Report { host, report } => {
-                service.with(|exchange, now| exchange.report_of_program(user, &host, *report, now))?
-            }
-            calls::Request::SetAddress { host, address: text, present } => {
-                manages()?;
-                let address = address(&text)?;
-                service.with(|exchange, _| exchange.set_address(&host, address, present))?
-            }
-            calls::Request::ResetAddresses { host } => {
-                manages()?;
-                service.with(|exchange, _| exchange.reset_addresses(&host))?
-            }
-            calls::Request::List => {
-                let mut all = service.report();
-                if !policy::owns(peer, self.owner) {
-                    // Others see their own calls, and where they can be called.
-                    all.calls.retain(|call| call.user == peer.uid);
-                    (all.through, all.failures) = Default::default();
-                }
-                return answer(&all).map(Some);
-            }
-        };
-        answer(&answered).map(Some)
-    }
-
     /// When the network's time was zero.
     fn epoch_unix_nanos(&self) -> Result<u64> {
         let now = self.controller.engine().with(|core| core.now())?;
@@ -286,10 +192,10 @@ fn answer(answer: &impl Serialize) -> Result<String> {
 }
 
 /// A request, with the protocol's version or alone.
-fn understood(request: Value) -> Result<Request, String> {
+fn understood(request: &Value) -> Result<Request, String> {
     let not = |e: serde_json::Error| format!("request not understood: {e}");
     if request.get("version").is_none() {
-        return serde_json::from_value(request).map_err(not);
+        return Request::deserialize(request).map_err(not);
     }
     let version = request["version"].as_u64();
     if version != Some(VERSION.into()) {
@@ -298,7 +204,7 @@ fn understood(request: Value) -> Result<Request, String> {
             request["version"]
         ));
     }
-    serde_json::from_value::<Message>(request).map(|message| message.request).map_err(not)
+    Message::deserialize(request).map(|message| message.request).map_err(not)
 }
 
 impl Handler for Manager {
@@ -308,7 +214,7 @@ impl Handler for Manager {
 
     fn may_open(&self, peer: Peer, host: &str, circuit: CircuitId) -> Result<(), String> {
         // The circuit of a call is its user's, whatever rules say of the label that the network chose.
-        match self.controller.calls().with(|exchange, _| exchange.user_of(host, circuit)) {
+        match self.controller.calls().look(|exchange| exchange.user_of(host, circuit)) {
             Some(uid) if uid == peer.uid || policy::owns(&peer, self.owner) => return Ok(()),
             Some(_) => return Err(format!("circuit {circuit} of host {host} is a call of another user")),
             None => {}
@@ -346,7 +252,7 @@ impl Handler for Manager {
     fn converse(&self, peer: Peer, session: u64, request: &Value, has: &Amounts) -> Option<Result<Reply, String>> {
         let inner = request.get("request").unwrap_or(request);
         inner.get("calls")?;
-        let request = match understood(request.clone()) {
+        let request = match understood(request) {
             Ok(Request::Calls(request)) => request,
             Ok(_) => return None,
             Err(e) => return Some(Err(e)),
@@ -356,13 +262,13 @@ impl Handler for Manager {
     }
 
     fn poll_reply(&self, session: u64, ends: bool) -> Option<Result<String, String>> {
-        let reply = self.controller.calls().with(|exchange, _| exchange.take_reply(session, ends))?;
+        let reply = self.controller.calls().look(|exchange| exchange.take_reply(session, ends))?;
         let text = reply.map_err(anyhow::Error::from).and_then(|reply| answer(&reply));
         Some(text.map_err(|e| format!("{e:#}")))
     }
 
     fn is_over(&self, session: u64) -> bool {
-        self.controller.calls().with(|exchange, _| exchange.is_over(session))
+        self.controller.calls().look(|exchange| exchange.is_over(session))
     }
 
     fn review_session(&self, peer: Peer, session: u64, has: &Amounts) {
@@ -390,7 +296,7 @@ impl Handler for Manager {
     fn manage(&self, peer: Peer, request: Value, fds: Vec<OwnedFd>) -> Result<String, String> {
         let may = |needs| self.controller.with_config(|c| policy::may_act(&c.rules, &peer, self.owner, needs));
         may(Role::Watch)?;
-        let request = understood(request)?;
+        let request = understood(&request)?;
         may(request.needs())?;
         let applies =
             matches!(request, Request::Apply { dry_run: false, .. } | Request::ApplyFile { dry_run: false, .. });

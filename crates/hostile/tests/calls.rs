@@ -4,7 +4,7 @@ use control::calls::applications::User;
 use control::calls::setup::Wanted;
 use control::config::parse;
 use control::daemon::Daemon;
-use endpoint::calls::{Answer, Event, Sap, Session, Traffic};
+use endpoint::calls::{Answer, Event, Outcome, Sap, Session, Step, Traffic};
 use endpoint::{Connection, Endpoint, EndpointConfig, OpenOptions};
 use hostile::{Class, Field, Trial, as_user, assert_all_is_accounted_for, circuit};
 use serde_json::json;
@@ -160,6 +160,43 @@ fn a_users_calls_and_open_circuits_reserve_no_more_together_than_the_user_may() 
 
     let mut alice = ground.session(ALICE, "alpha").unwrap();
     alice.begin_call(to, Sap::ANY, &cbr(5000)).expect("another user has a share of their own");
+}
+
+#[test]
+fn steps_that_leave_together_are_held_to_the_rights_and_bounds_of_their_user() {
+    let narrow = "calls = [\"4800\"]\nmax_bandwidth = \"10000 cell/s\"";
+    let ground = Ground::new(&[rule(EVE, CALLS), rule(ALICE, narrow)].concat());
+    let (_beta, to) = (ground.listen("beta"), ground.address("beta"));
+    let call = |traffic| Step::Call { to: to.to_string(), sap: None, traffic, backward: None };
+    let all = |session: &mut Session, steps: Vec<Step>| {
+        steps.into_iter().try_for_each(|step| session.queue(step)).unwrap();
+        session.settle().unwrap();
+        std::iter::from_fn(|| session.next_outcome()).collect::<Vec<_>>()
+    };
+    let began = |all: &[Outcome]| all.iter().filter(|outcome| matches!(outcome, Outcome::Calling { .. })).count();
+    let Some(mut eve) = ground.session(EVE, "alpha") else { return };
+    // 4000 each way for one of them; then there is no bandwidth, and after three more no place.
+    let outcomes = all(&mut eve, [vec![call(Some(cbr(4000))); 2], vec![call(None); 6]].concat());
+    assert_eq!(began(&outcomes), 4, "{outcomes:?}");
+    for (at, why) in [(1, "max_bandwidth"), (5, "max_calls"), (7, "max_calls")] {
+        assert!(matches!(&outcomes[at], Outcome::Refused(reason) if reason.contains(why)), "{outcomes:?}");
+    }
+    // Nobody releases or answers calls of others.
+    let Outcome::Calling { call: number } = outcomes[0] else { panic!("{outcomes:?}") };
+    let mut alice = ground.session(ALICE, "alpha").unwrap();
+    let foreign = vec![
+        Step::Release { call: number, cause: 16 },
+        Step::Accept { call: number },
+        Step::Accept { call: number + 1 },
+    ];
+    let outcomes = all(&mut alice, foreign);
+    assert!(outcomes.iter().all(|o| matches!(o, Outcome::Refused(why) if why.contains("no call"))), "{outcomes:?}");
+    // Nor calls whom no rule lets them call.
+    let outcomes = all(&mut alice, vec![call(None); 3]);
+    assert!(
+        outcomes.iter().all(|o| matches!(o, Outcome::Refused(why) if why.contains("may not call"))),
+        "{outcomes:?}"
+    );
 }
 
 #[test]
@@ -354,6 +391,25 @@ fn who_may_not_manage_any_more_signals_for_no_host_any_more_and_another_program_
 
 #[test]
 fn a_user_who_calls_and_releases_without_end_holds_up_neither_circuits_nor_anothers_calls() {
+    without_end(|eve, to| {
+        if let Ok(call) = eve.begin_call(to, Sap::ANY, &Traffic::default()) {
+            eve.release(call, CauseValue::NORMAL).unwrap();
+        }
+    });
+    // Requests of 64 steps, of which two are always under way.
+    without_end(|eve, to| {
+        let to = to.to_string();
+        eve.queue(Step::Call { to, sap: None, traffic: None, backward: None }).unwrap();
+        while let Some(outcome) = eve.next_outcome() {
+            if let Outcome::Calling { call } = outcome {
+                eve.queue(Step::Release { call, cause: CauseValue::NORMAL.0 }).unwrap();
+            }
+        }
+    });
+}
+
+/// Another user's calls beside one who does something without end.
+fn without_end(does: impl Fn(&mut Session, Aesa) + Sync) {
     Trial::new(Class::Other, ground).length(Duration::from_secs(1)).withstand(|ground, attack| {
         let (_beta, to) = (ground.listen("beta"), ground.address("beta"));
         let Some(mut eve) = ground.session(EVE, "alpha") else { return };
@@ -362,9 +418,7 @@ fn a_user_who_calls_and_releases_without_end_holds_up_neither_circuits_nor_anoth
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while attack.goes_on() {
-                    if let Ok(call) = eve.begin_call(to, Sap::ANY, &Traffic::default()) {
-                        eve.release(call, CauseValue::NORMAL).unwrap();
-                    }
+                    does(&mut eve, to);
                 }
             });
             while attack.goes_on() {

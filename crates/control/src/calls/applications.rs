@@ -334,7 +334,11 @@ impl Exchange {
             return None;
         }
         let most = session.waits.take().unwrap_or(usize::MAX).min(session.events.len());
-        Some(Answer::Events(session.events.drain(..most).collect()))
+        let events = session.events.drain(..most).collect();
+        Some(match session.stepped.take() {
+            Some(outcomes) => Answer::Stepped { outcomes, events },
+            None => Answer::Events(events),
+        })
     }
 
     /// The answer to what a session waits for, if there is one; `ends`: now in any case.

@@ -1,7 +1,7 @@
 //! What is known of applications' calls: sessions, what they listen for, their calls, and how many each user has.
 
 use super::shares::{Has, Shares, User};
-use endpoint::calls::{Answer, Event, Sap};
+use endpoint::calls::{Answer, Event, Outcome, Sap};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use traffic::Contract;
 use uni::call::{CallId, ElementList};
@@ -18,6 +18,8 @@ pub(super) struct Session {
     pub(super) events: VecDeque<Event>,
     /// It has asked for its next events, and has at most so many at once.
     pub(super) waits: Option<usize>,
+    /// What became of the steps that it asked for beside: it is told with these events.
+    pub(super) stepped: Option<Vec<Outcome>>,
     /// The call with which its connection ends, and whether it has.
     pub(super) tied: Option<(u64, bool)>,
     /// The answer to a request to listen, and what the signalling program of the host has said of it.
@@ -125,6 +127,7 @@ impl Book {
         self.sessions.entry(number).or_insert_with(|| Session {
             events: VecDeque::new(),
             waits: None,
+            stepped: None,
             tied: None,
             listening: None,
             calls: BTreeSet::new(),

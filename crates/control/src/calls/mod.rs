@@ -18,4 +18,5 @@ pub mod layout;
 pub mod report;
 pub mod service;
 pub mod setup;
+pub mod steps;
 pub mod tables;

@@ -131,6 +131,11 @@ impl Service {
         result
     }
 
+    /// A look that leads to nothing that is to be sent or carried out.
+    pub fn look<R>(&self, f: impl FnOnce(&mut Exchange) -> R) -> R {
+        f(&mut self.shared.lock().exchange)
+    }
+
     /// All that is told of calls, with what was dropped before this thread could read it.
     pub fn report(&self) -> CallsStatus {
         let (mut status, hops, places) = {

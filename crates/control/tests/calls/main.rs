@@ -2,6 +2,7 @@
 
 mod ground;
 mod parties;
+mod steps;
 
 use control::policy;
 use endpoint::calls::{CallError, Event, Sap, Session, Traffic};

@@ -1,7 +1,7 @@
 //! Messages about calls between an application and the service: JSON, inside management requests (`calls`).
 //!
-//! A connection is a session: what it listens for and the calls that it has end with it. [`Request::Wait`] and [`Request::Next`] are
-//! answered when something has happened; any other request meanwhile ends the wait, whose answer comes first and may be empty.
+//! A connection is a session: what it listens for and the calls that it has end with it. [`Request::Wait`], [`Request::Next`] and
+//! [`Request::Steps`] that waits are answered when something has happened; any other request meanwhile ends the wait, whose answer comes first and may be empty.
 
 use super::{Order, Report};
 use serde::{Deserialize, Serialize};
@@ -84,6 +84,17 @@ pub enum Request {
     Wait,
     /// The same, answered by one event: others that there are wait for the next request.
     Next,
+    /// Many steps at once, answered together ([`Answer::Stepped`]) with the events that there are. A step that is refused does not
+    /// keep others from being taken.
+    Steps {
+        /// The host that calls.
+        host: String,
+        /// At most [`MAX_STEPS`], in this order.
+        steps: Vec<Step>,
+        /// If all steps are taken and nothing has happened, the answer waits for the first event, as of [`Request::Wait`].
+        #[serde(default)]
+        wait: bool,
+    },
     /// The calls, addresses and failures that there are.
     List,
     /// Signal for a host whose link leaves its side to a program (`by = "program"`): this session is told [`Event::Order`]s.
@@ -112,6 +123,65 @@ pub enum Request {
         /// The host.
         host: String,
     },
+}
+
+/// Steps of one [`Request::Steps`] at most.
+pub const MAX_STEPS: usize = 64;
+
+/// A step of a call, one of many in a request ([`Request::Steps`]).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "CallStep"))]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Step {
+    /// As [`Request::Call`], of the request's host. Gives [`Outcome::Calling`].
+    Call {
+        /// Whom: 40 hexadecimal digits.
+        to: String,
+        /// The service access point, as [`super::Sap`] writes it; absent: any.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sap: Option<String>,
+        /// What is asked of the network, in either direction; absent: best effort.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        traffic: Option<Traffic>,
+        /// What is asked in the direction from the called user, if that is something else.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        backward: Option<Traffic>,
+    },
+    /// As [`Request::Accept`]. Gives [`Outcome::Accepted`]: the circuit, which is there before the caller hears of the answer.
+    Accept {
+        /// Which.
+        call: u64,
+    },
+    /// As [`Request::Release`]. Gives [`Outcome::Done`].
+    Release {
+        /// Which.
+        call: u64,
+        /// The cause's number (Q.850).
+        cause: u8,
+    },
+}
+
+/// What became of a [`Step`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "StepOutcome"))]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It is done.
+    Done,
+    /// The call is being set up.
+    Calling {
+        /// Its number.
+        call: u64,
+    },
+    /// The call is answered, and its circuit can be opened.
+    Accepted {
+        /// Its number.
+        call: u64,
+        /// VPI and VCI at the host.
+        circuit: String,
+    },
+    /// It is refused, for this reason.
+    Refused(String),
 }
 
 /// A traffic contract in the words of a description, rates in cells each second.
@@ -181,6 +251,13 @@ pub enum Answer {
     },
     /// What has happened since the last time, perhaps nothing.
     Events(Vec<Event>),
+    /// To [`Request::Steps`].
+    Stepped {
+        /// What became of each step, in their order.
+        outcomes: Vec<Outcome>,
+        /// What has happened since the last time.
+        events: Vec<Event>,
+    },
 }
 
 /// What happened to a call of the session's.

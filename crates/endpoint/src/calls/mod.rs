@@ -3,18 +3,24 @@
 //!
 //! In: requests. Out: events ([`Event`]), by [`Session::next_event`] with a timeout, or without waiting. Everything that a session has
 //! ends when it is dropped, or when its process dies.
+//!
+//! A method that calls, answers or releases asks the service and waits for what it says of it. An application with many calls under
+//! way queues such steps instead ([`Session::queue`]): they leave together, and their outcomes come with the next events.
 
 mod message;
 mod program;
 mod sap;
+mod steps;
 
-pub use message::{Answer, Event, Request, Traffic};
+pub use message::{Answer, Event, MAX_STEPS, Outcome, Request, Step, Traffic};
 pub use program::{Order, Report};
 pub use sap::{Sap, SapError};
 
 use crate::client::{Connection, Endpoint, Error};
 use crate::{ChannelId, OpenOptions};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
@@ -28,9 +34,16 @@ use wire::q2931::CauseValue;
 pub struct Session {
     connection: Connection,
     host: String,
-    /// A wait has been asked for and not answered yet.
+    /// Requests that have no answer yet, all of kinds that are answered by events: how many steps each has.
+    open: VecDeque<usize>,
+    /// The last of them waits until something happens.
     waits: bool,
     events: VecDeque<Event>,
+    /// Steps that have not left yet.
+    queue: Vec<Step>,
+    outcomes: VecDeque<Outcome>,
+    /// How many of them are refusals.
+    refused: usize,
 }
 
 /// A call with its circuit.
@@ -63,7 +76,16 @@ impl Session {
     /// No service, or one that does not admit this user.
     pub fn open(socket: &Path, host: &str) -> Result<Self, Error> {
         let connection = Connection::open(socket)?;
-        Ok(Session { connection, host: host.to_owned(), waits: false, events: VecDeque::new() })
+        Ok(Session {
+            connection,
+            host: host.to_owned(),
+            open: VecDeque::new(),
+            waits: false,
+            events: VecDeque::new(),
+            queue: Vec::new(),
+            outcomes: VecDeque::new(),
+            refused: 0,
+        })
     }
 
     /// The host.
@@ -71,30 +93,27 @@ impl Session {
         &self.host
     }
 
-    fn ask(&mut self, request: &Request) -> Result<Value, Error> {
-        let request = json!({ "calls": request });
-        if std::mem::take(&mut self.waits) {
-            // The answer to the wait comes first.
-            self.connection.begin_manage(request)?;
-            let answer = self.connection.finish_manage()?;
-            self.keep(answer)?;
-            return self.connection.finish_manage();
+    fn send(&mut self, request: &Request) -> Result<(), Error> {
+        #[derive(Serialize)]
+        struct Calls<'a> {
+            calls: &'a Request,
         }
-        self.connection.manage(request)
+        self.connection.begin_manage(&Calls { calls: request })
+    }
+
+    fn ask<T: DeserializeOwned>(&mut self, request: &Request) -> Result<T, Error> {
+        // What was queued before comes first.
+        self.flush()?;
+        self.send(request)?;
+        // So do the answers to what was asked before.
+        let earlier = self.finish_open();
+        let answer = self.connection.finish_manage();
+        earlier?;
+        answer
     }
 
     fn answer(&mut self, request: &Request) -> Result<Answer, Error> {
-        read(self.ask(request)?)
-    }
-
-    fn keep(&mut self, answer: Value) -> Result<(), Error> {
-        match read(answer)? {
-            Answer::Events(events) => {
-                self.events.extend(events);
-                Ok(())
-            }
-            other => Err(Error::Protocol(format!("{other:?}"))),
-        }
+        self.ask(request)
     }
 
     /// Lets calls of the host that fit be presented: [`Event::Incoming`]. Gives its number, and the host's addresses at the moment.
@@ -263,12 +282,20 @@ impl Session {
         self.ask(&Request::List)
     }
 
-    /// The next event; `None` if none comes in time. A patience of zero looks and does not wait.
+    /// The next event; `None` if none comes in time, or if a queued step was refused whose outcome was not taken yet. A patience of
+    /// zero looks and does not wait.
     ///
     /// # Errors
     /// The service has gone.
     pub fn next_event(&mut self, patience: Option<Duration>) -> Result<Option<Event>, Error> {
-        self.await_event(patience, |_| true)
+        self.fill(patience, |session| !session.events.is_empty() || session.refused > 0)?;
+        Ok(self.events.pop_front())
+    }
+
+    /// The next of the events that have come already. It asks the service for none, makes no system call, and sends nothing that is
+    /// queued: with it an application handles all that has come together before it answers.
+    pub fn take_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
     }
 
     /// Whether a call has been released, as far as the service has said: the circuit's channel is closed then.
@@ -276,7 +303,7 @@ impl Session {
     /// # Errors
     /// The service has gone.
     pub fn is_released(&mut self, call: u64) -> Result<Option<CauseValue>, Error> {
-        self.fill(Some(Duration::ZERO), |events| events.iter().any(|event| is_release(event, call)))?;
+        self.fill(Some(Duration::ZERO), |session| session.events.iter().any(|event| is_release(event, call)))?;
         Ok(self.events.iter().find(|event| is_release(event, call)).and_then(cause_of))
     }
 
@@ -302,25 +329,23 @@ impl Session {
         patience: Option<Duration>,
         wanted: impl Fn(&Event) -> bool,
     ) -> Result<Option<Event>, Error> {
-        self.fill(patience, |events| events.iter().any(&wanted))?;
+        self.fill(patience, |session| session.events.iter().any(&wanted))?;
         let at = self.events.iter().position(wanted);
         Ok(at.and_then(|at| self.events.remove(at)))
     }
 
     /// Takes events in until there is what is wanted, or time is up.
-    fn fill(&mut self, patience: Option<Duration>, there: impl Fn(&VecDeque<Event>) -> bool) -> Result<(), Error> {
+    fn fill(&mut self, patience: Option<Duration>, there: impl Fn(&Self) -> bool) -> Result<(), Error> {
         let deadline = patience.map(|patience| Instant::now() + patience);
-        while !there(&self.events) {
-            if !std::mem::replace(&mut self.waits, true) {
-                self.connection.begin_manage(json!({ "calls": Request::Wait }))?;
+        while !there(self) {
+            if !self.queue.is_empty() || !self.waits {
+                self.send_steps(true)?;
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if !self.connection.await_answer(left)? {
                 return Ok(());
             }
-            self.waits = false;
-            let answer = self.connection.finish_manage()?;
-            self.keep(answer)?;
+            self.finish_one()?;
         }
         Ok(())
     }
@@ -338,10 +363,6 @@ fn cause_of(event: &Event) -> Option<CauseValue> {
         Event::Released { cause, .. } | Event::PartyDropped { cause, .. } => Some(CauseValue(*cause)),
         _ => None,
     }
-}
-
-fn read<T: serde::de::DeserializeOwned>(answer: Value) -> Result<T, Error> {
-    serde_json::from_value(answer).map_err(|e| Error::Protocol(e.to_string()))
 }
 
 impl AsFd for Session {

@@ -7,6 +7,8 @@ use crate::seqpacket::Packets;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -15,6 +17,13 @@ use std::time::{Duration, Instant};
 pub struct Connection {
     packets: Packets,
     features: Vec<String>,
+}
+
+/// [`Request::Manage`] of something that is not made a [`serde_json::Value`] first.
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Managing<'a, T> {
+    Manage(&'a T),
 }
 
 impl From<Connection> for OwnedFd {
@@ -110,12 +119,12 @@ impl Connection {
     }
 
     /// A request to the program behind the service, whose answer is read later.
-    pub(crate) fn begin_manage(&self, request: serde_json::Value) -> Result<(), Error> {
-        Ok(self.packets.send(&Request::Manage(request), &[])?)
+    pub(crate) fn begin_manage(&self, request: &impl Serialize) -> Result<(), Error> {
+        Ok(self.packets.send(&Managing::Manage(request), &[])?)
     }
 
     /// The answer to the oldest request that has none yet.
-    pub(crate) fn finish_manage(&self) -> Result<serde_json::Value, Error> {
+    pub(crate) fn finish_manage<T: DeserializeOwned>(&self) -> Result<T, Error> {
         serde_json::from_str(&self.managed()?).map_err(|e| Error::Protocol(e.to_string()))
     }
 

@@ -10,7 +10,7 @@ use control::calls::applications::User;
 use control::calls::setup::Wanted;
 use control::config;
 use control::daemon::Daemon;
-use endpoint::calls::{Answer, Event, Sap, Session, Traffic};
+use endpoint::calls::{Answer, Event, Outcome, Sap, Session, Step, Traffic};
 use endpoint::{Aal, Endpoint, EndpointConfig, OpenOptions};
 use serde_json::{Value, json};
 use stack::oam::{PingConfig, Pinger};
@@ -194,9 +194,15 @@ impl Sockets {
         let ends = stop.clone();
         let callee = std::thread::spawn(move || {
             while !ends.load(Ordering::Relaxed) {
-                if let Some(Event::Incoming { call, .. }) = session.next_event(Some(Duration::from_millis(50)))? {
-                    session.begin_accept(call)?;
+                // Answers leave with the request for the next event: those of all calls that came together.
+                let mut next = session.next_event(Some(Duration::from_millis(50)))?;
+                while let Some(event) = next {
+                    if let Event::Incoming { call, .. } = event {
+                        session.queue(Step::Accept { call })?;
+                    }
+                    next = session.take_event();
                 }
+                check_outcomes(&mut session)?;
             }
             Ok(())
         });
@@ -213,35 +219,44 @@ impl Drop for Sockets {
     }
 }
 
+/// Takes the outcomes that have come; no step is to be refused.
+fn check_outcomes(session: &mut Session) -> Result<()> {
+    while let Some(outcome) = session.next_outcome() {
+        if let Outcome::Refused(reason) = outcome {
+            bail!("the service refuses a step of a call: {reason}");
+        }
+    }
+    Ok(())
+}
+
 impl Driver for Sockets {
     fn begin(&mut self, n: usize) -> Result<()> {
         for _ in 0..n {
-            self.caller.begin_call(self.to, Sap::LLC, &Traffic::default())?;
+            let (to, sap) = (self.to.to_string(), Some(Sap::LLC.to_string()));
+            self.caller.queue(Step::Call { to, sap, traffic: None, backward: None })?;
         }
         Ok(())
     }
 
     fn serve(&mut self, release: bool) -> Result<[usize; 2]> {
         let mut counts = [0; 2];
-        // What has come meanwhile is taken together.
-        let mut patience = Duration::from_millis(20);
-        while let Some(event) = self.caller.next_event(Some(patience))? {
-            patience = Duration::ZERO;
+        // Releases leave with the calls that are begun next.
+        let mut next = self.caller.next_event(Some(Duration::from_millis(20)))?;
+        while let Some(event) = next {
             match event {
                 Event::Connected { call, .. } => {
                     counts[0] += 1;
                     if release {
-                        self.caller.release(call, CauseValue::NORMAL)?;
+                        self.caller.queue(Step::Release { call, cause: CauseValue::NORMAL.0 })?;
                         counts[1] += 1;
                     }
                 }
                 Event::Released { text, .. } => bail!("a call was released: {text}"),
                 _ => {}
             }
-            if counts[0] >= 16 {
-                break;
-            }
+            next = self.caller.take_event();
         }
+        check_outcomes(&mut self.caller)?;
         Ok(counts)
     }
 }
