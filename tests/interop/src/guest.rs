@@ -2,14 +2,15 @@
 //!
 //! In the script, `emit FILE` sends a file to the test by way of the console, `again COMMAND` runs one until it succeeds,
 //! `interfaces N` waits until so many ATM over TCP interfaces are there, `opened VCI...` until these circuits are open, and
-//! `/test/pings COUNT ADDRESS OCTETS` says how many pings were answered. The host's loopback is 10.0.2.2.
+//! `/test/pings COUNT ADDRESS OCTETS` says how many pings were answered, `step NAME COMMAND` runs a command up to three times, as
+//! [`tried`] says. The host's loopback is 10.0.2.2.
 //! `aread` reads on until it is killed, and prints at once only to the console: give it no file.
 
 use crate::peer::Peer;
 use crate::{initramfs, program};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{ChildStdin, Command};
 use std::time::Duration;
 
 /// Time for a boot, a script and a shutdown on a slow and busy machine without hardware virtualisation.
@@ -20,6 +21,18 @@ emit() { echo "guest: file $1"; base64 "$1"; echo "guest: file end"; }
 say() { echo "guest: $*"; }
 opened() { for vci; do until grep -q " $vci PVC" /proc/net/atm/vc; do sleep 0.1; done; done; }
 interfaces() { until [ "$(grep -c atmtcp /proc/net/atm/devices)" -ge $1 ]; do sleep 0.1; done; }
+step() {
+    name=$1; shift
+    for attempt in 1 2 3; do
+        say begins $name $attempt
+        "$@"
+        say ended $name $attempt
+        read verdict
+        [ "$verdict" = good ] && return
+        say $name failed, attempt $attempt
+    done
+    return 1
+}
 again() { for n in $(seq 240); do "$@" && return; sleep 0.5; done; return 1; }
 # On a busy machine the network card comes up late: who connects before has no route.
 if [ -e /sys/class/net/eth0 ]; then
@@ -92,6 +105,7 @@ pub enum Kernel {
 /// A guest that runs, or has run.
 pub struct Guest {
     console: Peer,
+    input: ChildStdin,
     // Kept until the kernel has been loaded, and removed with the guest.
     _initramfs: tempfile::NamedTempFile,
 }
@@ -162,7 +176,8 @@ impl Guest {
             .arg(kernel)
             .arg("-initrd")
             .arg(initramfs.path());
-        Ok(Guest { console: Peer::start(&mut qemu)?, _initramfs: initramfs })
+        let (console, input) = Peer::start_with_input(&mut qemu)?;
+        Ok(Guest { console, input, _initramfs: initramfs })
     }
 
     /// Waits for a line of the console that contains `what`.
@@ -186,6 +201,42 @@ impl Guest {
         );
         Ok(report)
     }
+}
+
+/// Tries a step, up to `most` times of three, that all these guests run by `step NAME COMMAND`: `ours` is the test's part, while they
+/// run it; `check` is given what each has said meanwhile. What fails is printed.
+///
+/// # Errors
+/// The last attempt fails too, or a guest has gone.
+pub fn tried(
+    (name, most): (&str, u32),
+    guests: &mut [&mut Guest],
+    mut ours: impl FnMut() -> anyhow::Result<()>,
+    check: impl Fn(&[&[String]]) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    for attempt in 1.. {
+        let mut begins = Vec::new();
+        for guest in &mut *guests {
+            guest.wait_for(&format!("guest: begins {name} {attempt}"))?;
+            begins.push(guest.console.heard().len());
+        }
+        let done = ours();
+        for guest in &mut *guests {
+            guest.wait_for(&format!("guest: ended {name} {attempt}"))?;
+        }
+        let said: Vec<&[String]> = guests.iter().zip(begins).map(|(guest, at)| &guest.console.heard()[at..]).collect();
+        let verdict = done.and_then(|()| check(&said));
+        let word: &[u8] = if verdict.is_ok() { b"good\n" } else { b"again\n" };
+        guests.iter_mut().try_for_each(|guest| guest.input.write_all(word))?;
+        match verdict {
+            Ok(()) => return Ok(()),
+            Err(why) if attempt >= most => {
+                return Err(why.context(format!("{name} failed, attempt {attempt} of {most}")));
+            }
+            Err(why) => eprintln!("{name}, attempt {attempt}: {why:#}"),
+        }
+    }
+    Ok(())
 }
 
 impl Report {

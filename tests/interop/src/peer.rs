@@ -1,7 +1,7 @@
 //! A peer: a child process whose output is read line by line with a deadline, and which is killed when the test ends.
 
 use std::io::{BufRead as _, BufReader, Read};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -16,8 +16,19 @@ pub struct Peer {
 impl Peer {
     /// Starts a program with its standard output and error read as lines. Standard input is empty.
     pub fn start(command: &mut Command) -> anyhow::Result<Self> {
+        Self::spawn(command.stdin(Stdio::null()))
+    }
+
+    /// The same with a standard input that can be written.
+    pub fn start_with_input(command: &mut Command) -> anyhow::Result<(Self, ChildStdin)> {
+        let mut peer = Self::spawn(command.stdin(Stdio::piped()))?;
+        let input = peer.child.stdin.take().ok_or_else(|| anyhow::anyhow!("{}: no standard input", peer.name))?;
+        Ok((peer, input))
+    }
+
+    fn spawn(command: &mut Command) -> anyhow::Result<Self> {
         let name = command.get_program().to_string_lossy().into_owned();
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| anyhow::anyhow!("{name}: {error}"))?;
         let (sender, lines) = channel();
         if let Some(out) = child.stdout.take() {
@@ -68,6 +79,11 @@ impl Peer {
     /// What it has said so far.
     pub fn log(&mut self) -> &[String] {
         self.log.extend(self.lines.try_iter());
+        &self.log
+    }
+
+    /// What it has said up to the line that was waited for last, and no more.
+    pub fn heard(&self) -> &[String] {
         &self.log
     }
 
