@@ -69,15 +69,6 @@ impl Way {
         }
     }
 
-    /// How often a step between guest and application is tried. Nothing is lost there on a link of frames. An adapter hands SDUs over later, and Linux drops what nobody
-    /// has read when a call is released, as our ttcp does at once (seen: "accept", "Passive close", "ttcp-r: 0 bytes").
-    fn attempts(&self) -> u32 {
-        match self {
-            Way::Tcp(_) => 1,
-            Way::Adapters(_) => 3,
-        }
-    }
-
     /// What it runs until it has an interface with an end system identifier. An adapter has one from its maker.
     fn interface(&self, guest: usize) -> String {
         match self {
@@ -217,7 +208,8 @@ fn call_each_other(way: &Way) {
             std::thread::sleep(Duration::from_millis(200));
         }
     };
-    // By an adapter some of it: what comes after the guest's first read may be dropped each time.
+    // Linux drops what nobody has read when a call is released, as our ttcp does at once, and an adapter hands SDUs over later than
+    // a link of frames. Seen: "accept", "Passive close", "ttcp-r: 0 bytes".
     let took = |lines: &[&[String]]| {
         let some = match way {
             Way::Tcp(_) => said(lines[0], &all),
@@ -226,7 +218,7 @@ fn call_each_other(way: &Way) {
         ensure!(some, "the guest has not received what our ttcp sent: {:#?}", lines[0]);
         Ok(())
     };
-    tried(("from-application", way.attempts()), &mut [&mut one], ours, took).unwrap();
+    tried("from-application", &mut [&mut one], ours, took).unwrap();
 
     // The guest calls the application.
     let ours = || take_call(&mut session, &socket, sdus);
@@ -234,11 +226,12 @@ fn call_each_other(way: &Way) {
         ensure!(said(lines[0], &all), "the guest has not sent: {:#?}", lines[0]);
         Ok(())
     };
-    tried(("to-application", way.attempts()), &mut [&mut one], ours, sent).unwrap();
+    tried("to-application", &mut [&mut one], ours, sent).unwrap();
 
     // And the other guest, which listens from now on.
-    tried(("listens", way.attempts()), &mut [&mut two], || Ok(()), |_| Ok(())).unwrap();
-    // By frames some are lost now and then too (seen: 36 of 40 read, all sent): the status says whether the daemon has dropped them.
+    tried("listens", &mut [&mut two], || Ok(()), |_| Ok(())).unwrap();
+    // ATM over TCP does not pace: what a busy guest sends in one burst may be beyond the peak rate that its atmsigd asked for, and is
+    // policed. Seen: 36 of 40 SDUs read, 89 cells non_conforming.
     let passed = |lines: &[&[String]]| {
         let status = || {
             let asked = Command::new(&cellway).args(["status", "--json", "--socket"]).arg(&socket).output();
@@ -248,7 +241,7 @@ fn call_each_other(way: &Way) {
         ensure!(whole, "not all has passed from guest to guest: {lines:#?}; {}", status()?);
         Ok(())
     };
-    tried(("to-guest", 3), &mut [&mut one, &mut two], || Ok(()), passed).unwrap();
+    tried("to-guest", &mut [&mut one, &mut two], || Ok(()), passed).unwrap();
     one.finish().unwrap();
     two.finish().unwrap();
     let begin = Instant::now();
