@@ -53,10 +53,7 @@ impl Station {
     fn run(&mut self, until: Time) {
         while let Some(next) = self.chip.poll_timeout().filter(|next| *next <= until) {
             self.now = next.max(self.now);
-            if !self.chip.handle_timeout(self.now, &mut self.memory) {
-                // It has no power.
-                break;
-            }
+            assert!(self.chip.handle_timeout(self.now, &mut self.memory));
             for port in Port::ALL {
                 self.left.extend(std::iter::from_fn(|| self.chip.poll_cell(port)));
             }
@@ -68,7 +65,10 @@ impl Station {
     fn end(&mut self, reason: DropReason) -> Counters {
         match reason {
             DropReason::Closed => assert!(self.chip.close(0)),
-            _ => self.chip.set_power(false),
+            _ => {
+                self.chip.set_power(false);
+                assert_eq!(self.chip.poll_timeout(), None, "a chip without power has nothing to do");
+            }
         }
         let before = *self.chip.former_channels();
         // What is left of it in the chip changes nothing any more.

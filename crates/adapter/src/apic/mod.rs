@@ -316,6 +316,9 @@ impl Apic {
     }
 
     fn due(&self, working: bool) -> Option<Time> {
+        if !self.power {
+            return None;
+        }
         if working {
             return Some(self.clock.next());
         }
@@ -326,7 +329,7 @@ impl Apic {
     /// One slot, if it has come. True: it had.
     pub fn handle_timeout(&mut self, now: Time, memory: &mut dyn HostMemory) -> bool {
         let working = self.is_working();
-        if !self.power || self.due(working).is_none_or(|at| at > now) {
+        if self.due(working).is_none_or(|at| at > now) {
             return false;
         }
         if !working {
