@@ -26,6 +26,9 @@ pub use connection::Connection;
 pub use error::{Error, SendError};
 use shares::Shares;
 
+/// Handles of the pool of buffers that an endpoint keeps.
+const HANDLES: usize = 8;
+
 /// What an endpoint is to have.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EndpointConfig {
@@ -59,6 +62,8 @@ pub struct Endpoint {
     /// Descriptors that the host has given back, ever (wraps).
     completed: u32,
     shares: Shares,
+    /// Handles of the pool, for the next loans: to count one up and down costs more than the rest of a loan.
+    handles: Vec<Arc<Pool>>,
     /// A quarter of the receive ring's slots: between two looks whether the host waits for room there.
     receive_quarter: u32,
     buffer_octets: usize,
@@ -95,6 +100,7 @@ impl Endpoint {
             idle: Recycle::new(geometry.buffer_octets as usize, geometry.buffers as usize),
             completed: 0,
             shares: Shares::default(),
+            handles: Vec::with_capacity(HANDLES),
             receive_quarter: (geometry.receive_ring / 4).max(1),
             buffer_octets: geometry.buffer_octets as usize,
             events: config.events,
@@ -200,7 +206,8 @@ impl Endpoint {
             self.reclaim();
         }
         let buffer = self.idle.take()?;
-        Some(Loan { pool: self.pool.clone(), buffer })
+        let pool = self.handles.pop().unwrap_or_else(|| self.pool.clone());
+        Some(Loan::new(pool, buffer))
     }
 
     /// Sends the first `octets` octets of a loan. The loan goes back if this fails.
@@ -214,7 +221,10 @@ impl Endpoint {
         let descriptor = Descriptor { channel: channel.0, octets: octets as u32, ..Descriptor::of_buffer(loan.buffer) };
         match self.push(descriptor) {
             Ok(()) => {
-                loan.forget();
+                let handle = loan.forget();
+                if self.handles.len() < HANDLES {
+                    self.handles.extend(handle);
+                }
                 Ok(())
             }
             Err(e) => Err((e, loan)),
@@ -247,6 +257,7 @@ impl Endpoint {
         }
     }
 
+    #[inline]
     pub(crate) fn push(&mut self, descriptor: Descriptor) -> Result<(), SendError> {
         if !self.shares.has_room(descriptor.channel) {
             self.reclaim();

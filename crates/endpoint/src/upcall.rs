@@ -17,7 +17,9 @@ impl Endpoint {
         mut f: impl FnMut(ChannelId, &[u8]) -> ControlFlow<()>,
     ) -> Result<u64, Error> {
         let mut n = 0;
-        while let Some(sdu) = self.receive(patience)? {
+        while self.has_come(patience)?
+            && let Some(sdu) = self.try_receive()
+        {
             n += 1;
             if f(sdu.channel(), &sdu).is_break() {
                 break;

@@ -5,6 +5,7 @@ use crate::ChannelId;
 use crate::layout::{Descriptor, INLINE_OCTETS};
 use crate::segment::Segment;
 use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
 
 /// Buffers that are the application's to send with.
@@ -18,13 +19,27 @@ pub(crate) struct Pool {
 /// A buffer of the segment that is the application's to fill. Sending it gives it away; dropping it gives it back.
 #[derive(Debug)]
 pub struct Loan {
-    pub(super) pool: Arc<Pool>,
+    /// There until the loan has been sent.
+    pool: Option<Arc<Pool>>,
     pub(super) buffer: u32,
 }
 
 impl Loan {
-    pub(super) fn forget(mut self) {
-        self.buffer = Descriptor::INLINE;
+    pub(super) fn new(pool: Arc<Pool>, buffer: u32) -> Self {
+        Loan { pool: Some(pool), buffer }
+    }
+
+    /// Its buffer has been given away: gives the pool's handle back.
+    #[inline]
+    pub(super) fn forget(mut self) -> Option<Arc<Pool>> {
+        self.pool.take()
+    }
+
+    /// The buffer. A loan whose pool has gone has none.
+    #[inline]
+    fn memory(&self) -> NonNull<[u8]> {
+        let none = NonNull::slice_from_raw_parts(NonNull::dangling(), 0);
+        self.pool.as_ref().map_or(none, |pool| pool.segment.buffer(self.buffer))
     }
 }
 
@@ -34,7 +49,7 @@ impl Deref for Loan {
     fn deref(&self) -> &[u8] {
         // SAFETY: a loan owns its buffer from `loan` to `send`; the buffer's number is in no ring meanwhile, and the only
         // slices of it are made here and in `deref_mut`, under this value's borrow; the service does not write it meanwhile.
-        unsafe { self.pool.segment.buffer(self.buffer).as_ref() }
+        unsafe { self.memory().as_ref() }
     }
 }
 
@@ -42,14 +57,14 @@ impl DerefMut for Loan {
     #[allow(unsafe_code)]
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `deref`, under an exclusive borrow.
-        unsafe { self.pool.segment.buffer(self.buffer).as_mut() }
+        unsafe { self.memory().as_mut() }
     }
 }
 
 impl Drop for Loan {
     fn drop(&mut self) {
-        if self.buffer != Descriptor::INLINE
-            && let Ok(mut returned) = self.pool.returned.lock()
+        if let Some(pool) = &self.pool
+            && let Ok(mut returned) = pool.returned.lock()
         {
             returned.push(self.buffer);
         }

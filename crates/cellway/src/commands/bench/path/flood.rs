@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use wire::CircuitId;
 
-/// Octets of SDUs on their way in each direction, about: what fits the caches.
-const IN_FLIGHT: usize = 1 << 20;
+/// Octets of SDUs that a ring holds, about: all buffers of both applications fit the second-level cache of one core.
+const IN_FLIGHT: usize = 1 << 18;
 /// Nobody answers for so long: something is wrong.
 const PATIENCE: Duration = Duration::from_secs(2);
 
