@@ -1,6 +1,7 @@
 //! One endpoint as the host sees it: its rings, its channels, the SDUs that are leaving.
 
 mod ending;
+mod parcels;
 mod sums;
 
 use crate::channels::Channels;
@@ -14,6 +15,7 @@ use endpoint::recycle::Recycle;
 use endpoint::ring::{Consumer, Producer, Which};
 use endpoint::segment::{Segment, SegmentError};
 use endpoint::{Aal, ChannelId, DataPath, Events};
+pub(crate) use parcels::Bounds;
 use sar::{SduMeta, Segmentation, aal34};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -335,8 +337,15 @@ impl Attached {
     }
 
     /// Segments whole SDUs of a channel that is AAL5 on this circuit into `out`, as many as fit, one after another, and `most_pdus`
-    /// at most. Stops before one that is to be looked at more closely ([`Attached::begin`]).
-    pub(crate) fn segment_run(&mut self, channel: u32, circuit: CircuitId, out: &mut [Cell], most_pdus: u32) -> Run {
+    /// at most. Stops before one that is to be looked at more closely ([`Attached::begin`]), and, where there are `parcels`, before
+    /// one that can leave in a parcel.
+    pub(crate) fn segment_run(
+        &mut self,
+        channel: u32,
+        circuit: CircuitId,
+        out: &mut [Cell],
+        (most_pdus, parcels): (u32, bool),
+    ) -> Run {
         let mut run = Run::default();
         if self.ending || self.outbound.is_leaving(channel) {
             return run;
@@ -346,6 +355,9 @@ impl Attached {
         {
             let room = &mut out[run.cells..];
             let octets = d.octets as usize;
+            if parcels && run.pdus > 0 && self.for_parcel(d).is_some() {
+                break;
+            }
             if octets == 0 || aal5::cells(octets) > room.len() {
                 break;
             }

@@ -2,6 +2,7 @@
 
 mod aal34;
 mod credit;
+mod parcels;
 mod points;
 
 use crate::attached::{Attached, Buffer, Place};
@@ -9,7 +10,7 @@ use crate::channels::EndpointId;
 use crate::outbound::Class;
 use aal34::Aal34;
 use credit::Credit;
-pub(crate) use credit::{Credits, WINDOW};
+pub(crate) use credit::{Credits, LOOK_AGAIN, WINDOW};
 use endpoint::Aal;
 use net::SparseCounters;
 use net::topology::OamOptions;

@@ -3,18 +3,13 @@
 //!
 //! A circuit's share is [`crate::circuit`]'s; here are the credit cells, their timers and the queue of what is kept.
 
-use crate::circuit::{NOT_USER, WINDOW};
+use crate::circuit::{LOOK_AGAIN, NOT_USER, WINDOW};
 use crate::interface::HostInterface;
 use crate::outward::send_cell;
 use endpoint::Aal;
 use net::NodeIo;
-use std::time::Duration;
 use wire::credit::{self, Entry, Kind};
 use wire::{Cell, CircuitId, DropReason, Label, Time};
-
-/// A host that keeps cells looks at least so often whether there is room for them; applications that empty their receive
-/// ring ring earlier.
-const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 impl HostInterface {
     /// User cells, or others that belong to no PDU, of a circuit with credits.
@@ -37,12 +32,13 @@ impl HostInterface {
             circuit.refuse(endpoint, DropReason::WrongAal);
             self.intake.note_cells(port, cells.len(), Err(DropReason::WrongAal));
             (used, taken) = (cells.len(), 0);
-        } else if credit.held.is_empty() {
+        } else if credit.kept() == 0 {
             used = circuit.receive_what_fits(user, endpoint, cells, now);
         }
         let rest = &cells[used..];
         if !rest.is_empty() {
-            let first = credit.held.is_empty();
+            let first = credit.kept() == 0;
+            credit.cut_parcels();
             let space = usize::from(WINDOW) - credit.held.len();
             let (kept, beyond) = rest.split_at(space.min(rest.len()));
             credit.held.extend(kept);
@@ -52,9 +48,7 @@ impl HostInterface {
             used += beyond.len();
             taken -= beyond.len();
             if first {
-                self.credits.holding.push(id.key());
-                self.credits.progress = now;
-                self.credits.look_again = Some(now + LOOK_AGAIN);
+                self.credits.hold(id.key(), now);
             }
         }
         endpoint.received.cells = endpoint.received.cells.wrapping_add(taken as u64);
@@ -87,30 +81,22 @@ impl HostInterface {
             let Some(circuit) = self.circuits.get_mut(*key) else { return false };
             let Some(mut credit) = circuit.credit.take() else { return false };
             let endpoint = circuit.receiver.and_then(|u| Some((u, self.endpoints.find(u.endpoint)?)));
-            let mut done = 0;
-            match endpoint {
+            let done = match endpoint {
                 None => {
-                    done = credit.held.len();
-                    circuit.received.drop_n(DropReason::Closed, done as u64);
-                    credit.held.clear();
+                    let kept = credit.forget();
+                    circuit.received.drop_n(DropReason::Closed, kept as u64);
+                    kept
                 }
                 Some((user, endpoint)) => {
-                    loop {
-                        let (first, _) = credit.held.as_slices();
-                        let used = circuit.receive_what_fits(user, endpoint, first, now);
-                        credit.held.drain(..used);
-                        done += used;
-                        if used == 0 || credit.held.is_empty() {
-                            break;
-                        }
-                    }
+                    let done = credit.deliver(circuit, user, endpoint, now);
                     self.endpoints.handle_delivered(user.endpoint, true, now);
+                    done
                 }
-            }
+            };
             any |= done > 0;
             credit.receiver.forwarded(done as u32);
             self.credits.notice_limit(*key, &mut credit);
-            let stays = !credit.held.is_empty();
+            let stays = credit.kept() > 0;
             circuit.credit = Some(credit);
             stays
         });
@@ -157,7 +143,8 @@ impl HostInterface {
                     }
                 }
                 Kind::Check | Kind::Start => {
-                    credit.receiver.handle_check(&entry, credit.held.len() as u32);
+                    let kept = credit.kept() as u32;
+                    credit.receiver.handle_check(&entry, kept);
                     self.credits.notice_limit(id.key(), credit);
                 }
             }

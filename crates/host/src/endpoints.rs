@@ -539,8 +539,8 @@ impl Endpoints {
                 }
                 !armed
             }
-            // An SDU half sent is seen to its end.
-            Next::At(_) if endpoint.outbound.is_in_an_sdu() => true,
+            // An SDU half sent is seen to its end, and what is in parcels until it has been read.
+            Next::At(_) if endpoint.outbound.is_in_an_sdu() || endpoint.outbound.is_aboard() => true,
             Next::At(time) => {
                 let (soft, ticks) = (endpoint.strategy.machine.is_soft(), endpoint.strategy.machine.tells_at_ticks());
                 let slot = if soft { self.soft.insert(time, id) } else { self.clocked.insert(time, id) };

@@ -93,6 +93,8 @@ pub struct HostInterface {
     pub(crate) location: Option<Location>,
     /// Cells and frames of circuits that are not here, and management of paths that has no room.
     pub(crate) stray: Counters,
+    /// Cells of a parcel that was cut.
+    pub(crate) cut: Vec<Cell>,
     /// What endpoints sent and received that are gone, ...
     gone_endpoints: [Counters; 2],
     /// The first endpoint whose counters did not add up at its end.
@@ -121,6 +123,7 @@ impl HostInterface {
             answers: Vec::with_capacity(MAX_ANSWERS),
             location: None,
             stray: Counters::default(),
+            cut: Vec::new(),
             gone_endpoints: [Counters::default(); 2],
             broken: None,
             gone_circuits: [Counters::default(); 2],
@@ -611,7 +614,11 @@ impl Node for HostInterface {
                 let cells = io.cells_in(port);
                 let n = cells.len().min(left);
                 if n == 0 {
-                    break;
+                    let Some(parcel) = io.take_parcel(port) else { break };
+                    left = left.saturating_sub(parcel.cells());
+                    self.receive_parcel(port as u16, parcel, io, now);
+                    any = true;
+                    continue;
                 }
                 let taken = self.receive_cells(port as u16, &cells[..n], now);
                 io.consume(port, taken);
@@ -646,6 +653,10 @@ impl Node for HostInterface {
             && self.answers.is_empty()
             && self.departing.is_empty()
             && self.circuits.oam().rests()
+    }
+
+    fn takes_parcels(&self) -> bool {
+        true
     }
 
     fn poll_timeout(&self) -> Option<Time> {

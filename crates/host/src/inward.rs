@@ -1,5 +1,7 @@
 //! How cells and frames come in: to their circuit, if it is on the port that they came in at, and to who has it open.
 
+mod parcels;
+
 use crate::circuit::NOT_USER;
 use crate::interface::HostInterface;
 use endpoint::Aal;

@@ -5,8 +5,11 @@
 //! left, whichever it was ([`Consumer::give_back`]). On the data path `single-copy` slots go back in order, since
 //! applications judge by the ring's index which memory is theirs again.
 
+mod aboard;
+
 use crate::channels::Channel;
 use crate::path::Source;
+use aboard::Aboard;
 use endpoint::ChannelId;
 use endpoint::layout::Descriptor;
 use endpoint::ring::Consumer;
@@ -96,6 +99,8 @@ struct Lane {
     last: u32,
     queued: u32,
     leaving: Option<Leaving>,
+    /// Cells of SDUs that have left in parcels and have not been read.
+    aboard: usize,
     state: State,
     class: Class,
 }
@@ -117,6 +122,8 @@ pub(crate) struct Outbound {
     taken: u32,
     /// Which of those are done with, where slots go back in order.
     in_order: Option<VecDeque<bool>>,
+    /// What has left in parcels and has not been read.
+    aboard: Aboard,
     slots: u32,
 }
 
@@ -132,6 +139,7 @@ impl Outbound {
             leaving: 0,
             taken: 0,
             in_order: in_order.then(VecDeque::new),
+            aboard: Aboard::default(),
             slots,
         }
     }
@@ -143,7 +151,7 @@ impl Outbound {
 
     /// Descriptors that wait in the queues of channels, those that are leaving included.
     pub(crate) fn queued(&self) -> u64 {
-        (self.entries.len() - self.free.len()) as u64
+        (self.entries.len() - self.free.len()) as u64 - u64::from(self.aboard.pdus())
     }
 
     /// Whether an SDU has begun to leave and has not left whole.

@@ -277,6 +277,14 @@ pub(crate) fn copy_in(from: &[u8], to: &[AtomicU8]) {
     unsafe { from.as_ptr().copy_to_nonoverlapping(to.as_ptr().cast::<u8>().cast_mut(), octets) }
 }
 
+/// Copies octets from memory that others may write meanwhile to memory that others may read or write meanwhile.
+pub(crate) fn copy_shared(from: &[AtomicU8], to: &[AtomicU8]) {
+    let octets = from.len().min(to.len());
+    // SAFETY: both are as long; they may overlap, where one application sends to itself. Atomics may be written through a shared
+    // reference, and no octet is an invalid value, whoever reads or writes it when.
+    unsafe { from.as_ptr().cast::<u8>().copy_to(to.as_ptr().cast::<u8>().cast_mut(), octets) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

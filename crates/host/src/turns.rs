@@ -1,6 +1,6 @@
 //! Whose turn it is to send: endpoints take turns at a host, channels at an endpoint, within bounds for each and for a round.
 
-use crate::attached::{Attached, Run};
+use crate::attached::{Attached, Bounds, Run};
 use crate::channels::EndpointId;
 use crate::circuit::Credits;
 use crate::circuits::Circuits;
@@ -25,9 +25,9 @@ impl HostInterface {
     /// The turns of one round: all endpoints' circuits of a reserved rate, then the others. True if anything left.
     pub(crate) fn send_turns(&mut self, io: &mut NodeIo<'_>, now: Time) -> bool {
         let (first, n) = self.endpoints.turn();
-        let mut sent = 0;
+        let (mut sent, mut landed) = (0, false);
         for i in 0..n {
-            self.take_up((first + i) % n, now);
+            landed |= self.take_up((first + i) % n, now);
             sent += self.send_turn((first + i) % n, Class::Reserved, io, now);
         }
         for i in 0..n {
@@ -37,13 +37,14 @@ impl HostInterface {
                 break;
             }
         }
-        sent > 0
+        sent > 0 || landed
     }
 
-    /// One endpoint's descriptors move into the queues of their channels.
-    fn take_up(&mut self, at: usize, now: Time) {
+    /// One endpoint's descriptors move into the queues of their channels. True if some that had left were given back.
+    fn take_up(&mut self, at: usize, now: Time) -> bool {
         let room = self.endpoints.pressed_room();
-        let Some((_, endpoint)) = self.endpoints.at(at) else { return };
+        let Some((_, endpoint)) = self.endpoints.at(at) else { return false };
+        let landed = endpoint.land();
         endpoint.outbound.handle_due(now);
         if endpoint.pressed {
             endpoint.strategy.machine.handle_pressure(room);
@@ -52,6 +53,7 @@ impl HostInterface {
         if endpoint.quota() > 0 {
             endpoint.take_up(TURN_DESCRIPTORS);
         }
+        landed
     }
 
     /// One endpoint's turn: its channels of a class take turns in it. Gives how many cells left.
@@ -127,7 +129,8 @@ enum Turn {
 }
 
 /// Sends whole SDUs of a channel, up to `most` cells: what becomes cells of AAL5, as far as the circuit's contract and credits allow
-/// now. These, the link and the counters hear of all of them at once. What it leaves is for [`channel_turn`].
+/// now. These, the link and the counters hear of all of them at once. What it leaves is for [`channel_turn`]; `None`: what has left in
+/// parcels is to be read first.
 fn run_turn(
     id: EndpointId,
     endpoint: &mut Attached,
@@ -136,25 +139,39 @@ fn run_turn(
     io: &mut NodeIo<'_>,
     most: usize,
     now: Time,
-) -> usize {
+) -> Option<usize> {
     let open = endpoint.channels.at(channel).filter(|open| open.aal == Aal::Aal5);
-    let Some(circuit) = open.and_then(|open| circuits.get_mut(open.circuit.key())) else { return 0 };
+    let Some(circuit) = open.and_then(|open| circuits.get_mut(open.circuit.key())) else { return Some(0) };
     let waits = circuit.points.is_some() || circuit.departing.first().is_some_and(|first| *first != id);
     let port = usize::from(circuit.config.port);
     let granted = circuit.credit.as_ref().map_or(usize::MAX, |credit| credit.sender.room() as usize);
-    let out = io.cells_out(port);
-    let most = out.len().min(most).min(granted);
-    let room = circuit.pacer.as_ref().map_or(most, |pacer| pacer.allowed(now, most));
-    if waits || room == 0 {
-        return 0;
-    }
+    let parcels = io.parcel_room(port);
+    let allowed = |most: usize| circuit.pacer.as_ref().map_or(most, |pacer| pacer.allowed(now, most));
     let most_pdus = endpoint.quota();
-    let Run { cells, pdus, octets } = endpoint.segment_run(channel, circuit.id, &mut out[..room], most_pdus);
+    let first = if parcels > 0 && !waits { endpoint.begins_parcel(channel) } else { None };
+    let run = if waits {
+        Run::default()
+    } else if let Some(first) = first {
+        let aboard = endpoint.outbound.room_aboard(channel);
+        if aboard < first {
+            return None;
+        }
+        let bounds = Bounds { cells: allowed(parcels.min(granted)).min(aboard), turn: most, pdus: most_pdus };
+        endpoint.load_parcel(channel, circuit.id, (io, port), bounds)
+    } else {
+        let out = io.cells_out(port);
+        let room = allowed(out.len().min(most).min(granted));
+        let run = endpoint.segment_run(channel, circuit.id, &mut out[..room], (most_pdus, parcels > 0));
+        if run.cells > 0 {
+            io.commit_pdus(port, run.cells, run.pdus.into());
+        }
+        run
+    };
+    let Run { cells, pdus, octets } = run;
     if cells == 0 {
-        return 0;
+        return Some(0);
     }
     endpoint.outbound.set_class(channel, circuit.class());
-    io.commit_pdus(port, cells, pdus.into());
     if let Some(credit) = &mut circuit.credit {
         credits.sent(circuit.id.key(), credit, cells, now);
     }
@@ -164,7 +181,7 @@ fn run_turn(
     let counted = [cells as u64, pdus.into(), octets];
     circuit.sent.pass(counted);
     endpoint.sent.pass(counted);
-    cells
+    Some(cells)
 }
 
 /// Sends up to `most` cells of a channel.
@@ -182,7 +199,7 @@ fn channel_turn(
         if left >= most {
             break;
         }
-        let cells = run_turn(id, endpoint, channel, (circuits, credits), io, most - left, now);
+        let Some(cells) = run_turn(id, endpoint, channel, (circuits, credits), io, most - left, now) else { break };
         if cells > 0 {
             left += cells;
             continue;

@@ -3,6 +3,7 @@
 
 use crate::fault::{Fate, FaultConfig, Faults};
 use crate::frame::{Aal, Frame, FramePool, LONG_FRAME_CELLS};
+use crate::parcel::{Parcel, Parcels};
 use crate::ring::Ring;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -213,6 +214,8 @@ fn flight_limit(queue: usize, rate: Option<CellRate>, delay: Duration) -> usize 
 #[derive(Debug)]
 pub(crate) struct Lane<T> {
     pub(crate) arrived: Ring<T>,
+    /// Among the cells that have arrived.
+    parcels: Parcels,
     timed: Option<Box<Timed<T>>>,
     up: bool,
     sent: Counters,
@@ -247,6 +250,7 @@ impl<T: Unit> Lane<T> {
         });
         Lane {
             arrived: Ring::new(queue.max(1)),
+            parcels: Parcels::default(),
             timed,
             up: true,
             sent: Counters::default(),
@@ -307,18 +311,66 @@ impl<T: Unit> Lane<T> {
                 let most = slots.len().min(usize::try_from(most).unwrap_or(usize::MAX));
                 &mut slots[..most]
             }
-            None => self.arrived.writable(),
+            None => {
+                // Parcels take as much of the queue as their cells would.
+                let most = self.arrived.room().saturating_sub(self.parcels.cells());
+                let slots = self.arrived.writable();
+                let most = most.min(slots.len());
+                &mut slots[..most]
+            }
         }
+    }
+
+    /// What has arrived, oldest first, up to the first parcel or the end of the ring's memory.
+    pub(crate) fn readable(&self) -> &[T] {
+        let cells = self.arrived.readable();
+        &cells[..cells.len().min(self.parcels.cells_before())]
+    }
+
+    /// Takes the first `n` of [`Lane::readable`].
+    pub(crate) fn consume(&mut self, n: usize) {
+        self.arrived.consume(n);
+        self.parcels.handle_taken(n);
+    }
+
+    /// The ring of what has arrived, for a reader that gives it back by [`Lane::return_ring`].
+    pub(crate) fn lend_ring(&mut self) -> (Ring<T>, usize) {
+        (core::mem::take(&mut self.arrived), self.parcels.cells_before())
+    }
+
+    /// Takes the ring back, out of which `taken` units were taken.
+    pub(crate) fn return_ring(&mut self, ring: Ring<T>, taken: usize) {
+        self.arrived = ring;
+        self.parcels.handle_taken(taken);
+    }
+
+    /// Cells that a parcel may stand for which is put now: none on a line that does not carry them at once, or is down.
+    pub(crate) fn parcel_room(&self) -> usize {
+        if self.timed.is_some() || !self.up { 0 } else { self.arrived.room().saturating_sub(self.parcels.cells()) }
+    }
+
+    /// Puts a parcel of no more cells than [`Lane::parcel_room`] behind all that is on the line.
+    pub(crate) fn put_parcel(&mut self, parcel: Parcel) {
+        let cells = parcel.cells();
+        self.sent.pass([cells as u64, parcel.pdus() as u64, (cells * wire::cell::PAYLOAD_OCTETS) as u64]);
+        self.parcels.put(parcel, self.arrived.len());
+    }
+
+    /// Takes the parcel that is the oldest on the line.
+    pub(crate) fn take_parcel(&mut self) -> Option<Parcel> {
+        self.parcels.take()
     }
 
     /// What is on it.
     pub(crate) fn len(&self) -> usize {
-        self.arrived.len() + self.timed.as_ref().map_or(0, |timed| timed.queue.len() + timed.flight.len())
+        self.parcels.cells()
+            + self.arrived.len()
+            + self.timed.as_ref().map_or(0, |timed| timed.queue.len() + timed.flight.len())
     }
 
     /// How many more the sender may put on it, if they are of one cell: of a promised rate, or of others.
     pub(crate) fn room(&self, promised: bool) -> usize {
-        let Some(timed) = &self.timed else { return self.arrived.room() };
+        let Some(timed) = &self.timed else { return self.arrived.room().saturating_sub(self.parcels.cells()) };
         let past = if promised { LONG_FRAME_CELLS } else { 0 };
         let window = self.window.saturating_add(past).saturating_sub(timed.waiting());
         timed.queue.room().min(usize::try_from(window).unwrap_or(usize::MAX))
@@ -370,7 +422,7 @@ impl<T: Unit> Lane<T> {
         if !self.up || self.timed.is_some() {
             return self.commit(n, now, pool);
         }
-        let n = n.min(self.arrived.writable().len());
+        let n = n.min(self.writable().len());
         self.sent.cells = self.sent.cells.wrapping_add(n as u64);
         self.sent.pdus = self.sent.pdus.wrapping_add(pdus);
         self.sent.octets = self.sent.octets.wrapping_add((n * wire::cell::PAYLOAD_OCTETS) as u64);
@@ -379,7 +431,9 @@ impl<T: Unit> Lane<T> {
 
     /// Whether the receiver has taken all that was sent.
     pub(crate) fn is_drained(&self) -> bool {
-        self.arrived.is_empty() && self.timed.as_ref().is_none_or(|t| t.queue.is_empty() && t.flight.is_empty())
+        self.arrived.is_empty()
+            && self.parcels.is_empty()
+            && self.timed.as_ref().is_none_or(|t| t.queue.is_empty() && t.flight.is_empty())
     }
 
     /// What the sender could not send.
@@ -396,7 +450,7 @@ impl<T: Unit> Lane<T> {
         delivered.octets = arrived.octets.wrapping_sub(self.cleared.octets);
         let on_the_line = |timed: &Timed<T>| ((timed.queue.len() + timed.flight.len()) as u64, timed.duplicated);
         let (waiting, duplicated) = self.timed.as_deref().map_or((0, 0), on_the_line);
-        let unread = self.arrived.len() as u64;
+        let unread = (self.arrived.len() + self.parcels.cells()) as u64;
         LineCounters { sent: self.sent, delivered, lost: self.lost, duplicated, waiting, unread }
     }
 
@@ -465,6 +519,11 @@ impl<T: Unit> Lane<T> {
     /// Empties the line; how much was on it.
     pub(crate) fn clear(&mut self, pool: &mut FramePool) -> u64 {
         let mut n = 0;
+        for parcel in self.parcels.clear() {
+            let cells = parcel.cells() as u64;
+            self.cleared.pass([cells, parcel.pdus() as u64, cells * wire::cell::PAYLOAD_OCTETS as u64]);
+            n += cells;
+        }
         let mut discard = |unit: T| {
             unit.discard(pool);
             n += 1;

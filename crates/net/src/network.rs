@@ -7,6 +7,7 @@ use crate::fault::FaultConfig;
 use crate::frame::FramePool;
 use crate::line::{Carries, Lane, LineCounters, Side};
 use crate::node::{Line, Lines, LinkNature, NONE, Node, NodeIo, Port};
+use crate::parcel::Spare;
 use crate::ready::{Bits, Deadlines};
 use crate::tap::{Tap, TapBuffer, TapConfig};
 use std::any::Any;
@@ -186,6 +187,8 @@ impl Network {
             taps: Vec::new(),
             pool,
             readers: Vec::new(),
+            parcels: Vec::new(),
+            spare: Spare::default(),
             ready: Bits::default(),
             moved: Bits::default(),
             work: 0,
@@ -326,6 +329,9 @@ impl Network {
         let understood = inside || config.peer_takes_credits;
         let in_order = config.faults.as_ref().is_none_or(|f| f.reordering == 0.0 && f.duplication == 0.0);
         let credit = understood && in_order && config.carries == Carries::Cells;
+        let takes =
+            |end| matches!(end, End::Port(node, _) if self.slot(node).is_some_and(|slot| slot.node.takes_parcels()));
+        let parcels = [takes(b), takes(a)];
         let nature = LinkNature { carries: config.carries, credit, outside: !inside && config.rate.is_none() };
         let line = |direction| match config.carries {
             Carries::Cells => {
@@ -347,6 +353,8 @@ impl Network {
         lines.readers.resize(lines.lines.len(), NONE);
         let reader = |end| if let End::Port(node, _) = end { node.index } else { NONE };
         (lines.readers[index as usize * 2], lines.readers[index as usize * 2 + 1]) = (reader(b), reader(a));
+        lines.parcels.resize(lines.lines.len(), false);
+        lines.parcels[index as usize * 2..][..2].copy_from_slice(&parcels);
         self.plug(a, Port { output: index * 2, input: index * 2 + 1 }, Some(nature));
         self.plug(b, Port { output: index * 2 + 1, input: index * 2 }, Some(nature));
         LinkId { index, generation }

@@ -2,11 +2,13 @@
 
 use crate::frame::{Frame, FramePool};
 use crate::line::{Carries, Lane, Side};
+use crate::parcel::{Parcel, SduMemory, Spare};
 use crate::ready::Bits;
 use crate::ring::Ring;
 use crate::tap::Tap;
 use std::any::Any;
-use wire::{Cell, DropReason, Time};
+use std::sync::Arc;
+use wire::{Cell, CircuitId, DropReason, Time};
 
 /// An element of a network: a host interface, a switch.
 pub trait Node: Send {
@@ -19,6 +21,11 @@ pub trait Node: Send {
     /// Whether it has nothing to do until something arrives, [`Node::poll_timeout`] has come, or somebody has called it by
     /// [`crate::Network::node_mut`]: then rounds pass it over. A node that waits for room on a link has something to do.
     fn rests(&self) -> bool {
+        false
+    }
+
+    /// Whether it takes [`Parcel`]s in place of cells ([`NodeIo::take_parcel`]), each as soon as it is the oldest on its link.
+    fn takes_parcels(&self) -> bool {
         false
     }
 
@@ -94,6 +101,9 @@ pub(crate) struct Lines {
     pub(crate) pool: FramePool,
     /// The node that reads each line, or [`NONE`].
     pub(crate) readers: Vec<u32>,
+    /// Whether that node takes parcels.
+    pub(crate) parcels: Vec<bool>,
+    pub(crate) spare: Spare,
     /// Nodes to be visited: something has arrived, or they do not rest.
     pub(crate) ready: Bits,
     /// Lines with a rate, a delay or faults that are to be looked at: something was put on them or taken off.
@@ -169,6 +179,27 @@ impl Lines {
         lane.room(promised).min(((free + 1).saturating_sub(2 * lane.len()) / 3).max(1))
     }
 
+    /// Cells that a parcel may stand for which is put on a line now. A tap sees cells.
+    fn parcel_room(&self, line: u32) -> usize {
+        let taken = self.parcels.get(line as usize) == Some(&true);
+        match self.get(line) {
+            Some(Line::Cells(lane)) if taken && self.taps[line as usize / 2].is_none() => lane.parcel_room(),
+            _ => 0,
+        }
+    }
+
+    fn put_parcel(&mut self, line: u32, parcel: Parcel) -> Result<(), Parcel> {
+        let cells = parcel.cells();
+        if self.parcel_room(line) < cells {
+            return Err(parcel);
+        }
+        let Some(Line::Cells(lane)) = self.get_mut(line) else { return Err(parcel) };
+        lane.put_parcel(parcel);
+        self.work += cells;
+        self.note_put(line);
+        Ok(())
+    }
+
     fn room(&self, line: u32, promised: bool) -> usize {
         match self.get(line) {
             Some(Line::Cells(lane)) => lane.room(false),
@@ -241,10 +272,10 @@ impl NodeIo<'_> {
         }
     }
 
-    /// Cells that have arrived at `port`, oldest first, as many as lie side by side.
+    /// Cells that have arrived at `port`, oldest first, as many as lie side by side and are not behind a parcel.
     pub fn cells_in(&self, port: usize) -> &[Cell] {
         match self.lines.get(self.port(port).input) {
-            Some(Line::Cells(lane)) => lane.arrived.readable(),
+            Some(Line::Cells(lane)) => lane.readable(),
             _ => &[],
         }
     }
@@ -253,7 +284,7 @@ impl NodeIo<'_> {
     pub fn consume(&mut self, port: usize, n: usize) {
         let line = self.port(port).input;
         if let Some(Line::Cells(lane)) = self.lines.get_mut(line) {
-            lane.arrived.consume(n);
+            lane.consume(n);
             if n > 0 {
                 self.lines.note_taken(line);
             }
@@ -281,6 +312,37 @@ impl NodeIo<'_> {
         *slot = *cell;
         self.commit(port, 1);
         true
+    }
+
+    /// Cells that a parcel may stand for which is put on the link at `port` now. 0: cells only.
+    pub fn parcel_room(&self, port: usize) -> usize {
+        self.lines.parcel_room(self.port(port).output)
+    }
+
+    /// A parcel without SDUs, to be filled.
+    pub fn new_parcel(&mut self, circuit: CircuitId, memory: Arc<dyn SduMemory>) -> Parcel {
+        Parcel::new(circuit, memory, self.lines.spare.take())
+    }
+
+    /// Sends a parcel.
+    ///
+    /// # Errors
+    /// The parcel itself, if [`NodeIo::parcel_room`] is less than its cells.
+    pub fn put_parcel(&mut self, port: usize, parcel: Parcel) -> Result<(), Parcel> {
+        self.lines.put_parcel(self.port(port).output, parcel)
+    }
+
+    /// Takes a parcel off the link at `port`, if it is the oldest there.
+    pub fn take_parcel(&mut self, port: usize) -> Option<Parcel> {
+        match self.lines.get_mut(self.port(port).input) {
+            Some(Line::Cells(lane)) => lane.take_parcel(),
+            _ => None,
+        }
+    }
+
+    /// A parcel is done with.
+    pub fn recycle(&mut self, parcel: Parcel) {
+        self.lines.spare.give(parcel);
     }
 
     /// How many cells or frames the link at `port` takes now.
@@ -388,12 +450,13 @@ impl NodeIo<'_> {
         let Some(Line::Cells(lane)) = self.lines.get_mut(input) else { return };
         // The ring moves out for the time of `f` (three words and a pointer), so that reading it borrows nothing of the
         // lines that `f` writes. No line is the input and an output of one node.
-        let mut ring: Ring<Cell> = core::mem::take(&mut lane.arrived);
+        let (mut ring, cells): (Ring<Cell>, usize) = lane.lend_ring();
         let mut outputs = Outputs { io: NodeIo { ports: self.ports, lines: self.lines, now: self.now }, input };
-        let done = f(ring.readable(), &mut outputs);
+        let readable = ring.readable();
+        let done = f(&readable[..readable.len().min(cells)], &mut outputs);
         ring.consume(done);
         if let Some(Line::Cells(lane)) = self.lines.get_mut(input) {
-            lane.arrived = ring;
+            lane.return_ring(ring, done);
         }
         if done > 0 {
             self.lines.note_taken(input);

@@ -57,6 +57,11 @@ impl Batch {
         }
     }
 
+    /// When it was handed over.
+    pub(crate) fn now(&self) -> Ticks {
+        self.now
+    }
+
     /// The distance of cells that stand side by side in the batch, if it is the same for all of these.
     #[inline]
     pub(crate) fn step_of(&self, cells: &[Cell]) -> Option<Ticks> {

@@ -140,7 +140,7 @@ impl Switch {
 }
 
 impl Plane {
-    fn turn_epoch(&mut self, now: Time) {
+    pub(crate) fn turn_epoch(&mut self, now: Time) {
         let epoch = now.as_nanos() >> EPOCH_BITS;
         let steps = epoch.wrapping_sub(self.epoch);
         if steps != 0 {

@@ -61,6 +61,7 @@ mod store;
 mod sums;
 mod translate;
 mod transmit;
+mod whole;
 
 pub use alarms::{Indication, SwitchEvent};
 pub use arrival::Arrival;
@@ -75,6 +76,7 @@ pub use profile::{Class, Flow, Profile};
 pub use shape::{Shape, ShapeKind};
 pub use sums::Sums;
 pub use translate::NOWHERE;
+pub use whole::Whole;
 
 use active::Pool;
 use ahead::Ahead;

@@ -10,7 +10,7 @@ use model::{Contract, Frames, Kind, Model, Point, Schedule};
 use std::time::Duration;
 use switch::{
     Arrival, Bucket, Class, Discard, Excess, FrameExcess, FramePolice, Outputs, Police, Profile, Progress, Shape,
-    ShapeKind, Switch, SwitchConfig, Transaction,
+    ShapeKind, Switch, SwitchConfig, Transaction, Whole,
 };
 use traffic::Fine;
 use wire::oam::{Function, Loopback};
@@ -93,8 +93,10 @@ struct World {
     links: Links,
     now: u64,
     pending: Option<Pending>,
-    /// What is on its way at each port, and how far its PDU is.
+    /// Cells that were made.
     cells: u64,
+    /// How often PDUs passed whole.
+    whole: u64,
 }
 
 impl World {
@@ -126,7 +128,7 @@ impl World {
             switch.set_arrival(port, arrival);
             model.ports[usize::from(port)].arrival = arrival;
         }
-        World { switch, model, links, now: 0, pending: None, cells: 0, random }
+        World { switch, model, links, now: 0, pending: None, cells: 0, whole: 0, random }
     }
 
     fn label(&mut self, path: bool) -> Label {
@@ -342,9 +344,69 @@ impl World {
         }
     }
 
+    /// Whole PDUs of one circuit, which came together: given as such, and as cells if the switch does not pass them.
+    fn whole(&mut self) {
+        let port = self.random.below(PORTS.into()) as u16;
+        let labels: Vec<Label> = self.model.routes.keys().filter(|from| from.0 == port).map(|from| from.1).collect();
+        let spaced = matches!(self.model.ports[usize::from(port)].arrival, Arrival::Spaced(_));
+        if spaced || labels.is_empty() {
+            return;
+        }
+        let circuit = match self.random.pick(&labels) {
+            Label::Vc(circuit) => circuit,
+            Label::Vp(vpi) => CircuitId { vpi, vci: wire::Vci(self.random.pick(&[32u16, 50])) },
+        };
+        if self.random.one_in(2) {
+            (0..PORTS).for_each(|port| self.transmit_from(port, 500));
+        }
+        let (pdus, mut cells) = (1 + self.random.below(3), Vec::new());
+        let now = Time::from_nanos(self.now);
+        for _ in 0..pdus {
+            let n = 1 + self.random.below(6);
+            for at in 1..=n {
+                let payload_type = PayloadType::User { congestion: false, end: at == n };
+                self.cells += 1;
+                let mut payload = [0; 48];
+                payload[..8].copy_from_slice(&self.cells.to_be_bytes());
+                let mut cell = Cell::new(CellHeader { circuit, payload_type, clp: false }, payload);
+                cell.set_at(now);
+                cells.push(cell);
+            }
+        }
+        for port in 0..usize::from(PORTS) {
+            let room = if self.random.one_in(3) { self.random.below(20) } else { 20 };
+            (self.links.room[port], self.model.ports[port].room) = (room, room);
+        }
+        let header_word = circuit.key() << 4;
+        let whole = Whole { header_word, cells: cells.len(), pdus };
+        let room = |port: u16| self.links.room[usize::from(port)];
+        let passed = self.switch.pass_whole(port, whole, now, room);
+        if passed.is_none() {
+            self.switch.handle_cells(port, &cells, now, &mut self.links);
+        }
+        self.model.handle_cells(port, &cells, now);
+        for port in 0..PORTS {
+            let mut taken = std::mem::take(&mut self.links.taken[usize::from(port)]);
+            if let Some((_, word)) = passed.filter(|(out, _)| *out == port) {
+                self.whole += 1;
+                let left = |cell: &Cell| {
+                    let header = CellHeader::from_word(word | cell.header_word() & 0b1110);
+                    Cell::new(header, cell.payload)
+                };
+                taken = cells.iter().map(left).collect();
+            }
+            let model = std::mem::take(&mut self.model.ports[usize::from(port)].link);
+            assert_eq!(taken, model, "at once by port {port}, of PDUs that were whole");
+        }
+    }
+
     fn transmit(&mut self) {
         let port = self.random.below(PORTS.into()) as u16;
         let room = if self.random.one_in(4) { 200 } else { self.random.below(12) };
+        self.transmit_from(port, room);
+    }
+
+    fn transmit_from(&mut self, port: u16, room: usize) {
         let mut out = vec![Cell::default(); room];
         let now = Time::from_nanos(self.now);
         let n = self.switch.poll_transmit(port, &mut out, now);
@@ -353,7 +415,8 @@ impl World {
 
     fn operate(&mut self) {
         match self.random.below(20) {
-            0..8 => self.batch(),
+            0..6 => self.batch(),
+            6 | 7 => self.whole(),
             8..15 => self.transmit(),
             15 if self.random.one_in(3) => {
                 self.switch.handle_timeout(Time::from_nanos(self.now));
@@ -411,8 +474,8 @@ impl World {
     }
 }
 
-/// Runs one world; returns the reasons for which its ports have dropped cells.
-fn run(seed: u64, operations: usize) -> BTreeSet<DropReason> {
+/// Runs one world; returns the reasons for which its ports have dropped cells, and how often PDUs passed whole.
+fn run(seed: u64, operations: usize) -> (BTreeSet<DropReason>, u64) {
     let result = std::panic::catch_unwind(|| {
         let mut world = World::new(seed);
         for i in 0..operations {
@@ -423,7 +486,7 @@ fn run(seed: u64, operations: usize) -> BTreeSet<DropReason> {
         }
         world.compare();
         let ports = world.model.ports.iter();
-        ports.flat_map(|port| port.in_drops.keys().chain(port.out_drops.keys()).copied()).collect()
+        (ports.flat_map(|port| port.in_drops.keys().chain(port.out_drops.keys()).copied()).collect(), world.whole)
     });
     result.unwrap_or_else(|_| panic!("SWITCH_SEED={seed} cargo test -p switch --test agree"))
 }
@@ -437,14 +500,16 @@ fn the_switch_and_the_model_agree_cell_for_cell_in_the_long_run() {
     }
     let operations: u64 = if std::env::var_os("CELLWAY_LONG").is_some() { 10_000_000 } else { 1_000_000 };
     let (worlds, threads) = (operations / each as u64, std::thread::available_parallelism().map_or(1, usize::from));
-    let seen: BTreeSet<_> = std::thread::scope(|scope| {
+    let (mut seen, mut whole) = (BTreeSet::new(), 0);
+    std::thread::scope(|scope| {
         let share = |thread: usize| (1 + thread as u64..=worlds).step_by(threads);
         let all: Vec<_> = (0..threads)
-            .map(|thread| {
-                scope.spawn(move || share(thread).flat_map(|seed| run(seed, each)).collect::<BTreeSet<DropReason>>())
-            })
+            .map(|thread| scope.spawn(move || share(thread).map(|seed| run(seed, each)).collect::<Vec<_>>()))
             .collect();
-        all.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+        for (dropped, passed) in all.into_iter().flat_map(|thread| thread.join().unwrap()) {
+            seen.extend(dropped);
+            whole += passed;
+        }
     });
     // A run in which nothing of a kind ever happened would agree for the wrong reason.
     let all = [
@@ -459,4 +524,5 @@ fn the_switch_and_the_model_agree_cell_for_cell_in_the_long_run() {
         DropReason::Closed,
     ];
     assert!(all.iter().all(|reason| seen.contains(reason)), "{seen:?}");
+    assert!(whole > operations / 2000, "{whole} of {operations} operations passed PDUs whole");
 }

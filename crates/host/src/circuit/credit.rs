@@ -5,12 +5,16 @@ use super::{Circuit, User};
 use crate::attached::Attached;
 use crate::events::machine::LINGER;
 use endpoint::Aal;
+use net::Parcel;
 use sar::aal0;
 use std::collections::VecDeque;
 use std::time::Duration;
 use switch::credit::{PATIENCE_MILLIS, Receiver, Sender};
 use wire::{Cell, Time};
 
+/// A host that keeps cells looks at least so often whether there is room for them; applications that empty their receive
+/// ring ring earlier.
+pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(1);
 /// Cells that a host keeps of one circuit, at most: 128 KiB.
 pub(crate) const WINDOW: u16 = 2048;
 
@@ -19,8 +23,11 @@ pub(crate) const WINDOW: u16 = 2048;
 pub(crate) struct Credit {
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
-    /// What came and has not been delivered.
+    /// What came and has not been delivered: cells, ...
     pub(crate) held: VecDeque<Cell>,
+    /// ... and parcels that came after them, with the cells that these stand for.
+    parcels: VecDeque<Parcel>,
+    in_parcels: usize,
     pub(crate) limit_listed: bool,
     pub(crate) check_listed: bool,
     pub(crate) timer: bool,
@@ -33,10 +40,71 @@ impl Credit {
             sender,
             receiver,
             held: VecDeque::new(),
+            parcels: VecDeque::new(),
+            in_parcels: 0,
             limit_listed: false,
             check_listed: false,
             timer: false,
         })
+    }
+
+    /// Cells that came and have not been delivered, those of parcels included.
+    pub(crate) fn kept(&self) -> usize {
+        self.held.len() + self.in_parcels
+    }
+
+    /// Keeps a parcel behind all that is kept.
+    pub(crate) fn keep(&mut self, parcel: Parcel) {
+        self.in_parcels += parcel.cells();
+        self.parcels.push_back(parcel);
+    }
+
+    /// Cells are to be kept behind parcels: these become cells too.
+    pub(crate) fn cut_parcels(&mut self) {
+        if self.parcels.is_empty() {
+            return;
+        }
+        let mut cells = Vec::with_capacity(self.in_parcels);
+        self.parcels.drain(..).for_each(|parcel| parcel.cut(&mut cells));
+        self.in_parcels = 0;
+        self.held.extend(cells);
+    }
+
+    /// Forgets all that is kept; how many cells that was.
+    pub(crate) fn forget(&mut self) -> usize {
+        let kept = self.kept();
+        self.held.clear();
+        self.parcels.clear();
+        self.in_parcels = 0;
+        kept
+    }
+
+    /// Delivers as much of what is kept as there is room for; how many cells that was, those of parcels included.
+    pub(crate) fn deliver(&mut self, circuit: &mut Circuit, user: User, endpoint: &mut Attached, now: Time) -> usize {
+        let before = self.kept();
+        while !self.held.is_empty() {
+            let used = circuit.receive_what_fits(user, endpoint, self.held.as_slices().0, now);
+            self.held.drain(..used);
+            if used == 0 {
+                return before - self.kept();
+            }
+        }
+        while let Some(parcel) = self.parcels.front_mut() {
+            let cells = parcel.cells();
+            // Another application may have the circuit by now, with another adaptation layer.
+            if user.aal != Aal::Aal5 || !circuit.is_between() {
+                self.cut_parcels();
+                break;
+            }
+            let done = circuit.receive_what_fits_of_parcel(user, endpoint, parcel);
+            parcel.drop_first(done);
+            self.in_parcels -= cells - parcel.cells();
+            if parcel.pdus() > 0 {
+                break;
+            }
+            self.parcels.pop_front();
+        }
+        before - self.kept()
     }
 }
 
@@ -61,6 +129,13 @@ impl Credits {
         let mut credit = Credit::new(self.incarnation);
         self.notice_check(key, &mut credit);
         credit
+    }
+
+    /// A circuit keeps something that came just now, and did not before.
+    pub(crate) fn hold(&mut self, key: u32, now: Time) {
+        self.holding.push(key);
+        self.progress = now;
+        self.look_again = Some(now + LOOK_AGAIN);
     }
 
     pub(crate) fn notice_limit(&mut self, key: u32, credit: &mut Credit) {

@@ -7,6 +7,7 @@
 
 mod gateway;
 mod interleaved;
+mod parcels;
 mod route;
 mod sums;
 mod table;
@@ -32,8 +33,8 @@ use wire::{Cell, CircuitId, Counters, DropReason, Time};
 const CELLS_PER_RUN: usize = 2048;
 /// What listing circuits that are sent AIS, and sending it, is worth in cells that are passed on: half a round.
 const LISTED_WORK: usize = 8192;
-/// Cells that all circuits with credits may have queued: 16 MiB. A window each way of each such circuit is taken from it.
-const CREDIT_CELLS: u32 = 262_144;
+/// Cells that all circuits with credits may have queued: 32 MiB. A window each way of each such circuit is taken from it.
+const CREDIT_CELLS: u32 = 524_288;
 /// Frames of one port that one run handles at most.
 const FRAMES_PER_RUN: usize = 64;
 /// Cells from outside that were handed over together came over this long at most.
@@ -549,14 +550,7 @@ impl Node for Switch {
                 self.cells.set_signal(port as u16, !dark, now);
             }
             match carries {
-                Some(Carries::Cells) => io.forward(port, |cells, out| {
-                    let n = cells.len().min(CELLS_PER_RUN);
-                    if n > 0 {
-                        self.cells.handle_cells(port as u16, &cells[..n], now, &mut Links::Beside(out));
-                        any = true;
-                    }
-                    n
-                }),
+                Some(Carries::Cells) => any |= self.take_cells(port, io, now),
                 Some(Carries::Frames) => any |= self.take_frames(port, io, now),
                 None => {}
             }
@@ -604,6 +598,10 @@ impl Node for Switch {
 
     fn rests(&self) -> bool {
         !self.awaits_room
+    }
+
+    fn takes_parcels(&self) -> bool {
+        true
     }
 
     fn poll_timeout(&self) -> Option<Time> {

@@ -8,7 +8,7 @@ use traffic::{Contract, Flow};
 use wire::{CircuitId, Counters, DropReason, Label};
 
 /// Cells that a switch keeps for a circuit with credits where nothing else is asked for.
-pub const DEFAULT_WINDOW: u16 = 1024;
+pub const DEFAULT_WINDOW: u16 = 2048;
 
 /// How long a gateway waits for the next cell of a PDU.
 pub(super) const REASSEMBLY_TIMEOUT: Duration = Duration::from_secs(5);

@@ -1,0 +1,88 @@
+//! SDUs that leave in parcels ([`net::parcel`]).
+
+use super::{Attached, Run};
+use endpoint::layout::{Descriptor, INLINE_OCTETS};
+use endpoint::{Aal, ChannelId, DataPath};
+use net::{NodeIo, Parcel, SduAt};
+use wire::{CircuitId, aal5};
+
+/// What a parcel may have.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// Cells that it must not exceed: the link's, the contract's, the credits', and what may be in parcels.
+    pub(crate) cells: usize,
+    /// Cells after which it ends: only one SDU may be longer.
+    pub(crate) turn: usize,
+    /// SDUs.
+    pub(crate) pdus: u32,
+}
+
+impl Attached {
+    /// Where the SDU of a descriptor is, if it can leave in a parcel: it is in the segment, too long for a cell, and has nothing that
+    /// marks its cells. A copying path has to take it out of the application's hands first.
+    pub(super) fn for_parcel(&self, d: &Descriptor) -> Option<SduAt> {
+        let kinds = matches!(self.path.kind(), DataPath::Shared | DataPath::ZeroCopy);
+        let octets = d.octets as usize;
+        let plain = !d.clp && !d.congestion && d.cpi == 0;
+        if !kinds || !plain || octets <= INLINE_OCTETS || octets > self.geometry().buffer_octets as usize {
+            return None;
+        }
+        let at = self.segment.buffer_at(d.buffer)?;
+        Some(SduAt { at: u32::try_from(at).ok()?, octets: u16::try_from(octets).ok()?, uu: d.uu })
+    }
+
+    /// Takes back the slots and buffers of what has been read in parcels. True if there were any.
+    pub(crate) fn land(&mut self) -> bool {
+        self.outbound.is_aboard() && self.outbound.land(&mut self.send) > 0
+    }
+
+    /// Cells of a channel's oldest SDU, if that is one for a parcel.
+    pub(crate) fn begins_parcel(&self, channel: u32) -> Option<usize> {
+        if self.ending || self.outbound.is_leaving(channel) {
+            return None;
+        }
+        let sdu = self.for_parcel(self.outbound.first(channel)?)?;
+        Some(aal5::cells(sdu.octets.into()))
+    }
+
+    /// Sends whole SDUs of a channel that is AAL5 on this circuit in a parcel, as many as there may be.
+    pub(crate) fn load_parcel(
+        &mut self,
+        channel: u32,
+        circuit: CircuitId,
+        (io, port): (&mut NodeIo<'_>, usize),
+        bounds: Bounds,
+    ) -> Run {
+        let mut run = Run::default();
+        let memory = self.outbound.memory(&self.segment);
+        let mut parcel: Option<Parcel> = None;
+        let mut before = None;
+        while run.pdus < bounds.pdus
+            && let Some((at, d)) = self.outbound.follow(channel, before)
+            && let Some(sdu) = self.for_parcel(d)
+        {
+            let cells = run.cells + aal5::cells(sdu.octets.into());
+            let open = self.channels.find(ChannelId(d.channel));
+            let open = open.filter(|open| open.aal == Aal::Aal5 && open.circuit == circuit && open.direction.sends());
+            if cells > bounds.cells || (run.pdus > 0 && cells > bounds.turn) || open.is_none() {
+                break;
+            }
+            parcel.get_or_insert_with(|| io.new_parcel(circuit, memory.clone())).push(sdu);
+            run = Run { cells, pdus: run.pdus + 1, octets: run.octets + u64::from(sdu.octets) };
+            before = Some(at);
+        }
+        let Some(parcel) = parcel else {
+            self.outbound.keep(memory);
+            return run;
+        };
+        if let Err(parcel) = io.put_parcel(port, parcel) {
+            io.recycle(parcel);
+            self.outbound.keep(memory);
+            return Run::default();
+        }
+        self.outbound.load(channel, memory, (run.pdus, run.cells));
+        self.path.note_fetched(run.octets as usize);
+        self.strategy.note_taken(run.pdus);
+        run
+    }
+}

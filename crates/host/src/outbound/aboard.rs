@@ -1,0 +1,131 @@
+//! SDUs that have left in parcels ([`net::parcel`]): they are sent, but their slots and buffers stay the host's until somebody has
+//! read them.
+
+use super::Outbound;
+use endpoint::layout::Descriptor;
+use endpoint::ring::Consumer;
+use endpoint::segment::Segment;
+use net::SduMemory;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering, fence};
+
+/// Cells of a channel that are aboard at once, at most, unless one SDU has more. Receivers keep what their applications have no room
+/// for yet: at most three quarters of the window that each hop of a circuit with credits grants, so that no switch on the way has
+/// to cut a parcel for want of credit.
+pub(crate) const MOST_CELLS: usize = 1536;
+/// Handles of memory that are kept for later parcels, at most.
+const SPARE: usize = 64;
+
+/// The memory that the SDUs of one parcel are in.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    segment: Arc<Segment>,
+}
+
+impl SduMemory for Sent {
+    fn octets(&self, at: usize, octets: usize) -> &[AtomicU8] {
+        self.segment.octets(at, octets)
+    }
+}
+
+/// One parcel.
+#[derive(Debug)]
+struct Load {
+    /// This side's handle: the only one once the parcel has been read.
+    memory: Arc<Sent>,
+    channel: u32,
+    cells: usize,
+    /// Entries, a chain.
+    first: u32,
+    pdus: u32,
+}
+
+/// The parcels of an endpoint.
+#[derive(Debug, Default)]
+pub(super) struct Aboard {
+    loads: Vec<Load>,
+    spare: Vec<Arc<Sent>>,
+    pdus: u32,
+}
+
+impl Aboard {
+    pub(super) fn pdus(&self) -> u32 {
+        self.pdus
+    }
+}
+
+impl Outbound {
+    /// A handle of an endpoint's memory for a parcel.
+    pub(crate) fn memory(&mut self, segment: &Arc<Segment>) -> Arc<Sent> {
+        self.aboard.spare.pop().unwrap_or_else(|| Arc::new(Sent { segment: segment.clone() }))
+    }
+
+    /// A handle that no parcel was made with.
+    pub(crate) fn keep(&mut self, memory: Arc<Sent>) {
+        if self.aboard.spare.len() < SPARE {
+            self.aboard.spare.push(memory);
+        }
+    }
+
+    /// Cells of SDUs that a channel may send in parcels now: one SDU of any length if it has none there.
+    pub(crate) fn room_aboard(&self, channel: u32) -> usize {
+        match self.lanes.get(channel as usize).map_or(0, |lane| lane.aboard) {
+            0 => usize::MAX,
+            aboard => MOST_CELLS.saturating_sub(aboard),
+        }
+    }
+
+    /// A channel's oldest descriptor, or the one behind an earlier answer, and its number for the next call.
+    pub(crate) fn follow(&self, channel: u32, before: Option<u32>) -> Option<(u32, &Descriptor)> {
+        let lane = self.lanes.get(channel as usize).filter(|lane| lane.queued > 0)?;
+        let at = before.map_or(lane.first, |before| self.entries[before as usize].next);
+        (before != Some(lane.last)).then(|| (at, &self.entries[at as usize].descriptor))
+    }
+
+    /// A channel's oldest `pdus` descriptors, of so many cells and none of them begun, have left in a parcel of this memory.
+    pub(crate) fn load(&mut self, channel: u32, memory: Arc<Sent>, (pdus, cells): (u32, usize)) {
+        let Some(lane) = self.lanes.get_mut(channel as usize) else { return };
+        let first = lane.first;
+        for _ in 0..pdus {
+            lane.first = self.entries[lane.first as usize].next;
+        }
+        lane.queued -= pdus;
+        lane.aboard += cells;
+        self.aboard.pdus += pdus;
+        self.aboard.loads.push(Load { memory, channel, cells, first, pdus });
+    }
+
+    /// Gives back slots and buffers of parcels that have been read; how many SDUs they had.
+    pub(crate) fn land(&mut self, ring: &mut Consumer) -> u32 {
+        let before = self.aboard.pdus;
+        let mut at = 0;
+        while let Some(load) = self.aboard.loads.get(at) {
+            if Arc::strong_count(&load.memory) > 1 {
+                at += 1;
+                continue;
+            }
+            // Whoever read it did so before dropping the parcel.
+            fence(Ordering::Acquire);
+            let Load { memory, channel, cells, first, pdus } = self.aboard.loads.remove(at);
+            self.keep(memory);
+            self.aboard.pdus -= pdus;
+            if let Some(lane) = self.lanes.get_mut(channel as usize) {
+                lane.aboard -= cells;
+            }
+            let mut entry = first;
+            for _ in 0..pdus {
+                let super::Entry { descriptor: Descriptor { channel, buffer, .. }, position, next } =
+                    self.entries[entry as usize];
+                self.free.push(entry);
+                self.give_back(ring, position, (channel, buffer));
+                entry = next;
+            }
+        }
+        before - self.aboard.pdus
+    }
+
+    /// Whether something has left that has not been read.
+    pub(crate) fn is_aboard(&self) -> bool {
+        self.aboard.pdus > 0
+    }
+}

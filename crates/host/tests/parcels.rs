@@ -1,0 +1,396 @@
+//! SDUs that pass in parcels, mixed with those that become cells: what arrives is what was sent, in order, and a buffer is its sender's
+//! again only once its SDU has been read.
+//!
+//! Two hosts at a switch, on links in memory. Whoever looks at a link (a capture) has all that passes it made into cells, so the same
+//! circuit changes between the two again and again. `PARCELS_SEED` repeats a failure.
+
+use endpoint::layout::Descriptor;
+use endpoint::segment::Segment;
+use endpoint::{Aal, ChannelId, DataPath, Events, Geometry, Local};
+use host::{Attached, CircuitConfig, EndpointId, HostInterface};
+use net::topology::{CircuitDescription, CircuitEnd, Fabric, LinkDescription};
+use net::{End, FramePool, LinkConfig, LinkId, Network, Node, NodeId, NodeIo, Switch, SwitchConfig, TapConfig};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use std::any::Any;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use traffic::{Category, Contract, Flow};
+use wire::{CellRate, CircuitId, DropReason, Time};
+
+const BUFFERS: u32 = 32;
+/// Those that an application sends from; the others are for what comes.
+const TO_SEND: u32 = 24;
+const GEOMETRY: Geometry =
+    Geometry { send_ring: 32, receive_ring: 16, free_ring: 32, buffers: BUFFERS, buffer_octets: 4096 };
+const SIZES: [usize; 9] = [1, 40, 41, 64, 88, 89, 1500, 4000, 4096];
+/// Best effort, credits, credits, and a rate above all that is sent, which the switch polices.
+const CIRCUITS: [u16; 4] = [100, 101, 102, 103];
+
+fn circuit(vci: u16) -> CircuitId {
+    CircuitId::new(0, vci).unwrap()
+}
+
+fn contract(vci: u16) -> Contract {
+    let fast = CellRate::from_cells_per_s(1e9);
+    match vci {
+        101 | 102 => Contract { flow: Flow::Credit, ..Contract::default() },
+        103 => Contract { category: Category::Cbr, pcr: fast, ..Contract::default() },
+        _ => Contract::default(),
+    }
+}
+
+/// What an SDU is, whoever has seen it last.
+#[derive(Debug, Clone, PartialEq)]
+struct Sdu {
+    octets: Vec<u8>,
+    uu: u8,
+    clp: bool,
+}
+
+/// An application with all circuits open.
+struct Application {
+    id: EndpointId,
+    local: Local,
+    channels: Vec<ChannelId>,
+    /// Its own buffers that are free.
+    idle: Vec<u32>,
+    completed: u32,
+    /// What was pushed and is not known to have come, by circuit.
+    away: Vec<VecDeque<Sdu>>,
+    got: Vec<u64>,
+}
+
+struct World {
+    random: StdRng,
+    network: Network,
+    hosts: [NodeId; 2],
+    switch: NodeId,
+    links: [LinkId; 2],
+    ends: [Application; 2],
+    now: Time,
+    sent: u32,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let mut network = Network::new(FramePool::new(4, 100));
+        let mut fabric: Fabric<HostInterface> = Fabric::new();
+        let hosts = ["alpha", "beta"].map(|name| fabric.add_host(&mut network, name, HostInterface::new(4)).unwrap());
+        let switch = fabric.add_switch(&mut network, "s1", SwitchConfig::default()).unwrap();
+        let links = [("alpha", "s1:0"), ("beta", "s1:1")].map(|(host, port)| {
+            let ends = [host, port].map(|end| end.parse().unwrap());
+            fabric.add_link(&mut network, &LinkDescription { ends, config: LinkConfig::default() }).unwrap()
+        });
+        for vci in CIRCUITS {
+            let ends = ["alpha", "beta"].map(|host| CircuitEnd::new(host, circuit(vci))).to_vec();
+            let described = CircuitDescription { ends, contract: contract(vci), ..CircuitDescription::default() };
+            fabric.add_circuit(&mut network, &described).unwrap();
+        }
+        let ends = hosts.map(|host| Application::new(network.node_mut(host).unwrap()));
+        let random = StdRng::seed_from_u64(seed);
+        World { random, network, hosts, switch, links, ends, now: Time::ZERO, sent: 0 }
+    }
+
+    fn push(&mut self) {
+        let random = &mut self.random;
+        let (from, at) = (random.random_range(0..2), random.random_range(0..CIRCUITS.len()));
+        let end = &mut self.ends[from];
+        let octets = SIZES[random.random_range(0..SIZES.len())];
+        let Some(buffer) = end.idle.pop() else { return };
+        self.sent += 1;
+        let mut sdu = vec![self.sent as u8; octets];
+        sdu.iter_mut().zip(self.sent.to_be_bytes()).for_each(|(octet, n)| *octet = n);
+        end.local.segment.copy_in(GEOMETRY.buffer_at(buffer).unwrap(), &sdu);
+        let clp = random.random_range(0..12) == 0;
+        let (uu, channel) = (random.random_range(0..3), end.channels[at].0);
+        let d = Descriptor { channel, octets: octets as u32, uu, clp, ..Descriptor::of_buffer(buffer) };
+        if end.local.send.push(d) {
+            end.away[at].push_back(Sdu { octets: sdu, uu, clp });
+        } else {
+            end.idle.push(buffer);
+        }
+    }
+
+    /// Overwrites buffers that have come back: whoever reads them later reads nonsense.
+    fn reclaim(&mut self) {
+        for end in &mut self.ends {
+            let consumed = end.local.send.consumed();
+            while end.completed != consumed {
+                let (_, buffer) = end.local.send.given_back(end.completed);
+                end.completed = end.completed.wrapping_add(1);
+                end.local.segment.copy_in(GEOMETRY.buffer_at(buffer).unwrap(), &[0xee; 4096]);
+                end.idle.push(buffer);
+            }
+        }
+    }
+
+    /// Takes up to `most` SDUs that have come to an end.
+    fn take(&mut self, to: usize, most: usize) {
+        for _ in 0..most {
+            let end = &mut self.ends[to];
+            let Some(d) = end.local.receive.pop() else { return };
+            let octets = d.octets as usize;
+            let mut sdu = d.inline.get(..octets.min(40)).unwrap().to_vec();
+            if d.buffer != Descriptor::INLINE {
+                let at = GEOMETRY.buffer_at(d.buffer).unwrap();
+                sdu = end.local.segment.octets(at, octets).iter().map(|octet| octet.load(Ordering::Relaxed)).collect();
+                assert!(end.local.free.push(Descriptor::of_buffer(d.buffer)));
+            }
+            let at = end.channels.iter().position(|channel| channel.0 == d.channel).unwrap();
+            end.got[at] += 1;
+            let got = Sdu { octets: sdu, uu: d.uu, clp: d.clp };
+            let away = &mut self.ends[1 - to].away[at];
+            if contract(CIRCUITS[at]).flow == Flow::Credit {
+                assert_eq!(away.pop_front(), Some(got), "the next SDU of a circuit with credits");
+            } else {
+                // Those before it were lost.
+                while let Some(lost) = away.pop_front() {
+                    if lost == got {
+                        return;
+                    }
+                }
+                panic!("an SDU that nobody sent, or that was late: {} octets", got.octets.len());
+            }
+        }
+    }
+
+    fn pass(&mut self) {
+        self.now += Duration::from_micros(self.random.random_range(1..300));
+        for _ in 0..self.random.random_range(1..4) {
+            self.network.run(self.now);
+        }
+    }
+
+    /// Begins or ends a look at a link, which sees cells only.
+    fn tap(&mut self) {
+        let link = self.links[self.random.random_range(0..2)];
+        let tap = self.random.random::<bool>().then(|| TapConfig { records: 10, octets: 1000, ..TapConfig::default() });
+        assert!(self.network.set_tap(link, tap));
+    }
+
+    fn settle(&mut self) {
+        for _ in 0..2000 {
+            self.now += Duration::from_micros(100);
+            self.network.run(self.now);
+            (0..2).for_each(|end| self.take(end, 100));
+            self.reclaim();
+        }
+    }
+
+    fn check(&mut self) {
+        for (host, port) in self.hosts.into_iter().zip([0, 1]) {
+            let link = self.network.link_info(self.links[port]).unwrap();
+            let (carries, line) = (link.config.carries, link.from_b);
+            assert!(link.from_a.add_up(carries) && link.from_b.add_up(carries));
+            let host: &mut HostInterface = self.network.peek_node(host).unwrap();
+            assert_eq!(host.mismatch(), None);
+            assert_eq!(host.intake_mismatch(0, carries, &line), None);
+        }
+        let switch: &mut Switch = self.network.peek_node(self.switch).unwrap();
+        assert_eq!(switch.mismatch(), None);
+    }
+}
+
+impl Application {
+    fn new(host: &mut HostInterface) -> Self {
+        let segment = Arc::new(Segment::anonymous(GEOMETRY).unwrap());
+        let mut local = Local::new(&segment);
+        assert!((TO_SEND..BUFFERS).all(|buffer| local.free.push(Descriptor::of_buffer(buffer))));
+        let id = host.attach(Attached::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
+        let channels: Vec<_> = CIRCUITS.iter().map(|vci| host.open(id, circuit(*vci), Aal::Aal5).unwrap()).collect();
+        let away = vec![VecDeque::new(); CIRCUITS.len()];
+        Application {
+            id,
+            local,
+            channels,
+            idle: (0..TO_SEND).collect(),
+            completed: 0,
+            away,
+            got: vec![0; CIRCUITS.len()],
+        }
+    }
+}
+
+#[test]
+fn what_arrives_is_what_was_sent_in_order_whether_it_passed_as_parcels_or_as_cells() {
+    let one = std::env::var("PARCELS_SEED").ok().and_then(|seed| seed.parse().ok());
+    let long = if std::env::var_os("CELLWAY_LONG").is_some() { 2000 } else { 40 };
+    for seed in one.map_or(1..long, |seed: u64| seed..seed + 1) {
+        let failed = |_| panic!("PARCELS_SEED={seed} cargo test -p host --test parcels");
+        std::panic::catch_unwind(|| {
+            let mut world = World::new(seed);
+            let mut busy = world.random.random_range(2..40);
+            for step in 0..3000 {
+                match world.random.random_range(0..40) {
+                    0 => world.tap(),
+                    1 => busy = world.random.random_range(2..40),
+                    at if at < busy => world.push(),
+                    at if at % 3 == 0 => world.pass(),
+                    at if at % 3 == 1 => world.take(at % 2, 1 + step % 5),
+                    _ => world.reclaim(),
+                }
+            }
+            world.settle();
+            world.check();
+            for end in &world.ends {
+                assert_eq!(end.idle.len(), TO_SEND as usize, "all buffers are back");
+                assert!(end.got.iter().all(|n| *n > 10), "{:?}", end.got);
+                let credits = [1, 2].map(|at| end.away[at].len());
+                assert_eq!(credits, [0, 0], "SDUs of circuits with credits have not come");
+            }
+        })
+        .unwrap_or_else(failed);
+    }
+}
+
+/// Takes parcels off its link and keeps them until the test lets go of them.
+#[derive(Default)]
+struct Keeper {
+    parcels: Vec<net::Parcel>,
+    cells: usize,
+}
+
+impl Node for Keeper {
+    fn run(&mut self, io: &mut NodeIo<'_>, _: Time) -> bool {
+        let before = (self.parcels.len(), self.cells);
+        loop {
+            let n = io.cells_in(0).len();
+            self.cells += n;
+            io.consume(0, n);
+            match io.take_parcel(0) {
+                Some(parcel) => self.parcels.push(parcel),
+                None if n == 0 => return before != (self.parcels.len(), self.cells),
+                None => {}
+            }
+        }
+    }
+    fn poll_timeout(&self) -> Option<Time> {
+        None
+    }
+    fn takes_parcels(&self) -> bool {
+        true
+    }
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+struct Kept {
+    network: Network,
+    host: NodeId,
+    keeper: NodeId,
+    link: LinkId,
+    end: Application,
+    now: Time,
+}
+
+impl Kept {
+    fn new() -> Self {
+        let mut network = Network::new(FramePool::new(4, 100));
+        let mut host = HostInterface::new(4);
+        for vci in CIRCUITS {
+            host.add_circuit(circuit(vci), CircuitConfig::default());
+        }
+        let end = Application::new(&mut host);
+        let host = network.add_node("host", Box::new(host));
+        let keeper = network.add_node("keeper", Box::<Keeper>::default());
+        let ends = [End::Port(host, 0), End::Port(keeper, 0)];
+        let link = network.connect(ends[0], ends[1], LinkConfig::default()).unwrap();
+        Kept { network, host, keeper, link, end, now: Time::ZERO }
+    }
+
+    fn push(&mut self, at: usize, octets: u32) {
+        let buffer = self.end.idle.pop().unwrap();
+        let channel = self.end.channels[at].0;
+        assert!(self.end.local.send.push(Descriptor { channel, octets, ..Descriptor::of_buffer(buffer) }));
+    }
+
+    /// Cells that have come, and the cells of each parcel.
+    fn run(&mut self) -> (usize, Vec<usize>) {
+        for _ in 0..5 {
+            self.now += Duration::from_micros(1);
+            self.network.run(self.now);
+        }
+        let keeper: &mut Keeper = self.network.node_mut(self.keeper).unwrap();
+        (keeper.cells, keeper.parcels.iter().map(net::Parcel::cells).collect())
+    }
+
+    fn let_go(&mut self) {
+        let keeper: &mut Keeper = self.network.node_mut(self.keeper).unwrap();
+        keeper.parcels.clear();
+    }
+}
+
+#[test]
+fn buffers_come_back_once_their_parcel_has_been_read_and_a_channel_has_a_bounded_part_of_its_data_in_parcels() {
+    let mut kept = Kept::new();
+    // 4096 octets are 86 cells: 1536 cells are seventeen of them and some.
+    for _ in 0..20 {
+        kept.push(0, 4096);
+    }
+    let (cells, parcels) = kept.run();
+    assert_eq!((cells, parcels.iter().sum::<usize>()), (0, 17 * 86), "{parcels:?}");
+    assert_eq!(kept.end.local.send.consumed(), 0);
+    // Another channel has room of its own, and what is short goes as a cell.
+    kept.push(1, 64);
+    kept.push(1, 30);
+    let (cells, parcels) = kept.run();
+    assert_eq!((cells, parcels.last()), (1, Some(&2)));
+    assert_eq!(kept.end.local.send.consumed(), 1, "the short one is done with");
+    let host: &mut HostInterface = kept.network.node_mut(kept.host).unwrap();
+    let sent = host.circuit_counts(circuit(100)).unwrap().sent;
+    assert_eq!((sent.cells, sent.pdus, sent.octets), (17 * 86, 17, 17 * 4096));
+    assert_eq!(host.mismatch(), None);
+    kept.let_go();
+    let (_, parcels) = kept.run();
+    assert_eq!((parcels.iter().sum::<usize>(), kept.end.local.send.consumed()), (3 * 86, 19));
+    kept.let_go();
+    kept.run();
+    assert_eq!(kept.end.local.send.consumed(), 22);
+}
+
+#[test]
+fn a_link_that_goes_down_loses_parcels_as_it_loses_their_cells() {
+    let mut kept = Kept::new();
+    kept.push(0, 4096);
+    kept.push(0, 100);
+    // The host's run puts a parcel on the link; the link is gone before the keeper runs.
+    let host: Option<bool> =
+        kept.network.with_node(kept.host, kept.now, |host: &mut HostInterface, io| host.run(io, io.now()));
+    assert_eq!(host, Some(true));
+    let on_it = kept.network.link_info(kept.link).unwrap().from_a;
+    assert_eq!((on_it.sent.cells, on_it.sent.pdus, on_it.unread), (89, 2, 89));
+    kept.network.set_link_up(kept.link, false);
+    let lost = kept.network.link_info(kept.link).unwrap().from_a;
+    assert_eq!((lost.lost, lost.unread, lost.sent.dropped(DropReason::LinkDown)), (89, 0, 89));
+    assert!(lost.add_up(net::Carries::Cells));
+    let (cells, parcels) = kept.run();
+    assert_eq!((cells, parcels.len(), kept.end.local.send.consumed()), (0, 0, 2));
+    // What is sent now goes the way of all cells.
+    kept.push(0, 100);
+    kept.run();
+    assert_eq!(kept.network.link_info(kept.link).unwrap().from_a.sent.dropped(DropReason::LinkDown), 92);
+}
+
+#[test]
+fn an_endpoint_ends_while_its_parcels_are_under_way_and_they_are_still_whole() {
+    let mut kept = Kept::new();
+    let buffer = kept.end.idle.last().copied().unwrap();
+    kept.end.local.segment.copy_in(GEOMETRY.buffer_at(buffer).unwrap(), &[7; 200]);
+    kept.push(0, 200);
+    kept.run();
+    let id = kept.end.id;
+    let host: &mut HostInterface = kept.network.node_mut(kept.host).unwrap();
+    assert!(host.release_endpoint(id));
+    drop(kept.end);
+    kept.network.run(kept.now);
+    let keeper: &mut Keeper = kept.network.node_mut(kept.keeper).unwrap();
+    let [parcel] = &keeper.parcels[..] else { panic!("{} parcels", keeper.parcels.len()) };
+    assert!(parcel.octets(&parcel.sdus()[0]).iter().all(|octet| octet.load(Ordering::Relaxed) == 7));
+    let mut cells = Vec::new();
+    parcel.cut(&mut cells);
+    assert_eq!(cells.len(), 5);
+}
