@@ -12,6 +12,8 @@ use wire::Time;
 pub const LINGER: Duration = Duration::from_micros(20);
 /// A `hybrid` endpoint that has used its quota while applications are behind rests so long at most.
 pub const REST: Duration = Duration::from_millis(1);
+/// A `hybrid` endpoint's quota is this part of its send ring at least: with many small SDUs a look at a time would bring few octets.
+const BURST_OF_RING: u32 = 16;
 /// An application with SDUs to take that has taken none for so long, while the host was looking, is held up by the host
 /// perhaps: they may share a processor.
 pub const STALL: Duration = Duration::from_micros(50);
@@ -103,9 +105,15 @@ impl Machine {
             Events::Interrupt | Events::Polling => u32::MAX,
             Events::Clocked { .. } | Events::Soft { .. } => self.slots,
             // Not with each doorbell: many that bring one descriptor each must use up the quota too.
-            Events::Hybrid { quota } if waited => quota.max(1),
+            Events::Hybrid { quota } if waited => self.burst(quota),
             Events::Hybrid { .. } => self.budget,
         };
+    }
+
+    /// Descriptors that a `hybrid` endpoint may send until somebody is seen to be behind: its quota, and a small part of its ring at
+    /// least.
+    fn burst(&self, quota: u32) -> u32 {
+        quota.max(self.slots / BURST_OF_RING).max(1)
     }
 
     /// How many descriptors the next look may take. While an application is behind, a tick takes none.
@@ -155,7 +163,7 @@ impl Machine {
             Events::Soft { hertz } => Next::At(now + period(hertz)),
             Events::Hybrid { quota } => {
                 if !look.pressed {
-                    self.budget = quota.max(1);
+                    self.budget = self.burst(quota);
                 } else if self.budget == 0 {
                     self.waits = true;
                     return Next::At(now + REST);
@@ -237,6 +245,16 @@ mod tests {
         assert_eq!(m.handle_look(pressed, us(12)), Next::At(us(12) + REST));
         m.handle_wake();
         assert_eq!(m.quota(true), 4);
+    }
+
+    #[test]
+    fn hybrid_takes_a_sixteenth_of_a_large_ring_at_once() {
+        assert_eq!(Machine::new(Events::Hybrid { quota: 32 }, 512).quota(false), 32);
+        let mut m = Machine::new(Events::Hybrid { quota: 32 }, 1024);
+        assert_eq!(m.quota(false), 64);
+        m.handle_taken(64);
+        assert_eq!(m.handle_look(MORE, us(1)), Next::Stay);
+        assert_eq!(m.quota(true), 64);
     }
 
     #[test]
