@@ -148,20 +148,22 @@ fn run_turn(
     let parcels = io.parcel_room(port);
     let allowed = |most: usize| circuit.pacer.as_ref().map_or(most, |pacer| pacer.allowed(now, most));
     let most_pdus = endpoint.quota();
-    let first = if parcels > 0 && !waits { endpoint.begins_parcel(channel) } else { None };
+    let first = if parcels.is_some() && !waits { endpoint.begins_parcel(channel) } else { None };
     let run = if waits {
         Run::default()
-    } else if let Some(first) = first {
+    } else if let (Some(room), Some(first)) = (parcels, first) {
         let aboard = endpoint.outbound.room_aboard(channel);
-        if aboard < first {
+        // What is under way makes room on the link, and brings credit, once it has been read.
+        let soon = aboard < first || (room < first && !io.is_drained(port)) || (granted < first && aboard < usize::MAX);
+        if soon {
             return None;
         }
-        let bounds = Bounds { cells: allowed(parcels.min(granted)).min(aboard), turn: most, pdus: most_pdus };
+        let bounds = Bounds { cells: allowed(room.min(granted)).min(aboard), turn: most, pdus: most_pdus };
         endpoint.load_parcel(channel, circuit.id, (io, port), bounds)
     } else {
         let out = io.cells_out(port);
         let room = allowed(out.len().min(most).min(granted));
-        let run = endpoint.segment_run(channel, circuit.id, &mut out[..room], (most_pdus, parcels > 0));
+        let run = endpoint.segment_run(channel, circuit.id, &mut out[..room], (most_pdus, parcels.is_some()));
         if run.cells > 0 {
             io.commit_pdus(port, run.cells, run.pdus.into());
         }

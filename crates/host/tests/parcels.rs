@@ -9,22 +9,27 @@ use endpoint::segment::Segment;
 use endpoint::{Aal, ChannelId, DataPath, Events, Geometry, Local};
 use host::{Attached, CircuitConfig, EndpointId, HostInterface};
 use net::topology::{CircuitDescription, CircuitEnd, Fabric, LinkDescription};
-use net::{End, FramePool, LinkConfig, LinkId, Network, Node, NodeId, NodeIo, Switch, SwitchConfig, TapConfig};
+use net::{
+    End, FramePool, LinkConfig, LinkId, Network, Node, NodeId, NodeIo, SduAt, SduMemory, Switch, SwitchConfig,
+    TapBuffer, TapConfig,
+};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 use traffic::{Category, Contract, Flow};
-use wire::{CellRate, CircuitId, DropReason, Time};
+use wire::{Cell, CellHeader, CellRate, CircuitId, DropReason, Time};
 
 const BUFFERS: u32 = 32;
 /// Those that an application sends from; the others are for what comes.
 const TO_SEND: u32 = 24;
 const GEOMETRY: Geometry =
     Geometry { send_ring: 32, receive_ring: 16, free_ring: 32, buffers: BUFFERS, buffer_octets: 4096 };
+/// With more buffers to receive into than the receive ring has slots.
+const SHORT_RING: Geometry = Geometry { receive_ring: 4, ..GEOMETRY };
 const SIZES: [usize; 9] = [1, 40, 41, 64, 88, 89, 1500, 4000, 4096];
 /// Best effort, credits, credits, and a rate above all that is sent, which the switch polices.
 const CIRCUITS: [u16; 4] = [100, 101, 102, 103];
@@ -89,7 +94,8 @@ impl World {
             let described = CircuitDescription { ends, contract: contract(vci), ..CircuitDescription::default() };
             fabric.add_circuit(&mut network, &described).unwrap();
         }
-        let ends = hosts.map(|host| Application::new(network.node_mut(host).unwrap()));
+        let geometry = if seed.is_multiple_of(2) { GEOMETRY } else { SHORT_RING };
+        let ends = hosts.map(|host| Application::new(network.node_mut(host).unwrap(), geometry, Events::Polling));
         let random = StdRng::seed_from_u64(seed);
         World { random, network, hosts, switch, links, ends, now: Time::ZERO, sent: 0 }
     }
@@ -103,7 +109,7 @@ impl World {
         self.sent += 1;
         let mut sdu = vec![self.sent as u8; octets];
         sdu.iter_mut().zip(self.sent.to_be_bytes()).for_each(|(octet, n)| *octet = n);
-        end.local.segment.copy_in(GEOMETRY.buffer_at(buffer).unwrap(), &sdu);
+        end.local.segment.copy_in(end.local.segment.geometry().buffer_at(buffer).unwrap(), &sdu);
         let clp = random.random_range(0..12) == 0;
         let (uu, channel) = (random.random_range(0..3), end.channels[at].0);
         let d = Descriptor { channel, octets: octets as u32, uu, clp, ..Descriptor::of_buffer(buffer) };
@@ -121,7 +127,7 @@ impl World {
             while end.completed != consumed {
                 let (_, buffer) = end.local.send.given_back(end.completed);
                 end.completed = end.completed.wrapping_add(1);
-                end.local.segment.copy_in(GEOMETRY.buffer_at(buffer).unwrap(), &[0xee; 4096]);
+                end.local.segment.copy_in(end.local.segment.geometry().buffer_at(buffer).unwrap(), &[0xee; 4096]);
                 end.idle.push(buffer);
             }
         }
@@ -135,7 +141,7 @@ impl World {
             let octets = d.octets as usize;
             let mut sdu = d.inline.get(..octets.min(40)).unwrap().to_vec();
             if d.buffer != Descriptor::INLINE {
-                let at = GEOMETRY.buffer_at(d.buffer).unwrap();
+                let at = end.local.segment.geometry().buffer_at(d.buffer).unwrap();
                 sdu = end.local.segment.octets(at, octets).iter().map(|octet| octet.load(Ordering::Relaxed)).collect();
                 assert!(end.local.free.push(Descriptor::of_buffer(d.buffer)));
             }
@@ -195,11 +201,11 @@ impl World {
 }
 
 impl Application {
-    fn new(host: &mut HostInterface) -> Self {
-        let segment = Arc::new(Segment::anonymous(GEOMETRY).unwrap());
+    fn new(host: &mut HostInterface, geometry: Geometry, events: Events) -> Self {
+        let segment = Arc::new(Segment::anonymous(geometry).unwrap());
         let mut local = Local::new(&segment);
         assert!((TO_SEND..BUFFERS).all(|buffer| local.free.push(Descriptor::of_buffer(buffer))));
-        let id = host.attach(Attached::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
+        let id = host.attach(Attached::new(segment, events, DataPath::Shared, None)).unwrap();
         let channels: Vec<_> = CIRCUITS.iter().map(|vci| host.open(id, circuit(*vci), Aal::Aal5).unwrap()).collect();
         let away = vec![VecDeque::new(); CIRCUITS.len()];
         Application {
@@ -289,16 +295,20 @@ struct Kept {
 
 impl Kept {
     fn new() -> Self {
+        Kept::with(LinkConfig::default(), Events::Polling)
+    }
+
+    fn with(config: LinkConfig, events: Events) -> Self {
         let mut network = Network::new(FramePool::new(4, 100));
         let mut host = HostInterface::new(4);
         for vci in CIRCUITS {
             host.add_circuit(circuit(vci), CircuitConfig::default());
         }
-        let end = Application::new(&mut host);
+        let end = Application::new(&mut host, GEOMETRY, events);
         let host = network.add_node("host", Box::new(host));
         let keeper = network.add_node("keeper", Box::<Keeper>::default());
         let ends = [End::Port(host, 0), End::Port(keeper, 0)];
-        let link = network.connect(ends[0], ends[1], LinkConfig::default()).unwrap();
+        let link = network.connect(ends[0], ends[1], config).unwrap();
         Kept { network, host, keeper, link, end, now: Time::ZERO }
     }
 
@@ -336,7 +346,7 @@ fn buffers_come_back_once_their_parcel_has_been_read_and_a_channel_has_a_bounded
     assert_eq!(kept.end.local.send.consumed(), 0);
     // Another channel has room of its own, and what is short goes as a cell.
     kept.push(1, 64);
-    kept.push(1, 30);
+    kept.push(1, 40);
     let (cells, parcels) = kept.run();
     assert_eq!((cells, parcels.last()), (1, Some(&2)));
     assert_eq!(kept.end.local.send.consumed(), 1, "the short one is done with");
@@ -350,6 +360,131 @@ fn buffers_come_back_once_their_parcel_has_been_read_and_a_channel_has_a_bounded
     kept.let_go();
     kept.run();
     assert_eq!(kept.end.local.send.consumed(), 22);
+}
+
+#[test]
+fn a_parcel_has_no_more_cells_than_the_link_has_room_for() {
+    let mut kept = Kept::with(LinkConfig { queue_cells: 100, ..LinkConfig::default() }, Events::Polling);
+    for _ in 0..3 {
+        kept.push(0, 4096);
+    }
+    assert_eq!(kept.run(), (0, vec![86, 86, 86]));
+}
+
+#[test]
+fn an_endpoint_that_waits_for_its_tick_gets_its_buffers_back_before() {
+    let mut kept = Kept::with(LinkConfig::default(), Events::Clocked { hertz: 1000 });
+    kept.push(0, 4096);
+    assert_eq!(kept.run(), (0, vec![86]));
+    kept.let_go();
+    kept.run();
+    assert!(kept.now < Time::from_micros(20));
+    assert_eq!(kept.end.local.send.consumed(), 1);
+}
+
+#[test]
+fn whoever_looks_at_a_link_sees_cells() {
+    let mut kept = Kept::new();
+    let config = TapConfig { records: 1000, octets: 100_000, ..TapConfig::default() };
+    assert!(kept.network.set_tap(kept.link, Some(config.clone())));
+    kept.push(0, 4096);
+    assert_eq!(kept.run(), (86, vec![]));
+    let mut seen = TapBuffer::new(&config);
+    assert!(kept.network.drain_tap(kept.link, &mut seen));
+    assert_eq!(seen.len(), 86);
+    kept.network.set_tap(kept.link, None);
+    kept.push(0, 4096);
+    assert_eq!(kept.run(), (86, vec![86]));
+}
+
+/// Sends the beginning of a PDU, then a parcel of two.
+#[derive(Debug, Default)]
+struct Giver(bool);
+
+#[derive(Debug)]
+struct Memory(Vec<AtomicU8>);
+
+impl SduMemory for Memory {
+    fn octets(&self, at: usize, octets: usize) -> &[AtomicU8] {
+        &self.0[at..at + octets]
+    }
+}
+
+impl Node for Giver {
+    fn run(&mut self, io: &mut NodeIo<'_>, _: Time) -> bool {
+        if std::mem::replace(&mut self.0, true) {
+            return false;
+        }
+        let header = CellHeader { circuit: circuit(100), ..CellHeader::default() };
+        assert!(io.put_cell(0, &Cell::new(header, [1; 48])));
+        let memory = Arc::new(Memory((0..2000).map(|n| AtomicU8::new(n as u8)).collect()));
+        let mut parcel = io.new_parcel(circuit(100), memory);
+        parcel.push(SduAt { at: 0, octets: 200, uu: 0 });
+        parcel.push(SduAt { at: 500, octets: 300, uu: 9 });
+        io.put_parcel(0, parcel).unwrap();
+        true
+    }
+    fn poll_timeout(&self) -> Option<Time> {
+        None
+    }
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+/// A host with circuit 0.100 open, behind a [`Giver`]; what it counted on that circuit, and what came.
+fn given(config: CircuitConfig, geometry: Geometry) -> (wire::Counters, Vec<(u32, u8)>) {
+    let mut network = Network::new(FramePool::new(4, 100));
+    let mut host = HostInterface::new(4);
+    for vci in CIRCUITS {
+        host.add_circuit(circuit(vci), config.clone());
+    }
+    let mut end = Application::new(&mut host, geometry, Events::Polling);
+    let host = network.add_node("host", Box::new(host));
+    let giver = network.add_node("giver", Box::<Giver>::default());
+    network.connect(End::Port(host, 0), End::Port(giver, 0), LinkConfig::default()).unwrap();
+    (0..5).for_each(|n| _ = network.run(Time::from_micros(n)));
+    let host: &mut HostInterface = network.node_mut(host).unwrap();
+    assert_eq!(host.mismatch(), None);
+    let mut came = Vec::new();
+    while let Some(d) = end.local.receive.pop() {
+        came.push((d.octets, d.uu));
+    }
+    (host.circuit_counts(circuit(100)).unwrap().received, came)
+}
+
+#[test]
+fn a_parcel_behind_the_beginning_of_a_pdu_is_as_its_cells() {
+    let (counted, came) = given(CircuitConfig::default(), GEOMETRY);
+    // Two PDUs became one, whose checksum is wrong.
+    assert_eq!(came, [(300, 9)]);
+    assert_eq!((counted.cells, counted.pdus, counted.dropped(DropReason::Crc)), (13, 1, 1));
+}
+
+#[test]
+fn an_sdu_that_is_too_long_for_its_circuit_or_its_receivers_buffers_is_dropped_as_such() {
+    let mut kept = World::new(2);
+    let host: &mut HostInterface = kept.network.node_mut(kept.hosts[1]).unwrap();
+    let at = circuit(100);
+    assert!(host.remove_circuit(at));
+    host.add_circuit(at, CircuitConfig { max_sdu_octets: 1000, ..CircuitConfig::default() });
+    let channel = host.open(kept.ends[1].id, at, Aal::Aal5).unwrap();
+    kept.ends[1].channels[0] = channel;
+    for octets in [1001, 1000, 1001, 64] {
+        let end = &mut kept.ends[0];
+        let buffer = end.idle.pop().unwrap();
+        let d = Descriptor { channel: end.channels[0].0, octets, ..Descriptor::of_buffer(buffer) };
+        assert!(end.local.send.push(d));
+    }
+    (0..10).for_each(|_| kept.pass());
+    let mut came = Vec::new();
+    while let Some(d) = kept.ends[1].local.receive.pop() {
+        came.push(d.octets);
+    }
+    assert_eq!(came, [1000, 64]);
+    let host: &mut HostInterface = kept.network.node_mut(kept.hosts[1]).unwrap();
+    assert_eq!(host.circuit_counts(at).unwrap().received.dropped(DropReason::Oversize), 2);
+    kept.check();
 }
 
 #[test]

@@ -344,9 +344,10 @@ impl<T: Unit> Lane<T> {
         self.parcels.handle_taken(taken);
     }
 
-    /// Cells that a parcel may stand for which is put now: none on a line that does not carry them at once, or is down.
-    pub(crate) fn parcel_room(&self) -> usize {
-        if self.timed.is_some() || !self.up { 0 } else { self.arrived.room().saturating_sub(self.parcels.cells()) }
+    /// Cells that a parcel may stand for which is put now. `None`: the line does not carry them at once, or is down.
+    pub(crate) fn parcel_room(&self) -> Option<usize> {
+        let at_once = self.timed.is_none() && self.up;
+        at_once.then(|| self.arrived.room().saturating_sub(self.parcels.cells()))
     }
 
     /// Puts a parcel of no more cells than [`Lane::parcel_room`] behind all that is on the line.

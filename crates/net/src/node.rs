@@ -180,17 +180,17 @@ impl Lines {
     }
 
     /// Cells that a parcel may stand for which is put on a line now. A tap sees cells.
-    fn parcel_room(&self, line: u32) -> usize {
+    fn parcel_room(&self, line: u32) -> Option<usize> {
         let taken = self.parcels.get(line as usize) == Some(&true);
         match self.get(line) {
             Some(Line::Cells(lane)) if taken && self.taps[line as usize / 2].is_none() => lane.parcel_room(),
-            _ => 0,
+            _ => None,
         }
     }
 
     fn put_parcel(&mut self, line: u32, parcel: Parcel) -> Result<(), Parcel> {
         let cells = parcel.cells();
-        if self.parcel_room(line) < cells {
+        if self.parcel_room(line).is_none_or(|room| room < cells) {
             return Err(parcel);
         }
         let Some(Line::Cells(lane)) = self.get_mut(line) else { return Err(parcel) };
@@ -314,8 +314,8 @@ impl NodeIo<'_> {
         true
     }
 
-    /// Cells that a parcel may stand for which is put on the link at `port` now. 0: cells only.
-    pub fn parcel_room(&self, port: usize) -> usize {
+    /// Cells that a parcel may stand for which is put on the link at `port` now. `None`: it takes cells only.
+    pub fn parcel_room(&self, port: usize) -> Option<usize> {
         self.lines.parcel_room(self.port(port).output)
     }
 

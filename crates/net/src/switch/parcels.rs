@@ -28,7 +28,7 @@ impl Switch {
     /// Passes a parcel on, or the cells that it stands for.
     fn pass_parcel(&mut self, port: usize, mut parcel: Parcel, io: &mut NodeIo<'_>, now: Time) {
         let (header_word, cells, pdus) = (parcel.header_word(), parcel.cells(), parcel.pdus());
-        let room = |port: u16| io.parcel_room(port.into());
+        let room = |port: u16| io.parcel_room(port.into()).unwrap_or_default();
         let passed = self.cells.pass_whole(port as u16, switch::Whole { header_word, cells, pdus }, now, room);
         if let Some((out, word)) = passed {
             parcel.circuit = CircuitId::from_key(word >> 4);
