@@ -81,6 +81,10 @@ struct World {
 
 impl World {
     fn new(seed: u64) -> Self {
+        World::with(seed, Events::Polling)
+    }
+
+    fn with(seed: u64, events: Events) -> Self {
         let mut network = Network::new(FramePool::new(4, 100));
         let mut fabric: Fabric<HostInterface> = Fabric::new();
         let hosts = ["alpha", "beta"].map(|name| fabric.add_host(&mut network, name, HostInterface::new(4)).unwrap());
@@ -95,7 +99,7 @@ impl World {
             fabric.add_circuit(&mut network, &described).unwrap();
         }
         let geometry = if seed.is_multiple_of(2) { GEOMETRY } else { SHORT_RING };
-        let ends = hosts.map(|host| Application::new(network.node_mut(host).unwrap(), geometry, Events::Polling));
+        let ends = hosts.map(|host| Application::new(network.node_mut(host).unwrap(), geometry, events));
         let random = StdRng::seed_from_u64(seed);
         World { random, network, hosts, switch, links, ends, now: Time::ZERO, sent: 0 }
     }
@@ -375,11 +379,17 @@ fn a_parcel_has_no_more_cells_than_the_link_has_room_for() {
 fn an_endpoint_that_waits_for_its_tick_gets_its_buffers_back_before() {
     let mut kept = Kept::with(LinkConfig::default(), Events::Clocked { hertz: 1000 });
     kept.push(0, 4096);
-    assert_eq!(kept.run(), (0, vec![86]));
+    // As many as one tick takes.
+    for _ in 1..GEOMETRY.send_ring {
+        let d = Descriptor { channel: kept.end.channels[0].0, octets: 8, ..Descriptor::of_buffer(Descriptor::INLINE) };
+        assert!(kept.end.local.send.push(d));
+    }
+    assert_eq!(kept.run(), (31, vec![86]));
+    assert_eq!(kept.end.local.send.consumed(), 31);
     kept.let_go();
     kept.run();
     assert!(kept.now < Time::from_micros(20));
-    assert_eq!(kept.end.local.send.consumed(), 1);
+    assert_eq!(kept.end.local.send.consumed(), 32);
 }
 
 #[test]
@@ -485,6 +495,72 @@ fn an_sdu_that_is_too_long_for_its_circuit_or_its_receivers_buffers_is_dropped_a
     let host: &mut HostInterface = kept.network.node_mut(kept.hosts[1]).unwrap();
     assert_eq!(host.circuit_counts(at).unwrap().received.dropped(DropReason::Oversize), 2);
     kept.check();
+}
+
+/// Two hosts of which the second keeps SDUs of circuit 0.101 that its application has no room for: how many have come.
+fn kept_back() -> (World, usize) {
+    let mut world = World::with(1, Events::Interrupt);
+    (0..10).for_each(|_| world.pass());
+    for _ in 0..TO_SEND {
+        let end = &mut world.ends[0];
+        let buffer = end.idle.pop().unwrap();
+        let d = Descriptor { channel: end.channels[1].0, octets: 1000, ..Descriptor::of_buffer(buffer) };
+        assert!(end.local.send.push(d));
+    }
+    let (sender, host) = (world.ends[0].id, world.hosts[0]);
+    world.network.node_mut::<HostInterface>(host).unwrap().handle_doorbell(sender);
+    (0..10).for_each(|_| world.pass());
+    let came = world.ends[1].local.receive.waiting_now() as usize;
+    assert_eq!(came, 4, "the ring has so many slots");
+    (world, came)
+}
+
+#[test]
+fn a_host_that_has_delivered_all_that_it_kept_has_nothing_to_do() {
+    let (mut world, mut came) = kept_back();
+    for _ in 0..100 {
+        while let Some(d) = world.ends[1].local.receive.pop() {
+            assert!(world.ends[1].local.free.push(Descriptor::of_buffer(d.buffer)));
+            came += 1;
+        }
+        world.pass();
+    }
+    assert_eq!(came, 4 + TO_SEND as usize);
+    assert_eq!(world.ends[0].local.send.consumed(), TO_SEND);
+    // Until the last timer of the circuits' credits has fired.
+    for _ in 0..100 {
+        world.now += Duration::from_millis(10);
+        while world.network.run(world.now) {}
+    }
+    let due = world.network.poll_timeout();
+    assert!(due.is_none_or(|due| due > world.now + Duration::from_secs(1)), "{due:?} at {}", world.now);
+    world.check();
+}
+
+#[test]
+fn parcels_that_were_kept_are_cells_to_who_opens_the_circuit_as_such() {
+    let (mut world, _) = kept_back();
+    let at = circuit(101);
+    let host: &mut HostInterface = world.network.node_mut(world.hosts[1]).unwrap();
+    host.close(world.ends[1].id, world.ends[1].channels[1]).unwrap();
+    let channel = host.open(world.ends[1].id, at, Aal::Aal0).unwrap();
+    let (mut sdus, mut cells) = (0, 0);
+    for _ in 0..2000 {
+        while let Some(d) = world.ends[1].local.receive.pop() {
+            match d.octets {
+                1000 => sdus += 1,
+                52 => cells += usize::from(d.channel == channel.0),
+                octets => panic!("{octets} octets"),
+            }
+            if d.buffer != Descriptor::INLINE {
+                assert!(world.ends[1].local.free.push(Descriptor::of_buffer(d.buffer)));
+            }
+        }
+        world.pass();
+    }
+    // 1000 octets are 21 cells.
+    assert_eq!((sdus, cells), (4, (TO_SEND as usize - 4) * 21));
+    world.check();
 }
 
 #[test]

@@ -230,9 +230,9 @@ pub struct BenchPath {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PathRow {
-    /// `cells` or `frames`.
+    /// `cells` or `frames`; `none` for a direct circuit.
     pub link: String,
-    /// `credit` or `best-effort`.
+    /// `credit`, `best-effort`, `contract` or `direct`.
     pub flow: String,
     /// Processors that the threads have.
     pub cores: usize,

@@ -1,7 +1,8 @@
 //! `cellway bench path`: one-way throughput and round trip from application to application through two hosts and a switch.
 //! With credits nothing is lost; best effort loses what the receiver has no buffer for, and its figure is what arrived.
-//! Beside it, in the same run, the limits: memcpy, and a relay of UNIX datagrams.
+//! Beside it, in the same run, the limits: memcpy, a relay of UNIX datagrams, and a direct circuit, which has no network in it.
 
+mod direct;
 mod flood;
 mod limits;
 
@@ -31,6 +32,8 @@ const BEST_EFFORT: u16 = 100;
 const CREDIT: u16 = 101;
 /// One of best effort with a peak rate that it does not reach: the switch polices it, and the host paces it.
 const CONTRACT: u16 = 102;
+/// One that two processes have to themselves.
+const DIRECT: u16 = 103;
 
 /// What to measure.
 #[derive(Debug, clap::Args)]
@@ -45,7 +48,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "OCTETS", value_delimiter = ',')]
     sizes: Vec<usize>,
     /// Only these cases, by a part of "cells credit 2 cores", "cells best-effort 2 cores", "cells contract 2 cores", "frames best-effort 2 cores",
-    /// "cells credit 1 core", "round-trip"
+    /// "cells credit 1 core", "none direct 2 cores", "round-trip"
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
 }
@@ -58,6 +61,7 @@ fn network(frames: bool) -> String {
     if !frames {
         text += &format!("[[circuit]]\nends=[\"alpha 0.{CREDIT}\",\"beta 0.{CREDIT}\"]\nflow=\"credit\"\n");
         text += &format!("[[circuit]]\nends=[\"alpha 0.{CONTRACT}\",\"beta 0.{CONTRACT}\"]\npcr=\"400 Gbit/s\"\n");
+        text += &format!("[[circuit]]\nends=[\"alpha 0.{DIRECT}\",\"beta 0.{DIRECT}\"]\n");
     }
     text
 }
@@ -91,12 +95,13 @@ struct Case {
     vci: u16,
 }
 
-const CASES: [Case; 5] = [
+const CASES: [Case; 6] = [
     Case { stage: 0, link: "cells", flow: "credit", cores: 2, vci: CREDIT },
     Case { stage: 0, link: "cells", flow: "best-effort", cores: 2, vci: BEST_EFFORT },
     Case { stage: 0, link: "cells", flow: "contract", cores: 2, vci: CONTRACT },
     Case { stage: 1, link: "frames", flow: "best-effort", cores: 2, vci: BEST_EFFORT },
     Case { stage: 2, link: "cells", flow: "credit", cores: 1, vci: CREDIT },
+    Case { stage: 0, link: "none", flow: "direct", cores: 2, vci: DIRECT },
 ];
 
 impl Case {
@@ -111,7 +116,10 @@ impl Case {
         if self.cores == 1 {
             stage.on.map_or(Ok(()), pin)?;
         }
-        let flood = flood(&stage.socket, self.vci, pdu_octets, length);
+        let flood = match self.vci {
+            DIRECT => direct::flood(&stage.socket, self.vci, pdu_octets, length),
+            vci => flood(&stage.socket, vci, pdu_octets, length),
+        };
         everywhere.stay()?;
         flood
     }

@@ -50,7 +50,7 @@ pub(crate) struct Flood {
 }
 
 /// Processor time of the whole process, in seconds.
-fn process_seconds() -> f64 {
+pub(super) fn process_seconds() -> f64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
 }
