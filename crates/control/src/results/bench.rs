@@ -230,9 +230,9 @@ pub struct BenchPath {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PathRow {
-    /// `cells` or `frames`; `none` for a direct circuit.
+    /// `cells` or `frames`; `none` for a direct circuit, `memif` for peers.
     pub link: String,
-    /// `credit`, `best-effort`, `contract` or `direct`.
+    /// `credit`, `best-effort`, `contract`, `direct`; of peers `dpdk` or `ovs-dpdk`.
     pub flow: String,
     /// Processors that the threads have.
     pub cores: usize,

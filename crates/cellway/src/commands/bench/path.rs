@@ -5,6 +5,7 @@
 mod direct;
 mod flood;
 mod limits;
+mod peers;
 
 pub(crate) use flood::flood;
 pub(crate) use limits::memcpy_gbit_s;
@@ -12,7 +13,7 @@ pub(crate) use limits::memcpy_gbit_s;
 use super::{median, number, pin};
 use crate::context::Context;
 use crate::output;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use control::config;
 use control::daemon::Daemon;
 use control::processors::Processors;
@@ -51,6 +52,10 @@ pub(crate) struct Options {
     /// "cells credit 1 core", "none direct 2 cores", "round-trip"
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
+    /// Also DPDK's memif through a forwarder and through Open vSwitch, with frames of up to 9216 octets: both sides poll, on a processor
+    /// each. Needs Debian's dpdk-dev, librte-net-memif23, librte-bus-vdev23, librte-mempool-ring23 and openvswitch-switch-dpdk
+    #[arg(long)]
+    peers: bool,
 }
 
 fn network(frames: bool) -> String {
@@ -275,6 +280,23 @@ fn measure(folder: &Path, options: &Options, length: Duration) -> Result<(Vec<Va
     };
     let mut rows: Vec<Value> = samples.iter_mut().enumerate().map(row).collect();
     compare_contracts(&mut rows);
+    if options.peers {
+        let [first, second, ..] = processors[..] else { bail!("--peers needs two processors: both sides poll") };
+        for (j, &pdu_octets) in sizes.iter().enumerate().filter(|(_, octets)| **octets <= peers::LONGEST) {
+            for switch in peers::Switch::ALL {
+                let (memcpy, relay) = limits[j];
+                let rates = peers::flood(folder, switch, pdu_octets, [first, second])?;
+                let gbit_s = rates.pdus_per_s * pdu_octets as f64 * 8.0 / 1e9;
+                let of = |limit: f64, rate: f64| (limit > 0.0).then_some(rate / limit);
+                rows.push(json!({
+                    "link": "memif", "flow": switch.name(), "cores": 2, "pdu_octets": pdu_octets,
+                    "pdus_per_s": rates.pdus_per_s, "pdus_per_s_min": null, "pdus_per_s_max": null, "gbit_s": gbit_s,
+                    "lost_share": rates.lost_share, "processors": rates.processors, "relay_pdus_per_s": relay,
+                    "vs_relay": of(relay, rates.pdus_per_s), "memcpy_gbit_s": memcpy, "vs_memcpy": of(memcpy, gbit_s),
+                }));
+            }
+        }
+    }
     let trips = echoes.iter().zip(&mut trips).map(|(echo, (medians, p99s))| {
         json!({
             "waiting": echo.waiting, "pdu_octets": ECHO_OCTETS, "us": median(medians), "us_min": medians.first(),
