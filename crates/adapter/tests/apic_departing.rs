@@ -8,6 +8,7 @@ use adapter::apic::{Aal, Apic, Channel, Config, Connection, Direction, PRODUCED,
 use adapter::memory::Flat;
 use sar::{SduMeta, Segmentation};
 use std::time::Duration;
+use wire::crc::Crc32;
 use wire::{Cell, CircuitId, Counters, DropReason, PayloadType, Time};
 
 const RING: u64 = 0x1000;
@@ -85,7 +86,12 @@ impl Station {
     }
 }
 
+/// The last cell of a PDU that its sender has not given up.
 fn is_end(cell: &Cell) -> bool {
+    ends(cell) && cell.payload[42..44] != [0, 0]
+}
+
+fn ends(cell: &Cell) -> bool {
     matches!(cell.header().payload_type, PayloadType::User { end: true, .. })
 }
 
@@ -114,6 +120,46 @@ fn pdus_that_a_channel_had_begun_to_send_or_had_read_are_counted_when_it_ends() 
         }
         assert_eq!(seen, [u64::from(PDUS); 2], "all were sent, and all were lost");
     }
+}
+
+#[test]
+fn a_pdu_that_is_cut_by_the_end_of_its_channel_is_ended_and_the_next_ones_arrive_whole() {
+    let direction = |low_latency| Direction::Transmit {
+        connection: Connection { low_latency, ..Connection::to(Port::Right, vc(99)) },
+        interval: 0,
+    };
+    let mut cut = 0;
+    for (nanos, low_latency) in (0..120_000).step_by(730).flat_map(|nanos| [(nanos, false), (nanos, true)]) {
+        let mut station = Station::new(direction(low_latency));
+        station.run(Time::from_nanos(nanos));
+        let sent = station.end(DropReason::Closed).pdus;
+        // Somebody else has its number and its circuit next.
+        let ring = Ring { address: RING, entries: 16 };
+        let interrupt = Interrupt::AtOnce;
+        let channel = Channel { owner: Owner(7), aal: Aal::Aal5, direction: direction(low_latency), ring, interrupt };
+        station.chip.open(0, channel).unwrap();
+        station.chip.write_page(0, PRODUCED, PDUS, station.now);
+        station.run(station.now + Duration::from_millis(10));
+        let (mut whole, mut given_up) = (0, 0);
+        for cells in station.left.split_inclusive(ends) {
+            let octets: Vec<u8> = cells.iter().flat_map(|cell| cell.payload).collect();
+            let (body, crc) = octets.split_last_chunk().unwrap();
+            let mut right = Crc32::new();
+            right.update(body);
+            assert_eq!(right.finish(), u32::from_be_bytes(*crc), "{nanos} ns: {} cells", cells.len());
+            match is_end(cells.last().unwrap()) {
+                true => assert_eq!(cells.len(), wire::aal5::cells(OCTETS as usize), "{nanos} ns"),
+                false => assert!(cells.len() > 1, "{nanos} ns: the end of nothing"),
+            }
+            whole += u64::from(is_end(cells.last().unwrap()));
+            given_up += u64::from(!is_end(cells.last().unwrap()));
+        }
+        assert_eq!(whole, sent + u64::from(PDUS), "{nanos} ns");
+        assert!(given_up <= 1 && station.left.last().is_some_and(is_end), "{nanos} ns");
+        assert!(station.chip.sums().add_up(), "{:?}", station.chip.sums());
+        cut += given_up;
+    }
+    assert!(cut > 10, "{cut} were cut");
 }
 
 #[test]

@@ -229,3 +229,52 @@ fn each_pdu_of_a_myrinet_is_accounted_for_after_each_step() {
         assert!(missing.is_empty(), "{what}: {missing:?} missing of {:?}", seen[what]);
     }
 }
+
+#[test]
+fn what_a_change_of_the_layout_takes_with_it_is_dropped_as_link_down_and_the_next_pdu_arrives() {
+    let mut seen = BTreeMap::<&str, u64>::new();
+    for nanos in (0..2_000_000).step_by(9_970) {
+        let mut world = World::new(1);
+        let label = |(port, vci): (usize, u16)| (port as u16, Label::Vc(vc(vci)));
+        for from in 0..HOSTS - 1 {
+            world
+                .myrinet()
+                .add_route(label((from, 100)), label((HOSTS - 1, 200 + from as u16)), Default::default())
+                .unwrap();
+            (0..4).for_each(|_| world.send(from, 100, 9000));
+        }
+        world.run(Duration::from_nanos(nanos));
+        let before = world.myrinet().sums();
+        let mut other = world.myrinet().layout().clone();
+        other.lanai.host_mb_s /= 2.0;
+        world.myrinet().set_layout(other);
+        assert_eq!(world.mismatch(), None, "{nanos} ns");
+        let after = world.myrinet().sums();
+        let (had, has) = (&before.network, &after.network);
+        let held = [
+            ("PDUs under way", before.under_way, [&before.sent, &after.sent]),
+            ("PDUs that came", had.lanais.untold.iter().sum(), [&before.received, &after.received]),
+            ("messages", had.lanais.sending, [&had.lanais.monitor.sent, &has.lanais.monitor.sent]),
+            ("messages in part", had.lanais.open, [&had.lanais.monitor.received, &has.lanais.monitor.received]),
+            ("packets", had.lanais.waiting, [&had.lanais.monitor.packets_sent, &has.lanais.monitor.packets_sent]),
+            ("packets at cables", had.fabric.held, [&had.fabric.counters, &has.fabric.counters]),
+        ];
+        for (what, held, counters) in held {
+            let [before, after] = counters.map(|counters| counters.dropped(DropReason::LinkDown));
+            assert_eq!(after - before, held, "{nanos} ns: {what}");
+            seen.entry(what).and_modify(|most| *most = held.max(*most)).or_insert(held);
+        }
+        let now = &has.lanais;
+        assert_eq!(
+            (after.under_way, now.sending, now.open, now.waiting, has.fabric.held),
+            (0, 0, 0, 0, 0),
+            "{nanos} ns"
+        );
+        let got = world.got;
+        world.run(Duration::from_millis(2));
+        world.send(0, 100, 500);
+        world.run(Duration::from_millis(2));
+        assert_eq!((world.got - got, world.mismatch()), (1, None), "{nanos} ns: the PDU after that");
+    }
+    assert!(seen.values().all(|most| *most > 0), "never held: {seen:?}");
+}

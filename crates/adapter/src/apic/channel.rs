@@ -169,6 +169,8 @@ pub(super) struct Sending {
     pub(super) void: Option<u32>,
     /// Over the cells that have left.
     pub(super) crc: Crc32,
+    /// A cell of a PDU has left, and its last one has not.
+    pub(super) in_pdu: bool,
 }
 
 /// A PDU that comes.
@@ -183,6 +185,15 @@ pub(super) struct Receiving {
     pub(super) body: Option<(ChannelRef, Buffer)>,
     /// The rest is passed over, to the PDU's end.
     pub(super) skipping: bool,
+}
+
+/// The end of a PDU whose channel was closed after its first cell had left: without it the receiver would join the next PDU
+/// to the beginning of this one, and lose both.
+#[derive(Debug, Clone)]
+pub(super) struct Abort {
+    pub(super) connection: Connection,
+    /// Over the cells that have left.
+    pub(super) crc: Crc32,
 }
 
 /// A cell of a channel in the Transmit FIFO.

@@ -3,7 +3,7 @@
 
 use super::Config;
 use super::batch::Batches;
-use super::channel::{Aal, Buffer, Channel, ChannelRef, Direction, Outgoing, PREFETCH, State};
+use super::channel::{Aal, Abort, Buffer, Channel, ChannelRef, Direction, Outgoing, PREFETCH, State};
 use super::grant::{Area, Areas, BODY_AT, Descriptor, Outcome, STATUS_AT};
 use super::hmi::{Completion, Hmi, Timing, Transfer};
 use super::notify::{DONE, NO_BUFFER, Notifications, STOPPED};
@@ -47,6 +47,8 @@ pub(super) struct Host {
     pub(super) hmi: Hmi,
     /// The Transmit FIFO.
     pub(super) outgoing: Bypass<Outgoing>,
+    /// Leave before that.
+    pub(super) aborts: Bypass<Abort>,
     pub(super) batches: Batches,
     pub(super) notify: Notifications,
     /// Cells of a transfer.
@@ -77,6 +79,7 @@ impl Host {
             pacer: Pacer::new(channels, config.tags, bypass),
             hmi: Hmi::new(timing, config.receive_batches, channels, bypass),
             outgoing: Bypass::new(config.transmit_cells.max(super::batch::MAX_BATCH), bypass),
+            aborts: Bypass::new(channels, bypass),
             batches: Batches::new(config.receive_batches),
             notify: Notifications::new(channels),
             batch: config.batch.clamp(1, super::batch::MAX_BATCH) as u32,
@@ -108,13 +111,20 @@ impl Host {
         Ok(())
     }
 
-    /// What of the channel is under way is void and counted: its generation is over.
+    /// What of the channel is under way is void and counted: its generation is over. A PDU that has begun to leave is ended by a
+    /// cell that its receiver understands.
     pub(super) fn close(&mut self, number: u16) -> bool {
         let Some(state) = self.channels.get_mut(usize::from(number)).and_then(Option::take) else { return false };
         if let Some(batch) = state.receiving.batch {
             self.batches.free(batch);
         }
         self.give_back(state.receiving.body);
+        if let Direction::Transmit { connection, .. } = state.settings.direction
+            && state.sending.in_pdu
+        {
+            let crc = state.sending.crc;
+            self.aborts.push(connection.low_latency, Abort { connection, crc });
+        }
         self.retire(&state, DropReason::Closed);
         let generation = &mut self.generations[usize::from(number)];
         *generation = generation.wrapping_add(1);
@@ -193,7 +203,10 @@ impl Host {
 
     /// Whether slots have something to do; if not, [`Host::next_due`] says when they have.
     pub(super) fn is_working(&self) -> bool {
-        !self.hmi.is_idle() || self.pacer.tags.len() > 0 || self.outgoing.len() > 0 || self.pacer.has_others()
+        !self.hmi.is_idle()
+            || self.pacer.tags.len() > 0
+            || self.outgoing.len() + self.aborts.len() > 0
+            || self.pacer.has_others()
     }
 
     /// Whether a slot that begins then has something to do.

@@ -2,7 +2,7 @@
 //! (I.363.5).
 
 use super::batch::MAX_BATCH;
-use super::channel::{Aal, ChannelRef, Direction, Outgoing, user};
+use super::channel::{Aal, Abort, ChannelRef, Direction, Outgoing, user};
 use super::grant::Outcome;
 use super::hmi::Completion;
 use super::host::Host;
@@ -123,6 +123,9 @@ impl Host {
 
     /// Where the next cell of the Transmit FIFO goes, low latency or not.
     pub(super) fn peek_outgoing(&mut self, low_latency: bool) -> Option<Connection> {
+        if let Some(abort) = self.aborts.front_of(low_latency) {
+            return Some(abort.connection);
+        }
         loop {
             let channel = self.outgoing.front_of(low_latency)?.channel;
             if let Some(state) = self.state(channel)
@@ -137,6 +140,14 @@ impl Host {
 
     /// Makes the cell.
     pub(super) fn next_cell(&mut self, low_latency: bool) -> Option<Cell> {
+        if let Some(Abort { mut crc, .. }) = self.aborts.pop_of(low_latency) {
+            // Length 0 and the rest of the trailer (I.363.5 section 9.2.1.2).
+            let mut payload = [0; PAYLOAD_OCTETS];
+            crc.update(&payload[..44]);
+            payload[44..].copy_from_slice(&crc.finish().to_be_bytes());
+            let header = CellHeader { payload_type: user(true), ..CellHeader::default() };
+            return Some(Cell::new(header, payload));
+        }
         let outgoing = self.outgoing.pop_of(low_latency)?;
         let state = self.state(outgoing.channel)?;
         let mut payload = outgoing.payload;
@@ -156,6 +167,7 @@ impl Host {
             } else {
                 crc.update(&payload);
             }
+            state.sending.in_pdu = !outgoing.last;
         }
         if outgoing.last && !outgoing.abort {
             state.sending.unfinished -= 1;
