@@ -19,11 +19,17 @@ use anyhow::{Context as _, Result, anyhow};
 use host::engine::{EngineHandle, processor_time};
 use net::LinkId;
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Processor time of the engine's thread that one slice of a plan takes, beyond the step that it has begun.
 pub const SLICE: Duration = Duration::from_micros(250);
+
+/// Time that what peers ask for takes in one call, beyond the few requests of each that it has begun.
+const PEERS_SHARE: Duration = Duration::from_millis(20);
+/// Requests of one peer before the others' turn.
+const PEERS_TURN: usize = 4;
 
 /// Keeps a network as it should be.
 pub struct Controller {
@@ -33,6 +39,8 @@ pub struct Controller {
     calls: calls::service::Service,
     /// Only this lock's holder changes the network.
     intent: Mutex<Intent>,
+    /// Which peer is asked first.
+    peers_served: AtomicUsize,
 }
 
 impl Controller {
@@ -44,7 +52,14 @@ impl Controller {
         let calls = calls::service::Service::start(engine.named("calls")).context("starting the thread of calls")?;
         let intent = Mutex::new(Intent::new(store));
         let engine = engine.named("change");
-        Ok(Controller { engine, adapters: Arc::default(), links: Arc::default(), calls, intent })
+        Ok(Controller {
+            engine,
+            adapters: Arc::default(),
+            links: Arc::default(),
+            calls,
+            intent,
+            peers_served: AtomicUsize::new(0),
+        })
     }
 
     /// Calls.
@@ -246,29 +261,39 @@ impl Controller {
         self.intent().link_name(id)
     }
 
-    /// Does what peers of links with `real` have asked for since the last time.
+    /// Does what peers of links with `real` have asked for: each link's a few at a time, and for [`PEERS_SHARE`] at most, so that
+    /// peers who ask without end hold up neither commands nor other peers. The rest is done the next time.
     pub fn serve_peers(&self) {
-        let reals: Vec<(ObjectId, String, Real)> = self.intent().reals();
+        let begin = Instant::now();
+        let mut reals: Vec<(ObjectId, String, Real)> = self.intent().reals();
         if reals.is_empty() {
             return;
         }
-        let links = self.links.clone();
-        let polled = self.engine.with(move |core| {
-            let links = links.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut events = Vec::new();
-            for (id, name, real) in reals {
-                let Some(link) = links.find(&id) else { continue };
-                while let Some(event) = core.network.poll_peer(link) {
-                    events.push((name.clone(), real.clone(), event));
+        // Each time another one is first.
+        let first = self.peers_served.fetch_add(1, Ordering::Relaxed) % reals.len();
+        reals.rotate_left(first);
+        while begin.elapsed() < PEERS_SHARE {
+            let (links, asked) = (self.links.clone(), reals.clone());
+            let polled = self.engine.with(move |core| {
+                let links = links.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut events = Vec::new();
+                for (id, name, real) in asked {
+                    let Some(link) = links.find(&id) else { continue };
+                    let of_link = std::iter::from_fn(|| core.network.poll_peer(link)).take(PEERS_TURN);
+                    events.extend(of_link.map(|event| (name.clone(), real.clone(), event)));
                 }
+                events
+            });
+            let polled = polled.unwrap_or_default();
+            if polled.is_empty() {
+                return;
             }
-            events
-        });
-        for (name, real, event) in polled.unwrap_or_default() {
-            let mut intent = self.intent();
-            let Some(prepared) = intent.prepare_peer(&name, &real, &event) else { continue };
-            if let Err(e) = prepared.and_then(|prepared| self.carry_out(&mut intent, prepared, &Who::Peer)) {
-                tracing::info!("{} {}: {e:#}", real.outside, event.circuit);
+            for (name, real, event) in polled {
+                let mut intent = self.intent();
+                let Some(prepared) = intent.prepare_peer(&name, &real, &event) else { continue };
+                if let Err(e) = prepared.and_then(|prepared| self.carry_out(&mut intent, prepared, &Who::Peer)) {
+                    tracing::info!("{} {}: {e:#}", real.outside, event.circuit);
+                }
             }
         }
     }

@@ -6,6 +6,7 @@ pub(crate) mod oam;
 
 use crate::audit::Who;
 use crate::calls::exchange::Channel;
+use crate::capture::pump::Capture;
 use crate::capture::{self, pump};
 use crate::config::Shell;
 use crate::controller::Controller;
@@ -27,7 +28,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use wire::CircuitId;
 use wire::aesa::Aesa;
 
@@ -38,6 +39,8 @@ pub const MAX_DESCRIPTION_OCTETS: usize = 64 << 20;
 pub struct Manager {
     controller: Arc<Controller>,
     owner: u32,
+    /// Captures that have begun, and whose they are.
+    captures: Mutex<Vec<(Peer, Capture)>>,
     /// What is done after a description was applied by command.
     applied: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
@@ -46,7 +49,7 @@ impl Manager {
     /// Answers for a network.
     pub fn new(controller: Arc<Controller>) -> Self {
         let owner = rustix::process::getuid().as_raw();
-        Manager { controller, owner, applied: OnceLock::new() }
+        Manager { controller, owner, captures: Mutex::default(), applied: OnceLock::new() }
     }
 
     /// What is to be done whenever a description was applied by command. Only the first that is given counts.
@@ -54,7 +57,8 @@ impl Manager {
         let _ = self.applied.set(Box::new(f));
     }
 
-    fn serve(&self, request: Request, who: &Who, fds: Vec<OwnedFd>) -> Result<String> {
+    fn serve(&self, request: Request, peer: &Peer, fds: Vec<OwnedFd>) -> Result<String> {
+        let who = &Who::User(peer.uid);
         let done = || answer(&Done { done: true });
         let (controller, engine) = (&*self.controller, self.controller.engine());
         match request {
@@ -137,9 +141,16 @@ impl Manager {
                     Ok(id)
                 })??;
                 let epoch = self.epoch_unix_nanos()?;
-                if let Err(e) = pump::start(engine.named("capture"), id, &config, to) {
-                    engine.with(move |core| core.network.set_tap(id, None))?;
-                    return Err(e.into());
+                match pump::start(engine.named("capture"), id, &config, to) {
+                    Ok(capture) => {
+                        let mut captures = self.captures.lock().unwrap_or_else(PoisonError::into_inner);
+                        captures.retain(|(_, capture)| !capture.is_over());
+                        captures.push((*peer, capture));
+                    }
+                    Err(e) => {
+                        engine.with(move |core| core.network.set_tap(id, None))?;
+                        return Err(e.into());
+                    }
                 }
                 answer(&Capturing { link: name, epoch_unix_nanos: epoch })
             }
@@ -285,6 +296,18 @@ impl Handler for Manager {
         });
     }
 
+    fn review(&self) {
+        let rules = self.controller.with_config(|config| config.rules.clone());
+        let mut captures = self.captures.lock().unwrap_or_else(PoisonError::into_inner);
+        captures.retain(|(peer, capture)| {
+            let stays = policy::may_act(&rules, peer, self.owner, Role::Manage).is_ok();
+            if !stays {
+                capture.revoke();
+            }
+            stays && !capture.is_over()
+        });
+    }
+
     fn end_session(&self, session: u64) {
         self.controller.calls().with(|exchange, now| exchange.end_session(session, now));
     }
@@ -300,7 +323,7 @@ impl Handler for Manager {
         may(request.needs())?;
         let applies =
             matches!(request, Request::Apply { dry_run: false, .. } | Request::ApplyFile { dry_run: false, .. });
-        let answer = self.serve(request, &Who::User(peer.uid), fds).map_err(|e| format!("{e:#}"));
+        let answer = self.serve(request, &peer, fds).map_err(|e| format!("{e:#}"));
         if let (true, Some(applied)) = (applies, self.applied.get()) {
             applied();
         }

@@ -4,6 +4,8 @@ mod ending;
 mod parcels;
 mod sums;
 
+pub(crate) use ending::Unloading;
+
 use crate::channels::Channels;
 use crate::events::poll_list::Slot;
 use crate::events::{self, Bell, Strategy};

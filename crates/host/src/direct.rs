@@ -107,7 +107,10 @@ impl Broker {
 
     /// The side's connection has ended.
     pub(crate) fn end(&mut self, claim: Claim, engine: &EngineHandle) {
-        self.waiting.retain(|w| w.claim != claim);
+        if let Some(at) = self.waiting.iter().position(|w| w.claim == claim) {
+            // Its memory may be the last of it.
+            crate::reaper::dispose(self.waiting.swap_remove(at));
+        }
         release(claim, engine);
     }
 }

@@ -205,7 +205,7 @@ impl HostInterface {
     /// [`HostInterface::depart`] for one whose application has gone, [`HostInterface::release_endpoint`] for one that
     /// its application gives up.
     pub fn detach(&mut self, id: EndpointId) -> bool {
-        self.drop_unsent(id);
+        self.drop_unsent(id, usize::MAX);
         self.end_receivers(id);
         for key in self.keys_of(id) {
             let Some(circuit) = self.circuits.get_mut(key) else { continue };

@@ -7,11 +7,12 @@
 mod handler;
 mod mapping;
 mod opened;
+mod unloading;
 
 pub use handler::{Everybody, Handler, Reply};
 pub use opened::Opened;
 
-use crate::attached::{AttachError, Attached};
+use crate::attached::{AttachError, Attached, Unloading};
 use crate::channels::EndpointId;
 use crate::direct::{Broker, Claim, DirectError, Offer};
 use crate::doors::{Doors, KEEP_BELL, Line, MAKE_PAGES, Packet, SEAL_MEMORY, Visitor};
@@ -36,6 +37,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use unloading::unload;
 use wire::CircuitId;
 
 /// Octets of JSON text in one part of a long answer; quoting may double them.
@@ -233,6 +235,9 @@ fn serve(mut doors: Doors, bells: [&OwnedFd; 2], engine: &EngineHandle, handler:
             return;
         }
         let review = ready[2] && rustix::io::read(again, &mut [0; 8]).is_ok();
+        if review {
+            handler.review();
+        }
         let mut place = 3;
         let mut has_news = false;
         if let Some(news) = news {
@@ -349,6 +354,7 @@ impl Client {
                     return false;
                 }
             };
+            let _kept = packet.keep();
             let Packet { fds, refused_fd, .. } = packet;
             let served = self.serve(request, fds, refused_fd, shop);
             if self.answer_refusal(served).is_err() {
@@ -381,6 +387,7 @@ impl Client {
         self.open = stays;
         for open in revoked {
             let (Some(channel), Some((_, node, id))) = (open.channel, self.endpoint.clone()) else { return false };
+            unload(shop.engine, node, id, Unloading::Channel(channel));
             let closed = shop.engine.with(move |core| {
                 core.network.node_mut::<crate::HostInterface>(node).map(|host| host.close(id, channel))
             });
@@ -565,6 +572,7 @@ impl Client {
             }
             Request::Close { channel } => {
                 let (_, node, id) = self.endpoint.clone().ok_or("create the endpoint first")?;
+                unload(engine, node, id, Unloading::Channel(channel));
                 let closed = engine.with(move |core| {
                     let host = core.network.node_mut::<crate::HostInterface>(node).ok_or("the host is gone")?;
                     host.close(id, channel).map_err(not_opened)
@@ -673,6 +681,7 @@ impl Client {
         }
         let mut until = None;
         if let Some((_, node, id)) = self.endpoint.take() {
+            unload(shop.engine, node, id, if at_once { Unloading::All } else { Unloading::Nothing });
             // If the engine has stopped, the endpoint has ended with it.
             let departs = shop.engine.with(move |core| core.remove_endpoint(node, id, at_once)).unwrap_or(false);
             until = departs.then(|| Instant::now() + crate::interface::LONGEST_DEPARTURE);

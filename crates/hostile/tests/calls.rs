@@ -479,3 +479,29 @@ fn a_session_with_hundreds_of_calls_ends_without_a_long_round() {
     }
     panic!("a round of {best:?}");
 }
+
+#[test]
+fn what_a_call_that_is_refused_costs_depends_on_its_users_own_calls() {
+    const OTHERS: usize = 2000;
+    let ground = ground();
+    let (_beta, to) = (ground.listen("beta"), ground.address("beta"));
+    let (eve, calls) = (User { uid: EVE, max_calls: 1, max_reserved: 0 }, ground.daemon.controller().calls());
+    let traffic = Traffic::default();
+    let wanted = Wanted { sap: Sap::ANY, forward: &traffic, backward: &traffic, multipoint: false };
+    // Nothing leaves before the end of this, and nobody else does anything.
+    let best = calls.with(|exchange, now| {
+        let mut call = |session, user| exchange.call(session, user, "alpha", to, wanted, now);
+        (0..OTHERS).for_each(|_| drop(call(SESSION - 1, User::unlimited(0)).unwrap()));
+        call(SESSION, eve).unwrap();
+        let mut refused = || {
+            let begin = Instant::now();
+            (0..64).for_each(|_| assert!(call(SESSION, eve).is_err()));
+            begin.elapsed()
+        };
+        (0..4).map(|_| refused()).min()
+    });
+    calls.with(|exchange, now| [SESSION, SESSION - 1].map(|session| exchange.end_session(session, now)));
+    until("they are gone", || calls.report().interfaces.iter().all(|interface| interface.calls == 0));
+    // When the calls of all were counted for each, it took a millisecond and more.
+    assert!(best < Some(Duration::from_micros(400)), "64 refused calls took {best:?}");
+}

@@ -106,6 +106,8 @@ pub(super) struct Book {
     /// Boxed: numbers rise, so the tree's nodes are half empty.
     pub(super) calls: BTreeMap<u64, Box<Call>>,
     by_id: HashMap<(usize, CallId), u64>,
+    /// What a user has is counted whenever one more is refused: that costs as much as the user has, and not what all have.
+    by_user: HashMap<u32, BTreeSet<u64>>,
     /// Circuits of calls that are at hosts.
     by_circuit: HashMap<(usize, CircuitId), u64>,
     pub(super) sessions: BTreeMap<u64, Session>,
@@ -141,7 +143,8 @@ impl Book {
     /// What the calls of a user have that are there and were answered, or are to be: `places` says how many places a call has in call
     /// control.
     pub(super) fn live(&self, uid: u32, places: impl Fn(usize, CallId) -> u64) -> Has {
-        let calls = self.calls.values().filter(|call| call.uid == uid && call.stage != Stage::Offered);
+        let calls = self.by_user.get(&uid).into_iter().flatten().filter_map(|number| self.calls.get(number));
+        let calls = calls.filter(|call| call.stage != Stage::Offered);
         calls.fold(Has::default(), |has, call| Has {
             places: has.places + call.id.map_or(1, |id| places(call.interface, id).max(1)),
             reserved: has.reserved.saturating_add(call.reserved),
@@ -166,6 +169,7 @@ impl Book {
             self.by_id.insert((call.interface, id), number);
         }
         self.session(call.session).calls.insert(number);
+        self.by_user.entry(call.uid).or_default().insert(number);
         self.calls.insert(number, Box::new(call));
         number
     }
@@ -211,6 +215,12 @@ impl Book {
         }
         if let Some(session) = self.sessions.get_mut(&call.session) {
             session.calls.remove(&number);
+        }
+        if let Some(calls) = self.by_user.get_mut(&call.uid) {
+            calls.remove(&number);
+            if calls.is_empty() {
+                self.by_user.remove(&call.uid);
+            }
         }
         if call.stage == Stage::Offered {
             self.shares.end_offer(call.uid, call.from);

@@ -3,7 +3,8 @@
 //! where nothing passes, nobody is woken.
 //!
 //! The recorder ends the capture by closing its side, whole or for writing, or by dying: nothing of it is left then. What it does
-//! not read in time is missed once the tap is full, and counted there; nobody waits for it.
+//! not read in time is missed once the tap is full, and counted there; nobody waits for it. It ends too when its user may not record
+//! any more ([`Capture::revoke`]).
 
 use super::stream;
 use anyhow::{Context as _, Result};
@@ -15,7 +16,8 @@ use rustix::net::{AddressFamily, SocketType, sockopt};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::task::{Wake, Waker};
 use std::time::Duration;
 
@@ -37,11 +39,30 @@ pub fn accept(fds: Vec<OwnedFd>) -> Result<UnixStream> {
     stream.then(|| UnixStream::from(fd)).context("a capture is written to an end of a pair of UNIX stream sockets")
 }
 
+/// A capture that has begun.
+#[derive(Debug, Clone)]
+pub struct Capture(Weak<Bell>);
+
+impl Capture {
+    /// Ends it.
+    pub fn revoke(&self) {
+        if let Some(bell) = self.0.upgrade() {
+            bell.revoked.store(true, Ordering::Release);
+            bell.ring();
+        }
+    }
+
+    /// Whether it has ended.
+    pub fn is_over(&self) -> bool {
+        self.0.strong_count() == 0
+    }
+}
+
 /// Starts the thread. The link has its tap, of this configuration, which is taken off at the end.
 ///
 /// # Errors
 /// No thread to be had.
-pub fn start(engine: EngineHandle, link: LinkId, config: &TapConfig, to: UnixStream) -> io::Result<()> {
+pub fn start(engine: EngineHandle, link: LinkId, config: &TapConfig, to: UnixStream) -> io::Result<Capture> {
     to.set_nonblocking(true)?;
     // As much as the system gives: each time that it is full costs a turn of the recorder's thread.
     let _ = sockopt::set_socket_send_buffer_size(&to, PIECE_OCTETS);
@@ -52,6 +73,7 @@ pub fn start(engine: EngineHandle, link: LinkId, config: &TapConfig, to: UnixStr
     if !engine.with(move |core| core.network.set_tap_reader(link, reader)).map_err(io::Error::other)? {
         return Err(ErrorKind::NotFound.into());
     }
+    let capture = Capture(Arc::downgrade(&bell));
     std::thread::Builder::new().name("capture".into()).spawn(move || {
         // An end that is not the recorder's wish: the link or the network is gone, which the recorder sees by the closed socket.
         let _ = pump(&engine, link, &to, &bell, few, spare);
@@ -63,20 +85,25 @@ pub fn start(engine: EngineHandle, link: LinkId, config: &TapConfig, to: UnixStr
             rest
         });
     })?;
-    Ok(())
+    Ok(capture)
 }
 
-/// Rings when the tap has something, or is gone.
-struct Bell(OwnedFd);
+/// Rings when the tap has something, or is gone, or its user may not record any more.
+#[derive(Debug)]
+struct Bell {
+    fd: OwnedFd,
+    revoked: AtomicBool,
+}
 
 impl Bell {
     fn new() -> io::Result<Self> {
-        Ok(Bell(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
+        let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Bell { fd, revoked: AtomicBool::new(false) })
     }
 
     /// Until it rings or the recorder has something to say; true for the latter, whether it rings or not.
     fn wait(&self, to: &UnixStream) -> io::Result<bool> {
-        let mut fds = [PollFd::new(to, PollFlags::IN), PollFd::new(&self.0, PollFlags::IN)];
+        let mut fds = [PollFd::new(to, PollFlags::IN), PollFd::new(&self.fd, PollFlags::IN)];
         loop {
             match poll(&mut fds, None) {
                 Err(Errno::INTR) => {}
@@ -85,16 +112,26 @@ impl Bell {
         }
     }
 
+    fn check(&self) -> io::Result<()> {
+        if self.revoked.load(Ordering::Acquire) { Err(ErrorKind::PermissionDenied.into()) } else { Ok(()) }
+    }
+
     fn silence(&self) {
         // An error says that it did not ring.
-        let _ = rustix::io::read(&self.0, &mut [0; 8]);
+        let _ = rustix::io::read(&self.fd, &mut [0; 8]);
+    }
+}
+
+impl Bell {
+    fn ring(&self) {
+        // It cannot have rung so often that there is no room for this.
+        let _ = rustix::io::write(&self.fd, &1u64.to_ne_bytes());
     }
 }
 
 impl Wake for Bell {
     fn wake(self: Arc<Self>) {
-        // It cannot have rung so often that there is no room for this.
-        let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
+        self.ring();
     }
 }
 
@@ -106,11 +143,12 @@ fn pump(
     few: usize,
     mut buffer: TapBuffer,
 ) -> io::Result<()> {
-    let mut out = BufWriter::with_capacity(PIECE_OCTETS, Patient { to, engine, link });
+    let mut out = BufWriter::with_capacity(PIECE_OCTETS, Patient { to, engine, link, bell });
     let mut pace = PACE;
     loop {
         // Short of the recorder's end, nothing comes from it.
         let over = bell.wait(to)? || ready(to, PollFlags::IN, pace)?;
+        bell.check()?;
         // Before the tap is drained: what comes after that rings anew.
         bell.silence();
         let drained = engine.with(move |core| core.network.drain_tap(link, &mut buffer).then_some(buffer));
@@ -139,6 +177,7 @@ struct Patient<'a> {
     to: &'a UnixStream,
     engine: &'a EngineHandle,
     link: LinkId,
+    bell: &'a Bell,
 }
 
 impl Write for Patient<'_> {
@@ -147,6 +186,7 @@ impl Write for Patient<'_> {
             match self.to.write(octets) {
                 Err(e) if e.kind() == ErrorKind::WouldBlock => {
                     let link = self.link;
+                    self.bell.check()?;
                     if !ready(self.to, PollFlags::OUT, PATIENCE)?
                         && !self.engine.with(move |core| core.network.has_tap(link)).unwrap_or(false)
                     {

@@ -158,10 +158,18 @@ impl Connection {
                 Ok(None) => return true,
                 Err(_) => return false,
             }
-            visitors.answer(self.id);
         }
+        let before = self.sent();
         // Whoever goes before the answer is there is no error of ours.
-        matches!(self.write(), Ok(false))
+        let stays = matches!(self.write(), Ok(false));
+        if before == 0 || self.sent() > before {
+            visitors.answer(self.id, Instant::now());
+        }
+        stays
+    }
+
+    fn sent(&self) -> usize {
+        self.answer.as_ref().map_or(0, |answer| answer.sent)
     }
 
     /// The answer, once the request has come.

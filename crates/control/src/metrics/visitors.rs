@@ -1,7 +1,8 @@
 //! Who asks for metrics at a moment, and who must go where too many do: decisions without a socket.
 //!
 //! Where one more comes than there are places, somebody goes: of the address that has most, of those who get no answer yet, the
-//! one who came first. So connections from one address push out each other, and never the only one from another address.
+//! one who came first; if all get one, the one who has taken nothing of it for longest. So connections from one address push out each
+//! other, and never the only one from another address, nor one that reads beside others that do not.
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -17,6 +18,8 @@ struct Visitor {
     origin: IpAddr,
     until: Instant,
     answered: bool,
+    /// When it came, or last took something of its answer.
+    moved: Instant,
 }
 
 /// All of them, those who came first before the others.
@@ -39,19 +42,19 @@ impl Visitors {
         if let Some(goes) = goes {
             self.remove(goes);
         }
-        self.0.push(Visitor { id, origin: origin(address), until: now + PATIENCE, answered: false });
+        self.0.push(Visitor { id, origin: origin(address), until: now + PATIENCE, answered: false, moved: now });
         goes
     }
 
     fn last_in_rank(&self) -> Option<u64> {
         let of = |origin| self.0.iter().filter(|v| v.origin == origin).count();
         let most = self.0.iter().map(|v| of(v.origin)).max()?;
-        self.0.iter().filter(|v| of(v.origin) == most).min_by_key(|v| v.answered).map(|v| v.id)
+        self.0.iter().filter(|v| of(v.origin) == most).min_by_key(|v| (v.answered, v.moved)).map(|v| v.id)
     }
 
-    /// It has asked, and is being answered.
-    pub(super) fn answer(&mut self, id: u64) {
-        self.0.iter_mut().filter(|v| v.id == id).for_each(|v| v.answered = true);
+    /// It has asked and is being answered, and takes of it.
+    pub(super) fn answer(&mut self, id: u64, now: Instant) {
+        self.0.iter_mut().filter(|v| v.id == id).for_each(|v| (v.answered, v.moved) = (true, now));
     }
 
     pub(super) fn remove(&mut self, id: u64) {
@@ -84,7 +87,7 @@ mod tests {
         for id in 1..PLACES as u64 {
             assert_eq!(visitors.insert(id, address(2), now), None);
         }
-        visitors.answer(1);
+        visitors.answer(1, now);
         assert_eq!(
             visitors.insert(100, address(3), now),
             Some(2),
@@ -92,10 +95,13 @@ mod tests {
         );
         assert_eq!(visitors.insert(101, address(2), now), Some(3));
         for id in 4..PLACES as u64 {
-            visitors.answer(id);
+            visitors.answer(id, now);
         }
-        visitors.answer(101);
-        assert_eq!(visitors.insert(102, address(1), now), Some(1), "all are being answered");
+        visitors.answer(101, now);
+        // Of those who are being answered, who has taken nothing for longest: not who came first.
+        let later = now + Duration::from_millis(1);
+        visitors.answer(1, later);
+        assert_eq!(visitors.insert(102, address(1), later), Some(4), "all are being answered");
         assert_eq!(visitors.0.len(), PLACES);
     }
 
@@ -117,7 +123,7 @@ mod tests {
         let (mut visitors, now) = (Visitors::default(), Instant::now());
         assert_eq!((visitors.timeout(), visitors.overdue(now)), (None, None));
         assert_eq!(visitors.insert(7, address(1), now), None);
-        visitors.answer(7);
+        visitors.answer(7, now);
         let end = now + PATIENCE;
         assert_eq!((visitors.timeout(), visitors.overdue(end - Duration::from_nanos(1))), (Some(end), None));
         assert_eq!(visitors.overdue(end), Some(7));

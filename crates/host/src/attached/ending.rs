@@ -6,6 +6,17 @@ use crate::channels::Channel;
 use endpoint::ChannelId;
 use wire::{CircuitId, DropReason};
 
+/// What of an endpoint's SDUs will not leave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unloading {
+    /// Its application goes, and they leave without it.
+    Nothing,
+    /// Those of a channel that will be closed.
+    Channel(ChannelId),
+    /// Its application gives it up.
+    All,
+}
+
 impl Attached {
     /// Its application has gone: what is in the send ring now is all that is still sent. False if that is nothing.
     pub(crate) fn depart(&mut self) -> bool {
@@ -60,16 +71,50 @@ impl Attached {
         busy.into_iter().any(|channel| self.outbound.leaving(channel).is_some_and(|leaving| leaving.aborted))
     }
 
-    /// Takes a descriptor that is not sent any more out of its queue, and says of which circuit it was. `None`: there is
-    /// none.
-    pub(crate) fn drop_last(&mut self) -> Option<Option<CircuitId>> {
-        let channel = self.outbound.busy().next()?;
-        let leaving = self.outbound.leaving(channel).map(|leaving| leaving.channel.circuit);
-        let open = self.channels.at(channel).copied();
-        self.sent.drop_one(DropReason::Closed);
-        self.done(channel);
+    /// Drops what is not sent any more, `most` descriptors at most, and says of each of which circuit it was. True if there
+    /// are more.
+    pub(crate) fn drop_unsent(&mut self, most: usize, mut dropped: impl FnMut(Option<CircuitId>)) -> bool {
+        let (busy, mut left): (Vec<u32>, usize) = (self.outbound.busy().collect(), most);
+        for channel in busy {
+            let open = self.channels.at(channel).map(|open| open.circuit);
+            while self.outbound.first(channel).is_some() {
+                if left == 0 {
+                    self.send.publish();
+                    return true;
+                }
+                left -= 1;
+                dropped(self.outbound.leaving(channel).map(|leaving| leaving.channel.circuit).or(open));
+                self.sent.drop_one(DropReason::Closed);
+                self.done(channel);
+            }
+        }
         self.send.publish();
-        Some(leaving.or(open.map(|open| open.circuit)))
+        false
+    }
+
+    /// Before it ends, or a channel of it: takes up `most` descriptors at most, and drops as many of those that will not
+    /// leave, but for SDUs that are leaving. Says of which circuit how many were dropped. True if there may be more.
+    pub(crate) fn unload(&mut self, what: Unloading, most: usize, mut dropped: impl FnMut(CircuitId, u64)) -> bool {
+        if self.asleep || self.departs {
+            return false;
+        }
+        let before = self.passed.taken;
+        self.take_up(most);
+        let channels: Vec<u32> = match what {
+            Unloading::Nothing => Vec::new(),
+            Unloading::Channel(id) => self.channels.find(id).map(|_| u32::from(id.place())).into_iter().collect(),
+            Unloading::All => self.outbound.busy().collect(),
+        };
+        let mut left = most as u64;
+        for channel in channels {
+            let gone = self.drop_queued(channel, left);
+            left -= gone;
+            if let Some(open) = self.channels.at(channel).filter(|_| gone > 0) {
+                dropped(open.circuit, gone);
+            }
+        }
+        self.send.publish();
+        left == 0 || self.passed.taken.wrapping_sub(before) >= most as u64
     }
 
     /// Gives up what the channels of a circuit that is no more have to send, and ends them.
@@ -81,18 +126,18 @@ impl Attached {
                 self.done(channel);
             }
             if self.channels.at(channel).is_some_and(|open| open.circuit == circuit) {
-                self.drop_queued(channel);
+                self.drop_queued(channel, u64::MAX);
             }
         }
         self.send.publish();
         self.channels.forget(circuit);
     }
 
-    /// Drops what a channel has to send, but for the SDU that is leaving.
-    fn drop_queued(&mut self, channel: u32) -> u64 {
+    /// Drops what a channel has to send, `most` SDUs at most, but for the one that is leaving.
+    fn drop_queued(&mut self, channel: u32, most: u64) -> u64 {
         let aborted = self.outbound.leaving(channel).is_some();
         let mut dropped = 0;
-        while self.outbound.first_behind(channel, aborted, &mut self.send) {
+        while dropped < most && self.outbound.first_behind(channel, aborted, &mut self.send) {
             self.sent.drop_one(DropReason::Closed);
             self.strategy.note_taken(1);
             dropped += 1;
@@ -107,7 +152,7 @@ impl Attached {
         self.take_up(self.geometry().send_ring as usize);
         self.channels.close(id);
         let number = u32::from(id.place());
-        let mut dropped = self.drop_queued(number);
+        let mut dropped = self.drop_queued(number, u64::MAX);
         self.abort(|leaving| leaving.circuit == channel.circuit && leaving.aal == channel.aal);
         let ends = self.outbound.leaving(number).is_some_and(|leaving| leaving.aborted);
         if !ends && self.outbound.leaving(number).is_some() {

@@ -140,6 +140,26 @@ pub(crate) struct Packet {
     pub(crate) refused_fd: bool,
 }
 
+/// Further descriptors of the memory files of a packet. Memory ends with its last descriptor, which takes as long as a client has
+/// filled it: that is left to the reaper.
+#[derive(Debug)]
+pub(crate) struct Kept(Vec<OwnedFd>);
+
+impl Packet {
+    /// To be dropped after all others.
+    pub(crate) fn keep(&self) -> Kept {
+        Kept(self.fds.iter().filter_map(|fd| fd.try_clone().ok()).collect())
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if !self.0.is_empty() {
+            crate::reaper::dispose(std::mem::take(&mut self.0));
+        }
+    }
+}
+
 impl Line {
     /// The next packet; `None` if none has come.
     ///

@@ -6,6 +6,7 @@
 //! in time is counted as `closed`; a PDU that is cut off is ended by a cell that its receiver understands.
 
 use super::HostInterface;
+use crate::attached::Unloading;
 use crate::channels::EndpointId;
 use std::time::Duration;
 use wire::{DropReason, Time};
@@ -14,6 +15,8 @@ use wire::{DropReason, Time};
 pub(crate) const GRACE: Duration = Duration::from_millis(500);
 /// How long the cell that ends a PDU in its middle may take after that.
 const LAST_CELL: Duration = Duration::from_millis(100);
+/// Descriptors that are taken up or dropped in one round because something ends.
+const PIECE: usize = 1024;
 
 /// How long an endpoint departs at most.
 pub(crate) const LONGEST: Duration = GRACE.saturating_add(LAST_CELL);
@@ -85,14 +88,25 @@ impl HostInterface {
         }
     }
 
-    /// Drops what an endpoint has to send, counted at it and at its circuits.
-    pub(crate) fn drop_unsent(&mut self, id: EndpointId) {
-        let Some(endpoint) = self.endpoints.find(id) else { return };
-        while let Some(circuit) = endpoint.drop_last() {
+    /// Drops what an endpoint has to send, counted at it and at its circuits; `most` descriptors at most. True if there are more.
+    pub(crate) fn drop_unsent(&mut self, id: EndpointId, most: usize) -> bool {
+        let Some(endpoint) = self.endpoints.find(id) else { return false };
+        endpoint.drop_unsent(most, |circuit| {
             if let Some(circuit) = circuit.and_then(|id| self.circuits.get_mut(id.key())) {
                 circuit.sent.drop_one(DropReason::Closed);
             }
-        }
+        })
+    }
+
+    /// Before an endpoint ends, or a channel of it: takes up a piece of its ring, and drops as much of what will not leave.
+    /// True if there may be more. A ring may be so long that all of it at once would hold up others.
+    pub(crate) fn unload(&mut self, id: EndpointId, what: Unloading) -> bool {
+        let Some(endpoint) = self.endpoints.find(id) else { return false };
+        endpoint.unload(what, PIECE, |circuit, dropped| {
+            if let Some(circuit) = self.circuits.get_mut(circuit.key()) {
+                circuit.sent.drop_n(DropReason::Closed, dropped);
+            }
+        })
     }
 
     /// Ends the endpoints that have left or whose time is over. True if there was one: others may wait for it.
@@ -115,6 +129,18 @@ impl HostInterface {
     }
 
     fn still_departs(&mut self, departing: &mut Departing, now: Time) -> bool {
+        if self.has_time(departing, now) {
+            return true;
+        }
+        // What has not left is dropped, a piece in a round.
+        let stays = self.drop_unsent(departing.id, PIECE);
+        if stays {
+            (departing.ends, departing.until) = (true, Some(now));
+        }
+        stays
+    }
+
+    fn has_time(&mut self, departing: &mut Departing, now: Time) -> bool {
         let Some(endpoint) = self.endpoints.find(departing.id) else { return false };
         let grace = if departing.ends { LAST_CELL } else { GRACE };
         let until = *departing.until.get_or_insert(now + grace);

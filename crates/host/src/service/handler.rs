@@ -57,6 +57,10 @@ pub trait Handler: Send + Sync {
     /// What `peer` may do has changed: what a session has that it may not have any more ends.
     fn review_session(&self, _: Peer, _session: u64, _has: &Amounts) {}
 
+    /// What users may do has changed: what they have that goes on without their connections, and that they may not have any
+    /// more, ends.
+    fn review(&self) {}
+
     /// The answer to a session that was told [`Reply::Later`], if there is one now. `ends`: it must be given now, since the
     /// session asks for something else. An error is why the request is refused.
     fn poll_reply(&self, _session: u64, _ends: bool) -> Option<Result<String, String>> {

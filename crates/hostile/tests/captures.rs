@@ -1,0 +1,81 @@
+//! Captures: what links carry is for who may record it, as long as they may.
+
+use control::config::parse;
+use control::daemon::Daemon;
+use endpoint::{Connection, Endpoint, EndpointConfig, OpenOptions};
+use hostile::{as_user, assert_all_is_accounted_for, circuit};
+use serde_json::json;
+use std::fs::Permissions;
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+const EVE: u32 = 60_001;
+const ALICE: u32 = 60_002;
+const NETWORK: &str = "[host.alpha]\n[host.beta]\n[host.gamma]\n[[link]]\nends = [\"alpha\", \"beta\"]\n\
+     [[link]]\nends = [\"gamma\", \"beta:1\"]\n[[circuit]]\nends = [\"alpha 0.100\", \"beta 0.100\"]\n";
+const SOON: Duration = Duration::from_secs(5);
+
+fn manages(user: u32) -> String {
+    format!("[[allow]]\nusers = [{user}]\nrole = \"manage\"\n")
+}
+
+/// Reads until the stream ends, or for as long; true if it has ended.
+fn ends(stream: &mut UnixStream, patience: Duration) -> bool {
+    let (begin, mut piece) = (Instant::now(), [0; 4096]);
+    stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+    while begin.elapsed() < patience {
+        if matches!(stream.read(&mut piece), Ok(0)) {
+            return true;
+        }
+    }
+    false
+}
+
+#[test]
+fn a_capture_ends_with_its_users_right_and_anothers_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+    let socket = folder.path().join("socket");
+    let network = |rules: &[String]| parse(&(NETWORK.to_owned() + &rules.concat()), "net.toml").unwrap();
+    let daemon = Daemon::start(network(&[manages(EVE), manages(ALICE)]), &socket).unwrap();
+    let capture = |user: u32, link: &str| {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let request = json!({ "capture_start": { "link": link, "circuits": [], "buffer_mib": 1 } });
+        let connection = as_user(user, || Connection::open(&socket).unwrap())?;
+        connection.manage_with(request, &[theirs.as_fd()]).unwrap();
+        // It goes on without the connection that asked for it.
+        Some(ours)
+    };
+    // One that is read, one that is not, and another user's.
+    let Some(mut eve) = capture(EVE, "alpha - beta") else { return };
+    let mut alice = capture(ALICE, "gamma - beta:1").unwrap();
+    let config = EndpointConfig { host: "alpha".into(), ..EndpointConfig::default() };
+    let mut sender = Endpoint::create(&socket, &config).unwrap();
+    let channel = sender.open(circuit(100), OpenOptions::default()).unwrap();
+    sender.send_copy(channel, &[7; 1000]).unwrap();
+    let mut piece = [0; 64];
+    eve.set_read_timeout(Some(SOON)).unwrap();
+    assert!(eve.read(&mut piece).is_ok_and(|octets| octets > 0), "there is a capture");
+
+    daemon.reload(network(&[manages(EVE), manages(ALICE), manages(60_003)])).unwrap();
+    assert!(!ends(&mut eve, Duration::from_millis(200)), "a reload that leaves the right ends the capture");
+    daemon.reload(network(&[manages(ALICE)])).unwrap();
+    assert!(ends(&mut eve, SOON), "the capture goes on without the right");
+    assert!(!ends(&mut alice, Duration::from_millis(200)), "another user's capture has ended");
+    // The link is free for the next one.
+    let next = Instant::now();
+    let again = || {
+        let (_ours, theirs) = UnixStream::pair().unwrap();
+        let request = json!({ "capture_start": { "link": "alpha - beta", "circuits": [], "buffer_mib": 1 } });
+        Connection::open(&socket).unwrap().manage_with(request, &[theirs.as_fd()]).is_ok()
+    };
+    while !again() {
+        assert!(next.elapsed() < SOON, "the link has its tap still");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    drop(sender);
+    assert_all_is_accounted_for(&daemon.engine);
+}

@@ -1,0 +1,90 @@
+//! The longest rings, full: an endpoint with them ends, or closes a channel, without a long round of the engine's thread.
+
+use endpoint::control::Request;
+use endpoint::layout::Geometry;
+use endpoint::{DataPath, Events};
+use hostile::{Field, Ground, Raw, cbr};
+use net::LinkConfig;
+use std::time::Duration;
+use traffic::Contract;
+
+const LONGEST: u32 = 65_536;
+const GEOMETRY: Geometry =
+    Geometry { send_ring: LONGEST, receive_ring: LONGEST, free_ring: LONGEST, buffers: 64, buffer_octets: 64 };
+/// A round with a command in it; in the thread's own processor time.
+const BOUND: Duration = Duration::from_millis(1);
+/// A virtual processor may be taken away, and the time counts as the thread's. Nobody takes it each time.
+const ATTEMPTS: usize = 6;
+/// Until an endpoint has ended whose application has gone.
+const DEPARTED: Duration = Duration::from_millis(700);
+const CHANNELS: u16 = 400;
+
+fn ground() -> Ground {
+    let mut build = Ground::build().host("alpha").host("beta").link("alpha", "beta", LinkConfig::default());
+    build = build.circuit("alpha 0.100", "beta 0.100", Contract::default());
+    // Nearly nothing leaves on it.
+    build = build.circuit("alpha 0.200", "beta 0.200", cbr(50.0));
+    for vci in 1000..1000 + CHANNELS {
+        build = build.circuit(&format!("alpha 0.{vci}"), &format!("beta 0.{vci}"), cbr(1.0));
+    }
+    build.up()
+}
+
+/// The shortest of the longest rounds while an endpoint with a full ring does something. `vci`: the circuit on which it sends.
+fn longest_round(vci: u16, others: u16, act: impl Fn(&Ground, Raw)) -> (Duration, &'static str) {
+    let ground = ground();
+    let mut best = (Duration::MAX, "");
+    for _ in 0..ATTEMPTS {
+        let mut raw = Raw::with(ground.socket(), "alpha", vci, (GEOMETRY, Events::Interrupt, DataPath::Shared));
+        (1000..1000 + others).for_each(|vci| raw.channel = raw.open(vci));
+        // What was due at the start has passed.
+        std::thread::sleep(Duration::from_millis(5));
+        ground.engine().with(|core| core.clear_longest()).unwrap();
+        let message = raw.message();
+        let pushed = (0..LONGEST).take_while(|_| raw.send.push(message)).count();
+        assert_eq!(pushed, LONGEST as usize);
+        act(&ground, raw);
+        let round = ground.engine().with(|core| (core.stats().longest_round, core.stats().longest_round_work)).unwrap();
+        best = best.min(round);
+        if best.0 < BOUND {
+            break;
+        }
+    }
+    best
+}
+
+#[test]
+fn an_endpoint_that_is_released_with_a_full_ring_makes_no_long_round() {
+    let best = longest_round(200, 0, |_, raw| drop(raw.ask(&Request::Release)));
+    assert!(best.0 < BOUND, "{best:?}");
+}
+
+#[test]
+fn a_channel_that_is_closed_with_a_full_ring_makes_no_long_round() {
+    let best = longest_round(200, 0, |_, raw| {
+        let channel = raw.channel;
+        drop(raw.ask(&Request::Close { channel }));
+    });
+    assert!(best.0 < BOUND, "{best:?}");
+}
+
+#[test]
+fn an_endpoint_whose_application_has_gone_makes_no_long_round_when_what_is_left_of_its_ring_is_dropped() {
+    let best = longest_round(200, 0, |_, raw| {
+        drop(raw);
+        std::thread::sleep(DEPARTED);
+    });
+    assert!(best.0 < BOUND, "{best:?}");
+}
+
+#[test]
+fn the_end_of_an_endpoint_with_hundreds_of_channels_and_a_full_ring_makes_no_long_round() {
+    // All wait in the queue of the channel that was opened last.
+    let best = longest_round(200, CHANNELS, |ground, raw| {
+        raw.ring();
+        ground.engine().with(|_| ()).unwrap();
+        drop(raw);
+        std::thread::sleep(DEPARTED);
+    });
+    assert!(best.0 < BOUND, "{best:?}");
+}
