@@ -38,31 +38,53 @@ pub struct Source {
     pub name: Arc<str>,
     /// The text.
     pub text: Arc<str>,
+    /// Where its lines end.
+    ends: Arc<[usize]>,
+    /// Characters before each piece of it.
+    characters: Arc<[usize]>,
 }
+
+/// Octets between two places of which it is known how many characters are before them: thousands of things can be wrong in one line.
+const PIECE_OCTETS: usize = 4096;
 
 impl Source {
     /// Of a name and a text.
     pub fn new(name: &str, text: &str) -> Self {
-        Source { name: name.into(), text: text.into() }
+        let ends = text.bytes().enumerate().filter(|(_, octet)| *octet == b'\n').map(|(at, _)| at).collect();
+        let pieces = text.as_bytes().chunks(PIECE_OCTETS);
+        let characters = pieces.scan(0, |before, piece| Some(std::mem::replace(before, *before + characters(piece))));
+        Source { name: name.into(), text: text.into(), ends, characters: characters.collect() }
+    }
+
+    /// Line and column of an octet. One in the midst of a character counts as its first.
+    fn place(&self, at: usize) -> (usize, usize) {
+        let mut at = at.min(self.text.len());
+        while !self.text.is_char_boundary(at) {
+            at -= 1;
+        }
+        let line = self.ends.partition_point(|end| *end < at);
+        let start = line.checked_sub(1).map_or(0, |before| self.ends[before] + 1);
+        (line + 1, self.characters_before(at) - self.characters_before(start) + 1)
+    }
+
+    fn characters_before(&self, at: usize) -> usize {
+        // At the end of the text, the last piece may be whole.
+        let piece = (at / PIECE_OCTETS).min(self.characters.len().saturating_sub(1));
+        let known = self.characters.get(piece).copied().unwrap_or_default();
+        known + characters(&self.text.as_bytes()[piece * PIECE_OCTETS..at])
     }
 
     /// What is wrong at some octets of the text. Octets beyond its end count as its end.
     pub fn wrong(&self, at: Range<usize>, message: impl ToString) -> Diagnostic {
-        let (line, column) = place(&self.text, at.start);
-        let (end_line, end_column) = place(&self.text, at.end.max(at.start));
+        let (line, column) = self.place(at.start);
+        let (end_line, end_column) = self.place(at.end.max(at.start));
         Diagnostic { line, column, end_line, end_column, message: message.to_string(), file: self.name.to_string() }
     }
 }
 
-/// Line and column of an octet of a text.
-fn place(text: &str, at: usize) -> (usize, usize) {
-    let mut at = at.min(text.len());
-    while !text.is_char_boundary(at) {
-        at -= 1;
-    }
-    let before = &text[..at];
-    let start = before.rfind('\n').map_or(0, |end| end + 1);
-    (before.bytes().filter(|octet| *octet == b'\n').count() + 1, before[start..].chars().count() + 1)
+/// Characters that begin in a piece of UTF-8.
+fn characters(piece: &[u8]) -> usize {
+    piece.iter().filter(|octet| **octet & 0xc0 != 0x80).count()
 }
 
 /// All that is wrong with a description, in the order of its lines.
@@ -132,6 +154,40 @@ mod tests {
         // In the midst of a character, and beyond the end.
         assert_eq!(source.wrong(4..4, "no").column, 1);
         assert_eq!((source.wrong(99..99, "no").line, source.wrong(99..99, "no").column), (3, 1));
+    }
+
+    #[test]
+    fn places_in_long_texts_are_those_of_a_plain_count() {
+        let text: String =
+            (0..9000).map(|n| ["\u{e9}", "a", "\u{1f600}", "\n"][(n * n / 7) % if n < 5000 { 4 } else { 3 }]).collect();
+        let source = Source::new("x", &text);
+        for at in
+            (0..=text.len()).step_by(37).chain([text.len(), 4095, 4096, 4097]).filter(|at| text.is_char_boundary(*at))
+        {
+            let before = &text[..at];
+            let start = before.rfind('\n').map_or(0, |end| end + 1);
+            let plain = (before.matches('\n').count() + 1, before[start..].chars().count() + 1);
+            assert_eq!(source.place(at), plain, "octet {at}");
+        }
+        assert_eq!(Source::new("x", "").place(5), (1, 1));
+        assert_eq!(Source::new("x", &"a".repeat(2 * PIECE_OCTETS)).place(usize::MAX), (1, 2 * PIECE_OCTETS + 1));
+    }
+
+    #[test]
+    fn what_a_place_costs_does_not_depend_on_how_long_the_text_is() {
+        // As many lines as a description of ten thousand circuits has, and as many octets in one line.
+        for text in ["ends = [\"alpha 0.100\", \"beta 0.100\"]\n".repeat(20_000), "{endz=1},".repeat(80_000)] {
+            let source = Source::new("x", &text);
+            let begin = host::engine::processor_time();
+            let mut last = source.wrong(0..0, "");
+            for at in (0..text.len()).step_by(text.len() / 10_000) {
+                last = source.wrong(at..at + 1, "no");
+            }
+            let took = host::engine::processor_time().saturating_sub(begin);
+            assert!(last.line > 19_000 || last.column > 700_000);
+            // While each was counted from the beginning of the text, it took a second and more.
+            assert!(took < std::time::Duration::from_millis(400), "{took:?}");
+        }
     }
 
     #[test]
