@@ -100,13 +100,15 @@ impl Machine<'_> {
     }
 }
 
-/// Which Linux a guest runs; both are Debian's.
+/// Which Linux a guest runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kernel {
-    /// 5.10.223: the last whose ATM over TCP works.
+    /// Debian 11's 5.10.223: the last whose ATM over TCP works.
     Linux5_10,
-    /// The newest 6.1, for adapters; its ATM over TCP does not work.
+    /// Debian 12's newest 6.1, for adapters; its ATM over TCP does not work, and it refuses what `atmsigd` says.
     Linux6_1,
+    /// Ubuntu 22.04's 6.1.0-1036-oem of March 2024, for calls by adapters.
+    Linux6_1Calls,
 }
 
 /// A guest that runs, or has run.
@@ -156,9 +158,21 @@ impl Guest {
         script: &str,
         files: &[(&str, &[u8])],
     ) -> anyhow::Result<Self> {
+        Self::boot_words(kernel, "", machine, script, files)
+    }
+
+    /// The same with more words on the kernel's command line.
+    pub fn boot_words(
+        kernel: Kernel,
+        words: &str,
+        machine: Machine<'_>,
+        script: &str,
+        files: &[(&str, &[u8])],
+    ) -> anyhow::Result<Self> {
         let version = match kernel {
             Kernel::Linux5_10 => "5.10",
             Kernel::Linux6_1 => "6.1",
+            Kernel::Linux6_1Calls => "6.1-calls",
         };
         let (kernel, base) = program::prepare("prepare-guest", &[version])?;
         let script = format!("{PRELUDE}{script}");
@@ -178,7 +192,7 @@ impl Guest {
         }
         qemu.args(["-accel", &accelerator, "-m", "256", "-display", "none", "-monitor", "none", "-serial", "stdio"])
             // no_timer_check: a guest that gets no time during the kernel's check of its timer would end there.
-            .args(["-append", "console=ttyS0 quiet panic=-1 no_timer_check"])
+            .args(["-append", &format!("console=ttyS0 quiet panic=-1 no_timer_check {words}")])
             .arg("-kernel")
             .arg(kernel)
             .arg("-initrd")

@@ -2,9 +2,11 @@
 
 use super::word;
 use crate::fault::Faults;
+use adapter::midway::registers::CIRCUITS;
 use adapter::midway::{Config, Pace, RamSize};
 use adapter::tonga::Board;
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result, anyhow, bail};
+use net::CallShare;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -64,6 +66,22 @@ pub struct Served {
 }
 
 impl Adapter {
+    /// Whether the card has the circuits of calls.
+    ///
+    /// # Errors
+    /// It has not.
+    pub(super) fn check_labels(calls: &CallShare) -> Result<()> {
+        let (vpi, [first, last]) = (calls.vpi.get(), calls.vcis);
+        if vpi != 0 || u32::from(last) >= CIRCUITS {
+            bail!(
+                "signalling labels = \"{vpi}.{first}-{last}\": an ENI155P has VPI 0 and VCIs up to {}, of which Linux's driver \
+                 serves those below 512; write labels = \"0.256-511\"",
+                CIRCUITS - 1
+            );
+        }
+        Ok(())
+    }
+
     /// What it means.
     ///
     /// # Errors

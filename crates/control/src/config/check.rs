@@ -4,7 +4,7 @@
 use super::document::{Document, Written, nearest};
 use super::shell::Shell;
 use super::signalling;
-use super::{Config, parse_address};
+use super::{Adapter, Config, parse_address};
 use crate::fault::{Faults, Part};
 use crate::names::written as ends_of;
 use net::Carries;
@@ -301,6 +301,9 @@ impl Check<'_> {
                 let carried = if carries == Carries::Cells { "cells" } else { "packets" };
                 let says = format!("a link to an {kind} carries {carried}, and neither atmtcp, tcp nor udp");
                 faults.add(if said { "ends" } else { "carries" }, says);
+            }
+            if let (Shell::Adapter(_), Some(calls)) = (&own, link.config.calls) {
+                faults.take("signalling", Adapter::check_labels(&calls));
             }
             shell = Some(own);
         }

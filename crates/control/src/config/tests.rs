@@ -90,6 +90,27 @@ fn an_adapter_stands_for_its_guest_at_the_end_of_one_link() {
 }
 
 #[test]
+fn calls_of_an_adapter_have_circuits_that_the_card_has() {
+    let with = |labels: &str| {
+        format!(
+            "[adapter.eni0]\nhost = \"guest\"\nsocket = \"eni0.sock\"\n[switch.s]\nprefix = \"47000580ffe100000000000001\"\n\
+             [[link]]\nends = [\"guest\", \"s:0\"]\nsignalling = {{ version = \"uni31\"{labels} }}\n"
+        )
+    };
+    for (labels, says) in [
+        ("", "labels = \"0.1024-16383\": an ENI155P has VPI 0 and VCIs up to 1023"),
+        (", labels = \"0.256-1024\"", "write labels = \"0.256-511\""),
+        (", labels = \"1.256-511\"", "write labels = \"0.256-511\""),
+    ] {
+        let e = error(&with(labels));
+        assert!(e.starts_with("net.toml:8:") && e.contains(says), "{e}");
+    }
+    for labels in ["0.256-511", "0.32-1023"] {
+        parse(&with(&format!(", labels = \"{labels}\"")), "x").unwrap();
+    }
+}
+
+#[test]
 fn every_example_is_in_order() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
     let mut n = 0;
