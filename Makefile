@@ -22,7 +22,7 @@ lab: build ## the papers' experiments: published, modelled, measured; a report i
 test: ## everything: style, lints, documentation, licences, unit, property, corpus and interop tests
 	@scripts/test
 
-test-long: ## random tests with many more cases than `make test` runs, and guests that lose calls now and then: an hour or more
+test-long: ## random tests with many more cases than `make test` runs: an hour or more
 	@scripts/test long
 
 quick: ## what one wants while working: style, lints, unit and property tests

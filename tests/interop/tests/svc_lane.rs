@@ -117,8 +117,11 @@ fn until<T>(deadline: Instant, mut does: impl FnMut() -> std::io::Result<T>) -> 
     }
 }
 
-/// Our side of [`WORK`].
-fn work(namespace: &Namespace, mut guest: Guest, file: &[u8]) -> String {
+/// How many calls a guest makes to our station at most: one, or one more where both call each other.
+const CALLS: usize = 4;
+
+/// Our side of [`WORK`]; `own` is our station's address.
+fn work(namespace: &Namespace, mut guest: Guest, file: &[u8], own: &str) {
     for (n, (name, base)) in [("ipv4", 5000), ("ipv6", 5010)].into_iter().enumerate() {
         let port = Cell::new(base);
         let ours = || {
@@ -134,7 +137,6 @@ fn work(namespace: &Namespace, mut guest: Guest, file: &[u8]) -> String {
             );
             Ok(())
         };
-        // Seen: where both sides call each other at once zeppelin ends its call, and TCP waits longer each time for what was on it.
         tried(name, &mut [&mut guest], ours, whole).unwrap();
     }
     for address in GUESTS {
@@ -151,7 +153,9 @@ fn work(namespace: &Namespace, mut guest: Guest, file: &[u8]) -> String {
     for what in ["small", "large", "six"] {
         assert!(console.contains(&format!("guest: {what} answered")), "{what}:\n{console}");
     }
-    console
+    let own = own.to_uppercase();
+    let calls = console.lines().filter(|line| line.contains("open succeeded") && line.contains(&own)).count();
+    assert!((1..=CALLS).contains(&calls), "{calls} calls with our station:\n{console}");
 }
 
 #[test]
@@ -176,14 +180,10 @@ fn the_guests_lec_module_with_zeppelin_joins_our_lan() {
     let tool = program::for_guest("esi.c").unwrap();
     let guest = Guest::boot(&script, &[("esi", &tool), ("file", &file)]).unwrap();
     network.admit(1);
-    let console = work(&namespace, guest, &file);
-    let own = network.address("alpha", 0).to_uppercase();
-    let is_direct = |line: &str| line.contains("open succeeded") && line.contains(&own);
-    assert!(console.lines().any(is_direct), "no call with our station:\n{console}");
+    work(&namespace, guest, &file, &network.address("alpha", 0));
 }
 
 #[test]
-#[ignore = "of two guests' network cards one stays down now and then: scripts/test long"]
 fn our_client_and_zeppelin_join_a_lan_of_stock_lecs_les_and_bus() {
     if !tools() {
         return;
@@ -198,9 +198,11 @@ fn our_client_and_zeppelin_join_a_lan_of_stock_lecs_les_and_bus() {
         octets(&les),
         octets(&bus)
     );
-    // Without addresses it admits nobody.
-    let any = format!("{PREFIX}xxxxxxxxxxxxxx");
-    let configuration = format!("{lecs}\n[lab]\nLES:={les}\nType:=802_3\nMax_Frame:=1516\n{any}\n");
+    // Without addresses it admits nobody. It writes one octet beyond each word of its configuration, which damages its heap where a
+    // word has 40 letters, as an address has: with a dot it has 41.
+    let dotted = |address: &str| format!("{}.{}", &address[..2], &address[2..]);
+    let [known, any] = [&les, &format!("{PREFIX}xxxxxxxxxxxxxx")].map(|address| dotted(address));
+    let configuration = format!("{}\n[lab]\nLES:={known}\nType:=802_3\nMax_Frame:=1516\n{any}\n", dotted(&lecs));
     let serving = format!(
         "{begin}
         lecs -f /test/lecs > /tmp/lecs.log 2>&1 &
@@ -226,5 +228,5 @@ fn our_client_and_zeppelin_join_a_lan_of_stock_lecs_les_and_bus() {
     network.admit(1);
     let mut station = station(&network, &namespace, "alpha", &lecs);
     station.wait_for("is in the LAN", WAIT).unwrap();
-    work(&namespace, guest, &file);
+    work(&namespace, guest, &file, &network.address("alpha", 0));
 }

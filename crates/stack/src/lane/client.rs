@@ -5,13 +5,15 @@
 //! its destination's ATM address is known and a call leads there; before the path changes, a flush shows that the old
 //! one is empty (`paths`).
 
+mod direct;
 mod joining;
 mod paths;
 
 use super::{Action, Link, Outbox, Service, flag, outputs, response_to};
 use crate::retry::Retry;
+use direct::Direct;
 use joining::Stage;
-use paths::{Direct, Path};
+use paths::Path;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::aesa::Aesa;

@@ -1,10 +1,11 @@
 //! Which path a frame takes (af-lane-0021 sections 4.6, 6 and 7): by the BUS, one a second, until a direct call leads
 //! to its destination. The others wait, five at most. When the path changes, a flush through the BUS goes before what
-//! waits, or six seconds pass: so frames do not overtake each other.
+//! waits, or six seconds pass: so frames do not overtake each other. From one direct call to another a flush goes through the
+//! former.
 
 use super::super::{Link, Service, flag};
+use super::direct::{Direct, READY};
 use super::{Action, Client, MAX_FRAME_OCTETS};
-use crate::places::who_yields;
 use std::collections::VecDeque;
 use std::time::Duration;
 use wire::aesa::Aesa;
@@ -13,8 +14,6 @@ use wire::{DropReason, Time};
 
 /// Destinations that are known or asked for.
 const MAX_PATHS: usize = 1024;
-/// Direct calls at a time.
-pub(super) const MAX_DIRECT: usize = 64;
 /// Frames that wait for a destination's path.
 const MAX_HELD: usize = 5;
 /// C10 and C11: one frame to an unknown destination in this time.
@@ -31,34 +30,10 @@ const FORWARD_DELAY: Duration = Duration::from_secs(15);
 const ANSWER: Duration = Duration::from_secs(1);
 /// C22: after this time nothing is left on the old path.
 const SWITCHING: Duration = Duration::from_secs(6);
-/// C28: how long the caller of a direct call may be silent.
-const READY: Duration = Duration::from_secs(4);
 /// Octets of the shortest data frame: 60 of Ethernet's, and the LEC identifier.
 const MIN_OCTETS: usize = 62;
 /// How long a destination that nobody knows, or whose call failed, is left alone.
 const HOLD: Duration = Duration::from_secs(10);
-
-/// A direct call.
-#[derive(Debug)]
-pub(super) struct Direct {
-    peer: Option<Aesa>,
-    is_up: bool,
-    /// The other side takes frames.
-    is_ready: bool,
-    query: Time,
-    used: Time,
-}
-
-impl Direct {
-    /// One that was presented.
-    pub(super) fn called(peer: Option<Aesa>, now: Time) -> Self {
-        Direct { peer, is_up: false, is_ready: false, query: now + READY, used: now }
-    }
-
-    pub(super) fn handle_up(&mut self, now: Time) {
-        (self.is_up, self.used) = (true, now);
-    }
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
@@ -115,6 +90,13 @@ impl Path {
 
     fn is_on(&self, link: Link) -> bool {
         matches!(self.way, Way::Flushing(on, ..) | Way::Direct(on) if on == link)
+    }
+
+    /// Its call has ended for somebody else's: it asks for none meanwhile.
+    pub(super) fn yield_call(&mut self, link: Link, now: Time) {
+        if self.is_on(link) {
+            self.call = now + HOLD;
+        }
     }
 }
 
@@ -191,42 +173,60 @@ impl Client {
         self.reach(to, now);
     }
 
-    /// Finds a direct call for a destination whose ATM address is known, or sets one up.
+    /// Finds the direct call for a destination whose ATM address is known, or sets one up.
     fn reach(&mut self, to: [u8; 6], now: Time) {
-        let Some(path) = self.paths.get_mut(&to) else { return };
-        let (Some(atm), Way::Bus) = (path.atm, path.way) else { return };
-        let mut calls = self.direct.iter().filter(|(_, direct)| direct.peer == Some(atm));
-        let usable = calls.clone().find(|(_, direct)| direct.is_up && direct.is_ready);
-        match usable.map(|(link, _)| *link) {
-            Some(link) => match path.by_bus.filter(|at| *at + SWITCHING > now) {
-                Some(at) => {
-                    let flush = Control { target_atm: atm, ..self.request(Operation::FLUSH) };
-                    let way = Way::Flushing(link, flush.transaction, at + SWITCHING);
-                    if let Some(bus) = self.send {
-                        self.out.control(bus, &flush);
-                    }
-                    if let Some(path) = self.paths.get_mut(&to) {
-                        path.way = way;
-                    }
-                }
+        let Some(path) = self.paths.get(&to) else { return };
+        let (Some(atm), way) = (path.atm, path.way) else { return };
+        match (way, self.best_call(atm)) {
+            (Way::Bus, Some(link)) => match path.by_bus.filter(|at| *at + SWITCHING > now) {
+                Some(at) => self.flush(to, self.send, link, at + SWITCHING),
                 None => self.switch(to, link),
             },
-            None if calls.next().is_none()
-                && path.call <= now
-                && (path.used || !path.held.is_empty() || path.by_bus.is_some_and(|at| at + SWITCHING > now)) =>
-            {
-                // Whose call ends for this one may ask for another: not before it is this one's turn again.
-                path.call = now + HOLD;
-                if !self.has_room(Some(atm), now) {
-                    return;
+            (Way::Direct(old), Some(link)) if old != link => {
+                if self.direct.get(&old).is_some_and(|direct| direct.used + SWITCHING > now) {
+                    self.flush(to, Some(old), link, now + SWITCHING);
+                } else {
+                    self.switch(to, link);
                 }
-                let link = self.out.call(atm, Service::Direct, false);
-                // Who has called may send as soon as the call is up.
-                let direct = Direct { is_ready: true, ..Direct::called(Some(atm), now) };
-                self.direct.insert(link, direct);
             }
-            None => {}
+            (Way::Flushing(old, transaction, until), Some(link)) if old != link => {
+                self.go(to, Way::Flushing(link, transaction, until));
+            }
+            (Way::Bus, None) => self.call(to, atm, now),
+            _ => {}
         }
+    }
+
+    /// Sets up a direct call for a destination that somebody sends to.
+    fn call(&mut self, to: [u8; 6], atm: Aesa, now: Time) {
+        let is_under_way = self.direct.values().any(|direct| direct.peer == Some(atm));
+        let Some(path) = self.paths.get_mut(&to).filter(|path| !is_under_way && path.call <= now) else { return };
+        if !path.used && path.held.is_empty() && path.by_bus.is_none_or(|at| at + SWITCHING <= now) {
+            return;
+        }
+        // Whose call ends for this one may ask for another: not before it is this one's turn again.
+        path.call = now + HOLD;
+        if !self.has_room(Some(atm), now) {
+            return;
+        }
+        let link = self.out.call(atm, Service::Direct, false);
+        self.direct.insert(link, Direct::made(atm, now));
+    }
+
+    fn go(&mut self, to: [u8; 6], way: Way) {
+        if let Some(path) = self.paths.get_mut(&to) {
+            path.way = way;
+        }
+    }
+
+    /// Asks a destination, by the path that frames have taken, whether all has come; then they go on a direct call.
+    fn flush(&mut self, to: [u8; 6], by: Option<Link>, link: Link, until: Time) {
+        let Some(atm) = self.paths.get(&to).and_then(|path| path.atm) else { return };
+        let flush = Control { target_atm: atm, ..self.request(Operation::FLUSH) };
+        if let Some(by) = by {
+            self.out.control(by, &flush);
+        }
+        self.go(to, Way::Flushing(link, flush.transaction, until));
     }
 
     /// The old path is empty: frames go on the direct call.
@@ -236,23 +236,6 @@ impl Client {
         for frame in std::mem::take(&mut path.held) {
             self.data(link, &frame);
         }
-    }
-
-    /// Whether there can be one direct call more, with this station; another that came ends for it where all are taken.
-    pub(super) fn has_room(&mut self, with: Option<Aesa>, now: Time) -> bool {
-        if self.direct.len() < MAX_DIRECT {
-            return true;
-        }
-        let came = self.direct.iter().filter(|(link, _)| matches!(link, Link::Taken(_)));
-        let Some(link) = who_yields(came.map(|(link, direct)| (*link, direct.peer, direct.is_ready)), with) else {
-            return false;
-        };
-        self.out.counters.drop_one(DropReason::TableFull);
-        self.out.act(Action::Release(link));
-        // Its place is for somebody else.
-        self.paths.values_mut().filter(|path| path.is_on(link)).for_each(|path| path.call = now + HOLD);
-        self.handle_released(link, now);
-        self.direct.len() < MAX_DIRECT
     }
 
     /// A direct call can be used.
@@ -276,27 +259,6 @@ impl Client {
             }
         }
         left.into_iter().for_each(|mac| self.reach(mac, now));
-    }
-
-    pub(super) fn handle_ready(&mut self, link: Link, operation: Operation, now: Time) {
-        let Some(direct) = self.direct.get_mut(&link) else {
-            return self.out.counters.drop_one(DropReason::NotPermitted);
-        };
-        if operation == Operation::READY_QUERY {
-            return self.out.frame(link, &emit_ready(Operation::READY_INDICATION));
-        }
-        direct.is_ready = true;
-        self.change_paths(link, now);
-    }
-
-    /// Whether a frame came on a direct call; then the other side is ready, too.
-    pub(super) fn handle_direct_data(&mut self, link: Link, now: Time) -> bool {
-        let Some(direct) = self.direct.get_mut(&link) else { return false };
-        direct.used = now;
-        if !std::mem::replace(&mut direct.is_ready, true) {
-            self.change_paths(link, now);
-        }
-        true
     }
 
     /// An answer about a destination, or of a flush; false if it is neither.
