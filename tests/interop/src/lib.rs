@@ -15,6 +15,7 @@ pub mod line;
 pub mod namespace;
 pub mod peer;
 pub mod program;
+pub mod signalled;
 pub mod signalling;
 pub mod tshark;
 pub mod uml;

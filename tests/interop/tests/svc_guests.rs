@@ -8,7 +8,8 @@ use endpoint::calls::{Event, Sap, Session};
 use endpoint::{Endpoint, EndpointConfig};
 use interop::frames::free_port;
 use interop::guest::{Guest, Kernel, Machine, tried};
-use interop::{have, program};
+use interop::signalled::Signalled;
+use interop::{have, program, tshark};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -114,7 +115,9 @@ fn endpoint(socket: &Path) -> Endpoint {
 }
 
 fn tools() -> bool {
-    Guest::available() && have(&[("atmsigd", "atm-tools"), ("ilmid", "atm-tools"), ("cc", "gcc")])
+    Guest::available()
+        && have(&[("atmsigd", "atm-tools"), ("ilmid", "atm-tools"), ("cc", "gcc")])
+        && have(tshark::TOOLS)
 }
 
 #[test]
@@ -167,6 +170,9 @@ fn call_each_other(way: &Way) {
         way.describe(2)
     );
     let daemon = Daemon::start(parse(&text, "net.toml").unwrap(), &socket).unwrap();
+    let mut capture = Command::new(&cellway);
+    capture.arg("capture").arg("--socket").arg(&socket);
+    let capture = Signalled::start(capture, "guest1 - s1:1", folder.path().join("link.pcapng")).unwrap();
     let alpha = loop {
         let known = daemon.controller().calls().with(|exchange, _| exchange.addresses("alpha")).unwrap();
         if let Some(address) = known.first() {
@@ -247,6 +253,7 @@ fn call_each_other(way: &Way) {
     tried("to-guest", &mut [&mut one, &mut two], || Ok(()), passed).unwrap();
     one.finish().unwrap();
     two.finish().unwrap();
+    capture.judge(3).unwrap();
     let begin = Instant::now();
     drop(session);
     while {

@@ -6,7 +6,8 @@ use interop::callers::{Callers, PREFIX, TOOLS, guest_address};
 use interop::guest::{Guest, tried};
 use interop::namespace::{self, Namespace};
 use interop::peer::Peer;
-use interop::{have, pattern, program, sha256};
+use interop::signalled::Signalled;
+use interop::{have, pattern, program, sha256, tshark};
 use std::cell::Cell;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -55,7 +56,12 @@ const WORK: &str = r#"
 
 fn tools() -> bool {
     let lane = ["zeppelin", "lecs", "les", "bus"].map(|name| (name, "atm-tools"));
-    Guest::available() && have(TOOLS) && have(&lane) && namespace::available()
+    Guest::available() && have(TOOLS) && have(&lane) && have(tshark::TOOLS) && namespace::available()
+}
+
+/// What the guest that joins says to the switch.
+fn capture(network: &Callers) -> Signalled {
+    Signalled::start(network.up.command("capture"), &network.link(1), network.up.path("link.pcapng")).unwrap()
 }
 
 /// A station of ours on a TAP device in a namespace, which it takes along.
@@ -178,9 +184,12 @@ fn the_guests_lec_module_with_zeppelin_joins_our_lan() {
         begin = network.begin(1)
     );
     let tool = program::for_guest("esi.c").unwrap();
+    let capture = capture(&network);
     let guest = Guest::boot(&script, &[("esi", &tool), ("file", &file)]).unwrap();
     network.admit(1);
     work(&namespace, guest, &file, &network.address("alpha", 0));
+    // With the LECS, the LES and the BUS, which call back, and with our station.
+    capture.judge(6).unwrap();
 }
 
 #[test]
@@ -221,6 +230,7 @@ fn our_client_and_zeppelin_join_a_lan_of_stock_lecs_les_and_bus() {
     );
     let tool = program::for_guest("esi.c").unwrap();
     let files: [(&str, &[u8]); 3] = [("esi", &tool), ("lecs", configuration.as_bytes()), ("lanes", lanes.as_bytes())];
+    let capture = capture(&network);
     let mut servers = Guest::boot(&serving, &files).unwrap();
     let guest = Guest::boot(&joining, &[("esi", &tool), ("file", &file)]).unwrap();
     network.admit(2);
@@ -229,4 +239,6 @@ fn our_client_and_zeppelin_join_a_lan_of_stock_lecs_les_and_bus() {
     let mut station = station(&network, &namespace, "alpha", &lecs);
     station.wait_for("is in the LAN", WAIT).unwrap();
     work(&namespace, guest, &file, &network.address("alpha", 0));
+    // With the LECS, the LES and the BUS, which call back, and with our station.
+    capture.judge(6).unwrap();
 }
