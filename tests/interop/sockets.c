@@ -1188,6 +1188,14 @@ static void requests(void)
 	ok("calls: connect with QoS", connect(svc, (struct sockaddr *)&called, sizeof(called)));
 	ok("calls: listen", listen(svc, 1));
 	ok("calls: getsockname", (n = 44, getsockname(svc, (struct sockaddr *)&called, &n)));
+	unsigned char part[44];
+	memset(part, 0x55, sizeof(part));
+	ok("calls: getsockname with 5 octets", (n = 5, getsockname(svc, (struct sockaddr *)part, &n)));
+	printf("name of %d, behind it %x %x\n", (int)n, part[5], part[43]);
+	memset(part, 0x55, sizeof(part));
+	ok("calls: getpeername with 1 octet", (n = 1, getpeername(svc, (struct sockaddr *)part, &n)));
+	printf("name of %d, behind it %x %x\n", (int)n, part[1], part[43]);
+	ok("calls: getsockname with -1 octets", (n = -1, getsockname(svc, (struct sockaddr *)part, &n)));
 	ok("calls: connect with 12 octets", connect(svc, (struct sockaddr *)&called, 12));
 	unsigned char sap[40] = { 1, 2, 3 }, back[40] = { 0 };
 	ok("calls: set SAP", setsockopt(svc, LEVEL, SAP, sap, sizeof(sap)));
