@@ -182,8 +182,19 @@ impl Stage {
         for port in 0..2 {
             let (name, number) = (format!("m{port}"), format!("ofport_request={}", port + 1));
             let device = format!("options:dpdk-devargs={}", memif(&folder, port, "server", long));
-            let mut args =
-                vec!["add-port", "br0", &name, "--", "set", "Interface", &name, "type=dpdk", &number, &device];
+            let mut args = vec![
+                "add-port",
+                "br0",
+                &name,
+                "--",
+                "set",
+                "Interface",
+                &name,
+                "type=dpdk",
+                "options:n_rxq=2",
+                &number,
+                &device,
+            ];
             if long {
                 args.push("mtu_request=9216");
             }
@@ -205,7 +216,7 @@ pub(super) fn flood(folder: &Path, switch: Switch, octets: usize, processors: [u
     let mut how =
         vec!["--forward-mode=flowgen".to_owned(), format!("--txpkts={octets}"), "--flowgen-flows=64".to_owned()];
     if switch == Switch::OpenVSwitch {
-        // It sends on the second queue.
+        // It sends on the second queue, and testpmd takes from as many as it sends on.
         how.extend(["--rxq=2".to_owned(), "--txq=2".to_owned()]);
     }
     let output = folder.join("generator.out");
