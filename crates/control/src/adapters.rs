@@ -33,7 +33,8 @@ impl Adapters {
         if let Some(plugged) = self.all().iter_mut().find(|plugged| plugged.link == link)
             && let Some(server) = network.detach(link)
         {
-            plugged.link = network.hang(server);
+            let shard = network.shards_of(link).map_or(0, |[shard, _]| shard);
+            plugged.link = network.hang(server, shard);
         }
     }
 
@@ -57,11 +58,13 @@ impl Adapters {
                 bail!("an adapter has one line: the cable of {} is in {name}", served.name);
             }
             Some(old) => {
+                // A thread that has heard its socket hears it until it is closed: in another shard it is made anew.
+                let same_shard = network.shards_of(old.link) == network.shards_of(link);
                 let server = network.detach(old.link);
                 if old.link != link {
                     network.remove_link(old.link);
                 }
-                server.filter(|_| old.served == *served)
+                server.filter(|_| same_shard && old.served == *served)
             }
             None => None,
         };

@@ -2,7 +2,7 @@
 
 use crate::trace::Trace;
 use net::topology::{CircuitDescription, CircuitTable, Fabric, LinkDescription, TopologyError};
-use net::{Aal, FramePool, LinkConfig, LinkId, Network, Switch, SwitchConfig, TapBuffer, TapConfig};
+use net::{Aal, FramePool, LinkConfig, LinkId, Network, NodeId, Switch, SwitchConfig, TapBuffer, TapConfig};
 use std::time::Duration;
 use traffic::Contract;
 use wire::Time;
@@ -40,11 +40,20 @@ impl<H: CircuitTable + 'static> World<H> {
 
     /// An empty world with these frames.
     pub fn with_pool(seed: u64, pool: FramePool) -> Self {
+        World::of(seed, Network::new(pool))
+    }
+
+    /// An empty world whose network has so many shards, each with 64 frames. Stations are in them in turn.
+    pub fn sharded(seed: u64, shards: usize) -> Self {
+        World::of(seed, Network::sharded(shards, 64, 65_568))
+    }
+
+    fn of(seed: u64, network: Network) -> Self {
         let tap = TapConfig { circuits: Vec::new(), records: 4096, octets: 1 << 20 };
         World {
             seed,
             now: Time::ZERO,
-            network: Network::new(pool),
+            network,
             fabric: Fabric::new(),
             trace: Trace::default(),
             links: Vec::new(),
@@ -88,7 +97,8 @@ impl<H: CircuitTable + 'static> World<H> {
     /// # Panics
     /// If the name is taken: the test is wrong.
     pub fn add_host(&mut self, name: &str, host: H) {
-        self.fabric.add_host(&mut self.network, name, host).expect("a name of its own");
+        let id = self.fabric.add_host(&mut self.network, name, host).expect("a name of its own");
+        self.place(id);
     }
 
     /// Adds a switch.
@@ -96,7 +106,14 @@ impl<H: CircuitTable + 'static> World<H> {
     /// # Panics
     /// If the name is taken.
     pub fn add_switch(&mut self, name: &str) {
-        self.fabric.add_switch(&mut self.network, name, SwitchConfig::default()).expect("a name of its own");
+        let id = self.fabric.add_switch(&mut self.network, name, SwitchConfig::default()).expect("a name of its own");
+        self.place(id);
+    }
+
+    /// Puts a new station into the shard whose turn it is.
+    fn place(&mut self, id: NodeId) {
+        let turn = self.network.nodes().count() - 1;
+        self.network.move_node(id, turn % self.network.shards());
     }
 
     /// Adds a link. Its faults get a seed from the world's and the link's number.

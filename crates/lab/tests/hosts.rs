@@ -26,7 +26,7 @@ fn sdus(seed: u64) -> Vec<Vec<u8>> {
 
 /// Sends the seed's SDUs from alpha to beta over two links; what beta's application gets.
 fn exchange(seed: u64, links: [LinkConfig; 2], path: DataPath) -> Vec<Vec<u8>> {
-    let mut world = World::new(seed);
+    let mut world = world(seed);
     world.add_host("alpha", HostInterface::new(4));
     world.add_host("beta", HostInterface::new(4));
     world.add_switch("s1");
@@ -42,8 +42,13 @@ fn exchange(seed: u64, links: [LinkConfig; 2], path: DataPath) -> Vec<Vec<u8>> {
         assert!(world.settle(Duration::from_secs(10)), "something still waits");
         got.extend(std::iter::from_fn(|| beta.receive()));
     }
-    assert_eq!(world.network().pool().in_use(), 0);
+    assert!(world.network().pools().all(|pool| pool.in_use() == 0));
     got
+}
+
+/// A network of one to three shards, by the seed.
+fn world(seed: u64) -> World<HostInterface> {
+    World::sharded(seed, seed as usize % 3 + 1)
 }
 
 fn link(carries: Carries) -> LinkConfig {
@@ -82,7 +87,7 @@ fn over_bad_links_an_endpoint_gets_no_sdu_that_was_not_sent() {
 #[test]
 fn a_circuit_with_credits_loses_nothing_however_slow_its_receiver_is() {
     for_seeds("a_circuit_with_credits_loses_nothing_however_slow_its_receiver_is", 6, |seed| {
-        let mut world = World::new(seed);
+        let mut world = world(seed);
         world.add_host("alpha", HostInterface::new(4));
         world.add_host("beta", HostInterface::new(4));
         world.add_switch("s1");

@@ -25,9 +25,14 @@ fn faulty(faults: FaultConfig) -> LinkConfig {
     LinkConfig { faults: Some(faults), ..oc3() }
 }
 
+/// A network of one to three shards, by the seed.
+fn world(seed: u64) -> World<Station> {
+    World::sharded(seed, seed as usize % 3 + 1)
+}
+
 /// alpha and beta, joined by a switch.
 fn two_hosts(seed: u64, a: LinkConfig, b: LinkConfig) -> World<Station> {
-    let mut world = World::new(seed);
+    let mut world = world(seed);
     world.add_host("alpha", Station::default());
     world.add_host("beta", Station::default());
     world.add_switch("s1");

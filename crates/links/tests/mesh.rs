@@ -1,5 +1,5 @@
 //! Circuits with credits, mixed with best effort, through random meshes with cycles of whole networks, each with hosts and switches of its
-//! own: within a network by links of memory, between them by UDP batches, which overtake each other, come twice and lose credits, and
+//! own, of one to three shards: within a network by links of memory, between them by UDP batches, which overtake each other, come twice and lose credits, and
 //! by cells over TCP. Nothing of a circuit with credits is lost or comes out of order, and nothing stands still.
 //!
 //! In virtual time. 24 topologies, 10 000 where the environment has `CELLWAY_LONG=1`. `MESH_SEED` repeats one.
@@ -12,7 +12,7 @@ use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Events, Geometry, Local};
 use host::{Attached, HostInterface};
 use net::topology::{CircuitDescription, Fabric, LinkDescription};
-use net::{FramePool, LinkConfig, LinkId, Network, NodeId, SwitchConfig};
+use net::{LinkConfig, LinkId, Network, NodeId, SwitchConfig};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::sync::Arc;
@@ -35,15 +35,16 @@ struct Island {
 }
 
 impl Island {
-    /// A host, and switches in a chain or a ring.
-    fn new(random: &mut StdRng) -> Self {
-        let mut network = Network::new(FramePool::new(4, 100));
+    /// A host, and switches in a chain or a ring, in so many shards in turn.
+    fn new(random: &mut StdRng, shards: usize) -> Self {
+        let mut network = Network::sharded(shards, 4, 100);
         let mut fabric: Fabric<HostInterface> = Fabric::new();
         let host = fabric.add_host(&mut network, "host", HostInterface::new(16)).unwrap();
         let switches = random.random_range(1..=3);
         let config = SwitchConfig { ports: 16, ..SwitchConfig::default() };
         for n in 0..switches {
-            fabric.add_switch(&mut network, &format!("s{n}"), config).unwrap();
+            let switch = fabric.add_switch(&mut network, &format!("s{n}"), config).unwrap();
+            assert!(network.move_node(switch, (n + 1) % shards));
         }
         let mut island = Island { network, fabric, host, ports: vec![0; switches] };
         let at = island.port(random.random_range(0..switches));
@@ -161,7 +162,8 @@ struct Mesh {
 impl Mesh {
     fn new(seed: u64) -> Self {
         let mut random = StdRng::seed_from_u64(seed);
-        let islands: Vec<_> = (0..random.random_range(2..=4)).map(|_| Island::new(&mut random)).collect();
+        let shards = seed as usize % 3 + 1;
+        let islands: Vec<_> = (0..random.random_range(2..=4)).map(|_| Island::new(&mut random, shards)).collect();
         let mut mesh = Mesh { random, islands, joints: Vec::new(), circuits: Vec::new(), now: Time::from_micros(1) };
         let n = mesh.islands.len();
         (1..n).for_each(|n| mesh.join([n - 1, n]));

@@ -3,16 +3,21 @@
 //! A [`Network`] holds nodes (host interfaces, switches) and links. [`Network::run`] does one bounded round at a moment
 //! `now` that the caller gives: live from a clock, in tests from a virtual one. In: cells and frames that nodes and socket
 //! shells write; out: the same at the far ends, later, fewer or other if a link's rate, delay or faults say so.
-//! Single-threaded: one thread owns a network and all that is in it.
+//! A network is one [`Shard`] or several, and each is one thread's at a time. Links between two shards hand over what they
+//! carry at the end of a visit; the shards of a network that one thread runs come one after the other in their order.
 //!
 //! A link carries either cells or frames ([`Carries`]); a switch converts between them with `sar`.
 #![forbid(unsafe_code)]
 
+mod bell;
+mod crossing;
 pub mod desk;
 pub mod external;
 pub mod fault;
 pub mod frame;
 mod line;
+mod link;
+mod mailbox;
 pub mod myrinet;
 pub mod network;
 pub mod node;
@@ -20,12 +25,15 @@ pub mod parcel;
 pub mod random;
 mod ready;
 pub mod ring;
+mod shard;
 pub mod sparse;
 pub mod switch;
+mod sync;
 pub mod tap;
 pub mod topology;
 
 pub use ::switch::CircuitCounters;
+pub use bell::{Bell, MAX_SHARDS};
 pub use external::{CircuitNotice, External, PeerCircuit};
 pub use fault::{FaultConfig, Outage};
 pub use frame::{Aal, Frame, FramePool};
@@ -34,6 +42,7 @@ pub use network::{CallShare, ConnectError, End, LinkConfig, LinkId, LinkInfo, Ne
 pub use node::{LinkNature, Node, NodeIo, Outputs};
 pub use parcel::{Parcel, SduAt, SduMemory};
 pub use ring::Ring;
+pub use shard::Shard;
 pub use sparse::SparseCounters;
 pub use switch::{Label, RouteError, RouteOptions, RouteTable, Switch, SwitchConfig};
 pub use tap::{TapBuffer, TapConfig, TapRecord};

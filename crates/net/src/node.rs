@@ -164,7 +164,7 @@ impl Lines {
     }
 
     /// Something was taken off a line: more may arrive.
-    fn note_taken(&mut self, line: u32) {
+    pub(crate) fn note_taken(&mut self, line: u32) {
         if self.get(line).is_some_and(Line::is_timed) {
             self.moved.insert(line);
         }
@@ -200,7 +200,7 @@ impl Lines {
         Ok(())
     }
 
-    fn room(&self, line: u32, promised: bool) -> usize {
+    pub(crate) fn room(&self, line: u32, promised: bool) -> usize {
         match self.get(line) {
             Some(Line::Cells(lane)) => lane.room(false),
             Some(Line::Frames(lane)) => self.frame_room(lane, promised, self.pool.buffers() - self.pool.in_use()),

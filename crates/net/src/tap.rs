@@ -118,6 +118,33 @@ impl TapBuffer {
         })
     }
 
+    /// Puts the records of another buffer among these, by their times; of equal times these come first. The other is emptied.
+    pub(crate) fn merge(&mut self, other: &mut TapBuffer) {
+        self.dropped += other.dropped;
+        if other.heads.is_empty() {
+            return;
+        }
+        let base = self.octets.len();
+        self.octets.append(&mut other.octets);
+        let [mut mine, mut theirs] = [&mut *self, other].map(|buffer| {
+            (std::mem::take(&mut buffer.heads).into_iter().peekable(), std::mem::take(&mut buffer.cells).into_iter())
+        });
+        while mine.0.peek().is_some() || theirs.0.peek().is_some() {
+            let theirs_first = match (mine.0.peek(), theirs.0.peek()) {
+                (Some(mine), Some(theirs)) => theirs.0 < mine.0,
+                (mine, _) => mine.is_none(),
+            };
+            let (heads, cells) = if theirs_first { &mut theirs } else { &mut mine };
+            let Some((at, from, mut head)) = heads.next() else { break };
+            match &mut head {
+                Head::Cell => self.cells.extend(cells.next()),
+                Head::Frame { start, .. } if theirs_first => *start += base,
+                Head::Frame { .. } => {}
+            }
+            self.heads.push((at, from, head));
+        }
+    }
+
     /// Cells and frames that did not fit since the last drain: they came after all that is in here.
     pub fn dropped(&self) -> u64 {
         self.dropped

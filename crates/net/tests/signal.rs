@@ -162,7 +162,7 @@ fn a_shell_lives_on_without_a_link_and_is_plugged_in_again() {
     let [(first, seen), (second, _)] = &links[..] else { unreachable!() };
     let shell = network.detach(*first).unwrap();
     assert!(network.remove_link(*first));
-    let loose = network.hang(shell);
+    let loose = network.hang(shell, 0);
     let runs = seen.runs.load(Ordering::Relaxed);
     network.run(Time::ZERO);
     assert_eq!(seen.runs.load(Ordering::Relaxed), runs + 1);
