@@ -10,6 +10,7 @@ use crate::execution::{Execution, Progress};
 use crate::intent::{Intent, Outcome, Prepared};
 use crate::live::{Links, Live};
 use crate::objects::{ObjectId, Owner, Spec};
+use crate::placement::{self, Placement};
 use crate::plan::Plan;
 use crate::shells;
 use crate::sources::commands::Written;
@@ -37,6 +38,8 @@ pub struct Controller {
     adapters: Arc<Adapters>,
     links: Arc<Mutex<Links>>,
     calls: calls::service::Service,
+    /// The shards of the description's stations.
+    placement: Mutex<Arc<Placement>>,
     /// Only this lock's holder changes the network.
     intent: Mutex<Intent>,
     /// Which peer is asked first.
@@ -57,6 +60,7 @@ impl Controller {
             adapters: Arc::default(),
             links: Arc::default(),
             calls,
+            placement: Mutex::default(),
             intent,
             peers_served: AtomicUsize::new(0),
         })
@@ -65,6 +69,10 @@ impl Controller {
     /// Calls.
     pub fn calls(&self) -> &calls::service::Service {
         &self.calls
+    }
+
+    fn placement(&self) -> MutexGuard<'_, Arc<Placement>> {
+        self.placement.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn intent(&self) -> MutexGuard<'_, Intent> {
@@ -120,7 +128,8 @@ impl Controller {
         let mut intent = self.intent();
         self.forget_ended(&mut intent)?;
         let served: Vec<String> = wanted.served().map(|served| served.name.clone()).collect();
-        let (had, place) = (intent.config().file.engine, wanted.file.engine);
+        let (had, place) = (intent.config().file.engine.clone(), wanted.file.engine.clone());
+        let placement = placement::of(&wanted);
         let ports: HashMap<String, u16> = wanted.file.switch.iter().map(|(name, s)| (name.clone(), s.ports)).collect();
         let prepared = intent.prepare_description(wanted)?;
         if dry_run {
@@ -132,6 +141,7 @@ impl Controller {
             intent.abandon(prepared);
             return Err(e);
         }
+        *self.placement() = Arc::new(placement);
         // The signalling of switches moves with the number of their ports.
         self.calls.withdraw(|name| {
             let had = match intent.applied().get(&ObjectId::Station(name.to_owned())).map(|object| &object.spec) {
@@ -322,7 +332,7 @@ impl Controller {
             }
         }
         loop {
-            let (links, adapters) = (self.links.clone(), self.adapters.clone());
+            let (links, adapters, placement) = (self.links.clone(), self.adapters.clone(), self.placement().clone());
             let (mut held, mut dropped) = (Some(execution), Vec::new());
             let stopped = self.engine.in_slices(move |core| {
                 let mut execution = held.take()?;
@@ -333,6 +343,7 @@ impl Controller {
                     fabric: &mut core.fabric,
                     links: &mut links,
                     adapters: &adapters,
+                    placement: &placement,
                     now,
                     dropped: std::mem::take(&mut dropped),
                 };

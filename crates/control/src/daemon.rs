@@ -11,12 +11,12 @@ use crate::state::StateFolder;
 use anyhow::{Context as _, Result, anyhow};
 use host::engine::{self, EngineHandle};
 use host::service::{Handler, Opened, Service};
-use net::{FramePool, Network};
+use net::Network;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Buffers of frames in one network, 64 KiB each: 16 MiB.
+/// Buffers of frames in one shard of a network, 64 KiB each: 16 MiB.
 pub const FRAMES: usize = 256;
 const MAX_CONNECTIONS: usize = 1024;
 
@@ -72,7 +72,8 @@ impl Daemon {
         prepare_folder(socket)?;
         // Before there is a network: the doors share the memory that there is now.
         let opened = Opened::at(socket)?;
-        let engine = engine::start(Network::new(FramePool::new(FRAMES, 65_536))).context("starting the engine")?;
+        let network = Network::sharded(config.file.engine.shards, FRAMES, 65_536);
+        let engine = engine::start(network).context("starting the engine")?;
         let started = Daemon::serve(engine.clone(), config, opened, socket, options);
         started.inspect_err(|_| engine.stop())
     }

@@ -25,6 +25,7 @@ pub mod manage;
 pub mod metrics;
 pub mod names;
 pub mod objects;
+pub mod placement;
 pub mod plan;
 pub mod policy;
 pub mod processors;

@@ -3,6 +3,7 @@
 use crate::adapters::Adapters;
 use crate::config::Shell;
 use crate::objects::ObjectId;
+use crate::placement::Placement;
 use crate::step::{DESK_BOUNDS, MYRINET_BOUNDS, Made, Step, StepError, Target};
 use adapter::desk::Desk;
 use adapter::myrinet::Myrinet;
@@ -48,6 +49,8 @@ pub struct Live<'a> {
     pub links: &'a mut Links,
     /// Virtual adapters.
     pub adapters: &'a Adapters,
+    /// The shards of stations that the description has; others are made where the fewest are.
+    pub placement: &'a Placement,
     /// The moment.
     pub now: Time,
     /// What was taken off links: to be dropped by whoever performs the steps, not by the network's thread.
@@ -57,6 +60,15 @@ pub struct Live<'a> {
 impl Live<'_> {
     fn link(&self, link: &ObjectId) -> Result<LinkId, TopologyError> {
         self.links.find(link).ok_or_else(|| TopologyError::NoLink(link.to_string()))
+    }
+
+    /// Puts a station that was just made into its shard.
+    fn place(&mut self, name: &str) {
+        let Some(id) = self.fabric.node(name) else { return };
+        let stations = |network: &Network, shard: usize| network.shard(shard).map_or(0, |shard| shard.nodes().count());
+        let fewest = || (0..self.network.shards()).min_by_key(|shard| stations(self.network, *shard));
+        let shard = self.placement.get(name).copied().or_else(fewest).unwrap_or(0);
+        self.network.move_node(id, shard);
     }
 
     fn add_station(
@@ -76,6 +88,7 @@ impl Live<'_> {
             (Bounds::Switch(_), _) => return Err(StepError::Shell(format!("nothing was made for switch {name}"))),
             (Bounds::Outside, _) => self.fabric.add_outside(name)?,
         }
+        self.place(name);
         Ok(())
     }
 
@@ -158,6 +171,7 @@ impl Target for Live<'_> {
             Step::AddMyrinet { name, layout } => {
                 let net = Myrinet::new((**layout).clone());
                 self.fabric.add_element(self.network, name, MYRINET_BOUNDS, net)?;
+                self.place(name);
                 Step::RemoveStation(name.clone())
             }
             Step::ChangeMyrinet { name, layout } => {
@@ -169,6 +183,7 @@ impl Target for Live<'_> {
             Step::AddDesk { name, layout } => {
                 let desk = Desk::new((**layout).clone()).map_err(|e| StepError::Shell(e.to_string()))?;
                 self.fabric.add_element(self.network, name, DESK_BOUNDS, desk.with_grain(DESK_GRAIN))?;
+                self.place(name);
                 Step::RemoveStation(name.clone())
             }
             Step::ChangeDesk { name, layout } => {

@@ -226,10 +226,12 @@ impl Planner<'_> {
                         let max_endpoints = wanted.max_endpoints;
                         phases.add(GROW, order, &change.id, Step::ChangeHost { name: name.clone(), max_endpoints });
                     }
-                    let what = if had.max_endpoints == wanted.max_endpoints {
-                        "another address".into()
-                    } else {
+                    let what = if had.max_endpoints != wanted.max_endpoints {
                         format!("max_endpoints {} to {}", had.max_endpoints, wanted.max_endpoints)
+                    } else if had.shard != wanted.shard {
+                        "another shard when it is made anew".into()
+                    } else {
+                        "another address".into()
                     };
                     self.line(Verb::Change, "host", name, what, false);
                 }

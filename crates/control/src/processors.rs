@@ -2,7 +2,7 @@
 //! of them.
 
 use anyhow::{Context as _, Result, bail};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
 
 /// Some of the machine's processors, numbered from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +15,14 @@ impl Processors {
     /// The system does not say.
     pub fn allowed() -> Result<Self> {
         Ok(Processors(sched_getaffinity(None).context("asking for the processors")?))
+    }
+
+    /// Those that a thread of this process may use.
+    ///
+    /// # Errors
+    /// The system does not say.
+    pub fn of(thread: Pid) -> Result<Self> {
+        Ok(Processors(sched_getaffinity(Some(thread)).context("asking for a thread's processors")?))
     }
 
     /// The processor of this number, whether there is one or not.
@@ -53,6 +61,14 @@ impl Processors {
     /// None of them exists for this process.
     pub fn stay(&self) -> Result<()> {
         sched_setaffinity(None, &self.0).context("choosing a processor")
+    }
+
+    /// Keeps a thread of this process on these.
+    ///
+    /// # Errors
+    /// None of them exists for this process, or the thread is gone.
+    pub fn keep(&self, thread: Pid) -> Result<()> {
+        sched_setaffinity(Some(thread), &self.0).context("choosing a processor")
     }
 }
 

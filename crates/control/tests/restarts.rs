@@ -151,6 +151,7 @@ impl World {
                 fabric: &mut self.fabric,
                 links: &mut self.links,
                 adapters: &self.adapters,
+                placement: &Default::default(),
                 now: self.now,
                 dropped: Vec::new(),
             };

@@ -23,6 +23,8 @@ const WINDOW: Duration = Duration::from_millis(10);
 /// An application's doorbell, heard by the engine from `Doorbell::new` on.
 #[derive(Debug)]
 pub struct Doorbell {
+    /// The shard whose thread hears it.
+    shard: usize,
     number: u64,
     inner: Option<(OwnedFd, OwnedFd)>,
 }
@@ -30,14 +32,21 @@ pub struct Doorbell {
 impl Doorbell {
     /// A new one, and the application's copy. For a thread other than the engine's: the system may take time to put an epoll
     /// into another.
-    pub(crate) fn new(bells: &OwnedFd, number: u64) -> std::io::Result<(Self, OwnedFd)> {
+    pub(crate) fn new(bells: &OwnedFd, shard: usize, number: u64) -> std::io::Result<(Self, OwnedFd)> {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let inner = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let flags = EventFlags::IN | EventFlags::ET;
         epoll::add(&inner, &bell, EventData::new_u64(0), flags)?;
         epoll::add(bells, &inner, EventData::new_u64(number), flags)?;
         let copy = bell.try_clone()?;
-        Ok((Doorbell { number, inner: Some((inner, bell)) }, copy))
+        Ok((Doorbell { shard, number, inner: Some((inner, bell)) }, copy))
+    }
+}
+
+impl Doorbell {
+    /// The shard whose thread hears it.
+    pub(crate) fn shard(&self) -> usize {
+        self.shard
     }
 }
 

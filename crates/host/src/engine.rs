@@ -7,43 +7,32 @@
 //! what takes longer is a job, which has a slice of each round. Whoever gives one waits for its result, and no lock is held on
 //! the way of data.
 
+mod berth;
+mod board;
+mod part;
 mod pressure;
 
 use crate::channels::EndpointId;
-use crate::doorbell::{Doorbell, Doorbells};
-use crate::endpoints::Pressure;
+use crate::doorbell::Doorbell;
 use crate::interface::HostInterface;
 pub use crate::rounds::processor_time;
-use endpoint::waiting;
+use berth::{Berth, Loan};
+use board::Board;
 use net::topology::Fabric;
-use net::{External, LinkId, Network, NodeId};
+use net::{Network, NodeId};
+use part::Part;
 use rustix::event::epoll::{self, EventFlags};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::io::Errno;
-use std::collections::{HashSet, VecDeque};
+use rustix::thread::Pid;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
+use std::task::Wake;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use wire::Time;
-
-/// Rounds that found nothing between two looks at doorbells, sockets and commands; each gives the processor away.
-const LOOKS: u32 = 4;
-/// Rounds between two looks at doorbells, sockets and commands, ...
-const ROUNDS: u32 = 32;
-/// ... and the time after which no more rounds follow before such a look, ...
-const ROUNDS_LAST: Duration = Duration::from_micros(200);
-/// ... which a thread that does not sleep makes this often at most: each is a system call.
-const HEAR_EVERY: Duration = Duration::from_micros(10);
-/// Doorbells and sockets that are heard at once.
-const BELLS: usize = 64;
-/// What tells the number of a watched link from a doorbell's.
-const LINK: u64 = 1 << 63;
-const NO_TIME: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
-/// A timeout nearer than this is waited for awake: a sleep would come back too late.
-const TOO_NEAR: Duration = Duration::from_micros(80);
 
 /// What the engine's thread owns; commands get it.
 pub struct Core {
@@ -51,25 +40,17 @@ pub struct Core {
     pub network: Network,
     /// Its names, links and circuits.
     pub fabric: Fabric<HostInterface>,
+    /// What the thread of each shard has beside it, while it is here.
+    parts: Vec<Option<Box<Part>>>,
+    /// By which the threads of other shards hand these over; the first is the second shard's.
+    berths: Vec<Arc<Berth>>,
+    /// The hosts of all shards.
     hosts: Vec<NodeId>,
-    doorbells: Doorbells,
-    /// Where the doorbells ring, and the commands' bell, whose number is 0.
-    bells: Arc<OwnedFd>,
-    /// Which this thread runs on, as the hosts were told last.
-    processor: u32,
-    /// Links whose sockets are heard there too, by number, and for what.
-    watched: Vec<(LinkId, EventFlags)>,
-    /// How the applications of all hosts get on, as all hosts were told last.
-    pressure: Option<Pressure>,
-    /// Hosts have come or gone since they were told who is behind.
-    hosts_changed: bool,
     epoch: Instant,
-    /// When doorbells and sockets were looked at last.
-    heard: Time,
-    stats: EngineStats,
-    meter: crate::rounds::Rounds,
     /// Each has a slice of a round in turn.
     jobs: VecDeque<(&'static str, Job)>,
+    /// The threads, the engine's first.
+    threads: Vec<Pid>,
 }
 
 /// What the engine's thread has done.
@@ -93,6 +74,23 @@ pub struct EngineStats {
     pub longest_round_lately: Duration,
 }
 
+impl EngineStats {
+    /// The sums of two, and the longest of either.
+    fn merged(self, other: EngineStats) -> EngineStats {
+        let longer = if other.longest_round > self.longest_round { &other } else { &self };
+        EngineStats {
+            rounds: self.rounds + other.rounds,
+            sleeps: self.sleeps + other.sleeps,
+            slept: self.slept + other.slept,
+            commands: self.commands + other.commands,
+            longest_command: self.longest_command.max(other.longest_command),
+            longest_round: longer.longest_round,
+            longest_round_work: longer.longest_round_work,
+            longest_round_lately: self.longest_round_lately.max(other.longest_round_lately),
+        }
+    }
+}
+
 impl std::fmt::Debug for Core {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Core").field("network", &self.network).finish_non_exhaustive()
@@ -105,28 +103,64 @@ impl Core {
         Time::ZERO + self.epoch.elapsed()
     }
 
-    /// What this thread has done so far.
+    /// What the threads have done so far: the sums, and the longest of each.
     pub fn stats(&self) -> EngineStats {
-        let (longest_round, longest_round_lately) = (self.meter.longest(), self.meter.longest_lately());
-        let longest_round_work = self.meter.longest_work();
-        EngineStats { longest_round, longest_round_work, longest_round_lately, ..self.stats }
+        self.shard_stats().into_iter().reduce(EngineStats::merged).unwrap_or_default()
+    }
+
+    /// What the thread of each shard has done so far.
+    pub fn shard_stats(&self) -> Vec<EngineStats> {
+        self.parts.iter().flatten().map(|part| part.stats()).collect()
     }
 
     /// Measures rounds and commands from now on anew.
     pub fn clear_longest(&mut self) {
-        self.stats.longest_command = Duration::ZERO;
-        self.meter.clear();
+        for part in self.parts.iter_mut().flatten() {
+            part.stats.longest_command = Duration::ZERO;
+            part.meter.clear();
+        }
     }
 
-    /// Carries out a command, or a slice of a job, between two rounds.
+    /// The threads that run the shards, in their order.
+    pub fn threads(&self) -> &[Pid] {
+        &self.threads
+    }
+
+    /// Carries out a command, or a slice of a job, between two rounds of each shard.
     fn carry_out(&mut self, whose: &'static str, work: impl FnOnce(&mut Core)) {
+        self.gather();
         let begun = processor_time();
         work(self);
         self.find_hosts();
-        self.stats.commands += 1;
         let took = processor_time().saturating_sub(begun);
-        self.stats.longest_command = self.stats.longest_command.max(took);
-        self.meter.note(whose, took);
+        if let Some(part) = self.parts.first_mut().and_then(Option::as_mut) {
+            part.stats.commands += 1;
+            part.stats.longest_command = part.stats.longest_command.max(took);
+            part.meter.note(whose, took);
+        }
+        self.scatter();
+    }
+
+    /// Fetches the shards of other threads, each after the round that it is in.
+    fn gather(&mut self) {
+        for (berth, bell) in self.berths.iter().zip(&self.network.bells()[1..]) {
+            berth.ask();
+            bell.rouse();
+        }
+        for (number, berth) in (1..).zip(&self.berths) {
+            let Loan { shard, part } = berth.receive();
+            self.network.take_back(shard);
+            self.parts[number] = Some(part);
+        }
+    }
+
+    /// Gives them back.
+    fn scatter(&mut self) {
+        for (number, berth) in (1..).zip(&self.berths) {
+            if let (Some(shard), Some(part)) = (self.network.lend(number), self.parts[number].take()) {
+                berth.give(Loan { shard, part });
+            }
+        }
     }
 
     /// The host of a name.
@@ -135,19 +169,34 @@ impl Core {
         Some((id, self.network.node_mut(id)?))
     }
 
-    /// The endpoint that a doorbell is of.
-    pub fn add_doorbell(&mut self, host: NodeId, endpoint: EndpointId, doorbell: Doorbell) {
-        self.doorbells.insert(host, endpoint, doorbell, Instant::now());
+    /// The shard of a host.
+    pub fn shard_of(&self, host: &str) -> Option<usize> {
+        let id = self.fabric.node(host).or_else(|| self.network.node_named(host))?;
+        self.network.shard_of(id)
     }
 
-    fn ring_doorbell(&mut self, host: NodeId, endpoint: EndpointId) -> bool {
-        self.network.node_mut::<HostInterface>(host).is_some_and(|host| host.handle_doorbell(endpoint))
+    /// Whether a doorbell is heard by the thread that a host is run by: it was made for the shard that the host is in.
+    pub fn hears(&self, host: NodeId, doorbell: &Doorbell) -> bool {
+        self.network.shard_of(host) == Some(doorbell.shard())
+    }
+
+    fn part_of(&mut self, host: NodeId) -> Option<&mut Part> {
+        self.parts.get_mut(self.network.shard_of(host)?)?.as_deref_mut()
+    }
+
+    /// The endpoint that a doorbell is of.
+    pub fn add_doorbell(&mut self, host: NodeId, endpoint: EndpointId, doorbell: Doorbell) {
+        if let Some(part) = self.part_of(host) {
+            part.doorbells.insert(host, endpoint, doorbell, Instant::now());
+        }
     }
 
     /// Ends an endpoint and forgets its doorbell: at once, or, where its application has gone, once what waits in its send
     /// ring has left ([`HostInterface::depart`]). True if it is still there.
     pub fn remove_endpoint(&mut self, host: NodeId, endpoint: EndpointId, at_once: bool) -> bool {
-        self.keep_doorbells(|h, e| (h, e) != (host, endpoint));
+        if let Some(part) = self.part_of(host) {
+            part.keep_doorbells(|h, e| (h, e) != (host, endpoint));
+        }
         let Some(host) = self.network.node_mut::<HostInterface>(host) else { return false };
         if at_once {
             host.release_endpoint(endpoint);
@@ -157,179 +206,21 @@ impl Core {
         host.departs(endpoint)
     }
 
-    fn keep_doorbells(&mut self, keeps: impl Fn(NodeId, EndpointId) -> bool) {
-        self.doorbells.retain(&self.bells, keeps);
-    }
-
-    /// Looks again which nodes are hosts: after each command, which may have added or removed some.
     fn find_hosts(&mut self) {
-        let mut hosts: Vec<NodeId> = self.network.nodes().map(|(id, _)| id).collect();
-        hosts.retain(|id| self.network.peek_node::<HostInterface>(*id).is_some());
-        // A node's number is not used again, so the same numbers are the same hosts.
-        if hosts != self.hosts {
-            let here: HashSet<NodeId> = hosts.iter().copied().collect();
-            self.keep_doorbells(|host, _| here.contains(&host));
-            self.hosts = hosts;
-        }
-        self.watched.clear();
-        self.hosts_changed = true;
-        self.pressure = None;
-    }
-
-    /// Some rounds, until one has nothing to do; then doorbells and sockets are heard, or a busy network would never hear
-    /// them.
-    fn rounds(&mut self) -> Rounds {
-        let begun = self.now();
-        let mut now = begun;
-        for n in 0..ROUNDS {
-            self.meter.begin(now);
-            self.look_at_those_behind(now);
-            let worked = self.network.run(now);
-            self.share_pressure(now);
-            self.stats.rounds += 1;
-            if !worked {
-                return Rounds { worked: n > 0, settled: true };
-            }
-            now = self.now();
-            if now.since(begun) >= ROUNDS_LAST {
-                break;
-            }
-        }
-        Rounds { worked: true, settled: false }
-    }
-
-    /// Looks at doorbells, commands and sockets without waiting, unless that was done just now.
-    fn look(&mut self) {
-        if self.now().since(self.heard) >= HEAR_EVERY {
-            self.wait(Some(Duration::ZERO));
-            self.heard = self.now();
-        }
-    }
-
-    /// Waits for doorbells, commands and sockets.
-    fn wait(&mut self, timeout: Option<Duration>) {
-        let spec = timeout.map(|d| Timespec { tv_sec: d.as_secs() as i64, tv_nsec: d.subsec_nanos().into() });
-        let mut links = Vec::new();
-        let ready: Vec<PollFlags> = {
-            let mut fds = Vec::new();
-            let mut number = 0;
-            for (link, external) in self.network.externals() {
-                if external.keeps_fd() {
-                    number += 1;
-                    if watch_link(&self.bells, &mut self.watched, number - 1, link, external) {
-                        continue;
-                    }
-                }
-                let mut flags = PollFlags::empty();
-                flags.set(PollFlags::IN, external.wants_read());
-                flags.set(PollFlags::OUT, external.wants_write());
-                if let (Some(fd), false) = (external.as_fd(), flags.is_empty()) {
-                    fds.push(PollFd::from_borrowed_fd(fd, flags));
-                    links.push(link);
-                }
-            }
-            if links.is_empty() {
-                drop(fds);
-                return self.hear(spec.as_ref());
-            }
-            fds.insert(0, PollFd::new(&self.bells, PollFlags::IN));
-            // An error here is EINTR or lack of memory; either way the next round looks at everything.
-            let _ = poll(&mut fds, spec.as_ref());
-            fds.iter().map(PollFd::revents).collect()
-        };
-        self.meter.resume(self.epoch);
-        if !ready[0].is_empty() {
-            self.hear(Some(&NO_TIME));
-        }
-        let now = self.now();
-        for (link, flags) in links.into_iter().zip(&ready[1..]) {
-            if !flags.is_empty() {
-                let broken = flags.intersects(PollFlags::HUP | PollFlags::ERR);
-                let readable = broken || flags.contains(PollFlags::IN);
-                self.network.handle_ready(link, readable, broken || flags.contains(PollFlags::OUT), now);
+        self.hosts.clear();
+        for (number, part) in self.parts.iter_mut().enumerate() {
+            if let (Some(part), Some(shard)) = (part, self.network.shard_mut(number)) {
+                part.find_hosts(shard);
+                self.hosts.extend(&part.hosts);
             }
         }
     }
 
-    /// Waits for doorbells and watched sockets, and hands those that have rung to their hosts, and to the network.
-    fn hear(&mut self, timeout: Option<&Timespec>) {
-        let mut events = [epoll::Event { flags: EventFlags::empty(), data: epoll::EventData::new_u64(0) }; BELLS];
-        // As above, an error is EINTR or lack of memory.
-        let rung = epoll::wait(&self.bells, &mut events[..], timeout).unwrap_or(0);
-        self.meter.resume(self.epoch);
-        for event in events.into_iter().take(rung) {
-            let (number, flags) = (event.data.u64(), event.flags);
-            if number & LINK != 0 {
-                let Some((link, _)) = self.watched.get((number & !LINK) as usize).copied() else { continue };
-                let broken = flags.intersects(EventFlags::HUP | EventFlags::ERR);
-                let readable = broken || flags.contains(EventFlags::IN);
-                let writable = broken || flags.contains(EventFlags::OUT);
-                let now = self.now();
-                self.network.handle_ready(link, readable, writable, now);
-            } else if let Some((node, endpoint)) = self.doorbells.find(number)
-                && !self.ring_doorbell(node, endpoint)
-            {
-                self.doorbells.handle_idle(&self.bells, number, Instant::now());
-            }
+    /// A turn of the engine's own shard.
+    fn turn(&mut self, at_work: bool) {
+        if let (Some(Some(part)), Some(shard)) = (self.parts.first_mut(), self.network.shard_mut(0)) {
+            part.turn(shard, Some((&self.fabric, &self.hosts)), at_work);
         }
-    }
-
-    /// Hears doorbells again that rang too often.
-    fn unmute(&mut self) {
-        while let Some((node, endpoint)) = self.doorbells.poll_unmuted(&self.bells, Instant::now()) {
-            self.ring_doorbell(node, endpoint);
-        }
-    }
-
-    /// Tells the hosts which processor this thread runs on.
-    fn publish_processor(&mut self) {
-        let processor = waiting::processor();
-        if std::mem::replace(&mut self.processor, processor) != processor {
-            for id in &self.hosts {
-                if let Some(host) = self.network.peek_node::<HostInterface>(*id) {
-                    host.set_processor(processor);
-                }
-            }
-        }
-    }
-
-    /// Sleeps until something happens. False if it was not worth sleeping.
-    fn sleep(&mut self) -> bool {
-        let left = self.network.poll_timeout().map(|t| t.since(self.now()));
-        let left = left.into_iter().chain(self.doorbells.timeout(Instant::now())).min();
-        let near = left.is_some_and(|d| d < TOO_NEAR);
-        if near || !self.is_quiet() || !self.prepare_sleep() {
-            return false;
-        }
-        let begun = Instant::now();
-        self.meter.pause(Time::ZERO + begun.duration_since(self.epoch));
-        self.wait(left);
-        self.stats.sleeps += 1;
-        self.stats.slept += begun.elapsed();
-        true
-    }
-
-    /// Applications that are waited for are asked to ring. False if one of them has made room meanwhile.
-    fn prepare_sleep(&mut self) -> bool {
-        let network = &mut self.network;
-        let asked = self.hosts.iter().fold(false, |asked, id| {
-            asked | network.peek_node::<HostInterface>(*id).is_some_and(HostInterface::prepare_sleep)
-        });
-        if !asked {
-            return true;
-        }
-        // The requests must be visible before the rings are looked at: an application publishes its index, then looks for them.
-        std::sync::atomic::fence(Ordering::SeqCst);
-        let now = self.now();
-        let worked = self.network.run(now);
-        self.stats.rounds += 1;
-        self.share_pressure(now);
-        !worked && self.is_quiet()
-    }
-
-    fn is_quiet(&mut self) -> bool {
-        let network = &mut self.network;
-        self.hosts.iter().all(|id| network.peek_node::<HostInterface>(*id).is_none_or(HostInterface::is_quiet))
     }
 }
 
@@ -337,43 +228,6 @@ impl Core {
 fn watch(bells: &OwnedFd, bell: &OwnedFd, number: u64) -> std::io::Result<()> {
     let flags = EventFlags::IN | EventFlags::ET;
     Ok(epoll::add(bells, bell, epoll::EventData::new_u64(number), flags)?)
-}
-
-/// Lets a link's socket be heard through the epoll under a number, for what its shell wants now. False if it cannot.
-fn watch_link(
-    bells: &OwnedFd,
-    watched: &mut Vec<(LinkId, EventFlags)>,
-    number: usize,
-    link: LinkId,
-    external: &dyn External,
-) -> bool {
-    let mut wanted = EventFlags::empty();
-    wanted.set(EventFlags::IN, external.wants_read());
-    wanted.set(EventFlags::OUT, external.wants_write());
-    if watched.get(number) == Some(&(link, wanted)) {
-        return true;
-    }
-    let Some(fd) = external.as_fd() else { return false };
-    let data = epoll::EventData::new_u64(LINK | number as u64);
-    let done = if wanted.is_empty() {
-        // An error would be heard even where nothing is asked for.
-        epoll::delete(bells, fd).or_else(|e| if e == Errno::NOENT { Ok(()) } else { Err(e) })
-    } else {
-        // It is there already, under whatever number, if the shell has been on a link before.
-        epoll::add(bells, fd, data, wanted)
-            .or_else(|e| if e == Errno::EXIST { epoll::modify(bells, fd, data, wanted) } else { Err(e) })
-    };
-    watched.resize(watched.len().max(number + 1), (link, EventFlags::empty()));
-    watched[number] = (link, if done.is_ok() { wanted } else { EventFlags::empty() });
-    done.is_ok()
-}
-
-/// What some rounds have done.
-#[derive(Clone, Copy)]
-struct Rounds {
-    worked: bool,
-    /// The last one found nothing to do.
-    settled: bool,
 }
 
 enum Command {
@@ -392,10 +246,11 @@ pub struct Stopped;
 #[derive(Debug)]
 struct Shared {
     commands: Mutex<Option<Sender<Command>>>,
-    wake: OwnedFd,
-    bells: Arc<OwnedFd>,
+    wake: Arc<Eventfd>,
+    /// Of each shard's thread.
+    bells: Vec<Arc<OwnedFd>>,
     next_bell: AtomicU64,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 /// The way to a running engine; clones lead to the same one.
@@ -405,50 +260,127 @@ pub struct EngineHandle {
     user: &'static str,
 }
 
-/// Starts an engine over an empty or prepared network.
+/// Wakes a thread that listens to it.
+#[derive(Debug)]
+struct Eventfd(OwnedFd);
+
+impl Eventfd {
+    fn new() -> std::io::Result<Self> {
+        Ok(Eventfd(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
+    }
+
+    fn ring(&self) {
+        let _ = rustix::io::write(self.0.as_fd(), &1u64.to_ne_bytes());
+    }
+}
+
+impl Wake for Eventfd {
+    fn wake(self: Arc<Self>) {
+        self.ring();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.ring();
+    }
+}
+
+/// An epoll for the doorbells of a shard's thread, which hears `wake` there too.
+fn listen(wake: &Eventfd) -> std::io::Result<Arc<OwnedFd>> {
+    let bells = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    watch(&bells, &wake.0, 0)?;
+    Ok(Arc::new(bells))
+}
+
+/// Starts an engine over an empty or prepared network: a thread for each of its shards, of which the first carries out commands.
 ///
 /// # Errors
 /// No thread or no eventfd to be had.
-pub fn start(network: Network) -> std::io::Result<EngineHandle> {
-    let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-    let bells = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC)?);
-    watch(&bells, &wake, 0)?;
+pub fn start(mut network: Network) -> std::io::Result<EngineHandle> {
+    let epoch = Instant::now();
+    let shards = network.shards();
+    let wakes = (0..shards).map(|_| Eventfd::new().map(Arc::new)).collect::<std::io::Result<Vec<_>>>()?;
+    let bells = wakes.iter().map(|wake| listen(wake)).collect::<std::io::Result<Vec<_>>>()?;
+    for (bell, wake) in network.bells().iter().zip(&wakes) {
+        bell.set_waker(wake.clone().into());
+    }
+    let board = (shards > 1).then(|| Arc::new(Board::new(network.bells().to_vec())));
+    let (mut berths, mut threads, mut started) = (Vec::new(), Vec::new(), Vec::new());
+    let (tell, told) = channel();
+    for (number, bells) in bells.iter().enumerate().skip(1) {
+        let berth = Arc::new(Berth::default());
+        let part = Part::new(bells.clone(), board.clone(), Some(berth.wanted().clone()), epoch);
+        if let Some(shard) = network.lend(number) {
+            berth.give(Loan { shard, part: Box::new(part) });
+        }
+        let (ours, tell) = (berth.clone(), tell.clone());
+        berths.push(berth);
+        let life = move || {
+            let _ = tell.send((number, rustix::thread::gettid()));
+            crate::sys::essential("engine", || berth::work(&ours));
+        };
+        match std::thread::Builder::new().name(format!("engine {number}")).spawn(life) {
+            Ok(thread) => threads.push(thread),
+            Err(e) => {
+                // Those that have begun give their shards back and end.
+                berths.pop();
+                end(&berths, &network);
+                return Err(e);
+            }
+        }
+    }
+    for _ in &berths {
+        started.extend(told.recv());
+    }
+    started.sort_unstable_by_key(|(number, _)| *number);
     let (commands, receiver) = channel::<Command>();
-    let ours = bells.clone();
-    let thread = std::thread::Builder::new().name("engine".into()).spawn(move || {
+    let ours = bells[0].clone();
+    let engine = move || {
         let mut fabric = Fabric::new();
         fabric.set_round(crate::ROUND);
+        let mut parts: Vec<_> = (0..shards).map(|_| None).collect();
+        parts[0] = Some(Box::new(Part::new(ours, board, None, epoch)));
+        let threads = std::iter::once(rustix::thread::gettid()).chain(started.into_iter().map(|(_, thread)| thread));
         let core = Core {
             network,
             fabric,
+            parts,
+            berths,
             hosts: Vec::new(),
-            doorbells: Doorbells::default(),
-            bells: ours,
-            processor: 0,
-            watched: Vec::new(),
-            pressure: None,
-            hosts_changed: true,
-            epoch: Instant::now(),
-            heard: Time::ZERO,
-            stats: EngineStats::default(),
-            meter: crate::rounds::Rounds::new(processor_time),
+            epoch,
             jobs: VecDeque::new(),
+            threads: threads.collect(),
         };
         crate::sys::essential("engine", || run(core, &receiver));
-    })?;
+    };
+    threads.insert(0, std::thread::Builder::new().name("engine".into()).spawn(engine)?);
     let shared = Shared {
         commands: Mutex::new(Some(commands)),
-        wake,
+        wake: wakes[0].clone(),
         bells,
         next_bell: AtomicU64::new(1),
-        thread: Mutex::new(Some(thread)),
+        threads: Mutex::new(threads),
     };
     Ok(EngineHandle { shared: Arc::new(shared), user: "command" })
 }
 
+/// Ends the threads of other shards; what they had is dropped here.
+fn end(berths: &[Arc<Berth>], network: &Network) {
+    for (berth, bell) in berths.iter().zip(&network.bells()[1..]) {
+        berth.ask();
+        bell.rouse();
+        drop(berth.receive());
+        berth.stop();
+    }
+}
+
 fn run(mut core: Core, commands: &Receiver<Command>) {
-    let mut idle = 0;
-    core.meter.resume(core.epoch);
+    // The network may have come with hosts.
+    core.gather();
+    core.find_hosts();
+    core.scatter();
+    if let Some(part) = core.parts.first_mut().and_then(Option::as_mut) {
+        part.meter.resume(core.epoch);
+    }
     loop {
         let commanded = match commands.try_recv() {
             Ok(Command::Once(whose, command)) => {
@@ -460,7 +392,7 @@ fn run(mut core: Core, commands: &Receiver<Command>) {
                 true
             }
             Err(std::sync::mpsc::TryRecvError::Empty) => false,
-            Err(std::sync::mpsc::TryRecvError::Disconnected) => return,
+            Err(std::sync::mpsc::TryRecvError::Disconnected) => return end(&core.berths, &core.network),
         };
         if let Some((whose, mut job)) = core.jobs.pop_front() {
             core.carry_out(whose, |core| {
@@ -469,24 +401,9 @@ fn run(mut core: Core, commands: &Receiver<Command>) {
                 }
             });
         }
-        core.publish_processor();
-        let Rounds { worked, settled } = core.rounds();
         // More commands may have come with the bell that was heard for this one.
         let at_work = commanded || !core.jobs.is_empty();
-        if settled && !at_work && core.sleep() {
-            idle = 0;
-        } else if worked || at_work {
-            core.look();
-            idle = 0;
-        } else {
-            idle += 1;
-            if idle % LOOKS == 0 {
-                core.look();
-            }
-            // An application that is to take or to send something may want this processor.
-            std::thread::yield_now();
-        }
-        core.unmute();
+        core.turn(at_work);
     }
 }
 
@@ -544,23 +461,33 @@ impl EngineHandle {
         Ok(())
     }
 
-    /// A doorbell that this engine hears, and the copy of whoever rings it. Not for the engine's own thread.
+    /// A doorbell that the thread of a host hears, and the copy of whoever rings it. Not for the engine's own threads.
     ///
     /// # Errors
-    /// The system has no room for it.
-    pub fn doorbell(&self) -> std::io::Result<(Doorbell, OwnedFd)> {
-        Doorbell::new(&self.shared.bells, self.shared.next_bell.fetch_add(1, Ordering::Relaxed))
+    /// The system has no room for it, or the engine has stopped.
+    pub fn doorbell(&self, host: &str) -> std::io::Result<(Doorbell, OwnedFd)> {
+        let shard = match self.shared.bells.len() {
+            1 => 0,
+            _ => {
+                let host = host.to_owned();
+                // For a host that is not there the doorbell is not used.
+                self.with(move |core| core.shard_of(&host)).map_err(std::io::Error::other)?.unwrap_or(0)
+            }
+        };
+        Doorbell::new(&self.shared.bells[shard], shard, self.shared.next_bell.fetch_add(1, Ordering::Relaxed))
     }
 
     fn ring(&self) {
-        let _ = rustix::io::write(self.shared.wake.as_fd(), &1u64.to_ne_bytes());
+        self.shared.wake.ring();
     }
 
     /// Stops the engine and waits for its thread; endpoints, links and memory go with it.
     pub fn stop(&self) {
         self.shared.commands.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
         self.ring();
-        if let Some(thread) = self.shared.thread.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take() {
+        let threads =
+            std::mem::take(&mut *self.shared.threads.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+        for thread in threads {
             // A panic there has been reported by its own message.
             let _ = thread.join();
         }

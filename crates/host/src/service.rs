@@ -623,7 +623,7 @@ impl Client {
         engine: &EngineHandle,
     ) -> Result<(Response, Vec<OwnedFd>, u8), Refused> {
         let (segment, memory) = Segment::create(geometry)?;
-        let (doorbell, wake_host) = engine.doorbell()?;
+        let (doorbell, wake_host) = engine.doorbell(&host)?;
         let segment = Arc::new(segment);
         let mut porters = MAKE_PAGES | if self.remaps { 0 } else { SEAL_MEMORY };
         self.segment = Some((segment.clone(), memory.try_clone().map_err(|e| e.to_string())?));
@@ -637,7 +637,10 @@ impl Client {
         let bell = Bell::of_porter(board, slot);
         let name = host.clone();
         let made = engine.with(move |core| {
-            let Some((node, host)) = core.host(&name) else {
+            let found = core.host(&name).map(|(node, _)| node);
+            // Another host of this name, in another shard, since the doorbell was made: it counts as gone.
+            let node = found.filter(|node| core.hears(*node, &doorbell));
+            let Some((node, host)) = node.and_then(|_| core.host(&name)) else {
                 return Err(Refused::new(Refusal::NoHost, no_host(&name)));
             };
             let endpoint = Attached::new(segment, events, path, Some(bell));

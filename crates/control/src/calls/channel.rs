@@ -45,14 +45,14 @@ pub struct HostSide {
     pub doorbell: Doorbell,
 }
 
-/// A pair; `waker` wakes the thread of calls, and never waits.
+/// A pair at a station; `waker` wakes the thread of calls, and never waits.
 ///
 /// # Errors
 /// The system has no memory or no descriptor for it.
-pub fn pair(engine: &host::engine::EngineHandle, waker: Waker) -> anyhow::Result<(Channels, HostSide)> {
+pub fn pair(engine: &host::engine::EngineHandle, station: &str, waker: Waker) -> anyhow::Result<(Channels, HostSide)> {
     let segment = Arc::new(Segment::anonymous(GEOMETRY)?);
     let mut local = Local::new(&segment);
-    let (doorbell, bell) = engine.doorbell()?;
+    let (doorbell, bell) = engine.doorbell(station)?;
     for buffer in BUFFERS / 2..BUFFERS {
         local.free.push(Descriptor::of_buffer(buffer));
     }

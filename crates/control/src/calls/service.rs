@@ -284,7 +284,7 @@ impl Shared {
         control: Option<u16>,
         program: bool,
     ) -> anyhow::Result<(Option<Channels>, Installed)> {
-        let pair = || channel::pair(&self.engine, Waker::from(self.bell.clone()));
+        let pair = || channel::pair(&self.engine, station, Waker::from(self.bell.clone()));
         let (mut channels, side) = if program { (None, None) } else { pair().map(|(c, s)| (Some(c), Some(s)))? };
         let name = station.to_owned();
         let installed = self.engine.with(move |core| tables::install(core, &name, port, control, side))?;

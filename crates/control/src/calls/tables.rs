@@ -123,6 +123,10 @@ fn control_host(core: &mut Core, station: &str, switch: NodeId, control: u16) ->
         core.network.remove_node(stale);
     }
     let host = core.network.add_node(&name, Box::new(HostInterface::new(usize::from(u16::MAX))));
+    // Beside its switch: the doorbell was made for that shard.
+    if let Some(shard) = core.network.shard_of(switch) {
+        core.network.move_node(host, shard);
+    }
     let ends = [End::Port(switch, control), End::Port(host, 0)];
     core.network.connect(ends[0], ends[1], LinkConfig::default()).map_err(|e| e.to_string())?;
     Ok(host)

@@ -71,6 +71,7 @@ impl Check<'_> {
     }
 
     fn stations(&mut self) {
+        self.shards();
         let file = &self.written.file;
         let names = |station, names: Vec<&String>| names.into_iter().map(|n| (station, n.clone())).collect::<Vec<_>>();
         let all = [
@@ -97,6 +98,23 @@ impl Check<'_> {
             let mut faults = Faults::default();
             faults.take("ip", parse_address(&ip));
             self.wrong(&["host".into(), (&name).into()], faults);
+        }
+    }
+
+    fn shards(&mut self) {
+        let file = &self.written.file;
+        let engine = file.engine.clone();
+        let mut faults = Faults::default();
+        engine.check(&mut faults);
+        let hosts = file.host.iter().map(|(name, host)| ("host", name, host.shard));
+        let switches = file.switch.iter().map(|(name, switch)| ("switch", name, switch.shard));
+        let stations: Vec<(&str, String, Option<usize>)> =
+            hosts.chain(switches).map(|(section, name, shard)| (section, name.clone(), shard)).collect();
+        self.wrong(&["engine".into()], faults);
+        for (section, name, shard) in stations {
+            let mut faults = Faults::default();
+            engine.check_shard(shard, &mut faults);
+            self.wrong(&[section.into(), (&name).into()], faults);
         }
     }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct File {
-    /// The thread that carries everything.
+    /// The threads that carry everything.
     #[serde(skip_serializing_if = "Engine::is_default")]
     pub engine: Engine,
     /// Hosts by name.
@@ -54,11 +54,14 @@ pub struct Host {
     /// Its whole address, 40 hexadecimal digits, where the network's prefix is not to be taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
+    /// The shard that it is in, from 0; without, one is chosen. A host that exists stays in its shard.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shard: Option<usize>,
 }
 
 impl Default for Host {
     fn default() -> Self {
-        Host { ip: None, max_endpoints: 256, esi: None, address: None }
+        Host { ip: None, max_endpoints: 256, esi: None, address: None, shard: None }
     }
 }
 
@@ -73,6 +76,9 @@ pub struct Switch {
     /// The first 13 octets of its users' addresses, 26 hexadecimal digits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
+    /// The shard that it is in, from 0; without, one is chosen. A switch that exists stays in its shard.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shard: Option<usize>,
 }
 
 impl Switch {
@@ -85,7 +91,7 @@ impl Switch {
 impl Default for Switch {
     fn default() -> Self {
         let default = net::SwitchConfig::default();
-        Switch { ports: default.ports, max_routes: default.max_routes, prefix: None }
+        Switch { ports: default.ports, max_routes: default.max_routes, prefix: None, shard: None }
     }
 }
 

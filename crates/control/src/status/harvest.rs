@@ -85,12 +85,15 @@ pub(super) struct AdapterCounts {
 }
 
 /// The engine itself.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct EngineCounts {
     pub(super) uptime_s: f64,
+    /// Of all shards together.
     pub(super) stats: EngineStats,
-    pub(super) frames_in_use: usize,
-    pub(super) frames: usize,
+    /// Of each shard, with the buffers of frames that are in use and that there are.
+    pub(super) shards: Vec<(EngineStats, [usize; 2])>,
+    /// The shards of stations, by name, where there are several.
+    pub(super) stations: Vec<(String, usize)>,
 }
 
 /// Lets `part` work on `state` slice by slice, until it says that it is done.
@@ -278,8 +281,12 @@ pub(super) fn adapters(engine: &EngineHandle, adapters: Arc<Adapters>) -> Result
 /// The engine itself.
 pub(super) fn engine(engine: &EngineHandle) -> Result<EngineCounts> {
     Ok(engine.named(STATUS).with(|core| {
-        let pool = core.network.pool();
+        let pools = core.network.pools().map(|pool| [pool.in_use(), pool.buffers()]);
+        let shards = core.shard_stats().into_iter().zip(pools).collect::<Vec<_>>();
+        let several = shards.len() > 1;
+        let nodes = core.network.nodes().filter(|_| several);
+        let stations = nodes.filter_map(|(id, name)| Some((name.to_owned(), core.network.shard_of(id)?))).collect();
         let uptime_s = core.now().as_nanos() as f64 * 1e-9;
-        EngineCounts { uptime_s, stats: core.stats(), frames_in_use: pool.in_use(), frames: pool.buffers() }
+        EngineCounts { uptime_s, stats: core.stats(), shards, stations }
     })?)
 }

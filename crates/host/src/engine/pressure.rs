@@ -1,97 +1,157 @@
 //! Who makes way for applications that are behind: hosts say who is, and who sends to them is told.
+//!
+//! Applications share the processors, whatever shard their hosts are in. So the threads of several shards tell each other on a
+//! board how their applications get on, each when that changes, and the engine's thread, which knows the circuits, writes there
+//! at which of their ends somebody is behind.
 
-use super::Core;
+use super::board::{Behind, Board, Pressed, merge, pressed_by};
+use super::part::{Names, Part};
 use crate::endpoints::Pressure;
 use crate::interface::HostInterface;
-use net::NodeId;
-use net::topology::CircuitEnd;
-use std::collections::{HashMap, HashSet};
+use net::topology::Fabric;
+use net::{NodeId, Shard};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use wire::{CircuitId, Time};
 
-impl Core {
+impl Part {
     /// Before a round: who has caught up since the last one is behind no more, so that nobody's tick passes for it.
-    pub(super) fn look_at_those_behind(&mut self, now: Time) {
+    pub(super) fn look_at_those_behind(&mut self, shard: &mut Shard, names: Names<'_>, now: Time) {
         if !self.pressure.is_some_and(|pressure| pressure.pressed) {
             return;
         }
         let mut changed = false;
         for id in &self.hosts {
-            changed |= self.network.peek_node::<HostInterface>(*id).is_some_and(|host| host.look_at_those_behind(now));
+            changed |= shard.peek_node::<HostInterface>(*id).is_some_and(|host| host.look_at_those_behind(now));
         }
         if changed {
-            self.share_pressure(now);
+            self.share_pressure(shard, names, now);
         }
     }
 
     /// Hears of all hosts how their applications get on. The hosts have this thread's processor in common; but who is behind
     /// slows down those who send to it, and nobody else.
-    pub(super) fn share_pressure(&mut self, now: Time) {
-        let network = &mut self.network;
+    pub(super) fn share_pressure(&mut self, shard: &mut Shard, names: Names<'_>, now: Time) {
         let mut everywhere = Pressure::default();
         for id in &self.hosts {
-            let Some(host) = network.peek_node::<HostInterface>(*id) else { continue };
-            let here = host.poll_pressure(now);
-            everywhere.pressed |= here.pressed;
-            everywhere.stalled |= here.stalled;
-            everywhere.rested |= here.rested;
-            everywhere.room = everywhere.room.min(here.room);
-            everywhere.changed |= here.changed;
+            let Some(host) = shard.peek_node::<HostInterface>(*id) else { continue };
+            merge(&mut everywhere, host.poll_pressure(now));
         }
-        if everywhere.changed || std::mem::take(&mut self.hosts_changed) {
-            self.press_senders();
-        }
-        let network = &mut self.network;
+        let changed = everywhere.changed || std::mem::take(&mut self.hosts_changed);
         everywhere.changed = false;
-        everywhere.awaited =
-            self.hosts.iter().any(|id| network.peek_node::<HostInterface>(*id).is_some_and(|host| host.awaits()));
+        if let Some(board) = self.board.take() {
+            everywhere = self.exchange(&board, shard, names, everywhere, changed);
+            self.board = Some(board);
+        } else {
+            if changed && let Some((fabric, hosts)) = names {
+                let pressed = pressed_by(&self.behind(shard), fabric, hosts);
+                self.press_senders(shard, pressed);
+            }
+            everywhere.awaited = self.awaits(shard);
+        }
         if self.pressure == Some(everywhere) {
             return;
         }
         self.pressure = Some(everywhere).filter(|p| !p.rested);
         for id in &self.hosts {
-            if let Some(host) = network.node_mut::<HostInterface>(*id) {
+            if let Some(host) = shard.node_mut::<HostInterface>(*id) {
                 host.handle_pressure(everywhere, now);
             }
         }
     }
 
-    /// Tells the hosts at which of their circuits' other ends applications are behind.
-    fn press_senders(&mut self) {
-        let mut behind: Vec<(NodeId, CircuitId)> = Vec::new();
+    fn awaits(&self, shard: &mut Shard) -> bool {
+        self.hosts.iter().any(|id| shard.peek_node::<HostInterface>(*id).is_some_and(|host| host.awaits()))
+    }
+
+    /// Tells the other shards how it is `here`, and hears how it is everywhere.
+    fn exchange(
+        &mut self,
+        board: &Arc<Board>,
+        shard: &mut Shard,
+        names: Names<'_>,
+        mut here: Pressure,
+        changed: bool,
+    ) -> Pressure {
+        let rested = std::mem::take(&mut here.rested);
+        here.awaited = self.awaits(shard);
+        if rested || changed || here != self.seen.told {
+            let behind = changed.then(|| self.behind(shard));
+            let mut notes = board.lock();
+            let told = &mut notes.told[shard.number()];
+            (self.seen.told, told.pressure) = (here, here);
+            told.rests += u64::from(rested);
+            if let Some(behind) = behind
+                && told.behind != behind
+            {
+                told.behind = behind;
+                notes.changes += 1;
+            }
+            drop(notes);
+            board.publish(shard.number());
+        }
+        if !self.seen.is_stale(board) {
+            return self.seen.everywhere;
+        }
+        self.seen.version = board.version.load(Ordering::Acquire);
+        if let Some((fabric, hosts)) = names {
+            self.resolve(board, shard, fabric, hosts, changed);
+        }
+        let mut notes = board.lock();
+        let mut everywhere = Pressure::default();
+        notes.told.iter().for_each(|told| merge(&mut everywhere, told.pressure));
+        let rests = notes.told.iter().map(|told| told.rests).sum();
+        everywhere.rested = std::mem::replace(&mut self.seen.rests, rests) != rests;
+        let pressed = (std::mem::replace(&mut self.seen.pressed, notes.pressed.0) != notes.pressed.0)
+            .then(|| std::mem::take(&mut notes.pressed.1[shard.number()]));
+        drop(notes);
+        self.seen.everywhere = Pressure { rested: false, ..everywhere };
+        if let Some(pressed) = pressed {
+            self.press_senders(shard, pressed);
+        }
+        everywhere
+    }
+
+    /// The engine's thread: at which circuits of which hosts who is behind slows down somebody.
+    fn resolve(&mut self, board: &Board, shard: &Shard, fabric: &Fabric<HostInterface>, hosts: &[NodeId], anew: bool) {
+        let (changes, behind) = {
+            let notes = board.lock();
+            if notes.changes == self.seen.changes && !anew {
+                return;
+            }
+            (notes.changes, notes.told.iter().flat_map(|told| told.behind.iter().cloned()).collect::<Vec<_>>())
+        };
+        self.seen.changes = changes;
+        let pressed = pressed_by(&behind, fabric, hosts);
+        let mut notes = board.lock();
+        // Each shard applies those of its own hosts.
+        notes.pressed.1.fill(pressed);
+        notes.pressed.0 += 1;
+        drop(notes);
+        board.publish(shard.number());
+        self.seen.version = board.version.load(Ordering::Acquire);
+    }
+
+    /// Circuits on which applications of this shard are behind.
+    fn behind(&self, shard: &mut Shard) -> Vec<Behind> {
+        let mut behind = Vec::new();
         for id in &self.hosts {
-            if let Some(host) = self.network.peek_node::<HostInterface>(*id) {
-                behind.extend(host.behind_circuits().map(|circuit| (*id, circuit)));
-            }
+            let circuits: Vec<CircuitId> =
+                shard.peek_node::<HostInterface>(*id).map(|host| host.behind_circuits().collect()).unwrap_or_default();
+            let name = shard.node_name(*id).unwrap_or_default();
+            behind.extend(circuits.into_iter().map(|circuit| (*id, name.to_owned(), circuit)));
         }
-        let mut pressed: HashMap<NodeId, HashSet<u32>> = HashMap::new();
-        if !behind.is_empty() {
-            let names: HashMap<NodeId, String> = self.network.nodes().map(|(id, name)| (id, name.to_owned())).collect();
-            for (id, circuit) in behind {
-                let Some(name) = names.get(&id) else { continue };
-                let here = CircuitEnd::new(name.clone(), circuit);
-                match self.fabric.find_circuit(&here) {
-                    Some(described) => {
-                        for end in described.ends.iter().filter(|end| **end != here) {
-                            if let Some(node) = self.fabric.node(&end.station) {
-                                pressed.entry(node).or_default().insert(end.circuit.key());
-                            }
-                        }
-                    }
-                    // A network without descriptions: a label is one circuit.
-                    None => {
-                        for node in self.hosts.iter().filter(|node| **node != id) {
-                            pressed.entry(*node).or_default().insert(circuit.key());
-                        }
-                    }
-                }
-            }
-        }
+        behind
+    }
+
+    /// Tells the hosts at which of their circuits' other ends applications are behind.
+    fn press_senders(&mut self, shard: &mut Shard, mut pressed: Pressed) {
         for id in &self.hosts {
             let circuits = pressed.remove(id).unwrap_or_default();
-            let Some(host) = self.network.peek_node::<HostInterface>(*id) else { continue };
+            let Some(host) = shard.peek_node::<HostInterface>(*id) else { continue };
             if host.set_pressed(circuits) {
                 // Some of its endpoints rest no more.
-                self.network.node_mut::<HostInterface>(*id);
+                shard.node_mut::<HostInterface>(*id);
             }
         }
     }

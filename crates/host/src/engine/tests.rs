@@ -24,26 +24,28 @@ const GEOMETRY: Geometry =
     Geometry { send_ring: 64, receive_ring: 16, free_ring: 256, buffers: 256, buffer_octets: 65_536 };
 
 impl Pair {
-    fn new() -> Self {
-        Self::with(GEOMETRY, Events::Hybrid { quota: QUOTA })
+    fn new(shards: usize) -> Self {
+        Self::with(shards, GEOMETRY, Events::Hybrid { quota: QUOTA })
     }
 
-    fn with(geometry: Geometry, events: Events) -> Self {
+    /// In so many shards, the application's host in the last.
+    fn with(shards: usize, geometry: Geometry, events: Events) -> Self {
+        let network = Network::sharded(shards, 64, 65_536);
+        let epoch = Instant::now();
+        let board = (shards > 1).then(|| Arc::new(Board::new(network.bells().to_vec())));
+        let part = || {
+            let bells = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC).unwrap());
+            Some(Box::new(Part::new(bells, board.clone(), None, epoch)))
+        };
         let mut core = Core {
-            network: Network::new(FramePool::new(64, 65_536)),
+            parts: (0..shards).map(|_| part()).collect(),
+            network,
             fabric: Fabric::new(),
+            berths: Vec::new(),
             hosts: Vec::new(),
-            doorbells: Doorbells::default(),
-            bells: Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC).unwrap()),
-            processor: 0,
-            watched: Vec::new(),
-            pressure: None,
-            epoch: Instant::now(),
-            heard: Time::ZERO,
-            hosts_changed: false,
-            stats: EngineStats::default(),
-            meter: crate::rounds::Rounds::new(processor_time),
+            epoch,
             jobs: VecDeque::new(),
+            threads: Vec::new(),
         };
         let circuit = CircuitId::new(0, 100).unwrap();
         let [(alpha, sender), (beta, application)] = ["alpha", "beta"].map(|name| {
@@ -55,6 +57,7 @@ impl Pair {
             host.open(id, circuit, Aal::Aal5).unwrap();
             (core.network.add_node(name, Box::new(host)), local)
         });
+        assert!(core.network.move_node(beta, shards - 1));
         let config = LinkConfig { carries: Carries::Cells, ..LinkConfig::default() };
         core.network.connect(End::Port(alpha, 0), End::Port(beta, 0), config).unwrap();
         core.find_hosts();
@@ -72,11 +75,26 @@ impl Pair {
     fn pass(&mut self, time: Duration) {
         let end = self.now + time;
         while self.now < end {
-            self.core.look_at_those_behind(self.now);
-            self.core.network.run(self.now);
-            self.core.share_pressure(self.now);
+            let Core { network, fabric, parts, hosts, .. } = &mut self.core;
+            for (number, part) in parts.iter_mut().flatten().enumerate() {
+                let (shard, names) = (network.shard_mut(number).unwrap(), Some((&*fabric, &hosts[..])));
+                let names = names.filter(|_| number == 0);
+                part.look_at_those_behind(shard, names, self.now);
+                shard.run(self.now);
+                part.share_pressure(shard, names, self.now);
+            }
             self.now += Duration::from_micros(1);
         }
+    }
+
+    fn is_quiet(&mut self) -> bool {
+        let Core { network, parts, .. } = &mut self.core;
+        parts.iter_mut().flatten().enumerate().all(|(number, part)| part.is_quiet(network.shard_mut(number).unwrap()))
+    }
+
+    /// How the sender's shard was told that applications get on.
+    fn pressure(&self) -> Option<crate::endpoints::Pressure> {
+        self.core.parts[0].as_ref().unwrap().pressure
     }
 
     fn counts(&mut self, host: &str) -> EventCounts {
@@ -88,14 +106,14 @@ const US: Duration = Duration::from_micros(1);
 
 #[test]
 fn the_engine_lingers_where_applications_get_on_and_not_where_one_is_held_up() {
-    let mut pair = Pair::new();
+    let mut pair = Pair::new(1);
     pair.pass(LINGER + US * 3);
-    assert!(pair.core.is_quiet());
+    assert!(pair.is_quiet());
     for _ in 0..20 {
         pair.send();
         pair.pass(US * 10);
         assert!(pair.application.receive.pop().is_some());
-        assert!(!pair.core.is_quiet(), "it lingers");
+        assert!(!pair.is_quiet(), "it lingers");
     }
     pair.pass(LINGER + US * 3);
     // Now nothing is taken, while something comes every ten microseconds.
@@ -103,44 +121,46 @@ fn the_engine_lingers_where_applications_get_on_and_not_where_one_is_held_up() {
         pair.send();
         pair.pass(US * 10);
     }
-    assert!(pair.core.is_quiet(), "the processor is the application's");
+    assert!(pair.is_quiet(), "the processor is the application's");
 }
 
 #[test]
 fn a_sender_rests_while_an_application_of_another_host_is_behind_and_until_it_has_caught_up() {
-    let mut pair = Pair::new();
-    for _ in 0..64 {
-        pair.send();
-    }
-    pair.pass(US * 100);
-    assert_eq!(pair.counts("alpha").rests, 1);
-    assert!(pair.sender.send.pushed() - pair.sender.send.consumed() > 0, "the rest waits");
-    assert_eq!(pair.core.pressure.map(|p| (p.pressed, p.awaited)), Some((true, true)));
-    assert!(pair.core.host("beta").unwrap().1.prepare_sleep(), "it is asked to ring");
-    while pair.application.receive.pop().is_some() {}
-    pair.pass(US * 3);
-    assert_eq!(pair.core.pressure.map(|p| p.pressed), Some(true), "the next ones have come at once");
-    assert!(pair.application.receive.pop().is_some());
-    for _ in 0..64 {
+    for shards in [1, 2] {
+        let mut pair = Pair::new(shards);
+        for _ in 0..64 {
+            pair.send();
+        }
+        pair.pass(US * 100);
+        assert_eq!(pair.counts("alpha").rests, 1);
+        assert!(pair.sender.send.pushed() - pair.sender.send.consumed() > 0, "the rest waits");
+        assert_eq!(pair.pressure().map(|p| (p.pressed, p.awaited)), Some((true, true)));
+        assert!(pair.core.host("beta").unwrap().1.prepare_sleep(), "it is asked to ring");
         while pair.application.receive.pop().is_some() {}
-        pair.pass(US * 20);
+        pair.pass(US * 10);
+        assert_eq!(pair.pressure().map(|p| p.pressed), Some(true), "the next ones have come at once");
+        assert!(pair.application.receive.pop().is_some());
+        for _ in 0..64 {
+            while pair.application.receive.pop().is_some() {}
+            pair.pass(US * 20);
+        }
+        assert_eq!(pair.pressure().map(|p| (p.pressed, p.awaited)), Some((false, false)), "all has come");
     }
-    assert_eq!(pair.core.pressure.map(|p| (p.pressed, p.awaited)), Some((false, false)), "all has come");
 }
 
 #[test]
 fn no_tick_passes_for_one_that_was_behind_at_the_last_and_asks_for_no_ring_meanwhile() {
-    let mut pair = Pair::with(GEOMETRY, Events::Clocked { hertz: 1000 });
+    let mut pair = Pair::with(1, GEOMETRY, Events::Clocked { hertz: 1000 });
     pair.pass(US * 500);
     (0..13).for_each(|_| pair.send());
     pair.pass(US * 600);
-    assert_eq!(pair.core.pressure.map(|p| (p.pressed, p.awaited)), Some((true, false)), "13 of 16");
-    assert!(pair.core.is_quiet(), "the next look is at the tick, whoever catches up");
+    assert_eq!(pair.pressure().map(|p| (p.pressed, p.awaited)), Some((true, false)), "13 of 16");
+    assert!(pair.is_quiet(), "the next look is at the tick, whoever catches up");
     assert!(!pair.core.host("beta").unwrap().1.prepare_sleep(), "nobody is asked to ring");
     pair.send();
     assert!(pair.application.receive.pop().is_some());
     pair.pass(US * 3);
-    assert!(pair.core.is_quiet(), "nor does anybody look whether it gets on");
+    assert!(pair.is_quiet(), "nor does anybody look whether it gets on");
     assert_eq!(std::iter::from_fn(|| pair.application.receive.pop()).count(), 12);
     // The engine sleeps until the tick.
     pair.now = Time::from_micros(2000);
@@ -152,7 +172,7 @@ fn no_tick_passes_for_one_that_was_behind_at_the_last_and_asks_for_no_ring_meanw
 fn the_engine_does_not_sleep_before_it_has_looked_at_a_sender_that_rests_no_more() {
     // A quota of these is all that an endpoint may send in a turn: the turn ends before it finds the quota used up.
     let octets = 1024 / QUOTA as usize * 48 - 8;
-    let mut pair = Pair::with(Geometry { buffer_octets: 8192, ..GEOMETRY }, Events::Hybrid { quota: QUOTA });
+    let mut pair = Pair::with(1, Geometry { buffer_octets: 8192, ..GEOMETRY }, Events::Hybrid { quota: QUOTA });
     let mut d = Descriptor::of_buffer(0);
     d.octets = octets as u32;
     (0..16).for_each(|buffer| assert!(pair.application.free.push(Descriptor::of_buffer(buffer))));
@@ -161,7 +181,7 @@ fn the_engine_does_not_sleep_before_it_has_looked_at_a_sender_that_rests_no_more
     let (mut came, mut rounds) = (0, 0);
     loop {
         // As the engine does: rounds until it may sleep.
-        while rounds == 0 || !pair.core.is_quiet() {
+        while rounds == 0 || !pair.is_quiet() {
             pair.pass(US);
             rounds += 1;
             assert!(rounds < 20_000, "it never sleeps");
@@ -185,19 +205,21 @@ fn the_engine_does_not_sleep_before_it_has_looked_at_a_sender_that_rests_no_more
 
 #[test]
 fn nobody_rests_for_ever_for_an_application_that_takes_nothing() {
-    let mut pair = Pair::new();
-    for _ in 0..200 {
-        for _ in 0..QUOTA {
-            pair.send();
+    for shards in [1, 2] {
+        let mut pair = Pair::new(shards);
+        for _ in 0..200 {
+            for _ in 0..QUOTA {
+                pair.send();
+            }
+            pair.pass(US * 100);
         }
-        pair.pass(US * 100);
+        let rests = pair.counts("alpha").rests;
+        assert!((2..40).contains(&rests), "{rests} rests in 20 ms");
+        let before = pair.sender.send.consumed();
+        pair.send();
+        pair.pass(US * 1100);
+        assert_ne!(pair.sender.send.consumed(), before);
     }
-    let rests = pair.counts("alpha").rests;
-    assert!((2..40).contains(&rests), "{rests} rests in 20 ms");
-    let before = pair.sender.send.consumed();
-    pair.send();
-    pair.pass(US * 1100);
-    assert_ne!(pair.sender.send.consumed(), before);
 }
 
 #[test]
