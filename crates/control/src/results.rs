@@ -5,6 +5,7 @@ pub mod bench;
 pub mod demo;
 pub mod doctor;
 pub mod relay;
+pub mod shards;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

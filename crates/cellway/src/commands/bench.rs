@@ -12,6 +12,7 @@ mod path;
 mod paths;
 mod preload;
 mod sar;
+mod shards;
 mod switch;
 
 pub(crate) use path::{flood, memcpy_gbit_s};
@@ -31,6 +32,8 @@ pub(crate) enum BenchCommand {
     Sar(sar::Options),
     /// The cell switch on one core: look-up, policing, queues, over the number of circuits, beside a copy of the cells
     Switch(switch::Options),
+    /// Shards of a network: what crosses between two, two switches on two threads, two pairs of applications
+    Shards(shards::Options),
     /// The model of the ENI155P alone, driven by our own driver, beside memcpy and the card's line
     Adapter(adapter::Options),
     /// Call set-ups and releases a second through one and five switches, in virtual time on one core
@@ -57,6 +60,7 @@ pub(crate) fn run(context: &Context, command: &BenchCommand) -> Result<()> {
         BenchCommand::Path(options) => path::run(context, options),
         BenchCommand::Sar(options) => sar::run(context, options),
         BenchCommand::Switch(options) => switch::run(context, options),
+        BenchCommand::Shards(options) => shards::run(context, options),
         BenchCommand::Adapter(options) => adapter::run(context, options),
         BenchCommand::Calls(options) => calls::run(context, options),
         BenchCommand::Contract(options) => contract::run(context, options),

@@ -15,6 +15,7 @@ use control::results::bench::{
 use control::results::demo::Demo;
 use control::results::doctor::Doctor;
 use control::results::relay::Relayed;
+use control::results::shards::BenchShards;
 use control::results::{
     CaptureBegun, Captured, Failed, Guest, HostAddresses, LaneJoined, LaneServing, Listening, Pinged, Replayed,
     Serving, Traced, Transferred, Ttcp,
@@ -80,6 +81,7 @@ printed! {
     BenchContract: "bench contract";
     BenchPath: "bench path";
     BenchSar: "bench sar";
+    BenchShards: "bench shards";
     BenchSwitch: "bench switch";
     BenchAdapter: "bench adapter";
     BenchCalls: "bench calls";

@@ -7,7 +7,7 @@ mod flood;
 mod limits;
 mod peers;
 
-pub(crate) use flood::flood;
+pub(crate) use flood::{Flood, flood, flood_between};
 pub(crate) use limits::memcpy_gbit_s;
 
 use super::{median, number, pin};
@@ -19,7 +19,7 @@ use control::daemon::Daemon;
 use control::processors::Processors;
 use control::results::bench::BenchPath;
 use endpoint::Events;
-use flood::{Flood, round_trip};
+use flood::round_trip;
 use limits::relay;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};

@@ -55,10 +55,21 @@ pub(super) fn process_seconds() -> f64 {
     now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
 }
 
-/// Floods a circuit for `length`: each octet is written before and read after.
+/// Floods a circuit from alpha to beta for `length`: each octet is written before and read after.
 pub(crate) fn flood(socket: &Path, vci: u16, pdu_octets: usize, length: Duration) -> Result<Flood> {
-    let (mut sender, to_beta) = endpoint(socket, "alpha", vci, pdu_octets, Events::default())?;
-    let (mut receiver, _) = endpoint(socket, "beta", vci, pdu_octets, Events::default())?;
+    flood_between(socket, ["alpha", "beta"], vci, pdu_octets, length)
+}
+
+/// The same from one host to another.
+pub(crate) fn flood_between(
+    socket: &Path,
+    [from, to]: [&str; 2],
+    vci: u16,
+    pdu_octets: usize,
+    length: Duration,
+) -> Result<Flood> {
+    let (mut sender, to_beta) = endpoint(socket, from, vci, pdu_octets, Events::default())?;
+    let (mut receiver, _) = endpoint(socket, to, vci, pdu_octets, Events::default())?;
     let done = AtomicBool::new(false);
     let (begin, before) = (Instant::now(), process_seconds());
     std::thread::scope(|scope| {

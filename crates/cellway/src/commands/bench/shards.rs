@@ -1,0 +1,206 @@
+//! `cellway bench shards`: what two shards on two threads do beside one, and what a link between them costs. Copies of cells in as
+//! many threads are the limit, measured in the same run.
+
+mod drive;
+
+use super::path::flood_between;
+use super::{median, processor};
+use crate::context::Context;
+use crate::output;
+use anyhow::{Result, anyhow};
+use control::config;
+use control::daemon::Daemon;
+use control::results::shards::{BenchShards, PairRow, ScaleRow, StreamRow};
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+/// Queues of the link that cells stream over.
+const QUEUES: [usize; 3] = [64, 512, 4096];
+/// Octets of PDUs.
+const SIZES: [usize; 3] = [64, 1500, 9188];
+const VCI: u16 = 101;
+
+/// What to measure.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// Runs of each case, interleaved; the medians are given
+    #[arg(long, default_value_t = 5)]
+    runs: usize,
+    /// Milliseconds of each run
+    #[arg(long, default_value_t = 200)]
+    millis: u64,
+    /// Only PDUs of these octets
+    #[arg(long, value_name = "OCTETS", value_delimiter = ',', default_values_t = SIZES)]
+    sizes: Vec<usize>,
+}
+
+/// `cellway bench shards`
+pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
+    let (runs, length) = (options.runs.max(1), Duration::from_millis(options.millis.clamp(20, 60_000)));
+    let bar = output::progress(Some((runs * (2 + QUEUES.len() + 3 * options.sizes.len())) as u64));
+    let (mut crossings, mut streams) = (Vec::new(), vec![[Vec::new(), Vec::new()]; QUEUES.len()]);
+    let mut scales = [[Vec::new(), Vec::new()], [Vec::new(), Vec::new()]];
+    let folder = std::env::temp_dir().join(format!("cellway-bench-{}", std::process::id()));
+    let stages = STAGES.iter().map(|stage| Stage::start(&folder, *stage)).collect::<Result<Vec<_>>>();
+    let measured = stages.and_then(|stages| {
+        let mut floods = vec![Vec::new(); stages.len() * options.sizes.len()];
+        let mut lost = vec![0f64; floods.len()];
+        for _ in 0..runs {
+            crossings.push(drive::ping(length)?);
+            bar.inc(1);
+            for (queue, [within, across]) in QUEUES.iter().zip(&mut streams) {
+                within.push(drive::stream(*queue, 1, length)?);
+                across.push(drive::stream(*queue, 2, length)?);
+                bar.inc(1);
+            }
+            for (threads, [switched, copied]) in (1..).zip(&mut scales) {
+                switched.push(drive::switches(threads, length)?);
+                copied.push(drive::copies(threads, length)?);
+            }
+            bar.inc(1);
+            for (j, octets) in options.sizes.iter().enumerate() {
+                for (i, stage) in stages.iter().enumerate() {
+                    let at = i * options.sizes.len() + j;
+                    let (rate, missing) = stage.flood(*octets, length)?;
+                    floods[at].push(rate);
+                    lost[at] = lost[at].max(missing);
+                    bar.inc(1);
+                }
+            }
+        }
+        Ok((floods, lost))
+    });
+    bar.finish_and_clear();
+    let _ = std::fs::remove_dir_all(&folder);
+    let (mut floods, lost) = measured?;
+    let rates: Vec<f64> = floods.iter_mut().map(|rates| median(rates)).collect();
+    let sizes = options.sizes.len();
+    let pair = |(at, rate): (usize, &f64)| {
+        let Topology { pairs, shards } = STAGES[at / sizes];
+        let (pdu_octets, vs_one_pair) = (options.sizes[at % sizes], rate / rates[at % sizes]);
+        PairRow { pairs, shards, pdu_octets, pdus_per_s: *rate, vs_one_pair, lost_share: lost[at] }
+    };
+    let pairs = rates.iter().enumerate().map(pair).collect();
+    let scales = scales.map(|[mut switched, mut copied]| [median(&mut switched), median(&mut copied)]);
+    let scale = |(shards, [cells_per_s, copy_cells_per_s]): (usize, [f64; 2])| {
+        let [one, copy] = scales[0];
+        ScaleRow {
+            shards,
+            cells_per_s,
+            copy_cells_per_s,
+            scale: cells_per_s / one,
+            copy_scale: copy_cells_per_s / copy,
+        }
+    };
+    let stream = |(queue_cells, [within, across]): (usize, &mut [Vec<f64>; 2])| StreamRow {
+        queue_cells,
+        within_ns: median(within),
+        across_ns: median(across),
+    };
+    let result = BenchShards {
+        bench: "shards".into(),
+        processor: processor(),
+        runs,
+        run_seconds: length.as_secs_f64(),
+        crossing_ns: median(&mut crossings),
+        streams: QUEUES.into_iter().zip(&mut streams).map(stream).collect(),
+        switches: (1..).zip(scales).map(scale).collect(),
+        pairs,
+    };
+    let json = serde_json::to_value(&result)?;
+    output::print_as::<BenchShards>(context, &json, || text(&result))
+}
+
+fn text(result: &BenchShards) -> String {
+    let mut text = format!("one cell to another shard: {:.0} ns\n", result.crossing_ns);
+    for row in &result.streams {
+        let StreamRow { queue_cells, within_ns, across_ns } = row;
+        let _ = writeln!(
+            text,
+            "a stream, queue of {queue_cells}: {within_ns:.1} ns a cell within a shard, {across_ns:.1} across"
+        );
+    }
+    for row in &result.switches {
+        let (million, scale, copy) = (row.cells_per_s / 1e6, row.scale, row.copy_scale);
+        let _ = writeln!(
+            text,
+            "switches in {} shards: {million:.1} M cells/s, {scale:.2} of one; copies {copy:.2}",
+            row.shards
+        );
+    }
+    let head = ["pairs", "shards", "PDU octets", "PDUs/s", "of one pair", "lost"];
+    let rows: Vec<Vec<String>> = result
+        .pairs
+        .iter()
+        .map(|row| {
+            vec![
+                row.pairs.to_string(),
+                row.shards.to_string(),
+                row.pdu_octets.to_string(),
+                format!("{:.0}", row.pdus_per_s),
+                format!("{:.2}", row.vs_one_pair),
+                format!("{:.1}%", 100.0 * row.lost_share),
+            ]
+        })
+        .collect();
+    text + &output::table(&head, &rows)
+}
+
+/// Pairs of applications, each with two hosts and a switch, and the shards that they are in.
+#[derive(Debug, Clone, Copy)]
+struct Topology {
+    pairs: usize,
+    shards: usize,
+}
+
+/// What all others are compared with is the first.
+const STAGES: [Topology; 3] =
+    [Topology { pairs: 1, shards: 1 }, Topology { pairs: 2, shards: 1 }, Topology { pairs: 2, shards: 2 }];
+
+struct Stage {
+    topology: Topology,
+    daemon: Daemon,
+    socket: std::path::PathBuf,
+}
+
+impl Stage {
+    fn start(folder: &Path, topology: Topology) -> Result<Self> {
+        let Topology { pairs, shards } = topology;
+        let mut text = format!("[engine]\nshards = {shards}\n");
+        for n in 0..pairs {
+            for station in [format!("host.a{n}"), format!("host.b{n}"), format!("switch.s{n}")] {
+                let _ = writeln!(text, "[{station}]\nshard = {}", n % shards);
+            }
+        }
+        for n in 0..pairs {
+            let _ = writeln!(
+                text,
+                "[[link]]\nends = [\"a{n}\", \"s{n}:0\"]\n[[link]]\nends = [\"b{n}\", \"s{n}:1\"]\n[[circuit]]\nends = [\"a{n} 0.{VCI}\", \"b{n} 0.{VCI}\"]\nflow = \"credit\""
+            );
+        }
+        let socket = folder.join(format!("{pairs}-{shards}.sock"));
+        let daemon = Daemon::start(config::parse(&text, "the benchmark's network")?, &socket)?;
+        Ok(Stage { topology, daemon, socket })
+    }
+
+    /// All pairs at once: PDUs a second in sum, and the share that was lost.
+    fn flood(&self, octets: usize, length: Duration) -> Result<(f64, f64)> {
+        let floods = std::thread::scope(|scope| {
+            let pair = |n: usize| {
+                scope.spawn(move || {
+                    let hosts = [format!("a{n}"), format!("b{n}")];
+                    flood_between(&self.socket, hosts.each_ref().map(String::as_str), VCI, octets, length)
+                })
+            };
+            let all: Vec<_> = (0..self.topology.pairs).map(pair).collect();
+            let join =
+                |flood: std::thread::ScopedJoinHandle<'_, _>| flood.join().map_err(|_| anyhow!("a pair panicked"))?;
+            all.into_iter().map(join).collect::<Result<Vec<_>>>()
+        })?;
+        debug_assert!(self.daemon.controller().revision() > 0);
+        let rate = floods.iter().map(|flood| flood.arrived as f64 / flood.seconds.max(1e-9)).sum();
+        let lost = |flood: &super::path::Flood| 1.0 - flood.arrived as f64 / flood.sent.max(1) as f64;
+        Ok((rate, floods.iter().map(lost).fold(0.0, f64::max)))
+    }
+}
