@@ -271,7 +271,7 @@ impl Controller {
         self.intent().link_name(id)
     }
 
-    /// Does what peers of links with `real` have asked for: each link's a few at a time, and for [`PEERS_SHARE`] at most, so that
+    /// Does what peers of links with `real` have asked for: each link's a few at a time, and for twenty milliseconds at most, so that
     /// peers who ask without end hold up neither commands nor other peers. The rest is done the next time.
     pub fn serve_peers(&self) {
         let begin = Instant::now();
