@@ -57,7 +57,9 @@ impl Receiver {
 
     /// The next message, if one has come. Its memory goes back to the sender when it is dropped; that of a message of up
     /// to 256 octets when this side looks for the next one.
-    #[inline]
+    // Whoever has it inlined makes the answer where it is used: moved, it is read by wider loads than it was written by, which wait
+    // for all stores before them, those into the other side's lines too.
+    #[inline(always)]
     pub fn try_receive(&mut self) -> Option<Message<'_>> {
         self.give_back_held();
         for _ in 0..MOST_NONSENSE {
@@ -117,15 +119,16 @@ impl Receiver {
     ///
     /// # Errors
     /// The other side or the service has gone, and all that came before has been received.
+    #[inline(always)]
     pub fn receive(&mut self, timeout: Option<Duration>) -> Result<Option<Message<'_>>, Gone> {
-        if !self.ring.has_line() {
-            self.tell();
-            let Receiver { link, ring, sleeper, spin, .. } = self;
-            if !link.wait(&link.messages, sleeper, *spin, timeout, Rest::Doze, || ring.has_line())? {
-                return Ok(None);
-            }
-        }
-        Ok(self.try_receive())
+        if self.ring.has_line() || self.wait(timeout)? { Ok(self.try_receive()) } else { Ok(None) }
+    }
+
+    /// Waits for a line; false if `timeout` passes first.
+    fn wait(&mut self, timeout: Option<Duration>) -> Result<bool, Gone> {
+        self.tell();
+        let Receiver { link, ring, sleeper, spin, .. } = self;
+        link.wait(&link.messages, sleeper, *spin, timeout, Rest::Doze, || ring.has_line())
     }
 
     /// Whether the other side is still there.
@@ -199,7 +202,7 @@ pub struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    #[inline]
+    #[inline(always)]
     fn new(receiver: &'a mut Receiver, line: Line, at: usize) -> Self {
         receiver.counters.pdus = receiver.counters.pdus.wrapping_add(1);
         receiver.counters.octets = receiver.counters.octets.wrapping_add(u64::from(line.octets));

@@ -63,7 +63,8 @@ impl Sender {
     }
 
     /// Memory to fill and send, of `octets` octets and more; `None` if no blocks are free ([`Sender::wait_room`]).
-    #[inline]
+    // As `Endpoint::try_receive`: moved, a loan is read by wider loads than it was written by.
+    #[inline(always)]
     pub fn loan(&mut self, octets: usize) -> Option<Loan<'_>> {
         let block_octets = self.geometry.block_octets as usize;
         // The usual case without a division.
@@ -253,7 +254,7 @@ impl<'a> Loan<'a> {
         self.give(octets, 0).map(|_| ())
     }
 
-    #[inline]
+    #[inline(always)]
     fn give(self, octets: usize, uu: u8) -> Result<&'a mut Sender, (SendError, Loan<'a>)> {
         let buffer_octets = self.memory.len();
         if octets == 0 || octets > buffer_octets {

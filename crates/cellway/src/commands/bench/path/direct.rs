@@ -1,6 +1,6 @@
 //! The same flood by a direct circuit: what two processes of one machine reach without a network between them.
 
-use super::flood::{Flood, process_seconds};
+use super::flood::{BURST, Flood, process_seconds};
 use anyhow::{Context as _, Result, bail};
 use endpoint::direct::{Direct, DirectConfig, Receiver, Sender};
 use std::hint::black_box;
@@ -41,17 +41,20 @@ fn send(sender: &mut Sender, pdu_octets: usize, length: Duration) -> Result<u64>
     let mut sent = 0u64;
     while begin.elapsed() < length {
         for _ in 0..64 {
-            if sender.room() > 0
-                && let Some(mut loan) = sender.loan(pdu_octets)
-            {
-                loan[..pdu_octets].fill(sent as u8);
-                loan.send(pdu_octets).map_err(|(e, _)| e)?;
-                sent += 1;
+            let room = sender.room() > 0;
+            let Some(mut loan) = room.then(|| sender.loan(pdu_octets)).flatten() else {
+                sender.wait_room(pdu_octets, Some(PATIENCE))?;
                 continue;
+            };
+            loan[..pdu_octets].fill(sent as u8);
+            loan.post(pdu_octets).map_err(|(e, _)| e)?;
+            sent += 1;
+            if sent.is_multiple_of(BURST) {
+                sender.ring_bell();
             }
-            sender.wait_room(pdu_octets, Some(PATIENCE))?;
         }
     }
+    sender.ring_bell();
     Ok(sent)
 }
 
