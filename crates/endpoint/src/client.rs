@@ -28,6 +28,10 @@ use shares::Shares;
 
 /// Handles of the pool of buffers that an endpoint keeps.
 const HANDLES: usize = 8;
+/// Descriptors between two looks at what the host has given back: its index is in a line that it writes.
+const RECLAIM_EVERY: u32 = 64;
+/// Most buffers that go back to the host together: four lines of the free ring.
+const MOST_FREE_AT_ONCE: u32 = 16;
 
 /// What an endpoint is to have.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -66,6 +70,8 @@ pub struct Endpoint {
     handles: Vec<Arc<Pool>>,
     /// A quarter of the receive ring's slots: between two looks whether the host waits for room there.
     receive_quarter: u32,
+    /// Buffers that go back to the host together, while SDUs come.
+    free_batch: u32,
     buffer_octets: usize,
     events: Events,
     path: DataPath,
@@ -102,6 +108,7 @@ impl Endpoint {
             shares: Shares::default(),
             handles: Vec::with_capacity(HANDLES),
             receive_quarter: (geometry.receive_ring / 4).max(1),
+            free_batch: 1,
             buffer_octets: geometry.buffer_octets as usize,
             events: config.events,
             path: config.path,
@@ -110,6 +117,7 @@ impl Endpoint {
         let for_sending = config.send_buffers.unwrap_or(geometry.buffers / 2).min(geometry.buffers);
         (0..for_sending).rev().for_each(|buffer| endpoint.idle.put_fresh(buffer));
         endpoint.shares = Shares::new(geometry.send_ring.min(for_sending.max(1)));
+        endpoint.free_batch = ((geometry.buffers - for_sending) / 16).clamp(1, MOST_FREE_AT_ONCE);
         for buffer in for_sending..geometry.buffers {
             if !endpoint.free.push(Descriptor::of_buffer(buffer)) {
                 endpoint.idle.put_fresh(buffer);
@@ -201,8 +209,10 @@ impl Endpoint {
     }
 
     /// A buffer to fill and send; `None` if all are on their way.
+    #[inline]
     pub fn loan(&mut self) -> Option<Loan> {
         if self.idle.is_empty() {
+            self.flush();
             self.reclaim();
         }
         let buffer = self.idle.take()?;
@@ -214,12 +224,25 @@ impl Endpoint {
     ///
     /// # Errors
     /// The ring is full, or the length cannot be.
+    #[inline]
     pub fn send(&mut self, channel: ChannelId, loan: Loan, octets: usize) -> Result<(), (SendError, Loan)> {
+        let sent = self.enqueue(channel, loan, octets);
+        self.flush();
+        sent
+    }
+
+    /// As [`Endpoint::send`], but the host need not see it before [`Endpoint::flush`]: for many in a row. Each wait for SDUs or
+    /// for room flushes, and so does a ring or pool of buffers that has nothing left.
+    ///
+    /// # Errors
+    /// As [`Endpoint::send`].
+    #[inline]
+    pub fn enqueue(&mut self, channel: ChannelId, loan: Loan, octets: usize) -> Result<(), (SendError, Loan)> {
         if let Err(e) = self.check_length(octets) {
             return Err((e, loan));
         }
         let descriptor = Descriptor { channel: channel.0, octets: octets as u32, ..Descriptor::of_buffer(loan.buffer) };
-        match self.push(descriptor) {
+        match self.push_unseen(descriptor) {
             Ok(()) => {
                 let handle = loan.forget();
                 if self.handles.len() < HANDLES {
@@ -257,22 +280,48 @@ impl Endpoint {
         }
     }
 
-    #[inline]
     pub(crate) fn push(&mut self, descriptor: Descriptor) -> Result<(), SendError> {
+        let pushed = self.push_unseen(descriptor);
+        self.flush();
+        pushed
+    }
+
+    #[inline]
+    fn push_unseen(&mut self, descriptor: Descriptor) -> Result<(), SendError> {
         if !self.shares.has_room(descriptor.channel) {
+            self.flush();
             self.reclaim();
         }
-        if !self.shares.admits(descriptor.channel) || !self.send.push(descriptor) {
+        if !self.shares.admits(descriptor.channel) || !self.send.push_unseen(descriptor) {
+            self.flush();
             self.reclaim();
             return Err(SendError::Full);
         }
         self.shares.take(descriptor.channel);
-        // Not each time: the host's index is in a line that it writes.
-        if self.send.pushed().is_multiple_of(64) {
+        if self.send.pushed().is_multiple_of(RECLAIM_EVERY) {
+            self.flush();
             self.reclaim();
         }
-        self.wake_host_if_asleep();
         Ok(())
+    }
+
+    /// Lets the host see what was enqueued, and wakes it if it sleeps.
+    #[inline]
+    pub fn flush(&mut self) {
+        if self.send.publish() {
+            self.wake_host_if_asleep();
+        }
+    }
+
+    /// Gives a buffer back to the host, which sees it when some have come together, or before the next wait.
+    #[inline]
+    pub(crate) fn give_free(&mut self, buffer: u32) {
+        if !self.free.push_unseen(Descriptor::of_buffer(buffer)) {
+            self.idle.put(buffer);
+        }
+        if self.free.unpublished() >= self.free_batch {
+            self.free.publish();
+        }
     }
 
     /// How many SDUs can be pushed now.

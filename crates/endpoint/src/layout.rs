@@ -3,22 +3,24 @@
 //! | octets | what |
 //! |---|---|
 //! | 0..8 | magic, `CELLWAY1` |
-//! | 8..12 | version, 2 |
-//! | 12..16 | octets of a descriptor, 64 |
+//! | 8..12 | version, 3 |
+//! | 12..16 | octets of a descriptor's head, 16 |
 //! | 16..40 | slots of the send, receive and free ring; buffers; octets of a buffer; zero (u32 each) |
 //! | 64..68 | host sleeps: the client rings its doorbell after pushing |
 //! | 68..72 | host sleeps until the client has room: the client rings once half of its receive ring is free |
 //! | 72..76 | the processor that the host's thread runs on, counted from 1; 0: unknown |
 //! | 128..132 | client sleeps: 1, wake it after pushing or after taking a descriptor; 2, after pushing only; 3, when half of the send ring is free, or the host takes no more for now; 4 more: as a futex |
 //! | 192..196 | client waits for room: its bell is emptied when half of the send ring is free |
-//! | 256.. | send ring, receive ring, free ring, each: 64 octets with the consumer's index, 64 with the producer's, slots |
+//! | 256.. | send ring, receive ring, free ring, each: 64 octets with the consumer's index, 64 with the producer's, heads, bodies |
 //! | page | buffers, one after another |
 //!
 //! An index counts descriptors since the beginning and wraps at 2^32; the slot is its remainder by the ring's size.
+//! A slot has a head and a body. Heads are 16 octets, so that four descriptors pass from core to core in a line; a body, 64 octets,
+//! is read only if its head says that something is in it.
 //! Producer: client for send and free, host for receive. Each side trusts its own index only.
 //! A slot of the send ring that the consumer has passed tells by channel and buffer which descriptor came back with it.
 //!
-//! A descriptor:
+//! A descriptor's head:
 //!
 //! | octets | what |
 //! |---|---|
@@ -29,10 +31,16 @@
 //! | 13 | common part indicator |
 //! | 14 | bit 0 cell loss priority, bit 1 congestion |
 //! | 15 | zero |
-//! | 16..24 | own memory: its address in the application (in the free ring, octets are those that it has room for) |
-//! | 24..64 | an SDU of up to 40 octets: U-Net's single-cell message |
 //!
-//! An SDU on pages: octets 16..24 are where the application has the region, 24..26 where in its first page the SDU begins, 26..60 the
+//! Its body:
+//!
+//! | octets | what |
+//! |---|---|
+//! | 0..8 | own memory: its address in the application (in the free ring, octets are those that it has room for) |
+//! | 8..48 | an SDU of up to 40 octets: U-Net's single-cell message |
+//! | 48..64 | unused |
+//!
+//! An SDU on pages: octets 0..8 are where the application has the region, 8..10 where in its first page the SDU begins, 10..44 the
 //! numbers of its pages in the region, 16 bits each, in order.
 
 use serde::{Deserialize, Serialize};
@@ -40,9 +48,11 @@ use serde::{Deserialize, Serialize};
 /// What the segment begins with.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"CELLWAY1");
 /// Version of this layout.
-pub const VERSION: u32 = 2;
-/// Octets of a descriptor.
-pub const DESCRIPTOR_OCTETS: usize = 64;
+pub const VERSION: u32 = 3;
+/// Octets of a descriptor's head.
+pub const HEAD_OCTETS: usize = 16;
+/// Octets of a descriptor's body.
+pub const BODY_OCTETS: usize = 64;
 /// Longest SDU that travels inside a descriptor: what one AAL5 cell carries.
 pub const INLINE_OCTETS: usize = 40;
 /// Where the word is that says that the host sleeps.
@@ -64,7 +74,7 @@ pub const BY_FUTEX: u32 = 4;
 /// Where the word is that says that the client waits for room in the send ring.
 pub const CLIENT_WAITS: usize = 192;
 const RINGS: usize = 256;
-const RING_HEAD_OCTETS: usize = 128;
+const RING_INDEX_OCTETS: usize = 128;
 const PAGE: usize = 4096;
 /// Most pages of an SDU, wherever it begins in the first one.
 pub const MAX_PAGES: usize = 17;
@@ -134,7 +144,18 @@ impl Geometry {
     }
 
     const fn ring_octets(slots: u32) -> usize {
-        RING_HEAD_OCTETS + slots as usize * DESCRIPTOR_OCTETS
+        let heads = (slots as usize * HEAD_OCTETS).next_multiple_of(BODY_OCTETS);
+        RING_INDEX_OCTETS + heads + slots as usize * BODY_OCTETS
+    }
+
+    /// Where the heads of the ring at `ring` begin.
+    pub const fn heads_at(ring: usize) -> usize {
+        ring + RING_INDEX_OCTETS
+    }
+
+    /// Where the bodies of the ring of `slots` slots at `ring` begin.
+    pub const fn bodies_at(ring: usize, slots: u32) -> usize {
+        ring + Self::ring_octets(slots) - slots as usize * BODY_OCTETS
     }
 
     /// Where the send ring begins.
@@ -191,6 +212,35 @@ pub struct Descriptor {
     pub inline: [u8; INLINE_OCTETS],
 }
 
+/// A descriptor's head alone: of an SDU in a buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    /// Channel.
+    pub channel: u32,
+    /// Octets of the SDU.
+    pub octets: u32,
+    /// Buffer.
+    pub buffer: u32,
+    /// User-to-user indication.
+    pub uu: u8,
+    /// Common part indicator.
+    pub cpi: u8,
+    /// Cell loss priority.
+    pub clp: bool,
+    /// Congestion experienced.
+    pub congestion: bool,
+}
+
+impl Head {
+    #[inline(always)]
+    pub(crate) fn to_words(self) -> [u64; HEAD_WORDS] {
+        let flags = u32::from(self.clp) | u32::from(self.congestion) << 1;
+        let octets = u32::from(self.uu) | u32::from(self.cpi) << 8 | flags << 16;
+        let rest = if cfg!(target_endian = "little") { octets } else { octets.swap_bytes() };
+        [pair(self.channel, self.octets), pair(self.buffer, rest)]
+    }
+}
+
 impl Descriptor {
     /// The buffer number that says that the SDU is in the descriptor.
     pub const INLINE: u32 = u32::MAX;
@@ -214,7 +264,13 @@ impl Descriptor {
         }
     }
 
-    /// Whether its last octets say something: an SDU, or a list of pages.
+    /// Whether its body says something.
+    #[inline]
+    pub(crate) const fn has_body(&self) -> bool {
+        self.buffer >= Descriptor::PAGES
+    }
+
+    /// Whether the body's last octets do: an SDU, or a list of pages.
     #[inline]
     pub(crate) const fn has_inline(&self) -> bool {
         matches!(self.buffer, Descriptor::INLINE | Descriptor::PAGES)
@@ -234,45 +290,46 @@ impl Descriptor {
         (number(0), core::array::from_fn(|n| number(1 + n)))
     }
 
-    /// As eight words of the ring.
+    /// As two words of a head and the six of a body that are used.
     pub fn to_words(self) -> [u64; 8] {
         let mut words = [0; 8];
         words[..HEAD_WORDS].copy_from_slice(&self.head_words());
-        for (word, part) in words[HEAD_WORDS..].iter_mut().zip(self.inline.as_chunks::<8>().0) {
+        words[HEAD_WORDS] = self.address;
+        for (word, part) in words[HEAD_WORDS + 1..].iter_mut().zip(self.inline.as_chunks::<8>().0) {
             *word = u64::from_ne_bytes(*part);
         }
         words
     }
 
-    /// From eight words of the ring, whatever they hold.
+    /// From such words, whatever they hold.
     pub fn from_words(words: [u64; 8]) -> Self {
-        let mut descriptor = Self::from_head_words([words[0], words[1], words[2]]);
-        for (part, word) in descriptor.inline.as_chunks_mut::<8>().0.iter_mut().zip(&words[HEAD_WORDS..]) {
+        let mut descriptor = Self::from_head_words([words[0], words[1]]);
+        descriptor.address = words[HEAD_WORDS];
+        for (part, word) in descriptor.inline.as_chunks_mut::<8>().0.iter_mut().zip(&words[HEAD_WORDS + 1..]) {
             *part = word.to_ne_bytes();
         }
         descriptor
     }
 
-    /// All but the SDU in the descriptor.
+    /// Its head.
     #[inline]
     pub(crate) fn head_words(&self) -> [u64; HEAD_WORDS] {
-        let flags = u8::from(self.clp) | u8::from(self.congestion) << 1;
-        let rest = u32::from_ne_bytes([self.uu, self.cpi, flags, 0]);
-        [pair(self.channel, self.octets), pair(self.buffer, rest), self.address]
+        let Descriptor { channel, octets, buffer, uu, cpi, clp, congestion, .. } = *self;
+        Head { channel, octets, buffer, uu, cpi, clp, congestion }.to_words()
     }
 
-    /// A descriptor whose SDU, if it has it inside, is not there yet.
+    /// A descriptor with this head, and nothing in its body.
     #[inline]
-    pub(crate) fn from_head_words([first, second, address]: [u64; HEAD_WORDS]) -> Self {
+    pub(crate) fn from_head_words([first, second]: [u64; HEAD_WORDS]) -> Self {
         let ((channel, octets), (buffer, rest)) = (halves(first), halves(second));
         let [uu, cpi, flags, _] = rest.to_ne_bytes();
         let (clp, congestion) = (flags & 1 != 0, flags & 2 != 0);
-        Descriptor { channel, octets, buffer, uu, cpi, clp, congestion, address, inline: [0; INLINE_OCTETS] }
+        Descriptor { channel, octets, buffer, uu, cpi, clp, congestion, address: 0, inline: [0; INLINE_OCTETS] }
     }
 }
 
-/// Words of a descriptor before the SDU that it may hold.
-pub(crate) const HEAD_WORDS: usize = 3;
+/// Words of a head.
+pub(crate) const HEAD_WORDS: usize = HEAD_OCTETS / 8;
 
 /// Two numbers of 32 bits that follow each other in memory, as one of 64.
 const fn pair(first: u32, second: u32) -> u64 {
@@ -298,6 +355,12 @@ mod tests {
         let g = Geometry::default().checked().unwrap();
         for at in [g.send_at(), g.receive_at(), g.free_at(), g.buffers_at()] {
             assert_eq!(at % 64, 0);
+        }
+        for slots in [2, 4, 256, 65_536] {
+            let (heads, bodies) = (Geometry::heads_at(1024), Geometry::bodies_at(1024, slots));
+            assert_eq!((heads, bodies % 64), (1024 + 128, 0));
+            assert!(heads + slots as usize * 16 <= bodies && bodies < heads + slots as usize * 16 + 64);
+            assert_eq!(bodies + slots as usize * 64, 1024 + Geometry::ring_octets(slots));
         }
         assert!(g.send_at() < g.receive_at() && g.receive_at() < g.free_at() && g.free_at() < g.buffers_at());
         assert_eq!(g.buffer_at(255).unwrap() + 65_536, g.octets());

@@ -4,7 +4,7 @@
 //! by the ring's size. A peer that writes nonsense into an index makes the ring look full, empty, or holding what it
 //! holds anyway: never more than its slots.
 
-use crate::layout::{DESCRIPTOR_OCTETS, Descriptor, HEAD_WORDS};
+use crate::layout::{BODY_OCTETS, Descriptor, Geometry, HEAD_OCTETS, HEAD_WORDS, Head};
 use crate::segment::Segment;
 
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
@@ -15,6 +15,8 @@ use std::sync::Arc;
 struct Place {
     segment: Arc<Segment>,
     at: usize,
+    heads_at: usize,
+    bodies_at: usize,
     slots: u32,
 }
 
@@ -28,19 +30,27 @@ impl Place {
     }
 
     #[inline]
-    fn slot(&self, index: u32) -> &[AtomicU64; 8] {
-        self.segment.words(self.at + 128 + (index & (self.slots - 1)) as usize * DESCRIPTOR_OCTETS)
+    fn head_of(&self, index: u32) -> &[AtomicU64; HEAD_WORDS] {
+        self.segment.words(self.heads_at + (index & (self.slots - 1)) as usize * HEAD_OCTETS)
     }
 
-    /// A copy of a descriptor. Its last words are read only if its SDU is in them.
+    #[inline]
+    fn body_of(&self, index: u32) -> &[AtomicU64; BODY_OCTETS / 8] {
+        self.segment.words(self.bodies_at + (index & (self.slots - 1)) as usize * BODY_OCTETS)
+    }
+
+    /// A copy of a descriptor. Its body is read only if something is in it.
     #[inline]
     fn read(&self, index: u32) -> Descriptor {
-        let slot = self.slot(index);
-        let mut descriptor = Descriptor::from_head_words(std::array::from_fn(|i| slot[i].load(Ordering::Relaxed)));
-        if descriptor.has_inline() {
-            let parts = descriptor.inline.as_chunks_mut::<8>().0;
-            for (part, word) in parts.iter_mut().zip(&slot[HEAD_WORDS..]) {
-                *part = word.load(Ordering::Relaxed).to_ne_bytes();
+        let head = self.head_of(index);
+        let mut descriptor = Descriptor::from_head_words(std::array::from_fn(|i| head[i].load(Ordering::Relaxed)));
+        if descriptor.has_body() {
+            let [address, rest @ ..] = self.body_of(index);
+            descriptor.address = address.load(Ordering::Relaxed);
+            if descriptor.has_inline() {
+                for (part, word) in descriptor.inline.as_chunks_mut::<8>().0.iter_mut().zip(rest) {
+                    *part = word.load(Ordering::Relaxed).to_ne_bytes();
+                }
             }
         }
         descriptor
@@ -49,14 +59,22 @@ impl Place {
     /// Writes a descriptor; what the slot has beyond it is stale.
     #[inline]
     fn write(&self, index: u32, descriptor: &Descriptor) {
-        let slot = self.slot(index);
-        for (word, value) in slot.iter().zip(descriptor.head_words()) {
-            word.store(value, Ordering::Relaxed);
-        }
-        if descriptor.has_inline() {
-            for (word, part) in slot[HEAD_WORDS..].iter().zip(descriptor.inline.as_chunks::<8>().0) {
-                word.store(u64::from_ne_bytes(*part), Ordering::Relaxed);
+        self.write_head(index, descriptor);
+        if descriptor.has_body() {
+            let [address, rest @ ..] = self.body_of(index);
+            address.store(descriptor.address, Ordering::Relaxed);
+            if descriptor.has_inline() {
+                for (word, part) in rest.iter().zip(descriptor.inline.as_chunks::<8>().0) {
+                    word.store(u64::from_ne_bytes(*part), Ordering::Relaxed);
+                }
             }
+        }
+    }
+
+    #[inline]
+    fn write_head(&self, index: u32, descriptor: &Descriptor) {
+        for (word, value) in self.head_of(index).iter().zip(descriptor.head_words()) {
+            word.store(value, Ordering::Relaxed);
         }
     }
 }
@@ -99,7 +117,8 @@ fn place(segment: &Arc<Segment>, which: Which) -> Place {
         Which::Receive => (g.receive_at(), g.receive_ring),
         Which::Free => (g.free_at(), g.free_ring),
     };
-    Place { segment: segment.clone(), at, slots }
+    let (heads_at, bodies_at) = (Geometry::heads_at(at), Geometry::bodies_at(at, slots));
+    Place { segment: segment.clone(), at, heads_at, bodies_at, slots }
 }
 
 impl Producer {
@@ -144,13 +163,34 @@ impl Producer {
         true
     }
 
-    /// Lets the consumer see all that was pushed.
+    /// [`Producer::push_unseen`] of a descriptor that has no body.
+    #[inline(always)]
+    pub fn push_head_unseen(&mut self, head: Head) -> bool {
+        if self.room() == 0 {
+            return false;
+        }
+        for (word, value) in self.place.head_of(self.tail).iter().zip(head.to_words()) {
+            word.store(value, Ordering::Relaxed);
+        }
+        self.tail = self.tail.wrapping_add(1);
+        true
+    }
+
+    /// Lets the consumer see all that was pushed; false if it could before.
     #[inline]
-    pub fn publish(&mut self) {
-        if self.published != self.tail {
+    pub fn publish(&mut self) -> bool {
+        let news = self.published != self.tail;
+        if news {
             self.published = self.tail;
             self.place.tail().store(self.tail, Ordering::Release);
         }
+        news
+    }
+
+    /// How many have been pushed since the last [`Producer::publish`].
+    #[inline]
+    pub fn unpublished(&self) -> u32 {
+        self.tail.wrapping_sub(self.published)
     }
 
     /// How many of all pushed descriptors the consumer is done with (wraps at 2^32); never more than were pushed.
@@ -182,9 +222,8 @@ impl Producer {
     /// The channel and the buffer that the consumer gave back with the slot at `position`, which it has passed: those of
     /// the descriptor pushed there, or of another one that the consumer was done with first.
     pub fn given_back(&self, position: u32) -> (u32, u32) {
-        let slot = self.place.slot(position);
-        let word = |i: usize| slot[i].load(Ordering::Relaxed);
-        let d = Descriptor::from_head_words([word(0), word(1), 0]);
+        let head = self.place.head_of(position);
+        let d = Descriptor::from_head_words(std::array::from_fn(|i| head[i].load(Ordering::Relaxed)));
         (d.channel, d.buffer)
     }
 }
@@ -259,10 +298,7 @@ impl Consumer {
     #[inline]
     pub fn give_back(&mut self, position: u32, channel: u32, buffer: u32) {
         if position != self.head {
-            let descriptor = Descriptor { channel, ..Descriptor::of_buffer(buffer) };
-            for (word, value) in self.place.slot(self.head).iter().zip(descriptor.head_words()).take(2) {
-                word.store(value, Ordering::Relaxed);
-            }
+            self.place.write_head(self.head, &Descriptor { channel, ..Descriptor::of_buffer(buffer) });
         }
         self.advance_unseen();
     }
@@ -329,6 +365,50 @@ mod tests {
             assert_eq!(c.pop(), None);
             assert_eq!(p.consumed(), (round + 1) * 4);
         }
+    }
+
+    #[test]
+    fn a_descriptor_is_where_the_tables_of_the_layout_say() {
+        let s = segment();
+        let (at, octets) = (s.geometry().free_at(), |at: usize, n: usize| {
+            let mut octets = vec![0; n];
+            s.copy_out(at, &mut octets);
+            octets
+        });
+        let mut p = Producer::new(&s, Which::Free);
+        let sdu = std::array::from_fn(|i| i as u8 + 1);
+        let d = Descriptor {
+            channel: 0x0102,
+            octets: 40,
+            uu: 7,
+            cpi: 8,
+            congestion: true,
+            inline: sdu,
+            ..Descriptor::of_buffer(3)
+        };
+        assert!(p.push(d) && p.push(Descriptor { buffer: Descriptor::INLINE, clp: true, ..d }));
+        assert!(p.push(Descriptor { buffer: Descriptor::OWN, address: 0x0a0b, ..d }));
+        let head = |n: usize| octets(at + 128 + 16 * n, 16);
+        let body = |n: usize| octets(at + 128 + 64 + 64 * n, 64);
+        let word = |buffer: u32| [0x0102u32, 40, buffer].map(u32::to_ne_bytes).concat();
+        assert_eq!(head(0), [word(3), vec![7, 8, 2, 0]].concat());
+        assert_eq!(head(1), [word(Descriptor::INLINE), vec![7, 8, 3, 0]].concat());
+        assert_eq!(head(2), [word(Descriptor::OWN), vec![7, 8, 2, 0]].concat());
+        assert_eq!(body(0), [0; 64], "a buffer's descriptor has no body");
+        assert_eq!(body(1), [vec![0; 8], sdu.to_vec(), vec![0; 16]].concat());
+        assert_eq!(body(2), [0x0a0bu64.to_ne_bytes().to_vec(), vec![0; 56]].concat());
+        let mut c = Consumer::new(&s, Which::Free);
+        assert_eq!(c.pop(), Some(Descriptor { inline: [0; 40], ..d }));
+        assert_eq!(c.pop().map(|d| (d.inline, d.clp, d.congestion)), Some((sdu, true, true)));
+        assert_eq!(c.pop().map(|d| (d.address, d.inline)), Some((0x0a0b, [0; 40])));
+        let head = Head { channel: 9, octets: 8, buffer: 1, uu: 5, cpi: 6, clp: true, congestion: false };
+        assert!(p.push_head_unseen(head) && p.publish());
+        let same = Descriptor { channel: 9, octets: 8, uu: 5, cpi: 6, clp: true, ..Descriptor::of_buffer(1) };
+        assert_eq!(c.pop(), Some(same));
+        for n in 0..4 {
+            assert!(p.push_head_unseen(Head { buffer: n, ..head }));
+        }
+        assert!(!p.push_head_unseen(head), "a full ring refuses");
     }
 
     #[test]

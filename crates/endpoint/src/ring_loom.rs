@@ -1,7 +1,7 @@
 //! The rings between client and host under every order that the memory model allows, over memory that loom watches. It
 //! stands in for [`segment`](crate) where `--cfg loom` is set; `scripts/test loom` runs it.
 
-use crate::layout::{DESCRIPTOR_OCTETS, Geometry, GeometryError};
+use crate::layout::{Geometry, GeometryError};
 use loom::sync::atomic::{AtomicU32, AtomicU64};
 
 /// A segment's head and rings; no buffers.
@@ -20,7 +20,7 @@ impl Segment {
     pub fn anonymous(geometry: Geometry) -> Result<Self, GeometryError> {
         let geometry = geometry.checked()?;
         // The send ring is what the tests use.
-        let octets = geometry.send_at() + 128 + geometry.send_ring as usize * DESCRIPTOR_OCTETS;
+        let octets = geometry.receive_at();
         let words32 = (0..octets / 64).map(|_| AtomicU32::new(0)).collect();
         let words64 = (0..octets / 8 - geometry.send_at() / 8).map(|_| AtomicU64::new(0)).collect();
         Ok(Segment { geometry, words32, words64 })
@@ -36,8 +36,8 @@ impl Segment {
         &self.words32[at / 64]
     }
 
-    /// The eight 64-bit words at `at`, in the send ring.
-    pub(crate) fn words(&self, at: usize) -> &[AtomicU64; 8] {
+    /// The 64-bit words at `at`, in the send ring.
+    pub(crate) fn words<const N: usize>(&self, at: usize) -> &[AtomicU64; N] {
         let first = (at - self.geometry.send_at()) / 8;
         self.words64[first..].first_chunk().expect("a slot of the send ring")
     }

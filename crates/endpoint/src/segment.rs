@@ -4,7 +4,7 @@
 //! words go by atomics, buffers by copies through raw pointers, and every offset is checked against the geometry that
 //! this side keeps for itself.
 
-use crate::layout::{DESCRIPTOR_OCTETS, Geometry, GeometryError, MAGIC, VERSION};
+use crate::layout::{Geometry, GeometryError, HEAD_OCTETS, MAGIC, VERSION};
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
@@ -116,8 +116,7 @@ impl Segment {
 
     fn write_head(&self) {
         let g = self.geometry;
-        let words =
-            [VERSION, DESCRIPTOR_OCTETS as u32, g.send_ring, g.receive_ring, g.free_ring, g.buffers, g.buffer_octets];
+        let words = [VERSION, HEAD_OCTETS as u32, g.send_ring, g.receive_ring, g.free_ring, g.buffers, g.buffer_octets];
         self.copy_in(0, &MAGIC.to_le_bytes());
         for (i, word) in words.iter().enumerate() {
             self.copy_in(8 + 4 * i, &word.to_ne_bytes());
@@ -165,12 +164,12 @@ impl Segment {
         matches!(slept, Ok(()) | Err(Errno::AGAIN | Errno::INTR | Errno::TIMEDOUT))
     }
 
-    /// The eight 64-bit words at `at`: a ring's slot. Panics as [`Segment::word32`] does.
+    /// The 64-bit words at `at`: part of a ring's slot. Panics as [`Segment::word32`] does.
     #[inline]
-    pub(crate) fn words(&self, at: usize) -> &[AtomicU64; 8] {
-        self.check(at, 64, 8);
-        // SAFETY: as in `word32`, for each of the eight.
-        unsafe { self.base.add(at).cast::<[AtomicU64; 8]>().as_ref() }
+    pub(crate) fn words<const N: usize>(&self, at: usize) -> &[AtomicU64; N] {
+        self.check(at, 8 * N, 8);
+        // SAFETY: as in `word32`, for each of them.
+        unsafe { self.base.add(at).cast::<[AtomicU64; N]>().as_ref() }
     }
 
     /// Copies octets out of the segment. Panics if they are not inside.

@@ -1,6 +1,6 @@
 //! State machines under octets from a peer.
 
-use endpoint::layout::{DESCRIPTOR_OCTETS, Geometry};
+use endpoint::layout::{BODY_OCTETS, Geometry, HEAD_OCTETS};
 use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Events};
 use host::{Attached, CircuitConfig, HostInterface};
@@ -245,6 +245,9 @@ pub(crate) fn udp_link(octets: &[u8]) {
     }
 }
 
+/// Octets of a descriptor's head and of what its body may hold.
+const DESCRIPTOR_OCTETS: usize = 64;
+
 /// What a hostile client writes into its segment: the whole of it, in portions, between rounds of the host.
 pub(crate) fn descriptors(octets: &[u8]) {
     let geometry = Geometry { send_ring: 4, receive_ring: 4, free_ring: 4, buffers: 4, buffer_octets: 128 };
@@ -272,8 +275,9 @@ pub(crate) fn descriptors(octets: &[u8]) {
             let Some((at, data)) = part.split_at_checked(2) else { break };
             let at = usize::from(u16::from_le_bytes([at[0], at[1]])) % (geometry.octets() - DESCRIPTOR_OCTETS);
             segment.copy_in(at, data);
-            let slot = geometry.send_at() + 128 + (i % 4) * DESCRIPTOR_OCTETS;
-            segment.copy_in(slot, data);
+            let (head, body) = data.split_at(data.len().min(HEAD_OCTETS));
+            segment.copy_in(Geometry::heads_at(geometry.send_at()) + (i % 4) * HEAD_OCTETS, head);
+            segment.copy_in(Geometry::bodies_at(geometry.send_at(), geometry.send_ring) + (i % 4) * BODY_OCTETS, body);
             if i % 3 != 2 {
                 segment.copy_in(geometry.send_at() + 64, &(i as u32 + 1).to_ne_bytes());
             }

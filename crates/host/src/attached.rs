@@ -12,7 +12,7 @@ use crate::events::{self, Bell, Strategy};
 use crate::outbound::{Leaving, Outbound, Outgoing};
 use crate::own::At;
 use crate::path::Path;
-use endpoint::layout::{DESCRIPTOR_OCTETS, Descriptor, Geometry, INLINE_OCTETS};
+use endpoint::layout::{BODY_OCTETS, Descriptor, Geometry, Head, INLINE_OCTETS};
 use endpoint::recycle::Recycle;
 use endpoint::ring::{Consumer, Producer, Which};
 use endpoint::segment::{Segment, SegmentError};
@@ -517,7 +517,35 @@ impl Attached {
             Some(Buffer::Own { address, .. }) => (d.buffer, d.address) = (Descriptor::OWN, address),
             None => {}
         }
-        if !self.receive.push_unseen(d) {
+        let pushed = self.receive.push_unseen(d);
+        self.note_delivered(pushed, buffer, octets)
+    }
+
+    /// The same in a buffer of the segment, whose descriptor is made in registers: one that is in memory would be read by wider
+    /// loads than it was written by, and wait for all stores before it, those of the SDU's copy.
+    pub(crate) fn deliver_buffer(
+        &mut self,
+        channel: u32,
+        octets: usize,
+        meta: SduMeta,
+        index: u32,
+    ) -> Result<(), DropReason> {
+        let head = Head {
+            channel,
+            octets: octets as u32,
+            buffer: index,
+            uu: meta.uu,
+            cpi: meta.cpi,
+            clp: meta.clp,
+            congestion: meta.congestion,
+        };
+        let pushed = self.receive.push_head_unseen(head);
+        self.note_delivered(pushed, Some(Buffer::Segment(index)), octets)
+    }
+
+    #[inline(always)]
+    fn note_delivered(&mut self, pushed: bool, buffer: Option<Buffer>, octets: usize) -> Result<(), DropReason> {
+        if !pushed {
             self.received.drop_one(DropReason::RingFull);
             if let Some(buffer) = buffer {
                 self.keep_buffer(buffer);
@@ -529,7 +557,7 @@ impl Attached {
         if buffer.is_some() {
             self.path.crossings.delivered = self.path.crossings.delivered.wrapping_add(octets as u64);
         }
-        self.unseen += octets + DESCRIPTOR_OCTETS;
+        self.unseen += octets + BODY_OCTETS;
         if self.unseen >= SHOWN_AT_ONCE || self.strategy.machine.tells_at_once() {
             self.unseen = 0;
             self.receive.publish();

@@ -131,8 +131,8 @@ impl Drop for Received<'_> {
         let buffer = self.descriptor.buffer;
         if buffer == Descriptor::OWN {
             self.post_again();
-        } else if buffer != Descriptor::INLINE && !self.endpoint.free.push(Descriptor::of_buffer(buffer)) {
-            self.endpoint.idle.put(buffer);
+        } else if buffer != Descriptor::INLINE {
+            self.endpoint.give_free(buffer);
         }
     }
 }

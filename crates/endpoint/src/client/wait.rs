@@ -37,7 +37,10 @@ impl Endpoint {
     // Whoever has it inlined makes the answer where it is used: moved, its descriptor is read again before it has been written whole.
     #[inline(always)]
     pub fn try_receive(&mut self) -> Option<Received<'_>> {
-        let descriptor = self.receive.pop()?;
+        let Some(descriptor) = self.receive.pop() else {
+            self.free.publish();
+            return None;
+        };
         if self.receive.head() & (self.receive_quarter - 1) == 0 {
             self.say_there_is_room();
         }
@@ -104,6 +107,8 @@ impl Endpoint {
         if ready(self) {
             return Ok(true);
         }
+        self.flush();
+        self.free.publish();
         self.say_caught_up();
         let begin = Instant::now();
         let left = || timeout.map(|t| t.saturating_sub(begin.elapsed()));
@@ -224,6 +229,8 @@ impl Endpoint {
     /// Before sleeping in a poll of the caller's own on [`Endpoint::as_fd`]: asks the host for a wake-up. Look at the
     /// rings once more afterwards; something may have come just before.
     pub fn arm(&mut self) {
+        self.flush();
+        self.free.publish();
         self.say_caught_up();
         self.pool.segment.word32(CLIENT_SLEEPS).store(ANY_NEWS, Ordering::Relaxed);
         fence(Ordering::SeqCst);

@@ -14,6 +14,8 @@ use wire::CircuitId;
 
 /// Octets of SDUs that a ring holds, about: all buffers of both applications fit the second-level cache of one core.
 const IN_FLIGHT: usize = 1 << 18;
+/// SDUs that the sender hands over together, if there is room for as many: the peers' generators send as many at once.
+pub(super) const BURST: u64 = 32;
 /// Nobody answers for so long: something is wrong.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -125,13 +127,16 @@ fn send(sender: &mut Endpoint, to_beta: ChannelId, pdu_octets: usize, length: Du
                 continue;
             };
             loan[..pdu_octets].fill(sent as u8);
-            match sender.send(to_beta, loan, pdu_octets) {
+            match sender.enqueue(to_beta, loan, pdu_octets) {
                 Ok(()) => sent += 1,
                 Err((SendError::Full, loan)) => {
                     drop(loan);
                     sender.wait_send(Some(Duration::from_millis(100)))?;
                 }
                 Err((e, _)) => bail!(e),
+            }
+            if sent.is_multiple_of(BURST) {
+                sender.flush();
             }
         }
     }
