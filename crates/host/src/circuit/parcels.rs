@@ -1,16 +1,30 @@
 //! SDUs that come in parcels: copied once, from their sender's memory to their receiver's.
 
 use super::{Circuit, User};
-use crate::attached::{Attached, Place};
+use crate::attached::{Attached, Buffer, Place};
 use net::{Parcel, SduAt};
 use sar::SduMeta;
+use std::sync::atomic::AtomicU8;
 use wire::DropReason;
+
+/// How far ahead of what is copied a parcel's SDUs are asked for.
+const AHEAD_OCTETS: usize = 4096;
+/// Asking costs more than waiting for shorter SDUs; within longer ones the processor looks ahead by itself.
+const FETCHED: std::ops::RangeInclusive<usize> = 256..=AHEAD_OCTETS;
+
+/// The octets that are to be asked for while SDU `n` of a parcel is copied.
+fn ahead<'p>(parcel: &'p Parcel, sdus: &[SduAt], n: usize) -> &'p [AtomicU8] {
+    let octets = sdus.get(n).map_or(0, |sdu| usize::from(sdu.octets));
+    let far = if FETCHED.contains(&octets) { sdus.get(n + AHEAD_OCTETS / octets) } else { None };
+    far.map_or(&[], |sdu| parcel.octets(sdu))
+}
 
 impl Circuit {
     /// Delivers the SDUs of a parcel, or drops and counts them.
     pub(crate) fn receive_parcel(&mut self, user: User, endpoint: &mut Attached, parcel: &Parcel) {
-        for sdu in parcel.sdus() {
-            self.receive_sdu(user, endpoint, parcel, sdu);
+        let sdus = parcel.sdus();
+        for (n, sdu) in sdus.iter().enumerate() {
+            self.receive_sdu(user, endpoint, parcel, sdu, ahead(parcel, sdus, n));
         }
     }
 
@@ -26,13 +40,13 @@ impl Circuit {
             if !endpoint.has_room() || !self.prepare_buffer(endpoint) {
                 return n;
             }
-            self.receive_sdu(user, endpoint, parcel, sdu);
+            self.receive_sdu(user, endpoint, parcel, sdu, ahead(parcel, sdus, n));
         }
         sdus.len()
     }
 
     #[inline]
-    fn receive_sdu(&mut self, user: User, endpoint: &mut Attached, parcel: &Parcel, sdu: &SduAt) {
+    fn receive_sdu(&mut self, user: User, endpoint: &mut Attached, parcel: &Parcel, sdu: &SduAt, ahead: &[AtomicU8]) {
         // A buffer from before is still here if no PDU has come since.
         let Some(buffer) = self.buffer.take().or_else(|| endpoint.take_buffer()) else {
             return self.refuse(endpoint, DropReason::NoBuffer);
@@ -43,9 +57,12 @@ impl Circuit {
             endpoint.keep_buffer(buffer);
             return self.refuse(endpoint, DropReason::Oversize);
         }
-        crate::sys::copy_shared(parcel.octets(sdu), memory);
+        crate::sys::copy_shared_and_fetch(parcel.octets(sdu), memory, ahead);
         let meta = SduMeta { uu: sdu.uu, ..SduMeta::default() };
-        let delivered = endpoint.deliver(user.channel, octets, meta, Place::Buffer(buffer));
+        let delivered = match buffer {
+            Buffer::Segment(index) => endpoint.deliver_buffer(user.channel, octets, meta, index),
+            buffer => endpoint.deliver(user.channel, octets, meta, Place::Buffer(buffer)),
+        };
         self.count(endpoint, delivered, octets);
     }
 }
