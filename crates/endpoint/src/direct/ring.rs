@@ -136,7 +136,8 @@ impl<O: WriteLines, T: ReadLines> LineConsumer<O, T> {
     }
 
     /// Takes the next line, if it has come. An empty ring, or a quarter of it taken, is told to the sender.
-    #[inline]
+    // As `Receiver::try_receive`.
+    #[inline(always)]
     pub fn pop(&mut self) -> Option<Line> {
         let line = self.first_line + (self.taken & (self.slots - 1)) as usize;
         let sequence = self.theirs.load(line, SEQUENCE_WORD, Ordering::Acquire);
