@@ -35,8 +35,7 @@ pub fn mismatches(network: &mut Network) -> Vec<String> {
     let nodes: Vec<(NodeId, String)> = network.nodes().map(|(id, name)| (id, name.to_owned())).collect();
     for (id, name) in nodes {
         if let Some(switch) = network.node_mut::<Switch>(id) {
-            let of_switch = switch.mismatch().or_else(|| switch.route_mismatch());
-            wrong.extend(of_switch.map(|what| format!("switch {name}: {what}")));
+            wrong.extend(switch.mismatch().map(|what| format!("switch {name}: {what}")));
         }
         if let Some(desk) = network.node_mut::<Desk>(id) {
             wrong.extend(desk.mismatch().map(|what| format!("desk {name}: {what}")));

@@ -143,18 +143,19 @@ impl World {
             }
             11..14 => {
                 let to = self.below(4) as u16;
-                let from = (port as u16, Label::Vc(vc(vci)));
-                if !self.switch().has_route(from.0, from.1) {
-                    self.route(from, (to, Label::Vc(vc(vci + 100))), aal(vci));
-                }
+                // The first branch of a route, or one more in mid-stream.
+                self.route((port as u16, Label::Vc(vc(vci))), (to, Label::Vc(vc(vci + 100))), aal(vci));
             }
             14 => {
                 self.switch().remove_route(port as u16, Label::Vc(vc(vci)), None);
                 self.run();
             }
             15 => {
-                // One leaf less.
-                self.switch().remove_route(0, Label::Vc(vc(100 + 4 * (vci % 2))), Some(port as u16));
+                // One branch less.
+                let routes: Vec<_> = self.switch().routes().map(|route| (route.port, route.label)).collect();
+                if let Some((from, label)) = routes.get(self.below(30) as usize) {
+                    self.switch().remove_route(*from, *label, Some(port as u16));
+                }
             }
             16 => self.read[port] = !self.read[port],
             17 => {
@@ -182,7 +183,7 @@ impl World {
             let came = switch.intake_mismatch(port, *carries, into);
             came.or_else(|| switch.output_mismatch(port, *carries, out))
         });
-        ports.or_else(|| switch.route_mismatch()).or_else(|| switch.mismatch())
+        ports.or_else(|| switch.mismatch())
     }
 }
 

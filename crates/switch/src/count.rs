@@ -71,6 +71,9 @@ pub struct BranchInfo {
     pub counters: CircuitCounters,
     /// What it has in common with others.
     pub profile: Profile,
+    /// Cells of the route that did not come to it: those before it was added, the rest of the PDU in which it was, and those
+    /// that policing dropped before all branches.
+    pub missed: u64,
 }
 
 /// A route of the table.
@@ -82,6 +85,17 @@ pub struct RouteInfo {
     pub counters: CircuitCounters,
     /// Its branches, in the order in which they were added.
     pub branches: Vec<BranchInfo>,
+}
+
+impl RouteInfo {
+    /// A branch for which not every cell of the route is accounted for: as sent, dropped or waiting there, or missed.
+    pub fn mismatch(&self) -> Option<&BranchInfo> {
+        self.branches.iter().find(|branch| {
+            let of = &branch.counters;
+            let went = [of.sent(), of.dropped, of.queued.into(), branch.missed];
+            went.into_iter().fold(0, u64::wrapping_add) != self.counters.received
+        })
+    }
 }
 
 impl Switch {
@@ -129,10 +143,12 @@ impl Switch {
 
     fn route_info(&self, from: (u16, Label), id: u32) -> RouteInfo {
         let circuit = &self.plane.circuits[id as usize];
+        let policed = if circuit.is(flag::ROOT) { circuit.dropped } else { 0 };
         let branch = |id: u32| {
             let circuit = &self.plane.circuits[id as usize];
             let profile = *self.plane.profiles.get(circuit.profile);
-            BranchInfo { to: (circuit.port, circuit.out_label()), counters: self.counters_of(id), profile }
+            let missed = self.plane.missed.get(&id).copied().unwrap_or_default().wrapping_add(policed);
+            BranchInfo { to: (circuit.port, circuit.out_label()), counters: self.counters_of(id), profile, missed }
         };
         let branches = match circuit.is(flag::ROOT) {
             true => self.plane.roots[circuit.side as usize].iter().map(|leaf| branch(*leaf)).collect(),

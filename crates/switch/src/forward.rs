@@ -204,6 +204,9 @@ impl Plane {
     pub(crate) fn ignore(&mut self, id: u32) {
         let received = &mut self.circuits[id as usize].received;
         *received = received.wrapping_sub(1);
+        if let Some(missed) = self.missed.get_mut(&id) {
+            *missed = missed.wrapping_add(1);
+        }
         self.copied = self.copied.wrapping_sub(1);
     }
 

@@ -88,6 +88,7 @@ use credits::Credits;
 use index::Index;
 use port::Port;
 use profile::Profiles;
+use std::collections::BTreeMap;
 use store::Store;
 use wire::oam::Location;
 use wire::{Cell, Time};
@@ -156,6 +157,8 @@ pub(crate) struct Plane {
     /// Leaves of each point-to-multipoint circuit, in the order in which they were added.
     roots: Vec<Vec<u32>>,
     free_roots: Vec<u32>,
+    /// By leaf that was added to others: cells of its route that came before it was added, and in the PDU in which it was.
+    missed: BTreeMap<u32, u64>,
     epoch: u64,
     /// Cells of point-to-multipoint circuits for leaves beyond the first.
     copied: u64,
@@ -191,6 +194,7 @@ impl Switch {
             now: Time::ZERO,
             roots: Vec::new(),
             free_roots: Vec::new(),
+            missed: BTreeMap::new(),
             epoch: 0,
             copied: 0,
             gone: PortCounters::default(),

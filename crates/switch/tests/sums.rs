@@ -160,7 +160,8 @@ impl World {
                 let routes: Vec<_> = self.switch.routes(at).collect();
                 if let Some(route) = routes.get(self.random.below(4) as usize) {
                     let mut change = Transaction::new();
-                    match route.branches.get(1).filter(|_| self.random.one_in(2)) {
+                    let leaf = route.branches.get(self.random.below(3) as usize);
+                    match leaf.filter(|_| route.branches.len() > 1 || self.random.one_in(8)) {
                         Some(leaf) => change.remove_leaf(route.from, leaf.to),
                         None => change.remove(route.from),
                     }
@@ -195,6 +196,9 @@ fn run(seed: u64) -> (BTreeSet<DropReason>, [u64; 3]) {
         world.step();
         let sums = world.switch.sums();
         assert!(sums.add_up(), "seed {seed}, step {step}: {sums:?}");
+        for route in (0..MOST_PORTS).flat_map(|port| world.switch.routes(port)) {
+            assert_eq!(route.mismatch(), None, "seed {seed}, step {step}: {:?}", route.counters);
+        }
     }
     let sums = world.switch.sums();
     let reasons = sums.ports.received.drops().chain(sums.ports.sent.drops()).map(|(reason, _)| reason).collect();

@@ -48,22 +48,19 @@ pub(super) fn over(counters: &Counters) -> u64 {
 
 impl Switch {
     /// What is wrong if a cell is not accounted for: those that came, were copied or made have left, wait, or were dropped for
-    /// a reason; so have frames, and PDUs that a gateway makes of cells.
+    /// a reason, at the switch and at each branch of a route; so have frames, and PDUs that a gateway makes of cells.
     pub fn mismatch(&self) -> Option<String> {
         let sums = self.cells.sums();
-        (!sums.add_up()).then(|| format!("{sums:?}")).or_else(|| self.frames_mismatch())
+        let of_cells = (!sums.add_up()).then(|| format!("{sums:?}"));
+        of_cells.or_else(|| self.route_mismatch()).or_else(|| self.frames_mismatch())
     }
 
-    /// What is wrong if cells that the cell switch took for a route have not gone to each branch, do not wait there, and were not
-    /// dropped there. It holds where all branches have been there since the route has.
-    pub fn route_mismatch(&self) -> Option<String> {
+    /// What is wrong if cells that the cell switch took for a route have not gone to each branch that was there, do not wait there,
+    /// and were not dropped there.
+    fn route_mismatch(&self) -> Option<String> {
         self.routes.iter().flatten().find_map(|route| {
             let known = self.cells.route((route.port, route.label))?;
-            let came = known.counters.received;
-            let branch = known.branches.into_iter().find(|branch| {
-                let counters = &branch.counters;
-                came != counters.sent().wrapping_add(counters.dropped).wrapping_add(counters.queued.into())
-            })?;
+            let (came, branch) = (known.counters.received, known.mismatch()?);
             Some(format!("{came} cells of port {} {:?}: {branch:?}", route.port, route.label))
         })
     }

@@ -162,8 +162,9 @@ impl Plane {
 
     /// Adds a leaf. Within a PDU it waits for the next one.
     fn join(&mut self, root: u32, line: u32) {
-        let inside = self.circuits[root as usize].frame != Frame::Between;
-        let side = self.circuits[root as usize].side as usize;
+        let Circuit { frame, side, received, dropped, .. } = self.circuits[root as usize];
+        let (inside, side) = (frame != Frame::Between, side as usize);
+        self.missed.insert(line, received.wrapping_sub(dropped));
         let leaf = &mut self.circuits[line as usize];
         leaf.flags &= !flag::POLICED;
         if inside && leaf.is(flag::PDUS) {
@@ -205,6 +206,7 @@ impl Plane {
             self.store.free(at);
             at = next;
         }
+        self.missed.remove(&id);
         let profile = *self.profiles.get(circuit.profile);
         let port = &mut self.ports[usize::from(circuit.port)];
         *(if circuit.is(flag::CREDIT) { &mut port.held } else { &mut port.used }) -= u32::from(circuit.data_queued());
