@@ -1,20 +1,24 @@
 //! Each cell of a desk is accounted for after each step: random cells, circuits that come and go, chips that lose their
-//! power, and chips that are replaced while cells are in them.
+//! power, and chips that are replaced while cells are in them. So is each PDU of computers at a desk whose channels end.
 
 mod device;
 #[path = "device/desk.rs"]
 mod of_desk;
 
-use adapter::apic::Config;
+use adapter::HostMemory;
+use adapter::apic::grant::{Area, Descriptor, Owner};
+use adapter::apic::notify::Interrupt;
+use adapter::apic::{Aal, ApicNode, Channel, Config, Connection, Direction, PRODUCED, Port, Ring};
 use adapter::desk::{Desk, Layout};
+use adapter::memory::Flat;
 use device::{Device, number_of, numbered, vc};
 use net::random::Random;
-use net::{Carries, Label, Network, NodeId, RouteOptions, RouteTable};
+use net::{Carries, End, FramePool, Label, LinkConfig, Network, NodeId, RouteOptions, RouteTable};
 use of_desk::with_devices;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use traffic::{Category, Contract};
-use wire::{Cell, CellHeader, CellRate, DropReason, Time};
+use wire::{Cell, CellHeader, CellRate, Counters, DropReason, Time};
 
 const CHIPS: usize = 4;
 
@@ -134,6 +138,9 @@ fn each_cell_of_a_desk_is_accounted_for_after_each_step() {
         assert_eq!(world.mismatch(), None, "seed {seed}, at the end");
         let sums = world.desk().sums();
         assert_eq!((sums.chips.waiting, sums.chips.queued), (0, 0), "seed {seed}");
+        // Its chips have devices in the place of memory: what has channels is a computer's chip, at a port of the desk.
+        let channels = (0..CHIPS).map(|n| *world.desk().chip(n).unwrap().former_channels());
+        assert!(channels.into_iter().all(|counters| counters == Counters::default()), "seed {seed}");
         let got: u64 = world
             .devices
             .clone()
@@ -186,4 +193,119 @@ fn cells_that_a_replaced_chip_held_are_counted_with_a_reason() {
     assert_eq!(lost, BTreeMap::from([(DropReason::LinkDown, held)]));
     assert_eq!(report.former_received.cells, before.chips.received.cells);
     assert_eq!(world.mismatch(), None);
+}
+
+const PDUS: u32 = 4;
+const OCTETS: u32 = 1000;
+const RING: u64 = 0x1000;
+
+/// Two computers at the ends of a desk's chain, each with a chip and memory of its own: PDUs from the first to the second.
+struct Computers {
+    network: Network,
+    desk: NodeId,
+    /// Sender and receiver.
+    chips: [NodeId; 2],
+    now: Time,
+}
+
+impl Computers {
+    fn new() -> Self {
+        let mut network = Network::new(FramePool::new(4, 256));
+        let desk = Desk::new(Layout { chips: 2, ..Layout::default() }).unwrap();
+        let desk = network.add_node("desk", Box::new(desk));
+        let chips = ["sender", "receiver"].map(|name| {
+            let node = ApicNode::with_memory(Config::default(), Flat::new(0, 1 << 17));
+            network.add_node(name, Box::new(node))
+        });
+        for (n, (chip, port)) in chips.into_iter().zip([Port::Right, Port::Left]).enumerate() {
+            let ends = (End::Port(chip, port.index() as u16), End::Port(desk, 2 + n as u16));
+            network.connect(ends.0, ends.1, LinkConfig::default()).unwrap();
+        }
+        let mut computers = Computers { network, desk, chips, now: Time::ZERO };
+        let desk: &mut Desk = computers.network.node_mut(desk).unwrap();
+        let (from, to) = ((2, Label::Vc(vc(100))), (3, Label::Vc(vc(200))));
+        desk.add_route(from, to, RouteOptions::default()).unwrap();
+        computers.node(1).chip_mut().connect(Port::Left, vc(200), Connection::to_channel(0)).unwrap();
+        computers.open(1);
+        computers.run(Duration::from_micros(20));
+        computers.open(0);
+        computers
+    }
+
+    fn node(&mut self, which: usize) -> &mut ApicNode<Flat> {
+        self.network.node_mut(self.chips[which]).unwrap()
+    }
+
+    /// Opens the channel of a computer, with a descriptor for each PDU.
+    fn open(&mut self, which: usize) {
+        let (now, node) = (self.now, self.node(which));
+        let send = Direction::Transmit { connection: Connection::to(Port::Right, vc(100)), interval: 0 };
+        let direction = [send, Direction::Receive { low_latency: false }][which];
+        let (ring, interrupt) = (Ring { address: RING, entries: 16 }, Interrupt::Never);
+        for n in 0..PDUS {
+            let descriptor = Descriptor { offset: n * 0x1000, length: OCTETS, ..Descriptor::default() };
+            node.memory_mut().write(RING + 16 * u64::from(n), &descriptor.to_octets()).unwrap();
+        }
+        let chip = node.chip_mut();
+        let area = Area { owner: Owner(7), address: 0x10000, octets: 0x10000, writable: true };
+        assert!(chip.set_area(0, Some(area)));
+        chip.open(0, Channel { owner: Owner(7), aal: Aal::Aal5, direction, ring, interrupt }).unwrap();
+        chip.write_page(0, PRODUCED, PDUS, now);
+    }
+
+    fn run(&mut self, time: Duration) {
+        let end = self.now + time;
+        loop {
+            while self.network.run(self.now) {}
+            match self.network.poll_timeout().filter(|next| *next <= end) {
+                Some(next) => self.now = next.max(self.now),
+                None => break,
+            }
+        }
+        self.now = end;
+        let desk: &mut Desk = self.network.node_mut(self.desk).unwrap();
+        assert_eq!(desk.mismatch(), None);
+        for which in 0..2 {
+            let sums = self.node(which).chip().sums();
+            assert!(sums.add_up(), "{sums:?}");
+        }
+    }
+
+    /// What the channels of a computer have carried and lost, those that are no more included.
+    fn counters(&mut self, which: usize) -> Counters {
+        let chip = self.node(which).chip();
+        let mut all = *chip.former_channels();
+        chip.channel(0).into_iter().for_each(|counters| all.add(counters));
+        all
+    }
+}
+
+#[test]
+fn each_pdu_of_computers_at_a_desk_was_delivered_or_dropped_when_their_channels_end() {
+    const ALL: u64 = PDUS as u64;
+    let mut seen = [[0; 2]; 2];
+    for (nanos, which) in (10_000..90_000).step_by(700).flat_map(|nanos| [(nanos, 0), (nanos, 1)]) {
+        let mut computers = Computers::new();
+        computers.run(Duration::from_nanos(nanos));
+        assert!(computers.node(which).chip_mut().close(0));
+        let former = *computers.node(which).chip().former_channels();
+        if which == 1 {
+            computers.open(1);
+        }
+        computers.run(Duration::from_millis(10));
+        let [sent, got] = [0, 1].map(|which| computers.counters(which));
+        let case = format!("{nanos} ns, {which}: {sent:?} {got:?}");
+        assert_eq!(former.dropped_total(), former.dropped(DropReason::Closed), "{case}");
+        assert_eq!(sent.pdus + sent.dropped_total(), ALL, "{case}");
+        let over = got.pdus + got.dropped_total();
+        if which == 0 {
+            // One may have begun to leave; its receiver is told that it has ended.
+            assert!(got.pdus == sent.pdus && got.dropped_total() <= sent.dropped_total().min(1), "{case}");
+        } else {
+            // The rest of one that was arriving comes to the next channel, which drops it.
+            assert!(over == ALL || over == ALL + 1 && former.dropped_total() > 0, "{case}");
+        }
+        seen[which] = [seen[which][0].max(former.pdus), seen[which][1].max(former.dropped_total())];
+    }
+    assert!(seen.as_flattened().iter().all(|n| *n > 0), "{seen:?}");
 }
