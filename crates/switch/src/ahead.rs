@@ -6,7 +6,7 @@
 
 use crate::Switch;
 use crate::circuit::{flag, is_special};
-use crate::index::{Paths, Place};
+use crate::index::{Paths, Place, Rare};
 use crate::prefetch;
 use wire::Cell;
 
@@ -147,15 +147,14 @@ impl Switch {
     fn find(&self, port: usize, cells: &[Cell], at: usize, ahead: &mut Ahead) {
         let n = window_of::<FAR_WINDOW>(cells, at).len();
         let Window { words, places, found } = &mut ahead.windows[at % WINDOWS];
-        let (mut all, mut rare) = (0, false);
+        let (mut all, mut rare) = (0, Rare::default());
         for ((word, place), found) in words[..n].iter().zip(places).zip(found.iter_mut()) {
             *found = self.index.channel(*place);
-            // None, or of an F4 flow.
-            rare |= *found as i32 <= 0;
+            rare.note(*found);
             all |= *word;
             prefetch::early(&self.plane.circuits, *found as usize);
         }
-        if rare | (all & 8 != 0) {
+        if rare.any() | (all & 8 != 0) {
             self.find_each(port, &words[..n], &mut found[..n]);
         }
     }
@@ -171,21 +170,21 @@ impl Switch {
             all |= *word;
         }
         let (words, found) = (&words[..cells.len()], &mut found[..cells.len()]);
-        let mut rare = false;
+        let mut rare = Rare::default();
         if let Some(paths) = self.index.paths(port).filter(|_| Paths::hold(all)) {
             for (word, found) in words.iter().zip(found.iter_mut()) {
                 *found = self.index.channel(paths.place_of(*word));
-                rare |= *found as i32 <= 0;
+                rare.note(*found);
                 prefetch::line(&self.plane.circuits, *found as usize);
             }
         } else {
             for (word, found) in words.iter().zip(found.iter_mut()) {
                 *found = self.index.channel(self.index.place_of(port, *word));
-                rare |= *found as i32 <= 0;
+                rare.note(*found);
                 prefetch::line(&self.plane.circuits, *found as usize);
             }
         }
-        if rare | (all & 8 != 0) {
+        if rare.any() | (all & 8 != 0) {
             self.find_each(port, words, found);
         }
     }

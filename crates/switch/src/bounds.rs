@@ -18,6 +18,7 @@ impl Switch {
             return Err(ChangeError::Busy);
         }
         let max_circuits = crate::max_circuits(circuits);
+        let circuits = max_circuits as u32;
         if self.plane.in_use > max_circuits {
             return Err(ChangeError::Full(circuits));
         }

@@ -1,5 +1,6 @@
 //! The bounds of a switch. All memory follows from them, and is reserved when the switch is made.
 
+use crate::index::PAGE_OCTETS;
 use crate::profile::Class;
 
 /// See the module's head.
@@ -7,9 +8,10 @@ use crate::profile::Class;
 pub struct SwitchConfig {
     /// Ports 0 to `ports` - 1.
     pub ports: u16,
-    /// Circuits, in one direction each. A point-to-multipoint circuit counts once for its root and once for each leaf.
+    /// Circuits, in one direction each, at most 8 388 607. A point-to-multipoint circuit counts once for its root and once for
+    /// each leaf.
     pub circuits: u32,
-    /// Pages of the label table, of 1 KiB each. A page holds 256 neighbouring VCIs.
+    /// Pages of the label table, of 768 octets and 1 KiB each. A page holds 256 neighbouring VCIs.
     pub index_pages: u32,
     /// Cells that may be queued at one port, circuits with credits apart.
     pub queue_cells: u32,
@@ -49,14 +51,16 @@ impl SwitchConfig {
         self.ports as usize * of_port + self.credit_cells as usize
     }
 
-    /// Octets of memory at most, in the order: circuits (line), label table (pages with their use), label table of
-    /// circuits with credits, cell store (cells, free places), queues of waiting circuits, cells of the switch's own. A circuit
-    /// with a contract has at most 256 octets beside its line, which are not in this sum.
+    /// Octets of memory at most, in the order: circuits (line), label table (pages with their use),
+    /// pages beside these that say where cells leave, label table of circuits with credits, cell store (cells, free places),
+    /// queues of waiting circuits, cells of the switch's own. A circuit with a contract has at most 256 octets beside its line,
+    /// which are not in this sum.
     pub const fn max_octets(&self) -> usize {
-        let pages = self.index_pages as usize * (1024 + 2 + 4);
+        let pages = self.index_pages as usize * (PAGE_OCTETS + 2 + 4);
         let queues = self.ports as usize * Class::COUNT;
         self.circuits as usize * 64
             + pages
+            + self.index_pages as usize * 1024
             + pages
             + self.store_cells() * (64 + 4)
             + (self.store_cells() * 2 / 15 + 2 * queues) * 64

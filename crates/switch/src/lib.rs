@@ -136,6 +136,8 @@ pub struct Switch {
     alarms: Alarms,
     /// The batch that is being handled is a frame.
     framed: bool,
+    /// Calls of [`Switch::translate`] that begin with circuits' lines: most cells of the one before needed these.
+    by_lines: u8,
 }
 
 /// All that cells touch beyond the label table.
@@ -166,14 +168,15 @@ pub(crate) struct Plane {
     gone: PortCounters,
 }
 
-/// The highest bit marks entries of the label table.
+/// As many as the label table has numbers for.
 fn max_circuits(circuits: u32) -> usize {
-    circuits.min(i32::MAX as u32 - 1) as usize
+    circuits.min(index::MOST) as usize
 }
 
 impl Switch {
     /// A switch without circuits. All links are up; none carries credits.
     pub fn new(config: SwitchConfig) -> Self {
+        let config = SwitchConfig { circuits: max_circuits(config.circuits) as u32, ..config };
         let store = config.store_cells();
         let mut circuits = Vec::with_capacity(config.circuits as usize + 1);
         prefetch::large_pages(&mut circuits);
@@ -202,7 +205,7 @@ impl Switch {
         let ports = usize::from(config.ports);
         Switch {
             config,
-            index: Index::new(ports, config.index_pages as usize),
+            index: Index::with_outgoing(ports, config.index_pages as usize),
             leaving: Index::new(ports, config.index_pages.min(config.credit_cells.saturating_mul(3)) as usize),
             plane,
             ahead: Some(Ahead::new()),
@@ -210,6 +213,7 @@ impl Switch {
             location: None,
             alarms: Alarms::default(),
             framed: false,
+            by_lines: 0,
         }
     }
 

@@ -52,6 +52,18 @@ fn a_circuit_at_rest_costs_a_line_and_at_most_eight_octets_of_index() {
 }
 
 #[test]
+fn a_switch_promises_no_more_circuits_than_the_label_table_has_numbers_for() {
+    let most = (1 << 23) - 1;
+    let config = SwitchConfig { ports: 1, circuits: u32::MAX, queue_cells: 1, ..SwitchConfig::default() };
+    let mut switch = Switch::new(config);
+    assert_eq!(switch.config().circuits, most);
+    switch.set_bounds(1, 10).unwrap();
+    assert_eq!(switch.config().circuits, 10);
+    switch.set_bounds(1, u32::MAX).unwrap();
+    assert_eq!(switch.config().circuits, most);
+}
+
+#[test]
 fn pages_of_the_label_table_are_bounded_and_come_back() {
     let config = SwitchConfig { ports: 1, circuits: 5000, index_pages: 100, ..SwitchConfig::default() };
     let mut switch = Switch::new(config);

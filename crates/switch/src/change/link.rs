@@ -6,6 +6,7 @@
 
 use super::{Change, Kind, Pending, Point};
 use crate::circuit::{Circuit, Frame, NONE, flag};
+use crate::index::Outgoing;
 use crate::{Plane, Switch};
 use wire::{Cell, DropReason};
 
@@ -23,7 +24,8 @@ impl Switch {
     }
 
     fn set(&mut self, (port, label): Point, number: u32) {
-        let set = self.index.set(port.into(), label, number);
+        let leaves = Outgoing::of(&self.plane.circuits[number as usize]);
+        let set = self.index.set(port.into(), label, number, leaves);
         debug_assert!(set.is_ok(), "a page that was reserved is short");
     }
 
@@ -34,7 +36,7 @@ impl Switch {
         self.plane.count_promised(port, profile, 1);
         let side = self.plane.circuits[line as usize].side;
         if self.plane.circuits[line as usize].is(flag::CREDIT) {
-            let set = self.leaving.set(change.to.0.into(), change.to.1, line);
+            let set = self.leaving.set(change.to.0.into(), change.to.1, line, Outgoing::NONE);
             debug_assert!(set.is_ok(), "a page that was reserved is short");
             self.plane.notice_check(side);
         }
@@ -54,7 +56,7 @@ impl Switch {
         self.set(from, 0);
         let circuit = self.plane.circuits[id as usize];
         if circuit.is(flag::CREDIT) {
-            let set = self.leaving.set(circuit.port.into(), circuit.out_label(), 0);
+            let set = self.leaving.set(circuit.port.into(), circuit.out_label(), 0, Outgoing::NONE);
             debug_assert!(set.is_ok());
         }
         if circuit.is(flag::ROOT) {

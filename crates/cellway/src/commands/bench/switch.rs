@@ -21,7 +21,7 @@ pub(crate) struct Options {
     /// Milliseconds of each measurement
     #[arg(long, default_value_t = 20)]
     millis: u64,
-    /// Only these numbers of circuits, up to 16 million
+    /// Only these numbers of circuits, up to 8 million
     #[arg(long, value_delimiter = ',', default_values_t = [1000, 100_000, 1_000_000])]
     circuits: Vec<usize>,
     /// Only these numbers of ports
@@ -47,8 +47,8 @@ fn rate(case: &mut Case, work: Work, length: Duration) -> f64 {
 /// `cellway bench switch`
 pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
     let (runs, length) = (options.runs.max(1), Duration::from_millis(options.millis.clamp(1, 10_000)));
-    if options.circuits.iter().any(|n| !(64..=16_000_000).contains(n)) {
-        bail!("--circuits takes numbers from 64 to 16000000");
+    if options.circuits.iter().any(|n| !(64..=8_000_000).contains(n)) {
+        bail!("--circuits takes numbers from 64 to 8000000");
     }
     if options.ports.iter().any(|n| !(1..=256).contains(n)) {
         bail!("--ports takes numbers from 1 to 256");
