@@ -125,6 +125,10 @@ pub struct Attached {
     pub(crate) fed: Option<Fed>,
     /// The consumer's index at which its application was given up: it takes nothing at all.
     pub(crate) given_up: Option<u32>,
+    /// SDUs in parcels that its circuits of best effort keep for it.
+    pub(crate) kept: usize,
+    /// The consumer's index at which one of them had been kept for its time: nothing is kept until its application takes something.
+    stuck: Option<u32>,
     /// Its memory is not to be touched yet: its application could make that slow.
     pub(crate) asleep: bool,
     /// Its application has gone: no more descriptors are taken.
@@ -166,6 +170,8 @@ impl Attached {
             slow_until: Time::ZERO,
             fed: None,
             given_up: None,
+            kept: 0,
+            stuck: None,
             asleep: false,
             departs: false,
             ending: false,

@@ -2,6 +2,7 @@
 
 mod aal34;
 mod credit;
+mod kept;
 mod parcels;
 mod points;
 
@@ -10,8 +11,10 @@ use crate::channels::EndpointId;
 use crate::outbound::Class;
 use aal34::Aal34;
 use credit::Credit;
-pub(crate) use credit::{Credits, LOOK_AGAIN, WINDOW};
+pub(crate) use credit::Credits;
 use endpoint::Aal;
+use kept::Kept;
+pub(crate) use kept::{Keeping, LOOK_AGAIN, MOMENT, WINDOW};
 use net::SparseCounters;
 use net::topology::OamOptions;
 pub(crate) use points::{Before, Points};
@@ -97,8 +100,8 @@ pub struct CircuitCounts {
     pub received: Counters,
 }
 
-/// The connection of a side that is to end with its circuit: cut when the circuit goes.
-#[derive(Debug)]
+/// The connection of a side that is to end with its circuit: cut when the circuit goes. By default there is none.
+#[derive(Debug, Default)]
 pub(crate) struct Cut(Option<Arc<OwnedFd>>);
 
 impl Cut {
@@ -134,7 +137,7 @@ pub(crate) struct Circuit {
     /// Endpoints that had it before and whose applications have gone: what they left goes first, in this order.
     pub(crate) departing: Vec<EndpointId>,
     /// A side that has the circuit directly: it ends with the circuit.
-    pub(crate) direct: Option<Cut>,
+    pub(crate) direct: Cut,
     pub(crate) pacer: Option<Box<Pacer>>,
     reassembler: Reassembler<()>,
     buffer: Option<Buffer>,
@@ -142,6 +145,8 @@ pub(crate) struct Circuit {
     pub(crate) aal34: Option<Box<Aal34>>,
     /// If it has credits.
     pub(crate) credit: Option<Box<Credit>>,
+    /// If it has none: parcels that its receiver had no room for.
+    kept: Option<Box<Kept>>,
     /// While OAM has something to keep.
     pub(crate) points: Option<Box<Points>>,
     /// [`crate::circuits`] has an entry for its next time-out.
@@ -161,12 +166,13 @@ impl Circuit {
             receiver: None,
             oam: None,
             departing: Vec::new(),
-            direct: None,
+            direct: Cut::default(),
             pacer: Pacer::of_contract(&config.contract).map(Box::new),
             reassembler: Reassembler::uncounted(reassembly(&config)),
             buffer: None,
             aal34: None,
             credit,
+            kept: None,
             points: None,
             listed: false,
             sent: SparseCounters::default(),
@@ -189,7 +195,7 @@ impl Circuit {
         }
     }
 
-    /// Ends the receiver, gives up its PDU, counted, and gives its buffer back.
+    /// Ends the receiver, gives up its PDU and the parcels of best effort that wait for it, counted, and gives its buffer back.
     pub(crate) fn close_receiver(&mut self, mut endpoint: Option<&mut Attached>) {
         self.receiver = None;
         let arriving = u64::from(!self.reassembler.needs_buffer()) + self.arriving_aal34();
@@ -201,6 +207,7 @@ impl Circuit {
             endpoint.keep_buffer(buffer);
         }
         self.buffer = None;
+        self.close_kept(endpoint.as_deref_mut());
         self.close_aal34(endpoint);
         self.reassembler = Reassembler::uncounted(reassembly(&self.config));
     }

@@ -1,7 +1,7 @@
 //! Circuits with credits at a host interface: it sends what the next hop has granted, and keeps what its application has
 //! no room for yet, within the window that it grants itself.
 //!
-//! A circuit's share is [`crate::circuit`]'s; here are the credit cells, their timers and the queue of what is kept.
+//! A circuit's share is [`crate::circuit`]'s; here are what comes in on it, the credit cells and their timers.
 
 use crate::circuit::{LOOK_AGAIN, NOT_USER, WINDOW};
 use crate::interface::HostInterface;
@@ -48,7 +48,7 @@ impl HostInterface {
             used += beyond.len();
             taken -= beyond.len();
             if first {
-                self.credits.hold(id.key(), now);
+                self.keeping.begin(id.key(), now + LOOK_AGAIN, now);
             }
         }
         endpoint.received.cells = endpoint.received.cells.wrapping_add(taken as u64);
@@ -57,55 +57,6 @@ impl HostInterface {
         self.credits.notice_limit(id.key(), &mut credit);
         circuit.credit = Some(credit);
         self.endpoints.handle_delivered(user.endpoint, true, now);
-    }
-
-    /// Before a sleep: asks the applications that cells are kept for to ring once they have room. False if there is none.
-    pub(crate) fn ask_those_held_up(&mut self) -> bool {
-        for key in &self.credits.holding {
-            let user = self.circuits.get(*key).and_then(|circuit| circuit.receiver);
-            if let Some(endpoint) = user.and_then(|user| self.endpoints.find(user.endpoint)) {
-                endpoint.ask_for_catching_up();
-            }
-        }
-        !self.credits.holding.is_empty()
-    }
-
-    /// Delivers what was kept, as far as there is room by now. True if anything was.
-    pub(crate) fn deliver_held(&mut self, now: Time) -> bool {
-        if self.credits.holding.is_empty() {
-            return false;
-        }
-        let mut any = false;
-        let mut holding = std::mem::take(&mut self.credits.holding);
-        holding.retain(|key| {
-            let Some(circuit) = self.circuits.get_mut(*key) else { return false };
-            let Some(mut credit) = circuit.credit.take() else { return false };
-            let endpoint = circuit.receiver.and_then(|u| Some((u, self.endpoints.find(u.endpoint)?)));
-            let done = match endpoint {
-                None => {
-                    let kept = credit.forget();
-                    circuit.received.drop_n(DropReason::Closed, kept as u64);
-                    kept
-                }
-                Some((user, endpoint)) => {
-                    let done = credit.deliver(circuit, user, endpoint, now);
-                    self.endpoints.handle_delivered(user.endpoint, true, now);
-                    done
-                }
-            };
-            any |= done > 0;
-            credit.receiver.forwarded(done as u32);
-            self.credits.notice_limit(*key, &mut credit);
-            let stays = credit.kept() > 0;
-            circuit.credit = Some(credit);
-            stays
-        });
-        if any {
-            self.credits.progress = now;
-        }
-        self.credits.look_again = (!holding.is_empty()).then_some(now + LOOK_AGAIN);
-        self.credits.holding = holding;
-        any
     }
 
     /// A cell of a circuit with credits that its application does not get: it was received and is done with.

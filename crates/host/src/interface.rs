@@ -5,7 +5,7 @@ mod departing;
 use crate::alarms::{NEW_POINT, OAM_WORK, ROUND_OAM};
 use crate::attached::{AttachError, Attached};
 use crate::channels::{Channel, EndpointId};
-use crate::circuit::{Circuit, CircuitConfig, CircuitCounts, CircuitStatus, Credits, Cut, User};
+use crate::circuit::{Circuit, CircuitConfig, CircuitCounts, CircuitStatus, Credits, Cut, Keeping, User};
 use crate::circuits::Circuits;
 use crate::endpoints::{Endpoints, Pressure};
 use crate::events::EventCounts;
@@ -102,6 +102,8 @@ pub struct HostInterface {
     /// ... and what circuits did.
     gone_circuits: [Counters; 2],
     pub(crate) credits: Credits,
+    /// Circuits that keep what their receivers have no room for.
+    pub(crate) keeping: Keeping,
     /// What came in at its ports.
     pub(crate) intake: Intake,
     /// What its links are, by port.
@@ -128,6 +130,7 @@ impl HostInterface {
             broken: None,
             gone_circuits: [Counters::default(); 2],
             credits: Credits::default(),
+            keeping: Keeping::default(),
             intake: Intake::default(),
             links: Vec::new(),
             now: Time::ZERO,
@@ -300,7 +303,7 @@ impl HostInterface {
     /// or has something to send now, and nobody who makes way for an application, or keeps cells for it, sees it get on.
     pub fn is_quiet(&mut self) -> bool {
         let now = self.now;
-        !self.endpoints.gets_on(now) && !self.credits.gets_on(now) && self.endpoints.is_quiet()
+        !self.endpoints.gets_on(now) && !self.keeping.gets_on(now) && self.endpoints.is_quiet()
     }
 
     /// Before a sleep: asks applications that are waited for to ring once they have room. True if any was asked: look once
@@ -399,7 +402,7 @@ impl HostInterface {
         let id = EndpointId(self.next_id);
         self.next_id += 1;
         let user = Some(User { endpoint: id, channel: u32::MAX, aal: Aal::Aal5 });
-        (c.sender, c.receiver, c.direct) = (user, user, Some(Cut::new(cut)));
+        (c.sender, c.receiver, c.direct) = (user, user, Cut::new(cut));
         self.claims.insert(id, circuit.key());
         Ok(id)
     }
@@ -411,9 +414,7 @@ impl HostInterface {
         let Some(circuit) = circuit.filter(|c| c.receiver.is_some_and(|u| u.endpoint == id)) else { return };
         circuit.close_receiver(None);
         circuit.sender = None;
-        if let Some(cut) = circuit.direct.take() {
-            cut.forget();
-        }
+        std::mem::take(&mut circuit.direct).forget();
     }
 
     /// One circuit.
@@ -605,7 +606,7 @@ impl Node for HostInterface {
         self.handle_credit_timers(now);
         self.endpoints.handle_due(now);
         self.watch_signals(io, now);
-        let mut any = self.deliver_held(now);
+        let mut any = self.deliver_held(io, now);
         let share = (ROUND_OAM * NEW_POINT / io.ports().max(1)).max(1);
         for port in 0..io.ports() {
             self.circuits.oam_mut().left = share;
@@ -650,6 +651,7 @@ impl Node for HostInterface {
     fn rests(&self) -> bool {
         self.endpoints.rests()
             && self.credits.rests()
+            && self.keeping.rests()
             && self.answers.is_empty()
             && self.departing.is_empty()
             && self.circuits.oam().rests()
@@ -666,6 +668,7 @@ impl Node for HostInterface {
             .chain(self.circuits.poll_timeout())
             .chain(self.circuits.oam().poll_timeout())
             .chain(self.credits.poll_timeout())
+            .chain(self.keeping.poll_timeout())
             .chain(self.endpoints.poll_timeout())
             .chain(departing)
             .min()

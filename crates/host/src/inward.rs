@@ -113,6 +113,9 @@ impl HostInterface {
             circuit.refuse(endpoint, DropReason::WrongAal);
             return self.intake.note_cells(port, n, Err(DropReason::WrongAal));
         }
+        if circuit.keeps_parcels() {
+            circuit.give_up_kept(user, endpoint);
+        }
         endpoint.received.cells = endpoint.received.cells.wrapping_add(n as u64);
         self.intake.note_cells(port, n, Ok(()));
         match user.aal {

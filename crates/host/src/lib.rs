@@ -24,6 +24,7 @@ pub mod events;
 mod intake;
 mod interface;
 mod inward;
+mod keeping;
 #[allow(unsafe_code)]
 pub mod measure;
 mod oam;

@@ -200,8 +200,30 @@ impl Node for Giver {
     }
 }
 
-/// A host with circuit 0.100 open, behind a [`Giver`]; what it counted on that circuit, and what came.
-fn given(config: CircuitConfig, geometry: Geometry) -> (wire::Counters, Vec<(u32, u8)>) {
+/// Sends so many parcels of twenty SDUs, 840 cells each.
+#[derive(Debug)]
+struct Many(usize);
+
+impl Node for Many {
+    fn run(&mut self, io: &mut NodeIo<'_>, _: Time) -> bool {
+        for _ in 0..std::mem::take(&mut self.0) {
+            let mut parcel =
+                io.new_parcel(circuit(100), Arc::new(Memory((0..2000).map(|n| AtomicU8::new(n as u8)).collect())));
+            (0..20).for_each(|_| parcel.push(SduAt { at: 0, octets: 2000, uu: 0 }));
+            io.put_parcel(0, parcel).unwrap();
+        }
+        false
+    }
+    fn poll_timeout(&self) -> Option<Time> {
+        None
+    }
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+/// A host with circuit 0.100 open, behind a node; what it counted on that circuit, and what came.
+fn given(giver: Box<dyn Node>, config: CircuitConfig, geometry: Geometry) -> (wire::Counters, Vec<(u32, u8)>) {
     let mut network = Network::new(FramePool::new(4, 100));
     let mut host = HostInterface::new(4);
     for vci in CIRCUITS {
@@ -209,7 +231,7 @@ fn given(config: CircuitConfig, geometry: Geometry) -> (wire::Counters, Vec<(u32
     }
     let mut end = Application::new(&mut host, geometry, Events::Polling);
     let host = network.add_node("host", Box::new(host));
-    let giver = network.add_node("giver", Box::<Giver>::default());
+    let giver = network.add_node("giver", giver);
     network.connect(End::Port(host, 0), End::Port(giver, 0), LinkConfig::default()).unwrap();
     (0..5).for_each(|n| _ = network.run(Time::from_micros(n)));
     let host: &mut HostInterface = network.node_mut(host).unwrap();
@@ -223,10 +245,18 @@ fn given(config: CircuitConfig, geometry: Geometry) -> (wire::Counters, Vec<(u32
 
 #[test]
 fn a_parcel_behind_the_beginning_of_a_pdu_is_as_its_cells() {
-    let (counted, came) = given(CircuitConfig::default(), GEOMETRY);
+    let (counted, came) = given(Box::<Giver>::default(), CircuitConfig::default(), GEOMETRY);
     // Two PDUs became one, whose checksum is wrong.
     assert_eq!(came, [(300, 9)]);
     assert_eq!((counted.cells, counted.pdus, counted.dropped(DropReason::Crc)), (13, 1, 1));
+}
+
+#[test]
+fn a_circuit_of_best_effort_keeps_no_more_cells_than_one_with_credits() {
+    let geometry = Geometry { receive_ring: 256, ..GEOMETRY };
+    let [two, three] = [2, 3].map(|n| given(Box::new(Many(n)), CircuitConfig::default(), geometry).0);
+    assert_eq!((two.pdus, two.dropped_total()), (8, 0), "1344 cells are kept");
+    assert_eq!((three.pdus, three.dropped(DropReason::NoBuffer)), (8, 52));
 }
 
 #[test]

@@ -1,22 +1,16 @@
 //! A circuit's credits at a host: what the next hop has granted, and the window that it grants itself. The two machines are
 //! [`switch::credit`]'s.
 
+use super::kept::{Kept, WINDOW};
 use super::{Circuit, User};
 use crate::attached::Attached;
-use crate::events::machine::LINGER;
 use endpoint::Aal;
-use net::Parcel;
+use net::NodeIo;
 use sar::aal0;
 use std::collections::VecDeque;
 use std::time::Duration;
 use switch::credit::{PATIENCE_MILLIS, Receiver, Sender};
 use wire::{Cell, Time};
-
-/// A host that keeps cells looks at least so often whether there is room for them; applications that empty their receive
-/// ring ring earlier.
-pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(1);
-/// Cells that a host keeps of one circuit, at most: 128 KiB.
-pub(crate) const WINDOW: u16 = 2048;
 
 /// A circuit's credits.
 #[derive(Debug)]
@@ -25,9 +19,8 @@ pub(crate) struct Credit {
     pub(crate) receiver: Receiver,
     /// What came and has not been delivered: cells, ...
     pub(crate) held: VecDeque<Cell>,
-    /// ... and parcels that came after them, with the cells that these stand for.
-    parcels: VecDeque<Parcel>,
-    in_parcels: usize,
+    /// ... and parcels that came after them.
+    pub(crate) parcels: Kept,
     pub(crate) limit_listed: bool,
     pub(crate) check_listed: bool,
     pub(crate) timer: bool,
@@ -40,8 +33,7 @@ impl Credit {
             sender,
             receiver,
             held: VecDeque::new(),
-            parcels: VecDeque::new(),
-            in_parcels: 0,
+            parcels: Kept::default(),
             limit_listed: false,
             check_listed: false,
             timer: false,
@@ -50,24 +42,12 @@ impl Credit {
 
     /// Cells that came and have not been delivered, those of parcels included.
     pub(crate) fn kept(&self) -> usize {
-        self.held.len() + self.in_parcels
-    }
-
-    /// Keeps a parcel behind all that is kept.
-    pub(crate) fn keep(&mut self, parcel: Parcel) {
-        self.in_parcels += parcel.cells();
-        self.parcels.push_back(parcel);
+        self.held.len() + self.parcels.cells()
     }
 
     /// Cells are to be kept behind parcels: these become cells too.
     pub(crate) fn cut_parcels(&mut self) {
-        if self.parcels.is_empty() {
-            return;
-        }
-        let mut cells = Vec::with_capacity(self.in_parcels);
-        self.parcels.drain(..).for_each(|parcel| parcel.cut(&mut cells));
-        self.in_parcels = 0;
-        self.held.extend(cells);
+        self.parcels.cut(&mut self.held);
     }
 
     /// Forgets all that is kept; how many cells that was.
@@ -75,12 +55,18 @@ impl Credit {
         let kept = self.kept();
         self.held.clear();
         self.parcels.clear();
-        self.in_parcels = 0;
         kept
     }
 
     /// Delivers as much of what is kept as there is room for; how many cells that was, those of parcels included.
-    pub(crate) fn deliver(&mut self, circuit: &mut Circuit, user: User, endpoint: &mut Attached, now: Time) -> usize {
+    pub(crate) fn deliver(
+        &mut self,
+        circuit: &mut Circuit,
+        user: User,
+        endpoint: &mut Attached,
+        io: &mut NodeIo<'_>,
+        now: Time,
+    ) -> usize {
         let before = self.kept();
         while !self.held.is_empty() {
             let used = circuit.receive_what_fits(user, endpoint, self.held.as_slices().0, now);
@@ -89,21 +75,11 @@ impl Credit {
                 return before - self.kept();
             }
         }
-        while let Some(parcel) = self.parcels.front_mut() {
-            let cells = parcel.cells();
-            // Another application may have the circuit by now, with another adaptation layer.
-            if user.aal != Aal::Aal5 || !circuit.is_between() {
-                self.cut_parcels();
-                break;
-            }
-            let done = circuit.receive_what_fits_of_parcel(user, endpoint, parcel);
-            parcel.drop_first(done);
-            self.in_parcels -= cells - parcel.cells();
-            if parcel.pdus() > 0 {
-                break;
-            }
-            self.parcels.pop_front();
+        // Another application may have the circuit by now, with another adaptation layer.
+        if user.aal != Aal::Aal5 || !circuit.is_between() {
+            self.cut_parcels();
         }
+        self.parcels.deliver(circuit, user, endpoint, io);
         before - self.kept()
     }
 }
@@ -115,11 +91,6 @@ pub(crate) struct Credits {
     /// Circuits with a limit (or else a check) to be sent.
     pub(crate) notices: VecDeque<(u32, bool)>,
     pub(crate) timers: VecDeque<(Time, u32)>,
-    /// Circuits that keep cells.
-    pub(crate) holding: Vec<u32>,
-    /// When the application of one of them was last seen to have made room.
-    pub(crate) progress: Time,
-    pub(crate) look_again: Option<Time>,
 }
 
 impl Credits {
@@ -129,13 +100,6 @@ impl Credits {
         let mut credit = Credit::new(self.incarnation);
         self.notice_check(key, &mut credit);
         credit
-    }
-
-    /// A circuit keeps something that came just now, and did not before.
-    pub(crate) fn hold(&mut self, key: u32, now: Time) {
-        self.holding.push(key);
-        self.progress = now;
-        self.look_again = Some(now + LOOK_AGAIN);
     }
 
     pub(crate) fn notice_limit(&mut self, key: u32, credit: &mut Credit) {
@@ -165,18 +129,13 @@ impl Credits {
         self.arm(key, credit, now);
     }
 
-    /// Whether an application that cells are kept for takes what it was given: it is looked at without being asked to ring.
-    pub(crate) fn gets_on(&self, now: Time) -> bool {
-        !self.holding.is_empty() && now.since(self.progress) < LINGER
-    }
-
-    /// Whether nothing waits to be sent or delivered.
+    /// Whether nothing waits to be sent.
     pub(crate) fn rests(&self) -> bool {
-        self.notices.is_empty() && self.holding.is_empty()
+        self.notices.is_empty()
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
-        self.timers.front().map(|(at, _)| *at).into_iter().chain(self.look_again).min()
+        self.timers.front().map(|(at, _)| *at)
     }
 }
 

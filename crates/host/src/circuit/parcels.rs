@@ -1,11 +1,12 @@
 //! SDUs that come in parcels: copied once, from their sender's memory to their receiver's.
 
+use super::credit::Credit;
 use super::{Circuit, User};
 use crate::attached::{Attached, Buffer, Place};
 use net::{Parcel, SduAt};
 use sar::SduMeta;
 use std::sync::atomic::AtomicU8;
-use wire::DropReason;
+use wire::{DropReason, Time};
 
 /// How far ahead of what is copied a parcel's SDUs are asked for.
 const AHEAD_OCTETS: usize = 4096;
@@ -43,6 +44,30 @@ impl Circuit {
             self.receive_sdu(user, endpoint, parcel, sdu, ahead(parcel, sdus, n));
         }
         sdus.len()
+    }
+
+    /// The same on a circuit with credits, and keeps the others behind what is kept. The parcel comes back if all its SDUs are done
+    /// with.
+    pub(crate) fn receive_with_credit(
+        &mut self,
+        user: User,
+        endpoint: &mut Attached,
+        credit: &mut Credit,
+        mut parcel: Parcel,
+        now: Time,
+    ) -> Option<Parcel> {
+        let cells = parcel.cells();
+        credit.receiver.received(cells as u32);
+        if credit.kept() == 0 {
+            let done = self.receive_what_fits_of_parcel(user, endpoint, &parcel);
+            parcel.drop_first(done);
+            credit.receiver.forwarded((cells - parcel.cells()) as u32);
+        }
+        if parcel.pdus() == 0 {
+            return Some(parcel);
+        }
+        credit.parcels.keep(parcel, now);
+        None
     }
 
     #[inline]

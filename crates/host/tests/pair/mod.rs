@@ -24,8 +24,8 @@ pub const GEOMETRY: Geometry =
 /// With more buffers to receive into than the receive ring has slots.
 pub const SHORT_RING: Geometry = Geometry { receive_ring: 4, ..GEOMETRY };
 pub const SIZES: [usize; 9] = [1, 40, 41, 64, 88, 89, 1500, 4000, 4096];
-/// Best effort, credits, credits, and a rate above all that is sent, which the switch polices.
-pub const CIRCUITS: [u16; 4] = [100, 101, 102, 103];
+/// Best effort, credits, credits, a rate above all that is sent, which the switch polices, and best effort.
+pub const CIRCUITS: [u16; 5] = [100, 101, 102, 103, 104];
 
 pub fn circuit(vci: u16) -> CircuitId {
     CircuitId::new(0, vci).unwrap()
