@@ -287,37 +287,38 @@ pub(crate) fn copy_shared(from: &[AtomicU8], to: &[AtomicU8]) {
 }
 
 /// Octets that are copied, and asked for, together.
-const STEP_OCTETS: usize = 256;
+const STEP_OCTETS: usize = 512;
+const LINE_OCTETS: usize = 64;
 
 /// As [`copy_shared`], and asks for as many octets of `ahead` meanwhile, which are to be copied soon: lines that another core has
 /// just written come in half the time if they are asked for beyond the ends of pages and SDUs, where the processor's own
 /// prefetch begins anew.
-pub(crate) fn copy_shared_and_fetch(from: &[AtomicU8], to: &[AtomicU8], ahead: &[AtomicU8]) {
+#[inline]
+pub(crate) fn copy_shared_and_fetch(from: &[AtomicU8], to: &[AtomicU8], mut ahead: &[AtomicU8]) {
     if ahead.is_empty() {
         return copy_shared(from, to);
     }
-    for (n, (from, to)) in from.chunks(STEP_OCTETS).zip(to.chunks(STEP_OCTETS)).enumerate() {
-        let lines = ahead.iter().skip(n * STEP_OCTETS).take(STEP_OCTETS).step_by(64);
-        lines.for_each(fetch);
-        match (from.first_chunk::<STEP_OCTETS>(), to.first_chunk::<STEP_OCTETS>()) {
-            // By instructions rather than by a call.
-            (Some(from), Some(to)) => copy_shared(from, to),
-            _ => copy_shared(from, to),
+    for (from, to) in from.chunks(STEP_OCTETS).zip(to.chunks(STEP_OCTETS)) {
+        let (lines, rest) = ahead.split_at(ahead.len().min(STEP_OCTETS));
+        for line in lines.chunks(LINE_OCTETS) {
+            fetch(line);
         }
+        ahead = rest;
+        copy_shared(from, to);
     }
 }
 
 /// Asks for a cache line, into the second-level cache, which waits for more lines at once than the first does.
 #[inline(always)]
-fn fetch(octet: &AtomicU8) {
+fn fetch(line: &[AtomicU8]) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch reads nothing architecturally and faults on no address; every x86-64 processor has SSE.
     unsafe {
         use core::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T1>(octet.as_ptr().cast());
+        _mm_prefetch::<_MM_HINT_T1>(line.as_ptr().cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = octet;
+    let _ = line;
 }
 
 #[cfg(test)]
