@@ -200,6 +200,12 @@ impl Circuit {
         self.receiver = None;
         let arriving = u64::from(!self.reassembler.needs_buffer()) + self.arriving_aal34();
         self.received.drop_n(DropReason::Closed, arriving);
+        if let Some(credit) = &mut self.credit {
+            // Who opens the circuit next gets nothing that came before.
+            let kept = credit.forget();
+            credit.receiver.forwarded(kept as u32);
+            self.received.drop_n(DropReason::Closed, kept as u64);
+        }
         if let Some(endpoint) = &mut endpoint {
             endpoint.received.drop_n(DropReason::Closed, arriving);
         }

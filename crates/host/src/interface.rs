@@ -86,6 +86,8 @@ pub struct HostInterface {
     claims: HashMap<EndpointId, u32>,
     /// Endpoints whose applications have gone before all they sent has left.
     pub(crate) departing: Vec<Departing>,
+    /// Endpoints with SDUs for circuits that are no more.
+    given_up: Vec<EndpointId>,
     next_id: u64,
     max_endpoints: usize,
     pub(crate) answers: Vec<(u16, Cell)>,
@@ -120,6 +122,7 @@ impl HostInterface {
             circuits: Circuits::default(),
             claims: HashMap::new(),
             departing: Vec::new(),
+            given_up: Vec::new(),
             next_id: 1,
             max_endpoints,
             answers: Vec::with_capacity(MAX_ANSWERS),
@@ -158,14 +161,12 @@ impl HostInterface {
     /// Forgets a circuit; its opener's channels on it close.
     pub fn remove_circuit(&mut self, id: CircuitId) -> bool {
         let Some(mut circuit) = self.circuits.remove(id.key()) else { return false };
-        for user in [circuit.sender, circuit.receiver, circuit.oam].into_iter().flatten() {
-            if let Some(endpoint) = self.endpoints.find(user.endpoint) {
-                endpoint.forget_circuit(id);
-            }
-        }
-        for departing in std::mem::take(&mut circuit.departing) {
-            if let Some(endpoint) = self.endpoints.find(departing) {
-                endpoint.forget_circuit(id);
+        let users = [circuit.sender, circuit.receiver, circuit.oam].into_iter().flatten().map(|user| user.endpoint);
+        for user in users.chain(std::mem::take(&mut circuit.departing)) {
+            let Some(endpoint) = self.endpoints.find(user) else { continue };
+            endpoint.forget_circuit(id);
+            if endpoint.has_given_up() && !self.given_up.contains(&user) {
+                self.given_up.push(user);
             }
         }
         let endpoint = circuit.receiver.and_then(|u| self.endpoints.find(u.endpoint));
@@ -216,6 +217,7 @@ impl HostInterface {
             circuit.departing.retain(|departing| *departing != id);
         }
         self.departing.retain(|departing| departing.id != id);
+        self.given_up.retain(|has| *has != id);
         if let Some(endpoint) = self.endpoints.find(id) {
             if self.broken.is_none() {
                 self.broken = endpoint.mismatch(0).map(|what| format!("{id:?}, which is gone: {what}"));
@@ -642,6 +644,7 @@ impl Node for HostInterface {
         self.send_answers(io);
         any |= self.run_oam(io, now);
         any |= self.send_turns(io, now);
+        any |= self.drop_given_up();
         any |= self.handle_departing(now);
         self.circuits.settle();
         any |= self.send_credit_cells(io, now);
@@ -654,6 +657,7 @@ impl Node for HostInterface {
             && self.keeping.rests()
             && self.answers.is_empty()
             && self.departing.is_empty()
+            && self.given_up.is_empty()
             && self.circuits.oam().rests()
     }
 

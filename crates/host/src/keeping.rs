@@ -24,10 +24,10 @@ impl HostInterface {
             return false;
         }
         let mut circuits = std::mem::take(&mut self.keeping.circuits);
-        let (mut any, mut delivered) = (false, false);
+        let (mut any, mut delivered, mut cut) = (false, false, false);
         self.keeping.look_again = None;
         circuits.retain(|key| {
-            let Some((look_again, [more, gone])) = self.deliver_held_of(*key, io, now) else { return false };
+            let Some((look_again, [more, gone])) = self.deliver_held_of(*key, io, now, &mut cut) else { return false };
             (delivered, any) = (delivered || more, any || more || gone);
             let earlier = self.keeping.look_again.into_iter().chain(look_again).min();
             self.keeping.look_again = earlier;
@@ -37,11 +37,18 @@ impl HostInterface {
             self.keeping.progress = now;
         }
         self.keeping.circuits = circuits;
-        any
+        any || cut
     }
 
-    /// The same of one circuit: when it is looked at again, if it keeps more, and whether anything was delivered or dropped.
-    fn deliver_held_of(&mut self, key: u32, io: &mut NodeIo<'_>, now: Time) -> Option<(Option<Time>, [bool; 2])> {
+    /// The same of one circuit: when it is looked at again, if it keeps more, and whether anything was delivered or dropped. Of one
+    /// circuit in a round old parcels are `cut`: they are many cells.
+    fn deliver_held_of(
+        &mut self,
+        key: u32,
+        io: &mut NodeIo<'_>,
+        now: Time,
+        cut: &mut bool,
+    ) -> Option<(Option<Time>, [bool; 2])> {
         let circuit = self.circuits.get_mut(key)?;
         let receiver = circuit.receiver.and_then(|user| Some((user, self.endpoints.find(user.endpoint)?)));
         let Some(mut credit) = circuit.credit.take() else {
@@ -59,6 +66,10 @@ impl HostInterface {
             }
             Some((user, endpoint)) => {
                 let done = credit.deliver(circuit, user, endpoint, io, now);
+                if !*cut && credit.parcels.is_old(now) {
+                    credit.cut_parcels();
+                    *cut = true;
+                }
                 self.endpoints.handle_delivered(user.endpoint, true, now);
                 done
             }

@@ -6,6 +6,7 @@
 //! applications judge by the ring's index which memory is theirs again.
 
 mod aboard;
+mod given_up;
 
 use crate::channels::Channel;
 use crate::path::Source;
@@ -13,6 +14,7 @@ use aboard::Aboard;
 use endpoint::ChannelId;
 use endpoint::layout::Descriptor;
 use endpoint::ring::Consumer;
+use given_up::GivenUp;
 use sar::{SduMeta, Segmentation, aal34};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -124,6 +126,8 @@ pub(crate) struct Outbound {
     in_order: Option<VecDeque<bool>>,
     /// What has left in parcels and has not been read.
     aboard: Aboard,
+    /// What waited for channels whose circuits are no more.
+    given_up: GivenUp,
     slots: u32,
 }
 
@@ -140,6 +144,7 @@ impl Outbound {
             taken: 0,
             in_order: in_order.then(VecDeque::new),
             aboard: Aboard::default(),
+            given_up: GivenUp::default(),
             slots,
         }
     }
@@ -149,7 +154,7 @@ impl Outbound {
         self.taken == 0
     }
 
-    /// Descriptors that wait in the queues of channels, those that are leaving included.
+    /// Descriptors that wait in the queues of channels, those that are leaving or were given up included.
     pub(crate) fn queued(&self) -> u64 {
         (self.entries.len() - self.free.len()) as u64 - u64::from(self.aboard.pdus())
     }

@@ -5,6 +5,8 @@ use endpoint::segment::Segment;
 use endpoint::{Aal, ChannelId, DataPath, Events, Geometry, Local};
 use host::{Attached, CircuitConfig, HostInterface};
 use net::{Carries, End, FramePool, LinkConfig, LinkId, Network};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 use std::sync::Arc;
 use std::time::Duration;
 use traffic::{Contract, Flow};
@@ -152,4 +154,63 @@ fn sdus_that_leave_whole_use_up_their_credit_and_are_counted() {
         assert_eq!((sent.cells, sent.pdus, sent.octets, sent.dropped_total()), (30, 6, 1200, 0));
     }
     assert_eq!(host.mismatch(), None);
+}
+
+#[test]
+fn a_neighbour_that_talks_nonsense_about_credits_harms_the_circuits_of_its_link_only() {
+    for seed in 1..20 {
+        let mut random = StdRng::seed_from_u64(seed);
+        let mut stage = Stage::new();
+        let (mut client, channel, _) = stage.endpoint(Aal::Aal5);
+        // Another link of the host has an innocent circuit with credits, whose neighbour grants what it says.
+        let config = LinkConfig { carries: Carries::Cells, peer_takes_credits: true, ..LinkConfig::default() };
+        let there = stage.network.connect(End::Port(stage.node, 1), End::External, config).unwrap();
+        let innocent = CircuitId::new(0, 200).unwrap();
+        let contract = Contract { flow: Flow::Credit, ..Contract::default() };
+        stage.host().add_circuit(innocent, CircuitConfig { port: 1, contract, ..CircuitConfig::default() });
+        let segment = Arc::new(Segment::anonymous(GEOMETRY).unwrap());
+        let mut other = Local::new(&segment);
+        let id = stage.host().attach(Attached::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
+        let to_other = stage.host().open(id, innocent, Aal::Aal5).unwrap();
+        stage.run();
+        let mine = stage.start.expect("the host asks").incarnation;
+        let mut theirs = None;
+        let mut left = 0;
+        for step in 0..60u32 {
+            for _ in 0..random.random_range(0..8) {
+                let label = if random.random() { Label::Vc(circuit()) } else { Label::Vc(innocent) };
+                let kind = [Kind::Limit, Kind::Check, Kind::Start][random.random_range(0..3)];
+                let known = [mine, theirs.unwrap_or(mine), mine.wrapping_add(1)][random.random_range(0..3)];
+                let incarnation = if random.random() { known } else { random.random() };
+                let cells = if random.random() { random.random() } else { random.random_range(0..3000) };
+                let cell = credit::emit(&[Entry { kind, incarnation, label, cells }]);
+                stage.network.external(stage.link, stage.now, |io| io.put_cell(0, &cell));
+            }
+            // Its ring may be full: it is granted what the neighbour says.
+            client.send.push(Descriptor { channel: channel.0, octets: 200, ..Descriptor::of_buffer(step % 8) });
+            push(&mut other, to_other, step % 8, 200);
+            let mut came = 0;
+            for _ in 0..3 {
+                stage.run();
+                stage.network.external(there, stage.now, |io| {
+                    for cell in io.cells_in(0) {
+                        match credit::is_credit(cell.header_word()) {
+                            true => {
+                                theirs = credit::parse(&cell.payload).unwrap().next().map(|entry| entry.incarnation)
+                            }
+                            false => came += 1,
+                        }
+                    }
+                    io.consume(0, io.cells_in(0).len());
+                    let Some(incarnation) = theirs.filter(|_| came == 0) else { return };
+                    let cells = (step + 1) * 5;
+                    let limit = Entry { kind: Kind::Limit, incarnation, label: Label::Vc(innocent), cells };
+                    io.put_cell(0, &credit::emit(&[limit]));
+                });
+            }
+            left += came;
+            assert_eq!(left, (step + 1) * 5, "seed {seed}, step {step}");
+            assert_eq!(stage.host().mismatch(), None);
+        }
+    }
 }

@@ -197,3 +197,35 @@ fn an_endpoint_that_is_given_up_ends_at_once_and_in_the_middle_of_an_sdu_with_th
     assert_eq!((stage.endpoints(), stage.sent(100)), (0, (0, 4)));
     assert_eq!(stage.host(0).mismatch(), None);
 }
+
+#[test]
+fn what_waits_for_a_circuit_that_is_removed_is_counted_at_its_endpoint_and_its_slots_come_back() {
+    for goes in [false, true] {
+        let mut stage = Stage::new(1, 64);
+        (100..102).for_each(|vci| stage.add(vci, paced()));
+        let mut application = stage.open(0, 100);
+        let circuit = CircuitId::new(0, 100).unwrap();
+        push(&mut application, 64);
+        // Twelve cells: one SDU has left, and one has begun.
+        stage.pass(12 * STEP, true);
+        assert!(stage.host(0).remove_circuit(circuit));
+        if goes {
+            // Before a round has dropped any.
+            assert!(stage.host(0).detach(application.id));
+        } else {
+            stage.pass(STEP, true);
+            let counted = stage.host(0).endpoints()[0].sent;
+            assert_eq!(
+                (counted.pdus, counted.dropped(DropReason::Closed), application.local.send.consumed()),
+                (1, 63, 64)
+            );
+            // The ring is whole again.
+            application.channel =
+                stage.host(0).open(application.id, CircuitId::new(0, 101).unwrap(), Aal::Aal5).unwrap();
+            push(&mut application, 64);
+            stage.pass(Duration::from_millis(11 * 64 + 1), true);
+            assert_eq!(stage.sent(101), (64, 0));
+        }
+        assert_eq!(stage.host(0).mismatch(), None);
+    }
+}

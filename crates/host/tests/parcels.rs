@@ -9,8 +9,9 @@ mod pair;
 use endpoint::layout::Descriptor;
 use endpoint::{Aal, Events};
 use host::{CircuitConfig, HostInterface};
-use pair::{TO_SEND, World, circuit};
+use pair::{Application, Sdu, TO_SEND, World, circuit};
 use rand::Rng;
+use std::sync::Arc;
 use std::time::Duration;
 use wire::DropReason;
 
@@ -76,11 +77,14 @@ fn an_sdu_that_is_too_long_for_its_circuit_or_its_receivers_buffers_is_dropped_a
 fn kept_back() -> (World, usize) {
     let mut world = World::with(1, Events::Interrupt);
     (0..10).for_each(|_| world.pass());
-    for _ in 0..TO_SEND {
+    for n in 0..TO_SEND {
         let end = &mut world.ends[0];
         let buffer = end.idle.pop().unwrap();
+        let sdu = Sdu { octets: vec![n as u8; 1000], uu: 0, clp: false };
+        end.local.segment.copy_in(end.local.segment.geometry().buffer_at(buffer).unwrap(), &sdu.octets);
         let d = Descriptor { channel: end.channels[1].0, octets: 1000, ..Descriptor::of_buffer(buffer) };
         assert!(end.local.send.push(d));
+        end.away[1].push_back(sdu);
     }
     let (sender, host) = (world.ends[0].id, world.hosts[0]);
     world.network.node_mut::<HostInterface>(host).unwrap().handle_doorbell(sender);
@@ -112,28 +116,83 @@ fn a_host_that_has_delivered_all_that_it_kept_has_nothing_to_do() {
     world.check();
 }
 
-#[test]
-fn parcels_that_were_kept_are_cells_to_who_opens_the_circuit_as_such() {
-    let (mut world, _) = kept_back();
-    let at = circuit(101);
-    let host: &mut HostInterface = world.network.node_mut(world.hosts[1]).unwrap();
-    host.close(world.ends[1].id, world.ends[1].channels[1]).unwrap();
-    let channel = host.open(world.ends[1].id, at, Aal::Aal0).unwrap();
-    let (mut sdus, mut cells) = (0, 0);
-    for _ in 0..2000 {
-        while let Some(d) = world.ends[1].local.receive.pop() {
-            match d.octets {
-                1000 => sdus += 1,
-                52 => cells += usize::from(d.channel == channel.0),
-                octets => panic!("{octets} octets"),
-            }
-            if d.buffer != Descriptor::INLINE {
-                assert!(world.ends[1].local.free.push(Descriptor::of_buffer(d.buffer)));
-            }
-        }
-        world.pass();
+/// So many milliseconds pass, and nobody takes anything.
+fn rest(world: &mut World, millis: u32) {
+    for _ in 0..millis * 100 {
+        world.now += Duration::from_micros(10);
+        world.network.run(world.now);
     }
-    // 1000 octets are 21 cells.
-    assert_eq!((sdus, cells), (4, (TO_SEND as usize - 4) * 21));
+}
+
+#[test]
+fn what_an_application_makes_no_room_for_is_kept_as_cells_and_its_senders_memory_comes_back() {
+    let (mut world, _) = kept_back();
+    rest(&mut world, 40);
+    assert!(world.ends[0].local.send.consumed() < TO_SEND, "so long it is kept in parcels");
+    rest(&mut world, 20);
+    assert_eq!(world.ends[0].local.send.consumed(), TO_SEND);
+    // What is in the buffers now is not what was sent.
+    world.reclaim();
+    world.settle();
+    assert_eq!((world.ends[1].got[1], world.ends[0].away[1].len()), (TO_SEND.into(), 0));
     world.check();
+}
+
+#[test]
+fn the_memory_of_a_sender_that_is_gone_is_not_kept_for_a_receiver_that_takes_nothing() {
+    for release in [true, false] {
+        let (mut world, _) = kept_back();
+        let host: &mut HostInterface = world.network.node_mut(world.hosts[0]).unwrap();
+        let gone = std::mem::replace(&mut world.ends[0], Application::other(host));
+        let (memory, id) = (Arc::downgrade(&gone.local.segment), gone.id);
+        drop(gone);
+        assert!(if release { host.release_endpoint(id) } else { host.depart(id) });
+        assert!(host.departs(id), "its memory counts as long as it is there");
+        rest(&mut world, 70);
+        let host: &mut HostInterface = world.network.node_mut(world.hosts[0]).unwrap();
+        assert!(!host.departs(id));
+        world.check();
+        let within = std::time::Instant::now() + Duration::from_secs(5);
+        while memory.strong_count() > 0 {
+            assert!(std::time::Instant::now() < within, "its memory is kept, release {release}");
+            std::thread::yield_now();
+        }
+    }
+}
+
+#[test]
+fn an_application_that_takes_an_sdu_now_and_then_keeps_its_senders_memory_no_longer() {
+    let (mut world, came) = kept_back();
+    for _ in 0..4 {
+        rest(&mut world, 15);
+        world.take(1, 1);
+    }
+    let taken = world.ends[1].got[1];
+    assert!(taken == 4 && (came as u64 + taken) < TO_SEND.into());
+    assert_eq!(world.ends[0].local.send.consumed(), TO_SEND);
+    world.reclaim();
+    world.settle();
+    assert_eq!(world.ends[1].got[1], u64::from(TO_SEND));
+    world.check();
+}
+
+#[test]
+fn who_opens_a_circuit_next_gets_nothing_that_was_kept_for_the_one_before() {
+    for aal in [Aal::Aal5, Aal::Aal0] {
+        let (mut world, came) = kept_back();
+        let (id, channel) = (world.ends[1].id, world.ends[1].channels[1]);
+        let host: &mut HostInterface = world.network.node_mut(world.hosts[1]).unwrap();
+        // Between two rounds.
+        host.close(id, channel).unwrap();
+        let mut next = Application::other(host);
+        host.open(next.id, circuit(101), aal).unwrap();
+        rest(&mut world, 5);
+        assert!(next.local.receive.pop().is_none());
+        let host: &mut HostInterface = world.network.node_mut(world.hosts[1]).unwrap();
+        let kept = (TO_SEND as usize - came) * wire::aal5::cells(1000);
+        let received = host.circuit_counts(circuit(101)).unwrap().received;
+        assert_eq!(received.dropped(DropReason::Closed), kept as u64);
+        assert_eq!(world.ends[0].local.send.consumed(), TO_SEND);
+        world.check();
+    }
 }

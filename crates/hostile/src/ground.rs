@@ -5,7 +5,7 @@ use host::HostInterface;
 use host::engine::{self, Core, EngineHandle};
 use host::service::{Everybody, Handler, Service};
 use net::topology::{CircuitDescription, LinkDescription};
-use net::{Carries, FramePool, LinkConfig, Network, SwitchConfig};
+use net::{Carries, LinkConfig, Network, SwitchConfig};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,6 +45,7 @@ type Step = Box<dyn FnOnce(&mut Core) + Send>;
 
 /// What a [`Ground`] is to have.
 pub struct Builder {
+    shards: usize,
     steps: Vec<Step>,
     handler: Arc<dyn Handler>,
 }
@@ -60,7 +61,7 @@ pub struct Ground {
 
 impl Default for Builder {
     fn default() -> Self {
-        Builder { steps: Vec::new(), handler: Arc::new(Everybody) }
+        Builder { shards: 1, steps: Vec::new(), handler: Arc::new(Everybody) }
     }
 }
 
@@ -77,12 +78,25 @@ impl Builder {
         self
     }
 
+    /// So many shards, with a thread each; one otherwise.
+    #[must_use]
+    pub fn shards(self, shards: usize) -> Self {
+        Builder { shards, ..self }
+    }
+
     /// A host with 256 endpoints at most.
     #[must_use]
     pub fn host(self, name: &str) -> Self {
+        self.host_at(name, 0)
+    }
+
+    /// The same in a shard.
+    #[must_use]
+    pub fn host_at(self, name: &str, shard: usize) -> Self {
         let name = name.to_owned();
         self.step(move |core| {
-            core.fabric.add_host(&mut core.network, &name, HostInterface::new(256)).expect("a name of its own");
+            let host = core.fabric.add_host(&mut core.network, &name, HostInterface::new(256));
+            assert!(core.network.move_node(host.expect("a name of its own"), shard));
         })
     }
 
@@ -120,7 +134,7 @@ impl Builder {
     pub fn up(self) -> Ground {
         let folder = tempfile::tempdir().expect("a folder");
         let socket = folder.path().join("cellway.sock");
-        let engine = engine::start(Network::new(FramePool::new(FRAMES, 65_536))).expect("an engine");
+        let engine = engine::start(Network::sharded(self.shards, FRAMES, 65_536)).expect("an engine");
         let steps = self.steps;
         engine.with(move |core| steps.into_iter().for_each(|step| step(core))).expect("a running engine");
         let service = Service::start(&socket, engine.clone(), self.handler, CONNECTIONS).expect("a service");

@@ -1,11 +1,13 @@
-//! The longest rings, full: an endpoint with them ends, or closes a channel, without a long round of the engine's thread.
+//! The longest rings, full: an endpoint with them ends, closes a channel, or loses its circuit, without a long round of the engine's
+//! thread.
 
 use endpoint::control::Request;
 use endpoint::layout::Geometry;
 use endpoint::{DataPath, Events};
-use hostile::{Field, Ground, Raw, cbr};
+use host::engine::Core;
+use hostile::{Field, Ground, Raw, between, cbr};
 use net::LinkConfig;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use traffic::Contract;
 
 const LONGEST: u32 = 65_536;
@@ -86,5 +88,44 @@ fn the_end_of_an_endpoint_with_hundreds_of_channels_and_a_full_ring_makes_no_lon
         drop(raw);
         std::thread::sleep(DEPARTED);
     });
+    assert!(best.0 < BOUND, "{best:?}");
+}
+
+/// Removes the circuit of an endpoint whose ring waits in its channel's queue, lets the endpoint do something, and adds it again.
+fn remove_circuit(ground: &Ground, raw: Raw, then: impl FnOnce(Raw)) {
+    raw.ring();
+    let waiting = |core: &mut Core| core.host("alpha").unwrap().1.endpoints().iter().map(|one| one.waiting).max();
+    let within = Instant::now() + Duration::from_secs(5);
+    // Some cells may have left.
+    while ground.engine().with(waiting).unwrap() < Some(LONGEST as usize - 100) {
+        assert!(Instant::now() < within, "the ring is not taken up");
+    }
+    let circuit = between("alpha 0.200", "beta 0.200", cbr(50.0));
+    let again = circuit.clone();
+    ground.engine().with(|core| core.clear_longest()).unwrap();
+    let remove = move |core: &mut Core| core.fabric.remove_circuit(&mut core.network, &circuit).map(drop);
+    ground.engine().with(remove).unwrap().unwrap();
+    then(raw);
+    ground.engine().with(move |core| core.fabric.add_circuit(&mut core.network, &again)).unwrap().unwrap();
+}
+
+#[test]
+fn a_circuit_that_is_removed_makes_no_long_round_when_its_senders_ring_is_full() {
+    let best = longest_round(200, 0, |ground, raw| {
+        remove_circuit(ground, raw, |mut raw| {
+            let within = Instant::now() + Duration::from_secs(5);
+            while raw.send.consumed() != LONGEST {
+                assert!(Instant::now() < within, "{} slots have come back", raw.send.consumed());
+                std::thread::yield_now();
+            }
+        });
+    });
+    assert!(best.0 < BOUND, "{best:?}");
+}
+
+#[test]
+fn an_endpoint_that_is_released_after_its_circuit_was_removed_makes_no_long_round() {
+    let release = |raw: Raw| drop(raw.ask(&Request::Release));
+    let best = longest_round(200, 0, |ground, raw| remove_circuit(ground, raw, release));
     assert!(best.0 < BOUND, "{best:?}");
 }

@@ -171,3 +171,33 @@ fn beside_a_slow_receiver() -> [Duration; 2] {
     }
     worst
 }
+
+#[test]
+fn floods_between_shards_hold_up_neither_circuits_of_another_shard_nor_commands() {
+    let field = || {
+        let mut build = Ground::build().shards(2).host("alpha").host("beta").host_at("eve", 1).host("mallory");
+        build = build.link("alpha", "beta", LinkConfig::default());
+        build = build.circuit("alpha 0.100", "beta 0.100", Contract::default());
+        for link in 0..4 {
+            // Cells and frames cross.
+            let config = if link % 2 == 0 { LinkConfig::default() } else { frames() };
+            build = build.link(&format!("eve:{link}"), &format!("mallory:{link}"), config);
+            let vci = 200 + link;
+            build = build.circuit(&format!("eve 0.{vci}"), &format!("mallory 0.{vci}"), Contract::default());
+        }
+        build.up()
+    };
+    Trial::new(Class::Other, field).withstand(|field, attack| {
+        std::thread::scope(|scope| {
+            for vci in 200..204 {
+                scope.spawn(move || flood(field, attack, "eve", vci));
+            }
+            while attack.goes_on() {
+                let begin = Instant::now();
+                field.engine().with(|_| ()).unwrap();
+                attack.took("a command", begin.elapsed(), Duration::from_millis(100));
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+    });
+}

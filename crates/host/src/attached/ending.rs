@@ -41,9 +41,10 @@ impl Attached {
     }
 
     /// Begins with no more SDUs, and gives up those that are leaving in a way that their receivers understand. True if
-    /// cells have to leave for that.
+    /// [`Attached::is_ending`].
     pub(crate) fn end(&mut self) -> bool {
         self.ending = true;
+        self.land();
         self.abort(|_| true);
         let busy: Vec<u32> = self.outbound.busy().collect();
         for channel in busy {
@@ -65,16 +66,18 @@ impl Attached {
         }
     }
 
-    /// Whether cells that end a PDU have not left yet.
+    /// Whether cells that end a PDU have not left yet, or SDUs that have left in parcels have not been read: whoever keeps those
+    /// keeps the memory too.
     pub(crate) fn is_ending(&mut self) -> bool {
         let busy: Vec<u32> = self.outbound.busy().collect();
-        busy.into_iter().any(|channel| self.outbound.leaving(channel).is_some_and(|leaving| leaving.aborted))
+        self.outbound.is_aboard()
+            || busy.into_iter().any(|channel| self.outbound.leaving(channel).is_some_and(|leaving| leaving.aborted))
     }
 
     /// Drops what is not sent any more, `most` descriptors at most, and says of each of which circuit it was. True if there
     /// are more.
     pub(crate) fn drop_unsent(&mut self, most: usize, mut dropped: impl FnMut(Option<CircuitId>)) -> bool {
-        let (busy, mut left): (Vec<u32>, usize) = (self.outbound.busy().collect(), most);
+        let (busy, mut left): (Vec<u32>, usize) = (self.outbound.busy().collect(), most - self.drop_given_up(most));
         for channel in busy {
             let open = self.channels.at(channel).map(|open| open.circuit);
             while self.outbound.first(channel).is_some() {
@@ -89,7 +92,7 @@ impl Attached {
             }
         }
         self.send.publish();
-        false
+        self.has_given_up()
     }
 
     /// Before it ends, or a channel of it: takes up `most` descriptors at most, and drops as many of those that will not
@@ -105,7 +108,7 @@ impl Attached {
             Unloading::Channel(id) => self.channels.find(id).map(|_| u32::from(id.place())).into_iter().collect(),
             Unloading::All => self.outbound.busy().collect(),
         };
-        let mut left = most as u64;
+        let mut left = (most - self.drop_given_up(most)) as u64;
         for channel in channels {
             let gone = self.drop_queued(channel, left);
             left -= gone;
@@ -117,7 +120,8 @@ impl Attached {
         left == 0 || self.passed.taken.wrapping_sub(before) >= most as u64
     }
 
-    /// Gives up what the channels of a circuit that is no more have to send, and ends them.
+    /// Gives up what the channels of a circuit that is no more have to send, and ends them. What has not begun to leave is dropped by
+    /// [`Attached::drop_given_up`].
     pub(crate) fn forget_circuit(&mut self, circuit: CircuitId) {
         let busy: Vec<u32> = self.outbound.busy().collect();
         for channel in busy {
@@ -126,11 +130,25 @@ impl Attached {
                 self.done(channel);
             }
             if self.channels.at(channel).is_some_and(|open| open.circuit == circuit) {
-                self.drop_queued(channel, u64::MAX);
+                self.outbound.give_up(channel);
             }
         }
         self.send.publish();
         self.channels.forget(circuit);
+    }
+
+    /// Whether SDUs of circuits that are no more have not been dropped.
+    pub(crate) fn has_given_up(&self) -> bool {
+        self.outbound.has_given_up()
+    }
+
+    /// Drops what waited for circuits that are no more, `most` descriptors at most; how many.
+    pub(crate) fn drop_given_up(&mut self, most: usize) -> usize {
+        let dropped = self.outbound.drop_given_up(u32::try_from(most).unwrap_or(u32::MAX), &mut self.send);
+        self.sent.drop_n(DropReason::Closed, dropped.into());
+        self.strategy.note_taken(dropped);
+        self.send.publish();
+        dropped as usize
     }
 
     /// Drops what a channel has to send, `most` SDUs at most, but for the one that is leaving.

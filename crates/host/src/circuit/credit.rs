@@ -45,7 +45,7 @@ impl Credit {
         self.held.len() + self.parcels.cells()
     }
 
-    /// Cells are to be kept behind parcels: these become cells too.
+    /// Cells are to be kept behind parcels, or parcels were kept for long: these become cells too.
     pub(crate) fn cut_parcels(&mut self) {
         self.parcels.cut(&mut self.held);
     }
@@ -75,7 +75,6 @@ impl Credit {
                 return before - self.kept();
             }
         }
-        // Another application may have the circuit by now, with another adaptation layer.
         if user.aal != Aal::Aal5 || !circuit.is_between() {
             self.cut_parcels();
         }

@@ -16,6 +16,9 @@ use wire::{Cell, DropReason, Time};
 pub(crate) const WINDOW: u16 = 2048;
 /// How long a circuit of best effort keeps a parcel.
 pub(crate) const MOMENT: Duration = Duration::from_micros(500);
+/// What a circuit with credits keeps in parcels for so long becomes cells: the memory of senders, which may have ended, is not kept
+/// for an application that takes nothing, or little.
+const KEPT_IN_PARCELS: Duration = Duration::from_millis(50);
 /// A host that keeps something looks at least so often whether there is room for it; applications that empty their receive ring
 /// ring earlier.
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(1);
@@ -41,6 +44,11 @@ impl Kept {
     /// PDUs in all of them.
     fn pdus(&self) -> usize {
         self.queue.iter().map(|(_, parcel)| parcel.pdus()).sum()
+    }
+
+    /// Whether the first has been kept for [`KEPT_IN_PARCELS`].
+    pub(crate) fn is_old(&self, now: Time) -> bool {
+        self.queue.front().is_some_and(|(came, _)| now.since(*came) >= KEPT_IN_PARCELS)
     }
 
     /// Keeps one behind the others.

@@ -98,6 +98,17 @@ impl HostInterface {
         })
     }
 
+    /// Drops a piece of what waited for circuits that are no more. True if there was any.
+    pub(crate) fn drop_given_up(&mut self) -> bool {
+        let (before, mut left) = (self.given_up.len(), PIECE);
+        self.given_up.retain(|id| {
+            let Some(endpoint) = self.endpoints.find(*id) else { return false };
+            left -= endpoint.drop_given_up(left);
+            endpoint.has_given_up()
+        });
+        before > 0
+    }
+
     /// Before an endpoint ends, or a channel of it: takes up a piece of its ring, and drops as much of what will not leave.
     /// True if there may be more. A ring may be so long that all of it at once would hold up others.
     pub(crate) fn unload(&mut self, id: EndpointId, what: Unloading) -> bool {

@@ -19,12 +19,24 @@ const SPARE: usize = 64;
 /// The memory that the SDUs of one parcel are in.
 #[derive(Debug)]
 pub(crate) struct Sent {
-    segment: Arc<Segment>,
+    /// There but for its drop.
+    segment: Option<Arc<Segment>>,
 }
 
 impl SduMemory for Sent {
     fn octets(&self, at: usize, octets: usize) -> &[AtomicU8] {
-        self.segment.octets(at, octets)
+        self.segment.as_ref().map_or(&[], |segment| segment.octets(at, octets))
+    }
+}
+
+impl Drop for Sent {
+    fn drop(&mut self) {
+        let Some(segment) = self.segment.take() else { return };
+        // Where its endpoint has gone, a parcel may be the last that has the memory, and a shard's thread the last that has the
+        // parcel. An endpoint that is there has it more often: by the handles that it keeps.
+        if Arc::strong_count(&segment) <= SPARE {
+            crate::reaper::dispose(segment);
+        }
     }
 }
 
@@ -57,7 +69,7 @@ impl Aboard {
 impl Outbound {
     /// A handle of an endpoint's memory for a parcel.
     pub(crate) fn memory(&mut self, segment: &Arc<Segment>) -> Arc<Sent> {
-        self.aboard.spare.pop().unwrap_or_else(|| Arc::new(Sent { segment: segment.clone() }))
+        self.aboard.spare.pop().unwrap_or_else(|| Arc::new(Sent { segment: Some(segment.clone()) }))
     }
 
     /// A handle that no parcel was made with.

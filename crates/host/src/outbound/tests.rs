@@ -10,7 +10,7 @@ use std::sync::Arc;
 proptest! {
     #[test]
     fn channels_are_fifos_and_each_buffer_comes_back_once(
-        steps in prop::collection::vec((0u8..3, 0u32..4), 0..300),
+        steps in prop::collection::vec((0u8..7, 0u32..4), 0..300),
         in_order: bool,
     ) {
         let geometry = Geometry { send_ring: 8, receive_ring: 2, free_ring: 2, buffers: 1, buffer_octets: 64 };
@@ -19,14 +19,29 @@ proptest! {
         let mut outbound = Outbound::new(8, in_order);
         let mut queues = vec![VecDeque::new(); 4];
         let (mut pushed, mut done, mut read) = (0u32, 0usize, 0u32);
+        let mut dropped = Vec::new();
         let mut back = Vec::new();
+        let mut given_up = VecDeque::new();
         for (what, channel) in steps {
             match what {
-                0 => if producer.push(Descriptor { channel, ..Descriptor::of_buffer(pushed) }) {
+                0..3 => if producer.push(Descriptor { channel, ..Descriptor::of_buffer(pushed) }) {
                     queues[channel as usize].push_back(pushed);
                     pushed += 1;
                 },
-                1 => while outbound.take(&mut ring, |_| Ok(())).is_some() {},
+                3 => while outbound.take(&mut ring, |_| Ok(())).is_some() {},
+                4 => {
+                    let queued = outbound.queued() - given_up.len() as u64;
+                    let n = outbound.give_up(channel) as usize;
+                    prop_assert!(n as u64 <= queued && outbound.first(channel).is_none());
+                    given_up.extend(queues[channel as usize].drain(..n));
+                }
+                5 => {
+                    let n = outbound.drop_given_up(channel + 1, &mut ring) as usize;
+                    prop_assert_eq!(n, given_up.len().min(channel as usize + 1));
+                    done += n;
+                    dropped.extend(given_up.drain(..n));
+                    prop_assert_eq!(outbound.has_given_up(), !given_up.is_empty());
+                }
                 _ => {
                     let first = outbound.first(channel).map(|d| d.buffer);
                     if let Some(buffer) = first {
@@ -44,6 +59,7 @@ proptest! {
             prop_assert!(in_order || back.len() == done);
             prop_assert!(back.len() <= done);
         }
+        prop_assert!(in_order || dropped.iter().all(|buffer| back.contains(buffer)));
         let mut sorted = back.clone();
         sorted.sort_unstable();
         sorted.dedup();
@@ -184,6 +200,33 @@ fn a_descriptor_behind_the_first_that_goes_leaves_the_queue_whole() {
 }
 
 #[test]
+fn what_is_given_up_leaves_the_sdu_that_is_leaving_and_a_channel_that_waited_for_credit_is_ready_with_the_next() {
+    let mut bench = bench();
+    push(&mut bench, &[(0, 1), (0, 2), (1, 3), (1, 4)]);
+    let outbound = &mut bench.2;
+    assert_eq!([(); 2].map(|()| outbound.next_ready(Class::Rest)), [Some(0), Some(1)]);
+    (0..2).for_each(|channel| outbound.wait_for_credit(channel));
+    let circuit = wire::CircuitId::new(0, 100).unwrap();
+    let channel = Channel::new(circuit, endpoint::Aal::Aal0, endpoint::Direction::Both);
+    let (source, cells) = (Source::Inline([0; 40]), Outgoing::Cell);
+    outbound.begin(0, Leaving { channel, source, octets: 40, meta: SduMeta::default(), cells, aborted: false });
+    assert_eq!([0, 0, 1, 2].map(|channel| outbound.give_up(channel)), [1, 0, 2, 0]);
+    assert_eq!((outbound.first(0).map(|d| d.buffer), outbound.first(1)), (Some(1), None));
+    push(&mut bench, &[(0, 5), (1, 6)]);
+    let (_, ring, outbound) = &mut bench;
+    // The other still waits for credit, with what was leaving.
+    assert_eq!([(); 2].map(|()| outbound.next_ready(Class::Rest)), [Some(1), None]);
+    assert_eq!((outbound.queued(), outbound.taken()), (6, 6));
+    assert_eq!([2, 2].map(|most| outbound.drop_given_up(most, ring)), [2, 1]);
+    assert_eq!((outbound.queued(), outbound.has_given_up()), (3, false));
+    for (channel, number) in [(0, 1), (0, 5), (1, 6)] {
+        assert_eq!(outbound.first(channel).map(|d| d.buffer), Some(number));
+        outbound.done(channel, ring);
+    }
+    assert!(outbound.is_empty());
+}
+
+#[test]
 fn a_channel_that_has_lost_its_last_descriptor_while_it_waited_for_credit_is_ready_with_the_next() {
     let mut bench = bench();
     push(&mut bench, &[(0, 1)]);
@@ -193,4 +236,25 @@ fn a_channel_that_has_lost_its_last_descriptor_while_it_waited_for_credit_is_rea
     outbound.done(0, ring);
     push(&mut bench, &[(0, 2)]);
     assert_eq!(bench.2.next_ready(Class::Rest), Some(0));
+}
+
+#[test]
+fn whoever_lets_go_of_the_last_parcel_of_an_endpoint_that_is_gone_does_not_free_its_memory() {
+    let thread_time = || {
+        let at = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        std::time::Duration::new(at.tv_sec as u64, at.tv_nsec as u32)
+    };
+    let geometry = Geometry { send_ring: 8, receive_ring: 2, free_ring: 2, buffers: 2048, buffer_octets: 65_536 };
+    let segment = Arc::new(Segment::anonymous(geometry).unwrap());
+    (0..2048).for_each(|buffer| segment.copy_in(geometry.buffer_at(buffer).unwrap(), &[1; 65_536]));
+    let mut outbound = Outbound::new(8, false);
+    let (parcels, gone) = (outbound.memory(&segment), Arc::downgrade(&segment));
+    drop((outbound, segment));
+    let begin = thread_time();
+    drop(parcels);
+    let took = thread_time() - begin;
+    while gone.strong_count() > 0 {
+        std::thread::yield_now();
+    }
+    assert!(took < std::time::Duration::from_millis(1), "{took:?}");
 }

@@ -199,16 +199,27 @@ impl World {
 
 impl Application {
     pub fn new(host: &mut HostInterface, geometry: Geometry, events: Events) -> Self {
+        let mut application = Application::without_circuits(host, geometry, events);
+        let id = application.id;
+        application.channels = CIRCUITS.iter().map(|vci| host.open(id, circuit(*vci), Aal::Aal5).unwrap()).collect();
+        application
+    }
+
+    /// One more, which has no circuit open.
+    pub fn other(host: &mut HostInterface) -> Self {
+        Application::without_circuits(host, GEOMETRY, Events::Polling)
+    }
+
+    fn without_circuits(host: &mut HostInterface, geometry: Geometry, events: Events) -> Self {
         let segment = Arc::new(Segment::anonymous(geometry).unwrap());
         let mut local = Local::new(&segment);
         assert!((TO_SEND..BUFFERS).all(|buffer| local.free.push(Descriptor::of_buffer(buffer))));
         let id = host.attach(Attached::new(segment, events, DataPath::Shared, None)).unwrap();
-        let channels: Vec<_> = CIRCUITS.iter().map(|vci| host.open(id, circuit(*vci), Aal::Aal5).unwrap()).collect();
         let away = vec![VecDeque::new(); CIRCUITS.len()];
         Application {
             id,
             local,
-            channels,
+            channels: Vec::new(),
             idle: (0..TO_SEND).collect(),
             completed: 0,
             away,
