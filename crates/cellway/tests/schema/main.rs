@@ -196,6 +196,22 @@ fn network(schemas: &mut Schemas, net: &Net, file: &str) {
     assert!(schemas.fails(net, &["circuit", "remove", "alpha 0.9", "beta 0.9"])["problems"].is_null());
 }
 
+/// Calls a host: the call that is up, its output, and the event that says so. Until somebody listens, calls are refused.
+fn call(
+    schemas: &mut Schemas,
+    net: &Net,
+    address: &str,
+) -> Option<(Background, impl Iterator<Item = Value> + use<>, Value)> {
+    let mut calling = start(net, &["call", "alpha", address]);
+    let said = BufReader::new(calling.0.stdout.take().unwrap()).lines();
+    let mut said = said.map(|line| serde_json::from_str(&line.unwrap()).unwrap());
+    let connected = said.by_ref().find(|event: &Value| {
+        schemas.hold("call", event);
+        event.get("connected").is_some()
+    })?;
+    Some((calling, said, connected))
+}
+
 fn calls(schemas: &mut Schemas, net: &Net) {
     within(WAIT, "hosts have addresses", || {
         let all = net.done(&["address"]);
@@ -205,16 +221,12 @@ fn calls(schemas: &mut Schemas, net: &Net) {
     let beta = addresses.as_array().unwrap().iter().find(|host| host["host"] == "beta").unwrap();
     let beta = beta["addresses"][0].as_str().unwrap();
     let mut listening = start(net, &["listen", "beta", "--count", "1"]);
-    // The first line is that of the call.
-    let mut calling = start(net, &["call", "alpha", beta]);
-    let mut said = BufReader::new(calling.0.stdout.take().unwrap()).lines();
-    let connected = loop {
-        let event: Value = serde_json::from_str(&said.next().unwrap().unwrap()).unwrap();
-        schemas.hold("call", &event);
-        if event.get("connected").is_some() {
-            break event;
-        }
-    };
+    let mut connected = None;
+    within(WAIT, "a call is answered", || {
+        connected = call(schemas, net, beta);
+        connected.is_some()
+    });
+    let (calling, _said, connected) = connected.unwrap();
     assert_eq!(connected["connected"]["host"], "alpha");
     schemas.done(net, "call list", &[]);
     let id = calling.0.id().to_string();
