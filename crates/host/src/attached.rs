@@ -369,9 +369,7 @@ impl Attached {
             if octets == 0 || aal5::cells(octets) > room.len() {
                 break;
             }
-            let open = self.channels.find(ChannelId(d.channel));
-            let open = open.filter(|open| open.aal == Aal::Aal5 && open.circuit == circuit && open.direction.sends());
-            if open.is_none() {
+            if !self.sends_on(d, circuit) {
                 break;
             }
             let meta = SduMeta { uu: d.uu, cpi: d.cpi, clp: d.clp, congestion: d.congestion };
@@ -398,6 +396,13 @@ impl Attached {
             self.strategy.note_taken(run.pdus);
         }
         run
+    }
+
+    /// Whether a descriptor's channel sends by AAL5 on this circuit.
+    #[inline]
+    fn sends_on(&self, d: &Descriptor, circuit: CircuitId) -> bool {
+        let open = self.channels.find(ChannelId(d.channel));
+        open.is_some_and(|open| open.aal == Aal::Aal5 && open.circuit == circuit && open.direction.sends())
     }
 
     /// A channel's oldest descriptor is done with: its slot and buffer are the client's again, once [`Attached::show`] says so.

@@ -10,7 +10,7 @@ use crate::outbound::Class;
 use crate::outward::{send_cells, send_frame};
 use endpoint::Aal;
 use net::{Carries, NodeIo};
-use wire::{DropReason, Time};
+use wire::{DropReason, Time, aal5};
 
 /// Cells that one endpoint may send before it is the next one's turn.
 const TURN_CELLS: usize = 1024;
@@ -152,14 +152,14 @@ fn run_turn(
     let run = if waits {
         Run::default()
     } else if let (Some(room), Some(first)) = (parcels, first) {
-        let aboard = endpoint.outbound.room_aboard(channel);
+        let (aboard, cells) = (endpoint.outbound.room_aboard(channel), aal5::cells(first.octets.into()));
         // What is under way makes room on the link, and brings credit, once it has been read.
-        let soon = aboard < first || (room < first && !io.is_drained(port)) || (granted < first && aboard < usize::MAX);
+        let soon = aboard < cells || (room < cells && !io.is_drained(port)) || (granted < cells && aboard < usize::MAX);
         if soon {
             return None;
         }
         let bounds = Bounds { cells: allowed(room.min(granted)).min(aboard), turn: most, pdus: most_pdus };
-        endpoint.load_parcel(channel, circuit.id, (io, port), bounds)
+        endpoint.load_parcel((channel, first), circuit.id, (io, port), bounds)
     } else {
         let out = io.cells_out(port);
         let room = allowed(out.len().min(most).min(granted));

@@ -1,8 +1,8 @@
 //! SDUs that leave in parcels ([`net::parcel`]).
 
 use super::{Attached, Run};
+use endpoint::DataPath;
 use endpoint::layout::{Descriptor, INLINE_OCTETS};
-use endpoint::{Aal, ChannelId, DataPath};
 use net::{NodeIo, Parcel, SduAt};
 use wire::{CircuitId, aal5};
 
@@ -36,19 +36,19 @@ impl Attached {
         self.outbound.is_aboard() && self.outbound.land(&mut self.send) > 0
     }
 
-    /// Cells of a channel's oldest SDU, if that is one for a parcel.
-    pub(crate) fn begins_parcel(&self, channel: u32) -> Option<usize> {
+    /// A channel's oldest SDU, if that is one for a parcel.
+    pub(crate) fn begins_parcel(&self, channel: u32) -> Option<SduAt> {
         if self.ending || self.outbound.is_leaving(channel) {
             return None;
         }
-        let sdu = self.for_parcel(self.outbound.first(channel)?)?;
-        Some(aal5::cells(sdu.octets.into()))
+        self.for_parcel(self.outbound.first(channel)?)
     }
 
-    /// Sends whole SDUs of a channel that is AAL5 on this circuit in a parcel, as many as there may be.
+    /// Sends whole SDUs of a channel that is AAL5 on this circuit in a parcel, as many as there may be. `first`: what
+    /// [`Attached::begins_parcel`] said.
     pub(crate) fn load_parcel(
         &mut self,
-        channel: u32,
+        (channel, first): (u32, SduAt),
         circuit: CircuitId,
         (io, port): (&mut NodeIo<'_>, usize),
         bounds: Bounds,
@@ -56,15 +56,13 @@ impl Attached {
         let mut run = Run::default();
         let memory = self.outbound.memory(&self.segment);
         let mut parcel: Option<Parcel> = None;
-        let mut before = None;
+        let (mut before, mut first) = (None, Some(first));
         while run.pdus < bounds.pdus
             && let Some((at, d)) = self.outbound.follow(channel, before)
-            && let Some(sdu) = self.for_parcel(d)
+            && let Some(sdu) = first.take().or_else(|| self.for_parcel(d))
         {
             let cells = run.cells + aal5::cells(sdu.octets.into());
-            let open = self.channels.find(ChannelId(d.channel));
-            let open = open.filter(|open| open.aal == Aal::Aal5 && open.circuit == circuit && open.direction.sends());
-            if cells > bounds.cells || (run.pdus > 0 && cells > bounds.turn) || open.is_none() {
+            if cells > bounds.cells || (run.pdus > 0 && cells > bounds.turn) || !self.sends_on(d, circuit) {
                 break;
             }
             parcel.get_or_insert_with(|| io.new_parcel(circuit, memory.clone())).push(sdu);
