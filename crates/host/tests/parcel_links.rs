@@ -6,12 +6,14 @@ mod pair;
 use endpoint::layout::Descriptor;
 use endpoint::{Events, Geometry};
 use host::{CircuitConfig, HostInterface};
+use net::topology::{CircuitOptions, CircuitTable, OamOptions};
 use net::{End, FramePool, LinkConfig, LinkId, Network, Node, NodeId, NodeIo, SduAt, SduMemory, TapBuffer, TapConfig};
 use pair::{Application, CIRCUITS, GEOMETRY, circuit};
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
+use traffic::Contract;
 use wire::{Cell, CellHeader, DropReason, Time};
 
 /// Takes parcels off its link and keeps them until the test lets go of them.
@@ -257,6 +259,35 @@ fn a_circuit_of_best_effort_keeps_no_more_cells_than_one_with_credits() {
     let [two, three] = [2, 3].map(|n| given(Box::new(Many(n)), CircuitConfig::default(), geometry).0);
     assert_eq!((two.pdus, two.dropped_total()), (8, 0), "1344 cells are kept");
     assert_eq!((three.pdus, three.dropped(DropReason::NoBuffer)), (8, 52));
+}
+
+#[test]
+fn a_parcel_on_a_circuit_whose_continuity_is_checked_shows_that_it_goes_on() {
+    let mut network = Network::new(FramePool::new(4, 100));
+    let host = network.add_node("host", Box::new(HostInterface::new(4)));
+    let giver = network.add_node("giver", Box::new(Many(0)));
+    network.connect(End::Port(host, 0), End::Port(giver, 0), LinkConfig::default()).unwrap();
+    let oam = OamOptions { continuity: true, monitoring: None };
+    let options =
+        CircuitOptions { contract: Contract::default(), aal: net::Aal::Aal5, sends: true, receives: true, oam };
+    let here: &mut HostInterface = network.node_mut(host).unwrap();
+    CircuitTable::add_circuit(here, 0, circuit(100), &options).unwrap();
+    for vci in &CIRCUITS[1..] {
+        here.add_circuit(circuit(*vci), CircuitConfig::default());
+    }
+    let _end = Application::new(here, GEOMETRY, Events::Polling);
+    let mut alarms = |second: u64, parcels| {
+        let now = Time::from_millis(1000 * second);
+        let gave: Option<bool> = network.with_node(giver, now, |many: &mut Many, io| {
+            many.0 = parcels;
+            many.run(io, now)
+        });
+        assert_eq!(gave, Some(false));
+        (0..5).for_each(|n| _ = network.run(now + Duration::from_micros(n)));
+        network.node_mut::<HostInterface>(host).unwrap().alarms(circuit(100)).len()
+    };
+    assert_eq!((0..10).map(|second| alarms(second, 1)).sum::<usize>(), 0);
+    assert_eq!((10..20).map(|second| alarms(second, 0)).max(), Some(1));
 }
 
 #[test]

@@ -13,7 +13,9 @@ use pair::{Application, Sdu, TO_SEND, World, circuit};
 use rand::Rng;
 use std::sync::Arc;
 use std::time::Duration;
+use switch::oam::Request;
 use wire::DropReason;
+use wire::oam::BlockCode;
 
 #[test]
 fn what_arrives_is_what_was_sent_in_order_whether_it_passed_as_parcels_or_as_cells() {
@@ -195,4 +197,34 @@ fn who_opens_a_circuit_next_gets_nothing_that_was_kept_for_the_one_before() {
         assert_eq!(world.ends[0].local.send.consumed(), TO_SEND);
         world.check();
     }
+}
+
+#[test]
+fn a_circuit_that_is_monitored_passes_as_cells_which_monitoring_counts() {
+    let mut world = World::new(2);
+    let at = circuit(100);
+    (0..10).for_each(|_| world.pass());
+    let host: &mut HostInterface = world.network.node_mut(world.hosts[0]).unwrap();
+    host.request_oam(at, Request::monitoring(true, BlockCode::of_cells(128).unwrap())).unwrap();
+    (0..100).for_each(|_| world.pass());
+    for _ in 0..60 {
+        // 126 cells.
+        for _ in 0..6 {
+            let end = &mut world.ends[0];
+            let buffer = end.idle.pop().unwrap();
+            let d = Descriptor { channel: end.channels[0].0, octets: 1000, ..Descriptor::of_buffer(buffer) };
+            assert!(end.local.send.push(d));
+        }
+        (0..10).for_each(|_| world.pass());
+        while let Some(d) = world.ends[1].local.receive.pop() {
+            assert!(world.ends[1].local.free.push(Descriptor::of_buffer(d.buffer)));
+        }
+        world.reclaim();
+    }
+    let host: &mut HostInterface = world.network.node_mut(world.hosts[1]).unwrap();
+    let found = host.oam(at).unwrap().received.unwrap();
+    assert!(found.cells > 50 * 126, "{found:?}");
+    assert_eq!((found.lost, found.misinserted, found.errored_blocks), (0, 0, 0));
+    assert_eq!(host.circuit_counts(at).unwrap().received.pdus, 360);
+    world.check();
 }

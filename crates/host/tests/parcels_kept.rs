@@ -32,10 +32,9 @@ impl Stage {
     fn send(&mut self, at: usize, octets: &[u32]) {
         for octets in octets {
             let end = &mut self.0.ends[0];
-            let buffer = end.idle.pop().unwrap();
+            let buffer = if *octets <= 40 { Descriptor::INLINE } else { end.idle.pop().unwrap() };
             let d = Descriptor { channel: end.channels[at].0, octets: *octets, ..Descriptor::of_buffer(buffer) };
-            let inline = Descriptor { buffer: Descriptor::INLINE, ..d };
-            assert!(end.local.send.push(if *octets <= 40 { inline } else { d }));
+            assert!(end.local.send.push(d));
         }
         self.run(0);
     }
@@ -115,9 +114,32 @@ fn what_has_waited_for_its_time_is_dropped_and_counted_and_its_sender_has_its_sl
     assert_eq!((stage.done(), stage.dropped(0)), (10, (2, 2)));
     stage.run(MOMENT - 2);
     assert_eq!(stage.done(), 10);
-    stage.run(1);
+    stage.0.now += Duration::from_micros(1);
+    assert!(stage.0.network.run(stage.0.now), "the sender has its slots back in the next round");
+    stage.run(0);
     assert_eq!((stage.done(), stage.dropped(0)), (12, (4, 4)));
     assert_eq!(stage.take(100), [1000; TO_RECEIVE as usize]);
+    stage.0.check();
+}
+
+#[test]
+fn what_was_dropped_makes_room_for_what_comes() {
+    let mut stage = Stage::new();
+    for n in 0..30 {
+        // 860 cells, of which 172 are kept.
+        stage.send(0, &[4096; 10]);
+        assert_eq!(stage.dropped(0).0, 2 * n, "the parcel is kept");
+        // Its time ends, or cells come.
+        let cells = n % 2;
+        if cells == 0 {
+            stage.run(MOMENT)
+        } else {
+            stage.send(0, &[40])
+        }
+        assert_eq!(stage.dropped(0).0, 2 * (n + 1));
+        assert_eq!(stage.take(100).len() as u64, u64::from(TO_RECEIVE) + cells);
+        stage.0.reclaim();
+    }
     stage.0.check();
 }
 

@@ -124,6 +124,9 @@ impl World {
             while end.completed != consumed {
                 let (_, buffer) = end.local.send.given_back(end.completed);
                 end.completed = end.completed.wrapping_add(1);
+                if buffer == Descriptor::INLINE {
+                    continue;
+                }
                 end.local.segment.copy_in(end.local.segment.geometry().buffer_at(buffer).unwrap(), &[0xee; 4096]);
                 end.idle.push(buffer);
             }
