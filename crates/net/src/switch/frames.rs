@@ -1,0 +1,150 @@
+//! Frames that come in at a port, and cells that leave by one whose link carries frames.
+
+use super::route::{Branch, counted};
+use super::{Links, Switch, gateway};
+use crate::frame::{Aal, Frame};
+use crate::line::Carries;
+use crate::node::NodeIo;
+use wire::oam::Flow as OamFlow;
+use wire::{Cell, Counters, DropReason, Time};
+
+/// Frames of one port that one run handles at most.
+const FRAMES_PER_RUN: usize = 64;
+/// Cells that a gateway takes from the cell switch at once, at most.
+const GATEWAY_CELLS: usize = 256;
+
+impl Switch {
+    /// Takes frames that came in at `port`. True if there were any.
+    pub(super) fn take_frames(&mut self, port: usize, io: &mut NodeIo<'_>, now: Time) -> bool {
+        let mut any = false;
+        for _ in 0..FRAMES_PER_RUN {
+            let Some(frame) = io.take_frame(port) else { break };
+            any = true;
+            self.ports[port].sums.came += 1;
+            self.take_frame(port, &frame, io, now);
+            io.pool_mut().release(frame);
+        }
+        any
+    }
+
+    fn take_frame(&mut self, port: usize, frame: &Frame, io: &mut NodeIo<'_>, now: Time) {
+        let state = &mut self.ports[port];
+        let cell = match frame.aal {
+            Aal::Aal0 => match gateway::cell_of_frame(frame, io.pool().octets(frame)) {
+                Some(cell) => Some(cell),
+                None => return state.dropped.drop_one(DropReason::Malformed),
+            },
+            Aal::Aal5 | Aal::Aal34 => None,
+        };
+        if let Some(cell) = cell.filter(|cell| OamFlow::of(cell.header()).is_some()) {
+            // The cell switch knows whether it ends here.
+            state.sums.count_cut(1);
+            self.cells.handle_cells(port as u16, &[cell], now, &mut Links::At(io));
+            return;
+        }
+        let Some(route) = state.lookup(frame.circuit).and_then(|r| self.routes[r as usize].as_mut()) else {
+            return state.dropped.drop_one(DropReason::UnknownCircuit);
+        };
+        // A contract, its own or that of another circuit that leaves there, is a matter of cells.
+        let to_frames = |branch: &Branch| {
+            io.carries(branch.port.into()) == Some(Carries::Frames) && self.cells.contracts_at(branch.port) == 0
+        };
+        if !route.options.is_managed() && route.branches.iter().all(to_frames) {
+            route.received.pass(counted(frame.aal, frame.len()));
+            route.units += route.branches.len() as u64;
+            state.sums.whole += 1;
+            for branch in &mut route.branches {
+                let (to, label) = (branch.port.into(), branch.label);
+                match gateway::send_copy(frame, label, frame.circuit, to, io) {
+                    Ok(counted) => branch.sent.pass(counted),
+                    Err(reason) => branch.sent.drop_one(reason),
+                }
+                self.ports[to].sums.left += 1;
+            }
+            return;
+        }
+        match cell {
+            Some(cell) => {
+                self.scratch.clear();
+                self.scratch.push(cell);
+            }
+            None => {
+                if !gateway::segment(frame, io.pool().octets(frame), &mut route.tag, &mut self.scratch) {
+                    state.sums.oversize += 1;
+                    route.units += 1;
+                    return route.received.drop_one(DropReason::Oversize);
+                }
+                route.received.pdus += 1;
+            }
+        }
+        state.sums.count_cut(self.scratch.len());
+        self.cells.handle_frame(port as u16, &self.scratch, now, &mut Links::At(io));
+    }
+
+    /// Sends what waits for a port whose link carries frames. True if there was anything.
+    pub(super) fn send_frames(&mut self, port: usize, io: &mut NodeIo<'_>, now: Time) -> bool {
+        let mut any = false;
+        loop {
+            // Each cell may complete a frame.
+            let room = io.room(port).min(GATEWAY_CELLS);
+            self.scratch.resize(room, Cell::default());
+            let n = self.cells.poll_transmit(port as u16, &mut self.scratch, now);
+            if n == 0 {
+                return any;
+            }
+            any = true;
+            let mut at = 0;
+            while at < n {
+                let first = &self.scratch[at];
+                let special = |cell: &Cell| cell.header_word() & 0b1000 != 0 || OamFlow::of(cell.header()).is_some();
+                let circuit = first.circuit();
+                let alone = special(first);
+                let same = |cell: &&Cell| cell.circuit() == circuit && !special(cell);
+                let run = if alone { 1 } else { self.scratch[at..n].iter().take_while(same).count() };
+                let cells = &self.scratch[at..at + run];
+                at += run;
+                let mut sent = Counters::default();
+                if alone {
+                    gateway::send_cell(&cells[0], port, io, &mut sent);
+                    self.ports[port].sums.count_left(&sent);
+                    continue;
+                }
+                let state = &mut self.ports[port];
+                let leaving = state.leaving(circuit);
+                let route = leaving.and_then(|at| state.gateway.leaving[at as usize].as_ref()).map(|l| l.route);
+                let Some((leaving, route)) = leaving.zip(route) else {
+                    // Its route is gone. An end that the cell switch made is of a PDU that is counted itself.
+                    let lost = cells.iter().filter(|cell| !gateway::gives_up(cell)).count() as u64;
+                    io.count_drops(port, DropReason::Closed, lost);
+                    state.sums.left += lost;
+                    continue;
+                };
+                let mut received = Counters::default();
+                let alone = state.gateway.push(leaving, cells, port, io, now, (&mut sent, &mut received));
+                state.sums.count_left(&sent);
+                if let Some(route) = self.routes[route as usize].as_mut() {
+                    route.received.add_drops(&received);
+                    if let Some(branch) = route.branches.iter_mut().find(|branch| usize::from(branch.port) == port) {
+                        branch.sent.pdus += sent.pdus;
+                        branch.sent.add_drops(&sent);
+                        // The cell switch has counted these as sent.
+                        branch.sent.take_back(alone);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What the cell switch dropped for a port, its link shows too.
+    pub(super) fn tell_drops(&mut self, port: usize, io: &mut NodeIo<'_>) {
+        let sent = self.cells.port_counters(port as u16).sent;
+        let told = &mut self.ports[port].told;
+        if sent.dropped_total() == told.dropped_total() {
+            return;
+        }
+        for (reason, n) in sent.drops() {
+            io.count_drops(port, reason, n.wrapping_sub(told.dropped(reason)));
+        }
+        *told = sent;
+    }
+}
