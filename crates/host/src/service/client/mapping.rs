@@ -26,7 +26,7 @@ pub(super) enum Memory {
 
 /// Memory that is being mapped, and the request that waits for it. Who drops it leaves it to the reaper.
 #[derive(Debug)]
-pub(super) struct Mapping {
+pub(in crate::service) struct Mapping {
     pub(super) memory: Memory,
     pub(super) then: Request,
     at: usize,
