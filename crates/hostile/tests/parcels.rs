@@ -2,7 +2,7 @@
 //! nothing, and the death of either.
 
 use endpoint::control::Request;
-use endpoint::layout::{DESCRIPTOR_OCTETS, Descriptor};
+use endpoint::layout::{Descriptor, HEAD_OCTETS};
 use endpoint::{DataPath, Events, Geometry};
 use hostile::{Attack, Class, Field, Ground, Raw, Trial};
 use net::LinkConfig;
@@ -45,14 +45,14 @@ fn sdus_and_descriptors_that_are_rewritten_while_parcels_name_them_harm_their_ow
         let mut sender = Raw::with(ground.socket(), "alpha", 200, WHAT);
         let mut receiver = Raw::with(ground.socket(), "beta", 200, WHAT);
         (0..LONG.buffers).for_each(|buffer| assert!(receiver.free.push(Descriptor::of_buffer(buffer))));
-        let slots = LONG.receive_at() - LONG.send_ring as usize * DESCRIPTOR_OCTETS;
+        let heads = Geometry::heads_at(LONG.send_at());
         let (channel, mut n, mut came) = (sender.channel.0, 0u32, 0);
         while attack.goes_on() {
             // A buffer is named by many descriptors at once, and it and they are written as long as parcels name them.
             if push(&mut sender, channel, n % 3, 41 + n % 1000 * 59) {
                 if n.is_multiple_of(4) {
-                    let slot = slots + (n % LONG.send_ring) as usize * DESCRIPTOR_OCTETS;
-                    sender.segment.copy_in(slot, &n.wrapping_mul(2_654_435_761).to_ne_bytes().repeat(4));
+                    let head = heads + (n % LONG.send_ring) as usize * HEAD_OCTETS;
+                    sender.segment.copy_in(head, &n.wrapping_mul(2_654_435_761).to_ne_bytes().repeat(4));
                 }
                 n += 1;
             }
