@@ -130,7 +130,7 @@ fn what_was_dropped_makes_room_for_what_comes() {
         stage.send(0, &[4096; 10]);
         assert_eq!(stage.dropped(0).0, 2 * n, "the parcel is kept");
         // Its time ends, or cells come.
-        let cells = n % 2;
+        let cells = n / 15;
         if cells == 0 {
             stage.run(MOMENT)
         } else {
