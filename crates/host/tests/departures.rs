@@ -229,3 +229,27 @@ fn what_waits_for_a_circuit_that_is_removed_is_counted_at_its_endpoint_and_its_s
         assert_eq!(stage.host(0).mismatch(), None);
     }
 }
+
+#[test]
+fn a_round_drops_no_more_than_a_piece_of_what_waits_for_a_circuit_that_is_removed() {
+    let mut stage = Stage::new(1, 64);
+    stage.add(100, paced());
+    let segment = Arc::new(Segment::anonymous(Geometry { send_ring: 4096, ..GEOMETRY }).unwrap());
+    let mut local = Local::new(&segment);
+    let id = stage.host(0).attach(Attached::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
+    let circuit = CircuitId::new(0, 100).unwrap();
+    let channel = stage.host(0).open(id, circuit, Aal::Aal5).unwrap();
+    let descriptor = Descriptor { channel: channel.0, octets: OCTETS, ..Descriptor::of_buffer(0) };
+    while local.send.push(descriptor) {}
+    (0..500).for_each(|_| _ = stage.network.run(stage.now));
+    assert_eq!((stage.host(0).endpoints()[0].waiting, local.send.consumed()), (4096, 0));
+    assert!(stage.host(0).remove_circuit(circuit));
+    let mut rounds = 0;
+    while local.send.consumed() < 4096 {
+        let before = local.send.consumed();
+        assert!(stage.network.run(stage.now));
+        assert!(local.send.consumed() - before <= 1025, "{} in a round", local.send.consumed() - before);
+        rounds += 1;
+    }
+    assert!((4..10).contains(&rounds), "{rounds} rounds");
+}
