@@ -79,9 +79,9 @@ pub(crate) struct Strategy {
     processor: u32,
     /// An SDU was given to the client since the last bell.
     pushed: bool,
-    /// A descriptor of the client's was done with since the last bell.
-    taken: bool,
-    /// The client sleeps until there is more room than there was when a descriptor was taken last.
+    /// Slots of the client's send ring became free since the last bell.
+    freed: bool,
+    /// The client sleeps until there is more room than there was when a slot became free last.
     owed: bool,
     pub(crate) counts: EventCounts,
 }
@@ -94,7 +94,7 @@ impl Strategy {
             bell,
             processor: 0,
             pushed: false,
-            taken: false,
+            freed: false,
             owed: false,
             counts: EventCounts::default(),
         }
@@ -112,23 +112,33 @@ impl Strategy {
         }
     }
 
-    /// Descriptors were taken.
+    /// Descriptors were taken, and their slots are free.
     pub(crate) fn note_taken(&mut self, n: u32) {
-        self.taken = true;
+        self.note_loaded(n);
+        self.note_freed();
+    }
+
+    /// Descriptors were taken whose slots and buffers stay in use until their SDUs have been read.
+    pub(crate) fn note_loaded(&mut self, n: u32) {
         self.machine.handle_taken(n);
+    }
+
+    /// Slots became free.
+    pub(crate) fn note_freed(&mut self) {
+        self.freed = true;
     }
 
     /// Whether there is something to tell the client.
     pub(crate) fn has_news(&self) -> bool {
-        self.pushed || self.taken
+        self.pushed || self.freed
     }
 
     /// Rings if there was news and the client sleeps. A client that sleeps until there is room is woken when there is
-    /// `much_room`, or when nothing has been taken since it was left asleep for want of it.
+    /// `much_room`, or when nothing has become free since it was left asleep for want of it.
     pub(crate) fn ring(&mut self, segment: &Segment, much_room: impl FnOnce() -> bool) {
-        let (pushed, taken) = (std::mem::take(&mut self.pushed), std::mem::take(&mut self.taken));
+        let (pushed, freed) = (std::mem::take(&mut self.pushed), std::mem::take(&mut self.freed));
         let owed = std::mem::take(&mut self.owed);
-        if !pushed && !taken && !owed {
+        if !pushed && !freed && !owed {
             return;
         }
         // What was pushed must be visible before the flag is read.
@@ -138,10 +148,10 @@ impl Strategy {
             0 => false,
             sleeps if sleeps & !BY_FUTEX == NEWS_OF_SDUS => pushed,
             sleeps if sleeps & !BY_FUTEX == NEWS_OF_ROOM => {
-                self.owed = taken && !much_room();
-                (taken || owed) && !self.owed
+                self.owed = freed && !much_room();
+                (freed || owed) && !self.owed
             }
-            _ => pushed || taken,
+            _ => pushed || freed,
         };
         let sleeps = if wanted { flag.swap(0, Ordering::AcqRel) } else { 0 };
         if sleeps == 0 {

@@ -11,6 +11,7 @@ mod given_up;
 use crate::channels::Channel;
 use crate::path::Source;
 use aboard::Aboard;
+pub(crate) use aboard::MOST_CELLS;
 use endpoint::ChannelId;
 use endpoint::layout::Descriptor;
 use endpoint::ring::Consumer;

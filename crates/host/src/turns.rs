@@ -14,7 +14,7 @@ use wire::{DropReason, Time, aal5};
 
 /// Cells that one endpoint may send before it is the next one's turn.
 const TURN_CELLS: usize = 1024;
-/// Cells that one of its channels may send before it is the next one's turn.
+/// Cells that one of its channels may send before it is the next one's turn; a parcel with which it begins may have more.
 const CHANNEL_CELLS: usize = 512;
 /// Descriptors that one endpoint may have looked at in a turn.
 const TURN_DESCRIPTORS: usize = 256;
@@ -158,7 +158,8 @@ fn run_turn(
         if soon {
             return None;
         }
-        let bounds = Bounds { cells: allowed(room.min(granted)).min(aboard), turn: most, pdus: most_pdus };
+        // Its turn does not bound a parcel: all that may be aboard goes in one, since each costs a round at everybody whom it passes.
+        let bounds = Bounds { cells: allowed(room.min(granted)).min(aboard), pdus: most_pdus };
         endpoint.load_parcel((channel, first), circuit.id, (io, port), bounds)
     } else {
         let out = io.cells_out(port);

@@ -6,12 +6,13 @@
 
 mod pair;
 
-use endpoint::layout::Descriptor;
+use endpoint::layout::{BY_FUTEX, CLIENT_SLEEPS, Descriptor, NEWS_OF_ROOM};
 use endpoint::{Aal, Events};
 use host::{CircuitConfig, HostInterface};
 use pair::{Application, Sdu, TO_SEND, World, circuit};
 use rand::Rng;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use switch::oam::Request;
 use wire::DropReason;
@@ -94,6 +95,25 @@ fn kept_back() -> (World, usize) {
     let came = world.ends[1].local.receive.waiting_now() as usize;
     assert_eq!(came, 4, "the ring has so many slots");
     (world, came)
+}
+
+#[test]
+fn who_sleeps_until_there_is_room_is_woken_once_its_parcels_have_been_read() {
+    let (mut world, _) = kept_back();
+    let segment = world.ends[0].local.segment.clone();
+    let sleeps = segment.word32(CLIENT_SLEEPS);
+    sleeps.store(NEWS_OF_ROOM | BY_FUTEX, Relaxed);
+    (0..10).for_each(|_| world.pass());
+    assert_ne!(sleeps.load(Relaxed), 0, "its slots and buffers are in use");
+    for _ in 0..100 {
+        while let Some(d) = world.ends[1].local.receive.pop() {
+            assert!(world.ends[1].local.free.push(Descriptor::of_buffer(d.buffer)));
+        }
+        world.pass();
+        let read = world.ends[0].local.send.consumed();
+        assert!(sleeps.load(Relaxed) != 0 || read > 0, "it was woken in vain");
+    }
+    assert_eq!(sleeps.load(Relaxed), 0, "all is read, and it sleeps");
 }
 
 #[test]

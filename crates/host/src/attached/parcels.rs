@@ -1,6 +1,7 @@
 //! SDUs that leave in parcels ([`net::parcel`]).
 
 use super::{Attached, Run};
+use crate::outbound::MOST_CELLS;
 use endpoint::DataPath;
 use endpoint::layout::{Descriptor, INLINE_OCTETS};
 use net::{NodeIo, Parcel, SduAt};
@@ -11,8 +12,6 @@ use wire::{CircuitId, aal5};
 pub(crate) struct Bounds {
     /// Cells that it must not exceed: the link's, the contract's, the credits', and what may be in parcels.
     pub(crate) cells: usize,
-    /// Cells after which it ends: only one SDU may be longer.
-    pub(crate) turn: usize,
     /// SDUs.
     pub(crate) pdus: u32,
 }
@@ -33,7 +32,11 @@ impl Attached {
 
     /// Takes back the slots and buffers of what has been read in parcels. True if there were any.
     pub(crate) fn land(&mut self) -> bool {
-        self.outbound.is_aboard() && self.outbound.land(&mut self.send) > 0
+        let landed = self.outbound.is_aboard() && self.outbound.land(&mut self.send) > 0;
+        if landed {
+            self.strategy.note_freed();
+        }
+        landed
     }
 
     /// A channel's oldest SDU, if that is one for a parcel.
@@ -62,7 +65,7 @@ impl Attached {
             && let Some(sdu) = first.take().or_else(|| self.for_parcel(d))
         {
             let cells = run.cells + aal5::cells(sdu.octets.into());
-            if cells > bounds.cells || (run.pdus > 0 && cells > bounds.turn) || !self.sends_on(d, circuit) {
+            if cells > bounds.cells || (run.pdus > 0 && cells > MOST_CELLS) || !self.sends_on(d, circuit) {
                 break;
             }
             parcel.get_or_insert_with(|| io.new_parcel(circuit, memory.clone())).push(sdu);
@@ -80,7 +83,7 @@ impl Attached {
         }
         self.outbound.load(channel, memory, (run.pdus, run.cells));
         self.path.note_fetched(run.octets as usize);
-        self.strategy.note_taken(run.pdus);
+        self.strategy.note_loaded(run.pdus);
         run
     }
 
