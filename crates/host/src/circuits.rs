@@ -4,9 +4,10 @@
 use crate::alarms::Oam;
 use crate::circuit::Circuit;
 use crate::pages::Pages;
+use net::{SetUp, SetUps};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
-use wire::{CircuitId, DropReason, Time};
+use wire::{CircuitId, DropReason, Label, Time};
 
 /// See the module's head.
 #[derive(Debug, Default)]
@@ -19,6 +20,7 @@ pub(crate) struct Circuits {
     /// Circuits looked at for their time-outs, ever.
     visits: u64,
     oam: Oam,
+    set_ups: SetUps,
 }
 
 impl Circuits {
@@ -44,8 +46,16 @@ impl Circuits {
 
     /// Puts one in whose label is free.
     pub(crate) fn insert(&mut self, circuit: Circuit) {
-        *self.paths.entry((circuit.config.port, circuit.id.vpi.get())).or_default() += 1;
+        let (port, label) = (circuit.config.port, Label::Vc(circuit.id));
+        self.set_ups.note(SetUp::In(port, label));
+        self.set_ups.note(SetUp::Out(port, label));
+        *self.paths.entry((port, circuit.id.vpi.get())).or_default() += 1;
         self.map.insert(circuit.id.key(), circuit);
+    }
+
+    /// For [`net::Node::poll_set_up`].
+    pub(crate) fn poll_set_up(&mut self) -> Option<SetUp> {
+        self.set_ups.poll()
     }
 
     pub(crate) fn remove(&mut self, key: u32) -> Option<Circuit> {

@@ -15,7 +15,7 @@ use departing::Departing;
 pub(crate) use departing::LONGEST as LONGEST_DEPARTURE;
 use endpoint::{Aal, ChannelId, Direction, OpenOptions};
 use net::topology::{CircuitOptions, CircuitTable};
-use net::{LinkNature, Node, NodeIo};
+use net::{Label, LinkNature, Node, NodeIo, SetUp};
 use rustix::fd::OwnedFd;
 use std::any::Any;
 use std::collections::{HashMap, HashSet};
@@ -683,6 +683,14 @@ impl Node for HostInterface {
         self.links.resize(self.links.len().max(port + 1), None);
         self.links[port] = link;
         self.intake.begin(port);
+    }
+
+    fn poll_set_up(&mut self) -> Option<SetUp> {
+        self.circuits.poll_set_up()
+    }
+
+    fn drop_waiting(&mut self, port: u16, label: Label) {
+        self.answers.retain(|(at, cell)| *at != port || !label.holds(cell.circuit()));
     }
 
     fn as_any_mut(&mut self) -> &mut dyn Any {

@@ -1,7 +1,7 @@
 //! A plain host for scenarios about links and switches: queues of SDUs out, lists of SDUs in, no shared memory.
 
 use net::topology::{CircuitOptions, CircuitTable};
-use net::{Aal, Carries, Node, NodeIo};
+use net::{Aal, Carries, Label, Node, NodeIo, SetUp, SetUps};
 use sar::{Event, Reassembler, ReassemblyConfig, SduMeta, Segmentation};
 use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
@@ -36,6 +36,7 @@ struct Circuit {
 pub struct Station {
     circuits: BTreeMap<CircuitId, Circuit>,
     counters: Counters,
+    set_ups: SetUps,
 }
 
 impl Station {
@@ -266,6 +267,10 @@ impl Node for Station {
         self.circuits.values().filter_map(of).min()
     }
 
+    fn poll_set_up(&mut self) -> Option<SetUp> {
+        self.set_ups.poll()
+    }
+
     fn as_any_mut(&mut self) -> &mut dyn Any {
         self
     }
@@ -292,6 +297,7 @@ impl CircuitTable for Station {
             answers: Vec::new(),
         };
         self.circuits.insert(circuit, state);
+        self.set_ups.note(SetUp::In(port, Label::Vc(circuit)));
         Ok(())
     }
 

@@ -25,6 +25,7 @@ pub mod parcel;
 pub mod random;
 mod ready;
 pub mod ring;
+mod set_up;
 mod shard;
 pub mod sparse;
 pub mod switch;
@@ -42,6 +43,7 @@ pub use network::{CallShare, ConnectError, End, LinkConfig, LinkId, LinkInfo, Ne
 pub use node::{LinkNature, Node, NodeIo, Outputs};
 pub use parcel::{Parcel, SduAt, SduMemory};
 pub use ring::Ring;
+pub use set_up::{SetUp, SetUps};
 pub use shard::Shard;
 pub use sparse::SparseCounters;
 pub use switch::{Label, RouteError, RouteOptions, RouteTable, Switch, SwitchConfig};

@@ -1,14 +1,24 @@
 //! One direction of a link. Unlimited: one ring that the sender writes and the receiver reads. With rate, delay or faults:
 //! a transmit queue whose items leave at the line's rate, the line itself, and the ring of what has arrived.
 
-use crate::fault::{Fate, FaultConfig, Faults};
-use crate::frame::{Aal, Frame, FramePool, LONG_FRAME_CELLS};
+mod sieve;
+mod timed;
+mod unit;
+
+pub(crate) use sieve::Sifted;
+pub(crate) use unit::ends_pdu;
+
+use crate::fault::{FaultConfig, Faults};
+use crate::frame::{FramePool, LONG_FRAME_CELLS};
 use crate::parcel::{Parcel, Parcels};
 use crate::ring::Ring;
+use sieve::Sieve;
 use std::collections::VecDeque;
 use std::time::Duration;
+use timed::{Timed, flight_limit};
 use traffic::CellClock;
-use wire::{Cell, CellRate, Counters, DropReason, Time};
+use unit::Unit;
+use wire::{CellRate, Counters, DropReason, Time};
 
 /// What a link carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -79,143 +89,16 @@ fn units(c: &Counters, carries: Carries) -> u64 {
     }
 }
 
-/// What a line carries: cells or frames.
-pub(crate) trait Unit: Default + Sized {
-    fn at(&self) -> Time;
-    fn set_at(&mut self, at: Time);
-    /// Time on the line, in cell times.
-    fn cell_times(&self) -> u64;
-    fn count(&self, counters: &mut Counters);
-    /// Counts units that leave at `now`, and gives them that time.
-    fn send_at(units: &mut [Self], now: Time, counters: &mut Counters) {
-        for unit in units {
-            unit.count(counters);
-            unit.set_at(now);
-        }
-    }
-    fn duplicate(&self, pool: &mut FramePool) -> Self;
-    fn discard(self, pool: &mut FramePool);
-    /// Flips a bit; false if a receiver would notice and drop it instead.
-    fn corrupt(&mut self, faults: &mut Faults) -> bool;
-}
-
-impl Unit for Cell {
-    fn at(&self) -> Time {
-        Cell::at(self)
-    }
-
-    fn set_at(&mut self, at: Time) {
-        Cell::set_at(self, at);
-    }
-
-    fn cell_times(&self) -> u64 {
-        1
-    }
-
-    fn count(&self, counters: &mut Counters) {
-        counters.cells += 1;
-        counters.pdus += u64::from(ends_pdu(self.header_word()));
-        counters.octets += wire::cell::PAYLOAD_OCTETS as u64;
-    }
-
-    #[inline]
-    fn send_at(cells: &mut [Self], now: Time, counters: &mut Counters) {
-        counters.cells += cells.len() as u64;
-        counters.octets += (cells.len() * wire::cell::PAYLOAD_OCTETS) as u64;
-        let mut pdus = 0;
-        for cell in cells {
-            pdus += u64::from(ends_pdu(cell.header_word()));
-            cell.set_at(now);
-        }
-        counters.pdus += pdus;
-    }
-
-    fn duplicate(&self, _: &mut FramePool) -> Self {
-        *self
-    }
-
-    fn discard(self, _: &mut FramePool) {}
-
-    fn corrupt(&mut self, faults: &mut Faults) -> bool {
-        // Beyond the 32 header bits lies the payload; a flipped header bit stands for an error that the HEC missed.
-        match faults.below(32 + 384) {
-            bit @ 0..32 => self.set_header_word(self.header_word() ^ 1 << bit),
-            bit => self.payload[(bit - 32) / 8] ^= 1 << (bit % 8),
-        }
-        true
-    }
-}
-
-/// Whether a cell of this header is the last of an AAL5 PDU: user data with the ATM-user-to-ATM-user bit.
-pub(crate) const fn ends_pdu(header_word: u32) -> bool {
-    header_word & 0b1010 == 0b0010
-}
-
-impl Unit for Frame {
-    fn at(&self) -> Time {
-        Frame::at(self)
-    }
-
-    fn set_at(&mut self, at: Time) {
-        Frame::set_at(self, at);
-    }
-
-    fn cell_times(&self) -> u64 {
-        self.cells()
-    }
-
-    fn count(&self, counters: &mut Counters) {
-        match self.aal {
-            Aal::Aal5 | Aal::Aal34 => {
-                counters.pdus += 1;
-                counters.octets += self.len() as u64;
-            }
-            Aal::Aal0 => {
-                counters.cells += 1;
-                counters.octets += wire::cell::PAYLOAD_OCTETS as u64;
-            }
-        }
-    }
-
-    fn duplicate(&self, pool: &mut FramePool) -> Self {
-        pool.share(self)
-    }
-
-    fn discard(self, pool: &mut FramePool) {
-        pool.release(self);
-    }
-
-    fn corrupt(&mut self, _: &mut Faults) -> bool {
-        false
-    }
-}
-
-/// What makes a line slower or worse than memory.
-#[derive(Debug)]
-struct Timed<T> {
-    clock: Option<CellClock>,
-    delay: Duration,
-    faults: Option<Faults>,
-    queue: Ring<T>,
-    /// What the queue takes on the line, in cell times.
-    queued_cells: u64,
-    flight: VecDeque<T>,
-    flight_limit: usize,
-    duplicated: u64,
-}
-
-/// Room for the line's bandwidth-delay product; a cap keeps a typing error from taking all memory.
-fn flight_limit(queue: usize, rate: Option<CellRate>, delay: Duration) -> usize {
-    let in_the_air = rate.map_or(0.0, |r| r.cells_per_s() * delay.as_secs_f64());
-    queue.max(1) + (in_the_air.ceil() as usize).min(1 << 20)
-}
-
 /// One direction of a link for one kind of unit.
 #[derive(Debug)]
 pub(crate) struct Lane<T> {
     pub(crate) arrived: Ring<T>,
     /// Among the cells that have arrived.
     parcels: Parcels,
+    /// While units of circuits that have gone are to be dropped: which.
+    sieve: Option<Box<Sieve>>,
+    /// Of the oldest units, how many may be read; all that there are, without a sieve.
+    clean: usize,
     timed: Option<Box<Timed<T>>>,
     up: bool,
     sent: Counters,
@@ -251,6 +134,8 @@ impl<T: Unit> Lane<T> {
         Lane {
             arrived: Ring::new(queue.max(1)),
             parcels: Parcels::default(),
+            sieve: None,
+            clean: usize::MAX,
             timed,
             up: true,
             sent: Counters::default(),
@@ -323,25 +208,48 @@ impl<T: Unit> Lane<T> {
 
     /// What has arrived, oldest first, up to the first parcel or the end of the ring's memory.
     pub(crate) fn readable(&self) -> &[T] {
-        let cells = self.arrived.readable();
-        &cells[..cells.len().min(self.parcels.cells_before())]
+        let units = self.arrived.readable();
+        &units[..units.len().min(self.parcels.cells_before()).min(self.clean)]
     }
 
     /// Takes the first `n` of [`Lane::readable`].
     pub(crate) fn consume(&mut self, n: usize) {
         self.arrived.consume(n);
+        self.handle_taken(n);
+    }
+
+    /// The oldest that has arrived.
+    pub(crate) fn front(&self) -> Option<&T> {
+        self.readable().first()
+    }
+
+    /// Takes the oldest that has arrived.
+    pub(crate) fn take(&mut self) -> Option<T> {
+        if self.clean == 0 {
+            return None;
+        }
+        let unit = self.arrived.pop()?;
+        self.handle_taken(1);
+        Some(unit)
+    }
+
+    #[inline]
+    fn handle_taken(&mut self, n: usize) {
         self.parcels.handle_taken(n);
+        if self.clean != usize::MAX {
+            self.pass_clean(n);
+        }
     }
 
     /// The ring of what has arrived, for a reader that gives it back by [`Lane::return_ring`].
     pub(crate) fn lend_ring(&mut self) -> (Ring<T>, usize) {
-        (core::mem::take(&mut self.arrived), self.parcels.cells_before())
+        (core::mem::take(&mut self.arrived), self.parcels.cells_before().min(self.clean))
     }
 
     /// Takes the ring back, out of which `taken` units were taken.
     pub(crate) fn return_ring(&mut self, ring: Ring<T>, taken: usize) {
         self.arrived = ring;
-        self.parcels.handle_taken(taken);
+        self.handle_taken(taken);
     }
 
     /// Cells that a parcel may stand for which is put now. `None`: the line does not carry them at once, or is down.
@@ -359,7 +267,12 @@ impl<T: Unit> Lane<T> {
 
     /// Takes the parcel that is the oldest on the line.
     pub(crate) fn take_parcel(&mut self) -> Option<Parcel> {
-        self.parcels.take()
+        if self.clean == usize::MAX {
+            return self.parcels.take();
+        }
+        let parcel = if self.is_parcel_clean() { self.parcels.take() } else { None };
+        self.pass_clean(usize::from(parcel.is_some()));
+        parcel
     }
 
     /// What is on it.
@@ -442,6 +355,11 @@ impl<T: Unit> Lane<T> {
         self.sent.drop_n(reason, n);
     }
 
+    /// What had arrived here from another shard and was dropped before anybody read it: cells, PDUs and octets, and how many units.
+    pub(crate) fn unread_drops(&self) -> (Counters, u64) {
+        (self.cleared, self.lost)
+    }
+
     pub(crate) fn counters(&self) -> LineCounters {
         // Nothing can happen between the two ends of one ring.
         let arrived = if self.timed.is_some() { &self.delivered } else { &self.sent };
@@ -519,6 +437,7 @@ impl<T: Unit> Lane<T> {
 
     /// Empties the line; how much was on it.
     pub(crate) fn clear(&mut self, pool: &mut FramePool) -> u64 {
+        self.end_sieve();
         let mut n = 0;
         for parcel in self.parcels.clear() {
             let cells = parcel.cells() as u64;
@@ -541,68 +460,5 @@ impl<T: Unit> Lane<T> {
             timed.flight.drain(..).for_each(discard);
         }
         n
-    }
-}
-
-impl<T: Unit> Timed<T> {
-    /// Cell times of what waits at the sender, with one for the unit that is leaving.
-    fn waiting(&self) -> u64 {
-        self.queue.front().map_or(0, |leaving| self.queued_cells - leaving.cell_times() + 1)
-    }
-
-    /// A unit that has left the sender, with its moment of arrival, if nothing is on the line, nothing can befall it there
-    /// and it has arrived by now; else as it was.
-    fn pass(&self, mut unit: T, now: Time) -> Result<T, T> {
-        let arrives = unit.at() + self.delay;
-        if self.faults.is_some() || !self.flight.is_empty() || arrives > now {
-            return Err(unit);
-        }
-        unit.set_at(arrives);
-        Ok(unit)
-    }
-
-    /// `unit` has left the sender; its `at` says when. False, counted, if it does not arrive.
-    fn depart(&mut self, mut unit: T, counters: &mut Counters, pool: &mut FramePool) -> bool {
-        let left = unit.at();
-        unit.set_at(left + self.delay);
-        let fate = match &mut self.faults {
-            Some(faults) => faults.fate(left),
-            None => Fate::Arrives { twice: false, late_by: Duration::ZERO, flip: false },
-        };
-        let (twice, late_by, flip) = match fate {
-            Fate::Dropped(reason) => {
-                counters.drop_one(reason);
-                unit.discard(pool);
-                return false;
-            }
-            Fate::Arrives { twice, late_by, flip } => (twice, late_by, flip),
-        };
-        if flip && !self.faults.as_mut().is_some_and(|f| unit.corrupt(f)) {
-            counters.drop_one(DropReason::Crc);
-            unit.discard(pool);
-            return false;
-        }
-        if twice && self.flight.len() + 1 < self.flight_limit {
-            let copy = unit.duplicate(pool);
-            self.insert(copy);
-            self.duplicated += 1;
-        }
-        let mut arrives = left + self.delay + late_by;
-        if self.faults.is_none() {
-            // A delay that has become shorter must not let later units overtake.
-            arrives = arrives.max(self.flight.back().map_or(arrives, Unit::at));
-        }
-        unit.set_at(arrives);
-        self.insert(unit);
-        true
-    }
-
-    /// Keeps the line in order of arrival; of equal times, in order of departure.
-    fn insert(&mut self, unit: T) {
-        if self.flight.back().is_none_or(|u| u.at() <= unit.at()) {
-            return self.flight.push_back(unit);
-        }
-        let place = self.flight.iter().rposition(|u| u.at() <= unit.at()).map_or(0, |i| i + 1);
-        self.flight.insert(place, unit);
     }
 }

@@ -1,6 +1,7 @@
 //! Nodes, links and the round over them: the whole of a network, which is one shard or several.
 
 mod externals;
+mod set_ups;
 
 use crate::bell::{Bell, MAX_SHARDS};
 use crate::crossing::{Crossing, Mailboxes};
@@ -8,6 +9,7 @@ use crate::frame::FramePool;
 use crate::line::{Carries, LineCounters, Side};
 pub use crate::link::{CallShare, ConnectError, End, LinkConfig, LinkId, LinkInfo, NodeId};
 use crate::node::{LinkNature, Node, NodeIo};
+use crate::ready::Bits;
 use crate::shard::{NewLink, Shard};
 use crate::tap::{TapBuffer, TapConfig};
 use std::any::Any;
@@ -47,6 +49,8 @@ pub struct Network {
     links: Vec<Slot<LinkPlace>>,
     shards: Vec<Option<Box<Shard>>>,
     bells: Arc<[Arc<Bell>]>,
+    /// Nodes that somebody has called since they were last asked what they have set up.
+    called: Bits,
 }
 
 impl std::fmt::Debug for Network {
@@ -72,7 +76,7 @@ impl Network {
         let bells: Arc<[Arc<Bell>]> = pools.iter().map(|_| Arc::default()).collect();
         let shard = |(number, pool)| Some(Box::new(Shard::new(number, pool, bells.clone())));
         let shards = pools.into_iter().enumerate().map(shard).collect();
-        Network { nodes: Vec::new(), links: Vec::new(), shards, bells }
+        Network { nodes: Vec::new(), links: Vec::new(), shards, bells, called: Bits::default() }
     }
 
     /// How many shards it has.
@@ -88,11 +92,18 @@ impl Network {
     /// The same, to run it alone.
     #[inline]
     pub fn shard_mut(&mut self, number: usize) -> Option<&mut Shard> {
+        self.note_set_ups();
+        self.here_mut(number)
+    }
+
+    #[inline]
+    fn here_mut(&mut self, number: usize) -> Option<&mut Shard> {
         self.shards.get_mut(number)?.as_deref_mut()
     }
 
     /// Gives a shard to another thread. `None` if it is away already; and of the first, which stays.
     pub fn lend(&mut self, number: usize) -> Option<Box<Shard>> {
+        self.note_set_ups();
         self.shards.get_mut(number).filter(|_| number > 0)?.take()
     }
 
@@ -122,7 +133,7 @@ impl Network {
     pub fn add_node(&mut self, name: &str, node: Box<dyn Node>) -> NodeId {
         let (index, generation) = insert(&mut self.nodes, NodePlace::Shard(0));
         let id = NodeId { index, generation };
-        if let Some(shard) = self.shard_mut(0) {
+        if let Some(shard) = self.here_mut(0) {
             shard.put_node(id, name.to_owned(), node);
         }
         id
@@ -138,8 +149,8 @@ impl Network {
         if has_links || self.shard(shard).is_none() {
             return false;
         }
-        let Some((name, node)) = self.shard_mut(from).and_then(|from| from.take_node(id)) else { return false };
-        if let Some(to) = self.shard_mut(shard) {
+        let Some((name, node)) = self.here_mut(from).and_then(|from| from.take_node(id)) else { return false };
+        if let Some(to) = self.here_mut(shard) {
             to.put_node(id, name, node);
         }
         self.nodes[id.index as usize].content = Some(NodePlace::Shard(shard as u32));
@@ -159,7 +170,7 @@ impl Network {
     }
 
     fn of_node_mut(&mut self, id: NodeId) -> Option<&mut Shard> {
-        self.shard_mut(self.shard_of(id)?)
+        self.here_mut(self.shard_of(id)?)
     }
 
     /// Removes a node and all links at it. The node comes back to the caller.
@@ -202,16 +213,19 @@ impl Network {
 
     /// A node as its own type, between two rounds; the next round visits it. `None` if it is gone or of another type.
     pub fn node_mut<T: Node + 'static>(&mut self, id: NodeId) -> Option<&mut T> {
+        self.called.insert(id.index);
         self.of_node_mut(id)?.node_mut(id)
     }
 
     /// [`Network::node_mut`] for a look, or for a change that gives the node nothing to do: it rests on.
     pub fn peek_node<T: Node + 'static>(&mut self, id: NodeId) -> Option<&mut T> {
+        self.called.insert(id.index);
         self.of_node_mut(id)?.peek_node(id)
     }
 
     /// A node of whatever type, between two rounds; the next round visits it.
     pub(crate) fn any_node_mut(&mut self, id: NodeId) -> Option<&mut dyn Any> {
+        self.called.insert(id.index);
         self.of_node_mut(id)?.any_node_mut(id)
     }
 
@@ -222,6 +236,8 @@ impl Network {
         now: Time,
         f: impl FnOnce(&mut T, &mut NodeIo<'_>) -> R,
     ) -> Option<R> {
+        self.note_set_ups();
+        self.called.insert(id.index);
         self.of_node_mut(id)?.with_node(id, now, f)
     }
 
@@ -264,7 +280,7 @@ impl Network {
         let new = |half| NewLink { id, ends: [a, b], config: config.clone(), nature, half };
         match crossing {
             None => {
-                if let Some(shard) = self.shard_mut(shards[0]) {
+                if let Some(shard) = self.here_mut(shards[0]) {
                     shard.put_link(new(None));
                 }
             }
@@ -276,7 +292,7 @@ impl Network {
                 for (side, end) in [(Side::A, 0), (Side::B, 1)] {
                     let peer = (shards[1 - end], self.bells[shards[1 - end]].clone());
                     let half = Crossing::new(mailboxes.clone(), end, peer, shards[end]);
-                    if let Some(shard) = self.shard_mut(shards[end]) {
+                    if let Some(shard) = self.here_mut(shards[end]) {
                         shard.put_link(new(Some((side, node, half))));
                     }
                 }
@@ -313,15 +329,15 @@ impl Network {
     }
 
     fn of_link_mut(&mut self, id: LinkId, side: Side) -> Option<&mut Shard> {
-        self.shard_mut(self.shards_of(id)?[side as usize])
+        self.here_mut(self.shards_of(id)?[side as usize])
     }
 
     /// Does something in each shard that a link is in. False if the link is gone.
     fn halves(&mut self, id: LinkId, mut f: impl FnMut(&mut Shard)) -> bool {
         let Some([a, b]) = self.shards_of(id) else { return false };
-        self.shard_mut(a).map(&mut f);
+        self.here_mut(a).map(&mut f);
         if a != b {
-            self.shard_mut(b).map(f);
+            self.here_mut(b).map(f);
         }
         true
     }
@@ -351,6 +367,12 @@ impl Network {
             let beyond = there.line_counters(id, side);
             beyond.sent.drops().for_each(|(reason, n)| counters.sent.drop_n(reason, n));
             counters.unread += here.handed_over(id, side) + beyond.unread;
+            let (dropped, lost) = there.unread_drops(id, side);
+            let delivered = &mut counters.delivered;
+            delivered.cells = delivered.cells.wrapping_sub(dropped.cells);
+            delivered.pdus = delivered.pdus.wrapping_sub(dropped.pdus);
+            delivered.octets = delivered.octets.wrapping_sub(dropped.octets);
+            counters.lost += lost;
         }
         counters
     }
@@ -393,6 +415,7 @@ impl Network {
     /// The external end of a link as port 0: inputs are what the network sent to the outside, outputs go into the network.
     /// `None` if the link is gone or has no external end.
     pub fn external<R>(&mut self, id: LinkId, now: Time, f: impl FnOnce(&mut NodeIo<'_>) -> R) -> Option<R> {
+        self.note_set_ups();
         self.of_link_mut(id, Side::A)?.external(id, now, f)
     }
 
@@ -422,10 +445,10 @@ impl Network {
     /// Swaps what the tap has seen with `buffer`, which is emptied first. False if there is no tap.
     pub fn drain_tap(&mut self, id: LinkId, buffer: &mut TapBuffer) -> bool {
         let Some([a, b]) = self.shards_of(id) else { return false };
-        let Some(tap) = self.shard_mut(a).and_then(|shard| shard.tap(id)) else { return false };
+        let Some(tap) = self.here_mut(a).and_then(|shard| shard.tap(id)) else { return false };
         tap.swap(buffer);
         if a != b
-            && let Some(tap) = self.shard_mut(b).and_then(|shard| shard.tap(id))
+            && let Some(tap) = self.here_mut(b).and_then(|shard| shard.tap(id))
         {
             let mut beyond = TapBuffer::default();
             tap.swap(&mut beyond);
@@ -446,6 +469,7 @@ impl Network {
 
     /// One round of each shard, one after the other ([`Shard::run`]). True if anything happened: run again before sleeping.
     pub fn run(&mut self, now: Time) -> bool {
+        self.note_set_ups();
         let mut busy = false;
         for shard in self.shards.iter_mut().flatten() {
             busy |= shard.run(now);

@@ -1,14 +1,15 @@
 //! What a node sees: its ports, each one end of a link, as slices of cells or queues of frames.
 
 use crate::frame::{Frame, FramePool};
-use crate::line::{Carries, Lane, Side};
+use crate::line::{Carries, Lane, Side, Sifted};
 use crate::parcel::{Parcel, SduMemory, Spare};
 use crate::ready::Bits;
 use crate::ring::Ring;
+use crate::set_up::SetUp;
 use crate::tap::Tap;
 use std::any::Any;
 use std::sync::Arc;
-use wire::{Cell, CircuitId, DropReason, Time};
+use wire::{Cell, CircuitId, Counters, DropReason, Label, Time};
 
 /// An element of a network: a host interface, a switch.
 pub trait Node: Send {
@@ -31,6 +32,16 @@ pub trait Node: Send {
 
     /// A link has been connected at a port, or is there no more.
     fn handle_link(&mut self, _port: u16, _link: Option<LinkNature>) {}
+
+    /// The next of the labels that have been set up at its ports and that it has not told of: what is on the link already was sent on
+    /// another circuit ([`crate::SetUps`]). A node that has circuits tells of each that it is given.
+    fn poll_set_up(&mut self) -> Option<SetUp> {
+        None
+    }
+
+    /// A label is another circuit's at the far end of the link at a port: cells of the node's own that wait there for a circuit that is
+    /// gone (ends of PDUs, answers) are not to leave any more.
+    fn drop_waiting(&mut self, _port: u16, _label: Label) {}
 
     /// For the owner, who knows the type: [`crate::Network::node_mut`].
     fn as_any_mut(&mut self) -> &mut dyn Any;
@@ -78,6 +89,37 @@ impl Line {
             Line::Frames(lane) => lane.poll_timeout(),
         }
     }
+
+    /// [`Lane::under_way`].
+    pub(crate) fn under_way(&mut self, labels: &[Label], pool: &mut FramePool) -> u64 {
+        match self {
+            Line::Cells(lane) => lane.under_way(labels, pool),
+            Line::Frames(lane) => lane.under_way(labels, pool),
+        }
+    }
+
+    /// [`Lane::outdate`].
+    pub(crate) fn outdate(&mut self, labels: &[Label], ahead: u64) {
+        match self {
+            Line::Cells(lane) => lane.outdate(labels, ahead),
+            Line::Frames(lane) => lane.outdate(labels, ahead),
+        }
+    }
+
+    fn sift(&mut self, most: usize, pool: &mut FramePool) -> Sifted {
+        match self {
+            Line::Cells(lane) => lane.sift(most, pool),
+            Line::Frames(lane) => lane.sift(most, pool),
+        }
+    }
+
+    /// [`Lane::unread_drops`].
+    pub(crate) fn unread_drops(&self) -> (Counters, u64) {
+        match self {
+            Line::Cells(lane) => lane.unread_drops(),
+            Line::Frames(lane) => lane.unread_drops(),
+        }
+    }
 }
 
 /// The two lines of a port, as indices into the network's lines; [`NONE`] where no link is.
@@ -108,6 +150,8 @@ pub(crate) struct Lines {
     pub(crate) ready: Bits,
     /// Lines with a rate, a delay or faults that are to be looked at: something was put on them or taken off.
     pub(crate) moved: Bits,
+    /// Lines on which units of circuits that have gone may be.
+    pub(crate) sieves: Bits,
     /// Cells, and frames by their cells, that were put on lines, and what nodes did beside that ([`NodeIo::count_work`]): the work
     /// of a round.
     pub(crate) work: usize,
@@ -144,6 +188,26 @@ impl Lines {
             self.work += n;
             self.note_put(line);
         }
+    }
+
+    /// Drops what is of circuits that have gone where it is the oldest at these ports, `most` units of each at most. True if there is
+    /// more.
+    #[cold]
+    pub(crate) fn sift(&mut self, ports: &[Port], most: usize) -> bool {
+        let mut more = false;
+        for line in ports.iter().map(|port| port.input) {
+            if !self.sieves.remove(line) {
+                continue;
+            }
+            let Some(Some(sieved)) = self.lines.get_mut(line as usize) else { continue };
+            let sifted = sieved.sift(most, &mut self.pool);
+            if sifted != Sifted::Done {
+                self.sieves.insert(line);
+            }
+            more |= sifted == Sifted::More;
+            self.note_taken(line);
+        }
+        more
     }
 
     /// Something was put on a line.
@@ -377,7 +441,7 @@ impl NodeIo<'_> {
     /// The oldest frame that has arrived at `port`, and its SDU.
     pub fn frame_in(&self, port: usize) -> Option<(&Frame, &[u8])> {
         match self.lines.get(self.port(port).input) {
-            Some(Line::Frames(lane)) => lane.arrived.front().map(|f| (f, self.lines.pool.octets(f))),
+            Some(Line::Frames(lane)) => lane.front().map(|f| (f, self.lines.pool.octets(f))),
             _ => None,
         }
     }
@@ -386,7 +450,7 @@ impl NodeIo<'_> {
     pub fn take_frame(&mut self, port: usize) -> Option<Frame> {
         let line = self.port(port).input;
         let frame = match self.lines.get_mut(line) {
-            Some(Line::Frames(lane)) => lane.arrived.pop(),
+            Some(Line::Frames(lane)) => lane.take(),
             _ => None,
         };
         if frame.is_some() {

@@ -138,10 +138,20 @@ impl Parcels {
         self.queue.is_empty()
     }
 
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.queue.len()
+    }
+
     /// Cells that all of them stand for.
     #[inline]
     pub(crate) fn cells(&self) -> usize {
         self.cells
+    }
+
+    /// The first, if no cell is before it.
+    pub(crate) fn front(&self) -> Option<&Parcel> {
+        self.queue.front().filter(|(before, _)| *before == 0).map(|(_, parcel)| parcel)
     }
 
     /// Cells of the ring that come before the first parcel.

@@ -14,6 +14,11 @@ pub(crate) struct Bits {
 }
 
 impl Bits {
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     pub(crate) fn insert(&mut self, number: u32) {
         let (word, bit) = (number as usize / 64, 1 << (number % 64));
         if word >= self.words.len() {

@@ -5,6 +5,7 @@
 
 mod externals;
 mod rounds;
+mod set_ups;
 
 use crate::bell::Bell;
 use crate::crossing::{Crossing, Mailboxes};
@@ -20,7 +21,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use wire::{CellRate, Time};
+use wire::{CellRate, Counters, Time};
 
 #[derive(Debug)]
 pub(crate) struct Link {
@@ -96,6 +97,7 @@ impl Shard {
             spare: Spare::default(),
             ready: Bits::default(),
             moved: Bits::default(),
+            sieves: Bits::default(),
             work: 0,
         };
         Shard {
@@ -219,6 +221,9 @@ impl Shard {
         self.slot(id)?;
         self.wake(id.index);
         let slot = self.nodes.get_mut(id.index as usize)?.as_mut()?;
+        if !self.lines.sieves.is_empty() {
+            self.lines.sift(&slot.ports, usize::MAX);
+        }
         let node = slot.node.as_any_mut().downcast_mut()?;
         Some(f(node, &mut NodeIo { ports: &slot.ports, lines: &mut self.lines, now }))
     }
@@ -319,6 +324,7 @@ impl Shard {
         for line in [id.index * 2, id.index * 2 + 1] {
             self.lines.readers[line as usize] = NONE;
             self.lines.moved.remove(line);
+            self.lines.sieves.remove(line);
             self.line_deadlines.set(line, None);
         }
         self.followers.retain(|link| *link != id);
@@ -353,6 +359,11 @@ impl Shard {
             Some(Line::Frames(lane)) => lane.counters(),
             None => LineCounters::default(),
         }
+    }
+
+    /// [`Lane::unread_drops`] of a line from another shard.
+    pub(crate) fn unread_drops(&self, id: LinkId, from: Side) -> (Counters, u64) {
+        self.line(id, from).map(Line::unread_drops).unwrap_or_default()
     }
 
     /// Cells or frames that were handed over to another shard and that it has not taken, while neither runs.
@@ -468,7 +479,11 @@ impl Shard {
     pub(crate) fn external<R>(&mut self, id: LinkId, now: Time, f: impl FnOnce(&mut NodeIo<'_>) -> R) -> Option<R> {
         let ends = self.link(id)?.ends;
         let end = ends.iter().position(|end| *end == End::External)?;
-        Some(f(&mut NodeIo { ports: &[port_at(id, end)], lines: &mut self.lines, now }))
+        let ports = [port_at(id, end)];
+        if !self.lines.sieves.is_empty() {
+            self.lines.sift(&ports, usize::MAX);
+        }
+        Some(f(&mut NodeIo { ports: &ports, lines: &mut self.lines, now }))
     }
 
     pub(crate) fn set_tap(&mut self, id: LinkId, config: Option<TapConfig>) {

@@ -91,7 +91,7 @@ use profile::Profiles;
 use std::collections::BTreeMap;
 use store::Store;
 use wire::oam::Location;
-use wire::{Cell, Time};
+use wire::{Cell, DropReason, Label, Time};
 
 /// Where cells go that find nothing queued before them: the links' own memory.
 ///
@@ -253,6 +253,15 @@ impl Switch {
                 self.drop_indications(port);
             }
         }
+    }
+
+    /// Drops cells of the switch's own, ends of PDUs and answers, that wait at a port under a label: the circuit that they are of is
+    /// gone, and the label another's at the far end of the link.
+    pub fn drop_own(&mut self, port: u16, label: Label) {
+        let Some(port) = self.plane.ports.get_mut(usize::from(port)) else { return };
+        let before = port.control.len();
+        port.control.retain(|cell| !label.holds(cell.circuit()));
+        port.counters.sent.drop_n(DropReason::Closed, (before - port.control.len()) as u64);
     }
 
     /// Whether [`Switch::poll_transmit`] has cells for this port.

@@ -137,6 +137,14 @@ impl Label {
     pub const fn is_path(self) -> bool {
         matches!(self, Label::Vp(_))
     }
+
+    /// Whether it is a circuit's, or that of its path.
+    pub fn holds(self, circuit: CircuitId) -> bool {
+        match self {
+            Label::Vc(id) => id == circuit,
+            Label::Vp(vpi) => vpi == circuit.vpi,
+        }
+    }
 }
 
 impl fmt::Display for Label {

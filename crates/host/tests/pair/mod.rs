@@ -186,6 +186,14 @@ impl World {
         }
     }
 
+    /// Lets all come to rest; applications take nothing.
+    pub fn settle_quietly(&mut self) {
+        for _ in 0..100 {
+            self.now += Duration::from_millis(1);
+            while self.network.run(self.now) {}
+        }
+    }
+
     pub fn check(&mut self) {
         for (host, port) in self.hosts.into_iter().zip([0, 1]) {
             let link = self.network.link_info(self.links[port]).unwrap();

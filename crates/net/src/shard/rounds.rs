@@ -7,6 +7,9 @@ use wire::Time;
 /// Work after which a round ends, in cells put on lines: a tenth of a millisecond and more.
 const ROUND_WORK: usize = 16_384;
 
+/// Units of circuits that have gone that a visit drops at a port, at most.
+const SIFTED_UNITS: usize = 4096;
+
 impl Shard {
     /// One round over the links and nodes that have something to do. True if anything happened: run again before sleeping.
     ///
@@ -96,7 +99,8 @@ impl Shard {
     fn visit(&mut self, index: u32, now: Time) -> bool {
         let Some(Some(slot)) = self.nodes.get_mut(index as usize) else { return false };
         self.visits += 1;
-        let worked = slot.node.run(&mut NodeIo { ports: &slot.ports, lines: &mut self.lines, now }, now);
+        let more = !self.lines.sieves.is_empty() && self.lines.sift(&slot.ports, SIFTED_UNITS);
+        let worked = more | slot.node.run(&mut NodeIo { ports: &slot.ports, lines: &mut self.lines, now }, now);
         if worked || !slot.node.rests() {
             self.lines.ready.insert(index);
         } else {

@@ -19,6 +19,7 @@ pub use wire::Label;
 
 use crate::line::Carries;
 use crate::node::{LinkNature, Node, NodeIo, Outputs};
+use crate::set_up::{SetUp, SetUps};
 use gateway::Gateway;
 use route::{Route, key};
 use std::any::Any;
@@ -111,6 +112,7 @@ pub struct Switch {
     scratch: Vec<Cell>,
     /// Cells or frames wait for a link.
     awaits_room: bool,
+    set_ups: SetUps,
 }
 
 impl Switch {
@@ -120,7 +122,7 @@ impl Switch {
         (0..config.ports).for_each(|port| cells.set_up(port, false));
         let ports = (0..config.ports).map(|_| PortState::default()).collect();
         let (routes, free, scratch) = (Vec::new(), Vec::new(), Vec::new());
-        Switch { config, cells, ports, routes, free, scratch, awaits_room: false }
+        Switch { config, cells, ports, routes, free, scratch, awaits_room: false, set_ups: SetUps::default() }
     }
 
     /// Has the system back the first pages of its tables, so that whoever runs it does not wait for them.
@@ -340,6 +342,14 @@ impl Node for Switch {
             self.cells.set_credit(port, link.is_some_and(|link| link.credit));
             self.cells.set_arrival(port, link.map_or(Arrival::Together, arrival));
         }
+    }
+
+    fn poll_set_up(&mut self) -> Option<SetUp> {
+        self.set_ups.poll()
+    }
+
+    fn drop_waiting(&mut self, port: u16, label: Label) {
+        self.cells.drop_own(port, label);
     }
 
     fn as_any_mut(&mut self) -> &mut dyn Any {

@@ -4,6 +4,7 @@ use super::gateway::Leaving;
 use super::route::{Branch, Route, RouteError, RouteOptions, RouteTable, key};
 use super::table::KeyTable;
 use super::{Label, Switch, sums};
+use crate::set_up::SetUp;
 use crate::sparse::SparseCounters;
 use switch::Transaction;
 
@@ -50,7 +51,15 @@ impl Switch {
             route.options = options;
             route.branches.push(Branch { port: out_port, label: out_label, sent: SparseCounters::default() });
         }
+        if known.is_none() && self.ports[usize::from(port)].link.is_some() {
+            self.set_ups.note(SetUp::In(port, label));
+        }
         let state = &mut self.ports[out_port as usize];
+        let leaving = if out_label.is_path() { &state.out_vps } else { &state.out_vcs };
+        // Two routes may leave under one label.
+        if leaving.get(key(out_label)).is_none() && state.link.is_some() {
+            self.set_ups.note(SetUp::Out(out_port, out_label));
+        }
         let at = state.gateway.add(Leaving::new(out_label, index, options.aal));
         let table = if out_label.is_path() { &mut state.out_vps } else { &mut state.out_vcs };
         table.insert(key(out_label), at);

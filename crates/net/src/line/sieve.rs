@@ -1,0 +1,187 @@
+//! What is on a line of circuits that have gone, where other circuits have their labels by now.
+//!
+//! A label that is set up at the end of a line holds for what is given to the line after that: what is on it already was sent on another
+//! circuit, and may be another user's. The sieve knows which units of which label these are, by their places on the line, and drops
+//! them when they are the oldest. A line has one only from such a set-up until all that was on it then has been read.
+
+use super::{Lane, Unit};
+use crate::frame::FramePool;
+use crate::parcel::Parcel;
+use std::collections::HashMap;
+use wire::cell::PAYLOAD_OCTETS;
+use wire::{CircuitId, DropReason, Label};
+
+/// Marks a path among the keys of labels.
+const PATH: u32 = 1 << 31;
+
+fn key(label: Label) -> u32 {
+    match label {
+        Label::Vc(circuit) => circuit.key(),
+        Label::Vp(vpi) => PATH | u32::from(vpi.get()),
+    }
+}
+
+/// See the module's head. A unit is a cell, a frame, or a parcel.
+#[derive(Debug, Default)]
+pub(super) struct Sieve {
+    /// By label: units of it before this one are of a circuit that has gone. Units are counted from the sieve's beginning.
+    until: HashMap<u32, u64>,
+    /// Units that have been taken off the line or dropped.
+    passed: u64,
+    /// The last of `until`.
+    last: u64,
+    has_paths: bool,
+}
+
+impl Sieve {
+    /// The `ahead` units that are on the line are of no circuit of this label.
+    fn mark(&mut self, label: Label, ahead: u64) {
+        if self.until.len() == self.until.capacity() {
+            // Labels whose units have passed make room: there are no more than labels were set up while one unit was on the line.
+            let passed = self.passed;
+            self.until.retain(|_, until| *until > passed);
+        }
+        self.last = self.passed + ahead;
+        self.has_paths |= label.is_path();
+        self.until.insert(key(label), self.last);
+    }
+
+    /// Whether the unit at this place is of a circuit that has gone.
+    fn holds_back(&self, circuit: CircuitId, place: u64) -> bool {
+        let before = |key| self.until.get(&key).is_some_and(|until| place < *until);
+        before(circuit.key()) || self.has_paths && before(key(Label::Vp(circuit.vpi)))
+    }
+
+    fn is_done(&self) -> bool {
+        self.passed >= self.last
+    }
+}
+
+/// What [`Lane::sift`] has come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sifted {
+    /// The line has no sieve any more.
+    Done,
+    /// What can be read now may be.
+    Clean,
+    /// More is to be dropped first.
+    More,
+}
+
+impl<T: Unit> Lane<T> {
+    /// How much of what is on the line has to pass a sieve if these labels are set up at its end. On a line with faults, where order and
+    /// number change, units of theirs that have not arrived are dropped at once.
+    pub(crate) fn under_way(&mut self, labels: &[Label], pool: &mut FramePool) -> u64 {
+        let arrived = self.arrived.len() + self.parcels.len();
+        let Some(timed) = &mut self.timed else { return arrived as u64 };
+        if timed.faults.is_none() {
+            return (arrived + timed.queue.len() + timed.flight.len()) as u64;
+        }
+        let has_gone = |unit: &T| labels.iter().any(|label| label.holds(unit.circuit()));
+        let mut gone = 0;
+        for _ in 0..timed.queue.len() {
+            let Some(unit) = timed.queue.pop() else { break };
+            if has_gone(&unit) {
+                timed.queued_cells -= unit.cell_times();
+                unit.discard(pool);
+                gone += 1;
+            } else {
+                // It has just made room.
+                let _ = timed.queue.push(unit);
+            }
+        }
+        timed.flight.retain_mut(|unit| {
+            let goes = has_gone(unit);
+            if goes {
+                core::mem::take(unit).discard(pool);
+                gone += 1;
+            }
+            !goes
+        });
+        self.sent.drop_n(DropReason::Closed, gone);
+        self.lost += gone;
+        arrived as u64
+    }
+
+    /// Labels are set up at the line's end, and none of the `ahead` units before it are theirs.
+    pub(crate) fn outdate(&mut self, labels: &[Label], ahead: u64) {
+        let sieve = self.sieve.get_or_insert_default();
+        labels.iter().for_each(|label| sieve.mark(*label, ahead));
+        self.clean = 0;
+    }
+
+    /// Drops what the sieve holds back of the oldest units, `most` at most, and finds out how many after these may be read.
+    pub(crate) fn sift(&mut self, most: usize, pool: &mut FramePool) -> Sifted {
+        let mut left = most;
+        while self.clean == 0
+            && let Some(sieve) = &self.sieve
+        {
+            if left == 0 {
+                return Sifted::More;
+            }
+            let at = sieve.passed;
+            if let Some(parcel) = self.parcels.front() {
+                if !sieve.holds_back(parcel.circuit, at) {
+                    break;
+                }
+                left = left.saturating_sub(parcel.cells());
+                if let Some(parcel) = self.parcels.take() {
+                    self.lose_parcel(&parcel);
+                }
+                self.pass(1);
+                continue;
+            }
+            let readable = self.arrived.readable();
+            let readable = &readable[..readable.len().min(self.parcels.cells_before()).min(left)];
+            let Some(first) = readable.first() else { break };
+            if !sieve.holds_back(first.circuit(), at) {
+                let is_clean = |(unit, place): &(&T, u64)| !sieve.holds_back(unit.circuit(), *place);
+                self.clean = readable.iter().zip(at..).take_while(is_clean).count();
+                break;
+            }
+            left -= 1;
+            if let Some(unit) = self.arrived.pop() {
+                self.parcels.handle_taken(1);
+                unit.count(&mut self.cleared);
+                unit.discard(pool);
+                self.sent.drop_one(DropReason::Closed);
+                self.lost += 1;
+            }
+            self.pass(1);
+        }
+        if self.sieve.is_some() { Sifted::Clean } else { Sifted::Done }
+    }
+
+    fn lose_parcel(&mut self, parcel: &Parcel) {
+        let cells = parcel.cells() as u64;
+        self.cleared.pass([cells, parcel.pdus() as u64, cells * PAYLOAD_OCTETS as u64]);
+        self.sent.drop_n(DropReason::Closed, cells);
+        self.lost += cells;
+    }
+
+    /// Units have been read.
+    #[cold]
+    pub(super) fn pass_clean(&mut self, n: usize) {
+        self.clean = self.clean.saturating_sub(n);
+        self.pass(n as u64);
+    }
+
+    fn pass(&mut self, n: u64) {
+        if let Some(sieve) = &mut self.sieve {
+            sieve.passed += n;
+            if sieve.is_done() {
+                self.end_sieve();
+            }
+        }
+    }
+
+    pub(super) fn end_sieve(&mut self) {
+        (self.sieve, self.clean) = (None, usize::MAX);
+    }
+
+    /// Whether the oldest, a parcel, may be read.
+    pub(super) fn is_parcel_clean(&self) -> bool {
+        let (Some(sieve), Some(parcel)) = (&self.sieve, self.parcels.front()) else { return true };
+        !sieve.holds_back(parcel.circuit, sieve.passed)
+    }
+}

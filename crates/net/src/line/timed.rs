@@ -1,0 +1,93 @@
+//! A line with rate, delay or faults: what waits at its sender, and what is on its way.
+
+use super::unit::Unit;
+use crate::fault::{Fate, Faults};
+use crate::frame::FramePool;
+use crate::ring::Ring;
+use std::collections::VecDeque;
+use std::time::Duration;
+use traffic::CellClock;
+use wire::{CellRate, Counters, DropReason, Time};
+
+/// What makes a line slower or worse than memory.
+#[derive(Debug)]
+pub(super) struct Timed<T> {
+    pub(super) clock: Option<CellClock>,
+    pub(super) delay: Duration,
+    pub(super) faults: Option<Faults>,
+    pub(super) queue: Ring<T>,
+    /// What the queue takes on the line, in cell times.
+    pub(super) queued_cells: u64,
+    pub(super) flight: VecDeque<T>,
+    pub(super) flight_limit: usize,
+    pub(super) duplicated: u64,
+}
+
+/// Room for the line's bandwidth-delay product; a cap keeps a typing error from taking all memory.
+pub(super) fn flight_limit(queue: usize, rate: Option<CellRate>, delay: Duration) -> usize {
+    let in_the_air = rate.map_or(0.0, |r| r.cells_per_s() * delay.as_secs_f64());
+    queue.max(1) + (in_the_air.ceil() as usize).min(1 << 20)
+}
+
+impl<T: Unit> Timed<T> {
+    /// Cell times of what waits at the sender, with one for the unit that is leaving.
+    pub(super) fn waiting(&self) -> u64 {
+        self.queue.front().map_or(0, |leaving| self.queued_cells - leaving.cell_times() + 1)
+    }
+
+    /// A unit that has left the sender, with its moment of arrival, if nothing is on the line, nothing can befall it there
+    /// and it has arrived by now; else as it was.
+    pub(super) fn pass(&self, mut unit: T, now: Time) -> Result<T, T> {
+        let arrives = unit.at() + self.delay;
+        if self.faults.is_some() || !self.flight.is_empty() || arrives > now {
+            return Err(unit);
+        }
+        unit.set_at(arrives);
+        Ok(unit)
+    }
+
+    /// `unit` has left the sender; its `at` says when. False, counted, if it does not arrive.
+    pub(super) fn depart(&mut self, mut unit: T, counters: &mut Counters, pool: &mut FramePool) -> bool {
+        let left = unit.at();
+        unit.set_at(left + self.delay);
+        let fate = match &mut self.faults {
+            Some(faults) => faults.fate(left),
+            None => Fate::Arrives { twice: false, late_by: Duration::ZERO, flip: false },
+        };
+        let (twice, late_by, flip) = match fate {
+            Fate::Dropped(reason) => {
+                counters.drop_one(reason);
+                unit.discard(pool);
+                return false;
+            }
+            Fate::Arrives { twice, late_by, flip } => (twice, late_by, flip),
+        };
+        if flip && !self.faults.as_mut().is_some_and(|f| unit.corrupt(f)) {
+            counters.drop_one(DropReason::Crc);
+            unit.discard(pool);
+            return false;
+        }
+        if twice && self.flight.len() + 1 < self.flight_limit {
+            let copy = unit.duplicate(pool);
+            self.insert(copy);
+            self.duplicated += 1;
+        }
+        let mut arrives = left + self.delay + late_by;
+        if self.faults.is_none() {
+            // A delay that has become shorter must not let later units overtake.
+            arrives = arrives.max(self.flight.back().map_or(arrives, Unit::at));
+        }
+        unit.set_at(arrives);
+        self.insert(unit);
+        true
+    }
+
+    /// Keeps the line in order of arrival; of equal times, in order of departure.
+    pub(super) fn insert(&mut self, unit: T) {
+        if self.flight.back().is_none_or(|u| u.at() <= unit.at()) {
+            return self.flight.push_back(unit);
+        }
+        let place = self.flight.iter().rposition(|u| u.at() <= unit.at()).map_or(0, |i| i + 1);
+        self.flight.insert(place, unit);
+    }
+}
