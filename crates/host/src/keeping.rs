@@ -4,7 +4,7 @@
 use crate::circuit::LOOK_AGAIN;
 use crate::interface::HostInterface;
 use net::NodeIo;
-use wire::{DropReason, Time};
+use wire::Time;
 
 impl HostInterface {
     /// Before a sleep: asks the applications that something is kept for to ring once they have room. False if there is none.
@@ -59,11 +59,8 @@ impl HostInterface {
             return Some((due, [delivered > 0, dropped > 0]));
         };
         let done = match receiver {
-            None => {
-                let kept = credit.forget();
-                circuit.received.drop_n(DropReason::Closed, kept as u64);
-                kept
-            }
+            // Whoever closed it has dropped and counted what was kept. The limit that this allows is to be sent yet.
+            None => 0,
             Some((user, endpoint)) => {
                 let done = credit.deliver(circuit, user, endpoint, io, now);
                 if !*cut && credit.parcels.is_old(now) {

@@ -5,7 +5,7 @@ use super::queue::Bypass;
 use super::store::Store;
 use super::table::Connection;
 use std::collections::VecDeque;
-use wire::{Cell, Counters, DropReason, Time};
+use wire::{Cell, CircuitId, Counters, DropReason, Time};
 
 /// A cell that waits for an output: its place in the Cell SRAM, and the header it leaves with.
 #[derive(Debug, Clone, Copy)]
@@ -124,6 +124,21 @@ impl Dispatcher {
     /// The same, counted one by one.
     pub(super) fn in_outputs(&self) -> usize {
         self.outputs.iter().map(|output| output.queue.len() + usize::from(output.framing.is_some())).sum()
+    }
+
+    /// What waits for an output under a label, or is on the link during this slot, is of a connection that is gone: it is dropped.
+    pub(super) fn drop_label(&mut self, port: Port, label: CircuitId, store: &mut Store) {
+        let output = &mut self.outputs[port.index()];
+        let before = output.queue.len();
+        output.queue.take_out(|waiting| waiting.word >> 4 == label.key(), |waiting| store.done(waiting.place));
+        let mut lost = before - output.queue.len();
+        if output.framing.is_some() && output.left.back().is_some_and(|cell| cell.circuit() == label) {
+            output.framing = None;
+            output.left.pop_back();
+            lost += 1;
+        }
+        output.counters.drop_n(DropReason::Closed, lost as u64);
+        self.held -= lost;
     }
 
     /// The power goes: what has not left is lost.

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use wire::hec::{self, Receiver, Verdict};
-use wire::{Cell, CellHeader, Counters, DropReason};
+use wire::{Cell, CellHeader, CircuitId, Counters, DropReason};
 
 /// Octets of a cell on a link.
 pub const OCTETS: usize = wire::cell::CELL_OCTETS;
@@ -72,6 +72,13 @@ impl InputFramer {
 
     pub(super) fn len(&self) -> usize {
         self.cells.len()
+    }
+
+    /// A label is no connection's any more: what waits under it is dropped.
+    pub(super) fn drop_label(&mut self, label: CircuitId) {
+        let before = self.cells.len();
+        self.cells.retain(|cell| cell.circuit() != label);
+        self.counters.drop_n(DropReason::Closed, (before - self.cells.len()) as u64);
     }
 
     /// The power goes: what waits is lost.

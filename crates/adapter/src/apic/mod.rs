@@ -223,6 +223,8 @@ impl Apic {
     pub fn disconnect(&mut self, port: Port, label: CircuitId) -> bool {
         let Some(number) = self.table.remove(port, label) else { return false };
         self.cache.forget(number);
+        // Another connection may have the label before the next slot.
+        self.framers[port.index()].drop_label(label);
         for _ in 0..self.missing.len() {
             let Some((at, connection, place)) = self.missing.pop_front() else { break };
             if connection == number {
@@ -233,6 +235,11 @@ impl Apic {
             }
         }
         true
+    }
+
+    /// Drops cells that wait to leave by `port` under a label: they are of a connection that is gone, and the label may be another's.
+    pub(crate) fn drop_waiting(&mut self, port: Port, label: CircuitId) {
+        self.dispatcher.drop_label(port, label, &mut self.store);
     }
 
     /// What a label leads to, and how many cells have come under it.

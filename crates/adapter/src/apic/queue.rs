@@ -63,6 +63,19 @@ impl<T> Bypass<T> {
         self.low_latency.pop_front().or_else(|| self.other.pop_front())
     }
 
+    /// Takes out what `goes`, and gives it to `gone`.
+    pub(super) fn take_out(&mut self, goes: impl Fn(&T) -> bool, mut gone: impl FnMut(&T)) {
+        for queue in [&mut self.low_latency, &mut self.other] {
+            queue.retain(|item| {
+                let goes = goes(item);
+                if goes {
+                    gone(item);
+                }
+                !goes
+            });
+        }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.low_latency.len() + self.other.len()
     }

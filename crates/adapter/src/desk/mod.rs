@@ -28,7 +28,7 @@ use crate::memory::NoMemory;
 use agenda::Agenda;
 use core::time::Duration;
 use net::desk::{Place, Plan};
-use net::{Label, Node, NodeIo, RouteError, RouteOptions, RouteTable};
+use net::{Label, Node, NodeIo, RouteError, RouteOptions, RouteTable, SetUp, SetUps};
 use ports::Ports;
 use routes::Routes;
 use std::any::Any;
@@ -75,6 +75,7 @@ pub struct Desk {
     /// Cells that came in and left by the element's ports.
     entered: u64,
     left: u64,
+    set_ups: SetUps,
 }
 
 impl Desk {
@@ -100,6 +101,7 @@ impl Desk {
             former: Sums::default(),
             entered: 0,
             left: 0,
+            set_ups: SetUps::default(),
             layout,
         };
         desk.make_chips();
@@ -299,6 +301,10 @@ impl Node for Desk {
         !self.behind
     }
 
+    fn poll_set_up(&mut self) -> Option<SetUp> {
+        self.set_ups.poll()
+    }
+
     fn as_any_mut(&mut self) -> &mut dyn Any {
         self
     }
@@ -312,7 +318,12 @@ fn is_low_latency(contract: &Contract) -> bool {
 impl RouteTable for Desk {
     fn add_route(&mut self, from: (u16, Label), to: (u16, Label), options: RouteOptions) -> Result<(), RouteError> {
         let low_latency = is_low_latency(&options.contract);
-        self.routes.add(&self.plan, &mut self.chips, from, to, low_latency)
+        let is_new = !self.routes.has(from.0, from.1);
+        self.routes.add(&self.plan, &mut self.chips, from, to, low_latency)?;
+        if is_new {
+            self.set_ups.note(SetUp::In(from.0, from.1));
+        }
+        Ok(())
     }
 
     /// A desk polices nothing; a contract says only whether cells take the bypass.

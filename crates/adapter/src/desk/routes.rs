@@ -138,6 +138,10 @@ impl Routes {
         chips.into_iter().collect()
     }
 
+    pub(super) fn has(&self, port: u16, label: Label) -> bool {
+        channel(label).is_ok_and(|circuit| self.routes.contains_key(&(port, circuit)))
+    }
+
     pub(super) fn len(&self) -> usize {
         self.routes.len()
     }
@@ -251,6 +255,16 @@ fn make(
     }
     for (At { chip, port }, label) in had.keys().filter(|input| !wanted.contains_key(input)) {
         chips[*chip].disconnect(*port, *label);
+    }
+    // What waits for an output that the route has no more would leave under a label that another may have.
+    for (input, connection) in had {
+        let kept = wanted.get(input).map_or([None; 3], |wanted| wanted.outputs);
+        let chip = &mut chips[input.0.chip];
+        for (port, (label, kept)) in Port::ALL.into_iter().zip(connection.outputs.into_iter().zip(kept)) {
+            if let Some(label) = label.filter(|label| kept != Some(*label)) {
+                chip.drop_waiting(port, label);
+            }
+        }
     }
     Ok(())
 }

@@ -60,17 +60,19 @@ impl Port {
             }
             let Some((frame, sdu)) = io.frame_in(n) else { break };
             let (circuit, octets) = (frame.circuit, sdu.len() as u64);
-            let to = match table.way(n as u16, circuit) {
-                Some(Way::Port(port)) => Ok(Destination::Host(Layout::address(port.into()), CIRCUITS as u8)),
-                Some(Way::Group(group)) => Ok(Destination::Group(group)),
+            let way = table.way(n as u16, circuit);
+            let to = match way {
+                Some((Way::Port(port), _)) => Ok(Destination::Host(Layout::address(port.into()), CIRCUITS as u8)),
+                Some((Way::Group(group), _)) => Ok(Destination::Group(group)),
                 None => Err(DropReason::UnknownCircuit),
             };
+            let route = way.map_or(0, |(_, route)| route);
             let mapped = |to: &Destination| match to {
                 Destination::Host(address, _) => station.lanai.mapping().route(*address).is_some(),
                 Destination::Group(_) => true,
             };
             let message = match to {
-                Ok(to) if mapped(&to) => send(station, to, &tag(frame).emit(), sdu, self.free_slot()),
+                Ok(to) if mapped(&to) => send(station, to, &tag(frame, route).emit(), sdu, self.free_slot()),
                 Ok(_) => Err(DropReason::LinkDown),
                 Err(reason) => Err(reason),
             };
@@ -87,14 +89,14 @@ impl Port {
     }
 }
 
-fn tag(frame: &Frame) -> Tag {
+fn tag(frame: &Frame, route: u16) -> Tag {
     let layer = match frame.aal {
         Aal::Aal0 => Layer::Aal0,
         Aal::Aal34 => Layer::Aal34,
         Aal::Aal5 => Layer::Aal5,
     };
     let SduMeta { uu, cpi, clp, congestion } = frame.meta;
-    Tag { layer, uu, cpi, clp, congestion, circuit: frame.circuit }
+    Tag { layer, uu, cpi, clp, congestion, circuit: frame.circuit, route }
 }
 
 /// Queues a message, written into the SRAM if it is short enough for that, else by way of the copy block; `None` if there is no room.
@@ -164,8 +166,8 @@ pub(super) fn handle(
 fn deliver(port: usize, from: u64, message: &[u8], table: &Table, io: &mut NodeIo<'_>) -> Result<usize, DropReason> {
     let (tag, sdu) = Tag::parse(message).map_err(|_| DropReason::Malformed)?;
     let from = from.checked_sub(Layout::address(0)).and_then(|n| u16::try_from(n).ok());
-    let circuit = from.and_then(|from| table.out(from, tag.circuit, port as u16));
-    let circuit = circuit.ok_or(DropReason::UnknownCircuit)?;
+    let from = from.ok_or(DropReason::UnknownCircuit)?;
+    let circuit = table.out(from, tag.circuit, tag.route, port as u16)?;
     let aal = match tag.layer {
         Layer::Aal0 => Aal::Aal0,
         Layer::Aal34 => Aal::Aal34,

@@ -31,7 +31,7 @@ use circuits::Port;
 use core::time::Duration;
 use generator::Generator;
 use layout::Places;
-use net::{Label, LinkNature, Node, NodeIo, RouteError, RouteOptions, RouteTable};
+use net::{Label, LinkNature, Node, NodeIo, RouteError, RouteOptions, RouteTable, SetUp, SetUps};
 use std::any::Any;
 use table::{Regrouped, Table};
 use wire::Time;
@@ -66,6 +66,7 @@ pub struct Myrinet {
     interrupted: u64,
     /// What became of messages and packets before such changes.
     former: NetworkSums,
+    set_ups: SetUps,
 }
 
 impl Myrinet {
@@ -86,6 +87,7 @@ impl Myrinet {
             carries_until: Time::ZERO,
             interrupted: 0,
             former: NetworkSums::default(),
+            set_ups: SetUps::default(),
         }
     }
 
@@ -228,6 +230,10 @@ impl Node for Myrinet {
         }
     }
 
+    fn poll_set_up(&mut self) -> Option<SetUp> {
+        self.set_ups.poll()
+    }
+
     fn as_any_mut(&mut self) -> &mut dyn Any {
         self
     }
@@ -235,8 +241,12 @@ impl Node for Myrinet {
 
 impl RouteTable for Myrinet {
     fn add_route(&mut self, from: (u16, Label), to: (u16, Label), _: RouteOptions) -> Result<(), RouteError> {
+        let is_new = !self.table.has(from);
         if let Some(change) = self.table.add(self.layout.hosts.len(), from, to)? {
             self.regroup(&change);
+        }
+        if is_new {
+            self.set_ups.note(SetUp::In(from.0, from.1));
         }
         Ok(())
     }

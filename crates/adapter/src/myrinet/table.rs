@@ -2,7 +2,7 @@
 
 use net::{Label, RouteError};
 use std::collections::HashMap;
-use wire::CircuitId;
+use wire::{CircuitId, DropReason};
 
 /// Routes at most.
 pub(super) const MAX_ROUTES: usize = 65_536;
@@ -15,6 +15,8 @@ struct Route {
     branches: Vec<Branch>,
     /// Of a route with several branches: the group that its receivers are in.
     group: Option<u16>,
+    /// Tells it from the route before it of the same port and label: of that one PDUs may be under way.
+    number: u16,
 }
 
 /// What a PDU's sender does with it.
@@ -32,6 +34,8 @@ pub(super) struct Table {
     /// Groups that no route has.
     spare: Vec<u16>,
     groups: u16,
+    /// The last route's number.
+    last: u16,
 }
 
 /// A group whose members are others from now on: the sender, then the receivers; none if it is no group any more.
@@ -63,8 +67,12 @@ impl Table {
             return Err(RouteError::Full(MAX_ROUTES));
         }
         let needs_group = known.is_some_and(|route| route.branches.len() == 1);
+        let is_new = known.is_none();
         let group = if needs_group { Some(self.group()?) } else { None };
-        let route = self.routes.entry(from).or_default();
+        if is_new {
+            self.last = self.last.wrapping_add(1);
+        }
+        let route = self.routes.entry(from).or_insert_with(|| Route { number: self.last, ..Route::default() });
         route.group = route.group.or(group);
         route.branches.push(to);
         Ok(regrouped(from.0, route))
@@ -103,22 +111,31 @@ impl Table {
         channel.or_else(|| self.routes.get(&(port, Label::Vp(circuit.vpi))))
     }
 
-    /// Where a PDU goes that came in at a port.
-    pub(super) fn way(&self, port: u16, circuit: CircuitId) -> Option<Way> {
+    /// Where a PDU goes that came in at a port, and the number of its route.
+    pub(super) fn way(&self, port: u16, circuit: CircuitId) -> Option<(Way, u16)> {
         let route = self.find(port, circuit)?;
-        match route.group {
-            Some(group) => Some(Way::Group(group)),
-            None => route.branches.first().map(|(port, _)| Way::Port(*port)),
-        }
+        let way = match route.group {
+            Some(group) => Way::Group(group),
+            None => Way::Port(route.branches.first()?.0),
+        };
+        Some((way, route.number))
     }
 
-    /// The circuit under which a PDU goes out at a port.
-    pub(super) fn out(&self, from: u16, circuit: CircuitId, port: u16) -> Option<CircuitId> {
-        let (_, label) = self.find(from, circuit)?.branches.iter().find(|branch| branch.0 == port)?;
-        Some(match label {
-            Label::Vc(circuit) => *circuit,
-            Label::Vp(vpi) => CircuitId { vpi: *vpi, vci: circuit.vci },
+    /// The circuit under which a PDU of a route goes out at a port.
+    pub(super) fn out(&self, from: u16, circuit: CircuitId, number: u16, port: u16) -> Result<CircuitId, DropReason> {
+        let route = self.find(from, circuit).ok_or(DropReason::UnknownCircuit)?;
+        if route.number != number {
+            return Err(DropReason::Closed);
+        }
+        let branch = route.branches.iter().find(|branch| branch.0 == port);
+        Ok(match branch.ok_or(DropReason::UnknownCircuit)?.1 {
+            Label::Vc(circuit) => circuit,
+            Label::Vp(vpi) => CircuitId { vpi, vci: circuit.vci },
         })
+    }
+
+    pub(super) fn has(&self, from: (u16, Label)) -> bool {
+        self.routes.contains_key(&from)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -149,18 +166,20 @@ mod tests {
         let mut table = Table::default();
         let circuit = CircuitId::new(0, 40).unwrap();
         assert_eq!(table.add(4, (0, vc(40)), (1, vc(50))), Ok(None));
-        assert_eq!(table.way(0, circuit), Some(Way::Port(1)));
+        assert_eq!(table.way(0, circuit), Some((Way::Port(1), 1)));
         let regrouped = table.add(4, (0, vc(40)), (2, vc(60))).unwrap().unwrap();
         assert_eq!(regrouped, Regrouped { group: 1, members: vec![0, 1, 2] });
-        assert_eq!(table.way(0, circuit), Some(Way::Group(1)));
-        assert_eq!(table.out(0, circuit, 2), CircuitId::new(0, 60));
-        assert_eq!((table.out(0, circuit, 3), table.out(1, circuit, 2)), (None, None));
+        assert_eq!(table.way(0, circuit), Some((Way::Group(1), 1)));
+        assert_eq!(table.out(0, circuit, 1, 2).ok(), CircuitId::new(0, 60));
+        let unknown = Err(DropReason::UnknownCircuit);
+        assert_eq!((table.out(0, circuit, 1, 3), table.out(1, circuit, 1, 2)), (unknown, unknown));
+        assert_eq!(table.out(0, circuit, 2, 2), Err(DropReason::Closed), "a PDU of a later route");
         assert_eq!(table.add(4, (0, vc(40)), (2, vc(61))), Err(RouteError::Exists(2)));
         assert_eq!(table.add(4, (0, vc(40)), (4, vc(61))), Err(RouteError::NoPort(4)));
         let (removed, change) = table.remove((0, vc(40)), Some(1));
         assert!(removed);
         assert_eq!(change, Some(Regrouped { group: 1, members: vec![] }));
-        assert_eq!(table.way(0, circuit), Some(Way::Port(2)));
+        assert_eq!(table.way(0, circuit), Some((Way::Port(2), 1)));
         assert_eq!(table.remove((0, vc(40)), None), (true, None));
         assert_eq!((table.len(), table.remove((0, vc(40)), None)), (0, (false, None)));
     }

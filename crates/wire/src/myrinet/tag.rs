@@ -9,7 +9,7 @@
 //! | 4 | bit 0: cell loss priority; bit 1: congestion experienced |
 //! | 5 | 0 |
 //! | 6..8, 8..10 | VPI and VCI by which the sender's side knows the circuit |
-//! | 10..12 | 0 |
+//! | 10..12 | the number of the route by which the sender's side knows it: one that is made anew has another |
 //! | 12.. | the SDU |
 
 use crate::{CircuitId, Error, Vci, Vpi};
@@ -48,6 +48,8 @@ pub struct Tag {
     pub congestion: bool,
     /// The circuit as the sender's side knows it.
     pub circuit: CircuitId,
+    /// Which of the routes that this circuit has had there.
+    pub route: u16,
 }
 
 impl Tag {
@@ -60,7 +62,7 @@ impl Tag {
             return Err(Error::Truncated { what: WHAT, need: TAG_OCTETS, got: octets.len() });
         };
         let field = |field, value: u16| Err(Error::Field { what: WHAT, field, value: value.into() });
-        let [version, layer, uu, cpi, flags, zero, vpi_high, vpi_low, vci_high, vci_low, rest @ ..] = *tag;
+        let [version, layer, uu, cpi, flags, zero, vpi_high, vpi_low, vci_high, vci_low, route_high, route_low] = *tag;
         if version != VERSION {
             return field("version", version.into());
         }
@@ -70,14 +72,15 @@ impl Tag {
             5 => Layer::Aal5,
             _ => return field("adaptation layer", layer.into()),
         };
-        if flags & !(CLP | CONGESTION) != 0 || zero != 0 || rest != [0; 2] {
+        if flags & !(CLP | CONGESTION) != 0 || zero != 0 {
             return field("flags", flags.into());
         }
         let vpi = u16::from_be_bytes([vpi_high, vpi_low]);
         let Some(vpi) = Vpi::new(vpi) else { return field("VPI", vpi) };
         let circuit = CircuitId { vpi, vci: Vci(u16::from_be_bytes([vci_high, vci_low])) };
         let (clp, congestion) = (flags & CLP != 0, flags & CONGESTION != 0);
-        Ok((Tag { layer, uu, cpi, clp, congestion, circuit }, sdu))
+        let route = u16::from_be_bytes([route_high, route_low]);
+        Ok((Tag { layer, uu, cpi, clp, congestion, circuit, route }, sdu))
     }
 
     /// As it stands before an SDU.
@@ -88,7 +91,7 @@ impl Tag {
             Layer::Aal5 => 5,
         };
         let flags = if self.clp { CLP } else { 0 } | if self.congestion { CONGESTION } else { 0 };
-        let [vpi, vci] = [self.circuit.vpi.get(), self.circuit.vci.get()].map(u16::to_be_bytes);
-        [VERSION, layer, self.uu, self.cpi, flags, 0, vpi[0], vpi[1], vci[0], vci[1], 0, 0]
+        let [vpi, vci, route] = [self.circuit.vpi.get(), self.circuit.vci.get(), self.route].map(u16::to_be_bytes);
+        [VERSION, layer, self.uu, self.cpi, flags, 0, vpi[0], vpi[1], vci[0], vci[1], route[0], route[1]]
     }
 }

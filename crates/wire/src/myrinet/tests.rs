@@ -136,12 +136,13 @@ proptest! {
 
     #[test]
     fn a_tag_read_is_the_one_written(
-        uu: u8, cpi: u8, clp: bool, congestion: bool, layer in 0..3usize, vpi in 0u16..4096, vci: u16, sdu: Vec<u8>,
+        uu: u8, cpi: u8, clp: bool, congestion: bool, layer in 0..3usize, vpi in 0u16..4096, vci: u16, route: u16,
+        sdu: Vec<u8>,
     ) {
         use super::tag::{Layer, Tag};
         let circuit = crate::CircuitId { vpi: crate::Vpi::new(vpi).unwrap(), vci: crate::Vci(vci) };
         let layer = [Layer::Aal0, Layer::Aal34, Layer::Aal5][layer];
-        let tag = Tag { layer, uu, cpi, clp, congestion, circuit };
+        let tag = Tag { layer, uu, cpi, clp, congestion, circuit, route };
         let octets = [&tag.emit()[..], &sdu].concat();
         prop_assert_eq!(Tag::parse(&octets), Ok((tag, &sdu[..])));
     }
