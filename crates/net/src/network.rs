@@ -393,7 +393,12 @@ impl Network {
     /// that it follows. A link that is down takes all it is given and counts it `link_down`, so that senders do not wait for
     /// it; a shell at its end has no signal ([`crate::External::set_signal`]). False if the link is gone.
     pub fn set_link_up(&mut self, id: LinkId, up: bool) -> bool {
-        self.halves(id, |shard| shard.set_link_up(id, up))
+        self.note_set_ups();
+        let there = self.halves(id, |shard| shard.set_link_up(id, up));
+        if !up {
+            self.shorten_sieves(id);
+        }
+        there
     }
 
     /// Lets a link be up only while another is, too: who is at its end learns of a fault farther on, as a media converter

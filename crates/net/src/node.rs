@@ -106,6 +106,14 @@ impl Line {
         }
     }
 
+    /// [`Lane::shorten_sieve`].
+    pub(crate) fn shorten_sieve(&mut self, beyond: u64) {
+        match self {
+            Line::Cells(lane) => lane.shorten_sieve(beyond),
+            Line::Frames(lane) => lane.shorten_sieve(beyond),
+        }
+    }
+
     fn sift(&mut self, most: usize, pool: &mut FramePool) -> Sifted {
         match self {
             Line::Cells(lane) => lane.sift(most, pool),

@@ -469,6 +469,12 @@ impl Shard {
                 _ => {}
             }
         }
+        if let Some((half, queue)) = self.link(id).and_then(|link| Some((link.half?, link.config.queue_cells)))
+            && !up
+        {
+            // What the other shard may hand over before it sees that, and what it has handed over.
+            self.shorten_sieve(id.index * 2 + 1 - half as u32, 2 * queue as u64);
+        }
         let Some(link) = self.link(id) else { return };
         link.up.store(up, Ordering::Relaxed);
         // Links of other shards may follow this one.

@@ -52,6 +52,13 @@ impl Sieve {
         before(circuit.key()) || self.has_paths && before(key(Label::Vp(circuit.vpi)))
     }
 
+    /// No more than `ahead` units come that were on the line at the last mark.
+    fn shorten(&mut self, ahead: u64) {
+        let most = self.passed + ahead;
+        self.last = self.last.min(most);
+        self.until.values_mut().for_each(|until| *until = most.min(*until));
+    }
+
     fn is_done(&self) -> bool {
         self.passed >= self.last
     }
@@ -108,6 +115,17 @@ impl<T: Unit> Lane<T> {
         let sieve = self.sieve.get_or_insert_default();
         labels.iter().for_each(|label| sieve.mark(*label, ahead));
         self.clean = 0;
+    }
+
+    /// The line has been emptied in the shard where it begins: of what was before its end, so much can come yet.
+    pub(crate) fn shorten_sieve(&mut self, beyond: u64) {
+        let here = (self.arrived.len() + self.parcels.len()) as u64;
+        if let Some(sieve) = &mut self.sieve {
+            sieve.shorten(here + beyond);
+            if sieve.is_done() {
+                self.end_sieve();
+            }
+        }
     }
 
     /// Drops what the sieve holds back of the oldest units, `most` at most, and finds out how many after these may be read.

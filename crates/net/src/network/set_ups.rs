@@ -32,6 +32,18 @@ impl Network {
         }
     }
 
+    /// A link between two shards has gone down in both: what has not been handed over is gone.
+    pub(super) fn shorten_sieves(&mut self, id: LinkId) {
+        let Some(place) = self.place(id).filter(|place| place.crossing.is_some()) else { return };
+        for side in [Side::A, Side::B] {
+            let [from, to] = [place.shards[side as usize], place.shards[1 - side as usize]];
+            let beyond = self.shard(from as usize).map(|shard| shard.handed_over(id, side));
+            if let (Some(beyond), Some(shard)) = (beyond, self.here_mut(to as usize)) {
+                shard.shorten_sieve(id.index * 2 + side as u32, beyond);
+            }
+        }
+    }
+
     fn outdate(&mut self, line: u32, labels: &[Label]) {
         let side = Side::of_line(line);
         let Some(slot) = self.links.get(line as usize / 2) else { return };

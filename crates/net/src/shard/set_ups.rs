@@ -51,6 +51,13 @@ impl Shard {
         self.lines.sieves.insert(line);
         self.lines.note_arrived(line);
     }
+
+    /// A line from another shard was emptied there, as a link is that goes down: of what was on it, so much can come yet at most.
+    pub(crate) fn shorten_sieve(&mut self, line: u32, beyond: u64) {
+        if let Some(Some(there)) = self.lines.lines.get_mut(line as usize) {
+            there.shorten_sieve(beyond);
+        }
+    }
 }
 
 /// Whether a line leads out of the process.
