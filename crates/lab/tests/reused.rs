@@ -176,3 +176,42 @@ fn what_is_dropped_so_is_counted_as_closed_at_its_link() {
     let closed: Vec<u64> = network.links().map(|link| link.from_a.sent.dropped(DropReason::Closed)).collect();
     assert!(closed[0] > 100 && closed[1] == 0, "{closed:?}");
 }
+
+#[test]
+fn a_circuit_inside_a_path_gets_nothing_of_the_one_before_it_though_the_path_stays() {
+    for_seeds("a_circuit_inside_a_path_gets_nothing_of_the_one_before_it_though_the_path_stays", 24, |seed| {
+        let edge = [LinkConfig::default(), slow(Carries::Cells)][seed as usize % 2].clone();
+        // What the link between the switches has no room for waits in the queue of the path.
+        let trunk = LinkConfig { queue_cells: [512, 16][seed as usize / 2 % 2], ..slow(Carries::Cells) };
+        let mut world = world(seed, [edge, trunk]);
+        world.add_circuit(&["s1:0 7.*", "s2:0 9.*"], Aal::Aal5, Contract::default()).unwrap();
+        let inside = |vci: u16| ["alpha 7", "beta 9"].map(|end| format!("{end}.{vci}"));
+        let add = |world: &mut World<Station>, vci| {
+            world.add_circuit(&inside(vci).each_ref().map(String::as_str), Aal::Aal5, Contract::default()).unwrap();
+        };
+        add(&mut world, 100);
+        add(&mut world, 101);
+        for n in 0..30 {
+            for (host, vpi) in [("alpha", 7), ("beta", 9)] {
+                world.host(host).send(CircuitId::new(vpi, 100).unwrap(), vec![OLD; 20 + n * 37]);
+                world.host(host).send(CircuitId::new(vpi, 101).unwrap(), vec![2; 20 + n * 37]);
+            }
+        }
+        world.settle(Duration::from_micros(50 + seed * 431));
+        let came = world.host("beta").received(id("9.101")).len();
+        world.remove_circuit(&inside(100).each_ref().map(String::as_str)).unwrap();
+        add(&mut world, 100);
+        for n in 0..8 {
+            world.host("alpha").send(id("7.100"), vec![1; 20 + n * 37]);
+            world.host("beta").send(id("9.100"), vec![1; 20 + n * 37]);
+        }
+        assert!(world.settle(MINUTE));
+        for (host, vpi) in [("alpha", 7), ("beta", 9)] {
+            let got = world.host(host).received(CircuitId::new(vpi, 100).unwrap());
+            let got: Vec<u8> = got.into_iter().map(|(_, sdu)| sdu[0]).collect();
+            assert_eq!(got, [1; 8], "{host}");
+        }
+        // The other channel of the path has lost nothing.
+        assert_eq!(came + world.host("beta").received(id("9.101")).len(), 30);
+    });
+}

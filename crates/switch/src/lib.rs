@@ -91,7 +91,7 @@ use profile::Profiles;
 use std::collections::BTreeMap;
 use store::Store;
 use wire::oam::Location;
-use wire::{Cell, DropReason, Label, Time};
+use wire::{Cell, DropReason, Label, Time, Vci};
 
 /// Where cells go that find nothing queued before them: the links' own memory.
 ///
@@ -262,6 +262,25 @@ impl Switch {
         let before = port.control.len();
         port.control.retain(|cell| !label.holds(cell.circuit()));
         port.counters.sent.drop_n(DropReason::Closed, (before - port.control.len()) as u64);
+    }
+
+    /// A channel of a path that comes in at `from` is another circuit's from now on: what waits of the one before leaves as
+    /// unassigned cells (VCI 0, no payload), which nobody takes.
+    pub fn blank_channel(&mut self, from: (u16, Label), vci: Vci) {
+        let id = self.index.get(from.0.into(), from.1);
+        let Plane { circuits, store, .. } = &mut self.plane;
+        let circuit = &circuits[id as usize];
+        if id == 0 || circuit.is(circuit::flag::ROOT) {
+            return;
+        }
+        let mut at = circuit.head;
+        for _ in 0..circuit.queued {
+            let (cell, next) = store.get(at);
+            if cell.circuit().vci == vci {
+                store.blank(at);
+            }
+            at = next;
+        }
     }
 
     /// Whether [`Switch::poll_transmit`] has cells for this port.

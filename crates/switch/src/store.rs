@@ -79,6 +79,13 @@ impl Store {
         (cell, cell.at().as_nanos() as u32)
     }
 
+    /// Makes a cell an unassigned one of its path (I.361: VCI 0), without its payload. It keeps its place and its payload type.
+    pub(crate) fn blank(&mut self, at: u32) {
+        let cell = &mut self.cells[at as usize];
+        cell.set_header_word(cell.header_word() & !(0xffff << 4));
+        cell.payload = [0; wire::cell::PAYLOAD_OCTETS];
+    }
+
     /// Gives the place of a cell back.
     #[inline(always)]
     pub(crate) fn free(&mut self, at: u32) {

@@ -5,7 +5,7 @@ use crate::node::NodeIo;
 use crate::sparse::SparseCounters;
 use std::time::Duration;
 use traffic::{Contract, Flow};
-use wire::{CircuitId, Counters, DropReason, Label};
+use wire::{CircuitId, Counters, DropReason, Label, Vci};
 
 /// Cells that a switch keeps for a circuit with credits where nothing else is asked for.
 pub const DEFAULT_WINDOW: u16 = 2048;
@@ -87,6 +87,9 @@ pub trait RouteTable {
 
     /// Ends one branch of a route, or with `out_port` `None` the route. Returns whether it was there.
     fn remove_route(&mut self, port: u16, label: Label, out_port: Option<u16>) -> bool;
+
+    /// A channel of the path that comes in at `from` and leaves at `to` is a new circuit's: what was sent on it before goes nowhere.
+    fn set_up_channel(&mut self, _from: (u16, Label), _to: (u16, Label), _vci: Vci) {}
 }
 
 /// One branch of a route.

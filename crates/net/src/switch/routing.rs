@@ -7,6 +7,7 @@ use super::{Label, Switch, sums};
 use crate::set_up::SetUp;
 use crate::sparse::SparseCounters;
 use switch::Transaction;
+use wire::{CircuitId, Vci};
 
 impl Switch {
     /// Lets what comes in at `port` under `label` go out at `out_port` under `out_label`. A second call with another
@@ -176,5 +177,12 @@ impl RouteTable for Switch {
 
     fn remove_route(&mut self, port: u16, label: Label, out_port: Option<u16>) -> bool {
         Switch::remove_route(self, port, label, out_port)
+    }
+
+    fn set_up_channel(&mut self, from: (u16, Label), to: (u16, Label), vci: Vci) {
+        let (Label::Vp(near), Label::Vp(far)) = (from.1, to.1) else { return };
+        self.cells.blank_channel(from, vci);
+        self.set_ups.note(SetUp::In(from.0, Label::Vc(CircuitId { vpi: near, vci })));
+        self.set_ups.note(SetUp::Out(to.0, Label::Vc(CircuitId { vpi: far, vci })));
     }
 }

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::marker::PhantomData;
 use std::time::Duration;
 use traffic::Contract;
-use wire::{CircuitId, Time};
+use wire::{CircuitId, Label, Time};
 
 /// The host's part of a circuit: what a host interface implements.
 pub trait CircuitTable: Node {
@@ -431,6 +431,7 @@ impl<H: CircuitTable + 'static> Fabric<H> {
             node.add_route(route.from, route.to, options)
                 .map_err(|cause| TopologyError::Route { switch: route.switch.to_owned(), cause })?;
         }
+        self.set_up_inside(network, placed);
         self.set_windows(network, &placed.way);
         self.tell(network, placed, true);
         for (end, id, port) in self.router.hosted(placed) {
@@ -442,6 +443,17 @@ impl<H: CircuitTable + 'static> Fabric<H> {
             })?;
         }
         Ok(())
+    }
+
+    /// The switches on the way of a path are not told of a circuit inside it, but that nothing of the one before is under way.
+    fn set_up_inside(&self, network: &mut Network, placed: &Placed) {
+        let Some(carrier) = self.router.carrier(placed) else { return };
+        let Some(Label::Vc(circuit)) = placed.way.hops.first().map(|hop| hop.label) else { return };
+        for route in self.router.routes(&carrier.way, carrier.description.is_both_ways()) {
+            if let Some(node) = self.node(route.switch).and_then(|id| self.table(network, id)) {
+                node.set_up_channel(route.from, route.to, circuit.vci);
+            }
+        }
     }
 
     /// Tells the shells at a circuit's outside ends.

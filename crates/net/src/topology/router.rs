@@ -328,6 +328,12 @@ impl Router {
         self.place(placed, carrier)
     }
 
+    /// The path that a circuit is inside of.
+    pub(super) fn carrier(&self, placed: &Placed) -> Option<&Placed> {
+        let number = self.find(&placed.description.ends).ok()?;
+        self.slot(self.slot(number)?.carrier?).map(|slot| &slot.placed)
+    }
+
     fn place(&mut self, placed: Placed, carrier: Option<u32>) -> Result<&Placed, TopologyError> {
         for hop in &placed.way.hops {
             let link = self.link_state(hop.link)?;
