@@ -23,7 +23,9 @@ use crate::real;
 use crate::service::{Created, Failed, Session};
 use crate::shared::{Estate, Guard, Shared};
 use endpoint::control::BELL_OCTETS;
-use endpoint::layout::{CLIENT_SLEEPS, CLIENT_WAITS, Descriptor, HOST_RESTS, HOST_SLEEPS, INLINE_OCTETS, NEWS_OF_SDUS};
+use endpoint::layout::{
+    CLIENT_SLEEPS, CLIENT_WAITS, Descriptor, HOST_RESTS, HOST_SLEEPS, Head, INLINE_OCTETS, NEWS_OF_SDUS,
+};
 use endpoint::ring::{Consumer, Producer, Which};
 use endpoint::segment::Segment;
 use endpoint::{Aal, ChannelId, Direction, Geometry};
@@ -154,7 +156,7 @@ impl Live {
         let segment = Arc::new(Segment::open(&memory, geometry).map_err(no_memory)?);
         let mut free = Producer::new(&segment, Which::Free);
         for buffer in geometry.send_ring..geometry.buffers {
-            free.push(Descriptor::of_buffer(buffer));
+            free.push(Head::of_buffer(buffer));
         }
         segment.word32(CLIENT_SLEEPS).store(NEWS_OF_SDUS, Ordering::SeqCst);
         let channel = session.open_circuit(circuit, qos.service_aal(), qos.direction())?;
@@ -265,10 +267,10 @@ impl Live {
         if !self.direction().sends() {
             return Err(Errno::INVAL.into());
         }
-        let mut descriptor = Descriptor::of_buffer(Descriptor::INLINE);
-        descriptor.channel = self.channel.0;
-        descriptor.octets = octets as u32;
-        descriptor.clp = shared.clp.load(Ordering::Relaxed);
+        let mut descriptor = Descriptor::from(Head::of_buffer(Descriptor::INLINE));
+        descriptor.head.channel = self.channel.0;
+        descriptor.head.octets = octets as u32;
+        descriptor.head.clp = shared.clp.load(Ordering::Relaxed);
         let mut cell = [0; CELL_OCTETS];
         let is_cell = self.qos.service_aal() == Aal::Aal0;
         if is_cell {
@@ -295,7 +297,7 @@ impl Live {
                 // As many buffers as slots: the one of this slot is free because the slot is.
                 let buffer = ring.pushed() & (self.segment.geometry().send_ring - 1);
                 let Some(to) = self.segment.geometry().buffer_at(buffer) else { return Err(Errno::NOBUFS.into()) };
-                descriptor.buffer = buffer;
+                descriptor.head.buffer = buffer;
                 if is_cell {
                     self.segment.copy_in(to, &cell);
                 } else {
@@ -406,9 +408,9 @@ impl Live {
                     return Ok(copied);
                 }
                 ring.advance();
-                if descriptor.buffer != Descriptor::INLINE {
+                if descriptor.head.buffer != Descriptor::INLINE {
                     free.catch_up();
-                    free.push(Descriptor::of_buffer(descriptor.buffer));
+                    free.push(Head::of_buffer(descriptor.head.buffer));
                 }
                 if let Some(copied) = copied {
                     if shared.watched.load(Ordering::Relaxed) && ring.waiting() == 0 {
@@ -458,8 +460,8 @@ impl Live {
     /// # Safety
     /// As [`Live::receive`].
     unsafe fn copy_out(&self, descriptor: &Descriptor, parts: Parts<'_>) -> Option<(usize, bool)> {
-        let octets = descriptor.octets as usize;
-        let from = match descriptor.buffer {
+        let octets = descriptor.head.octets as usize;
+        let from = match descriptor.head.buffer {
             Descriptor::INLINE if octets <= INLINE_OCTETS => None,
             Descriptor::INLINE => return None,
             _ if octets > self.segment.geometry().buffer_octets as usize => return None,
@@ -564,7 +566,7 @@ impl Live {
         let mut turn = shared.receive.lock()?;
         let (ring, _) = self.receive.get(&mut turn);
         ring.catch_up();
-        Ok(ring.peek().map_or(0, |d| d.octets as usize))
+        Ok(ring.peek().map_or(0, |d| d.head.octets as usize))
     }
 
     /// Octets that may be sent before the ring is full.

@@ -16,7 +16,7 @@ use control::live::{Links, Live};
 use control::objects::{LinkSpec, ObjectId, Spec};
 use control::sources::commands::{Kept, Written};
 use control::state::StateFolder;
-use endpoint::layout::{Descriptor, Geometry};
+use endpoint::layout::{Descriptor, Geometry, Head};
 use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Events, Local};
 use host::{Attached, EndpointId, HostInterface};
@@ -119,8 +119,8 @@ impl World {
                 let bursts = talks && witness.rounds.is_multiple_of(BURST);
                 for (name, (local, id)) in ["w1", "w2"].into_iter().zip(&mut witness.ends) {
                     for _ in 0..if bursts { BURST } else { 0 } {
-                        let mut descriptor = Descriptor::of_buffer(Descriptor::INLINE);
-                        descriptor.octets = 40;
+                        let mut descriptor = Descriptor::from(Head::of_buffer(Descriptor::INLINE));
+                        descriptor.head.octets = 40;
                         local.send.push(descriptor);
                         witness.sent += 1;
                     }

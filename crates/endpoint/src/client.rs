@@ -10,7 +10,7 @@ mod wait;
 
 use crate::ChannelId;
 use crate::control::{Aal, DataPath, Events, OpenOptions, Request, Response};
-use crate::layout::{Descriptor, Geometry, INLINE_OCTETS};
+use crate::layout::{Descriptor, Geometry, Head, INLINE_OCTETS};
 use crate::own::Given;
 use crate::recycle::Recycle;
 use crate::ring::{Consumer, Producer, Which};
@@ -119,7 +119,7 @@ impl Endpoint {
         endpoint.shares = Shares::new(geometry.send_ring.min(for_sending.max(1)));
         endpoint.free_batch = ((geometry.buffers - for_sending) / 16).clamp(1, MOST_FREE_AT_ONCE);
         for buffer in for_sending..geometry.buffers {
-            if !endpoint.free.push(Descriptor::of_buffer(buffer)) {
+            if !endpoint.free.push(Head::of_buffer(buffer)) {
                 endpoint.idle.put_fresh(buffer);
             }
         }
@@ -241,8 +241,8 @@ impl Endpoint {
         if let Err(e) = self.check_length(octets) {
             return Err((e, loan));
         }
-        let descriptor = Descriptor { channel: channel.0, octets: octets as u32, ..Descriptor::of_buffer(loan.buffer) };
-        match self.push_unseen(descriptor) {
+        let head = Head { channel: channel.0, octets: octets as u32, ..Head::of_buffer(loan.buffer) };
+        match self.push_unseen(head.into()) {
             Ok(()) => {
                 let handle = loan.forget();
                 if self.handles.len() < HANDLES {
@@ -265,9 +265,8 @@ impl Endpoint {
             loan[..sdu.len()].copy_from_slice(sdu);
             return self.send(channel, loan, sdu.len()).map_err(|(e, _)| e);
         }
-        let mut d = Descriptor::of_buffer(Descriptor::INLINE);
-        d.channel = channel.0;
-        d.octets = sdu.len() as u32;
+        let octets = sdu.len() as u32;
+        let mut d = Descriptor::from(Head { channel: channel.0, octets, ..Head::of_buffer(Descriptor::INLINE) });
         d.inline[..sdu.len()].copy_from_slice(sdu);
         self.push(d)
     }
@@ -288,16 +287,16 @@ impl Endpoint {
 
     #[inline]
     fn push_unseen(&mut self, descriptor: Descriptor) -> Result<(), SendError> {
-        if !self.shares.has_room(descriptor.channel) {
+        if !self.shares.has_room(descriptor.head.channel) {
             self.flush();
             self.reclaim();
         }
-        if !self.shares.admits(descriptor.channel) || !self.send.push_unseen(descriptor) {
+        if !self.shares.admits(descriptor.head.channel) || !self.send.push_unseen(descriptor) {
             self.flush();
             self.reclaim();
             return Err(SendError::Full);
         }
-        self.shares.take(descriptor.channel);
+        self.shares.take(descriptor.head.channel);
         if self.send.pushed().is_multiple_of(RECLAIM_EVERY) {
             self.flush();
             self.reclaim();
@@ -316,7 +315,7 @@ impl Endpoint {
     /// Gives a buffer back to the host, which sees it when some have come together, or before the next wait.
     #[inline]
     pub(crate) fn give_free(&mut self, buffer: u32) {
-        if !self.free.push_unseen(Descriptor::of_buffer(buffer)) {
+        if !self.free.push_head_unseen(Head::of_buffer(buffer)) {
             self.idle.put(buffer);
         }
         if self.free.unpublished() >= self.free_batch {

@@ -189,37 +189,14 @@ impl Geometry {
     }
 }
 
-/// A descriptor as either side means it; what a peer wrote is only as good as its checks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Descriptor {
-    /// Channel.
-    pub channel: u32,
-    /// Octets of the SDU.
-    pub octets: u32,
-    /// Buffer, or [`Descriptor::INLINE`].
-    pub buffer: u32,
-    /// User-to-user indication.
-    pub uu: u8,
-    /// Common part indicator.
-    pub cpi: u8,
-    /// Cell loss priority.
-    pub clp: bool,
-    /// Congestion experienced.
-    pub congestion: bool,
-    /// Where the SDU is in the application's own memory, if it is there.
-    pub address: u64,
-    /// The SDU, if it is here.
-    pub inline: [u8; INLINE_OCTETS],
-}
-
-/// A descriptor's head alone: of an SDU in a buffer.
+/// A descriptor's head: all that there is of one whose SDU is in a buffer. What a peer wrote is only as good as its checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
     /// Channel.
     pub channel: u32,
     /// Octets of the SDU.
     pub octets: u32,
-    /// Buffer.
+    /// Buffer, or one of [`Descriptor::INLINE`], [`Descriptor::OWN`] and [`Descriptor::PAGES`].
     pub buffer: u32,
     /// User-to-user indication.
     pub uu: u8,
@@ -232,12 +209,50 @@ pub struct Head {
 }
 
 impl Head {
+    /// Names a buffer and nothing else: what the free ring holds.
+    #[inline]
+    pub const fn of_buffer(buffer: u32) -> Self {
+        Head { channel: 0, octets: 0, buffer, uu: 0, cpi: 0, clp: false, congestion: false }
+    }
+
+    /// Whether a body follows.
+    #[inline]
+    pub(crate) const fn has_body(&self) -> bool {
+        self.buffer >= Descriptor::PAGES
+    }
+
     #[inline(always)]
     pub(crate) fn to_words(self) -> [u64; HEAD_WORDS] {
         let flags = u32::from(self.clp) | u32::from(self.congestion) << 1;
         let octets = u32::from(self.uu) | u32::from(self.cpi) << 8 | flags << 16;
         let rest = if cfg!(target_endian = "little") { octets } else { octets.swap_bytes() };
         [pair(self.channel, self.octets), pair(self.buffer, rest)]
+    }
+
+    #[inline]
+    pub(crate) const fn from_words([first, second]: [u64; HEAD_WORDS]) -> Self {
+        let ((channel, octets), (buffer, rest)) = (halves(first), halves(second));
+        let [uu, cpi, flags, _] = rest.to_ne_bytes();
+        Head { channel, octets, buffer, uu, cpi, clp: flags & 1 != 0, congestion: flags & 2 != 0 }
+    }
+}
+
+/// A descriptor as either side means it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Descriptor {
+    /// Whose SDU, how long, and where it is.
+    pub head: Head,
+    /// Where the SDU is in the application's own memory, if it is there.
+    pub address: u64,
+    /// The SDU, if it is here.
+    pub inline: [u8; INLINE_OCTETS],
+}
+
+impl From<Head> for Descriptor {
+    /// With nothing in its body.
+    #[inline]
+    fn from(head: Head) -> Self {
+        Descriptor { head, address: 0, inline: [0; INLINE_OCTETS] }
     }
 }
 
@@ -249,31 +264,10 @@ impl Descriptor {
     /// The buffer number that says that the SDU is on pages of the application's own memory.
     pub const PAGES: u32 = u32::MAX - 2;
 
-    /// Names a buffer and nothing else: what the free ring holds.
-    pub const fn of_buffer(buffer: u32) -> Self {
-        Descriptor {
-            channel: 0,
-            octets: 0,
-            buffer,
-            uu: 0,
-            cpi: 0,
-            clp: false,
-            congestion: false,
-            address: 0,
-            inline: [0; INLINE_OCTETS],
-        }
-    }
-
-    /// Whether its body says something.
-    #[inline]
-    pub(crate) const fn has_body(&self) -> bool {
-        self.buffer >= Descriptor::PAGES
-    }
-
-    /// Whether the body's last octets do: an SDU, or a list of pages.
+    /// Whether the body's last octets say something: an SDU, or a list of pages.
     #[inline]
     pub(crate) const fn has_inline(&self) -> bool {
-        matches!(self.buffer, Descriptor::INLINE | Descriptor::PAGES)
+        matches!(self.head.buffer, Descriptor::INLINE | Descriptor::PAGES)
     }
 
     /// Puts a list of pages where an SDU would be: `offset` is where in the first one it begins.
@@ -293,7 +287,7 @@ impl Descriptor {
     /// As two words of a head and the six of a body that are used.
     pub fn to_words(self) -> [u64; 8] {
         let mut words = [0; 8];
-        words[..HEAD_WORDS].copy_from_slice(&self.head_words());
+        words[..HEAD_WORDS].copy_from_slice(&self.head.to_words());
         words[HEAD_WORDS] = self.address;
         for (word, part) in words[HEAD_WORDS + 1..].iter_mut().zip(self.inline.as_chunks::<8>().0) {
             *word = u64::from_ne_bytes(*part);
@@ -303,28 +297,12 @@ impl Descriptor {
 
     /// From such words, whatever they hold.
     pub fn from_words(words: [u64; 8]) -> Self {
-        let mut descriptor = Self::from_head_words([words[0], words[1]]);
+        let mut descriptor = Descriptor::from(Head::from_words([words[0], words[1]]));
         descriptor.address = words[HEAD_WORDS];
         for (part, word) in descriptor.inline.as_chunks_mut::<8>().0.iter_mut().zip(&words[HEAD_WORDS + 1..]) {
             *part = word.to_ne_bytes();
         }
         descriptor
-    }
-
-    /// Its head.
-    #[inline]
-    pub(crate) fn head_words(&self) -> [u64; HEAD_WORDS] {
-        let Descriptor { channel, octets, buffer, uu, cpi, clp, congestion, .. } = *self;
-        Head { channel, octets, buffer, uu, cpi, clp, congestion }.to_words()
-    }
-
-    /// A descriptor with this head, and nothing in its body.
-    #[inline]
-    pub(crate) fn from_head_words([first, second]: [u64; HEAD_WORDS]) -> Self {
-        let ((channel, octets), (buffer, rest)) = (halves(first), halves(second));
-        let [uu, cpi, flags, _] = rest.to_ne_bytes();
-        let (clp, congestion) = (flags & 1 != 0, flags & 2 != 0);
-        Descriptor { channel, octets, buffer, uu, cpi, clp, congestion, address: 0, inline: [0; INLINE_OCTETS] }
     }
 }
 

@@ -8,7 +8,7 @@
 
 use crate::client::{Endpoint, Error, Received, SendError};
 use crate::control::{Request, Response};
-use crate::layout::Descriptor;
+use crate::layout::{Descriptor, Head};
 use crate::negotiate::OWN_MEMORY;
 use crate::shared::SharedMemory;
 use crate::{ChannelId, DataPath};
@@ -140,13 +140,13 @@ impl Given {
     pub(crate) fn octets(&self, d: &Descriptor) -> &[u8] {
         self.posted.get(&d.address).map_or(&[], |posted| {
             let memory = posted.stand_in.as_ref().unwrap_or(&posted.memory);
-            &memory[..memory.len().min(d.octets as usize)]
+            &memory[..memory.len().min(d.head.octets as usize)]
         })
     }
 
     /// The registered memory that a descriptor speaks of, and where in it the SDU begins.
     pub(crate) fn place(&self, d: &Descriptor) -> Option<(&Arc<SharedMemory>, usize)> {
-        let posted = self.posted.get(&d.address).filter(|_| d.buffer == Descriptor::OWN)?;
+        let posted = self.posted.get(&d.address).filter(|_| d.head.buffer == Descriptor::OWN)?;
         posted.memory.region()
     }
 
@@ -278,9 +278,8 @@ impl Endpoint {
         most: usize,
     ) -> Result<(), SendError> {
         self.check_own(octets, most)?;
-        let d =
-            Descriptor { channel: channel.0, octets: octets as u32, address, ..Descriptor::of_buffer(Descriptor::OWN) };
-        self.push(d)
+        let head = Head { channel: channel.0, octets: octets as u32, ..Head::of_buffer(Descriptor::OWN) };
+        self.push(Descriptor { address, ..head.into() })
     }
 
     fn check_own(&self, octets: usize, most: usize) -> Result<(), SendError> {
@@ -326,7 +325,8 @@ impl Endpoint {
     fn push_posted(&mut self, posted: Posted) -> Result<(), Memory> {
         let octets = posted.memory.len().min(MAX_OCTETS + 1) as u32;
         let address = posted.stand_in.as_ref().unwrap_or(&posted.memory).address();
-        if !self.free.push(Descriptor { octets, address, ..Descriptor::of_buffer(Descriptor::OWN) }) {
+        let head = Head { octets, ..Head::of_buffer(Descriptor::OWN) };
+        if !self.free.push(Descriptor { address, ..head.into() }) {
             self.given.stand_ins.extend(posted.stand_in);
             return Err(posted.memory);
         }
@@ -339,17 +339,17 @@ impl Received<'_> {
     /// The posted memory that the SDU is in, and the SDU's octets, for the application to keep; `None` if it is in a
     /// buffer of the segment or in the descriptor.
     pub fn into_memory(mut self) -> Option<(Memory, usize)> {
-        if self.descriptor.buffer != Descriptor::OWN {
+        if self.descriptor.head.buffer != Descriptor::OWN {
             return None;
         }
         let given = &mut self.endpoint.given;
         let Posted { mut memory, stand_in } = given.posted.remove(&self.descriptor.address)?;
-        let octets = (self.descriptor.octets as usize).min(memory.len());
+        let octets = (self.descriptor.head.octets as usize).min(memory.len());
         if let Some(stand_in) = stand_in {
             memory[..octets].copy_from_slice(&stand_in[..octets]);
             given.stand_ins.push(stand_in);
         }
-        self.descriptor.buffer = Descriptor::INLINE;
+        self.descriptor.head.buffer = Descriptor::INLINE;
         Some((memory, octets))
     }
 

@@ -42,9 +42,8 @@ impl Place {
     /// A copy of a descriptor. Its body is read only if something is in it.
     #[inline]
     fn read(&self, index: u32) -> Descriptor {
-        let head = self.head_of(index);
-        let mut descriptor = Descriptor::from_head_words(std::array::from_fn(|i| head[i].load(Ordering::Relaxed)));
-        if descriptor.has_body() {
+        let mut descriptor = Descriptor::from(self.read_head(index));
+        if descriptor.head.has_body() {
             let [address, rest @ ..] = self.body_of(index);
             descriptor.address = address.load(Ordering::Relaxed);
             if descriptor.has_inline() {
@@ -56,24 +55,27 @@ impl Place {
         descriptor
     }
 
-    /// Writes a descriptor; what the slot has beyond it is stale.
     #[inline]
-    fn write(&self, index: u32, descriptor: &Descriptor) {
-        self.write_head(index, descriptor);
-        if descriptor.has_body() {
-            let [address, rest @ ..] = self.body_of(index);
-            address.store(descriptor.address, Ordering::Relaxed);
-            if descriptor.has_inline() {
-                for (word, part) in rest.iter().zip(descriptor.inline.as_chunks::<8>().0) {
-                    word.store(u64::from_ne_bytes(*part), Ordering::Relaxed);
-                }
+    fn read_head(&self, index: u32) -> Head {
+        let head = self.head_of(index);
+        Head::from_words(std::array::from_fn(|i| head[i].load(Ordering::Relaxed)))
+    }
+
+    /// Writes a descriptor's body; what the slot has beyond it is stale.
+    #[inline]
+    fn write_body(&self, index: u32, descriptor: &Descriptor) {
+        let [address, rest @ ..] = self.body_of(index);
+        address.store(descriptor.address, Ordering::Relaxed);
+        if descriptor.has_inline() {
+            for (word, part) in rest.iter().zip(descriptor.inline.as_chunks::<8>().0) {
+                word.store(u64::from_ne_bytes(*part), Ordering::Relaxed);
             }
         }
     }
 
-    #[inline]
-    fn write_head(&self, index: u32, descriptor: &Descriptor) {
-        for (word, value) in self.head_of(index).iter().zip(descriptor.head_words()) {
+    #[inline(always)]
+    fn write_head(&self, index: u32, head: Head) {
+        for (word, value) in self.head_of(index).iter().zip(head.to_words()) {
             word.store(value, Ordering::Relaxed);
         }
     }
@@ -145,8 +147,8 @@ impl Producer {
     }
 
     /// Pushes a descriptor and publishes it; false if the ring is full.
-    pub fn push(&mut self, descriptor: Descriptor) -> bool {
-        let pushed = self.push_unseen(descriptor);
+    pub fn push(&mut self, descriptor: impl Into<Descriptor>) -> bool {
+        let pushed = self.push_unseen(descriptor.into());
         self.publish();
         pushed
     }
@@ -155,12 +157,12 @@ impl Producer {
     /// looks all the time takes the index's line away with each look, so a run of descriptors is published once.
     #[inline]
     pub fn push_unseen(&mut self, descriptor: Descriptor) -> bool {
-        if self.room() == 0 {
-            return false;
+        let at = self.tail;
+        let pushed = self.push_head_unseen(descriptor.head);
+        if pushed && descriptor.head.has_body() {
+            self.place.write_body(at, &descriptor);
         }
-        self.place.write(self.tail, &descriptor);
-        self.tail = self.tail.wrapping_add(1);
-        true
+        pushed
     }
 
     /// [`Producer::push_unseen`] of a descriptor that has no body.
@@ -169,9 +171,7 @@ impl Producer {
         if self.room() == 0 {
             return false;
         }
-        for (word, value) in self.place.head_of(self.tail).iter().zip(head.to_words()) {
-            word.store(value, Ordering::Relaxed);
-        }
+        self.place.write_head(self.tail, head);
         self.tail = self.tail.wrapping_add(1);
         true
     }
@@ -222,9 +222,8 @@ impl Producer {
     /// The channel and the buffer that the consumer gave back with the slot at `position`, which it has passed: those of
     /// the descriptor pushed there, or of another one that the consumer was done with first.
     pub fn given_back(&self, position: u32) -> (u32, u32) {
-        let head = self.place.head_of(position);
-        let d = Descriptor::from_head_words(std::array::from_fn(|i| head[i].load(Ordering::Relaxed)));
-        (d.channel, d.buffer)
+        let Head { channel, buffer, .. } = self.place.read_head(position);
+        (channel, buffer)
     }
 }
 
@@ -298,7 +297,7 @@ impl Consumer {
     #[inline]
     pub fn give_back(&mut self, position: u32, channel: u32, buffer: u32) {
         if position != self.head {
-            self.place.write_head(self.head, &Descriptor { channel, ..Descriptor::of_buffer(buffer) });
+            self.place.write_head(self.head, Head { channel, ..Head::of_buffer(buffer) });
         }
         self.advance_unseen();
     }
@@ -356,11 +355,11 @@ mod tests {
         let (mut p, mut c) = (Producer::new(&s, Which::Send), Consumer::new(&s, Which::Send));
         for round in 0..10 {
             for i in 0..4 {
-                assert!(p.push(Descriptor::of_buffer(round * 4 + i)));
+                assert!(p.push(Head::of_buffer(round * 4 + i)));
             }
-            assert!(!p.push(Descriptor::of_buffer(99)));
+            assert!(!p.push(Head::of_buffer(99)));
             for i in 0..4 {
-                assert_eq!(c.pop().map(|d| d.buffer), Some(round * 4 + i));
+                assert_eq!(c.pop().map(|d| d.head.buffer), Some(round * 4 + i));
             }
             assert_eq!(c.pop(), None);
             assert_eq!(p.consumed(), (round + 1) * 4);
@@ -377,17 +376,11 @@ mod tests {
         });
         let mut p = Producer::new(&s, Which::Free);
         let sdu = std::array::from_fn(|i| i as u8 + 1);
-        let d = Descriptor {
-            channel: 0x0102,
-            octets: 40,
-            uu: 7,
-            cpi: 8,
-            congestion: true,
-            inline: sdu,
-            ..Descriptor::of_buffer(3)
-        };
-        assert!(p.push(d) && p.push(Descriptor { buffer: Descriptor::INLINE, clp: true, ..d }));
-        assert!(p.push(Descriptor { buffer: Descriptor::OWN, address: 0x0a0b, ..d }));
+        let of = Head { channel: 0x0102, octets: 40, uu: 7, cpi: 8, congestion: true, ..Head::of_buffer(3) };
+        let d = Descriptor { head: of, address: 0, inline: sdu };
+        assert!(p.push(d));
+        assert!(p.push(Descriptor { head: Head { buffer: Descriptor::INLINE, clp: true, ..of }, ..d }));
+        assert!(p.push(Descriptor { head: Head { buffer: Descriptor::OWN, ..of }, address: 0x0a0b, ..d }));
         let head = |n: usize| octets(at + 128 + 16 * n, 16);
         let body = |n: usize| octets(at + 128 + 64 + 64 * n, 64);
         let word = |buffer: u32| [0x0102u32, 40, buffer].map(u32::to_ne_bytes).concat();
@@ -399,12 +392,12 @@ mod tests {
         assert_eq!(body(2), [0x0a0bu64.to_ne_bytes().to_vec(), vec![0; 56]].concat());
         let mut c = Consumer::new(&s, Which::Free);
         assert_eq!(c.pop(), Some(Descriptor { inline: [0; 40], ..d }));
-        assert_eq!(c.pop().map(|d| (d.inline, d.clp, d.congestion)), Some((sdu, true, true)));
+        assert_eq!(c.pop().map(|d| (d.inline, d.head.clp, d.head.congestion)), Some((sdu, true, true)));
         assert_eq!(c.pop().map(|d| (d.address, d.inline)), Some((0x0a0b, [0; 40])));
         let head = Head { channel: 9, octets: 8, buffer: 1, uu: 5, cpi: 6, clp: true, congestion: false };
         assert!(p.push_head_unseen(head) && p.publish());
-        let same = Descriptor { channel: 9, octets: 8, uu: 5, cpi: 6, clp: true, ..Descriptor::of_buffer(1) };
-        assert_eq!(c.pop(), Some(same));
+        let same = Head { channel: 9, octets: 8, uu: 5, cpi: 6, clp: true, ..Head::of_buffer(1) };
+        assert_eq!(c.pop(), Some(same.into()));
         for n in 0..4 {
             assert!(p.push_head_unseen(Head { buffer: n, ..head }));
         }
@@ -416,12 +409,12 @@ mod tests {
         let s = segment();
         let (mut p, mut c) = (Producer::new(&s, Which::Send), Consumer::new(&s, Which::Send));
         for i in 0..3 {
-            assert!(p.push(Descriptor { channel: i, ..Descriptor::of_buffer(10 + i) }));
+            assert!(p.push(Head { channel: i, ..Head::of_buffer(10 + i) }));
         }
         let read: Vec<_> = (0..3).map(|i| c.peek_ahead(i).unwrap()).collect();
         assert_eq!(c.peek_ahead(3), None);
         for i in [2, 0, 1] {
-            c.give_back(i, read[i as usize].channel, read[i as usize].buffer);
+            c.give_back(i, read[i as usize].head.channel, read[i as usize].head.buffer);
         }
         assert_eq!(p.consumed(), 0, "not before it is published");
         c.publish();
@@ -433,7 +426,7 @@ mod tests {
     fn what_was_pushed_unseen_is_there_once_it_is_published() {
         let s = segment();
         let (mut p, mut c) = (Producer::new(&s, Which::Receive), Consumer::new(&s, Which::Receive));
-        assert!(p.push_unseen(Descriptor::of_buffer(1)) && p.push_unseen(Descriptor::of_buffer(2)));
+        assert!(p.push_unseen(Head::of_buffer(1).into()) && p.push_head_unseen(Head::of_buffer(2)));
         assert_eq!(c.waiting(), 0);
         p.publish();
         assert_eq!((c.waiting(), c.waiting_seen()), (2, 2));
@@ -465,9 +458,9 @@ mod tests {
             let (p, c) = (&mut producers[i % 2], &mut consumers[i / 2 % 2]);
             p.catch_up();
             assert_eq!((p.pushed(), p.room()), (i as u32, 4));
-            assert!(p.push(Descriptor::of_buffer(i as u32)));
+            assert!(p.push(Head::of_buffer(i as u32)));
             c.catch_up();
-            assert_eq!(c.pop().map(|d| d.buffer), Some(i as u32));
+            assert_eq!(c.pop().map(|d| d.head.buffer), Some(i as u32));
         }
     }
 
@@ -479,7 +472,7 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(move || {
                 for i in 0..N {
-                    while !p.push(Descriptor { octets: i ^ 0x5555, ..Descriptor::of_buffer(i) }) {
+                    while !p.push(Head { octets: i ^ 0x5555, ..Head::of_buffer(i) }) {
                         std::thread::yield_now();
                     }
                 }
@@ -491,7 +484,7 @@ mod tests {
                         None => std::thread::yield_now(),
                     }
                 };
-                assert_eq!((d.buffer, d.octets), (i, i ^ 0x5555));
+                assert_eq!((d.head.buffer, d.head.octets), (i, i ^ 0x5555));
             }
         });
     }

@@ -46,7 +46,7 @@ impl Segment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::{CLIENT_SLEEPS, Descriptor};
+    use crate::layout::{CLIENT_SLEEPS, Head};
     use crate::ring::{Consumer, Producer, Which};
     use crate::sync::{Ordering, fence};
     use std::sync::Arc;
@@ -65,7 +65,7 @@ mod tests {
             let (_segment, mut producer, mut consumer) = ring();
             let client = loom::thread::spawn(move || {
                 for i in 0..3 {
-                    while !producer.push(Descriptor { octets: i ^ 0x55, ..Descriptor::of_buffer(i) }) {
+                    while !producer.push(Head { octets: i ^ 0x55, ..Head::of_buffer(i) }) {
                         loom::thread::yield_now();
                     }
                 }
@@ -88,9 +88,7 @@ mod tests {
         loom::model(|| {
             let (_segment, mut producer, mut consumer) = ring();
             let host = loom::thread::spawn(move || {
-                assert!(
-                    producer.push_unseen(Descriptor::of_buffer(1)) && producer.push_unseen(Descriptor::of_buffer(2))
-                );
+                assert!(producer.push_head_unseen(Head::of_buffer(1)) && producer.push_head_unseen(Head::of_buffer(2)));
                 producer.publish();
                 while producer.consumed() != 2 {
                     loom::thread::yield_now();
@@ -117,7 +115,7 @@ mod tests {
             let (segment, mut producer, mut consumer) = ring();
             let theirs = segment.clone();
             let pusher = loom::thread::spawn(move || {
-                assert!(producer.push(Descriptor::of_buffer(1)));
+                assert!(producer.push(Head::of_buffer(1)));
                 fence(Ordering::SeqCst);
                 let flag = theirs.word32(CLIENT_SLEEPS);
                 flag.load(Ordering::Relaxed) != 0 && flag.swap(0, Ordering::AcqRel) != 0

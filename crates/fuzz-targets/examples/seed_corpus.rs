@@ -1,5 +1,6 @@
 //! Writes the corpus's first files: `cargo run -p fuzz-targets --example seed_corpus`. Files that a fuzzer added stay.
 
+use endpoint::layout::{Descriptor, Head};
 use sar::{SduMeta, Segmentation};
 use std::path::Path;
 use wire::llc::Protocol;
@@ -292,13 +293,10 @@ fn main() -> std::io::Result<()> {
         }
     }
     put("vfio_user", "session", &messages)?;
-    let mut good = endpoint::layout::Descriptor::of_buffer(0);
-    good.octets = 100;
-    let mut inline = endpoint::layout::Descriptor::of_buffer(u32::MAX);
-    inline.octets = 40;
-    let mut aal0 = endpoint::layout::Descriptor::of_buffer(3);
-    (aal0.channel, aal0.octets) = (1, 52);
+    let of = |channel, octets, buffer| Head { channel, octets, ..Head::of_buffer(buffer) };
+    let (good, inline, aal0) = (of(0, 100, 0), of(0, 40, Descriptor::INLINE), of(1, 52, 3));
     let portions: Vec<u8> = [good, inline, aal0, good]
+        .map(Descriptor::from)
         .iter()
         .flat_map(|d| {
             [0u8, 0x20].into_iter().chain(d.to_words().into_iter().flat_map(u64::to_ne_bytes)).collect::<Vec<_>>()

@@ -2,7 +2,7 @@
 //! right, cells of every payload type at either port, channels and endpoints that come and go, circuits that change, a
 //! link that goes down, and time that passes. Afterwards the counters add up, and a PDU still crosses.
 
-use endpoint::layout::{Descriptor, Geometry};
+use endpoint::layout::{Descriptor, Geometry, Head};
 use endpoint::segment::Segment;
 use endpoint::{Aal, ChannelId, DataPath, Direction, Events, Local, OpenOptions};
 use host::{Attached, CircuitConfig, EndpointId, HostInterface};
@@ -66,7 +66,7 @@ impl Session {
         let segment = Arc::new(Segment::anonymous(GEOMETRY).expect("a small segment"));
         let mut local = Local::new(&segment);
         for buffer in 0..4 {
-            let _ = local.free.push(Descriptor::of_buffer(buffer));
+            let _ = local.free.push(Head::of_buffer(buffer));
         }
         let path = [DataPath::Shared, DataPath::Copying, DataPath::ZeroCopy, DataPath::SingleCopy][kind as usize % 4];
         let events = [Events::Polling, Events::Interrupt, Events::Clocked { hertz: 1000 }, Events::Hybrid { quota: 2 }];
@@ -101,9 +101,9 @@ impl Session {
         match what % 13 {
             0 | 1 => {
                 let buffer = if d.is_multiple_of(4) { Descriptor::INLINE } else { u32::from(d) % 9 };
-                let mut descriptor = Descriptor::of_buffer(buffer);
-                descriptor.channel = u32::from(b) % 5;
-                descriptor.octets = if d % 8 < 6 { 1 + u32::from(c) % 256 } else { 52 };
+                let mut descriptor = Descriptor::from(Head::of_buffer(buffer));
+                descriptor.head.channel = u32::from(b) % 5;
+                descriptor.head.octets = if d % 8 < 6 { 1 + u32::from(c) % 256 } else { 52 };
                 let _ = local.send.push(descriptor);
                 self.host(which).handle_doorbell(id);
             }
@@ -137,8 +137,8 @@ impl Session {
             }
             8 => {
                 while let Some(got) = local.receive.pop() {
-                    if got.buffer < GEOMETRY.buffers {
-                        let _ = local.free.push(Descriptor::of_buffer(got.buffer));
+                    if got.head.buffer < GEOMETRY.buffers {
+                        let _ = local.free.push(Head::of_buffer(got.head.buffer));
                     }
                 }
             }
@@ -175,12 +175,12 @@ impl Session {
             let (_, id, _) = self.clients[which];
             self.host(which).open(id, CircuitId::from_key(LAST), Aal::Aal5).expect("the circuit is free");
         }
-        let mut descriptor = Descriptor::of_buffer(7);
-        descriptor.octets = 200;
+        let mut descriptor = Descriptor::from(Head::of_buffer(7));
+        descriptor.head.octets = 200;
         assert!(self.clients[0].2.send.push(descriptor));
         self.pass(Duration::from_secs(1));
         let got = self.clients[1].2.receive.pop().expect("a PDU crosses");
-        assert_eq!(got.octets, 200);
+        assert_eq!(got.head.octets, 200);
     }
 }
 

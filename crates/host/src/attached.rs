@@ -314,10 +314,10 @@ impl Attached {
 
     /// A copy of a descriptor, held against what the service recorded. `None`: it has to wait for a staging buffer.
     fn checked(&mut self, d: &Descriptor) -> Result<Option<Leaving>, DropReason> {
-        self.channels.check_sends(ChannelId(d.channel))?;
-        let channel = *self.channels.find(ChannelId(d.channel)).ok_or(DropReason::BadDescriptor)?;
-        let octets = d.octets as usize;
-        let at = match d.buffer {
+        self.channels.check_sends(ChannelId(d.head.channel))?;
+        let channel = *self.channels.find(ChannelId(d.head.channel)).ok_or(DropReason::BadDescriptor)?;
+        let octets = d.head.octets as usize;
+        let at = match d.head.buffer {
             Descriptor::INLINE if octets <= INLINE_OCTETS => None,
             Descriptor::INLINE => return Err(DropReason::BadDescriptor),
             Descriptor::OWN | Descriptor::PAGES => None,
@@ -326,7 +326,7 @@ impl Attached {
         if octets == 0 || (at.is_some() && octets > self.geometry().buffer_octets as usize) {
             return Err(DropReason::BadDescriptor);
         }
-        let meta = SduMeta { uu: d.uu, cpi: d.cpi, clp: d.clp, congestion: d.congestion };
+        let meta = meta(d.head);
         let cells = match channel.aal {
             Aal::Aal5 => {
                 let begun = Segmentation::new(channel.circuit, octets, meta);
@@ -337,7 +337,7 @@ impl Attached {
             Aal::Aal0 | Aal::Oam if octets == wire::octets::CELL52_OCTETS => Outgoing::Cell,
             Aal::Aal0 | Aal::Oam => return Err(DropReason::WrongAal),
         };
-        let source = match d.buffer {
+        let source = match d.head.buffer {
             Descriptor::OWN | Descriptor::PAGES => Some(self.path.begin_own(d)?),
             _ => self.path.begin(&self.segment, d, at),
         };
@@ -362,7 +362,7 @@ impl Attached {
             && let Some(d) = self.outbound.first(channel)
         {
             let room = &mut out[run.cells..];
-            let octets = d.octets as usize;
+            let octets = d.head.octets as usize;
             if parcels && run.pdus > 0 && self.for_parcel(d).is_some() {
                 break;
             }
@@ -372,9 +372,9 @@ impl Attached {
             if !self.sends_on(d, circuit) {
                 break;
             }
-            let meta = SduMeta { uu: d.uu, cpi: d.cpi, clp: d.clp, congestion: d.congestion };
+            let meta = meta(d.head);
             let Ok(mut segmentation) = Segmentation::new(circuit, octets, meta) else { break };
-            let n = match d.buffer {
+            let n = match d.head.buffer {
                 Descriptor::INLINE if octets <= INLINE_OCTETS => segmentation.fill(&d.inline[..octets], room),
                 Descriptor::INLINE | Descriptor::OWN | Descriptor::PAGES => break,
                 // It is to be taken out of the application's hands first.
@@ -401,7 +401,7 @@ impl Attached {
     /// Whether a descriptor's channel sends by AAL5 on this circuit.
     #[inline]
     fn sends_on(&self, d: &Descriptor, circuit: CircuitId) -> bool {
-        let open = self.channels.find(ChannelId(d.channel));
+        let open = self.channels.find(ChannelId(d.head.channel));
         open.is_some_and(|open| open.aal == Aal::Aal5 && open.circuit == circuit && open.direction.sends())
     }
 
@@ -448,9 +448,9 @@ impl Attached {
         for _ in 0..FREED_AT_ONCE {
             let Some(d) = self.free.peek() else { break };
             self.free.advance_unseen();
-            let free = match d.buffer {
+            let free = match d.head.buffer {
                 Descriptor::OWN if self.path.kind() == DataPath::SingleCopy => {
-                    let octets = d.octets as usize;
+                    let octets = d.head.octets as usize;
                     self.path.own.find_posted(d.address, octets).map(|at| Buffer::Own {
                         address: d.address,
                         at,
@@ -512,22 +512,18 @@ impl Attached {
         meta: SduMeta,
         at: Place<'_>,
     ) -> Result<(), DropReason> {
-        let mut d = Descriptor::of_buffer(Descriptor::INLINE);
-        d.channel = channel;
-        d.octets = octets as u32;
-        (d.uu, d.cpi, d.clp, d.congestion) = (meta.uu, meta.cpi, meta.clp, meta.congestion);
-        let buffer = match at {
-            Place::Inline(sdu) => {
-                d.inline[..sdu.len()].copy_from_slice(sdu);
-                None
+        let (d, buffer) = match at {
+            Place::Buffer(Buffer::Segment(index)) => return self.deliver_buffer(channel, octets, meta, index),
+            Place::Buffer(own @ Buffer::Own { address, .. }) => {
+                let head = head(channel, octets, meta, Descriptor::OWN);
+                (Descriptor { address, ..head.into() }, Some(own))
             }
-            Place::Buffer(buffer) => Some(buffer),
+            Place::Inline(sdu) => {
+                let mut d = Descriptor::from(head(channel, octets, meta, Descriptor::INLINE));
+                d.inline[..sdu.len()].copy_from_slice(sdu);
+                (d, None)
+            }
         };
-        match buffer {
-            Some(Buffer::Segment(index)) => d.buffer = index,
-            Some(Buffer::Own { address, .. }) => (d.buffer, d.address) = (Descriptor::OWN, address),
-            None => {}
-        }
         let pushed = self.receive.push_unseen(d);
         self.note_delivered(pushed, buffer, octets)
     }
@@ -541,16 +537,7 @@ impl Attached {
         meta: SduMeta,
         index: u32,
     ) -> Result<(), DropReason> {
-        let head = Head {
-            channel,
-            octets: octets as u32,
-            buffer: index,
-            uu: meta.uu,
-            cpi: meta.cpi,
-            clp: meta.clp,
-            congestion: meta.congestion,
-        };
-        let pushed = self.receive.push_head_unseen(head);
+        let pushed = self.receive.push_head_unseen(head(channel, octets, meta, index));
         self.note_delivered(pushed, Some(Buffer::Segment(index)), octets)
     }
 
@@ -605,6 +592,18 @@ impl Attached {
     }
 }
 
+/// What a descriptor says of its SDU.
+#[inline]
+fn meta(Head { uu, cpi, clp, congestion, .. }: Head) -> SduMeta {
+    SduMeta { uu, cpi, clp, congestion }
+}
+
+/// What a delivered SDU's descriptor begins with. Inlined always: it is to be made in registers ([`Attached::deliver_buffer`]).
+#[inline(always)]
+fn head(channel: u32, octets: usize, SduMeta { uu, cpi, clp, congestion }: SduMeta, buffer: u32) -> Head {
+    Head { channel, octets: octets as u32, buffer, uu, cpi, clp, congestion }
+}
+
 /// Where a delivered SDU is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Place<'a> {
@@ -635,19 +634,19 @@ mod tests {
         let mut client = Local::new(&segment);
         let mut host = Attached::new(segment, Events::Polling, DataPath::Shared, None);
         for buffer in (0..32).chain([32, u32::MAX]) {
-            assert!(client.free.push(Descriptor::of_buffer(buffer)));
+            assert!(client.free.push(Head::of_buffer(buffer)));
         }
         let mut receive = |host: &mut Attached| {
             host.deliver_copy(0, &[7; 100], SduMeta::default()).unwrap();
             host.show();
-            client.receive.pop().unwrap().buffer
+            client.receive.pop().unwrap().head.buffer
         };
         let mut seen: Vec<u32> = (0..32).map(|_| receive(&mut host)).collect();
         assert_eq!(host.received.dropped(DropReason::BadDescriptor), 2);
         // They come back in the order in which they were taken, and go out so again.
         for _ in 0..3 {
             for &buffer in &seen {
-                assert!(client.free.push(Descriptor::of_buffer(buffer)));
+                assert!(client.free.push(Head::of_buffer(buffer)));
                 assert_eq!(receive(&mut host), buffer);
             }
         }

@@ -166,7 +166,7 @@ impl Circuits {
 mod tests {
     use super::*;
     use crate::{CircuitConfig, HostInterface};
-    use endpoint::layout::Descriptor;
+    use endpoint::layout::Head;
     use net::{Carries, End, FramePool, LinkConfig, Network, Node};
     use sar::{SduMeta, Segmentation};
     use std::sync::Arc;
@@ -184,7 +184,7 @@ mod tests {
         let mut host = HostInterface::new(1);
         let segment = Arc::new(endpoint::segment::Segment::anonymous(endpoint::Geometry::default()).unwrap());
         let mut client = endpoint::Local::new(&segment);
-        (0..8).for_each(|buffer| assert!(client.free.push(Descriptor::of_buffer(buffer))));
+        (0..8).for_each(|buffer| assert!(client.free.push(Head::of_buffer(buffer))));
         let attached = crate::Attached::new(segment, endpoint::Events::Interrupt, endpoint::DataPath::Shared, None);
         let id = host.attach(attached).unwrap();
         for vci in 0..=IDLE {

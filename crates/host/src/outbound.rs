@@ -13,7 +13,7 @@ use crate::path::Source;
 use aboard::Aboard;
 pub(crate) use aboard::MOST_CELLS;
 use endpoint::ChannelId;
-use endpoint::layout::Descriptor;
+use endpoint::layout::{Descriptor, Head};
 use endpoint::ring::Consumer;
 use given_up::GivenUp;
 use sar::{SduMeta, Segmentation, aal34};
@@ -186,9 +186,9 @@ impl Outbound {
         if let Some(done) = &mut self.in_order {
             done.push_back(false);
         }
-        let channel = ChannelId(descriptor.channel);
+        let channel = ChannelId(descriptor.head.channel);
         if let Err(reason) = check(channel) {
-            self.give_back(ring, position, (descriptor.channel, descriptor.buffer));
+            self.give_back(ring, position, (descriptor.head.channel, descriptor.head.buffer));
             return Some(Err(reason));
         }
         let channel = u32::from(channel.place());
@@ -278,7 +278,8 @@ impl Outbound {
     pub(crate) fn done(&mut self, channel: u32, ring: &mut Consumer) -> Option<Leaving> {
         let lane = self.lanes.get_mut(channel as usize).filter(|lane| lane.queued > 0)?;
         let at = lane.first;
-        let Entry { descriptor: Descriptor { channel, buffer, .. }, position, next } = self.entries[at as usize];
+        let Entry { descriptor: Descriptor { head: Head { channel, buffer, .. }, .. }, position, next } =
+            self.entries[at as usize];
         lane.first = next;
         lane.queued -= 1;
         let leaving = lane.leaving.take();
@@ -299,7 +300,7 @@ impl Outbound {
         let entry = &self.entries[at as usize];
         lane.first = entry.next;
         lane.queued -= 1;
-        let (position, channel, buffer) = (entry.position, entry.descriptor.channel, entry.descriptor.buffer);
+        let (position, channel, buffer) = (entry.position, entry.descriptor.head.channel, entry.descriptor.head.buffer);
         self.free.push(at);
         self.give_back(ring, position, (channel, buffer));
     }
@@ -310,7 +311,8 @@ impl Outbound {
             return false;
         };
         let at = if behind { self.entries[lane.first as usize].next } else { lane.first };
-        let Entry { descriptor: Descriptor { channel, buffer, .. }, position, next } = self.entries[at as usize];
+        let Entry { descriptor: Descriptor { head: Head { channel, buffer, .. }, .. }, position, next } =
+            self.entries[at as usize];
         if behind {
             self.entries[lane.first as usize].next = next;
             if lane.last == at {

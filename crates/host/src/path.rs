@@ -45,7 +45,7 @@ impl PageList {
     fn checked(descriptor: &Descriptor, region_octets: usize) -> Option<Self> {
         let (offset, pages) = descriptor.pages();
         let offset = usize::from(offset);
-        let count = (offset + descriptor.octets as usize).div_ceil(PAGE);
+        let count = (offset + descriptor.head.octets as usize).div_ceil(PAGE);
         let inside = |page: &u16| (usize::from(*page) + 1) * PAGE <= region_octets;
         (offset < PAGE && pages.get(..count)?.iter().all(inside)).then_some(PageList { offset, pages })
     }
@@ -157,14 +157,14 @@ impl Path {
             (None, _) => Source::Inline(descriptor.inline),
             (Some(at), DataPath::Copying) => {
                 let place = self.stage()?;
-                segment.copy_out(at, &mut self.staging[place][..descriptor.octets as usize]);
+                segment.copy_out(at, &mut self.staging[place][..descriptor.head.octets as usize]);
                 self.staged[place] = true;
-                self.crossings.copied = self.crossings.copied.wrapping_add(descriptor.octets.into());
-                self.note_fetched(descriptor.octets as usize);
+                self.crossings.copied = self.crossings.copied.wrapping_add(descriptor.head.octets.into());
+                self.note_fetched(descriptor.head.octets as usize);
                 Source::Staged(place)
             }
             (Some(at), _) => {
-                self.note_fetched(descriptor.octets as usize);
+                self.note_fetched(descriptor.head.octets as usize);
                 Source::Shared(at)
             }
         })
@@ -172,11 +172,11 @@ impl Path {
 
     /// Begins an SDU in the application's own memory.
     pub(crate) fn begin_own(&mut self, descriptor: &Descriptor) -> Result<Source, DropReason> {
-        let octets = descriptor.octets as usize;
+        let octets = descriptor.head.octets as usize;
         if self.kind != DataPath::SingleCopy || octets > wire::aal5::MAX_SDU_OCTETS {
             return Err(DropReason::BadDescriptor);
         }
-        if descriptor.buffer == Descriptor::PAGES {
+        if descriptor.head.buffer == Descriptor::PAGES {
             let found = self.own.find(descriptor.address, 1).and_then(|at| self.own.region(at));
             let (memory, _) = found.filter(|(_, at)| *at == 0).ok_or(DropReason::BadDescriptor)?;
             let list = PageList::checked(descriptor, memory.len()).ok_or(DropReason::BadDescriptor)?;
@@ -239,6 +239,7 @@ impl Path {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use endpoint::layout::Head;
     use endpoint::shared::SharedMemory;
     use proptest::prelude::*;
 
@@ -256,7 +257,8 @@ mod tests {
             let mut path = Path::new(DataPath::SingleCopy, 64);
             path.own.register(address, SharedMemory::open(&fd, 20 * PAGE).unwrap()).unwrap();
             let pages: [u16; MAX_PAGES] = core::array::from_fn(|n| if low { numbers[n] % 20 } else { numbers[n] });
-            let mut d = Descriptor { octets, address: address.wrapping_add(displaced), ..Descriptor::of_buffer(Descriptor::PAGES) };
+            let head = Head { octets, ..Head::of_buffer(Descriptor::PAGES) };
+            let mut d = Descriptor { address: address.wrapping_add(displaced), ..head.into() };
             d.set_pages(offset, &pages);
             prop_assert_eq!(d.pages(), (offset, pages));
             let used = (usize::from(offset) + octets as usize).div_ceil(PAGE).min(MAX_PAGES);

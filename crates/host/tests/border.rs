@@ -1,6 +1,6 @@
 //! What comes in where it does not belong: at another port, or as a cell that is no part of a PDU.
 
-use endpoint::layout::{Descriptor, Geometry};
+use endpoint::layout::{Descriptor, Geometry, Head};
 use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Events, Local};
 use host::{Attached, CircuitConfig, HostInterface};
@@ -38,7 +38,7 @@ impl Border {
         let segment = Arc::new(Segment::anonymous(geometry).unwrap());
         let mut application = Local::new(&segment);
         for buffer in 0..BUFFERS {
-            application.free.push(Descriptor::of_buffer(buffer));
+            application.free.push(Head::of_buffer(buffer));
         }
         let mut host = HostInterface::new(4);
         host.add_circuit(circuit(), CircuitConfig::default());
@@ -62,9 +62,9 @@ impl Border {
     fn received(&mut self) -> Vec<usize> {
         let mut all = Vec::new();
         while let Some(d) = self.application.receive.pop() {
-            all.push(d.octets as usize);
-            if d.buffer != Descriptor::INLINE {
-                self.application.free.push(Descriptor::of_buffer(d.buffer));
+            all.push(d.head.octets as usize);
+            if d.head.buffer != Descriptor::INLINE {
+                self.application.free.push(Head::of_buffer(d.head.buffer));
             }
         }
         all
@@ -134,8 +134,8 @@ fn cells_of_no_pdu_take_no_buffer_from_it_wherever_they_come() {
 fn a_message_of_bare_cells_leaves_as_a_user_cell_whatever_its_header_says() {
     let mut border = Border::new(Aal::Aal0);
     for payload_type in 0..8u32 {
-        let mut d = Descriptor::of_buffer(0);
-        d.octets = 52;
+        let mut d = Descriptor::from(Head::of_buffer(0));
+        d.head.octets = 52;
         border
             .application
             .segment
@@ -158,8 +158,8 @@ fn a_message_of_bare_cells_leaves_as_a_user_cell_whatever_its_header_says() {
 fn leaves(border: &mut Border, sdu: &[u8]) -> Vec<u8> {
     let segment = border.application.segment.clone();
     segment.copy_in(segment.geometry().buffer_at(0).unwrap(), sdu);
-    let mut d = Descriptor::of_buffer(0);
-    d.octets = sdu.len() as u32;
+    let mut d = Descriptor::from(Head::of_buffer(0));
+    d.head.octets = sdu.len() as u32;
     border.application.send.push(d);
     border.network.run(border.now);
     border.now += Duration::from_micros(1);
@@ -220,7 +220,7 @@ fn a_full_ring_a_lack_of_buffers_and_a_senseless_descriptor_are_told_apart() {
     assert_eq!(counted(&mut border), [0, 20 - u64::from(BUFFERS), 0]);
     assert_eq!(border.received().len(), BUFFERS as usize);
     // A buffer that is none is dropped by itself, and the cell that it was to hold has no buffer.
-    assert!(border.application.free.push(Descriptor::of_buffer(BUFFERS)));
+    assert!(border.application.free.push(Head::of_buffer(BUFFERS)));
     border.put(0, &bare(BUFFERS as usize + 1));
     assert_eq!(counted(&mut border), [0, 21 - u64::from(BUFFERS), 1]);
     // Messages inside descriptors need no buffers: 64 fill the ring.
@@ -239,8 +239,8 @@ fn management_cells_that_an_application_sends_and_gets_are_cells_and_no_pdus() {
     let cell = Cell::new(header, Function::ContinuityCheck.emit());
     let segment = border.application.segment.clone();
     segment.copy_in(segment.geometry().buffer_at(0).unwrap(), &sar::aal0::to_message(&cell));
-    let mut d = Descriptor::of_buffer(0);
-    (d.channel, d.octets) = (channel.0, 52);
+    let mut d = Descriptor::from(Head::of_buffer(0));
+    (d.head.channel, d.head.octets) = (channel.0, 52);
     for _ in 0..3 {
         assert!(border.application.send.push(d));
         border.network.run(border.now);

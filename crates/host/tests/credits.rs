@@ -1,6 +1,6 @@
 //! A circuit with credits at a host whose link ends in the test: who waits for credit goes on once there is some.
 
-use endpoint::layout::Descriptor;
+use endpoint::layout::Head;
 use endpoint::segment::Segment;
 use endpoint::{Aal, ChannelId, DataPath, Events, Geometry, Local};
 use host::{Attached, CircuitConfig, HostInterface};
@@ -85,7 +85,7 @@ impl Stage {
 }
 
 fn push(client: &mut Local, channel: ChannelId, buffer: u32, octets: u32) {
-    assert!(client.send.push(Descriptor { channel: channel.0, octets, ..Descriptor::of_buffer(buffer) }));
+    assert!(client.send.push(Head { channel: channel.0, octets, ..Head::of_buffer(buffer) }));
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn a_neighbour_that_talks_nonsense_about_credits_harms_the_circuits_of_its_link_
                 stage.network.external(stage.link, stage.now, |io| io.put_cell(0, &cell));
             }
             // Its ring may be full: it is granted what the neighbour says.
-            client.send.push(Descriptor { channel: channel.0, octets: 200, ..Descriptor::of_buffer(step % 8) });
+            client.send.push(Head { channel: channel.0, octets: 200, ..Head::of_buffer(step % 8) });
             push(&mut other, to_other, step % 8, 200);
             let mut came = 0;
             for _ in 0..3 {

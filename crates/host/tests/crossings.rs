@@ -1,6 +1,6 @@
 //! How often octets cross the memory bus by each data path: a count of what was done, held against what a path is to cost.
 
-use endpoint::layout::Descriptor;
+use endpoint::layout::{Descriptor, Head};
 use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Events, Geometry, Local};
 use host::path::Crossings;
@@ -28,7 +28,7 @@ fn exchange(path: DataPath, carries: Carries) -> [Crossings; 2] {
     let mut ends = nodes.map(|node| {
         let segment = Arc::new(Segment::anonymous(GEOMETRY).unwrap());
         let mut local = Local::new(&segment);
-        assert!((0..64).all(|buffer| local.free.push(Descriptor::of_buffer(buffer))));
+        assert!((0..64).all(|buffer| local.free.push(Head::of_buffer(buffer))));
         let host = network.node_mut::<HostInterface>(node).unwrap();
         let id = host.attach(Attached::new(segment, Events::Polling, path, None)).unwrap();
         (local, host.open(id, circuit, Aal::Aal5).unwrap().0)
@@ -38,21 +38,21 @@ fn exchange(path: DataPath, carries: Carries) -> [Crossings; 2] {
     for n in 0..=SDUS {
         let [(alpha, channel), (beta, _)] = &mut ends;
         let buffer = 64 + n % 64;
-        let mut descriptor = Descriptor { channel: *channel, octets: OCTETS as u32, ..Descriptor::of_buffer(buffer) };
+        let mut head = Head { channel: *channel, octets: OCTETS as u32, ..Head::of_buffer(buffer) };
         if n == SDUS {
-            descriptor = Descriptor { octets: 40, buffer: Descriptor::INLINE, ..descriptor };
+            head = Head { octets: 40, buffer: Descriptor::INLINE, ..head };
         } else {
             alpha.segment.copy_in(GEOMETRY.buffer_at(buffer).unwrap(), &sdu);
         }
-        assert!(alpha.send.push(descriptor));
+        assert!(alpha.send.push(head));
         for _ in 0..1000 {
             network.run(now);
             now += std::time::Duration::from_micros(10);
             let Some(got) = beta.receive.pop() else { continue };
             if n < SDUS {
-                let mut octets = vec![0; got.octets as usize];
-                beta.segment.copy_out(GEOMETRY.buffer_at(got.buffer).unwrap(), &mut octets);
-                assert!(octets == sdu && beta.free.push(Descriptor::of_buffer(got.buffer)));
+                let mut octets = vec![0; got.head.octets as usize];
+                beta.segment.copy_out(GEOMETRY.buffer_at(got.head.buffer).unwrap(), &mut octets);
+                assert!(octets == sdu && beta.free.push(Head::of_buffer(got.head.buffer)));
             }
             came += 1;
             break;

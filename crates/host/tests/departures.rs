@@ -1,6 +1,6 @@
 //! Endpoints that end, in virtual time: what still leaves, until when, and what is counted.
 
-use endpoint::layout::Descriptor;
+use endpoint::layout::Head;
 use endpoint::segment::Segment;
 use endpoint::{Aal, ChannelId, DataPath, Events, Geometry, Local};
 use host::{Attached, CircuitConfig, EndpointId, HostInterface};
@@ -59,7 +59,7 @@ impl Stage {
     fn open(&mut self, at: usize, vci: u16) -> Application {
         let segment = Arc::new(Segment::anonymous(GEOMETRY).unwrap());
         let mut local = Local::new(&segment);
-        (0..GEOMETRY.buffers).for_each(|buffer| assert!(local.free.push(Descriptor::of_buffer(buffer))));
+        (0..GEOMETRY.buffers).for_each(|buffer| assert!(local.free.push(Head::of_buffer(buffer))));
         let host = self.host(at);
         let id = host.attach(Attached::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
         let channel = host.open(id, CircuitId::new(0, vci).unwrap(), Aal::Aal5).unwrap();
@@ -96,7 +96,7 @@ impl Stage {
 
 fn push(application: &mut Application, sdus: u32) {
     for buffer in 0..sdus {
-        let descriptor = Descriptor { channel: application.channel.0, octets: OCTETS, ..Descriptor::of_buffer(buffer) };
+        let descriptor = Head { channel: application.channel.0, octets: OCTETS, ..Head::of_buffer(buffer) };
         assert!(application.local.send.push(descriptor));
     }
 }
@@ -121,7 +121,7 @@ fn what_an_application_left_leaves_by_its_contract_for_half_a_second_and_the_nex
     assert_eq!(stage.sent(100), (45 + 1, 64 - 45));
     let received = stage.host(1).circuit(CircuitId::new(0, 100).unwrap()).unwrap().received;
     assert_eq!((received.pdus, received.dropped(DropReason::Aborted), received.dropped_total()), (46, 1, 1));
-    assert_eq!(std::iter::from_fn(|| receiver.local.receive.pop()).filter(|got| got.octets == OCTETS).count(), 46);
+    assert_eq!(std::iter::from_fn(|| receiver.local.receive.pop()).filter(|got| got.head.octets == OCTETS).count(), 46);
     for at in 0..2 {
         assert_eq!(stage.host(at).mismatch(), None);
     }
@@ -239,7 +239,7 @@ fn a_round_drops_no_more_than_a_piece_of_what_waits_for_a_circuit_that_is_remove
     let id = stage.host(0).attach(Attached::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
     let circuit = CircuitId::new(0, 100).unwrap();
     let channel = stage.host(0).open(id, circuit, Aal::Aal5).unwrap();
-    let descriptor = Descriptor { channel: channel.0, octets: OCTETS, ..Descriptor::of_buffer(0) };
+    let descriptor = Head { channel: channel.0, octets: OCTETS, ..Head::of_buffer(0) };
     while local.send.push(descriptor) {}
     (0..500).for_each(|_| _ = stage.network.run(stage.now));
     assert_eq!((stage.host(0).endpoints()[0].waiting, local.send.consumed()), (4096, 0));

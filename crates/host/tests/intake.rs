@@ -3,7 +3,7 @@
 //!
 //! A plain model says for each cell whose it is and what becomes of it.
 
-use endpoint::layout::Descriptor;
+use endpoint::layout::{Descriptor, Head};
 use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Events, Geometry, Local};
 use host::{Attached, CircuitConfig, EndpointId, HostInterface};
@@ -60,8 +60,8 @@ impl Application {
         let mut n = 0;
         while let Some(d) = self.local.receive.pop() {
             n += 1;
-            if d.buffer != Descriptor::INLINE {
-                self.local.free.push(Descriptor::of_buffer(d.buffer));
+            if d.head.buffer != Descriptor::INLINE {
+                self.local.free.push(Head::of_buffer(d.head.buffer));
             }
         }
         n
@@ -100,7 +100,7 @@ impl Bench {
             let Some(aal) = circuit.aal else { continue };
             let segment = Arc::new(Segment::anonymous(GEOMETRY).unwrap());
             let mut local = Local::new(&segment);
-            (0..GEOMETRY.buffers).for_each(|buffer| _ = local.free.push(Descriptor::of_buffer(buffer)));
+            (0..GEOMETRY.buffers).for_each(|buffer| _ = local.free.push(Head::of_buffer(buffer)));
             let id = host.attach(Attached::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
             host.open(id, circuit.id, aal).unwrap();
             if circuit.management {

@@ -1,6 +1,6 @@
 //! OAM of circuits between two hosts: alarms there and back, continuity check, monitoring of what a line does to cells, forged cells.
 
-use endpoint::layout::Descriptor;
+use endpoint::layout::Head;
 use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Events, Geometry, Local};
 use host::{Attached, EndpointId, HostInterface, OamStatus};
@@ -132,7 +132,7 @@ impl Application {
         let buffer = self.next % 64;
         self.next += 1;
         self.local.segment.copy_in(GEOMETRY.buffer_at(buffer).unwrap(), octets);
-        let of = Descriptor { channel: self.channel, octets: octets.len() as u32, ..Descriptor::of_buffer(buffer) };
+        let of = Head { channel: self.channel, octets: octets.len() as u32, ..Head::of_buffer(buffer) };
         assert!(self.local.send.push(of));
     }
 }

@@ -1,6 +1,6 @@
 //! Performance monitoring beside a link with faults: what two observers at the ends of the link see is what monitoring says.
 
-use endpoint::layout::Descriptor;
+use endpoint::layout::Head;
 use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Events, Geometry, Local};
 use host::{Attached, HostInterface};
@@ -167,7 +167,7 @@ fn run(faults: FaultConfig) -> (Truth, Truth) {
         .flatten()
         .collect();
         local.segment.copy_in(GEOMETRY.buffer_at(pdu % 64).unwrap(), &octets);
-        let of = Descriptor { channel, octets: octets.len() as u32, ..Descriptor::of_buffer(pdu % 64) };
+        let of = Head { channel, octets: octets.len() as u32, ..Head::of_buffer(pdu % 64) };
         assert!(local.send.push(of));
         let until = now + Duration::from_millis(1);
         loop {

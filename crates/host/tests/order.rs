@@ -1,6 +1,6 @@
 //! In which order circuits and endpoints send where a line has no room for all: who closes, who goes, whose contract changes.
 
-use endpoint::layout::Descriptor;
+use endpoint::layout::Head;
 use endpoint::segment::Segment;
 use endpoint::{Aal, ChannelId, DataPath, Events, Geometry, Local};
 use host::{Attached, CircuitConfig, EndpointId, HostInterface};
@@ -81,7 +81,7 @@ impl Stage {
     }
 
     fn push(&mut self, user: &mut User, channel: ChannelId, (buffer, octets): (u32, u32)) {
-        let descriptor = Descriptor { channel: channel.0, octets, ..Descriptor::of_buffer(buffer) };
+        let descriptor = Head { channel: channel.0, octets, ..Head::of_buffer(buffer) };
         assert!(user.local.send.push(descriptor));
         self.host().handle_doorbell(user.id);
     }

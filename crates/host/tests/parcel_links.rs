@@ -3,7 +3,7 @@
 
 mod pair;
 
-use endpoint::layout::Descriptor;
+use endpoint::layout::{Descriptor, Head};
 use endpoint::{Events, Geometry};
 use host::{CircuitConfig, HostInterface};
 use net::topology::{CircuitOptions, CircuitTable, OamOptions};
@@ -79,7 +79,7 @@ impl Kept {
     fn push(&mut self, at: usize, octets: u32) {
         let buffer = self.end.idle.pop().unwrap();
         let channel = self.end.channels[at].0;
-        assert!(self.end.local.send.push(Descriptor { channel, octets, ..Descriptor::of_buffer(buffer) }));
+        assert!(self.end.local.send.push(Head { channel, octets, ..Head::of_buffer(buffer) }));
     }
 
     /// Cells that have come, and the cells of each parcel.
@@ -141,7 +141,7 @@ fn an_endpoint_that_waits_for_its_tick_gets_its_buffers_back_before() {
     kept.push(0, 4096);
     // As many as one tick takes.
     for _ in 1..GEOMETRY.send_ring {
-        let d = Descriptor { channel: kept.end.channels[0].0, octets: 8, ..Descriptor::of_buffer(Descriptor::INLINE) };
+        let d = Head { channel: kept.end.channels[0].0, octets: 8, ..Head::of_buffer(Descriptor::INLINE) };
         assert!(kept.end.local.send.push(d));
     }
     assert_eq!(kept.run(), (31, vec![86]));
@@ -240,7 +240,7 @@ fn given(giver: Box<dyn Node>, config: CircuitConfig, geometry: Geometry) -> (wi
     assert_eq!(host.mismatch(), None);
     let mut came = Vec::new();
     while let Some(d) = end.local.receive.pop() {
-        came.push((d.octets, d.uu));
+        came.push((d.head.octets, d.head.uu));
     }
     (host.circuit_counts(circuit(100)).unwrap().received, came)
 }

@@ -6,7 +6,7 @@
 
 mod pair;
 
-use endpoint::layout::{BY_FUTEX, CLIENT_SLEEPS, Descriptor, NEWS_OF_ROOM};
+use endpoint::layout::{BY_FUTEX, CLIENT_SLEEPS, Head, NEWS_OF_ROOM};
 use endpoint::{Aal, Events};
 use host::{CircuitConfig, HostInterface};
 use pair::{Application, Sdu, TO_SEND, World, circuit};
@@ -62,13 +62,13 @@ fn an_sdu_that_is_too_long_for_its_circuit_or_its_receivers_buffers_is_dropped_a
     for octets in [1001, 1000, 1001, 64] {
         let end = &mut kept.ends[0];
         let buffer = end.idle.pop().unwrap();
-        let d = Descriptor { channel: end.channels[0].0, octets, ..Descriptor::of_buffer(buffer) };
+        let d = Head { channel: end.channels[0].0, octets, ..Head::of_buffer(buffer) };
         assert!(end.local.send.push(d));
     }
     (0..10).for_each(|_| kept.pass());
     let mut came = Vec::new();
     while let Some(d) = kept.ends[1].local.receive.pop() {
-        came.push(d.octets);
+        came.push(d.head.octets);
     }
     assert_eq!(came, [1000, 64]);
     let host: &mut HostInterface = kept.network.node_mut(kept.hosts[1]).unwrap();
@@ -85,7 +85,7 @@ fn kept_back() -> (World, usize) {
         let buffer = end.idle.pop().unwrap();
         let sdu = Sdu { octets: vec![n as u8; 1000], uu: 0, clp: false };
         end.local.segment.copy_in(end.local.segment.geometry().buffer_at(buffer).unwrap(), &sdu.octets);
-        let d = Descriptor { channel: end.channels[1].0, octets: 1000, ..Descriptor::of_buffer(buffer) };
+        let d = Head { channel: end.channels[1].0, octets: 1000, ..Head::of_buffer(buffer) };
         assert!(end.local.send.push(d));
         end.away[1].push_back(sdu);
     }
@@ -107,7 +107,7 @@ fn who_sleeps_until_there_is_room_is_woken_once_its_parcels_have_been_read() {
     assert_ne!(sleeps.load(Relaxed), 0, "its slots and buffers are in use");
     for _ in 0..100 {
         while let Some(d) = world.ends[1].local.receive.pop() {
-            assert!(world.ends[1].local.free.push(Descriptor::of_buffer(d.buffer)));
+            assert!(world.ends[1].local.free.push(Head::of_buffer(d.head.buffer)));
         }
         world.pass();
         let read = world.ends[0].local.send.consumed();
@@ -121,7 +121,7 @@ fn a_host_that_has_delivered_all_that_it_kept_has_nothing_to_do() {
     let (mut world, mut came) = kept_back();
     for _ in 0..100 {
         while let Some(d) = world.ends[1].local.receive.pop() {
-            assert!(world.ends[1].local.free.push(Descriptor::of_buffer(d.buffer)));
+            assert!(world.ends[1].local.free.push(Head::of_buffer(d.head.buffer)));
             came += 1;
         }
         world.pass();
@@ -232,12 +232,12 @@ fn a_circuit_that_is_monitored_passes_as_cells_which_monitoring_counts() {
         for _ in 0..6 {
             let end = &mut world.ends[0];
             let buffer = end.idle.pop().unwrap();
-            let d = Descriptor { channel: end.channels[0].0, octets: 1000, ..Descriptor::of_buffer(buffer) };
+            let d = Head { channel: end.channels[0].0, octets: 1000, ..Head::of_buffer(buffer) };
             assert!(end.local.send.push(d));
         }
         (0..10).for_each(|_| world.pass());
         while let Some(d) = world.ends[1].local.receive.pop() {
-            assert!(world.ends[1].local.free.push(Descriptor::of_buffer(d.buffer)));
+            assert!(world.ends[1].local.free.push(Head::of_buffer(d.head.buffer)));
         }
         world.reclaim();
     }

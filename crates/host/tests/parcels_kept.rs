@@ -2,7 +2,7 @@
 
 mod pair;
 
-use endpoint::layout::Descriptor;
+use endpoint::layout::{Descriptor, Head};
 use endpoint::{Aal, Events};
 use host::{CircuitConfig, HostInterface};
 use pair::{BUFFERS, CIRCUITS, TO_SEND, World, circuit};
@@ -33,7 +33,7 @@ impl Stage {
         for octets in octets {
             let end = &mut self.0.ends[0];
             let buffer = if *octets <= 40 { Descriptor::INLINE } else { end.idle.pop().unwrap() };
-            let d = Descriptor { channel: end.channels[at].0, octets: *octets, ..Descriptor::of_buffer(buffer) };
+            let d = Head { channel: end.channels[at].0, octets: *octets, ..Head::of_buffer(buffer) };
             assert!(end.local.send.push(d));
         }
         self.run(0);
@@ -64,9 +64,9 @@ impl Stage {
         while came.len() < most
             && let Some(d) = end.local.receive.pop()
         {
-            came.push(d.octets);
-            if d.buffer != Descriptor::INLINE {
-                assert!(end.local.free.push(Descriptor::of_buffer(d.buffer)));
+            came.push(d.head.octets);
+            if d.head.buffer != Descriptor::INLINE {
+                assert!(end.local.free.push(Head::of_buffer(d.head.buffer)));
             }
         }
         came

@@ -1,6 +1,6 @@
 //! Hosts, circuits and applications under a clock alone: in virtual time and on this machine's.
 
-use endpoint::layout::Descriptor;
+use endpoint::layout::{Descriptor, Head};
 use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Events, Geometry, Local};
 use host::synchronous::{Executive, Slot};
@@ -25,20 +25,20 @@ struct Application {
 
 impl Application {
     fn send(&mut self, number: u64) -> bool {
-        let mut descriptor =
-            Descriptor { channel: self.channel, octets: 8, ..Descriptor::of_buffer(Descriptor::INLINE) };
+        let head = Head { channel: self.channel, octets: 8, ..Head::of_buffer(Descriptor::INLINE) };
+        let mut descriptor = Descriptor::from(head);
         descriptor.inline[..8].copy_from_slice(&number.to_be_bytes());
         self.local.send.push(descriptor)
     }
 
     fn receive(&mut self) -> Option<u64> {
         let descriptor = self.local.receive.pop()?;
-        if descriptor.buffer == Descriptor::INLINE {
+        if descriptor.head.buffer == Descriptor::INLINE {
             return descriptor.inline[..8].try_into().map(u64::from_be_bytes).ok();
         }
         let mut sdu = [0; 8];
-        self.local.segment.copy_out(GEOMETRY.buffer_at(descriptor.buffer)?, &mut sdu);
-        assert!(descriptor.octets == 8 && self.local.free.push(Descriptor::of_buffer(descriptor.buffer)));
+        self.local.segment.copy_out(GEOMETRY.buffer_at(descriptor.head.buffer)?, &mut sdu);
+        assert!(descriptor.head.octets == 8 && self.local.free.push(Head::of_buffer(descriptor.head.buffer)));
         Some(u64::from_be_bytes(sdu))
     }
 }
@@ -57,7 +57,7 @@ fn world() -> (Network, [NodeId; 2], [Application; 2]) {
     let applications = nodes.map(|node| {
         let segment = Arc::new(Segment::anonymous(GEOMETRY).unwrap());
         let mut local = Local::new(&segment);
-        assert!((0..GEOMETRY.buffers).all(|buffer| local.free.push(Descriptor::of_buffer(buffer))));
+        assert!((0..GEOMETRY.buffers).all(|buffer| local.free.push(Head::of_buffer(buffer))));
         let host = network.node_mut::<HostInterface>(node).unwrap();
         let id = host.attach(Attached::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
         Application { local, channel: host.open(id, circuit, Aal::Aal5).unwrap().0 }

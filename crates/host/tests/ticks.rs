@@ -1,6 +1,6 @@
 //! Whom the event strategies wake, and when they look, in virtual time: to the last wake-up the same on any machine.
 
-use endpoint::layout::{BY_FUTEX, CLIENT_SLEEPS, Descriptor, NEWS_OF_SDUS};
+use endpoint::layout::{BY_FUTEX, CLIENT_SLEEPS, Descriptor, Head, NEWS_OF_SDUS};
 use endpoint::segment::Segment;
 use endpoint::{Aal, ChannelId, DataPath, Events, Geometry, Local};
 use host::{Attached, CircuitConfig, EndpointId, HostInterface};
@@ -52,8 +52,8 @@ impl Bench {
 
     /// An SDU of so many octets; whoever sends it rings if that was asked for.
     fn send(&mut self, sender: &mut Application, octets: u32) {
-        let descriptor = Descriptor::of_buffer(Descriptor::INLINE);
-        assert!(sender.local.send.push(Descriptor { channel: sender.channel.0, octets, ..descriptor }));
+        let head = Head::of_buffer(Descriptor::INLINE);
+        assert!(sender.local.send.push(Head { channel: sender.channel.0, octets, ..head }));
         self.host(sender.host).handle_doorbell(sender.id);
     }
 
@@ -91,7 +91,7 @@ fn a_clock_wakes_an_application_once_for_many_pdus_and_interrupts_once_for_each(
                 while sleeps.load(Ordering::Relaxed) == 0
                     && let Some(got) = receiver.local.receive.pop()
                 {
-                    assert_eq!(got.octets, 1 + came % 40);
+                    assert_eq!(got.head.octets, 1 + came % 40);
                     came += 1;
                 }
             }
@@ -110,8 +110,8 @@ fn what_a_tick_takes_from_one_is_told_to_the_other_at_the_same_tick() {
     let clock = Events::Clocked { hertz: 1000 };
     let (mut sender, receiver) = (bench.application(0, clock, 100), bench.application(1, clock, 100));
     bench.pass(Duration::from_micros(500));
-    let descriptor = Descriptor::of_buffer(Descriptor::INLINE);
-    assert!(sender.local.send.push(Descriptor { channel: sender.channel.0, octets: 7, ..descriptor }));
+    let head = Head::of_buffer(Descriptor::INLINE);
+    assert!(sender.local.send.push(Head { channel: sender.channel.0, octets: 7, ..head }));
     let sleeps = receiver.segment.word32(CLIENT_SLEEPS);
     sleeps.store(NEWS_OF_SDUS | BY_FUTEX, Ordering::Relaxed);
     bench.pass(Duration::from_micros(490));
@@ -133,8 +133,8 @@ fn a_doorbell_prompts_a_look_at_a_few_endpoints_that_wait_for_their_ticks() {
     let mut rung = bench.application(1, Events::Interrupt, RINGING);
     bench.pass(Duration::from_millis(100));
     for sender in &mut clocked {
-        let descriptor = Descriptor::of_buffer(Descriptor::INLINE);
-        assert!(sender.local.send.push(Descriptor { channel: sender.channel.0, octets: 7, ..descriptor }));
+        let head = Head::of_buffer(Descriptor::INLINE);
+        assert!(sender.local.send.push(Head { channel: sender.channel.0, octets: 7, ..head }));
     }
     let mut arrived = |bench: &mut Bench, time: Duration| {
         bench.pass(time);
@@ -145,7 +145,7 @@ fn a_doorbell_prompts_a_look_at_a_few_endpoints_that_wait_for_their_ticks() {
         bench.send(&mut ringing, ring);
         let looked = arrived(&mut bench, Duration::from_millis(1));
         assert_eq!(looked, 4, "a ring prompts a look at four, and at others than the ring before");
-        assert_eq!(rung.local.receive.pop().map(|got| got.octets), Some(ring));
+        assert_eq!(rung.local.receive.pop().map(|got| got.head.octets), Some(ring));
     }
     assert_eq!(arrived(&mut bench, Duration::from_millis(200)), 0);
     assert_eq!(arrived(&mut bench, Duration::from_millis(200)), usize::from(CLOCKED) - 3 * 4, "the others at the tick");

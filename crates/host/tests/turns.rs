@@ -1,6 +1,6 @@
 //! Circuits of one endpoint before a line that is full: a reserved rate is kept beside bulk data, which has the rest.
 
-use endpoint::layout::Descriptor;
+use endpoint::layout::{Descriptor, Head};
 use endpoint::segment::Segment;
 use endpoint::{Aal, ChannelId, DataPath, Events, Geometry, Local};
 use host::{Attached, CircuitConfig, EndpointId, HostInterface};
@@ -58,7 +58,7 @@ impl Bench {
         for (at, events) in [(0, events), (1, Events::Polling)] {
             let segment = Arc::new(Segment::anonymous(GEOMETRY).unwrap());
             let mut local = Local::new(&segment);
-            (0..GEOMETRY.buffers).for_each(|buffer| _ = local.free.push(Descriptor::of_buffer(buffer)));
+            (0..GEOMETRY.buffers).for_each(|buffer| _ = local.free.push(Head::of_buffer(buffer)));
             let host: &mut HostInterface = bench.network.node_mut(bench.nodes[at]).unwrap();
             let id = host.attach(Attached::new(segment, events, path, None)).unwrap();
             let channels = [(100, Contract::default()), (200, reserved)].map(|(vci, contract)| {
@@ -96,15 +96,15 @@ impl Bench {
         while self.now < end {
             if next <= self.now {
                 next += interval;
-                let mut descriptor = Descriptor::of_buffer(Descriptor::INLINE);
-                (descriptor.channel, descriptor.octets) = (self.channels[0][1].0, 40);
+                let mut descriptor = Descriptor::from(Head::of_buffer(Descriptor::INLINE));
+                (descriptor.head.channel, descriptor.head.octets) = (self.channels[0][1].0, 40);
                 assert!(self.push(descriptor), "the ring has no room for the reserved rate at {}", self.now);
                 away.push_back(self.now);
                 outcome.pushed += 1;
             }
             while bulk_pushed - outcome.bulk < BULK_AWAY {
-                let mut descriptor = Descriptor::of_buffer((bulk_pushed % BULK_AWAY) as u32);
-                (descriptor.channel, descriptor.octets) = (self.channels[0][0].0, BULK_OCTETS);
+                let mut descriptor = Descriptor::from(Head::of_buffer((bulk_pushed % BULK_AWAY) as u32));
+                (descriptor.head.channel, descriptor.head.octets) = (self.channels[0][0].0, BULK_OCTETS);
                 assert!(
                     self.push(descriptor),
                     "no room for {bulk_pushed} at {}, {} of the rate away",
@@ -116,15 +116,15 @@ impl Bench {
             self.pass(STEP);
             let local = &mut self.ends[1].1;
             while let Some(got) = local.receive.pop() {
-                if got.buffer != Descriptor::INLINE {
-                    assert!(local.free.push(Descriptor::of_buffer(got.buffer)));
+                if got.head.buffer != Descriptor::INLINE {
+                    assert!(local.free.push(Head::of_buffer(got.head.buffer)));
                 }
-                if got.channel == self.channels[1][1].0 {
+                if got.head.channel == self.channels[1][1].0 {
                     outcome.came += 1;
                     let waited = self.now.since(away.pop_front().expect("sent before it came"));
                     outcome.longest = outcome.longest.max(waited);
                 } else {
-                    assert_eq!(got.octets, BULK_OCTETS);
+                    assert_eq!(got.head.octets, BULK_OCTETS);
                     outcome.bulk += 1;
                 }
             }
@@ -175,8 +175,8 @@ fn a_round_ends_at_its_bound_and_the_next_begins_with_the_endpoint_whose_turn_it
         host.add_circuit(circuit, CircuitConfig::default());
         let channel = host.open(id, circuit, Aal::Aal5).unwrap();
         for buffer in 0..GEOMETRY.send_ring {
-            let mut descriptor = Descriptor::of_buffer(buffer);
-            (descriptor.channel, descriptor.octets) = (channel.0, BULK_OCTETS);
+            let mut descriptor = Descriptor::from(Head::of_buffer(buffer));
+            (descriptor.head.channel, descriptor.head.octets) = (channel.0, BULK_OCTETS);
             assert!(local.send.push(descriptor));
         }
         host.handle_doorbell(id);
@@ -213,8 +213,8 @@ fn what_is_sent_at_a_host_without_a_link_is_counted_as_link_down_once_by_circuit
     host.add_circuit(circuit, CircuitConfig::default());
     let channel = host.open(id, circuit, Aal::Aal5).unwrap();
     for buffer in 0..3 {
-        let mut descriptor = Descriptor::of_buffer(buffer);
-        (descriptor.channel, descriptor.octets) = (channel.0, BULK_OCTETS);
+        let mut descriptor = Descriptor::from(Head::of_buffer(buffer));
+        (descriptor.head.channel, descriptor.head.octets) = (channel.0, BULK_OCTETS);
         assert!(local.send.push(descriptor));
     }
     host.handle_doorbell(id);
@@ -244,7 +244,7 @@ fn a_circuit_of_a_reserved_rate_has_the_first_turn_though_it_has_never_waited() 
         host.open(id, circuit, Aal::Aal5).unwrap()
     });
     let mut push = |channel: ChannelId, octets: u32| {
-        assert!(local.send.push(Descriptor { channel: channel.0, octets, ..Descriptor::of_buffer(0) }));
+        assert!(local.send.push(Head { channel: channel.0, octets, ..Head::of_buffer(0) }));
     };
     let mut left = |now: Time| {
         while network.run(now) {}

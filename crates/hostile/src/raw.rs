@@ -2,7 +2,7 @@
 
 use crate::circuit;
 use endpoint::control::{Request, Response};
-use endpoint::layout::{ANY_NEWS, CLIENT_SLEEPS, Descriptor};
+use endpoint::layout::{ANY_NEWS, CLIENT_SLEEPS, Descriptor, Head};
 use endpoint::ring::{Consumer, Producer, Which};
 use endpoint::segment::Segment;
 use endpoint::seqpacket::Packets;
@@ -102,8 +102,8 @@ impl Raw {
 
     /// A descriptor of a short message on its channel.
     pub fn message(&self) -> Descriptor {
-        let mut descriptor = Descriptor::of_buffer(Descriptor::INLINE);
-        (descriptor.channel, descriptor.octets) = (self.channel.0, 40);
+        let mut descriptor = Descriptor::from(Head::of_buffer(Descriptor::INLINE));
+        (descriptor.head.channel, descriptor.head.octets) = (self.channel.0, 40);
         descriptor
     }
 
@@ -113,7 +113,7 @@ impl Raw {
         self.send.push(self.message());
         self.ring();
         while self.receive.pop().is_some() {}
-        self.free.push(Descriptor::of_buffer(1));
+        self.free.push(Head::of_buffer(1));
     }
 
     /// Wakes the host.

@@ -1,7 +1,7 @@
 //! The engine's thread never does what another can make slow, and what an application passes along stalls nobody else.
 
 use endpoint::control::{Request, Response};
-use endpoint::layout::{ANY_NEWS, CLIENT_SLEEPS, CLIENT_WAITS, Descriptor};
+use endpoint::layout::{ANY_NEWS, CLIENT_SLEEPS, CLIENT_WAITS, Descriptor, Head};
 use endpoint::seqpacket::Packets;
 use endpoint::{Connection, DataPath, Events};
 use hostile::{Attack, Class, Field, Ground, Raw, Stalling, Trial};
@@ -62,7 +62,7 @@ fn descriptors_that_a_client_fills_and_makes_blocking_do_not_stop_the_engine() {
         while attack.goes_on() {
             eve.segment.word32(endpoint::layout::HOST_SLEEPS).store(0, Ordering::SeqCst);
             eve.segment.word32(CLIENT_SLEEPS).store(ANY_NEWS, Ordering::SeqCst);
-            eve.send.push(Descriptor::of_buffer(Descriptor::INLINE));
+            eve.send.push(Head::of_buffer(Descriptor::INLINE));
             std::thread::sleep(Duration::from_micros(200));
         }
         let _ = &eve.packets;

@@ -2,7 +2,7 @@
 //! nothing, and the death of either.
 
 use endpoint::control::Request;
-use endpoint::layout::{Descriptor, HEAD_OCTETS};
+use endpoint::layout::{HEAD_OCTETS, Head};
 use endpoint::{DataPath, Events, Geometry};
 use hostile::{Attack, Class, Field, Ground, Raw, Trial};
 use net::LinkConfig;
@@ -36,7 +36,7 @@ fn with_all(ground: &Ground, host: &str) -> (Raw, Vec<u32>) {
 }
 
 fn push(raw: &mut Raw, channel: u32, buffer: u32, octets: u32) -> bool {
-    raw.send.push(Descriptor { channel, octets, ..Descriptor::of_buffer(buffer) })
+    raw.send.push(Head { channel, octets, ..Head::of_buffer(buffer) })
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn sdus_and_descriptors_that_are_rewritten_while_parcels_name_them_harm_their_ow
     Trial::new(Class::Other, ground).small().withstand(|ground, attack| {
         let mut sender = Raw::with(ground.socket(), "alpha", 200, WHAT);
         let mut receiver = Raw::with(ground.socket(), "beta", 200, WHAT);
-        (0..LONG.buffers).for_each(|buffer| assert!(receiver.free.push(Descriptor::of_buffer(buffer))));
+        (0..LONG.buffers).for_each(|buffer| assert!(receiver.free.push(Head::of_buffer(buffer))));
         let heads = Geometry::heads_at(LONG.send_at());
         let (channel, mut n, mut came) = (sender.channel.0, 0u32, 0);
         while attack.goes_on() {
@@ -59,7 +59,7 @@ fn sdus_and_descriptors_that_are_rewritten_while_parcels_name_them_harm_their_ow
             sender.segment.copy_in(LONG.buffer_at(n % 3).unwrap(), &n.to_ne_bytes().repeat(1000));
             while let Some(got) = receiver.receive.pop() {
                 came += 1;
-                receiver.free.push(Descriptor::of_buffer(got.buffer));
+                receiver.free.push(Head::of_buffer(got.head.buffer));
             }
         }
         assert!(came > 100, "{came} came");

@@ -1,7 +1,7 @@
 //! Nobody reads another's data: a pattern is sent on one circuit, and looked for in all that others can reach.
 
 use endpoint::control::{Request, Response};
-use endpoint::layout::Descriptor;
+use endpoint::layout::{Descriptor, Head};
 use endpoint::segment::Segment;
 use endpoint::seqpacket::Packets;
 use endpoint::{DataPath, Events, Geometry, Local, OpenOptions};
@@ -43,7 +43,7 @@ impl Curious {
             panic!("the circuit does not open");
         };
         let mut local = Local::new(&segment);
-        (0..GEOMETRY.buffers / 2).for_each(|buffer| assert!(local.free.push(Descriptor::of_buffer(buffer))));
+        (0..GEOMETRY.buffers / 2).for_each(|buffer| assert!(local.free.push(Head::of_buffer(buffer))));
         Curious { _packets: packets, memory: memory.into(), local, channel: channel.0 }
     }
 
@@ -64,8 +64,8 @@ impl Curious {
 
     fn send(&mut self, octets: usize) {
         let buffer = GEOMETRY.buffers - 1;
-        let mut d = Descriptor::of_buffer(if octets <= 40 { Descriptor::INLINE } else { buffer });
-        (d.channel, d.octets) = (self.channel, octets as u32);
+        let mut d = Descriptor::from(Head::of_buffer(if octets <= 40 { Descriptor::INLINE } else { buffer }));
+        (d.head.channel, d.head.octets) = (self.channel, octets as u32);
         let at = GEOMETRY.buffer_at(buffer).unwrap();
         self.local.segment.copy_in(at, &vec![1; octets]);
         d.inline[..octets.min(40)].fill(1);
@@ -81,9 +81,9 @@ impl Curious {
             assert!(Instant::now() < patience, "{octets} octets did not come");
             std::thread::yield_now();
         };
-        assert_eq!(d.octets as usize, octets);
-        if d.buffer != Descriptor::INLINE {
-            assert!(self.local.free.push(Descriptor::of_buffer(d.buffer)));
+        assert_eq!(d.head.octets as usize, octets);
+        if d.head.buffer != Descriptor::INLINE {
+            assert!(self.local.free.push(Head::of_buffer(d.head.buffer)));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A circuit of a constant rate beside bulk data of the same endpoint, over real host interfaces and a switch, in virtual time.
 
-use endpoint::layout::Descriptor;
+use endpoint::layout::{Descriptor, Head};
 use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Events, Geometry, Local};
 use host::{Attached, HostInterface};
@@ -40,7 +40,7 @@ impl Endpoint {
     fn open(world: &mut World<HostInterface>, host: &str) -> Self {
         let segment = Arc::new(Segment::anonymous(GEOMETRY).unwrap());
         let mut local = Local::new(&segment);
-        assert!((0..BUFFERS).all(|buffer| local.free.push(Descriptor::of_buffer(buffer))));
+        assert!((0..BUFFERS).all(|buffer| local.free.push(Head::of_buffer(buffer))));
         let host = world.host(host);
         let id = host.attach(Attached::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
         let channels = [110, 100].map(|vci| host.open(id, CircuitId::new(0, vci).unwrap(), Aal::Aal5).unwrap().0);
@@ -51,7 +51,7 @@ impl Endpoint {
     fn send(&mut self, arrived: u64) {
         let [constant, bulk] = self.channels;
         while self.sent[0] - arrived < ON_THEIR_WAY {
-            let mut descriptor = Descriptor { channel: constant, ..Descriptor::of_buffer(Descriptor::INLINE) };
+            let mut descriptor = Head { channel: constant, ..Head::of_buffer(Descriptor::INLINE) };
             descriptor.octets = CONSTANT_OCTETS as u32;
             if !self.local.send.push(descriptor) {
                 break;
@@ -60,21 +60,18 @@ impl Endpoint {
         }
         // What is in the buffers does not matter: they are used again at once.
         let buffer = |n: u64| BUFFERS + (n % u64::from(BUFFERS)) as u32;
-        while self.local.send.push(Descriptor {
-            channel: bulk,
-            octets: BULK_OCTETS,
-            ..Descriptor::of_buffer(buffer(self.sent[1]))
-        }) {
+        while self.local.send.push(Head { channel: bulk, octets: BULK_OCTETS, ..Head::of_buffer(buffer(self.sent[1])) })
+        {
             self.sent[1] += 1;
         }
     }
 
     fn receive(&mut self) {
         while let Some(descriptor) = self.local.receive.pop() {
-            let which = usize::from(descriptor.channel != self.channels[0]);
+            let which = usize::from(descriptor.head.channel != self.channels[0]);
             self.received[which] += 1;
-            if descriptor.buffer != Descriptor::INLINE {
-                assert!(self.local.free.push(Descriptor::of_buffer(descriptor.buffer)));
+            if descriptor.head.buffer != Descriptor::INLINE {
+                assert!(self.local.free.push(Head::of_buffer(descriptor.head.buffer)));
             }
         }
     }

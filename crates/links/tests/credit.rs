@@ -4,7 +4,7 @@
 mod between;
 
 use between::{Between, Datagrams, Octets};
-use endpoint::layout::Descriptor;
+use endpoint::layout::{Descriptor, Head};
 use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Events, Geometry, Local};
 use host::{Attached, HostInterface};
@@ -59,7 +59,7 @@ impl Side {
         fabric.add_circuit(&mut network, &circuit(["here 0.100", "there 0.100"])).unwrap();
         let segment = Arc::new(Segment::anonymous(GEOMETRY).unwrap());
         let mut local = Local::new(&segment);
-        assert!((0..BUFFERS).all(|buffer| local.free.push(Descriptor::of_buffer(buffer))));
+        assert!((0..BUFFERS).all(|buffer| local.free.push(Head::of_buffer(buffer))));
         let host: &mut HostInterface = network.node_mut(node).unwrap();
         let id = host.attach(Attached::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
         let channel = host.open(id, CircuitId::new(0, 100).unwrap(), Aal::Aal5).unwrap().0;
@@ -73,19 +73,18 @@ impl Side {
         let buffer = BUFFERS + self.sent % BUFFERS;
         self.sent += 1;
         self.local.segment.copy_in(GEOMETRY.buffer_at(buffer).unwrap(), sdu);
-        let descriptor =
-            Descriptor { channel: self.channel, octets: sdu.len() as u32, ..Descriptor::of_buffer(buffer) };
+        let descriptor = Head { channel: self.channel, octets: sdu.len() as u32, ..Head::of_buffer(buffer) };
         assert!(self.local.send.push(descriptor));
     }
 
     fn receive(&mut self) -> Option<Vec<u8>> {
         let d = self.local.receive.pop()?;
-        if d.buffer == Descriptor::INLINE {
-            return Some(d.inline[..d.octets as usize].to_vec());
+        if d.head.buffer == Descriptor::INLINE {
+            return Some(d.inline[..d.head.octets as usize].to_vec());
         }
-        let mut sdu = vec![0; d.octets as usize];
-        self.local.segment.copy_out(GEOMETRY.buffer_at(d.buffer).unwrap(), &mut sdu);
-        assert!(self.local.free.push(Descriptor::of_buffer(d.buffer)));
+        let mut sdu = vec![0; d.head.octets as usize];
+        self.local.segment.copy_out(GEOMETRY.buffer_at(d.head.buffer).unwrap(), &mut sdu);
+        assert!(self.local.free.push(Head::of_buffer(d.head.buffer)));
         Some(sdu)
     }
 }

@@ -7,7 +7,7 @@
 mod between;
 
 use between::{Between, Datagrams, Octets};
-use endpoint::layout::Descriptor;
+use endpoint::layout::Head;
 use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Events, Geometry, Local};
 use host::{Attached, HostInterface};
@@ -85,7 +85,7 @@ impl Island {
     fn open(&mut self, label: CircuitId) -> End {
         let segment = Arc::new(Segment::anonymous(GEOMETRY).unwrap());
         let mut local = Local::new(&segment);
-        assert!((0..BUFFERS).all(|buffer| local.free.push(Descriptor::of_buffer(buffer))));
+        assert!((0..BUFFERS).all(|buffer| local.free.push(Head::of_buffer(buffer))));
         let host: &mut HostInterface = self.network.node_mut(self.host).unwrap();
         let id = host.attach(Attached::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
         let channel = host.open(id, label, Aal::Aal5).unwrap().0;
@@ -120,7 +120,7 @@ impl End {
         let (buffer, sdu) = (BUFFERS + self.sent % BUFFERS, sdu(circuit, self.sent));
         self.local.segment.copy_in(GEOMETRY.buffer_at(buffer).unwrap(), &sdu);
         let octets = sdu.len() as u32;
-        let descriptor = Descriptor { channel: self.channel, octets, ..Descriptor::of_buffer(buffer) };
+        let descriptor = Head { channel: self.channel, octets, ..Head::of_buffer(buffer) };
         assert!(self.local.send.push(descriptor));
         self.sent += 1;
     }
@@ -128,9 +128,9 @@ impl End {
     /// Takes an SDU; gives its number. It is what its circuit's sender sent under this number.
     fn take(&mut self, circuit: u32) -> Option<u32> {
         let d = self.local.receive.pop()?;
-        let mut octets = vec![0; d.octets as usize];
-        self.local.segment.copy_out(GEOMETRY.buffer_at(d.buffer).unwrap(), &mut octets);
-        assert!(self.local.free.push(Descriptor::of_buffer(d.buffer)));
+        let mut octets = vec![0; d.head.octets as usize];
+        self.local.segment.copy_out(GEOMETRY.buffer_at(d.head.buffer).unwrap(), &mut octets);
+        assert!(self.local.free.push(Head::of_buffer(d.head.buffer)));
         let n = u32::from_be_bytes(octets[4..8].try_into().unwrap());
         assert!(octets == sdu(circuit, n), "circuit {circuit}: another SDU than was sent as number {n}");
         self.got += 1;

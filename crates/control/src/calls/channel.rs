@@ -3,7 +3,7 @@
 
 use super::exchange::Channel;
 use endpoint::layout::{
-    ANY_NEWS, CLIENT_SLEEPS, Descriptor, Geometry, HOST_RESTS, HOST_SLEEPS, INLINE_OCTETS, NEWS_OF_SDUS,
+    ANY_NEWS, CLIENT_SLEEPS, Descriptor, Geometry, HOST_RESTS, HOST_SLEEPS, Head, INLINE_OCTETS, NEWS_OF_SDUS,
 };
 use endpoint::segment::Segment;
 use endpoint::{DataPath, Events, Local};
@@ -54,7 +54,7 @@ pub fn pair(engine: &host::engine::EngineHandle, station: &str, waker: Waker) ->
     let mut local = Local::new(&segment);
     let (doorbell, bell) = engine.doorbell(station)?;
     for buffer in BUFFERS / 2..BUFFERS {
-        local.free.push(Descriptor::of_buffer(buffer));
+        local.free.push(Head::of_buffer(buffer));
     }
     let endpoint = Attached::new(segment, Events::Interrupt, DataPath::Shared, Some(Bell::of_thread(waker)));
     let idle = (0..BUFFERS / 2).collect();
@@ -72,19 +72,19 @@ impl Channels {
     pub fn receive(&mut self, sdu: &mut Vec<u8>) -> Option<Channel> {
         loop {
             let d = self.local.receive.pop()?;
-            let octets = (d.octets as usize).min(MAX_SDU_OCTETS);
+            let octets = (d.head.octets as usize).min(MAX_SDU_OCTETS);
             sdu.clear();
             sdu.resize(octets, 0);
-            if d.buffer == Descriptor::INLINE {
+            if d.head.buffer == Descriptor::INLINE {
                 let octets = octets.min(INLINE_OCTETS);
                 sdu.truncate(octets);
                 sdu.copy_from_slice(&d.inline[..octets]);
             } else {
-                let Some(at) = GEOMETRY.buffer_at(d.buffer) else { continue };
+                let Some(at) = GEOMETRY.buffer_at(d.head.buffer) else { continue };
                 self.local.segment.copy_out(at, sdu);
-                self.local.free.push(Descriptor::of_buffer(d.buffer));
+                self.local.free.push(Head::of_buffer(d.head.buffer));
             }
-            if let Some(at) = self.numbers.iter().position(|number| *number == d.channel) {
+            if let Some(at) = self.numbers.iter().position(|number| *number == d.head.channel) {
                 return Some(Channel::ALL[at]);
             }
         }
@@ -114,16 +114,16 @@ impl Channels {
 
     /// Sends an SDU; there must be room, and it is not longer than a buffer.
     pub fn send(&mut self, channel: Channel, sdu: &[u8]) {
-        let mut d = Descriptor::of_buffer(Descriptor::INLINE);
-        d.channel = self.numbers[usize::from(channel == Channel::Ilmi)];
-        d.octets = sdu.len() as u32;
+        let mut d = Descriptor::from(Head::of_buffer(Descriptor::INLINE));
+        d.head.channel = self.numbers[usize::from(channel == Channel::Ilmi)];
+        d.head.octets = sdu.len() as u32;
         if sdu.len() <= INLINE_OCTETS {
             d.inline[..sdu.len()].copy_from_slice(sdu);
         } else {
             let Some(buffer) = self.idle.pop() else { return };
             let Some(at) = GEOMETRY.buffer_at(buffer).filter(|_| sdu.len() <= MAX_SDU_OCTETS) else { return };
             self.local.segment.copy_in(at, sdu);
-            d.buffer = buffer;
+            d.head.buffer = buffer;
         }
         if self.local.send.push(d) {
             self.ring_if(HOST_SLEEPS);
@@ -186,9 +186,9 @@ mod tests {
             for _ in 0..roll(300) {
                 let Some(d) = host.peek() else { break };
                 let wanted = sent.pop_front().expect("nothing comes that was not sent");
-                let mut got = vec![0; d.octets as usize];
-                match d.buffer {
-                    Descriptor::INLINE => got.copy_from_slice(&d.inline[..d.octets as usize]),
+                let mut got = vec![0; d.head.octets as usize];
+                match d.head.buffer {
+                    Descriptor::INLINE => got.copy_from_slice(&d.inline[..d.head.octets as usize]),
                     buffer => segment.copy_out(GEOMETRY.buffer_at(buffer).unwrap(), &mut got),
                 }
                 assert_eq!(got, wanted, "SDU {read}");

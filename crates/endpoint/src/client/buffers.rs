@@ -81,27 +81,27 @@ pub struct Received<'a> {
 impl Received<'_> {
     /// The channel it came on.
     pub fn channel(&self) -> ChannelId {
-        ChannelId(self.descriptor.channel)
+        ChannelId(self.descriptor.head.channel)
     }
 
     /// Whether it came with its descriptor: nothing that was posted has been used for it.
     pub fn is_inline(&self) -> bool {
-        self.descriptor.buffer == Descriptor::INLINE
+        self.descriptor.head.buffer == Descriptor::INLINE
     }
 
     /// AAL5 user-to-user indication.
     pub fn uu(&self) -> u8 {
-        self.descriptor.uu
+        self.descriptor.head.uu
     }
 
     /// Whether a cell of it had its loss priority set.
     pub fn clp(&self) -> bool {
-        self.descriptor.clp
+        self.descriptor.head.clp
     }
 
     /// Whether its last cell had met congestion.
     pub fn congestion(&self) -> bool {
-        self.descriptor.congestion
+        self.descriptor.head.congestion
     }
 }
 
@@ -109,26 +109,26 @@ impl Deref for Received<'_> {
     type Target = [u8];
     #[allow(unsafe_code)]
     fn deref(&self) -> &[u8] {
-        let octets = self.descriptor.octets as usize;
-        if self.descriptor.buffer == Descriptor::INLINE {
+        let octets = self.descriptor.head.octets as usize;
+        if self.descriptor.head.buffer == Descriptor::INLINE {
             return &self.descriptor.inline[..octets.min(INLINE_OCTETS)];
         }
-        if self.descriptor.buffer == Descriptor::OWN {
+        if self.descriptor.head.buffer == Descriptor::OWN {
             return self.endpoint.given.octets(&self.descriptor);
         }
-        if self.endpoint.pool.segment.geometry().buffer_at(self.descriptor.buffer).is_none() {
+        if self.endpoint.pool.segment.geometry().buffer_at(self.descriptor.head.buffer).is_none() {
             return &[];
         }
         // SAFETY: the host gave the buffer away with this descriptor and does not write it until it is free again, which
         // `drop` says; this side makes no other slice of it.
-        let buffer = unsafe { self.endpoint.pool.segment.buffer(self.descriptor.buffer).as_ref() };
+        let buffer = unsafe { self.endpoint.pool.segment.buffer(self.descriptor.head.buffer).as_ref() };
         &buffer[..octets.min(buffer.len())]
     }
 }
 
 impl Drop for Received<'_> {
     fn drop(&mut self) {
-        let buffer = self.descriptor.buffer;
+        let buffer = self.descriptor.head.buffer;
         if buffer == Descriptor::OWN {
             self.post_again();
         } else if buffer != Descriptor::INLINE {

@@ -22,7 +22,7 @@ pub use reader::ReaderView;
 use crate::ChannelId;
 use crate::client::{Endpoint, Error, Received, SendError};
 use crate::guard::Overlap;
-use crate::layout::{Descriptor, MAX_PAGES};
+use crate::layout::{Descriptor, Head, MAX_PAGES};
 use crate::negotiate::PAGES;
 use crate::own::{Memory, Sent};
 use crate::shared::SharedMemory;
@@ -364,9 +364,8 @@ impl Endpoint {
             for (page, extent) in pages.iter_mut().zip(sending.gather.pages()) {
                 *page = extent.frame.0 as u16;
             }
-            let mut d =
-                Descriptor { channel: channel.0, octets: octets as u32, ..Descriptor::of_buffer(Descriptor::PAGES) };
-            d.address = window.pool.address();
+            let head = Head { channel: channel.0, octets: octets as u32, ..Head::of_buffer(Descriptor::PAGES) };
+            let mut d = Descriptor { address: window.pool.address(), ..head.into() };
             d.set_pages((at % PAGE) as u16, &pages);
             let until = self.send.pushed().wrapping_add(1);
             // None goes after one that was not taken.
@@ -437,7 +436,7 @@ impl Received<'_> {
         state.flush_received();
         // Frames that became the window's are no longer the posted memory's: its name is given up before anybody makes a slice of it.
         self.endpoint.given.forget(&self.descriptor);
-        self.descriptor.buffer = Descriptor::INLINE;
+        self.descriptor.head.buffer = Descriptor::INLINE;
         if let Some(hold) = state.holds.remove(&place) {
             state.spaces.unhold(hold);
         }

@@ -21,13 +21,13 @@ impl Attached {
     /// marks its cells. A copying path has to take it out of the application's hands first.
     pub(super) fn for_parcel(&self, d: &Descriptor) -> Option<SduAt> {
         let kinds = matches!(self.path.kind(), DataPath::Shared | DataPath::ZeroCopy);
-        let octets = d.octets as usize;
-        let plain = !d.clp && !d.congestion && d.cpi == 0;
+        let octets = d.head.octets as usize;
+        let plain = !d.head.clp && !d.head.congestion && d.head.cpi == 0;
         if !kinds || !plain || octets <= INLINE_OCTETS || octets > self.geometry().buffer_octets as usize {
             return None;
         }
-        let at = self.segment.buffer_at(d.buffer)?;
-        Some(SduAt { at: u32::try_from(at).ok()?, octets: u16::try_from(octets).ok()?, uu: d.uu })
+        let at = self.segment.buffer_at(d.head.buffer)?;
+        Some(SduAt { at: u32::try_from(at).ok()?, octets: u16::try_from(octets).ok()?, uu: d.head.uu })
     }
 
     /// Takes back the slots and buffers of what has been read in parcels. True if there were any.

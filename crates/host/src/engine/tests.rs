@@ -4,7 +4,7 @@ use super::*;
 use crate::attached::Attached;
 use crate::events::machine::LINGER;
 use crate::{CircuitConfig, EventCounts};
-use endpoint::layout::{Descriptor, Geometry};
+use endpoint::layout::{Descriptor, Geometry, Head};
 use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Events, Local};
 use net::{Carries, End, FramePool, LinkConfig};
@@ -65,8 +65,8 @@ impl Pair {
     }
 
     fn send(&mut self) {
-        let mut d = Descriptor::of_buffer(Descriptor::INLINE);
-        d.octets = 40;
+        let mut d = Descriptor::from(Head::of_buffer(Descriptor::INLINE));
+        d.head.octets = 40;
         self.sender.send.push(d);
         self.core.host("alpha").unwrap().1.handle_doorbell(EndpointId(1));
     }
@@ -173,9 +173,9 @@ fn the_engine_does_not_sleep_before_it_has_looked_at_a_sender_that_rests_no_more
     // A quota of these is all that an endpoint may send in a turn: the turn ends before it finds the quota used up.
     let octets = 1024 / QUOTA as usize * 48 - 8;
     let mut pair = Pair::with(1, Geometry { buffer_octets: 8192, ..GEOMETRY }, Events::Hybrid { quota: QUOTA });
-    let mut d = Descriptor::of_buffer(0);
-    d.octets = octets as u32;
-    (0..16).for_each(|buffer| assert!(pair.application.free.push(Descriptor::of_buffer(buffer))));
+    let mut d = Descriptor::from(Head::of_buffer(0));
+    d.head.octets = octets as u32;
+    (0..16).for_each(|buffer| assert!(pair.application.free.push(Head::of_buffer(buffer))));
     (0..32).for_each(|_| assert!(pair.sender.send.push(d)));
     pair.core.host("alpha").unwrap().1.handle_doorbell(EndpointId(1));
     let (mut came, mut rounds) = (0, 0);
@@ -189,7 +189,7 @@ fn the_engine_does_not_sleep_before_it_has_looked_at_a_sender_that_rests_no_more
         let before = came;
         while let Some(d) = pair.application.receive.pop() {
             came += 1;
-            assert!(pair.application.free.push(Descriptor::of_buffer(d.buffer)));
+            assert!(pair.application.free.push(Head::of_buffer(d.head.buffer)));
         }
         if came == before {
             // The engine sleeps until its next alarm, if there is one.
@@ -238,8 +238,8 @@ fn at_rest_there_are_no_wake_ups() {
     let ends = nodes.map(|node| End::Port(node, 0));
     let config = LinkConfig { carries: Carries::Cells, ..LinkConfig::default() };
     network.connect(ends[0], ends[1], config).unwrap();
-    let mut d = Descriptor::of_buffer(Descriptor::INLINE);
-    d.octets = 40;
+    let mut d = Descriptor::from(Head::of_buffer(Descriptor::INLINE));
+    d.head.octets = 40;
     assert!(clients[0].send.push(d));
     let engine = start(network).unwrap();
     let begun = Instant::now();

@@ -2,7 +2,7 @@
 //! read them.
 
 use super::Outbound;
-use endpoint::layout::Descriptor;
+use endpoint::layout::{Descriptor, Head};
 use endpoint::ring::Consumer;
 use endpoint::segment::Segment;
 use net::SduMemory;
@@ -126,7 +126,7 @@ impl Outbound {
             }
             let mut entry = first;
             for _ in 0..pdus {
-                let super::Entry { descriptor: Descriptor { channel, buffer, .. }, position, next } =
+                let super::Entry { descriptor: Descriptor { head: Head { channel, buffer, .. }, .. }, position, next } =
                     self.entries[entry as usize];
                 self.free.push(entry);
                 self.give_back(ring, position, (channel, buffer));

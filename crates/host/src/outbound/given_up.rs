@@ -2,7 +2,7 @@
 //! may be so long that all of it in one round would hold up others.
 
 use super::{NONE, Outbound, State};
-use endpoint::layout::Descriptor;
+use endpoint::layout::{Descriptor, Head};
 use endpoint::ring::Consumer;
 
 /// Entries, a chain.
@@ -52,7 +52,7 @@ impl Outbound {
         let n = most.min(self.given_up.queued);
         for _ in 0..n {
             let at = self.given_up.first;
-            let super::Entry { descriptor: Descriptor { channel, buffer, .. }, position, next } =
+            let super::Entry { descriptor: Descriptor { head: Head { channel, buffer, .. }, .. }, position, next } =
                 self.entries[at as usize];
             self.given_up.first = next;
             self.free.push(at);

@@ -24,7 +24,7 @@ proptest! {
         let mut given_up = VecDeque::new();
         for (what, channel) in steps {
             match what {
-                0..3 => if producer.push(Descriptor { channel, ..Descriptor::of_buffer(pushed) }) {
+                0..3 => if producer.push(Head { channel, ..Head::of_buffer(pushed) }) {
                     queues[channel as usize].push_back(pushed);
                     pushed += 1;
                 },
@@ -43,7 +43,7 @@ proptest! {
                     prop_assert_eq!(outbound.has_given_up(), !given_up.is_empty());
                 }
                 _ => {
-                    let first = outbound.first(channel).map(|d| d.buffer);
+                    let first = outbound.first(channel).map(|d| d.head.buffer);
                     if let Some(buffer) = first {
                         prop_assert_eq!(queues[channel as usize].pop_front(), Some(buffer));
                         outbound.done(channel, &mut ring);
@@ -77,7 +77,7 @@ fn channels_take_turns_and_one_that_waits_for_its_pacer_does_not() {
     let (mut producer, mut ring) = (Producer::new(&segment, Which::Send), Consumer::new(&segment, Which::Send));
     let mut outbound = Outbound::new(8, false);
     for channel in [0, 0, 1, 1] {
-        assert!(producer.push(Descriptor { channel, ..Descriptor::of_buffer(0) }));
+        assert!(producer.push(Head { channel, ..Head::of_buffer(0) }));
     }
     while outbound.take(&mut ring, |_| Ok(())).is_some() {}
     assert_eq!(outbound.next_ready(Class::Rest), Some(0));
@@ -100,7 +100,7 @@ fn a_channel_without_credit_is_not_ready_until_there_is_some_and_one_that_was_em
     let (mut producer, mut ring) = (Producer::new(&segment, Which::Send), Consumer::new(&segment, Which::Send));
     let mut outbound = Outbound::new(8, false);
     let mut push = |ring: &mut Consumer, outbound: &mut Outbound| {
-        assert!(producer.push(Descriptor { channel: 0, ..Descriptor::of_buffer(0) }));
+        assert!(producer.push(Head { channel: 0, ..Head::of_buffer(0) }));
         while outbound.take(ring, |_| Ok(())).is_some() {}
     };
     push(&mut ring, &mut outbound);
@@ -129,7 +129,7 @@ fn bench() -> (Producer, Consumer, Outbound) {
 /// Pushes a descriptor with a number for each of these channels; all are taken up.
 fn push((producer, ring, outbound): &mut (Producer, Consumer, Outbound), descriptors: &[(u32, u32)]) {
     for (channel, buffer) in descriptors {
-        assert!(producer.push(Descriptor { channel: *channel, ..Descriptor::of_buffer(*buffer) }));
+        assert!(producer.push(Head { channel: *channel, ..Head::of_buffer(*buffer) }));
     }
     while outbound.take(ring, |_| Ok(())).is_some() {}
 }
@@ -163,7 +163,7 @@ fn a_channel_keeps_its_class_wherever_it_waits() {
                 outbound.again(1);
                 assert_eq!(outbound.next_ready(Class::Reserved), None);
                 ring.publish();
-                assert!(producer.push(Descriptor { channel: 1, ..Descriptor::of_buffer(2) }));
+                assert!(producer.push(Head { channel: 1, ..Head::of_buffer(2) }));
                 while outbound.take(ring, |_| Ok(())).is_some() {}
             }
             _ => {}
@@ -193,7 +193,7 @@ fn a_descriptor_behind_the_first_that_goes_leaves_the_queue_whole() {
     push(&mut bench, &[(0, 3), (0, 4)]);
     let (_, ring, outbound) = &mut bench;
     for number in [1, 3, 4] {
-        assert_eq!(outbound.first(0).map(|d| d.buffer), Some(number));
+        assert_eq!(outbound.first(0).map(|d| d.head.buffer), Some(number));
         outbound.done(0, ring);
     }
     assert!(outbound.first(0).is_none() && outbound.is_empty());
@@ -211,7 +211,7 @@ fn what_is_given_up_leaves_the_sdu_that_is_leaving_and_a_channel_that_waited_for
     let (source, cells) = (Source::Inline([0; 40]), Outgoing::Cell);
     outbound.begin(0, Leaving { channel, source, octets: 40, meta: SduMeta::default(), cells, aborted: false });
     assert_eq!([0, 0, 1, 2].map(|channel| outbound.give_up(channel)), [1, 0, 2, 0]);
-    assert_eq!((outbound.first(0).map(|d| d.buffer), outbound.first(1)), (Some(1), None));
+    assert_eq!((outbound.first(0).map(|d| d.head.buffer), outbound.first(1)), (Some(1), None));
     push(&mut bench, &[(0, 5), (1, 6)]);
     let (_, ring, outbound) = &mut bench;
     // The other still waits for credit, with what was leaving.
@@ -220,7 +220,7 @@ fn what_is_given_up_leaves_the_sdu_that_is_leaving_and_a_channel_that_waited_for
     assert_eq!([2, 2].map(|most| outbound.drop_given_up(most, ring)), [2, 1]);
     assert_eq!((outbound.queued(), outbound.has_given_up()), (3, false));
     for (channel, number) in [(0, 1), (0, 5), (1, 6)] {
-        assert_eq!(outbound.first(channel).map(|d| d.buffer), Some(number));
+        assert_eq!(outbound.first(channel).map(|d| d.head.buffer), Some(number));
         outbound.done(channel, ring);
     }
     assert!(outbound.is_empty());

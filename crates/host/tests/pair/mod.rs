@@ -1,7 +1,7 @@
 //! Two hosts at a switch, on links in memory, each with an application that has all circuits open.
 #![allow(dead_code)] // Each test program uses a part.
 
-use endpoint::layout::Descriptor;
+use endpoint::layout::{Descriptor, Head};
 use endpoint::segment::Segment;
 use endpoint::{Aal, ChannelId, DataPath, Events, Geometry, Local};
 use host::{Attached, EndpointId, HostInterface};
@@ -109,7 +109,7 @@ impl World {
         end.local.segment.copy_in(end.local.segment.geometry().buffer_at(buffer).unwrap(), &sdu);
         let clp = random.random_range(0..12) == 0;
         let (uu, channel) = (random.random_range(0..3), end.channels[at].0);
-        let d = Descriptor { channel, octets: octets as u32, uu, clp, ..Descriptor::of_buffer(buffer) };
+        let d = Head { channel, octets: octets as u32, uu, clp, ..Head::of_buffer(buffer) };
         if end.local.send.push(d) {
             end.away[at].push_back(Sdu { octets: sdu, uu, clp });
         } else {
@@ -138,16 +138,16 @@ impl World {
         for _ in 0..most {
             let end = &mut self.ends[to];
             let Some(d) = end.local.receive.pop() else { return };
-            let octets = d.octets as usize;
+            let octets = d.head.octets as usize;
             let mut sdu = d.inline.get(..octets.min(40)).unwrap().to_vec();
-            if d.buffer != Descriptor::INLINE {
-                let at = end.local.segment.geometry().buffer_at(d.buffer).unwrap();
+            if d.head.buffer != Descriptor::INLINE {
+                let at = end.local.segment.geometry().buffer_at(d.head.buffer).unwrap();
                 sdu = end.local.segment.octets(at, octets).iter().map(|octet| octet.load(Ordering::Relaxed)).collect();
-                assert!(end.local.free.push(Descriptor::of_buffer(d.buffer)));
+                assert!(end.local.free.push(Head::of_buffer(d.head.buffer)));
             }
-            let at = end.channels.iter().position(|channel| channel.0 == d.channel).unwrap();
+            let at = end.channels.iter().position(|channel| channel.0 == d.head.channel).unwrap();
             end.got[at] += 1;
-            let got = Sdu { octets: sdu, uu: d.uu, clp: d.clp };
+            let got = Sdu { octets: sdu, uu: d.head.uu, clp: d.head.clp };
             let away = &mut self.ends[1 - to].away[at];
             if contract(CIRCUITS[at]).flow == Flow::Credit {
                 assert_eq!(away.pop_front(), Some(got), "the next SDU of a circuit with credits");
@@ -224,7 +224,7 @@ impl Application {
     fn without_circuits(host: &mut HostInterface, geometry: Geometry, events: Events) -> Self {
         let segment = Arc::new(Segment::anonymous(geometry).unwrap());
         let mut local = Local::new(&segment);
-        assert!((TO_SEND..BUFFERS).all(|buffer| local.free.push(Descriptor::of_buffer(buffer))));
+        assert!((TO_SEND..BUFFERS).all(|buffer| local.free.push(Head::of_buffer(buffer))));
         let id = host.attach(Attached::new(segment, events, DataPath::Shared, None)).unwrap();
         let away = vec![VecDeque::new(); CIRCUITS.len()];
         Application {

@@ -1,6 +1,6 @@
 //! An application on a host of the world: it moves SDUs through the rings of a real endpoint.
 
-use endpoint::layout::Descriptor;
+use endpoint::layout::{Descriptor, Head};
 use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Events, Geometry, Local};
 use host::{Attached, EndpointId, HostInterface};
@@ -23,7 +23,7 @@ impl Application {
     pub fn open(world: &mut World<HostInterface>, host: &str, path: DataPath) -> Self {
         let segment = Arc::new(Segment::anonymous(GEOMETRY).unwrap());
         let mut local = Local::new(&segment);
-        assert!((0..BUFFERS).all(|buffer| local.free.push(Descriptor::of_buffer(buffer))));
+        assert!((0..BUFFERS).all(|buffer| local.free.push(Head::of_buffer(buffer))));
         let host = world.host(host);
         let id: EndpointId = host.attach(Attached::new(segment, Events::Polling, path, None)).unwrap();
         let channel = host.open(id, CircuitId::new(0, 100).unwrap(), Aal::Aal5).unwrap().0;
@@ -34,20 +34,19 @@ impl Application {
     pub fn send(&mut self, n: u32, sdu: &[u8]) {
         let buffer = BUFFERS + n % BUFFERS;
         self.local.segment.copy_in(GEOMETRY.buffer_at(buffer).unwrap(), sdu);
-        let descriptor =
-            Descriptor { channel: self.channel, octets: sdu.len() as u32, ..Descriptor::of_buffer(buffer) };
+        let descriptor = Head { channel: self.channel, octets: sdu.len() as u32, ..Head::of_buffer(buffer) };
         assert!(self.local.send.push(descriptor));
     }
 
     /// The next SDU that has come.
     pub fn receive(&mut self) -> Option<Vec<u8>> {
         let d = self.local.receive.pop()?;
-        if d.buffer == Descriptor::INLINE {
-            return Some(d.inline[..d.octets as usize].to_vec());
+        if d.head.buffer == Descriptor::INLINE {
+            return Some(d.inline[..d.head.octets as usize].to_vec());
         }
-        let mut sdu = vec![0; d.octets as usize];
-        self.local.segment.copy_out(GEOMETRY.buffer_at(d.buffer).unwrap(), &mut sdu);
-        assert!(self.local.free.push(Descriptor::of_buffer(d.buffer)));
+        let mut sdu = vec![0; d.head.octets as usize];
+        self.local.segment.copy_out(GEOMETRY.buffer_at(d.head.buffer).unwrap(), &mut sdu);
+        assert!(self.local.free.push(Head::of_buffer(d.head.buffer)));
         Some(sdu)
     }
 }
