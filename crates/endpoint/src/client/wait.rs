@@ -107,9 +107,7 @@ impl Endpoint {
         if ready(self) {
             return Ok(true);
         }
-        self.flush();
-        self.free.publish();
-        self.say_caught_up();
+        self.tell_all();
         let begin = Instant::now();
         let left = || timeout.map(|t| t.saturating_sub(begin.elapsed()));
         if self.look(timeout, begin, &mut ready)? {
@@ -208,6 +206,14 @@ impl Endpoint {
         }
     }
 
+    /// Before this thread stands still: lets the host see what was enqueued and which buffers are its again, and wakes it if it
+    /// waits for either.
+    fn tell_all(&mut self) {
+        self.flush();
+        self.free.publish();
+        self.say_caught_up();
+    }
+
     /// The host may be asleep until there is room for what it has for this application.
     fn say_there_is_room(&self) {
         if self.receive.waiting_seen() > self.receive_quarter * 2 {
@@ -229,9 +235,7 @@ impl Endpoint {
     /// Before sleeping in a poll of the caller's own on [`Endpoint::as_fd`]: asks the host for a wake-up. Look at the
     /// rings once more afterwards; something may have come just before.
     pub fn arm(&mut self) {
-        self.flush();
-        self.free.publish();
-        self.say_caught_up();
+        self.tell_all();
         self.pool.segment.word32(CLIENT_SLEEPS).store(ANY_NEWS, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }
