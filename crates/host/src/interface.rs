@@ -18,7 +18,7 @@ use net::topology::{CircuitOptions, CircuitTable};
 use net::{Label, LinkNature, Node, NodeIo, SetUp};
 use rustix::fd::OwnedFd;
 use std::any::Any;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use wire::oam::Location;
 use wire::{Cell, CircuitId, Counters, DropReason, Time};
@@ -87,7 +87,7 @@ pub struct HostInterface {
     /// Endpoints whose applications have gone before all they sent has left.
     pub(crate) departing: Vec<Departing>,
     /// Endpoints with SDUs for circuits that are no more.
-    given_up: Vec<EndpointId>,
+    given_up: BTreeSet<EndpointId>,
     next_id: u64,
     max_endpoints: usize,
     pub(crate) answers: Vec<(u16, Cell)>,
@@ -122,7 +122,7 @@ impl HostInterface {
             circuits: Circuits::default(),
             claims: HashMap::new(),
             departing: Vec::new(),
-            given_up: Vec::new(),
+            given_up: BTreeSet::new(),
             next_id: 1,
             max_endpoints,
             answers: Vec::with_capacity(MAX_ANSWERS),
@@ -165,8 +165,8 @@ impl HostInterface {
         for user in users.chain(std::mem::take(&mut circuit.departing)) {
             let Some(endpoint) = self.endpoints.find(user) else { continue };
             endpoint.forget_circuit(id);
-            if endpoint.has_given_up() && !self.given_up.contains(&user) {
-                self.given_up.push(user);
+            if endpoint.has_given_up() {
+                self.given_up.insert(user);
             }
         }
         let endpoint = circuit.receiver.and_then(|u| self.endpoints.find(u.endpoint));
@@ -217,7 +217,7 @@ impl HostInterface {
             circuit.departing.retain(|departing| *departing != id);
         }
         self.departing.retain(|departing| departing.id != id);
-        self.given_up.retain(|has| *has != id);
+        self.given_up.remove(&id);
         if let Some(endpoint) = self.endpoints.find(id) {
             if self.broken.is_none() {
                 self.broken = endpoint.mismatch(0).map(|what| format!("{id:?}, which is gone: {what}"));

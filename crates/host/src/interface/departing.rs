@@ -100,13 +100,17 @@ impl HostInterface {
 
     /// Drops a piece of what waited for circuits that are no more. True if there was any.
     pub(crate) fn drop_given_up(&mut self) -> bool {
-        let (before, mut left) = (self.given_up.len(), PIECE);
-        self.given_up.retain(|id| {
-            let Some(endpoint) = self.endpoints.find(*id) else { return false };
-            left -= endpoint.drop_given_up(left);
-            endpoint.has_given_up()
-        });
-        before > 0
+        let (any, mut left) = (!self.given_up.is_empty(), PIECE);
+        while let Some(id) = self.given_up.first().copied() {
+            if let Some(endpoint) = self.endpoints.find(id) {
+                left -= endpoint.drop_given_up(left);
+                if endpoint.has_given_up() {
+                    break;
+                }
+            }
+            self.given_up.pop_first();
+        }
+        any
     }
 
     /// Before an endpoint ends, or a channel of it: takes up a piece of its ring, and drops as much of what will not leave.

@@ -70,55 +70,6 @@ proptest! {
     }
 }
 
-#[test]
-fn channels_take_turns_and_one_that_waits_for_its_pacer_does_not() {
-    let geometry = Geometry { send_ring: 8, receive_ring: 2, free_ring: 2, buffers: 1, buffer_octets: 64 };
-    let segment = Arc::new(Segment::anonymous(geometry).unwrap());
-    let (mut producer, mut ring) = (Producer::new(&segment, Which::Send), Consumer::new(&segment, Which::Send));
-    let mut outbound = Outbound::new(8, false);
-    for channel in [0, 0, 1, 1] {
-        assert!(producer.push(Head { channel, ..Head::of_buffer(0) }));
-    }
-    while outbound.take(&mut ring, |_| Ok(())).is_some() {}
-    assert_eq!(outbound.next_ready(Class::Rest), Some(0));
-    outbound.wait_until(0, Time::from_micros(5));
-    for _ in 0..2 {
-        assert_eq!(outbound.next_ready(Class::Rest), Some(1));
-        outbound.done(1, &mut ring);
-        outbound.again(1);
-    }
-    assert_eq!(outbound.next_ready(Class::Rest), None);
-    assert_eq!(outbound.poll_timeout(), Some(Time::from_micros(5)));
-    outbound.handle_due(Time::from_micros(5));
-    assert_eq!(outbound.next_ready(Class::Rest), Some(0));
-}
-
-#[test]
-fn a_channel_without_credit_is_not_ready_until_there_is_some_and_one_that_was_emptied_meanwhile_begins_anew() {
-    let geometry = Geometry { send_ring: 8, receive_ring: 2, free_ring: 2, buffers: 1, buffer_octets: 64 };
-    let segment = Arc::new(Segment::anonymous(geometry).unwrap());
-    let (mut producer, mut ring) = (Producer::new(&segment, Which::Send), Consumer::new(&segment, Which::Send));
-    let mut outbound = Outbound::new(8, false);
-    let mut push = |ring: &mut Consumer, outbound: &mut Outbound| {
-        assert!(producer.push(Head { channel: 0, ..Head::of_buffer(0) }));
-        while outbound.take(ring, |_| Ok(())).is_some() {}
-    };
-    push(&mut ring, &mut outbound);
-    assert_eq!(outbound.next_ready(Class::Rest), Some(0));
-    outbound.wait_for_credit(0);
-    push(&mut ring, &mut outbound);
-    assert_eq!((outbound.next_ready(Class::Rest), outbound.ready(Class::Rest)), (None, 0));
-    outbound.handle_credit();
-    assert_eq!(outbound.next_ready(Class::Rest), Some(0));
-    outbound.wait_for_credit(0);
-    while outbound.first_behind(0, false, &mut ring) {}
-    push(&mut ring, &mut outbound);
-    assert_eq!(outbound.next_ready(Class::Rest), Some(0));
-    outbound.again(0);
-    outbound.handle_credit();
-    assert_eq!((outbound.next_ready(Class::Rest), outbound.next_ready(Class::Rest)), (Some(0), None));
-}
-
 /// What an application with a send ring of eight slots has pushed: its end of the ring, the host's, and the queues.
 fn bench() -> (Producer, Consumer, Outbound) {
     let geometry = Geometry { send_ring: 8, receive_ring: 2, free_ring: 2, buffers: 1, buffer_octets: 64 };
@@ -132,6 +83,45 @@ fn push((producer, ring, outbound): &mut (Producer, Consumer, Outbound), descrip
         assert!(producer.push(Head { channel: *channel, ..Head::of_buffer(*buffer) }));
     }
     while outbound.take(ring, |_| Ok(())).is_some() {}
+}
+
+#[test]
+fn channels_take_turns_and_one_that_waits_for_its_pacer_does_not() {
+    let mut bench = bench();
+    push(&mut bench, &[(0, 0), (0, 1), (1, 2), (1, 3)]);
+    let (_, ring, outbound) = &mut bench;
+    assert_eq!(outbound.next_ready(Class::Rest), Some(0));
+    outbound.wait_until(0, Time::from_micros(5));
+    for _ in 0..2 {
+        assert_eq!(outbound.next_ready(Class::Rest), Some(1));
+        outbound.done(1, ring);
+        outbound.again(1);
+    }
+    assert_eq!(outbound.next_ready(Class::Rest), None);
+    assert_eq!(outbound.poll_timeout(), Some(Time::from_micros(5)));
+    outbound.handle_due(Time::from_micros(5));
+    assert_eq!(outbound.next_ready(Class::Rest), Some(0));
+}
+
+#[test]
+fn a_channel_without_credit_is_not_ready_until_there_is_some_and_one_that_was_emptied_meanwhile_begins_anew() {
+    let mut bench = bench();
+    push(&mut bench, &[(0, 0)]);
+    assert_eq!(bench.2.next_ready(Class::Rest), Some(0));
+    bench.2.wait_for_credit(0);
+    push(&mut bench, &[(0, 1)]);
+    let (_, ring, outbound) = &mut bench;
+    assert_eq!((outbound.next_ready(Class::Rest), outbound.ready(Class::Rest)), (None, 0));
+    outbound.handle_credit();
+    assert_eq!(outbound.next_ready(Class::Rest), Some(0));
+    outbound.wait_for_credit(0);
+    while outbound.first_behind(0, false, ring) {}
+    push(&mut bench, &[(0, 2)]);
+    let outbound = &mut bench.2;
+    assert_eq!(outbound.next_ready(Class::Rest), Some(0));
+    outbound.again(0);
+    outbound.handle_credit();
+    assert_eq!((outbound.next_ready(Class::Rest), outbound.next_ready(Class::Rest)), (Some(0), None));
 }
 
 #[test]
