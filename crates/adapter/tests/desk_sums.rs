@@ -26,6 +26,18 @@ fn small(queue_cells: usize) -> Config {
     Config { sram_cells: 24, reserved_cells: 4, queue_cells, cache: 3, miss_cells: 4, ..Config::default() }
 }
 
+/// Runs a network from `now` on, up to `end`.
+fn run_until(network: &mut Network, now: &mut Time, end: Time) {
+    loop {
+        while network.run(*now) {}
+        match network.poll_timeout().filter(|next| *next <= end) {
+            Some(next) => *now = next.max(*now),
+            None => break,
+        }
+    }
+    *now = end;
+}
+
 struct World {
     network: Network,
     desk: NodeId,
@@ -55,14 +67,7 @@ impl World {
     }
 
     fn run_until(&mut self, end: Time) {
-        loop {
-            while self.network.run(self.now) {}
-            match self.network.poll_timeout().filter(|next| *next <= end) {
-                Some(next) => self.now = next.max(self.now),
-                None => break,
-            }
-        }
-        self.now = end;
+        run_until(&mut self.network, &mut self.now, end);
     }
 
     fn step(&mut self) {
@@ -255,14 +260,7 @@ impl Computers {
 
     fn run(&mut self, time: Duration) {
         let end = self.now + time;
-        loop {
-            while self.network.run(self.now) {}
-            match self.network.poll_timeout().filter(|next| *next <= end) {
-                Some(next) => self.now = next.max(self.now),
-                None => break,
-            }
-        }
-        self.now = end;
+        run_until(&mut self.network, &mut self.now, end);
         let desk: &mut Desk = self.network.node_mut(self.desk).unwrap();
         assert_eq!(desk.mismatch(), None);
         for which in 0..2 {
