@@ -1,7 +1,7 @@
 //! A receiver on a circuit with credits that closes, or whose circuit another opens: what was kept for it is gone and counted, and its
 //! credit is its neighbour's again at once, not when that asks.
 
-use endpoint::layout::Descriptor;
+use endpoint::layout::Head;
 use endpoint::segment::Segment;
 use endpoint::{Aal, ChannelId, DataPath, Events, Geometry, Local};
 use host::{Attached, CircuitConfig, EndpointId, HostInterface};
@@ -53,7 +53,7 @@ impl Stage {
     fn open(&mut self) -> (Local, EndpointId, ChannelId) {
         let segment = Arc::new(Segment::anonymous(GEOMETRY).unwrap());
         let mut client = Local::new(&segment);
-        assert!((0..16).all(|buffer| client.free.push(Descriptor::of_buffer(buffer))));
+        assert!((0..16).all(|buffer| client.free.push(Head::of_buffer(buffer))));
         let id = self.host().attach(Attached::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
         let channel = self.host().open(id, circuit(), Aal::Aal5).unwrap();
         (client, id, channel)

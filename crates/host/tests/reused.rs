@@ -3,7 +3,7 @@
 
 mod pair;
 
-use endpoint::layout::Descriptor;
+use endpoint::layout::Head;
 use endpoint::{Aal, ChannelId};
 use host::HostInterface;
 use net::topology::{CircuitOptions, CircuitTable};
@@ -26,19 +26,19 @@ fn push(end: &mut Application, channel: ChannelId, what: u8, count: usize) {
         let (buffer, octets) = (end.idle.pop().unwrap(), 41 + n * 977 % 4000);
         let at = end.local.segment.geometry().buffer_at(buffer).unwrap();
         end.local.segment.copy_in(at, &vec![what; octets]);
-        let d = Descriptor { channel: channel.0, octets: octets as u32, ..Descriptor::of_buffer(buffer) };
+        let d = Head { channel: channel.0, octets: octets as u32, ..Head::of_buffer(buffer) };
         assert!(end.local.send.push(d));
     }
 }
 
 fn take(end: &mut Application, got: &mut Vec<u8>) {
     while let Some(d) = end.local.receive.pop() {
-        let at = end.local.segment.geometry().buffer_at(d.buffer).unwrap();
-        let octets = end.local.segment.octets(at, d.octets as usize);
+        let at = end.local.segment.geometry().buffer_at(d.head.buffer).unwrap();
+        let octets = end.local.segment.octets(at, d.head.octets as usize);
         let first = octets[0].load(Ordering::Relaxed);
         assert!(octets.iter().all(|octet| octet.load(Ordering::Relaxed) == first), "an SDU of two circuits");
         got.push(first);
-        assert!(end.local.free.push(Descriptor::of_buffer(d.buffer)));
+        assert!(end.local.free.push(Head::of_buffer(d.head.buffer)));
     }
 }
 
