@@ -13,6 +13,8 @@ use wire::Time;
 const SUSPECT: Duration = Duration::from_micros(200);
 /// Time in short rounds after which the processor time is asked for anew: what other programs took of it adds up to an error.
 const STALE: Duration = Duration::from_millis(5);
+/// Sleeps after which it is asked for anew: what going to sleep and waking up took of it, some microseconds each, adds up too.
+const SLEEPS: u32 = 8;
 /// What a round is said to have done that no command had most of: run the network, and hear doorbells and sockets.
 pub(crate) const NETWORK: &str = "network";
 /// How long the longest round is remembered as a recent one, at least; twice that at most.
@@ -34,6 +36,8 @@ pub(crate) struct Rounds {
     asked: Duration,
     /// Time in short rounds since then.
     since: Duration,
+    /// Sleeps since then; as many as may be before the first question.
+    sleeps: u32,
     longest: Duration,
     /// Whose command or slice the longest round was for the most part, or [`NETWORK`].
     longest_work: &'static str,
@@ -48,13 +52,14 @@ impl Rounds {
     pub(crate) fn new(clock: fn() -> Duration) -> Self {
         let (asked, since, longest, recent) = Default::default();
         let (noted, window_begun) = ((Duration::ZERO, NETWORK), Time::ZERO);
-        Rounds { clock, begun: None, asked, since, longest, longest_work: NETWORK, noted, recent, window_begun }
+        let (begun, sleeps, longest_work) = (None, SLEEPS, NETWORK);
+        Rounds { clock, begun, asked, since, sleeps, longest, longest_work, noted, recent, window_begun }
     }
 
     /// A round begins, and the one before has ended.
     pub(crate) fn begin(&mut self, now: Time) {
         self.end(now);
-        if self.begun.is_none() {
+        if self.begun.is_none() && self.sleeps >= SLEEPS {
             self.ask();
         }
         self.begun = Some(now);
@@ -71,6 +76,7 @@ impl Rounds {
     pub(crate) fn pause(&mut self, now: Time) {
         self.end(now);
         self.begun = None;
+        self.sleeps = self.sleeps.saturating_add(1);
     }
 
     /// A command or a slice has had so much of the round under way.
@@ -108,7 +114,7 @@ impl Rounds {
     }
 
     fn ask(&mut self) {
-        (self.asked, self.since) = ((self.clock)(), Duration::ZERO);
+        (self.asked, self.since, self.sleeps) = ((self.clock)(), Duration::ZERO, 0);
     }
 
     /// The longest round since the beginning, or since [`Rounds::clear`].
@@ -177,6 +183,21 @@ mod tests {
         assert_eq!(thread.0.longest(), Duration::from_micros(700));
         thread.0.clear();
         assert_eq!(thread.0.longest(), Duration::ZERO);
+    }
+
+    #[test]
+    fn what_many_sleeps_take_is_not_the_next_long_rounds() {
+        let mut thread = Thread::new();
+        for _ in 0..100 {
+            thread.0.pause(thread.1);
+            PROCESSOR.set(PROCESSOR.get() + Duration::from_micros(3));
+            thread.1 += Duration::from_millis(1);
+            thread.0.begin(thread.1);
+            thread.round(1, 1);
+        }
+        thread.round(700, 400);
+        let longest = thread.0.longest().as_micros();
+        assert!((400..=400 + 3 * u128::from(SLEEPS)).contains(&longest), "{longest}");
     }
 
     #[test]
