@@ -61,6 +61,8 @@ pub struct PairRow {
     pub pairs: usize,
     /// Shards of the network.
     pub shards: usize,
+    /// Whether each shard has a processor of its own, on which its pair stays too; the system places them otherwise.
+    pub placed: bool,
     /// Octets of a PDU.
     pub pdu_octets: usize,
     /// PDUs a second, in sum.

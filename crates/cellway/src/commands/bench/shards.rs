@@ -4,12 +4,13 @@
 mod drive;
 
 use super::path::flood_between;
-use super::{median, processor};
+use super::{median, pin, processor};
 use crate::context::Context;
 use crate::output;
 use anyhow::{Result, anyhow};
 use control::config;
 use control::daemon::Daemon;
+use control::processors::Processors;
 use control::results::shards::{BenchShards, PairRow, ScaleRow, StreamRow};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -38,11 +39,14 @@ pub(crate) struct Options {
 /// `cellway bench shards`
 pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
     let (runs, length) = (options.runs.max(1), Duration::from_millis(options.millis.clamp(20, 60_000)));
-    let bar = output::progress(Some((runs * (2 + QUEUES.len() + 3 * options.sizes.len())) as u64));
+    let processors: Vec<usize> = Processors::allowed()?.numbers().take(2).collect();
+    // Nothing is said of places where there is one processor only.
+    let stages = STAGES.iter().filter(|stage| !stage.placed || processors.len() == 2);
+    let bar = output::progress(Some((runs * (2 + QUEUES.len() + stages.clone().count() * options.sizes.len())) as u64));
     let (mut crossings, mut streams) = (Vec::new(), vec![[Vec::new(), Vec::new()]; QUEUES.len()]);
     let mut scales = [[Vec::new(), Vec::new()], [Vec::new(), Vec::new()]];
     let folder = std::env::temp_dir().join(format!("cellway-bench-{}", std::process::id()));
-    let stages = STAGES.iter().map(|stage| Stage::start(&folder, *stage)).collect::<Result<Vec<_>>>();
+    let stages = stages.map(|stage| Stage::start(&folder, *stage, &processors)).collect::<Result<Vec<_>>>();
     let measured = stages.and_then(|stages| {
         let mut floods = vec![Vec::new(); stages.len() * options.sizes.len()];
         let mut lost = vec![0f64; floods.len()];
@@ -77,9 +81,9 @@ pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
     let rates: Vec<f64> = floods.iter_mut().map(|rates| median(rates)).collect();
     let sizes = options.sizes.len();
     let pair = |(at, rate): (usize, &f64)| {
-        let Topology { pairs, shards } = STAGES[at / sizes];
+        let Topology { pairs, shards, placed } = STAGES[at / sizes];
         let (pdu_octets, vs_one_pair) = (options.sizes[at % sizes], rate / rates[at % sizes]);
-        PairRow { pairs, shards, pdu_octets, pdus_per_s: *rate, vs_one_pair, lost_share: lost[at] }
+        PairRow { pairs, shards, placed, pdu_octets, pdus_per_s: *rate, vs_one_pair, lost_share: lost[at] }
     };
     let pairs = rates.iter().enumerate().map(pair).collect();
     let scales = scales.map(|[mut switched, mut copied]| [median(&mut switched), median(&mut copied)]);
@@ -129,7 +133,7 @@ fn text(result: &BenchShards) -> String {
             row.shards
         );
     }
-    let head = ["pairs", "shards", "PDU octets", "PDUs/s", "of one pair", "lost"];
+    let head = ["pairs", "shards", "placed", "PDU octets", "PDUs/s", "of one pair", "lost"];
     let rows: Vec<Vec<String>> = result
         .pairs
         .iter()
@@ -137,6 +141,7 @@ fn text(result: &BenchShards) -> String {
             vec![
                 row.pairs.to_string(),
                 row.shards.to_string(),
+                if row.placed { "yes".into() } else { "no".into() },
                 row.pdu_octets.to_string(),
                 format!("{:.0}", row.pdus_per_s),
                 format!("{:.2}", row.vs_one_pair),
@@ -152,22 +157,34 @@ fn text(result: &BenchShards) -> String {
 struct Topology {
     pairs: usize,
     shards: usize,
+    /// Each shard has a processor, on which its pair stays too.
+    placed: bool,
 }
 
 /// What all others are compared with is the first.
-const STAGES: [Topology; 3] =
-    [Topology { pairs: 1, shards: 1 }, Topology { pairs: 2, shards: 1 }, Topology { pairs: 2, shards: 2 }];
+const STAGES: [Topology; 4] = [
+    Topology { pairs: 1, shards: 1, placed: false },
+    Topology { pairs: 2, shards: 1, placed: false },
+    Topology { pairs: 2, shards: 2, placed: false },
+    Topology { pairs: 2, shards: 2, placed: true },
+];
 
 struct Stage {
     topology: Topology,
     daemon: Daemon,
     socket: std::path::PathBuf,
+    /// Of each pair, where it is placed.
+    processors: Vec<usize>,
 }
 
 impl Stage {
-    fn start(folder: &Path, topology: Topology) -> Result<Self> {
-        let Topology { pairs, shards } = topology;
+    fn start(folder: &Path, topology: Topology, processors: &[usize]) -> Result<Self> {
+        let Topology { pairs, shards, placed } = topology;
+        let processors = if placed { processors.to_vec() } else { Vec::new() };
         let mut text = format!("[engine]\nshards = {shards}\n");
+        if placed {
+            let _ = writeln!(text, "processor = {processors:?}");
+        }
         for n in 0..pairs {
             for station in [format!("host.a{n}"), format!("host.b{n}"), format!("switch.s{n}")] {
                 let _ = writeln!(text, "[{station}]\nshard = {}", n % shards);
@@ -179,9 +196,9 @@ impl Stage {
                 "[[link]]\nends = [\"a{n}\", \"s{n}:0\"]\n[[link]]\nends = [\"b{n}\", \"s{n}:1\"]\n[[circuit]]\nends = [\"a{n} 0.{VCI}\", \"b{n} 0.{VCI}\"]\nflow = \"credit\""
             );
         }
-        let socket = folder.join(format!("{pairs}-{shards}.sock"));
+        let socket = folder.join(format!("{pairs}-{shards}-{placed}.sock"));
         let daemon = Daemon::start(config::parse(&text, "the benchmark's network")?, &socket)?;
-        Ok(Stage { topology, daemon, socket })
+        Ok(Stage { topology, daemon, socket, processors })
     }
 
     /// All pairs at once: PDUs a second in sum, and the share that was lost.
@@ -189,6 +206,7 @@ impl Stage {
         let floods = std::thread::scope(|scope| {
             let pair = |n: usize| {
                 scope.spawn(move || {
+                    self.processors.get(n).map_or(Ok(()), |processor| pin(*processor))?;
                     let hosts = [format!("a{n}"), format!("b{n}")];
                     flood_between(&self.socket, hosts.each_ref().map(String::as_str), VCI, octets, length)
                 })
