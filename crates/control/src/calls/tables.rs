@@ -8,6 +8,7 @@ use super::exchange::{Change, Channel};
 use endpoint::Aal;
 use host::engine::Core;
 use host::{CircuitConfig, EndpointId, HostInterface};
+use net::topology::CircuitTable;
 use net::{End, LinkConfig, LinkId, NodeId, RouteOptions, Switch};
 use std::collections::HashMap;
 use traffic::Contract;
@@ -252,7 +253,8 @@ fn one(core: &mut Core, change: &Change, places: &HashMap<(String, u16), Install
         Change::Remove { host, port, circuit } => {
             let Some(node) = core.fabric.node(host) else { return Ok(()) };
             if let Some(interface) = core.network.node_mut::<HostInterface>(node) {
-                interface.remove_circuit(*circuit);
+                // A circuit of that label at another port is not the call's: it was there before, and the call was refused.
+                CircuitTable::remove_circuit(interface, *port, *circuit);
             }
             if let Some(installed) = place(host, *port) {
                 tell(core, installed, *circuit, None);

@@ -1,5 +1,6 @@
 //! Calls of applications through a running daemon, on real sockets and shared memory.
 
+mod beside;
 mod ground;
 mod parties;
 mod steps;

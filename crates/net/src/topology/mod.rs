@@ -254,6 +254,10 @@ pub enum TopologyError {
     NoWay { from: String, to: String },
     #[error("{label} is in use already on the link {link}")]
     LabelInUse { label: Label, link: String },
+    #[error(
+        "{end}: calls on the link {link} may be given this label, and a host has one circuit of a label: choose another, or other labels of calls (signalling = {{ labels = ... }})"
+    )]
+    LabelOfCalls { end: String, link: String },
     #[error("{label} does not pass the link {link}, whose cell headers hold VPIs up to {most}: choose another VPI")]
     VpiTooLarge { label: Label, link: String, most: u16 },
     #[error("no switch between {from} and {to} could translate {from_label} into {to_label}")]

@@ -44,6 +44,7 @@ impl Router {
             if self.inventory.circuit_at(end).is_some() {
                 return Err(TopologyError::CircuitExists(end.to_string()));
             }
+            self.check_labels_of_calls(end)?;
         }
         if let Some((way, carrier)) = self.find_carrier(circuit)? {
             return Ok((way, Some(carrier)));
@@ -54,6 +55,23 @@ impl Router {
             Err(_) => self.search(root, leaves, circuit, false)?,
         };
         Ok((self.choose_labels(root, leaves, &hops)?, None))
+    }
+
+    /// A host knows a circuit by its label alone, whatever port it is on: none may have a label that the host's calls may be given.
+    fn check_labels_of_calls(&self, end: &CircuitEnd) -> Result<(), TopologyError> {
+        let Some(state) = self.inventory.stations.get(&end.station).filter(|state| state.bounds == Bounds::Host) else {
+            return Ok(());
+        };
+        for (key, _) in state.ports.values() {
+            let link = self.link_state(*key)?;
+            let of_calls = link.description.config.calls.is_some_and(|calls| {
+                calls.vpi == end.circuit.vpi && (calls.vcis[0]..=calls.vcis[1]).contains(&end.circuit.vci.get())
+            });
+            if of_calls {
+                return Err(TopologyError::LabelOfCalls { end: end.to_string(), link: link.name() });
+            }
+        }
+        Ok(())
     }
 
     /// The way of a channel inside a path that is switched whole from one of its ends' links to the other's.
