@@ -1,16 +1,16 @@
 //! Calls: what a user who calls can take of what all share, and what ends with a right.
 
+mod managed;
+
 use control::calls::applications::User;
 use control::calls::setup::Wanted;
 use control::config::parse;
-use control::daemon::Daemon;
+use control::daemon::Options;
 use endpoint::calls::{Answer, Event, Outcome, Sap, Session, Step, Traffic};
 use endpoint::{Connection, Endpoint, EndpointConfig, OpenOptions};
-use hostile::{Class, Field, Trial, as_user, assert_all_is_accounted_for, circuit};
+use hostile::{Class, Trial, as_user, circuit};
+use managed::Managed;
 use serde_json::json;
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use wire::aesa::Aesa;
 use wire::q2931::CauseValue;
@@ -55,26 +55,14 @@ fn rule(user: u32, more: &str) -> String {
 
 const CALLS: &str = "calls = [\"*\"]\nmax_bandwidth = \"10000 cell/s\"";
 
-struct Ground {
-    socket: PathBuf,
-    daemon: Daemon,
-    _folder: tempfile::TempDir,
+fn ground() -> Managed {
+    ground_with(&[rule(EVE, CALLS), rule(ALICE, CALLS)].concat())
 }
 
-impl Drop for Ground {
-    fn drop(&mut self) {
-        assert_all_is_accounted_for(&self.daemon.engine);
-    }
-}
-
-impl Field for Ground {
-    fn socket(&self) -> &Path {
-        &self.socket
-    }
-}
-
-fn ground() -> Ground {
-    Ground::new(&[rule(EVE, CALLS), rule(ALICE, CALLS)].concat())
+fn ground_with(rules: &str) -> Managed {
+    let ground = Managed::up(&(NETWORK.to_owned() + rules), |_| Options::default());
+    until("addresses", || ["alpha", "beta", "gamma"].iter().all(|host| ground.address_of(host).is_some()));
+    ground
 }
 
 fn until(what: &str, mut is: impl FnMut() -> bool) {
@@ -85,17 +73,7 @@ fn until(what: &str, mut is: impl FnMut() -> bool) {
     }
 }
 
-impl Ground {
-    fn new(rules: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
-        let socket = folder.path().join("socket");
-        let daemon = Daemon::start(parse(&(NETWORK.to_owned() + rules), "net.toml").unwrap(), &socket).unwrap();
-        let ground = Ground { socket, daemon, _folder: folder };
-        until("addresses", || ["alpha", "beta", "gamma"].iter().all(|host| ground.address_of(host).is_some()));
-        ground
-    }
-
+impl Managed {
     fn address_of(&self, host: &str) -> Option<Aesa> {
         let calls = self.daemon.controller().calls();
         calls.with(|exchange, _| exchange.addresses(host)).unwrap().first().copied()
@@ -165,7 +143,7 @@ fn a_users_calls_and_open_circuits_reserve_no_more_together_than_the_user_may() 
 #[test]
 fn steps_that_leave_together_are_held_to_the_rights_and_bounds_of_their_user() {
     let narrow = "calls = [\"4800\"]\nmax_bandwidth = \"10000 cell/s\"";
-    let ground = Ground::new(&[rule(EVE, CALLS), rule(ALICE, narrow)].concat());
+    let ground = ground_with(&[rule(EVE, CALLS), rule(ALICE, narrow)].concat());
     let (_beta, to) = (ground.listen("beta"), ground.address("beta"));
     let call = |traffic| Step::Call { to: to.to_string(), sap: None, traffic, backward: None };
     let all = |session: &mut Session, steps: Vec<Step>| {
@@ -360,7 +338,7 @@ fn a_right_to_call_that_goes_takes_calls_parties_and_listening_with_it_and_leave
 #[test]
 fn who_may_not_manage_any_more_signals_for_no_host_any_more_and_another_program_does() {
     let manages = |user| rule(user, "role = \"manage\"");
-    let ground = Ground::new(&[manages(EVE), manages(ALICE)].concat());
+    let ground = ground_with(&[manages(EVE), manages(ALICE)].concat());
     let open = |user| as_user(user, || Connection::open(&ground.socket).unwrap());
     let serve = |program: &Connection| program.manage(json!({ "calls": { "serve": { "host": "delta" } } }));
     let list = |program: &Connection| program.manage(json!({ "calls": "list" }));

@@ -1,42 +1,21 @@
 //! Metrics for whoever reaches their address: who asks and does not read, and who does not ask, keeps nobody else waiting.
 
-use control::config::parse;
-use control::daemon::{Daemon, Metrics, Options};
-use hostile::{Class, Field, Trial, assert_all_is_accounted_for};
+mod managed;
+
+use control::daemon::{Metrics, Options};
+use hostile::{Class, Trial};
+use managed::Managed;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-struct Ground {
-    socket: PathBuf,
-    daemon: Daemon,
-    _folder: tempfile::TempDir,
-}
-
-impl Drop for Ground {
-    fn drop(&mut self) {
-        assert_all_is_accounted_for(&self.daemon.engine);
-    }
-}
-
-impl Field for Ground {
-    fn socket(&self) -> &Path {
-        &self.socket
-    }
-}
-
 /// A network whose metrics have several hundred thousand octets: more than a socket takes from who does not read.
-fn ground() -> Ground {
+fn ground() -> Managed {
     let circuits: String =
         (100..1100).map(|vci| format!("[[circuit]]\nends = [\"alpha 0.{vci}\", \"beta 0.{vci}\"]\n")).collect();
     let text = format!("[host.alpha]\n[host.beta]\n[[link]]\nends = [\"alpha\", \"beta\"]\n{circuits}");
-    let folder = tempfile::tempdir().unwrap();
-    let socket = folder.path().join("socket");
     let metrics = Some(Metrics { address: "127.0.0.1:0".parse().unwrap(), max_rows: 1000 });
-    let options = Options { metrics, ..Options::default() };
-    let daemon = Daemon::start_with(parse(&text, "net.toml").unwrap(), &socket, &options).unwrap();
-    Ground { socket, daemon, _folder: folder }
+    Managed::up(&text, |_| Options { metrics, ..Options::default() })
 }
 
 fn scrape(address: SocketAddr) -> std::io::Result<String> {

@@ -1,48 +1,31 @@
 //! A peer that opens and closes circuits without end: commands are carried out beside it, and its circuits fill no disk.
 
-use control::config::parse;
-use control::daemon::{Daemon, Options};
+mod managed;
+
+use control::daemon::Options;
 use endpoint::Connection;
-use hostile::{Class, Field, Trial, assert_all_is_accounted_for};
+use hostile::{Class, Trial};
+use managed::Managed;
 use serde_json::json;
 use std::io::Write;
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 use wire::CircuitId;
 use wire::atmtcp::{Control, Head};
 
-struct Ground {
-    socket: PathBuf,
-    daemon: Daemon,
-    port: u16,
-    folder: tempfile::TempDir,
-}
+/// Where the peer connects to.
+static PORT: LazyLock<u16> =
+    LazyLock::new(|| std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port());
 
-impl Drop for Ground {
-    fn drop(&mut self) {
-        assert_all_is_accounted_for(&self.daemon.engine);
-    }
-}
-
-impl Field for Ground {
-    fn socket(&self) -> &Path {
-        &self.socket
-    }
-}
-
-fn ground() -> Ground {
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+fn ground() -> Managed {
     let text = format!(
         "[host.alpha]\n[host.beta]\n[[link]]\nends = [\"alpha\", \"beta:1\"]\n\
          [[circuit]]\nends = [\"alpha 0.100\", \"beta 0.100\"]\n\
-         [outside.peer]\n[[link]]\nends = [\"peer\", \"beta\"]\natmtcp = \"listen 127.0.0.1:{port}\"\nreal = \"beta\"\n"
+         [outside.peer]\n[[link]]\nends = [\"peer\", \"beta\"]\natmtcp = \"listen 127.0.0.1:{}\"\nreal = \"beta\"\n",
+        *PORT
     );
-    let folder = tempfile::tempdir().unwrap();
-    let socket = folder.path().join("socket");
-    let options = Options { state: Some(folder.path().join("state")), ..Options::default() };
-    let daemon = Daemon::start_with(parse(&text, "net.toml").unwrap(), &socket, &options).unwrap();
-    Ground { socket, daemon, port, folder }
+    Managed::up(&text, |folder| Options { state: Some(folder.join("state")), ..Options::default() })
 }
 
 /// Five hundred circuits opened, and closed again.
@@ -61,7 +44,7 @@ fn texts() -> Vec<u8> {
 fn a_peer_that_opens_and_closes_circuits_without_end_holds_up_no_command_and_fills_no_disk() {
     Trial::new(Class::Other, ground).length(Duration::from_secs(1)).withstand(|ground, attack| {
         let (all, mut at) = (texts(), 0);
-        let mut peer = TcpStream::connect(("127.0.0.1", ground.port)).unwrap();
+        let mut peer = TcpStream::connect(("127.0.0.1", *PORT)).unwrap();
         peer.set_nonblocking(true).unwrap();
         let mut slowest = Duration::ZERO;
         std::thread::scope(|scope| {
@@ -90,7 +73,7 @@ fn a_peer_that_opens_and_closes_circuits_without_end_holds_up_no_command_and_fil
                 std::thread::sleep(Duration::from_millis(20));
             }
         });
-        let audit = std::fs::read_to_string(ground.folder.path().join("state/audit.jsonl")).unwrap();
+        let audit = std::fs::read_to_string(ground.socket.with_file_name("state/audit.jsonl")).unwrap();
         let of_peer = audit.lines().filter(|line| line.contains("\"peer\"")).count();
         // 64, and one a second.
         assert!((1..80).contains(&of_peer), "{of_peer} lines of the peer's in the audit log");
