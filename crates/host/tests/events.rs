@@ -4,13 +4,11 @@
 mod lan;
 
 use endpoint::{ChannelId, Endpoint, EndpointConfig, Events, OpenOptions, SendError};
-use host::engine::{self, EngineHandle};
-use host::service::{Everybody, Service};
-use host::{CircuitConfig, EventCounts, HostInterface};
-use lan::until;
-use net::{Carries, End, FramePool, LinkConfig, Network};
-use std::path::PathBuf;
-use std::sync::Arc;
+use host::engine;
+use host::service::Everybody;
+use host::{CircuitConfig, EventCounts};
+use lan::{Lan, circuit, until};
+use net::Carries;
 use std::time::Duration;
 use traffic::{Contract, Flow};
 use wire::CircuitId;
@@ -24,46 +22,22 @@ const ALL: [Events; 5] = [
     Events::Soft { hertz: 10_000 },
 ];
 
-/// Hosts alpha and beta on a link.
-struct Lan {
-    engine: EngineHandle,
-    service: Option<Service>,
-    socket: PathBuf,
-    _dir: tempfile::TempDir,
+/// Hosts alpha and beta with circuits of best effort, and from 0.160 on with credits.
+fn lan() -> Lan {
+    Lan::two_hosts(Carries::Cells, Everybody, |host| {
+        for vci in 100..170 {
+            let flow = if vci < 160 { Flow::BestEffort } else { Flow::Credit };
+            let contract = Contract { flow, ..Contract::default() };
+            host.add_circuit(circuit(vci), CircuitConfig { contract, ..CircuitConfig::default() });
+        }
+    })
 }
 
 impl Lan {
-    fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let socket = dir.path().join("cellway.sock");
-        let engine = engine::start(Network::new(FramePool::new(64, 65_536))).unwrap();
-        let connect = |core: &mut engine::Core| {
-            let nodes = ["alpha", "beta"].map(|name| {
-                let mut host = HostInterface::new(64);
-                for vci in 100..160 {
-                    host.add_circuit(CircuitId::new(0, vci).unwrap(), CircuitConfig::default());
-                }
-                for vci in 160..170 {
-                    let contract = Contract { flow: Flow::Credit, ..Contract::default() };
-                    host.add_circuit(
-                        CircuitId::new(0, vci).unwrap(),
-                        CircuitConfig { contract, ..CircuitConfig::default() },
-                    );
-                }
-                core.network.add_node(name, Box::new(host))
-            });
-            let config = LinkConfig { carries: Carries::Cells, ..LinkConfig::default() };
-            core.network.connect(End::Port(nodes[0], 0), End::Port(nodes[1], 0), config).unwrap();
-        };
-        engine.with(connect).unwrap();
-        let service = Service::start(&socket, engine.clone(), Arc::new(Everybody), 256).unwrap();
-        Lan { engine, service: Some(service), socket, _dir: dir }
-    }
-
     fn endpoint(&self, host: &str, events: Events, vci: u16) -> (Endpoint, ChannelId) {
         let config = EndpointConfig { host: host.into(), events, ..EndpointConfig::default() };
         let mut endpoint = Endpoint::create(&self.socket, &config).unwrap();
-        let channel = endpoint.open(CircuitId::new(0, vci).unwrap(), OpenOptions::default()).unwrap();
+        let channel = endpoint.open(circuit(vci), OpenOptions::default()).unwrap();
         (endpoint, channel)
     }
 
@@ -72,13 +46,6 @@ impl Lan {
             core.host(name).unwrap().1.endpoints().iter().map(|e| e.event_counts).collect()
         };
         self.engine.with(counts).unwrap()
-    }
-}
-
-impl Drop for Lan {
-    fn drop(&mut self) {
-        self.service.take();
-        self.engine.stop();
     }
 }
 
@@ -94,7 +61,7 @@ fn send(endpoint: &mut Endpoint, channel: ChannelId, sdu: &[u8]) {
 
 #[test]
 fn every_strategy_carries_the_same_both_ways() {
-    let lan = Lan::new();
+    let lan = lan();
     for (i, a_events) in ALL.into_iter().enumerate() {
         for (j, b_events) in ALL.into_iter().enumerate() {
             let vci = 100 + (i * ALL.len() + j) as u16;
@@ -113,7 +80,7 @@ fn every_strategy_carries_the_same_both_ways() {
 
 #[test]
 fn a_strategy_changes_while_pdus_are_on_their_way() {
-    let lan = Lan::new();
+    let lan = lan();
     let (mut a, to_b) = lan.endpoint("alpha", Events::Interrupt, 100);
     let (mut b, _) = lan.endpoint("beta", Events::Clocked { hertz: 500 }, 100);
     for n in 0..200 {
@@ -134,7 +101,7 @@ fn a_strategy_changes_while_pdus_are_on_their_way() {
 
 #[test]
 fn idle_endpoints_cost_nothing_with_interrupts_and_hybrid() {
-    let lan = Lan::new();
+    let lan = lan();
     let mut all: Vec<_> = (0..20)
         .map(|i| lan.endpoint("alpha", if i % 2 == 0 { Events::Interrupt } else { Events::default() }, 100 + i))
         .collect();
@@ -157,7 +124,7 @@ fn idle_endpoints_cost_nothing_with_interrupts_and_hybrid() {
 
 #[test]
 fn an_application_that_takes_nothing_does_not_hold_others_up() {
-    let lan = Lan::new();
+    let lan = lan();
     for (i, events) in [Events::Clocked { hertz: 2000 }, Events::Hybrid { quota: 16 }].into_iter().enumerate() {
         let (mut a, to_b) = lan.endpoint("alpha", events, 100 + 2 * i as u16);
         let (_stuck, _) = lan.endpoint("beta", events, 100 + 2 * i as u16);
@@ -178,7 +145,7 @@ fn an_application_that_takes_nothing_does_not_hold_others_up() {
 
 #[test]
 fn one_active_endpoint_among_fifty_idle_ones_is_heard_at_once() {
-    let lan = Lan::new();
+    let lan = lan();
     let _idle: Vec<_> = (0..50).map(|i| lan.endpoint("alpha", Events::Interrupt, 101 + i)).collect();
     let (mut a, to_b) = lan.endpoint("alpha", Events::Interrupt, 100);
     let (mut b, _) = lan.endpoint("beta", Events::Interrupt, 100);
@@ -193,7 +160,7 @@ fn one_active_endpoint_among_fifty_idle_ones_is_heard_at_once() {
 
 #[test]
 fn one_endpoint_receives_on_several_channels_by_callback() {
-    let lan = Lan::new();
+    let lan = lan();
     let (mut a, first) = lan.endpoint("alpha", Events::default(), 100);
     let (mut b, at_first) = lan.endpoint("beta", Events::default(), 100);
     let open = |e: &mut Endpoint| e.open(CircuitId::new(0, 101).unwrap(), OpenOptions::default()).unwrap();
@@ -218,7 +185,7 @@ fn one_endpoint_receives_on_several_channels_by_callback() {
 #[test]
 fn a_circuit_with_credits_loses_nothing_however_its_ends_wait_and_whoever_is_slow() {
     const N: u32 = 1000;
-    let lan = Lan::new();
+    let lan = lan();
     for (i, events) in ALL.into_iter().enumerate() {
         for slow_sender in [false, true] {
             let vci = 160 + i as u16 * 2 + u16::from(slow_sender);

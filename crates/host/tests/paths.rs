@@ -5,71 +5,44 @@ mod lan;
 use endpoint::{
     ChannelId, DataPath, Endpoint, EndpointConfig, Error, Events, Geometry, Memory, OpenOptions, Overlap, SendError,
 };
-use host::engine::{self, EngineHandle};
-use host::service::{Everybody, Service};
-use host::{CircuitConfig, HostInterface};
-use lan::Held;
-use net::{Carries, End, FramePool, LinkConfig, Network};
+use host::CircuitConfig;
+use host::engine;
+use host::service::Everybody;
+use lan::{Held, Lan, circuit};
+use net::Carries;
 use proptest::prelude::*;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use traffic::Contract;
-use wire::{CircuitId, DropReason};
+use wire::DropReason;
 
 const TIMEOUT: Option<Duration> = Some(Duration::from_secs(10));
-
-struct Lan {
-    engine: EngineHandle,
-    service: Option<Service>,
-    socket: PathBuf,
-    _dir: tempfile::TempDir,
-}
 
 /// A circuit that takes its time.
 const SLOW: u16 = 150;
 
-impl Lan {
-    fn new(carries: Carries) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let socket = dir.path().join("cellway.sock");
-        let engine = engine::start(Network::new(FramePool::new(64, 65_536))).unwrap();
-        let connect = move |core: &mut engine::Core| {
-            let nodes = ["alpha", "beta"].map(|name| {
-                let mut host = HostInterface::new(64);
-                for vci in 100..SLOW {
-                    host.add_circuit(CircuitId::new(0, vci).unwrap(), CircuitConfig::default());
-                }
-                let pcr = wire::CellRate::from_cells_per_s(2000.0);
-                let contract = Contract { category: "cbr".parse().unwrap(), pcr, ..Contract::default() };
-                let slow = CircuitConfig { contract: contract.checked().unwrap(), ..CircuitConfig::default() };
-                host.add_circuit(CircuitId::new(0, SLOW).unwrap(), slow);
-                core.network.add_node(name, Box::new(host))
-            });
-            let config = LinkConfig { carries, ..LinkConfig::default() };
-            core.network.connect(End::Port(nodes[0], 0), End::Port(nodes[1], 0), config).unwrap();
-        };
-        engine.with(connect).unwrap();
-        let service = Service::start(&socket, engine.clone(), Arc::new(Everybody), 64).unwrap();
-        Lan { engine, service: Some(service), socket, _dir: dir }
-    }
+fn lan(carries: Carries) -> Lan {
+    Lan::two_hosts(carries, Everybody, |host| {
+        for vci in 100..SLOW {
+            host.add_circuit(circuit(vci), CircuitConfig::default());
+        }
+        let pcr = wire::CellRate::from_cells_per_s(2000.0);
+        let contract = Contract { category: "cbr".parse().unwrap(), pcr, ..Contract::default() };
+        let slow = CircuitConfig { contract: contract.checked().unwrap(), ..CircuitConfig::default() };
+        host.add_circuit(circuit(SLOW), slow);
+    })
+}
 
+impl Lan {
     /// `send_buffers` of 16 buffers; the others are free to receive into.
     fn endpoint(&self, host: &str, path: DataPath, vci: u16, send_buffers: u32) -> (Endpoint, ChannelId) {
         let geometry = Geometry { buffers: 16, ..Geometry::default() };
         let events = Events::default();
         let config = EndpointConfig { host: host.into(), path, geometry, events, send_buffers: Some(send_buffers) };
         let mut endpoint = Endpoint::create(&self.socket, &config).unwrap();
-        let channel = endpoint.open(CircuitId::new(0, vci).unwrap(), OpenOptions::default()).unwrap();
+        let channel = endpoint.open(circuit(vci), OpenOptions::default()).unwrap();
         (endpoint, channel)
-    }
-}
-
-impl Drop for Lan {
-    fn drop(&mut self) {
-        self.service.take();
-        self.engine.stop();
     }
 }
 
@@ -150,7 +123,7 @@ proptest! {
         seed: u8,
         frames: bool,
     ) {
-        let lan = Lan::new(if frames { Carries::Frames } else { Carries::Cells });
+        let lan = lan(if frames { Carries::Frames } else { Carries::Cells });
         let mut vci = 100;
         for sending in SEND {
             for receiving in RECEIVE {
@@ -186,7 +159,7 @@ proptest! {
 
 #[test]
 fn a_write_to_guarded_memory_waits_until_the_host_has_taken_the_sdu() {
-    let lan = Lan::new(Carries::Cells);
+    let lan = lan(Carries::Cells);
     let (mut a, to_b) = lan.endpoint("alpha", DataPath::SingleCopy, 100, 4);
     let (mut b, _) = lan.endpoint("beta", DataPath::Shared, 100, 0);
     let mut guarded = a.guarded(10_000).unwrap();
@@ -227,7 +200,7 @@ fn a_write_to_guarded_memory_waits_until_the_host_has_taken_the_sdu() {
 /// Pinned until acknowledged: what a reliable circuit may have to send again must not change before.
 #[test]
 fn memory_held_until_acknowledged_is_sent_again_as_it_was_and_written_afterwards() {
-    let lan = Lan::new(Carries::Cells);
+    let lan = lan(Carries::Cells);
     let (mut a, to_b) = lan.endpoint("alpha", DataPath::SingleCopy, 100, 4);
     let (mut b, _) = lan.endpoint("beta", DataPath::Shared, 100, 0);
     let mut guarded = a.guarded(10_000).unwrap();
@@ -258,7 +231,7 @@ fn memory_held_until_acknowledged_is_sent_again_as_it_was_and_written_afterwards
 
 #[test]
 fn nobody_waits_for_a_host_that_is_gone() {
-    let mut lan = Lan::new(Carries::Cells);
+    let mut lan = lan(Carries::Cells);
     let (mut a, to_b) = lan.endpoint("alpha", DataPath::SingleCopy, SLOW, 4);
     let mut guarded = a.guarded(60_000).unwrap();
     if guarded.overlap() == Overlap::Block {
@@ -272,7 +245,7 @@ fn nobody_waits_for_a_host_that_is_gone() {
 
 #[test]
 fn descriptors_that_name_memory_of_nobodys_are_counted_and_dropped() {
-    let lan = Lan::new(Carries::Cells);
+    let lan = lan(Carries::Cells);
     let (mut a, to_b) = lan.endpoint("alpha", DataPath::SingleCopy, 100, 4);
     let (mut b, _) = lan.endpoint("beta", DataPath::SingleCopy, 100, 16);
     // Unmapped by the time that the host reads it, or posted and gone: the address is all that the host has.
@@ -298,7 +271,7 @@ fn descriptors_that_name_memory_of_nobodys_are_counted_and_dropped() {
 
 #[test]
 fn own_memory_is_for_the_path_that_has_it() {
-    let lan = Lan::new(Carries::Cells);
+    let lan = lan(Carries::Cells);
     let (mut a, to_b) = lan.endpoint("alpha", DataPath::Shared, 100, 4);
     let (error, memory) = a.send_own(to_b, Memory::from(vec![1; 100]), 100).unwrap_err();
     assert_eq!(error, SendError::OtherPath);

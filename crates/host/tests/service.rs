@@ -1,5 +1,7 @@
 //! Applications, service and engine together, on real sockets and shared memory.
 
+mod lan;
+
 use endpoint::control::{BELL_OCTETS, Request, Response};
 use endpoint::layout::{CLIENT_SLEEPS, CLIENT_WAITS, NEWS_OF_SDUS};
 use endpoint::segment::Segment;
@@ -7,13 +9,12 @@ use endpoint::seqpacket::Packets;
 use endpoint::{
     Aal, Connection, DataPath, Direction, Endpoint, EndpointConfig, Error, Events, Geometry, OpenOptions, SendError,
 };
-use host::engine::{self, EngineHandle};
+use host::CircuitConfig;
 use host::service::{Handler, Service, StartError};
-use host::{CircuitConfig, HostInterface};
-use net::{Carries, End, FramePool, LinkConfig, Network};
+use lan::{Lan, circuit};
+use net::Carries;
 use rustix::fd::{AsFd, OwnedFd};
 use std::io::{Read, Write};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -40,36 +41,16 @@ impl Handler for AllowAll {
     }
 }
 
-/// Two hosts, alpha and beta, on one link, with circuits 0.100 to 0.103.
-struct Lan {
-    engine: EngineHandle,
-    service: Option<Service>,
-    socket: PathBuf,
-    _dir: tempfile::TempDir,
+/// Hosts alpha and beta with circuits 0.100 to 0.103, and one that nobody may open.
+fn lan(carries: Carries) -> Lan {
+    Lan::two_hosts(carries, AllowAll, |host| {
+        for vci in [100, 101, 102, 103, 666] {
+            host.add_circuit(circuit(vci), CircuitConfig::default());
+        }
+    })
 }
 
 impl Lan {
-    fn new(carries: Carries) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let socket = dir.path().join("cellway.sock");
-        let engine = engine::start(Network::new(FramePool::new(64, 65_536))).unwrap();
-        engine
-            .with(move |core| {
-                let nodes = ["alpha", "beta"].map(|name| {
-                    let mut host = HostInterface::new(16);
-                    for vci in [100, 101, 102, 103, 666] {
-                        host.add_circuit(CircuitId::new(0, vci).unwrap(), CircuitConfig::default());
-                    }
-                    core.network.add_node(name, Box::new(host))
-                });
-                let config = LinkConfig { carries, ..LinkConfig::default() };
-                core.network.connect(End::Port(nodes[0], 0), End::Port(nodes[1], 0), config).unwrap();
-            })
-            .unwrap();
-        let service = Service::start(&socket, engine.clone(), Arc::new(AllowAll), 32).unwrap();
-        Lan { engine, service: Some(service), socket, _dir: dir }
-    }
-
     fn endpoint(&self, host: &str, path: DataPath, events: Events) -> Endpoint {
         let config = EndpointConfig { host: host.into(), path, events, ..EndpointConfig::default() };
         Endpoint::create(&self.socket, &config).unwrap()
@@ -80,17 +61,6 @@ impl Lan {
     }
 }
 
-impl Drop for Lan {
-    fn drop(&mut self) {
-        self.service.take();
-        self.engine.stop();
-    }
-}
-
-fn circuit(vci: u16) -> CircuitId {
-    CircuitId::new(0, vci).unwrap()
-}
-
 fn pattern(n: usize, seed: usize) -> Vec<u8> {
     (0..n).map(|i| (i * 131 + seed * 17 + (i >> 8)) as u8).collect()
 }
@@ -98,7 +68,7 @@ fn pattern(n: usize, seed: usize) -> Vec<u8> {
 #[test]
 fn pdus_of_every_size_arrive_octet_for_octet_by_each_data_path_and_link() {
     for carries in [Carries::Cells, Carries::Frames] {
-        let lan = Lan::new(carries);
+        let lan = lan(carries);
         for path in [DataPath::Shared, DataPath::Copying] {
             let mut a = lan.endpoint("alpha", path, Events::Interrupt);
             let mut b = lan.endpoint("beta", path, Events::Interrupt);
@@ -119,7 +89,7 @@ fn pdus_of_every_size_arrive_octet_for_octet_by_each_data_path_and_link() {
 
 #[test]
 fn a_thousand_pdus_at_full_speed_lose_nothing_while_buffers_last() {
-    let lan = Lan::new(Carries::Cells);
+    let lan = lan(Carries::Cells);
     let mut a = lan.endpoint("alpha", DataPath::Shared, Events::Interrupt);
     let geometry =
         Geometry { receive_ring: 4096, free_ring: 4096, buffers: 1200, buffer_octets: 2048, ..Geometry::default() };
@@ -140,7 +110,7 @@ fn a_thousand_pdus_at_full_speed_lose_nothing_while_buffers_last() {
 
 #[test]
 fn aal0_messages_and_polling_endpoints_work() {
-    let lan = Lan::new(Carries::Cells);
+    let lan = lan(Carries::Cells);
     let mut a = lan.endpoint("alpha", DataPath::Shared, Events::Polling);
     let mut b = lan.endpoint("beta", DataPath::Shared, Events::Polling);
     let aal0 = OpenOptions { aal: Aal::Aal0, ..OpenOptions::default() };
@@ -156,7 +126,7 @@ fn aal0_messages_and_polling_endpoints_work() {
 
 #[test]
 fn a_pdu_without_a_free_buffer_is_counted_and_dropped() {
-    let lan = Lan::new(Carries::Cells);
+    let lan = lan(Carries::Cells);
     let mut a = lan.endpoint("alpha", DataPath::Shared, Events::Interrupt);
     let config = EndpointConfig {
         host: "beta".into(),
@@ -188,7 +158,7 @@ fn a_pdu_without_a_free_buffer_is_counted_and_dropped() {
 
 #[test]
 fn refusals_say_what_is_wrong() {
-    let lan = Lan::new(Carries::Cells);
+    let lan = lan(Carries::Cells);
     let refused = |e: Error| e.to_string();
     let config = EndpointConfig { host: "gamma".into(), ..EndpointConfig::default() };
     assert!(refused(Endpoint::create(&lan.socket, &config).unwrap_err()).contains("no host `gamma`"));
@@ -210,7 +180,7 @@ fn refusals_say_what_is_wrong() {
 
 #[test]
 fn a_service_starts_where_the_doors_of_one_that_was_killed_listen_for_a_moment_yet() {
-    let lan = Lan::new(Carries::Cells);
+    let lan = lan(Carries::Cells);
     let path = lan.socket.with_extension("again");
     let listener = Packets::listen(&path).unwrap();
     let doors = std::thread::spawn(move || {
@@ -224,7 +194,7 @@ fn a_service_starts_where_the_doors_of_one_that_was_killed_listen_for_a_moment_y
 
 #[test]
 fn one_endpoint_may_send_and_another_receive_on_the_same_circuit() {
-    let lan = Lan::new(Carries::Frames);
+    let lan = lan(Carries::Frames);
     let endpoint = |host| lan.endpoint(host, DataPath::Shared, Events::Interrupt);
     let [mut writer, mut reader, mut third] = [endpoint("alpha"), endpoint("alpha"), endpoint("alpha")];
     let mut far = endpoint("beta");
@@ -254,7 +224,7 @@ fn near_waits(near: &std::os::unix::net::UnixStream) -> bool {
 
 #[test]
 fn a_bell_of_the_clients_own_rings_for_sdus_opens_when_there_is_room_and_tells_of_the_end() {
-    let mut lan = Lan::new(Carries::Frames);
+    let mut lan = lan(Carries::Frames);
     let mut far = lan.endpoint("beta", DataPath::Shared, Events::Interrupt);
     let there = far.open(circuit(100), OpenOptions::default()).unwrap();
 
@@ -300,7 +270,7 @@ fn a_bell_of_the_clients_own_rings_for_sdus_opens_when_there_is_room_and_tells_o
 
 #[test]
 fn long_answers_to_management_requests_come_whole() {
-    let lan = Lan::new(Carries::Cells);
+    let lan = lan(Carries::Cells);
     let connection = Connection::open(&lan.socket).unwrap();
     let answer = connection.manage(serde_json::json!({ "status": [1, 2] })).unwrap();
     assert_eq!(answer["echo"]["status"][1], 2);
@@ -309,7 +279,7 @@ fn long_answers_to_management_requests_come_whole() {
 
 #[test]
 fn an_endpoint_that_goes_frees_its_circuits_and_disturbs_no_other() {
-    let lan = Lan::new(Carries::Cells);
+    let lan = lan(Carries::Cells);
     let mut b = lan.endpoint("beta", DataPath::Shared, Events::Interrupt);
     b.open(circuit(100), OpenOptions::default()).unwrap();
     for round in 0..20 {
@@ -327,7 +297,7 @@ fn an_endpoint_that_goes_frees_its_circuits_and_disturbs_no_other() {
 
 #[test]
 fn when_the_service_goes_its_clients_are_told_and_a_restart_needs_no_cleaning() {
-    let mut lan = Lan::new(Carries::Cells);
+    let mut lan = lan(Carries::Cells);
     let mut a = lan.endpoint("alpha", DataPath::Shared, Events::Interrupt);
     a.open(circuit(100), OpenOptions::default()).unwrap();
     drop(lan.service.take());

@@ -1,77 +1,57 @@
 //! An engine of several shards, each with a thread: applications at hosts of different shards, by a switch of a third.
 
+mod lan;
+
 use endpoint::{ChannelId, Endpoint, EndpointConfig, Events, OpenOptions, SendError};
 use host::HostInterface;
-use host::engine::{self, EngineHandle};
-use host::service::{Everybody, Service};
+use host::engine;
+use host::service::Everybody;
+use lan::{Lan, circuit};
 use net::topology::{CircuitDescription, LinkDescription};
 use net::{Carries, LinkConfig, Network, SwitchConfig};
-use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use traffic::{Contract, Flow};
-use wire::CircuitId;
 
 const TIMEOUT: Option<Duration> = Some(Duration::from_secs(20));
 /// Of best effort, and with credits.
 const CIRCUITS: [(u16, Flow); 2] = [(100, Flow::BestEffort), (200, Flow::Credit)];
 
-struct Lan {
-    engine: EngineHandle,
-    service: Option<Service>,
-    socket: PathBuf,
-    _dir: tempfile::TempDir,
+/// alpha, a switch and beta, each in a shard of its own if there are so many.
+fn lan(shards: usize, carries: Carries) -> Lan {
+    Lan::of(Network::sharded(shards, 64, 65_536), Everybody, move |core| {
+        let (fabric, network) = (&mut core.fabric, &mut core.network);
+        let stations = [
+            fabric.add_host(network, "alpha", HostInterface::new(64)).unwrap(),
+            fabric.add_switch(network, "s1", SwitchConfig::default()).unwrap(),
+            fabric.add_host(network, "beta", HostInterface::new(64)).unwrap(),
+        ];
+        for (n, node) in stations.into_iter().enumerate() {
+            assert!(network.move_node(node, n % shards));
+        }
+        for ends in [["alpha", "s1:0"], ["s1:1", "beta"]] {
+            let ends = ends.map(|end| end.parse().unwrap());
+            let config = LinkConfig { carries, ..LinkConfig::default() };
+            fabric.add_link(network, &LinkDescription { ends, config }).unwrap();
+        }
+        for (vci, flow) in CIRCUITS {
+            if carries == Carries::Frames && flow == Flow::Credit {
+                continue;
+            }
+            let ends = ["alpha", "beta"].map(|host| format!("{host} 0.{vci}").parse().unwrap()).to_vec();
+            let contract = Contract { flow, ..Contract::default() };
+            let circuit = CircuitDescription { ends, contract, ..CircuitDescription::default() };
+            fabric.add_circuit(network, &circuit).unwrap();
+        }
+    })
 }
 
 impl Lan {
-    /// alpha, a switch and beta, each in a shard of its own if there are so many.
-    fn new(shards: usize, carries: Carries) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let socket = dir.path().join("cellway.sock");
-        let engine = engine::start(Network::sharded(shards, 64, 65_536)).unwrap();
-        let connect = move |core: &mut engine::Core| {
-            let (fabric, network) = (&mut core.fabric, &mut core.network);
-            let stations = [
-                fabric.add_host(network, "alpha", HostInterface::new(64)).unwrap(),
-                fabric.add_switch(network, "s1", SwitchConfig::default()).unwrap(),
-                fabric.add_host(network, "beta", HostInterface::new(64)).unwrap(),
-            ];
-            for (n, node) in stations.into_iter().enumerate() {
-                assert!(network.move_node(node, n % shards));
-            }
-            for ends in [["alpha", "s1:0"], ["s1:1", "beta"]] {
-                let ends = ends.map(|end| end.parse().unwrap());
-                let config = LinkConfig { carries, ..LinkConfig::default() };
-                fabric.add_link(network, &LinkDescription { ends, config }).unwrap();
-            }
-            for (vci, flow) in CIRCUITS {
-                if carries == Carries::Frames && flow == Flow::Credit {
-                    continue;
-                }
-                let ends = ["alpha", "beta"].map(|host| format!("{host} 0.{vci}").parse().unwrap()).to_vec();
-                let contract = Contract { flow, ..Contract::default() };
-                let circuit = CircuitDescription { ends, contract, ..CircuitDescription::default() };
-                fabric.add_circuit(network, &circuit).unwrap();
-            }
-        };
-        engine.with(connect).unwrap();
-        let service = Service::start(&socket, engine.clone(), Arc::new(Everybody), 256).unwrap();
-        Lan { engine, service: Some(service), socket, _dir: dir }
-    }
-
     fn endpoint(&self, host: &str, events: Events, vci: u16) -> (Endpoint, ChannelId) {
         let config = EndpointConfig { host: host.into(), events, ..EndpointConfig::default() };
         let mut endpoint = Endpoint::create(&self.socket, &config).unwrap();
-        let channel = endpoint.open(CircuitId::new(0, vci).unwrap(), OpenOptions::default()).unwrap();
+        let channel = endpoint.open(circuit(vci), OpenOptions::default()).unwrap();
         (endpoint, channel)
-    }
-}
-
-impl Drop for Lan {
-    fn drop(&mut self) {
-        self.service.take();
-        self.engine.stop();
     }
 }
 
@@ -90,7 +70,7 @@ fn send(endpoint: &mut Endpoint, channel: ChannelId, sdu: &[u8]) {
 #[test]
 fn applications_of_different_shards_talk_to_each_other_whatever_their_events_are() {
     for carries in [Carries::Cells, Carries::Frames] {
-        let lan = Lan::new(3, carries);
+        let lan = lan(3, carries);
         for events in [Events::Interrupt, Events::Polling, Events::Clocked { hertz: 1000 }, Events::default()] {
             let (mut a, to_b) = lan.endpoint("alpha", events, 100);
             let (mut b, to_a) = lan.endpoint("beta", events, 100);
@@ -143,7 +123,7 @@ fn flood(lan: &Lan, count: u32, meanwhile: impl Fn()) {
 
 #[test]
 fn nothing_is_lost_between_shards_while_commands_and_jobs_stop_them() {
-    let lan = Lan::new(3, Carries::Cells);
+    let lan = lan(3, Carries::Cells);
     let engine = lan.engine.clone();
     flood(&lan, 20_000, || {
         let stations = engine.with(|core| core.network.nodes().count()).unwrap();
@@ -167,7 +147,7 @@ fn nothing_is_lost_between_shards_while_commands_and_jobs_stop_them() {
 
 #[test]
 fn at_rest_no_shard_wakes_up() {
-    let lan = Lan::new(3, Carries::Cells);
+    let lan = lan(3, Carries::Cells);
     flood(&lan, 100, || std::thread::sleep(Duration::from_millis(1)));
     std::thread::sleep(Duration::from_millis(100));
     let stats = || lan.engine.with(|core| core.shard_stats()).unwrap();
@@ -182,7 +162,7 @@ fn at_rest_no_shard_wakes_up() {
 
 #[test]
 fn a_command_waits_for_no_more_than_a_round_of_each_shard_and_the_threads_end() {
-    let lan = Lan::new(3, Carries::Cells);
+    let lan = lan(3, Carries::Cells);
     let begun = Instant::now();
     for _ in 0..200 {
         lan.engine.with(|_| ()).unwrap();

@@ -1,4 +1,4 @@
-//! Two hosts, their service, and direct circuits between them.
+//! A network with its service: two hosts on a link, or what a test makes of it; and direct circuits between its hosts.
 #![allow(dead_code)] // Each test program uses a part.
 
 use endpoint::Error;
@@ -8,7 +8,7 @@ use host::HostInterface;
 use host::engine::{self, EngineHandle};
 use host::service::{Handler, Service};
 use net::topology::{Attachment, CircuitDescription, CircuitEnd, LinkDescription};
-use net::{Carries, FramePool, LinkConfig, Network};
+use net::{Carries, End, FramePool, LinkConfig, Network};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -34,10 +34,11 @@ impl Handler for Policy {
     }
 }
 
-/// Two hosts on one link: best-effort circuits 0.100 to 0.103 and 0.666, and 0.200 with a contract.
+/// A network with its engine and its service. [`Lan::new`]: two hosts on one link, with best-effort circuits 0.100 to 0.103 and
+/// 0.666, and 0.200 with a contract.
 pub struct Lan {
     pub engine: EngineHandle,
-    service: Option<Service>,
+    pub service: Option<Service>,
     pub socket: PathBuf,
     _dir: tempfile::TempDir,
 }
@@ -67,26 +68,50 @@ impl Lan {
         self.engine.with(find).unwrap()
     }
 
-    /// With a link that carries cells or frames.
-    pub fn carrying(carries: Carries) -> Self {
+    /// A network that `connect` fills, and its service.
+    pub fn of(
+        network: Network,
+        handler: impl Handler + 'static,
+        connect: impl FnOnce(&mut engine::Core) + Send + 'static,
+    ) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let socket = dir.path().join("cellway.sock");
-        let engine = engine::start(Network::new(FramePool::new(64, 65_536))).unwrap();
-        engine
-            .with(move |core| {
-                for name in ["alpha", "beta"] {
-                    core.fabric.add_host(&mut core.network, name, HostInterface::new(16)).unwrap();
-                }
-                let ends = ["alpha", "beta"].map(|name| Attachment { station: name.into(), port: None });
-                let link = LinkDescription { ends, config: LinkConfig { carries, ..LinkConfig::default() } };
-                core.fabric.add_link(&mut core.network, &link).unwrap();
-                for vci in [100, 101, 102, 103, 666, 200] {
-                    core.fabric.add_circuit(&mut core.network, &described(vci)).unwrap();
-                }
-            })
-            .unwrap();
-        let service = Service::start(&socket, engine.clone(), Arc::new(Policy), 64).unwrap();
+        let engine = engine::start(network).unwrap();
+        engine.with(connect).unwrap();
+        let service = Service::start(&socket, engine.clone(), Arc::new(handler), 256).unwrap();
         Lan { engine, service: Some(service), socket, _dir: dir }
+    }
+
+    /// Hosts alpha and beta on a link, each with `circuits`.
+    pub fn two_hosts(
+        carries: Carries,
+        handler: impl Handler + 'static,
+        circuits: impl Fn(&mut HostInterface) + Send + 'static,
+    ) -> Self {
+        Lan::of(Network::new(FramePool::new(64, 65_536)), handler, move |core| {
+            let nodes = ["alpha", "beta"].map(|name| {
+                let mut host = HostInterface::new(64);
+                circuits(&mut host);
+                core.network.add_node(name, Box::new(host))
+            });
+            let config = LinkConfig { carries, ..LinkConfig::default() };
+            core.network.connect(End::Port(nodes[0], 0), End::Port(nodes[1], 0), config).unwrap();
+        })
+    }
+
+    /// With a link that carries cells or frames.
+    pub fn carrying(carries: Carries) -> Self {
+        Lan::of(Network::new(FramePool::new(64, 65_536)), Policy, move |core| {
+            for name in ["alpha", "beta"] {
+                core.fabric.add_host(&mut core.network, name, HostInterface::new(16)).unwrap();
+            }
+            let ends = ["alpha", "beta"].map(|name| Attachment { station: name.into(), port: None });
+            let link = LinkDescription { ends, config: LinkConfig { carries, ..LinkConfig::default() } };
+            core.fabric.add_link(&mut core.network, &link).unwrap();
+            for vci in [100, 101, 102, 103, 666, 200] {
+                core.fabric.add_circuit(&mut core.network, &described(vci)).unwrap();
+            }
+        })
     }
 
     pub fn open(&self, host: &str, vci: u16, config: DirectConfig) -> Result<Direct, Error> {
