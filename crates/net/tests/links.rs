@@ -1,5 +1,7 @@
 //! Links of a network between nodes that only send and keep.
 
+mod virtual_time;
+
 use net::{Carries, End, FaultConfig, FramePool, LinkConfig, LinkId, Network, Node, NodeId, NodeIo, Outage};
 use net::{TapBuffer, TapConfig};
 use std::any::Any;
@@ -7,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Wake;
 use std::time::Duration;
+use virtual_time::settle;
 use wire::{Cell, CellHeader, CellRate, CircuitId, DropReason, PayloadType, Time};
 
 /// Sends what it is told to; keeps what arrives, with its moment.
@@ -49,17 +52,6 @@ fn pair(config: LinkConfig) -> (Network, NodeId, NodeId, LinkId) {
     let b = network.add_node("b", Box::<Probe>::default());
     let link = network.connect(End::Port(a, 0), End::Port(b, 0), config).unwrap();
     (network, a, b, link)
-}
-
-/// Runs until nothing is left to do, in virtual time.
-fn settle(network: &mut Network, mut now: Time) -> Time {
-    loop {
-        while network.run(now) {}
-        match network.poll_timeout() {
-            Some(next) => now = next.max(now),
-            None => return now,
-        }
-    }
 }
 
 fn send(network: &mut Network, from: NodeId, n: u32) {

@@ -1,5 +1,7 @@
 //! Networks of several shards: links between them in one thread, in virtual time, and in a thread for each.
 
+mod virtual_time;
+
 use net::{
     Aal, Bell, Carries, End, LinkConfig, LinkId, Network, Node, NodeId, NodeIo, Shard, Side, TapBuffer, TapConfig,
 };
@@ -10,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Wake, Waker};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
+use virtual_time::settle;
 use wire::{Cell, CellHeader, CellRate, CircuitId, DropReason, PayloadType, Time};
 
 /// Sends numbers, in cells or frames; keeps those that arrive, unless it is to take nothing.
@@ -108,16 +111,6 @@ fn pair(config: LinkConfig) -> (Network, [NodeId; 2], LinkId) {
 
 fn probe(network: &mut Network, node: NodeId) -> &mut Probe {
     network.node_mut(node).unwrap()
-}
-
-fn settle(network: &mut Network, mut now: Time) -> Time {
-    loop {
-        while network.run(now) {}
-        match network.poll_timeout() {
-            Some(next) => now = next.max(now),
-            None => return now,
-        }
-    }
 }
 
 fn configs() -> [LinkConfig; 4] {
