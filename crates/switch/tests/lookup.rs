@@ -47,7 +47,8 @@ type Point = (u16, Label);
 /// Where cells of a label leave: nowhere if it has two branches.
 type Model = BTreeMap<Label, Vec<Point>>;
 
-/// The `number`th place to leave for, of a channel or a path: ports and VPIs of up to 8 bits, and some of more if it may be `rare`.
+/// The port and the label by which a channel or a path leaves; another for each `number`. Ports and VPIs have up to 8 bits. If
+/// `rare`, some have more.
 fn leaves(label: Label, number: usize, rare: bool) -> Point {
     let port = if rare && number % 8 == 5 { 256 + number % 4 } else { number % 256 };
     let vpi = if rare && number % 8 == 6 { 256 + number % 2744 } else { number % 256 };

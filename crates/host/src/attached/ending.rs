@@ -66,8 +66,8 @@ impl Attached {
         }
     }
 
-    /// Whether cells that end a PDU have not left yet, or SDUs that have left in parcels have not been read: whoever keeps those
-    /// keeps the memory too.
+    /// Whether its memory is still needed. The cell that ends a PDU in its middle may wait for the line, and SDUs in parcels are
+    /// read where they are.
     pub(crate) fn is_ending(&mut self) -> bool {
         let busy: Vec<u32> = self.outbound.busy().collect();
         self.outbound.is_aboard()

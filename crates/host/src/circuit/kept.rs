@@ -1,8 +1,8 @@
-//! Parcels that a host keeps because their receiver has no room for them yet: those of circuits with credits until there is
-//! some, those of best effort for [`MOMENT`].
+//! Parcels that a host keeps because their receiver has no room for them yet. On a circuit with credits a parcel is kept until there
+//! is room. On a circuit of best effort it is kept for [`MOMENT`], then dropped.
 //!
-//! What is kept is in its sender's memory, and the sender has no more of a circuit in parcels than it may
-//! (`outbound/aboard.rs`). A receiver that takes nothing holds it up for a moment once: see [`Attached::keeps_more`].
+//! The SDUs of a kept parcel stay in their sender's memory. `outbound/aboard.rs` bounds how many cells they stand for. A
+//! receiver that takes nothing delays a sender of best effort once only: see [`Attached::keeps_more`].
 
 use super::{Circuit, User};
 use crate::attached::Attached;
@@ -16,8 +16,8 @@ use wire::{Cell, DropReason, Time};
 pub(crate) const WINDOW: u16 = 2048;
 /// How long a circuit of best effort keeps a parcel.
 pub(crate) const MOMENT: Duration = Duration::from_micros(500);
-/// What a circuit with credits keeps in parcels for so long becomes cells: the memory of senders, which may have ended, is not kept
-/// for an application that takes nothing, or little.
+/// How long a circuit with credits keeps a parcel. Then the parcel becomes cells: a sender's memory, which may outlive the sender for
+/// this, is not kept for an application that takes little or nothing.
 const KEPT_IN_PARCELS: Duration = Duration::from_millis(50);
 /// A host that keeps something looks at least so often whether there is room for it; applications that empty their receive ring
 /// ring earlier.

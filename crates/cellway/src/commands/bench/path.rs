@@ -1,5 +1,5 @@
 //! `cellway bench path`: one-way throughput and round trip from application to application through two hosts and a switch.
-//! With credits nothing is lost; best effort loses what the receiver has no buffer for, and its figure is what arrived.
+//! With credits nothing is lost. Best effort loses the PDUs for which the receiver has no buffer in time; its figure is what arrived.
 //! Beside it, in the same run, the limits: memcpy, a relay of UNIX datagrams, and a direct circuit, which has no network in it.
 
 mod direct;
