@@ -1,25 +1,25 @@
 //! The host interface as a node: takes turns over endpoints on the way out, demultiplexes by circuit on the way in.
 
 mod departing;
+mod opening;
+mod status;
 
 use crate::alarms::{NEW_POINT, OAM_WORK, ROUND_OAM};
 use crate::attached::{AttachError, Attached};
-use crate::channels::{Channel, EndpointId};
-use crate::circuit::{Circuit, CircuitConfig, CircuitCounts, CircuitStatus, Credits, Cut, Keeping, User};
+use crate::channels::EndpointId;
+use crate::circuit::{Circuit, CircuitConfig, Credits, Keeping};
 use crate::circuits::Circuits;
 use crate::endpoints::{Endpoints, Pressure};
-use crate::events::EventCounts;
 use crate::intake::Intake;
 use crate::outward::send_cell;
 use departing::Departing;
 pub(crate) use departing::LONGEST as LONGEST_DEPARTURE;
-use endpoint::{Aal, ChannelId, Direction, OpenOptions};
 use net::topology::{CircuitOptions, CircuitTable};
 use net::{Label, LinkNature, Node, NodeIo, SetUp};
-use rustix::fd::OwnedFd;
+pub use opening::OpenError;
+pub use status::EndpointStatus;
 use std::any::Any;
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::Arc;
 use wire::oam::Location;
 use wire::{Cell, CircuitId, Counters, DropReason, Time};
 
@@ -31,51 +31,6 @@ const ROUND_TIMEOUTS: usize = 1024;
 const MAX_ANSWERS: usize = 256;
 /// Of these, for one label at a port.
 const ANSWERS_OF_ONE: usize = 4;
-
-/// Why a circuit cannot be opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum OpenError {
-    /// The endpoint is gone.
-    #[error("no such endpoint")]
-    NoEndpoint,
-    /// The description has no such circuit at this host.
-    #[error("no circuit {0} ends at this host (add one: cellway circuit add)")]
-    NoCircuit(CircuitId),
-    /// One opener at a time.
-    #[error("circuit {0} is open already, by endpoint {1}")]
-    InUse(CircuitId, u64),
-    /// The channel is not open.
-    #[error("no channel {0} is open on this endpoint")]
-    NoChannel(u32),
-    /// Bounded.
-    #[error("an endpoint has 65536 channels at most")]
-    TooManyChannels,
-}
-
-/// What `status` shows of an endpoint.
-#[derive(Debug, Clone, PartialEq)]
-pub struct EndpointStatus {
-    /// Its number.
-    pub id: EndpointId,
-    /// Event strategy.
-    pub events: endpoint::Events,
-    /// What it has done so far.
-    pub event_counts: EventCounts,
-    /// Data path.
-    pub path: endpoint::DataPath,
-    /// What its SDUs have crossed.
-    pub crossings: crate::path::Crossings,
-    /// Octets of its segment.
-    pub segment_octets: usize,
-    /// Channels open.
-    pub channels: usize,
-    /// SDUs that its application has sent and that have not left its host.
-    pub waiting: usize,
-    /// What its application sent.
-    pub sent: Counters,
-    /// What it was given.
-    pub received: Counters,
-}
 
 /// The host interface.
 #[derive(Debug)]
@@ -315,120 +270,6 @@ impl HostInterface {
         self.endpoints.ask_those_behind() | held
     }
 
-    /// Opens a circuit on an endpoint, both ways.
-    ///
-    /// # Errors
-    /// No such circuit or endpoint, or somebody else has it.
-    pub fn open(&mut self, id: EndpointId, circuit: CircuitId, aal: Aal) -> Result<ChannelId, OpenError> {
-        self.open_with(id, circuit, OpenOptions { aal, direction: Direction::Both })
-    }
-
-    /// Opens a circuit on an endpoint.
-    ///
-    /// # Errors
-    /// No such circuit or endpoint, or somebody else has it that way.
-    pub fn open_with(
-        &mut self,
-        id: EndpointId,
-        circuit: CircuitId,
-        options: OpenOptions,
-    ) -> Result<ChannelId, OpenError> {
-        let OpenOptions { aal, direction } = options;
-        let endpoint = self.endpoints.find(id).ok_or(OpenError::NoEndpoint)?;
-        let c = self.circuits.get_mut(circuit.key()).ok_or(OpenError::NoCircuit(circuit))?;
-        let user = match aal {
-            Aal::Oam => c.oam,
-            _ => c.sender.filter(|_| direction.sends()).or(c.receiver.filter(|_| direction.receives())),
-        };
-        if let Some(user) = user {
-            return Err(OpenError::InUse(circuit, user.endpoint.0));
-        }
-        let lossless = c.credit.is_some();
-        let opened = endpoint.channels.open(Channel { lossless, ..Channel::new(circuit, aal, direction) });
-        let number = opened.ok_or(OpenError::TooManyChannels)?;
-        if aal == Aal::Aal34 {
-            c.open_aal34(endpoint.buffer_octets());
-        }
-        let user = Some(User { endpoint: id, channel: number.0, aal });
-        if aal == Aal::Oam {
-            c.oam = user;
-        } else {
-            if direction.sends() {
-                c.sender = user;
-            }
-            if direction.receives() {
-                c.receiver = user;
-            }
-        }
-        self.endpoints.review_pressed(id);
-        Ok(number)
-    }
-
-    /// Closes a channel.
-    ///
-    /// # Errors
-    /// It is not open.
-    pub fn close(&mut self, id: EndpointId, channel: ChannelId) -> Result<(), OpenError> {
-        let endpoint = self.endpoints.find(id).ok_or(OpenError::NoEndpoint)?;
-        let open = *endpoint.channels.find(channel).ok_or(OpenError::NoChannel(channel.0))?;
-        let (dropped, ends) = endpoint.close(channel, &open);
-        if let Some(circuit) = self.circuits.get_mut(open.circuit.key()) {
-            circuit.sent.drop_n(DropReason::Closed, dropped);
-            if ends {
-                // Who opens the circuit next comes after the cell that ends the PDU.
-                circuit.departing.push(id);
-                endpoint.lingering.insert(open.circuit.key());
-            }
-            match open.aal {
-                Aal::Oam => circuit.oam = None,
-                Aal::Aal0 | Aal::Aal5 | Aal::Aal34 => {
-                    if open.direction.receives() {
-                        circuit.close_receiver(Some(endpoint));
-                    }
-                    if open.direction.sends() {
-                        circuit.sender = None;
-                    }
-                }
-            }
-        }
-        self.endpoints.review_pressed(id);
-        Ok(())
-    }
-
-    /// Takes a circuit's end for a side that has it directly: what still arrives on it is counted and dropped.
-    pub(crate) fn claim(&mut self, circuit: CircuitId, cut: Arc<OwnedFd>) -> Result<EndpointId, OpenError> {
-        let c = self.circuits.get_mut(circuit.key()).ok_or(OpenError::NoCircuit(circuit))?;
-        if let Some(user) = c.sender.or(c.receiver) {
-            return Err(OpenError::InUse(circuit, user.endpoint.0));
-        }
-        let id = EndpointId(self.next_id);
-        self.next_id += 1;
-        let user = Some(User { endpoint: id, channel: u32::MAX, aal: Aal::Aal5 });
-        (c.sender, c.receiver, c.direct) = (user, user, Cut::new(cut));
-        self.claims.insert(id, circuit.key());
-        Ok(id)
-    }
-
-    /// Ends a claim.
-    pub(crate) fn release(&mut self, id: EndpointId) {
-        let circuit = self.claims.remove(&id).and_then(|key| self.circuits.get_mut(key));
-        // Another circuit may have its label meanwhile.
-        let Some(circuit) = circuit.filter(|c| c.receiver.is_some_and(|u| u.endpoint == id)) else { return };
-        circuit.close_receiver(None);
-        circuit.sender = None;
-        std::mem::take(&mut circuit.direct).forget();
-    }
-
-    /// One circuit.
-    pub fn circuit(&self, id: CircuitId) -> Option<CircuitStatus> {
-        self.circuits.get(id.key()).map(Circuit::status)
-    }
-
-    /// What was counted at one circuit, and who has it open.
-    pub fn circuit_counts(&self, id: CircuitId) -> Option<CircuitCounts> {
-        self.circuits.get(id.key()).map(Circuit::counts)
-    }
-
     /// Endpoints at most.
     pub fn max_endpoints(&self) -> usize {
         self.max_endpoints
@@ -437,63 +278,6 @@ impl HostInterface {
     /// Lets so many endpoints be at most. More that exist stay until they go.
     pub fn set_max_endpoints(&mut self, most: usize) {
         self.max_endpoints = most;
-    }
-
-    /// All circuits, in order.
-    pub fn circuits(&self) -> Vec<CircuitStatus> {
-        self.circuits.values().map(Circuit::status).collect()
-    }
-
-    /// All endpoints.
-    pub fn endpoints(&self) -> Vec<EndpointStatus> {
-        self.endpoints.iter().map(endpoint_status).collect()
-    }
-
-    /// Endpoints by their numbers, those after one of them, `most` at most.
-    pub fn endpoints_after(&self, after: Option<EndpointId>, most: usize) -> Vec<EndpointStatus> {
-        self.endpoints.after(after).iter().take(most).map(endpoint_status).collect()
-    }
-
-    /// What came for circuits that are not here.
-    pub fn stray(&self) -> &Counters {
-        &self.stray
-    }
-
-    /// What does not add up: all endpoints, those that are gone included, have sent and received as many PDUs as all
-    /// circuits, and each endpoint's rings agree with its counters.
-    pub fn mismatch(&self) -> Option<String> {
-        let mut held: HashMap<EndpointId, u64> = HashMap::new();
-        for circuit in self.circuits.values() {
-            if let Some(user) = circuit.receiver {
-                *held.entry(user.endpoint).or_default() += circuit.buffers_held();
-            }
-        }
-        let held = |id| held.get(&id).copied().unwrap_or_default();
-        let of_rings = self
-            .endpoints
-            .iter()
-            .find_map(|(id, endpoint)| endpoint.mismatch(held(*id)).map(|what| format!("{id:?}: {what}")));
-        self.broken.clone().or(of_rings).or_else(|| self.mismatch_with_circuits())
-    }
-
-    fn mismatch_with_circuits(&self) -> Option<String> {
-        let sum = |gone: &Counters, each: &mut dyn Iterator<Item = [u64; 2]>| {
-            each.fold([gone.pdus, gone.octets], |[pdus, octets], [more_pdus, more_octets]| {
-                [pdus.wrapping_add(more_pdus), octets.wrapping_add(more_octets)]
-            })
-        };
-        let [sent, received] = &self.gone_endpoints;
-        let endpoints = [
-            sum(sent, &mut self.endpoints.iter().map(|(_, e)| [e.sent.pdus, e.sent.octets])),
-            sum(received, &mut self.endpoints.iter().map(|(_, e)| [e.received.pdus, e.received.octets])),
-        ];
-        let [sent, received] = &self.gone_circuits;
-        let circuits = [
-            sum(sent, &mut self.circuits.values().map(|c| [c.sent.pdus, c.sent.octets])),
-            sum(received, &mut self.circuits.values().map(|c| [c.received.pdus, c.received.octets])),
-        ];
-        (endpoints != circuits)
-            .then(|| format!("PDUs and octets, sent and received: endpoints {endpoints:?}, circuits {circuits:?}"))
     }
 
     /// Whether the link at a port carries credit cells.
@@ -545,21 +329,6 @@ impl HostInterface {
             circuit.handle_timeout(endpoint, now);
             self.circuits.note_timeout(key);
         }
-    }
-}
-
-fn endpoint_status((id, e): &(EndpointId, Attached)) -> EndpointStatus {
-    EndpointStatus {
-        id: *id,
-        events: e.strategy.kind(),
-        event_counts: e.strategy.counts,
-        path: e.path.kind(),
-        crossings: e.path.crossings,
-        segment_octets: e.geometry().octets(),
-        channels: e.channels.iter().count(),
-        waiting: e.outbound.taken() as usize,
-        sent: e.sent,
-        received: e.received,
     }
 }
 
