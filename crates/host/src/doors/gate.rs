@@ -27,6 +27,10 @@ const MAX_HELD: usize = 256;
 const PAUSE: Duration = Duration::from_millis(50);
 /// Connections of a user that wait for a slot.
 const MAX_WAITING: usize = 128;
+/// A porter that has taken no connection for so long, while one waits that there is no room for on the way, is stuck.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How often such a porter is looked at.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// How often a user's connections are looked at that nobody tells of.
 const TICK: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
@@ -38,8 +42,10 @@ struct Porter {
     channel: OwnedFd,
     board: OwnedFd,
     free: Vec<u32>,
-    /// Connections that have no slot yet: those that say nothing give theirs back soon.
+    /// Connections that have no slot yet (those that say nothing give theirs back soon), or that the porter has no room for.
     waiting: VecDeque<OwnedFd>,
+    /// There is no room on the way to it: since when nothing has been taken there, and how much there was then.
+    full: Option<(Instant, usize)>,
     idle_since: Option<Instant>,
     /// The service has admitted a connection of the user's.
     admitted: bool,
@@ -80,11 +86,13 @@ pub(super) fn run(listener: &OwnedFd, service: &OwnedFd) {
         let events = if busy { PollFlags::empty() } else { PollFlags::IN };
         let wanted = if paused.is_none() && busy { PollFlags::OUT } else { PollFlags::empty() };
         let mut fds = vec![PollFd::new(service, wanted | PollFlags::IN), PollFd::new(listener, events)];
-        fds.extend(porters.iter().map(|p| PollFd::new(&p.channel, PollFlags::IN)));
+        let of_porter = |p: &Porter| if p.full.is_some() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+        fds.extend(porters.iter().map(|p| PollFd::new(&p.channel, of_porter(p))));
         let tick = match paused {
             Some(_) => Some(Timespec { tv_sec: 0, tv_nsec: PAUSE.as_nanos() as i64 }),
             // Without users there is nothing to look after.
             None if porters.is_empty() && stuck.children.is_empty() => None,
+            None if porters.iter().any(|p| p.full.is_some()) => Some(LOOK),
             None => Some(TICK),
         };
         let _ = poll(&mut fds, tick.as_ref());
@@ -99,17 +107,18 @@ pub(super) fn run(listener: &OwnedFd, service: &OwnedFd) {
         }
         let mut place = 2;
         porters.retain_mut(|porter| {
-            let lives = ready[place].is_empty() || porter.hear();
+            let lives =
+                (ready[place].is_empty() || porter.hear(ready[place])) && !porter.is_stuck() && !porter.is_over();
             place += 1;
             if !lives {
                 stuck.end(porter);
             }
-            lives && !porter.is_over()
+            lives
         });
         stuck.look_again();
         for at in 0..porters.len() {
             // A porter that was replaced meanwhile has moved.
-            while let Some(porter) = porters.get_mut(at).filter(|p| !p.free.is_empty())
+            while let Some(porter) = porters.get_mut(at).filter(|p| !p.free.is_empty() && p.full.is_none())
                 && let Some(client) = porter.waiting.pop_front()
             {
                 admit(client, service, &mut porters, &mut stuck, &mut number);
@@ -168,16 +177,20 @@ fn admit(client: OwnedFd, service: &OwnedFd, porters: &mut Vec<Porter>, stuck: &
         };
         let porter = &mut porters[at];
         let Ok((ours, theirs)) = frame::pair() else { return stuck.dismiss(peer.uid, client) };
-        if porter.free.is_empty() && porter.waiting.len() < MAX_WAITING {
-            porter.waiting.push_back(client);
-            return;
+        if porter.full.is_some() || (porter.free.is_empty() && porter.waiting.len() < MAX_WAITING) {
+            return porter.keep_waiting(client, stuck);
         }
         let slot = porter.free.pop();
         // First the porter: a connection that the service hears of has one.
         let word = slot.unwrap_or(porter::NO_SLOT).to_ne_bytes();
         match frame::send(&porter.channel, &[&word], &[client.as_fd(), ours.as_fd()]) {
             Ok(()) => {}
-            // It takes no more: what it has holds it up.
+            // It has not taken those before, or the system has too many descriptors on their way.
+            Err(Errno::AGAIN | Errno::TOOMANYREFS | Errno::NOBUFS | Errno::NOMEM) => {
+                porter.free.extend(slot);
+                porter.full = Some((Instant::now(), sys::untaken(&porter.channel)));
+                return porter.keep_waiting(client, stuck);
+            }
             Err(_) => {
                 let mut porter = porters.swap_remove(at);
                 stuck.end(&mut porter);
@@ -212,6 +225,7 @@ impl Porter {
             board: board_fd,
             free,
             waiting: VecDeque::new(),
+            full: None,
             idle_since: None,
             admitted: false,
         })
@@ -221,14 +235,35 @@ impl Porter {
         Standing { is_idle: self.idle_since.is_some(), admitted: self.admitted, number: self.number }
     }
 
+    /// Keeps a connection until the porter has a place, and room, for it; or ends it, if many wait.
+    fn keep_waiting(&mut self, client: OwnedFd, stuck: &mut Stuck) {
+        if self.waiting.len() < MAX_WAITING {
+            self.waiting.push_back(client);
+        } else {
+            stuck.dismiss(self.uid, client);
+        }
+    }
+
+    /// Whether it takes nothing more: what it has holds it up.
+    fn is_stuck(&mut self) -> bool {
+        let Some((since, left)) = self.full else { return false };
+        let now_left = sys::untaken(&self.channel);
+        if now_left < left {
+            self.full = Some((Instant::now(), now_left));
+            return false;
+        }
+        since.elapsed() >= PATIENCE
+    }
+
     /// Takes back slots. False if the porter has ended.
-    fn hear(&mut self) -> bool {
+    fn hear(&mut self, ready: PollFlags) -> bool {
+        if ready.contains(PollFlags::OUT) {
+            self.full = None;
+        }
         loop {
             match frame::receive(&self.channel, 0) {
                 frame::Got::Frame(frame) => {
-                    if let Some(word) = frame.octets.first_chunk::<4>() {
-                        self.free.push(u32::from_ne_bytes(*word));
-                    }
+                    self.free.extend(frame.octets.as_chunks::<4>().0.iter().map(|word| u32::from_ne_bytes(*word)));
                     if self.free.len() == SLOTS as usize {
                         self.idle_since = Some(Instant::now());
                     }
@@ -239,14 +274,9 @@ impl Porter {
         }
     }
 
-    /// Whether it has had nobody for a while: then it has ended.
-    fn is_over(&mut self) -> bool {
-        let over = self.idle_since.is_some_and(|since| since.elapsed() >= IDLE);
-        if over {
-            self.child.kill();
-            self.child.end(Duration::from_millis(50));
-        }
-        over
+    /// Whether it has had nobody for a while: then it is to end.
+    fn is_over(&self) -> bool {
+        self.idle_since.is_some_and(|since| since.elapsed() >= IDLE)
     }
 }
 

@@ -13,10 +13,12 @@
 //! connections that have said nothing by number and time.
 
 mod board;
+mod carrier;
 mod closer;
 mod frame;
 mod gate;
 mod porter;
+mod slot;
 
 pub use board::Board;
 pub(crate) use frame::{KEEP_BELL, MAKE_PAGES, SEAL_MEMORY};
@@ -100,7 +102,14 @@ impl Doors {
         let board = match known {
             Some(board) => board,
             None => {
-                let board = Arc::new(Board::open(&board)?);
+                let board = match Board::open(&board) {
+                    Ok(board) => Arc::new(board),
+                    // The system has no room for it now: the connection ends, and nobody else's.
+                    Err(e) => {
+                        tracing::warn!("service: a connection of user {} was not accepted: {e}", arrival.uid);
+                        return Ok(None);
+                    }
+                };
                 self.boards.retain(|_, board| board.strong_count() > 0);
                 self.boards.insert(arrival.porter, Arc::downgrade(&board));
                 board
@@ -262,5 +271,27 @@ impl Drop for Line {
     fn drop(&mut self) {
         // What is left unread in it may hold memory, which takes time to end.
         crate::reaper::dispose((self.end.clone(), std::mem::take(&mut self.out)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_whose_board_cannot_be_mapped_ends_and_the_next_one_is_served() {
+        let (gate, theirs) = frame::pair().unwrap();
+        let mut doors = Doors { gate, child: Child::none(), boards: HashMap::new() };
+        let arrive = |porter: u64, board: BorrowedFd<'_>| {
+            let arrival = Arrival { pid: 1, uid: 1, gid: 1, groups: Vec::new(), porter, slot: 0 };
+            let (end, _) = frame::pair().unwrap();
+            let text = serde_json::to_vec(&arrival).unwrap();
+            frame::send(&theirs, &[&text], &[end.as_fd(), board]).unwrap();
+        };
+        arrive(1, theirs.as_fd());
+        let (_board, fd) = Board::create().unwrap();
+        arrive(2, fd.as_fd());
+        assert!(doors.next().expect("the gate is there").is_none());
+        assert_eq!(doors.next().expect("the gate is there").expect("the next one").peer.uid, 1);
     }
 }

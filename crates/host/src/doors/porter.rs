@@ -7,16 +7,17 @@
 //! then this user waits, and nobody else.
 
 use super::board::{Bells, Board, SLOTS, serve};
+use super::carrier::{self, Carriers};
 use super::closer::Closer;
 use super::frame::{self, Frame, Got, HAS_BELL, HEAD, KEEP_BELL, MAKE_PAGES, REFUSED_FD, SEAL_MEMORY};
+use super::slot::{Places, Slot};
 use crate::sys;
 use endpoint::control::{Refusal, Response};
 use endpoint::shared;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use rustix::net::{AddressFamily, SocketType, sockopt};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -28,25 +29,8 @@ const MAX_SILENT: usize = 32;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Packets of one connection in one turn.
 const TURN: usize = 16;
-/// Captures of one user at the same time.
-const MAX_CARRIERS: usize = 16;
-const PIECE_OCTETS: usize = 64 * 1024;
 /// Until the next look whether a client has taken its answers, of which nothing tells.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
-
-/// A connection's place among its user's. It goes back to the gate once the connection and its captures have ended:
-/// a porter whose places are all back is ended.
-struct Slot {
-    number: u32,
-    gate: Arc<OwnedFd>,
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        // The gate's queue holds a word for each slot.
-        let _ = frame::send(&*self.gate, &[&self.number.to_ne_bytes()], &[]);
-    }
-}
 
 /// One connection.
 struct Guest {
@@ -67,7 +51,7 @@ struct Guest {
 /// What all connections of a porter have in common.
 struct Yard {
     bells: Bells,
-    carriers: Arc<AtomicUsize>,
+    carriers: Carriers,
     closer: Closer,
 }
 
@@ -82,16 +66,18 @@ enum Passed {
 pub(super) fn run(gate: OwnedFd, board: Board) {
     sys::die_with_parent();
     let gate = Arc::new(gate);
+    let places = Places::new(gate.clone());
     let bells: Bells = Arc::new(Mutex::new(vec![None; SLOTS as usize]));
     let ringers = bells.clone();
     let board = Arc::new(board);
     if std::thread::Builder::new().spawn(move || serve(&board, &ringers)).is_err() {
         return;
     }
-    let yard = Yard { bells, carriers: Arc::default(), closer: Closer::default() };
+    let yard = Yard { bells, carriers: Carriers::default(), closer: Closer::default() };
     let mut guests: Vec<Guest> = Vec::new();
     loop {
-        let mut fds = vec![PollFd::new(&*gate, PollFlags::IN)];
+        let owes = if places.flush() { PollFlags::empty() } else { PollFlags::OUT };
+        let mut fds = vec![PollFd::new(&*gate, PollFlags::IN | owes)];
         for guest in &guests {
             guest.watch(&mut fds);
         }
@@ -104,16 +90,19 @@ pub(super) fn run(gate: OwnedFd, board: Board) {
         drop(fds);
         let mut place = 1;
         guests.retain_mut(|guest| {
-            let has_client = guest.client.is_some();
-            let (line, client) = (ready[place], if has_client { ready[place + 1] } else { PollFlags::empty() });
-            place += if has_client { 2 } else { 1 };
+            let mut next = |is_watched: bool| {
+                place += usize::from(is_watched);
+                if is_watched { ready[place - 1] } else { PollFlags::empty() }
+            };
+            let (of_line, of_client) = guest.wanted();
+            let (line, client) = (next(!of_line.is_empty()), next(!of_client.is_empty()));
             let stays = guest.turn(line, client, &yard);
             if !stays {
                 guest.end(&yard);
             }
             stays
         });
-        if !ready[0].is_empty() && !welcome(&gate, &mut guests, &yard) {
+        if !ready[0].is_empty() && !welcome(&gate, &places, &mut guests, &yard) {
             return;
         }
         dismiss_the_silent(&mut guests, &yard);
@@ -121,24 +110,25 @@ pub(super) fn run(gate: OwnedFd, board: Board) {
 }
 
 /// Takes what the gate has for this user. False if the gate has gone.
-fn welcome(gate: &Arc<OwnedFd>, guests: &mut Vec<Guest>, yard: &Yard) -> bool {
+fn welcome(gate: &OwnedFd, places: &Arc<Places>, guests: &mut Vec<Guest>, yard: &Yard) -> bool {
     loop {
-        let frame = match frame::receive(&**gate, 0) {
+        let frame = match frame::receive(gate, 0) {
             Got::Frame(frame) => frame,
             Got::Nothing => return true,
             Got::End => return false,
         };
         let Some(number) = frame.octets.first_chunk::<4>().map(|word| u32::from_ne_bytes(*word)) else { continue };
+        // Where there was no room for descriptors, the connection ends and its place goes back.
+        let slot = (number != NO_SLOT).then(|| Arc::new(Slot::new(number, places.clone())));
         let mut fds = frame.fds.into_iter();
         let (Some(client), Some(line)) = (fds.next(), fds.next()) else { continue };
-        if number == NO_SLOT {
+        let Some(slot) = slot else {
             let reason = format!("this user has {SLOTS} connections, which is the limit");
             let refused = Response::Refused { reason, kind: Refusal::Limit };
             let _ = frame::send(&client, &[&serde_json::to_vec(&refused).unwrap_or_default()], &[]);
             yard.closer.close(client);
             continue;
-        }
-        let slot = Arc::new(Slot { number, gate: gate.clone() });
+        };
         let silent_since = Some(Instant::now());
         guests.push(Guest {
             slot,
@@ -167,16 +157,27 @@ fn dismiss_the_silent(guests: &mut [Guest], yard: &Yard) {
 }
 
 impl Guest {
-    fn watch<'a>(&'a self, fds: &mut Vec<PollFd<'a>>) {
+    /// What it waits for at the line and at the client. Where that is nothing, the descriptor is not watched: the end of the other
+    /// side, of which the system tells in any case, would keep this process awake until somebody takes what waits.
+    fn wanted(&self) -> (PollFlags, PollFlags) {
         let flags = |reads: bool, writes: bool| {
             let mut flags = PollFlags::empty();
             flags.set(PollFlags::IN, reads);
             flags.set(PollFlags::OUT, writes);
             flags
         };
-        fds.push(PollFd::new(&self.line, flags(self.outward.is_none(), self.inward.is_some())));
-        if let Some(client) = &self.client {
-            fds.push(PollFd::new(client, flags(self.inward.is_none(), self.outward.is_some() && !self.withheld)));
+        let line = flags(self.outward.is_none(), self.inward.is_some());
+        let client = flags(self.inward.is_none(), self.outward.is_some() && !self.withheld);
+        (line, if self.client.is_some() { client } else { PollFlags::empty() })
+    }
+
+    fn watch<'a>(&'a self, fds: &mut Vec<PollFd<'a>>) {
+        let (line, client) = self.wanted();
+        if !line.is_empty() {
+            fds.push(PollFd::new(&self.line, line));
+        }
+        if let Some(socket) = self.client.as_ref().filter(|_| !client.is_empty()) {
+            fds.push(PollFd::new(socket, client));
         }
     }
 
@@ -286,7 +287,7 @@ impl Guest {
             if sys::is_memory_file(&fd) {
                 frame.fds.push(fd);
             } else if is_socket && manages {
-                match carry(fd, self.slot.clone(), yard) {
+                match carrier::carry(fd, self.slot.clone(), &yard.carriers, &yard.closer) {
                     Some(end) => frame.fds.push(end),
                     None => frame.head[0] |= REFUSED_FD,
                 }
@@ -304,7 +305,7 @@ impl Guest {
     }
 
     fn bell_slot<R>(&self, yard: &Yard, f: impl FnOnce(&mut Option<Arc<OwnedFd>>) -> R) -> R {
-        f(&mut yard.bells.lock().unwrap_or_else(PoisonError::into_inner)[self.slot.number as usize])
+        f(&mut yard.bells.lock().unwrap_or_else(PoisonError::into_inner)[self.slot.number() as usize])
     }
 
     fn set_bell(&self, bell: Option<OwnedFd>, yard: &Yard) {
@@ -318,6 +319,8 @@ impl Guest {
         let _ = rustix::net::shutdown(&self.line, rustix::net::Shutdown::Write);
         self.silent_since = None;
         self.inward = None;
+        // Nobody takes it any more, and the service may wait until there is room for what comes after it.
+        self.outward = None;
         self.withheld = false;
         self.end(yard);
     }
@@ -327,75 +330,6 @@ impl Guest {
         if let Some(client) = self.client.take() {
             // Descriptors may still wait inside it.
             yard.closer.close(client);
-        }
-    }
-}
-
-/// Carries octets from the service to a client's socket, and the client's end to the service: on a thread of its own.
-/// Gives the service's end.
-fn carry(to: OwnedFd, slot: Arc<Slot>, yard: &Yard) -> Option<OwnedFd> {
-    let carriers = &yard.carriers;
-    let pair = rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
-    let (Ok((ours, theirs)), 0..MAX_CARRIERS) = (pair, carriers.fetch_add(1, Ordering::Relaxed)) else {
-        carriers.fetch_sub(1, Ordering::Relaxed);
-        yard.closer.close(to);
-        return None;
-    };
-    let count = carriers.clone();
-    let thread = std::thread::Builder::new().spawn(move || {
-        carry_on(&ours, &to);
-        drop((ours, to));
-        count.fetch_sub(1, Ordering::Relaxed);
-        drop(slot);
-    });
-    if thread.is_err() {
-        carriers.fetch_sub(1, Ordering::Relaxed);
-        return None;
-    }
-    Some(theirs)
-}
-
-fn carry_on(from: &OwnedFd, to: &OwnedFd) {
-    let _ = sockopt::set_socket_send_buffer_size(to, 4 * PIECE_OCTETS);
-    let mut piece = vec![0; PIECE_OCTETS];
-    let mut pending = 0..0;
-    let mut client_talks = true;
-    loop {
-        let out = if pending.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
-        let talk = if client_talks { PollFlags::IN } else { PollFlags::empty() };
-        let read = if pending.is_empty() { PollFlags::IN } else { PollFlags::empty() };
-        let mut fds = [PollFd::new(from, read), PollFd::new(to, out | talk)];
-        if !matches!(poll(&mut fds, None), Ok(_) | Err(Errno::INTR)) {
-            return;
-        }
-        let (service, client) = (fds[0].revents(), fds[1].revents());
-        if client.intersects(PollFlags::ERR | PollFlags::NVAL) {
-            return;
-        }
-        if client_talks && client.intersects(PollFlags::IN | PollFlags::HUP) {
-            // Whatever it says ends the capture; it goes on reading until the service has ended it.
-            client_talks = false;
-            let _ = rustix::net::shutdown(from, rustix::net::Shutdown::Write);
-        } else if client.contains(PollFlags::HUP) {
-            return;
-        }
-        if pending.is_empty() && !service.is_empty() {
-            match rustix::net::recv(from, &mut piece[..], RecvFlags::DONTWAIT) {
-                Ok((0, _)) => {
-                    let _ = rustix::net::shutdown(to, rustix::net::Shutdown::Write);
-                    return;
-                }
-                Ok((n, _)) => pending = 0..n,
-                Err(Errno::AGAIN | Errno::INTR) => {}
-                Err(_) => return,
-            }
-        }
-        if !pending.is_empty() {
-            match rustix::net::send(to, &piece[pending.clone()], SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
-                Ok(n) => pending.start += n,
-                Err(Errno::AGAIN | Errno::INTR) => {}
-                Err(_) => return,
-            }
         }
     }
 }
