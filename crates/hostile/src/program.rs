@@ -28,6 +28,11 @@ impl Program {
         self.up.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The daemon's process.
+    pub fn id(&self) -> u32 {
+        self.daemon().id()
+    }
+
     /// Runs a command of `cellway` to its end; gives what it printed.
     ///
     /// # Panics
