@@ -27,6 +27,7 @@ use ::adapter::{desk::Layout as DeskLayout, myrinet::Layout};
 use anyhow::{Context as _, Result};
 use net::topology::Description;
 use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::path::Path;
 
 pub use adapter::{Adapter, Served};
@@ -44,6 +45,9 @@ pub(crate) use traffic::CDVT_US;
 pub use traffic::Traffic;
 pub use udp::Udp;
 pub use whole::Whole;
+
+/// A description is no longer than this.
+pub const MAX_DESCRIPTION_OCTETS: usize = 64 << 20;
 
 /// A file read and understood.
 #[derive(Debug, Clone, Default)]
@@ -125,7 +129,14 @@ pub fn load(path: &Path) -> Result<Config> {
 /// # Errors
 /// The file cannot be read.
 pub fn read(path: &Path) -> Result<(String, std::path::PathBuf)> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("{}", path.display()))?;
+    let open = || -> std::io::Result<Option<String>> {
+        let mut text = String::new();
+        let octets = std::fs::File::open(path)?.take(MAX_DESCRIPTION_OCTETS as u64 + 1).read_to_string(&mut text)?;
+        Ok((octets <= MAX_DESCRIPTION_OCTETS).then_some(text))
+    };
+    let text = open().with_context(|| format!("{}", path.display()))?;
+    let text = text
+        .with_context(|| format!("{}: more than the {MAX_DESCRIPTION_OCTETS} octets that are read", path.display()))?;
     let folder = std::path::absolute(path)?.parent().map(Path::to_path_buf).unwrap_or_default();
     Ok((text, folder))
 }

@@ -17,11 +17,12 @@ use crate::sources::commands::Written;
 use crate::sources::peers::Real;
 use crate::state::StateFolder;
 use anyhow::{Context as _, Result, anyhow};
-use host::engine::{EngineHandle, processor_time};
+use host::engine::{Core, EngineHandle, processor_time};
 use net::LinkId;
+use net::topology::{CircuitDescription, CircuitEnd};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 /// Processor time of the engine's thread that one slice of a plan takes, beyond the step that it has begun.
@@ -42,6 +43,8 @@ pub struct Controller {
     placement: Mutex<Arc<Placement>>,
     /// Only this lock's holder changes the network.
     intent: Mutex<Intent>,
+    /// The description that was read last: who asks for it does not wait for a change.
+    config: Mutex<Arc<Config>>,
     /// Which peer is asked first.
     peers_served: AtomicUsize,
 }
@@ -53,7 +56,8 @@ impl Controller {
     /// The system has no thread for calls.
     pub fn new(engine: EngineHandle, store: Option<StateFolder>) -> Result<Self> {
         let calls = calls::service::Service::start(engine.named("calls")).context("starting the thread of calls")?;
-        let intent = Mutex::new(Intent::new(store));
+        let intent = Intent::new(store);
+        let config = Mutex::new(intent.shared_config());
         let engine = engine.named("change");
         Ok(Controller {
             engine,
@@ -61,7 +65,8 @@ impl Controller {
             links: Arc::default(),
             calls,
             placement: Mutex::default(),
-            intent,
+            intent: Mutex::new(intent),
+            config,
             peers_served: AtomicUsize::new(0),
         })
     }
@@ -94,9 +99,15 @@ impl Controller {
         f(&self.intent())
     }
 
-    /// Something of the description that was read last.
+    /// Something of the description that was applied last. While another one is being applied, this is the one before.
     pub fn with_config<R>(&self, f: impl FnOnce(&Config) -> R) -> R {
-        f(self.intent().config())
+        let config = self.config.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        f(&config)
+    }
+
+    /// Whether a change is under way: who asks for more than the description waits for it.
+    pub fn is_changing(&self) -> bool {
+        matches!(self.intent.try_lock(), Err(TryLockError::WouldBlock))
     }
 
     /// Where the log of changes is kept from now on.
@@ -256,14 +267,19 @@ impl Controller {
         found.ok_or_else(|| anyhow!("no circuit has these ends (`cellway circuit list` shows them)"))
     }
 
-    /// What a circuit's contract reserves for what a host sends, by its name there.
+    /// What a circuit's contract reserves for what a host sends, by its name there. During a change, it is what is in force: who asks
+    /// does not wait.
     pub fn reserved(&self, host: &str, circuit: wire::CircuitId) -> Option<wire::CellRate> {
-        let intent = self.intent();
-        let end = net::topology::CircuitEnd::new(host, circuit);
-        let circuit = &intent.model().router.find_circuit(&end)?.description;
-        let first =
-            circuit.ends.first().is_some_and(|first| first.station == end.station && first.circuit == end.circuit);
-        if first { circuit.contract.reserved() } else { circuit.contract_back().reserved() }
+        let end = CircuitEnd::new(host, circuit);
+        let intent = match self.intent.try_lock() {
+            Ok(intent) => intent,
+            Err(TryLockError::Poisoned(intent)) => intent.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                let reserved = move |core: &mut Core| reserved_at(core.fabric.find_circuit(&end)?, &end);
+                return self.engine.with(reserved).ok().flatten();
+            }
+        };
+        reserved_at(&intent.model().router.find_circuit(&end)?.description, &end)
     }
 
     /// A link's name in output.
@@ -310,7 +326,11 @@ impl Controller {
 
     fn carry_out(&self, intent: &mut Intent, mut prepared: Prepared, who: &Who) -> Result<Outcome> {
         match self.execute(prepared.work()) {
-            Ok(()) => Ok(intent.commit(prepared, who)),
+            Ok(()) => {
+                let outcome = intent.commit(prepared, who);
+                *self.config.lock().unwrap_or_else(PoisonError::into_inner) = intent.shared_config();
+                Ok(outcome)
+            }
             Err(e) => {
                 intent.abandon(prepared);
                 Err(e)
@@ -370,6 +390,11 @@ impl Controller {
             }
         }
     }
+}
+
+fn reserved_at(circuit: &CircuitDescription, end: &CircuitEnd) -> Option<wire::CellRate> {
+    let first = circuit.ends.first().is_some_and(|first| first.station == end.station && first.circuit == end.circuit);
+    if first { circuit.contract.reserved() } else { circuit.contract_back().reserved() }
 }
 
 /// What the links with signalling come to for calls.

@@ -15,6 +15,7 @@ use crate::step::{Model, Step};
 use anyhow::{Result, anyhow, bail};
 use net::PeerCircuit;
 use net::topology::CircuitEnd;
+use std::sync::Arc;
 
 /// What a change came to.
 #[derive(Debug, Clone, Default)]
@@ -84,7 +85,7 @@ impl Prepared {
 #[derive(Default)]
 pub struct Intent {
     /// The description that was read last.
-    config: Config,
+    config: Arc<Config>,
     file: Objects,
     commands: Commands,
     peers: Peers,
@@ -112,6 +113,11 @@ impl Intent {
     /// The description that was read last.
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// The same, to be kept.
+    pub fn shared_config(&self) -> Arc<Config> {
+        self.config.clone()
     }
 
     /// What is: each object as it was made.
@@ -302,7 +308,7 @@ impl Intent {
         match prepared.next {
             Next::Description { config, file, commands } => {
                 prepared.dropped.iter().for_each(|id| self.peers.forget(id));
-                (self.config, self.file, self.commands) = (*config, file, commands);
+                (self.config, self.file, self.commands) = (config.into(), file, commands);
                 self.restored = true;
             }
             Next::Added(added) => {

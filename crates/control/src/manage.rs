@@ -8,7 +8,8 @@ use crate::audit::Who;
 use crate::calls::exchange::Channel;
 use crate::capture::pump::Capture;
 use crate::capture::{self, pump};
-use crate::config::Shell;
+pub use crate::config::MAX_DESCRIPTION_OCTETS;
+use crate::config::{Config, Shell};
 use crate::controller::Controller;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::intent::Outcome;
@@ -31,9 +32,6 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use wire::CircuitId;
 use wire::aesa::Aesa;
-
-/// A description is no longer than this.
-pub const MAX_DESCRIPTION_OCTETS: usize = 64 << 20;
 
 /// The program's part of the service.
 pub struct Manager {
@@ -314,6 +312,18 @@ impl Handler for Manager {
 
     fn news(&self) -> Option<BorrowedFd<'_>> {
         Some(self.controller.calls().news())
+    }
+
+    fn takes_long(&self, peer: Peer, request: &Value) -> bool {
+        // They read files and look up names of hosts, or wait for a change that is under way; whoever may not have that done is refused
+        // at once.
+        let reads = |request: &Request| {
+            matches!(request, Request::Apply { .. } | Request::ApplyFile { .. } | Request::AddLink(_))
+        };
+        understood(request).is_ok_and(|request| {
+            let may = |config: &Config| policy::may_act(&config.rules, &peer, self.owner, request.needs());
+            (reads(&request) || self.controller.is_changing()) && self.controller.with_config(may).is_ok()
+        })
     }
 
     fn manage(&self, peer: Peer, request: Value, fds: Vec<OwnedFd>) -> Result<String, String> {

@@ -4,6 +4,7 @@
 //! client: connections and what comes with them are in processes of their own (`doors/`). What a connection opened
 //! ends with it, however it ends.
 
+mod aside;
 mod client;
 mod handler;
 mod opened;
@@ -16,6 +17,7 @@ use crate::direct::Broker;
 use crate::doors::{Doors, Visitor};
 use crate::engine::EngineHandle;
 use crate::quota::{Account, Ledger};
+use aside::Desk;
 use client::{Client, Shop, TURN};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
@@ -28,6 +30,9 @@ use std::time::{Duration, Instant};
 
 /// The time of the service's thread that one user takes, with all connections, before the others' turn. One request may take longer.
 const SHARE: Duration = Duration::from_millis(2);
+
+/// Connections that each user may have even where all of the service's are taken.
+const OWN_CONNECTIONS: usize = 16;
 
 /// Why the service does not start.
 #[derive(Debug, thiserror::Error)]
@@ -100,22 +105,29 @@ impl Drop for Service {
     }
 }
 
-fn serve(mut doors: Doors, bells: [&OwnedFd; 2], engine: &EngineHandle, handler: &dyn Handler, max: usize) {
+fn serve(
+    mut doors: Doors,
+    bells: [&OwnedFd; 2],
+    engine: &EngineHandle,
+    (handler, desk): (&dyn Handler, &Desk),
+    max: usize,
+) {
     let [stop, again] = bells;
     let mut clients: Vec<Client> = Vec::new();
-    let mut shop = Shop { engine, handler, broker: Broker::default(), ledger: Ledger::default() };
+    let mut shop = Shop { engine, handler, desk, broker: Broker::default(), ledger: Ledger::default() };
     let news = handler.news();
     let mut sessions = 0;
     loop {
         shop.ledger.handle_timeout(Instant::now());
         let door = PollFd::from_borrowed_fd(doors.as_fd(), PollFlags::IN);
-        let mut fds = vec![PollFd::new(stop, PollFlags::IN), door, PollFd::new(again, PollFlags::IN)];
+        let answers = PollFd::from_borrowed_fd(desk.bell(), PollFlags::IN);
+        let mut fds = vec![PollFd::new(stop, PollFlags::IN), door, PollFd::new(again, PollFlags::IN), answers];
         fds.extend(news.map(|news| PollFd::from_borrowed_fd(news, PollFlags::IN)));
         // A client that does not take its answers is asked nothing more.
-        let wanted = |c: &Client| match (c.line.is_behind(), &c.mapping) {
+        let wanted = |c: &Client| match (c.line.is_behind(), c.is_occupied()) {
             (true, _) => PollFlags::OUT,
-            (false, Some(_)) => PollFlags::empty(),
-            (false, None) => PollFlags::IN,
+            (false, true) => PollFlags::empty(),
+            (false, false) => PollFlags::IN,
         };
         fds.extend(clients.iter().map(|c| PollFd::new(&c.line, wanted(c))));
         let maps = clients.iter().any(|c| c.mapping.is_some());
@@ -137,7 +149,11 @@ fn serve(mut doors: Doors, bells: [&OwnedFd; 2], engine: &EngineHandle, handler:
         if review {
             handler.review();
         }
-        let mut place = 3;
+        let has_answers = ready[3];
+        if has_answers {
+            desk.silence();
+        }
+        let mut place = 4;
         let mut has_news = false;
         if let Some(news) = news {
             has_news = ready[place];
@@ -151,7 +167,9 @@ fn serve(mut doors: Doors, bells: [&OwnedFd; 2], engine: &EngineHandle, handler:
         let mut passed_over = false;
         clients.retain_mut(|client| {
             let was_greeted = client.greeted;
-            let calls = ready[place] || client.mapping.is_some();
+            // A line that tells of something while nothing is asked of it has ended.
+            let has_ended = ready[place] && client.pending.is_some() && !client.line.is_behind();
+            let calls = ready[place] || client.mapping.is_some() || (has_answers && client.pending.is_some());
             let of_user = spent.entry(client.peer.uid).or_default();
             client.passed_over = calls && *of_user >= SHARE;
             passed_over |= client.passed_over;
@@ -161,7 +179,8 @@ fn serve(mut doors: Doors, bells: [&OwnedFd; 2], engine: &EngineHandle, handler:
                 *of_user += begin.elapsed();
                 stays
             };
-            let stays = (!has_news || client.hears(&shop))
+            let stays = !has_ended
+                && (!has_news || client.hears(&shop))
                 && (!calls || client.passed_over || turn(client, &mut shop))
                 && (!review || client.review(&mut shop));
             place += 1;
@@ -181,7 +200,8 @@ fn serve(mut doors: Doors, bells: [&OwnedFd; 2], engine: &EngineHandle, handler:
         for _ in 0..if ready[1] { TURN } else { 0 } {
             match doors.next() {
                 Ok(Some(Visitor { line, peer })) => {
-                    let max_connections = (greeted >= max).then_some(max);
+                    let of_user = || clients.iter().filter(|client| client.peer.uid == peer.uid).count();
+                    let max_connections = (greeted >= max && of_user() >= OWN_CONNECTIONS).then_some(max);
                     clients.push(Client {
                         line,
                         peer,
@@ -190,6 +210,7 @@ fn serve(mut doors: Doors, bells: [&OwnedFd; 2], engine: &EngineHandle, handler:
                         remaps: false,
                         segment: None,
                         mapping: None,
+                        pending: None,
                         made: None,
                         endpoint: None,
                         direct: None,

@@ -4,18 +4,23 @@
 use crate::client;
 use crate::context::Context;
 use crate::output;
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use clap::Args;
+use control::config::Config;
 use control::daemon::{Daemon, Metrics, Options};
 use control::description::load;
 use control::diagnostic::Diagnostics;
 use control::metrics::MAX_ROWS;
 use control::protocol;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
+use std::time::{Duration, Instant};
+
+/// A description that is not read within this time is given up when the next signal comes.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Brings up a network and runs it in the foreground. Ctrl-C ends it and leaves nothing behind; SIGHUP reads the file
 /// again: what did not change goes on undisturbed, what was added by command stays, what was removed by command and is in the file
@@ -69,6 +74,7 @@ pub(crate) fn run(context: &Context, up: &Up) -> Result<()> {
         let (up, socket, metrics) = (up.file.clone(), context.socket.clone(), daemon.metrics());
         output::say(&protocol::Up { up, socket, metrics })?;
     }
+    let mut reading = None::<Reading>;
     for look in 0u64.. {
         if !client::goes_on(&stop) {
             break;
@@ -78,25 +84,63 @@ pub(crate) fn run(context: &Context, up: &Up) -> Result<()> {
         if look.is_multiple_of(20) {
             daemon.log_alarms();
         }
-        if hangup.swap(false, Ordering::Relaxed) {
-            match load(&up.file).and_then(|c| daemon.reload(c)) {
-                Ok(a) => tracing::info!(
-                    "applied {}: {} added, {} changed, {} removed; circuits {} interrupted, {} unchanged",
-                    up.file.display(),
-                    a.summary.added,
-                    a.summary.changed,
-                    a.summary.removed,
-                    a.summary.interrupted,
-                    a.unchanged_circuits,
-                ),
-                Err(e) => match e.downcast_ref::<Diagnostics>() {
-                    Some(wrong) => wrong.all().iter().for_each(|wrong| tracing::error!("not applied: {wrong}")),
-                    None => tracing::error!("not applied: {e:#}"),
-                },
-            }
+        let may_begin = reading.as_ref().is_none_or(|reading| reading.begun.elapsed() >= PATIENCE);
+        if may_begin && hangup.swap(false, Ordering::Relaxed) {
+            reading = Reading::begin(&up.file).inspect_err(|e| tracing::error!("not applied: {e}")).ok();
+        }
+        if let Some(read) = reading.as_ref().and_then(Reading::take) {
+            reading = None;
+            apply(&daemon, read, &up.file);
         }
     }
     tracing::info!("down");
     drop(daemon);
     Ok(())
+}
+
+/// A description that is read again, on a thread of its own: whatever the file is by now, a FIFO or a file of a disk that stalls,
+/// peers are served and signals are heard meanwhile.
+struct Reading {
+    begun: Instant,
+    read: Receiver<Result<Config>>,
+}
+
+impl Reading {
+    fn begin(file: &Path) -> std::io::Result<Self> {
+        let (done, read) = sync_channel(1);
+        let file = file.to_path_buf();
+        std::thread::Builder::new().name("description".into()).spawn(move || {
+            // Nobody waits for it any more if the program ends, or if another one has begun.
+            let _ = done.send(load(&file));
+        })?;
+        Ok(Reading { begun: Instant::now(), read })
+    }
+
+    /// What it is, once it is read.
+    fn take(&self) -> Option<Result<Config>> {
+        match self.read.try_recv() {
+            Ok(read) => Some(read),
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Disconnected) => Some(Err(anyhow!("reading the description has failed"))),
+        }
+    }
+}
+
+/// Applies what was read, and says what has become of it.
+fn apply(daemon: &Daemon, read: Result<Config>, file: &Path) {
+    match read.and_then(|config| daemon.reload(config)) {
+        Ok(a) => tracing::info!(
+            "applied {}: {} added, {} changed, {} removed; circuits {} interrupted, {} unchanged",
+            file.display(),
+            a.summary.added,
+            a.summary.changed,
+            a.summary.removed,
+            a.summary.interrupted,
+            a.unchanged_circuits,
+        ),
+        Err(e) => match e.downcast_ref::<Diagnostics>() {
+            Some(wrong) => wrong.all().iter().for_each(|wrong| tracing::error!("not applied: {wrong}")),
+            None => tracing::error!("not applied: {e:#}"),
+        },
+    }
 }

@@ -3,7 +3,11 @@
 use anyhow::{Context as _, Result, anyhow, bail};
 use links::tcp::{Tls, TlsTexts};
 use serde::{Deserialize, Serialize};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
+
+/// A file of certificates, or a key, has no more.
+const MAX_OCTETS: u64 = 1 << 20;
 
 /// `tls = { ... }` of a link with `atmtcp`: PEM files, beside the description if their paths are relative.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -26,7 +30,7 @@ impl LinkTls {
     pub fn read(&self, folder: &Path, host: Option<&str>) -> Result<TlsTexts> {
         let text = |what, path: &Path| {
             let path = folder.join(path);
-            std::fs::read(&path).with_context(|| format!("tls: {what} = {path:?}"))
+            certificate(&path).with_context(|| format!("tls: {what} = {path:?}"))
         };
         let texts = TlsTexts {
             certificate: text("certificate", &self.certificate)?,
@@ -48,6 +52,22 @@ impl LinkTls {
             name: self.name.clone(),
         })
     }
+}
+
+/// Reads a file of certificates or a key. Whoever names one may be somebody else than who runs the network: of a FIFO or a device
+/// nothing is read, and nobody waits for one.
+fn certificate(path: &Path) -> Result<Vec<u8>> {
+    use rustix::fs::{FileType, Mode, OFlags, fstat, open};
+    let file = open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?;
+    if FileType::from_raw_mode(fstat(&file)?.st_mode) != FileType::RegularFile {
+        bail!("it is no regular file");
+    }
+    let mut octets = Vec::new();
+    std::fs::File::from(file).take(MAX_OCTETS + 1).read_to_end(&mut octets)?;
+    if octets.len() as u64 > MAX_OCTETS {
+        bail!("it has more than {MAX_OCTETS} octets");
+    }
+    Ok(octets)
 }
 
 /// The host that `atmtcp = "connect HOST:PORT"` names.

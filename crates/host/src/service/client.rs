@@ -2,6 +2,7 @@
 
 mod mapping;
 
+use super::aside::{Desk, Pending};
 use super::handler::{Handler, Reply};
 use super::unloading::unload;
 use crate::attached::{AttachError, Attached, Unloading};
@@ -72,6 +73,7 @@ fn not_direct(e: DirectError) -> Refused {
 pub(super) struct Shop<'a> {
     pub(super) engine: &'a EngineHandle,
     pub(super) handler: &'a dyn Handler,
+    pub(super) desk: &'a Desk,
     pub(super) broker: Broker,
     pub(super) ledger: Ledger,
 }
@@ -88,6 +90,8 @@ pub(super) struct Client {
     pub(super) segment: Option<(Arc<Segment>, OwnedFd)>,
     /// Memory whose pages are being mapped; nothing else is served meanwhile.
     pub(super) mapping: Option<Mapping>,
+    /// A request that is answered elsewhere; nothing else is served meanwhile.
+    pub(super) pending: Option<Pending>,
     /// Memory that it has asked for and not registered yet.
     pub(super) made: Option<(SharedMemory, OwnedFd)>,
     pub(super) endpoint: Option<(String, NodeId, EndpointId)>,
@@ -116,6 +120,11 @@ pub(super) struct OpenCircuit {
 }
 
 impl Client {
+    /// Whether nothing is served until something else has come to its end.
+    pub(super) fn is_occupied(&self) -> bool {
+        self.mapping.is_some() || self.pending.is_some()
+    }
+
     /// Serves what waits, and begins nothing after `until`. False if the connection has ended.
     pub(super) fn turn(&mut self, shop: &mut Shop<'_>, until: Instant) -> bool {
         for served in 0..TURN {
@@ -127,6 +136,15 @@ impl Client {
             }
             if self.line.is_behind() {
                 return true;
+            }
+            if let Some(pending) = &self.pending {
+                let Some(answer) = pending.take() else { return true };
+                self.pending = None;
+                let answered = answer.map_err(Refused::from).and_then(|text| self.answer_text(&text));
+                if self.answer_refusal(answered).is_err() {
+                    return false;
+                }
+                continue;
             }
             if let Some(mut mapping) = self.mapping.take() {
                 if mapping.advance() {
@@ -238,7 +256,7 @@ impl Client {
         refused_fd: bool,
         shop: &mut Shop<'_>,
     ) -> Result<(), Refused> {
-        let Shop { engine, handler, broker, ledger } = shop;
+        let Shop { engine, handler, desk, broker, ledger } = shop;
         let too_many = |e: Exceeded| Refused::new(Refusal::Limit, e);
         let not_allowed = |reason: String| Refused::new(Refusal::NotAllowed, reason);
         let Some(request) = self.map_first(request, ledger)? else { return Ok(()) };
@@ -395,20 +413,12 @@ impl Client {
                     }
                     return Ok(());
                 }
-                let text = handler.manage(self.peer, request, fds)?;
-                if self.memory_answers && text.len() > PART_OCTETS {
-                    // Each that waits holds memory.
-                    if self.line.has_untaken() {
-                        return Err(Refused::new(
-                            Refusal::Limit,
-                            "take the answers first that wait for this connection",
-                        ));
-                    }
-                    let memory = sealed::write(text.as_bytes())?;
-                    let answer = Response::ManagedMemory { octets: text.len() as u64 };
-                    return self.line.send(&answer, vec![memory], 0).map_err(Into::into);
+                if handler.takes_long(self.peer, &request) {
+                    self.pending = Some(desk.begin(self.peer, request, fds)?);
+                    return Ok(());
                 }
-                return self.send_parts(&text).map_err(Into::into);
+                let text = handler.manage(self.peer, request, fds)?;
+                return self.answer_text(&text);
             }
         };
         self.send(&answer).map_err(Into::into)
@@ -455,6 +465,20 @@ impl Client {
         let (node, id) = made??;
         self.endpoint = Some((host, node, id));
         Ok((Response::Created { endpoint: id.0 }, passed, porters))
+    }
+
+    /// Answers a management request: a long text as a memory file, if the client takes one.
+    fn answer_text(&mut self, text: &str) -> Result<(), Refused> {
+        if !self.memory_answers || text.len() <= PART_OCTETS {
+            return self.send_parts(text).map_err(Into::into);
+        }
+        // Each that waits holds memory.
+        if self.line.has_untaken() {
+            return Err(Refused::new(Refusal::Limit, "take the answers first that wait for this connection"));
+        }
+        let memory = sealed::write(text.as_bytes())?;
+        let answer = Response::ManagedMemory { octets: text.len() as u64 };
+        self.line.send(&answer, vec![memory], 0).map_err(Into::into)
     }
 
     fn send_parts(&mut self, text: &str) -> Result<(), PacketError> {

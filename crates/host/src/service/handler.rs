@@ -48,6 +48,12 @@ pub trait Handler: Send + Sync {
     /// Why it is refused.
     fn manage(&self, peer: Peer, request: serde_json::Value, fds: Vec<OwnedFd>) -> Result<String, String>;
 
+    /// Whether [`Handler::manage`] may wait for what is outside this program, such as a file or the name of a host: then it is asked
+    /// on a thread of its own.
+    fn takes_long(&self, _: Peer, _: &serde_json::Value) -> bool {
+        false
+    }
+
     /// A management request that belongs to a session, which is a connection by its number, of a user who has so much. `None`: it
     /// does not, and [`Handler::manage`] is asked.
     fn converse(&self, _: Peer, _session: u64, _: &serde_json::Value, _has: &Amounts) -> Option<Result<Reply, String>> {

@@ -1,5 +1,6 @@
 //! A service's socket before there is anybody to serve it.
 
+use super::aside::Desk;
 use super::{Handler, Reviewer, Service, StartError, serve};
 use crate::doors::Doors;
 use crate::engine::EngineHandle;
@@ -63,11 +64,12 @@ impl Opened {
         let reviewer = Reviewer(Arc::new(again));
         let (again, engine) = (reviewer.0.clone(), engine.named("service"));
         let doors = self.doors.take().ok_or_else(|| system(Errno::BADF))?;
+        let desk = Desk::new(handler.clone()).map_err(system)?;
         let thread = std::thread::Builder::new()
             .name("service".into())
             .spawn(move || {
                 crate::sys::essential("service", || {
-                    serve(doors, [&thread_stop, &again], &engine, &*handler, max_connections)
+                    serve(doors, [&thread_stop, &again], &engine, (&*handler, &desk), max_connections)
                 });
             })
             .map_err(|_| StartError::System { path: self.path.clone(), source: Errno::AGAIN })?;
