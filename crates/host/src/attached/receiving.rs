@@ -274,4 +274,35 @@ mod tests {
         seen.sort_unstable();
         assert_eq!(seen, (0..32).collect::<Vec<_>>());
     }
+
+    #[test]
+    fn a_buffer_that_is_given_again_and_again_is_kept_as_often_as_there_are_buffers_and_slots() {
+        let geometry = Geometry { send_ring: 4, receive_ring: 4, free_ring: 16, buffers: 4, buffer_octets: 128 };
+        let segment = Arc::new(Segment::anonymous(geometry).unwrap());
+        let mut client = Local::new(&segment);
+        let mut host = Attached::new(segment, Events::Polling, DataPath::Shared, None);
+        for _ in 0..25 {
+            assert!(client.free.push(Head::of_buffer(2)));
+            host.collect_free();
+        }
+        assert_eq!((host.stash.len(), host.passed.freed, host.passed.surplus), (20, 25, 5));
+        assert_eq!(host.mismatch(0), None);
+    }
+
+    #[test]
+    fn what_is_delivered_is_shown_once_it_is_as_much_as_one_waits_for_and_not_before() {
+        let octets = SHOWN_AT_ONCE - BODY_OCTETS;
+        let buffer_octets = SHOWN_AT_ONCE as u32;
+        for (octets, shown) in [(octets - 1, 0), (octets, 1)] {
+            let geometry = Geometry { send_ring: 4, receive_ring: 4, free_ring: 4, buffers: 4, buffer_octets };
+            let segment = Arc::new(Segment::anonymous(geometry).unwrap());
+            let mut client = Local::new(&segment);
+            let mut host = Attached::new(segment, Events::Hybrid { quota: 64 }, DataPath::Shared, None);
+            assert!(client.free.push(Head::of_buffer(0)));
+            host.deliver_copy(0, &vec![7; octets], SduMeta::default()).unwrap();
+            assert_eq!(client.receive.waiting(), shown, "{octets} octets");
+            host.show();
+            assert_eq!(client.receive.pop().map(|d| d.head.octets as usize), Some(octets));
+        }
+    }
 }
