@@ -236,13 +236,14 @@ impl Endpoint {
     ///
     /// # Errors
     /// As [`Endpoint::send`].
-    #[inline]
+    // As `try_receive`: a loan that is handed over and back in memory is read by wider loads than it was written by.
+    #[inline(always)]
     pub fn enqueue(&mut self, channel: ChannelId, loan: Loan, octets: usize) -> Result<(), (SendError, Loan)> {
         if let Err(e) = self.check_length(octets) {
             return Err((e, loan));
         }
         let head = Head { channel: channel.0, octets: octets as u32, ..Head::of_buffer(loan.buffer) };
-        match self.push_unseen(head.into()) {
+        match self.push_unseen(channel.0, |ring| ring.push_head_unseen(head)) {
             Ok(()) => {
                 let handle = loan.forget();
                 if self.handles.len() < HANDLES {
@@ -280,23 +281,25 @@ impl Endpoint {
     }
 
     pub(crate) fn push(&mut self, descriptor: Descriptor) -> Result<(), SendError> {
-        let pushed = self.push_unseen(descriptor);
+        let pushed = self.push_unseen(descriptor.head.channel, |ring| ring.push_unseen(descriptor));
         self.flush();
         pushed
     }
 
-    #[inline]
-    fn push_unseen(&mut self, descriptor: Descriptor) -> Result<(), SendError> {
-        if !self.shares.has_room(descriptor.head.channel) {
+    /// Pushes a descriptor of a channel by `push`, which says whether there was room.
+    // A descriptor without a body is made in registers: in memory it would be read by wider loads than it was written by.
+    #[inline(always)]
+    fn push_unseen(&mut self, channel: u32, push: impl FnOnce(&mut Producer) -> bool) -> Result<(), SendError> {
+        if !self.shares.has_room(channel) {
             self.flush();
             self.reclaim();
         }
-        if !self.shares.admits(descriptor.head.channel) || !self.send.push_unseen(descriptor) {
+        if !self.shares.admits(channel) || !push(&mut self.send) {
             self.flush();
             self.reclaim();
             return Err(SendError::Full);
         }
-        self.shares.take(descriptor.head.channel);
+        self.shares.take(channel);
         if self.send.pushed().is_multiple_of(RECLAIM_EVERY) {
             self.flush();
             self.reclaim();

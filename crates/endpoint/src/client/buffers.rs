@@ -45,6 +45,7 @@ impl Loan {
 
 impl Deref for Loan {
     type Target = [u8];
+    #[inline]
     #[allow(unsafe_code)]
     fn deref(&self) -> &[u8] {
         // SAFETY: a loan owns its buffer from `loan` to `send`; the buffer's number is in no ring meanwhile, and the only
@@ -54,6 +55,7 @@ impl Deref for Loan {
 }
 
 impl DerefMut for Loan {
+    #[inline]
     #[allow(unsafe_code)]
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `deref`, under an exclusive borrow.
@@ -62,6 +64,7 @@ impl DerefMut for Loan {
 }
 
 impl Drop for Loan {
+    #[inline]
     fn drop(&mut self) {
         if let Some(pool) = &self.pool
             && let Ok(mut returned) = pool.returned.lock()
@@ -80,6 +83,7 @@ pub struct Received<'a> {
 
 impl Received<'_> {
     /// The channel it came on.
+    #[inline]
     pub fn channel(&self) -> ChannelId {
         ChannelId(self.descriptor.head.channel)
     }
@@ -107,6 +111,7 @@ impl Received<'_> {
 
 impl Deref for Received<'_> {
     type Target = [u8];
+    #[inline]
     #[allow(unsafe_code)]
     fn deref(&self) -> &[u8] {
         let octets = self.descriptor.head.octets as usize;
@@ -127,6 +132,7 @@ impl Deref for Received<'_> {
 }
 
 impl Drop for Received<'_> {
+    #[inline]
     fn drop(&mut self) {
         let buffer = self.descriptor.head.buffer;
         if buffer == Descriptor::OWN {
