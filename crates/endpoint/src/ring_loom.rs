@@ -77,7 +77,7 @@ mod tests {
                         None => loom::thread::yield_now(),
                     }
                 };
-                assert_eq!((descriptor.buffer, descriptor.octets), (i, i ^ 0x55));
+                assert_eq!((descriptor.head.buffer, descriptor.head.octets), (i, i ^ 0x55));
             }
             client.join().unwrap();
         });
@@ -101,8 +101,8 @@ mod tests {
             assert_eq!(consumer.waiting(), 2, "one store tells of both");
             for i in 0..2 {
                 let descriptor = consumer.peek().unwrap();
-                assert_eq!(descriptor.buffer, i + 1);
-                consumer.give_back(i, descriptor.channel, descriptor.buffer);
+                assert_eq!(descriptor.head.buffer, i + 1);
+                consumer.give_back(i, descriptor.head.channel, descriptor.head.buffer);
             }
             consumer.publish();
             host.join().unwrap();

@@ -21,7 +21,7 @@ impl SetUps {
         self.0.push(what);
     }
 
-    /// For [`Node::poll_set_up`].
+    /// For [`crate::Node::poll_set_up`].
     pub fn poll(&mut self) -> Option<SetUp> {
         let next = self.0.pop();
         if self.0.is_empty() {
