@@ -1,7 +1,7 @@
 //! Whole PDUs inside a network: handles into a bounded pool of buffers, counted so that multipoint copies share one.
 
 use sar::SduMeta;
-use wire::{CircuitId, Time};
+use wire::{CircuitId, Label, Time};
 
 /// Octets of an AAL0 frame: a cell header without HEC in network order (NNI layout), and the payload.
 pub const AAL0_FRAME_OCTETS: usize = 52;
@@ -29,6 +29,22 @@ impl Aal {
             Aal::Aal5 => "aal5",
             Aal::Aal34 => "aal34",
         }
+    }
+}
+
+/// The circuit that a frame goes out under.
+pub(crate) fn translate(label: Label, circuit: CircuitId) -> CircuitId {
+    match label {
+        Label::Vc(circuit) => circuit,
+        Label::Vp(vpi) => CircuitId { vpi, vci: circuit.vci },
+    }
+}
+
+/// Cells, PDUs and octets that a frame counts for.
+pub(crate) fn counted(aal: Aal, octets: usize) -> [u64; 3] {
+    match aal {
+        Aal::Aal5 | Aal::Aal34 => [0, 1, octets as u64],
+        Aal::Aal0 => [1, 0, wire::cell::PAYLOAD_OCTETS as u64],
     }
 }
 
@@ -151,6 +167,11 @@ impl FramePool {
     /// Buffers in all.
     pub fn buffers(&self) -> usize {
         self.shares.len()
+    }
+
+    /// Buffers that are free now.
+    pub fn free(&self) -> usize {
+        self.free.len()
     }
 
     /// Buffers that frames own now.

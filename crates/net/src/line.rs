@@ -218,6 +218,19 @@ impl<T: Unit> Lane<T> {
         self.handle_taken(n);
     }
 
+    /// Moves the oldest `n` units that may be read to another line, where they arrive at once: one that is up, has no rate, delay or
+    /// faults, and [`Lane::room`] for them. `f` changes each on the way.
+    pub(crate) fn move_to(&mut self, to: &mut Lane<T>, n: usize, now: Time, mut f: impl FnMut(&mut T)) {
+        let n = n.min(self.parcels.cells_before()).min(self.clean);
+        let sent = &mut to.sent;
+        let moved = self.arrived.move_to(&mut to.arrived, n, |unit| {
+            f(unit);
+            unit.count(sent);
+            unit.set_at(now);
+        });
+        self.handle_taken(moved);
+    }
+
     /// The oldest that has arrived.
     pub(crate) fn front(&self) -> Option<&T> {
         self.readable().first()
@@ -290,17 +303,12 @@ impl<T: Unit> Lane<T> {
         timed.queue.room().min(usize::try_from(window).unwrap_or(usize::MAX))
     }
 
-    /// The next slot, if the line has one: whoever writes it has asked for [`Lane::room`].
-    pub(crate) fn slot(&mut self) -> Option<&mut T> {
-        self.queue().writable().first_mut()
-    }
-
     /// Where the sender writes.
     fn queue(&mut self) -> &mut Ring<T> {
         self.timed.as_mut().map_or(&mut self.arrived, |timed| &mut timed.queue)
     }
 
-    /// Sends the first `n` slots of [`Lane::writable`], or [`Lane::slot`]: they are counted and, on a line with a rate, get their time.
+    /// Sends the first `n` slots of [`Lane::writable`]: they are counted and, on a line with a rate, get their time.
     /// On a line that is down they go nowhere and are counted so.
     pub(crate) fn commit(&mut self, n: usize, now: Time, pool: &mut FramePool) {
         let up = self.up;
@@ -329,6 +337,34 @@ impl<T: Unit> Lane<T> {
         if up {
             ring.commit(n);
         }
+    }
+
+    /// Sends one unit; whoever does has asked for [`Lane::room`]. On a line that is down it goes nowhere and is counted so.
+    ///
+    /// # Errors
+    /// The unit itself, if the line is full.
+    #[inline]
+    pub(crate) fn put(&mut self, mut unit: T, now: Time, pool: &mut FramePool) -> Result<(), T> {
+        if !self.up {
+            self.sent.drop_one(DropReason::LinkDown);
+            unit.discard(pool);
+            return Ok(());
+        }
+        let Some(timed) = &mut self.timed else {
+            let Some(slot) = self.arrived.writable().first_mut() else { return Err(unit) };
+            unit.count(&mut self.sent);
+            unit.set_at(now);
+            *slot = unit;
+            self.arrived.commit(1);
+            return Ok(());
+        };
+        let Some(slot) = timed.queue.writable().first_mut() else { return Err(unit) };
+        unit.count(&mut self.sent);
+        timed.queued_cells += unit.cell_times();
+        unit.set_at(timed.clock.as_mut().map_or(now, |clock| clock.send(unit.cell_times(), now)));
+        *slot = unit;
+        timed.queue.commit(1);
+        Ok(())
     }
 
     /// [`Lane::commit`] of cells of which `pdus` are the last of a PDU. What arrives at once needs no time: the cells are not looked at.

@@ -1,5 +1,9 @@
 //! What a node sees: its ports, each one end of a link, as slices of cells or queues of frames.
 
+mod frames;
+
+pub(crate) use frames::FrameRun;
+
 use crate::frame::{Frame, FramePool};
 use crate::line::{Carries, Lane, Side, Sifted};
 use crate::parcel::{Parcel, SduMemory, Spare};
@@ -166,10 +170,12 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
+    #[inline]
     fn get(&self, line: u32) -> Option<&Line> {
         self.lines.get(line as usize)?.as_ref()
     }
 
+    #[inline]
     fn get_mut(&mut self, line: u32) -> Option<&mut Line> {
         self.lines.get_mut(line as usize)?.as_mut()
     }
@@ -219,6 +225,7 @@ impl Lines {
     }
 
     /// Something was put on a line.
+    #[inline]
     fn note_put(&mut self, line: u32) {
         match self.get(line) {
             Some(put) if put.is_timed() => self.moved.insert(line),
@@ -240,15 +247,6 @@ impl Lines {
         if self.get(line).is_some_and(Line::is_timed) {
             self.moved.insert(line);
         }
-    }
-
-    /// How many frames a line takes now, one after the other: each on the line has as many free ones beside it at least, so that
-    /// lines that nobody reads, or slow ones, leave frames for the others. One that is put there takes one from what is free.
-    fn frame_room(&self, lane: &Lane<Frame>, promised: bool, free: usize) -> usize {
-        if lane.len() >= (free / 2).max(1) {
-            return 0;
-        }
-        lane.room(promised).min(((free + 1).saturating_sub(2 * lane.len()) / 3).max(1))
     }
 
     /// Cells that a parcel may stand for which is put on a line now. A tap sees cells.
@@ -275,33 +273,9 @@ impl Lines {
     pub(crate) fn room(&self, line: u32, promised: bool) -> usize {
         match self.get(line) {
             Some(Line::Cells(lane)) => lane.room(false),
-            Some(Line::Frames(lane)) => self.frame_room(lane, promised, self.pool.buffers() - self.pool.in_use()),
+            Some(Line::Frames(lane)) => frames::room(lane, promised, self.pool.free()),
             None => 0,
         }
-    }
-
-    fn put_frame(&mut self, line: u32, frame: Frame, promised: bool, now: Time) -> Result<(), Frame> {
-        // This frame has been allocated since its sender asked for room.
-        let free = self.pool.buffers() + 1 - self.pool.in_use();
-        let room = match self.get(line) {
-            Some(Line::Frames(lane)) => self.frame_room(lane, promised, free),
-            _ => 0,
-        };
-        if room == 0 {
-            return Err(frame);
-        }
-        let tap = self.taps.get_mut(line as usize / 2).and_then(Option::as_mut);
-        let Some(Some(Line::Frames(lane))) = self.lines.get_mut(line as usize) else { return Err(frame) };
-        let up = lane.is_up();
-        let Some(slot) = lane.slot() else { return Err(frame) };
-        if let (Some(tap), true) = (tap, up) {
-            tap.see_frame(&frame, &self.pool, Side::of_line(line), now);
-        }
-        self.work += frame.cells() as usize;
-        *slot = frame;
-        lane.commit(1, now, &mut self.pool);
-        self.note_put(line);
-        Ok(())
     }
 
     fn count_drops(&mut self, line: u32, reason: DropReason, n: u64) {
@@ -332,6 +306,7 @@ impl NodeIo<'_> {
         self.now
     }
 
+    #[inline]
     fn port(&self, port: usize) -> Port {
         self.ports.get(port).copied().unwrap_or(Port::UNCONNECTED)
     }
@@ -444,50 +419,6 @@ impl NodeIo<'_> {
             Some(Line::Frames(lane)) => lane.is_drained(),
             None => true,
         }
-    }
-
-    /// The oldest frame that has arrived at `port`, and its SDU.
-    pub fn frame_in(&self, port: usize) -> Option<(&Frame, &[u8])> {
-        match self.lines.get(self.port(port).input) {
-            Some(Line::Frames(lane)) => lane.front().map(|f| (f, self.lines.pool.octets(f))),
-            _ => None,
-        }
-    }
-
-    /// Takes the oldest frame off the link; pass it on or release it.
-    pub fn take_frame(&mut self, port: usize) -> Option<Frame> {
-        let line = self.port(port).input;
-        let frame = match self.lines.get_mut(line) {
-            Some(Line::Frames(lane)) => lane.take(),
-            _ => None,
-        };
-        if frame.is_some() {
-            self.lines.note_taken(line);
-        }
-        frame
-    }
-
-    /// Takes the oldest frame off the link and gives its buffer back.
-    pub fn release_frame(&mut self, port: usize) {
-        if let Some(frame) = self.take_frame(port) {
-            self.lines.pool.release(frame);
-        }
-    }
-
-    /// Sends a frame.
-    ///
-    /// # Errors
-    /// The frame itself, if there is no room (or no frame link).
-    pub fn put_frame(&mut self, port: usize, frame: Frame) -> Result<(), Frame> {
-        self.lines.put_frame(self.port(port).output, frame, false, self.now)
-    }
-
-    /// [`NodeIo::put_frame`] for a circuit whose rate is promised, where [`NodeIo::promised_room`] has room.
-    ///
-    /// # Errors
-    /// As [`NodeIo::put_frame`].
-    pub fn put_promised_frame(&mut self, port: usize, frame: Frame) -> Result<(), Frame> {
-        self.lines.put_frame(self.port(port).output, frame, true, self.now)
     }
 
     /// The pool that frames take their buffers from.

@@ -76,6 +76,31 @@ impl<T: Default> Ring<T> {
         }
     }
 
+    /// Moves the oldest `n` items to the end of another ring, each changed by `f` on the way; fewer, if they are not there or find no
+    /// room. How many were moved.
+    pub fn move_to(&mut self, to: &mut Ring<T>, n: usize, mut f: impl FnMut(&mut T)) -> usize {
+        let mut moved = 0;
+        while moved < n {
+            let start = self.index(self.head);
+            let side_by_side = self.len().min(self.slots.len() - start.min(self.slots.len()));
+            let slots = to.writable();
+            let some = side_by_side.min(slots.len()).min(n - moved);
+            if some == 0 {
+                break;
+            }
+            for (item, slot) in self.slots[start..start + some].iter_mut().zip(slots) {
+                // What is stale goes the other way.
+                core::mem::swap(item, slot);
+                f(slot);
+            }
+            to.tail = to.tail.wrapping_add(some);
+            self.head = self.head.wrapping_add(some);
+            self.begin_anew_if_empty();
+            moved += some;
+        }
+        moved
+    }
+
     /// The oldest item.
     pub fn front(&self) -> Option<&T> {
         self.readable().first()
@@ -138,6 +163,21 @@ mod tests {
             assert_eq!(ring.pop(), Some(round * 5));
             ring.consume(4);
         }
+    }
+
+    #[test]
+    fn items_move_from_ring_to_ring_in_order_round_the_end_of_either_and_no_more_than_fit() {
+        let (mut from, mut to) = (Ring::new(8), Ring::new(8));
+        (0..6).for_each(|i| assert_eq!(from.push(i), Ok(())));
+        assert_eq!((from.pop(), from.pop(), from.pop(), from.pop()), (Some(0), Some(1), Some(2), Some(3)));
+        (6..11).for_each(|i| assert_eq!(from.push(i), Ok(())));
+        (90..97).for_each(|i| assert_eq!(to.push(i), Ok(())));
+        (90..95).for_each(|i| assert_eq!(to.pop(), Some(i)));
+        assert_eq!(from.move_to(&mut to, 5, |item| *item += 100), 5);
+        assert_eq!(from.move_to(&mut to, 5, |item| *item += 100), 1);
+        assert_eq!((from.len(), from.front(), to.room()), (1, Some(&10), 0));
+        let all: Vec<u32> = std::iter::from_fn(|| to.pop()).collect();
+        assert_eq!(all, [95, 96, 104, 105, 106, 107, 108, 109]);
     }
 
     #[test]

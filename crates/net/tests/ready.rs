@@ -1,6 +1,7 @@
 //! Rounds visit what has something to do, and nothing else.
 
-use net::{Carries, End, FramePool, LinkConfig, LinkId, Network, NodeId, RouteOptions, Switch, SwitchConfig};
+use net::{Aal, Carries, End, FramePool, LinkConfig, LinkId, Network, NodeId, RouteOptions, Switch, SwitchConfig};
+use sar::SduMeta;
 use std::time::Duration;
 use wire::{Cell, CellHeader, CellRate, CircuitId, Label, Time};
 
@@ -107,5 +108,36 @@ fn a_round_that_has_had_enough_work_ends_and_the_next_goes_on_behind_it() {
         rounds += 1;
     }
     assert_eq!(arrived, 32 * 2048);
+    assert!(rounds >= 4, "{rounds} rounds");
+}
+
+#[test]
+fn frames_that_pass_a_switch_together_are_as_much_work_as_their_cells() {
+    const FRAMES: usize = 64;
+    const CELLS_EACH: usize = 32;
+    let mut network = Network::new(FramePool::new(16_384, 1520));
+    let config = LinkConfig { queue_cells: 4096, carries: Carries::Frames, ..LinkConfig::default() };
+    let rows: Vec<_> = (0..32).map(|_| row(&mut network, 1, &config)).collect();
+    while network.run(Time::ZERO) {}
+    for (_, [into, _]) in &rows {
+        let put = network.external(*into, Time::ZERO, |io| {
+            for _ in 0..FRAMES {
+                let frame = io.pool_mut().copy_in(circuit(), Aal::Aal5, SduMeta::default(), &[7; 1520]).unwrap();
+                io.put_frame(0, frame).unwrap();
+            }
+        });
+        assert_eq!(put, Some(()));
+    }
+    let (mut rounds, mut arrived) = (0, 0);
+    while network.run(Time::ZERO) {
+        let take = |io: &mut net::NodeIo<'_>| {
+            std::iter::from_fn(|| io.take_frame(0).map(|f| io.pool_mut().release(f))).count()
+        };
+        let here: usize = rows.iter().map(|(_, [_, out])| network.external(*out, Time::ZERO, take).unwrap()).sum();
+        assert!(here <= 16_384 / CELLS_EACH + FRAMES, "{here} frames in a round");
+        arrived += here;
+        rounds += 1;
+    }
+    assert_eq!(arrived, 32 * FRAMES);
     assert!(rounds >= 4, "{rounds} rounds");
 }

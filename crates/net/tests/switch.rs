@@ -426,6 +426,61 @@ fn an_oam_cell_crosses_to_a_frame_link_and_back() {
     assert_eq!(b.network.pool().in_use(), 0);
 }
 
+#[test]
+fn between_frame_links_a_request_of_the_segment_is_answered_and_one_from_end_to_end_passes() {
+    let mut b = Bench::new(&[FRAMES, FRAMES]);
+    b.route((0, vc("0.100")), (1, vc("0.200")));
+    b.route((1, vc("0.200")), (0, vc("0.100")));
+    for (payload_type, at) in [(PayloadType::OamSegment, 0), (PayloadType::OamEndToEnd, 1)] {
+        let cell = loopback("0.100", payload_type);
+        let octets = [&[0, 0, 0, payload_type.bits() << 1][..], &cell.payload].concat();
+        b.send_frame(0, "0.100", Aal::Aal0, &octets);
+        assert_eq!([0, 1].map(|port| b.frames(port).len()), [1 - at, at], "{payload_type:?}");
+    }
+}
+
+/// What comes out of a switch, and how much of the output is refused, when a receiver takes ten frames a time and a sender sends
+/// what it may.
+fn frames_past_a_slow_receiver(b: &mut Bench) -> (Vec<usize>, Vec<u8>, u64) {
+    b.route((0, vc("0.100")), (1, vc("0.200")));
+    let (mut sent, mut put, mut came) = (0, Vec::new(), Vec::new());
+    for _ in 0..8 {
+        let put_now = b.network.external(b.links[0], Time::ZERO, |io| {
+            let from = sent;
+            while let Some(frame) = io.pool_mut().copy_in(id("0.100"), Aal::Aal5, SduMeta::default(), &[sent]) {
+                if let Err(frame) = io.put_frame(0, frame) {
+                    io.pool_mut().release(frame);
+                    break;
+                }
+                sent += 1;
+            }
+            usize::from(sent - from)
+        });
+        put.push(put_now.unwrap());
+        b.run();
+        b.network.external(b.links[1], Time::ZERO, |io| {
+            for _ in 0..10 {
+                came.extend(io.frame_in(0).map(|(_, sdu)| sdu[0]));
+                io.release_frame(0);
+            }
+        });
+    }
+    let refused = b.network.link_info(b.links[1]).unwrap().from_b.sent.dropped(DropReason::QueueFull);
+    (put, came, refused)
+}
+
+#[test]
+fn frames_that_pass_together_leave_as_many_buffers_free_as_they_hold() {
+    let [mut together, mut alone] = [(); 2].map(|()| Bench::new(&[Carries::Frames, Carries::Frames]));
+    // Frames that somebody looks at pass one by one.
+    alone.network.set_tap(alone.links[1], Some(net::TapConfig::default()));
+    let (put, came, refused) = frames_past_a_slow_receiver(&mut together);
+    // Of 64 buffers a third, which leaves each that waits two others; then of what the receiver has left, 11 at first.
+    assert_eq!(put[..2], [21, 18]);
+    assert!(refused > 0 && came.is_sorted(), "{refused} {came:?}");
+    assert_eq!((put, came, refused), frames_past_a_slow_receiver(&mut alone));
+}
+
 /// Random cells and frames, routes that come and go, links that go down or are replaced, receivers that read now and then.
 fn random_traffic(seed: u64) -> [u64; 2] {
     let carries = [Carries::Cells, Carries::Frames, Carries::Cells, Carries::Frames];

@@ -127,6 +127,11 @@ impl Switch {
         self.plane.ports.get(usize::from(port)).map(|port| port.counters).unwrap_or_default()
     }
 
+    /// How many cells were for one port and were dropped: what changes less often than [`Switch::port_counters`] and costs less to ask for.
+    pub fn dropped_at(&self, port: u16) -> u64 {
+        self.plane.ports.get(usize::from(port)).map_or(0, |port| port.counters.sent.dropped_total())
+    }
+
     /// The route of this label at this port, if there is one.
     pub fn route(&self, from: (u16, Label)) -> Option<RouteInfo> {
         let id = (from.0 < self.config.ports).then(|| self.index.get(from.0.into(), from.1))?;

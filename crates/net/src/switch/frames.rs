@@ -1,10 +1,10 @@
 //! Frames that come in at a port, and cells that leave by one whose link carries frames.
 
-use super::route::{Branch, counted};
+use super::route::Branch;
 use super::{Links, Switch, gateway};
-use crate::frame::{Aal, Frame};
+use crate::frame::{Aal, Frame, counted};
 use crate::line::Carries;
-use crate::node::NodeIo;
+use crate::node::{FrameRun, NodeIo};
 use wire::oam::Flow as OamFlow;
 use wire::{Cell, Counters, DropReason, Time};
 
@@ -13,18 +13,52 @@ const FRAMES_PER_RUN: usize = 64;
 /// Cells that a gateway takes from the cell switch at once, at most.
 const GATEWAY_CELLS: usize = 256;
 
+/// Whether frames need not become cells to leave by a branch. A contract, its own or that of another circuit that leaves there, is a
+/// matter of cells.
+fn leaves_whole(cells: &switch::Switch, branch: &Branch, io: &NodeIo<'_>) -> bool {
+    io.carries(branch.port.into()) == Some(Carries::Frames) && cells.contracts_at(branch.port) == 0
+}
+
 impl Switch {
     /// Takes frames that came in at `port`. True if there were any.
     pub(super) fn take_frames(&mut self, port: usize, io: &mut NodeIo<'_>, now: Time) -> bool {
-        let mut any = false;
-        for _ in 0..FRAMES_PER_RUN {
-            let Some(frame) = io.take_frame(port) else { break };
-            any = true;
-            self.ports[port].sums.came += 1;
-            self.take_frame(port, &frame, io, now);
-            io.pool_mut().release(frame);
+        let mut left = FRAMES_PER_RUN;
+        while left > 0
+            && let Some(run) = io.frame_run(port, left)
+        {
+            left -= run.frames;
+            self.ports[port].sums.came += run.frames as u64;
+            if self.pass_whole(port, run, io) {
+                continue;
+            }
+            for _ in 0..run.frames {
+                let Some(frame) = io.take_frame(port) else { break };
+                self.take_frame(port, &frame, io, now);
+                io.pool_mut().release(frame);
+            }
         }
-        any
+        left < FRAMES_PER_RUN
+    }
+
+    /// Passes frames of one circuit on as they are, if that is all that is to be done with them. False, and nothing has been done, if
+    /// it is not.
+    fn pass_whole(&mut self, port: usize, run: FrameRun, io: &mut NodeIo<'_>) -> bool {
+        // A cell of AAL0 may be one of management.
+        let Some(route) = self.ports[port].lookup(run.circuit).filter(|_| run.aal != Aal::Aal0) else { return false };
+        let Some(route) = self.routes[route as usize].as_mut() else { return false };
+        let Some(branch) = route.only_plain_branch().filter(|branch| leaves_whole(&self.cells, branch, io)) else {
+            return false;
+        };
+        let to = branch.port.into();
+        let passed = io.pass_frames(port, to, run.frames, branch.label);
+        branch.sent.pass(passed.sent);
+        branch.sent.drop_n(DropReason::QueueFull, passed.frames_refused());
+        route.received.pass(passed.sent);
+        route.received.pass(passed.refused);
+        route.units += run.frames as u64;
+        self.ports[port].sums.whole += run.frames as u64;
+        self.ports[to].sums.left += run.frames as u64;
+        true
     }
 
     fn take_frame(&mut self, port: usize, frame: &Frame, io: &mut NodeIo<'_>, now: Time) {
@@ -45,11 +79,7 @@ impl Switch {
         let Some(route) = state.lookup(frame.circuit).and_then(|r| self.routes[r as usize].as_mut()) else {
             return state.dropped.drop_one(DropReason::UnknownCircuit);
         };
-        // A contract, its own or that of another circuit that leaves there, is a matter of cells.
-        let to_frames = |branch: &Branch| {
-            io.carries(branch.port.into()) == Some(Carries::Frames) && self.cells.contracts_at(branch.port) == 0
-        };
-        if !route.options.is_managed() && route.branches.iter().all(to_frames) {
+        if !route.managed && route.branches.iter().all(|branch| leaves_whole(&self.cells, branch, io)) {
             route.received.pass(counted(frame.aal, frame.len()));
             route.units += route.branches.len() as u64;
             state.sums.whole += 1;
@@ -137,14 +167,17 @@ impl Switch {
 
     /// What the cell switch dropped for a port, its link shows too.
     pub(super) fn tell_drops(&mut self, port: usize, io: &mut NodeIo<'_>) {
-        let sent = self.cells.port_counters(port as u16).sent;
-        let told = &mut self.ports[port].told;
-        if sent.dropped_total() == told.dropped_total() {
+        let state = &mut self.ports[port];
+        let dropped = self.cells.dropped_at(port as u16);
+        if dropped == state.told_total {
             return;
         }
+        let sent = self.cells.port_counters(port as u16).sent;
+        let told = &mut state.told;
         for (reason, n) in sent.drops() {
             io.count_drops(port, reason, n.wrapping_sub(told.dropped(reason)));
         }
         *told = sent;
+        state.told_total = dropped;
     }
 }

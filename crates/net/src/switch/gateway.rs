@@ -6,8 +6,8 @@
 //! and is dropped when its end comes.
 
 use super::interleaved::Interleaved;
-use super::route::{REASSEMBLY_TIMEOUT, put_frame, send_frame, translate};
-use crate::frame::{AAL0_FRAME_OCTETS, Aal, Frame, FramePool};
+use super::route::{REASSEMBLY_TIMEOUT, put_frame, send_frame};
+use crate::frame::{AAL0_FRAME_OCTETS, Aal, Frame, FramePool, translate};
 use crate::line::ends_pdu;
 use crate::node::NodeIo;
 use sar::{Event, Reassembler, ReassemblyConfig, SduMeta, Segmentation, aal34};
@@ -154,7 +154,10 @@ impl Gateway {
     #[must_use]
     pub(super) fn release_orphans(&mut self, pool: &mut FramePool) -> u64 {
         let mut lost = 0;
-        for mut orphan in std::mem::take(&mut self.orphans) {
+        if self.orphans.is_empty() {
+            return lost;
+        }
+        for mut orphan in self.orphans.drain(..) {
             lost += orphan.pdus().1;
             self.held = self.held.saturating_sub(orphan.give_up(pool));
         }

@@ -86,6 +86,8 @@ struct PortState {
     dropped: Counters,
     /// Of the cell switch's drops at this port, those that the link has been told.
     told: Counters,
+    /// All of these.
+    told_total: u64,
     /// What became of frames.
     sums: PortSums,
 }
@@ -106,6 +108,8 @@ pub struct Switch {
     config: SwitchConfig,
     cells: switch::Switch,
     ports: Vec<PortState>,
+    /// One more than the highest port that has had a link: beyond it nothing happens.
+    linked: usize,
     /// Boxed: a list that grows moves pointers only.
     routes: Vec<Option<Box<Route>>>,
     free: Vec<u32>,
@@ -122,7 +126,17 @@ impl Switch {
         (0..config.ports).for_each(|port| cells.set_up(port, false));
         let ports = (0..config.ports).map(|_| PortState::default()).collect();
         let (routes, free, scratch) = (Vec::new(), Vec::new(), Vec::new());
-        Switch { config, cells, ports, routes, free, scratch, awaits_room: false, set_ups: SetUps::default() }
+        Switch {
+            config,
+            cells,
+            ports,
+            linked: 0,
+            routes,
+            free,
+            scratch,
+            awaits_room: false,
+            set_ups: SetUps::default(),
+        }
     }
 
     /// Has the system back the first pages of its tables, so that whoever runs it does not wait for them.
@@ -322,7 +336,7 @@ impl Node for Switch {
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        let gateways = self.ports.iter().filter_map(|port| port.gateway.poll_timeout());
+        let gateways = self.ports.iter().take(self.linked).filter_map(|port| port.gateway.poll_timeout());
         gateways.chain(self.cells.poll_timeout()).min()
     }
 
@@ -330,9 +344,10 @@ impl Node for Switch {
         if let Some(state) = self.ports.get_mut(port as usize) {
             state.link = link;
             if link.is_some() {
+                self.linked = self.linked.max(usize::from(port) + 1);
                 // The link's counters begin now, and so does what is compared with them.
                 let counters = self.cells.port_counters(port);
-                state.told = counters.sent;
+                (state.told, state.told_total) = (counters.sent, counters.sent.dropped_total());
                 state.sums = PortSums::new(counters, state.dropped.dropped_total());
             } else {
                 state.dark = false;

@@ -1,11 +1,11 @@
 //! What the element knows of a route beside the cell switch's table: where its frames go, and what was counted of them.
 
-use crate::frame::{Aal, Frame};
+use crate::frame::{Aal, Frame, counted};
 use crate::node::NodeIo;
 use crate::sparse::SparseCounters;
 use std::time::Duration;
 use traffic::{Contract, Flow};
-use wire::{CircuitId, Counters, DropReason, Label, Vci};
+use wire::{Counters, DropReason, Label, Vci};
 
 /// Cells that a switch keeps for a circuit with credits where nothing else is asked for.
 pub const DEFAULT_WINDOW: u16 = 2048;
@@ -131,7 +131,8 @@ pub(super) struct Branch {
 pub(super) struct Route {
     pub(super) port: u16,
     pub(super) label: Label,
-    pub(super) options: RouteOptions,
+    /// Whether its cells may not pass the cell switch by.
+    pub(super) managed: bool,
     pub(super) branches: Vec<Branch>,
     /// Frames that came in, and what was lost at frame ports.
     pub(super) received: SparseCounters,
@@ -142,12 +143,20 @@ pub(super) struct Route {
 }
 
 // Each call has two routes with a branch each: what they take decides how many calls a machine holds.
-const _: () = assert!(size_of::<Route>() <= 208 && size_of::<Branch>() <= 40);
+const _: () = assert!(size_of::<Route>() <= 104 && size_of::<Branch>() <= 40);
 
 impl Route {
     pub(super) fn new(port: u16, label: Label, options: RouteOptions) -> Self {
         let (branches, received) = (Vec::with_capacity(1), SparseCounters::default());
-        Route { port, label, options, branches, received, units: 0, tag: 0 }
+        Route { port, label, managed: options.is_managed(), branches, received, units: 0, tag: 0 }
+    }
+
+    /// The only branch, if its frames may pass the cell switch by.
+    pub(super) fn only_plain_branch(&mut self) -> Option<&mut Branch> {
+        match &mut self.branches[..] {
+            [only] if !self.managed => Some(only),
+            _ => None,
+        }
     }
 
     /// What is known of it: frames here, cells from the cell switch.
@@ -180,22 +189,6 @@ pub(super) fn key(label: Label) -> u32 {
     match label {
         Label::Vc(circuit) => circuit.key(),
         Label::Vp(vpi) => vpi.get().into(),
-    }
-}
-
-/// The circuit that a frame goes out under.
-pub(super) fn translate(label: Label, circuit: CircuitId) -> CircuitId {
-    match label {
-        Label::Vc(circuit) => circuit,
-        Label::Vp(vpi) => CircuitId { vpi, vci: circuit.vci },
-    }
-}
-
-/// Cells, PDUs and octets that a frame counts for.
-pub(super) fn counted(aal: Aal, octets: usize) -> [u64; 3] {
-    match aal {
-        Aal::Aal5 | Aal::Aal34 => [0, 1, octets as u64],
-        Aal::Aal0 => [1, 0, wire::cell::PAYLOAD_OCTETS as u64],
     }
 }
 

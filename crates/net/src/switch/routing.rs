@@ -49,7 +49,7 @@ impl Switch {
             index
         });
         if let Some(route) = self.routes[index as usize].as_mut() {
-            route.options = options;
+            route.managed = options.is_managed();
             route.branches.push(Branch { port: out_port, label: out_label, sent: SparseCounters::default() });
         }
         if known.is_none() && self.ports[usize::from(port)].link.is_some() {
@@ -84,7 +84,7 @@ impl Switch {
         self.cells.change_profile(from, to, &options.profile(self.cells.config().queue_cells))?;
         let route = self.table(from.0, from.1).get(key(from.1));
         if let Some(route) = route.and_then(|at| self.routes[at as usize].as_mut()) {
-            route.options = options;
+            route.managed = options.is_managed();
         }
         Ok(())
     }
