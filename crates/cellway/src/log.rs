@@ -61,7 +61,8 @@ pub(crate) fn start(filter: &str) -> std::io::Result<Log> {
     Ok(Log(lines))
 }
 
-/// A panic's message takes the same way as all lines: the thread that ends must not wait for a reader who never reads.
+/// A panic's message takes the same way as all lines: the thread that ends must not wait for a reader who never reads. Then the process
+/// ends, whichever thread it is, unless somebody catches the panic and answers for it.
 fn tell_of_panics(lines: Lines) {
     std::panic::set_hook(Box::new(move |panic| {
         let thread = std::thread::current();
@@ -72,6 +73,9 @@ fn tell_of_panics(lines: Lines) {
         }
         lines.push(text.as_bytes());
         lines.flush(LAST_LINES);
+        if !host::panics::is_caught() {
+            host::panics::end_process();
+        }
     }));
 }
 
@@ -209,6 +213,28 @@ impl Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::Command;
+
+    /// Says to this program that it is to panic, twice.
+    const PANICS: &str = "CELLWAY_TEST_PANICS";
+
+    #[test]
+    fn a_panic_of_any_thread_ends_the_program_after_its_message_but_one_that_is_caught() {
+        if std::env::var_os(PANICS).is_some() {
+            let _log = start("info").unwrap();
+            assert_eq!(host::panics::caught(|| -> u8 { panic!("of one request") }), None);
+            let _ = std::thread::Builder::new().name("calls".into()).spawn(|| panic!("of a thread that many need"));
+            std::thread::sleep(Duration::from_secs(20));
+            return;
+        }
+        let name = "log::tests::a_panic_of_any_thread_ends_the_program_after_its_message_but_one_that_is_caught";
+        let mut program = Command::new(std::env::current_exe().unwrap());
+        let ended = program.args(["--exact", name, "--nocapture"]).env(PANICS, "").output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(101), "{said}");
+        let (first, second) = (said.find("of one request"), said.find("thread 'calls'"));
+        assert!(first.is_some() && first < second && said.contains("of a thread that many need"), "{said}");
+    }
 
     #[test]
     fn a_flood_of_one_kind_leaves_a_few_lines_and_its_count_and_hides_no_other() {

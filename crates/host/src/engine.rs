@@ -316,7 +316,7 @@ pub fn start(mut network: Network) -> std::io::Result<EngineHandle> {
         berths.push(berth);
         let life = move || {
             let _ = tell.send((number, rustix::thread::gettid()));
-            crate::sys::essential("engine", || berth::work(&ours));
+            crate::panics::essential("engine", || berth::work(&ours));
         };
         match std::thread::Builder::new().name(format!("engine {number}")).spawn(life) {
             Ok(thread) => threads.push(thread),
@@ -350,7 +350,7 @@ pub fn start(mut network: Network) -> std::io::Result<EngineHandle> {
             jobs: VecDeque::new(),
             threads: threads.collect(),
         };
-        crate::sys::essential("engine", || run(core, &receiver));
+        crate::panics::essential("engine", || run(core, &receiver));
     };
     threads.insert(0, std::thread::Builder::new().name("engine".into()).spawn(engine)?);
     let shared = Shared {

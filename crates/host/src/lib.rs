@@ -32,6 +32,7 @@ mod outbound;
 mod outward;
 mod own;
 mod pages;
+pub mod panics;
 pub mod path;
 pub mod quota;
 mod reaper;

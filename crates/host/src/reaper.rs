@@ -13,7 +13,7 @@ pub(crate) fn dispose(what: impl Send + 'static) {
         // A panic in a destructor ends that one only.
         let run = move || {
             for what in receiver {
-                let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(what)));
+                let _ = crate::panics::caught(|| drop(what));
             }
         };
         thread.spawn(run).is_ok().then_some(sender)

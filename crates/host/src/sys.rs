@@ -96,10 +96,8 @@ pub(crate) fn fork_child(name: &std::ffi::CStr, keep: &[RawFd], life: impl FnOnc
         -1 => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::AGAIN)),
         0 => {
             become_separate(name, keep);
-            let life = std::panic::AssertUnwindSafe(life);
-            let code = i32::from(std::panic::catch_unwind(life).is_err());
-            // SAFETY: ends this process, whose memory is a copy.
-            unsafe { libc::_exit(code) }
+            // It has no supervisor: that it has panicked, its parent hears as its end.
+            exit(i32::from(crate::panics::caught(life).is_none()))
         }
         child => Ok(Child(child)),
     }
@@ -137,18 +135,11 @@ fn become_separate(name: &std::ffi::CStr, keep: &[RawFd]) {
     raise_descriptors();
 }
 
-/// Runs a thread's life. If it panics, the process ends at once, with [`PANICKED`]: the panic's own message has said why, and
-/// a supervisor can start it anew.
-pub(crate) fn essential(name: &str, life: impl FnOnce()) {
-    if std::panic::catch_unwind(std::panic::AssertUnwindSafe(life)).is_err() {
-        tracing::error!("the {name} has panicked; ending");
-        // SAFETY: ends this process at once: no destructor may wait for the thread that is gone.
-        unsafe { libc::_exit(PANICKED) }
-    }
+/// Ends this process at once, without destructors.
+pub(crate) fn exit(status: i32) -> ! {
+    // SAFETY: a call of the kernel on this process alone, which does not return.
+    unsafe { libc::_exit(status) }
 }
-
-/// How a process ends whose engine or service has panicked, as Rust's programs do after a panic.
-pub(crate) const PANICKED: i32 = 101;
 
 /// Lets this process have as many descriptors as the system allows.
 pub(crate) fn raise_descriptors() {

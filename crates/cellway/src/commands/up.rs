@@ -110,8 +110,11 @@ impl Reading {
         let (done, read) = sync_channel(1);
         let file = file.to_path_buf();
         std::thread::Builder::new().name("description".into()).spawn(move || {
-            // Nobody waits for it any more if the program ends, or if another one has begun.
-            let _ = done.send(load(&file));
+            // Nobody waits for it any more if the program ends, or if another one has begun. A panic over what it says leaves the network
+            // as it is.
+            if let Some(read) = host::panics::caught(|| load(&file)) {
+                let _ = done.send(read);
+            }
         })?;
         Ok(Reading { begun: Instant::now(), read })
     }

@@ -2,13 +2,13 @@
 //! the service's thread waits for none of them. A connection is served nothing else meanwhile.
 
 use super::handler::Handler;
+use crate::panics::caught;
 use endpoint::seqpacket::Peer;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use serde_json::Value;
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -95,7 +95,7 @@ impl Desk {
         let (handler, bell, (answers, pending)) = (self.handler.clone(), self.bell.clone(), sync_channel(1));
         let life = move || {
             // Without an answer, the connection is told that there is none.
-            if let Ok(answer) = catch_unwind(AssertUnwindSafe(|| handler.manage(peer, request, fds))) {
+            if let Some(answer) = caught(|| handler.manage(peer, request, fds)) {
                 let _ = answers.send(answer);
             }
             drop((answers, place));

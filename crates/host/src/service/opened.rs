@@ -68,7 +68,7 @@ impl Opened {
         let thread = std::thread::Builder::new()
             .name("service".into())
             .spawn(move || {
-                crate::sys::essential("service", || {
+                crate::panics::essential("service", || {
                     serve(doors, [&thread_stop, &again], &engine, (&*handler, &desk), max_connections)
                 });
             })
