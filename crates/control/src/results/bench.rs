@@ -616,6 +616,8 @@ pub struct BenchIp {
     pub tcp_in_each_run: String,
     /// The processor of what carries packets; `null`: any.
     pub carrier_processor: Option<usize>,
+    /// TCP's congestion control.
+    pub tcp_congestion_control: String,
     /// The processor.
     pub processor: String,
     /// A row for each way, MTU and offload.

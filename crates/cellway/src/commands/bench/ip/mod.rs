@@ -36,7 +36,9 @@ use ways::{CASES, Case, Way};
     cellway    IP over ATM: two interfaces of `cellway up`, a circuit through a switch\n  \
     endpoint   IP over ATM: two `cellway ip tun`, each with an endpoint, and the network between them\n\n\
     What carries packets, the forwarder too, stays on one processor: left to itself the system often puts it beside both ends \
-    of a transfer and leaves another processor idle, sometimes for one way and sometimes for another (--processor any).\n\n\
+    of a transfer and leaves another processor idle, sometimes for one way and sometimes for another (--processor any). With \
+    --congestion bbr, which some systems choose, TCP sends by timers that run on whatever processor it sent from last, the \
+    carrier's or another: the rate is one or the other by chance.\n\n\
     vs_forwarder and vs_veth are medians of the ratios inside each run. With offload, TCP leaves its cutting and its \
     checksums to the devices; veth always does."
 )]
@@ -59,6 +61,9 @@ pub(crate) struct Options {
     /// The processor on which what carries packets stays (engine and forwarder alike), or `any`; by default the last that it may use
     #[arg(long, value_name = "N|any")]
     processor: Option<String>,
+    /// TCP's congestion control, of those in net.ipv4.tcp_available_congestion_control
+    #[arg(long, value_name = "NAME", default_value = "cubic")]
+    congestion: String,
     /// Only with offload, or only without
     #[arg(long, value_name = "true|false")]
     offload: Option<bool>,
@@ -87,7 +92,7 @@ pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
         bail!("network namespaces and TUN devices need root: sudo cellway bench ip");
     }
     let carriers = carriers(options.processor.as_deref(), &Processors::allowed()?)?;
-    let programs = Programs::find()?;
+    let programs = Programs::find(&options.congestion)?;
     let stop = interrupted()?;
     let folder = std::env::temp_dir().join(format!("cellway-bench-{}", std::process::id()));
     let result = measure(options, carriers, &programs, &folder, &stop);
@@ -99,6 +104,7 @@ pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
     let (runs, length) = effort(options);
     let json = json!({
         "bench": "ip", "runs": runs, "tcp_in_each_run": length.to_string(), "carrier_processor": carriers,
+        "tcp_congestion_control": options.congestion,
         "processor": super::processor().unwrap_or_else(|| std::env::consts::ARCH.to_owned()), "rows": rows,
     });
     output::print_as::<BenchIp>(context, &json, || text(&rows))

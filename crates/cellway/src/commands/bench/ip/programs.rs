@@ -13,7 +13,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// That they are there.
 #[derive(Debug)]
-pub(super) struct Programs;
+pub(super) struct Programs {
+    /// TCP's congestion control, by the kernel's name of it.
+    congestion: String,
+}
 
 /// What iperf3 says of a transfer.
 pub(super) struct Transfer {
@@ -59,7 +62,7 @@ fn checked(output: Output, what: &str) -> Result<String> {
 
 impl Programs {
     /// Looks for them.
-    pub(super) fn find() -> Result<Self> {
+    pub(super) fn find(congestion: &str) -> Result<Self> {
         for (program, argument, package) in [
             ("iperf3", "--version", "iperf3"),
             ("ping", "-V", "iputils-ping"),
@@ -72,7 +75,7 @@ impl Programs {
                 bail!("there is no {program}: apt-get install {package}");
             }
         }
-        Ok(Programs)
+        Ok(Programs { congestion: congestion.to_owned() })
     }
 
     /// Until an echo request is answered.
@@ -132,6 +135,7 @@ impl Programs {
         let mut iperf = from.command("timeout");
         iperf.arg((seconds + PATIENCE.as_secs()).to_string());
         iperf.args(["iperf3", "--json", "--client", &to.to_string(), option, &value]);
+        iperf.args(["--congestion", &self.congestion]);
         if back {
             iperf.arg("--reverse");
         }
