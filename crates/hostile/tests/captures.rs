@@ -79,3 +79,38 @@ fn a_capture_ends_with_its_users_right_and_anothers_goes_on() {
     drop(sender);
     assert_all_is_accounted_for(&daemon.engine);
 }
+
+#[test]
+fn a_recorder_that_says_its_end_and_reads_nothing_leaves_the_link_to_the_next_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("socket");
+    let daemon = Daemon::start(parse(NETWORK, "net.toml").unwrap(), &socket).unwrap();
+    let capture = || {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let request = json!({ "capture_start": { "link": "alpha - beta", "circuits": [], "buffer_mib": 4 } });
+        Connection::open(&socket).unwrap().manage_with(request, &[theirs.as_fd()]).ok().map(|_| ours)
+    };
+    let mut recorder = capture().unwrap();
+    let config = EndpointConfig { host: "alpha".into(), ..EndpointConfig::default() };
+    let mut sender = Endpoint::create(&socket, &config).unwrap();
+    let channel = sender.open(circuit(100), OpenOptions::default()).unwrap();
+    // More than the socket takes, so that the end is said while the service writes.
+    let (mut sent, begin) = (0, Instant::now());
+    while sent < 400 && begin.elapsed() < SOON {
+        match sender.send_copy(channel, &[7; 9000]) {
+            Ok(()) => sent += 1,
+            Err(_) => std::thread::sleep(Duration::from_micros(100)),
+        }
+    }
+    let mut piece = [0; 64];
+    recorder.set_read_timeout(Some(SOON)).unwrap();
+    assert!(recorder.read(&mut piece).is_ok_and(|octets| octets > 0), "there is a capture");
+    recorder.shutdown(std::net::Shutdown::Write).unwrap();
+    let next = Instant::now();
+    while capture().is_none() {
+        assert!(next.elapsed() < SOON, "the link has its tap still");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    drop((sender, recorder));
+    assert_all_is_accounted_for(&daemon.engine);
+}

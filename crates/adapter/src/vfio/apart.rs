@@ -331,7 +331,8 @@ impl Life {
             }
         }
         let broken = client.intersects(PollFlags::HUP | PollFlags::ERR);
-        if broken || client.contains(PollFlags::IN) {
+        let rested = server.rests_until().is_some_and(|end| end <= now);
+        if broken || rested || client.contains(PollFlags::IN) {
             server.read(now);
         }
         if broken || client.contains(PollFlags::OUT) {

@@ -20,6 +20,7 @@ use std::fmt::Write as _;
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use wire::{Cell, Counters, Time};
 
 /// Octets of messages that wait at most; more are left in the socket.
@@ -28,6 +29,8 @@ const INPUT_OCTETS: usize = 2 * MAX_MESSAGE_OCTETS;
 const READS: usize = 16;
 /// Octets of answers that may wait before no more requests are taken.
 const OUTPUT_OCTETS: usize = 1 << 18;
+/// After a client could not be accepted for lack of what others have.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Octets of DMA per call.
 const DMA_OCTETS: usize = 1 << 16;
 /// File descriptors that may wait for their message.
@@ -168,6 +171,8 @@ pub struct Server {
     /// The link had no room for the adapter's next cell.
     blocked: bool,
     last_gone: Option<String>,
+    /// No client could be accepted; until when none is.
+    rests_until: Option<Time>,
     /// The socket's path is another's by now.
     left_path: bool,
 }
@@ -199,6 +204,7 @@ impl Server {
             adapter: Eni155p::new(config),
             blocked: false,
             last_gone: None,
+            rests_until: None,
             left_path: false,
         })
     }
@@ -218,11 +224,23 @@ impl Server {
         &mut self.adapter
     }
 
-    fn accept(&mut self) {
-        if let Ok(stream) = rustix::net::accept_with(&self.listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
-            tracing::info!(socket = %self.path.display(), "a client attached to the adapter");
-            self.client = Some(Client::new(stream));
-            self.last_gone = None;
+    fn accept(&mut self, now: Time) {
+        if self.rests_until.is_some_and(|end| now < end) {
+            return;
+        }
+        self.rests_until = None;
+        match rustix::net::accept_with(&self.listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+            Ok(stream) => {
+                tracing::info!(socket = %self.path.display(), "a client attached to the adapter");
+                self.client = Some(Client::new(stream));
+                self.last_gone = None;
+            }
+            Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => {}
+            // A lack of descriptors or memory: the client stays where it is, and would be heard of at once again.
+            Err(error) => {
+                tracing::warn!(socket = %self.path.display(), %error, "a client cannot attach to the adapter yet");
+                self.rests_until = Some(now + ACCEPT_PAUSE);
+            }
         }
     }
 
@@ -249,16 +267,23 @@ impl Server {
         if self.client.is_some() { self.adapter.fill(room, now) } else { 0 }
     }
 
+    /// Until when no client is accepted.
+    pub(super) fn rests_until(&self) -> Option<Time> {
+        self.rests_until
+    }
+
     /// When to run next while the line takes nothing.
     pub(super) fn blocked_timeout(&self) -> Option<Time> {
-        self.client.as_ref()?;
+        if self.client.is_none() {
+            return self.rests_until;
+        }
         if self.adapter.dma_waits() { Some(Time::ZERO) } else { self.adapter.hold_off_end() }
     }
 
     /// What the client has said.
     pub(super) fn read(&mut self, now: Time) {
         if self.client.is_none() {
-            return self.accept();
+            return self.accept(now);
         }
         for _ in 0..READS {
             let mut more = false;
@@ -309,7 +334,7 @@ impl External for Server {
     }
 
     fn wants_read(&self) -> bool {
-        self.client.as_ref().is_none_or(|client| client.replies.len() < OUTPUT_OCTETS)
+        self.client.as_ref().map_or(self.rests_until.is_none(), |client| client.replies.len() < OUTPUT_OCTETS)
     }
 
     fn wants_write(&self) -> bool {
@@ -326,6 +351,9 @@ impl External for Server {
 
     fn run(&mut self, io: &mut NodeIo<'_>, now: Time) -> bool {
         if self.client.is_none() {
+            if self.rests_until.is_some() {
+                self.accept(now);
+            }
             return false;
         }
         let mut any = self.adapter.dma_waits();
@@ -351,7 +379,9 @@ impl External for Server {
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        self.client.as_ref()?;
+        if self.client.is_none() {
+            return self.rests_until;
+        }
         if self.adapter.dma_waits() {
             return Some(Time::ZERO);
         }

@@ -19,7 +19,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Wake, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// From the first record in an empty tap to a look at it: more may come meanwhile, and no record waits longer before it is sent.
 const PACE: Duration = Duration::from_millis(10);
@@ -27,6 +27,8 @@ const PACE: Duration = Duration::from_millis(10);
 const PIECE_OCTETS: usize = 256 * 1024;
 /// A recorder that takes nothing is asked after this time whether it, and the network, still exist.
 const PATIENCE: Duration = Duration::from_millis(200);
+/// What a recorder that has said its end may still take to read what there is: then the link is free for another.
+const LAST_OCTETS: Duration = Duration::from_secs(2);
 
 /// The end of a pair of sockets that a recorder has sent along.
 ///
@@ -143,7 +145,7 @@ fn pump(
     few: usize,
     mut buffer: TapBuffer,
 ) -> io::Result<()> {
-    let mut out = BufWriter::with_capacity(PIECE_OCTETS, Patient { to, engine, link, bell });
+    let mut out = BufWriter::with_capacity(PIECE_OCTETS, Patient { to, engine, link, bell, end: None });
     let mut pace = PACE;
     loop {
         // Short of the recorder's end, nothing comes from it.
@@ -172,12 +174,25 @@ fn ready(socket: &UnixStream, what: PollFlags, patience: Duration) -> io::Result
     }
 }
 
-/// Writes, and waits for a recorder that is slow as long as there is something to record.
+/// Writes, and waits for a recorder that is slow as long as there is something to record, and it wants more.
 struct Patient<'a> {
     to: &'a UnixStream,
     engine: &'a EngineHandle,
     link: LinkId,
     bell: &'a Bell,
+    /// Until when, once it has said its end.
+    end: Option<Instant>,
+}
+
+impl Patient<'_> {
+    /// # Errors
+    /// The recorder has said its end long ago.
+    fn check_end(&mut self) -> io::Result<()> {
+        if self.end.is_none() && ready(self.to, PollFlags::IN, Duration::ZERO)? {
+            self.end = Some(Instant::now() + LAST_OCTETS);
+        }
+        if self.end.is_some_and(|end| Instant::now() >= end) { Err(ErrorKind::TimedOut.into()) } else { Ok(()) }
+    }
 }
 
 impl Write for Patient<'_> {
@@ -187,6 +202,7 @@ impl Write for Patient<'_> {
                 Err(e) if e.kind() == ErrorKind::WouldBlock => {
                     let link = self.link;
                     self.bell.check()?;
+                    self.check_end()?;
                     if !ready(self.to, PollFlags::OUT, PATIENCE)?
                         && !self.engine.with(move |core| core.network.has_tap(link)).unwrap_or(false)
                     {

@@ -1,0 +1,53 @@
+//! An adapter behind its socket while this process has no descriptor left. Alone in its program: the bound is the process's.
+
+use adapter::midway::Config;
+use adapter::vfio::apart::Apart;
+use adapter::vfio::server::Server;
+use net::External as _;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::time::{ClockId, clock_gettime};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+fn processor_time() -> Duration {
+    let now = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+}
+
+#[test]
+fn a_client_that_cannot_be_accepted_costs_no_processor_and_attaches_when_there_is_a_descriptor() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    let adapter = Apart::start(Server::listen(&path, Config::default()).unwrap()).unwrap();
+    let before = getrlimit(Resource::Nofile);
+    let _client = {
+        let client = UnixStream::connect(&path).unwrap();
+        drop(client);
+        // That one came and goes; from here on the system gives none.
+        let begin = Instant::now();
+        while adapter.is_up() && begin.elapsed() < Duration::from_secs(5) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let socket = rustix::net::socket_with(
+            rustix::net::AddressFamily::UNIX,
+            rustix::net::SocketType::STREAM,
+            rustix::net::SocketFlags::CLOEXEC,
+            None,
+        )
+        .unwrap();
+        setrlimit(Resource::Nofile, Rlimit { current: Some(3), ..before }).unwrap();
+        rustix::net::connect(&socket, &rustix::net::SocketAddrUnix::new(&path).unwrap()).unwrap();
+        socket
+    };
+    let (used, pause) = (processor_time(), Duration::from_millis(600));
+    std::thread::sleep(pause);
+    let used = processor_time() - used;
+    assert!(!adapter.is_up());
+    setrlimit(Resource::Nofile, before).unwrap();
+    assert!(used < pause / 6, "{used:?} of processor in {pause:?}");
+    let begin = Instant::now();
+    while !adapter.is_up() {
+        assert!(begin.elapsed() < Duration::from_secs(5), "the client does not attach");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
