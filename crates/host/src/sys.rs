@@ -96,8 +96,8 @@ pub(crate) fn fork_child(name: &std::ffi::CStr, keep: &[RawFd], life: impl FnOnc
         -1 => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::AGAIN)),
         0 => {
             become_separate(name, keep);
-            // It has no supervisor: that it has panicked, its parent hears as its end.
-            exit(i32::from(crate::panics::caught(life).is_none()))
+            let life = std::panic::AssertUnwindSafe(life);
+            exit(i32::from(std::panic::catch_unwind(life).is_err()))
         }
         child => Ok(Child(child)),
     }
