@@ -345,25 +345,17 @@ impl<T: Unit> Lane<T> {
     /// The unit itself, if the line is full.
     #[inline]
     pub(crate) fn put(&mut self, mut unit: T, now: Time, pool: &mut FramePool) -> Result<(), T> {
-        if !self.up {
-            self.sent.drop_one(DropReason::LinkDown);
-            unit.discard(pool);
-            return Ok(());
-        }
-        let Some(timed) = &mut self.timed else {
+        if self.up && self.timed.is_none() {
             let Some(slot) = self.arrived.writable().first_mut() else { return Err(unit) };
             unit.count(&mut self.sent);
             unit.set_at(now);
             *slot = unit;
             self.arrived.commit(1);
-            return Ok(());
-        };
-        let Some(slot) = timed.queue.writable().first_mut() else { return Err(unit) };
-        unit.count(&mut self.sent);
-        timed.queued_cells += unit.cell_times();
-        unit.set_at(timed.clock.as_mut().map_or(now, |clock| clock.send(unit.cell_times(), now)));
-        *slot = unit;
-        timed.queue.commit(1);
+        } else {
+            let Some(slot) = self.queue().writable().first_mut() else { return Err(unit) };
+            *slot = unit;
+            self.commit(1, now, pool);
+        }
         Ok(())
     }
 

@@ -81,21 +81,18 @@ impl<T: Default> Ring<T> {
     pub fn move_to(&mut self, to: &mut Ring<T>, n: usize, mut f: impl FnMut(&mut T)) -> usize {
         let mut moved = 0;
         while moved < n {
-            let start = self.index(self.head);
-            let side_by_side = self.len().min(self.slots.len() - start.min(self.slots.len()));
-            let slots = to.writable();
-            let some = side_by_side.min(slots.len()).min(n - moved);
+            let some = self.readable().len().min(to.writable().len()).min(n - moved);
             if some == 0 {
                 break;
             }
-            for (item, slot) in self.slots[start..start + some].iter_mut().zip(slots) {
+            let start = self.index(self.head);
+            for (item, slot) in self.slots[start..start + some].iter_mut().zip(to.writable()) {
                 // What is stale goes the other way.
                 core::mem::swap(item, slot);
                 f(slot);
             }
-            to.tail = to.tail.wrapping_add(some);
-            self.head = self.head.wrapping_add(some);
-            self.begin_anew_if_empty();
+            to.commit(some);
+            self.consume(some);
             moved += some;
         }
         moved

@@ -48,12 +48,17 @@ pub(super) fn room(lane: &Lane<Frame>, promised: bool, free: usize) -> usize {
     lane.room(promised).min(((free + 1).saturating_sub(2 * len) / 3).max(1))
 }
 
+/// How many frames that have their buffers already a line takes, while `free` others are.
+fn fitting(lane: &Lane<Frame>, promised: bool, free: usize) -> usize {
+    lane.room(promised).min(most(free).saturating_sub(lane.len()))
+}
+
 impl Lines {
     fn put_frame(&mut self, line: u32, frame: Frame, promised: bool, now: Time) -> Result<(), Frame> {
         // This frame has been allocated since its sender asked for room.
         let free = self.pool.free() + 1;
         let Some(Some(Line::Frames(lane))) = self.lines.get_mut(line as usize) else { return Err(frame) };
-        if lane.len() >= most(free) || lane.room(promised) == 0 {
+        if fitting(lane, promised, free) == 0 {
             return Err(frame);
         }
         if let (Some(Some(tap)), true) = (self.taps.get_mut(line as usize / 2), lane.is_up()) {
@@ -78,7 +83,7 @@ impl Lines {
         }
         let (mut passed, mut cells, mut left) = (Passed::default(), 0, n);
         while left > 0 {
-            let fit = left.min(to.room(false)).min(most(self.pool.free() + 1).saturating_sub(to.len()));
+            let fit = left.min(fitting(to, false, self.pool.free() + 1));
             from.move_to(to, fit, now, |frame| {
                 add(&mut passed.sent, counted(frame.aal, frame.len()));
                 cells += frame.cells() as usize;
@@ -120,33 +125,14 @@ impl NodeIo<'_> {
     }
 
     /// Passes the oldest `n` frames at `from`, a [`FrameRun`] or less of it, on at `to` under another label. What finds no room is
-    /// dropped, counted at the link.
-    pub(crate) fn pass_frames(&mut self, from: usize, to: usize, n: usize, label: Label) -> Passed {
+    /// dropped, counted at the link. `None`, and nothing has moved, if they have to pass one by one: where they do not arrive at once,
+    /// or somebody looks at each.
+    pub(crate) fn pass_frames(&mut self, from: usize, to: usize, n: usize, label: Label) -> Option<Passed> {
         let (input, output) = (self.port(from).input, self.port(to).output);
-        let Some(passed) = self.lines.pass_frames(input, output, n, label, self.now) else {
-            return self.pass_one_by_one(from, to, n, label);
-        };
+        let passed = self.lines.pass_frames(input, output, n, label, self.now)?;
         self.lines.note_taken(input);
         self.lines.note_put(output);
-        passed
-    }
-
-    fn pass_one_by_one(&mut self, from: usize, to: usize, n: usize, label: Label) -> Passed {
-        let mut passed = Passed::default();
-        for _ in 0..n {
-            let Some(mut frame) = self.take_frame(from) else { break };
-            frame.circuit = translate(label, frame.circuit);
-            let of_frame = counted(frame.aal, frame.len());
-            match self.put_frame(to, frame) {
-                Ok(()) => add(&mut passed.sent, of_frame),
-                Err(frame) => {
-                    add(&mut passed.refused, of_frame);
-                    self.lines.pool.release(frame);
-                }
-            }
-        }
-        self.count_drops(to, DropReason::QueueFull, passed.frames_refused());
-        passed
+        Some(passed)
     }
 
     /// Takes the oldest frame off the link; pass it on or release it.

@@ -50,7 +50,7 @@ impl Switch {
             return false;
         };
         let to = branch.port.into();
-        let passed = io.pass_frames(port, to, run.frames, branch.label);
+        let Some(passed) = io.pass_frames(port, to, run.frames, branch.label) else { return false };
         branch.sent.pass(passed.sent);
         branch.sent.drop_n(DropReason::QueueFull, passed.frames_refused());
         route.received.pass(passed.sent);
@@ -168,8 +168,7 @@ impl Switch {
     /// What the cell switch dropped for a port, its link shows too.
     pub(super) fn tell_drops(&mut self, port: usize, io: &mut NodeIo<'_>) {
         let state = &mut self.ports[port];
-        let dropped = self.cells.dropped_at(port as u16);
-        if dropped == state.told_total {
+        if self.cells.dropped_at(port as u16) == state.told.dropped_total() {
             return;
         }
         let sent = self.cells.port_counters(port as u16).sent;
@@ -178,6 +177,5 @@ impl Switch {
             io.count_drops(port, reason, n.wrapping_sub(told.dropped(reason)));
         }
         *told = sent;
-        state.told_total = dropped;
     }
 }

@@ -154,10 +154,7 @@ impl Gateway {
     #[must_use]
     pub(super) fn release_orphans(&mut self, pool: &mut FramePool) -> u64 {
         let mut lost = 0;
-        if self.orphans.is_empty() {
-            return lost;
-        }
-        for mut orphan in self.orphans.drain(..) {
+        for mut orphan in std::mem::take(&mut self.orphans) {
             lost += orphan.pdus().1;
             self.held = self.held.saturating_sub(orphan.give_up(pool));
         }

@@ -86,8 +86,6 @@ struct PortState {
     dropped: Counters,
     /// Of the cell switch's drops at this port, those that the link has been told.
     told: Counters,
-    /// All of these.
-    told_total: u64,
     /// What became of frames.
     sums: PortSums,
 }
@@ -347,7 +345,7 @@ impl Node for Switch {
                 self.linked = self.linked.max(usize::from(port) + 1);
                 // The link's counters begin now, and so does what is compared with them.
                 let counters = self.cells.port_counters(port);
-                (state.told, state.told_total) = (counters.sent, counters.sent.dropped_total());
+                state.told = counters.sent;
                 state.sums = PortSums::new(counters, state.dropped.dropped_total());
             } else {
                 state.dark = false;
