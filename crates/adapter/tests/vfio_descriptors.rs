@@ -4,9 +4,9 @@ use adapter::midway::Config;
 use adapter::vfio::apart::Apart;
 use adapter::vfio::server::Server;
 use net::External as _;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
-use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 fn processor_time() -> Duration {
@@ -20,25 +20,10 @@ fn a_client_that_cannot_be_accepted_costs_no_processor_and_attaches_when_there_i
     let path = folder.path().join("socket");
     let adapter = Apart::start(Server::listen(&path, Config::default()).unwrap()).unwrap();
     let before = getrlimit(Resource::Nofile);
-    let _client = {
-        let client = UnixStream::connect(&path).unwrap();
-        drop(client);
-        // That one came and goes; from here on the system gives none.
-        let begin = Instant::now();
-        while adapter.is_up() && begin.elapsed() < Duration::from_secs(5) {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        let socket = rustix::net::socket_with(
-            rustix::net::AddressFamily::UNIX,
-            rustix::net::SocketType::STREAM,
-            rustix::net::SocketFlags::CLOEXEC,
-            None,
-        )
-        .unwrap();
-        setrlimit(Resource::Nofile, Rlimit { current: Some(3), ..before }).unwrap();
-        rustix::net::connect(&socket, &rustix::net::SocketAddrUnix::new(&path).unwrap()).unwrap();
-        socket
-    };
+    // It has its own descriptor before the system gives no more.
+    let client = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
+    setrlimit(Resource::Nofile, Rlimit { current: Some(3), ..before }).unwrap();
+    rustix::net::connect(&client, &SocketAddrUnix::new(&path).unwrap()).unwrap();
     let (used, pause) = (processor_time(), Duration::from_millis(600));
     std::thread::sleep(pause);
     let used = processor_time() - used;

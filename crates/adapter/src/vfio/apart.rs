@@ -331,8 +331,7 @@ impl Life {
             }
         }
         let broken = client.intersects(PollFlags::HUP | PollFlags::ERR);
-        let rested = server.rests_until().is_some_and(|end| end <= now);
-        if broken || rested || client.contains(PollFlags::IN) {
+        if broken || client.contains(PollFlags::IN) {
             server.read(now);
         }
         if broken || client.contains(PollFlags::OUT) {

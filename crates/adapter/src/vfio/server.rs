@@ -225,9 +225,6 @@ impl Server {
     }
 
     fn accept(&mut self, now: Time) {
-        if self.rests_until.is_some_and(|end| now < end) {
-            return;
-        }
         self.rests_until = None;
         match rustix::net::accept_with(&self.listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
             Ok(stream) => {
@@ -267,11 +264,6 @@ impl Server {
         if self.client.is_some() { self.adapter.fill(room, now) } else { 0 }
     }
 
-    /// Until when no client is accepted.
-    pub(super) fn rests_until(&self) -> Option<Time> {
-        self.rests_until
-    }
-
     /// When to run next while the line takes nothing.
     pub(super) fn blocked_timeout(&self) -> Option<Time> {
         if self.client.is_none() {
@@ -307,8 +299,11 @@ impl Server {
         self.settle(now);
     }
 
-    /// DMA, the interrupt, answers.
+    /// DMA, the interrupt, answers; a client that could not be accepted before.
     pub(super) fn settle(&mut self, now: Time) {
+        if self.rests_until.is_some_and(|end| end <= now) {
+            self.accept(now);
+        }
         self.with_client(|client, adapter| {
             if adapter.dma_waits() {
                 adapter.run_dma(&mut client.session.memory, DMA_OCTETS);
@@ -351,9 +346,7 @@ impl External for Server {
 
     fn run(&mut self, io: &mut NodeIo<'_>, now: Time) -> bool {
         if self.client.is_none() {
-            if self.rests_until.is_some() {
-                self.accept(now);
-            }
+            self.settle(now);
             return false;
         }
         let mut any = self.adapter.dma_waits();
@@ -379,13 +372,8 @@ impl External for Server {
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        if self.client.is_none() {
-            return self.rests_until;
-        }
-        if self.adapter.dma_waits() {
-            return Some(Time::ZERO);
-        }
-        if self.blocked { self.adapter.hold_off_end() } else { self.adapter.poll_timeout() }
+        let line_waits = self.client.is_none() || self.blocked || self.adapter.dma_waits();
+        if line_waits { self.blocked_timeout() } else { self.adapter.poll_timeout() }
     }
 
     fn is_up(&self) -> bool {
