@@ -10,6 +10,7 @@ use std::io::Read;
 use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 const EVE: u32 = 60_001;
@@ -34,6 +35,23 @@ fn ends(stream: &mut UnixStream, patience: Duration) -> bool {
     false
 }
 
+/// Begins a capture; `None` where the service refuses it, as on a link that has its tap.
+fn capture(connection: &Connection, link: &str, buffer_mib: u64) -> Option<UnixStream> {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let request = json!({ "capture_start": { "link": link, "circuits": [], "buffer_mib": buffer_mib } });
+    // It goes on without the connection that asked for it.
+    connection.manage_with(request, &[theirs.as_fd()]).ok().map(|_| ours)
+}
+
+/// Until the first link is free for the next capture.
+fn wait_until_free(socket: &Path) {
+    let next = Instant::now();
+    while capture(&Connection::open(socket).unwrap(), "alpha - beta", 1).is_none() {
+        assert!(next.elapsed() < SOON, "the link has its tap still");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 #[test]
 fn a_capture_ends_with_its_users_right_and_anothers_goes_on() {
     let folder = tempfile::tempdir().unwrap();
@@ -41,17 +59,13 @@ fn a_capture_ends_with_its_users_right_and_anothers_goes_on() {
     let socket = folder.path().join("socket");
     let network = |rules: &[String]| parse(&(NETWORK.to_owned() + &rules.concat()), "net.toml").unwrap();
     let daemon = Daemon::start(network(&[manages(EVE), manages(ALICE)]), &socket).unwrap();
-    let capture = |user: u32, link: &str| {
-        let (ours, theirs) = UnixStream::pair().unwrap();
-        let request = json!({ "capture_start": { "link": link, "circuits": [], "buffer_mib": 1 } });
+    let capture_of = |user: u32, link: &str| {
         let connection = as_user(user, || Connection::open(&socket).unwrap())?;
-        connection.manage_with(request, &[theirs.as_fd()]).unwrap();
-        // It goes on without the connection that asked for it.
-        Some(ours)
+        Some(capture(&connection, link, 1).unwrap())
     };
     // One that is read, one that is not, and another user's.
-    let Some(mut eve) = capture(EVE, "alpha - beta") else { return };
-    let mut alice = capture(ALICE, "gamma - beta:1").unwrap();
+    let Some(mut eve) = capture_of(EVE, "alpha - beta") else { return };
+    let mut alice = capture_of(ALICE, "gamma - beta:1").unwrap();
     let config = EndpointConfig { host: "alpha".into(), ..EndpointConfig::default() };
     let mut sender = Endpoint::create(&socket, &config).unwrap();
     let channel = sender.open(circuit(100), OpenOptions::default()).unwrap();
@@ -65,17 +79,7 @@ fn a_capture_ends_with_its_users_right_and_anothers_goes_on() {
     daemon.reload(network(&[manages(ALICE)])).unwrap();
     assert!(ends(&mut eve, SOON), "the capture goes on without the right");
     assert!(!ends(&mut alice, Duration::from_millis(200)), "another user's capture has ended");
-    // The link is free for the next one.
-    let next = Instant::now();
-    let again = || {
-        let (_ours, theirs) = UnixStream::pair().unwrap();
-        let request = json!({ "capture_start": { "link": "alpha - beta", "circuits": [], "buffer_mib": 1 } });
-        Connection::open(&socket).unwrap().manage_with(request, &[theirs.as_fd()]).is_ok()
-    };
-    while !again() {
-        assert!(next.elapsed() < SOON, "the link has its tap still");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until_free(&socket);
     drop(sender);
     assert_all_is_accounted_for(&daemon.engine);
 }
@@ -85,12 +89,7 @@ fn a_recorder_that_says_its_end_and_reads_nothing_leaves_the_link_to_the_next_on
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket");
     let daemon = Daemon::start(parse(NETWORK, "net.toml").unwrap(), &socket).unwrap();
-    let capture = || {
-        let (ours, theirs) = UnixStream::pair().unwrap();
-        let request = json!({ "capture_start": { "link": "alpha - beta", "circuits": [], "buffer_mib": 4 } });
-        Connection::open(&socket).unwrap().manage_with(request, &[theirs.as_fd()]).ok().map(|_| ours)
-    };
-    let mut recorder = capture().unwrap();
+    let mut recorder = capture(&Connection::open(&socket).unwrap(), "alpha - beta", 4).unwrap();
     let config = EndpointConfig { host: "alpha".into(), ..EndpointConfig::default() };
     let mut sender = Endpoint::create(&socket, &config).unwrap();
     let channel = sender.open(circuit(100), OpenOptions::default()).unwrap();
@@ -106,11 +105,7 @@ fn a_recorder_that_says_its_end_and_reads_nothing_leaves_the_link_to_the_next_on
     recorder.set_read_timeout(Some(SOON)).unwrap();
     assert!(recorder.read(&mut piece).is_ok_and(|octets| octets > 0), "there is a capture");
     recorder.shutdown(std::net::Shutdown::Write).unwrap();
-    let next = Instant::now();
-    while capture().is_none() {
-        assert!(next.elapsed() < SOON, "the link has its tap still");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    wait_until_free(&socket);
     drop((sender, recorder));
     assert_all_is_accounted_for(&daemon.engine);
 }

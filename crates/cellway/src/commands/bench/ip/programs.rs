@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// How long a way may take until packets pass.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// That they are there.
+/// That they are there, and how their TCP is to send.
 #[derive(Debug)]
 pub(super) struct Programs {
     /// TCP's congestion control, by the kernel's name of it.
