@@ -5,12 +5,13 @@
 mod buffers;
 mod connection;
 mod error;
+mod lent;
 mod shares;
 mod wait;
 
 use crate::ChannelId;
 use crate::control::{Aal, DataPath, Events, OpenOptions, Request, Response};
-use crate::layout::{Descriptor, Geometry, Head, INLINE_OCTETS};
+use crate::layout::{Descriptor, Geometry, Head, INLINE_OCTETS, Lent};
 use crate::own::Given;
 use crate::recycle::Recycle;
 use crate::ring::{Consumer, Producer, Which};
@@ -24,6 +25,8 @@ pub(crate) use buffers::Pool;
 pub use buffers::{Loan, Received};
 pub use connection::Connection;
 pub use error::{Error, SendError};
+use lent::Borrowed;
+pub use lent::SharedSdu;
 use shares::Shares;
 
 /// Handles of the pool of buffers that an endpoint keeps.
@@ -77,6 +80,8 @@ pub struct Endpoint {
     path: DataPath,
     /// Memory of the application's own that the host has.
     pub(crate) given: Given,
+    /// Memory of senders that lend theirs.
+    borrowed: Borrowed,
 }
 
 impl Endpoint {
@@ -113,6 +118,7 @@ impl Endpoint {
             events: config.events,
             path: config.path,
             given: Given::default(),
+            borrowed: Borrowed::default(),
         };
         let for_sending = config.send_buffers.unwrap_or(geometry.buffers / 2).min(geometry.buffers);
         (0..for_sending).rev().for_each(|buffer| endpoint.idle.put_fresh(buffer));
@@ -319,7 +325,10 @@ impl Endpoint {
     #[inline]
     pub(crate) fn give_free(&mut self, buffer: u32) {
         if !self.free.push_head_unseen(Head::of_buffer(buffer)) {
-            self.idle.put(buffer);
+            match Lent::from_buffer(buffer) {
+                Some(_) => self.borrowed.late.push(buffer),
+                None => self.idle.put(buffer),
+            }
         }
         if self.free.unpublished() >= self.free_batch {
             self.free.publish();

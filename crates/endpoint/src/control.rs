@@ -167,6 +167,19 @@ pub enum Request {
         /// How much.
         octets: u64,
     },
+    /// The endpoint's segment may be read by whoever borrows from its one channel, which is opened after this
+    /// ([`crate::negotiate::LEND`]).
+    Lend,
+    /// SDUs of a channel may be delivered where a sender that lends its memory has them.
+    Borrow {
+        /// Which channel.
+        channel: ChannelId,
+    },
+    /// The memory of a region that a descriptor has named; its descriptor comes with the answer.
+    Borrowed {
+        /// The region's number.
+        region: u16,
+    },
     /// End the endpoint; from the answer on, the host touches nothing of the application's any more.
     Release,
     /// Change the endpoint's event strategy.
@@ -221,6 +234,15 @@ pub enum Response {
     Memory,
     /// The memory is in use.
     Registered,
+    /// The endpoint lends.
+    Lends,
+    /// The channel borrows.
+    Borrows,
+    /// The memory of a region, to be mapped for reading; its file descriptor comes along.
+    Borrowed {
+        /// Sizes of the segment that it is.
+        geometry: Geometry,
+    },
     /// The endpoint has ended.
     Released,
     /// The event strategy is in force.

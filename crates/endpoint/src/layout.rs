@@ -26,7 +26,7 @@
 //! |---|---|
 //! | 0..4 | channel: its place (16 bits), and the place's generation (the high 16 bits) |
 //! | 4..8 | octets of the SDU |
-//! | 8..12 | buffer, counted from 0; all ones: the SDU is in the descriptor; one less: in the application's own memory; two less: on pages of it |
+//! | 8..12 | buffer, counted from 0; all ones: the SDU is in the descriptor; one less: in the application's own memory; two less: on pages of it; the highest bit set otherwise: in memory that the sender lends ([`Lent`]) |
 //! | 12 | user-to-user indication |
 //! | 13 | common part indicator |
 //! | 14 | bit 0 cell loss priority, bit 1 congestion |
@@ -256,6 +256,36 @@ impl From<Head> for Descriptor {
     }
 }
 
+/// Where an SDU is that its sender lends: the region's number in 15 bits, of which all ones are none, and in the low 16 bits the
+/// buffer in it, under the highest bit. The receiver gives the same number back by its free ring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lent {
+    /// Which memory: the host numbers them for each receiving endpoint, and uses no number twice.
+    pub region: u16,
+    /// Which of its buffers.
+    pub buffer: u16,
+}
+
+impl Lent {
+    const FLAG: u32 = 1 << 31;
+    /// Regions that an endpoint can have, ever.
+    pub const MAX_REGIONS: u16 = 0x7fff;
+
+    /// As a descriptor's buffer. Regions from [`Lent::MAX_REGIONS`] on have none.
+    #[inline]
+    pub const fn to_buffer(self) -> Option<u32> {
+        let number = Self::FLAG | (self.region as u32) << 16 | self.buffer as u32;
+        if self.region < Self::MAX_REGIONS { Some(number) } else { None }
+    }
+
+    /// What a descriptor's buffer says. `None`: it is not of memory that is lent.
+    #[inline]
+    pub const fn from_buffer(buffer: u32) -> Option<Self> {
+        let lent = Lent { region: (buffer >> 16) as u16 & Self::MAX_REGIONS, buffer: buffer as u16 };
+        if buffer & Self::FLAG != 0 && lent.region != Self::MAX_REGIONS { Some(lent) } else { None }
+    }
+}
+
 impl Descriptor {
     /// The buffer number that says that the SDU is in the descriptor.
     pub const INLINE: u32 = u32::MAX;
@@ -353,6 +383,17 @@ mod tests {
         assert!(Geometry { buffers: 0, ..g }.checked().is_err());
         assert!(Geometry { buffer_octets: 65_537, ..g }.checked().is_err());
         assert!(Geometry { buffers: 65_536, buffer_octets: 65_536, ..g }.checked().is_err());
+    }
+
+    #[test]
+    fn a_buffer_is_of_lent_memory_or_one_of_the_other_kinds() {
+        for lent in [Lent { region: 0, buffer: 0 }, Lent { region: Lent::MAX_REGIONS - 1, buffer: u16::MAX }] {
+            assert_eq!(lent.to_buffer().and_then(Lent::from_buffer), Some(lent));
+        }
+        assert_eq!(Lent { region: Lent::MAX_REGIONS, buffer: 0 }.to_buffer(), None);
+        for other in [0, 65_535, (1 << 31) - 1, Descriptor::INLINE, Descriptor::OWN, Descriptor::PAGES] {
+            assert_eq!(Lent::from_buffer(other), None);
+        }
     }
 
     proptest! {

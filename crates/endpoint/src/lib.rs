@@ -48,19 +48,23 @@ mod sync;
 mod uffd;
 #[cfg(not(loom))]
 pub mod upcall;
+#[cfg(not(loom))]
+mod view;
 pub mod waiting;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub mod window;
 
 #[cfg(not(loom))]
-pub use client::{Connection, Endpoint, EndpointConfig, Error, Loan, Local, Received, SendError};
+pub use client::{Connection, Endpoint, EndpointConfig, Error, Loan, Local, Received, SendError, SharedSdu};
 pub use control::{Aal, DataPath, Direction, Events, OpenOptions};
 #[cfg(not(loom))]
 pub use guard::{Guarded, Hold, Overlap};
 pub use layout::Geometry;
 #[cfg(not(loom))]
 pub use own::Memory;
+#[cfg(not(loom))]
+pub use view::{Changed, Guarantee};
 #[cfg(not(loom))]
 pub use window::Window;
 

@@ -23,8 +23,10 @@ pub const FUTEX: &str = "futex";
 pub const MEMORY_ANSWERS: &str = "memory-answers";
 /// SDUs whose octets lie on a list of pages of own memory: [`crate::window`].
 pub const PAGES: &str = "pages";
+/// Endpoints that lend their memory to receivers, and receivers that borrow it: [`crate::client::SharedSdu`].
+pub const LEND: &str = "lend";
 /// All features of this crate's version.
-pub const FEATURES: &[&str] = &[DIRECT, OWN_MEMORY, AAL34, FUTEX, MEMORY_ANSWERS, PAGES];
+pub const FEATURES: &[&str] = &[DIRECT, OWN_MEMORY, AAL34, FUTEX, MEMORY_ANSWERS, PAGES, LEND];
 
 /// The newest version that both speak, if there is one: here [`OLDEST`] to [`VERSION`], there `oldest` to `newest`.
 pub fn agree_version(oldest: u32, newest: u32) -> Option<u32> {

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU8, AtomicU32};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 /// What `statfs` says of memory files of ordinary pages.
 const TMPFS_MAGIC: u64 = 0x0102_1994;
@@ -92,9 +92,12 @@ impl SharedMemory {
     }
 
     fn map(fd: &OwnedFd, octets: usize) -> Result<Self, Errno> {
-        let access = ProtFlags::READ | ProtFlags::WRITE;
+        Self::map_as(fd, octets, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED)
+    }
+
+    fn map_as(fd: &OwnedFd, octets: usize, access: ProtFlags, flags: MapFlags) -> Result<Self, Errno> {
         // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing of this process.
-        let base = unsafe { rustix::mm::mmap(std::ptr::null_mut(), octets, access, MapFlags::SHARED, fd.as_fd(), 0) }?;
+        let base = unsafe { rustix::mm::mmap(std::ptr::null_mut(), octets, access, flags, fd.as_fd(), 0) }?;
         Ok(SharedMemory { base: NonNull::new(base.cast()).ok_or(Errno::NOMEM)?, octets })
     }
 
@@ -156,6 +159,43 @@ impl SharedMemory {
     }
 }
 
+/// A mapping of sealed memory by which it can be read and not written; its owner may write it at any time.
+#[derive(Debug)]
+pub struct ReadOnly(SharedMemory);
+
+impl ReadOnly {
+    /// Maps what somebody else made and sealed, all pages at once.
+    ///
+    /// # Errors
+    /// It is no such memory, has another size, is not sealed, or there is no room for it.
+    pub fn open(fd: &OwnedFd, octets: usize) -> Result<Self, Errno> {
+        let seals = rustix::fs::fcntl_get_seals(fd)?;
+        let ordinary = rustix::fs::fstatfs(fd)?.f_type as u64 == TMPFS_MAGIC;
+        let fits = rustix::fs::fstat(fd)?.st_size as u64 == octets as u64;
+        if !seals.contains(SealFlags::SHRINK | SealFlags::GROW) || !is_sealed(fd) || !fits || octets == 0 || !ordinary {
+            return Err(Errno::INVAL);
+        }
+        SharedMemory::map_as(fd, octets, ProtFlags::READ, MapFlags::SHARED | MapFlags::POPULATE).map(ReadOnly)
+    }
+
+    /// Part of it, to be loaded from and never stored to. Panics if it is not inside.
+    #[inline]
+    pub fn octets(&self, at: usize, octets: usize) -> &[AtomicU8] {
+        self.0.octets(at, octets)
+    }
+
+    /// The whole words of a part of it, to be loaded from and never stored to. Panics if it is not inside or `at` is no multiple
+    /// of 8.
+    #[inline]
+    pub fn words(&self, at: usize, octets: usize) -> &[AtomicU64] {
+        let part = self.0.octets(at, octets);
+        assert!(at.is_multiple_of(8), "words begin at multiples of 8, not at {at}");
+        // SAFETY: inside the part just checked, which lives as long as `self`, and aligned, since the base is a page. They are
+        // only loaded from: the pages cannot be written here.
+        unsafe { std::slice::from_raw_parts(part.as_ptr().cast::<AtomicU64>(), octets / 8) }
+    }
+}
+
 impl Drop for SharedMemory {
     fn drop(&mut self) {
         // SAFETY: the mapping was made by `map` with this size, and all references into it have ended with `self`.
@@ -196,6 +236,21 @@ mod tests {
         theirs.copy_in(0, b"more");
         assert_eq!(ours.octets(4096, 1)[0].load(Ordering::Relaxed), b'd');
         assert_eq!(ours.octets(0, 1)[0].load(Ordering::Relaxed), b'm');
+    }
+
+    #[test]
+    fn memory_is_mapped_for_reading_once_nobody_else_can_map_it_to_write() {
+        let (ours, fd) = SharedMemory::create(8192).unwrap();
+        make_pages(&fd).unwrap();
+        assert_eq!(ReadOnly::open(&fd, 8192).unwrap_err(), Errno::INVAL, "not sealed");
+        seal(&fd).unwrap();
+        assert_eq!(ReadOnly::open(&fd, 4096).unwrap_err(), Errno::INVAL, "another size");
+        let read = ReadOnly::open(&fd, 8192).unwrap();
+        ours.copy_in(4096, &[1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        assert_eq!(read.octets(4104, 1)[0].load(Ordering::Relaxed), 9);
+        let words = read.words(4096, 9);
+        assert_eq!(words.len(), 1);
+        assert_eq!(words[0].load(Ordering::Relaxed), u64::from_ne_bytes([1, 2, 3, 4, 5, 6, 7, 8]));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! One endpoint as the host sees it: its rings, its channels, the SDUs that are leaving.
 
+mod borrowing;
 mod ending;
 mod parcels;
 mod receiving;
@@ -8,8 +9,11 @@ mod sums;
 pub(crate) use ending::Unloading;
 
 use crate::channels::Channels;
+use borrowing::Borrowing;
+pub(crate) use borrowing::LoanOf;
 use crate::events::poll_list::Slot;
 use crate::events::{self, Bell, Strategy};
+use crate::lent::Lent;
 use crate::outbound::{Leaving, Outbound, Outgoing};
 use crate::path::Path;
 use endpoint::layout::{Descriptor, Geometry, Head, INLINE_OCTETS};
@@ -99,6 +103,10 @@ pub struct Attached {
     pub(crate) channels: Channels,
     /// Circuits whose channels have closed in the middle of a PDU.
     pub(crate) lingering: BTreeSet<u32>,
+    /// Its segment, if it lends that.
+    pub(crate) lends: Option<Arc<Lent>>,
+    /// What its application reads where the senders have it, if a channel of it borrows.
+    borrowing: Option<Box<Borrowing>>,
     pub(crate) outbound: Outbound,
     pub(crate) path: Path,
     pub(crate) strategy: Strategy,
@@ -152,6 +160,8 @@ impl Attached {
             unseen: 0,
             channels: Channels::default(),
             lingering: BTreeSet::new(),
+            lends: None,
+            borrowing: None,
             outbound: Outbound::new(geometry.send_ring, path == DataPath::SingleCopy),
             path: Path::new(path, geometry.buffer_octets as usize),
             strategy: Strategy::new(events, geometry.send_ring, bell),
@@ -175,6 +185,11 @@ impl Attached {
             received: Counters::default(),
             segment,
         }
+    }
+
+    /// Whether a circuit was ever opened on it.
+    pub(crate) fn has_opened(&self) -> bool {
+        self.channels.has_opened()
     }
 
     pub(crate) fn geometry(&self) -> &Geometry {

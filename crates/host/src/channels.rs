@@ -1,6 +1,7 @@
 //! The channels of one endpoint, by number. A number is a place and the place's generation, and is never used twice: a
 //! descriptor that was pushed for a channel finds that one or none, whatever has been opened at its place since.
 
+use crate::lent::Borrower;
 use endpoint::{Aal, ChannelId, Direction};
 use wire::{CircuitId, DropReason};
 
@@ -21,11 +22,13 @@ pub(crate) struct Channel {
     pub(crate) pressed: bool,
     /// Its circuit has credits.
     pub(crate) lossless: bool,
+    /// Its SDUs may be delivered where their sender has them.
+    pub(crate) borrows: Option<Borrower>,
 }
 
 impl Channel {
     pub(crate) fn new(circuit: CircuitId, aal: Aal, direction: Direction) -> Self {
-        Channel { circuit, aal, direction, pressed: false, lossless: false }
+        Channel { circuit, aal, direction, pressed: false, lossless: false, borrows: None }
     }
 }
 
@@ -61,6 +64,12 @@ impl Channels {
     /// The channel of a number.
     pub(crate) fn find(&self, id: ChannelId) -> Option<&Channel> {
         self.place(id)?.open.as_ref()
+    }
+
+    /// The same, to change.
+    pub(crate) fn find_mut(&mut self, id: ChannelId) -> Option<&mut Channel> {
+        let place = self.places.get_mut(usize::from(id.place()))?;
+        place.open.as_mut().filter(|_| place.generation == id.generation())
     }
 
     fn place(&self, id: ChannelId) -> Option<&Place> {
@@ -107,6 +116,11 @@ impl Channels {
                 Err(if was_open { DropReason::Closed } else { DropReason::BadDescriptor })
             }
         }
+    }
+
+    /// Whether there was ever one.
+    pub(crate) fn has_opened(&self) -> bool {
+        !self.places.is_empty()
     }
 
     /// Those that are open, to change.

@@ -11,6 +11,7 @@ use crate::circuit::{Circuit, CircuitConfig, Credits, Keeping};
 use crate::circuits::Circuits;
 use crate::endpoints::{Endpoints, Pressure};
 use crate::intake::Intake;
+use crate::lending::Lending;
 use crate::outward::send_cell;
 use departing::Departing;
 pub(crate) use departing::LONGEST as LONGEST_DEPARTURE;
@@ -61,6 +62,8 @@ pub struct HostInterface {
     pub(crate) credits: Credits,
     /// Circuits that keep what their receivers have no room for.
     pub(crate) keeping: Keeping,
+    /// Applications that have borrowed SDUs.
+    pub(crate) lending: Lending,
     /// What came in at its ports.
     pub(crate) intake: Intake,
     /// What its links are, by port.
@@ -89,6 +92,7 @@ impl HostInterface {
             gone_circuits: [Counters::default(); 2],
             credits: Credits::default(),
             keeping: Keeping::default(),
+            lending: Lending::default(),
             intake: Intake::default(),
             links: Vec::new(),
             now: Time::ZERO,
@@ -174,6 +178,7 @@ impl HostInterface {
         self.departing.retain(|departing| departing.id != id);
         self.given_up.remove(&id);
         if let Some(endpoint) = self.endpoints.find(id) {
+            endpoint.end_lending();
             if self.broken.is_none() {
                 self.broken = endpoint.mismatch(0).map(|what| format!("{id:?}, which is gone: {what}"));
             }
@@ -260,13 +265,14 @@ impl HostInterface {
     /// or has something to send now, and nobody who makes way for an application, or keeps cells for it, sees it get on.
     pub fn is_quiet(&mut self) -> bool {
         let now = self.now;
-        !self.endpoints.gets_on(now) && !self.keeping.gets_on(now) && self.endpoints.is_quiet()
+        let waits = self.endpoints.gets_on(now) || self.keeping.gets_on(now) || self.lending.gets_on(now);
+        !waits && self.endpoints.is_quiet()
     }
 
     /// Before a sleep: asks applications that are waited for to ring once they have room. True if any was asked: look once
     /// more, since it may have made room just before.
     pub fn prepare_sleep(&mut self) -> bool {
-        let held = self.ask_those_held_up();
+        let held = self.ask_those_held_up() | self.ask_borrowers();
         self.endpoints.ask_those_behind() | held
     }
 
@@ -424,6 +430,7 @@ impl Node for HostInterface {
         self.endpoints.rests()
             && self.credits.rests()
             && self.keeping.rests()
+            && self.lending.rests()
             && self.answers.is_empty()
             && self.departing.is_empty()
             && self.given_up.is_empty()

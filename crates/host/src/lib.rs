@@ -25,6 +25,8 @@ mod intake;
 mod interface;
 mod inward;
 mod keeping;
+mod lent;
+mod lending;
 #[allow(unsafe_code)]
 pub mod measure;
 mod oam;

@@ -11,7 +11,7 @@ mod given_up;
 use crate::channels::Channel;
 use crate::path::Source;
 use aboard::Aboard;
-pub(crate) use aboard::MOST_CELLS;
+pub(crate) use aboard::{Held, MOST_CELLS, Sent};
 use endpoint::ChannelId;
 use endpoint::layout::{Descriptor, Head};
 use endpoint::ring::Consumer;

@@ -10,6 +10,7 @@
 //! A parcel keeps its place among the cells of its link. All its SDUs are AAL5 of one circuit, with CLP, EFCI and CPI zero.
 
 use sar::{SduMeta, Segmentation};
+use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -17,7 +18,8 @@ use std::sync::atomic::AtomicU8;
 use wire::{Cell, CircuitId, aal5};
 
 /// Memory in which SDUs stay until they have been read. Its owner may write it meanwhile: then a receiver gets what was written.
-pub trait SduMemory: Debug + Send + Sync {
+/// A receiver that knows the kind of memory can ask for it by its type.
+pub trait SduMemory: Any + Debug + Send + Sync {
     /// `octets` octets from `at` on, which are there.
     fn octets(&self, at: usize, octets: usize) -> &[AtomicU8];
 }
@@ -76,6 +78,11 @@ impl Parcel {
     /// An SDU's octets.
     pub fn octets(&self, sdu: &SduAt) -> &[AtomicU8] {
         self.memory.octets(sdu.at as usize, sdu.octets.into())
+    }
+
+    /// The memory that its SDUs are in.
+    pub fn memory(&self) -> &dyn SduMemory {
+        &*self.memory
     }
 
     /// The header word of its cells but for the last of each PDU.

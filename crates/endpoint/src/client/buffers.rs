@@ -82,6 +82,9 @@ pub struct Received<'a> {
 }
 
 impl Received<'_> {
+    /// What stands for the buffer of an SDU that was lent and has been copied. The host gives no such one: it is not in a ring.
+    pub(super) const COPIED: u32 = Descriptor::PAGES;
+
     /// The channel it came on.
     #[inline]
     pub fn channel(&self) -> ChannelId {
@@ -121,6 +124,9 @@ impl Deref for Received<'_> {
         if self.descriptor.head.buffer == Descriptor::OWN {
             return self.endpoint.given.octets(&self.descriptor);
         }
+        if self.descriptor.head.buffer == Self::COPIED {
+            return self.endpoint.borrowed.copied();
+        }
         if self.endpoint.pool.segment.geometry().buffer_at(self.descriptor.head.buffer).is_none() {
             return &[];
         }
@@ -137,7 +143,7 @@ impl Drop for Received<'_> {
         let buffer = self.descriptor.head.buffer;
         if buffer == Descriptor::OWN {
             self.post_again();
-        } else if buffer != Descriptor::INLINE {
+        } else if buffer != Descriptor::INLINE && buffer != Self::COPIED {
             self.endpoint.give_free(buffer);
         }
     }

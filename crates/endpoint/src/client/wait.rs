@@ -7,7 +7,8 @@
 use super::{Endpoint, Error, Received};
 use crate::control::{BELL_OCTETS, Events};
 use crate::layout::{
-    ANY_NEWS, BY_FUTEX, CLIENT_SLEEPS, HOST_PROCESSOR, HOST_RESTS, HOST_SLEEPS, NEWS_OF_ROOM, NEWS_OF_SDUS,
+    ANY_NEWS, BY_FUTEX, CLIENT_SLEEPS, Descriptor, HOST_PROCESSOR, HOST_RESTS, HOST_SLEEPS, Lent, NEWS_OF_ROOM,
+    NEWS_OF_SDUS,
 };
 use crate::waiting::{DOZE, Next, Waiting, is_elsewhere};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -37,14 +38,33 @@ impl Endpoint {
     // Whoever has it inlined makes the answer where it is used: moved, its descriptor is read again before it has been written whole.
     #[inline(always)]
     pub fn try_receive(&mut self) -> Option<Received<'_>> {
+        let mut descriptor = self.pop_received()?;
+        if Lent::from_buffer(descriptor.head.buffer).is_some() {
+            self.copy_lent(&mut descriptor);
+        }
+        Some(Received { endpoint: self, descriptor })
+    }
+
+    /// The next SDU's descriptor, if one has arrived.
+    #[inline(always)]
+    pub(super) fn pop_received(&mut self) -> Option<Descriptor> {
         let Some(descriptor) = self.receive.pop() else {
-            self.free.publish();
+            self.publish_free();
             return None;
         };
         if self.receive.head() & (self.receive_quarter - 1) == 0 {
             self.say_there_is_room();
         }
-        Some(Received { endpoint: self, descriptor })
+        Some(descriptor)
+    }
+
+    /// Lets the host see which buffers are its again.
+    #[inline]
+    fn publish_free(&mut self) {
+        if !self.borrowed.late.is_empty() {
+            self.give_late();
+        }
+        self.free.publish();
     }
 
     /// Waits for an SDU; `None` if `timeout` passes first. Spins or yields a little, then sleeps ([`crate::waiting`]).
@@ -210,15 +230,17 @@ impl Endpoint {
     /// waits for either.
     fn tell_all(&mut self) {
         self.flush();
-        self.free.publish();
+        self.publish_free();
         self.say_caught_up();
     }
 
     /// The host may be asleep until there is room for what it has for this application.
-    fn say_there_is_room(&self) {
+    fn say_there_is_room(&mut self) {
         if self.receive.waiting_seen() > self.receive_quarter * 2 {
             return;
         }
+        // It may wait for SDUs that it has lent, too.
+        self.publish_free();
         // The index must be visible before the flag is read, as in `wake_host_if_asleep`.
         fence(Ordering::SeqCst);
         self.say_caught_up();

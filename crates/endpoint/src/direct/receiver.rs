@@ -6,9 +6,11 @@ use super::link::{Gone, Link, Rest, drain, ring};
 use super::memory::{Ours, Theirs};
 use super::ring::{Line, LineConsumer, ReturnProducer, Sleeper, Waker};
 use super::spin::Spin;
+use crate::view::Octets;
+pub use crate::view::{Changed, Guarantee};
 use rustix::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64};
 use std::time::Duration;
 use wire::{Counters, DropReason};
 
@@ -173,23 +175,6 @@ impl AsFd for Receiver {
     }
 }
 
-/// What holds of a message's octets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Guarantee {
-    /// They are this side's own copy: nobody changes them.
-    Private,
-    /// They are the sender's memory: it may still change them, and what was checked may not be what is used.
-    MayChange,
-}
-
-/// The sender was seen to change a message while it was copied.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the sender changed the message at octet {at} while it was copied")]
-pub struct Changed {
-    /// Where.
-    pub at: usize,
-}
-
 /// A message that has come.
 #[derive(Debug)]
 pub struct Message<'a> {
@@ -226,21 +211,30 @@ impl<'a> Message<'a> {
         self.uu
     }
 
+    #[inline]
+    fn view(&self) -> Octets<'_> {
+        if self.block == INLINE {
+            return Octets::Private(&self.inline[..self.octets]);
+        }
+        let theirs = &self.receiver.link.theirs;
+        Octets::Shared(theirs.octets(self.at, self.octets), theirs.words(self.at, self.octets))
+    }
+
     /// What holds of its octets.
     pub fn guarantee(&self) -> Guarantee {
-        if self.block == INLINE { Guarantee::Private } else { Guarantee::MayChange }
+        self.view().guarantee()
     }
 
     /// Its octets, if they are private.
     #[inline]
     pub fn private(&self) -> Option<&[u8]> {
-        (self.block == INLINE).then(|| &self.inline[..self.octets])
+        self.view().private()
     }
 
     /// Its octets as the sender's memory, if they are; to be loaded one by one.
     #[inline]
     pub fn shared(&self) -> Option<&[AtomicU8]> {
-        (self.block != INLINE).then(|| self.receiver.link.theirs.octets(self.at, self.octets))
+        self.view().shared()
     }
 
     /// The same in words of eight octets in memory's order, whole ones only: the faster way to look at many.
@@ -251,21 +245,7 @@ impl<'a> Message<'a> {
 
     /// Copies as many octets as `into` has and the message has; gives how many. Check the copy, not the message.
     pub fn copy_to(&self, into: &mut [u8]) -> usize {
-        let n = self.octets.min(into.len());
-        let into = &mut into[..n];
-        let Some(words) = self.shared_words() else {
-            into.copy_from_slice(&self.inline[..n]);
-            return n;
-        };
-        let (parts, rest) = into.as_chunks_mut::<8>();
-        for (part, word) in parts.iter_mut().zip(words) {
-            *part = word.load(Ordering::Relaxed).to_ne_bytes();
-        }
-        let from = self.receiver.link.theirs.octets(self.at + n - rest.len(), rest.len());
-        for (octet, from) in rest.iter_mut().zip(from) {
-            *octet = from.load(Ordering::Relaxed);
-        }
-        n
+        self.view().copy_to(into)
     }
 
     /// Copies, then compares: an error if the sender was seen to write meanwhile. The copy is the caller's own either way;
@@ -274,15 +254,7 @@ impl<'a> Message<'a> {
     /// # Errors
     /// The sender writes what it has sent.
     pub fn checked_copy(&self, into: &mut [u8]) -> Result<usize, Changed> {
-        let n = self.copy_to(into);
-        std::sync::atomic::fence(Ordering::Acquire);
-        if let Some(shared) = self.shared() {
-            let differs = |(copied, now): (&u8, &AtomicU8)| *copied != now.load(Ordering::Relaxed);
-            if let Some(at) = into[..n].iter().zip(shared).position(differs) {
-                return Err(Changed { at });
-            }
-        }
-        Ok(n)
+        self.view().checked_copy(into)
     }
 
     /// A copy of the whole.

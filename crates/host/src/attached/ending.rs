@@ -23,11 +23,19 @@ impl Attached {
         if self.asleep {
             return false;
         }
+        self.end_lending();
         // Who has a copy of the memory may go on to write into it: it is not read any more.
         self.take_up(self.geometry().send_ring as usize);
         self.strategy.forget_bell();
         self.departs = true;
         !self.outbound.is_empty()
+    }
+
+    /// Lends nothing more; what is out is its own again once its borrower's host has heard of it.
+    pub(crate) fn end_lending(&self) {
+        if let Some(lent) = &self.lends {
+            lent.end();
+        }
     }
 
     /// Whether its application has gone.
@@ -134,6 +142,9 @@ impl Attached {
             }
         }
         self.send.publish();
+        if self.channels.iter().any(|open| open.circuit == circuit) {
+            self.end_lending();
+        }
         self.channels.forget(circuit);
     }
 
@@ -169,6 +180,7 @@ impl Attached {
         // All that was pushed before is counted here; what is pushed from now on finds no channel.
         self.take_up(self.geometry().send_ring as usize);
         self.channels.close(id);
+        self.end_lending();
         let number = u32::from(id.place());
         let mut dropped = self.drop_queued(number, u64::MAX);
         self.abort(|leaving| leaving.circuit == channel.circuit && leaving.aal == channel.aal);

@@ -17,26 +17,33 @@ pub(crate) struct Bounds {
 }
 
 impl Attached {
+    /// Whether SDUs stay in the segment until they have been read.
+    pub(crate) fn sends_parcels(&self) -> bool {
+        matches!(self.path.kind(), DataPath::Shared | DataPath::ZeroCopy)
+    }
+
     /// Where the SDU of a descriptor is, if it can leave in a parcel: it is in the segment, too long for a cell, and has nothing that
     /// marks its cells. A copying path has to take it out of the application's hands first.
     pub(super) fn for_parcel(&self, d: &Descriptor) -> Option<SduAt> {
-        let kinds = matches!(self.path.kind(), DataPath::Shared | DataPath::ZeroCopy);
         let octets = d.head.octets as usize;
         let plain = !d.head.clp && !d.head.congestion && d.head.cpi == 0;
-        if !kinds || !plain || octets <= INLINE_OCTETS || octets > self.geometry().buffer_octets as usize {
+        if !self.sends_parcels() || !plain || octets <= INLINE_OCTETS || octets > self.geometry().buffer_octets as usize {
             return None;
         }
         let at = self.segment.buffer_at(d.head.buffer)?;
         Some(SduAt { at: u32::try_from(at).ok()?, octets: u16::try_from(octets).ok()?, uu: d.head.uu })
     }
 
-    /// Takes back the slots and buffers of what has been read in parcels. True if there were any.
+    /// Takes back the slots and buffers of what has been read in parcels. True if there were any, or if more may leave.
     pub(crate) fn land(&mut self) -> bool {
-        let landed = self.outbound.is_aboard() && self.outbound.land(&mut self.send) > 0;
-        if landed {
+        if !self.outbound.is_aboard() {
+            return false;
+        }
+        let (freed, landed) = self.outbound.land(&mut self.send);
+        if freed > 0 {
             self.strategy.note_freed();
         }
-        landed
+        freed > 0 || landed
     }
 
     /// A channel's oldest SDU, if that is one for a parcel.
@@ -57,7 +64,7 @@ impl Attached {
         bounds: Bounds,
     ) -> Run {
         let mut run = Run::default();
-        let memory = self.outbound.memory(&self.segment);
+        let memory = self.outbound.memory(&self.segment, self.lends.as_ref());
         let mut parcel: Option<Parcel> = None;
         let (mut before, mut first) = (None, Some(first));
         while run.pdus < bounds.pdus

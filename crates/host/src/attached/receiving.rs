@@ -3,8 +3,8 @@
 use super::Attached;
 use crate::events;
 use crate::own::At;
+use endpoint::layout::{self, BODY_OCTETS, Descriptor, Head, INLINE_OCTETS};
 use endpoint::DataPath;
-use endpoint::layout::{BODY_OCTETS, Descriptor, Head, INLINE_OCTETS};
 use sar::SduMeta;
 use std::sync::atomic::AtomicU8;
 use wire::DropReason;
@@ -68,7 +68,7 @@ impl Attached {
     }
 
     /// Takes buffers from the free ring.
-    fn collect_free(&mut self) {
+    pub(super) fn collect_free(&mut self) {
         // A hostile client could fill the ring with nonsense: a bounded look.
         for _ in 0..FREED_AT_ONCE {
             let Some(d) = self.free.peek() else { break };
@@ -83,7 +83,10 @@ impl Attached {
                     })
                 }
                 buffer if buffer < self.geometry().buffers => Some(Buffer::Segment(buffer)),
-                _ => None,
+                buffer => match layout::Lent::from_buffer(buffer) {
+                    Some(back) if self.take_back(back) => continue,
+                    _ => None,
+                },
             };
             match free {
                 Some(free) => self.stash(free),
@@ -164,6 +167,18 @@ impl Attached {
     ) -> Result<(), DropReason> {
         let pushed = self.receive.push_head_unseen(head(channel, octets, meta, index));
         self.note_delivered(pushed, Some(Buffer::Segment(index)), octets)
+    }
+
+    /// The same where the sender lends it, under the buffer's number for that.
+    pub(super) fn push_lent(
+        &mut self,
+        channel: u32,
+        octets: usize,
+        meta: SduMeta,
+        number: u32,
+    ) -> Result<(), DropReason> {
+        let pushed = self.receive.push_head_unseen(head(channel, octets, meta, number));
+        self.note_delivered(pushed, None, octets)
     }
 
     #[inline(always)]

@@ -2,7 +2,7 @@
 
 use super::credit::Credit;
 use super::{Circuit, User};
-use crate::attached::{Attached, Buffer, Place};
+use crate::attached::{Attached, Buffer, LoanOf, Place};
 use net::{Parcel, SduAt};
 use sar::SduMeta;
 use std::sync::atomic::AtomicU8;
@@ -24,9 +24,13 @@ impl Circuit {
     /// Delivers the SDUs of a parcel, or drops and counts them.
     pub(crate) fn receive_parcel(&mut self, user: User, endpoint: &mut Attached, parcel: &Parcel) {
         let sdus = parcel.sdus();
+        let loan = endpoint.begin_loan(user.channel, parcel);
         for (n, sdu) in sdus.iter().enumerate() {
-            self.receive_sdu(user, endpoint, parcel, sdu, ahead(parcel, sdus, n));
+            if !self.lend_sdu(user, endpoint, loan, sdu) {
+                self.receive_sdu(user, endpoint, parcel, sdu, ahead(parcel, sdus, n));
+            }
         }
+        endpoint.finish_loan(loan);
     }
 
     /// Delivers as many SDUs of a parcel as there is room for, one after another; how many.
@@ -37,13 +41,36 @@ impl Circuit {
         parcel: &Parcel,
     ) -> usize {
         let sdus = parcel.sdus();
-        for (n, sdu) in sdus.iter().enumerate() {
-            if !endpoint.has_room() || !self.prepare_buffer(endpoint) {
-                return n;
+        let loan = endpoint.begin_loan(user.channel, parcel);
+        let mut done = 0;
+        for sdu in sdus {
+            if !endpoint.has_room() {
+                break;
             }
-            self.receive_sdu(user, endpoint, parcel, sdu, ahead(parcel, sdus, n));
+            if !self.lend_sdu(user, endpoint, loan, sdu) {
+                if !self.prepare_buffer(endpoint) {
+                    break;
+                }
+                self.receive_sdu(user, endpoint, parcel, sdu, ahead(parcel, sdus, done));
+            }
+            done += 1;
         }
-        sdus.len()
+        endpoint.finish_loan(loan);
+        done
+    }
+
+    /// Delivers an SDU where its sender has it. False if it is to be copied.
+    #[inline]
+    fn lend_sdu(&mut self, user: User, endpoint: &mut Attached, loan: Option<LoanOf>, sdu: &SduAt) -> bool {
+        let Some(loan) = loan else { return false };
+        let octets = usize::from(sdu.octets);
+        if octets > self.config.max_sdu_octets {
+            return false;
+        }
+        let meta = SduMeta { uu: sdu.uu, ..SduMeta::default() };
+        let Some(delivered) = endpoint.deliver_lent(user.channel, loan, sdu, meta) else { return false };
+        self.count(endpoint, delivered, octets);
+        true
     }
 
     /// The same on a circuit with credits, and keeps the others behind what is kept. The parcel comes back if all its SDUs are done

@@ -26,6 +26,15 @@ pub enum OpenError {
     /// Bounded.
     #[error("an endpoint has 65536 channels at most")]
     TooManyChannels,
+    /// It lends its memory.
+    #[error("an endpoint that lends its memory has one channel in its life, for sending by AAL5: open others on another endpoint")]
+    Lends,
+    /// It lends before it opens anything, and where SDUs stay in its segment.
+    #[error("memory is lent once, before a circuit is opened, and with the data path `shared` or `zero-copy`")]
+    CannotLend,
+    /// SDUs of the channel are not received whole.
+    #[error("channel {0} does not receive SDUs of AAL5: it has nothing to borrow")]
+    CannotBorrow(u32),
 }
 
 impl HostInterface {
@@ -49,6 +58,10 @@ impl HostInterface {
     ) -> Result<ChannelId, OpenError> {
         let OpenOptions { aal, direction } = options;
         let endpoint = self.endpoints.find(id).ok_or(OpenError::NoEndpoint)?;
+        let sends_only = direction == Direction::Send && aal == Aal::Aal5;
+        if endpoint.lends.is_some() && (!sends_only || endpoint.has_opened()) {
+            return Err(OpenError::Lends);
+        }
         let c = self.circuits.get_mut(circuit.key()).ok_or(OpenError::NoCircuit(circuit))?;
         let user = match aal {
             Aal::Oam => c.oam,

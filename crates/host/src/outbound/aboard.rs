@@ -2,6 +2,7 @@
 //! read them.
 
 use super::Outbound;
+use crate::lent::Lent;
 use endpoint::layout::{Descriptor, Head};
 use endpoint::ring::Consumer;
 use endpoint::segment::Segment;
@@ -16,11 +17,34 @@ pub(crate) const MOST_CELLS: usize = 1536;
 /// Handles of memory that are kept for later parcels, at most.
 const SPARE: usize = 64;
 
+/// Whoever has this reads SDUs of a parcel where they are, though the parcel itself is gone.
+#[derive(Debug)]
+pub(crate) struct Held;
+
 /// The memory that the SDUs of one parcel are in.
 #[derive(Debug)]
 pub(crate) struct Sent {
     /// There but for its drop.
     segment: Option<Arc<Segment>>,
+    /// The same, if it is lent; a borrower takes the second handle.
+    lent: Option<(Arc<Lent>, Arc<Held>)>,
+}
+
+impl Sent {
+    fn new(segment: &Arc<Segment>, lent: Option<&Arc<Lent>>) -> Self {
+        Sent { segment: Some(segment.clone()), lent: lent.map(|lent| (lent.clone(), Arc::new(Held))) }
+    }
+
+    /// The memory that it lends, and what a borrower has as long as it reads.
+    #[inline]
+    pub(crate) fn lent(&self) -> Option<(&Arc<Lent>, &Arc<Held>)> {
+        self.lent.as_ref().map(|(lent, held)| (lent, held))
+    }
+
+    /// Whether a borrower reads.
+    fn is_borrowed(&self) -> bool {
+        self.lent.as_ref().is_some_and(|(_, held)| Arc::strong_count(held) > 1)
+    }
 }
 
 impl SduMemory for Sent {
@@ -46,6 +70,7 @@ struct Load {
     /// This side's handle: the only one once the parcel has been read.
     memory: Arc<Sent>,
     channel: u32,
+    /// Of those that have not left the network; none once a borrower has all of them.
     cells: usize,
     /// Entries, a chain.
     first: u32,
@@ -68,8 +93,8 @@ impl Aboard {
 
 impl Outbound {
     /// A handle of an endpoint's memory for a parcel.
-    pub(crate) fn memory(&mut self, segment: &Arc<Segment>) -> Arc<Sent> {
-        self.aboard.spare.pop().unwrap_or_else(|| Arc::new(Sent { segment: Some(segment.clone()) }))
+    pub(crate) fn memory(&mut self, segment: &Arc<Segment>, lent: Option<&Arc<Lent>>) -> Arc<Sent> {
+        self.aboard.spare.pop().unwrap_or_else(|| Arc::new(Sent::new(segment, lent)))
     }
 
     /// A handle that no parcel was made with.
@@ -107,23 +132,32 @@ impl Outbound {
         self.aboard.loads.push(Load { memory, channel, cells, first, pdus });
     }
 
-    /// Gives back slots and buffers of parcels that have been read; how many SDUs they had.
-    pub(crate) fn land(&mut self, ring: &mut Consumer) -> u32 {
+    /// Gives back slots and buffers of parcels that have been read. Gives how many SDUs they had, and whether a channel may send
+    /// more: what a borrower reads has left the network.
+    pub(crate) fn land(&mut self, ring: &mut Consumer) -> (u32, bool) {
         let before = self.aboard.pdus;
-        let mut at = 0;
-        while let Some(load) = self.aboard.loads.get(at) {
+        let (mut at, mut landed) = (0, false);
+        while let Some(load) = self.aboard.loads.get_mut(at) {
             if Arc::strong_count(&load.memory) > 1 {
                 at += 1;
                 continue;
             }
-            // Whoever read it did so before dropping the parcel.
+            // Whoever read it did so before dropping the parcel, and whoever goes on reading had a handle before that.
             fence(Ordering::Acquire);
-            let Load { memory, channel, cells, first, pdus } = self.aboard.loads.remove(at);
-            self.keep(memory);
-            self.aboard.pdus -= pdus;
-            if let Some(lane) = self.lanes.get_mut(channel as usize) {
+            let cells = std::mem::take(&mut load.cells);
+            if let Some(lane) = self.lanes.get_mut(load.channel as usize) {
                 lane.aboard -= cells;
             }
+            landed |= cells > 0;
+            if load.memory.is_borrowed() {
+                at += 1;
+                continue;
+            }
+            // The borrower did the same before it gave back its handle.
+            fence(Ordering::Acquire);
+            let Load { memory, first, pdus, .. } = self.aboard.loads.remove(at);
+            self.keep(memory);
+            self.aboard.pdus -= pdus;
             let mut entry = first;
             for _ in 0..pdus {
                 let super::Entry { descriptor: Descriptor { head: Head { channel, buffer, .. }, .. }, position, next } =
@@ -133,7 +167,7 @@ impl Outbound {
                 entry = next;
             }
         }
-        before - self.aboard.pdus
+        (before - self.aboard.pdus, landed)
     }
 
     /// Whether something has left that has not been read.

@@ -1,0 +1,223 @@
+//! SDUs that a receiving application reads where their sender has them ([`crate::lent`]): which are out, and whose they are.
+
+use super::Attached;
+use crate::lent::{Borrower, Lent};
+use crate::outbound::{Held, Sent};
+use endpoint::ChannelId;
+use endpoint::layout;
+use net::{Parcel, SduAt};
+use sar::SduMeta;
+use std::any::Any;
+use std::sync::Arc;
+use wire::DropReason;
+
+/// SDUs of one parcel that are out.
+#[derive(Debug)]
+struct Load {
+    /// While it is here, the sender's slots and buffers are not its own again.
+    held: Option<Arc<Held>>,
+    /// How many are out.
+    out: u32,
+}
+
+/// The memory of one sender.
+#[derive(Debug)]
+struct Region {
+    number: u16,
+    lent: Arc<Lent>,
+    loads: Vec<Load>,
+    free: Vec<u32>,
+    /// For each buffer that is out its load, counted from 1.
+    buffers: Box<[u32]>,
+}
+
+/// What a receiving endpoint has borrowed.
+#[derive(Debug, Default)]
+pub(crate) struct Borrowing {
+    regions: Vec<Region>,
+    /// Regions that there have been: a number is used once, since its borrower keeps a mapping for it.
+    numbered: u16,
+    /// SDUs that are out, of all regions.
+    out: u32,
+}
+
+/// Where the SDUs of a parcel are lent from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LoanOf {
+    region: usize,
+    load: u32,
+}
+
+impl Region {
+    fn new(number: u16, lent: Arc<Lent>) -> Self {
+        let buffers = vec![0; lent.geometry.buffers as usize].into();
+        Region { number, lent, loads: Vec::new(), free: Vec::new(), buffers }
+    }
+
+    /// A load that is out with nothing yet.
+    fn load(&mut self, held: Arc<Held>) -> u32 {
+        let load = Load { held: Some(held), out: 0 };
+        match self.free.pop() {
+            Some(at) => {
+                self.loads[at as usize] = load;
+                at
+            }
+            None => {
+                self.loads.push(load);
+                self.loads.len() as u32 - 1
+            }
+        }
+    }
+
+    /// Ends a load of which nothing is out.
+    fn unload_if_back(&mut self, load: u32) {
+        let at = &mut self.loads[load as usize];
+        if at.out == 0 && at.held.take().is_some() {
+            self.free.push(load);
+        }
+    }
+
+    fn take_back(&mut self, buffer: u16) -> bool {
+        let Some(load) = self.buffers.get_mut(usize::from(buffer)).map(std::mem::take).and_then(|n| n.checked_sub(1))
+        else {
+            return false;
+        };
+        self.loads[load as usize].out -= 1;
+        self.unload_if_back(load);
+        true
+    }
+
+    fn out(&self) -> u32 {
+        self.loads.iter().map(|load| load.out).sum()
+    }
+}
+
+impl Borrowing {
+    /// The place of a sender's region; a new one if it is the first time. `None`: there have been as many as there can be.
+    fn region_of(&mut self, lent: &Arc<Lent>) -> Option<usize> {
+        if let Some(at) = self.regions.iter().position(|region| Arc::ptr_eq(&region.lent, lent)) {
+            return Some(at);
+        }
+        if self.numbered == layout::Lent::MAX_REGIONS {
+            return None;
+        }
+        self.regions.push(Region::new(self.numbered, lent.clone()));
+        self.numbered += 1;
+        Some(self.regions.len() - 1)
+    }
+
+    /// An SDU comes back. False if it is not out. Of a region that is forgotten nothing is, and that is no mistake.
+    fn take_back(&mut self, back: layout::Lent) -> bool {
+        let Some(region) = self.regions.iter_mut().find(|region| region.number == back.region) else {
+            return back.region < self.numbered;
+        };
+        let was_out = region.take_back(back.buffer);
+        self.out -= u32::from(was_out);
+        was_out
+    }
+
+    /// Forgets the regions of lenders that have ended. True if anything was out.
+    fn forget_ended(&mut self) -> bool {
+        let before = self.out;
+        self.regions.retain(|region| !region.lent.has_ended());
+        self.out = self.regions.iter().map(Region::out).sum();
+        self.out < before
+    }
+}
+
+impl Attached {
+    /// Lets SDUs of a channel be delivered where their sender has them. False if the channel is not there.
+    pub(crate) fn borrow(&mut self, channel: ChannelId) -> bool {
+        let Some(open) = self.channels.find_mut(channel) else { return false };
+        open.borrows.get_or_insert_with(Borrower::new);
+        self.borrowing.get_or_insert_default();
+        true
+    }
+
+    /// The memory of a region that it has been told of.
+    pub(crate) fn borrowed(&self, number: u16) -> Option<&Arc<Lent>> {
+        let borrowing = self.borrowing.as_ref()?;
+        borrowing.regions.iter().find(|region| region.number == number).map(|region| &region.lent)
+    }
+
+    /// Whether SDUs are out.
+    pub(crate) fn has_borrowed(&self) -> bool {
+        self.borrowing.as_ref().is_some_and(|borrowing| borrowing.out > 0)
+    }
+
+    /// Begins to deliver SDUs of a parcel where they are, if its sender lends them to this channel.
+    #[inline]
+    pub(crate) fn begin_loan(&mut self, channel: u32, parcel: &Parcel) -> Option<LoanOf> {
+        let borrowing = self.borrowing.as_mut()?;
+        let sent = (parcel.memory() as &dyn Any).downcast_ref::<Sent>()?;
+        let (lent, held) = sent.lent()?;
+        let borrower = self.channels.find(ChannelId(channel))?.borrows?;
+        if !lent.lends_to(borrower) {
+            return None;
+        }
+        let region = borrowing.region_of(lent)?;
+        Some(LoanOf { region, load: borrowing.regions[region].load(held.clone()) })
+    }
+
+    /// Whether one more SDU can be out: each comes back by the free ring.
+    #[inline]
+    pub(crate) fn has_room_for_loan(&self) -> bool {
+        self.borrowing.as_ref().is_some_and(|borrowing| borrowing.out < self.geometry().free_ring)
+    }
+
+    /// Delivers an SDU where it is. `None`: it is to be copied, since its buffer is out already or there is no room for more.
+    #[inline]
+    pub(crate) fn deliver_lent(
+        &mut self,
+        channel: u32,
+        loan: LoanOf,
+        sdu: &SduAt,
+        meta: SduMeta,
+    ) -> Option<Result<(), DropReason>> {
+        if !self.has_room_for_loan() {
+            return None;
+        }
+        let region = &mut self.borrowing.as_mut()?.regions[loan.region];
+        let buffer = region.lent.buffer_of(sdu.at)?;
+        if *region.buffers.get(usize::from(buffer))? != 0 {
+            return None;
+        }
+        let number = layout::Lent { region: region.number, buffer }.to_buffer()?;
+        let delivered = self.push_lent(channel, sdu.octets.into(), meta, number);
+        if delivered.is_ok()
+            && let Some(borrowing) = &mut self.borrowing
+        {
+            let region = &mut borrowing.regions[loan.region];
+            region.buffers[usize::from(buffer)] = loan.load + 1;
+            region.loads[loan.load as usize].out += 1;
+            borrowing.out += 1;
+        }
+        Some(delivered)
+    }
+
+    /// No more SDUs of the parcel are delivered by this loan.
+    #[inline]
+    pub(crate) fn finish_loan(&mut self, loan: Option<LoanOf>) {
+        if let (Some(LoanOf { region, load }), Some(borrowing)) = (loan, &mut self.borrowing) {
+            borrowing.regions[region].unload_if_back(load);
+        }
+    }
+
+    /// An SDU comes back by the free ring. False if it is not out.
+    pub(super) fn take_back(&mut self, back: layout::Lent) -> bool {
+        self.borrowing.as_mut().is_some_and(|borrowing| borrowing.take_back(back))
+    }
+
+    /// Takes back what its application is done with. True if anything was.
+    pub(crate) fn take_back_loans(&mut self) -> bool {
+        let out = |attached: &Attached| attached.borrowing.as_ref().map_or(0, |borrowing| borrowing.out);
+        let before = out(self);
+        self.collect_free();
+        out(self) < before
+    }
+
+    /// Lenders that have ended have their memory back. True if anything of it was out.
+    pub(crate) fn forget_ended_loans(&mut self) -> bool {
+        self.borrowing.as_mut().is_some_and(|borrowing| borrowing.forget_ended())
+    }
+}

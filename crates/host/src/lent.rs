@@ -1,0 +1,102 @@
+//! The memory of an endpoint that lends it: who may read SDUs where their sender has them, and for how long.
+//!
+//! A region is the segment of one endpoint, which has one channel in its life. Whoever borrows it can read all of it, so the
+//! first channel to which an SDU of it is lent is the only one ever: SDUs for any other receiver are copied. When the lender ends,
+//! the host forgets what is out on loan; a borrower that has the memory mapped keeps its own mapping.
+
+use endpoint::Geometry;
+use rustix::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// What a borrowing channel is told apart by, in the whole process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Borrower(u64);
+
+impl Borrower {
+    /// One that nobody else is.
+    pub(crate) fn new() -> Self {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        Borrower(LAST.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+}
+
+/// A lending endpoint's segment.
+#[derive(Debug)]
+pub(crate) struct Lent {
+    pub(crate) geometry: Geometry,
+    /// By which a borrower maps it. There but for its drop.
+    memory: Option<OwnedFd>,
+    /// The only channel that it is lent to; 0: none yet.
+    borrower: AtomicU64,
+    /// Nothing more is lent: the endpoint or its channel has ended.
+    ended: AtomicBool,
+}
+
+impl Lent {
+    pub(crate) fn new(geometry: Geometry, memory: OwnedFd) -> Self {
+        Lent { geometry, memory: Some(memory), borrower: AtomicU64::new(0), ended: AtomicBool::new(false) }
+    }
+
+    /// Whether SDUs may be lent to this channel: to the first that asks, until the lender ends.
+    pub(crate) fn lends_to(&self, Borrower(channel): Borrower) -> bool {
+        let first = self.borrower.compare_exchange(0, channel, Ordering::Relaxed, Ordering::Relaxed);
+        first.map_or_else(|borrower| borrower == channel, |_| true) && !self.has_ended()
+    }
+
+    pub(crate) fn end(&self) {
+        self.ended.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+
+    /// A descriptor for the borrower.
+    pub(crate) fn memory(&self) -> Option<OwnedFd> {
+        self.memory.as_ref().and_then(|memory| memory.try_clone().ok())
+    }
+
+    /// The buffer that begins at this octet of the segment.
+    #[inline]
+    pub(crate) fn buffer_of(&self, at: u32) -> Option<u16> {
+        let from = (at as usize).checked_sub(self.geometry.buffers_at())?;
+        u16::try_from(from / self.geometry.buffer_octets as usize).ok()
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        // The last close of a memory file frees its pages, which takes time.
+        crate::reaper::dispose(self.memory.take());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory() -> OwnedFd {
+        rustix::fs::memfd_create("lent", rustix::fs::MemfdFlags::CLOEXEC).unwrap()
+    }
+
+    #[test]
+    fn memory_is_lent_to_the_first_borrower_only_and_to_nobody_after_its_end() {
+        let lent = Lent::new(Geometry::default(), memory());
+        let (first, second) = (Borrower::new(), Borrower::new());
+        assert_ne!(first, second);
+        assert!(lent.lends_to(first) && lent.lends_to(first));
+        assert!(!lent.lends_to(second));
+        lent.end();
+        assert!(!lent.lends_to(first));
+    }
+
+    #[test]
+    fn an_octet_of_a_segment_tells_its_buffer() {
+        let geometry = Geometry::default();
+        let lent = Lent::new(geometry, memory());
+        for buffer in [0, 1, 255] {
+            assert_eq!(lent.buffer_of(geometry.buffer_at(buffer).unwrap() as u32), Some(buffer as u16));
+        }
+        assert_eq!(lent.buffer_of(geometry.buffers_at() as u32 - 1), None);
+    }
+}
