@@ -1,13 +1,13 @@
-# make help says what there is. Each target installs what it lacks, or says what to install.
+# make help lists the targets. Each target installs its dependencies if permitted, or lists them.
 
 PROFILE_DIR := $(or $(CARGO_TARGET_DIR),target)/release
 FILE ?=
 
 .PHONY: help build demo lab test test-long quick bench speed clean
 
-help: ## what there is (default)
+help: ## this list (default)
 	@echo "Cellway: ATM for Linux in user space. Targets:"
-	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
 
 build: ## the program, optimised: target/release/cellway
 	@scripts/rust-ready build-only
@@ -25,14 +25,14 @@ test: ## everything: style, lints, documentation, licences, unit, property, corp
 test-long: ## random tests with many more cases than `make test` runs: an hour or more
 	@scripts/test long
 
-quick: ## what one wants while working: style, lints, unit and property tests
+quick: ## while working: style, lints, unit and property tests
 	@scripts/test fmt clippy test
 
 bench: build ## throughput from application to application, and of the SAR kernels, with this machine's memcpy beside it
 	$(PROFILE_DIR)/cellway bench path
 	$(PROFILE_DIR)/cellway bench sar
 
-speed: build ## an unmodified program on Cellway's sockets beside a Linux kernel's own, and what the library costs other calls
+speed: build ## an unmodified program on Cellway's sockets and on Linux's own, and the library's cost for other calls
 	cargo test --release --locked --package interop --test speed -- --nocapture
 	$(PROFILE_DIR)/cellway bench preload
 
