@@ -94,7 +94,8 @@ mod tests {
     fn a_copy_has_all_octets_in_order_whatever_its_length() {
         let plain: Vec<u8> = (1..=27).collect();
         let octets: Vec<AtomicU8> = plain.iter().map(|octet| AtomicU8::new(*octet)).collect();
-        let words: Vec<AtomicU64> = plain.as_chunks::<8>().0.iter().map(|w| AtomicU64::new(u64::from_ne_bytes(*w))).collect();
+        let words: Vec<AtomicU64> =
+            plain.as_chunks::<8>().0.iter().map(|w| AtomicU64::new(u64::from_ne_bytes(*w))).collect();
         for view in [Octets::Private(&plain), Octets::Shared(&octets, &words)] {
             for room in 0..40 {
                 let mut into = vec![0; room];

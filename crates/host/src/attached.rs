@@ -9,13 +9,13 @@ mod sums;
 pub(crate) use ending::Unloading;
 
 use crate::channels::Channels;
-use borrowing::Borrowing;
-pub(crate) use borrowing::LoanOf;
 use crate::events::poll_list::Slot;
 use crate::events::{self, Bell, Strategy};
 use crate::lent::Lent;
 use crate::outbound::{Leaving, Outbound, Outgoing};
 use crate::path::Path;
+use borrowing::Borrowing;
+pub(crate) use borrowing::LoanOf;
 use endpoint::layout::{Descriptor, Geometry, Head, INLINE_OCTETS};
 use endpoint::recycle::Recycle;
 use endpoint::ring::{Consumer, Producer, Which};

@@ -14,10 +14,11 @@ mod pressure;
 
 use crate::channels::EndpointId;
 use crate::doorbell::Doorbell;
-use crate::interface::HostInterface;
+use crate::interface::{HostInterface, OpenError};
 pub use crate::rounds::processor_time;
 use berth::{Berth, Loan};
 use board::Board;
+use endpoint::ChannelId;
 use net::topology::Fabric;
 use net::{Network, NodeId};
 use part::Part;
@@ -197,13 +198,33 @@ impl Core {
         if let Some(part) = self.part_of(host) {
             part.keep_doorbells(|h, e| (h, e) != (host, endpoint));
         }
-        let Some(host) = self.network.node_mut::<HostInterface>(host) else { return false };
+        let Some(node) = self.network.node_mut::<HostInterface>(host) else { return false };
+        let lends = node.lends(endpoint);
         if at_once {
-            host.release_endpoint(endpoint);
+            node.release_endpoint(endpoint);
         } else {
-            host.depart(endpoint);
+            node.depart(endpoint);
         }
-        host.departs(endpoint)
+        let departs = node.departs(endpoint);
+        self.forget_ended_loans(lends);
+        departs
+    }
+
+    /// Closes a channel. `None`: there is no such host.
+    pub fn close(&mut self, host: NodeId, id: EndpointId, channel: ChannelId) -> Option<Result<(), OpenError>> {
+        let node = self.network.node_mut::<HostInterface>(host)?;
+        let (lends, closed) = (node.lends(id), node.close(id, channel));
+        self.forget_ended_loans(lends);
+        Some(closed)
+    }
+
+    /// Who lent memory has ended: what is out of it is given up at whatever host it is.
+    fn forget_ended_loans(&mut self, any: bool) {
+        for host in if any { &self.hosts[..] } else { &[] } {
+            if let Some(host) = self.network.node_mut::<HostInterface>(*host) {
+                host.forget_ended_loans();
+            }
+        }
     }
 
     fn find_hosts(&mut self) {

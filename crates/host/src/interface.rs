@@ -383,7 +383,8 @@ impl Node for HostInterface {
         self.handle_credit_timers(now);
         self.endpoints.handle_due(now);
         self.watch_signals(io, now);
-        let mut any = self.deliver_held(io, now);
+        let mut any = self.take_back_loans(now);
+        any |= self.deliver_held(io, now);
         let share = (ROUND_OAM * NEW_POINT / io.ports().max(1)).max(1);
         for port in 0..io.ports() {
             self.circuits.oam_mut().left = share;

@@ -44,13 +44,18 @@ impl HostInterface {
     ///
     /// # Errors
     /// It is gone, has opened one, or its data path takes SDUs elsewhere.
-    pub fn lend(&mut self, id: EndpointId, memory: rustix::fd::OwnedFd) -> Result<(), OpenError> {
+    pub(crate) fn lend(&mut self, id: EndpointId, lent: Lent) -> Result<(), OpenError> {
         let endpoint = self.endpoints.find(id).ok_or(OpenError::NoEndpoint)?;
         if endpoint.has_opened() || endpoint.lends.is_some() || !endpoint.sends_parcels() {
             return Err(OpenError::CannotLend);
         }
-        endpoint.lends = Some(Arc::new(Lent::new(*endpoint.geometry(), memory)));
+        endpoint.lends = Some(Arc::new(lent));
         Ok(())
+    }
+
+    /// Whether an endpoint lends its memory.
+    pub fn lends(&mut self, id: EndpointId) -> bool {
+        self.endpoints.find(id).is_some_and(|endpoint| endpoint.lends.is_some())
     }
 
     /// Lets SDUs of a channel be delivered where their sender has them, if it lends its memory.

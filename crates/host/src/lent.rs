@@ -6,7 +6,7 @@
 
 use endpoint::Geometry;
 use rustix::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// What a borrowing channel is told apart by, in the whole process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,11 +30,15 @@ pub(crate) struct Lent {
     borrower: AtomicU64,
     /// Nothing more is lent: the endpoint or its channel has ended.
     ended: AtomicBool,
+    /// For each buffer that is out the borrower's number of its load, counted from 1. The borrower's host alone uses it; it is
+    /// here because it is made with the rest, and not between two PDUs.
+    out: Box<[AtomicU32]>,
 }
 
 impl Lent {
     pub(crate) fn new(geometry: Geometry, memory: OwnedFd) -> Self {
-        Lent { geometry, memory: Some(memory), borrower: AtomicU64::new(0), ended: AtomicBool::new(false) }
+        let out = (0..geometry.buffers).map(|_| AtomicU32::new(0)).collect();
+        Lent { geometry, memory: Some(memory), borrower: AtomicU64::new(0), ended: AtomicBool::new(false), out }
     }
 
     /// Whether SDUs may be lent to this channel: to the first that asks, until the lender ends.
@@ -54,6 +58,29 @@ impl Lent {
     /// A descriptor for the borrower.
     pub(crate) fn memory(&self) -> Option<OwnedFd> {
         self.memory.as_ref().and_then(|memory| memory.try_clone().ok())
+    }
+
+    /// Whether a buffer is out; one that is not there is.
+    #[inline]
+    pub(crate) fn is_out(&self, buffer: u16) -> bool {
+        self.out.get(usize::from(buffer)).is_none_or(|load| load.load(Ordering::Relaxed) != 0)
+    }
+
+    /// A buffer goes out with a load.
+    #[inline]
+    pub(crate) fn give_out(&self, buffer: u16, load: u32) {
+        if let Some(out) = self.out.get(usize::from(buffer)) {
+            out.store(load + 1, Ordering::Relaxed);
+        }
+    }
+
+    /// A buffer comes back: the load that it went out with, if it is out.
+    #[inline]
+    pub(crate) fn take_back(&self, buffer: u16) -> Option<u32> {
+        let out = self.out.get(usize::from(buffer))?;
+        let load = out.load(Ordering::Relaxed).checked_sub(1)?;
+        out.store(0, Ordering::Relaxed);
+        Some(load)
     }
 
     /// The buffer that begins at this octet of the segment.
@@ -88,6 +115,16 @@ mod tests {
         assert!(!lent.lends_to(second));
         lent.end();
         assert!(!lent.lends_to(first));
+    }
+
+    #[test]
+    fn a_buffer_is_out_once_and_comes_back_once() {
+        let lent = Lent::new(Geometry::default(), memory());
+        assert!(!lent.is_out(255) && lent.is_out(256), "there are 256");
+        lent.give_out(255, 0);
+        assert!(lent.is_out(255) && !lent.is_out(254));
+        assert_eq!([255, 255, 254, 256].map(|buffer| lent.take_back(buffer)), [Some(0), None, None, None]);
+        assert!(!lent.is_out(255));
     }
 
     #[test]

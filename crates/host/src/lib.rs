@@ -25,8 +25,8 @@ mod intake;
 mod interface;
 mod inward;
 mod keeping;
-mod lent;
 mod lending;
+mod lent;
 #[allow(unsafe_code)]
 pub mod measure;
 mod oam;

@@ -23,7 +23,7 @@ mod watch;
 pub use field::{Field, circuit};
 pub use ground::{Builder, Ground, assert_all_is_accounted_for, between, cbr, frames, rated};
 pub use program::Program;
-pub use raw::Raw;
+pub use raw::{Raw, mappings};
 pub use stalling::Stalling;
 pub use trial::{Attack, Class, Trial};
 pub use user::as_user;

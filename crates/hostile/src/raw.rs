@@ -6,7 +6,7 @@ use endpoint::layout::{ANY_NEWS, CLIENT_SLEEPS, Descriptor, Head};
 use endpoint::ring::{Consumer, Producer, Which};
 use endpoint::segment::Segment;
 use endpoint::seqpacket::Packets;
-use endpoint::{ChannelId, DataPath, Events, Geometry, OpenOptions};
+use endpoint::{ChannelId, DataPath, Direction, Events, Geometry, OpenOptions};
 use rustix::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
@@ -46,7 +46,27 @@ impl Raw {
     /// # Panics
     /// If the service refuses it.
     pub fn with(socket: &Path, host: &str, vci: u16, what: (Geometry, Events, DataPath)) -> Self {
-        Self::create(socket, host, vci, what, &[])
+        Self::create(socket, host, what, &[]).opened(vci, Direction::Both)
+    }
+
+    /// One that lends its segment to whoever borrows from a circuit.
+    ///
+    /// # Panics
+    /// If the service refuses it.
+    pub fn lender(socket: &Path, host: &str, vci: u16, what: (Geometry, Events, DataPath)) -> Self {
+        let raw = Self::create(socket, host, what, &[]);
+        assert_eq!(raw.ask(&Request::Lend), Response::Lends);
+        raw.opened(vci, Direction::Send)
+    }
+
+    /// One that borrows from whoever lends on a circuit.
+    ///
+    /// # Panics
+    /// If the service refuses it.
+    pub fn borrower(socket: &Path, host: &str, vci: u16, what: (Geometry, Events, DataPath)) -> Self {
+        let raw = Self::create(socket, host, what, &[]).opened(vci, Direction::Receive);
+        assert_eq!(raw.ask(&Request::Borrow { channel: raw.channel }), Response::Borrows);
+        raw
     }
 
     /// With a bell of its own.
@@ -54,13 +74,13 @@ impl Raw {
     /// # Panics
     /// If the service refuses it.
     pub fn with_bell(socket: &Path, host: &str, vci: u16, bell: BorrowedFd<'_>) -> Self {
-        Self::create(socket, host, vci, (Self::GEOMETRY, Events::Interrupt, DataPath::Shared), &[bell])
+        let what = (Self::GEOMETRY, Events::Interrupt, DataPath::Shared);
+        Self::create(socket, host, what, &[bell]).opened(vci, Direction::Both)
     }
 
     fn create(
         socket: &Path,
         host: &str,
-        vci: u16,
         (geometry, events, path): (Geometry, Events, DataPath),
         bell: &[BorrowedFd<'_>],
     ) -> Self {
@@ -75,9 +95,12 @@ impl Raw {
         let segment = Arc::new(Segment::open(&fds[0], geometry).expect("a segment"));
         let ring = |which| Producer::new(&segment, which);
         let (send, receive, free) = (ring(Which::Send), Consumer::new(&segment, Which::Receive), ring(Which::Free));
-        let mut raw = Raw { packets, segment, send, receive, free, fds, channel: ChannelId(0) };
-        raw.channel = raw.open(vci);
-        raw
+        Raw { packets, segment, send, receive, free, fds, channel: ChannelId(0) }
+    }
+
+    fn opened(mut self, vci: u16, direction: Direction) -> Self {
+        self.channel = self.open_as(vci, direction);
+        self
     }
 
     /// Asks, and gives the answer.
@@ -94,7 +117,11 @@ impl Raw {
     /// # Panics
     /// If the service refuses it.
     pub fn open(&self, vci: u16) -> ChannelId {
-        match self.ask(&Request::open(circuit(vci), OpenOptions::default())) {
+        self.open_as(vci, Direction::Both)
+    }
+
+    fn open_as(&self, vci: u16, direction: Direction) -> ChannelId {
+        match self.ask(&Request::open(circuit(vci), OpenOptions { direction, ..OpenOptions::default() })) {
             Response::Opened { channel } => channel,
             other => panic!("{other:?}"),
         }
@@ -120,4 +147,19 @@ impl Raw {
     pub fn ring(&self) {
         let _ = rustix::io::write(&self.fds[1], &1u64.to_ne_bytes());
     }
+}
+
+/// Mappings of this process, of memory files of the service, that are as long as a segment.
+///
+/// # Panics
+/// If the system does not list them.
+pub fn mappings(geometry: Geometry) -> usize {
+    let octets = geometry.octets().next_multiple_of(4096);
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("the mappings");
+    let length = |line: &&str| {
+        let range = line.split_once(' ').and_then(|(range, _)| range.split_once('-'));
+        let address = |text| usize::from_str_radix(text, 16).unwrap_or_default();
+        range.is_some_and(|(from, to)| address(to) - address(from) == octets)
+    };
+    maps.lines().filter(length).filter(|line| line.contains("memfd:cellway")).count()
 }

@@ -4,7 +4,7 @@
 use endpoint::control::Request;
 use endpoint::layout::{HEAD_OCTETS, Head};
 use endpoint::{DataPath, Events, Geometry};
-use hostile::{Attack, Class, Field, Ground, Raw, Trial};
+use hostile::{Attack, Class, Field, Ground, Raw, Trial, mappings};
 use net::LinkConfig;
 use std::time::{Duration, Instant};
 use traffic::{Contract, Flow};
@@ -102,17 +102,6 @@ fn parcels_of_a_hundred_circuits_for_a_receiver_that_takes_nothing_hold_up_nobod
             }
         }
     });
-}
-
-/// Mappings of this process that are as long as a segment.
-fn mappings(geometry: Geometry) -> usize {
-    let octets = geometry.octets().next_multiple_of(4096);
-    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-    let length = |line: &&str| {
-        let (from, to) = line.split_once(' ').unwrap().0.split_once('-').unwrap();
-        usize::from_str_radix(to, 16).unwrap() - usize::from_str_radix(from, 16).unwrap() == octets
-    };
-    maps.lines().filter(length).filter(|line| line.contains("memfd:cellway")).count()
 }
 
 #[test]

@@ -149,7 +149,13 @@ fn ttcp_sizes(socket: &Path, tell: &dyn Fn(&str)) -> Result<Vec<DemoThroughput>>
     let mut rows = Vec::new();
     for pdu_octets in [64, 128, 256, 512, 1024, 2048, 4096, 9188, 16_384, 32_768, 65_535] {
         let memcpy = memcpy_gbit_s(pdu_octets, Duration::from_millis(40));
-        let flood = crate::commands::bench::flood(socket, 100, pdu_octets, Duration::from_millis(350))?;
+        let flood = crate::commands::bench::flood(
+            socket,
+            100,
+            pdu_octets,
+            crate::commands::bench::Handover::Lent,
+            Duration::from_millis(350),
+        )?;
         let gbit_s = flood.arrived as f64 * pdu_octets as f64 * 8.0 / 1e9 / flood.seconds.max(1e-9);
         tell(&format!("  {pdu_octets:>6} octets  {gbit_s:>7.2} Gbit/s  memcpy {memcpy:>5.0}"));
         let (sent, arrived, vs_memcpy) = (flood.sent, flood.arrived, gbit_s / memcpy);

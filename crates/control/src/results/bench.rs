@@ -232,7 +232,8 @@ pub struct BenchPath {
 pub struct PathRow {
     /// `cells` or `frames`; `none` for a direct circuit, `memif` for peers.
     pub link: String,
-    /// `credit`, `best-effort`, `contract`, `direct`; of peers `dpdk` or `ovs-dpdk`.
+    /// `credit`, `best-effort`, `contract`, `direct`; of peers `dpdk` or `ovs-dpdk`. The receiver reads SDUs in the sender's memory,
+    /// which that lends, but for `credit-copied` and frames.
     pub flow: String,
     /// Processors that the threads have.
     pub cores: usize,

@@ -11,6 +11,9 @@ use std::any::Any;
 use std::sync::Arc;
 use wire::DropReason;
 
+/// Looks at the free ring in a round, each for as many as [`Attached::collect_free`] takes.
+const LOOKS_FOR_LOANS: usize = 16;
+
 /// SDUs of one parcel that are out.
 #[derive(Debug)]
 struct Load {
@@ -27,8 +30,6 @@ struct Region {
     lent: Arc<Lent>,
     loads: Vec<Load>,
     free: Vec<u32>,
-    /// For each buffer that is out its load, counted from 1.
-    buffers: Box<[u32]>,
 }
 
 /// What a receiving endpoint has borrowed.
@@ -50,8 +51,7 @@ pub(crate) struct LoanOf {
 
 impl Region {
     fn new(number: u16, lent: Arc<Lent>) -> Self {
-        let buffers = vec![0; lent.geometry.buffers as usize].into();
-        Region { number, lent, loads: Vec::new(), free: Vec::new(), buffers }
+        Region { number, lent, loads: Vec::new(), free: Vec::new() }
     }
 
     /// A load that is out with nothing yet.
@@ -78,10 +78,7 @@ impl Region {
     }
 
     fn take_back(&mut self, buffer: u16) -> bool {
-        let Some(load) = self.buffers.get_mut(usize::from(buffer)).map(std::mem::take).and_then(|n| n.checked_sub(1))
-        else {
-            return false;
-        };
+        let Some(load) = self.lent.take_back(buffer) else { return false };
         self.loads[load as usize].out -= 1;
         self.unload_if_back(load);
         true
@@ -178,17 +175,14 @@ impl Attached {
             return None;
         }
         let region = &mut self.borrowing.as_mut()?.regions[loan.region];
-        let buffer = region.lent.buffer_of(sdu.at)?;
-        if *region.buffers.get(usize::from(buffer))? != 0 {
-            return None;
-        }
+        let buffer = region.lent.buffer_of(sdu.at).filter(|buffer| !region.lent.is_out(*buffer))?;
         let number = layout::Lent { region: region.number, buffer }.to_buffer()?;
         let delivered = self.push_lent(channel, sdu.octets.into(), meta, number);
         if delivered.is_ok()
             && let Some(borrowing) = &mut self.borrowing
         {
             let region = &mut borrowing.regions[loan.region];
-            region.buffers[usize::from(buffer)] = loan.load + 1;
+            region.lent.give_out(buffer, loan.load);
             region.loads[loan.load as usize].out += 1;
             borrowing.out += 1;
         }
@@ -212,8 +206,17 @@ impl Attached {
     pub(crate) fn take_back_loans(&mut self) -> bool {
         let out = |attached: &Attached| attached.borrowing.as_ref().map_or(0, |borrowing| borrowing.out);
         let before = out(self);
-        self.collect_free();
+        for _ in 0..LOOKS_FOR_LOANS {
+            if !self.collect_free() {
+                break;
+            }
+        }
         out(self) < before
+    }
+
+    /// All that is out goes back: nobody reads it any more. The rest of the endpoint may end later, and elsewhere.
+    pub(crate) fn end_borrowing(&mut self) {
+        self.borrowing = None;
     }
 
     /// Lenders that have ended have their memory back. True if anything of it was out.

@@ -27,7 +27,8 @@ impl Attached {
     pub(super) fn for_parcel(&self, d: &Descriptor) -> Option<SduAt> {
         let octets = d.head.octets as usize;
         let plain = !d.head.clp && !d.head.congestion && d.head.cpi == 0;
-        if !self.sends_parcels() || !plain || octets <= INLINE_OCTETS || octets > self.geometry().buffer_octets as usize {
+        if !self.sends_parcels() || !plain || octets <= INLINE_OCTETS || octets > self.geometry().buffer_octets as usize
+        {
             return None;
         }
         let at = self.segment.buffer_at(d.head.buffer)?;

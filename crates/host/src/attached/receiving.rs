@@ -3,8 +3,8 @@
 use super::Attached;
 use crate::events;
 use crate::own::At;
-use endpoint::layout::{self, BODY_OCTETS, Descriptor, Head, INLINE_OCTETS};
 use endpoint::DataPath;
+use endpoint::layout::{self, BODY_OCTETS, Descriptor, Head, INLINE_OCTETS};
 use sar::SduMeta;
 use std::sync::atomic::AtomicU8;
 use wire::DropReason;
@@ -67,11 +67,13 @@ impl Attached {
         self.stash.take()
     }
 
-    /// Takes buffers from the free ring.
-    pub(super) fn collect_free(&mut self) {
+    /// Takes buffers from the free ring. True if there may be more.
+    pub(super) fn collect_free(&mut self) -> bool {
         // A hostile client could fill the ring with nonsense: a bounded look.
-        for _ in 0..FREED_AT_ONCE {
+        let mut left = FREED_AT_ONCE;
+        while left > 0 {
             let Some(d) = self.free.peek() else { break };
+            left -= 1;
             self.free.advance_unseen();
             let free = match d.head.buffer {
                 Descriptor::OWN if self.path.kind() == DataPath::SingleCopy => {
@@ -94,6 +96,7 @@ impl Attached {
             }
         }
         self.free.publish();
+        left == 0
     }
 
     /// The memory of a buffer, to reassemble into.

@@ -77,7 +77,7 @@ impl HostInterface {
         open.chain(endpoint.lingering.iter().copied()).collect()
     }
 
-    /// An endpoint receives nothing any more; PDUs that were arriving are counted.
+    /// An endpoint receives nothing any more; PDUs that were arriving are counted, and what it has borrowed goes back.
     pub(crate) fn end_receivers(&mut self, id: EndpointId) {
         for key in self.keys_of(id) {
             let Some(circuit) = self.circuits.get_mut(key) else { continue };
@@ -85,6 +85,9 @@ impl HostInterface {
                 circuit.close_receiver(self.endpoints.find(id));
             }
             circuit.oam.take_if(|u| u.endpoint == id);
+        }
+        if let Some(endpoint) = self.endpoints.find(id) {
+            endpoint.end_borrowing();
         }
     }
 

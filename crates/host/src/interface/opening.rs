@@ -27,7 +27,9 @@ pub enum OpenError {
     #[error("an endpoint has 65536 channels at most")]
     TooManyChannels,
     /// It lends its memory.
-    #[error("an endpoint that lends its memory has one channel in its life, for sending by AAL5: open others on another endpoint")]
+    #[error(
+        "an endpoint that lends its memory has one channel in its life, for sending by AAL5: open others on another endpoint"
+    )]
     Lends,
     /// It lends before it opens anything, and where SDUs stay in its segment.
     #[error("memory is lent once, before a circuit is opened, and with the data path `shared` or `zero-copy`")]

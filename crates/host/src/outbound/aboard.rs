@@ -7,6 +7,7 @@ use endpoint::layout::{Descriptor, Head};
 use endpoint::ring::Consumer;
 use endpoint::segment::Segment;
 use net::SduMemory;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering, fence};
 
@@ -41,10 +42,20 @@ impl Sent {
         self.lent.as_ref().map(|(lent, held)| (lent, held))
     }
 
-    /// Whether a borrower reads.
+    /// Whether a borrower reads. Only of one that is not in the network any more.
     fn is_borrowed(&self) -> bool {
-        self.lent.as_ref().is_some_and(|(_, held)| Arc::strong_count(held) > 1)
+        let borrowed = self.lent.as_ref().is_some_and(|(_, held)| Arc::strong_count(held) > 1);
+        // The borrower has read what it was to read before it dropped its handle.
+        fence(Ordering::Acquire);
+        borrowed
     }
+}
+
+/// Whether a parcel of this memory is on its way. If not, whoever has read it did so before, and a borrower has its handle.
+fn is_in_network(memory: &Arc<Sent>) -> bool {
+    let there = Arc::strong_count(memory) > 1;
+    fence(Ordering::Acquire);
+    there
 }
 
 impl SduMemory for Sent {
@@ -70,7 +81,6 @@ struct Load {
     /// This side's handle: the only one once the parcel has been read.
     memory: Arc<Sent>,
     channel: u32,
-    /// Of those that have not left the network; none once a borrower has all of them.
     cells: usize,
     /// Entries, a chain.
     first: u32,
@@ -80,7 +90,9 @@ struct Load {
 /// The parcels of an endpoint.
 #[derive(Debug, Default)]
 pub(super) struct Aboard {
-    loads: Vec<Load>,
+    loads: VecDeque<Load>,
+    /// Of a lending endpoint, how many of the first have left the network.
+    left: usize,
     spare: Vec<Arc<Sent>>,
     pdus: u32,
 }
@@ -129,45 +141,72 @@ impl Outbound {
         lane.queued -= pdus;
         lane.aboard += cells;
         self.aboard.pdus += pdus;
-        self.aboard.loads.push(Load { memory, channel, cells, first, pdus });
+        self.aboard.loads.push_back(Load { memory, channel, cells, first, pdus });
     }
 
     /// Gives back slots and buffers of parcels that have been read. Gives how many SDUs they had, and whether a channel may send
     /// more: what a borrower reads has left the network.
     pub(crate) fn land(&mut self, ring: &mut Consumer) -> (u32, bool) {
         let before = self.aboard.pdus;
-        let (mut at, mut landed) = (0, false);
-        while let Some(load) = self.aboard.loads.get_mut(at) {
-            if Arc::strong_count(&load.memory) > 1 {
+        let lends = self.aboard.loads.front().is_some_and(|load| load.memory.lent.is_some());
+        let landed = if lends { self.land_in_order(ring) } else { self.land_any(ring) };
+        (before - self.aboard.pdus, landed)
+    }
+
+    /// Those of an endpoint that may have several channels, whose SDUs are read in any order.
+    fn land_any(&mut self, ring: &mut Consumer) -> bool {
+        let (mut at, before) = (0, self.aboard.loads.len());
+        while let Some(load) = self.aboard.loads.get(at) {
+            if is_in_network(&load.memory) {
                 at += 1;
-                continue;
-            }
-            // Whoever read it did so before dropping the parcel, and whoever goes on reading had a handle before that.
-            fence(Ordering::Acquire);
-            let cells = std::mem::take(&mut load.cells);
-            if let Some(lane) = self.lanes.get_mut(load.channel as usize) {
-                lane.aboard -= cells;
-            }
-            landed |= cells > 0;
-            if load.memory.is_borrowed() {
-                at += 1;
-                continue;
-            }
-            // The borrower did the same before it gave back its handle.
-            fence(Ordering::Acquire);
-            let Load { memory, first, pdus, .. } = self.aboard.loads.remove(at);
-            self.keep(memory);
-            self.aboard.pdus -= pdus;
-            let mut entry = first;
-            for _ in 0..pdus {
-                let super::Entry { descriptor: Descriptor { head: Head { channel, buffer, .. }, .. }, position, next } =
-                    self.entries[entry as usize];
-                self.free.push(entry);
-                self.give_back(ring, position, (channel, buffer));
-                entry = next;
+            } else if let Some(load) = self.aboard.loads.swap_remove_back(at) {
+                self.leave(load.channel, load.cells);
+                self.give_back_load(load, ring);
             }
         }
-        (before - self.aboard.pdus, landed)
+        self.aboard.loads.len() < before
+    }
+
+    /// Those of a lending endpoint: its one channel's SDUs leave the network in order, and a borrower is done with them in order.
+    /// So nothing behind the first that is out has to be looked at, however many are.
+    fn land_in_order(&mut self, ring: &mut Consumer) -> bool {
+        let before = self.aboard.left;
+        while let Some(load) = self.aboard.loads.get(self.aboard.left).filter(|load| !is_in_network(&load.memory)) {
+            let (channel, cells) = (load.channel, load.cells);
+            self.leave(channel, cells);
+            self.aboard.left += 1;
+        }
+        let landed = self.aboard.left > before;
+        while self.aboard.left > 0
+            && self.aboard.loads.front().is_some_and(|load| !load.memory.is_borrowed())
+            && let Some(load) = self.aboard.loads.pop_front()
+        {
+            self.aboard.left -= 1;
+            self.give_back_load(load, ring);
+        }
+        landed
+    }
+
+    /// So many cells of a channel have left the network.
+    fn leave(&mut self, channel: u32, cells: usize) {
+        if let Some(lane) = self.lanes.get_mut(channel as usize) {
+            lane.aboard -= cells;
+        }
+    }
+
+    /// A parcel's slots and buffers are the application's again.
+    fn give_back_load(&mut self, load: Load, ring: &mut Consumer) {
+        let Load { memory, first, pdus, .. } = load;
+        self.keep(memory);
+        self.aboard.pdus -= pdus;
+        let mut entry = first;
+        for _ in 0..pdus {
+            let super::Entry { descriptor: Descriptor { head: Head { channel, buffer, .. }, .. }, position, next } =
+                self.entries[entry as usize];
+            self.free.push(entry);
+            self.give_back(ring, position, (channel, buffer));
+            entry = next;
+        }
     }
 
     /// Whether something has left that has not been read.

@@ -238,7 +238,7 @@ fn whoever_lets_go_of_the_last_parcel_of_an_endpoint_that_is_gone_does_not_free_
     let segment = Arc::new(Segment::anonymous(geometry).unwrap());
     (0..2048).for_each(|buffer| segment.copy_in(geometry.buffer_at(buffer).unwrap(), &[1; 65_536]));
     let mut outbound = Outbound::new(8, false);
-    let (parcels, gone) = (outbound.memory(&segment), Arc::downgrade(&segment));
+    let (parcels, gone) = (outbound.memory(&segment, None), Arc::downgrade(&segment));
     drop((outbound, segment));
     let begin = thread_time();
     drop(parcels);
@@ -247,4 +247,47 @@ fn whoever_lets_go_of_the_last_parcel_of_an_endpoint_that_is_gone_does_not_free_
         std::thread::yield_now();
     }
     assert!(took < std::time::Duration::from_millis(1), "{took:?}");
+}
+
+/// Buffers that have come back to the application, in the order of their slots.
+fn given_back(producer: &mut Producer, ring: &mut Consumer) -> Vec<u32> {
+    ring.publish();
+    (0..producer.consumed()).map(|at| producer.given_back(at).1).collect()
+}
+
+#[test]
+fn what_a_borrower_reads_has_left_the_network_and_comes_back_once_it_is_done_with() {
+    let geometry = Geometry { send_ring: 8, receive_ring: 2, free_ring: 2, buffers: 8, buffer_octets: 64 };
+    let segment = Arc::new(Segment::anonymous(geometry).unwrap());
+    let fd = rustix::fs::memfd_create("lent", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+    let lent = Arc::new(crate::lent::Lent::new(geometry, fd));
+    let (mut producer, mut ring) = (Producer::new(&segment, Which::Send), Consumer::new(&segment, Which::Send));
+    let mut outbound = Outbound::new(8, false);
+    (0..3).for_each(|buffer| assert!(producer.push(Head::of_buffer(buffer))));
+    while outbound.take(&mut ring, |_| Ok(())).is_some() {}
+    let mut parcels = VecDeque::new();
+    for _ in 0..3 {
+        let memory = outbound.memory(&segment, Some(&lent));
+        parcels.push_back(memory.clone());
+        outbound.load(0, memory, (1, 500));
+    }
+    assert_eq!((outbound.land(&mut ring), outbound.room_aboard(0)), ((0, false), MOST_CELLS - 1500));
+    // A borrower takes the second one over, though the first one is still in the network: it is behind that.
+    let held = [0, 1].map(|n| parcels[n].lent().unwrap().1.clone());
+    parcels.remove(1);
+    assert_eq!((outbound.land(&mut ring), outbound.room_aboard(0)), ((0, false), MOST_CELLS - 1500));
+    parcels.remove(0);
+    assert_eq!((outbound.land(&mut ring), outbound.room_aboard(0)), ((0, true), MOST_CELLS - 500));
+    assert!(given_back(&mut producer, &mut ring).is_empty() && outbound.is_aboard());
+    // One comes back once the borrower is done with it, the other together with what was only read.
+    let [first, second] = held;
+    drop(first);
+    assert_eq!(outbound.land(&mut ring), (1, false));
+    assert_eq!(given_back(&mut producer, &mut ring), [0]);
+    parcels.clear();
+    assert_eq!((outbound.land(&mut ring), outbound.room_aboard(0)), ((0, true), usize::MAX));
+    drop(second);
+    assert_eq!(outbound.land(&mut ring), (2, false));
+    assert_eq!(given_back(&mut producer, &mut ring), [0, 1, 2]);
+    assert!(outbound.is_empty() && !outbound.is_aboard());
 }

@@ -12,6 +12,7 @@ use crate::doors::{KEEP_BELL, Line, MAKE_PAGES, Packet, SEAL_MEMORY};
 use crate::engine::EngineHandle;
 use crate::events::Bell;
 use crate::interface::OpenError;
+use crate::lent::Lent;
 use crate::quota::{Account, Exceeded, Kind, Ledger};
 use endpoint::control::{MAX_PACKET_OCTETS, Refusal, Request, Response};
 use endpoint::negotiate::{MEMORY_ANSWERS, OLDEST, REMAP, VERSION, agree_features, agree_version};
@@ -56,7 +57,11 @@ fn not_opened(e: OpenError) -> Refused {
         OpenError::NoCircuit(_) => Refusal::NoCircuit,
         OpenError::InUse(..) => Refusal::InUse,
         OpenError::TooManyChannels => Refusal::Limit,
-        OpenError::NoEndpoint | OpenError::NoChannel(_) => Refusal::Other,
+        OpenError::NoEndpoint
+        | OpenError::NoChannel(_)
+        | OpenError::Lends
+        | OpenError::CannotLend
+        | OpenError::CannotBorrow(_) => Refusal::Other,
     };
     Refused::new(kind, e)
 }
@@ -207,9 +212,7 @@ impl Client {
         for open in revoked {
             let (Some(channel), Some((_, node, id))) = (open.channel, self.endpoint.clone()) else { return false };
             unload(shop.engine, node, id, Unloading::Channel(channel));
-            let closed = shop.engine.with(move |core| {
-                core.network.node_mut::<crate::HostInterface>(node).map(|host| host.close(id, channel))
-            });
+            let closed = shop.engine.with(move |core| core.close(node, id, channel));
             if closed.is_err() {
                 return false;
             }
@@ -368,6 +371,39 @@ impl Client {
                 let porters = SEAL_MEMORY | MAKE_PAGES;
                 return self.line.send(&Response::Memory, vec![passed], porters).map_err(Into::into);
             }
+            Request::Lend => {
+                let (_, node, id) = self.endpoint.clone().ok_or("create the endpoint first")?;
+                if self.remaps {
+                    return Err(
+                        "a segment that may be mapped again is not lent: do not ask for the feature `remap`".into()
+                    );
+                }
+                let (segment, fd) =
+                    self.segment.as_ref().ok_or("lend the endpoint before anything else is asked of it")?;
+                let lent = Lent::new(*segment.geometry(), fd.try_clone().map_err(|e| e.to_string())?);
+                let lent = engine.with(move |core| {
+                    let host = core.network.node_mut::<crate::HostInterface>(node).ok_or("the host is gone")?;
+                    host.lend(id, lent).map_err(not_opened)
+                });
+                lent??;
+                Response::Lends
+            }
+            Request::Borrow { channel } => {
+                let (_, node, id) = self.endpoint.clone().ok_or("create the endpoint first")?;
+                let borrows = engine.with(move |core| {
+                    let host = core.network.node_mut::<crate::HostInterface>(node).ok_or("the host is gone")?;
+                    host.borrow(id, channel).map_err(not_opened)
+                });
+                borrows??;
+                Response::Borrows
+            }
+            Request::Borrowed { region } => {
+                let (_, node, id) = self.endpoint.clone().ok_or("create the endpoint first")?;
+                let found = engine
+                    .with(move |core| core.network.node_mut::<crate::HostInterface>(node)?.borrowed(id, region))?;
+                let (geometry, memory) = found.ok_or_else(|| format!("no region {region}: its sender has ended"))?;
+                return self.line.send(&Response::Borrowed { geometry }, vec![memory], 0).map_err(Into::into);
+            }
             // Once its pages are mapped: `register`.
             Request::Register { .. } => return Err("create the endpoint first".into()),
             Request::Release => {
@@ -392,11 +428,8 @@ impl Client {
             Request::Close { channel } => {
                 let (_, node, id) = self.endpoint.clone().ok_or("create the endpoint first")?;
                 unload(engine, node, id, Unloading::Channel(channel));
-                let closed = engine.with(move |core| {
-                    let host = core.network.node_mut::<crate::HostInterface>(node).ok_or("the host is gone")?;
-                    host.close(id, channel).map_err(not_opened)
-                });
-                closed??;
+                let closed = engine.with(move |core| core.close(node, id, channel));
+                closed?.ok_or("the host is gone")?.map_err(not_opened)?;
                 self.account.give_back(ledger, Kind::Channels, 1);
                 if let Some(place) = self.open.iter().position(|open| open.channel == Some(channel)) {
                     let open = self.open.swap_remove(place);

@@ -1,5 +1,6 @@
 //! `cellway bench path`: one-way throughput and round trip from application to application through two hosts and a switch.
-//! With credits nothing is lost. Best effort loses the PDUs for which the receiver has no buffer in time; its figure is what arrived.
+//! On cell links the sender lends its memory and the receiver reads each SDU where the sender has written it; rows whose flow ends in
+//! `copied` are of applications that do not agree to that, and of a host that copies. With credits nothing is lost. Best effort loses the PDUs for which the receiver has no buffer in time; its figure is what arrived.
 //! Beside it, in the same run, the limits: memcpy, a relay of UNIX datagrams, and a direct circuit, which has no network in it.
 
 mod direct;
@@ -7,7 +8,7 @@ mod flood;
 mod limits;
 mod peers;
 
-pub(crate) use flood::{Flood, flood, flood_between};
+pub(crate) use flood::{Flood, Handover, flood, flood_between};
 pub(crate) use limits::memcpy_gbit_s;
 
 use super::{median, number, pin};
@@ -48,8 +49,8 @@ pub(crate) struct Options {
     /// Only PDUs of these octets
     #[arg(long, value_name = "OCTETS", value_delimiter = ',')]
     sizes: Vec<usize>,
-    /// Only these cases, by a part of "cells credit 2 cores", "cells best-effort 2 cores", "cells contract 2 cores", "frames best-effort 2 cores",
-    /// "cells credit 1 core", "none direct 2 cores", "round-trip"
+    /// Only these cases, by a part of "cells credit 2 cores", "cells best-effort 2 cores", "cells contract 2 cores",
+    /// "cells credit-copied 2 cores", "frames best-effort 2 cores", "cells credit 1 core", "cells credit-copied 1 core", "none direct 2 cores", "round-trip"
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
     /// Also DPDK's memif through a forwarder and through Open vSwitch, with frames of up to 9216 octets: both sides poll, on a processor
@@ -98,15 +99,18 @@ struct Case {
     flow: &'static str,
     cores: usize,
     vci: u16,
+    handover: Handover,
 }
 
-const CASES: [Case; 6] = [
-    Case { stage: 0, link: "cells", flow: "credit", cores: 2, vci: CREDIT },
-    Case { stage: 0, link: "cells", flow: "best-effort", cores: 2, vci: BEST_EFFORT },
-    Case { stage: 0, link: "cells", flow: "contract", cores: 2, vci: CONTRACT },
-    Case { stage: 1, link: "frames", flow: "best-effort", cores: 2, vci: BEST_EFFORT },
-    Case { stage: 2, link: "cells", flow: "credit", cores: 1, vci: CREDIT },
-    Case { stage: 0, link: "none", flow: "direct", cores: 2, vci: DIRECT },
+const CASES: [Case; 8] = [
+    Case { stage: 0, link: "cells", flow: "credit", cores: 2, vci: CREDIT, handover: Handover::Lent },
+    Case { stage: 0, link: "cells", flow: "best-effort", cores: 2, vci: BEST_EFFORT, handover: Handover::Lent },
+    Case { stage: 0, link: "cells", flow: "contract", cores: 2, vci: CONTRACT, handover: Handover::Lent },
+    Case { stage: 0, link: "cells", flow: "credit-copied", cores: 2, vci: CREDIT, handover: Handover::Copied },
+    Case { stage: 1, link: "frames", flow: "best-effort", cores: 2, vci: BEST_EFFORT, handover: Handover::Copied },
+    Case { stage: 2, link: "cells", flow: "credit", cores: 1, vci: CREDIT, handover: Handover::Lent },
+    Case { stage: 2, link: "cells", flow: "credit-copied", cores: 1, vci: CREDIT, handover: Handover::Copied },
+    Case { stage: 0, link: "none", flow: "direct", cores: 2, vci: DIRECT, handover: Handover::Lent },
 ];
 
 impl Case {
@@ -123,7 +127,7 @@ impl Case {
         }
         let flood = match self.vci {
             DIRECT => direct::flood(&stage.socket, self.vci, pdu_octets, length),
-            vci => flood(&stage.socket, vci, pdu_octets, length),
+            vci => flood(&stage.socket, vci, pdu_octets, self.handover, length),
         };
         everywhere.stay()?;
         flood

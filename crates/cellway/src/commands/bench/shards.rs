@@ -3,7 +3,7 @@
 
 mod drive;
 
-use super::path::flood_between;
+use super::path::{Handover, flood_between};
 use super::{median, pin, processor};
 use crate::context::Context;
 use crate::output;
@@ -208,7 +208,13 @@ impl Stage {
                 scope.spawn(move || {
                     self.processors.get(n).map_or(Ok(()), |processor| pin(*processor))?;
                     let hosts = [format!("a{n}"), format!("b{n}")];
-                    flood_between(&self.socket, hosts.each_ref().map(String::as_str), VCI, octets, length)
+                    flood_between(
+                        &self.socket,
+                        hosts.each_ref().map(String::as_str),
+                        VCI,
+                        (octets, Handover::Lent),
+                        length,
+                    )
                 })
             };
             let all: Vec<_> = (0..self.topology.pairs).map(pair).collect();

@@ -4,11 +4,11 @@
 use crate::commands::bench::pin;
 use anyhow::{Context as _, Result, bail};
 use control::processors::Processors;
-use endpoint::{ChannelId, Endpoint, EndpointConfig, Events, Geometry, OpenOptions, SendError};
+use endpoint::{ChannelId, Direction, Endpoint, EndpointConfig, Events, Geometry, OpenOptions, SendError};
 use std::hint::black_box;
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use wire::CircuitId;
 
@@ -19,16 +19,55 @@ pub(super) const BURST: u64 = 32;
 /// Nobody answers for so long: something is wrong.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// An endpoint that both sends and receives.
 fn endpoint(socket: &Path, host: &str, vci: u16, octets: usize, events: Events) -> Result<(Endpoint, ChannelId)> {
+    let mut endpoint = unopened(socket, host, octets, events)?;
+    let channel = endpoint.open(circuit(vci)?, OpenOptions::default())?;
+    Ok((endpoint, channel))
+}
+
+/// What the receiver reads an SDU from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Handover {
+    /// A buffer of its own, into which the host has copied the SDU.
+    Copied,
+    /// The buffer in which the sender has written it.
+    Lent,
+}
+
+/// The ends of a flood.
+fn ends(
+    socket: &Path,
+    [from, to]: [&str; 2],
+    vci: u16,
+    octets: usize,
+    handover: Handover,
+) -> Result<[(Endpoint, ChannelId); 2]> {
+    if handover == Handover::Copied {
+        let end = |host| endpoint(socket, host, vci, octets, Events::default());
+        return Ok([end(from)?, end(to)?]);
+    }
+    let mut sender = unopened(socket, from, octets, Events::default())?;
+    sender.lend()?;
+    let options = |direction| OpenOptions { direction, ..OpenOptions::default() };
+    let to_receiver = sender.open(circuit(vci)?, options(Direction::Send))?;
+    let mut receiver = unopened(socket, to, octets, Events::default())?;
+    let from_sender = receiver.open(circuit(vci)?, options(Direction::Receive))?;
+    receiver.borrow(from_sender)?;
+    Ok([(sender, to_receiver), (receiver, from_sender)])
+}
+
+fn circuit(vci: u16) -> Result<CircuitId> {
+    CircuitId::new(0, vci).context("a VCI")
+}
+
+fn unopened(socket: &Path, host: &str, octets: usize, events: Events) -> Result<Endpoint> {
     let slots = (IN_FLIGHT / octets).clamp(32, 2048).next_power_of_two() as u32;
     let buffer_octets = octets.next_multiple_of(64) as u32;
     let geometry =
         Geometry { send_ring: slots, receive_ring: slots, free_ring: slots, buffers: slots * 2, buffer_octets };
     let config = EndpointConfig { host: host.into(), geometry, events, ..EndpointConfig::default() };
-    let mut endpoint = Endpoint::create(socket, &config)?;
-    let circuit = CircuitId::new(0, vci).context("a VCI")?;
-    let channel = endpoint.open(circuit, OpenOptions::default())?;
-    Ok((endpoint, channel))
+    Ok(Endpoint::create(socket, &config)?)
 }
 
 /// The sum of all octets, eight at a time: reads each of them.
@@ -36,6 +75,11 @@ pub(super) fn sum(octets: &[u8]) -> u64 {
     let (words, rest) = octets.as_chunks::<8>();
     let words = words.iter().fold(0u64, |sum, word| sum.wrapping_add(u64::from_ne_bytes(*word)));
     rest.iter().fold(words, |sum, octet| sum.wrapping_add(u64::from(*octet)))
+}
+
+/// The sum of all words. What no word has is a few octets of the SDU's last line, which the words before it have brought along.
+pub(super) fn sum_words(words: &[AtomicU64]) -> u64 {
+    words.iter().fold(0, |sum, word| sum.wrapping_add(word.load(Ordering::Relaxed)))
 }
 
 /// What a flood came to.
@@ -58,20 +102,19 @@ pub(super) fn process_seconds() -> f64 {
 }
 
 /// Floods a circuit from alpha to beta for `length`: each octet is written before and read after.
-pub(crate) fn flood(socket: &Path, vci: u16, pdu_octets: usize, length: Duration) -> Result<Flood> {
-    flood_between(socket, ["alpha", "beta"], vci, pdu_octets, length)
+pub(crate) fn flood(socket: &Path, vci: u16, pdu_octets: usize, handover: Handover, length: Duration) -> Result<Flood> {
+    flood_between(socket, ["alpha", "beta"], vci, (pdu_octets, handover), length)
 }
 
 /// The same from one host to another.
 pub(crate) fn flood_between(
     socket: &Path,
-    [from, to]: [&str; 2],
+    hosts: [&str; 2],
     vci: u16,
-    pdu_octets: usize,
+    (pdu_octets, handover): (usize, Handover),
     length: Duration,
 ) -> Result<Flood> {
-    let (mut sender, to_beta) = endpoint(socket, from, vci, pdu_octets, Events::default())?;
-    let (mut receiver, _) = endpoint(socket, to, vci, pdu_octets, Events::default())?;
+    let [(mut sender, to_beta), (mut receiver, _)] = ends(socket, hosts, vci, pdu_octets, handover)?;
     let done = AtomicBool::new(false);
     let (begin, before) = (Instant::now(), process_seconds());
     std::thread::scope(|scope| {
@@ -93,11 +136,15 @@ fn count(receiver: &mut Endpoint, pdu_octets: usize, done: &AtomicBool) -> Resul
     let mut last = Instant::now();
     let mut wrong = None;
     loop {
-        let more = receiver.receive_each(Some(Duration::from_millis(20)), |_, sdu| {
+        let more = receiver.receive_shared_each(Some(Duration::from_millis(20)), |sdu| {
             if sdu.len() != pdu_octets {
                 wrong = Some(sdu.len());
             }
-            total = total.wrapping_add(sum(sdu));
+            let octets = match (sdu.private(), sdu.shared_words()) {
+                (Some(octets), _) => sum(octets),
+                (None, words) => sum_words(words.unwrap_or_default()),
+            };
+            total = total.wrapping_add(octets);
             first.get_or_insert_with(Instant::now);
             pdus += 1;
             // Now and then out of here, to look at the clock.

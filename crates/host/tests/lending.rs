@@ -1,0 +1,274 @@
+//! SDUs that are read where their sender has them, on real sockets and shared memory: a sender that lends, a receiver that borrows.
+
+mod lan;
+
+use endpoint::{
+    Aal, ChannelId, Connection, DataPath, Direction, Endpoint, EndpointConfig, Error, Events, Geometry, Guarantee,
+    OpenOptions, SendError,
+};
+use host::CircuitConfig;
+use host::service::Everybody;
+use lan::{Lan, circuit};
+use net::Carries;
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+use traffic::{Contract, Flow};
+use wire::DropReason;
+
+const TIMEOUT: Option<Duration> = Some(Duration::from_secs(10));
+/// Best effort, and with credits.
+const CIRCUITS: [u16; 2] = [100, 101];
+const SENDING: OpenOptions = OpenOptions { aal: Aal::Aal5, direction: Direction::Send };
+const RECEIVING: OpenOptions = OpenOptions { aal: Aal::Aal5, direction: Direction::Receive };
+
+fn lan() -> Lan {
+    Lan::two_hosts(Carries::Cells, Everybody, |host| {
+        host.add_circuit(circuit(CIRCUITS[0]), CircuitConfig::default());
+        let contract = Contract { flow: Flow::Credit, ..Contract::default() };
+        host.add_circuit(circuit(CIRCUITS[1]), CircuitConfig { contract, ..CircuitConfig::default() });
+    })
+}
+
+impl Lan {
+    fn endpoint(&self, host: &str, buffers: u32) -> Endpoint {
+        let geometry = Geometry { buffers, ..Geometry::default() };
+        let config =
+            EndpointConfig { host: host.into(), geometry, events: Events::Interrupt, ..EndpointConfig::default() };
+        Endpoint::create(&self.socket, &config).unwrap()
+    }
+
+    /// An endpoint of alpha's that lends half of `buffers` buffers.
+    fn lender(&self, vci: u16, buffers: u32) -> (Endpoint, ChannelId) {
+        let mut endpoint = self.endpoint("alpha", buffers);
+        endpoint.lend().unwrap();
+        let channel = endpoint.open(circuit(vci), SENDING).unwrap();
+        (endpoint, channel)
+    }
+
+    /// One of beta's that borrows.
+    fn borrower(&self, vci: u16) -> (Endpoint, ChannelId) {
+        let mut endpoint = self.endpoint("beta", 64);
+        let channel = endpoint.open(circuit(vci), RECEIVING).unwrap();
+        endpoint.borrow(channel).unwrap();
+        (endpoint, channel)
+    }
+
+    /// Each PDU was counted once, at both hosts.
+    fn check(&self) {
+        self.engine
+            .with(|core| {
+                for name in ["alpha", "beta"] {
+                    assert_eq!(core.host(name).unwrap().1.mismatch(), None, "{name}");
+                }
+            })
+            .unwrap();
+    }
+
+    fn dropped(&self, reason: DropReason) -> u64 {
+        self.engine
+            .with(move |core| {
+                let host = core.host("beta").unwrap().1;
+                host.endpoints().iter().map(|status| status.received.dropped(reason)).sum()
+            })
+            .unwrap()
+    }
+}
+
+fn pattern(octets: usize, seed: usize) -> Vec<u8> {
+    (0..octets).map(|i| (i * 131 + seed * 17 + (i >> 8)) as u8).collect()
+}
+
+fn send(endpoint: &mut Endpoint, channel: ChannelId, sdu: &[u8]) {
+    loop {
+        match endpoint.send_copy(channel, sdu) {
+            Ok(()) => return,
+            Err(SendError::Full) => assert!(endpoint.wait_send(TIMEOUT).unwrap(), "room"),
+            Err(e) => panic!("{e}"),
+        }
+    }
+}
+
+#[test]
+fn sdus_of_every_size_are_read_where_the_sender_has_them_and_all_buffers_come_back() {
+    let lan = lan();
+    for vci in CIRCUITS {
+        let (mut a, to_b) = lan.lender(vci, 16);
+        let (mut b, at_b) = lan.borrower(vci);
+        for n in 0..200 {
+            let octets = [1, 40, 41, 48, 1500, 9188, 65_535][n % 7];
+            let sdu = pattern(octets, n);
+            send(&mut a, to_b, &sdu);
+            let got = b.receive_shared(TIMEOUT).unwrap().expect("an SDU");
+            let guarantee = if octets <= 40 { Guarantee::Private } else { Guarantee::MayChange };
+            assert_eq!(
+                (got.channel(), got.len(), got.guarantee()),
+                (at_b, octets, guarantee),
+                "circuit {vci}, SDU {n}"
+            );
+            assert!(got.to_vec() == sdu, "circuit {vci}, SDU {n}");
+        }
+    }
+    lan.check();
+}
+
+#[test]
+fn many_sdus_at_once_arrive_in_order_through_few_buffers() {
+    let lan = lan();
+    for vci in CIRCUITS {
+        let (mut a, to_b) = lan.lender(vci, 16);
+        let (mut b, _) = lan.borrower(vci);
+        std::thread::scope(|scope| {
+            scope.spawn(|| (0..5000).for_each(|n| send(&mut a, to_b, &pattern(500 + n % 3000, n))));
+            let mut n = 0;
+            while n < 5000 {
+                let some = b
+                    .receive_shared_each(TIMEOUT, |got| {
+                        assert!(got.to_vec() == pattern(500 + n % 3000, n), "circuit {vci}, SDU {n}");
+                        n += 1;
+                        if n < 5000 { std::ops::ControlFlow::Continue(()) } else { std::ops::ControlFlow::Break(()) }
+                    })
+                    .unwrap();
+                assert!(some > 0, "no SDU {n} in ten seconds");
+            }
+        });
+    }
+    lan.check();
+}
+
+#[test]
+fn who_receives_as_ever_gets_a_copy_and_the_sender_its_buffers() {
+    let lan = lan();
+    let (mut a, to_b) = lan.lender(CIRCUITS[1], 8);
+    let (mut b, _) = lan.borrower(CIRCUITS[1]);
+    for n in 0..50 {
+        send(&mut a, to_b, &pattern(5000, n));
+        let got = b.receive(TIMEOUT).unwrap().expect("an SDU");
+        assert!(got[..] == pattern(5000, n)[..], "SDU {n}");
+    }
+}
+
+#[test]
+fn sdus_are_copied_unless_both_sides_agree() {
+    let lan = lan();
+    let vci = CIRCUITS[1];
+    for (lends, borrows) in [(true, false), (false, true)] {
+        let mut a = lan.endpoint("alpha", 64);
+        if lends {
+            a.lend().unwrap();
+        }
+        let to_b = a.open(circuit(vci), SENDING).unwrap();
+        let mut b = lan.endpoint("beta", 64);
+        let at_b = b.open(circuit(vci), RECEIVING).unwrap();
+        if borrows {
+            b.borrow(at_b).unwrap();
+        }
+        send(&mut a, to_b, &pattern(5000, 1));
+        let got = b.receive_shared(TIMEOUT).unwrap().expect("an SDU");
+        assert_eq!(got.guarantee(), Guarantee::Private, "lends {lends}, borrows {borrows}");
+        assert!(got.to_vec() == pattern(5000, 1));
+    }
+}
+
+#[test]
+fn a_receiver_that_keeps_sdus_keeps_buffers_of_its_sender_until_it_ends() {
+    let lan = lan();
+    let (mut a, to_b) = lan.lender(CIRCUITS[1], 8);
+    let (b, _) = lan.borrower(CIRCUITS[1]);
+    (0..4).for_each(|n| send(&mut a, to_b, &pattern(5000, n)));
+    assert!(!a.wait_send(Some(Duration::from_millis(200))).unwrap(), "all four buffers are out");
+    drop(b);
+    assert!(a.wait_send(TIMEOUT).unwrap(), "they have come back");
+}
+
+#[test]
+fn what_a_sender_that_has_ended_has_lent_can_still_be_read_and_the_next_sender_lends_anew() {
+    let lan = lan();
+    let (mut b, _) = lan.borrower(CIRCUITS[1]);
+    for round in 0..5 {
+        let (mut a, to_b) = lan.lender(CIRCUITS[1], 8);
+        send(&mut a, to_b, &pattern(5000, round));
+        let got = b.receive_shared(TIMEOUT).unwrap().expect("an SDU");
+        drop(a);
+        let begun = Instant::now();
+        while lan.engine.with(|core| core.host("alpha").unwrap().1.endpoints().len()).unwrap() > 0 {
+            assert!(begun.elapsed() < Duration::from_secs(5), "the sender's endpoint waits for what is out");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(got.guarantee(), Guarantee::MayChange);
+        assert!(got.to_vec() == pattern(5000, round), "the borrower's own mapping is still there");
+    }
+    assert_eq!(lan.dropped(DropReason::BadDescriptor), 0, "what comes back late is no mistake");
+    lan.check();
+}
+
+#[test]
+fn memory_is_lent_to_one_receiver_and_the_next_one_of_the_circuit_gets_copies() {
+    let lan = lan();
+    let (mut a, to_b) = lan.lender(CIRCUITS[1], 8);
+    for expected in [Guarantee::MayChange, Guarantee::Private] {
+        let (mut b, _) = lan.borrower(CIRCUITS[1]);
+        send(&mut a, to_b, &pattern(5000, 3));
+        let got = b.receive_shared(TIMEOUT).unwrap().expect("an SDU");
+        assert_eq!(got.guarantee(), expected);
+        assert!(got.to_vec() == pattern(5000, 3));
+    }
+}
+
+#[test]
+fn a_lender_has_one_channel_for_sending_and_says_so_before_it_opens_it() {
+    let lan = lan();
+    let [one, other] = CIRCUITS.map(circuit);
+    let refused = |asked: Result<(), Error>, why: &str| match asked {
+        Err(Error::Refused(reason)) => assert!(reason.contains(why), "{reason}"),
+        asked => panic!("{asked:?}"),
+    };
+    let mut a = lan.endpoint("alpha", 8);
+    a.lend().unwrap();
+    refused(a.open(one, OpenOptions::default()).map(drop), "for sending by AAL5");
+    refused(a.open(one, RECEIVING).map(drop), "for sending by AAL5");
+    refused(a.open(one, OpenOptions { aal: Aal::Aal0, ..SENDING }).map(drop), "for sending by AAL5");
+    let channel = a.open(one, SENDING).unwrap();
+    refused(a.open(other, SENDING).map(drop), "one channel in its life");
+    a.close(channel).unwrap();
+    refused(a.open(one, SENDING).map(drop), "one channel in its life");
+
+    let mut late = lan.endpoint("alpha", 8);
+    late.open(one, SENDING).unwrap();
+    refused(late.lend(), "before anything else");
+    let copying = EndpointConfig { host: "alpha".into(), path: DataPath::Copying, ..EndpointConfig::default() };
+    refused(Endpoint::create(&lan.socket, &copying).unwrap().lend(), "data path");
+
+    let mut b = lan.endpoint("beta", 8);
+    refused(b.borrow(ChannelId(7)), "no channel 7");
+    let bare = b.open(other, OpenOptions { aal: Aal::Aal0, ..RECEIVING }).unwrap();
+    refused(b.borrow(bare), "nothing to borrow");
+    assert!(Connection::open(&lan.socket).unwrap().has(endpoint::negotiate::LEND));
+}
+
+#[test]
+fn sdus_become_cells_where_somebody_looks_and_are_copied_then() {
+    let lan = lan();
+    let (mut a, to_b) = lan.lender(CIRCUITS[1], 16);
+    let (mut b, _) = lan.borrower(CIRCUITS[1]);
+    let mut sent = VecDeque::new();
+    let mut guarantees = Vec::new();
+    for round in 0..3 {
+        let tap = (round == 1).then(net::TapConfig::default);
+        lan.engine
+            .with(move |core| {
+                let link = core.network.links().next().unwrap().id;
+                assert!(core.network.set_tap(link, tap));
+            })
+            .unwrap();
+        for n in 0..5 {
+            sent.push_back(pattern(5000, n));
+            send(&mut a, to_b, &pattern(5000, n));
+            let got = b.receive_shared(TIMEOUT).unwrap().expect("an SDU");
+            assert_eq!(Some(got.to_vec()), sent.pop_front());
+            guarantees.push(got.guarantee());
+        }
+    }
+    let expected = [Guarantee::MayChange, Guarantee::Private, Guarantee::MayChange].map(|g| [g; 5]);
+    assert_eq!(guarantees, expected.concat());
+    lan.check();
+}
