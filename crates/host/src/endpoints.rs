@@ -3,6 +3,7 @@
 //! An endpoint stands in one of three places: among those that are looked at in each round, in a POLL list until its time,
 //! or nowhere until its doorbell rings. So a round costs what the busy endpoints cost, however many there are.
 
+mod borrowers;
 mod pressure;
 
 use crate::attached::{Attached, Looked};
@@ -10,6 +11,7 @@ use crate::channels::EndpointId;
 use crate::events::disarm;
 use crate::events::machine::{Look, Next, REST, SOFT_BACKUP};
 use crate::events::poll_list::PollList;
+use borrowers::Borrowers;
 use endpoint::Events;
 pub(crate) use pressure::Pressure;
 use std::collections::{HashSet, VecDeque};
@@ -43,6 +45,8 @@ pub(crate) struct Endpoints {
     pressed: HashSet<u32>,
     /// When one of them was last seen to have taken something.
     progress: Time,
+    /// Those whose applications have borrowed SDUs.
+    borrowers: Borrowers,
     /// As [`Pressure::room`].
     room: Option<u32>,
     /// Those that rest meanwhile.
@@ -323,7 +327,10 @@ impl Endpoints {
     /// Whether no endpoint wants a look before its time, or somebody's call.
     pub(crate) fn rests(&self) -> bool {
         let lists = [&self.active, &self.news, &self.behind];
-        lists.into_iter().all(Vec::is_empty) && self.fed.is_empty() && self.soft.head().is_none()
+        lists.into_iter().all(Vec::is_empty)
+            && self.borrowers.is_empty()
+            && self.fed.is_empty()
+            && self.soft.head().is_none()
     }
 
     /// Whether the thread may sleep: nobody polls, lingers, or has something to send that does not wait for a line.

@@ -11,7 +11,6 @@ use crate::circuit::{Circuit, CircuitConfig, Credits, Keeping};
 use crate::circuits::Circuits;
 use crate::endpoints::{Endpoints, Pressure};
 use crate::intake::Intake;
-use crate::lending::Lending;
 use crate::outward::send_cell;
 use departing::Departing;
 pub(crate) use departing::LONGEST as LONGEST_DEPARTURE;
@@ -62,8 +61,6 @@ pub struct HostInterface {
     pub(crate) credits: Credits,
     /// Circuits that keep what their receivers have no room for.
     pub(crate) keeping: Keeping,
-    /// Applications that have borrowed SDUs.
-    pub(crate) lending: Lending,
     /// What came in at its ports.
     pub(crate) intake: Intake,
     /// What its links are, by port.
@@ -92,7 +89,6 @@ impl HostInterface {
             gone_circuits: [Counters::default(); 2],
             credits: Credits::default(),
             keeping: Keeping::default(),
-            lending: Lending::default(),
             intake: Intake::default(),
             links: Vec::new(),
             now: Time::ZERO,
@@ -265,14 +261,13 @@ impl HostInterface {
     /// or has something to send now, and nobody who makes way for an application, or keeps cells for it, sees it get on.
     pub fn is_quiet(&mut self) -> bool {
         let now = self.now;
-        let waits = self.endpoints.gets_on(now) || self.keeping.gets_on(now) || self.lending.gets_on(now);
-        !waits && self.endpoints.is_quiet()
+        !self.endpoints.gets_on(now) && !self.keeping.gets_on(now) && self.endpoints.is_quiet()
     }
 
     /// Before a sleep: asks applications that are waited for to ring once they have room. True if any was asked: look once
     /// more, since it may have made room just before.
     pub fn prepare_sleep(&mut self) -> bool {
-        let held = self.ask_those_held_up() | self.ask_borrowers();
+        let held = self.ask_those_held_up() | self.endpoints.ask_borrowers();
         self.endpoints.ask_those_behind() | held
     }
 
@@ -383,7 +378,7 @@ impl Node for HostInterface {
         self.handle_credit_timers(now);
         self.endpoints.handle_due(now);
         self.watch_signals(io, now);
-        let mut any = self.take_back_loans(now);
+        let mut any = self.endpoints.take_back_loans(now);
         any |= self.deliver_held(io, now);
         let share = (ROUND_OAM * NEW_POINT / io.ports().max(1)).max(1);
         for port in 0..io.ports() {
@@ -431,7 +426,6 @@ impl Node for HostInterface {
         self.endpoints.rests()
             && self.credits.rests()
             && self.keeping.rests()
-            && self.lending.rests()
             && self.answers.is_empty()
             && self.departing.is_empty()
             && self.given_up.is_empty()

@@ -54,7 +54,6 @@ impl HostInterface {
         let Some(mut credit) = circuit.credit.take() else {
             let (user, endpoint) = receiver?;
             let [delivered, dropped] = circuit.deliver_kept(user, endpoint, io, now);
-            self.lending.note(user.endpoint, endpoint, now);
             let due = circuit.kept_until();
             self.endpoints.handle_delivered(user.endpoint, false, now);
             return Some((due, [delivered > 0, dropped > 0]));
@@ -64,7 +63,6 @@ impl HostInterface {
             None => 0,
             Some((user, endpoint)) => {
                 let done = credit.deliver(circuit, user, endpoint, io, now);
-                self.lending.note(user.endpoint, endpoint, now);
                 if !*cut && credit.parcels.is_old(now) {
                     credit.cut_parcels();
                     *cut = true;

@@ -70,9 +70,11 @@ impl Endpoints {
         self.room.unwrap_or(u32::MAX).min(self.elsewhere.room).max(LEAST_ROOM)
     }
 
-    /// Whether an application that is behind takes what it was given: it is looked at without being asked to ring.
+    /// Whether an application that is behind takes what it was given, or one gives back what it has borrowed: it is looked at
+    /// without being asked to ring.
     pub(crate) fn gets_on(&self, now: Time) -> bool {
-        !self.behind.is_empty() && self.elsewhere.awaited && now.since(self.progress) < LINGER
+        let taking = !self.behind.is_empty() && self.elsewhere.awaited && now.since(self.progress) < LINGER;
+        taking || self.borrowers.gets_on(now)
     }
 
     /// Before a sleep: asks those that are behind to ring once they have caught up, where somebody waits for it: their ring
@@ -147,6 +149,9 @@ impl Endpoints {
     /// An SDU was delivered to it, perhaps: the end of a run. `lossless`: the circuit's credits hold its senders back, and nobody
     /// else has to make way.
     pub(crate) fn handle_delivered(&mut self, id: EndpointId, lossless: bool, now: Time) {
+        if self.find(id).is_some_and(|endpoint| endpoint.has_borrowed()) {
+            self.borrowers.note(id, now);
+        }
         let Some(endpoint) = self.find(id) else { return };
         endpoint.show();
         if !endpoint.strategy.has_news() {

@@ -64,7 +64,6 @@ impl HostInterface {
         circuit.received.cells = circuit.received.cells.wrapping_add(cells as u64);
         endpoint.received.cells = endpoint.received.cells.wrapping_add(cells as u64);
         self.intake.note_cells(port, cells, Ok(()));
-        self.lending.note(user.endpoint, endpoint, now);
         self.endpoints.handle_delivered(user.endpoint, lossless, now);
         match left {
             Some(parcel) => Taken::Done(parcel),
