@@ -25,7 +25,7 @@ fn ground() -> Managed {
          [outside.peer]\n[[link]]\nends = [\"peer\", \"beta\"]\natmtcp = \"listen 127.0.0.1:{}\"\nreal = \"beta\"\n",
         *PORT
     );
-    Managed::up(&text, |folder| Options { state: Some(folder.join("state")), ..Options::default() })
+    Managed::up(parse(&text, "net.toml").unwrap(), |folder| Options { state: Some(folder.join("state")), ..Options::default() })
 }
 
 /// Five hundred circuits opened, and closed again.
