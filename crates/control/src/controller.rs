@@ -101,13 +101,8 @@ impl Controller {
 
     /// Something of the description that was applied last. While another one is being applied, this is the one before.
     pub fn with_config<R>(&self, f: impl FnOnce(&Config) -> R) -> R {
-        let config = self.config.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        f(&config)
-    }
-
-    /// Whether a change is under way: who asks for more than the description waits for it.
-    pub fn is_changing(&self) -> bool {
-        matches!(self.intent.try_lock(), Err(TryLockError::WouldBlock))
+        // The lock is held for this short look: whoever held a copy might be the last one who does, and would drop the description.
+        f(&self.config.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Where the log of changes is kept from now on.
@@ -328,7 +323,11 @@ impl Controller {
         match self.execute(prepared.work()) {
             Ok(()) => {
                 let outcome = intent.commit(prepared, who);
-                *self.config.lock().unwrap_or_else(PoisonError::into_inner) = intent.shared_config();
+                let mut config = self.config.lock().unwrap_or_else(PoisonError::into_inner);
+                let before = std::mem::replace(&mut *config, intent.shared_config());
+                // Dropping one of many circuits takes time, for which nobody waits who asks.
+                drop(config);
+                drop(before);
                 Ok(outcome)
             }
             Err(e) => {

@@ -23,7 +23,7 @@ use anyhow::{Context as _, Result, anyhow};
 use endpoint::sealed;
 use endpoint::seqpacket::Peer;
 use host::quota::{Amounts, Limits};
-use host::service::{Handler, Reply};
+use host::service::{Handler, Reply, Takes};
 use net::{Carries, TapConfig};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -114,6 +114,7 @@ impl Manager {
                 oam::ask(engine, ask)?;
                 done()
             }
+            Request::Calls(endpoint::calls::Request::List) => self.calls(peer),
             Request::Calls(_) => Err(anyhow!("calls belong to a session")),
             Request::Apply { text, name, folder, dry_run } => self.apply(&text, &name, &folder, dry_run, who),
             Request::ApplyFile { name, folder, dry_run } => {
@@ -169,6 +170,14 @@ impl Manager {
                 let none = Outcome { revision: self.controller.revision(), ..Outcome::default() };
                 answer(&of_outcome(none, dry_run, problems))
             }
+        }
+    }
+
+    /// Whether somebody may ask this. Whoever is admitted may ask for the list of calls, which shows others their own only.
+    fn may_ask(&self, config: &Config, peer: &Peer, request: &Request) -> Result<(), String> {
+        match request {
+            Request::Calls(_) => Ok(()),
+            request => policy::may_act(&config.rules, peer, self.owner, request.needs()),
         }
     }
 
@@ -262,6 +271,8 @@ impl Handler for Manager {
         let inner = request.get("request").unwrap_or(request);
         inner.get("calls")?;
         let request = match understood(request) {
+            // It belongs to no session, and takes time where there are many calls.
+            Ok(Request::Calls(endpoint::calls::Request::List)) => return None,
             Ok(Request::Calls(request)) => request,
             Ok(_) => return None,
             Err(e) => return Some(Err(e)),
@@ -314,23 +325,29 @@ impl Handler for Manager {
         Some(self.controller.calls().news())
     }
 
-    fn takes_long(&self, peer: Peer, request: &Value) -> bool {
-        // They read files and look up names of hosts, or wait for a change that is under way; whoever may not have that done is refused
-        // at once.
-        let reads = |request: &Request| {
-            matches!(request, Request::Apply { .. } | Request::ApplyFile { .. } | Request::AddLink(_))
-        };
-        understood(request).is_ok_and(|request| {
-            let may = |config: &Config| policy::may_act(&config.rules, &peer, self.owner, request.needs());
-            (reads(&request) || self.controller.is_changing()) && self.controller.with_config(may).is_ok()
-        })
+    fn takes(&self, peer: Peer, request: &Value) -> Takes {
+        let Ok(request) = understood(request) else { return Takes::NoTime };
+        let may = |config: &Config| self.may_ask(config, &peer, &request).is_ok();
+        // Whoever may not have it done is refused at once.
+        if !self.controller.with_config(may) {
+            return Takes::NoTime;
+        }
+        match request {
+            // They read files and look up names of hosts.
+            Request::Apply { .. } | Request::ApplyFile { .. } | Request::AddLink(_) => Takes::AsLongAsOthersLike,
+            // They look at what there is, and wait for a change that is under way.
+            _ => Takes::Long,
+        }
     }
 
     fn manage(&self, peer: Peer, request: Value, fds: Vec<OwnedFd>) -> Result<String, String> {
-        let may = |needs| self.controller.with_config(|c| policy::may_act(&c.rules, &peer, self.owner, needs));
-        may(Role::Watch)?;
-        let request = understood(&request)?;
-        may(request.needs())?;
+        let understood = understood(&request);
+        let may = |config: &Config| match &understood {
+            Ok(request) => self.may_ask(config, &peer, request),
+            Err(_) => policy::may_act(&config.rules, &peer, self.owner, Role::Watch),
+        };
+        self.controller.with_config(may)?;
+        let request = understood?;
         let applies =
             matches!(request, Request::Apply { dry_run: false, .. } | Request::ApplyFile { dry_run: false, .. });
         let answer = self.serve(request, &peer, fds).map_err(|e| format!("{e:#}"));

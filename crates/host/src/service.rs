@@ -10,7 +10,7 @@ mod handler;
 mod opened;
 mod unloading;
 
-pub use handler::{Everybody, Handler, Reply};
+pub use handler::{Everybody, Handler, Reply, Takes};
 pub use opened::Opened;
 
 use crate::direct::Broker;

@@ -1,8 +1,8 @@
 //! A control run, an attack, and the judgement.
 
-use crate::field::Field;
+use crate::field::{Field, circuit};
 use crate::watch::{Report, Watch};
-use endpoint::Geometry;
+use endpoint::{Endpoint, EndpointConfig, Geometry, OpenOptions};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -69,6 +69,14 @@ impl Attack {
     }
 }
 
+/// What a run showed.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    innocent: Report,
+    /// The longest time that a new client took to have its circuit, where there were any.
+    newcomer: Duration,
+}
+
 /// An attack and what it must not disturb.
 #[derive(Debug)]
 pub struct Trial<F> {
@@ -77,12 +85,14 @@ pub struct Trial<F> {
     innocent: (&'static str, &'static str, u16),
     length: Duration,
     geometry: Geometry,
+    newcomers: Option<u16>,
 }
 
 impl<F: Field> Trial<F> {
     /// On a field whose innocent circuit is 0.100 between `alpha` and `beta`. Each run has a field of its own.
     pub fn new(class: Class, field: fn() -> F) -> Self {
-        Trial { class, field, innocent: ("alpha", "beta", 100), length: RUN, geometry: Geometry::default() }
+        let (innocent, geometry) = (("alpha", "beta", 100), Geometry::default());
+        Trial { class, field, innocent, length: RUN, geometry, newcomers: None }
     }
 
     /// With another innocent circuit.
@@ -96,6 +106,14 @@ impl<F: Field> Trial<F> {
     #[must_use]
     pub fn small(mut self) -> Self {
         self.geometry = Geometry { send_ring: 64, receive_ring: 64, free_ring: 64, buffers: 64, buffer_octets: 16_384 };
+        self
+    }
+
+    /// With new clients in both runs, one after another, each of which opens this circuit at the innocent sender's host. They are held to the
+    /// bound that the innocent circuit's PDUs are held to.
+    #[must_use]
+    pub fn newcomers(mut self, vci: u16) -> Self {
+        self.newcomers = Some(vci);
         self
     }
 
@@ -132,35 +150,54 @@ impl<F: Field> Trial<F> {
         for _ in 0..ATTEMPTS {
             let (control, _) = self.run(|_, attack| alone(attack));
             let (attacked, late) = self.run(&attack);
-            assert_eq!((control.lost, control.damaged), (0, 0), "without an attack: {control:?}");
-            let whole = (attacked.lost, attacked.damaged);
-            assert_eq!(whole, (0, 0), "the innocent circuit: {attacked:?}; without an attack: {control:?}");
-            if attacked.worst <= control.worst + self.class.bound() && late.is_empty() {
+            let whole = |seen: &Seen| (seen.innocent.lost, seen.innocent.damaged);
+            assert_eq!(whole(&control), (0, 0), "without an attack: {control:?}");
+            assert_eq!(whole(&attacked), (0, 0), "the innocent circuit: {attacked:?}; without an attack: {control:?}");
+            let bound = self.class.bound();
+            let in_time = attacked.innocent.worst <= control.innocent.worst + bound;
+            if in_time && attacked.newcomer <= control.newcomer + bound && late.is_empty() {
                 return;
             }
-            seen.push((control.worst, attacked.worst, late));
+            let times = |seen: Seen| (seen.innocent.worst, seen.newcomer);
+            seen.push((times(control), times(attacked), late));
         }
         panic!(
-            "the innocent circuit was held up by more than {:?}, or others were: (control, attacked, others) {seen:?}",
+            "the innocent circuit, or a new client, was held up by more than {:?}, or others were: (control, attacked, others) {seen:?}",
             self.class.bound()
         );
     }
 
-    fn run(&self, attack: impl Fn(&F, &Attack) + Sync) -> (Report, Vec<String>) {
+    fn run(&self, attack: impl Fn(&F, &Attack) + Sync) -> (Seen, Vec<String>) {
         let field = (self.field)();
         let (from, to, vci) = self.innocent;
         let mut watch = Watch::new(&field, from, to, vci, self.geometry);
         let of_attack = Attack::new(self.length);
-        let report = std::thread::scope(|scope| {
+        let seen = std::thread::scope(|scope| {
             let (field, of_attack) = (&field, &of_attack);
             let attacker = scope.spawn(|| attack(field, of_attack));
-            let report = watch.run(|| of_attack.goes_on());
+            let newcomers = self.newcomers.map(|vci| scope.spawn(move || come(field, of_attack, from, vci)));
+            let innocent = watch.run(|| of_attack.goes_on());
             of_attack.over.store(true, Ordering::Relaxed);
-            if let Err(panic) = attacker.join() {
-                std::panic::resume_unwind(panic);
+            let newcomer = newcomers.map_or(Ok(Duration::ZERO), |newcomers| newcomers.join());
+            match (attacker.join(), newcomer) {
+                (Ok(()), Ok(newcomer)) => Seen { innocent, newcomer },
+                (Err(panic), _) | (_, Err(panic)) => std::panic::resume_unwind(panic),
             }
-            report
         });
-        (report, of_attack.late.into_inner().unwrap_or_else(PoisonError::into_inner))
+        (seen, of_attack.late.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+/// Opens a circuit as new clients; gives the longest time that one took.
+fn come(field: &impl Field, attack: &Attack, host: &str, vci: u16) -> Duration {
+    let geometry = Geometry { send_ring: 64, receive_ring: 64, free_ring: 64, buffers: 64, buffer_octets: 2048 };
+    let config = EndpointConfig { host: host.into(), geometry, ..EndpointConfig::default() };
+    let mut longest = Duration::ZERO;
+    while attack.goes_on() {
+        let begin = Instant::now();
+        let mut client = Endpoint::create(field.socket(), &config).expect("an endpoint for a new client");
+        client.open(circuit(vci), OpenOptions::default()).expect("a circuit for a new client");
+        longest = longest.max(begin.elapsed());
+    }
+    longest
 }

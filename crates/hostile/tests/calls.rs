@@ -60,7 +60,7 @@ fn ground() -> Managed {
 }
 
 fn ground_with(rules: &str) -> Managed {
-    let ground = Managed::up(&(NETWORK.to_owned() + rules), |_| Options::default());
+    let ground = Managed::up(parse(&(NETWORK.to_owned() + rules), "net.toml").unwrap(), |_| Options::default());
     until("addresses", || ["alpha", "beta", "gamma"].iter().all(|host| ground.address_of(host).is_some()));
     ground
 }

@@ -2,6 +2,7 @@
 
 mod managed;
 
+use control::config::parse;
 use control::daemon::{Metrics, Options};
 use hostile::{Class, Trial};
 use managed::Managed;
@@ -15,7 +16,7 @@ fn ground() -> Managed {
         (100..1100).map(|vci| format!("[[circuit]]\nends = [\"alpha 0.{vci}\", \"beta 0.{vci}\"]\n")).collect();
     let text = format!("[host.alpha]\n[host.beta]\n[[link]]\nends = [\"alpha\", \"beta\"]\n{circuits}");
     let metrics = Some(Metrics { address: "127.0.0.1:0".parse().unwrap(), max_rows: 1000 });
-    Managed::up(&text, |_| Options { metrics, ..Options::default() })
+    Managed::up(parse(&text, "net.toml").unwrap(), |_| Options { metrics, ..Options::default() })
 }
 
 fn scrape(address: SocketAddr) -> std::io::Result<String> {

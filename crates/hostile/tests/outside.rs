@@ -4,7 +4,7 @@
 use endpoint::Connection;
 use endpoint::control::{Request, Response};
 use endpoint::seqpacket::{Packets, Peer};
-use host::service::Handler;
+use host::service::{Handler, Takes};
 use hostile::{Field, Ground, Program};
 use interop::up::Up;
 use rustix::fd::OwnedFd;
@@ -80,8 +80,8 @@ impl Handler for Waits {
     fn may_open(&self, _: Peer, _: &str, _: CircuitId) -> Result<(), String> {
         Ok(())
     }
-    fn takes_long(&self, _: Peer, _: &Value) -> bool {
-        true
+    fn takes(&self, _: Peer, _: &Value) -> Takes {
+        Takes::AsLongAsOthersLike
     }
     fn manage(&self, _: Peer, _: Value, _: Vec<OwnedFd>) -> Result<String, String> {
         let _ = self.0.lock().unwrap().recv();

@@ -2,6 +2,7 @@
 
 mod managed;
 
+use control::config::parse;
 use control::daemon::Options;
 use endpoint::Connection;
 use hostile::{Class, Trial};
@@ -25,7 +26,10 @@ fn ground() -> Managed {
          [outside.peer]\n[[link]]\nends = [\"peer\", \"beta\"]\natmtcp = \"listen 127.0.0.1:{}\"\nreal = \"beta\"\n",
         *PORT
     );
-    Managed::up(&text, |folder| Options { state: Some(folder.join("state")), ..Options::default() })
+    Managed::up(parse(&text, "net.toml").unwrap(), |folder| Options {
+        state: Some(folder.join("state")),
+        ..Options::default()
+    })
 }
 
 /// Five hundred circuits opened, and closed again.

@@ -113,17 +113,19 @@ impl Manager {
                 manages()?;
                 service.with(|exchange, _| exchange.reset_addresses(&host))?
             }
-            calls::Request::List => {
-                let mut all = service.report();
-                if !policy::owns(peer, self.owner) {
-                    // Others see their own calls, and where they can be called.
-                    all.calls.retain(|call| call.user == peer.uid);
-                    (all.through, all.failures) = Default::default();
-                }
-                return answer(&all).map(Some);
-            }
+            calls::Request::List => return Err(anyhow!("the list of calls belongs to no session")),
         };
         answer(&answered).map(Some)
+    }
+
+    /// All calls; others than the owner see their own, and where they can be called.
+    pub(super) fn calls(&self, peer: &Peer) -> Result<String> {
+        let mut all = self.controller.calls().report();
+        if !policy::owns(peer, self.owner) {
+            all.calls.retain(|call| call.user == peer.uid);
+            (all.through, all.failures) = Default::default();
+        }
+        answer(&all)
     }
 
     /// Many steps of a session. `None`: it has to wait.

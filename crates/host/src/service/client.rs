@@ -3,7 +3,7 @@
 mod mapping;
 
 use super::aside::{Desk, Pending};
-use super::handler::{Handler, Reply};
+use super::handler::{Handler, Reply, Takes};
 use super::unloading::unload;
 use crate::attached::{AttachError, Attached, Unloading};
 use crate::channels::EndpointId;
@@ -446,12 +446,15 @@ impl Client {
                     }
                     return Ok(());
                 }
-                if handler.takes_long(self.peer, &request) {
-                    self.pending = Some(desk.begin(self.peer, request, fds)?);
-                    return Ok(());
+                match handler.takes(self.peer, &request) {
+                    Takes::NoTime => {
+                        let text = handler.manage(self.peer, request, fds)?;
+                        return self.answer_text(&text);
+                    }
+                    Takes::Long => self.pending = Some(desk.queue(self.peer, request, fds)?),
+                    Takes::AsLongAsOthersLike => self.pending = Some(desk.begin(self.peer, request, fds)?),
                 }
-                let text = handler.manage(self.peer, request, fds)?;
-                return self.answer_text(&text);
+                return Ok(());
             }
         };
         self.send(&answer).map_err(Into::into)

@@ -48,10 +48,9 @@ pub trait Handler: Send + Sync {
     /// Why it is refused.
     fn manage(&self, peer: Peer, request: serde_json::Value, fds: Vec<OwnedFd>) -> Result<String, String>;
 
-    /// Whether [`Handler::manage`] may wait for what is outside this program, such as a file or the name of a host: then it is asked
-    /// on a thread of its own.
-    fn takes_long(&self, _: Peer, _: &serde_json::Value) -> bool {
-        false
+    /// How long [`Handler::manage`] may take for a request, which says where it is carried out.
+    fn takes(&self, _: Peer, _: &serde_json::Value) -> Takes {
+        Takes::NoTime
     }
 
     /// A management request that belongs to a session, which is a connection by its number, of a user who has so much. `None`: it
@@ -85,6 +84,18 @@ pub trait Handler: Send + Sync {
     fn news(&self) -> Option<BorrowedFd<'_>> {
         None
     }
+}
+
+/// How long a management request takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Takes {
+    /// Microseconds: the service's thread carries it out.
+    NoTime,
+    /// As long as a look at all there is, or a change of it: threads of its user carry such requests out in the order in which they came.
+    Long,
+    /// As long as something outside this program likes, such as a file or the name of a host: it has a thread of its own, and is
+    /// refused where its user has many.
+    AsLongAsOthersLike,
 }
 
 /// The answer to a session's request.

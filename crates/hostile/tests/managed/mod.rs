@@ -1,6 +1,6 @@
 //! A daemon in the test's own process, at a socket that other users reach. All is accounted for when it ends.
 
-use control::config::parse;
+use control::config::Config;
 use control::daemon::{Daemon, Options};
 use hostile::{Field, assert_all_is_accounted_for};
 use std::fs::Permissions;
@@ -16,11 +16,11 @@ pub struct Managed {
 
 impl Managed {
     /// Brings up the network of a description, with options that may name files in its folder.
-    pub fn up(description: &str, options: impl FnOnce(&Path) -> Options) -> Self {
+    pub fn up(network: Config, options: impl FnOnce(&Path) -> Options) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
         let (socket, options) = (folder.path().join("socket"), options(folder.path()));
-        let daemon = Daemon::start_with(parse(description, "net.toml").unwrap(), &socket, &options).unwrap();
+        let daemon = Daemon::start_with(network, &socket, &options).unwrap();
         Managed { daemon, socket, _folder: folder }
     }
 }
