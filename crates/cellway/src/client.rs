@@ -22,7 +22,24 @@ pub(crate) fn default_socket() -> PathBuf {
 /// Asks the daemon, and reads the answer as what it is.
 pub(crate) fn ask_for<T: serde::de::DeserializeOwned>(context: &Context, request: &Request) -> Result<T> {
     let text = Connection::open(&context.socket)?.manage_text(serde_json::to_value(request)?, &[])?;
+    warn_of_what_is_not_kept(request, &text);
     read(&text)
+}
+
+/// Says on standard error if a change is in force but will not outlive the daemon.
+fn warn_of_what_is_not_kept(request: &Request, answer: &str) {
+    #[derive(serde::Deserialize)]
+    struct Change {
+        not_kept: Option<String>,
+    }
+    if !request.is_recorded() {
+        return;
+    }
+    if let Ok(Change { not_kept: Some(reason) }) = serde_json::from_str(answer) {
+        eprintln!(
+            "cellway: warning: the change is in force, but not kept yet: {reason}; the daemon tries again until it is"
+        );
+    }
 }
 
 /// An answer as what it is.
@@ -44,6 +61,7 @@ pub(crate) fn ask_with_text<T: serde::de::DeserializeOwned>(
     let memory = endpoint::sealed::write(text.as_bytes()).context("memory for the text")?;
     let connection = Connection::open(&context.socket)?;
     let answer = connection.manage_text(serde_json::to_value(request)?, &[memory.as_fd()])?;
+    warn_of_what_is_not_kept(request, &answer);
     read(&answer)
 }
 

@@ -2,7 +2,7 @@
 
 use crate::plan::Line;
 use anyhow::{Context as _, Result};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -28,11 +28,42 @@ pub enum Who {
     Peer,
 }
 
-/// The log; without a file, changes go to the daemon's log alone.
-/// Peers can ask for changes without end: of theirs it holds so many a second, and how many were left out.
+impl std::fmt::Display for Who {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Who::Operator => f.write_str("operator"),
+            Who::User(uid) => write!(f, "user {uid}"),
+            Who::Peer => f.write_str("peer"),
+        }
+    }
+}
+
+/// A line of the log.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    what: Value,
+    /// Entries before it for which there was no room.
+    pub left_out: u64,
+}
+
+impl Entry {
+    /// The change's number.
+    pub fn revision(&self) -> u64 {
+        self.what["revision"].as_u64().unwrap_or_default()
+    }
+
+    fn line(&self) -> String {
+        let mut what = self.what.clone();
+        if self.left_out > 0 {
+            what["left_out"] = self.left_out.into();
+        }
+        format!("{what}\n")
+    }
+}
+
+/// What is logged. Peers can ask for changes without end: of theirs the log has so many a second, and how many were left out.
 #[derive(Debug, Default)]
 pub struct Audit {
-    file: Option<File>,
     peers: PeersShare,
 }
 
@@ -63,43 +94,51 @@ impl PeersShare {
 }
 
 impl Audit {
+    /// The entry of a change, if it is to have one.
+    pub fn entry(&mut self, who: &Who, verb: &str, revision: u64, lines: &[Line]) -> Option<Entry> {
+        let left_out = match who {
+            Who::Peer => self.peers.take(Instant::now())?,
+            _ => 0,
+        };
+        let unix = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+        let texts: Vec<String> = lines.iter().take(MAX_LINES).map(Line::text).collect();
+        let mut what = json!({
+            "unix_seconds": unix.as_secs(), "who": who.to_string(), "verb": verb, "revision": revision,
+            "objects": lines.len(), "what": texts,
+        });
+        if left_out > 0 {
+            what["peers_left_out"] = left_out.into();
+        }
+        Some(Entry { what, left_out: 0 })
+    }
+}
+
+/// The log's file.
+#[derive(Debug)]
+pub struct Log(File);
+
+impl Log {
     /// Appends to a file, which its user alone may read.
     ///
     /// # Errors
     /// It cannot be opened.
     pub fn open(path: &Path) -> Result<Self> {
         let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path);
-        let file = file.with_context(|| format!("the audit log {}", path.display()))?;
-        Ok(Audit { file: Some(file), peers: PeersShare::default() })
+        Ok(Log(file.with_context(|| format!("the audit log {}", path.display()))?))
     }
 
-    /// Records a change.
-    pub fn record(&mut self, who: &Who, verb: &str, revision: u64, lines: &[Line]) {
-        let who = match who {
-            Who::Operator => "operator".to_owned(),
-            Who::User(uid) => format!("user {uid}"),
-            Who::Peer => "peer".to_owned(),
-        };
-        tracing::info!("revision {revision}: {who}: {verb}, {} objects", lines.len());
-        let Some(file) = &mut self.file else { return };
-        let left_out = match who == "peer" {
-            true => self.peers.take(Instant::now()),
-            false => Some(0),
-        };
-        let Some(left_out) = left_out else { return };
-        let unix = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
-        let what: Vec<String> = lines.iter().take(MAX_LINES).map(Line::text).collect();
-        let mut entry = json!({
-            "unix_seconds": unix.as_secs(), "who": who, "verb": verb, "revision": revision, "objects": lines.len(),
-            "what": what,
-        });
-        if left_out > 0 {
-            entry["peers_left_out"] = left_out.into();
+    /// Writes a line, whole or not at all.
+    ///
+    /// # Errors
+    /// The system refuses it.
+    pub fn append(&mut self, entry: &Entry) -> Result<()> {
+        let before = self.0.metadata()?.len();
+        let written = self.0.write_all(entry.line().as_bytes());
+        if written.is_err() {
+            // Part of it may be there: a disk is full in the middle of a line.
+            let _ = self.0.set_len(before);
         }
-        let written = writeln!(file, "{entry}").and_then(|()| file.flush());
-        if let Err(e) = written {
-            tracing::error!("the audit log: {e}");
-        }
+        Ok(written?)
     }
 }
 
@@ -109,16 +148,10 @@ mod tests {
 
     #[test]
     fn changes_of_peers_without_end_fill_no_disk_and_are_counted() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("audit.jsonl");
-        let mut audit = Audit::open(&path).unwrap();
-        for revision in 0..1000 {
-            audit.record(&Who::Peer, "change", revision, &[]);
-        }
-        audit.record(&Who::User(7), "change", 1000, &[]);
-        let lines = || std::fs::read_to_string(&path).unwrap();
-        assert_eq!(lines().lines().count(), PEERS_AT_ONCE as usize + 1);
-        assert!(lines().lines().last().unwrap().contains("user 7"));
+        let mut audit = Audit::default();
+        let of_peers = (0..1000).filter_map(|revision| audit.entry(&Who::Peer, "change", revision, &[]));
+        assert_eq!(of_peers.count(), PEERS_AT_ONCE as usize);
+        assert!(audit.entry(&Who::User(7), "change", 1000, &[]).unwrap().line().contains("user 7"));
         let begin = Instant::now();
         let mut share = PeersShare::default();
         assert_eq!((0..100).filter(|_| share.take(begin).is_some()).count(), 64);
@@ -128,5 +161,23 @@ mod tests {
         assert_eq!((after(2.1), after(2.2), after(1000.0)), (Some(1), None, Some(1)));
         let idle = (0..100).filter(|_| share.take(begin + PEERS_PACE * 1000).is_some()).count();
         assert_eq!(idle, 63);
+    }
+
+    #[test]
+    fn the_log_has_whole_lines_and_names_what_was_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.jsonl");
+        let entry = |revision, left_out| Entry {
+            left_out,
+            ..Audit::default().entry(&Who::Operator, "change", revision, &[]).unwrap()
+        };
+        for round in 0..2u64 {
+            let mut log = Log::open(&path).unwrap();
+            [0, 1].into_iter().for_each(|n| log.append(&entry(2 * round + n, 3 * n)).unwrap());
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let all: Vec<_> = lines.iter().map(|line| (line["revision"].as_u64(), line["left_out"].as_u64())).collect();
+        assert_eq!(all, [(Some(0), None), (Some(1), Some(3)), (Some(2), None), (Some(3), Some(3))]);
     }
 }

@@ -2,12 +2,13 @@
 //! plan out in slices between rounds of the engine.
 
 use crate::adapters::Adapters;
-use crate::audit::{Audit, Who};
+use crate::audit::Who;
 use crate::calls;
 use crate::config::Config;
 use crate::config::signalling::{Identity, parse_prefix};
 use crate::execution::{Execution, Progress};
 use crate::intent::{Intent, Outcome, Prepared};
+use crate::keeper::Keeper;
 use crate::live::{Links, Live};
 use crate::objects::{ObjectId, Owner, Spec};
 use crate::placement::{self, Placement};
@@ -15,7 +16,6 @@ use crate::plan::Plan;
 use crate::shells;
 use crate::sources::commands::Written;
 use crate::sources::peers::Real;
-use crate::state::StateFolder;
 use anyhow::{Context as _, Result, anyhow};
 use host::engine::{Core, EngineHandle, processor_time};
 use net::LinkId;
@@ -43,6 +43,7 @@ pub struct Controller {
     placement: Mutex<Arc<Placement>>,
     /// Only this lock's holder changes the network.
     intent: Mutex<Intent>,
+    keeper: Arc<Keeper>,
     /// The description that was read last: who asks for it does not wait for a change.
     config: Mutex<Arc<Config>>,
     /// Which peer is asked first.
@@ -54,9 +55,10 @@ impl Controller {
     ///
     /// # Errors
     /// The system has no thread for calls.
-    pub fn new(engine: EngineHandle, store: Option<StateFolder>) -> Result<Self> {
+    pub fn new(engine: EngineHandle, keeper: Keeper) -> Result<Self> {
         let calls = calls::service::Service::start(engine.named("calls")).context("starting the thread of calls")?;
-        let intent = Intent::new(store);
+        let keeper = Arc::new(keeper);
+        let intent = Intent::new(keeper.clone());
         let config = Mutex::new(intent.shared_config());
         let engine = engine.named("change");
         Ok(Controller {
@@ -66,6 +68,7 @@ impl Controller {
             calls,
             placement: Mutex::default(),
             intent: Mutex::new(intent),
+            keeper,
             config,
             peers_served: AtomicUsize::new(0),
         })
@@ -105,13 +108,9 @@ impl Controller {
         f(&self.config.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Where the log of changes is kept from now on.
-    ///
-    /// # Errors
-    /// It cannot be opened.
-    pub fn keep_audit(&self, path: &std::path::Path) -> Result<()> {
-        self.intent().keep_audit(Audit::open(path)?);
-        Ok(())
+    /// Why what was changed last is not kept for a restart, or is not in the log of changes; the disk has `patience` for it.
+    pub fn not_kept(&self, patience: Duration) -> Option<String> {
+        self.keeper.wait(patience)
     }
 
     /// The number of the last change.

@@ -5,9 +5,9 @@ use crate::config::Config;
 use crate::controller::Controller;
 use crate::description::explained;
 use crate::intent::Outcome;
+use crate::keeper::Keeper;
 use crate::manage::Manager;
 use crate::metrics::server::Server;
-use crate::state::StateFolder;
 use anyhow::{Context as _, Result, anyhow};
 use host::engine::{self, EngineHandle};
 use host::service::{Handler, Opened, Service};
@@ -79,11 +79,8 @@ impl Daemon {
     }
 
     fn serve(engine: EngineHandle, config: Config, opened: Opened, socket: &Path, options: &Options) -> Result<Self> {
-        let store = options.state.as_deref().map(StateFolder::open).transpose()?;
-        let controller = Arc::new(Controller::new(engine.clone(), store)?);
-        if let Some(folder) = &options.state {
-            controller.keep_audit(&folder.join("audit.jsonl"))?;
-        }
+        let keeper = options.state.as_deref().map(Keeper::of).transpose()?.unwrap_or_default();
+        let controller = Arc::new(Controller::new(engine.clone(), keeper)?);
         let source = config.clone();
         let outcome = controller.apply(config, &Who::Operator, false).map_err(|e| explained(&source, e))?;
         outcome

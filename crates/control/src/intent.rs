@@ -3,14 +3,14 @@
 //! In: wishes (a description, commands, peers). Out: a [`Prepared`] change, whose plan somebody carries out. Then it is kept
 //! ([`Intent::commit`]) or given up ([`Intent::abandon`]). One change is under way at a time.
 
-use crate::audit::{Audit, Who};
+use crate::audit::Who;
 use crate::config::{Config, Shell};
+use crate::keeper::Keeper;
 use crate::objects::{Change, LinkSpec, Object, ObjectId, Objects, Owner, Spec, difference};
 use crate::plan::{Impossible, Line, Plan, Problem, Summary, gives_way, roll_back};
 use crate::sources::commands::{Commands, Written};
 use crate::sources::peers::{Peers, Real};
 use crate::sources::{self, file};
-use crate::state::StateFolder;
 use crate::step::{Model, Step};
 use anyhow::{Result, anyhow, bail};
 use net::PeerCircuit;
@@ -93,21 +93,15 @@ pub struct Intent {
     applied: Objects,
     model: Model,
     revision: u64,
-    store: Option<StateFolder>,
+    keeper: Arc<Keeper>,
     /// What the state folder had has been taken up.
     restored: bool,
-    audit: Audit,
 }
 
 impl Intent {
-    /// Of an empty network. `store`: where what commands want is kept for a restart.
-    pub fn new(store: Option<StateFolder>) -> Self {
-        Intent { store, ..Intent::default() }
-    }
-
-    /// Where changes are recorded from now on.
-    pub fn keep_audit(&mut self, audit: Audit) {
-        self.audit = audit;
+    /// Of an empty network. `keeper`: by whom what commands want is kept for a restart.
+    pub fn new(keeper: Arc<Keeper>) -> Self {
+        Intent { keeper, ..Intent::default() }
     }
 
     /// The description that was read last.
@@ -156,7 +150,7 @@ impl Intent {
         let mut commands = self.commands.clone();
         if self.restored {
             commands.forget_removed();
-        } else if let Some(kept) = self.store.as_ref().and_then(StateFolder::read) {
+        } else if let Some(kept) = self.keeper.before().cloned() {
             // A restart: what commands had added and removed is so again.
             let (kept, lost) = Commands::restore(kept, &file);
             lost.iter().for_each(|lost| tracing::warn!("not restored: {lost}"));
@@ -323,13 +317,8 @@ impl Intent {
             Next::Up(id, up) => self.commands.set_up(&id, up),
             Next::Peer(_) => of_commands = false,
         }
-        if of_commands
-            && let Some(store) = &mut self.store
-            && let Err(e) = store.write(&self.commands.kept())
-        {
-            tracing::error!("the state is not kept: {e:#}");
-        }
-        self.audit.record(who, prepared.verb, outcome.revision, &outcome.lines);
+        let state = || of_commands.then(|| self.commands.kept());
+        self.keeper.record(state, who, prepared.verb, outcome.revision, &outcome.lines);
         outcome
     }
 

@@ -19,6 +19,7 @@ pub mod execution;
 pub mod fault;
 mod hops;
 pub mod intent;
+pub mod keeper;
 pub mod lines;
 pub mod live;
 pub mod manage;

@@ -30,8 +30,12 @@ use serde_json::Value;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 use wire::CircuitId;
 use wire::aesa::Aesa;
+
+/// Whoever changes the network waits so long at most for the disk.
+const DISK_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The program's part of the service.
 pub struct Manager {
@@ -57,7 +61,7 @@ impl Manager {
 
     fn serve(&self, request: Request, peer: &Peer, fds: Vec<OwnedFd>) -> Result<String> {
         let who = &Who::User(peer.uid);
-        let done = || answer(&Done { done: true });
+        let done = || answer(&Done { done: true, not_kept: None });
         let (controller, engine) = (&*self.controller, self.controller.engine());
         match request {
             Request::Status => status::text(controller, Which::All),
@@ -95,14 +99,14 @@ impl Manager {
                     LinkSpec { description, shell, follows: None, enabled: true, signalling: link.signalling.clone() };
                 let spec = Spec::Link(Box::new(spec));
                 let (id, _) = controller.add(spec, far, Some(Written::Link(link)), who)?;
-                answer(&LinkAdded { link: controller.link_name(&id) })
+                answer(&LinkAdded { link: controller.link_name(&id), not_kept: None })
             }
             Request::RemoveLink { name } => {
                 let removed_circuits = controller.remove(&controller.find_link(&name)?, who)?;
-                answer(&LinkRemoved { removed_circuits })
+                answer(&LinkRemoved { removed_circuits, not_kept: None })
             }
             Request::SetLink { name, up } => {
-                answer(&LinkSet { link: controller.set_link(&name, up, who)?, enabled: up })
+                answer(&LinkSet { link: controller.set_link(&name, up, who)?, enabled: up, not_kept: None })
             }
             Request::Myrinets => answer(&status::myrinet::all(controller, true)?),
             Request::MyrinetSend(send) => {
@@ -181,6 +185,14 @@ impl Manager {
         }
     }
 
+    /// The answer to a change, with why it is not kept.
+    fn say_whether_kept(&self, answer: String) -> Result<String, String> {
+        let Some(reason) = self.controller.not_kept(DISK_PATIENCE) else { return Ok(answer) };
+        let mut answer: Value = serde_json::from_str(&answer).map_err(|e| e.to_string())?;
+        answer["not_kept"] = reason.into();
+        Ok(answer.to_string())
+    }
+
     /// When the network's time was zero.
     fn epoch_unix_nanos(&self) -> Result<u64> {
         let now = self.controller.engine().with(|core| core.now())?;
@@ -202,6 +214,7 @@ fn of_outcome(outcome: Outcome, dry_run: bool, problems: Vec<Diagnostic>) -> App
         interrupted,
         dropped,
         problems,
+        not_kept: None,
     }
 }
 
@@ -350,10 +363,14 @@ impl Handler for Manager {
         let request = understood?;
         let applies =
             matches!(request, Request::Apply { dry_run: false, .. } | Request::ApplyFile { dry_run: false, .. });
+        let is_recorded = request.is_recorded();
         let answer = self.serve(request, &peer, fds).map_err(|e| format!("{e:#}"));
         if let (true, Some(applied)) = (applies, self.applied.get()) {
             applied();
         }
-        answer
+        match answer {
+            Ok(text) if is_recorded => self.say_whether_kept(text),
+            answer => answer,
+        }
     }
 }

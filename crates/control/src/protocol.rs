@@ -123,6 +123,21 @@ impl Request {
     }
 }
 
+impl Request {
+    /// Whether it changes what is kept for a restart, or what the log of changes has.
+    pub fn is_recorded(&self) -> bool {
+        match self {
+            Request::AddCircuit(_)
+            | Request::RemoveCircuit { .. }
+            | Request::AddLink(_)
+            | Request::RemoveLink { .. }
+            | Request::SetLink { .. } => true,
+            Request::Apply { dry_run, .. } | Request::ApplyFile { dry_run, .. } => !dry_run,
+            _ => false,
+        }
+    }
+}
+
 /// What the other end of a circuit is asked for, both ways.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -181,10 +196,13 @@ pub struct Message {
 }
 
 /// It is done, and there is nothing to say of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Done {
     /// It is.
     pub done: bool,
+    /// Why the change is not kept for a restart, or is not in the log of changes; it is in force.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_kept: Option<String>,
 }
 
 /// A link was added.
@@ -192,6 +210,9 @@ pub struct Done {
 pub struct LinkAdded {
     /// Its name.
     pub link: String,
+    /// Why the change is not kept for a restart, or is not in the log of changes; it is in force.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_kept: Option<String>,
 }
 
 /// A link was removed.
@@ -199,6 +220,9 @@ pub struct LinkAdded {
 pub struct LinkRemoved {
     /// The circuits that went with it.
     pub removed_circuits: Vec<String>,
+    /// Why the change is not kept for a restart, or is not in the log of changes; it is in force.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_kept: Option<String>,
 }
 
 /// A link was taken down, or up again.
@@ -208,6 +232,9 @@ pub struct LinkSet {
     pub link: String,
     /// Whether it may pass anything.
     pub enabled: bool,
+    /// Why the change is not kept for a restart, or is not in the log of changes; it is in force.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_kept: Option<String>,
 }
 
 /// A capture has begun.
@@ -243,6 +270,9 @@ pub struct Applied {
     /// All that is wrong with the description. Where there is anything, nothing was done.
     #[serde(default)]
     pub problems: Vec<Diagnostic>,
+    /// Why the change is not kept for a restart, or is not in the log of changes; it is in force.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_kept: Option<String>,
 }
 
 /// A network is up.

@@ -12,10 +12,10 @@ use control::audit::Who;
 use control::config::{Circuit, Config, Link, parse};
 use control::execution::{Execution, Progress};
 use control::intent::{Intent, Prepared};
+use control::keeper::Keeper;
 use control::live::{Links, Live};
 use control::objects::{LinkSpec, ObjectId, Spec};
 use control::sources::commands::{Kept, Written};
-use control::state::StateFolder;
 use endpoint::layout::{Descriptor, Geometry, Head};
 use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Events, Local};
@@ -54,6 +54,7 @@ struct World {
     links: Links,
     adapters: Adapters,
     intent: Intent,
+    keeper: Arc<Keeper>,
     witness: Option<Witness>,
     now: Time,
     /// What did not fit into the description that was applied last.
@@ -80,12 +81,14 @@ enum Came {
 
 impl World {
     fn start(folder: &Path) -> Self {
+        let keeper = Arc::new(Keeper::of(folder).unwrap());
         World {
             network: Network::new(FramePool::new(8, 2048)),
             fabric: Fabric::new(),
             links: Links::default(),
             adapters: Adapters::default(),
-            intent: Intent::new(Some(StateFolder::open(folder).unwrap())),
+            intent: Intent::new(keeper.clone()),
+            keeper,
             witness: None,
             now: Time::ZERO,
             dropped: Vec::new(),
@@ -168,6 +171,7 @@ impl World {
                 Progress::Make(need) => execution.give(Ok(control::shells::make(&need).unwrap())),
                 Progress::Done => {
                     self.dropped = self.intent.commit(prepared, &Who::Operator).dropped;
+                    assert_eq!(self.keeper.wait(Duration::from_secs(60)), None);
                     return Came::Done;
                 }
                 Progress::Undone(_) => {

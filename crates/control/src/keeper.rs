@@ -1,0 +1,377 @@
+//! The thread that writes what is to outlive the daemon: the state and the log of changes.
+//!
+//! A disk may be full, or may stall. Whoever changes the network hands over what is to be written and goes on; a command then asks
+//! what has become of it, without holding anybody up. What could not be written is tried again.
+
+use crate::audit::{Audit, Entry, Log, Who};
+use crate::plan::Line;
+use crate::sources::commands::Kept;
+use crate::state::StateFolder;
+use anyhow::{Context as _, Result};
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// After an attempt that has failed, the next one.
+const RETRY: Duration = Duration::from_secs(5);
+/// Who ends the daemon waits so long for a last attempt.
+const LAST_PATIENCE: Duration = Duration::from_secs(3);
+/// Entries of the log that wait at most.
+const MAX_ENTRIES: usize = 1024;
+/// The log of changes, in the state folder.
+const LOG: &str = "audit.jsonl";
+
+/// Where something is kept.
+trait Disk {
+    fn write_state(&mut self, kept: &Kept) -> Result<()>;
+    fn append(&mut self, entry: &Entry) -> Result<()>;
+}
+
+struct Files {
+    state: StateFolder,
+    log: Log,
+}
+
+impl Disk for Files {
+    fn write_state(&mut self, kept: &Kept) -> Result<()> {
+        self.state.write(kept).context("the state")
+    }
+
+    fn append(&mut self, entry: &Entry) -> Result<()> {
+        self.log.append(entry).context("the log of changes")
+    }
+}
+
+/// What waits for the thread.
+#[derive(Default)]
+struct Tray {
+    /// The newest state, if it is not kept yet.
+    state: Option<Kept>,
+    entries: VecDeque<Entry>,
+    /// Entries for which there was no room.
+    left_out: u64,
+    /// Changes that were handed over, and those that an attempt was made for.
+    given: u64,
+    tried: u64,
+    /// Why the last attempt has failed.
+    failure: Option<String>,
+    ends: bool,
+    over: bool,
+}
+
+impl Tray {
+    fn is_empty(&self) -> bool {
+        self.state.is_none() && self.entries.is_empty()
+    }
+}
+
+#[derive(Default)]
+struct Shared {
+    tray: Mutex<Tray>,
+    /// Something was put in, or the end is near.
+    given: Condvar,
+    /// An attempt was made.
+    tried: Condvar,
+}
+
+impl Shared {
+    fn tray(&self) -> MutexGuard<'_, Tray> {
+        self.tray.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The thread's life.
+    fn run(&self, disk: &mut dyn Disk, retry: Duration) {
+        let mut tray = self.tray();
+        loop {
+            while tray.is_empty() && !tray.ends {
+                tray = self.given.wait(tray).unwrap_or_else(PoisonError::into_inner);
+            }
+            let (number, is_last) = (tray.given, tray.ends);
+            let (state, entries) = (tray.state.take(), std::mem::take(&mut tray.entries));
+            let left_out = std::mem::take(&mut tray.left_out);
+            drop(tray);
+            let (back, failure) = attempt(disk, state, entries, left_out);
+            tray = self.tray();
+            if let Some(e) = &failure {
+                tracing::error!("not kept: {e}");
+            }
+            tray.take_back(back);
+            (tray.tried, tray.failure) = (number, failure);
+            self.tried.notify_all();
+            if is_last {
+                break;
+            }
+            if tray.failure.is_some() {
+                let until = Instant::now() + retry;
+                while !tray.ends && tray.tried == tray.given {
+                    let left = until.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        break;
+                    }
+                    tray = self.given.wait_timeout(tray, left).unwrap_or_else(PoisonError::into_inner).0;
+                }
+            }
+        }
+        tray.over = true;
+        self.tried.notify_all();
+    }
+}
+
+/// What could not be written.
+type Back = (Option<Kept>, VecDeque<Entry>, u64);
+
+fn attempt(
+    disk: &mut dyn Disk,
+    state: Option<Kept>,
+    entries: VecDeque<Entry>,
+    left_out: u64,
+) -> (Back, Option<String>) {
+    let (mut entries, mut left_out, mut failure) = (entries, left_out, None);
+    while let Some(entry) = entries.front_mut() {
+        entry.left_out += std::mem::take(&mut left_out);
+        if let Err(e) = disk.append(entry) {
+            failure = Some(format!("{e:#}"));
+            break;
+        }
+        entries.pop_front();
+    }
+    let state = state.filter(|kept| match disk.write_state(kept) {
+        Ok(()) => false,
+        Err(e) => {
+            failure = Some(format!("{e:#}"));
+            true
+        }
+    });
+    ((state, entries, left_out), failure)
+}
+
+impl Tray {
+    /// Puts back what could not be written, before what has come since.
+    fn take_back(&mut self, (state, mut entries, left_out): Back) {
+        self.left_out += left_out;
+        if self.state.is_none() {
+            self.state = state;
+        }
+        entries.append(&mut self.entries);
+        if let Some(more) = entries.len().checked_sub(MAX_ENTRIES) {
+            entries.truncate(MAX_ENTRIES);
+            self.left_out += more as u64;
+        }
+        self.entries = entries;
+    }
+
+    fn put(&mut self, state: Option<Kept>, entry: Option<Entry>) {
+        self.given += 1;
+        if state.is_some() {
+            self.state = state;
+        }
+        if let Some(entry) = entry {
+            if self.entries.len() < MAX_ENTRIES {
+                self.entries.push_back(entry);
+            } else {
+                self.left_out += 1;
+            }
+        }
+    }
+}
+
+/// See the module's head. Without a folder nothing is kept.
+#[derive(Default)]
+pub struct Keeper {
+    shared: Option<Arc<Shared>>,
+    before: Option<Kept>,
+    audit: Mutex<Audit>,
+}
+
+impl Keeper {
+    /// Of a folder, which is made if it is not there.
+    ///
+    /// # Errors
+    /// It cannot be made, the log cannot be opened, or the system has no thread.
+    pub fn of(folder: &Path) -> Result<Self> {
+        let state = StateFolder::open(folder)?;
+        let log = Log::open(&folder.join(LOG))?;
+        let before = state.read();
+        Keeper::start(before, Files { state, log }, RETRY)
+    }
+
+    fn start(before: Option<Kept>, disk: impl Disk + Send + 'static, retry: Duration) -> Result<Self> {
+        let (shared, mut disk) = (Arc::<Shared>::default(), disk);
+        let of_thread = shared.clone();
+        let thread = std::thread::Builder::new().name("keeper".into()).spawn(move || of_thread.run(&mut disk, retry));
+        thread.context("a thread that keeps the state")?;
+        Ok(Keeper { shared: Some(shared), before, audit: Mutex::default() })
+    }
+
+    /// What was kept before this daemon.
+    pub fn before(&self) -> Option<&Kept> {
+        self.before.as_ref()
+    }
+
+    /// A change was made. `state`: what is to be so again after a restart, if the change touches it.
+    pub fn record(&self, state: impl FnOnce() -> Option<Kept>, who: &Who, verb: &str, revision: u64, lines: &[Line]) {
+        tracing::info!("revision {revision}: {who}: {verb}, {} objects", lines.len());
+        let Some(shared) = &self.shared else { return };
+        let entry = self.audit.lock().unwrap_or_else(PoisonError::into_inner).entry(who, verb, revision, lines);
+        let state = state();
+        if state.is_some() || entry.is_some() {
+            shared.tray().put(state, entry);
+            shared.given.notify_all();
+        }
+    }
+
+    /// Waits until an attempt was made to write what has been recorded so far. Gives why it is not kept.
+    pub fn wait(&self, patience: Duration) -> Option<String> {
+        let shared = self.shared.as_ref()?;
+        let until = Instant::now() + patience;
+        let mut tray = shared.tray();
+        let number = tray.given;
+        while tray.tried < number && !tray.over {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Some(format!("the disk has taken more than {} s", patience.as_secs_f64()));
+            }
+            tray = shared.tried.wait_timeout(tray, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        tray.failure.clone()
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        let Some(shared) = &self.shared else { return };
+        let until = Instant::now() + LAST_PATIENCE;
+        let mut tray = shared.tray();
+        tray.ends = true;
+        shared.given.notify_all();
+        while !tray.over {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                tracing::error!("not kept: the disk takes too long, and the daemon ends");
+                return;
+            }
+            tray = shared.tried.wait_timeout(tray, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::objects::ObjectId;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    /// Does as it is told: each attempt at something waits for whether it succeeds.
+    struct Told {
+        orders: Receiver<bool>,
+        done: Sender<String>,
+    }
+
+    impl Told {
+        fn act(&self, what: String) -> Result<()> {
+            let succeeds = self.orders.recv().unwrap_or(true);
+            let _ = self.done.send(format!("{what} {succeeds}"));
+            if succeeds { Ok(()) } else { anyhow::bail!("no space left") }
+        }
+    }
+
+    impl Disk for Told {
+        fn write_state(&mut self, kept: &Kept) -> Result<()> {
+            self.act(format!("state {}", kept.down.len()))
+        }
+        fn append(&mut self, entry: &Entry) -> Result<()> {
+            self.act(format!("entry {} +{}", entry.revision(), entry.left_out))
+        }
+    }
+
+    fn kept(n: usize) -> Option<Kept> {
+        let down = (0..n).map(|i| ObjectId::Link(format!("a - s:{i}"), 0)).collect();
+        Some(Kept { down, ..Kept::default() })
+    }
+
+    fn keeper(retry: Duration) -> (Keeper, Sender<bool>, Receiver<String>) {
+        let ((order, orders), (done, seen)) = (channel(), channel());
+        (Keeper::start(None, Told { orders, done }, retry).unwrap(), order, seen)
+    }
+
+    fn change(keeper: &Keeper, n: usize) {
+        keeper.record(|| kept(n), &Who::Operator, "change", n as u64, &[]);
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_told_and_tried_again_in_order() {
+        let (keeper, order, seen) = keeper(RETRY);
+        change(&keeper, 1);
+        order.send(false).unwrap();
+        order.send(false).unwrap();
+        assert!(keeper.wait(Duration::from_secs(10)).unwrap().contains("no space left"));
+        // The next change is a reason to try at once; of states the newest is written.
+        change(&keeper, 2);
+        (0..3).for_each(|_| order.send(true).unwrap());
+        assert_eq!(keeper.wait(Duration::from_secs(10)), None);
+        let all: Vec<String> = seen.try_iter().collect();
+        assert_eq!(all, ["entry 1 +0 false", "state 1 false", "entry 1 +0 true", "entry 2 +0 true", "state 2 true"]);
+    }
+
+    #[test]
+    fn a_disk_that_stalls_holds_up_nobody_and_what_does_not_fit_is_counted() {
+        let (keeper, order, seen) = keeper(RETRY);
+        let begin = Instant::now();
+        change(&keeper, 1);
+        // The thread has taken the first, and stands in it.
+        while !keeper.shared.as_ref().unwrap().tray().is_empty() {
+            std::thread::yield_now();
+        }
+        (2..=MAX_ENTRIES + 4).for_each(|n| change(&keeper, n));
+        let said = keeper.wait(Duration::from_millis(20)).unwrap();
+        assert!(said.contains("more than 0.02 s"), "{said}");
+        drop(keeper);
+        assert!(begin.elapsed() < LAST_PATIENCE * 3, "{:?}", begin.elapsed());
+        // Later it goes on, to the last.
+        drop(order);
+        let all: Vec<String> = seen.iter().collect();
+        assert_eq!(all.len(), 1 + 1 + MAX_ENTRIES + 1);
+        assert_eq!(all[..3], ["entry 1 +0 true", "state 1 true", "entry 2 +3 true"]);
+        assert_eq!(*all.last().unwrap(), format!("state {} true", MAX_ENTRIES + 4));
+    }
+
+    #[test]
+    fn what_failed_is_tried_again_without_another_change() {
+        let (keeper, order, seen) = keeper(Duration::from_millis(1));
+        change(&keeper, 1);
+        [true, false, false, true].into_iter().for_each(|succeeds| order.send(succeeds).unwrap());
+        let all: Vec<String> = seen.iter().take(4).collect();
+        assert_eq!(all, ["entry 1 +0 true", "state 1 false", "state 1 false", "state 1 true"]);
+        drop(order);
+        drop(keeper);
+        assert_eq!(seen.iter().count(), 0);
+    }
+
+    #[test]
+    fn what_failed_is_tried_once_more_at_the_end() {
+        let (keeper, order, seen) = keeper(RETRY);
+        change(&keeper, 1);
+        [true, false].into_iter().for_each(|succeeds| order.send(succeeds).unwrap());
+        assert!(keeper.wait(Duration::from_secs(10)).is_some());
+        order.send(true).unwrap();
+        drop(keeper);
+        let all: Vec<String> = seen.iter().collect();
+        assert_eq!(all, ["entry 1 +0 true", "state 1 false", "state 1 true"]);
+    }
+
+    #[test]
+    fn entries_that_come_back_go_before_those_that_came_since_and_are_bounded() {
+        let entry = |n| Audit::default().entry(&Who::Operator, "change", n, &[]).unwrap();
+        let mut tray = Tray::default();
+        (1..=3).for_each(|n| tray.put(kept(n as usize), Some(entry(n))));
+        let back = (kept(9), (0..MAX_ENTRIES as u64 - 1).map(|n| entry(100 + n)).collect(), 5);
+        tray.take_back(back);
+        assert_eq!((tray.entries.len(), tray.left_out), (MAX_ENTRIES, 7));
+        assert_eq!((tray.entries[0].revision(), tray.entries[MAX_ENTRIES - 1].revision()), (100, 1));
+        assert_eq!(tray.state, kept(3), "what is newer wins");
+        tray.put(None, Some(entry(4)));
+        assert_eq!((tray.entries.len(), tray.left_out, tray.given), (MAX_ENTRIES, 8, 4));
+        assert_eq!(tray.state, kept(3));
+    }
+}
