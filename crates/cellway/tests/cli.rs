@@ -376,9 +376,9 @@ fn bench_path_says_its_limit_beside_each_figure() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
     let rows = result["rows"].as_array().unwrap();
-    // Cells with credits on all cores and on one, cells with a contract, cells and frames by best effort, and a direct circuit, of four
-    // sizes each.
-    assert_eq!(rows.len(), 24);
+    // Cells with credits on all cores and on one, lent and copied, cells with a contract, cells and frames by best effort, and a direct
+    // circuit, of four sizes each.
+    assert_eq!(rows.len(), 32);
     for row in rows {
         for key in ["pdu_octets", "gbit_s", "memcpy_gbit_s", "vs_memcpy", "pdus_per_s"] {
             assert!(row[key].as_f64().unwrap() > 0.0, "{key} in {row}");

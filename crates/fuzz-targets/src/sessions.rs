@@ -1,12 +1,13 @@
 //! A host between two clients and a peer, in virtual time. The octets are what they do: descriptors that are right or nearly
-//! right, cells of every payload type at either port, channels and endpoints that come and go, circuits that change, a
-//! link that goes down, and time that passes. Afterwards the counters add up, and a PDU still crosses.
+//! right, cells of every payload type at either port, channels and endpoints that come and go, memory that is lent and
+//! borrowed, circuits that change, a link that goes down, and time that passes. Afterwards the counters add up, and a PDU still crosses.
 
-use endpoint::layout::{Descriptor, Geometry, Head};
+use endpoint::layout::{self, Descriptor, Geometry, Head};
 use endpoint::segment::Segment;
 use endpoint::{Aal, ChannelId, DataPath, Direction, Events, Local, OpenOptions};
-use host::{Attached, CircuitConfig, EndpointId, HostInterface};
+use host::{Attached, CircuitConfig, EndpointId, HostInterface, Lent};
 use net::{Carries, End, FramePool, LinkConfig, LinkId, Network, NodeId};
+use rustix::fs::{MemfdFlags, memfd_create};
 use std::sync::Arc;
 use std::time::Duration;
 use traffic::{Category, Contract};
@@ -16,6 +17,9 @@ const GEOMETRY: Geometry = Geometry { send_ring: 8, receive_ring: 8, free_ring: 
 /// What fresh endpoints use at the end: nothing else touches it.
 const LAST: u32 = 999;
 const CIRCUITS: [u32; 4] = [100, 101, 102, 103];
+
+/// Acts from here on are about lent memory.
+const LENDING: u8 = 240;
 
 struct Session {
     network: Network,
@@ -89,7 +93,42 @@ impl Session {
         self.now = self.now.max(end);
     }
 
+    /// What senders and receivers do so that SDUs are read where they are.
+    fn lending(&mut self, what: u8, [a, b, c, d]: [u8; 4]) {
+        let Some((which, id, local)) = (a as usize).checked_rem(self.clients.len()).map(|at| &mut self.clients[at])
+        else {
+            return;
+        };
+        let (which, id) = (*which, *id);
+        match what % 4 {
+            0 => {
+                let memory = memfd_create("lent", MemfdFlags::CLOEXEC).expect("a memory file");
+                let _ = self.host(which).lend(id, Lent::new(GEOMETRY, memory));
+            }
+            1 => {
+                let _ = self.host(which).borrow(id, ChannelId(u32::from(b) % 5));
+            }
+            2 => {
+                // Whatever has come goes back, what is lent too.
+                while let Some(got) = local.receive.pop() {
+                    if got.head.buffer < GEOMETRY.buffers || layout::Lent::from_buffer(got.head.buffer).is_some() {
+                        let _ = local.free.push(Head::of_buffer(got.head.buffer));
+                    }
+                }
+            }
+            _ => {
+                let false_one = layout::Lent { region: u16::from(c) % 3, buffer: u16::from(d) % 10 };
+                if let Some(buffer) = false_one.to_buffer() {
+                    let _ = local.free.push(Head::of_buffer(buffer));
+                }
+            }
+        }
+    }
+
     fn act(&mut self, what: u8, with: [u8; 4]) {
+        if what >= LENDING {
+            return self.lending(what, with);
+        }
         let [a, b, c, d] = with;
         let number = if self.clients.is_empty() { 0 } else { a as usize % self.clients.len() };
         let circuit = CircuitId::from_key(CIRCUITS[b as usize % CIRCUITS.len()]);

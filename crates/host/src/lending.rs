@@ -11,7 +11,7 @@ impl HostInterface {
     ///
     /// # Errors
     /// It is gone, has opened one, or its data path takes SDUs elsewhere.
-    pub(crate) fn lend(&mut self, id: EndpointId, lent: Lent) -> Result<(), OpenError> {
+    pub fn lend(&mut self, id: EndpointId, lent: Lent) -> Result<(), OpenError> {
         let endpoint = self.endpoints.find(id).ok_or(OpenError::NoEndpoint)?;
         if endpoint.has_opened() || endpoint.lends.is_some() || !endpoint.sends_parcels() {
             return Err(OpenError::CannotLend);
@@ -47,5 +47,67 @@ impl HostInterface {
     /// Lenders have ended: what of their memory is out is theirs again.
     pub fn forget_ended_loans(&mut self) {
         self.endpoints.forget_ended_loans();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Attached, CircuitConfig};
+    use endpoint::segment::Segment;
+    use endpoint::{DataPath, Direction, Events, Geometry, OpenOptions};
+    use wire::CircuitId;
+
+    const CIRCUIT: u32 = 100;
+
+    fn lent() -> Lent {
+        let memory = rustix::fs::memfd_create("lent", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+        Lent::new(Geometry::default(), memory)
+    }
+
+    fn host() -> HostInterface {
+        let mut host = HostInterface::new(4);
+        host.add_circuit(CircuitId::from_key(CIRCUIT), CircuitConfig::default());
+        host
+    }
+
+    fn attach(host: &mut HostInterface, path: DataPath) -> EndpointId {
+        let segment = Arc::new(Segment::anonymous(Geometry::default()).unwrap());
+        host.attach(Attached::new(segment, Events::Interrupt, path, None)).unwrap()
+    }
+
+    #[test]
+    fn memory_is_lent_once_before_a_circuit_is_open_and_where_it_leaves_in_place() {
+        let mut host = host();
+        let id = attach(&mut host, DataPath::Shared);
+        assert!(!host.lends(id));
+        host.lend(id, lent()).unwrap();
+        assert!(host.lends(id));
+        assert_eq!(host.lend(id, lent()), Err(OpenError::CannotLend));
+        let late = attach(&mut host, DataPath::Shared);
+        host.open(late, CircuitId::from_key(CIRCUIT), Aal::Aal5).unwrap();
+        assert_eq!(host.lend(late, lent()), Err(OpenError::CannotLend));
+        let copies = attach(&mut host, DataPath::Copying);
+        assert_eq!(host.lend(copies, lent()), Err(OpenError::CannotLend));
+    }
+
+    #[test]
+    fn a_channel_borrows_that_receives_by_aal5() {
+        let mut host = host();
+        let id = attach(&mut host, DataPath::Shared);
+        assert_eq!(host.borrow(id, ChannelId(0)), Err(OpenError::NoChannel(0)));
+        for (aal, direction) in
+            [(Aal::Aal5, Direction::Send), (Aal::Aal0, Direction::Both), (Aal::Aal5, Direction::Both)]
+        {
+            let channel = host.open_with(id, CircuitId::from_key(CIRCUIT), OpenOptions { aal, direction }).unwrap();
+            let borrows = host.borrow(id, channel);
+            let may = aal == Aal::Aal5 && direction != Direction::Send;
+            assert_eq!(
+                borrows,
+                if may { Ok(()) } else { Err(OpenError::CannotBorrow(channel.0)) },
+                "{aal:?} {direction:?}"
+            );
+            host.close(id, channel).unwrap();
+        }
     }
 }

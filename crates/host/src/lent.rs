@@ -22,7 +22,7 @@ impl Borrower {
 
 /// A lending endpoint's segment.
 #[derive(Debug)]
-pub(crate) struct Lent {
+pub struct Lent {
     pub(crate) geometry: Geometry,
     /// By which a borrower maps it. There but for its drop.
     memory: Option<OwnedFd>,
@@ -36,7 +36,8 @@ pub(crate) struct Lent {
 }
 
 impl Lent {
-    pub(crate) fn new(geometry: Geometry, memory: OwnedFd) -> Self {
+    /// Of these sizes; `memory`: by which a borrower maps it.
+    pub fn new(geometry: Geometry, memory: OwnedFd) -> Self {
         let out = (0..geometry.buffers).map(|_| AtomicU32::new(0)).collect();
         Lent { geometry, memory: Some(memory), borrower: AtomicU64::new(0), ended: AtomicBool::new(false), out }
     }

@@ -55,5 +55,6 @@ pub use circuit::{CircuitConfig, CircuitCounts, CircuitStatus};
 pub use doorbell::Doorbell;
 pub use events::{Bell, EventCounts};
 pub use interface::{EndpointStatus, HostInterface, OpenError};
+pub use lent::Lent;
 pub use oam::{MAX_POINTS, OamError, OamStatus};
 pub use sys::{Remapping, measure_remap};

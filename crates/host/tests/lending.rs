@@ -64,6 +64,7 @@ impl Lan {
             .unwrap();
     }
 
+    /// Of what beta's endpoints have received.
     fn dropped(&self, reason: DropReason) -> u64 {
         self.engine
             .with(move |core| {
@@ -178,6 +179,40 @@ fn a_receiver_that_keeps_sdus_keeps_buffers_of_its_sender_until_it_ends() {
     assert!(!a.wait_send(Some(Duration::from_millis(200))).unwrap(), "all four buffers are out");
     drop(b);
     assert!(a.wait_send(TIMEOUT).unwrap(), "they have come back");
+}
+
+#[test]
+fn no_more_is_lent_than_comes_back_by_the_free_ring_and_the_rest_is_copied() {
+    let lan = lan();
+    let (mut a, to_b) = lan.lender(CIRCUITS[1], 16);
+    let geometry = Geometry { free_ring: 4, buffers: 64, ..Geometry::default() };
+    let config = EndpointConfig { host: "beta".into(), geometry, ..EndpointConfig::default() };
+    let mut b = Endpoint::create(&lan.socket, &config).unwrap();
+    let at_b = b.open(circuit(CIRCUITS[1]), RECEIVING).unwrap();
+    b.borrow(at_b).unwrap();
+    for n in 1..=8 {
+        send(&mut a, to_b, &pattern(5000, n));
+        let begun = Instant::now();
+        while lan.received("beta", CIRCUITS[1]).pdus < n as u64 {
+            assert!(begun.elapsed() < Duration::from_secs(5), "SDU {n} is not delivered");
+            std::thread::sleep(Duration::from_micros(100));
+        }
+    }
+    let mut receive = |n: usize| {
+        let got = b.receive_shared(TIMEOUT).unwrap().expect("an SDU");
+        assert!(got.to_vec() == pattern(5000, n));
+        got.guarantee()
+    };
+    for n in 1..=8 {
+        let guarantee = if n <= 4 { Guarantee::MayChange } else { Guarantee::Private };
+        assert_eq!(receive(n), guarantee, "SDU {n}");
+    }
+    // All eight buffers of the sender have come back, those of copies too.
+    for n in 9..=24 {
+        send(&mut a, to_b, &pattern(5000, n));
+        receive(n);
+    }
+    lan.check();
 }
 
 #[test]

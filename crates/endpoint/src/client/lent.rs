@@ -38,6 +38,12 @@ pub(super) struct Borrowed {
 }
 
 impl Borrowed {
+    /// Whether anything was borrowed.
+    #[inline]
+    pub(super) fn is_any(&self) -> bool {
+        !self.regions.is_empty()
+    }
+
     #[inline]
     fn find(&self, lent: Lent) -> Option<&Region> {
         self.regions.iter().find(|region| region.number == lent.region)

@@ -239,8 +239,10 @@ impl Endpoint {
         if self.receive.waiting_seen() > self.receive_quarter * 2 {
             return;
         }
-        // It may wait for SDUs that it has lent, too.
-        self.publish_free();
+        // It may wait for SDUs that it has lent, too. Buffers alone go back as many at a time as ever.
+        if self.borrowed.is_any() {
+            self.publish_free();
+        }
         // The index must be visible before the flag is read, as in `wake_host_if_asleep`.
         fence(Ordering::SeqCst);
         self.say_caught_up();

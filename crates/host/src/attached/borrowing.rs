@@ -224,3 +224,66 @@ impl Attached {
         self.borrowing.as_mut().is_some_and(|borrowing| borrowing.forget_ended())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use endpoint::Geometry;
+
+    fn lent() -> Arc<Lent> {
+        let memory = rustix::fs::memfd_create("lent", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+        Arc::new(Lent::new(Geometry::default(), memory))
+    }
+
+    /// So many of a lender's first buffers go out with a new load.
+    fn give_out(borrowing: &mut Borrowing, lent: &Arc<Lent>, held: &Arc<Held>, buffers: u16) -> u32 {
+        let at = borrowing.region_of(lent).unwrap();
+        let region = &mut borrowing.regions[at];
+        let load = region.load(held.clone());
+        for buffer in 0..buffers {
+            lent.give_out(buffer, load);
+            region.loads[load as usize].out += 1;
+            borrowing.out += 1;
+        }
+        load
+    }
+
+    fn back(region: u16, buffer: u16) -> layout::Lent {
+        layout::Lent { region, buffer }
+    }
+
+    #[test]
+    fn a_load_is_held_until_its_last_sdu_is_back_and_its_place_is_used_again() {
+        let (mut borrowing, lent) = (Borrowing::default(), lent());
+        for _ in 0..3 {
+            let held = Arc::new(Held);
+            assert_eq!(give_out(&mut borrowing, &lent, &held, 2), 0);
+            assert!(borrowing.take_back(back(0, 1)));
+            assert_eq!((Arc::strong_count(&held), borrowing.out), (2, 1));
+            assert!(borrowing.take_back(back(0, 0)));
+            assert_eq!((Arc::strong_count(&held), borrowing.out), (1, 0));
+            assert!(!borrowing.take_back(back(0, 0)), "it is not out");
+        }
+        assert_eq!(borrowing.regions[0].loads.len(), 1);
+    }
+
+    #[test]
+    fn of_a_lender_that_has_ended_nothing_is_out_and_another_lenders_stays() {
+        let (mut borrowing, gone, stays) = (Borrowing::default(), lent(), lent());
+        let held = Arc::new(Held);
+        give_out(&mut borrowing, &gone, &held, 3);
+        give_out(&mut borrowing, &stays, &Arc::new(Held), 2);
+        assert!(!borrowing.forget_ended());
+        gone.end();
+        assert!(borrowing.forget_ended());
+        assert_eq!((borrowing.out, borrowing.regions.len(), Arc::strong_count(&held)), (2, 1, 1));
+        assert!(!borrowing.forget_ended(), "once");
+        assert!(borrowing.take_back(back(0, 1)), "what comes back late is no mistake");
+        assert_eq!(borrowing.out, 2);
+        assert!(!borrowing.take_back(back(2, 0)), "there is no such region");
+        assert!(borrowing.take_back(back(1, 1)));
+        // Its number is not given again: a borrower keeps its mapping.
+        assert_eq!(borrowing.region_of(&lent()), Some(1));
+        assert_eq!(borrowing.regions[1].number, 2);
+    }
+}

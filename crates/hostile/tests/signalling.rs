@@ -1,0 +1,183 @@
+//! A peer whose link has signalling sends without end what a signalling channel can carry: circuits pass on, and calls of others are made.
+
+mod managed;
+
+use control::config::parse;
+use control::daemon::Options;
+use endpoint::calls::{Event, Sap, Session, Traffic};
+use hostile::{Attack, Class, Field, Trial, circuit};
+use managed::Managed;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use sar::{SduMeta, Segmentation};
+use std::net::UdpSocket;
+use std::sync::{LazyLock, Mutex};
+use std::time::{Duration, Instant};
+use wire::Cell;
+use wire::aesa::Aesa;
+use wire::q2931::CauseValue;
+use wire::sscop::{Pdu, Sequence, Source};
+use wire::udp::{MAX_CELLS, MAX_OCTETS, emit};
+
+const SOON: Duration = Duration::from_secs(10);
+const SAAL: u16 = 5;
+const ILMI: u16 = 16;
+
+/// The peer's socket and where the link's is.
+static PEER: LazyLock<(UdpSocket, u16)> = LazyLock::new(|| {
+    let [peer, link] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+    (peer, link.local_addr().unwrap().port())
+});
+
+fn ground() -> Managed {
+    let (peer, link) = &*PEER;
+    let text = format!(
+        r#"
+[host.alpha]
+[host.beta]
+[switch.s1]
+prefix = "47000580ffe100000000000001"
+[outside.away]
+[[link]]
+ends = ["alpha", "s1:0"]
+signalling = {{ version = "uni40" }}
+[[link]]
+ends = ["beta", "s1:1"]
+signalling = {{ version = "uni40" }}
+[[link]]
+ends = ["s1:2", "away"]
+udp = {{ local = "127.0.0.1:{link}", peer = "127.0.0.1:{}" }}
+signalling = {{ version = "uni40" }}
+[[circuit]]
+ends = ["alpha 0.100", "beta 0.100"]
+"#,
+        peer.local_addr().unwrap().port()
+    );
+    let ground = Managed::up(parse(&text, "net.toml").unwrap(), |_| Options::default());
+    let begin = Instant::now();
+    while ["alpha", "beta"].iter().any(|host| address(&ground, host).is_none()) {
+        assert!(begin.elapsed() < SOON, "no addresses");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    ground
+}
+
+fn address(ground: &Managed, host: &str) -> Option<Aesa> {
+    let calls = ground.daemon.controller().calls();
+    calls.with(|exchange, _| exchange.addresses(host)).unwrap().first().copied()
+}
+
+/// The peer's end of the link.
+struct Peer {
+    sequence: u32,
+    waiting: Vec<Cell>,
+}
+
+impl Peer {
+    fn new() -> Self {
+        Peer { sequence: 0, waiting: Vec::new() }
+    }
+
+    fn send(&mut self, vci: u16, sdu: &[u8]) {
+        let mut cells = [Cell::default(); 128];
+        let n = Segmentation::new(circuit(vci), sdu.len(), SduMeta::default()).unwrap().fill(sdu, &mut cells);
+        self.waiting.extend_from_slice(&cells[..n]);
+        while self.waiting.len() >= MAX_CELLS {
+            let mut datagram = [0; MAX_OCTETS];
+            let octets = emit(self.sequence, &self.waiting, &mut datagram);
+            self.sequence += 1;
+            self.waiting.drain(..MAX_CELLS);
+            // What the socket has no room for is lost.
+            let _ = PEER.0.send_to(&datagram[..octets], ("127.0.0.1", PEER.1));
+        }
+    }
+
+    fn pdu(&mut self, pdu: &Pdu<'_>) {
+        let mut octets = vec![0; pdu.buffer_len()];
+        pdu.emit(&mut octets);
+        self.send(SAAL, &octets);
+    }
+}
+
+/// A peer that does something without end, beside calls between two hosts.
+fn without_end(mut does: impl FnMut(&mut Peer, &mut StdRng) + Send) {
+    let does = Mutex::new(&mut does);
+    Trial::new(Class::Other, ground).length(Duration::from_secs(1)).withstand(|ground, attack: &Attack| {
+        let mut listens = Session::open(ground.socket(), "beta").unwrap();
+        listens.listen(None, Sap::ANY).unwrap();
+        let (mut calls, to) = (Session::open(ground.socket(), "alpha").unwrap(), address(ground, "beta").unwrap());
+        let mut slowest = Duration::ZERO;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let (mut peer, mut random) = (Peer::new(), StdRng::seed_from_u64(7));
+                let mut does = does.lock().unwrap();
+                while attack.goes_on() {
+                    does(&mut peer, &mut random);
+                }
+            });
+            while attack.goes_on() {
+                let begin = Instant::now();
+                let call = calls.begin_call(to, Sap::ANY, &Traffic::default()).unwrap();
+                let alerted = calls.next_event(Some(SOON)).unwrap();
+                assert!(matches!(alerted, Some(Event::Alerting { .. })), "{alerted:?}");
+                slowest = slowest.max(begin.elapsed());
+                calls.release(call, CauseValue::NORMAL).unwrap();
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        attack.took("a call between others", slowest, Duration::from_millis(500));
+    });
+}
+
+fn octets(random: &mut StdRng, most: usize) -> Vec<u8> {
+    let mut octets = vec![0; random.random_range(1..=most)];
+    random.fill(&mut octets[..]);
+    octets
+}
+
+#[test]
+fn garbage_on_the_channels_of_signalling_holds_up_nobody() {
+    without_end(|peer, random| {
+        let vci = [SAAL, ILMI][random.random_range(0..2)];
+        let sdu = octets(random, 600);
+        peer.send(vci, &sdu);
+    });
+}
+
+#[test]
+fn connections_of_sscop_that_begin_and_end_without_end_hold_up_nobody() {
+    without_end(|peer, random| {
+        let sq = random.random();
+        let mr = Sequence::new(128);
+        let uu = octets(random, 64);
+        match random.random_range(0..6) {
+            0 => peer.pdu(&Pdu::End { source: Source::User, uu: &uu }),
+            1 => peer.pdu(&Pdu::Resync { sq, mr, uu: &uu }),
+            2 => peer.pdu(&Pdu::Recover { sq, mr }),
+            3 => peer.pdu(&Pdu::Poll { s: Sequence::new(random.random()), ps: Sequence::new(random.random()) }),
+            _ => peer.pdu(&Pdu::Begin { sq, mr, uu: &[] }),
+        }
+    });
+}
+
+#[test]
+fn messages_in_sequence_without_end_hold_up_nobody_whatever_they_say() {
+    let (mut s, mut since) = (0, u32::MAX);
+    without_end(move |peer, random| {
+        // Now and then anew: whoever was told nothing of a window begins one.
+        if since > 100 {
+            peer.pdu(&Pdu::Begin { sq: random.random(), mr: Sequence::new(1 << 20), uu: &[] });
+            (s, since) = (0, 0);
+        }
+        // A message's head (Q.2931: protocol, call reference, type), and elements of any kind and length.
+        let mut message = vec![9, 3];
+        message.extend(random.random_range(0u32..1 << 24).to_be_bytes().iter().skip(1));
+        let kinds = [0x05, 0x5a, 0x4d, 0x75, 0x7d, 0x80, 0x46];
+        message.extend([kinds[random.random_range(0..kinds.len())], 0x80]);
+        let elements = octets(random, 200);
+        message.extend((elements.len() as u16).to_be_bytes());
+        message.extend(elements);
+        peer.pdu(&Pdu::Data { s: Sequence::new(s), data: &message });
+        (s, since) = (s + 1, since + 1);
+    });
+}
