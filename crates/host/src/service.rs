@@ -130,8 +130,10 @@ fn serve(
             (false, false) => PollFlags::IN,
         };
         fds.extend(clients.iter().map(|c| PollFd::new(&c.line, wanted(c))));
-        let maps = clients.iter().any(|c| c.mapping.is_some());
-        match poll(&mut fds, maps.then_some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
+        // Whose turn has not come for want of time, and who has an answer perhaps, of which the bell has told before.
+        let waits = |c: &Client| c.mapping.is_some() || (c.passed_over && c.pending.is_some());
+        let goes_on = clients.iter().any(waits);
+        match poll(&mut fds, goes_on.then_some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(e) => {
                 panic!("service: waiting for clients: {e}");
@@ -169,7 +171,7 @@ fn serve(
             let was_greeted = client.greeted;
             // A line that tells of something while nothing is asked of it has ended.
             let has_ended = ready[place] && client.pending.is_some() && !client.line.is_behind();
-            let calls = ready[place] || client.mapping.is_some() || (has_answers && client.pending.is_some());
+            let calls = ready[place] || waits(client) || (has_answers && client.pending.is_some());
             let of_user = spent.entry(client.peer.uid).or_default();
             client.passed_over = calls && *of_user >= SHARE;
             passed_over |= client.passed_over;

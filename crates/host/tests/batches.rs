@@ -86,6 +86,8 @@ fn what_is_enqueued_leaves_when_no_buffer_or_no_slot_is_left() {
             assert_eq!(next(&mut receiver, SECONDS_10), Some(n));
         }
         assert!(sender.wait_sent(SECONDS_10).unwrap());
+        // Who finds nothing gives all its buffers back.
+        assert!(receiver.try_receive().is_none());
         let sent = enqueue(&mut sender, channel, 0, 100);
         assert!(sent >= least, "{sent}");
         for n in 0..least {

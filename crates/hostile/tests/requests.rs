@@ -3,13 +3,14 @@
 use endpoint::Connection;
 use endpoint::control::{Request, Response};
 use endpoint::seqpacket::{Packets, Peer};
-use host::service::Handler;
+use host::service::{Handler, Takes};
 use hostile::{Class, Field, Ground, Trial, as_user};
 use net::LinkConfig;
 use std::fs::Permissions;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use traffic::Contract;
 use wire::CircuitId;
@@ -35,7 +36,13 @@ impl Handler for Slow {
     fn may_open(&self, _: Peer, _: &str, _: CircuitId) -> Result<(), String> {
         Ok(())
     }
+    fn takes(&self, _: Peer, request: &serde_json::Value) -> Takes {
+        if request["aside"] == true { Takes::Long } else { Takes::NoTime }
+    }
     fn manage(&self, _: Peer, request: serde_json::Value, _: Vec<OwnedFd>) -> Result<String, String> {
+        if request["aside"] == true {
+            return Ok("2".into());
+        }
         if request["long"] == true {
             return Ok(format!("\"{}\"", "x".repeat(LONG_OCTETS)));
         }
@@ -146,4 +153,39 @@ fn long_answers_that_nobody_takes_hold_little_memory() {
         ask();
         assert!(matches!(answer(), Response::ManagedMemory { .. }));
     }
+}
+
+#[test]
+fn the_answer_of_another_thread_comes_though_its_user_has_had_the_time_of_a_round() {
+    const ASKED: usize = 100;
+    let ground = ground();
+    let (over, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let ask = || Connection::open(ground.socket()).unwrap().manage(serde_json::json!({ "aside": true })).unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let connection = Connection::open(ground.socket()).unwrap();
+                while !over.load(Ordering::Relaxed) {
+                    connection.manage(serde_json::json!({})).unwrap();
+                }
+            });
+        }
+        scope.spawn(|| {
+            for _ in 0..ASKED {
+                ask();
+                answered.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let begin = Instant::now();
+        while answered.load(Ordering::Relaxed) < ASKED && begin.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let in_time = answered.load(Ordering::Relaxed);
+        over.store(true, Ordering::Relaxed);
+        // With a further answer, all are looked at.
+        while answered.load(Ordering::Relaxed) < ASKED {
+            ask();
+        }
+        assert_eq!(in_time, ASKED, "answered within 20 s");
+    });
 }
