@@ -119,15 +119,15 @@ fn a_bell_whose_lock_somebody_holds_for_ever_stops_neither_the_engine_nor_other_
             Ok(holder) => holder,
             Err(e) => return println!("skipped: python3: {e}"),
         };
+        // The holder receives this, and has the socket's lock until it is killed.
+        near.set_nonblocking(true).unwrap();
+        while (&near).write(&[0; 4096]).is_ok() {}
         let mut ready = [0; 6];
         if holder.stdout.as_mut().unwrap().read_exact(&mut ready).is_err() {
             let _ = holder.wait();
             return println!("skipped: this user has no userfaultfd");
         }
         let mut eve = Raw::with_bell(ground.socket(), "alpha", 200, far.as_fd());
-        // The holder receives now, and has the socket's lock until it is killed.
-        near.set_nonblocking(true).unwrap();
-        while (&near).write(&[0; 4096]).is_ok() {}
         while attack.goes_on() {
             // Its bell is to be rung, and to be emptied.
             eve.segment.word32(CLIENT_WAITS).store(1, Ordering::SeqCst);

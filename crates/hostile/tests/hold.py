@@ -1,5 +1,6 @@
 # Receives from its standard input, a socket, into a page that never comes: whoever receives there too waits for ever.
-import ctypes, fcntl, mmap, os, platform, socket, struct, sys
+# Says "ready" when it has faulted on the page, with the socket's lock.
+import ctypes, fcntl, mmap, os, platform, socket, struct, sys, threading
 
 NUMBERS = {"x86_64": 323, "aarch64": 282}
 UFFDIO_API, UFFDIO_REGISTER, UFFD_API, MISSING = 0xC018AA3F, 0xC020AA00, 0xAA, 1
@@ -11,5 +12,10 @@ fcntl.ioctl(faults, UFFDIO_API, struct.pack("QQQ", UFFD_API, 0, 0))
 page = mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 at = ctypes.addressof(ctypes.c_char.from_buffer(page))
 fcntl.ioctl(faults, UFFDIO_REGISTER, struct.pack("QQQQ", at, 4096, MISSING, 0))
-print("ready", flush=True)
+
+def tell():
+    os.read(faults, 32)
+    print("ready", flush=True)
+
+threading.Thread(target=tell).start()
 socket.socket(fileno=0).recv_into(page)
