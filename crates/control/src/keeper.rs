@@ -10,8 +10,8 @@ use crate::state::StateFolder;
 use anyhow::{Context as _, Result};
 use std::collections::VecDeque;
 use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, WaitTimeoutResult};
+use std::time::Duration;
 
 /// After an attempt that has failed, the next one.
 const RETRY: Duration = Duration::from_secs(5);
@@ -43,6 +43,9 @@ impl Disk for Files {
     }
 }
 
+/// What is to be written: a state, entries of the log, and how many of them there was no room for.
+type Work = (Option<Kept>, VecDeque<Entry>, u64);
+
 /// What waits for the thread.
 #[derive(Default)]
 struct Tray {
@@ -64,91 +67,9 @@ impl Tray {
     fn is_empty(&self) -> bool {
         self.state.is_none() && self.entries.is_empty()
     }
-}
 
-#[derive(Default)]
-struct Shared {
-    tray: Mutex<Tray>,
-    /// Something was put in, or the end is near.
-    given: Condvar,
-    /// An attempt was made.
-    tried: Condvar,
-}
-
-impl Shared {
-    fn tray(&self) -> MutexGuard<'_, Tray> {
-        self.tray.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The thread's life.
-    fn run(&self, disk: &mut dyn Disk, retry: Duration) {
-        let mut tray = self.tray();
-        loop {
-            while tray.is_empty() && !tray.ends {
-                tray = self.given.wait(tray).unwrap_or_else(PoisonError::into_inner);
-            }
-            let (number, is_last) = (tray.given, tray.ends);
-            let (state, entries) = (tray.state.take(), std::mem::take(&mut tray.entries));
-            let left_out = std::mem::take(&mut tray.left_out);
-            drop(tray);
-            let (back, failure) = attempt(disk, state, entries, left_out);
-            tray = self.tray();
-            if let Some(e) = &failure {
-                tracing::error!("not kept: {e}");
-            }
-            tray.take_back(back);
-            (tray.tried, tray.failure) = (number, failure);
-            self.tried.notify_all();
-            if is_last {
-                break;
-            }
-            if tray.failure.is_some() {
-                let until = Instant::now() + retry;
-                while !tray.ends && tray.tried == tray.given {
-                    let left = until.saturating_duration_since(Instant::now());
-                    if left.is_zero() {
-                        break;
-                    }
-                    tray = self.given.wait_timeout(tray, left).unwrap_or_else(PoisonError::into_inner).0;
-                }
-            }
-        }
-        tray.over = true;
-        self.tried.notify_all();
-    }
-}
-
-/// What could not be written.
-type Back = (Option<Kept>, VecDeque<Entry>, u64);
-
-fn attempt(
-    disk: &mut dyn Disk,
-    state: Option<Kept>,
-    entries: VecDeque<Entry>,
-    left_out: u64,
-) -> (Back, Option<String>) {
-    let (mut entries, mut left_out, mut failure) = (entries, left_out, None);
-    while let Some(entry) = entries.front_mut() {
-        entry.left_out += std::mem::take(&mut left_out);
-        if let Err(e) = disk.append(entry) {
-            failure = Some(format!("{e:#}"));
-            break;
-        }
-        entries.pop_front();
-    }
-    let state = state.filter(|kept| match disk.write_state(kept) {
-        Ok(()) => false,
-        Err(e) => {
-            failure = Some(format!("{e:#}"));
-            true
-        }
-    });
-    ((state, entries, left_out), failure)
-}
-
-impl Tray {
     /// Puts back what could not be written, before what has come since.
-    fn take_back(&mut self, (state, mut entries, left_out): Back) {
+    fn take_back(&mut self, (state, mut entries, left_out): Work) {
         self.left_out += left_out;
         if self.state.is_none() {
             self.state = state;
@@ -176,6 +97,83 @@ impl Tray {
     }
 }
 
+#[derive(Default)]
+struct Shared {
+    tray: Mutex<Tray>,
+    /// Something was put in, or the end is near.
+    given: Condvar,
+    /// An attempt was made.
+    tried: Condvar,
+}
+
+impl Shared {
+    fn tray(&self) -> MutexGuard<'_, Tray> {
+        self.tray.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for attempts of the thread's while it is `so`.
+    fn wait<'a>(
+        &self,
+        tray: MutexGuard<'a, Tray>,
+        patience: Duration,
+        so: impl Fn(&Tray) -> bool,
+    ) -> (MutexGuard<'a, Tray>, WaitTimeoutResult) {
+        let waited = self.tried.wait_timeout_while(tray, patience, |tray| so(tray));
+        waited.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The thread's life.
+    fn run(&self, disk: &mut dyn Disk, retry: Duration) {
+        let mut tray = self.tray();
+        loop {
+            let is_idle = |tray: &mut Tray| tray.is_empty() && !tray.ends;
+            tray = self.given.wait_while(tray, is_idle).unwrap_or_else(PoisonError::into_inner);
+            let (number, is_last) = (tray.given, tray.ends);
+            let work = (tray.state.take(), std::mem::take(&mut tray.entries), std::mem::take(&mut tray.left_out));
+            drop(tray);
+            let (back, failure) = attempt(disk, work);
+            tray = self.tray();
+            if let Some(e) = &failure {
+                tracing::error!("not kept: {e}");
+            }
+            tray.take_back(back);
+            (tray.tried, tray.failure) = (number, failure);
+            self.tried.notify_all();
+            if is_last {
+                break;
+            }
+            if tray.failure.is_some() {
+                let has_nothing_new = |tray: &mut Tray| !tray.ends && tray.tried == tray.given;
+                let waited = self.given.wait_timeout_while(tray, retry, has_nothing_new);
+                tray = waited.unwrap_or_else(PoisonError::into_inner).0;
+            }
+        }
+        tray.over = true;
+        self.tried.notify_all();
+    }
+}
+
+/// Writes what it can. Gives what it could not, and why.
+fn attempt(disk: &mut dyn Disk, (state, mut entries, mut left_out): Work) -> (Work, Option<String>) {
+    let mut failure = None;
+    while let Some(entry) = entries.front_mut() {
+        entry.left_out += std::mem::take(&mut left_out);
+        if let Err(e) = disk.append(entry) {
+            failure = Some(format!("{e:#}"));
+            break;
+        }
+        entries.pop_front();
+    }
+    let state = state.filter(|kept| match disk.write_state(kept) {
+        Ok(()) => false,
+        Err(e) => {
+            failure = Some(format!("{e:#}"));
+            true
+        }
+    });
+    ((state, entries, left_out), failure)
+}
+
 /// See the module's head. Without a folder nothing is kept.
 #[derive(Default)]
 pub struct Keeper {
@@ -196,8 +194,8 @@ impl Keeper {
         Keeper::start(before, Files { state, log }, RETRY)
     }
 
-    fn start(before: Option<Kept>, disk: impl Disk + Send + 'static, retry: Duration) -> Result<Self> {
-        let (shared, mut disk) = (Arc::<Shared>::default(), disk);
+    fn start(before: Option<Kept>, mut disk: impl Disk + Send + 'static, retry: Duration) -> Result<Self> {
+        let shared = Arc::<Shared>::default();
         let of_thread = shared.clone();
         let thread = std::thread::Builder::new().name("keeper".into()).spawn(move || of_thread.run(&mut disk, retry));
         thread.context("a thread that keeps the state")?;
@@ -224,34 +222,24 @@ impl Keeper {
     /// Waits until an attempt was made to write what has been recorded so far. Gives why it is not kept.
     pub fn wait(&self, patience: Duration) -> Option<String> {
         let shared = self.shared.as_ref()?;
-        let until = Instant::now() + patience;
-        let mut tray = shared.tray();
+        let tray = shared.tray();
         let number = tray.given;
-        while tray.tried < number && !tray.over {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Some(format!("the disk has taken more than {} s", patience.as_secs_f64()));
-            }
-            tray = shared.tried.wait_timeout(tray, left).unwrap_or_else(PoisonError::into_inner).0;
+        let (tray, ended) = shared.wait(tray, patience, |tray| tray.tried < number && !tray.over);
+        match ended.timed_out() {
+            true => Some(format!("the disk has taken more than {} s", patience.as_secs_f64())),
+            false => tray.failure.clone(),
         }
-        tray.failure.clone()
     }
 }
 
 impl Drop for Keeper {
     fn drop(&mut self) {
         let Some(shared) = &self.shared else { return };
-        let until = Instant::now() + LAST_PATIENCE;
         let mut tray = shared.tray();
         tray.ends = true;
         shared.given.notify_all();
-        while !tray.over {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                tracing::error!("not kept: the disk takes too long, and the daemon ends");
-                return;
-            }
-            tray = shared.tried.wait_timeout(tray, left).unwrap_or_else(PoisonError::into_inner).0;
+        if shared.wait(tray, LAST_PATIENCE, |tray| !tray.over).1.timed_out() {
+            tracing::error!("not kept: the disk takes too long, and the daemon ends");
         }
     }
 }
@@ -261,6 +249,7 @@ mod tests {
     use super::*;
     use crate::objects::ObjectId;
     use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::time::Instant;
 
     /// Does as it is told: each attempt at something waits for whether it succeeds.
     struct Told {

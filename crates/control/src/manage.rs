@@ -62,6 +62,7 @@ impl Manager {
     fn serve(&self, request: Request, peer: &Peer, fds: Vec<OwnedFd>) -> Result<String> {
         let who = &Who::User(peer.uid);
         let done = || answer(&Done { done: true, not_kept: None });
+        let not_kept = || self.controller.not_kept(DISK_PATIENCE);
         let (controller, engine) = (&*self.controller, self.controller.engine());
         match request {
             Request::Status => status::text(controller, Which::All),
@@ -72,12 +73,12 @@ impl Manager {
             Request::AddCircuit(circuit) => {
                 let spec = Spec::Circuit(circuit.describe()?);
                 controller.add(spec, None, Some(Written::Circuit(circuit)), who)?;
-                done()
+                answer(&Done { done: true, not_kept: not_kept() })
             }
             Request::RemoveCircuit { ends } => {
                 let ends = ends.iter().map(|e| e.parse()).collect::<Result<Vec<_>, _>>()?;
                 controller.remove(&controller.find_circuit(&ends)?, who)?;
-                done()
+                answer(&Done { done: true, not_kept: not_kept() })
             }
             Request::AddLink(link) => {
                 let (description, mut shell) = link.describe(Path::new(""))?;
@@ -99,14 +100,15 @@ impl Manager {
                     LinkSpec { description, shell, follows: None, enabled: true, signalling: link.signalling.clone() };
                 let spec = Spec::Link(Box::new(spec));
                 let (id, _) = controller.add(spec, far, Some(Written::Link(link)), who)?;
-                answer(&LinkAdded { link: controller.link_name(&id), not_kept: None })
+                answer(&LinkAdded { link: controller.link_name(&id), not_kept: not_kept() })
             }
             Request::RemoveLink { name } => {
                 let removed_circuits = controller.remove(&controller.find_link(&name)?, who)?;
-                answer(&LinkRemoved { removed_circuits, not_kept: None })
+                answer(&LinkRemoved { removed_circuits, not_kept: not_kept() })
             }
             Request::SetLink { name, up } => {
-                answer(&LinkSet { link: controller.set_link(&name, up, who)?, enabled: up, not_kept: None })
+                let link = controller.set_link(&name, up, who)?;
+                answer(&LinkSet { link, enabled: up, not_kept: not_kept() })
             }
             Request::Myrinets => answer(&status::myrinet::all(controller, true)?),
             Request::MyrinetSend(send) => {
@@ -167,8 +169,15 @@ impl Manager {
             let outcome = self.controller.apply(wanted, who, dry_run);
             outcome.map_err(|e| description::explained(&source, e))
         });
+        // Rights that are gone do not wait for the disk.
+        if let (false, Some(after)) = (dry_run, self.applied.get()) {
+            after();
+        }
         match applied {
-            Ok(outcome) => answer(&of_outcome(outcome, dry_run, Vec::new())),
+            Ok(outcome) => {
+                let not_kept = if dry_run { None } else { self.controller.not_kept(DISK_PATIENCE) };
+                answer(&Applied { not_kept, ..of_outcome(outcome, dry_run, Vec::new()) })
+            }
             Err(e) => {
                 let problems = e.downcast::<Diagnostics>()?.into_all();
                 let none = Outcome { revision: self.controller.revision(), ..Outcome::default() };
@@ -183,14 +192,6 @@ impl Manager {
             Request::Calls(_) => Ok(()),
             request => policy::may_act(&config.rules, peer, self.owner, request.needs()),
         }
-    }
-
-    /// The answer to a change, with why it is not kept.
-    fn say_whether_kept(&self, answer: String) -> Result<String, String> {
-        let Some(reason) = self.controller.not_kept(DISK_PATIENCE) else { return Ok(answer) };
-        let mut answer: Value = serde_json::from_str(&answer).map_err(|e| e.to_string())?;
-        answer["not_kept"] = reason.into();
-        Ok(answer.to_string())
     }
 
     /// When the network's time was zero.
@@ -361,16 +362,6 @@ impl Handler for Manager {
         };
         self.controller.with_config(may)?;
         let request = understood?;
-        let applies =
-            matches!(request, Request::Apply { dry_run: false, .. } | Request::ApplyFile { dry_run: false, .. });
-        let is_recorded = request.is_recorded();
-        let answer = self.serve(request, &peer, fds).map_err(|e| format!("{e:#}"));
-        if let (true, Some(applied)) = (applies, self.applied.get()) {
-            applied();
-        }
-        match answer {
-            Ok(text) if is_recorded => self.say_whether_kept(text),
-            answer => answer,
-        }
+        self.serve(request, &peer, fds).map_err(|e| format!("{e:#}"))
     }
 }

@@ -124,7 +124,7 @@ impl Request {
 }
 
 impl Request {
-    /// Whether it changes what is kept for a restart, or what the log of changes has.
+    /// Whether it changes what is kept for a restart: its answer may say that it is not.
     pub fn is_recorded(&self) -> bool {
         match self {
             Request::AddCircuit(_)

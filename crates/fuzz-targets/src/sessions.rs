@@ -41,6 +41,15 @@ fn config(which: u8, port: u16) -> CircuitConfig {
     CircuitConfig { contract, reassembly_timeout, port, ..CircuitConfig::default() }
 }
 
+/// Takes whatever has come, and gives the endpoint's buffers back, and those that `gives` names besides.
+fn take(local: &mut Local, gives: impl Fn(u32) -> bool) {
+    while let Some(got) = local.receive.pop() {
+        if got.head.buffer < GEOMETRY.buffers || gives(got.head.buffer) {
+            let _ = local.free.push(Head::of_buffer(got.head.buffer));
+        }
+    }
+}
+
 impl Session {
     fn new(kind: u8) -> Self {
         let mut network = Network::new(FramePool::new(8, 4096));
@@ -108,14 +117,7 @@ impl Session {
             1 => {
                 let _ = self.host(which).borrow(id, ChannelId(u32::from(b) % 5));
             }
-            2 => {
-                // Whatever has come goes back, what is lent too.
-                while let Some(got) = local.receive.pop() {
-                    if got.head.buffer < GEOMETRY.buffers || layout::Lent::from_buffer(got.head.buffer).is_some() {
-                        let _ = local.free.push(Head::of_buffer(got.head.buffer));
-                    }
-                }
-            }
+            2 => take(local, |buffer| layout::Lent::from_buffer(buffer).is_some()),
             _ => {
                 let false_one = layout::Lent { region: u16::from(c) % 3, buffer: u16::from(d) % 10 };
                 if let Some(buffer) = false_one.to_buffer() {
@@ -174,13 +176,7 @@ impl Session {
                 self.clients.remove(number);
                 self.attach(which, d);
             }
-            8 => {
-                while let Some(got) = local.receive.pop() {
-                    if got.head.buffer < GEOMETRY.buffers {
-                        let _ = local.free.push(Head::of_buffer(got.head.buffer));
-                    }
-                }
-            }
+            8 => take(local, |_| false),
             9 => {
                 let _ = self.host(which).add_circuit(circuit, config(c, u16::from(d % 2)));
             }

@@ -61,8 +61,7 @@ mod tests {
     const CIRCUIT: u32 = 100;
 
     fn lent() -> Lent {
-        let memory = rustix::fs::memfd_create("lent", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
-        Lent::new(Geometry::default(), memory)
+        Lent::of_nothing(Geometry::default())
     }
 
     fn host() -> HostInterface {

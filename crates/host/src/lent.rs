@@ -100,16 +100,21 @@ impl Drop for Lent {
 }
 
 #[cfg(test)]
+impl Lent {
+    /// Of a memory file that has no octets.
+    pub(crate) fn of_nothing(geometry: Geometry) -> Self {
+        let memory = rustix::fs::memfd_create("lent", rustix::fs::MemfdFlags::CLOEXEC);
+        Lent::new(geometry, memory.expect("a memory file"))
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
-    fn memory() -> OwnedFd {
-        rustix::fs::memfd_create("lent", rustix::fs::MemfdFlags::CLOEXEC).unwrap()
-    }
-
     #[test]
     fn memory_is_lent_to_the_first_borrower_only_and_to_nobody_after_its_end() {
-        let lent = Lent::new(Geometry::default(), memory());
+        let lent = Lent::of_nothing(Geometry::default());
         let (first, second) = (Borrower::new(), Borrower::new());
         assert_ne!(first, second);
         assert!(lent.lends_to(first) && lent.lends_to(first));
@@ -120,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_buffer_is_out_once_and_comes_back_once() {
-        let lent = Lent::new(Geometry::default(), memory());
+        let lent = Lent::of_nothing(Geometry::default());
         assert!(!lent.is_out(255) && lent.is_out(256), "there are 256");
         lent.give_out(255, 0);
         assert!(lent.is_out(255) && !lent.is_out(254));
@@ -131,7 +136,7 @@ mod tests {
     #[test]
     fn an_octet_of_a_segment_tells_its_buffer() {
         let geometry = Geometry::default();
-        let lent = Lent::new(geometry, memory());
+        let lent = Lent::of_nothing(geometry);
         for buffer in [0, 1, 255] {
             assert_eq!(lent.buffer_of(geometry.buffer_at(buffer).unwrap() as u32), Some(buffer as u16));
         }

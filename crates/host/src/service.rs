@@ -130,8 +130,8 @@ fn serve(
             (false, false) => PollFlags::IN,
         };
         fds.extend(clients.iter().map(|c| PollFd::new(&c.line, wanted(c))));
-        // Whose turn has not come for want of time, and who has an answer perhaps, of which the bell has told before.
-        let waits = |c: &Client| c.mapping.is_some() || (c.passed_over && c.pending.is_some());
+        // Who has not come to an end, and whose turn has not come for want of time: what told of it may not tell again.
+        let waits = |c: &Client| c.mapping.is_some() || c.passed_over;
         let goes_on = clients.iter().any(waits);
         match poll(&mut fds, goes_on.then_some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
             Ok(_) | Err(Errno::INTR) => {}

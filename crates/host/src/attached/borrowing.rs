@@ -231,8 +231,7 @@ mod tests {
     use endpoint::Geometry;
 
     fn lent() -> Arc<Lent> {
-        let memory = rustix::fs::memfd_create("lent", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
-        Arc::new(Lent::new(Geometry::default(), memory))
+        Arc::new(Lent::of_nothing(Geometry::default()))
     }
 
     /// So many of a lender's first buffers go out with a new load.
