@@ -1,6 +1,6 @@
 //! Calls of applications at hosts: what they ask, and what they are told.
 
-use super::book::{Call, Listen, MAX_LISTENS, Root, Stage};
+use super::book::{Call, Listen, MAX_LISTENS, Root, Stage, caller};
 use super::exchange::{Change, Exchange, circuit_of};
 use super::setup::{self, Wanted};
 pub use super::shares::User;
@@ -166,6 +166,7 @@ impl Exchange {
             stage: Stage::Calling,
             outgoing: true,
             from,
+            is_checked: true,
             to: Some(to),
             circuit: None,
             placed: false,
@@ -429,14 +430,19 @@ impl Exchange {
         let listener = self.book.listener(at, to, sap).map(|l| (l.number, l.session, l.user));
         let circuit = circuit_of(connection);
         let contract = elements.traffic().and_then(|traffic| contracts(&traffic, elements.bearer()).ok());
-        let from = elements.calling().and_then(|party| party.number.as_aesa());
+        let calling = elements.calling();
+        let from = calling.and_then(|party| party.number.as_aesa());
+        let is_checked = calling.is_some_and(|party| party.is_checked());
+        let caller = caller(from, is_checked);
         let refused = match (listener, circuit, contract) {
             (None, ..) => CauseValue::INCOMPATIBLE,
-            (Some((_, session, user)), ..) if self.book.is_behind(session) || !self.may_offer(user, from) => {
-                CauseValue::BUSY
-            }
             (_, None, _) => CauseValue::NO_SUCH_CHANNEL,
             (_, _, None) => CauseValue::TRAFFIC_COMBINATION,
+            (Some((_, session, user)), ..)
+                if self.book.is_behind(session) || !self.make_room_for_offer(user, caller, now) =>
+            {
+                CauseValue::BUSY
+            }
             (Some((listen, session, user)), Some(_), Some([_, backward])) => {
                 let call = self.book.insert(Call {
                     session,
@@ -446,6 +452,7 @@ impl Exchange {
                     stage: Stage::Offered,
                     outgoing: false,
                     from,
+                    is_checked,
                     to,
                     circuit,
                     placed: false,

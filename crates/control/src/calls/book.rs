@@ -1,6 +1,6 @@
 //! What is known of applications' calls: sessions, what they listen for, their calls, and how many each user has.
 
-use super::shares::{Has, Shares, User};
+use super::shares::{Caller, Has, MAX_OFFERED, Shares, User};
 use endpoint::calls::{Answer, Event, Outcome, Sap};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use traffic::Contract;
@@ -12,6 +12,8 @@ use wire::{CircuitId, Time};
 pub(super) const MAX_LISTENS: usize = 64;
 /// Events that may wait for a session before it can begin something new.
 pub(super) const MAX_EVENTS: usize = 1024;
+
+const _: () = assert!(2 * MAX_OFFERED < MAX_EVENTS);
 
 #[derive(Debug)]
 pub(super) struct Session {
@@ -84,6 +86,8 @@ pub(super) struct Call {
     pub(super) stage: Stage,
     pub(super) outgoing: bool,
     pub(super) from: Option<Aesa>,
+    /// The network has checked who calls.
+    pub(super) is_checked: bool,
     pub(super) to: Option<Aesa>,
     /// Known from the start where the network calls, and from the answer on where it is called.
     pub(super) circuit: Option<CircuitId>,
@@ -96,6 +100,18 @@ pub(super) struct Call {
     /// Cells each second that it reserves, of a call that began here.
     pub(super) reserved: u64,
     pub(super) began: Time,
+}
+
+impl Call {
+    /// Who calls, for shares.
+    pub(super) fn caller(&self) -> Caller {
+        caller(self.from, self.is_checked)
+    }
+}
+
+/// Who calls by this number, for shares.
+pub(super) fn caller(from: Option<Aesa>, is_checked: bool) -> Caller {
+    from.filter(|_| is_checked).map(Aesa::without_selector)
 }
 
 // Each call of two applications has two.
@@ -155,14 +171,14 @@ impl Book {
     pub(super) fn answer(&mut self, number: u64) {
         let Some(call) = self.calls.get_mut(&number) else { return };
         call.stage = Stage::Answered;
-        self.shares.end_offer(call.uid, call.from);
+        self.shares.end_offer(call.uid, call.caller(), number);
         self.shares.take(call.uid, 0);
     }
 
     pub(super) fn insert(&mut self, call: Call) -> u64 {
         let number = self.next_number();
         match call.stage {
-            Stage::Offered => self.shares.offer(call.uid, call.from),
+            Stage::Offered => self.shares.offer(call.uid, call.caller(), number),
             _ => self.shares.take(call.uid, call.reserved),
         }
         if let Some(id) = call.id {
@@ -223,7 +239,7 @@ impl Book {
             }
         }
         if call.stage == Stage::Offered {
-            self.shares.end_offer(call.uid, call.from);
+            self.shares.end_offer(call.uid, call.caller(), number);
         }
         Some(call)
     }

@@ -210,6 +210,7 @@ impl Exchange {
                     call: config.call,
                     rate: config.rate,
                     addresses: config.addresses.clone(),
+                    is_inner: config.is_inner,
                     delay_ms: config.delay_ms,
                 });
                 switch.ports.resize(switch.ports.len().max(port + 1), u16::MAX);

@@ -35,6 +35,8 @@ pub struct Interface {
     pub ilmi: bool,
     /// Addresses of the user at a switch's port who does not register them.
     pub addresses: Vec<Aesa>,
+    /// Whether the far end belongs to this network.
+    pub is_inner: bool,
 }
 
 /// A switch with signalling.
@@ -103,7 +105,10 @@ impl Layout {
                 if far_station == Station::Host && station == Station::Switch {
                     addresses.extend(host(far)?.address);
                 }
-                layout.interfaces.push(interface(link, (name, port), side, identity, addresses)?);
+                layout.interfaces.push(Interface {
+                    is_inner: far_station != Station::Outside,
+                    ..interface(link, (name, port), side, identity, addresses)?
+                });
             }
         }
         for (name, routes) in routes(&layout.switches, &trunks, &beyond) {
@@ -148,6 +153,7 @@ fn interface(
         delay_ms: u16::try_from(link.config.delay.as_millis()).unwrap_or(u16::MAX),
         ilmi: link.signalling.ilmi && version != Version::Iisp && !program,
         addresses,
+        is_inner: true,
     })
 }
 

@@ -5,7 +5,7 @@
 //! program takes an answer for that of the oldest call that it indicated to a listener: so only that one is presented.
 
 use super::applications::{Refusal, User};
-use super::book::{Call, Stage};
+use super::book::{Call, Stage, caller};
 use super::exchange::{Exchange, Role};
 use super::served::{Program, Waiting};
 use super::setup::{self, NO_PEAK, Wanted};
@@ -278,7 +278,9 @@ impl Exchange {
         let Indicated { circuit, from, to, sap, traffic } = indicated;
         let circuit: CircuitId = circuit.parse().ok()?;
         let address = |text: &Option<String>| text.as_ref().and_then(|text| text.parse::<Aesa>().ok());
-        if self.book.is_behind(session) || !self.may_offer(user, address(&from)) {
+        // The program tells no more than the number.
+        let caller = caller(address(&from), true);
+        if self.book.is_behind(session) || !self.make_room_for_offer(user, caller, now) {
             return None;
         }
         let call = self.book.insert(Call {
@@ -289,6 +291,7 @@ impl Exchange {
             stage: Stage::Offered,
             outgoing: false,
             from: address(&from),
+            is_checked: true,
             to: address(&to),
             circuit: Some(circuit),
             placed: false,
@@ -388,6 +391,7 @@ mod tests {
             program: true,
             ilmi: false,
             addresses: Vec::new(),
+            is_inner: true,
         };
         let mut exchange = Exchange::default();
         exchange.arrange(&Layout { interfaces: vec![interface], ..Layout::default() }, NOW);

@@ -3,6 +3,7 @@
 use super::applications::{Refusal, User};
 use super::book::Call;
 use super::exchange::{Exchange, Interface, Role};
+use super::shares::{Caller, Room};
 use endpoint::calls::{Event, Order};
 use uni::call::CallId;
 use wire::Time;
@@ -41,12 +42,17 @@ impl Exchange {
         Err(Refusal::Bandwidth { uid, left: user.max_reserved.saturating_sub(has.reserved), asked: reserved })
     }
 
-    /// Whether a user may be presented one call more of a caller.
-    pub(super) fn may_offer(&mut self, user: User, from: Option<Aesa>) -> bool {
-        self.book.shares.may_offer(user, from) || {
+    /// Makes room for one call more of a caller's, if the user may be presented one.
+    pub(super) fn make_room_for_offer(&mut self, user: User, caller: Caller, now: Time) -> bool {
+        let mut room = self.book.shares.room(user, caller);
+        if room == Room::No && !self.book.shares.fits(user, 0) {
             self.recount(user.uid);
-            self.book.shares.may_offer(user, from)
+            room = self.book.shares.room(user, caller);
         }
+        if let Room::InsteadOf(call) = room {
+            self.fail(call, CauseValue::BUSY, now);
+        }
+        room != Room::No
     }
 
     /// A call that this side has ended keeps its place until call control has forgotten it.

@@ -2,16 +2,22 @@
 //!
 //! A call has a place from its beginning until call control has forgotten it, so also while a release waits for the other side.
 //! Each party of a root has one. A call that was presented and has no answer has no place of the called user's, so that nobody
-//! is kept from calling by being called. One caller has a quarter of a user's unanswered calls at most.
+//! is kept from calling by being called. One caller has a quarter of a user's unanswered calls at most, and where there is no
+//! room for one more, who has most of them yields one to a caller who has two less. A caller is a host that the network has
+//! checked, whatever its selector; all others are one.
 //!
 //! Sums only grow between two counts: whoever seems to have too much is counted anew before anything is refused.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use uni::call::CallId;
 use wire::aesa::Aesa;
 
 /// Calls of a user that are being cleared, before a look which of them are gone.
 const LOOK: usize = 64;
+
+/// Calls that were presented to a user and have no answer, at most: less than half of a session's events, so that a session hears
+/// of them and of their end.
+pub(super) const MAX_OFFERED: usize = 384;
 
 /// Who has a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,12 +76,24 @@ impl Share {
     }
 }
 
+/// Who calls, as far as the network knows.
+pub(super) type Caller = Option<Aesa>;
+
+/// Whether a user may be presented one call more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Room {
+    Yes,
+    /// If this call ends.
+    InsteadOf(u64),
+    No,
+}
+
 /// Of all users.
 #[derive(Debug, Default)]
 pub(super) struct Shares {
     users: HashMap<u32, Share>,
     /// Calls that were presented to a user and have no answer, by who calls.
-    offered: HashMap<u32, HashMap<Option<Aesa>, u64>>,
+    offered: HashMap<u32, BTreeMap<Caller, BTreeSet<u64>>>,
 }
 
 impl Shares {
@@ -122,29 +140,97 @@ impl Shares {
     }
 
     /// Whether a user may be presented one call more of a caller.
-    pub(super) fn may_offer(&self, user: User, from: Option<Aesa>) -> bool {
-        let Some(offered) = self.offered.get(&user.uid) else { return user.max_calls > self.of(user.uid).places };
-        let all: u64 = offered.values().sum();
-        let of_caller = offered.get(&from).copied().unwrap_or_default();
-        self.of(user.uid).places.saturating_add(all) < user.max_calls && of_caller < user.max_calls.div_ceil(4)
+    pub(super) fn room(&self, user: User, caller: Caller) -> Room {
+        let none = BTreeMap::new();
+        let offered = self.offered.get(&user.uid).unwrap_or(&none);
+        let own = offered.get(&caller).map_or(0, BTreeSet::len);
+        let all: usize = offered.values().map(BTreeSet::len).sum();
+        if own as u64 >= user.max_calls.div_ceil(4) {
+            return Room::No;
+        }
+        if all < MAX_OFFERED && self.of(user.uid).places.saturating_add(all as u64) < user.max_calls {
+            return Room::Yes;
+        }
+        match offered.values().max_by_key(|calls| calls.len()) {
+            Some(most) if most.len() >= own + 2 => most.last().map_or(Room::No, |last| Room::InsteadOf(*last)),
+            _ => Room::No,
+        }
     }
 
     /// A call was presented.
-    pub(super) fn offer(&mut self, uid: u32, from: Option<Aesa>) {
-        *self.offered.entry(uid).or_default().entry(from).or_default() += 1;
+    pub(super) fn offer(&mut self, uid: u32, caller: Caller, call: u64) {
+        self.offered.entry(uid).or_default().entry(caller).or_default().insert(call);
     }
 
     /// It has an answer, or has gone.
-    pub(super) fn end_offer(&mut self, uid: u32, from: Option<Aesa>) {
+    pub(super) fn end_offer(&mut self, uid: u32, caller: Caller, call: u64) {
         let Some(offered) = self.offered.get_mut(&uid) else { return };
-        if let Some(count) = offered.get_mut(&from) {
-            *count -= 1;
-            if *count == 0 {
-                offered.remove(&from);
+        if let Some(calls) = offered.get_mut(&caller) {
+            calls.remove(&call);
+            if calls.is_empty() {
+                offered.remove(&caller);
             }
         }
         if offered.is_empty() {
             self.offered.remove(&uid);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UID: u32 = 7;
+
+    fn caller(n: u8) -> Caller {
+        Some(Aesa([n; 20]))
+    }
+
+    #[test]
+    fn a_caller_has_a_quarter_and_one_of_who_has_most_yields_to_who_has_two_less() {
+        let user = User { max_calls: 9, ..User::unlimited(UID) };
+        let mut shares = Shares::default();
+        for call in 0..9 {
+            // Three callers have a quarter, rounded up, each.
+            let caller = caller(call as u8 / 3);
+            assert_eq!(shares.room(user, caller), Room::Yes, "{call}");
+            shares.offer(UID, caller, call);
+        }
+        assert_eq!(shares.room(user, caller(2)), Room::No, "more than a quarter");
+        let last = |room| match room {
+            Room::InsteadOf(call) => call,
+            other => panic!("{other:?}"),
+        };
+        let first = last(shares.room(user, caller(3)));
+        assert_eq!(first % 3, 2, "the latest of its caller");
+        shares.end_offer(UID, caller(first as u8 / 3), first);
+        shares.offer(UID, caller(3), 9);
+        let second = last(shares.room(user, caller(3)));
+        assert_ne!(second / 3, first / 3, "who has yielded one has not most");
+        shares.end_offer(UID, caller(second as u8 / 3), second);
+        shares.offer(UID, caller(3), 10);
+        // 3, 2, 2 and 2: nobody has two more.
+        assert_eq!(shares.room(user, caller(3)), Room::No);
+        (0..=10).for_each(|call| (0..4).for_each(|n| shares.end_offer(UID, caller(n), call)));
+        assert!(shares.offered.is_empty());
+    }
+
+    #[test]
+    fn who_has_no_bound_is_presented_so_many_calls_and_answered_ones_take_no_room() {
+        let user = User::unlimited(UID);
+        let mut shares = Shares::default();
+        for call in 0..MAX_OFFERED as u64 {
+            assert_eq!(shares.room(user, None), Room::Yes);
+            shares.offer(UID, None, call);
+        }
+        assert_eq!(shares.room(user, None), Room::No);
+        assert_eq!(shares.room(user, caller(1)), Room::InsteadOf(MAX_OFFERED as u64 - 1));
+        // Of one with a bound, answered calls have places too.
+        let bounded = User { max_calls: 8, ..User::unlimited(UID + 1) };
+        (0..7).for_each(|_| shares.take(bounded.uid, 0));
+        assert_eq!(shares.room(bounded, None), Room::Yes);
+        shares.offer(bounded.uid, None, 1000);
+        assert_eq!(shares.room(bounded, caller(1)), Room::No);
     }
 }

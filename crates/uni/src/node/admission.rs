@@ -41,6 +41,16 @@ impl Node {
             elements.set(Element::Calling(party));
         } else if config.call.version != Version::Iisp {
             elements.remove(ElementId::CALLING_NUMBER);
+        } else if !config.is_inner {
+            let party = elements.calling();
+            let named = party.and_then(|party| party.number.as_aesa());
+            match party.filter(|_| named.is_some_and(|address| self.routes.leads(&address, port))) {
+                Some(party) => {
+                    let presentation = party.indicators.map_or(0, |(presentation, _)| presentation);
+                    elements.set(Element::Calling(Party { indicators: Some((presentation, 0)), ..party }));
+                }
+                None => elements.remove(ElementId::CALLING_NUMBER),
+            }
         }
         let delay = elements.0.iter().find_map(|e| if let Element::TransitDelay(d) = e { Some(*d) } else { None });
         if let Some(TransitDelay { cumulative: Some(so_far), maximum, network }) = delay {

@@ -35,8 +35,11 @@ pub struct PortConfig {
     /// The link's rate; `None` admits all.
     pub rate: Option<CellRate>,
     /// The user's addresses; calls from others are not let through under their own name. A user of a UNI without any calls without
-    /// a number; at an IISP link every number is believed.
+    /// a number.
     pub addresses: Vec<Aesa>,
+    /// Of an IISP link: whether the neighbour belongs to this network, which then has checked its numbers. Another network's numbers
+    /// are passed on as not checked, and only those to which a route leads by this port.
+    pub is_inner: bool,
     /// What the link adds to a call's transit delay, in milliseconds.
     pub delay_ms: u16,
 }

@@ -46,6 +46,13 @@ impl Routes {
         }
     }
 
+    /// Whether the longest prefix of `address` leads to `port`.
+    pub fn leads(&self, address: &Aesa, port: usize) -> bool {
+        let of_lengths = self.by_bits.iter().rev();
+        let mut found = of_lengths.filter_map(|(bits, of)| of.get(&Prefix::new(*address, *bits)));
+        found.next().is_some_and(|ports| ports.contains(&port))
+    }
+
     /// Ports for `address`, the best first. A port can occur more than once.
     pub fn lookup(&self, address: &Aesa) -> impl Iterator<Item = usize> + '_ {
         let address = *address;
@@ -71,6 +78,9 @@ mod tests {
         assert_eq!(ports(&routes, "47000580"), [2, 3, 1, 9]);
         assert_eq!(ports(&routes, "47000681"), [1, 9]);
         assert_eq!(ports(&routes, "39"), [9]);
+        let leads = |text: &str, port| routes.leads(&address(text), port);
+        assert!(leads("47000580", 2) && leads("47000580", 3) && !leads("47000580", 1) && !leads("47000580", 9));
+        assert!(leads("47000681", 1) && leads("39", 9) && !leads("39", 1));
         routes.remove(prefix("470005"), 2);
         assert_eq!(ports(&routes, "47000580"), [3, 1, 9]);
     }

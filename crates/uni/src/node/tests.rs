@@ -23,7 +23,7 @@ fn address(s: usize, n: usize) -> Aesa {
 
 fn port(side: Side, version: Version, addresses: Vec<Aesa>) -> PortConfig {
     let call = Config { labels: (0, 32, 531), ..Config::new(side, version) };
-    PortConfig { call, rate: Some(CellRate::OC3C), addresses, delay_ms: 3 }
+    PortConfig { call, rate: Some(CellRate::OC3C), addresses, is_inner: true, delay_ms: 3 }
 }
 
 /// Switch `s` of a row: ports 0 and 1 are hosts, 2 leads to the switch before, 3 to the one behind.
@@ -259,6 +259,38 @@ fn the_network_names_a_caller_that_pretends_to_be_another() {
     book.serve(&mut net, Duration::from_secs(1));
     let seen = book.setups[0].1.calling().unwrap();
     assert_eq!((seen.number.as_aesa(), seen.indicators), (Some(address(0, 0)), Some((0, 3))));
+}
+
+#[test]
+fn another_networks_numbers_are_passed_on_as_not_checked_and_only_where_a_route_leads_back() {
+    // What host 1 at switch 1 sees of a call that comes from switch 0 under a number.
+    let seen = |claimed: Aesa, is_inner: bool| {
+        let user = |address| port(Side::Network, Version::Uni31, vec![address]);
+        let mut first = Node::new(vec![user(claimed), port(Side::Network, Version::Iisp, Vec::new())]);
+        first.routes_mut().add(Prefix::ALL, 1);
+        let between = PortConfig { is_inner, ..port(Side::User, Version::Iisp, Vec::new()) };
+        let mut second = Node::new(vec![user(address(1, 0)), between, user(address(1, 1))]);
+        second.routes_mut().add(Prefix::new(address(0, 0), 104), 1);
+        let hosts = (0..2).map(|_| Port::new(Config::new(Side::User, Version::Uni31))).collect();
+        let mut net = Simulation::new(hosts, vec![first, second]);
+        net.join(Place::Host(0), Place::Switch(0, 0), DELAY);
+        net.join(Place::Host(1), Place::Switch(1, 0), DELAY);
+        net.join(Place::Switch(0, 1), Place::Switch(1, 1), DELAY);
+        net.start();
+        net.run_for(Duration::from_secs(3));
+        let (mut book, now) = (Book::default(), net.now());
+        net.host_mut(0).calls_mut().setup(setup(claimed, address(1, 0), cbr(10)), now).unwrap();
+        net.flush(0);
+        book.serve(&mut net, Duration::from_secs(1));
+        assert_eq!(book.setups[0].0, 1);
+        book.setups[0].1.calling().map(|party| (party.number.as_aesa(), party.indicators, party.is_checked()))
+    };
+    let (there, ours) = (address(0, 5), address(1, 1));
+    assert_eq!(seen(there, true), Some((Some(there), Some((0, 1)), true)));
+    assert_eq!(seen(ours, true), Some((Some(ours), Some((0, 1)), true)), "a switch of this network is believed");
+    assert_eq!(seen(there, false), Some((Some(there), Some((0, 0)), false)));
+    assert_eq!(seen(ours, false), None, "a number that the network has itself");
+    assert_eq!(seen(Aesa([0x39; 20]), false), None, "a number that no route knows");
 }
 
 #[test]

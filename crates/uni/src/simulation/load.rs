@@ -73,7 +73,7 @@ impl Load {
                     (false, false) => config(Side::User, Version::Iisp),
                 };
                 let addresses = if outer { vec![address(lane, right)] } else { Vec::new() };
-                PortConfig { call, rate: Some(CellRate::OC3C), addresses, delay_ms: 0 }
+                PortConfig { call, rate: Some(CellRate::OC3C), addresses, is_inner: true, delay_ms: 0 }
             };
             let mut node = Node::new(vec![port(false, 0), port(false, 1), port(true, 0), port(true, 1)]);
             for lane in 0..LANES {

@@ -98,6 +98,11 @@ impl Party {
         Party { number: Number::aesa(address), indicators: None }
     }
 
+    /// Whether a network has checked the number, or given it.
+    pub const fn is_checked(&self) -> bool {
+        matches!(self.indicators, Some((_, 1 | 3)))
+    }
+
     pub(super) fn parse(octets: &[u8]) -> Result<Self, Error> {
         let mut r = Reader::new("calling or connected party number", octets);
         let head = r.u8()?;
