@@ -12,21 +12,28 @@ pub fn cellway() -> anyhow::Result<PathBuf> {
         Some("debug") | None => "dev",
         Some(name) => name,
     };
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut build = Command::new(cargo);
+    // The program as the workspace's tests have it: by itself it would have other features of its dependencies, and all would be built
+    // once more.
+    let program = ["test", "--workspace", "--no-run", "--test", "cli"];
+    for what in [&program[..], &["build", "--package", "compat"]] {
+        let built = cargo().args(what).args(["--quiet", "--locked", "--profile", profile]).status()?;
+        anyhow::ensure!(built.success(), "cellway does not build");
+    }
+    Ok(folder.join("cellway"))
+}
+
+/// Cargo, at the root of the project.
+fn cargo() -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     // What cargo has told this test of its package: build scripts look at it, and all that needs them would be built anew.
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
-            build.env_remove(&name);
+            cargo.env_remove(&name);
         }
     }
-    let built = build
-        .args(["build", "--quiet", "--locked", "--package", "cellway", "--package", "compat", "--profile", profile])
-        .current_dir(root())
-        .status()?;
-    anyhow::ensure!(built.success(), "cellway does not build");
-    Ok(folder.join("cellway"))
+    cargo.current_dir(root());
+    cargo
 }
 
 /// The root of the project.
