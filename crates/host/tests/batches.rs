@@ -90,6 +90,10 @@ fn what_is_enqueued_leaves_when_no_buffer_or_no_slot_is_left() {
         assert!(receiver.try_receive().is_none());
         let sent = enqueue(&mut sender, channel, 0, 100);
         assert!(sent >= least, "{sent}");
+        // A host that was quicker has given buffers back, so that there was always one.
+        if sent == 100 {
+            sender.flush();
+        }
         for n in 0..least {
             assert_eq!(next(&mut receiver, SECONDS_10), Some(n as u8), "of a ring of {send_ring}");
         }
