@@ -283,6 +283,35 @@ fn who_is_called_by_somebody_can_call_and_be_called_by_others() {
 }
 
 #[test]
+fn calls_that_have_ended_make_no_other_yield() {
+    let alices = format!("[[allow]]\nusers = [{ALICE}]\ncircuits = [\"0.101\"]\nmax_calls = 16\n{CALLS}\n");
+    let ground = ground_with(&(alices + &rule(EVE, CALLS)));
+    let Some(mut alice) = ground.session(ALICE, "beta") else { return };
+    alice.listen(None, Sap::ANY).unwrap();
+    let _gamma = ground.listen("gamma");
+    // Fourteen calls of hers have been released; what she has is counted anew when it matters.
+    let to = ground.address("gamma");
+    for _ in 0..14 {
+        let call = alice.begin_call(to, Sap::ANY, &Traffic::default()).unwrap();
+        alice.release(call, CauseValue::NORMAL).unwrap();
+    }
+    let of_beta = || {
+        let report = ground.daemon.controller().calls().report();
+        report.interfaces.iter().filter(|at| at.station == "beta").map(|at| at.calls).sum::<usize>()
+    };
+    until("they are gone", || of_beta() == 0);
+    let present = |session: &mut Session| {
+        let call = session.begin_call(ground.address("beta"), Sap::ANY, &Traffic::default()).unwrap();
+        let event = session.next_event(Some(SOON)).unwrap();
+        assert!(matches!(event, Some(Event::Alerting { call: of }) if of == call), "{event:?}");
+    };
+    let mut eve = ground.session(EVE, "alpha").unwrap();
+    (0..2).for_each(|_| present(&mut eve));
+    present(&mut Session::open(&ground.socket, "gamma").unwrap());
+    assert_eq!(eve.next_event(Some(Duration::from_millis(100))).unwrap(), None);
+}
+
+#[test]
 fn nobody_takes_calls_that_another_user_listens_for() {
     let ground = ground();
     let Some(mut alice) = ground.session(ALICE, "beta") else { return };

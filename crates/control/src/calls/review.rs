@@ -45,7 +45,8 @@ impl Exchange {
     /// Makes room for one call more of a caller's, if the user may be presented one.
     pub(super) fn make_room_for_offer(&mut self, user: User, caller: Caller, now: Time) -> bool {
         let mut room = self.book.shares.room(user, caller);
-        if room == Room::No && !self.book.shares.fits(user, 0) {
+        // Without a bound no place can be wanting.
+        if room != Room::Yes && user.max_calls < u64::MAX {
             self.recount(user.uid);
             room = self.book.shares.room(user, caller);
         }
