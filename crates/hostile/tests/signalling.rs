@@ -128,6 +128,7 @@ impl Peer {
 struct Caller {
     port: Port,
     reassembler: Reassembler,
+    sdu: Vec<u8>,
     begin: Instant,
     setup: ElementList,
     random: StdRng,
@@ -144,6 +145,7 @@ impl Caller {
         Caller {
             port,
             reassembler: Reassembler::new(ReassemblyConfig::default()),
+            sdu: vec![0; 4096],
             begin: Instant::now(),
             setup: elements(None, to, wanted).unwrap(),
             random: StdRng::seed_from_u64(7),
@@ -173,9 +175,9 @@ impl Caller {
         while let Ok(n) = PEER.0.recv(&mut octets) {
             let batch = Batch::new_checked(&octets[..n]).unwrap();
             for cell in batch.cells().filter(|cell| cell.header().circuit == circuit(SAAL)) {
-                let mut sdu = [0; 4096];
-                if let sar::Event::Complete { sdu_octets, .. } = self.reassembler.push(&[cell], &mut sdu, now).event {
-                    self.port.handle_pdu(&sdu[..sdu_octets], now);
+                let step = self.reassembler.push(&[cell], &mut self.sdu, now);
+                if let sar::Event::Complete { sdu_octets, .. } = step.event {
+                    self.port.handle_pdu(&self.sdu[..sdu_octets], now);
                 }
             }
         }

@@ -2,9 +2,16 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 
-/// The path of `cellway`, beside which is the library that `cellway run` preloads; built if it is not there or older than its sources.
+/// The path of `cellway`, beside which is the library that `cellway run` preloads; built, once in a process, if it is not there or
+/// older than its sources.
 pub fn cellway() -> anyhow::Result<PathBuf> {
+    static BUILT: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| build().map_err(|e| format!("{e:#}")));
+    BUILT.clone().map_err(anyhow::Error::msg)
+}
+
+fn build() -> anyhow::Result<PathBuf> {
     // A test runs in target/PROFILE/deps.
     let test = std::env::current_exe()?;
     let folder = test.ancestors().nth(2).ok_or_else(|| anyhow::anyhow!("{} has no folder", test.display()))?;

@@ -105,10 +105,7 @@ impl Layout {
                 if far_station == Station::Host && station == Station::Switch {
                     addresses.extend(host(far)?.address);
                 }
-                layout.interfaces.push(Interface {
-                    is_inner: far_station != Station::Outside,
-                    ..interface(link, (name, port), side, identity, addresses)?
-                });
+                layout.interfaces.push(interface(link, (name, port), side, identity, addresses)?);
             }
         }
         for (name, routes) in routes(&layout.switches, &trunks, &beyond) {
@@ -153,7 +150,7 @@ fn interface(
         delay_ms: u16::try_from(link.config.delay.as_millis()).unwrap_or(u16::MAX),
         ilmi: link.signalling.ilmi && version != Version::Iisp && !program,
         addresses,
-        is_inner: true,
+        is_inner: link.ends.iter().all(|(_, station, _)| *station != Station::Outside),
     })
 }
 

@@ -42,9 +42,8 @@ impl Node {
         } else if config.call.version != Version::Iisp {
             elements.remove(ElementId::CALLING_NUMBER);
         } else if !config.is_inner {
-            let party = elements.calling();
-            let named = party.and_then(|party| party.number.as_aesa());
-            match party.filter(|_| named.is_some_and(|address| self.routes.leads(&address, port))) {
+            let leads_back = |address: Aesa| self.routes.leads(&address, port);
+            match elements.calling().filter(|party| party.number.as_aesa().is_some_and(leads_back)) {
                 Some(party) => {
                     let presentation = party.indicators.map_or(0, |(presentation, _)| presentation);
                     elements.set(Element::Calling(Party { indicators: Some((presentation, 0)), ..party }));

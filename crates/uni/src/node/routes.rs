@@ -48,16 +48,17 @@ impl Routes {
 
     /// Whether the longest prefix of `address` leads to `port`.
     pub fn leads(&self, address: &Aesa, port: usize) -> bool {
-        let of_lengths = self.by_bits.iter().rev();
-        let mut found = of_lengths.filter_map(|(bits, of)| of.get(&Prefix::new(*address, *bits)));
-        found.next().is_some_and(|ports| ports.contains(&port))
+        self.of_prefixes(*address).next().is_some_and(|ports| ports.contains(&port))
     }
 
     /// Ports for `address`, the best first. A port can occur more than once.
     pub fn lookup(&self, address: &Aesa) -> impl Iterator<Item = usize> + '_ {
-        let address = *address;
-        let lengths = self.by_bits.iter().rev();
-        lengths.filter_map(move |(bits, of)| of.get(&Prefix::new(address, *bits))).flatten().copied()
+        self.of_prefixes(*address).flatten().copied()
+    }
+
+    /// The ports of each prefix of `address`, the longest prefix first.
+    fn of_prefixes(&self, address: Aesa) -> impl Iterator<Item = &Vec<usize>> + '_ {
+        self.by_bits.iter().rev().filter_map(move |(bits, of)| of.get(&Prefix::new(address, *bits)))
     }
 }
 
