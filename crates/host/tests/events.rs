@@ -9,7 +9,7 @@ use host::service::Everybody;
 use host::{CircuitConfig, EventCounts};
 use lan::{Lan, circuit, until};
 use net::Carries;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use traffic::{Contract, Flow};
 use wire::CircuitId;
 
@@ -120,6 +120,20 @@ fn idle_endpoints_cost_nothing_with_interrupts_and_hybrid() {
     std::thread::sleep(Duration::from_millis(500));
     let (sleeps, rounds) = (stats().sleeps - before.sleeps, stats().rounds - before.rounds);
     assert!(sleeps <= 4 && rounds <= 100, "{sleeps} sleeps and {rounds} rounds in half a second without traffic");
+}
+
+#[test]
+fn clocks_tick_between_whole_milliseconds() {
+    let lan = lan();
+    let _clocked = lan.endpoint("alpha", Events::Clocked { hertz: 4000 }, 100);
+    // As long as others leave the processor: four ticks a millisecond, where a timeout in whole milliseconds gives one at most.
+    until("its ticks come in time", || {
+        let ticks = || lan.counts("alpha")[0].ticks;
+        let (begun, before) = (Instant::now(), ticks());
+        std::thread::sleep(Duration::from_millis(50));
+        let ticks = ticks() - before;
+        ticks as f64 > begun.elapsed().as_secs_f64() * 2000.0
+    });
 }
 
 #[test]

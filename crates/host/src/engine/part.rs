@@ -32,6 +32,8 @@ const LINK: u64 = 1 << 63;
 const NO_TIME: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 /// A timeout nearer than this is waited for awake: a sleep would come back too late.
 const TOO_NEAR: Duration = Duration::from_micros(80);
+/// A timeout further than this is waited for by the epoll, whose timeouts are whole milliseconds: a little less than it, then the rest.
+const FAR: Duration = Duration::from_millis(10);
 /// Rounds that found nothing between two looks at doorbells, sockets and commands; each gives the processor away.
 const LOOKS: u32 = 4;
 
@@ -187,6 +189,8 @@ impl Part {
 
     /// Waits for doorbells, commands and sockets.
     fn wait(&mut self, shard: &mut Shard, timeout: Option<Duration>) {
+        let far = timeout.is_none_or(|d| d.is_zero() || d > FAR);
+        let timeout = timeout.map(|d| if far { Duration::from_millis(d.as_millis() as u64) } else { d });
         let spec = timeout.map(|d| Timespec { tv_sec: d.as_secs() as i64, tv_nsec: d.subsec_nanos().into() });
         let mut links = Vec::new();
         let ready: Vec<PollFlags> = {
@@ -207,7 +211,7 @@ impl Part {
                     links.push(link);
                 }
             }
-            if links.is_empty() {
+            if links.is_empty() && far {
                 drop(fds);
                 return self.hear(shard, spec.as_ref());
             }

@@ -41,6 +41,10 @@ pub(crate) struct Options {
     /// What the application does with each SDU, in microseconds
     #[arg(long, default_value_t = 3.0)]
     work_us: f64,
+    /// SDUs a second that are taken for the saturating load, of which parts are offered: another program's, to compare
+    /// with it at the same loads; measured if absent
+    #[arg(long, value_name = "RATE")]
+    saturating: Option<f64>,
     /// Draw the figure into this file (SVG)
     #[arg(long, value_name = "FILE")]
     figure: Option<PathBuf>,
@@ -137,7 +141,7 @@ fn measure(folder: &Path, options: &Options) -> Result<Measured> {
     let work = Duration::from_secs_f64(options.work_us.clamp(0.0, 1000.0) / 1e6);
     let bench = Bench { engine: &daemon.engine, socket: &socket, places, length, work };
     let first = bench.host_first(true)?;
-    let saturating = bench.saturating()?;
+    let saturating = options.saturating.map_or_else(|| bench.saturating(), Ok)?;
     let runs = options.runs.max(1);
     let bar = output::progress(Some((runs * strategies().len() * LOADS.len() * 2) as u64));
     let mut samples = vec![Vec::new(); strategies().len() * LOADS.len() * 2];
