@@ -1,13 +1,11 @@
 //! Chips in a chain, each with a device: where cells go, what is lost and when, and what a low-latency connection has
 //! of its bypass.
 
-mod device;
-
+use crate::device::{Device, number_of, numbered, vc};
 use adapter::apic::{
     Apic, ApicNode, Config, Connection, ConnectionError, LOW_LATENCY_SLOTS, Port, Switches, to_octets,
 };
 use adapter::memory::NoMemory;
-use device::{Device, number_of, numbered, vc};
 use net::{End, FramePool, LinkConfig, Network, NodeId};
 use proptest::prelude::*;
 use std::collections::BTreeMap;

@@ -1,17 +1,13 @@
 //! Desks of many chips in virtual time: what each circuit gets, what a chip without power cuts, and how long a cell of
 //! low latency takes beside bulk data.
 
-mod device;
-#[path = "device/desk.rs"]
-mod of_desk;
-
+use crate::device::{Device, number_of, numbered, vc};
+use crate::of_desk::with_devices;
 use adapter::apic::{Config, LOW_LATENCY_SLOTS, Port, Switches};
 use adapter::desk::{Desk, Layout};
-use device::{Device, number_of, numbered, vc};
 use net::desk::Shape;
 use net::random::Random;
 use net::{Label, Network, NodeId, RouteError, RouteOptions, RouteTable};
-use of_desk::with_devices;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

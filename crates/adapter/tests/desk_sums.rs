@@ -1,20 +1,16 @@
 //! Each cell of a desk is accounted for after each step: random cells, circuits that come and go, chips that lose their
 //! power, and chips that are replaced while cells are in them. So is each PDU of computers at a desk whose channels end.
 
-mod device;
-#[path = "device/desk.rs"]
-mod of_desk;
-
+use crate::device::{Device, number_of, numbered, vc};
+use crate::of_desk::with_devices;
 use adapter::HostMemory;
 use adapter::apic::grant::{Area, Descriptor, Owner};
 use adapter::apic::notify::Interrupt;
 use adapter::apic::{Aal, ApicNode, Channel, Config, Connection, Direction, PRODUCED, Port, Ring};
 use adapter::desk::{Desk, Layout};
 use adapter::memory::Flat;
-use device::{Device, number_of, numbered, vc};
 use net::random::Random;
 use net::{Carries, End, FramePool, Label, LinkConfig, Network, NodeId, RouteOptions, RouteTable};
-use of_desk::with_devices;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use traffic::{Category, Contract};

@@ -1,25 +1,16 @@
 //! Links of a running network taken down and up, and a virtual adapter whose cable is cut, pulled and plugged in again.
 
-mod up;
-
+use crate::up::{Net, within};
 use serde_json::Value;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
-use std::process::Command;
 use std::time::Duration;
-use up::{Net, within};
 
 const WAIT: Duration = Duration::from_secs(20);
 
 impl Net {
     fn adapter(&self) -> Value {
         self.done(&["status"])["adapters"].get_mut(0).map_or(Value::Null, Value::take)
-    }
-
-    fn apply(&self, description: &str) {
-        std::fs::write(self.folder.path().join("net.toml"), description).unwrap();
-        let daemon = self.daemon.id().to_string();
-        assert!(Command::new("kill").args(["-HUP", &daemon]).status().unwrap().success());
     }
 
     fn waits_for_signal(&self, signal: bool) {

@@ -1,13 +1,11 @@
 //! Classical IP over calls through two switches: a server, clients that register, and a call between them that ends
 //! when it is idle.
 
-mod up;
-
+use crate::up::{Net, within};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use up::{Net, within};
 
 const WAIT: Duration = Duration::from_secs(60);
 const NETWORK: &str = r#"

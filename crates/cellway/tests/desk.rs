@@ -1,10 +1,8 @@
 //! Desk-area networks in a running network: a camera's frames on displays at two desks with a switch between them.
 
-mod up;
-
+use crate::up::{Net, within};
 use serde_json::Value;
 use std::time::Duration;
-use up::{Net, within};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 

@@ -1,12 +1,10 @@
 //! A description that is wrong is told, with every line and column, to whoever asked: the command, or the daemon's log.
 
-mod up;
-
+use crate::up::{Net, within};
 use serde_json::Value;
 use std::fs::File;
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use up::{Net, within};
 
 const WAIT: Duration = Duration::from_secs(60);
 const NETWORK: &str = "[host.alpha]\n[host.beta]\n[[link]]\nends = [\"alpha\", \"beta\"]\n";

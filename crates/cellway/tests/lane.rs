@@ -1,15 +1,13 @@
 //! LAN emulation through two switches: servers at one host, stations at others that exchange Ethernet frames by the BUS
 //! and then by a call between them.
 
-mod up;
-
+use crate::up::{Net, within};
 use endpoint::{Endpoint, EndpointConfig, Geometry};
 use serde_json::Value;
 use stack::device::lane::Station;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use up::{Net, within};
 use wire::q2931::Octets;
 
 const WAIT: Duration = Duration::from_secs(60);

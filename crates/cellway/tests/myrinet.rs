@@ -1,11 +1,9 @@
 //! A Myrinet in a running network: circuits over it, its map, its routes, its traffic generator.
 
-mod up;
-
+use crate::up::{Net, within};
 use serde_json::Value;
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use up::{Net, within};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 

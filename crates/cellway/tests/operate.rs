@@ -1,13 +1,11 @@
 //! What `docs/operating.md` and `docs/configuration.md` promise, by the commands that a person types.
 
-mod up;
-
+use crate::up::{Net, within};
 use serde_json::Value;
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
-use up::{Net, within};
 
 const WAIT: Duration = Duration::from_secs(60);
 

@@ -1,11 +1,8 @@
 //! A description that is read again (SIGHUP), and what was added and removed by command meanwhile.
 
-mod up;
-
+use crate::up::{Net, within};
 use std::net::TcpListener;
-use std::process::Command;
 use std::time::Duration;
-use up::{Net, within};
 
 const WAIT: Duration = Duration::from_secs(60);
 
@@ -17,11 +14,8 @@ impl Net {
     }
 
     /// Has another description read, which has one circuit more, and waits until that is there.
-    fn apply(&self, description: &str, circuit: &str) {
-        let with = format!("{description}[[circuit]]\nends = [\"alpha {circuit}\", \"beta {circuit}\"]\n");
-        std::fs::write(self.folder.path().join("net.toml"), with).unwrap();
-        let daemon = self.daemon.id().to_string();
-        assert!(Command::new("kill").args(["-HUP", &daemon]).status().unwrap().success());
+    fn apply_with(&self, description: &str, circuit: &str) {
+        self.apply(&format!("{description}[[circuit]]\nends = [\"alpha {circuit}\", \"beta {circuit}\"]\n"));
         within(WAIT, circuit, || self.names("circuit").contains(&pair(circuit)));
     }
 }
@@ -49,7 +43,7 @@ fn what_was_added_by_command_stays_and_what_was_removed_comes_back_when_the_desc
     within(WAIT, "the link is up", is_up);
 
     let with_it = format!("{NETWORK}[[circuit]]\nends = [\"alpha 0.100\", \"beta 0.100\"]\n");
-    net.apply(&with_it, "0.101");
+    net.apply_with(&with_it, "0.101");
     let all = net.names("circuit");
     for circuit in [pair("0.100"), pair("0.200"), format!("alpha 0.300 - {outside} 0.300")] {
         assert!(all.contains(&circuit), "no {circuit}: {all:?}");
@@ -61,7 +55,7 @@ fn what_was_added_by_command_stays_and_what_was_removed_comes_back_when_the_desc
 
     // What contradicts the description goes: its circuit 0.200 has a contract.
     let contract = with_it.replace("0.100", "0.200") + "category = \"cbr\"\npcr = \"5000 cell/s\"\n";
-    net.apply(&contract, "0.102");
+    net.apply_with(&contract, "0.102");
     let listed = net.done(&["circuit", "list"]);
     let categories = listed.as_array().unwrap().iter().filter(|one| one["name"] == pair("0.200").as_str());
     assert_eq!(categories.map(|one| one["category"].as_str().unwrap()).collect::<Vec<_>>(), ["cbr"]);
@@ -69,6 +63,6 @@ fn what_was_added_by_command_stays_and_what_was_removed_comes_back_when_the_desc
     assert!(!all.contains(&pair("0.101")) && net.names("link").contains(&link), "{all:?}");
     // What was added and then removed does not come back.
     net.done(&["link", "remove", &link]);
-    net.apply(NETWORK, "0.103");
+    net.apply_with(NETWORK, "0.103");
     assert_eq!((net.names("circuit"), net.names("link").len()), (vec![pair("0.103")], 1));
 }

@@ -1,9 +1,7 @@
 //! `cellway trace` through a live network.
 
-mod up;
-
+use crate::up::Net;
 use std::time::Duration;
-use up::Net;
 
 const WAIT: Duration = Duration::from_secs(60);
 

@@ -1,11 +1,9 @@
 //! `cellway ttcp` behind an adapter: what docs/data-paths.md promises of prediction.
 
-mod up;
-
+use crate::up::{Net, within};
 use serde_json::Value;
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use up::{Net, within};
 
 const WAIT: Duration = Duration::from_secs(60);
 

@@ -1,6 +1,6 @@
 //! Real host interfaces in the world: SDUs from one endpoint's rings to another's, in virtual time.
 
-use application::Application;
+use crate::application::Application;
 use endpoint::DataPath;
 use host::HostInterface;
 use lab::{World, for_seeds};
@@ -10,8 +10,6 @@ use rand::{Rng, RngCore, SeedableRng};
 use std::time::Duration;
 use traffic::Contract;
 use wire::CellRate;
-
-mod application;
 
 fn sdus(seed: u64) -> Vec<Vec<u8>> {
     let mut rng = StdRng::seed_from_u64(seed);

@@ -1,6 +1,6 @@
 //! TCP (smoltcp) over IP over AAL5 over bad links, from endpoint to endpoint, in virtual time.
 
-use application::{Application, BUFFERS};
+use crate::application::{Application, BUFFERS};
 use endpoint::DataPath;
 use host::HostInterface;
 use lab::{World, for_seeds};
@@ -13,8 +13,6 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 use traffic::Contract;
 use wire::{CellRate, DropReason, Time};
-
-mod application;
 
 const ALPHA: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const BETA: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);

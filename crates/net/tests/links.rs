@@ -1,7 +1,6 @@
 //! Links of a network between nodes that only send and keep.
 
-mod virtual_time;
-
+use crate::virtual_time::settle;
 use net::{Carries, End, FaultConfig, FramePool, LinkConfig, LinkId, Network, Node, NodeId, NodeIo, Outage};
 use net::{TapBuffer, TapConfig};
 use std::any::Any;
@@ -9,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Wake;
 use std::time::Duration;
-use virtual_time::settle;
 use wire::{Cell, CellHeader, CellRate, CircuitId, DropReason, PayloadType, Time};
 
 /// Sends what it is told to; keeps what arrives, with its moment.

@@ -1,7 +1,6 @@
 //! Networks of several shards: links between them in one thread, in virtual time, and in a thread for each.
 
-mod virtual_time;
-
+use crate::virtual_time::settle;
 use net::{
     Aal, Bell, Carries, End, LinkConfig, LinkId, Network, Node, NodeId, NodeIo, Shard, Side, TapBuffer, TapConfig,
 };
@@ -12,7 +11,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Wake, Waker};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
-use virtual_time::settle;
 use wire::{Cell, CellHeader, CellRate, CircuitId, DropReason, PayloadType, Time};
 
 /// Sends numbers, in cells or frames; keeps those that arrive, unless it is to take nothing.

@@ -2,11 +2,9 @@
 //!
 //! A million operations, 10 million where the environment has `CELLWAY_LONG=1`. `SWITCH_SEED` repeats a failure.
 
-mod model;
-
 use std::collections::BTreeSet;
 
-use model::{Contract, Frames, Kind, Model, Point, Schedule};
+use crate::model::{Contract, Frames, Kind, Model, Point, Schedule};
 use std::time::Duration;
 use switch::{
     Arrival, Bucket, Class, Discard, Excess, FrameExcess, FramePolice, Outputs, Police, Profile, Progress, Shape,

@@ -39,6 +39,13 @@ impl Net {
         net
     }
 
+    /// Has the daemon read another description.
+    pub fn apply(&self, description: &str) {
+        std::fs::write(self.folder.path().join("net.toml"), description).unwrap();
+        let daemon = self.daemon.id().to_string();
+        assert!(Command::new("kill").args(["-HUP", &daemon]).status().unwrap().success());
+    }
+
     /// A command, with its results as JSON.
     pub fn run(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cellway"));

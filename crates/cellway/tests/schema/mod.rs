@@ -1,15 +1,13 @@
 //! What commands print with `--json` is what `cellway schema` says of them, on standard output, whole.
 
-#[path = "../up/mod.rs"]
-mod up;
 mod validate;
 
+use crate::up::{Net, within};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use up::{Net, within};
 
 const WAIT: Duration = Duration::from_secs(60);
 

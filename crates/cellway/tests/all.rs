@@ -1,0 +1,19 @@
+//! The tests of this crate in one program: each file by itself would take longer to link than to run.
+
+mod adapters;
+mod classical;
+mod cli;
+mod desk;
+mod errors;
+mod lane;
+mod log;
+mod metrics;
+mod myrinet;
+mod operate;
+mod policy;
+mod reference;
+mod reload;
+mod schema;
+mod trace;
+mod ttcp;
+mod up;

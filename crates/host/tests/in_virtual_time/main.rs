@@ -1,0 +1,15 @@
+//! Hosts of one thread whose time is said, in one program: each file by itself would take longer to link than to run.
+
+mod border;
+mod closing_credits;
+mod credits;
+mod crossings;
+mod departures;
+mod intake;
+mod oam;
+mod oam_faults;
+mod oam_forged;
+mod oam_paths;
+mod order;
+mod ticks;
+mod turns;

@@ -1,0 +1,13 @@
+//! The tests of this crate in one program: each file by itself would take longer to link than to run.
+
+mod application;
+mod contracts;
+mod day;
+mod hosts;
+mod laboratory;
+mod overlay;
+mod reused;
+mod scenarios;
+mod sensitivity;
+mod shards;
+mod tcp;

@@ -1,0 +1,20 @@
+//! The tests of this crate in one program: each file by itself would take longer to link than to run.
+
+mod alarms;
+mod calls;
+mod contracts;
+mod converting;
+mod cycles;
+mod frame_runs;
+mod links;
+mod management;
+mod myrinet;
+mod myrinet_mapping;
+mod ready;
+mod reused;
+mod shards;
+mod signal;
+mod switch;
+mod topology;
+mod virtual_time;
+mod windows;

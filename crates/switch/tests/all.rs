@@ -1,0 +1,14 @@
+//! The tests of this crate in one program: each file by itself would take longer to link than to run.
+
+mod agree;
+mod alarms;
+mod behaviour;
+mod credit_mesh;
+mod forged;
+mod guarantees;
+mod lookup;
+mod management;
+mod model;
+mod pdus;
+mod policed_alone;
+mod sums;
