@@ -22,12 +22,14 @@ use crate::qos::{Qos, Way};
 use crate::real;
 use crate::service::{Created, Failed, Session};
 use crate::shared::{Estate, Guard, Shared};
+use crate::waits::Waits;
 use endpoint::control::BELL_OCTETS;
 use endpoint::layout::{
-    CLIENT_SLEEPS, CLIENT_WAITS, Descriptor, HOST_RESTS, HOST_SLEEPS, Head, INLINE_OCTETS, NEWS_OF_SDUS,
+    CLIENT_SLEEPS, CLIENT_WAITS, Descriptor, HOST_PROCESSOR, HOST_RESTS, HOST_SLEEPS, Head, INLINE_OCTETS, NEWS_OF_SDUS,
 };
 use endpoint::ring::{Consumer, Producer, Which};
 use endpoint::segment::Segment;
+use endpoint::waiting::is_elsewhere;
 use endpoint::{Aal, ChannelId, Direction, Geometry};
 use libc::c_int;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -35,8 +37,8 @@ use rustix::fd::{OwnedFd, RawFd};
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 use std::cell::UnsafeCell;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use wire::CircuitId;
 
@@ -44,10 +46,6 @@ use wire::CircuitId;
 const RECEIVE_OCTETS: usize = 64 << 20;
 /// Memory for SDUs that wait to be sent.
 const SEND_OCTETS: usize = 1 << 20;
-/// A receiver looks so often before it sleeps, where there are processors for sender, host and receiver. Where there are
-/// not, looking keeps the sender waiting: a round trip took five times as long.
-const SPINS: u32 = 400;
-const PROCESSORS_TO_SPIN: u32 = 4;
 /// How long closing waits for what was sent to leave.
 const LINGER: Duration = Duration::from_secs(5);
 /// How long a bell that has been promised may take.
@@ -103,6 +101,7 @@ pub(crate) struct Live {
     deferred: Deferred,
     /// Of this process.
     has_sent: AtomicBool,
+    waits: Waits,
 }
 
 /// Sizes for a circuit's SDUs.
@@ -127,6 +126,11 @@ fn geometry(qos: &Qos) -> Geometry {
         buffers: send + receive,
         buffer_octets: octets as u32,
     }
+}
+
+/// Whether a call on the descriptor waits.
+fn blocks(fd: RawFd) -> bool {
+    rustix::fs::fcntl_getfl(borrow(fd)).is_ok_and(|flags| !flags.contains(rustix::fs::OFlags::NONBLOCK))
 }
 
 impl Live {
@@ -201,6 +205,7 @@ impl Live {
             gone: AtomicBool::new(false),
             deferred: Deferred::default(),
             has_sent: AtomicBool::new(false),
+            waits: Waits::default(),
         }
     }
 
@@ -413,6 +418,7 @@ impl Live {
                     free.push(Head::of_buffer(descriptor.head.buffer));
                 }
                 if let Some(copied) = copied {
+                    self.waits.handle_received();
                     if shared.watched.load(Ordering::Relaxed) && ring.waiting() == 0 {
                         self.settle(fd, ring);
                     }
@@ -422,10 +428,10 @@ impl Live {
                     return nowhere.map_or(Ok(copied), |e| Err(e.into()));
                 }
             }
-            if !looked && flags & libc::MSG_DONTWAIT == 0 {
+            if !looked && flags & libc::MSG_DONTWAIT == 0 && blocks(fd) {
                 drop(turn);
                 looked = true;
-                self.look(shared);
+                self.waits.look(|| self.host_is_elsewhere(), || !matches!(self.segment_is_empty(shared), Ok(true)));
                 continue;
             }
             if !self.settle(fd, ring) {
@@ -442,17 +448,10 @@ impl Live {
         Ok(ring.waiting() == 0)
     }
 
-    /// Looks at the ring for a moment.
-    fn look(&self, shared: &Shared) {
-        static ENOUGH_PROCESSORS: OnceLock<bool> = OnceLock::new();
-        let enough = || rustix::thread::sched_getaffinity(None).is_ok_and(|set| set.count() >= PROCESSORS_TO_SPIN);
-        let spins = if *ENOUGH_PROCESSORS.get_or_init(enough) { SPINS } else { 1 };
-        for _ in 0..spins {
-            match self.segment_is_empty(shared) {
-                Ok(true) => std::hint::spin_loop(),
-                _ => return,
-            }
-        }
+    /// Whether the host is awake on another processor than this thread's.
+    fn host_is_elsewhere(&self) -> bool {
+        self.segment.word32(HOST_SLEEPS).load(Ordering::Relaxed) == 0
+            && is_elsewhere(self.segment.word32(HOST_PROCESSOR).load(Ordering::Relaxed))
     }
 
     /// Copies an SDU to the program; `None` if the descriptor is nonsense.

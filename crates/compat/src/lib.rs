@@ -46,3 +46,4 @@ mod socket;
 mod system;
 #[allow(unsafe_code)]
 mod table;
+mod waits;

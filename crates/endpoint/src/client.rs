@@ -16,6 +16,7 @@ use crate::own::Given;
 use crate::recycle::Recycle;
 use crate::ring::{Consumer, Producer, Which};
 use crate::segment::{Segment, SegmentError};
+use crate::waiting::Patience;
 use rustix::fd::OwnedFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -77,6 +78,7 @@ pub struct Endpoint {
     free_batch: u32,
     buffer_octets: usize,
     events: Events,
+    patience: Patience,
     path: DataPath,
     /// Memory of the application's own that the host has.
     pub(crate) given: Given,
@@ -116,6 +118,7 @@ impl Endpoint {
             free_batch: 1,
             buffer_octets: geometry.buffer_octets as usize,
             events: config.events,
+            patience: Patience::default(),
             path: config.path,
             given: Given::default(),
             borrowed: Borrowed::default(),

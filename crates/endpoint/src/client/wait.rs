@@ -129,10 +129,23 @@ impl Endpoint {
         }
         self.tell_all();
         let begin = Instant::now();
-        let left = || timeout.map(|t| t.saturating_sub(begin.elapsed()));
         if self.look(timeout, begin, &mut ready)? {
             return Ok(true);
         }
+        let came = self.rest(news, timeout, begin, &mut ready);
+        self.patience.handle_sleep(begin.elapsed());
+        came
+    }
+
+    /// The part of a wait that is slept. Whether it became ready in time.
+    fn rest(
+        &mut self,
+        news: u32,
+        timeout: Option<Duration>,
+        begin: Instant,
+        ready: &mut impl FnMut(&mut Self) -> bool,
+    ) -> Result<bool, Error> {
+        let left = || timeout.map(|t| t.saturating_sub(begin.elapsed()));
         let mut dozes = self.futex;
         loop {
             let now_left = left();
@@ -140,7 +153,7 @@ impl Endpoint {
                 return Ok(ready(self));
             }
             if dozes {
-                if self.doze(news, now_left.map_or(DOZE, |d| d.min(DOZE)), &mut ready) {
+                if self.doze(news, now_left.map_or(DOZE, |d| d.min(DOZE)), ready) {
                     return Ok(true);
                 }
                 dozes = begin.elapsed() < DOZE;
@@ -171,7 +184,7 @@ impl Endpoint {
     ) -> Result<bool, Error> {
         let mut waiting = Waiting::of(self.events);
         let mut asked = begin;
-        let mut elsewhere = self.host_is_elsewhere();
+        let (mut elsewhere, mut yielded) = (self.host_is_elsewhere(), None);
         for step in 1u32.. {
             match waiting.handle_nothing(elsewhere) {
                 Next::Look => std::hint::spin_loop(),
@@ -180,7 +193,15 @@ impl Endpoint {
                     std::thread::yield_now();
                     elsewhere = self.host_is_elsewhere();
                 }
-                Next::Sleep => break,
+                Next::Sleep => {
+                    let waited = begin.elapsed();
+                    let may = matches!(self.events, Events::Hybrid { .. }) && timeout.is_none_or(|t| waited < t);
+                    if !may || !self.patience.lasts(waited, *yielded.get_or_insert(waited)) {
+                        break;
+                    }
+                    yielded = Some(waited);
+                    std::thread::yield_now();
+                }
             }
             if ready(self) {
                 return Ok(true);
