@@ -113,9 +113,15 @@ impl Doorbells {
         }
     }
 
+    /// Whether one is not heard for a while.
+    pub(crate) fn has_muted(&self) -> bool {
+        !self.muted.is_empty()
+    }
+
     /// How long until one is to be heard again.
-    pub(crate) fn timeout(&self, now: Instant) -> Option<Duration> {
-        self.muted.iter().map(|(until, _)| until.saturating_duration_since(now)).min()
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        let until = self.muted.iter().map(|(until, _)| *until).min()?;
+        Some(until.saturating_duration_since(Instant::now()))
     }
 
     /// Hears one again whose time is over, and says whose it is: it may have rung meanwhile.

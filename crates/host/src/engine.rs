@@ -400,7 +400,7 @@ fn run(mut core: Core, commands: &Receiver<Command>) {
     core.find_hosts();
     core.scatter();
     if let Some(part) = core.parts.first_mut().and_then(Option::as_mut) {
-        part.meter.resume(core.epoch);
+        part.meter.resume(part.now());
     }
     loop {
         let commanded = match commands.try_recv() {

@@ -6,7 +6,7 @@
 //! the clock that it reads anyway, and only one that seems long is asked about: it had the processor time since the last
 //! question, less that of the short rounds in between.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use wire::Time;
 
 /// A round that seems shorter than this is taken at its word.
@@ -65,10 +65,10 @@ impl Rounds {
         self.begun = Some(now);
     }
 
-    /// If none is under way, one begins: the thread has been doing something else. `epoch`: when the time was zero.
-    pub(crate) fn resume(&mut self, epoch: Instant) {
+    /// If none is under way, one begins: the thread has been doing something else.
+    pub(crate) fn resume(&mut self, now: Time) {
         if self.begun.is_none() {
-            self.begin(Time::ZERO + epoch.elapsed());
+            self.begin(now);
         }
     }
 

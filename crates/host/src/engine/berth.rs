@@ -117,7 +117,7 @@ impl Berth {
 pub(super) fn work(berth: &Arc<Berth>) {
     while let Some(mut loan) = berth.take() {
         let Loan { shard, part } = &mut loan;
-        part.meter.resume(part.epoch);
+        part.meter.resume(part.now());
         loop {
             part.turn(shard, None, false);
             if part.is_wanted() {

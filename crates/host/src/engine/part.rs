@@ -60,7 +60,7 @@ pub(super) struct Part {
     /// Whether the engine asks for the shard ([`super::berth`]); its own thread is not asked.
     wanted: Option<Arc<AtomicBool>>,
     pub(super) epoch: Instant,
-    /// When doorbells and sockets were looked at last.
+    /// When doorbells and sockets were heard last.
     heard: Time,
     idle: u32,
     /// When a round did something last.
@@ -183,7 +183,6 @@ impl Part {
     fn look(&mut self, shard: &mut Shard) {
         if self.now().since(self.heard) >= HEAR_EVERY {
             self.wait(shard, Some(Duration::ZERO));
-            self.heard = self.now();
         }
     }
 
@@ -220,7 +219,7 @@ impl Part {
             let _ = poll(&mut fds, spec.as_ref());
             fds.iter().map(PollFd::revents).collect()
         };
-        self.meter.resume(self.epoch);
+        self.handle_heard();
         if !ready[0].is_empty() {
             self.hear(shard, Some(&NO_TIME));
         }
@@ -234,12 +233,18 @@ impl Part {
         }
     }
 
+    /// The system has said what has rung.
+    fn handle_heard(&mut self) {
+        self.heard = self.now();
+        self.meter.resume(self.heard);
+    }
+
     /// Waits for doorbells and watched sockets, and hands those that have rung to their hosts, and to the shard.
     fn hear(&mut self, shard: &mut Shard, timeout: Option<&Timespec>) {
         let mut events = [epoll::Event { flags: EventFlags::empty(), data: epoll::EventData::new_u64(0) }; BELLS];
         // As above, an error is EINTR or lack of memory.
         let rung = epoll::wait(&self.bells, &mut events[..], timeout).unwrap_or(0);
-        self.meter.resume(self.epoch);
+        self.handle_heard();
         for event in events.into_iter().take(rung) {
             let (number, flags) = (event.data.u64(), event.flags);
             if number & LINK != 0 {
@@ -259,7 +264,9 @@ impl Part {
 
     /// Hears doorbells again that rang too often.
     fn unmute(&mut self, shard: &mut Shard) {
-        while let Some((node, endpoint)) = self.doorbells.poll_unmuted(&self.bells, Instant::now()) {
+        while self.doorbells.has_muted()
+            && let Some((node, endpoint)) = self.doorbells.poll_unmuted(&self.bells, Instant::now())
+        {
             self.ring_doorbell(shard, node, endpoint);
         }
     }
@@ -278,12 +285,13 @@ impl Part {
 
     /// Sleeps until something happens. False if it was not worth sleeping.
     fn sleep(&mut self, shard: &mut Shard, names: Names<'_>) -> bool {
-        let left = shard.poll_timeout().map(|t| t.since(self.now()));
-        let left = left.into_iter().chain(self.doorbells.timeout(Instant::now())).min();
+        let mut now = self.now();
+        let left = shard.poll_timeout().map(|t| t.since(now));
+        let left = left.into_iter().chain(self.doorbells.timeout()).min();
         let near = left.is_some_and(|d| d < TOO_NEAR);
         // What crosses to another shard may be answered soon.
-        let lingers = shard.crosses() && self.now().since(self.worked) < LINGER;
-        if near || lingers || !self.is_quiet(shard) || !self.prepare_sleep(shard, names) {
+        let lingers = shard.crosses() && now.since(self.worked) < LINGER;
+        if near || lingers || !self.is_quiet(shard) || !self.prepare_sleep(shard, names, &mut now) {
             return false;
         }
         // From here on whoever calls wakes this thread; who has called before is seen.
@@ -294,17 +302,16 @@ impl Part {
             shard.bell().awake();
             return false;
         }
-        let begun = Instant::now();
-        self.meter.pause(Time::ZERO + begun.duration_since(self.epoch));
+        self.meter.pause(now);
         self.wait(shard, left);
         shard.bell().awake();
         self.stats.sleeps += 1;
-        self.stats.slept += begun.elapsed();
+        self.stats.slept += self.heard.since(now);
         true
     }
 
-    /// Applications that are waited for are asked to ring. False if one of them has made room meanwhile.
-    fn prepare_sleep(&mut self, shard: &mut Shard, names: Names<'_>) -> bool {
+    /// Applications that are waited for are asked to ring. False if one of them has made room meanwhile. `now` is kept up.
+    fn prepare_sleep(&mut self, shard: &mut Shard, names: Names<'_>, now: &mut Time) -> bool {
         let asked = self.hosts.iter().fold(false, |asked, id| {
             asked | shard.peek_node::<HostInterface>(*id).is_some_and(HostInterface::prepare_sleep)
         });
@@ -313,10 +320,11 @@ impl Part {
         }
         // The requests must be visible before the rings are looked at: an application publishes its index, then looks for them.
         std::sync::atomic::fence(Ordering::SeqCst);
-        let now = self.now();
-        let worked = shard.run(now);
+        *now = self.now();
+        let worked = shard.run(*now);
         self.stats.rounds += 1;
-        self.share_pressure(shard, names, now);
+        self.share_pressure(shard, names, *now);
+        *now = self.now();
         !worked && self.is_quiet(shard)
     }
 
