@@ -407,6 +407,7 @@ impl<T: Unit> Lane<T> {
         // need not lie there first.
         let in_order = self.timed.as_ref().is_some_and(|timed| timed.faults.is_none() && !timed.flight.is_empty());
         let mut moved = in_order && self.arrive(now, pool);
+        moved |= self.pass_on(now);
         let Some(timed) = &mut self.timed else { return false };
         while timed.flight.len() < timed.flight_limit && timed.queue.front().is_some_and(|u| u.at() <= now) {
             let Some(unit) = timed.queue.pop() else { break };
@@ -424,6 +425,29 @@ impl<T: Unit> Lane<T> {
             }
         }
         self.arrive(now, pool) || moved
+    }
+
+    /// Moves to the far end what has left the sender and has arrived by now, if nothing is before it and nothing can befall it; as far
+    /// as there is room. True if there was anything.
+    fn pass_on(&mut self, now: Time) -> bool {
+        let Some(timed) = self.timed.as_mut().filter(|timed| timed.faults.is_none() && timed.flight.is_empty()) else {
+            return false;
+        };
+        let Timed { delay, queue, queued_cells, .. } = &mut **timed;
+        let mut moved = false;
+        loop {
+            let due = queue.readable().iter().take_while(|unit| unit.at() + *delay <= now).count();
+            let delivered = &mut self.delivered;
+            let n = queue.move_to(&mut self.arrived, due, |unit| {
+                *queued_cells -= unit.cell_times();
+                unit.count(delivered);
+                unit.set_at(unit.at() + *delay);
+            });
+            if n == 0 {
+                return moved;
+            }
+            moved = true;
+        }
     }
 
     /// Takes off the line what has arrived, as far as there is room for it. True if there was anything.

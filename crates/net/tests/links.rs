@@ -89,6 +89,31 @@ fn a_link_with_a_rate_delivers_each_cell_when_its_time_has_come() {
 }
 
 #[test]
+fn a_link_that_is_looked_at_twice_a_millisecond_gives_each_cell_the_time_of_its_arrival() {
+    for delay in [0, 50, 700].map(Duration::from_micros) {
+        let rate = Some(CellRate::OC3C);
+        let (mut network, a, b, link) = pair(LinkConfig { rate, delay, queue_cells: 300, ..LinkConfig::default() });
+        send(&mut network, a, 3000);
+        for now in (0..40).map(|n| Time::ZERO + n * Duration::from_micros(500)) {
+            while network.run(now) {}
+            let counted = network.link_info(link).unwrap().from_a;
+            let got = network.node_mut::<Probe>(b).unwrap().got.len() as u64;
+            assert_eq!((counted.delivered.cells, counted.unread), (got, 0), "{delay:?}, at {now}");
+            assert!(counted.add_up(Carries::Cells), "{delay:?}, at {now}: {counted:?}");
+        }
+        assert_eq!(numbers(&mut network, b), (0..3000).collect::<Vec<_>>());
+        // A queue's worth leaves in a row; the next begins where the sender was looked at again.
+        let got = &network.node_mut::<Probe>(b).unwrap().got;
+        for (i, (seen, cell)) in got.iter().enumerate().take(300) {
+            let exact = (i as f64 + 1.0) * CellRate::OC3C.interval_nanos() + delay.as_nanos() as f64;
+            assert!((cell.at().as_nanos() as f64 - exact).abs() <= 1.5, "cell {i} at {}", cell.at());
+            let look = (exact / 500e3).ceil() * 500e3;
+            assert_eq!(seen.as_nanos(), look as u64, "cell {i}, {delay:?}");
+        }
+    }
+}
+
+#[test]
 fn a_full_link_makes_its_sender_wait() {
     let rate = CellRate::from_cells_per_s(1000.0);
     let (mut network, a, _, _) = pair(LinkConfig { rate, queue_cells: 10, ..LinkConfig::default() });
