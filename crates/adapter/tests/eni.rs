@@ -463,6 +463,35 @@ fn cells_of_no_circuit_are_trashed_and_half_a_counter_of_them_interrupts_until_i
 }
 
 #[test]
+fn words_written_together_are_those_written_one_by_one_at_the_ends_of_the_ram_too() {
+    let ends = [0, 4, (512 << 10) - 8, r::RAM_WINDOW - 8, r::RAM_WINDOW - 4];
+    for (at, words) in ends.into_iter().flat_map(|at| (0..5).map(move |words| (r::RAM_AT + at, words))) {
+        let data: Vec<u8> = (0..4 * words).map(|i| i as u8 ^ 0x5a).collect();
+        let (mut together, mut apart) = (Eni155p::new(unpaced()), Eni155p::new(unpaced()));
+        together.bar_write(at, &data, Time::ZERO);
+        for (n, word) in (0..).zip(data.chunks(4)) {
+            apart.bar_write(at + 4 * n, word, Time::ZERO);
+        }
+        assert_eq!(together.refused(), apart.refused(), "{words} words at {at:#x}");
+        let read = |adapter: &mut Eni155p, at| Direct { adapter, now: Time::ZERO }.read(at);
+        for at in (r::RAM_AT..r::RAM_AT + 64).chain(at - 16..at + 32).step_by(4) {
+            assert_eq!(read(&mut together, at), read(&mut apart, at), "{words} words, at {at:#x}");
+        }
+    }
+}
+
+#[test]
+fn memory_is_cleared_as_far_as_it_says() {
+    let mut adapter = Eni155p::new(unpaced());
+    let mut bus = Direct { adapter: &mut adapter, now: Time::ZERO };
+    let at = |word: u32| r::RAM_AT + 4 * word;
+    (0..4000).for_each(|word| bus.write(at(word), u32::MAX));
+    bus.clear(at(1), 4 * 2100);
+    let cleared: Vec<u32> = (0..4000).filter(|word| bus.read(at(*word)) == 0).collect();
+    assert_eq!(cleared, (1..2101).collect::<Vec<_>>());
+}
+
+#[test]
 fn the_hold_off_keeps_the_pin_low_for_its_time() {
     let mut side = Side::new(unpaced());
     let mc_s = r::REGISTERS_AT + 4 * r::MC_S;

@@ -118,9 +118,12 @@ impl Station {
             self.receive_oam(first);
             return 1;
         }
-        // Cells of the same circuit with user data: bit 3, the payload type's highest, is clear.
+        // Cells of the same circuit with user data, up to the end of a PDU: bit 3, the payload type's highest, is clear.
         let key = first.header_word() & !0b1111;
-        let run = cells.iter().take_while(|c| c.header_word() & !0b111 == key).count().max(1);
+        let goes_on = |cell: &&Cell| cell.header_word() & !0b101 == key;
+        let before_last = cells.iter().take_while(goes_on).count();
+        let ends = cells.get(before_last).is_some_and(|cell| cell.header_word() & !0b111 == key);
+        let run = (before_last + usize::from(ends)).max(1);
         let Some(state) = self.circuits.get_mut(&first.circuit()) else {
             self.counters.drop_n(DropReason::UnknownCircuit, run as u64);
             return run;

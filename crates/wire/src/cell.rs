@@ -124,11 +124,13 @@ impl Cell {
     }
 
     /// Replaces the header.
+    #[inline]
     pub const fn set_header(&mut self, header: CellHeader) {
         self.set_header_word(header.to_word());
     }
 
     /// Replaces the header by its number; a switch does this per cell.
+    #[inline]
     pub const fn set_header_word(&mut self, word: u32) {
         self.head = head(word);
     }

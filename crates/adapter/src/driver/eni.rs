@@ -52,6 +52,14 @@ impl Bus for Direct<'_> {
     fn write(&mut self, offset: u32, value: u32) {
         self.adapter.bar_write(offset, &value.to_le_bytes(), self.now);
     }
+
+    fn clear(&mut self, offset: u32, octets: u32) {
+        const BURST: usize = 4096;
+        for at in (0..octets).step_by(BURST) {
+            let burst = BURST.min((octets - at) as usize);
+            self.adapter.bar_write(offset + at, &[0; BURST][..burst], self.now);
+        }
+    }
 }
 
 /// Adaptation layers that the adapter knows.
@@ -219,9 +227,7 @@ impl Eni {
             return Err(Error::Field { what: WHAT, field: "Midway identity", value: mcon.into() });
         }
         let ram_octets = size_ram(bus);
-        for at in (0..ram_octets).step_by(4) {
-            bus.write(r::RAM_AT + at, 0);
-        }
+        bus.clear(r::RAM_AT, ram_octets);
         let mut driver = Eni {
             esi,
             ram_octets,

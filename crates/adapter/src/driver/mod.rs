@@ -21,4 +21,11 @@ pub trait Bus {
 
     /// Writes a word of the memory window.
     fn write(&mut self, offset: u32, value: u32);
+
+    /// Zeroes `octets` of the memory window from `offset` on, both multiples of four.
+    fn clear(&mut self, offset: u32, octets: u32) {
+        for at in (0..octets).step_by(4) {
+            self.write(offset + at, 0);
+        }
+    }
 }

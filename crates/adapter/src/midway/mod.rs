@@ -220,6 +220,13 @@ impl Eni155p {
         if let (0, Ok(word)) = (offset % 4, <[u8; 4]>::try_from(data)) {
             return self.write_word(offset, u32::from_le_bytes(word), now);
         }
+        let ram = offset.wrapping_sub(r::RAM_AT);
+        if offset.is_multiple_of(4)
+            && data.len().is_multiple_of(4)
+            && u64::from(ram) + data.len() as u64 <= r::RAM_WINDOW.into()
+        {
+            return self.ram.set_words(ram, data);
+        }
         let (mut at, mut rest) = (offset, data);
         while !rest.is_empty() {
             let skip = (at % 4) as usize;

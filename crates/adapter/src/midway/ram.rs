@@ -38,6 +38,14 @@ impl Ram {
         }
     }
 
+    /// Sets words from octet offset `at` on, each given lowest octet first; nothing where there is no RAM.
+    pub fn set_words(&mut self, at: u32, words: &[u8]) {
+        let places = self.octets.get_mut(at as usize..).unwrap_or_default();
+        for (place, word) in places.as_chunks_mut::<4>().0.iter_mut().zip(words.as_chunks().0) {
+            *place = u32::from_le_bytes(*word).to_be_bytes();
+        }
+    }
+
     /// The ring of a location (in kB) and a size order; `None` unless all of it is RAM.
     pub fn ring(&self, location: u32, order: u32) -> Option<Ring> {
         let ring = Ring { base: (location & 0x7ff) << 10, words: words(order) };

@@ -159,6 +159,9 @@ impl Carrier {
 
     /// The PDU that goes next.
     pub(super) fn pending(&mut self, now: Time) -> Option<&[u8]> {
+        if matches!(self.protocol, Protocol::Raw) {
+            return (self.made < self.written).then(|| self.datagram(self.made));
+        }
         if self.ready.is_none() {
             self.ready = self.next(now);
         }
@@ -181,17 +184,12 @@ impl Carrier {
         let mut pdu = std::mem::take(&mut self.pdu);
         let n = self.made;
         let octets = self.datagram_octets(n);
-        let made = if matches!(self.protocol, Protocol::Raw) {
-            pdu[..octets].copy_from_slice(self.datagram(n));
-            Some(octets)
-        } else {
-            let packet = &mut pdu[LLC..LLC + IP + UDP + octets];
-            packet[IP + UDP..].copy_from_slice(self.datagram(n));
-            let known = self.emit(packet, now);
-            match &mut self.protocol {
-                Protocol::Udp { interface, .. } if known => interface.encapsulate(&mut pdu, IP + UDP + octets),
-                _ => None,
-            }
+        let packet = &mut pdu[LLC..LLC + IP + UDP + octets];
+        packet[IP + UDP..].copy_from_slice(self.datagram(n));
+        let known = self.emit(packet, now);
+        let made = match &mut self.protocol {
+            Protocol::Udp { interface, .. } if known => interface.encapsulate(&mut pdu, IP + UDP + octets),
+            _ => None,
         };
         self.pdu = pdu;
         made

@@ -74,6 +74,12 @@ pub struct Machine<T> {
     /// Who runs, or ran last.
     current: usize,
     preempt: bool,
+    /// Who runs from now on, as of the last change.
+    chosen: usize,
+    /// How many processes have something to do.
+    ready: usize,
+    /// Refills of all counters that are due: nobody had anything to do.
+    refills: u32,
     transfer: Option<(Work, T)>,
     /// Seconds of: interrupt level, process level, I/O bus, memory bus.
     busy: [f64; 4],
@@ -88,6 +94,9 @@ impl<T> Default for Machine<T> {
             scheduler: None,
             current: 0,
             preempt: false,
+            chosen: 0,
+            ready: 0,
+            refills: 0,
             transfer: None,
             busy: [0.0; 4],
         }
@@ -96,7 +105,8 @@ impl<T> Default for Machine<T> {
 
 /// Speeds of two users of one bus, given the shares that they want: all they want if it is there, else up to half, and
 /// what the other leaves.
-fn speeds(processor: f64, transfer: f64) -> (f64, f64) {
+fn speeds(processor: Option<Work>, transfer: Option<Work>) -> (f64, f64) {
+    let [processor, transfer] = [processor, transfer].map(|work| work.map_or(0.0, |work| work.memory));
     if processor + transfer <= 1.0 {
         (1.0, 1.0)
     } else if processor <= 0.5 {
@@ -108,10 +118,21 @@ fn speeds(processor: f64, transfer: f64) -> (f64, f64) {
     }
 }
 
-/// The next whole number, of what is not negative: [`f64::ceil`] without a call of the C library's.
+/// The earlier of two moments that may be.
+pub(super) fn earlier(a: Option<Time>, b: Option<Time>) -> Option<Time> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        _ => a.or(b),
+    }
+}
+
+/// The next whole number, of what is not negative: [`f64::ceil`] without a call of the C library's. Signed numbers are converted by
+/// one instruction.
 fn ceil(x: f64) -> u64 {
-    let whole = x as u64;
-    whole.saturating_add(u64::from((whole as f64) < x))
+    match x as i64 {
+        i64::MAX => x as u64,
+        whole => whole as u64 + u64::from((whole as f64) < x),
+    }
 }
 
 impl<T> Machine<T> {
@@ -128,25 +149,46 @@ impl<T> Machine<T> {
             Level::Task(number) if self.scheduler.is_some() => number.min(self.tasks.len() - 1),
             Level::Process | Level::Task(_) => 0,
         };
+        self.catch_up();
+        let rested = self.tasks[number].queue.is_empty();
         if let Some(scheduler) = self.scheduler
-            && self.tasks[number].queue.is_empty()
+            && rested
             && self.tasks[number].counter > self.tasks[self.current].counter + scheduler.slack
         {
             self.preempt = number != self.current;
         }
         self.tasks[number].queue.push_back((work, token));
+        self.ready += usize::from(rested);
+        self.chosen = self.choose();
+    }
+
+    /// Everybody gets a quantum and half of what it had. Whether that changed anything.
+    fn refill(&mut self, quantum: f64) -> bool {
+        self.tasks.iter_mut().fold(false, |changed, task| {
+            let counter = task.counter.max(0.0) / 2.0 + quantum;
+            changed | (std::mem::replace(&mut task.counter, counter) != counter)
+        })
+    }
+
+    /// Makes the refills that are due; after so many that they change nothing, no more.
+    fn catch_up(&mut self) {
+        let due = std::mem::take(&mut self.refills);
+        if let Some(scheduler) = self.scheduler {
+            let _ = (0..due).find(|_| !self.refill(scheduler.quantum));
+        }
     }
 
     /// Whether everybody who could run has used up its time.
     fn used_up(&self) -> bool {
-        self.scheduler.is_some() && self.tasks.iter().all(|t| t.queue.is_empty() || t.counter <= DONE_SECONDS)
+        self.tasks.iter().all(|t| t.queue.is_empty() || t.counter <= DONE_SECONDS)
     }
 
     /// Who runs from now on.
-    fn chosen(&self) -> usize {
+    #[inline]
+    fn choose(&self) -> usize {
         let current = &self.tasks[self.current];
         let goes_on = !current.queue.is_empty() && current.counter > DONE_SECONDS && !self.preempt;
-        if self.scheduler.is_none() || goes_on {
+        if self.scheduler.is_none() || goes_on || self.ready == 0 {
             return self.current;
         }
         let ready = self.tasks.iter().enumerate().filter(|(_, task)| !task.queue.is_empty());
@@ -158,12 +200,10 @@ impl<T> Machine<T> {
     }
 
     /// Seconds until the running process has used up its time, if others wait.
-    fn slice(&self, chosen: usize) -> Option<f64> {
-        let scheduler = self.scheduler?;
-        let waiting = self.tasks.iter().filter(|task| !task.queue.is_empty()).count();
-        let counter = self.tasks[chosen].counter;
-        let left = if self.used_up() { counter / 2.0 + scheduler.quantum } else { counter };
-        (waiting > 1).then_some(left)
+    fn slice(&self) -> Option<f64> {
+        let scheduler = self.scheduler.filter(|_| self.ready > 1)?;
+        let counter = self.tasks[self.chosen].counter;
+        Some(if self.used_up() { counter / 2.0 + scheduler.quantum } else { counter })
     }
 
     /// Gives the I/O bus a transfer; hands it back if the bus is busy.
@@ -197,40 +237,38 @@ impl<T> Machine<T> {
     }
 
     fn wants(&self) -> (Option<Work>, Option<Work>) {
-        let running = self.interrupts.front().or_else(|| self.tasks[self.chosen()].queue.front());
+        let running = self.interrupts.front().or_else(|| self.tasks[self.chosen].queue.front());
         (running.map(|(w, _)| *w), self.transfer.as_ref().map(|(w, _)| *w))
-    }
-
-    fn speeds(&self) -> (f64, f64) {
-        let (running, transfer) = self.wants();
-        speeds(running.map_or(0.0, |w| w.memory), transfer.map_or(0.0, |w| w.memory))
     }
 
     /// When something will be done; `None` if there is nothing to do.
     pub fn poll_timeout(&self) -> Option<Time> {
         let (running, transfer) = self.wants();
-        let (fast, slow) = self.speeds();
-        let after = |work: Option<Work>, speed: f64| {
-            work.map(|w| Time::from_nanos(self.now.as_nanos() + ceil(w.seconds.max(0.0) / speed * 1e9)))
-        };
-        let slice = self.slice(self.chosen()).map(|s| Time::from_nanos(self.now.as_nanos() + ceil(s.max(0.0) * 1e9)));
-        after(running, fast).into_iter().chain(after(transfer, slow)).chain(slice).min()
+        let (fast, slow) = speeds(running, transfer);
+        let after = |seconds: f64| Time::from_nanos(self.now.as_nanos() + ceil(seconds.max(0.0) * 1e9));
+        // Mostly nothing is in the way: a division takes as long as all the rest.
+        let at = |work: Work, speed: f64| after(if speed == 1.0 { work.seconds } else { work.seconds / speed });
+        let processor = earlier(running.map(|work| at(work, fast)), self.slice().map(after));
+        earlier(processor, transfer.map(|work| at(work, slow)))
     }
 
     /// Time passes until `now`, which is not after [`Machine::poll_timeout`]; gives what was done to `done`.
     pub fn advance(&mut self, now: Time, mut done: impl FnMut(T)) {
-        let (fast, slow) = self.speeds();
-        let passed = now.since(self.now).as_secs_f64();
+        let (running, transfer) = self.wants();
+        let (fast, slow) = speeds(running, transfer);
+        let passed = now.as_nanos().saturating_sub(self.now.as_nanos()) as i64 as f64 / 1e9;
         self.now = self.now.max(now);
+        let chosen = self.chosen;
         if let Some(scheduler) = self.scheduler {
-            let chosen = self.chosen();
-            if self.used_up() {
-                self.tasks.iter_mut().for_each(|task| task.counter = task.counter.max(0.0) / 2.0 + scheduler.quantum);
-            }
-            (self.current, self.preempt) = (chosen, false);
-            if !self.tasks[chosen].queue.is_empty() {
+            if self.ready == 0 {
+                self.refills = self.refills.saturating_add(1);
+            } else {
+                if self.used_up() {
+                    self.refill(scheduler.quantum);
+                }
                 self.tasks[chosen].counter -= passed;
             }
+            (self.current, self.preempt) = (chosen, false);
         }
         let interrupt = !self.interrupts.is_empty();
         let queue = if interrupt { &mut self.interrupts } else { &mut self.tasks[self.current].queue };
@@ -241,9 +279,11 @@ impl<T> Machine<T> {
             if work.seconds < DONE_SECONDS
                 && let Some((_, token)) = queue.pop_front()
             {
+                self.ready -= usize::from(!interrupt && queue.is_empty());
                 done(token);
             }
         }
+        self.chosen = self.choose();
         if let Some((work, _)) = &mut self.transfer {
             work.seconds -= passed * slow;
             self.busy[2] += passed;
@@ -323,8 +363,10 @@ mod tests {
 
     #[test]
     fn work_out_of_the_cache_delays_no_transfer() {
-        assert_eq!(speeds(0.0, 1.0), (1.0, 1.0));
-        assert_eq!(speeds(0.5, 1.0), (1.0, 0.5));
-        assert_eq!(speeds(1.0, 0.25), (0.75, 1.0));
+        let [none, quarter, half, all] = [0.0, 0.25, 0.5, 1.0].map(|memory| Some(Work { seconds: 1.0, memory }));
+        assert_eq!(speeds(none, all), (1.0, 1.0));
+        assert_eq!(speeds(None, all), (1.0, 1.0));
+        assert_eq!(speeds(half, all), (1.0, 0.5));
+        assert_eq!(speeds(all, quarter), (0.75, 1.0));
     }
 }

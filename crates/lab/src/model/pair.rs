@@ -8,7 +8,7 @@
 use super::beside::Beside;
 pub use super::carrier::Transport;
 use super::carrier::{Arrival, Carrier, open};
-use super::machine::{Level, Machine, Scheduler, Work};
+use super::machine::{Level, Machine, Scheduler, Work, earlier};
 use super::profile::{Profile, ProfileError};
 use crate::Trace;
 use adapter::driver::eni::{Aal, BUFFER_OCTETS, Direct, Eni, Rate};
@@ -176,24 +176,36 @@ impl Costs {
 }
 
 /// The driver's part of a host's memory. A buffer that nothing was written to takes none here.
-struct Buffers(Vec<Vec<u8>>);
+struct Buffers {
+    all: Vec<Vec<u8>>,
+    /// Memory of buffers whose octets were taken, as good as new.
+    spare: Vec<Vec<u8>>,
+}
 
 impl Buffers {
     fn new(count: u64) -> Self {
-        Buffers((0..count).map(|_| Vec::new()).collect())
+        Buffers { all: (0..count).map(|_| Vec::new()).collect(), spare: Vec::new() }
     }
 
     /// Which buffer, and where in it.
     fn place(&self, address: u64, octets: usize) -> Result<(usize, usize), Unmapped> {
         let at = address.checked_sub(MEMORY).ok_or(Unmapped { address })?;
         let (number, at) = ((at / BUFFER_OCTETS) as usize, (at % BUFFER_OCTETS) as usize);
-        let inside = number < self.0.len() && at + octets <= BUFFER_OCTETS as usize;
+        let inside = number < self.all.len() && at + octets <= BUFFER_OCTETS as usize;
         if inside { Ok((number, at)) } else { Err(Unmapped { address }) }
     }
 
     fn slice(&self, address: u64, octets: usize) -> Option<&[u8]> {
         let (number, at) = self.place(address, octets).ok()?;
-        self.0[number].get(at..at + octets)
+        self.all[number].get(at..at + octets)
+    }
+
+    /// A whole buffer's memory, which gets other memory for it; what was written begins where it says.
+    fn take(&mut self, address: u64, octets: usize) -> Option<Arrived> {
+        let (number, at) = self.place(address, octets).ok()?;
+        self.all[number].get(at..at + octets)?;
+        let memory = std::mem::replace(&mut self.all[number], self.spare.pop().unwrap_or_default());
+        Some(Arrived { memory, at, octets })
     }
 }
 
@@ -205,12 +217,26 @@ impl HostMemory for Buffers {
 
     fn write(&mut self, address: u64, data: &[u8]) -> Result<(), Unmapped> {
         let (number, at) = self.place(address, data.len())?;
-        let buffer = &mut self.0[number];
+        let buffer = &mut self.all[number];
         if buffer.is_empty() {
             buffer.resize(BUFFER_OCTETS as usize, 0);
         }
         buffer[at..at + data.len()].copy_from_slice(data);
         Ok(())
+    }
+}
+
+/// A PDU in the memory that it came in.
+#[derive(Default)]
+struct Arrived {
+    memory: Vec<u8>,
+    at: usize,
+    octets: usize,
+}
+
+impl Arrived {
+    fn pdu(&self) -> &[u8] {
+        &self.memory[self.at..][..self.octets]
     }
 }
 
@@ -246,7 +272,7 @@ struct Host {
     costs: Costs,
     interrupted: bool,
     /// PDUs that the interrupt in hand will put on the socket.
-    arriving: Vec<Vec<u8>>,
+    arriving: Vec<Arrived>,
     line_at: Time,
     /// When cells leave next, as of the last look.
     due: Option<Time>,
@@ -400,9 +426,12 @@ impl Run<'_> {
             if self.read + self.dropped == self.total {
                 return;
             }
-            self.hosts.iter_mut().for_each(|h| h.due = h.line_due());
-            let timeouts = self.hosts.iter().flat_map(|h| [h.machine.poll_timeout(), h.due]);
-            let work = timeouts.flatten().min();
+            let (mut work, mut woken) = (None, None);
+            for host in &mut self.hosts {
+                host.due = host.line_due();
+                work = earlier(work, earlier(host.machine.poll_timeout(), host.due));
+                woken = earlier(woken, host.beside.as_ref().map(Beside::poll_timeout));
+            }
             // TCP's timers only where nothing else happens: they are milliseconds, all else is less.
             let timer = if work.is_some() {
                 None
@@ -411,7 +440,6 @@ impl Run<'_> {
             };
             let Some(next) = work.or(timer).filter(|at| *at < LIMIT) else { return };
             // A process of the system that wakes up is no reason to go on, but it comes first if it is first.
-            let woken = self.hosts.iter().filter_map(|h| h.beside.as_ref().map(Beside::poll_timeout)).min();
             now = now.max(woken.map_or(next, |woken| woken.min(next)));
             for at in 0..self.hosts.len() {
                 self.hosts[at].machine.advance(now, |token| tokens.push((at, token)));
@@ -447,8 +475,9 @@ impl Run<'_> {
             Token::Transfer | Token::System => {}
             Token::Interrupt => {
                 self.hosts[at].interrupted = false;
-                for pdu in std::mem::take(&mut self.hosts[at].arriving) {
-                    self.arrive(at, &pdu, now);
+                for arrived in std::mem::take(&mut self.hosts[at].arriving) {
+                    self.arrive(at, arrived.pdu(), now);
+                    self.hosts[at].memory.spare.push(arrived.memory);
                 }
             }
             Token::Read => {
@@ -555,11 +584,12 @@ impl Run<'_> {
         let sent = before.saturating_sub(host.driver.in_flight()[0]);
         let mut summed = 0;
         while let Some(received) = host.driver.poll_received() {
-            let octets = host.memory.slice(received.address, received.octets).unwrap_or_default();
             self.trace.add(&now.as_nanos().to_be_bytes());
+            let arrived = host.memory.take(received.address, received.octets).unwrap_or_default();
+            let octets = arrived.pdu();
             self.trace.add(&octets[..octets.len().min(64)]);
             summed += if data { octets.len() } else { 0 };
-            host.arriving.push(octets.to_vec());
+            host.arriving.push(arrived);
             host.driver.release(received);
         }
         let costs = &host.costs;
