@@ -189,8 +189,7 @@ impl Part {
     /// Waits for doorbells, commands and sockets.
     fn wait(&mut self, shard: &mut Shard, timeout: Option<Duration>) {
         let far = timeout.is_none_or(|d| d.is_zero() || d > FAR);
-        let timeout = timeout.map(|d| if far { Duration::from_millis(d.as_millis() as u64) } else { d });
-        let spec = timeout.map(|d| Timespec { tv_sec: d.as_secs() as i64, tv_nsec: d.subsec_nanos().into() });
+        let spec = |d: Duration| Timespec { tv_sec: d.as_secs() as i64, tv_nsec: d.subsec_nanos().into() };
         let mut links = Vec::new();
         let ready: Vec<PollFlags> = {
             let mut fds = Vec::new();
@@ -212,11 +211,12 @@ impl Part {
             }
             if links.is_empty() && far {
                 drop(fds);
-                return self.hear(shard, spec.as_ref());
+                let whole = timeout.map(|d| spec(Duration::from_millis(d.as_millis() as u64)));
+                return self.hear(shard, whole.as_ref());
             }
             fds.insert(0, PollFd::new(&self.bells, PollFlags::IN));
             // An error here is EINTR or lack of memory; either way the next round looks at everything.
-            let _ = poll(&mut fds, spec.as_ref());
+            let _ = poll(&mut fds, timeout.map(spec).as_ref());
             fds.iter().map(PollFd::revents).collect()
         };
         self.handle_heard();

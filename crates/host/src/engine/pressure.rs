@@ -32,10 +32,11 @@ impl Part {
     /// Hears of all hosts how their applications get on. The hosts have this thread's processor in common; but who is behind
     /// slows down those who send to it, and nobody else.
     pub(super) fn share_pressure(&mut self, shard: &mut Shard, names: Names<'_>, now: Time) {
-        let mut everywhere = Pressure::default();
+        let (mut everywhere, mut awaited) = (Pressure::default(), false);
         for id in &self.hosts {
             let Some(host) = shard.peek_node::<HostInterface>(*id) else { continue };
             merge(&mut everywhere, host.poll_pressure(now));
+            awaited |= host.awaits();
         }
         let changed = everywhere.changed || std::mem::take(&mut self.hosts_changed);
         everywhere.changed = false;
@@ -46,8 +47,9 @@ impl Part {
             if changed && let Some((fabric, hosts)) = names {
                 let pressed = pressed_by(&self.behind(shard), fabric, hosts);
                 self.press_senders(shard, pressed);
+                awaited = self.awaits(shard);
             }
-            everywhere.awaited = self.awaits(shard);
+            everywhere.awaited = awaited;
         }
         if self.pressure == Some(everywhere) {
             return;
