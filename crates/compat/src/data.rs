@@ -321,6 +321,7 @@ impl Live {
             Err(e) => return Err(e.into()),
         }
         self.has_sent.store(true, Ordering::Relaxed);
+        self.waits.handle_sent();
         // A host that sleeps may be one that is no more.
         if self.wake_host() && self.is_gone(fd) {
             return Err(Errno::PIPE.into());

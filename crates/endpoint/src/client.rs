@@ -79,6 +79,8 @@ pub struct Endpoint {
     buffer_octets: usize,
     events: Events,
     patience: Patience,
+    /// Descriptors pushed when it waited last (wraps).
+    sent_before: u32,
     path: DataPath,
     /// Memory of the application's own that the host has.
     pub(crate) given: Given,
@@ -119,6 +121,7 @@ impl Endpoint {
             buffer_octets: geometry.buffer_octets as usize,
             events: config.events,
             patience: Patience::default(),
+            sent_before: 0,
             path: config.path,
             given: Given::default(),
             borrowed: Borrowed::default(),

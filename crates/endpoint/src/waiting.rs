@@ -85,7 +85,8 @@ impl Waiting {
 }
 
 /// Whether a thread goes on giving its processor away before it sleeps, learnt from its waits. Two that answer each other would
-/// else both sleep, each for as long as it takes to wake the other.
+/// else both sleep, each for as long as it takes to wake the other. For waits after something was sent: who only receives has
+/// more to take after a sleep, and takes it together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Patience {
     patient: bool,
@@ -157,7 +158,7 @@ mod tests {
     fn who_slept_for_a_short_time_yields_for_longer_until_that_was_in_vain() {
         const US: fn(u64) -> Duration = Duration::from_micros;
         let mut patience = Patience::default();
-        assert!(!patience.lasts(US(0), US(0)));
+        assert!(!patience.lasts(US(60), US(0)));
         patience.handle_sleep(US(401));
         assert!(!patience.lasts(US(0), US(0)), "a long sleep is no reason");
         patience.handle_sleep(US(400));

@@ -129,11 +129,16 @@ impl Endpoint {
         }
         self.tell_all();
         let begin = Instant::now();
-        if self.look(timeout, begin, &mut ready)? {
+        // Who only receives, or waits for room, finds more at once after a sleep.
+        let asked = std::mem::replace(&mut self.sent_before, self.send.pushed()) != self.send.pushed();
+        let is_patient = asked && news == NEWS_OF_SDUS && matches!(self.events, Events::Hybrid { .. });
+        if self.look(timeout, begin, is_patient, &mut ready)? {
             return Ok(true);
         }
         let came = self.rest(news, timeout, begin, &mut ready);
-        self.patience.handle_sleep(begin.elapsed());
+        if is_patient {
+            self.patience.handle_sleep(begin.elapsed());
+        }
         came
     }
 
@@ -180,6 +185,7 @@ impl Endpoint {
         &mut self,
         timeout: Option<Duration>,
         begin: Instant,
+        is_patient: bool,
         ready: &mut impl FnMut(&mut Self) -> bool,
     ) -> Result<bool, Error> {
         let mut waiting = Waiting::of(self.events);
@@ -195,7 +201,7 @@ impl Endpoint {
                 }
                 Next::Sleep => {
                     let waited = begin.elapsed();
-                    let may = matches!(self.events, Events::Hybrid { .. }) && timeout.is_none_or(|t| waited < t);
+                    let may = is_patient && timeout.is_none_or(|t| waited < t);
                     if !may || !self.patience.lasts(waited, *yielded.get_or_insert(waited)) {
                         break;
                     }
