@@ -25,11 +25,10 @@ use crate::shared::{Estate, Guard, Shared};
 use crate::waits::Waits;
 use endpoint::control::BELL_OCTETS;
 use endpoint::layout::{
-    CLIENT_SLEEPS, CLIENT_WAITS, Descriptor, HOST_PROCESSOR, HOST_RESTS, HOST_SLEEPS, Head, INLINE_OCTETS, NEWS_OF_SDUS,
+    CLIENT_SLEEPS, CLIENT_WAITS, Descriptor, HOST_RESTS, HOST_SLEEPS, Head, INLINE_OCTETS, NEWS_OF_SDUS,
 };
 use endpoint::ring::{Consumer, Producer, Which};
 use endpoint::segment::Segment;
-use endpoint::waiting::is_elsewhere;
 use endpoint::{Aal, ChannelId, Direction, Geometry};
 use libc::c_int;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -432,7 +431,8 @@ impl Live {
             if !looked && flags & libc::MSG_DONTWAIT == 0 && blocks(fd) {
                 drop(turn);
                 looked = true;
-                self.waits.look(|| self.host_is_elsewhere(), || !matches!(self.segment_is_empty(shared), Ok(true)));
+                self.waits
+                    .look(|| self.segment.host_is_elsewhere(), || !matches!(self.segment_is_empty(shared), Ok(true)));
                 continue;
             }
             if !self.settle(fd, ring) {
@@ -447,12 +447,6 @@ impl Live {
         let (ring, _) = self.receive.get(&mut turn);
         ring.catch_up();
         Ok(ring.waiting() == 0)
-    }
-
-    /// Whether the host is awake on another processor than this thread's.
-    fn host_is_elsewhere(&self) -> bool {
-        self.segment.word32(HOST_SLEEPS).load(Ordering::Relaxed) == 0
-            && is_elsewhere(self.segment.word32(HOST_PROCESSOR).load(Ordering::Relaxed))
     }
 
     /// Copies an SDU to the program; `None` if the descriptor is nonsense.

@@ -4,7 +4,8 @@
 //! words go by atomics, buffers by copies through raw pointers, and every offset is checked against the geometry that
 //! this side keeps for itself.
 
-use crate::layout::{Geometry, GeometryError, HEAD_OCTETS, MAGIC, VERSION};
+use crate::layout::{Geometry, GeometryError, HEAD_OCTETS, HOST_PROCESSOR, HOST_SLEEPS, MAGIC, VERSION};
+use crate::waiting::is_elsewhere;
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
@@ -12,7 +13,7 @@ use rustix::thread::futex;
 use rustix::time::Timespec;
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Why there is no segment.
@@ -162,6 +163,12 @@ impl Segment {
         let most = Timespec { tv_sec: most.as_secs() as i64, tv_nsec: most.subsec_nanos().into() };
         let slept = futex::wait(self.word32(at), futex::Flags::empty(), seen, Some(&most));
         matches!(slept, Ok(()) | Err(Errno::AGAIN | Errno::INTR | Errno::TIMEDOUT))
+    }
+
+    /// Whether the host is awake on another processor than this thread's.
+    pub fn host_is_elsewhere(&self) -> bool {
+        self.word32(HOST_SLEEPS).load(Ordering::Relaxed) == 0
+            && is_elsewhere(self.word32(HOST_PROCESSOR).load(Ordering::Relaxed))
     }
 
     /// The 64-bit words at `at`: part of a ring's slot. Panics as [`Segment::word32`] does.

@@ -7,10 +7,9 @@
 use super::{Endpoint, Error, Received};
 use crate::control::{BELL_OCTETS, Events};
 use crate::layout::{
-    ANY_NEWS, BY_FUTEX, CLIENT_SLEEPS, Descriptor, HOST_PROCESSOR, HOST_RESTS, HOST_SLEEPS, Lent, NEWS_OF_ROOM,
-    NEWS_OF_SDUS,
+    ANY_NEWS, BY_FUTEX, CLIENT_SLEEPS, Descriptor, HOST_RESTS, HOST_SLEEPS, Lent, NEWS_OF_ROOM, NEWS_OF_SDUS,
 };
-use crate::waiting::{DOZE, Next, Waiting, is_elsewhere};
+use crate::waiting::{DOZE, Next, Waiting};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
@@ -110,13 +109,6 @@ impl Endpoint {
         self.wait(ANY_NEWS, timeout, |e| e.unsent() == 0)
     }
 
-    /// Whether the host is awake on another processor than this thread's.
-    fn host_is_elsewhere(&self) -> bool {
-        let segment = &self.pool.segment;
-        segment.word32(HOST_SLEEPS).load(Ordering::Relaxed) == 0
-            && is_elsewhere(segment.word32(HOST_PROCESSOR).load(Ordering::Relaxed))
-    }
-
     /// Waits until it is `ready`; asleep, until there is `news` of the kind that it waits for.
     fn wait(
         &mut self,
@@ -190,14 +182,14 @@ impl Endpoint {
     ) -> Result<bool, Error> {
         let mut waiting = Waiting::of(self.events);
         let mut asked = begin;
-        let (mut elsewhere, mut yielded) = (self.host_is_elsewhere(), None);
+        let (mut elsewhere, mut yielded) = (self.pool.segment.host_is_elsewhere(), None);
         for step in 1u32.. {
             match waiting.handle_nothing(elsewhere) {
                 Next::Look => std::hint::spin_loop(),
                 Next::Yield => {
                     // Others may have needed this processor in order to answer: what they did must be told.
                     std::thread::yield_now();
-                    elsewhere = self.host_is_elsewhere();
+                    elsewhere = self.pool.segment.host_is_elsewhere();
                 }
                 Next::Sleep => {
                     let waited = begin.elapsed();
