@@ -1,6 +1,6 @@
-//! How the threads of this process wait for SDUs before they sleep: who has sent since the last wait, as endpoints with the default
-//! event strategy do ([`endpoint::waiting`]); an answer may be near. Who only receives sleeps at once, and finds more when it is
-//! woken: looking for each SDU costs a stream a fifth of its rate.
+//! How the threads of this process wait for SDUs before they sleep. A process that has sent an SDU since its last wait may get an
+//! answer soon, and waits as endpoints with the default event strategy do ([`endpoint::waiting`]). One that only receives sleeps
+//! at once.
 
 use endpoint::Events;
 use endpoint::waiting::{Next, Patience, Waiting};
@@ -16,7 +16,8 @@ pub(crate) struct Waits {
     patience: Mutex<Patience>,
     /// Something was sent since the last wait.
     sent: AtomicBool,
-    /// When the wait under way began, if it may have ended in a sleep, by the monotonic clock; 0: none.
+    /// When the present wait began, in nanoseconds of the monotonic clock. It is set when a thread is about to sleep, and is 0
+    /// when no thread waits.
     since_nanos: AtomicU64,
 }
 
