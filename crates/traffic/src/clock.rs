@@ -56,7 +56,9 @@ impl Fine {
 
     /// How often `other` fits into `self`.
     pub const fn divided_by(self, other: Fine) -> u128 {
-        self.0 / if other.0 == 0 { 1 } else { other.0 }
+        let (all, one) = (self.0, if other.0 == 0 { 1 } else { other.0 });
+        // Up to four seconds, by one instruction.
+        if all <= u64::MAX as u128 && one <= u64::MAX as u128 { (all as u64 / one as u64) as u128 } else { all / one }
     }
 }
 
