@@ -203,6 +203,7 @@ impl Eni155p {
             let channel = &mut self.channels[number];
             channel.start = ring.wrap(channel.write_octet.div_ceil(4));
             channel.write_octet = 4 * channel.start;
+            self.note_ready(number);
         }
     }
 }

@@ -123,6 +123,8 @@ pub struct Eni155p {
     rx_queue: Queue,
     tx_queue: Queue,
     channels: [Channel; r::CHANNELS],
+    /// A bit for each channel that is ready to send.
+    ready: u8,
     turn: usize,
     tolerance: Duration,
     /// AAL5's CRC-32, as this machine computes it best.
@@ -158,6 +160,7 @@ impl Eni155p {
             rx_queue: Queue::default(),
             tx_queue: Queue::default(),
             channels: [const { Channel::new() }; r::CHANNELS],
+            ready: 0,
             turn: 0,
             tolerance,
             checksum: sar::Kernel::chosen().checksum(),
@@ -184,6 +187,7 @@ impl Eni155p {
         (self.trashed_by_mode, self.trashed_by_overflow, self.service_write, self.dma_address) = (0, 0, 0, 0);
         (self.rx_queue, self.tx_queue) = (Queue::default(), Queue::default());
         self.channels = [const { Channel::new() }; r::CHANNELS];
+        self.ready = 0;
         self.line_loop.clear();
     }
 

@@ -18,6 +18,9 @@ const DESCRIPTOR_WORDS: u32 = 2;
 /// A cell's "last of its PDU" bit in the header word.
 const END_BIT: u32 = 2;
 
+// The set of those that are ready is an octet.
+const _: () = assert!(r::CHANNELS == u8::BITS as usize);
+
 /// What a channel may wait for the line while seven others have a cell: lateness that costs a shaped channel no rate.
 const CONTENTION: Duration = Duration::from_nanos(7 * 2832);
 
@@ -102,6 +105,25 @@ impl Eni155p {
         // The shaper stays: who places a channel anew gains no cell.
         let Channel { shaper, rate, .. } = self.channels[channel];
         self.channels[channel] = Channel { place: value & 0x3fff, shaper, rate, ..Channel::new() };
+        self.note_ready(channel);
+    }
+
+    /// A channel has got a PDU, or has sent one.
+    pub(super) fn note_ready(&mut self, channel: usize) {
+        let bit = 1 << channel;
+        self.ready = if self.channels[channel].is_ready() { self.ready | bit } else { self.ready & !bit };
+    }
+
+    /// Channels that are ready, by their turns from `first` on.
+    fn ready_from(&self, first: usize) -> impl Iterator<Item = usize> + use<> {
+        let mut left = self.ready.rotate_right(first as u32);
+        core::iter::from_fn(move || {
+            let n = left.trailing_zeros() as usize;
+            (left != 0).then(|| {
+                left &= left - 1;
+                (first + n) % r::CHANNELS
+            })
+        })
     }
 
     /// Sends cells that are due at `now`, in the order of their channels' turns, to the front of `out`; gives how many.
@@ -148,8 +170,7 @@ impl Eni155p {
 
     /// Whether a channel that is due has nobody to take turns with and no rate of its own.
     fn is_alone(&self, number: usize) -> bool {
-        self.channels[number].shaper.is_none()
-            && self.channels.iter().enumerate().all(|(other, channel)| other == number || !channel.is_ready())
+        self.channels[number].shaper.is_none() && self.ready & !(1 << number) == 0
     }
 
     /// Makes cells of a channel that is due and alone until its PDU ends, the line's rate says stop or `out` is full; one at
@@ -200,8 +221,7 @@ impl Eni155p {
         if self.control & r::TX_ENABLE == 0 {
             return None;
         }
-        let channels = self.channels.iter().filter(|channel| channel.is_ready());
-        let due = channels.map(|channel| match (channel.shaper, channel.pdu) {
+        let due = self.ready_from(0).map(|channel| match (self.channels[channel].shaper, self.channels[channel].pdu) {
             (Some(shaper), Some(_)) => shaper.next,
             // The rate of a PDU that has not begun stands in its descriptor: look.
             _ => Time::ZERO,
@@ -211,11 +231,7 @@ impl Eni155p {
 
     /// The channel whose turn it is among those that may send a cell at `now`.
     fn due(&mut self, now: Time) -> Option<usize> {
-        for n in 0..r::CHANNELS {
-            let channel = (self.turn + n) % r::CHANNELS;
-            if !self.channels[channel].is_ready() {
-                continue;
-            }
+        for channel in self.ready_from(self.turn) {
             if !self.begin(channel, now) {
                 // What stands there is no descriptor: the Midway stops sending.
                 self.status |= r::TX_IDENT_MISM;
@@ -295,6 +311,7 @@ impl Eni155p {
             channel.read = ring.wrap(channel.next_word());
             (channel.pdu, channel.passed) = (None, 0);
             channel.idle = channel.read == channel.start;
+            self.note_ready(number);
             self.status |= r::TX_COMPLETE_0 << number;
             self.sent.pdus = self.sent.pdus.wrapping_add(1);
             let octets = u64::from(pdu.cells) * PAYLOAD_OCTETS as u64;
