@@ -244,6 +244,9 @@ impl<T> Machine<T> {
     /// When something will be done; `None` if there is nothing to do.
     pub fn poll_timeout(&self) -> Option<Time> {
         let (running, transfer) = self.wants();
+        if running.is_none() && transfer.is_none() {
+            return None;
+        }
         let (fast, slow) = speeds(running, transfer);
         let after = |seconds: f64| Time::from_nanos(self.now.as_nanos() + ceil(seconds.max(0.0) * 1e9));
         // Mostly nothing is in the way: a division takes as long as all the rest.
@@ -252,9 +255,19 @@ impl<T> Machine<T> {
         earlier(processor, transfer.map(|work| at(work, slow)))
     }
 
+    /// [`Machine::advance`] where there is nothing to do.
+    fn rest(&mut self, now: Time) {
+        self.now = self.now.max(now);
+        self.refills = self.refills.saturating_add(u32::from(self.scheduler.is_some()));
+        (self.current, self.preempt) = (self.chosen, false);
+    }
+
     /// Time passes until `now`, which is not after [`Machine::poll_timeout`]; gives what was done to `done`.
     pub fn advance(&mut self, now: Time, mut done: impl FnMut(T)) {
         let (running, transfer) = self.wants();
+        if running.is_none() && transfer.is_none() {
+            return self.rest(now);
+        }
         let (fast, slow) = speeds(running, transfer);
         let passed = now.as_nanos().saturating_sub(self.now.as_nanos()) as i64 as f64 / 1e9;
         self.now = self.now.max(now);
