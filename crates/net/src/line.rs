@@ -223,10 +223,11 @@ impl<T: Unit> Lane<T> {
     pub(crate) fn move_to(&mut self, to: &mut Lane<T>, n: usize, now: Time, mut f: impl FnMut(&mut T)) {
         let n = n.min(self.parcels.cells_before()).min(self.clean);
         let sent = &mut to.sent;
-        let moved = self.arrived.move_to(&mut to.arrived, n, |unit| {
-            f(unit);
-            unit.count(sent);
-            unit.set_at(now);
+        let moved = self.arrived.move_to(&mut to.arrived, n, |unit, slot| {
+            unit.pass_to(slot);
+            f(slot);
+            slot.count(sent);
+            slot.set_at(now);
         });
         self.handle_taken(moved);
     }
@@ -434,19 +435,21 @@ impl<T: Unit> Lane<T> {
             return false;
         };
         let Timed { delay, queue, queued_cells, .. } = &mut **timed;
-        let mut moved = false;
+        let (delay, mut moved) = (*delay, false);
         loop {
-            let due = queue.readable().iter().take_while(|unit| unit.at() + *delay <= now).count();
-            let delivered = &mut self.delivered;
-            let n = queue.move_to(&mut self.arrived, due, |unit| {
-                *queued_cells -= unit.cell_times();
-                unit.count(delivered);
-                unit.set_at(unit.at() + *delay);
-            });
-            if n == 0 {
+            let waiting = queue.readable().iter().take(self.arrived.room());
+            let due = waiting.take_while(|unit| unit.at() + delay <= now).count();
+            if due == 0 {
                 return moved;
             }
             moved = true;
+            let units = &queue.readable()[..due];
+            *queued_cells -= units.iter().map(T::cell_times).sum::<u64>();
+            T::count_all(units, &mut self.delivered);
+            queue.move_to(&mut self.arrived, due, |unit, slot| {
+                unit.pass_to(slot);
+                slot.set_at(slot.at() + delay);
+            });
         }
     }
 

@@ -76,9 +76,9 @@ impl<T: Default> Ring<T> {
         }
     }
 
-    /// Moves the oldest `n` items to the end of another ring, each changed by `f` on the way; fewer, if they are not there or find no
-    /// room. How many were moved.
-    pub fn move_to(&mut self, to: &mut Ring<T>, n: usize, mut f: impl FnMut(&mut T)) -> usize {
+    /// Moves the oldest `n` items to the end of another ring; fewer, if they are not there or find no room. How many were moved.
+    /// `pass` gets each and the slot that it goes to, whose content is stale; what it leaves behind is stale.
+    pub fn move_to(&mut self, to: &mut Ring<T>, n: usize, mut pass: impl FnMut(&mut T, &mut T)) -> usize {
         let mut moved = 0;
         while moved < n {
             let some = self.readable().len().min(to.writable().len()).min(n - moved);
@@ -87,9 +87,7 @@ impl<T: Default> Ring<T> {
             }
             let start = self.index(self.head);
             for (item, slot) in self.slots[start..start + some].iter_mut().zip(to.writable()) {
-                // What is stale goes the other way.
-                core::mem::swap(item, slot);
-                f(slot);
+                pass(item, slot);
             }
             to.commit(some);
             self.consume(some);
@@ -170,8 +168,8 @@ mod tests {
         (6..11).for_each(|i| assert_eq!(from.push(i), Ok(())));
         (90..97).for_each(|i| assert_eq!(to.push(i), Ok(())));
         (90..95).for_each(|i| assert_eq!(to.pop(), Some(i)));
-        assert_eq!(from.move_to(&mut to, 5, |item| *item += 100), 5);
-        assert_eq!(from.move_to(&mut to, 5, |item| *item += 100), 1);
+        assert_eq!(from.move_to(&mut to, 5, |item, slot| *slot = *item + 100), 5);
+        assert_eq!(from.move_to(&mut to, 5, |item, slot| *slot = *item + 100), 1);
         assert_eq!((from.len(), from.front(), to.room()), (1, Some(&10), 0));
         let all: Vec<u32> = std::iter::from_fn(|| to.pop()).collect();
         assert_eq!(all, [95, 96, 104, 105, 106, 107, 108, 109]);

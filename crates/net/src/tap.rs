@@ -52,7 +52,7 @@ pub struct TapRecord<'a> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Tapped<'a> {
     /// A cell.
-    Cell(Cell),
+    Cell(&'a Cell),
     /// A whole SDU of a frame link.
     Frame {
         /// Its circuit.
@@ -68,8 +68,8 @@ pub enum Tapped<'a> {
 
 #[derive(Debug)]
 enum Head {
-    /// The next of the cells.
-    Cell,
+    /// So many of the cells that come next.
+    Cells(usize),
     Frame {
         circuit: CircuitId,
         aal: Aal,
@@ -86,6 +86,8 @@ pub struct TapBuffer {
     /// Apart from their heads, for a head beside a cell would take three cache lines.
     cells: Vec<Cell>,
     octets: Vec<u8>,
+    /// Cells and frames.
+    records: usize,
     dropped: u64,
 }
 
@@ -96,31 +98,31 @@ impl TapBuffer {
             heads: Vec::with_capacity(config.records),
             cells: Vec::with_capacity(config.records),
             octets: Vec::with_capacity(config.octets),
+            records: 0,
             dropped: 0,
         }
     }
 
-    /// What was seen, oldest first.
+    /// What was seen, oldest first. Many are best taken by [`Iterator::for_each`].
     pub fn records(&self) -> impl Iterator<Item = TapRecord<'_>> {
-        let mut cells = self.cells.iter();
-        self.heads.iter().map(move |(at, from, head)| TapRecord {
-            at: *at,
-            from: *from,
-            what: match head {
-                Head::Cell => Tapped::Cell(cells.next().copied().unwrap_or_default()),
-                Head::Frame { circuit, aal, meta, start, octets } => Tapped::Frame {
-                    circuit: *circuit,
-                    aal: *aal,
-                    meta: *meta,
-                    octets: &self.octets[*start..*start + *octets],
-                },
-            },
+        let mut left = &self.cells[..];
+        self.heads.iter().flat_map(move |&(at, from, ref head)| {
+            let (cells, frame) = match head {
+                Head::Cells(n) => (left.split_off(..(*n).min(left.len())), None),
+                Head::Frame { circuit, aal, meta, start, octets } => {
+                    let octets = &self.octets[*start..*start + *octets];
+                    (None, Some(Tapped::Frame { circuit: *circuit, aal: *aal, meta: *meta, octets }))
+                }
+            };
+            let cells = cells.unwrap_or_default().iter().map(Tapped::Cell);
+            cells.chain(frame).map(move |what| TapRecord { at, from, what })
         })
     }
 
     /// Puts the records of another buffer among these, by their times; of equal times these come first. The other is emptied.
     pub(crate) fn merge(&mut self, other: &mut TapBuffer) {
         self.dropped += other.dropped;
+        self.records += std::mem::take(&mut other.records);
         if other.heads.is_empty() {
             return;
         }
@@ -137,7 +139,7 @@ impl TapBuffer {
             let (heads, cells) = if theirs_first { &mut theirs } else { &mut mine };
             let Some((at, from, mut head)) = heads.next() else { break };
             match &mut head {
-                Head::Cell => self.cells.extend(cells.next()),
+                Head::Cells(n) => self.cells.extend(cells.take(*n)),
                 Head::Frame { start, .. } if theirs_first => *start += base,
                 Head::Frame { .. } => {}
             }
@@ -152,7 +154,7 @@ impl TapBuffer {
 
     /// Records in it.
     pub fn len(&self) -> usize {
-        self.heads.len()
+        self.records
     }
 
     /// Whether nothing was seen.
@@ -165,6 +167,7 @@ impl TapBuffer {
         self.heads.clear();
         self.cells.clear();
         self.octets.clear();
+        self.records = 0;
         self.dropped = 0;
     }
 }
@@ -205,28 +208,46 @@ impl Tap {
         self.config.circuits.is_empty() || self.config.circuits.contains(&circuit)
     }
 
-    fn has_room(&mut self, octets: usize) -> bool {
-        let fits = self.buffer.dropped == 0
-            && self.buffer.heads.len() < self.config.records
-            && self.buffer.octets.len() + octets <= self.config.octets;
-        if !fits {
-            self.buffer.dropped += 1;
-        }
-        fits
+    /// How many of so many more records it takes.
+    fn room(&self, records: usize) -> usize {
+        if self.buffer.dropped > 0 { 0 } else { self.config.records.saturating_sub(self.buffer.records).min(records) }
     }
 
     pub(crate) fn see_cells(&mut self, cells: &[Cell], from: Side, at: Time) {
-        for cell in cells {
-            if self.wants(cell.circuit()) && self.has_room(0) {
-                self.buffer.heads.push((at, from, Head::Cell));
-                self.buffer.cells.push(*cell);
+        if self.config.circuits.is_empty() {
+            self.see_run(cells, from, at);
+        } else {
+            for run in cells.chunk_by(|one, next| one.circuit() == next.circuit()) {
+                if self.wants(run[0].circuit()) {
+                    self.see_run(run, from, at);
+                }
             }
         }
         self.tell();
     }
 
+    fn see_run(&mut self, cells: &[Cell], from: Side, at: Time) {
+        let n = self.room(cells.len());
+        self.buffer.dropped += (cells.len() - n) as u64;
+        if n == 0 {
+            return;
+        }
+        self.buffer.records += n;
+        match self.buffer.heads.last_mut() {
+            Some((before, side, Head::Cells(run))) if (*before, *side) == (at, from) => *run += n,
+            _ => self.buffer.heads.push((at, from, Head::Cells(n))),
+        }
+        self.buffer.cells.extend_from_slice(&cells[..n]);
+    }
+
     pub(crate) fn see_frame(&mut self, frame: &Frame, pool: &FramePool, from: Side, at: Time) {
-        if self.wants(frame.circuit) && self.has_room(frame.len()) {
+        if !self.wants(frame.circuit) {
+            return;
+        }
+        if self.room(1) == 0 || self.buffer.octets.len() + frame.len() > self.config.octets {
+            self.buffer.dropped += 1;
+        } else {
+            self.buffer.records += 1;
             let start = self.buffer.octets.len();
             self.buffer.octets.extend_from_slice(pool.octets(frame));
             let (circuit, aal, meta) = (frame.circuit, frame.aal, frame.meta);

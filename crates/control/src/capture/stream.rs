@@ -75,12 +75,13 @@ pub enum Item<'a> {
 pub struct Reader<R> {
     input: R,
     octets: Vec<u8>,
+    cell: Cell,
 }
 
 impl<R: Read> Reader<R> {
     /// A reader of what `input` gives.
     pub fn new(input: R) -> Self {
-        Reader { input, octets: Vec::new() }
+        Reader { input, octets: Vec::new(), cell: Cell::default() }
     }
 
     fn take<const N: usize>(&mut self) -> io::Result<[u8; N]> {
@@ -101,7 +102,10 @@ impl<R: Read> Reader<R> {
         }
         let label = u32::from_le_bytes(self.take()?);
         let what = match kind & !SECOND_END {
-            CELL => Tapped::Cell(Cell::new(CellHeader::from_word(label), self.take::<PAYLOAD_OCTETS>()?)),
+            CELL => {
+                self.cell = Cell::new(CellHeader::from_word(label), self.take::<PAYLOAD_OCTETS>()?);
+                Tapped::Cell(&self.cell)
+            }
             kind @ (AAL0 | AAL5 | AAL34) => {
                 let [uu, cpi, clp, congestion] = self.take()?;
                 let octets = u32::from_le_bytes(self.take()?) as usize;

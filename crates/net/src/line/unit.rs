@@ -12,6 +12,11 @@ pub(crate) trait Unit: Default + Sized {
     /// Time on the line, in cell times.
     fn cell_times(&self) -> u64;
     fn count(&self, counters: &mut Counters);
+    fn count_all(units: &[Self], counters: &mut Counters) {
+        for unit in units {
+            unit.count(counters);
+        }
+    }
     /// Counts units that leave at `now`, and gives them that time.
     fn send_at(units: &mut [Self], now: Time, counters: &mut Counters) {
         for unit in units {
@@ -19,6 +24,8 @@ pub(crate) trait Unit: Default + Sized {
             unit.set_at(now);
         }
     }
+    /// Goes to a slot that holds nothing of use.
+    fn pass_to(&mut self, slot: &mut Self);
     fn duplicate(&self, pool: &mut FramePool) -> Self;
     fn discard(self, pool: &mut FramePool);
     /// Flips a bit; false if a receiver would notice and drop it instead.
@@ -49,15 +56,22 @@ impl Unit for Cell {
     }
 
     #[inline]
+    fn count_all(cells: &[Self], counters: &mut Counters) {
+        let pdus = cells.iter().filter(|cell| ends_pdu(cell.header_word())).count();
+        counters.pass([cells.len(), pdus, cells.len() * wire::cell::PAYLOAD_OCTETS].map(|n| n as u64));
+    }
+
+    #[inline]
     fn send_at(cells: &mut [Self], now: Time, counters: &mut Counters) {
-        counters.cells += cells.len() as u64;
-        counters.octets += (cells.len() * wire::cell::PAYLOAD_OCTETS) as u64;
-        let mut pdus = 0;
+        Self::count_all(cells, counters);
         for cell in cells {
-            pdus += u64::from(ends_pdu(cell.header_word()));
             cell.set_at(now);
         }
-        counters.pdus += pdus;
+    }
+
+    #[inline]
+    fn pass_to(&mut self, slot: &mut Self) {
+        *slot = *self;
     }
 
     fn duplicate(&self, _: &mut FramePool) -> Self {
@@ -109,6 +123,12 @@ impl Unit for Frame {
                 counters.octets += wire::cell::PAYLOAD_OCTETS as u64;
             }
         }
+    }
+
+    #[inline]
+    fn pass_to(&mut self, slot: &mut Self) {
+        // Its buffer is its own: what is stale goes the other way.
+        core::mem::swap(self, slot);
     }
 
     fn duplicate(&self, pool: &mut FramePool) -> Self {

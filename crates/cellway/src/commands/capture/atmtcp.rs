@@ -74,7 +74,7 @@ impl<W: Write> Records for Recording<W> {
     fn take(&mut self, record: &TapRecord<'_>) -> Result<()> {
         let stream = u32::from(record.from == Side::B);
         match record.what {
-            Tapped::Cell(cell) => self.cell(stream, cell.circuit(), &cell)?,
+            Tapped::Cell(cell) => self.cell(stream, cell.circuit(), cell)?,
             Tapped::Frame { circuit, aal: net::Aal::Aal5, octets, .. } => self.sdu(stream, circuit, false, octets)?,
             Tapped::Frame { circuit, aal: net::Aal::Aal0, octets, .. } => {
                 let octets = octets.try_into().map_err(|_| anyhow!("the service sent no cell"))?;

@@ -157,7 +157,7 @@ fn lacks_cells(pdu: &[u8]) -> bool {
 impl<W: Write> Records for Recorder<W> {
     fn take(&mut self, record: &TapRecord<'_>) -> Result<()> {
         match record.what {
-            Tapped::Cell(cell) => self.cell(record.at, record.from, &cell),
+            Tapped::Cell(cell) => self.cell(record.at, record.from, cell),
             Tapped::Frame { circuit, aal, meta, octets } => {
                 self.frame(record.at, record.from, circuit, aal, meta, octets)
             }

@@ -97,7 +97,7 @@ fn recorded(stretches: &[&[Cell]]) -> Written {
             recorder.gap();
         }
         for cell in *stretch {
-            let what = Tapped::Cell(*cell);
+            let what = Tapped::Cell(cell);
             recorder.take(&TapRecord { at: Time::ZERO, from: Side::A, what }).unwrap();
         }
     }
@@ -198,7 +198,7 @@ fn a_capture_of_a_quiet_link_wakes_nobody_and_has_the_first_cell_that_passes() {
         };
         engine.with(send).unwrap();
         match reader.read().unwrap() {
-            Some(Item::Record(TapRecord { what: Tapped::Cell(cell), .. })) => assert_eq!(cell, sent),
+            Some(Item::Record(TapRecord { what: Tapped::Cell(cell), .. })) => assert_eq!(*cell, sent),
             other => panic!("{other:?}"),
         }
         assert_eq!(reader.read().unwrap(), Some(Item::Mark { missed: 0 }));
