@@ -625,3 +625,18 @@ fn padding_holds_nothing_that_another_circuit_has_sent_from_the_same_place() {
         assert!(padding.iter().all(|octet| *octet == 0), "{octets} octets: {padding:x?}");
     }
 }
+
+#[test]
+fn a_channel_that_is_placed_anew_or_reset_has_nothing_left_to_send() {
+    for register in [r::TX_PLACE, r::RES_ID_MCON] {
+        let mut side = Side::new(unpaced());
+        side.open(100, Aal::Aal5, 64 * 1024, None).unwrap();
+        side.send(100, &sdu(1000, 1), Time::ZERO).unwrap();
+        assert!(side.adapter.next_transmit().is_some());
+        side.with(Time::ZERO, |_, bus, _| bus.write(r::REGISTERS_AT + 4 * register, 0));
+        side.with(Time::ZERO, |_, bus, _| bus.write(r::REGISTERS_AT + 4 * r::MC_S, r::TX_ENABLE));
+        assert_eq!(side.adapter.next_transmit(), None);
+        assert_eq!(side.adapter.fill(&mut [Cell::default(); 16], Time::ZERO), 0);
+        assert_eq!(side.adapter.sent().dropped(DropReason::BadDescriptor), 0);
+    }
+}

@@ -271,3 +271,72 @@ impl Drop for Tap {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::CellHeader;
+
+    fn cell(n: u8) -> Cell {
+        Cell::new(CellHeader::default(), [n; 48])
+    }
+
+    fn tap(records: usize, octets: usize) -> Tap {
+        Tap::new(TapConfig { circuits: Vec::new(), records, octets })
+    }
+
+    fn see_frame(tap: &mut Tap, sdu: &[u8], from: Side, at: u64) {
+        let mut pool = FramePool::new(1, 64);
+        let frame = pool.copy_in(CircuitId::from_key(100), Aal::Aal5, SduMeta::default(), sdu).unwrap();
+        tap.see_frame(&frame, &pool, from, Time::from_nanos(at));
+    }
+
+    /// Of each record the moment, the end and the octets.
+    fn seen(buffer: &TapBuffer) -> Vec<(u64, Side, Vec<u8>)> {
+        let octets = |what: Tapped<'_>| match what {
+            Tapped::Cell(cell) => cell.payload[..1].to_vec(),
+            Tapped::Frame { octets, .. } => octets.to_vec(),
+        };
+        buffer.records().map(|record| (record.at.as_nanos(), record.from, octets(record.what))).collect()
+    }
+
+    #[test]
+    fn two_buffers_become_one_in_the_order_of_time() {
+        let (mut one, mut other) = (tap(100, 100), tap(100, 100));
+        one.see_cells(&[cell(1), cell(2)], Side::A, Time::from_nanos(10));
+        see_frame(&mut one, b"one", Side::A, 20);
+        one.see_cells(&[cell(3)], Side::A, Time::from_nanos(30));
+        other.see_cells(&[cell(11), cell(12), cell(13)], Side::B, Time::from_nanos(5));
+        other.see_cells(&[cell(14)], Side::B, Time::from_nanos(20));
+        see_frame(&mut other, b"other", Side::B, 25);
+        other.see_cells(&[cell(15), cell(16)], Side::B, Time::from_nanos(30));
+        one.buffer.merge(&mut other.buffer);
+        let cells = |at, from, numbers: &[u8]| numbers.iter().map(|n| (at, from, vec![*n])).collect::<Vec<_>>();
+        let expected = [
+            cells(5, Side::B, &[11, 12, 13]),
+            cells(10, Side::A, &[1, 2]),
+            vec![(20, Side::A, b"one".to_vec())],
+            cells(20, Side::B, &[14]),
+            vec![(25, Side::B, b"other".to_vec())],
+            cells(30, Side::A, &[3]),
+            cells(30, Side::B, &[15, 16]),
+        ];
+        assert_eq!(seen(&one.buffer), expected.concat());
+        assert_eq!((one.buffer.len(), other.buffer.len(), other.buffer.is_empty()), (11, 0, true));
+    }
+
+    #[test]
+    fn frames_fill_a_tap_to_the_octet_and_the_record_and_after_a_gap_nothing_more_comes() {
+        let mut full = tap(100, 10);
+        see_frame(&mut full, &[7; 6], Side::A, 1);
+        see_frame(&mut full, &[8; 4], Side::A, 2);
+        assert_eq!((full.buffer.len(), full.buffer.dropped()), (2, 0));
+        see_frame(&mut full, &[9], Side::A, 3);
+        full.see_cells(&[cell(1), cell(2)], Side::A, Time::from_nanos(4));
+        assert_eq!((full.buffer.len(), full.buffer.dropped()), (2, 3));
+        let mut few = tap(2, 100);
+        see_frame(&mut few, &[7; 6], Side::A, 1);
+        few.see_cells(&[cell(1), cell(2)], Side::A, Time::from_nanos(2));
+        assert_eq!((few.buffer.len(), few.buffer.dropped()), (2, 1));
+    }
+}

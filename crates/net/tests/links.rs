@@ -14,13 +14,15 @@ use wire::{Cell, CellHeader, CellRate, CircuitId, DropReason, PayloadType, Time}
 #[derive(Default)]
 struct Probe {
     to_send: Vec<Cell>,
+    /// Reads nothing.
+    deaf: bool,
     got: Vec<(Time, Cell)>,
 }
 
 impl Node for Probe {
     fn run(&mut self, io: &mut NodeIo<'_>, now: Time) -> bool {
-        let n = io.cells_in(0).len();
-        self.got.extend(io.cells_in(0).iter().map(|c| (now, *c)));
+        let n = if self.deaf { 0 } else { io.cells_in(0).len() };
+        self.got.extend(io.cells_in(0).iter().take(n).map(|c| (now, *c)));
         io.consume(0, n);
         let sent = self.to_send.iter().take_while(|cell| io.put_cell(0, cell)).count();
         self.to_send.drain(..sent);
@@ -111,6 +113,23 @@ fn a_link_that_is_looked_at_twice_a_millisecond_gives_each_cell_the_time_of_its_
             assert_eq!(seen.as_nanos(), look as u64, "cell {i}, {delay:?}");
         }
     }
+}
+
+#[test]
+fn what_a_link_has_no_room_for_at_its_far_end_has_not_been_delivered() {
+    let rate = CellRate::from_cells_per_s(1000.0);
+    let (mut network, a, b, link) = pair(LinkConfig { rate, queue_cells: 10, ..LinkConfig::default() });
+    network.node_mut::<Probe>(b).unwrap().deaf = true;
+    send(&mut network, a, 100);
+    for now in (0..100).map(Time::from_millis) {
+        while network.run(now) {}
+    }
+    let counted = network.link_info(link).unwrap().from_a;
+    assert_eq!((counted.delivered.cells, counted.unread), (10, 10));
+    assert!(counted.add_up(Carries::Cells), "{counted:?}");
+    network.node_mut::<Probe>(b).unwrap().deaf = false;
+    settle(&mut network, Time::from_millis(100));
+    assert_eq!(numbers(&mut network, b), (0..100).collect::<Vec<_>>());
 }
 
 #[test]
