@@ -640,3 +640,18 @@ fn a_channel_that_is_placed_anew_or_reset_has_nothing_left_to_send() {
         assert_eq!(side.adapter.sent().dropped(DropReason::BadDescriptor), 0);
     }
 }
+
+#[test]
+fn channels_that_are_both_due_take_turns_by_the_cell_until_one_is_alone() {
+    let mut side = Side::new(unpaced());
+    side.open(50, Aal::Aal5, 16 << 10, Some(Rate { prescaler: 1, rate: 31 })).unwrap();
+    side.open(51, Aal::Aal5, 16 << 10, None).unwrap();
+    side.send(50, &sdu(1000, 1), Time::ZERO).unwrap();
+    side.send(51, &sdu(1000, 2), Time::ZERO).unwrap();
+    let mut cells = [Cell::default(); 64];
+    let filled = side.adapter.fill(&mut cells, Time::ZERO);
+    let of = |cells: &[Cell], vci| cells.iter().filter(|cell| cell.circuit().vci.get() == vci).count();
+    assert_eq!([of(&cells[..2], 50), of(&cells[..2], 51)], [1, 1]);
+    // The one with a rate is due again later; the other PDU has 21 cells.
+    assert_eq!([of(&cells[..filled], 50), of(&cells[..filled], 51)], [1, 21]);
+}

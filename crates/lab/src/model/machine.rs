@@ -259,7 +259,6 @@ impl<T> Machine<T> {
     fn rest(&mut self, now: Time) {
         self.now = self.now.max(now);
         self.refills = self.refills.saturating_add(u32::from(self.scheduler.is_some()));
-        (self.current, self.preempt) = (self.chosen, false);
     }
 
     /// Time passes until `now`, which is not after [`Machine::poll_timeout`]; gives what was done to `done`.
@@ -362,6 +361,20 @@ mod tests {
         (1..=5).for_each(|n| machine.advance(Time::from_millis(10 * n), |_| {}));
         machine.submit(Level::Task(1), piece, 1);
         machine.advance(Time::from_millis(60), |token| assert_eq!(token, 1, "50 ms are"));
+    }
+
+    #[test]
+    fn whoever_has_rested_has_gathered_time_when_it_wakes_up() {
+        let mut machine = Machine::scheduled(Scheduler { quantum: 0.2, slack: 0.03 }, &[1.0; 2]);
+        machine.submit(Level::Task(0), Work::cached(0.1), 0);
+        machine.advance(Time::from_millis(100), |_| {});
+        let left = |machine: &Machine<u32>| [0, 1].map(|task| (machine.tasks[task].counter * 1e3).round());
+        assert_eq!((left(&machine), machine.poll_timeout()), ([100.0, 200.0], None));
+        machine.advance(Time::from_millis(200), |_| unreachable!());
+        assert_eq!(left(&machine), [100.0, 200.0], "nobody has asked");
+        machine.submit(Level::Task(0), Work::cached(0.1), 0);
+        assert_eq!(left(&machine), [250.0, 300.0]);
+        assert_eq!(machine.poll_timeout(), Some(Time::from_millis(300)));
     }
 
     #[test]
