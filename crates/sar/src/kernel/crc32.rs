@@ -39,10 +39,11 @@ fn pclmul(register: u32, first: &[u8; 16], more: &[[u8; 16]]) -> u32 {
         let lane = unsafe { _mm_loadu_si128(lane.as_ptr().cast()) };
         _mm_shuffle_epi8(lane, turn)
     };
-    let over = |octets: u128| _mm_set_epi64x((octets >> 64) as i64, octets as i64);
+    // What folds a lane over so many others: its halves' multipliers.
+    let over = |multipliers: u128| _mm_set_epi64x((multipliers >> 64) as i64, multipliers as i64);
     let (over_lane, over_four) = (over(const { fold(LANE) }), over(const { fold(4 * LANE) }));
-    let add = |sum, over, lane| {
-        let folded = _mm_xor_si128(_mm_clmulepi64_si128::<0x11>(sum, over), _mm_clmulepi64_si128::<0x00>(sum, over));
+    let add = |sum, by, lane| {
+        let folded = _mm_xor_si128(_mm_clmulepi64_si128::<0x11>(sum, by), _mm_clmulepi64_si128::<0x00>(sum, by));
         _mm_xor_si128(folded, lane)
     };
     // What came before adds to the first 32 bits.
