@@ -128,6 +128,7 @@ impl View {
         unsafe { &*word.cast::<AtomicU32>() }
     }
 
+    #[inline]
     fn check(&self, at: usize, octets: usize) {
         let inside = at.checked_add(octets).is_some_and(|end| end <= self.mapping.octets);
         assert!(inside, "{octets} octets at {at} are not inside");

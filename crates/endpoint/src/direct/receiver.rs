@@ -226,15 +226,17 @@ impl<'a> Message<'a> {
     }
 
     /// Its octets, if they are private.
+    // Not by way of the view, nor the next two: what is asked for before the octets are read keeps the reads of the messages
+    // after this one from beginning, and each has to fetch a line from the sender's core.
     #[inline]
     pub fn private(&self) -> Option<&[u8]> {
-        self.view().private()
+        (self.block == INLINE).then(|| &self.inline[..self.octets])
     }
 
     /// Its octets as the sender's memory, if they are; to be loaded one by one.
     #[inline]
     pub fn shared(&self) -> Option<&[AtomicU8]> {
-        self.view().shared()
+        (self.block != INLINE).then(|| self.receiver.link.theirs.octets(self.at, self.octets))
     }
 
     /// The same in words of eight octets in memory's order, whole ones only: the faster way to look at many.
