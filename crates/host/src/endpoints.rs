@@ -158,7 +158,11 @@ impl Endpoints {
             return held_back;
         }
         let reason = held_back || endpoint.is_waiting();
-        self.activate(id);
+        // As `activate` does: one that is armed waits for no time.
+        disarm(&endpoint.segment);
+        endpoint.look = Looked::Next;
+        endpoint.strategy.machine.handle_wake();
+        self.active.push(id);
         if reason {
             self.scan();
         }

@@ -14,7 +14,7 @@ const SUSPECT: Duration = Duration::from_micros(200);
 /// Time in short rounds after which the processor time is asked for anew: what other programs took of it adds up to an error.
 const STALE: Duration = Duration::from_millis(5);
 /// Sleeps after which it is asked for anew: what going to sleep and waking up took of it, some microseconds each, adds up too.
-const SLEEPS: u32 = 8;
+const SLEEPS: u32 = 16;
 /// What a round is said to have done that no command had most of: run the network, and hear doorbells and sockets.
 pub(crate) const NETWORK: &str = "network";
 /// How long the longest round is remembered as a recent one, at least; twice that at most.

@@ -108,7 +108,7 @@ fn what_leaves_is_what_was_there_at_the_send_though_threads_write_as_fast_as_the
                 });
             }
             // Until writers have met pages that were leaving often enough; when they run is the system's to say.
-            let enough = |rounds: usize| rounds >= 120 && (window.counts().copied > 20 || rounds >= 5000);
+            let enough = |rounds: usize| rounds >= 120 && (window.counts().copied > 20 || rounds >= 50_000);
             for round in (0..).take_while(|rounds| !enough(*rounds)).map(|rounds| rounds as u8) {
                 may_write.store(false, Ordering::Release);
                 resting.store(0, Ordering::Release);

@@ -14,6 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::collections::HashSet;
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -62,6 +63,8 @@ pub(super) struct Part {
     pub(super) epoch: Instant,
     /// When doorbells and sockets were heard last.
     heard: Time,
+    /// What the clock said last, if nothing that takes time has been done since.
+    at: Option<Time>,
     idle: u32,
     /// When a round did something last.
     worked: Time,
@@ -89,6 +92,7 @@ impl Part {
             wanted,
             epoch,
             heard: Time::ZERO,
+            at: None,
             idle: 0,
             worked: Time::ZERO,
             stats: super::EngineStats::default(),
@@ -103,6 +107,11 @@ impl Part {
 
     pub(super) fn now(&self) -> Time {
         Time::ZERO + self.epoch.elapsed()
+    }
+
+    /// The same, if need be as the clock was read last: each reading takes as long as a look at an idle host.
+    fn lately(&mut self) -> Time {
+        self.at.take().unwrap_or_else(|| self.now())
     }
 
     /// What this thread has done so far.
@@ -129,6 +138,7 @@ impl Part {
             }
             // An application that is to take or to send something may want this processor.
             std::thread::yield_now();
+            self.at = None;
         }
         self.unmute(shard);
     }
@@ -154,12 +164,13 @@ impl Part {
         self.watched.clear();
         self.hosts_changed = true;
         self.pressure = None;
+        self.at = None;
     }
 
     /// Some rounds, until one has nothing to do; then doorbells and sockets are heard, or a busy network would never hear
     /// them.
     fn rounds(&mut self, shard: &mut Shard, names: Names<'_>) -> Rounds {
-        let begun = self.now();
+        let begun = self.lately();
         let mut now = begun;
         for n in 0..ROUNDS {
             self.meter.begin(now);
@@ -168,6 +179,7 @@ impl Part {
             self.share_pressure(shard, names, now);
             self.stats.rounds += 1;
             if !worked {
+                self.at = Some(now);
                 return Rounds { worked: n > 0, settled: true };
             }
             now = self.now();
@@ -231,6 +243,7 @@ impl Part {
                 shard.handle_ready(link, readable, broken || flags.contains(PollFlags::OUT), now);
             }
         }
+        self.at = None;
     }
 
     /// The system has said what has rung.
@@ -241,11 +254,13 @@ impl Part {
 
     /// Waits for doorbells and watched sockets, and hands those that have rung to their hosts, and to the shard.
     fn hear(&mut self, shard: &mut Shard, timeout: Option<&Timespec>) {
-        let mut events = [epoll::Event { flags: EventFlags::empty(), data: epoll::EventData::new_u64(0) }; BELLS];
+        let mut events = [const { MaybeUninit::uninit() }; BELLS];
         // As above, an error is EINTR or lack of memory.
-        let rung = epoll::wait(&self.bells, &mut events[..], timeout).unwrap_or(0);
+        let heard: &mut [epoll::Event] =
+            epoll::wait(&self.bells, &mut events[..], timeout).map_or(&mut [], |(heard, _)| heard);
         self.handle_heard();
-        for event in events.into_iter().take(rung) {
+        self.at = Some(self.heard);
+        for event in heard {
             let (number, flags) = (event.data.u64(), event.flags);
             if number & LINK != 0 {
                 let Some((link, _)) = self.watched.get((number & !LINK) as usize).copied() else { continue };
@@ -254,6 +269,7 @@ impl Part {
                 let writable = broken || flags.contains(EventFlags::OUT);
                 let now = self.now();
                 shard.handle_ready(link, readable, writable, now);
+                self.at = None;
             } else if let Some((node, endpoint)) = self.doorbells.find(number)
                 && !self.ring_doorbell(shard, node, endpoint)
             {
@@ -285,7 +301,7 @@ impl Part {
 
     /// Sleeps until something happens. False if it was not worth sleeping.
     fn sleep(&mut self, shard: &mut Shard, names: Names<'_>) -> bool {
-        let mut now = self.now();
+        let mut now = self.lately();
         let left = shard.poll_timeout().map(|t| t.since(now));
         let left = left.into_iter().chain(self.doorbells.timeout()).min();
         let near = left.is_some_and(|d| d < TOO_NEAR);
