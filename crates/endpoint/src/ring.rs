@@ -273,17 +273,23 @@ impl Consumer {
     /// A copy of the descriptor `ahead` places behind the oldest, which stays in the ring.
     #[inline]
     pub fn peek_ahead(&mut self, ahead: u32) -> Option<Descriptor> {
+        self.has_ahead(ahead).then(|| self.place.read(self.head.wrapping_add(ahead)))
+    }
+
+    /// Whether there is a descriptor `ahead` places behind the oldest: a look at the producer's index at most.
+    #[inline]
+    pub fn has_ahead(&mut self, ahead: u32) -> bool {
         let seen = self.tail_seen.wrapping_sub(self.head);
         if seen <= ahead {
             let tail = self.place.tail().load(Ordering::Acquire);
             let n = tail.wrapping_sub(self.head);
             // A forged index tells of nothing new.
             if n > self.place.slots || n <= ahead {
-                return None;
+                return false;
             }
             self.tail_seen = tail;
         }
-        Some(self.place.read(self.head.wrapping_add(ahead)))
+        true
     }
 
     /// How many descriptors the producer has been given back (wraps at 2^32).

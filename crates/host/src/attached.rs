@@ -235,7 +235,7 @@ impl Attached {
     /// Whether there is something to send or somebody to be let on.
     pub(crate) fn is_waiting(&mut self) -> bool {
         let taken = self.outbound.taken();
-        taken > 0 || self.send.peek_ahead(taken).is_some() || self.strategy.client_waits(&self.segment)
+        taken > 0 || self.send.has_ahead(taken) || self.strategy.client_waits(&self.segment)
     }
 
     /// Asks for the doorbell. False, and not asked, if there is something to do already.

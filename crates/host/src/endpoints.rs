@@ -158,8 +158,8 @@ impl Endpoints {
             return held_back;
         }
         let reason = held_back || endpoint.is_waiting();
-        // As `activate` does: one that is armed waits for no time.
-        disarm(&endpoint.segment);
+        // As `activate` does, but one that is armed waits for no time, and whoever rings has taken the request for it away: to write
+        // that once more would take the line from the sender.
         endpoint.look = Looked::Next;
         endpoint.strategy.machine.handle_wake();
         self.active.push(id);
