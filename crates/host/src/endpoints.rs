@@ -277,7 +277,12 @@ impl Endpoints {
         let stalled = now < self.stalled_until || self.elsewhere.stalled;
         let (mut active, mut again) = (std::mem::take(&mut self.active), false);
         active.retain(|id| self.stays(*id, stalled, now, &mut again));
-        self.active.append(&mut active);
+        // None has joined as a rule: then the list keeps its memory.
+        if self.active.is_empty() {
+            self.active = active;
+        } else {
+            self.active.append(&mut active);
+        }
         again
     }
 

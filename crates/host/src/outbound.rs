@@ -389,6 +389,9 @@ impl Outbound {
 
     /// Those whose pacers' times have come have the next turns, in the order of these times.
     pub(crate) fn handle_due(&mut self, now: Time) {
+        if self.poll_timeout().is_none_or(|time| time > now) {
+            return;
+        }
         let before = self.ready.each_ref().map(VecDeque::len);
         while let Some(Reverse((time, channel))) = self.paced.peek().copied()
             && time <= now

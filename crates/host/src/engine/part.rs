@@ -302,12 +302,14 @@ impl Part {
     /// Sleeps until something happens. False if it was not worth sleeping.
     fn sleep(&mut self, shard: &mut Shard, names: Names<'_>) -> bool {
         let mut now = self.lately();
-        let left = shard.poll_timeout().map(|t| t.since(now));
-        let left = left.into_iter().chain(self.doorbells.timeout()).min();
-        let near = left.is_some_and(|d| d < TOO_NEAR);
         // What crosses to another shard may be answered soon.
         let lingers = shard.crosses() && now.since(self.worked) < LINGER;
-        if near || lingers || !self.is_quiet(shard) || !self.prepare_sleep(shard, names, &mut now) {
+        if lingers || !self.is_quiet(shard) {
+            return false;
+        }
+        let left = shard.poll_timeout().map(|t| t.since(now));
+        let left = left.into_iter().chain(self.doorbells.timeout()).min();
+        if left.is_some_and(|d| d < TOO_NEAR) || !self.prepare_sleep(shard, names, &mut now) {
             return false;
         }
         // From here on whoever calls wakes this thread; who has called before is seen.
