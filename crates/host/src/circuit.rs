@@ -268,7 +268,12 @@ impl Circuit {
         if begins && first.header_word() & 2 != 0 {
             // A PDU of one cell: U-Net's single-cell message needs no buffer.
             let mut payload = [0; wire::cell::PAYLOAD_OCTETS];
-            let step = self.reassembler.push(&cells[..1], &mut payload, now);
+            let step = if endpoint.has_room() {
+                self.reassembler.push(&cells[..1], &mut payload, now)
+            } else {
+                // The more an application is behind, the more of its processor it would cost to check what it cannot be given.
+                self.reassembler.skip_for(DropReason::RingFull, &cells[..1], now)
+            };
             match step.event {
                 Event::Complete { sdu_octets, meta } => {
                     let inline = Place::Inline(&payload[..sdu_octets]);

@@ -163,8 +163,13 @@ impl<C: Count> Reassembler<C> {
 
     /// Passes over the rest of a PDU for which there is no buffer.
     pub fn skip(&mut self, cells: &[Cell], now: Time) -> Step {
+        self.skip_for(DropReason::NoBuffer, cells, now)
+    }
+
+    /// The same for another reason than that. Nothing is checked: it is that reason, whatever else is wrong with the PDU.
+    pub fn skip_for(&mut self, reason: DropReason, cells: &[Cell], now: Time) -> Step {
         if !cells.is_empty() {
-            self.lost.get_or_insert(DropReason::NoBuffer);
+            self.lost.get_or_insert(reason);
         }
         self.push(cells, &mut [], now)
     }
@@ -327,6 +332,8 @@ mod tests {
         assert_eq!(r.skip(&pdu[..1], Time::ZERO).event, Event::NeedMore);
         assert!(!r.needs_buffer(), "a buffer in the middle of a PDU is of no use");
         assert_eq!(r.skip(&pdu[1..], Time::ZERO).event, Event::Failed(DropReason::NoBuffer));
+        assert_eq!(r.skip_for(DropReason::RingFull, &pdu, Time::ZERO).event, Event::Failed(DropReason::RingFull));
+        assert_eq!((r.counters().dropped(DropReason::NoBuffer), r.counters().dropped(DropReason::RingFull)), (1, 1));
         assert_eq!(run(&mut r, &pdu, 100), [Ok(vec![9; 100])]);
     }
 

@@ -227,7 +227,17 @@ fn a_full_ring_a_lack_of_buffers_and_a_senseless_descriptor_are_told_apart() {
     let mut border = Border::new(Aal::Aal5);
     (0..70).for_each(|_| border.put(0, &pdu(10)));
     assert_eq!(counted(&mut border), [6, 0, 0]);
+    // One for which there is no place is not even checked, ...
+    let mut damaged = pdu(10);
+    damaged[0].payload[3] ^= 1;
+    border.put(0, &damaged);
+    assert_eq!((counted(&mut border), received(&mut border).dropped(DropReason::Crc)), ([7, 0, 0], 0));
     assert_eq!(border.received().len(), 64);
+    // ... and the next one is.
+    border.put(0, &damaged);
+    border.put(0, &pdu(10));
+    assert_eq!((counted(&mut border), received(&mut border).dropped(DropReason::Crc)), ([7, 0, 0], 1));
+    assert_eq!(border.received().len(), 1);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::figure::{Panel, draw, series};
 use super::{pin, thread_seconds};
 use crate::context::Context;
 use crate::output;
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result, anyhow, bail};
 use control::config;
 use control::daemon::Daemon;
 use control::processors::Processors;
@@ -51,23 +51,34 @@ pub(crate) struct Options {
     /// Leave the cost over the number of endpoints and circuits out
     #[arg(long)]
     no_scale: bool,
+    /// Only strategies whose name contains this, such as "interrupt" or "clocked"
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
 }
 
-fn strategies() -> [Events; 6] {
-    [
-        Events::Interrupt,
-        Events::Polling,
-        Events::Clocked { hertz: 1000 },
-        Events::Clocked { hertz: 4000 },
-        Events::default(),
-        Events::Soft { hertz: 20_000 },
-    ]
+impl Options {
+    fn strategies(&self) -> Vec<Events> {
+        let mut all = vec![
+            Events::Interrupt,
+            Events::Polling,
+            Events::Clocked { hertz: 1000 },
+            Events::Clocked { hertz: 4000 },
+            Events::default(),
+            Events::Soft { hertz: 20_000 },
+        ];
+        all.retain(|events| self.only.as_deref().is_none_or(|only| events.to_string().contains(only)));
+        all
+    }
 }
 
 /// `cellway bench events`
 pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
+    let strategies = options.strategies();
+    if strategies.is_empty() {
+        bail!("no strategy has {:?} in its name; try interrupt, polling, clocked, hybrid or soft", options.only);
+    }
     let folder = std::env::temp_dir().join(format!("cellway-events-{}", std::process::id()));
-    let result = measure(&folder, options);
+    let result = measure(&folder, options, &strategies);
     let _ = std::fs::remove_dir_all(&folder);
     let (rows, modelled, scale, share) = result?;
     if let Some(file) = &options.figure {
@@ -76,7 +87,7 @@ pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
     let json = json!({
         "bench": "events", "sdu_octets": SDU_OCTETS, "application_us": options.work_us,
         "runs": options.runs, "run_seconds": options.millis as f64 / 1e3, "host_goes_first": share,
-        "kept_at_highest_load": kept(&rows), "kept_at_highest_load_modelled": kept(&modelled),
+        "kept_at_highest_load": kept(&strategies, &rows), "kept_at_highest_load_modelled": kept(&strategies, &modelled),
         "published": "seed 004, section 3.2: clocked interrupts reach the throughput of interrupts, and more under load; both \
             are better than polling by a process; round trips under load 4/11/25 ms (500 Hz) and 5/12/18 ms (interrupts)",
         "rows": rows, "modelled": modelled,
@@ -119,9 +130,9 @@ pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
 }
 
 /// Of each strategy, what it does at the highest load as part of the most that it ever did; without a competitor.
-fn kept(rows: &[Value]) -> Value {
+fn kept(strategies: &[Events], rows: &[Value]) -> Value {
     let mut kept = serde_json::Map::new();
-    for events in strategies() {
+    for events in strategies {
         let of = rows.iter().filter(|r| r["events"] == events.to_string() && r["competitor"] != true);
         let done: Vec<f64> = of.filter_map(|r| r["done_per_s"].as_f64()).collect();
         let most = done.iter().copied().fold(0.0, f64::max);
@@ -132,7 +143,7 @@ fn kept(rows: &[Value]) -> Value {
 
 type Measured = (Vec<Value>, Vec<Value>, Vec<Value>, bool);
 
-fn measure(folder: &Path, options: &Options) -> Result<Measured> {
+fn measure(folder: &Path, options: &Options, strategies: &[Events]) -> Result<Measured> {
     let socket = folder.join("events.sock");
     let config = config::parse(&scale::network(), "the benchmark's network")?;
     let daemon = Daemon::start(config, &socket)?;
@@ -143,11 +154,11 @@ fn measure(folder: &Path, options: &Options) -> Result<Measured> {
     let first = bench.host_first(true)?;
     let saturating = options.saturating.map_or_else(|| bench.saturating(), Ok)?;
     let runs = options.runs.max(1);
-    let bar = output::progress(Some((runs * strategies().len() * LOADS.len() * 2) as u64));
-    let mut samples = vec![Vec::new(); strategies().len() * LOADS.len() * 2];
+    let bar = output::progress(Some((runs * strategies.len() * LOADS.len() * 2) as u64));
+    let mut samples = vec![Vec::new(); strategies.len() * LOADS.len() * 2];
     for _ in 0..runs {
         let mut cases = samples.iter_mut();
-        for events in strategies() {
+        for events in strategies.iter().copied() {
             bench.host_first(events != Events::Polling)?;
             for competitor in [false, true] {
                 for (load, case) in LOADS.into_iter().zip(&mut cases) {
@@ -165,7 +176,7 @@ fn measure(folder: &Path, options: &Options) -> Result<Measured> {
     let rows: Vec<Value> = samples.into_iter().filter_map(|mut case| case.drain(runs / 2..).next()).collect();
     bench.host_first(false)?;
     let scale = if options.no_scale { Vec::new() } else { scale::measure(folder)? };
-    Ok((rows, modelled(), scale, first))
+    Ok((rows, modelled(strategies), scale, first))
 }
 
 /// Runs of strategies over loads (in parts of the saturating one), without a competitor, for the laboratory: each run of each
@@ -197,10 +208,10 @@ pub(crate) fn sweep(
     Ok(samples)
 }
 
-fn modelled() -> Vec<Value> {
+fn modelled(strategies: &[Events]) -> Vec<Value> {
     let costs = overload::Costs::default();
     let mut rows = Vec::new();
-    for events in strategies() {
+    for events in strategies.iter().copied() {
         for load in LOADS {
             let o = overload::run(events, costs, load * 200_000.0, Duration::from_millis(200));
             rows.push(json!({
