@@ -59,6 +59,8 @@ pub struct Endpoint {
     pub(crate) pool: Arc<Pool>,
     pub(crate) send: Producer,
     receive: Consumer,
+    /// The SDU that is in the application's hands, of which there is one at a time: [`Received`] borrows the endpoint.
+    pub(crate) taken: Descriptor,
     pub(crate) free: Producer,
     wake_host: OwnedFd,
     /// The service's bell ringer sends on its other end.
@@ -106,6 +108,7 @@ impl Endpoint {
         let mut endpoint = Endpoint {
             send: Producer::new(&segment, Which::Send),
             receive: Consumer::new(&segment, Which::Receive),
+            taken: Descriptor::from(Head::of_buffer(Descriptor::INLINE)),
             free: Producer::new(&segment, Which::Free),
             pool: Arc::new(Pool { segment, returned: Mutex::default() }),
             futex: connection.has(crate::negotiate::FUTEX),

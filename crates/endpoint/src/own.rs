@@ -338,24 +338,24 @@ impl Endpoint {
 impl Received<'_> {
     /// The posted memory that the SDU is in, and the SDU's octets, for the application to keep; `None` if it is in a
     /// buffer of the segment or in the descriptor.
-    pub fn into_memory(mut self) -> Option<(Memory, usize)> {
-        if self.descriptor.head.buffer != Descriptor::OWN {
+    pub fn into_memory(self) -> Option<(Memory, usize)> {
+        if self.endpoint.taken.head.buffer != Descriptor::OWN {
             return None;
         }
         let given = &mut self.endpoint.given;
-        let Posted { mut memory, stand_in } = given.posted.remove(&self.descriptor.address)?;
-        let octets = (self.descriptor.head.octets as usize).min(memory.len());
+        let Posted { mut memory, stand_in } = given.posted.remove(&self.endpoint.taken.address)?;
+        let octets = (self.endpoint.taken.head.octets as usize).min(memory.len());
         if let Some(stand_in) = stand_in {
             memory[..octets].copy_from_slice(&stand_in[..octets]);
             given.stand_ins.push(stand_in);
         }
-        self.descriptor.head.buffer = Descriptor::INLINE;
+        self.endpoint.taken.head.buffer = Descriptor::INLINE;
         Some((memory, octets))
     }
 
     /// Posts the memory again that a dropped SDU was in.
     pub(crate) fn post_again(&mut self) {
-        let Some(posted) = self.endpoint.given.posted.remove(&self.descriptor.address) else { return };
+        let Some(posted) = self.endpoint.given.posted.remove(&self.endpoint.taken.address) else { return };
         if let Err(memory) = self.endpoint.push_posted(posted) {
             self.endpoint.given.done.push(memory);
         }

@@ -5,7 +5,7 @@
 //! holds anyway: never more than its slots.
 
 use crate::layout::{BODY_OCTETS, Descriptor, Geometry, HEAD_OCTETS, HEAD_WORDS, Head};
-use crate::segment::Segment;
+use crate::segment::{Segment, prefetch};
 
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
@@ -39,10 +39,10 @@ impl Place {
         self.segment.words(self.bodies_at + (index & (self.slots - 1)) as usize * BODY_OCTETS)
     }
 
-    /// A copy of a descriptor. Its body is read only if something is in it.
+    /// Copies what belongs to a head. A body is read only if something is in it; what was there before stays otherwise.
     #[inline]
-    fn read(&self, index: u32) -> Descriptor {
-        let mut descriptor = Descriptor::from(self.read_head(index));
+    fn read(&self, index: u32, head: Head, descriptor: &mut Descriptor) {
+        descriptor.head = head;
         if descriptor.head.has_body() {
             let [address, rest @ ..] = self.body_of(index);
             descriptor.address = address.load(Ordering::Relaxed);
@@ -52,13 +52,24 @@ impl Place {
                 }
             }
         }
-        descriptor
     }
 
     #[inline]
     fn read_head(&self, index: u32) -> Head {
         let head = self.head_of(index);
         Head::from_words(std::array::from_fn(|i| head[i].load(Ordering::Relaxed)))
+    }
+
+    /// Asks for the lines of descriptors that the other side has just written: they come side by side, and not each when it
+    /// is read.
+    #[inline]
+    fn fetch(&self, from: u32, n: u32, bodies: bool) {
+        for index in (0..n).step_by(HEADS_OF_A_LINE as usize).chain([n.saturating_sub(1)]) {
+            prefetch(self.head_of(from.wrapping_add(index)));
+        }
+        if bodies {
+            (0..n).for_each(|index| prefetch(self.body_of(from.wrapping_add(index))));
+        }
     }
 
     /// Writes a descriptor's body; what the slot has beyond it is stale.
@@ -81,6 +92,11 @@ impl Place {
     }
 }
 
+/// Descriptors whose lines are asked for at once.
+const AHEAD: u32 = 8;
+/// Heads of descriptors in a line.
+const HEADS_OF_A_LINE: u32 = (BODY_OCTETS / HEAD_OCTETS) as u32;
+
 /// The side that pushes.
 #[derive(Debug)]
 pub struct Producer {
@@ -99,6 +115,8 @@ pub struct Consumer {
     /// As the producer was told last.
     published: u32,
     tail_seen: u32,
+    /// The last descriptor that was read had a body.
+    bodies: bool,
 }
 
 /// Which of a segment's rings.
@@ -230,7 +248,7 @@ impl Producer {
 impl Consumer {
     /// The consuming side of a fresh ring. There must be one only.
     pub fn new(segment: &Arc<Segment>, which: Which) -> Self {
-        Consumer { place: place(segment, which), head: 0, published: 0, tail_seen: 0 }
+        Consumer { place: place(segment, which), head: 0, published: 0, tail_seen: 0, bodies: false }
     }
 
     /// Takes up this side's own index again as it was published: another process that shares this side has moved it.
@@ -241,18 +259,30 @@ impl Consumer {
     }
 
     /// How many descriptors wait, at most as many as there are slots.
-    #[inline]
+    #[inline(always)]
     pub fn waiting(&mut self) -> u32 {
-        if self.tail_seen == self.head {
-            self.tail_seen = self.place.tail().load(Ordering::Acquire);
+        if self.tail_seen == self.head { self.look() } else { self.waiting_seen() }
+    }
+
+    /// Reads the producer's index: how many descriptors wait by it.
+    #[inline(never)]
+    fn look(&mut self) -> u32 {
+        let tail = self.place.tail().load(Ordering::Acquire);
+        let (n, seen) = (tail.wrapping_sub(self.head), self.waiting_seen());
+        // A forged index tells of nothing new; the next look may find an honest one.
+        if n <= seen || n > self.place.slots {
+            return seen;
         }
-        let n = self.tail_seen.wrapping_sub(self.head);
-        if n > self.place.slots {
-            // Forged: take it for an empty ring, and look again next time.
-            self.tail_seen = self.head;
-            return 0;
-        }
+        self.see(tail);
         n
+    }
+
+    /// The producer has pushed up to here.
+    #[inline]
+    fn see(&mut self, tail: u32) {
+        let news = tail.wrapping_sub(self.tail_seen);
+        self.place.fetch(self.tail_seen, news.min(AHEAD), self.bodies);
+        self.tail_seen = tail;
     }
 
     /// How many wait by the producer's index of this moment.
@@ -267,29 +297,35 @@ impl Consumer {
         if self.waiting() == 0 {
             return None;
         }
-        Some(self.place.read(self.head))
+        Some(self.read(0))
     }
 
-    /// A copy of the descriptor `ahead` places behind the oldest, which stays in the ring.
     #[inline]
-    pub fn peek_ahead(&mut self, ahead: u32) -> Option<Descriptor> {
-        self.has_ahead(ahead).then(|| self.place.read(self.head.wrapping_add(ahead)))
+    fn read(&mut self, ahead: u32) -> Descriptor {
+        let mut descriptor = Descriptor::from(Head::of_buffer(Descriptor::INLINE));
+        let head = self.place.read_head(self.head.wrapping_add(ahead));
+        self.read_into(ahead, head, &mut descriptor);
+        descriptor
+    }
+
+    /// Completes the copy of a descriptor whose head was copied. A body that it does not have stays what it was: to move a whole
+    /// one takes longer than to read a head.
+    #[inline]
+    pub fn read_into(&mut self, ahead: u32, head: Head, descriptor: &mut Descriptor) {
+        self.place.read(self.head.wrapping_add(ahead), head, descriptor);
+        self.bodies = head.has_body();
+    }
+
+    /// A copy of the head of the descriptor `ahead` places behind the oldest.
+    #[inline]
+    pub fn peek_head(&mut self, ahead: u32) -> Option<Head> {
+        self.has_ahead(ahead).then(|| self.place.read_head(self.head.wrapping_add(ahead)))
     }
 
     /// Whether there is a descriptor `ahead` places behind the oldest: a look at the producer's index at most.
     #[inline]
     pub fn has_ahead(&mut self, ahead: u32) -> bool {
-        let seen = self.tail_seen.wrapping_sub(self.head);
-        if seen <= ahead {
-            let tail = self.place.tail().load(Ordering::Acquire);
-            let n = tail.wrapping_sub(self.head);
-            // A forged index tells of nothing new.
-            if n > self.place.slots || n <= ahead {
-                return false;
-            }
-            self.tail_seen = tail;
-        }
-        true
+        self.waiting_seen() > ahead || self.look() > ahead
     }
 
     /// How many descriptors the producer has been given back (wraps at 2^32).
@@ -332,8 +368,21 @@ impl Consumer {
     }
 
     /// How many descriptors wait by the producer's index as it was seen last: a look at this side's own memory.
+    #[inline(always)]
     pub fn waiting_seen(&self) -> u32 {
         self.tail_seen.wrapping_sub(self.head)
+    }
+
+    /// Takes the oldest descriptor, as [`Consumer::read_into`] does; false if there is none.
+    #[inline(always)]
+    pub fn pop_into(&mut self, descriptor: &mut Descriptor) -> bool {
+        if self.waiting() == 0 {
+            return false;
+        }
+        let head = self.place.read_head(self.head);
+        self.read_into(0, head, descriptor);
+        self.advance();
+        true
     }
 
     /// Takes the oldest descriptor.

@@ -215,12 +215,18 @@ impl Segment {
     }
 
     /// Where a buffer begins in memory, for the client's slices of it. Panics if there is no such buffer.
+    #[inline]
     pub(crate) fn buffer(&self, index: u32) -> NonNull<[u8]> {
+        let Some(buffer) = self.find_buffer(index) else { panic!("there is no buffer {index}") };
+        buffer
+    }
+
+    /// The same, if there is one of that number.
+    #[inline]
+    pub(crate) fn find_buffer(&self, index: u32) -> Option<NonNull<[u8]>> {
         let octets = self.geometry.buffer_octets as usize;
-        let at = self.buffer_at(index).unwrap_or(usize::MAX);
-        self.check(at, octets, 1);
-        // SAFETY: inside the mapping, as just checked.
-        NonNull::slice_from_raw_parts(unsafe { self.base.add(at) }, octets)
+        // SAFETY: inside the mapping, which has as many octets as the geometry's parts together.
+        self.buffer_at(index).map(|at| NonNull::slice_from_raw_parts(unsafe { self.base.add(at) }, octets))
     }
 }
 
@@ -229,6 +235,19 @@ impl Drop for Segment {
         // SAFETY: the mapping was made by `map` with this size, and all references into it have ended with `self`.
         let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.octets) };
     }
+}
+
+/// Brings a line into the nearest cache, if there is a way to ask for it.
+#[inline(always)]
+pub(crate) fn prefetch<T>(line: &T) {
+    #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+    // SAFETY: a prefetch has no effect but on the cache, whatever the address.
+    unsafe {
+        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(line).cast());
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri), not(loom))))]
+    let _ = line;
 }
 
 #[cfg(test)]

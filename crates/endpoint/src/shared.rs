@@ -117,6 +117,7 @@ impl SharedMemory {
     }
 
     /// Part of it, as memory that the other side may write at any time. Panics if it is not inside.
+    #[inline]
     pub fn octets(&self, at: usize, octets: usize) -> &[AtomicU8] {
         let inside = at.checked_add(octets).is_some_and(|end| end <= self.octets);
         assert!(inside, "{octets} octets at {at} are not inside the memory");

@@ -20,10 +20,37 @@ impl Borrower {
     }
 }
 
+/// Division by a number that stays the same, by a multiplication (Granlund and Montgomery, 1994, section 4): a division in
+/// each SDU's way takes longer than the rest of saying which buffer it is in.
+#[derive(Debug, Clone, Copy)]
+struct Quotient {
+    /// 2^64 / divisor, rounded up; 0 stands for 2^64.
+    reciprocal: u64,
+}
+
+impl Quotient {
+    fn by(divisor: u32) -> Self {
+        Quotient { reciprocal: (u64::MAX / u64::from(divisor.max(1))).wrapping_add(1) }
+    }
+
+    /// The reciprocal is too large by less than one, which adds less than 2^-32 to a quotient: the next whole number is further
+    /// away.
+    #[inline]
+    fn quotient(self, dividend: u32) -> u32 {
+        match self.reciprocal {
+            0 => dividend,
+            reciprocal => ((u128::from(dividend) * u128::from(reciprocal)) >> 64) as u32,
+        }
+    }
+}
+
 /// A lending endpoint's segment.
 #[derive(Debug)]
 pub struct Lent {
     pub(crate) geometry: Geometry,
+    /// Where its buffers begin: the whole has no more octets than 32 bits count.
+    buffers_at: u32,
+    buffers: Quotient,
     /// By which a borrower maps it. There but for its drop.
     memory: Option<OwnedFd>,
     /// The only channel that it is lent to; 0: none yet.
@@ -39,7 +66,15 @@ impl Lent {
     /// Of these sizes; `memory`: by which a borrower maps it.
     pub fn new(geometry: Geometry, memory: OwnedFd) -> Self {
         let out = (0..geometry.buffers).map(|_| AtomicU32::new(0)).collect();
-        Lent { geometry, memory: Some(memory), borrower: AtomicU64::new(0), ended: AtomicBool::new(false), out }
+        Lent {
+            geometry,
+            buffers_at: geometry.buffers_at() as u32,
+            buffers: Quotient::by(geometry.buffer_octets),
+            memory: Some(memory),
+            borrower: AtomicU64::new(0),
+            ended: AtomicBool::new(false),
+            out,
+        }
     }
 
     /// Whether SDUs may be lent to this channel: to the first that asks, until the lender ends.
@@ -87,8 +122,8 @@ impl Lent {
     /// The buffer that begins at this octet of the segment.
     #[inline]
     pub(crate) fn buffer_of(&self, at: u32) -> Option<u16> {
-        let from = (at as usize).checked_sub(self.geometry.buffers_at())?;
-        u16::try_from(from / self.geometry.buffer_octets as usize).ok()
+        let from = at.checked_sub(self.buffers_at)?;
+        u16::try_from(self.buffers.quotient(from)).ok()
     }
 }
 
@@ -121,6 +156,22 @@ mod tests {
         assert!(!lent.lends_to(second));
         lent.end();
         assert!(!lent.lends_to(first));
+    }
+
+    #[test]
+    fn a_quotient_is_that_of_a_division() {
+        let mut random = 1u64;
+        let mut next = || {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (random >> 32) as u32 >> (random >> 8 & 31)
+        };
+        for _ in 0..1_000_000 {
+            let (divisor, by) = (next().max(1), next());
+            let multiple = (u64::from(divisor) * u64::from(by)).min(u64::from(u32::MAX)) as u32;
+            for dividend in [by, multiple, multiple.wrapping_sub(1), multiple.wrapping_add(1), u32::MAX] {
+                assert_eq!(Quotient::by(divisor).quotient(dividend), dividend / divisor, "{dividend} / {divisor}");
+            }
+        }
     }
 
     #[test]

@@ -180,29 +180,26 @@ impl Outbound {
         if self.taken >= self.slots {
             return None;
         }
-        let descriptor = ring.peek_ahead(self.taken)?;
+        let ahead = self.taken;
+        let head = ring.peek_head(ahead)?;
         let position = ring.head().wrapping_add(self.taken);
         self.taken += 1;
         if let Some(done) = &mut self.in_order {
             done.push_back(false);
         }
-        let channel = ChannelId(descriptor.head.channel);
+        let channel = ChannelId(head.channel);
         if let Err(reason) = check(channel) {
-            self.give_back(ring, position, (descriptor.head.channel, descriptor.head.buffer));
+            self.give_back(ring, position, (head.channel, head.buffer));
             return Some(Err(reason));
         }
         let channel = u32::from(channel.place());
-        let entry = Entry { descriptor, position, next: NONE };
-        let at = match self.free.pop() {
-            Some(at) => {
-                self.entries[at as usize] = entry;
-                at
-            }
-            None => {
-                self.entries.push(entry);
-                self.entries.len() as u32 - 1
-            }
-        };
+        let at = self.free.pop().unwrap_or_else(|| {
+            self.entries.push(Entry { descriptor: head.into(), position, next: NONE });
+            self.entries.len() as u32 - 1
+        });
+        let entry = &mut self.entries[at as usize];
+        (entry.position, entry.next) = (position, NONE);
+        ring.read_into(ahead, head, &mut entry.descriptor);
         if channel as usize >= self.lanes.len() {
             self.lanes.resize_with(channel as usize + 1, Lane::default);
         }

@@ -77,8 +77,8 @@ impl Drop for Loan {
 /// An SDU that has arrived. Its buffer goes back to the host when this is dropped.
 #[derive(Debug)]
 pub struct Received<'a> {
+    /// Has the SDU's descriptor in [`Endpoint::taken`]: to copy it from hand to hand costs more than the rest of taking an SDU.
     pub(crate) endpoint: &'a mut Endpoint,
-    pub(crate) descriptor: Descriptor,
 }
 
 impl Received<'_> {
@@ -88,27 +88,27 @@ impl Received<'_> {
     /// The channel it came on.
     #[inline]
     pub fn channel(&self) -> ChannelId {
-        ChannelId(self.descriptor.head.channel)
+        ChannelId(self.endpoint.taken.head.channel)
     }
 
     /// Whether it came with its descriptor: nothing that was posted has been used for it.
     pub fn is_inline(&self) -> bool {
-        self.descriptor.head.buffer == Descriptor::INLINE
+        self.endpoint.taken.head.buffer == Descriptor::INLINE
     }
 
     /// AAL5 user-to-user indication.
     pub fn uu(&self) -> u8 {
-        self.descriptor.head.uu
+        self.endpoint.taken.head.uu
     }
 
     /// Whether a cell of it had its loss priority set.
     pub fn clp(&self) -> bool {
-        self.descriptor.head.clp
+        self.endpoint.taken.head.clp
     }
 
     /// Whether its last cell had met congestion.
     pub fn congestion(&self) -> bool {
-        self.descriptor.head.congestion
+        self.endpoint.taken.head.congestion
     }
 }
 
@@ -117,22 +117,20 @@ impl Deref for Received<'_> {
     #[inline]
     #[allow(unsafe_code)]
     fn deref(&self) -> &[u8] {
-        let octets = self.descriptor.head.octets as usize;
-        if self.descriptor.head.buffer == Descriptor::INLINE {
-            return &self.descriptor.inline[..octets.min(INLINE_OCTETS)];
+        let octets = self.endpoint.taken.head.octets as usize;
+        if self.endpoint.taken.head.buffer == Descriptor::INLINE {
+            return &self.endpoint.taken.inline[..octets.min(INLINE_OCTETS)];
         }
-        if self.descriptor.head.buffer == Descriptor::OWN {
-            return self.endpoint.given.octets(&self.descriptor);
+        if self.endpoint.taken.head.buffer == Descriptor::OWN {
+            return self.endpoint.given.octets(&self.endpoint.taken);
         }
-        if self.descriptor.head.buffer == Self::COPIED {
+        if self.endpoint.taken.head.buffer == Self::COPIED {
             return self.endpoint.borrowed.copied();
         }
-        if self.endpoint.pool.segment.geometry().buffer_at(self.descriptor.head.buffer).is_none() {
-            return &[];
-        }
+        let Some(buffer) = self.endpoint.pool.segment.find_buffer(self.endpoint.taken.head.buffer) else { return &[] };
         // SAFETY: the host gave the buffer away with this descriptor and does not write it until it is free again, which
         // `drop` says; this side makes no other slice of it.
-        let buffer = unsafe { self.endpoint.pool.segment.buffer(self.descriptor.head.buffer).as_ref() };
+        let buffer = unsafe { buffer.as_ref() };
         &buffer[..octets.min(buffer.len())]
     }
 }
@@ -140,7 +138,7 @@ impl Deref for Received<'_> {
 impl Drop for Received<'_> {
     #[inline]
     fn drop(&mut self) {
-        let buffer = self.descriptor.head.buffer;
+        let buffer = self.endpoint.taken.head.buffer;
         if buffer == Descriptor::OWN {
             self.post_again();
         } else if buffer != Descriptor::INLINE && buffer != Self::COPIED {

@@ -8,7 +8,7 @@
 use super::{Endpoint, Error, Received};
 use crate::ChannelId;
 use crate::control::{Request, Response};
-use crate::layout::{Descriptor, Geometry, Head, Lent};
+use crate::layout::{Geometry, Head, Lent};
 use crate::negotiate::LEND;
 use crate::shared::ReadOnly;
 use crate::view::{Changed, Guarantee, Octets};
@@ -24,6 +24,8 @@ struct Region {
     channel: u32,
     memory: ReadOnly,
     geometry: Geometry,
+    /// Where its buffers begin, which takes longer to say than the rest of looking at an SDU.
+    buffers_at: usize,
 }
 
 /// What an endpoint has borrowed.
@@ -53,8 +55,11 @@ impl Borrowed {
     #[inline]
     fn view(&self, head: &Head) -> Option<Octets<'_>> {
         let lent = Lent::from_buffer(head.buffer)?;
-        let Region { memory, geometry, .. } = self.find(lent)?;
-        let at = geometry.buffer_at(lent.buffer.into()).filter(|_| head.octets <= geometry.buffer_octets)?;
+        let Region { memory, geometry, buffers_at, .. } = self.find(lent)?;
+        if u32::from(lent.buffer) >= geometry.buffers || head.octets > geometry.buffer_octets {
+            return None;
+        }
+        let at = buffers_at + usize::from(lent.buffer) * geometry.buffer_octets as usize;
         let octets = head.octets as usize;
         Some(Octets::Shared(memory.octets(at, octets), memory.words(at, octets)))
     }
@@ -109,11 +114,14 @@ impl Endpoint {
     /// A sender's memory cannot be mapped: the SDU is lost then.
     #[inline(always)]
     pub fn try_receive_shared(&mut self) -> Result<Option<SharedSdu<'_>>, Error> {
-        let Some(descriptor) = self.pop_received() else { return Ok(None) };
-        if Lent::from_buffer(descriptor.head.buffer).is_some_and(|lent| self.borrowed.find(lent).is_none()) {
-            self.map_region(&descriptor.head)?;
+        if !self.take_received() {
+            return Ok(None);
         }
-        Ok(Some(SharedSdu(Received { endpoint: self, descriptor })))
+        let head = self.taken.head;
+        if Lent::from_buffer(head.buffer).is_some_and(|lent| self.borrowed.find(lent).is_none()) {
+            self.map_region(&head)?;
+        }
+        Ok(Some(SharedSdu(Received { endpoint: self })))
     }
 
     /// Hands each SDU that arrives to `f`, until `f` says [`ControlFlow::Break`] or nothing has come for `patience`. Gives how many
@@ -163,26 +171,26 @@ impl Endpoint {
         };
         let geometry = geometry.checked().map_err(crate::segment::SegmentError::from)?;
         let memory = ReadOnly::open(&fd, geometry.octets())?;
-        Ok(Region { number, channel, memory, geometry })
+        Ok(Region { number, channel, memory, geometry, buffers_at: geometry.buffers_at() })
     }
 
-    /// Copies a lent SDU, whose buffer goes back at once. What cannot be read is an empty SDU.
+    /// Copies the lent SDU that has been taken; its buffer goes back at once. What cannot be read is an empty SDU.
     #[cold]
-    pub(super) fn copy_lent(&mut self, descriptor: &mut Descriptor) {
-        let head = &descriptor.head;
+    pub(super) fn copy_lent(&mut self) {
+        let head = self.taken.head;
         let known = Lent::from_buffer(head.buffer).is_some_and(|lent| self.borrowed.find(lent).is_some());
         let mut copy = std::mem::take(&mut self.borrowed.copy);
         copy.clear();
-        let mapped = known || self.map_region(head).is_ok();
-        if let Some(view) = self.borrowed.view(head) {
+        let mapped = known || self.map_region(&head).is_ok();
+        if let Some(view) = self.borrowed.view(&head) {
             copy.resize(head.octets as usize, 0);
             view.copy_to(&mut copy);
         }
         self.borrowed.copy = copy;
         if mapped {
-            self.give_free(descriptor.head.buffer);
+            self.give_free(head.buffer);
         }
-        descriptor.head.buffer = Received::COPIED;
+        self.taken.head.buffer = Received::COPIED;
     }
 
     /// Gives back buffers for which the free ring had no place. True if there were any.
@@ -205,14 +213,14 @@ pub struct SharedSdu<'a>(Received<'a>);
 impl SharedSdu<'_> {
     #[inline]
     fn view(&self) -> Octets<'_> {
-        self.0.endpoint.borrowed.view(&self.0.descriptor.head).unwrap_or_else(|| Octets::Private(&self.0))
+        self.0.endpoint.borrowed.view(&self.0.endpoint.taken.head).unwrap_or_else(|| Octets::Private(&self.0))
     }
 
     /// Its octets, how many.
     #[allow(clippy::len_without_is_empty)] // An SDU has one octet at least.
     #[inline]
     pub fn len(&self) -> usize {
-        self.0.descriptor.head.octets as usize
+        self.0.endpoint.taken.head.octets as usize
     }
 
     /// The channel it came on.
@@ -267,5 +275,38 @@ impl SharedSdu<'_> {
         let mut octets = vec![0; self.len()];
         self.copy_to(&mut octets);
         octets
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shared::{SharedMemory, make_pages, seal};
+
+    #[test]
+    fn what_a_descriptor_says_is_seen_where_the_region_has_it_and_nowhere_else() {
+        let geometry = Geometry { send_ring: 2, receive_ring: 4, free_ring: 8, buffers: 3, buffer_octets: 64 };
+        let (ours, fd) = SharedMemory::create(geometry.octets()).unwrap();
+        make_pages(&fd).unwrap();
+        seal(&fd).unwrap();
+        let memory = ReadOnly::open(&fd, geometry.octets()).unwrap();
+        let region = Region { number: 7, channel: 0, memory, geometry, buffers_at: geometry.buffers_at() };
+        let borrowed = Borrowed { regions: vec![region], ..Borrowed::default() };
+        let view = |region, buffer, octets| {
+            let buffer = Lent { region, buffer }.to_buffer().unwrap();
+            borrowed.view(&Head { octets, ..Head::of_buffer(buffer) }).map(|view| {
+                let mut copy = vec![0; octets as usize];
+                view.copy_to(&mut copy);
+                copy
+            })
+        };
+        for buffer in 0..3 {
+            ours.copy_in(geometry.buffer_at(buffer).unwrap(), &[buffer as u8 + 1; 64]);
+        }
+        assert_eq!(view(7, 0, 64), Some(vec![1; 64]));
+        assert_eq!(view(7, 2, 64), Some(vec![3; 64]));
+        assert_eq!(view(7, 2, 1), Some(vec![3]));
+        assert_eq!((view(7, 3, 1), view(7, 2, 65), view(6, 2, 64)), (None, None, None));
+        assert!(borrowed.view(&Head { octets: 1, ..Head::of_buffer(2) }).is_none(), "a buffer of its own");
     }
 }

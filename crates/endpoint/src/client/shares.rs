@@ -6,6 +6,7 @@
 use crate::ChannelId;
 
 /// Where a channel's count is. What an earlier channel at this place has on its way counts too: its slots are not free either.
+#[inline]
 fn place(channel: u32) -> usize {
     usize::from(ChannelId(channel).place())
 }
@@ -42,12 +43,14 @@ impl Shares {
     }
 
     /// Whether `channel` has less than its share on the way.
+    #[inline]
     pub(super) fn has_room(&self, channel: u32) -> bool {
         let taken = self.taken.get(place(channel)).copied().unwrap_or_default();
         self.open < 2 || taken < self.limit.saturating_sub(self.sum).max(1)
     }
 
     /// [`Shares::has_room`], and remembers who had none.
+    #[inline]
     pub(super) fn admits(&mut self, channel: u32) -> bool {
         let admits = self.has_room(channel);
         self.refused = (!admits).then_some(channel);
@@ -59,6 +62,7 @@ impl Shares {
         self.refused.is_some_and(|channel| !self.has_room(channel))
     }
 
+    #[inline]
     pub(super) fn take(&mut self, channel: u32) {
         self.sum += 1;
         if let Some(taken) = self.taken.get_mut(place(channel)) {
@@ -66,6 +70,7 @@ impl Shares {
         }
     }
 
+    #[inline]
     pub(super) fn give_back(&mut self, channel: u32) {
         self.sum = self.sum.saturating_sub(1);
         if let Some(taken) = self.taken.get_mut(place(channel)) {

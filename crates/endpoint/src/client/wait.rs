@@ -6,9 +6,7 @@
 
 use super::{Endpoint, Error, Received};
 use crate::control::{BELL_OCTETS, Events};
-use crate::layout::{
-    ANY_NEWS, BY_FUTEX, CLIENT_SLEEPS, Descriptor, HOST_RESTS, HOST_SLEEPS, Lent, NEWS_OF_ROOM, NEWS_OF_SDUS,
-};
+use crate::layout::{ANY_NEWS, BY_FUTEX, CLIENT_SLEEPS, HOST_RESTS, HOST_SLEEPS, Lent, NEWS_OF_ROOM, NEWS_OF_SDUS};
 use crate::waiting::{DOZE, Next, Waiting};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd};
@@ -37,24 +35,26 @@ impl Endpoint {
     // Whoever has it inlined makes the answer where it is used: moved, its descriptor is read again before it has been written whole.
     #[inline(always)]
     pub fn try_receive(&mut self) -> Option<Received<'_>> {
-        let mut descriptor = self.pop_received()?;
-        if Lent::from_buffer(descriptor.head.buffer).is_some() {
-            self.copy_lent(&mut descriptor);
+        if !self.take_received() {
+            return None;
         }
-        Some(Received { endpoint: self, descriptor })
+        if Lent::from_buffer(self.taken.head.buffer).is_some() {
+            self.copy_lent();
+        }
+        Some(Received { endpoint: self })
     }
 
-    /// The next SDU's descriptor, if one has arrived.
+    /// Takes the next SDU's descriptor, if one has arrived.
     #[inline(always)]
-    pub(super) fn pop_received(&mut self) -> Option<Descriptor> {
-        let Some(descriptor) = self.receive.pop() else {
+    pub(super) fn take_received(&mut self) -> bool {
+        if !self.receive.pop_into(&mut self.taken) {
             self.publish_free();
-            return None;
-        };
+            return false;
+        }
         if self.receive.head() & (self.receive_quarter - 1) == 0 {
             self.say_there_is_room();
         }
-        Some(descriptor)
+        true
     }
 
     /// Lets the host see which buffers are its again.

@@ -70,8 +70,8 @@ fn a_descriptor_that_is_done_with_before_an_older_one_is_named_in_the_slot_that_
     for i in 0..3 {
         assert!(p.push(Head { channel: i, ..Head::of_buffer(10 + i) }));
     }
-    let read: Vec<_> = (0..3).map(|i| c.peek_ahead(i).unwrap()).collect();
-    assert_eq!(c.peek_ahead(3), None);
+    let read: Vec<_> = (0..3).map(|i| c.read(i)).collect();
+    assert_eq!((c.peek_head(2).map(|head| head.channel), c.peek_head(3)), (Some(2), None));
     for i in [2, 0, 1] {
         c.give_back(i, read[i as usize].head.channel, read[i as usize].head.buffer);
     }
@@ -79,6 +79,40 @@ fn a_descriptor_that_is_done_with_before_an_older_one_is_named_in_the_slot_that_
     c.publish();
     assert_eq!(p.consumed(), 3);
     assert_eq!([0, 1, 2].map(|at| p.given_back(at)), [(2, 12), (0, 10), (1, 11)]);
+}
+
+#[test]
+fn a_descriptor_without_a_body_leaves_that_of_the_one_before() {
+    let s = segment();
+    let (mut p, mut c) = (Producer::new(&s, Which::Receive), Consumer::new(&s, Which::Receive));
+    let inline = std::array::from_fn(|i| i as u8);
+    assert!(p.push(Descriptor { address: 7, inline, ..Head::of_buffer(Descriptor::INLINE).into() }));
+    assert!(p.push(Head::of_buffer(3)));
+    let mut taken = Descriptor::from(Head::of_buffer(0));
+    assert!(c.pop_into(&mut taken));
+    assert_eq!((taken.head.buffer, taken.address, taken.inline), (Descriptor::INLINE, 7, inline));
+    assert!(c.pop_into(&mut taken));
+    assert_eq!((taken.head.buffer, taken.address, taken.inline), (3, 7, inline));
+    assert!(!c.pop_into(&mut taken));
+    assert_eq!(taken.head.buffer, 3);
+}
+
+#[test]
+fn an_index_that_goes_back_or_too_far_tells_of_nothing_new() {
+    let s = segment();
+    let (mut p, mut c) = (Producer::new(&s, Which::Send), Consumer::new(&s, Which::Send));
+    for i in 0..3 {
+        assert!(p.push(Head::of_buffer(i)));
+    }
+    assert!(c.has_ahead(2) && !c.has_ahead(3));
+    let index = s.word32(s.geometry().send_at() + 64);
+    for forged in [1, 0, u32::MAX, 5, 3] {
+        index.store(forged, Ordering::Release);
+        assert_eq!((c.has_ahead(3), c.waiting(), c.waiting_seen()), (false, 3, 3), "{forged}");
+    }
+    index.store(4, Ordering::Release);
+    assert!(c.has_ahead(3));
+    assert_eq!(c.waiting_seen(), 4);
 }
 
 #[test]

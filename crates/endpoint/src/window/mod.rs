@@ -419,11 +419,11 @@ impl Endpoint {
 impl Received<'_> {
     /// Gives the SDU's octets behind the first `headers` to a window, from its octet `at` on: whole pages are mapped where the SDU was
     /// received into frames of the window and lies as it is wanted; the rest is copied. Gives how, or `None` if the window is too short.
-    pub fn into_window(mut self, window: &Window, headers: usize, at: usize) -> Option<Delivered> {
+    pub fn into_window(self, window: &Window, headers: usize, at: usize) -> Option<Delivered> {
         let octets = self.len().checked_sub(headers)?;
         at.checked_add(octets).filter(|end| *end <= window.octets)?;
         let given = &self.endpoint.given;
-        let place = given.place(&self.descriptor).filter(|(pool, _)| Arc::ptr_eq(pool, &window.pool));
+        let place = given.place(&self.endpoint.taken).filter(|(pool, _)| Arc::ptr_eq(pool, &window.pool));
         let Some(place) = place.map(|(_, place)| place) else {
             let copied = window.overwrite(at, &self[headers..]);
             return Some(Delivered { octets: copied, pages: 0, copied });
@@ -435,8 +435,8 @@ impl Received<'_> {
         let delivered = spaces.deliver(Process(0), at as u64, &sdu.part(headers, octets), real).ok();
         state.flush_received();
         // Frames that became the window's are no longer the posted memory's: its name is given up before anybody makes a slice of it.
-        self.endpoint.given.forget(&self.descriptor);
-        self.descriptor.head.buffer = Descriptor::INLINE;
+        self.endpoint.given.forget(&self.endpoint.taken);
+        self.endpoint.taken.head.buffer = Descriptor::INLINE;
         if let Some(hold) = state.holds.remove(&place) {
             state.spaces.unhold(hold);
         }
