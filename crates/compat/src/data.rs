@@ -300,7 +300,7 @@ impl Live {
             if octets > INLINE_OCTETS {
                 // As many buffers as slots: the one of this slot is free because the slot is.
                 let buffer = ring.pushed() & (self.segment.geometry().send_ring - 1);
-                let Some(to) = self.segment.geometry().buffer_at(buffer) else { return Err(Errno::NOBUFS.into()) };
+                let Some(to) = self.segment.buffer_at(buffer) else { return Err(Errno::NOBUFS.into()) };
                 descriptor.head.buffer = buffer;
                 if is_cell {
                     self.segment.copy_in(to, &cell);
@@ -459,7 +459,7 @@ impl Live {
             Descriptor::INLINE if octets <= INLINE_OCTETS => None,
             Descriptor::INLINE => return None,
             _ if octets > self.segment.geometry().buffer_octets as usize => return None,
-            buffer => Some(self.segment.geometry().buffer_at(buffer)?),
+            buffer => Some(self.segment.buffer_at(buffer)?),
         };
         let mut cell = [0; CELL_OCTETS];
         let is_cell = self.qos.service_aal() == Aal::Aal0;
