@@ -10,7 +10,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::{NoServerSessionStorage, ParsedCertificate, WebPkiClientVerifier};
 use rustls::{
-    AlertDescription, CertificateError, ClientConfig, ClientConnection, Connection, Error, InvalidMessage,
+    AlertDescription, CertificateError, ClientConfig, ClientConnection, Connection, Error, InvalidMessage, IoState,
     RootCertStore, ServerConfig, ServerConnection,
 };
 use std::collections::VecDeque;
@@ -23,6 +23,10 @@ const SESSION_OCTETS: usize = 64 * 1024;
 /// Octets of data in one record (RFC 8446 5.1), and what its head, its type and its tag add (5.2).
 const RECORD_OCTETS: usize = 16_384;
 const RECORD_OVERHEAD: usize = 5 + 1 + 16;
+/// Octets of a record's head and its encrypted content at most (RFC 8446 5.2).
+const LONGEST_RECORD: usize = 5 + RECORD_OCTETS + 256;
+/// Octets that a read of the socket without data stands for at least in [`Session::without_data`].
+const READ_COST: usize = 1024;
 /// Writings that are remembered until they are acknowledged; beyond that, every second is forgotten.
 const MAX_ENDS: usize = 4096;
 
@@ -144,6 +148,9 @@ pub(crate) struct Session {
     ends: VecDeque<Position>,
     /// Octets of data that have been acknowledged.
     acknowledged: u64,
+    /// Octets read from the socket that have not become data since [`Session::read`] last had none: key updates and tickets cost
+    /// processor time, and a peer may send them without end.
+    without_data: usize,
 }
 
 /// A place in what a session sends.
@@ -163,11 +170,12 @@ impl Session {
             data: Position::default(),
             ends: VecDeque::new(),
             acknowledged: 0,
+            without_data: 0,
         }
     }
 
     /// Goes on with the handshake as far as the socket lets it. True if it has ended well.
-    pub(crate) fn shake_hands(&mut self, socket: &mut TcpStream) -> Result<bool, String> {
+    pub(crate) fn shake_hands(&mut self, socket: &mut (impl Read + Write)) -> Result<bool, String> {
         // One that has no TLS may end the connection before it has read all, and that is an error here.
         let broken = |e: io::Error| format!("{e} in the TLS handshake");
         while self.session.is_handshaking() {
@@ -175,7 +183,9 @@ impl Session {
             self.flush(socket).map_err(broken)?;
             match self.session.read_tls(socket) {
                 Ok(0) => return Err("the peer ended the connection in the TLS handshake".into()),
-                Ok(_) => self.process(socket).map_err(|e| e.to_string())?,
+                Ok(_) => {
+                    self.process(socket).map_err(|e| e.to_string())?;
+                }
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == ErrorKind::WouldBlock && before && !self.session.wants_write() => {}
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(false),
@@ -202,9 +212,9 @@ impl Session {
     }
 
     /// What has been read goes through the session; what is wrong with it the peer is told, too.
-    fn process(&mut self, socket: &mut TcpStream) -> io::Result<()> {
+    fn process(&mut self, socket: &mut impl Write) -> io::Result<IoState> {
         match self.session.process_new_packets() {
-            Ok(_) => Ok(()),
+            Ok(state) => Ok(state),
             Err(error) => {
                 let _ = self.flush(socket);
                 Err(io::Error::new(ErrorKind::InvalidData, reason(&error)))
@@ -212,8 +222,9 @@ impl Session {
         }
     }
 
-    /// As [`Read::read`] on a socket that does not block; 0 is the connection's end.
-    pub(crate) fn read(&mut self, socket: &mut TcpStream, into: &mut [u8]) -> io::Result<usize> {
+    /// As [`Read::read`] on a socket that does not block; 0 is the connection's end. After as many octets without data as
+    /// the longest record has, [`ErrorKind::WouldBlock`] although the socket may have more.
+    pub(crate) fn read(&mut self, socket: &mut (impl Read + Write), into: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.session.reader().read(into) {
                 Err(e) if e.kind() == ErrorKind::WouldBlock => {}
@@ -221,10 +232,23 @@ impl Session {
                 Err(e) if e.kind() == ErrorKind::UnexpectedEof => return Ok(0),
                 other => return other,
             }
-            if self.session.read_tls(socket)? == 0 {
-                return Ok(0);
+            let left = LONGEST_RECORD.saturating_sub(self.without_data);
+            if left == 0 {
+                self.without_data = 0;
+                return Err(ErrorKind::WouldBlock.into());
             }
-            self.process(socket)?;
+            match self.session.read_tls(&mut Read::by_ref(socket).take(left as u64)) {
+                Ok(0) => return Ok(0),
+                Ok(n) => {
+                    let data = self.process(socket)?.plaintext_bytes_to_read();
+                    let cost = if data > 0 { n } else { n.max(READ_COST) };
+                    self.without_data = (self.without_data + cost).saturating_sub(data);
+                }
+                Err(e) => {
+                    self.without_data = 0;
+                    return Err(e);
+                }
+            }
         }
     }
 
@@ -258,7 +282,7 @@ impl Session {
     }
 
     /// Hands the socket what it takes.
-    pub(crate) fn flush(&mut self, socket: &mut TcpStream) -> io::Result<()> {
+    pub(crate) fn flush(&mut self, socket: &mut impl Write) -> io::Result<()> {
         while self.session.wants_write() {
             match self.session.write_tls(socket) {
                 Ok(0) => break,
@@ -281,6 +305,9 @@ impl Session {
         let _ = self.flush(socket);
     }
 }
+
+#[cfg(test)]
+mod tests;
 
 /// What is wrong, and what to do, in words of a link's description.
 fn reason(error: &Error) -> String {
