@@ -17,6 +17,9 @@ use wire::{CircuitId, DropReason};
 /// Circuits of the peer that are remembered at most.
 const MAX_PEER_CIRCUITS: usize = 4096;
 
+/// Control texts and dropped frames of one [`Machine::receive`] at most: the link's room bounds them no more than a peer does.
+const MESSAGES: usize = 512;
+
 /// Octets of a frame after its head that show that a candidate speaks.
 const CONVINCING: usize = 256;
 
@@ -266,12 +269,14 @@ impl Machine {
         matches!(self.input, Input::Ready { .. })
     }
 
-    /// Takes the peer's octets, in pieces of any size; gives how many it took. Fewer than all: the link is full.
+    /// Takes the peer's octets, in pieces of any size; gives how many it took. Fewer than all: the link is full
+    /// ([`Machine::is_blocked`]), or there were many texts, and the next call continues.
     ///
     /// # Errors
     /// [`LinkError`]: drop the connection.
     pub fn receive(&mut self, octets: &[u8], io: &mut NodeIo<'_>) -> Result<usize, LinkError> {
         let mut rest = octets;
+        let mut messages = 0;
         loop {
             self.input = match std::mem::replace(&mut self.input, Input::Head { got: 0 }) {
                 Input::Ready { frame } => match io.put_frame(0, frame) {
@@ -283,7 +288,13 @@ impl Machine {
                 },
                 Input::Head { got } => {
                     let n = take(&mut rest, &mut self.head[got..]);
-                    if got + n == HEAD_OCTETS { self.begin(io)? } else { Input::Head { got: got + n } }
+                    if got + n == HEAD_OCTETS {
+                        let begun = self.begin(io)?;
+                        messages += usize::from(!matches!(begun, Input::Frame { .. } | Input::Ready { .. }));
+                        begun
+                    } else {
+                        Input::Head { got: got + n }
+                    }
                 }
                 Input::Text { got, octets } => {
                     let n = take(&mut rest, &mut self.text[got..octets]);
@@ -300,8 +311,8 @@ impl Machine {
                     if left == n { Input::Head { got: 0 } } else { Input::Skip { left: left - n } }
                 }
             };
-            if rest.is_empty() && !self.is_blocked() {
-                return Ok(octets.len());
+            if rest.is_empty() && !self.is_blocked() || messages == MESSAGES {
+                return Ok(octets.len() - rest.len());
             }
         }
     }
@@ -458,3 +469,6 @@ fn take(from: &mut &[u8], to: &mut [u8]) -> usize {
     *from = &from[n..];
     n
 }
+
+#[cfg(test)]
+mod tests;
