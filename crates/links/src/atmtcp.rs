@@ -3,19 +3,19 @@
 //! [`Machine`] holds the protocol: octets in, frames out, and back. `tcp::Shell` puts it on a socket. What a circuit's octets
 //! are, AAL5 SDUs or AAL0 cells, nothing on the wire says: the circuit's configuration does ([`Machine::set_aal`]).
 
+mod peer;
+
 pub use crate::connection::LinkError;
 
 use crate::connection::{Judgement, Out, begins_tls};
 use net::external::{CircuitNotice, PeerCircuit};
 use net::frame::{AAL0_FRAME_OCTETS, Aal, Frame};
 use net::node::NodeIo;
+use peer::PeerCircuits;
 use sar::SduMeta;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use wire::atmtcp::{Control, HEAD_OCTETS, Head, MAX_OCTETS, MAX_TEXT_OCTETS, qos_aal};
 use wire::{CircuitId, DropReason};
-
-/// Circuits of the peer that are remembered at most.
-const MAX_PEER_CIRCUITS: usize = 4096;
 
 /// Control texts and dropped frames of one [`Machine::receive`] at most: the link's room bounds them no more than a peer does.
 const MESSAGES: usize = 512;
@@ -79,9 +79,7 @@ pub struct Machine {
     opened: BTreeMap<CircuitId, String>,
     /// Circuits whose state the peer has not been told yet.
     untold: BTreeSet<CircuitId>,
-    peer: BTreeMap<CircuitId, Option<u8>>,
-    /// What the peer said and nobody has fetched.
-    events: VecDeque<PeerCircuit>,
+    peer: PeerCircuits,
     /// See [`Machine::relaying`].
     relays: bool,
 }
@@ -105,8 +103,7 @@ impl Machine {
             aal34: BTreeSet::new(),
             opened: BTreeMap::new(),
             untold: BTreeSet::new(),
-            peer: BTreeMap::new(),
-            events: VecDeque::new(),
+            peer: PeerCircuits::default(),
             relays: false,
         }
     }
@@ -172,18 +169,12 @@ impl Machine {
 
     /// The oldest opening or closing by the peer that has not been fetched.
     pub fn poll_peer(&mut self) -> Option<PeerCircuit> {
-        self.events.pop_front()
-    }
-
-    fn event(&mut self, circuit: CircuitId, opened: Option<Option<u8>>) {
-        if self.events.len() < MAX_PEER_CIRCUITS {
-            self.events.push_back(PeerCircuit { circuit, opened });
-        }
+        self.peer.poll()
     }
 
     /// Circuits that the peer has told to be open, with their AAL where the text named one.
     pub fn peer_circuits(&self) -> impl Iterator<Item = (CircuitId, Option<u8>)> + '_ {
-        self.peer.iter().map(|(circuit, aal)| (*circuit, *aal))
+        self.peer.iter()
     }
 
     /// The connection has ended: PDUs that have not gone or come whole are lost and counted, the peer's circuits closed. On
@@ -195,7 +186,7 @@ impl Machine {
             io.count_lost(0, DropReason::LinkDown, lost);
         }
         self.heard = 0;
-        self.end_peer_circuits();
+        self.peer.close_all();
         self.untold = self.opened.keys().copied().collect();
     }
 
@@ -244,13 +235,6 @@ impl Machine {
                 }
                 Input::Frame { .. } | Input::Ready { .. } => Input::Head { got: 0 },
             };
-        }
-    }
-
-    /// With its connection a peer's circuits are closed.
-    fn end_peer_circuits(&mut self) {
-        for circuit in std::mem::take(&mut self.peer).into_keys() {
-            self.event(circuit, None);
         }
     }
 
@@ -372,17 +356,11 @@ impl Machine {
                 }
             }
             Ok(Control::Open { circuit, qos }) => {
-                if self.peer.len() < MAX_PEER_CIRCUITS || self.peer.contains_key(&circuit) {
-                    let aal = qos_aal(qos);
-                    self.peer.insert(circuit, aal);
-                    self.event(circuit, Some(aal));
+                if !self.peer.open(circuit, qos_aal(qos)) {
+                    io.count_drops(0, DropReason::TableFull, 1);
                 }
             }
-            Ok(Control::Close { circuit }) => {
-                if self.peer.remove(&circuit).is_some() {
-                    self.event(circuit, None);
-                }
-            }
+            Ok(Control::Close { circuit }) => self.peer.close(circuit),
             // As `atmtcp` does: an unknown text is passed over, the link stays.
             Err(_) => io.count_drops(0, DropReason::Malformed, 1),
         }

@@ -56,3 +56,25 @@ fn one_call_takes_a_bounded_number_of_texts_and_of_frames_that_are_dropped() {
         assert_eq!(side.dropped(DropReason::Malformed), malformed);
     }
 }
+
+#[test]
+fn openings_beyond_the_bound_are_counted_and_the_circuits_of_a_gone_peer_are_closed_for_the_next() {
+    let mut side = Side::new();
+    let id = |n: usize| CircuitId::new(1, n as u16).unwrap();
+    let open = |n| text(&Control::Open { circuit: id(n), qos: "ubr,aal5" }.to_string());
+    for first in [0, 20_000] {
+        for n in 0..peer::MAX_CIRCUITS + 3 {
+            side.receive_all(&open(first + n));
+        }
+        assert_eq!(side.machine.peer_circuits().count(), peer::MAX_CIRCUITS);
+        // While nobody has fetched the closings of the first peer.
+        while first > 0 && side.machine.poll_peer().is_some_and(|event| event.opened.is_none()) {}
+        while side.machine.poll_peer().is_some() {}
+        let machine = &mut side.machine;
+        side.network.external(side.link, Time::ZERO, |io| machine.disconnect(io)).unwrap();
+    }
+    assert_eq!(side.dropped(DropReason::TableFull), 6);
+    let closed: Vec<_> = std::iter::from_fn(|| side.machine.poll_peer()).collect();
+    assert_eq!(closed.len(), peer::MAX_CIRCUITS);
+    assert!(closed.iter().all(|event| event.opened.is_none() && event.circuit >= id(20_000)));
+}
