@@ -15,7 +15,7 @@ use crate::placement::{self, Placement};
 use crate::plan::Plan;
 use crate::shells;
 use crate::sources::commands::Written;
-use crate::sources::peers::Real;
+use crate::sources::peers::{Real, TooManyCircuits};
 use anyhow::{Context as _, Result, anyhow};
 use host::engine::{Core, EngineHandle, processor_time};
 use net::LinkId;
@@ -24,6 +24,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
+use wire::DropReason;
 
 /// Processor time of the engine's thread that one slice of a plan takes, beyond the step that it has begun.
 pub const SLICE: Duration = Duration::from_micros(250);
@@ -292,6 +293,7 @@ impl Controller {
         // Each time another one is first.
         let first = self.peers_served.fetch_add(1, Ordering::Relaxed) % reals.len();
         reals.rotate_left(first);
+        let mut refused: HashMap<LinkId, u64> = HashMap::new();
         while begin.elapsed() < PEERS_SHARE {
             let (links, asked) = (self.links.clone(), reals.clone());
             let polled = self.engine.with(move |core| {
@@ -300,21 +302,33 @@ impl Controller {
                 for (id, name, real) in asked {
                     let Some(link) = links.find(&id) else { continue };
                     let of_link = std::iter::from_fn(|| core.network.poll_peer(link)).take(PEERS_TURN);
-                    events.extend(of_link.map(|event| (name.clone(), real.clone(), event)));
+                    events.extend(of_link.map(|event| (link, name.clone(), real.clone(), event)));
                 }
                 events
             });
             let polled = polled.unwrap_or_default();
             if polled.is_empty() {
-                return;
+                break;
             }
-            for (name, real, event) in polled {
+            for (link, name, real, event) in polled {
                 let mut intent = self.intent();
                 let Some(prepared) = intent.prepare_peer(&name, &real, &event) else { continue };
                 if let Err(e) = prepared.and_then(|prepared| self.carry_out(&mut intent, prepared, &Who::Peer)) {
+                    if e.is::<TooManyCircuits>() {
+                        *refused.entry(link).or_default() += 1;
+                    }
                     tracing::info!("{} {}: {e:#}", real.outside, event.circuit);
                 }
             }
+        }
+        if !refused.is_empty() {
+            // Where the link counts what else it drops of its peer's.
+            let _ = self.engine.with(move |core| {
+                let now = core.now();
+                for (link, n) in refused {
+                    core.network.external(link, now, |io| io.count_drops(0, DropReason::TableFull, n));
+                }
+            });
         }
     }
 

@@ -252,7 +252,10 @@ impl Intent {
 
     /// What a peer has opened or closed; `None` if nothing comes of it.
     pub fn prepare_peer(&mut self, link: &str, real: &Real, event: &PeerCircuit) -> Option<Result<Prepared>> {
-        let change = self.peers.handle(link, real, event)?;
+        let change = match self.peers.handle(link, real, event) {
+            Ok(change) => change?,
+            Err(too_many) => return Some(Err(too_many.into())),
+        };
         // Where the description or a command has the same circuit, the peer's is that one.
         let here = self.applied.get(&change.id);
         if here.is_some_and(|object| !matches!(object.owner, Owner::Peer(_))) {

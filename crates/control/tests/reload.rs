@@ -7,7 +7,8 @@ use control::manage::MAX_DESCRIPTION_OCTETS;
 use control::status::{CircuitStatus, Status, collect};
 use endpoint::{Connection, Endpoint, EndpointConfig, OpenOptions, sealed};
 use std::fmt::Write as _;
-use std::net::UdpSocket;
+use std::io::Write as _;
+use std::net::{TcpStream, UdpSocket};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -218,4 +219,43 @@ fn what_peers_have_opened_survives_a_reload() {
     let (who, without) = (Who::Operator, format!("{STATIONS}{}", circuits(100..101)));
     net.daemon.controller().apply(config(&without), &who, false).unwrap();
     assert!(!of_peer(), "with its link, a peer's circuit goes");
+}
+
+#[test]
+fn circuits_of_a_peer_that_has_gone_are_closed_and_openings_beyond_the_bound_are_counted() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let net = Net::up(&format!(
+        "{STATIONS}[outside.peer]\n[[link]]\nends = [\"peer\", \"beta\"]\natmtcp = \"listen 127.0.0.1:{port}\"\nreal = \"beta\"\n"
+    ));
+    let status = || collect(net.daemon.controller()).unwrap();
+    let link = || status().links.into_iter().find(|link| link.outside.is_some()).unwrap();
+    let refused = || link().from_a.sent.dropped.get("table_full").copied().unwrap_or(0);
+    let text = |text: String| [&[0, 0, 0, 0, 0, 0, 0, text.len() as u8], text.as_bytes()].concat();
+    let open = |circuit: String| text(format!("O {circuit} 0.{circuit} ubr,aal5"));
+    let until = |what: &str, serve: bool, done: &dyn Fn() -> bool| {
+        let deadline = std::time::Instant::now() + Duration::from_secs(30);
+        while !done() {
+            assert!(std::time::Instant::now() < deadline, "{what}");
+            if serve {
+                net.daemon.serve_peers();
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+
+    let mut first = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    first.write_all(&(0..1030).flat_map(|n| open(format!("1.{}", 100 + n))).collect::<Vec<_>>()).unwrap();
+    until("six openings are refused", true, &|| refused() == 6);
+    assert_eq!(net.circuits().len(), 1024);
+    // More than anybody keeps one by one, while nobody asks; then it is gone.
+    let turns = (0..3000).flat_map(|_| [open("2.1".into()), text("C 2.1".into())].concat());
+    first.write_all(&turns.collect::<Vec<_>>()).unwrap();
+    drop(first);
+    until("the link is down", false, &|| !link().up);
+    let mut second = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    second.write_all(&open("3.100".into())).unwrap();
+    until("the next peer has its circuit, and the first one has none", true, &|| {
+        net.circuits().iter().map(|circuit| circuit.name.clone()).eq(["peer 3.100 - beta 3.100"])
+    });
+    assert_eq!(refused(), 6);
 }

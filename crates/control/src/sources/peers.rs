@@ -7,7 +7,7 @@ use net::{Aal, PeerCircuit};
 use std::collections::BTreeMap;
 
 /// Circuits that one peer may make.
-const MAX_CIRCUITS: usize = 1024;
+pub const MAX_CIRCUITS: usize = 1024;
 /// After what a description and commands have.
 const FIRST_ORDER: u64 = 1 << 48;
 
@@ -19,6 +19,11 @@ pub struct Real {
     /// The host that the circuits lead to.
     pub host: String,
 }
+
+/// A peer asks for more than [`MAX_CIRCUITS`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the peer has {MAX_CIRCUITS} circuits open already: it has to close one first")]
+pub struct TooManyCircuits;
 
 /// What peers have opened.
 #[derive(Debug, Default)]
@@ -34,8 +39,11 @@ impl Peers {
         &self.objects
     }
 
-    /// What a peer asks for, as a change; `None` if that is nothing new, or more than a peer may have.
-    pub fn handle(&mut self, link: &str, real: &Real, event: &PeerCircuit) -> Option<Change> {
+    /// What a peer asks for, as a change; `None` if that is nothing new.
+    ///
+    /// # Errors
+    /// [`TooManyCircuits`]: it is more than a peer may have.
+    pub fn handle(&mut self, link: &str, real: &Real, event: &PeerCircuit) -> Result<Option<Change>, TooManyCircuits> {
         let ends = [&real.outside, &real.host].map(|station| CircuitEnd::new(station.clone(), event.circuit));
         let aal = match event.opened.flatten() {
             Some(0) => Aal::Aal0,
@@ -47,7 +55,8 @@ impl Peers {
         let owner = Owner::Peer(link.to_owned());
         let opened = self.opened.entry(link.to_owned()).or_default();
         let wanted = match (event.opened, self.objects.get(&id)) {
-            (Some(_), None) if *opened < MAX_CIRCUITS => {
+            (Some(_), None) if *opened >= MAX_CIRCUITS => return Err(TooManyCircuits),
+            (Some(_), None) => {
                 *opened += 1;
                 let order = FIRST_ORDER + self.order;
                 self.order += 1;
@@ -59,9 +68,9 @@ impl Peers {
                 self.forget(&id);
                 None
             }
-            _ => return None,
+            _ => return Ok(None),
         };
-        Some(Change { id, wanted })
+        Ok(Some(Change { id, wanted }))
     }
 
     /// An object is not to be any more.
@@ -82,5 +91,26 @@ impl Peers {
             .map(|(id, _)| id.clone())
             .collect();
         gone.iter().for_each(|id| self.forget(id));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::CircuitId;
+
+    #[test]
+    fn a_circuit_beyond_the_bound_is_refused_until_another_is_closed() {
+        let (mut peers, real) = (Peers::default(), Real { outside: "peer".into(), host: "beta".into() });
+        let event = |vci: usize, opened| PeerCircuit { circuit: CircuitId::new(1, vci as u16).unwrap(), opened };
+        let mut handle = |vci, opened| peers.handle("link", &real, &event(vci, opened)).map(|change| change.is_some());
+        for vci in 0..MAX_CIRCUITS {
+            assert_eq!(handle(vci, Some(None)), Ok(true));
+        }
+        assert_eq!(handle(0, Some(None)), Ok(false), "it is open already");
+        assert_eq!(handle(MAX_CIRCUITS, Some(None)), Err(TooManyCircuits));
+        assert_eq!(handle(MAX_CIRCUITS, None), Ok(false));
+        assert_eq!(handle(0, None), Ok(true));
+        assert_eq!(handle(MAX_CIRCUITS, Some(None)), Ok(true));
     }
 }
