@@ -4,6 +4,7 @@
 //! are, AAL5 SDUs or AAL0 cells, nothing on the wire says: the circuit's configuration does ([`Machine::set_aal`]).
 
 mod peer;
+mod told;
 
 pub use crate::connection::LinkError;
 
@@ -13,12 +14,16 @@ use net::frame::{AAL0_FRAME_OCTETS, Aal, Frame};
 use net::node::NodeIo;
 use peer::PeerCircuits;
 use sar::SduMeta;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use told::Told;
 use wire::atmtcp::{Control, HEAD_OCTETS, Head, MAX_OCTETS, MAX_TEXT_OCTETS, qos_aal};
 use wire::{CircuitId, DropReason};
 
 /// Control texts and dropped frames of one [`Machine::receive`] at most: the link's room bounds them no more than a peer does.
 const MESSAGES: usize = 512;
+
+/// Circuits that one [`Machine::transmit`] tells the peer of at most: a connection that comes and goes costs little of a round.
+const TOLD: usize = 64;
 
 /// Octets of a frame after its head that show that a candidate speaks.
 const CONVINCING: usize = 256;
@@ -76,9 +81,7 @@ pub struct Machine {
     aal0: BTreeSet<CircuitId>,
     /// The octets are SDUs as AAL5's are; only what frames are called differs.
     aal34: BTreeSet<CircuitId>,
-    opened: BTreeMap<CircuitId, String>,
-    /// Circuits whose state the peer has not been told yet.
-    untold: BTreeSet<CircuitId>,
+    told: Told,
     peer: PeerCircuits,
     /// See [`Machine::relaying`].
     relays: bool,
@@ -101,8 +104,7 @@ impl Machine {
             heard: 0,
             aal0: BTreeSet::new(),
             aal34: BTreeSet::new(),
-            opened: BTreeMap::new(),
-            untold: BTreeSet::new(),
+            told: Told::new(),
             peer: PeerCircuits::default(),
             relays: false,
         }
@@ -138,33 +140,28 @@ impl Machine {
     /// Tells the peer, as soon as there is room and after each new connection, that a circuit is open here. `qos` as
     /// `qos2text` prints it.
     pub fn open(&mut self, circuit: CircuitId, qos: &str) {
-        if self.opened.get(&circuit).is_none_or(|told| told != qos) {
-            self.opened.insert(circuit, qos.to_owned());
-            self.untold.insert(circuit);
-        }
+        self.told.open(circuit, qos);
     }
 
     /// Tells the peer that a circuit is closed here.
     pub fn close(&mut self, circuit: CircuitId) {
-        if self.opened.remove(&circuit).is_some() {
-            self.untold.insert(circuit);
-        }
+        self.told.close(circuit);
     }
 
-    /// Writes what is to be told, as far as there is room. True if anything was.
-    fn tell(&mut self) -> bool {
-        let mut any = false;
-        while self.has_room()
-            && let Some(circuit) = self.untold.pop_first()
-        {
-            let text = match self.opened.get(&circuit) {
-                Some(qos) => Control::Open { circuit, qos }.to_string(),
-                None => Control::Close { circuit }.to_string(),
+    /// Writes what is to be told, as far as there is room and up to [`TOLD`] texts. Whether any was; `None` if there may be more.
+    fn tell(&mut self) -> Option<bool> {
+        for n in 0..TOLD {
+            if !self.has_room() {
+                return None;
+            }
+            let text = match self.told.next() {
+                None => return Some(n > 0),
+                Some((circuit, Some(qos))) => Control::Open { circuit, qos }.to_string(),
+                Some((circuit, None)) => Control::Close { circuit }.to_string(),
             };
             self.write_text(&text);
-            any = true;
         }
-        any
+        None
     }
 
     /// The oldest opening or closing by the peer that has not been fetched.
@@ -187,7 +184,7 @@ impl Machine {
         }
         self.heard = 0;
         self.peer.close_all();
-        self.untold = self.opened.keys().copied().collect();
+        self.told.begin();
     }
 
     pub(crate) fn out(&self) -> &Out {
@@ -372,10 +369,10 @@ impl Machine {
         self.out.has_room()
     }
 
-    /// Takes the oldest frame of the link; false if there is none or no room for it.
+    /// Takes the oldest frame of the link; false if there is none or no room for it. Before data the peer is told all circuits: while
+    /// there are more than one call tells, false after some of them. Call again once the connection has taken octets.
     pub fn transmit(&mut self, io: &mut NodeIo<'_>) -> bool {
-        // Before the circuit's data.
-        let told = self.tell();
+        let Some(told) = self.tell() else { return false };
         if !self.has_room() {
             return told;
         }

@@ -1,12 +1,13 @@
 //! Control texts of ATM over TCP by the thousand, from a peer and to it: no round takes or tells many of them at once.
 
 use links::tcp::{Role, Shell};
-use net::{Carries, End, FramePool, LinkConfig, LinkId, Network, Node, NodeIo};
+use net::{Aal, Carries, CircuitNotice, End, FramePool, LinkConfig, LinkId, Network, Node, NodeIo};
 use std::any::Any;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
-use wire::{DropReason, Time};
+use traffic::Contract;
+use wire::{CircuitId, DropReason, Time};
 
 /// Takes nothing and sends nothing.
 struct Nobody;
@@ -93,4 +94,45 @@ fn a_round_takes_few_of_a_peers_texts_and_the_next_ones_take_the_rest() {
         side.malformed() == TEXTS as u64
     });
     assert!((1..=1024).contains(&most), "{most} texts in one look");
+}
+
+#[test]
+fn a_round_tells_few_circuits_and_the_next_ones_tell_the_rest_without_being_asked() {
+    const CIRCUITS: u16 = 5000;
+    let mut side = Side::listening();
+    for vci in 0..CIRCUITS {
+        let notice = CircuitNotice { aal: Aal::Aal5, contract: Contract::default() };
+        side.network.set_circuit(side.link, CircuitId::new(1, vci).unwrap(), Some(notice));
+    }
+    for _ in 0..2 {
+        let mut peer = TcpStream::connect(side.address).unwrap();
+        peer.set_nonblocking(true).unwrap();
+        until("the link is up", || {
+            side.look();
+            side.network.link_info(side.link).unwrap().up
+        });
+        let (mut octets, mut most) = (Vec::new(), 0);
+        until("all circuits are told", || {
+            let told = |octets: &[u8]| octets.iter().filter(|octet| **octet == b'O').count();
+            loop {
+                let before = told(&octets);
+                let busy = side.network.run(side.now());
+                std::thread::sleep(Duration::from_micros(20));
+                let mut part = vec![0; 1 << 20];
+                if let Ok(n) = peer.read(&mut part) {
+                    octets.extend_from_slice(&part[..n]);
+                }
+                most = most.max(told(&octets) - before);
+                if !busy {
+                    break told(&octets) == usize::from(CIRCUITS);
+                }
+            }
+        });
+        assert!((1..=1024).contains(&most), "{most} circuits in one round");
+        drop(peer);
+        until("the link is down", || {
+            side.look();
+            !side.network.link_info(side.link).unwrap().up
+        });
+    }
 }
