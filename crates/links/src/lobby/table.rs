@@ -13,6 +13,8 @@ pub(super) const CANDIDATES: usize = 32;
 pub(super) const ALL: usize = 256;
 /// A candidate that says nothing is let go after this time.
 const SILENCE: Duration = Duration::from_secs(5);
+/// A free seat goes to a candidate that has been silent for so long: one that comes and goes at once costs its link nothing.
+const QUIET: Duration = Duration::from_millis(100);
 /// A TLS handshake takes this long at most.
 pub(super) const HANDSHAKE: Duration = Duration::from_secs(10);
 /// A candidate that is ready waits this long for the seat at most.
@@ -48,6 +50,8 @@ pub(super) struct Candidate {
     pub(super) door: u64,
     pub(super) origin: IpAddr,
     pub(super) until: Instant,
+    /// When it may have a free seat although it is silent; never with TLS.
+    pub(super) quiet: Option<Instant>,
     pub(super) rank: Rank,
 }
 
@@ -82,7 +86,14 @@ impl Table {
             self.remove(leaves);
         }
         let until = now + if tls { HANDSHAKE } else { SILENCE };
-        self.candidates.push(Candidate { id, door, origin, until, rank: Rank::Silent });
+        self.candidates.push(Candidate {
+            id,
+            door,
+            origin,
+            until,
+            quiet: (!tls).then_some(now + QUIET),
+            rank: Rank::Silent,
+        });
         leaves
     }
 
@@ -113,7 +124,10 @@ impl Table {
         let mut here = self.candidates.iter().filter(|c| c.door == door);
         let is_ready = |c: &&Candidate| c.rank == Rank::Ready;
         match occupant {
-            None => here.clone().find(is_ready).or_else(|| here.find(|_| !tls)).map(|c| c.id),
+            None => {
+                let is_quiet = |c: &&Candidate| c.quiet.is_some_and(|at| at <= now);
+                here.clone().find(is_ready).or_else(|| here.find(is_quiet)).map(|c| c.id)
+            }
             // Who came in by TLS has proven who it is.
             Some(o) if o.heard == 0 && !tls => here.find(is_ready).map(|c| c.id),
             Some(o) if o.since + STALE <= now => here.find(|c| is_ready(c) && c.origin == o.origin).map(|c| c.id),
@@ -127,8 +141,9 @@ impl Table {
     }
 
     /// When to look again.
-    pub(super) fn timeout(&self) -> Option<Instant> {
-        self.candidates.iter().map(|c| c.until).min()
+    pub(super) fn timeout(&self, now: Instant) -> Option<Instant> {
+        let quiet = self.candidates.iter().filter_map(|c| c.quiet.filter(|at| *at > now));
+        self.candidates.iter().map(|c| c.until).chain(quiet).min()
     }
 
     /// Whether anybody waits for a link.
@@ -164,13 +179,15 @@ mod tests {
     }
 
     #[test]
-    fn who_speaks_takes_the_place_of_who_does_not_and_of_no_other() {
+    fn who_speaks_takes_the_place_of_who_does_not_and_of_no_other_and_who_is_silent_a_free_one_later() {
         let (mut table, now) = (Table::default(), Instant::now());
         let silent = Occupant { origin: address(1), heard: 0, since: now };
         let _ = table.insert(1, 7, address(2), false, now);
-        assert_eq!(table.next(7, false, Some(&silent), now), None);
-        assert_eq!(table.next(7, false, None, now), Some(1));
-        assert_eq!(table.next(7, true, None, now), None);
+        assert_eq!(table.next(7, false, Some(&silent), now + QUIET), None);
+        assert_eq!(table.next(7, false, None, now), None);
+        assert_eq!(table.timeout(now), Some(now + QUIET));
+        assert_eq!(table.next(7, false, None, now + QUIET), Some(1));
+        assert_eq!(table.timeout(now + QUIET), Some(now + SILENCE));
         table.promote(1, Rank::Ready, now);
         assert_eq!(table.next(7, false, Some(&silent), now), Some(1));
         let speaks = Occupant { heard: 1, ..silent };
@@ -178,6 +195,9 @@ mod tests {
         assert_eq!(table.next(7, false, Some(&speaks), later), None, "from another address");
         let same = Occupant { origin: address(2), ..speaks };
         assert_eq!((table.next(7, false, Some(&same), now), table.next(7, false, Some(&same), later)), (None, Some(1)));
+        // Silence is no certificate.
+        let _ = table.insert(2, 9, address(3), true, now);
+        assert_eq!(table.next(9, true, None, later), None);
         // By TLS, both have shown their certificates.
         assert_eq!(table.next(7, true, Some(&silent), later), None);
         assert_eq!(table.next(8, false, None, now), None);

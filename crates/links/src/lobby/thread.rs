@@ -158,7 +158,7 @@ impl Lobby {
         let accepts = self.doors.values().filter_map(|door| door.accepts_at);
         attempts
             .chain(accepts)
-            .chain(self.table.timeout())
+            .chain(self.table.timeout(now))
             .chain(looks)
             .min()
             .map(|at| at.saturating_duration_since(now))
