@@ -161,7 +161,8 @@ impl Indications {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// The cause whose slice is due. Those that have ended are forgotten once no output has circuits of theirs.
+    /// The cause whose slice is due. Those that have ended are forgotten when their next sweep would be due and no output has circuits
+    /// of theirs.
     pub(crate) fn poll_slice(&mut self, now: Time) -> Option<Key> {
         loop {
             let (_, key) = self.due.first().copied().filter(|(at, _)| *at <= now)?;
@@ -170,12 +171,17 @@ impl Indications {
             }
             self.due.pop_first();
             let Some(cause) = self.causes.get_mut(&key) else { continue };
-            if cause.listed.iter().all(|listed| *listed == 0) {
+            if cause.cursor.take().is_some() {
+                // It ended in the middle of a sweep: the labels so far have had theirs.
+                cause.began = (cause.began + crate::oam::PERIOD).max(now);
+            } else if cause.listed.iter().all(|listed| *listed == 0) {
                 self.causes.remove(&key);
                 continue;
+            } else {
+                cause.circuits = None;
+                cause.began = now + crate::oam::PERIOD;
             }
-            (cause.cursor, cause.circuits) = (None, None);
-            (cause.began, cause.next) = (now, now + crate::oam::PERIOD);
+            cause.next = cause.began;
             self.due.insert((cause.next, key));
         }
     }
@@ -195,5 +201,34 @@ impl Indications {
             cause.next = (cause.next + STEP).max(now);
         }
         self.due.insert((cause.next, key));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::oam::PERIOD;
+
+    #[test]
+    fn a_cause_that_ends_in_the_middle_of_a_sweep_and_returns_has_no_slice_before_the_next_sweep() {
+        let (key, start) = ((3, None), Time::from_nanos(1_000_000_000));
+        let mut causes = Indications::default();
+        let mut slices = Vec::new();
+        // Down and up again each millisecond, and each time all slices that are due.
+        for ms in 0..3500 {
+            let now = start + Duration::from_millis(ms);
+            causes.begin(key, Defect::default(), now);
+            if let Some(due) = causes.poll_slice(now) {
+                let (after, most) = causes.get_mut(due).unwrap().begin_slice(1);
+                assert_eq!((after, most), (None, SLICE));
+                causes.end_slice(due, Some(Label::Vp(Vpi::MAX_UNI)), now);
+                slices.push(ms);
+            }
+            causes.end(key);
+            assert_eq!(causes.poll_slice(now), None);
+        }
+        assert_eq!(slices, [0, 1000, 2000, 3000]);
+        assert_eq!(causes.poll_slice(start + Duration::from_millis(3500) + PERIOD), None);
+        assert!(causes.causes.is_empty() && causes.due.is_empty());
     }
 }
