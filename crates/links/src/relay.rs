@@ -38,7 +38,12 @@ struct Link {
     opened: BTreeMap<CircuitId, Vec<u8>>,
     /// A frame for it waits since then, in which it has taken none.
     full_since: Option<Time>,
-    /// Whose circuits it has not been told the state of.
+    /// What it knows to be open: whose, and which circuit.
+    known: BTreeSet<(usize, CircuitId)>,
+    /// What of that has been closed. It is told of this first: it then knows no more than is open when it is told of more, so that
+    /// neither set ever has more than what all others may have open.
+    closed: BTreeSet<(usize, CircuitId)>,
+    /// What is open and it is to be told of.
     untold: BTreeSet<(usize, CircuitId)>,
 }
 
@@ -91,6 +96,11 @@ impl Relay {
         self.links.get(link).map_or(0, |link| link.opened.len())
     }
 
+    /// Circuits that a link is to be told of when there is room.
+    pub fn untold(&self, link: usize) -> usize {
+        self.links.get(link).map_or(0, |link| link.closed.len() + link.untold.len())
+    }
+
     /// Looks which links have come and gone.
     fn look(&mut self, io: &NodeIo<'_>) -> bool {
         let mut any = false;
@@ -100,8 +110,9 @@ impl Relay {
                 continue;
             }
             any = true;
-            self.links[at].up = up;
-            self.links[at].untold.clear();
+            let link = &mut self.links[at];
+            link.up = up;
+            [&mut link.known, &mut link.closed, &mut link.untold].into_iter().for_each(BTreeSet::clear);
             if up {
                 let of_others = (0..self.links.len()).filter(|from| sends_to(*from, at));
                 let all =
@@ -116,18 +127,25 @@ impl Relay {
         any
     }
 
-    /// The state of a link's circuit is to be told wherever that link sends to.
+    /// The state of a link's circuit is to be told wherever that link sends to: nothing of one that closes before it was told to be open.
     fn announce(&mut self, from: usize, circuit: CircuitId) {
+        let (key, open) = ((from, circuit), self.links[from].opened.contains_key(&circuit));
         for (to, link) in self.links.iter_mut().enumerate() {
             if link.up && sends_to(from, to) {
-                link.untold.insert((from, circuit));
+                link.closed.remove(&key);
+                link.untold.remove(&key);
+                if open {
+                    link.untold.insert(key);
+                } else if link.known.contains(&key) {
+                    link.closed.insert(key);
+                }
             }
         }
     }
 
     /// Writes what link `to` has not been told, as far as there is room. True if nothing is left.
     fn tell(&mut self, to: usize, io: &mut NodeIo<'_>) -> bool {
-        while let Some(&(from, circuit)) = self.links[to].untold.first() {
+        while let Some(&(from, circuit)) = self.links[to].closed.first().or(self.links[to].untold.first()) {
             if io.room(to) == 0 {
                 return false;
             }
@@ -146,7 +164,13 @@ impl Relay {
                 io.pool_mut().release(frame);
                 return false;
             }
-            self.links[to].untold.remove(&(from, circuit));
+            let (key, link) = ((from, circuit), &mut self.links[to]);
+            if link.closed.remove(&key) {
+                link.known.remove(&key);
+            } else {
+                link.untold.remove(&key);
+                link.known.insert(key);
+            }
         }
         true
     }
@@ -170,8 +194,9 @@ impl Relay {
                 self.announce(from, circuit);
             }
             Ok(Control::Close { circuit }) => {
-                link.opened.remove(&circuit);
-                self.announce(from, circuit);
+                if link.opened.remove(&circuit).is_some() {
+                    self.announce(from, circuit);
+                }
             }
             Err(_) => return io.count_lost(from, DropReason::Malformed, 1),
         }
@@ -222,9 +247,9 @@ impl Node for Relay {
             if !self.links[to].up || io.room(to) > 0 {
                 self.links[to].full_since = None;
             }
-            let before = self.links[to].untold.len();
+            let before = self.untold(to);
             self.tell(to, io);
-            busy |= self.links[to].untold.len() != before;
+            busy |= self.untold(to) != before;
         }
         for from in 0..self.links.len() {
             for _ in 0..BURST {

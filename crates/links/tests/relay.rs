@@ -94,6 +94,10 @@ impl Net {
         self.settle();
     }
 
+    fn untold(&mut self, n: usize) -> usize {
+        self.network.node_mut::<Relay>(self.relay).unwrap().untold(n)
+    }
+
     /// What the relay dropped on its way to peer `n`.
     fn dropped(&self, n: usize, reason: DropReason) -> u64 {
         self.network.link_info(self.peers[n].1).unwrap().from_a.sent.dropped(reason)
@@ -123,6 +127,9 @@ fn what_is_no_control_text_goes_nowhere_and_is_counted() {
     for text in [&b"X 0.100"[..], b"", b"O 0.100", &[0xFF; 20]] {
         net.send(0, "0.0", text);
     }
+    net.send(0, "0.0", b"O 0.100 0.0.100 ubr,aal5\0");
+    net.settle();
+    assert_eq!(net.got(1), ["0.0 O 0.100 0.0.100 ubr,aal5"]);
     net.send(0, "0.0", b"C 0.100\0");
     net.settle();
     assert_eq!(net.got(1), ["0.0 C 0.100"]);
@@ -298,4 +305,55 @@ proptest! {
         net.settle();
         prop_assert_eq!(net.network.pool().in_use(), 0);
     }
+}
+
+#[test]
+fn a_link_that_takes_nothing_is_told_no_closing_of_what_it_does_not_know() {
+    let mut net = Net::new(2);
+    let open = |circuit: &str| format!("O {circuit} 0.{circuit} ubr,aal5").into_bytes();
+    let close = |circuit: &str| format!("C {circuit}").into_bytes();
+    net.send(1, "0.0", &open("1.1"));
+    net.settle();
+    assert_eq!(net.got(0).len(), 1);
+    net.peer(0).deaf = true;
+    for n in 0..QUEUE {
+        net.send(1, "0.0", &open(&format!("2.{n}")));
+    }
+    for n in 0..200 {
+        net.send(1, "0.0", &close(&format!("4.{n}")));
+        net.send(1, "0.0", &open(&format!("3.{n}")));
+        net.send(1, "0.0", &close(&format!("3.{n}")));
+    }
+    net.send(1, "0.0", &close("1.1"));
+    net.send(1, "0.0", &close("2.0"));
+    net.settle();
+    assert_eq!(net.untold(0), 2);
+    net.peer(0).deaf = false;
+    net.settle();
+    let got = net.got(0);
+    assert_eq!(got.len(), QUEUE + 2);
+    assert_eq!(got[QUEUE..], ["0.0 C 1.1", "0.0 C 2.0"]);
+}
+
+#[test]
+fn what_a_link_that_takes_nothing_is_to_be_told_is_bounded() {
+    let mut net = Net::new(2);
+    let circuits = |vpi: u16| (0..relay::MAX_CIRCUITS).map(move |n| format!("{vpi}.{n}"));
+    for vpi in [4, 3, 2, 1] {
+        for circuit in circuits(vpi) {
+            net.send(1, "0.0", format!("O {circuit} 0.{circuit} ubr,aal5").as_bytes());
+        }
+        net.settle();
+        // The first ones have been told.
+        net.peer(0).deaf = true;
+        for circuit in circuits(vpi) {
+            net.send(1, "0.0", format!("C {circuit}").as_bytes());
+        }
+        net.settle();
+        assert!(net.untold(0) <= relay::MAX_CIRCUITS, "{} at {vpi}", net.untold(0));
+    }
+    net.peer(0).deaf = false;
+    net.settle();
+    let (opened, closed): (Vec<_>, Vec<_>) = net.got(0).into_iter().partition(|text| text.contains(" O "));
+    assert_eq!((opened.len(), closed.len(), net.untold(0)), (relay::MAX_CIRCUITS, relay::MAX_CIRCUITS, 0));
 }
