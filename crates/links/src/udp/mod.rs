@@ -92,7 +92,12 @@ impl Codec {
             Form::Cell(format) => self.receive_cell(datagram, format, io),
             Form::Batch => match Batch::new_checked(datagram) {
                 Ok(batch) => {
-                    match self.order.note(batch.sequence, datagram, io.now()) {
+                    let place = self.order.note(batch.sequence, datagram, io.now());
+                    for old in self.order.take_abandoned() {
+                        let cells = Batch::new_checked(&old).map_or(0, |batch| batch.cells().count());
+                        io.count_drops(0, DropReason::Sequence, cells as u64);
+                    }
+                    match place {
                         Place::Next => put(&batch, io),
                         Place::Early => {}
                         Place::Drop => io.count_drops(0, DropReason::Sequence, batch.cells().count() as u64),
@@ -231,3 +236,6 @@ fn put(batch: &Batch<'_>, io: &mut NodeIo<'_>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

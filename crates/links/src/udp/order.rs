@@ -37,6 +37,8 @@ pub(super) struct Order {
     /// What waits since when, by how far it was ahead of number 0 of `base`.
     held: BTreeMap<u32, (Time, Box<[u8]>)>,
     base: u32,
+    /// What waited when the peer began anew, until [`Order::take_abandoned`].
+    abandoned: BTreeMap<u32, (Time, Box<[u8]>)>,
     /// Until when the first of them wait for what is missing before them.
     until: Option<Time>,
     /// The number that would follow those that may be of a peer that began anew, and how many these are.
@@ -115,11 +117,16 @@ impl Order {
                 self.twice += u64::from(behind < GAP);
                 return Place::Drop;
             }
-            self.held.clear();
+            self.abandoned = std::mem::take(&mut self.held);
             self.until = None;
             self.begin(sequence);
             Place::Next
         }
+    }
+
+    /// Datagrams of before the peer began anew, which will not pass any more; for who calls [`Order::note`].
+    pub(super) fn take_abandoned(&mut self) -> impl Iterator<Item = Box<[u8]>> + use<> {
+        std::mem::take(&mut self.abandoned).into_values().map(|(_, datagram)| datagram)
     }
 
     fn hold(&mut self, sequence: u32, datagram: &[u8], now: Time) {
