@@ -19,13 +19,15 @@ pub struct Port {
     calls: Calls,
     link_up: bool,
     retry: Option<Time>,
+    /// When something was left that [`Self::handle_timeout`] is to do at once.
+    due: Option<Time>,
 }
 
 impl Port {
     /// A port whose link is down; [`Self::start`] brings it up.
     pub fn new(config: call::Config) -> Self {
         let saal = Saal::new(sscop::Config::default());
-        Port { saal, calls: Calls::new(config), link_up: false, retry: None }
+        Port { saal, calls: Calls::new(config), link_up: false, retry: None, due: None }
     }
 
     /// Establishes the signalling link, and again whenever it is lost.
@@ -57,7 +59,7 @@ impl Port {
     /// The link is no more: all calls are cleared at once.
     pub fn abandon(&mut self, value: CauseValue) {
         self.saal = Saal::new(sscop::Config::default());
-        (self.link_up, self.retry) = (false, None);
+        (self.link_up, self.retry, self.due) = (false, None, None);
         self.calls.abandon(value);
     }
 
@@ -75,11 +77,13 @@ impl Port {
         self.saal.handle_timeout(now);
         self.settle(now);
         self.calls.handle_timeout(now);
+        self.due = self.due.filter(|at| *at > now);
+        self.give_up_overrun_link(now);
     }
 
     /// When [`Self::handle_timeout`] is to be called.
     pub fn poll_timeout(&self) -> Option<Time> {
-        [self.retry, self.saal.poll_timeout(), self.calls.poll_timeout()].into_iter().flatten().min()
+        [self.due, self.retry, self.saal.poll_timeout(), self.calls.poll_timeout()].into_iter().flatten().min()
     }
 
     /// The next SDU for the signalling channel.
@@ -93,6 +97,10 @@ impl Port {
             };
             // It fits: the backlog was asked for, and call control's messages are no longer than an SDU.
             let _ = self.saal.send(message, now);
+        }
+        if self.calls.is_overrun() {
+            // Its calls are cleared by events, which nobody takes here.
+            self.due = Some(now);
         }
         self.saal.poll_transmit()
     }
@@ -126,6 +134,16 @@ impl Port {
                 // The UNI's call control uses no messages without assurance.
                 saal::Event::UnitData(_) => {}
             }
+        }
+        self.give_up_overrun_link(now);
+    }
+
+    /// A peer that takes no messages has no link; it may establish a new one.
+    fn give_up_overrun_link(&mut self, now: Time) {
+        if self.calls.is_overrun() {
+            self.saal.release(now);
+            self.link_up = false;
+            self.calls.link_released(now);
         }
     }
 }

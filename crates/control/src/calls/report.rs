@@ -64,6 +64,9 @@ pub struct InterfaceStatus {
     pub reported: u64,
     /// Calls that were refused for a limit.
     pub limited: u64,
+    /// Messages that were dropped because too many waited for the peer to take them.
+    #[serde(default)]
+    pub unsent: u64,
     /// PDUs of the signalling link that were wrong or not expected, and were dropped.
     #[serde(default)]
     pub link_errors: u64,
@@ -252,6 +255,7 @@ impl Exchange {
                 ignored: calls.counts().ignored,
                 reported: calls.counts().reported,
                 limited: calls.counts().limited,
+                unsent: calls.counts().unsent,
                 link_errors: port.saal().sscop().errors(),
                 ..blank
             })

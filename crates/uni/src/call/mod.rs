@@ -3,7 +3,7 @@
 //! The same machine is the user side and the network side, and either side of an IISP link. In: messages of the signalling
 //! link, requests, the time. Out: messages, events. Files: `decode` judges elements, `receive` takes messages through the
 //! states, `request` does what the user of call control asks, `party` is point-to-multipoint, `restart` the global call
-//! reference, `timer` the timers.
+//! reference, `timer` the timers, `outgoing` the queue of messages for the peer.
 //!
 //! A call that the machine reports as released is gone, and its label is free. A call that its user releases is cleared in
 //! the background; nothing more is heard of it.
@@ -12,6 +12,7 @@ mod decode;
 mod index;
 mod labels;
 mod list;
+mod outgoing;
 mod party;
 mod receive;
 mod request;
@@ -27,6 +28,7 @@ pub use labels::Labels;
 pub use list::ElementList;
 pub use party::PartyId;
 
+use outgoing::Outgoing;
 use party::Parties;
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
@@ -347,6 +349,8 @@ pub struct Counts {
     pub reported: u64,
     /// Calls that were refused for a limit of the interface.
     pub limited: u64,
+    /// Messages that were dropped because too many waited for the peer to take them.
+    pub unsent: u64,
 }
 
 /// Call control of one interface.
@@ -362,7 +366,7 @@ pub struct Calls {
     timers: BTreeSet<(Time, CallId, Option<u16>)>,
     /// Calls to be asked for their state, as the link has room.
     enquiries: VecDeque<CallId>,
-    out: VecDeque<Vec<u8>>,
+    out: Outgoing,
     events: VecDeque<Event>,
     counts: Counts,
     /// The peer's SETUPs of the present second.
@@ -383,7 +387,7 @@ impl Calls {
             restart: restart::Restart::default(),
             timers: BTreeSet::new(),
             enquiries: VecDeque::new(),
-            out: VecDeque::new(),
+            out: Outgoing::new(config.max_calls),
             events: VecDeque::new(),
             counts: Counts::default(),
             second: (Time::ZERO, 0),
@@ -427,11 +431,21 @@ impl Calls {
 
     /// The next message for the signalling link. Take none while the link has too many waiting.
     pub fn poll_transmit(&mut self) -> Option<Vec<u8>> {
-        let octets = self.out.pop_front();
+        let octets = self.out.pop();
         if octets.is_some() {
             self.counts.sent += 1;
         }
         octets
+    }
+
+    /// Messages that wait for [`Self::poll_transmit`]. Their number is bounded by the calls that the interface may have.
+    pub fn waiting(&self) -> usize {
+        self.out.len()
+    }
+
+    /// Whether so many messages waited that the link must be released: the peer takes none. The messages are dropped.
+    pub const fn is_overrun(&self) -> bool {
+        self.out.is_overrun()
     }
 
     /// The next event.
@@ -445,7 +459,24 @@ impl Calls {
 
     fn send_to(&mut self, reference: CallReference, kind: MessageType, elements: &[Element]) {
         if self.link_up {
-            self.out.push_back(list::message(reference, kind, elements));
+            self.push(list::message(reference, kind, elements));
+        }
+    }
+
+    /// A message that no call depends on: an answer to an error or enquiry, or NOTIFY. Dropped if too many messages wait.
+    fn send_dispensable(&mut self, reference: CallReference, kind: MessageType, elements: &[Element]) {
+        if self.link_up && self.out.is_crowded() {
+            self.counts.unsent += 1;
+        } else {
+            self.send_to(reference, kind, elements);
+        }
+    }
+
+    /// The only way into the queue. Where it is full, the link is down until it is established anew.
+    fn push(&mut self, octets: Vec<u8>) {
+        if let Err(dropped) = self.out.push(octets) {
+            self.counts.unsent += dropped;
+            self.link_up = false;
         }
     }
 
@@ -461,7 +492,7 @@ impl Calls {
     fn report(&mut self, reference: CallReference, state: u8, value: CauseValue, diagnostic: &[u8]) {
         self.counts.reported += 1;
         let cause = Element::Cause(Cause::with(self.config.location, value, diagnostic));
-        self.send_to(reference, MessageType::STATUS, &[Element::CallState(state), cause]);
+        self.send_dispensable(reference, MessageType::STATUS, &[Element::CallState(state), cause]);
     }
 
     fn state_number(&self, call: CallId) -> u8 {

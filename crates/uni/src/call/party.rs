@@ -228,7 +228,7 @@ impl Calls {
             answer.push(Self::reference_element(id));
             answer.push(Element::PartyState(PartyState(stand)));
         }
-        self.send(call, MessageType::STATUS, &answer);
+        self.send_dispensable(call.reference(), MessageType::STATUS, &answer);
     }
 
     pub(super) fn on_party_message(&mut self, call: CallId, kind: MessageType, elements: ElementList, now: Time) {

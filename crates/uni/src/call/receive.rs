@@ -102,7 +102,7 @@ impl Calls {
     /// RELEASE COMPLETE for a call that is not taken.
     fn refuse(&mut self, call: CallId, value: CauseValue, diagnostic: &[u8]) {
         let cause = Element::Cause(Cause::with(self.config.location, value, diagnostic));
-        self.send(call, MessageType::RELEASE_COMPLETE, &[cause]);
+        self.send_dispensable(call.reference(), MessageType::RELEASE_COMPLETE, &[cause]);
     }
 
     fn on_setup(&mut self, id: CallId, message: &Message<'_>, now: Time) {

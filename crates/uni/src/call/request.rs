@@ -11,6 +11,7 @@ impl Calls {
     pub fn link_established(&mut self, now: Time) {
         self.link_up = true;
         self.link_timer = None;
+        self.out.resume();
         let mut ids: Vec<CallId> =
             self.calls.iter().filter(|(_, call)| call.state == State::Active).map(|(id, _)| id).collect();
         ids.sort_unstable();
@@ -116,7 +117,7 @@ impl Calls {
         if let Some(call) = self.calls.get_mut(&id) {
             call.again = Some(octets.clone().into_boxed_slice());
         }
-        self.out.push_back(octets);
+        self.push(octets);
         Ok(id)
     }
 
@@ -175,7 +176,7 @@ impl Calls {
             return Err(Refused::State);
         }
         let elements = self.for_peer(elements);
-        self.send(id, MessageType::NOTIFY, &elements);
+        self.send_dispensable(id.reference(), MessageType::NOTIFY, &elements);
         Ok(())
     }
 

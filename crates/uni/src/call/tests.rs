@@ -1,5 +1,7 @@
 //! The tables of call control, row by row, and two interfaces that talk to each other.
 
+mod backlog;
+
 use super::*;
 use wire::aesa::Aesa;
 use wire::q2931::{

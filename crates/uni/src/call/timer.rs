@@ -85,7 +85,7 @@ impl Calls {
                     call.attempts = 1;
                 }
                 if let Some(octets) = again.filter(|_| self.link_up) {
-                    self.out.push_back(octets.into_vec());
+                    self.push(octets.into_vec());
                 }
             }
             Timer::T303 => {

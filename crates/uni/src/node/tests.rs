@@ -1,5 +1,6 @@
 //! Calls through several switches in virtual time.
 
+mod backlog;
 mod failures;
 mod multipoint;
 
