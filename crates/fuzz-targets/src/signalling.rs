@@ -117,6 +117,14 @@ pub(crate) fn registration(octets: &[u8]) {
             let (sdu, left) = after.split_at(n);
             rest = left;
             ilmi.handle_sdu(sdu, now);
+            // One question is answered by "no error"; the others are lost.
+            let mut answer = None;
+            while let Some(sdu) = ilmi.poll_transmit() {
+                answer = answer.or_else(|| agreement(&sdu));
+            }
+            if let Some(answer) = answer {
+                ilmi.handle_sdu(&answer, now);
+            }
             while ilmi.poll_transmit().is_some() || ilmi.poll().is_some() {}
             assert!(ilmi.addresses().count() <= 4);
             now += std::time::Duration::from_secs(2);
@@ -125,6 +133,22 @@ pub(crate) fn registration(octets: &[u8]) {
             }
         }
     }
+}
+
+/// The answer "no error" to an ILMI request.
+fn agreement(sdu: &[u8]) -> Option<Vec<u8>> {
+    use wire::ilmi::{ErrorStatus, Head, Kind, Message};
+    let message = Message::parse(sdu).ok()?;
+    let Head::Request { kind, id, .. } = message.head else { return None };
+    if kind == Kind::Response {
+        return None;
+    }
+    let bindings: Vec<_> = message.bindings().collect();
+    let mut answer = vec![0; sdu.len() + 16];
+    let head = Head::Request { kind: Kind::Response, id, status: ErrorStatus::NONE, index: 0 };
+    let n = wire::ilmi::emit(&head, &bindings, &mut answer)?;
+    answer.truncate(n);
+    Some(answer)
 }
 
 /// What happens to the calls of an emulated LAN's servers and clients, as steps of four octets (what, on which call,

@@ -61,8 +61,8 @@ impl Ilmi {
         }
         if kind == Kind::Set {
             // All or nothing: what cannot be set is found before anything is.
-            let wrong = asked.iter().enumerate().find_map(|(i, b)| self.can_set(b).err().map(|status| (status, i)));
-            let (status, index) = wrong.map_or((ErrorStatus::NONE, 0), |(status, i)| (status, i + 1));
+            let (status, index) =
+                self.first_refused(&asked).map_or((ErrorStatus::NONE, 0), |(status, i)| (status, i + 1));
             self.send(&answer(status, index), &asked);
             if status == ErrorStatus::NONE {
                 asked.iter().for_each(|binding| self.set(binding));
@@ -94,24 +94,39 @@ impl Ilmi {
         }
     }
 
-    fn can_set(&self, binding: &Binding<'_>) -> Result<(), ErrorStatus> {
+    /// The first variable of a request that cannot be set, and why.
+    fn first_refused(&self, asked: &[Binding<'_>]) -> Option<(ErrorStatus, usize)> {
+        let mut added = 0;
+        for (i, binding) in asked.iter().enumerate() {
+            match self.can_set(binding, added) {
+                Ok(is_new) => added += usize::from(is_new),
+                Err(status) => return Some((status, i)),
+            }
+        }
+        None
+    }
+
+    /// Whether a variable can be set where `added` prefixes or addresses come before it in the request; true if it adds one.
+    fn can_set(&self, binding: &Binding<'_>, added: usize) -> Result<bool, ErrorStatus> {
         let Value::Integer(VALID | INVALID) = binding.value else { return Err(ErrorStatus::BAD_VALUE) };
         let valid = binding.value == Value::Integer(VALID);
+        let most = self.config.max_addresses;
         match self.config.side {
             Side::User => {
                 let prefix = prefix_of(&binding.name).ok_or(ErrorStatus::NO_SUCH_NAME)?;
-                let full = self.prefixes.len() >= self.config.max_addresses && !self.prefixes.contains(&prefix);
-                if valid && full { Err(ErrorStatus::GENERAL) } else { Ok(()) }
+                let is_new = valid && !self.prefixes.contains(&prefix);
+                let steps = self.steps.len() + (added + 1) * self.config.esis.len();
+                let full = self.prefixes.len() + added >= most || steps > 2 * most;
+                if is_new && full { Err(ErrorStatus::GENERAL) } else { Ok(is_new) }
             }
             Side::Network => {
                 let address = address_of(&binding.name).ok_or(ErrorStatus::NO_SUCH_NAME)?;
-                let full = self.addresses.len() >= self.config.max_addresses && !self.addresses.contains(&address);
-                let ours = self.config.prefixes.contains(&address.prefix());
-                match (valid, ours, full) {
-                    (true, false, _) => Err(ErrorStatus::BAD_VALUE),
-                    (true, true, true) => Err(ErrorStatus::GENERAL),
-                    _ => Ok(()),
+                let is_new = valid && !self.addresses.contains(&address);
+                if valid && !self.config.prefixes.contains(&address.prefix()) {
+                    return Err(ErrorStatus::BAD_VALUE);
                 }
+                let full = self.addresses.len() + added >= most;
+                if is_new && full { Err(ErrorStatus::GENERAL) } else { Ok(is_new) }
             }
         }
     }
@@ -131,11 +146,12 @@ impl Ilmi {
                         }
                     }
                 } else if self.prefixes.remove(&prefix) {
+                    self.steps.retain(|step| !matches!(step, Step::SetAddress(a, true) if a.prefix() == prefix));
                     let gone: Vec<_> = self.addresses.iter().copied().filter(|a| a.prefix() == prefix).collect();
                     for address in gone {
                         self.addresses.remove(&address);
                         self.events.push_back(Event::Withdrawn(address));
-                        self.steps.push_back(Step::SetAddress(address, false));
+                        self.withdraw_at_peer(address);
                     }
                 }
             }

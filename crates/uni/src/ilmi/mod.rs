@@ -96,6 +96,7 @@ pub struct Ilmi {
     prefixes: BTreeSet<[u8; PREFIX_OCTETS]>,
     /// Addresses that are registered.
     addresses: BTreeSet<Aesa>,
+    /// At most about twice as many as addresses.
     steps: VecDeque<Step>,
     asked: Option<(i32, Step, Time)>,
     next_poll: Option<Time>,
@@ -256,6 +257,7 @@ impl Ilmi {
     /// What the peer has registered or given is void.
     fn withdraw_all(&mut self) {
         self.prefixes.clear();
+        self.steps.retain(|step| !matches!(step, Step::SetAddress(_, true)));
         for address in std::mem::take(&mut self.addresses) {
             self.events.push_back(Event::Withdrawn(address));
         }
@@ -305,13 +307,24 @@ impl Ilmi {
                 }
             }
             Step::SetAddress(address, true) if status == ErrorStatus::NONE => {
-                if self.addresses.insert(address) {
+                // The prefix may be gone since.
+                if !self.wanted().any(|own| own == address) {
+                    self.withdraw_at_peer(address);
+                } else if self.addresses.insert(address) {
                     self.events.push_back(Event::Registered(address));
                 }
             }
             Step::SetAddress(..) | Step::SetPrefix(_) => {}
         }
         self.ask_next(now);
+    }
+
+    /// Asks the peer to drop an address. Where too many steps wait, it is left to the next walk.
+    fn withdraw_at_peer(&mut self, address: Aesa) {
+        let step = Step::SetAddress(address, false);
+        if self.steps.len() < 2 * self.config.max_addresses && !self.steps.contains(&step) {
+            self.steps.push_back(step);
+        }
     }
 
     /// The addresses that the user side wants: each identifier behind each prefix.

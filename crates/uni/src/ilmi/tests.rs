@@ -195,6 +195,92 @@ fn a_user_registers_only_so_many_addresses() {
     assert_eq!(network.addresses().count(), 3);
 }
 
+/// A Set of these variables.
+fn set(names: &[(Oid, i64)]) -> Vec<u8> {
+    let bindings: Vec<_> =
+        names.iter().map(|(name, value)| Binding { name: *name, value: Value::Integer(*value) }).collect();
+    let mut sdu = vec![0; 4 * MAX_OCTETS];
+    let head = Head::Request { kind: Kind::Set, id: 1, status: ErrorStatus::NONE, index: 0 };
+    let n = emit(&head, &bindings, &mut sdu).unwrap();
+    sdu.truncate(n);
+    sdu
+}
+
+/// Takes all SDUs of a side, and answers each of its questions by "no error".
+fn answer_all(ilmi: &mut Ilmi, now: Time) {
+    while let Some(sdu) = ilmi.poll_transmit() {
+        let message = Message::parse(&sdu).unwrap();
+        let Head::Request { kind, id, .. } = message.head else { continue };
+        if kind != Kind::Response {
+            let bindings: Vec<_> = message.bindings().collect();
+            let head = Head::Request { kind: Kind::Response, id, status: ErrorStatus::NONE, index: 0 };
+            let mut answer = vec![0; 4 * MAX_OCTETS];
+            let n = emit(&head, &bindings, &mut answer).unwrap();
+            ilmi.handle_sdu(&answer[..n], now);
+        }
+    }
+}
+
+#[test]
+fn prefixes_that_come_and_go_without_end_leave_neither_steps_nor_addresses() {
+    let prefix = |n: u16, k: u8| {
+        let mut prefix = PREFIX;
+        prefix[2..4].copy_from_slice(&n.to_be_bytes());
+        prefix[4] = k;
+        prefix_row(&prefix)
+    };
+    let mut user = Ilmi::new(Config { max_addresses: 4, ..config(Side::User, 7) });
+    user.start(Time::ZERO);
+    for n in 0..1000 {
+        // Two prefixes that go at once, and one that stays for a message.
+        let [a, b, c] = [0, 1, 2].map(|k| prefix(n, k));
+        user.handle_sdu(&set(&[(a, VALID), (a, INVALID), (b, VALID), (b, INVALID), (c, VALID)]), Time::ZERO);
+        assert!(user.steps.len() <= 8, "{} steps", user.steps.len());
+        if n % 3 == 0 {
+            answer_all(&mut user, Time::ZERO);
+        }
+        user.handle_sdu(&set(&[(c, INVALID)]), Time::ZERO);
+        assert!(user.steps.len() <= 8 && user.addresses.len() <= 4);
+        if n % 7 == 0 {
+            answer_all(&mut user, Time::ZERO);
+            assert_eq!((user.steps.len(), user.addresses.len(), user.prefixes.len()), (0, 0, 0));
+        }
+    }
+    // The user still registers.
+    user.handle_sdu(&set(&[(prefix_row(&PREFIX), VALID)]), Time::ZERO);
+    answer_all(&mut user, Time::ZERO);
+    assert_eq!(user.addresses().collect::<Vec<_>>(), [&address()]);
+}
+
+#[test]
+fn an_address_whose_prefix_goes_while_it_is_being_registered_is_taken_back() {
+    let mut user = Ilmi::new(config(Side::User, 7));
+    user.start(Time::ZERO);
+    answer_all(&mut user, Time::ZERO);
+    user.handle_sdu(&set(&[(prefix_row(&PREFIX), VALID)]), Time::ZERO);
+    let asked = std::iter::from_fn(|| user.poll_transmit()).last().unwrap();
+    user.handle_sdu(&set(&[(prefix_row(&PREFIX), INVALID)]), Time::ZERO);
+    while user.poll_transmit().is_some() {}
+    let message = Message::parse(&asked).unwrap();
+    let Head::Request { kind: Kind::Set, id, .. } = message.head else { panic!("{message:?}") };
+    let head = Head::Request { kind: Kind::Response, id, status: ErrorStatus::NONE, index: 0 };
+    let mut sdu = vec![0; MAX_OCTETS];
+    let n = emit(&head, &message.bindings().collect::<Vec<_>>(), &mut sdu).unwrap();
+    user.handle_sdu(&sdu[..n], Time::ZERO);
+    assert_eq!(user.addresses().count(), 0);
+    assert!(matches!(user.asked, Some((_, Step::SetAddress(a, false), _)) if a == address()));
+}
+
+#[test]
+fn the_variables_of_one_request_are_bounded_together() {
+    let mut network = Ilmi::new(Config { max_addresses: 3, ..config(Side::Network, 9) });
+    let rows: Vec<_> = (0..10).map(|n| (address_row(&Aesa::new(PREFIX, [n; 6], 0)), VALID)).collect();
+    network.handle_sdu(&set(&rows), Time::ZERO);
+    assert_eq!(network.addresses().count(), 0, "all or nothing");
+    network.handle_sdu(&set(&rows[..3]), Time::ZERO);
+    assert_eq!(network.addresses().count(), 3);
+}
+
 #[test]
 fn what_is_not_ilmi_is_counted_and_ignored() {
     let mut network = Ilmi::new(config(Side::Network, 9));
