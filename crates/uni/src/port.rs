@@ -77,7 +77,9 @@ impl Port {
         self.saal.handle_timeout(now);
         self.settle(now);
         self.calls.handle_timeout(now);
-        self.due = self.due.filter(|at| *at > now);
+        if self.due.take_if(|at| *at <= now).is_some() && self.link_up {
+            self.calls.resume_enquiries(now);
+        }
         self.give_up_overrun_link(now);
     }
 
@@ -90,7 +92,7 @@ impl Port {
     pub fn poll_transmit(&mut self, now: Time) -> Option<Vec<u8>> {
         while self.link_up && self.saal.sscop().backlog() < BACKLOG {
             let Some(message) = self.calls.poll_transmit().or_else(|| {
-                self.calls.resume_enquiries();
+                self.calls.resume_enquiries(now);
                 self.calls.poll_transmit()
             }) else {
                 break;
@@ -98,8 +100,9 @@ impl Port {
             // It fits: the backlog was asked for, and call control's messages are no longer than an SDU.
             let _ = self.saal.send(message, now);
         }
-        if self.calls.is_overrun() {
-            // Its calls are cleared by events, which nobody takes here.
+        let can_ask = self.link_up && self.calls.has_enquiries() && self.saal.sscop().backlog() < BACKLOG;
+        // Calls of a link that is given up are cleared by events, which nobody takes here.
+        if can_ask || self.calls.is_overrun() {
             self.due = Some(now);
         }
         self.saal.poll_transmit()

@@ -7,6 +7,8 @@ use wire::q2931::CallReference;
 const PAGE: usize = 256;
 /// No number: an entry of a page that is free.
 const FREE: u32 = u32::MAX;
+/// Pages that one part of the calls is looked for in.
+const PAGES_IN_PART: usize = 1024;
 
 #[derive(Debug)]
 struct Page {
@@ -70,6 +72,38 @@ impl Index {
         Some(number)
     }
 
+    /// The next calls in the order of [`Index::iter`], from the reference `from` on and `most` at most, and where the rest
+    /// begins; `None` if there is none. It may be none of them where many pages are empty.
+    pub(crate) fn part(&self, from: CallId, most: usize) -> (Vec<(CallId, u32)>, Option<CallId>) {
+        let mut part = Vec::with_capacity(most);
+        let mut pages_left = PAGES_IN_PART;
+        for ours in [false, true].into_iter().skip(usize::from(from.ours)) {
+            let pages = &self.pages[usize::from(ours)];
+            let mut next = if ours == from.ours { from.value as usize } else { 0 };
+            while next / PAGE < pages.len() {
+                let rest = CallId { value: next as u32, ours };
+                if pages_left == 0 || part.len() == most {
+                    return (part, Some(rest));
+                }
+                pages_left -= 1;
+                let page = pages[next / PAGE].as_ref();
+                let end = (next / PAGE + 1) * PAGE;
+                if let Some(page) = page {
+                    while next < end && part.len() < most {
+                        let number = page.numbers[next % PAGE];
+                        if number != FREE {
+                            part.push((CallId { value: next as u32, ours }, number));
+                        }
+                        next += 1;
+                    }
+                } else {
+                    next = end;
+                }
+            }
+        }
+        (part, None)
+    }
+
     /// All calls in the order of their references, the peer's first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (CallId, u32)> {
         [false, true].into_iter().flat_map(move |ours| {
@@ -109,7 +143,15 @@ mod tests {
                 prop_assert_eq!(index.len(), map.len());
             }
             let all: Vec<_> = index.iter().map(|(id, number)| ((id.ours, id.value), number)).collect();
-            prop_assert_eq!(all, map.into_iter().collect::<Vec<_>>());
+            prop_assert_eq!(&all, &map.into_iter().collect::<Vec<_>>());
+            let (mut parts, mut from) = (Vec::new(), Some(CallId { value: 0, ours: false }));
+            while let Some(at) = from {
+                let (part, rest) = index.part(at, 3);
+                prop_assert!(part.len() <= 3);
+                parts.extend(part.iter().map(|(id, number)| ((id.ours, id.value), *number)));
+                from = rest;
+            }
+            prop_assert_eq!(parts, all);
         }
     }
 

@@ -364,8 +364,8 @@ pub struct Calls {
     link_timer: Option<Time>,
     restart: restart::Restart,
     timers: BTreeSet<(Time, CallId, Option<u16>)>,
-    /// Calls to be asked for their state, as the link has room.
-    enquiries: VecDeque<CallId>,
+    /// From which call on the peer is to be asked for their states, as the link has room.
+    enquiries: Option<CallId>,
     out: Outgoing,
     events: VecDeque<Event>,
     counts: Counts,
@@ -386,7 +386,7 @@ impl Calls {
             link_timer: None,
             restart: restart::Restart::default(),
             timers: BTreeSet::new(),
-            enquiries: VecDeque::new(),
+            enquiries: None,
             out: Outgoing::new(config.max_calls),
             events: VecDeque::new(),
             counts: Counts::default(),

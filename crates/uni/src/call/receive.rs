@@ -135,7 +135,7 @@ impl Calls {
             self.counts.limited += 1;
             return self.refuse(id, value, &[]);
         }
-        let connection = match self.take_label(decoded.elements.connection()) {
+        let connection = match self.take_label(decoded.elements.connection(), id) {
             Ok(connection) => connection,
             Err(value) => return self.refuse(id, value, &[]),
         };
@@ -167,11 +167,11 @@ impl Calls {
     }
 
     /// The circuit of an incoming call: as the peer wants it, or any where this side chooses.
-    fn take_label(&mut self, wanted: Option<ConnectionId>) -> Result<ConnectionId, CauseValue> {
+    fn take_label(&mut self, wanted: Option<ConnectionId>, id: CallId) -> Result<ConnectionId, CauseValue> {
         let vpci = self.labels.vpci();
         match wanted {
             Some(ConnectionId { vpci: wanted, vci: VciChoice::Exactly(vci) }) => {
-                let taken = self.labels.take(wanted, vci);
+                let taken = self.labels.take(wanted, vci, id);
                 let unavailable = match self.config.side {
                     Side::User => CauseValue::ASSIGNMENT_FAILED,
                     Side::Network => CauseValue::VPCI_VCI_UNAVAILABLE,
@@ -181,7 +181,7 @@ impl Calls {
             Some(ConnectionId { vci: VciChoice::None, .. }) => Err(CauseValue::BEARER_NOT_IMPLEMENTED),
             Some(ConnectionId { vpci: wanted, .. }) if wanted != vpci => Err(CauseValue::VPCI_VCI_UNAVAILABLE),
             _ => {
-                let vci = self.labels.take_any().ok_or(CauseValue::NO_VPCI_VCI)?;
+                let vci = self.labels.take_any(id).ok_or(CauseValue::NO_VPCI_VCI)?;
                 Ok(ConnectionId::exactly(vpci, vci))
             }
         }
@@ -294,7 +294,7 @@ impl Calls {
         call.connection_known = true;
         match (call.connection, connection.vci) {
             (Some(known), _) if known == connection => Ok(()),
-            (None, VciChoice::Exactly(vci)) if self.labels.take(connection.vpci, vci) => {
+            (None, VciChoice::Exactly(vci)) if self.labels.take(connection.vpci, vci, id) => {
                 call.connection = Some(connection);
                 Ok(())
             }

@@ -6,27 +6,25 @@ use super::{Call, CallId, Calls, ElementList, Event, Parties, Refused, Side, Sta
 use wire::Time;
 use wire::q2931::{CallReference, Cause, CauseValue, ConnectionId, Element, ElementId, MessageType};
 
+/// Calls that are looked at in one step, so that a peer that establishes the link again and again costs as much each time,
+/// however many calls there are.
+const ASKED_AT_ONCE: usize = 64;
+
 impl Calls {
-    /// The signalling link is established. Active calls are asked for their state.
+    /// The signalling link is established. The peer is asked for the state of active calls, some at a time.
     pub fn link_established(&mut self, now: Time) {
         self.link_up = true;
         self.link_timer = None;
         self.out.resume();
-        let mut ids: Vec<CallId> =
-            self.calls.iter().filter(|(_, call)| call.state == State::Active).map(|(id, _)| id).collect();
-        ids.sort_unstable();
-        for id in &ids {
-            self.set_timer(*id, Some(Timer::T322), now);
-        }
-        self.enquiries = ids.into();
-        self.ask_next();
+        self.enquiries = Some(CallId { value: 0, ours: false });
+        self.resume_enquiries(now);
     }
 
     /// The signalling link is down: calls that are not active are cleared, and the others wait for it (T309).
     pub fn link_released(&mut self, now: Time) {
         self.link_up = false;
         self.out.clear();
-        self.enquiries.clear();
+        self.enquiries = None;
         self.clear_all(CauseValue::OUT_OF_ORDER, |state| state != State::Active);
         if !self.calls.is_empty() && self.link_timer.is_none() {
             self.link_timer = Some(now + self.config.timers.t309);
@@ -34,19 +32,21 @@ impl Calls {
         self.events.push_back(Event::EstablishLink);
     }
 
-    /// Asks for the state of calls, as many at a time as the link takes at once.
-    fn ask_next(&mut self) {
-        for _ in 0..64 {
-            let Some(id) = self.enquiries.pop_front() else { return };
-            if self.state(id) == Some(State::Active) {
-                self.send(id, MessageType::STATUS_ENQUIRY, &[]);
-            }
-        }
+    /// Whether there are calls that the peer has not been asked about since the link was established.
+    pub const fn has_enquiries(&self) -> bool {
+        self.enquiries.is_some()
     }
 
-    /// More calls to be asked for their state, if the link was down; call it when the link has room.
-    pub fn resume_enquiries(&mut self) {
-        self.ask_next();
+    /// Looks at some more calls, and asks the peer for the state of those that are active; call it when the link has room. While
+    /// messages wait, nothing is asked. T322 of a call begins when it is asked about.
+    pub fn resume_enquiries(&mut self, now: Time) {
+        let Some(from) = self.enquiries.filter(|_| self.out.is_empty()) else { return };
+        let (active, rest) = self.calls.active_part(from, ASKED_AT_ONCE);
+        self.enquiries = rest;
+        for id in active {
+            self.set_timer(id, Some(Timer::T322), now);
+            self.send(id, MessageType::STATUS_ENQUIRY, &[]);
+        }
     }
 
     /// Asks the peer for the state of an active call.
@@ -90,7 +90,7 @@ impl Calls {
         let id = self.free_reference().ok_or(Refused::Limit(CauseValue::RESOURCES))?;
         let mut connection = None;
         if self.config.side == Side::Network {
-            let vci = self.labels.take_any().ok_or(Refused::Limit(CauseValue::NO_VPCI_VCI))?;
+            let vci = self.labels.take_any(id).ok_or(Refused::Limit(CauseValue::NO_VPCI_VCI))?;
             let chosen = ConnectionId::exactly(self.labels.vpci(), vci);
             elements.set(Element::Connection(chosen));
             connection = Some(chosen);

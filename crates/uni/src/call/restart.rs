@@ -67,14 +67,17 @@ impl Calls {
     }
 
     fn clear_restarted(&mut self, class: RestartClass, connection: Option<ConnectionId>) {
-        let matches = |of: Option<ConnectionId>| match (class, of, connection) {
-            (RestartClass::All, _, _) => true,
-            (_, Some(of), Some(named)) if of.vpci == named.vpci => class == RestartClass::Path || of.vci == named.vci,
-            _ => false,
+        let ids: Vec<CallId> = match (class, connection) {
+            (RestartClass::All, _) => self.calls.iter().map(|(id, _)| id).collect(),
+            // All circuits of an interface are on one path.
+            (RestartClass::Path, Some(named)) if named.vpci == self.labels.vpci() => {
+                self.calls.iter().filter(|(_, call)| call.connection.is_some()).map(|(id, _)| id).collect()
+            }
+            (RestartClass::Channel, Some(ConnectionId { vpci, vci: VciChoice::Exactly(vci) })) => {
+                self.labels.owner(vpci, vci).into_iter().collect()
+            }
+            _ => Vec::new(),
         };
-        let mut ids: Vec<CallId> =
-            self.calls.iter().filter(|(_, call)| matches(call.connection)).map(|(id, _)| id).collect();
-        ids.sort_unstable();
         for id in ids {
             self.forget(id, Some(Cause::new(self.config.location, CauseValue::TEMPORARY_FAILURE)));
         }

@@ -1,7 +1,7 @@
 //! The calls of an interface: found by reference, kept in slots that are used again at once.
 
 use super::index::Index;
-use super::{Call, CallId};
+use super::{Call, CallId, State};
 use crate::slots::Slots;
 
 // Both sides of a link have one for each call.
@@ -12,6 +12,9 @@ const _: () = assert!(size_of::<Call>() <= 56);
 pub(super) struct Table {
     slots: Slots<Call>,
     by_id: Index,
+    /// How many calls were looked at to find some of them.
+    #[cfg(test)]
+    pub(super) visited: std::cell::Cell<usize>,
 }
 
 impl Table {
@@ -46,6 +49,25 @@ impl Table {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (CallId, &Call)> {
-        self.by_id.iter().filter_map(|(id, slot)| self.slots.get(slot).map(|call| (id, call)))
+        self.by_id.iter().filter_map(|(id, slot)| {
+            self.visit(1);
+            self.slots.get(slot).map(|call| (id, call))
+        })
     }
+
+    /// Those of the next `most` calls from `from` on that are active, and where the rest begins; `None` if there is none.
+    pub(super) fn active_part(&self, from: CallId, most: usize) -> (Vec<CallId>, Option<CallId>) {
+        let (part, rest) = self.by_id.part(from, most);
+        self.visit(part.len());
+        let is_active = |slot: u32| self.slots.get(slot).is_some_and(|call| call.state == State::Active);
+        (part.into_iter().filter(|(_, slot)| is_active(*slot)).map(|(id, _)| id).collect(), rest)
+    }
+
+    #[cfg(test)]
+    fn visit(&self, calls: usize) {
+        self.visited.set(self.visited.get() + calls);
+    }
+
+    #[cfg(not(test))]
+    const fn visit(&self, _calls: usize) {}
 }

@@ -1,6 +1,7 @@
 //! The tables of call control, row by row, and two interfaces that talk to each other.
 
 mod backlog;
+mod many;
 
 use super::*;
 use wire::aesa::Aesa;

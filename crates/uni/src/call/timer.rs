@@ -146,7 +146,7 @@ impl Calls {
     pub fn abandon(&mut self, value: CauseValue) {
         (self.link_up, self.link_timer) = (false, None);
         self.out.clear();
-        self.enquiries.clear();
+        self.enquiries = None;
         self.clear_all(value, |_| true);
     }
 

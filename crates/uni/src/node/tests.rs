@@ -3,6 +3,7 @@
 mod backlog;
 mod failures;
 mod multipoint;
+mod resynchronised;
 
 use super::*;
 use crate::call::{Config, PartyId, Side, State, Version};
