@@ -4,10 +4,11 @@
 //! changes of tables ([`Change`]) that are to be carried out before anything else is sent, and events for applications.
 
 use super::layout::{self, Layout};
+use super::owners::Owners;
 use super::served::Program;
 use super::setup;
 use crate::calls::book::Book;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use traffic::Contract;
 use uni::call::{Event, Side};
 use uni::ilmi::{self, Ilmi};
@@ -129,8 +130,7 @@ pub struct Exchange {
     pub(super) interfaces: Vec<Option<Interface>>,
     pub(super) switches: Vec<Option<Switch>>,
     pub(super) book: Book,
-    /// Which interface has registered an address.
-    registered: BTreeMap<Aesa, usize>,
+    owners: Owners,
     pub(super) changes: VecDeque<Change>,
 }
 
@@ -226,7 +226,11 @@ impl Exchange {
             Ilmi::new(ilmi::Config { prefixes, esis: esi.into_iter().collect(), ..ilmi::Config::new(side, identity) })
         });
         let addresses = config.host.and_then(|host| host.address).into_iter().collect();
+        let is_switch = matches!(role, Role::Switch(..));
         let at = put(&mut self.interfaces, Interface { config, role, ilmi, addresses });
+        if is_switch {
+            self.own_addresses(at, &wanted.addresses);
+        }
         if let Some(interface) = &mut self.interfaces[at] {
             match &mut interface.role {
                 Role::Host(port) => port.start(now),
@@ -239,6 +243,22 @@ impl Exchange {
             }
             if let Some(ilmi) = &mut interface.ilmi {
                 ilmi.start(now);
+            }
+        }
+    }
+
+    /// The addresses that the description gives to a switch's port. A port whose user has registered one of them loses it.
+    fn own_addresses(&mut self, at: usize, addresses: &[Aesa]) {
+        for address in addresses {
+            let Some(before) = self.owners.configure(at, address) else { continue };
+            let Some(interface) = &mut self.interfaces[before] else { continue };
+            if let Some(ilmi) = &mut interface.ilmi {
+                ilmi.withdraw(address);
+            }
+            if let Role::Switch(switch, port) = interface.role
+                && let Some(switch) = &mut self.switches[switch]
+            {
+                switch.node.set_address(port, *address, false);
             }
         }
     }
@@ -258,7 +278,7 @@ impl Exchange {
             Some(Role::Program(_)) | None => {}
         }
         self.settle(now);
-        self.registered.retain(|_, of| *of != at);
+        self.owners.forget(at);
         self.book.forget_interface(at);
         self.interfaces[at] = None;
     }
@@ -269,7 +289,7 @@ impl Exchange {
         match (channel, &mut interface.role) {
             (Channel::Ilmi, _) => {
                 if let Some(ilmi) = &mut interface.ilmi {
-                    ilmi.handle_sdu(octets, now);
+                    ilmi.handle_sdu_beside(octets, now, |address| self.owners.is_of_another(at, address));
                 }
             }
             (Channel::Signalling, Role::Host(port)) => port.handle_pdu(octets, now),
@@ -396,16 +416,8 @@ impl Exchange {
                 }
             }
             Role::Switch(switch, port) => {
-                // The first who registers an address has it, at whatever port.
-                let key = address.without_selector();
-                let owner = self.registered.get(&key).copied();
-                if owner.is_some_and(|owner| owner != at) || (!present && owner.is_none()) {
+                if !self.owners.register(at, &address, present) {
                     return;
-                }
-                if present {
-                    self.registered.insert(key, at);
-                } else {
-                    self.registered.remove(&key);
                 }
                 if let Some(switch) = &mut self.switches[*switch] {
                     switch.node.set_address(*port, address, present);

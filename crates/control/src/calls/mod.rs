@@ -6,6 +6,7 @@
 //! SDUs between engine and [`service`], the thread that drives all this.
 
 mod book;
+mod owners;
 mod program;
 mod review;
 mod served;

@@ -67,6 +67,9 @@ pub struct InterfaceStatus {
     /// Messages that were dropped because too many waited for the peer to take them.
     #[serde(default)]
     pub unsent: u64,
+    /// SetRequests of ILMI that were refused, such as the registration of an address that another port has.
+    #[serde(default)]
+    pub refused_registrations: u64,
     /// PDUs of the signalling link that were wrong or not expected, and were dropped.
     #[serde(default)]
     pub link_errors: u64,
@@ -220,6 +223,7 @@ impl Exchange {
                 side: if interface.config.call.side == Side::User { "user" } else { "network" }.to_owned(),
                 program: interface.config.program,
                 esi: interface.config.host.map(|host| host.esi.iter().map(|octet| format!("{octet:02x}")).collect()),
+                refused_registrations: interface.ilmi.as_ref().map_or(0, uni::ilmi::Ilmi::refused),
                 ..InterfaceStatus::default()
             };
             let texts = |all: &[Aesa]| all.iter().map(ToString::to_string).collect();

@@ -3,6 +3,7 @@
 mod beside;
 mod ground;
 mod parties;
+mod registration;
 mod steps;
 
 use control::policy;

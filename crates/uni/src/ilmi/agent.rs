@@ -3,6 +3,7 @@
 use super::objects::{INVALID, VALID, address_of, address_row, forum, prefix_of, prefix_row, system};
 use super::{Event, Ilmi, Side, Step};
 use wire::Time;
+use wire::aesa::Aesa;
 use wire::ilmi::{Binding, ErrorStatus, Head, Kind, Message, Oid, Value};
 
 /// Variables of one request; more is too big.
@@ -53,7 +54,14 @@ impl Ilmi {
         objects
     }
 
-    pub(super) fn on_request(&mut self, kind: Kind, id: i32, message: &Message<'_>, now: Time) {
+    pub(super) fn on_request(
+        &mut self,
+        kind: Kind,
+        id: i32,
+        message: &Message<'_>,
+        is_taken: &dyn Fn(&Aesa) -> bool,
+        now: Time,
+    ) {
         let asked: Vec<Binding<'_>> = message.bindings().take(MOST_VARIABLES + 1).collect();
         let answer = |status, index: usize| Head::Request { kind: Kind::Response, id, status, index: index as u8 };
         if asked.len() > MOST_VARIABLES {
@@ -62,11 +70,13 @@ impl Ilmi {
         if kind == Kind::Set {
             // All or nothing: what cannot be set is found before anything is.
             let (status, index) =
-                self.first_refused(&asked).map_or((ErrorStatus::NONE, 0), |(status, i)| (status, i + 1));
+                self.first_refused(&asked, is_taken).map_or((ErrorStatus::NONE, 0), |(status, i)| (status, i + 1));
             self.send(&answer(status, index), &asked);
             if status == ErrorStatus::NONE {
                 asked.iter().for_each(|binding| self.set(binding));
                 self.ask_next(now);
+            } else {
+                self.refused += 1;
             }
             return;
         }
@@ -95,10 +105,10 @@ impl Ilmi {
     }
 
     /// The first variable of a request that cannot be set, and why.
-    fn first_refused(&self, asked: &[Binding<'_>]) -> Option<(ErrorStatus, usize)> {
+    fn first_refused(&self, asked: &[Binding<'_>], is_taken: &dyn Fn(&Aesa) -> bool) -> Option<(ErrorStatus, usize)> {
         let mut added = 0;
         for (i, binding) in asked.iter().enumerate() {
-            match self.can_set(binding, added) {
+            match self.can_set(binding, added, is_taken) {
                 Ok(is_new) => added += usize::from(is_new),
                 Err(status) => return Some((status, i)),
             }
@@ -107,7 +117,12 @@ impl Ilmi {
     }
 
     /// Whether a variable can be set where `added` prefixes or addresses come before it in the request; true if it adds one.
-    fn can_set(&self, binding: &Binding<'_>, added: usize) -> Result<bool, ErrorStatus> {
+    fn can_set(
+        &self,
+        binding: &Binding<'_>,
+        added: usize,
+        is_taken: &dyn Fn(&Aesa) -> bool,
+    ) -> Result<bool, ErrorStatus> {
         let Value::Integer(VALID | INVALID) = binding.value else { return Err(ErrorStatus::BAD_VALUE) };
         let valid = binding.value == Value::Integer(VALID);
         let most = self.config.max_addresses;
@@ -122,7 +137,7 @@ impl Ilmi {
             Side::Network => {
                 let address = address_of(&binding.name).ok_or(ErrorStatus::NO_SUCH_NAME)?;
                 let is_new = valid && !self.addresses.contains(&address);
-                if valid && !self.config.prefixes.contains(&address.prefix()) {
+                if valid && (!self.config.prefixes.contains(&address.prefix()) || is_taken(&address)) {
                     return Err(ErrorStatus::BAD_VALUE);
                 }
                 let full = self.addresses.len() + added >= most;

@@ -105,6 +105,7 @@ pub struct Ilmi {
     out: VecDeque<Vec<u8>>,
     events: VecDeque<Event>,
     ignored: u64,
+    refused: u64,
 }
 
 /// SDUs that wait to be taken; more answers are dropped, as a link drops them.
@@ -128,6 +129,7 @@ impl Ilmi {
             out: VecDeque::new(),
             events: VecDeque::new(),
             ignored: 0,
+            refused: 0,
         }
     }
 
@@ -152,6 +154,20 @@ impl Ilmi {
     /// Messages that were no ILMI, or answers to nothing that was asked.
     pub const fn ignored(&self) -> u64 {
         self.ignored
+    }
+
+    /// SetRequests that were answered by an error.
+    pub const fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// The network gives the address to another port: the user no longer has it.
+    pub fn withdraw(&mut self, address: &Aesa) {
+        let of_user = |own: &Aesa| own.without_selector() == address.without_selector();
+        while let Some(own) = self.addresses.iter().copied().find(of_user) {
+            self.addresses.remove(&own);
+            self.events.push_back(Event::Withdrawn(own));
+        }
     }
 
     /// The next SDU for the channel.
@@ -191,8 +207,13 @@ impl Ilmi {
         }
     }
 
-    /// An SDU of the channel.
+    /// An SDU of the channel, where no other port has addresses.
     pub fn handle_sdu(&mut self, octets: &[u8], now: Time) {
+        self.handle_sdu_beside(octets, now, |_| false);
+    }
+
+    /// An SDU of the channel. `is_taken` says which addresses another port has: the user cannot register them.
+    pub fn handle_sdu_beside(&mut self, octets: &[u8], now: Time, is_taken: impl Fn(&Aesa) -> bool) {
         let Ok(message) = Message::parse(octets) else {
             self.ignored += 1;
             return;
@@ -205,7 +226,7 @@ impl Ilmi {
             Head::Trap { generic: 0, .. } => self.peer_started(now),
             Head::Trap { .. } => {}
             Head::Request { kind: Kind::Response, id, status, .. } => self.on_response(id, status, &message, now),
-            Head::Request { kind, id, .. } => self.on_request(kind, id, &message, now),
+            Head::Request { kind, id, .. } => self.on_request(kind, id, &message, &is_taken, now),
         }
     }
 

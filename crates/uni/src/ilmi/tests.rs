@@ -272,6 +272,25 @@ fn an_address_whose_prefix_goes_while_it_is_being_registered_is_taken_back() {
 }
 
 #[test]
+fn an_address_of_another_port_is_refused_and_counted() {
+    let mut network = Ilmi::new(config(Side::Network, 9));
+    let row = address_row(&address());
+    let mut answer = |is_taken: bool, value| {
+        network.handle_sdu_beside(&set(&[(row, value)]), Time::ZERO, |a| is_taken && *a == address());
+        let sdu = std::iter::from_fn(|| network.poll_transmit()).last().unwrap();
+        let message = Message::parse(&sdu).unwrap();
+        let Head::Request { kind: Kind::Response, status, .. } = message.head else { panic!("{message:?}") };
+        (status, network.addresses().count(), network.refused())
+    };
+    assert_eq!(answer(true, VALID), (ErrorStatus::BAD_VALUE, 0, 1));
+    assert_eq!(answer(true, INVALID), (ErrorStatus::NONE, 0, 1));
+    assert_eq!(answer(false, VALID), (ErrorStatus::NONE, 1, 1));
+    network.withdraw(&address());
+    assert_eq!(events(&mut network), [Event::Registered(address()), Event::Withdrawn(address())]);
+    assert_eq!(network.addresses().count(), 0);
+}
+
+#[test]
 fn the_variables_of_one_request_are_bounded_together() {
     let mut network = Ilmi::new(Config { max_addresses: 3, ..config(Side::Network, 9) });
     let rows: Vec<_> = (0..10).map(|n| (address_row(&Aesa::new(PREFIX, [n; 6], 0)), VALID)).collect();
