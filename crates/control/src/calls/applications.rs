@@ -295,7 +295,11 @@ impl Exchange {
         if id.is_none() && !self.may_accept(interface, number) {
             return Err(Refusal::NoCall(number));
         }
-        self.make_room(user, 0)?;
+        if !self.may_answer(user) {
+            // The caller need not wait for an answer that cannot come.
+            self.fail(number, CauseValue::BUSY, now);
+            return Err(Refusal::NoCall(number));
+        }
         // The circuit is there before the caller hears of it.
         self.place(number);
         self.book.answer(number);

@@ -42,6 +42,15 @@ impl Exchange {
         Err(Refusal::Bandwidth { uid, left: user.max_reserved.saturating_sub(has.reserved), asked: reserved })
     }
 
+    /// Whether a user may answer one call more. Calls that are being released keep nobody from that, up to a bound.
+    pub(super) fn may_answer(&mut self, user: User) -> bool {
+        if self.make_room(user, 0).is_ok() {
+            return true;
+        }
+        let live = self.book.live(user.uid, places(&self.interfaces)).places;
+        self.book.shares.fits_answer(user, live)
+    }
+
     /// Makes room for one call more of a caller's, if the user may be presented one.
     pub(super) fn make_room_for_offer(&mut self, user: User, caller: Caller, now: Time) -> bool {
         let mut room = self.book.shares.room(user, caller);

@@ -6,6 +6,9 @@
 //! room for one more, who has most of them yields one to a caller who has two less. A caller is a host that the network has
 //! checked, whatever its selector; all others are one.
 //!
+//! A user whose answered calls have all places is still presented a quarter as many: a server decides which of its callers yields.
+//! What it releases for an answer keeps its place for a moment, so answers may exceed `max_calls` by that quarter.
+//!
 //! Sums only grow between two counts: whoever seems to have too much is counted anew before anything is refused.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -34,6 +37,12 @@ impl User {
     /// Without bounds: who runs the network.
     pub const fn unlimited(uid: u32) -> Self {
         User { uid, max_calls: u64::MAX, max_reserved: u64::MAX }
+    }
+
+    /// Calls that a user with `max_calls` answered ones may still be presented, so that it can release one for another. Answers
+    /// may exceed `max_calls` by as many while others are being released.
+    const fn spare(&self) -> u64 {
+        self.max_calls.div_ceil(4)
     }
 }
 
@@ -115,6 +124,11 @@ impl Shares {
         has.places < user.max_calls && (reserved == 0 || has.reserved.saturating_add(reserved) <= user.max_reserved)
     }
 
+    /// Whether a user may answer one call more, of whose calls `live` are not being released.
+    pub(super) fn fits_answer(&self, user: User, live: u64) -> bool {
+        live < user.max_calls && self.of(user.uid).places < user.max_calls.saturating_add(user.spare())
+    }
+
     /// A user has ended a call. True if [`Shares::prune`] is due.
     pub(super) fn leave(&mut self, uid: u32, (interface, id): (usize, CallId), reserved: u64) -> bool {
         let share = self.users.entry(uid).or_default();
@@ -148,7 +162,8 @@ impl Shares {
         if own as u64 >= user.max_calls.div_ceil(4) {
             return Room::No;
         }
-        if all < MAX_OFFERED && self.of(user.uid).places.saturating_add(all as u64) < user.max_calls {
+        let all_places = self.of(user.uid).places.saturating_add(all as u64);
+        if all < MAX_OFFERED && (all_places < user.max_calls || (all as u64) < user.spare()) {
             return Room::Yes;
         }
         match offered.values().max_by_key(|calls| calls.len()) {
@@ -217,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_no_bound_is_presented_so_many_calls_and_answered_ones_take_no_room() {
+    fn who_has_no_bound_is_presented_so_many_calls_and_who_has_no_place_left_a_quarter() {
         let user = User::unlimited(UID);
         let mut shares = Shares::default();
         for call in 0..MAX_OFFERED as u64 {
@@ -226,11 +241,25 @@ mod tests {
         }
         assert_eq!(shares.room(user, None), Room::No);
         assert_eq!(shares.room(user, caller(1)), Room::InsteadOf(MAX_OFFERED as u64 - 1));
-        // Of one with a bound, answered calls have places too.
+        // Of one with a bound, answered calls have places too, but a quarter can be presented beside them.
         let bounded = User { max_calls: 8, ..User::unlimited(UID + 1) };
-        (0..7).for_each(|_| shares.take(bounded.uid, 0));
-        assert_eq!(shares.room(bounded, None), Room::Yes);
-        shares.offer(bounded.uid, None, 1000);
-        assert_eq!(shares.room(bounded, caller(1)), Room::No);
+        (0..8).for_each(|_| shares.take(bounded.uid, 0));
+        for call in 1000..1002 {
+            assert_eq!(shares.room(bounded, None), Room::Yes);
+            shares.offer(bounded.uid, None, call);
+        }
+        assert_eq!(shares.room(bounded, None), Room::No);
+        assert_eq!(shares.room(bounded, caller(1)), Room::InsteadOf(1001));
+    }
+
+    #[test]
+    fn an_answer_takes_a_place_beside_calls_that_are_being_released_and_a_quarter_at_most() {
+        let user = User { max_calls: 8, ..User::unlimited(UID) };
+        let mut shares = Shares::default();
+        (0..8).for_each(|_| shares.take(UID, 0));
+        assert!(!shares.fits_answer(user, 8), "all are up");
+        assert!(shares.fits_answer(user, 7) && !shares.fits(user, 0), "one is being released");
+        (0..2).for_each(|_| shares.take(UID, 0));
+        assert!(!shares.fits_answer(user, 6), "as many as may be released at a time");
     }
 }

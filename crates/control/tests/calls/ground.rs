@@ -97,7 +97,7 @@ impl Ground {
         self.daemon.controller().calls().with(does)
     }
 
-    pub(crate) fn until(&self, what: &str, is: impl Fn(&CallsStatus) -> bool) {
+    pub(crate) fn until(&self, what: &str, mut is: impl FnMut(&CallsStatus) -> bool) {
         let begin = Instant::now();
         while !is(&self.status()) {
             assert!(begin.elapsed() < Duration::from_secs(30), "{what}: {:#?}", self.status());

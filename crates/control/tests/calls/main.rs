@@ -5,6 +5,7 @@ mod ground;
 mod parties;
 mod registration;
 mod steps;
+mod yielding;
 
 use control::policy;
 use endpoint::calls::{CallError, Event, Sap, Session, Traffic};
