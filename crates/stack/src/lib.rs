@@ -14,4 +14,5 @@ pub mod oam;
 mod places;
 pub mod ppp;
 mod retry;
+mod shares;
 pub mod transfer;

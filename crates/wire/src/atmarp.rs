@@ -47,7 +47,7 @@ impl Operation {
 }
 
 /// An ATM number or subaddress: up to 20 octets, NSAP form or E.164.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct AtmAddress {
     octets: [u8; MAX_ADDRESS_OCTETS],
     length: u8,

@@ -1,7 +1,7 @@
 //! An ATMARP client (RFC 2225 section 8.5): registers with its server, asks it for others, refreshes before entries are too old.
 
 use super::{Backoff, CLIENT_AGEING, same_station};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 use wire::Time;
@@ -11,6 +11,8 @@ use wire::atmarp::{End, Operation, Packet};
 const MAX_ENTRIES: usize = 4096;
 /// Questions that the server does not answer, until an address counts as unreachable.
 const MAX_QUESTIONS: u8 = 5;
+/// Entries that are due and are looked at in one go. The next go follows at once.
+const MAX_TURN: usize = 256;
 /// How long a refused address is not asked for again.
 const NAK_HOLD: Duration = Duration::from_secs(10);
 
@@ -32,8 +34,18 @@ struct Entry {
     questions: u8,
     /// The end of a known or refused entry.
     until: Time,
-    ask: bool,
     used: bool,
+}
+
+impl Entry {
+    fn due(&self) -> Time {
+        match self.state {
+            Resolution::Unreachable => self.until,
+            Resolution::Known(_) if !self.used => self.until,
+            Resolution::Known(_) => self.until.min(self.backoff.next()),
+            Resolution::Asking => self.backoff.next(),
+        }
+    }
 }
 
 /// A client of one server, over one circuit.
@@ -45,6 +57,10 @@ pub struct Client {
     registered: Option<Time>,
     duplicate: Option<End>,
     entries: BTreeMap<Ipv4Addr, Entry>,
+    /// When each entry is asked for again, or ends.
+    due: BTreeSet<(Time, Ipv4Addr)>,
+    /// Addresses that are to be asked for.
+    asks: BTreeSet<Ipv4Addr>,
 }
 
 impl Client {
@@ -57,6 +73,8 @@ impl Client {
             registered: None,
             duplicate: None,
             entries: BTreeMap::new(),
+            due: BTreeSet::new(),
+            asks: BTreeSet::new(),
         }
     }
 
@@ -78,9 +96,12 @@ impl Client {
 
     /// The station of an address; asks the server if it is not known.
     pub fn resolve(&mut self, ip: Ipv4Addr, now: Time) -> Resolution {
-        if let Some(entry) = self.entries.get_mut(&ip) {
-            entry.used = true;
-            return entry.state;
+        if let Some(entry) = self.entries.get(&ip) {
+            let (state, is_used) = (entry.state, entry.used);
+            if !is_used {
+                self.change(ip, |entry| entry.used = true);
+            }
+            return state;
         }
         if self.entries.len() >= MAX_ENTRIES {
             return Resolution::Unreachable;
@@ -90,13 +111,30 @@ impl Client {
             backoff: Backoff::new(now),
             questions: 0,
             until: now + CLIENT_AGEING,
-            ask: false,
             used: true,
         };
-        entry.ask = entry.backoff.is_due(now);
+        entry.backoff.is_due(now);
         entry.questions = 1;
+        self.due.insert((entry.due(), ip));
+        self.asks.insert(ip);
         self.entries.insert(ip, entry);
         Resolution::Asking
+    }
+
+    /// Changes an entry, and when it is due; false if there is none.
+    fn change(&mut self, ip: Ipv4Addr, change: impl FnOnce(&mut Entry)) -> bool {
+        let Some(entry) = self.entries.get_mut(&ip) else { return false };
+        self.due.remove(&(entry.due(), ip));
+        change(entry);
+        self.due.insert((entry.due(), ip));
+        true
+    }
+
+    fn forget(&mut self, ip: Ipv4Addr) {
+        if let Some(entry) = self.entries.remove(&ip) {
+            self.due.remove(&(entry.due(), ip));
+            self.asks.remove(&ip);
+        }
     }
 
     /// Whether the server has refused an address, or has not answered.
@@ -120,12 +158,12 @@ impl Client {
         })
     }
 
-    /// A packet from the server. False if it is none that a server sends.
-    pub fn handle(&mut self, packet: &Packet, now: Time) -> bool {
+    /// A packet from the server. Gives the address of which something else is known than before.
+    pub fn handle(&mut self, packet: &Packet, now: Time) -> Option<Ipv4Addr> {
         // An answer names whom it is about as its sender; a refusal is the question with another operation code.
-        match packet.operation {
+        let (ip, is_changed) = match packet.operation {
             Operation::Reply => {
-                let Some(ip) = packet.sender.ip else { return false };
+                let ip = packet.sender.ip?;
                 if Some(ip) == self.own.ip {
                     if same_station(&packet.sender, 0, &self.own, 0) {
                         self.duplicate = None;
@@ -135,24 +173,28 @@ impl Client {
                         self.duplicate = Some(packet.sender);
                         self.registered = None;
                     }
-                } else if let Some(entry) = self.entries.get_mut(&ip) {
+                    return None;
+                }
+                let is_changed = self.change(ip, |entry| {
                     entry.state = Resolution::Known(packet.sender);
                     entry.until = now + CLIENT_AGEING;
                     entry.backoff = Backoff::new(now + (CLIENT_AGEING - Duration::from_secs(60)));
-                    (entry.questions, entry.ask, entry.used) = (0, false, false);
-                }
-                true
+                    (entry.questions, entry.used) = (0, false);
+                });
+                (ip, is_changed)
             }
             Operation::Nak => {
-                if let Some(entry) = packet.target.ip.and_then(|ip| self.entries.get_mut(&ip)) {
+                let ip = packet.target.ip?;
+                let is_changed = self.change(ip, |entry| {
                     entry.state = Resolution::Unreachable;
                     entry.until = now + NAK_HOLD;
-                    entry.ask = false;
-                }
-                true
+                });
+                (ip, is_changed)
             }
-            _ => false,
-        }
+            _ => return None,
+        };
+        self.asks.remove(&ip);
+        is_changed.then_some(ip)
     }
 
     /// Registers, asks again, forgets.
@@ -161,25 +203,25 @@ impl Client {
         if self.registered.is_some_and(|at| at + CLIENT_AGEING <= now) {
             self.registered = None;
         }
-        self.entries.retain(|_, entry| {
+        for _ in 0..MAX_TURN {
+            let Some((_, ip)) = self.due.first().copied().filter(|(at, _)| *at <= now) else { return };
+            let Some(entry) = self.entries.get(&ip) else { return };
             match entry.state {
-                Resolution::Unreachable => return entry.until > now,
-                Resolution::Known(_) if entry.until <= now => return false,
+                Resolution::Unreachable => self.forget(ip),
                 // Nobody sends there: let it go when its time has come.
-                Resolution::Known(_) if !entry.used => return true,
-                Resolution::Known(_) | Resolution::Asking => {}
-            }
-            if entry.backoff.is_due(now) {
-                entry.questions = entry.questions.saturating_add(1);
-                if entry.state == Resolution::Asking && entry.questions > MAX_QUESTIONS {
-                    entry.state = Resolution::Unreachable;
-                    entry.until = now + NAK_HOLD;
-                } else {
-                    entry.ask = true;
+                Resolution::Known(_) if entry.until <= now => self.forget(ip),
+                Resolution::Asking if entry.questions >= MAX_QUESTIONS => {
+                    self.change(ip, |entry| (entry.state, entry.until) = (Resolution::Unreachable, now + NAK_HOLD));
+                }
+                Resolution::Known(_) | Resolution::Asking => {
+                    self.asks.insert(ip);
+                    self.change(ip, |entry| {
+                        entry.backoff.is_due(now);
+                        entry.questions = entry.questions.saturating_add(1);
+                    });
                 }
             }
-            true
-        });
+        }
     }
 
     /// What to say to the server.
@@ -192,25 +234,18 @@ impl Client {
         if let (true, Some(ip)) = (std::mem::take(&mut self.register), self.own.ip) {
             return Some(request(ip));
         }
-        let (ip, entry) = self.entries.iter_mut().find(|(_, e)| e.ask)?;
-        entry.ask = false;
-        Some(request(*ip))
+        self.asks.pop_first().map(request)
     }
 
     /// Whether [`Client::poll`] would give something.
     pub fn has_packet(&self) -> bool {
-        self.register || self.entries.values().any(|e| e.ask)
+        self.register || !self.asks.is_empty()
     }
 
     /// When to come back.
     pub fn poll_timeout(&self) -> Option<Time> {
-        let entries = self.entries.values().map(|e| match e.state {
-            Resolution::Unreachable => e.until,
-            Resolution::Known(_) if !e.used => e.until,
-            Resolution::Known(_) => e.until.min(e.backoff.next()),
-            Resolution::Asking => e.backoff.next(),
-        });
         let expires = self.registered.map(|at| at + CLIENT_AGEING);
-        entries.chain([self.registration.next()]).chain(expires).min()
+        let entry = self.due.first().map(|(at, _)| *at);
+        entry.into_iter().chain([self.registration.next()]).chain(expires).min()
     }
 }

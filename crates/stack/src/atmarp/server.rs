@@ -3,9 +3,13 @@
 //! A station is entered when it registers (a request for its own address), when it asks for another, and when it answers the
 //! InATMARP request that each circuit gets on which nobody is known. After 20 minutes it is asked once more on its circuit, and forgotten if
 //! it says nothing. Another station that claims an entered address is refused while the first one's circuit is open.
+//!
+//! Each packet costs the logarithm of the table: deadlines and each circuit's entries are in order.
 
+use super::answers::{Answers, Queued};
 use super::{Backoff, SERVER_AGEING, same_station};
-use std::collections::{BTreeMap, VecDeque};
+use crate::shares::Shares;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 use wire::Time;
@@ -14,6 +18,10 @@ use wire::{Counters, DropReason};
 
 /// How long a station has to answer when its entry has aged.
 const GRACE: Duration = Duration::from_secs(10);
+/// Until questions are tried again for which there was no room.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Entries that age, and circuits that are asked, in one go. The next go follows at once.
+const MAX_TURN: usize = 256;
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
@@ -24,11 +32,27 @@ struct Entry {
     asked: Option<Time>,
 }
 
+impl Entry {
+    fn due(&self) -> Time {
+        self.asked.map_or(self.heard + SERVER_AGEING, |at| at + GRACE)
+    }
+}
+
 /// A circuit on which nobody is known yet is asked again and again, ever less often.
 #[derive(Debug, Clone, Copy)]
-struct Ask {
+struct Circuit {
     backoff: Backoff,
     is_known: bool,
+}
+
+/// What became of a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Claim {
+    Refused,
+    /// The entry was there already.
+    Refreshed,
+    /// The entry is new, or leads elsewhere.
+    Entered,
 }
 
 /// A server.
@@ -36,10 +60,19 @@ struct Ask {
 pub struct Server {
     own: End,
     entries: BTreeMap<Ipv4Addr, Entry>,
-    circuits: BTreeMap<u32, Ask>,
+    /// When each entry ages, or has not answered.
+    due: BTreeSet<(Time, Ipv4Addr)>,
+    /// The entries of each circuit, open or not; first those not heard of for the longest time.
+    shares: Shares<(Time, Ipv4Addr)>,
+    circuits: BTreeMap<u32, Circuit>,
+    /// When each circuit is asked on which nobody is known.
+    unknown: BTreeSet<(Time, u32)>,
+    /// Circuits that are gone and have entries.
+    closed: BTreeSet<u32>,
     max_entries: usize,
-    out: VecDeque<(u32, Packet)>,
-    max_out: usize,
+    out: Answers,
+    /// Nothing is asked before: there was no room.
+    pause: Time,
     /// Requests that were served, and what was refused.
     pub counters: Counters,
     /// Claims to an address that another station has.
@@ -49,14 +82,17 @@ pub struct Server {
 impl Server {
     /// A server of this number and address, for at most `max_entries` stations.
     pub fn new(own: End, max_entries: usize) -> Self {
-        let max_out = max_entries.clamp(16, 1024);
         Server {
             own,
             entries: BTreeMap::new(),
+            due: BTreeSet::new(),
+            shares: Shares::default(),
             circuits: BTreeMap::new(),
+            unknown: BTreeSet::new(),
+            closed: BTreeSet::new(),
             max_entries,
-            out: VecDeque::with_capacity(max_out),
-            max_out,
+            out: Answers::new(max_entries.clamp(16, 1024)),
+            pause: Time::ZERO,
             counters: Counters::default(),
             duplicates: 0,
         }
@@ -67,54 +103,107 @@ impl Server {
         self.entries.iter().map(|(ip, e)| (*ip, &e.end, e.circuit))
     }
 
+    /// The station of an address, and its circuit, which may be gone.
+    pub fn entry(&self, ip: Ipv4Addr) -> Option<(&End, u32)> {
+        self.entries.get(&ip).map(|entry| (&entry.end, entry.circuit))
+    }
+
+    /// The addresses of a circuit, the one that was heard of last at the end.
+    pub fn addresses(&self, circuit: u32) -> impl DoubleEndedIterator<Item = Ipv4Addr> + '_ {
+        self.shares.entries(circuit).map(|(_, ip)| ip)
+    }
+
+    /// How many open circuits have stations.
+    pub fn known_circuits(&self) -> usize {
+        self.shares.len() - self.closed.len()
+    }
+
     /// A circuit has been opened: whoever is there is asked for its address.
     pub fn add_circuit(&mut self, circuit: u32, now: Time) {
-        self.circuits.insert(circuit, Ask { backoff: Backoff::new(now), is_known: false });
+        self.closed.remove(&circuit);
+        self.ask_from(circuit, Backoff::new(now));
         self.ask_unknown(now);
     }
 
-    fn ask_unknown(&mut self, now: Time) {
-        for (circuit, ask) in &mut self.circuits {
-            if !ask.is_known && self.out.len() < self.max_out && ask.backoff.is_due(now) {
-                let packet = Packet { operation: Operation::InverseRequest, sender: self.own, target: End::default() };
-                self.out.push_back((*circuit, packet));
-            }
+    /// Nobody is known on a circuit: it is asked at these times.
+    fn ask_from(&mut self, circuit: u32, backoff: Backoff) {
+        let fresh = Circuit { backoff, is_known: true };
+        let state = self.circuits.entry(circuit).or_insert(fresh);
+        if !state.is_known {
+            self.unknown.remove(&(state.backoff.next(), circuit));
         }
+        (state.backoff, state.is_known) = (backoff, false);
+        self.unknown.insert((backoff.next(), circuit));
+    }
+
+    fn ask_unknown(&mut self, now: Time) {
+        for _ in 0..MAX_TURN {
+            let Some((_, circuit)) = self.unknown.first().copied().filter(|(at, _)| *at <= now) else { return };
+            let Some(mut backoff) = self.circuits.get(&circuit).map(|state| state.backoff) else { return };
+            if !self.ask(circuit, now) {
+                return;
+            }
+            backoff.is_due(now);
+            self.ask_from(circuit, backoff);
+        }
+    }
+
+    /// Asks who is on a circuit; false if there is no room for the question now.
+    fn ask(&mut self, circuit: u32, now: Time) -> bool {
+        let packet = Packet { operation: Operation::InverseRequest, sender: self.own, target: End::default() };
+        let queued = self.out.push(circuit, packet);
+        match queued {
+            Queued::Taken => {}
+            Queued::Displaced => self.counters.drop_one(DropReason::QueueFull),
+            Queued::Refused => self.pause = now + PAUSE,
+        }
+        queued != Queued::Refused
     }
 
     /// A packet of any kind has come on a circuit: if nobody is known there, ask soon.
     pub fn handle_sign_of_life(&mut self, circuit: u32, now: Time) -> bool {
-        let unknown = self.circuits.get_mut(&circuit).filter(|ask| !ask.is_known);
-        unknown.map(|ask| ask.backoff.hurry(now)).is_some()
+        let Some(state) = self.circuits.get(&circuit).filter(|state| !state.is_known) else { return false };
+        let mut backoff = state.backoff;
+        backoff.hurry(now);
+        if backoff != state.backoff {
+            self.ask_from(circuit, backoff);
+        }
+        true
     }
 
     /// A circuit has been closed. Its stations stay for their time, but others may claim their addresses.
     pub fn remove_circuit(&mut self, circuit: u32) {
-        self.circuits.remove(&circuit);
+        if let Some(state) = self.circuits.remove(&circuit) {
+            self.unknown.remove(&(state.backoff.next(), circuit));
+        }
+        if self.shares.count(circuit) > 0 {
+            self.closed.insert(circuit);
+        }
+        self.counters.drop_n(DropReason::Closed, self.out.forget(circuit));
     }
 
     fn say(&mut self, circuit: u32, packet: Packet) {
-        if self.out.len() < self.max_out {
-            self.out.push_back((circuit, packet));
-        } else {
+        if self.out.push(circuit, packet) != Queued::Taken {
             self.counters.drop_one(DropReason::QueueFull);
         }
     }
 
-    /// A packet from a station.
-    pub fn handle(&mut self, circuit: u32, packet: &Packet, now: Time) {
+    /// A packet from a station. Gives the address whose entry is new, or leads elsewhere than before.
+    pub fn handle(&mut self, circuit: u32, packet: &Packet, now: Time) -> Option<Ipv4Addr> {
         if !self.circuits.contains_key(&circuit) {
-            return self.counters.drop_one(DropReason::UnknownCircuit);
+            self.counters.drop_one(DropReason::UnknownCircuit);
+            return None;
         }
         let sender = packet.sender;
-        match packet.operation {
+        let claim = match packet.operation {
             Operation::Request => {
                 let (Some(_), Some(wanted)) = (sender.ip, packet.target.ip) else {
-                    return self.counters.drop_one(DropReason::Malformed);
+                    self.counters.drop_one(DropReason::Malformed);
+                    return None;
                 };
-                let accepted = self.enter(circuit, sender, now);
+                let claim = self.enter(circuit, sender, now);
                 self.counters.pdus += 1;
-                if !accepted && sender.ip != Some(wanted) {
+                if claim == Claim::Refused && sender.ip != Some(wanted) {
                     // Not a registration: it is served all the same, and finds out when it registers.
                     self.counters.drop_one(DropReason::NotPermitted);
                 }
@@ -129,97 +218,106 @@ impl Server {
                     None => Packet { operation: Operation::Nak, ..*packet },
                 };
                 self.say(circuit, reply);
+                claim
             }
-            Operation::InverseReply => {
-                self.enter(circuit, sender, now);
-            }
+            Operation::InverseReply => self.enter(circuit, sender, now),
             Operation::InverseRequest => {
-                self.enter(circuit, sender, now);
+                let claim = self.enter(circuit, sender, now);
                 self.say(circuit, Packet { operation: Operation::InverseReply, sender: self.own, target: sender });
+                claim
             }
-            Operation::Reply | Operation::Nak => self.counters.drop_one(DropReason::Malformed),
-        }
+            Operation::Reply | Operation::Nak => {
+                self.counters.drop_one(DropReason::Malformed);
+                return None;
+            }
+        };
+        sender.ip.filter(|_| claim == Claim::Entered)
     }
 
-    /// Enters or refreshes a station; false if another has its address.
-    fn enter(&mut self, circuit: u32, end: End, now: Time) -> bool {
-        let Some(ip) = end.ip else { return false };
+    /// Enters or refreshes a station.
+    fn enter(&mut self, circuit: u32, end: End, now: Time) -> Claim {
+        let Some(ip) = end.ip else { return Claim::Refused };
         if Some(ip) == self.own.ip {
             self.duplicates += 1;
-            return false;
+            return Claim::Refused;
         }
-        let fresh = Entry { end, circuit, heard: now, asked: None };
-        if let Some(entry) = self.entries.get_mut(&ip) {
-            let same = same_station(&end, circuit, &entry.end, entry.circuit);
-            if !same && self.circuits.contains_key(&entry.circuit) {
+        let mut claim = Claim::Entered;
+        if let Some(entry) = self.entries.get(&ip) {
+            if self.circuits.contains_key(&entry.circuit) && !same_station(&end, circuit, &entry.end, entry.circuit) {
                 self.duplicates += 1;
-                return false;
+                return Claim::Refused;
             }
-            *entry = fresh;
-        } else if self.entries.len() < self.max_entries || self.makes_room(circuit) {
-            self.entries.insert(ip, fresh);
-        } else {
+            if entry.circuit == circuit && entry.end == end {
+                claim = Claim::Refreshed;
+            }
+        } else if self.entries.len() >= self.max_entries && !self.makes_room(circuit) {
             self.counters.drop_one(DropReason::TableFull);
-            return false;
+            return Claim::Refused;
         }
-        if let Some(ask) = self.circuits.get_mut(&circuit) {
-            ask.is_known = true;
+        self.put(ip, Entry { end, circuit, heard: now, asked: None });
+        if let Some(state) = self.circuits.get_mut(&circuit)
+            && !std::mem::replace(&mut state.is_known, true)
+        {
+            self.unknown.remove(&(state.backoff.next(), circuit));
         }
-        true
+        claim
+    }
+
+    fn put(&mut self, ip: Ipv4Addr, entry: Entry) {
+        self.take(ip);
+        self.due.insert((entry.due(), ip));
+        self.shares.insert(entry.circuit, (entry.heard, ip));
+        self.entries.insert(ip, entry);
+    }
+
+    fn take(&mut self, ip: Ipv4Addr) -> Option<Entry> {
+        let entry = self.entries.remove(&ip)?;
+        self.due.remove(&(entry.due(), ip));
+        self.shares.remove(entry.circuit, (entry.heard, ip));
+        if self.shares.count(entry.circuit) == 0 {
+            self.closed.remove(&entry.circuit);
+        }
+        Some(entry)
     }
 
     /// Where the table is full, an entry ends for one of `circuit`: one whose circuit is gone, or of the circuit that has most, if that
     /// are at least two more than its own; of these the one that was not heard of for the longest time. False if there is none.
     fn makes_room(&mut self, circuit: u32) -> bool {
-        let mut of: BTreeMap<Option<u32>, usize> = BTreeMap::new();
-        let there = |circuit: u32| Some(circuit).filter(|circuit| self.circuits.contains_key(circuit));
-        for entry in self.entries.values() {
-            *of.entry(there(entry.circuit)).or_default() += 1;
-        }
-        let own = of.get(&Some(circuit)).copied().unwrap_or_default();
-        let most = of.iter().filter(|(_, n)| **n >= own + 2).max_by_key(|(_, n)| **n).map(|(circuit, _)| *circuit);
-        let Some(most) = Some(None).filter(|_| of.contains_key(&None)).or(most) else { return false };
-        let of_it = self.entries.iter().filter(|(_, entry)| there(entry.circuit) == most);
-        let oldest = of_it.min_by_key(|(_, entry)| entry.heard).map(|(ip, _)| *ip);
+        let yields = self.closed.first().copied().or_else(|| self.shares.who_yields(circuit));
+        let Some(oldest) = yields.and_then(|yields| self.addresses(yields).next()) else { return false };
         self.counters.drop_one(DropReason::TableFull);
-        oldest.is_some_and(|ip| self.entries.remove(&ip).is_some())
+        self.take(oldest).is_some()
     }
 
     /// Asks whom it has not heard of for 20 minutes, and forgets who does not answer.
     pub fn handle_timeout(&mut self, now: Time) {
-        let (circuits, out, own, max_out) = (&mut self.circuits, &mut self.out, self.own, self.max_out);
-        self.entries.retain(|_, entry| {
-            if entry.heard + SERVER_AGEING > now {
-                return true;
+        for _ in 0..MAX_TURN {
+            let due = self.due.first().filter(|(at, _)| *at <= now && self.pause <= now);
+            let Some((_, ip)) = due.copied() else { break };
+            let Some(entry) = self.entries.get(&ip).copied() else { break };
+            if !self.circuits.contains_key(&entry.circuit) {
+                self.take(ip);
+            } else if entry.asked.is_some() {
+                self.take(ip);
+                self.ask_from(entry.circuit, Backoff::new(now + GRACE));
+            } else if self.ask(entry.circuit, now) {
+                self.put(ip, Entry { asked: Some(now), ..entry });
             }
-            let circuit = circuits.get_mut(&entry.circuit);
-            let stays = match entry.asked {
-                Some(at) => at + GRACE > now,
-                None if circuit.is_some() && out.len() < max_out => {
-                    entry.asked = Some(now);
-                    let ask = Packet { operation: Operation::InverseRequest, sender: own, target: End::default() };
-                    out.push_back((entry.circuit, ask));
-                    true
-                }
-                None => false,
-            };
-            if let (false, Some(ask)) = (stays, circuit) {
-                *ask = Ask { backoff: Backoff::new(now + GRACE), is_known: false };
-            }
-            stays
-        });
-        self.ask_unknown(now);
+        }
+        if self.pause <= now {
+            self.ask_unknown(now);
+        }
     }
 
     /// What to say, and on which circuit.
     pub fn poll(&mut self) -> Option<(u32, Packet)> {
-        self.out.pop_front()
+        self.out.pop()
     }
 
     /// When to come back.
     pub fn poll_timeout(&self) -> Option<Time> {
-        let entries = self.entries.values().map(|e| e.asked.map_or(e.heard + SERVER_AGEING, |at| at + GRACE));
-        let unknown = self.circuits.values().filter(|ask| !ask.is_known).map(|ask| ask.backoff.next());
-        entries.chain(unknown).min()
+        let entry = self.due.first().map(|(at, _)| *at);
+        let unknown = self.unknown.first().map(|(at, _)| *at);
+        entry.into_iter().chain(unknown).min().map(|at| at.max(self.pause))
     }
 }

@@ -3,8 +3,8 @@
 use super::*;
 use proptest::prelude::*;
 use std::net::Ipv4Addr;
-use wire::Time;
 use wire::atmarp::{AtmAddress, Operation, Packet};
+use wire::{DropReason, Time};
 
 fn ip(n: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, 0, n)
@@ -222,6 +222,54 @@ fn packet() -> impl Strategy<Value = Packet> {
         let some = |address: u8, number| if address == 0 { End::default() } else { end(address, number) };
         Packet { operation, sender: some(a, b), target: some(c, d) }
     })
+}
+
+fn says(operation: Operation, sender: End) -> Packet {
+    Packet { operation, sender, target: sender }
+}
+
+#[test]
+fn a_circuit_that_asks_without_end_pushes_out_no_answer_and_no_question_to_others() {
+    let mut server = Server::new(end(1, 1), 16);
+    (0..3).for_each(|circuit| server.add_circuit(circuit, Time::ZERO));
+    while server.poll().is_some() {}
+    server.handle(2, &says(Operation::InverseReply, end(2, 2)), Time::ZERO);
+    let now = Time::ZERO + SERVER_AGEING;
+    for _ in 0..100 {
+        server.handle(0, &says(Operation::Request, end(3, 3)), now);
+    }
+    server.handle(1, &says(Operation::Request, end(4, 4)), now);
+    server.handle_timeout(now);
+    let out: Vec<_> = std::iter::from_fn(|| server.poll()).collect();
+    let to = |circuit, operation| out.iter().filter(|(c, p)| (*c, p.operation) == (circuit, operation)).count();
+    assert_eq!([to(0, Operation::Reply), to(1, Operation::Reply), to(2, Operation::InverseRequest)], [14, 1, 1]);
+    assert_eq!(server.counters.dropped(DropReason::QueueFull), 100 - 14);
+    // What waits for a circuit that goes is counted.
+    server.handle(0, &says(Operation::Request, end(3, 3)), now);
+    server.remove_circuit(0);
+    assert_eq!((server.poll(), server.counters.dropped(DropReason::Closed)), (None, 1));
+}
+
+#[test]
+fn an_entry_that_ages_while_there_is_no_room_for_a_question_is_asked_later() {
+    let mut server = Server::new(end(1, 1), 20);
+    (0..20).for_each(|circuit| server.add_circuit(circuit, Time::ZERO));
+    while server.poll().is_some() {}
+    for circuit in 0..20 {
+        server.handle(circuit, &says(Operation::InverseReply, end(100 + circuit as u8, 0)), Time::ZERO);
+    }
+    let now = Time::ZERO + SERVER_AGEING;
+    for circuit in 0..20 {
+        server.handle(circuit, &says(Operation::Request, End { ip: Some(ip(1)), ..end(1, 0) }), now);
+    }
+    server.handle_timeout(now);
+    assert_eq!(server.entries().count(), 20);
+    let later = server.poll_timeout().unwrap();
+    assert!(later > now, "no round without end while nobody takes what is said");
+    while server.poll().is_some() {}
+    server.handle_timeout(later);
+    let asked: Vec<_> = std::iter::from_fn(|| server.poll()).map(|(circuit, _)| circuit).collect();
+    assert_eq!(asked, (0..20).collect::<Vec<_>>());
 }
 
 proptest! {

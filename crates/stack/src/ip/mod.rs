@@ -9,6 +9,7 @@ mod checksum;
 mod encapsulation;
 mod fcs;
 mod fragment;
+mod index;
 mod join;
 mod offload;
 mod pdu;
@@ -24,6 +25,7 @@ pub use offload::{Cut, VNET_OCTETS, VnetHeader};
 
 use crate::atmarp::{Client, Inverse, Server};
 use bridge::Bridge;
+use index::Index;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
 use waiting::Waiting;
@@ -116,7 +118,7 @@ struct Way {
 pub struct IpInterface {
     config: Config,
     circuits: BTreeMap<u32, Circuit>,
-    by_ip: BTreeMap<Ipv4Addr, Way>,
+    index: Index,
     routes: Vec<(Ipv4Addr, u8, Ipv4Addr)>,
     /// The client, and the circuit to its server while there is one.
     client: Option<(Option<u32>, Client)>,
@@ -144,7 +146,7 @@ impl IpInterface {
         IpInterface {
             config,
             circuits: BTreeMap::new(),
-            by_ip: BTreeMap::new(),
+            index: Index::default(),
             routes: Vec::new(),
             client: None,
             server: None,
@@ -187,18 +189,17 @@ impl IpInterface {
             said: false,
             used: false,
         };
-        self.circuits.insert(circuit, fresh);
+        self.insert_circuit(circuit, fresh);
         if let Some(server) = &mut self.server {
             server.add_circuit(circuit, now);
         }
-        self.changed();
+        self.review();
     }
 
     /// Says the ATM number at a circuit's far end, so that what the server knows of it leads there.
     pub fn set_number(&mut self, circuit: u32, number: AtmAddress) {
-        if let Some(c) = self.circuits.get_mut(&circuit) {
-            c.number = number;
-            self.changed();
+        if self.with_circuit(circuit, |c| c.number = number).is_some() {
+            self.review();
         }
     }
 
@@ -218,31 +219,26 @@ impl IpInterface {
     /// Registers with the ATMARP server at the far end of a circuit, and asks it for others.
     pub fn use_server(&mut self, circuit: u32, now: Time) {
         self.client = Some((Some(circuit), Client::new(self.own(), now)));
-        self.changed();
+        self.review();
     }
 
     /// Is the ATMARP server of its subnet, for at most `max_entries` stations.
     pub fn serve(&mut self, max_entries: usize, now: Time) {
         let mut server = Server::new(self.own(), max_entries);
-        self.circuits.keys().for_each(|c| server.add_circuit(*c, now));
+        self.circuits.keys().for_each(|circuit| server.add_circuit(*circuit, now));
         self.server = Some(server);
-        self.changed();
+        self.index_anew();
+        self.review();
     }
 
     /// A circuit is gone.
     pub fn remove_circuit(&mut self, circuit: u32) {
-        self.circuits.remove(&circuit);
+        self.take_circuit(circuit);
         self.bridge.forget(circuit);
         if let Some(server) = &mut self.server {
             server.remove_circuit(circuit);
         }
-        self.changed();
-    }
-
-    /// Who is known to be where.
-    pub fn peers(&self) -> impl Iterator<Item = (u32, Option<Ipv4Addr>)> + '_ {
-        let entered = |circuit| self.by_ip.iter().find(|(_, w)| w.circuit == circuit).map(|(ip, _)| *ip);
-        self.circuits.keys().map(move |c| (*c, entered(*c)))
+        self.review();
     }
 
     /// The next circuit after `circuit` (from the first with `None`).

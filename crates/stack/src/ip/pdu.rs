@@ -45,17 +45,8 @@ impl IpInterface {
         let delivery = match self.config.encapsulation.parse(sdu) {
             Ok(Content::Packet(packet)) => {
                 state.used = true;
-                let soon = if let Some(server) = &mut self.server {
-                    server.handle_sign_of_life(circuit, now).then(|| server.poll_timeout()).flatten()
-                } else if state.inverse.peer().is_none() {
-                    state.inverse.handle_sign_of_life(now);
-                    state.inverse.poll_timeout()
-                } else {
-                    None
-                };
-                if soon.is_some() {
-                    self.deadline = self.deadline.into_iter().chain(soon).min();
-                }
+                let is_unknown = state.inverse.peer().is_none();
+                self.handle_sign_of_life(circuit, is_unknown, now);
                 plain(packet)
             }
             Ok(Content::Frame(frame)) => {

@@ -5,7 +5,7 @@ use super::{CELLWAY, Encapsulation, IpInterface, OFFER, Way};
 use crate::atmarp::Server;
 use std::net::Ipv4Addr;
 use std::time::Duration;
-use wire::atmarp::{AtmAddress, Operation, Packet};
+use wire::atmarp::{Operation, Packet};
 use wire::llc::{ARP, Protocol, ROUTED_OCTETS};
 use wire::{DropReason, Time};
 
@@ -13,37 +13,40 @@ use wire::{DropReason, Time};
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 impl IpInterface {
-    /// Tables follow what is known now.
-    pub(super) fn changed(&mut self) {
-        self.by_ip.clear();
-        let mut enter = |ip: Option<Ipv4Addr>, circuit, resolved| {
-            if let Some(ip) = ip {
-                self.by_ip.entry(ip).or_insert(Way { circuit, resolved });
-            }
-        };
-        for (circuit, c) in &self.circuits {
-            enter(c.inverse.peer().and_then(|p| p.ip), *circuit, false);
-        }
-        // Where a station can be reached by its number.
-        let numbered = |number: AtmAddress| {
-            let mut found = self.circuits.iter().filter(|_| number != AtmAddress::NONE);
-            found.find(|(_, c)| c.far_number() == number).map(|(circuit, _)| *circuit)
-        };
-        for (ip, end, circuit) in self.server.iter().flat_map(Server::entries) {
-            let known = self.circuits.contains_key(&circuit).then_some(circuit).or_else(|| numbered(end.number));
-            if let Some(circuit) = known {
-                enter(Some(ip), circuit, false);
-            }
-        }
-        for (ip, end) in self.client.iter().flat_map(|(_, client)| client.known()) {
-            if let Some(circuit) = numbered(end.number) {
-                enter(Some(ip), circuit, true);
-            }
-        }
+    /// What is known of addresses and circuits is other than before.
+    pub(super) fn review(&mut self) {
         self.speak = true;
         self.asked_around = None;
         self.review_kept();
         self.set_deadline();
+    }
+
+    /// What is known of one address is other than before, or there is something to say.
+    fn review_address(&mut self, ip: Option<Ipv4Addr>) {
+        self.speak = true;
+        if let Some(ip) = ip {
+            self.review_hop(ip);
+        }
+        self.set_deadline();
+    }
+
+    /// A packet has come on a circuit: if nobody is known there, ask soon.
+    pub(super) fn handle_sign_of_life(&mut self, circuit: u32, is_unknown: bool, now: Time) {
+        let asks = if let Some(server) = &mut self.server {
+            server.handle_sign_of_life(circuit, now)
+        } else {
+            let asks = is_unknown && self.asks_each();
+            asks && self.with_circuit(circuit, |c| c.inverse.handle_sign_of_life(now)).is_some()
+        };
+        if asks {
+            self.deadline = self.deadline.into_iter().chain(self.next_question()).min();
+        }
+    }
+
+    /// When somebody is asked for an address, or a server's entry ages.
+    fn next_question(&self) -> Option<Time> {
+        let server = self.server.as_ref().and_then(Server::poll_timeout);
+        self.index.next_ask().map(|(at, _)| at).into_iter().chain(server).min()
     }
 
     /// Whether somebody's address may be learnt yet by InATMARP: asks on all circuits on which nobody is known, though no more
@@ -59,9 +62,11 @@ impl IpInterface {
         match &mut self.server {
             Some(server) => self.circuits.keys().for_each(|c| any |= server.handle_sign_of_life(*c, now)),
             None => {
-                for c in self.circuits.values_mut().filter(|c| c.inverse.peer().is_none()) {
-                    c.inverse.handle_sign_of_life(now);
-                    any = true;
+                let unknown = self.circuits.iter().filter(|(_, c)| c.inverse.peer().is_none());
+                let unknown: Vec<_> = unknown.map(|(circuit, _)| *circuit).collect();
+                any = !unknown.is_empty();
+                for circuit in unknown {
+                    self.with_circuit(circuit, |c| c.inverse.handle_sign_of_life(now));
                 }
             }
         }
@@ -71,12 +76,8 @@ impl IpInterface {
     }
 
     pub(super) fn set_deadline(&mut self) {
-        let asks = self.config.encapsulation == Encapsulation::LlcRouted;
-        let circuits =
-            self.circuits.values().filter(|_| asks && self.server.is_none()).filter_map(|c| c.inverse.poll_timeout());
         let client = self.client.as_ref().and_then(|(_, c)| c.poll_timeout());
-        let server = self.server.as_ref().and_then(Server::poll_timeout);
-        self.deadline = circuits.chain(client).chain(server).chain(self.waiting.poll_timeout()).min();
+        self.deadline = self.next_question().into_iter().chain(client).chain(self.waiting.poll_timeout()).min();
     }
 
     pub(super) fn handle_arp(&mut self, circuit: u32, packet: &Packet, now: Time) {
@@ -90,30 +91,28 @@ impl IpInterface {
             return self.received.drop_one(DropReason::NotPermitted);
         }
         if let Some(server) = &mut self.server {
-            server.handle(circuit, packet, now);
-            return self.changed();
+            let entered = server.handle(circuit, packet, now);
+            return self.review_address(entered);
         }
         match packet.operation {
             Operation::InverseRequest | Operation::InverseReply => {
                 // An address that is ours, or another circuit's, is not believed; the question is answered all the same.
-                let is_other = |w: &Way| !self.is_same_station(w.circuit, circuit);
-                let elsewhere = |ip| ip == self.config.address || self.by_ip.get(&ip).is_some_and(is_other);
+                let is_other = |w: Way| !self.is_same_station(w.circuit, circuit);
+                let elsewhere = |ip| ip == self.config.address || self.way(ip).is_some_and(is_other);
                 let mut packet = *packet;
                 if packet.sender.ip.is_some_and(elsewhere) {
                     self.received.drop_one(DropReason::NotPermitted);
                     packet.sender.ip = None;
                 }
-                let state = self.circuits.get_mut(&circuit);
-                if state.is_some_and(|state| state.inverse.handle(&packet, now)) {
-                    self.changed();
+                if self.with_circuit(circuit, |c| c.inverse.handle(&packet, now)) == Some(true) {
+                    self.asked_around = None;
                 }
-                self.speak = true;
-                self.set_deadline();
+                self.review_address(packet.sender.ip);
             }
             Operation::Reply | Operation::Nak => match &mut self.client {
                 Some((on, client)) if *on == Some(circuit) => {
-                    client.handle(packet, now);
-                    self.changed();
+                    let resolved = client.handle(packet, now);
+                    self.review_address(resolved);
                 }
                 _ => self.received.drop_one(DropReason::NotPermitted),
             },
@@ -127,13 +126,13 @@ impl IpInterface {
             return;
         }
         self.expire_kept(now);
-        let asks = self.config.encapsulation == Encapsulation::LlcRouted && self.server.is_none();
-        if asks {
-            for c in self.circuits.values_mut() {
+        for _ in 0..self.circuits.len() {
+            let Some((_, circuit)) = self.index.next_ask().filter(|(at, _)| *at <= now) else { break };
+            self.with_circuit(circuit, |c| {
                 if c.inverse.handle_timeout(now) {
                     c.takes = false;
                 }
-            }
+            });
         }
         if let Some((_, client)) = &mut self.client {
             client.handle_timeout(now);
@@ -141,7 +140,7 @@ impl IpInterface {
         if let Some(server) = &mut self.server {
             server.handle_timeout(now);
         }
-        self.changed();
+        self.review();
     }
 
     /// When to come back.
@@ -180,22 +179,18 @@ impl IpInterface {
         {
             return said(*circuit, packet, sdu);
         }
-        if self.server.is_none() {
-            for (circuit, c) in &mut self.circuits {
-                if !c.inverse.has_packet() {
-                    continue;
-                }
-                if self.config.offload && !c.said {
-                    c.said = true;
-                    Protocol::Routed(CELLWAY).emit(sdu);
-                    sdu[ROUTED_OCTETS..ROUTED_OCTETS + OFFER.len()].copy_from_slice(&OFFER);
-                    return Some((*circuit, ROUTED_OCTETS + OFFER.len()));
-                }
-                c.said = false;
-                if let Some(packet) = c.inverse.poll(own) {
-                    return said(*circuit, packet, sdu);
-                }
+        if let Some(circuit) = self.index.speaker().filter(|_| self.server.is_none()) {
+            let offers = self.config.offload;
+            let says = self.with_circuit(circuit, |c| {
+                c.said = offers && !c.said;
+                if c.said { None } else { c.inverse.poll(own) }
+            });
+            if let Some(packet) = says.flatten() {
+                return said(circuit, packet, sdu);
             }
+            Protocol::Routed(CELLWAY).emit(sdu);
+            sdu[ROUTED_OCTETS..ROUTED_OCTETS + OFFER.len()].copy_from_slice(&OFFER);
+            return Some((circuit, ROUTED_OCTETS + OFFER.len()));
         }
         self.speak = false;
         None

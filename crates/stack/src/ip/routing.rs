@@ -19,14 +19,18 @@ impl IpInterface {
             let mask = u32::MAX.checked_shl(32 - u32::from(*prefix)).unwrap_or(0);
             (u32::from(to) & mask == u32::from(*network) & mask).then_some(*via)
         };
-        let hop = if self.by_ip.contains_key(&to) { to } else { self.routes.iter().find_map(via).unwrap_or(to) };
-        match self.by_ip.get(&hop) {
-            Some(way) if !way.resolved => return Ok(way.circuit),
-            _ => {}
+        let (mut hop, mut way) = (to, self.way(to));
+        if way.is_none()
+            && let Some(router) = self.routes.iter().find_map(via)
+        {
+            (hop, way) = (router, self.way(router));
+        }
+        if let Some(way) = way.filter(|way| !way.resolved) {
+            return Ok(way.circuit);
         }
         let may_wait = if let Some((_, client)) = &mut self.client {
             let known = client.resolve(hop, now);
-            if let Some(way) = self.by_ip.get(&hop) {
+            if let Some(way) = way {
                 return Ok(way.circuit);
             }
             match known {
@@ -109,7 +113,7 @@ impl IpInterface {
         match packet {
             [first, ..] if first >> 4 == 4 && packet.len() >= 20 => {
                 let to = Ipv4Addr::new(packet[16], packet[17], packet[18], packet[19]);
-                self.by_ip.get(&to).is_some_and(|way| way.circuit == circuit)
+                self.way(to).is_some_and(|way| way.circuit == circuit)
             }
             _ => false,
         }

@@ -2,7 +2,7 @@
 //! comes and goes, and whoever sets up calls learns to whom. [`crate::classical`] decides when.
 
 use super::{Circuit, IpInterface};
-use crate::atmarp::{Client, Server};
+use crate::atmarp::Client;
 use std::net::Ipv4Addr;
 use wire::Time;
 use wire::atmarp::{AtmAddress, End, Packet};
@@ -18,7 +18,7 @@ impl IpInterface {
         if has_server {
             self.client = Some((None, Client::new(self.own(), now)));
         }
-        self.changed();
+        self.review();
     }
 
     /// The circuit to the ATMARP server has come up, or is gone. The client registers anew; what the server has said
@@ -30,7 +30,7 @@ impl IpInterface {
                 client.register_again(now);
             }
         }
-        self.changed();
+        self.review();
     }
 
     /// Whether packets have passed on a circuit since this was asked last.
@@ -57,8 +57,8 @@ impl IpInterface {
 
     /// The station that the server's table has for an address, if a call leads there.
     pub(super) fn entered(&self, ip: Ipv4Addr) -> Option<End> {
-        let mut entries = self.server.iter().flat_map(Server::entries);
-        entries.find(|(at, end, _)| *at == ip && end.number != AtmAddress::NONE).map(|(_, end, _)| *end)
+        let (end, _) = self.server.as_ref().and_then(|server| server.entry(ip))?;
+        Some(*end).filter(|end| end.number != AtmAddress::NONE)
     }
 
     /// Whether a packet's sender is who is at the far end of a call, as far as the network has said. Selectors may
@@ -80,8 +80,7 @@ impl IpInterface {
 impl Circuit {
     /// The number at the far end: the caller's word, or the peer's.
     pub(super) fn far_number(&self) -> AtmAddress {
-        self.inverse
-            .peer()
-            .map_or(self.number, |p| if self.number == AtmAddress::NONE { p.number } else { self.number })
+        let said = self.inverse.peer().filter(|_| self.number == AtmAddress::NONE);
+        said.map_or(self.number, |peer| peer.number)
     }
 }

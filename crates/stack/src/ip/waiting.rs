@@ -92,7 +92,7 @@ impl IpInterface {
     /// start of `packet`. It goes before what comes after it, or the order within a circuit does not hold.
     pub fn poll_kept(&mut self, packet: &mut [u8]) -> Option<([u8; VNET_OCTETS], usize)> {
         while self.waiting.is_ready {
-            let Some(at) = self.waiting.packets.iter().position(|kept| self.by_ip.contains_key(&kept.hop)) else {
+            let Some(at) = self.waiting.packets.iter().position(|kept| self.way(kept.hop).is_some()) else {
                 self.waiting.is_ready = false;
                 break;
             };
@@ -113,18 +113,30 @@ impl IpInterface {
         self.waiting.remove_if(|_| true)
     }
 
-    /// The table of addresses is another: some may go now, others need not wait any more.
+    /// The tables of addresses are others: some may go now, others need not wait any more.
     pub(super) fn review_kept(&mut self) {
-        let (by_ip, client) = (&self.by_ip, &self.client);
-        let in_vain = |hop| client.as_ref().is_some_and(|(_, client)| client.is_unreachable(hop));
-        let lost = self.waiting.remove_if(|kept| !by_ip.contains_key(&kept.hop) && in_vain(kept.hop));
-        self.sent.drop_n(DropReason::UnknownCircuit, lost);
-        // An address that is known now may need a call to it.
-        let hops = self.waiting.packets.iter().map(|kept| kept.hop).filter(|hop| !self.by_ip.contains_key(hop));
-        let station = |hop| self.client.as_ref().and_then(|(_, client)| client.station(hop));
-        let stations: Vec<_> = hops.filter(|_| self.is_switched).filter_map(station).collect();
-        stations.into_iter().for_each(|end| self.want(end));
-        self.waiting.is_ready = self.waiting.packets.iter().any(|kept| self.by_ip.contains_key(&kept.hop));
+        let mut hops: Vec<_> = self.waiting.packets.iter().map(|kept| kept.hop).collect();
+        hops.sort_unstable();
+        hops.dedup();
+        self.waiting.is_ready = false;
+        hops.into_iter().for_each(|hop| self.review_hop(hop));
+    }
+
+    /// What is known of an address is another.
+    pub(super) fn review_hop(&mut self, hop: Ipv4Addr) {
+        if !self.waiting.packets.iter().any(|kept| kept.hop == hop) {
+            return;
+        }
+        let client = self.client.as_ref().map(|(_, client)| client);
+        if self.way(hop).is_some() {
+            self.waiting.is_ready = true;
+        } else if client.is_some_and(|client| client.is_unreachable(hop)) {
+            let lost = self.waiting.remove_if(|kept| kept.hop == hop);
+            self.sent.drop_n(DropReason::UnknownCircuit, lost);
+        } else if let Some(end) = client.and_then(|client| client.station(hop)).filter(|_| self.is_switched) {
+            // It may need a call to it.
+            self.want(end);
+        }
     }
 
     /// Some have waited long enough.

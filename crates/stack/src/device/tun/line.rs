@@ -180,14 +180,14 @@ impl External for Line {
             return format!("{}: {why}", self.name);
         }
         let ip = &self.passage.ip;
-        let (all, known) = ip.peers().fold((0, 0), |(n, k), (_, peer)| (n + 1, k + u32::from(peer.is_some())));
+        let (all, known) = (ip.circuit_count(), ip.known_circuits());
         format!("{}: {}, {known} peers known on {all} circuits", self.name, ip.config().address)
     }
 
     fn set_circuit(&mut self, circuit: CircuitId, what: Option<CircuitNotice>) {
         let ip = &mut self.passage.ip;
         let key = circuit.key();
-        let known = ip.peers().any(|(c, _)| c == key);
+        let known = ip.has_circuit(key);
         match what {
             Some(notice) if notice.aal == Aal::Aal5 && !known => {
                 ip.add_circuit(key, self.peers.get(&circuit).copied(), self.now);
