@@ -35,6 +35,11 @@ impl Inverse {
         self.peer.as_ref()
     }
 
+    /// Whether the far end is whom the user has named.
+    pub const fn is_static(&self) -> bool {
+        self.is_static
+    }
+
     /// An InATMARP packet has come. True if the far end's address is another than before.
     pub fn handle(&mut self, packet: &Packet, now: Time) -> bool {
         let before = self.peer.and_then(|p| p.ip);

@@ -2,7 +2,8 @@
 //!
 //! A station is entered when it registers (a request for its own address), when it asks for another, and when it answers the
 //! InATMARP request that each circuit gets on which nobody is known. After 20 minutes it is asked once more on its circuit, and forgotten if
-//! it says nothing. Another station that claims an entered address is refused while the first one's circuit is open.
+//! it says nothing. Another station that claims an entered address is refused while the first one's circuit is open; the number in a
+//! packet is no proof, so that an entry moves to another open circuit only if the network has said that its station is there.
 //!
 //! Each packet costs the logarithm of the table: deadlines and each circuit's entries are in order.
 
@@ -13,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 use wire::Time;
-use wire::atmarp::{End, Operation, Packet};
+use wire::atmarp::{AtmAddress, End, Operation, Packet};
 use wire::{Counters, DropReason};
 
 /// How long a station has to answer when its entry has aged.
@@ -43,6 +44,8 @@ impl Entry {
 struct Circuit {
     backoff: Backoff,
     is_known: bool,
+    /// The far end's number, as the network has said.
+    number: AtmAddress,
 }
 
 /// What became of a claim.
@@ -122,12 +125,20 @@ impl Server {
     pub fn add_circuit(&mut self, circuit: u32, now: Time) {
         self.closed.remove(&circuit);
         self.ask_from(circuit, Backoff::new(now));
+        self.set_number(circuit, AtmAddress::NONE);
         self.ask_unknown(now);
+    }
+
+    /// The number at a circuit's far end, as the network has said. What a packet says proves nothing.
+    pub fn set_number(&mut self, circuit: u32, number: AtmAddress) {
+        if let Some(circuit) = self.circuits.get_mut(&circuit) {
+            circuit.number = number;
+        }
     }
 
     /// Nobody is known on a circuit: it is asked at these times.
     fn ask_from(&mut self, circuit: u32, backoff: Backoff) {
-        let fresh = Circuit { backoff, is_known: true };
+        let fresh = Circuit { backoff, is_known: true, number: AtmAddress::NONE };
         let state = self.circuits.entry(circuit).or_insert(fresh);
         if !state.is_known {
             self.unknown.remove(&(state.backoff.next(), circuit));
@@ -234,6 +245,13 @@ impl Server {
         sender.ip.filter(|_| claim == Claim::Entered)
     }
 
+    /// Whether a claim on a circuit comes of the station that is entered.
+    fn is_of(&self, entry: &Entry, end: &End, circuit: u32) -> bool {
+        let number = self.circuits.get(&circuit).map_or(AtmAddress::NONE, |state| state.number);
+        let is_there = circuit == entry.circuit || number != AtmAddress::NONE && number == entry.end.number;
+        is_there && same_station(end, circuit, &entry.end, entry.circuit)
+    }
+
     /// Enters or refreshes a station.
     fn enter(&mut self, circuit: u32, end: End, now: Time) -> Claim {
         let Some(ip) = end.ip else { return Claim::Refused };
@@ -243,7 +261,7 @@ impl Server {
         }
         let mut claim = Claim::Entered;
         if let Some(entry) = self.entries.get(&ip) {
-            if self.circuits.contains_key(&entry.circuit) && !same_station(&end, circuit, &entry.end, entry.circuit) {
+            if self.circuits.contains_key(&entry.circuit) && !self.is_of(entry, &end, circuit) {
                 self.duplicates += 1;
                 return Claim::Refused;
             }

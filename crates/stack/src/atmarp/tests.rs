@@ -229,6 +229,31 @@ fn says(operation: Operation, sender: End) -> Packet {
 }
 
 #[test]
+fn a_number_that_only_a_packet_says_moves_no_entry_to_another_circuit() {
+    let mut server = Server::new(end(1, 1), 10);
+    let victim = end(2, 2);
+    (0..5).for_each(|circuit| server.add_circuit(circuit, Time::ZERO));
+    server.set_number(0, victim.number);
+    server.set_number(3, end(3, 3).number);
+    server.set_number(4, victim.number);
+    assert_eq!(server.handle(0, &says(Operation::Request, victim), Time::ZERO), victim.ip);
+    let stands = |server: &Server, on| server.entry(ip(2)) == Some((&victim, on));
+    // Under the victim's number, where the network names nobody or somebody else; and then under another's.
+    for circuit in [1, 3] {
+        assert_eq!(server.handle(circuit, &says(Operation::Request, victim), Time::ZERO), None);
+        assert!(stands(&server, 0));
+    }
+    server.remove_circuit(1);
+    assert_eq!(server.handle(2, &says(Operation::Request, end(2, 9)), Time::ZERO), None);
+    assert!(stands(&server, 0) && server.duplicates == 3);
+    // The station itself has called again.
+    assert_eq!(server.handle(4, &says(Operation::InverseReply, victim), Time::ZERO), victim.ip);
+    assert!(stands(&server, 4));
+    server.remove_circuit(4);
+    assert_eq!(server.handle(2, &says(Operation::Request, end(2, 9)), Time::ZERO), Some(ip(2)));
+}
+
+#[test]
 fn a_circuit_that_asks_without_end_pushes_out_no_answer_and_no_question_to_others() {
     let mut server = Server::new(end(1, 1), 16);
     (0..3).for_each(|circuit| server.add_circuit(circuit, Time::ZERO));
@@ -273,17 +298,31 @@ fn an_entry_that_ages_while_there_is_no_room_for_a_question_is_asked_later() {
 }
 
 proptest! {
+    /// The network has said who is on circuits 2 and 3: stations 2 and 3. On the others it names nobody.
     #[test]
     fn whatever_stations_say_an_entry_changes_hands_only_when_its_circuit_is_gone(
-        said in proptest::collection::vec((packet(), 0u32..3, 0u64..3000), 1..200)
+        said in proptest::collection::vec((packet(), 0u32..4, 0u64..3000, 0u8..10), 1..200)
     ) {
         let mut server = Server::new(end(1, 1), 3);
-        (0..3).for_each(|c| server.add_circuit(c, Time::ZERO));
+        let open = |server: &mut Server, circuit, now| {
+            server.add_circuit(circuit, now);
+            if circuit > 1 {
+                server.set_number(circuit, end(0, circuit as u8).number);
+            }
+        };
+        (0..4).for_each(|circuit| open(&mut server, circuit, Time::ZERO));
         let mut now = Time::ZERO;
         let mut owners: std::collections::BTreeMap<Ipv4Addr, (End, u32)> = Default::default();
-        for (packet, circuit, step) in said {
+        for (packet, circuit, step, what) in said {
             now += std::time::Duration::from_millis(step * 100);
             server.handle_timeout(now);
+            if what == 0 {
+                server.remove_circuit(circuit);
+                owners.retain(|_, (_, on)| *on != circuit);
+                open(&mut server, circuit, now);
+                let left: Vec<_> = server.addresses(circuit).collect();
+                owners.retain(|ip, _| !left.contains(ip));
+            }
             let present: Vec<_> = server.entries().map(|(ip, ..)| ip).collect();
             owners.retain(|ip, _| present.contains(ip));
             server.handle(circuit, &packet, now);
@@ -297,7 +336,8 @@ proptest! {
             for (ip, e, c) in server.entries() {
                 prop_assert!(ip != Ipv4Addr::new(10, 0, 0, 1));
                 let (owner, on) = *owners.entry(ip).or_insert((*e, c));
-                prop_assert!(same_station(&owner, on, e, c));
+                let is_proven = c > 1 && owner.number == end(0, c as u8).number;
+                prop_assert!(owner == *e && (c == on || is_proven), "{ip}: {owner:?} on {on}, {e:?} on {c}");
                 owners.insert(ip, (*e, c));
             }
             prop_assert!(server.entries().count() <= 3);

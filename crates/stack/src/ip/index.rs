@@ -70,7 +70,7 @@ impl IpInterface {
     fn keys(&self, c: &Circuit) -> Keys {
         Keys {
             address: c.inverse.peer().and_then(|peer| peer.ip),
-            number: c.far_number(),
+            number: c.far_number(self.is_switched),
             ask: c.inverse.poll_timeout().filter(|_| self.asks_each()),
             speaks: c.inverse.has_packet(),
         }
@@ -109,9 +109,20 @@ impl IpInterface {
         all.iter().for_each(|(circuit, keys)| self.index.enter(*circuit, keys));
     }
 
+    /// Whether the far end of a circuit may say by itself which address it has. Over calls anybody may be there: where there is
+    /// a server to say who has an address, it is believed, and nobody else.
+    fn is_believed(&self, circuit: u32) -> bool {
+        match &self.client {
+            Some((server, _)) if self.is_switched && *server != Some(circuit) => {
+                self.circuits.get(&circuit).is_some_and(|c| c.inverse.is_static())
+            }
+            _ => true,
+        }
+    }
+
     /// The circuit to an address: whose far end has said so, or where the server's or the client's table leads.
     pub(super) fn way(&self, ip: Ipv4Addr) -> Option<Way> {
-        if let Some(circuit) = self.index.of_address(ip).next() {
+        if let Some(circuit) = self.index.of_address(ip).find(|circuit| self.is_believed(*circuit)) {
             return Some(Way { circuit, resolved: false });
         }
         if let Some((end, circuit)) = self.server.as_ref().and_then(|server| server.entry(ip)) {
@@ -219,6 +230,35 @@ mod tests {
         // Another circuit gets its share of a table that is full.
         say(&mut server, 38, &new);
         assert!(server.route(&packet(address(STATIONS), 40), Time::ZERO) == Verdict::To(38));
+    }
+
+    #[test]
+    fn over_calls_a_station_is_where_the_server_and_the_network_say_and_not_where_a_packet_says() {
+        let now = Time::ZERO;
+        let (server, victim, eve) = (number(9), number(2), number(5));
+        let mut a = IpInterface::new(Config { number: number(1), ..Config::new(A) });
+        a.set_switched(true, now);
+        let call = |a: &mut IpInterface, circuit, number| {
+            a.add_circuit(circuit, None, now);
+            a.set_number(circuit, number);
+        };
+        call(&mut a, 0, server);
+        a.set_server_circuit(Some(0), now);
+        call(&mut a, 3, eve);
+        call(&mut a, 4, AtmAddress::NONE);
+        let claims = |a: &mut IpInterface| {
+            say(a, 3, &sdu(Operation::InverseRequest, end(5, B), end(1, A)));
+            say(a, 4, &sdu(Operation::InverseRequest, end(2, B), end(1, A)));
+        };
+        claims(&mut a);
+        assert_eq!(a.route(&packet(B, 40), now), Verdict::Waits(B), "nobody who has to know has named B's station");
+        say(&mut a, 0, &sdu(Operation::Reply, end(2, B), end(1, A)));
+        claims(&mut a);
+        assert_eq!(a.route(&packet(B, 40), now), Verdict::Waits(B), "no circuit leads there");
+        assert_eq!(a.poll_wanted().map(|end| end.number), Some(victim));
+        call(&mut a, 7, victim);
+        claims(&mut a);
+        assert_eq!(a.route(&packet(B, 40), now), Verdict::To(7));
     }
 
     fn arp() -> impl Strategy<Value = Vec<u8>> {

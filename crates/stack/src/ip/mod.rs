@@ -199,6 +199,9 @@ impl IpInterface {
     /// Says the ATM number at a circuit's far end, so that what the server knows of it leads there.
     pub fn set_number(&mut self, circuit: u32, number: AtmAddress) {
         if self.with_circuit(circuit, |c| c.number = number).is_some() {
+            if let Some(server) = &mut self.server {
+                server.set_number(circuit, number);
+            }
             self.review();
         }
     }
@@ -225,7 +228,10 @@ impl IpInterface {
     /// Is the ATMARP server of its subnet, for at most `max_entries` stations.
     pub fn serve(&mut self, max_entries: usize, now: Time) {
         let mut server = Server::new(self.own(), max_entries);
-        self.circuits.keys().for_each(|circuit| server.add_circuit(*circuit, now));
+        for (circuit, state) in &self.circuits {
+            server.add_circuit(*circuit, now);
+            server.set_number(*circuit, state.number);
+        }
         self.server = Some(server);
         self.index_anew();
         self.review();

@@ -18,6 +18,7 @@ impl IpInterface {
         if has_server {
             self.client = Some((None, Client::new(self.own(), now)));
         }
+        self.index_anew();
         self.review();
     }
 
@@ -72,15 +73,17 @@ impl IpInterface {
 
     /// Whether two circuits lead to the same station, as where both ends have called each other.
     pub(super) fn is_same_station(&self, a: u32, b: u32) -> bool {
-        let number = |circuit| self.circuits.get(&circuit).map_or(AtmAddress::NONE, Circuit::far_number);
+        let far_number = |c: &Circuit| c.far_number(self.is_switched);
+        let number = |circuit| self.circuits.get(&circuit).map_or(AtmAddress::NONE, far_number);
         a == b || self.is_switched && number(a) != AtmAddress::NONE && number(a) == number(b)
     }
 }
 
 impl Circuit {
-    /// The number at the far end: the caller's word, or the peer's.
-    pub(super) fn far_number(&self) -> AtmAddress {
-        let said = self.inverse.peer().filter(|_| self.number == AtmAddress::NONE);
+    /// The number at the far end: the caller's word, or on a permanent circuit the peer's. Over calls a peer's word is no
+    /// proof.
+    pub(super) fn far_number(&self, is_switched: bool) -> AtmAddress {
+        let said = self.inverse.peer().filter(|_| !is_switched && self.number == AtmAddress::NONE);
         said.map_or(self.number, |peer| peer.number)
     }
 }
