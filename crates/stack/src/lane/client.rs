@@ -227,7 +227,7 @@ impl Client {
             Operation::FLUSH => {}
             Operation::NARP if from_server => {
                 if let Destination::Mac(mac) = control.target {
-                    self.forget_path(mac);
+                    self.handle_change(mac);
                 }
             }
             Operation::TOPOLOGY if from_server => self.handle_topology(control.flags & flag::TOPOLOGY != 0, now),

@@ -38,6 +38,13 @@ struct Client {
     until: Time,
 }
 
+impl Client {
+    /// Whether an address is its own already, or may be.
+    fn has_room(&self, address: &[u8; 6]) -> bool {
+        self.addresses.contains(address) || self.addresses.len() < MAX_ADDRESSES
+    }
+}
+
 /// A LES.
 #[derive(Debug)]
 pub struct Server {
@@ -161,7 +168,7 @@ impl Server {
             // Answers go to whom they are for. About addresses of others only a proxy knows anything.
             operation if operation.is_response() => {
                 let is_heard = operation == Operation::FLUSH.response()
-                    || operation == Operation::ARP.response() && client.is_proxy;
+                    || operation == Operation::ARP.response() && self.may_speak_for(link, control.target);
                 let asked = self.clients.iter().find(|(_, client)| client.lecid == control.lecid);
                 match asked.filter(|(_, asked)| is_heard && asked.lecid != 0) {
                     Some((to, _)) => self.out.frame(*to, frame),
@@ -173,9 +180,21 @@ impl Server {
             }
             Operation::ARP => self.resolve(link, &control, frame),
             Operation::REGISTER | Operation::UNREGISTER => self.register(link, &control),
-            Operation::NARP | Operation::TOPOLOGY => self.distribute(frame),
+            Operation::NARP if self.may_speak_for(link, control.target) => self.distribute(frame),
+            Operation::TOPOLOGY => self.distribute(frame),
             _ => self.out.counters.drop_one(DropReason::NotPermitted),
         }
+    }
+
+    /// Whether another client has registered an address.
+    fn is_of_another(&self, link: Link, address: &[u8; 6]) -> bool {
+        self.clients.iter().any(|(other, client)| *other != link && client.addresses.contains(address))
+    }
+
+    /// Whether a client may say where a destination is, or is no more: a proxy may, of all that nobody else has registered.
+    fn may_speak_for(&self, link: Link, destination: Destination) -> bool {
+        let is_foreign = matches!(destination, Destination::Mac(address) if self.is_of_another(link, &address));
+        self.clients.get(&link).is_some_and(|client| client.is_proxy) && !is_foreign
     }
 
     fn distribute(&mut self, frame: &[u8]) {
@@ -185,9 +204,6 @@ impl Server {
     }
 
     fn join(&mut self, link: Link, request: &Control) {
-        let is_free = |address: &[u8; 6], clients: &BTreeMap<Link, Client>| {
-            !clients.iter().any(|(other, client)| *other != link && client.addresses.contains(address))
-        };
         let Some(client) = self.clients.get(&link) else { return };
         let address = match request.source {
             Destination::Mac(address) => Some(address),
@@ -202,7 +218,7 @@ impl Server {
             _ if others => Some(status::ATM),
             _ if twin => Some(status::DUPLICATE_ATM),
             Some(address) if address[0] & 1 != 0 => Some(status::DESTINATION),
-            Some(address) if !is_free(&address, &self.clients) => Some(status::DUPLICATE_DESTINATION),
+            Some(address) if self.is_of_another(link, &address) => Some(status::DUPLICATE_DESTINATION),
             _ if request.lan_type > 1 || request.max_frame > 1 => Some(status::REQUEST),
             _ if !request.name.get().is_empty() && request.name != self.name => Some(status::REQUEST),
             _ if client.lecid != 0 && client.atm != request.source_atm => Some(status::ATM),
@@ -211,10 +227,10 @@ impl Server {
         if let Some(refusal) = refusal {
             return self.out.control(link, &response_to(request, refusal));
         }
-        let lecid = client.lecid;
-        let is_new = lecid == 0;
-        let free = (1..0xff00).find(|id| self.clients.values().all(|client| client.lecid != *id));
-        let Some(lecid) = Some(lecid).filter(|id| *id != 0).or(free) else {
+        let is_new = client.lecid == 0;
+        let lecid = if is_new { self.free_lecid() } else { Some(client.lecid) };
+        let has_room = address.is_none_or(|address| client.has_room(&address));
+        let (Some(lecid), true) = (lecid, has_room) else {
             return self.out.control(link, &response_to(request, status::RESOURCES));
         };
         let Some(client) = self.clients.get_mut(&link) else { return };
@@ -230,6 +246,11 @@ impl Server {
         } else {
             self.admit(atm);
         }
+    }
+
+    fn free_lecid(&self) -> Option<u16> {
+        let taken: BTreeSet<u16> = self.clients.values().map(|client| client.lecid).collect();
+        (1..0xff00).find(|id| !taken.contains(id))
     }
 
     fn resolve(&mut self, link: Link, request: &Control, frame: &[u8]) {
@@ -257,12 +278,11 @@ impl Server {
                 if had { 0 } else { status::DESTINATION }
             }
             (Destination::Mac(address), _) if address[0] & 1 == 0 => {
-                let taken =
-                    self.clients.iter().any(|(other, client)| *other != link && client.addresses.contains(&address));
+                let is_taken = self.is_of_another(link, &address);
                 match self.clients.get_mut(&link) {
-                    _ if taken => status::DUPLICATE_DESTINATION,
+                    _ if is_taken => status::DUPLICATE_DESTINATION,
                     Some(client) if client.atm != request.source_atm => status::ATM,
-                    Some(client) if client.addresses.len() < MAX_ADDRESSES => {
+                    Some(client) if client.has_room(&address) => {
                         client.addresses.insert(address);
                         0
                     }

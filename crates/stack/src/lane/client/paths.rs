@@ -54,6 +54,8 @@ pub(super) struct Path {
     /// When to ask again, and how often that was done.
     ask: Option<Time>,
     questions: u8,
+    /// The transaction of the question that is open.
+    transaction: Option<u32>,
     /// No call is made before.
     call: Time,
     until: Time,
@@ -71,6 +73,7 @@ impl Path {
             by_bus: None,
             ask: Some(now),
             questions: 0,
+            transaction: None,
             call: now,
             until: now + HOLD,
             used: true,
@@ -152,9 +155,15 @@ impl Client {
         if path.ask.is_some_and(|at| at <= now) {
             path.ask = (path.questions + 1 < MAX_QUESTIONS).then_some(now + ANSWER);
             path.questions += 1;
+            let open = path.transaction;
             let target = Destination::Mac(to);
             let source = Destination::Mac(self.config.mac);
             let question = Control { source, target, ..self.request(Operation::ARP) };
+            // Asked once more, it is the same question: an answer to either will do.
+            let question = Control { transaction: open.unwrap_or(question.transaction), ..question };
+            if let Some(path) = self.paths.get_mut(&to) {
+                path.transaction = Some(question.transaction);
+            }
             if let Some(control) = self.control {
                 self.out.control(control, &question);
             }
@@ -261,12 +270,16 @@ impl Client {
         left.into_iter().for_each(|mac| self.reach(mac, now));
     }
 
-    /// An answer about a destination, or of a flush; false if it is neither.
+    /// An answer about a destination for which a question is open, or of a flush; false if it is neither.
     pub(super) fn handle_path(&mut self, answer: &Control, now: Time) -> bool {
         match (answer.operation, answer.target) {
             _ if answer.source_atm != self.config.own => true,
             (operation, Destination::Mac(mac)) if operation == Operation::ARP.response() => {
-                let Some(path) = self.paths.get_mut(&mac) else { return true };
+                let Some(path) = self.paths.get_mut(&mac).filter(|path| path.transaction == Some(answer.transaction))
+                else {
+                    return false;
+                };
+                path.transaction = None;
                 if answer.status == 0 && answer.target_atm != self.config.own {
                     if path.atm != Some(answer.target_atm) {
                         (path.atm, path.way) = (Some(answer.target_atm), Way::Bus);
@@ -293,10 +306,18 @@ impl Client {
         }
     }
 
-    /// A destination's address is not believed any more.
-    pub(super) fn forget_path(&mut self, mac: [u8; 6]) {
-        let held = self.paths.remove(&mac).map_or(0, |path| path.held());
-        self.out.counters.drop_n(DropReason::UnknownCircuit, held);
+    /// A destination is said to be elsewhere: its address is not believed any more, if it was a proxy's word. What a client
+    /// has registered is the LES's word.
+    pub(super) fn handle_change(&mut self, mac: [u8; 6]) {
+        match self.paths.get(&mac) {
+            Some(path) if path.is_remote => {
+                let held = path.held();
+                self.paths.remove(&mac);
+                self.out.counters.drop_n(DropReason::UnknownCircuit, held);
+            }
+            Some(_) => self.out.counters.drop_one(DropReason::NotPermitted),
+            None => {}
+        }
     }
 
     /// Bridges begin to change their topology, or have ended.

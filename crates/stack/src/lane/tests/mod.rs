@@ -1,5 +1,6 @@
 //! An emulated LAN in virtual time.
 
+mod claims;
 mod direct;
 mod servers;
 mod world;

@@ -9,7 +9,7 @@ use wire::lane::{Destination, Operation};
 use wire::q2931::Octets;
 
 /// What a LES answers to a request on a call of its own.
-fn asked(les: &mut Server, link: Link, request: &Control) -> Option<Control> {
+pub(super) fn asked(les: &mut Server, link: Link, request: &Control) -> Option<Control> {
     let mut octets = [0; CONTROL_OCTETS];
     request.emit(&[], &mut octets);
     les.handle_frame(link, &octets);
