@@ -212,6 +212,7 @@ pub(crate) fn emulated_lan(octets: &[u8]) {
         now += std::time::Duration::from_millis(u64::from(what >> 3) * 100);
         lecs.handle_timeout(now);
         les.handle_timeout(now);
+        bus.handle_timeout(now);
         clients.iter_mut().for_each(|client| client.handle_timeout(now));
         // A shell that takes nothing at times; frames are bounded then.
         if what & 0x80 == 0 {
@@ -222,7 +223,11 @@ pub(crate) fn emulated_lan(octets: &[u8]) {
             }
         }
         assert!(les.clients().count() <= 2 && bus.len() <= 2);
-        let due = clients.iter().map(Client::poll_timeout).chain([lecs.poll_timeout(), les.poll_timeout()]);
+        let due = clients.iter().map(Client::poll_timeout).chain([
+            lecs.poll_timeout(),
+            les.poll_timeout(),
+            bus.poll_timeout(),
+        ]);
         assert!(due.flatten().all(|at| at > now));
     }
 }

@@ -4,9 +4,9 @@ use super::tree::Tree;
 use super::{Action, Link, Outbox, Service, outputs};
 use crate::places::who_yields;
 use std::collections::BTreeMap;
-use wire::DropReason;
 use wire::aesa::Aesa;
 use wire::lane::{Control, Data, Operation, is_control};
+use wire::{DropReason, Time};
 
 /// A BUS.
 #[derive(Debug)]
@@ -120,5 +120,17 @@ impl Unknown {
                 None => self.out.counters.drop_one(DropReason::UnknownCircuit),
             },
         }
+    }
+
+    /// Releases the call of a client that does not answer the forward call.
+    pub fn handle_timeout(&mut self, now: Time) {
+        if let Some(silent) = self.forward.handle_timeout(now, &mut self.out) {
+            self.expel(&[silent]);
+        }
+    }
+
+    /// When to come back.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        self.forward.poll_timeout()
     }
 }

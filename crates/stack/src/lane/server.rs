@@ -294,7 +294,7 @@ impl Server {
         self.out.control(link, &response_to(request, says));
     }
 
-    /// Releases calls on which nobody has joined.
+    /// Releases calls on which nobody has joined, or whose client does not answer the distribute call.
     pub fn handle_timeout(&mut self, now: Time) {
         let late = |client: &Client| client.until <= now && (client.lecid == 0 || client.joining.is_some());
         let late: Vec<Link> = self.clients.iter().filter(|(_, client)| late(client)).map(|(link, _)| *link).collect();
@@ -302,10 +302,14 @@ impl Server {
             self.out.act(Action::Release(link));
             self.handle_released(link);
         }
+        if let Some(silent) = self.distribute.handle_timeout(now, &mut self.out) {
+            self.expel(&[silent]);
+        }
     }
 
     /// When to come back.
     pub fn poll_timeout(&self) -> Option<Time> {
-        self.clients.values().filter(|c| c.lecid == 0 || c.joining.is_some()).map(|c| c.until).min()
+        let late = self.clients.values().filter(|c| c.lecid == 0 || c.joining.is_some()).map(|c| c.until);
+        late.chain(self.distribute.poll_timeout()).min()
     }
 }

@@ -126,10 +126,12 @@ impl Machine for Unknown {
         Unknown::handle_frame(self, link, frame);
     }
 
-    fn handle_timeout(&mut self, _: Time) {}
+    fn handle_timeout(&mut self, now: Time) {
+        Unknown::handle_timeout(self, now);
+    }
 
     fn deadline(&self) -> Option<Time> {
-        None
+        Unknown::poll_timeout(self)
     }
 
     outputs!(Unknown);

@@ -102,7 +102,8 @@ impl Servers {
             endpoint.arm();
         }
         if !self.turn()? {
-            let deadlines = [self.lecs.machine.poll_timeout(), self.les.machine.poll_timeout()];
+            let Servers { lecs, les, bus, .. } = &*self;
+            let deadlines = [lecs.machine.poll_timeout(), les.machine.poll_timeout(), bus.machine.poll_timeout()];
             let due = deadlines.into_iter().flatten().min().map_or(MAX_WAIT, |at| at.since(self.now()));
             let blocked = self.lecs.is_blocked() || self.les.is_blocked() || self.bus.is_blocked();
             let wait = due.min(if blocked { BLOCKED_WAIT } else { MAX_WAIT });

@@ -1,4 +1,4 @@
-//! Who says what of whose addresses.
+//! Who says what of whose addresses, and who keeps others out of a LAN that begins.
 
 use super::servers::asked;
 use super::world::{BUS, FIRST, aesa, mac, name};
@@ -93,4 +93,57 @@ fn a_client_believes_the_answer_to_its_question_and_forgets_only_what_a_proxy_ha
     client.send(&frame(mac(B), A, 1), now);
     let questions = std::iter::from_fn(|| client.poll_frame()).filter_map(|(_, octets)| Control::parse(&octets).ok());
     assert_eq!(questions.filter(|control| control.operation == Operation::ARP).count(), 0);
+}
+
+#[test]
+fn a_station_that_does_not_answer_keeps_others_of_a_lan_waiting_for_a_few_seconds_only() {
+    let mut les = Server::new(name(), aesa(BUS), 8);
+    let mut bus = Unknown::new(8);
+    // The silent host joins first, twice; the others' addresses are higher.
+    let silent = [0, 1].map(|selector| {
+        let mut address = aesa(0);
+        address.0[19] = selector;
+        address
+    });
+    let waits = [aesa(B), aesa(A)];
+    for (number, atm) in silent.into_iter().chain(waits).enumerate() {
+        let link = Link::Taken(number as u64);
+        les.handle_incoming(link, Some(atm), Service::Control, Time::ZERO);
+        bus.handle_incoming(link, Some(atm), Service::Multicast);
+        bus.handle_up(link);
+        les.handle_frame(link, &octets(&Control { source: Destination::None, source_atm: atm, ..join(A) }));
+    }
+    fn calls(action: Action) -> Option<(Link, Aesa)> {
+        match action {
+            Action::Call { link, to, multipoint: true, .. } => Some((link, to)),
+            _ => None,
+        }
+    }
+    let mut now = Time::from_millis(7000);
+    les.handle_timeout(now);
+    bus.handle_timeout(now);
+    let first = [std::iter::from_fn(|| les.poll()).find_map(calls), std::iter::from_fn(|| bus.poll()).find_map(calls)];
+    let [Some((les_call, to)), Some((bus_call, of_bus))] = first else { panic!("{first:?}") };
+    assert_eq!([to, of_bus], [silent[0]; 2]);
+    assert_eq!(les.poll_timeout(), bus.poll_timeout());
+    now = les.poll_timeout().unwrap();
+    assert_eq!(now, Time::from_millis(12_000));
+    les.handle_timeout(now);
+    bus.handle_timeout(now);
+    for (call, mut actions) in [
+        (les_call, std::iter::from_fn(|| les.poll()).collect::<Vec<_>>()),
+        (bus_call, std::iter::from_fn(|| bus.poll()).collect::<Vec<_>>()),
+    ] {
+        actions.retain(|action| !matches!(action, Action::Answer(_)));
+        let next = actions.iter().position(|action| calls(*action).is_some()).expect("another is called");
+        assert_eq!(calls(actions.remove(next)).map(|(_, to)| to), Some(aesa(B)), "who has waited longest elsewhere");
+        assert_eq!(actions, [Action::Release(call), Action::Release(Link::Taken(0))]);
+    }
+    assert_eq!(bus.len(), 3);
+    let next = |les: &mut Server| (les.poll_timeout(), les.clients().count());
+    assert_eq!(next(&mut les), (Some(now + Duration::from_secs(5)), 0));
+    // It answers, and all others are called.
+    les.handle_up(Link::Made(2));
+    let added = std::iter::from_fn(|| les.poll()).filter(|action| matches!(action, Action::AddParty { .. }));
+    assert_eq!((added.count(), les.clients().count()), (2, 1));
 }

@@ -277,6 +277,7 @@ impl World {
         let now = self.now;
         self.lecs.handle_timeout(now);
         self.les.handle_timeout(now);
+        self.bus.handle_timeout(now);
         self.clients.iter_mut().for_each(|client| client.handle_timeout(now));
         for node in 0..self.nodes() {
             loop {
@@ -301,7 +302,8 @@ impl World {
         let mut rounds = 0;
         loop {
             let timers = self.clients.iter().filter_map(Client::poll_timeout);
-            let timers = timers.chain(self.lecs.poll_timeout()).chain(self.les.poll_timeout()).min();
+            let timers = timers.chain(self.lecs.poll_timeout()).chain(self.les.poll_timeout());
+            let timers = timers.chain(self.bus.poll_timeout()).min();
             let event = self.events.peek().map(|Reverse((at, ..))| *at);
             let next = timers.into_iter().chain(event).min();
             let Some(next) = next.filter(|at| *at <= end) else {
