@@ -11,6 +11,8 @@ use wire::{DropReason, Time};
 
 /// Between two questions on all circuits because of packets.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
+/// Circuits that are asked in one go. The next go follows at once.
+const MAX_TURN: usize = 256;
 
 impl IpInterface {
     /// What is known of addresses and circuits is other than before.
@@ -126,7 +128,7 @@ impl IpInterface {
             return;
         }
         self.expire_kept(now);
-        for _ in 0..self.circuits.len() {
+        for _ in 0..MAX_TURN {
             let Some((_, circuit)) = self.index.next_ask().filter(|(at, _)| *at <= now) else { break };
             self.with_circuit(circuit, |c| {
                 if c.inverse.handle_timeout(now) {
