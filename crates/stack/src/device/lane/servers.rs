@@ -11,9 +11,9 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use wire::Time;
 use wire::aesa::Aesa;
 use wire::q2931::Octets;
+use wire::{Counters, Time};
 
 /// Longest sleep, in which nobody notices that it should stop.
 const MAX_WAIT: Duration = Duration::from_millis(100);
@@ -70,6 +70,11 @@ impl Servers {
     /// Clients that are in the LAN: identifier and ATM address.
     pub fn clients(&self) -> impl Iterator<Item = (u16, Aesa)> + '_ {
         self.les.machine.clients()
+    }
+
+    /// Frames to and of LECS, LES and BUS that no call took, or that came on none.
+    pub const fn dropped(&self) -> [&Counters; 3] {
+        [&self.lecs.dropped, &self.les.dropped, &self.bus.dropped]
     }
 
     /// Serves until `stop` says so; looks at it at least every 100 ms.

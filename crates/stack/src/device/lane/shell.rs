@@ -4,13 +4,13 @@ use super::Machine;
 use crate::device::calls::unless_gone;
 use crate::lane::{Action, Link, Service};
 use endpoint::calls::{Event, Sap, Session, Traffic};
-use endpoint::{ChannelId, Endpoint, OpenOptions};
+use endpoint::{ChannelId, Endpoint, OpenOptions, SendError};
 use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 use wire::aesa::Aesa;
 use wire::q2931::CauseValue;
-use wire::{CircuitId, Time};
+use wire::{CircuitId, Counters, DropReason, Time};
 
 /// The ATM Forum's organisation.
 const OUI: [u8; 3] = [0, 0xa0, 0x3e];
@@ -46,6 +46,8 @@ pub(super) struct Shell<M> {
     parties: BTreeMap<(u64, u16), Aesa>,
     waiting: Option<Waiting>,
     looked: Option<Time>,
+    /// Frames that no call took, or that came of none.
+    pub(super) dropped: Counters,
 }
 
 impl<M: Machine> Shell<M> {
@@ -77,6 +79,7 @@ impl<M: Machine> Shell<M> {
             parties: BTreeMap::new(),
             waiting: None,
             looked: None,
+            dropped: Counters::default(),
         })
     }
 
@@ -96,8 +99,9 @@ impl<M: Machine> Shell<M> {
         for _ in 0..TURN {
             let Some(pdu) = self.endpoint.try_receive() else { break };
             any = true;
-            if let Some(link) = self.by_channel.get(&pdu.channel().0) {
-                self.machine.handle_frame(*link, &pdu, now);
+            match self.by_channel.get(&pdu.channel().0) {
+                Some(link) => self.machine.handle_frame(*link, &pdu, now),
+                None => self.dropped.drop_one(DropReason::UnknownCircuit),
             }
         }
         if self.machine.deadline().is_some_and(|at| at <= now) {
@@ -123,16 +127,29 @@ impl<M: Machine> Shell<M> {
         while self.endpoint.send_space() > 0
             && let Some((link, frame)) = self.waiting.take().or_else(|| self.machine.next_frame())
         {
-            let Some(channel) = self.calls.get(&link).and_then(|call| call.channel) else { continue };
+            let Some(channel) = self.calls.get(&link).and_then(|call| call.channel) else {
+                self.dropped.drop_one(DropReason::Closed);
+                continue;
+            };
             let Some(mut loan) = self.endpoint.loan() else {
                 self.waiting = Some((link, frame));
                 break;
             };
-            if let Some(room) = loan.get_mut(..frame.len()) {
-                room.copy_from_slice(&frame);
-                // A release by the other side may have closed the channel.
-                let _ = self.endpoint.send(channel, loan, frame.len());
-                any = true;
+            let Some(room) = loan.get_mut(..frame.len()) else {
+                self.dropped.drop_one(DropReason::Oversize);
+                continue;
+            };
+            room.copy_from_slice(&frame);
+            // What a channel that the other side has closed does not take, the host counts.
+            match self.endpoint.send(channel, loan, frame.len()) {
+                Ok(()) => any = true,
+                Err((SendError::Full, _)) => {
+                    self.waiting = Some((link, frame));
+                    break;
+                }
+                Err((SendError::TooLong { .. }, _)) => self.dropped.drop_one(DropReason::Oversize),
+                Err((SendError::Empty, _)) => self.dropped.drop_one(DropReason::Malformed),
+                Err((SendError::OtherPath, _)) => self.dropped.drop_one(DropReason::NotPermitted),
             }
         }
         any
@@ -271,5 +288,104 @@ impl<M: Machine> Shell<M> {
             let _ = self.endpoint.close(channel);
         }
         Some(call.number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use endpoint::EndpointConfig;
+    use host::HostInterface;
+    use host::engine::{self, Core};
+    use host::service::{Everybody, Service as Doors};
+    use net::topology::{Attachment, CircuitDescription, LinkDescription};
+    use net::{FramePool, LinkConfig, Network};
+    use std::collections::VecDeque;
+    use std::sync::Arc;
+    use std::time::Instant;
+
+    /// Has frames to send, and takes all that come.
+    #[derive(Default)]
+    struct Sender {
+        frames: VecDeque<(Link, Box<[u8]>)>,
+        taken: u64,
+    }
+
+    impl Machine for Sender {
+        fn handle_incoming(&mut self, _: Link, _: Option<Aesa>, _: Service, _: Time) {}
+        fn handle_up(&mut self, _: Link, _: Time) {}
+        fn handle_party(&mut self, _: Link, _: Aesa, _: bool) {}
+        fn handle_released(&mut self, _: Link, _: Time) {}
+        fn handle_timeout(&mut self, _: Time) {}
+
+        fn handle_frame(&mut self, _: Link, _: &[u8], _: Time) {
+            self.taken += 1;
+        }
+
+        fn next_action(&mut self) -> Option<Action> {
+            None
+        }
+
+        fn next_frame(&mut self) -> Option<(Link, Box<[u8]>)> {
+            self.frames.pop_front()
+        }
+
+        fn deadline(&self) -> Option<Time> {
+            None
+        }
+    }
+
+    fn build(core: &mut Core) {
+        let (network, fabric) = (&mut core.network, &mut core.fabric);
+        for host in ["alpha", "beta"] {
+            fabric.add_host(network, host, HostInterface::new(16)).unwrap();
+        }
+        let ends = ["alpha", "beta"].map(|host| Attachment { station: host.to_owned(), port: None });
+        fabric.add_link(network, &LinkDescription { ends, config: LinkConfig::default() }).unwrap();
+        let ends = ["alpha 0.100", "beta 0.100"].map(|end| end.parse().unwrap()).to_vec();
+        fabric.add_circuit(network, &CircuitDescription { ends, ..Default::default() }).unwrap();
+    }
+
+    #[test]
+    fn a_frame_that_no_call_takes_or_that_comes_of_none_is_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("cellway.sock");
+        let engine = engine::start(Network::new(FramePool::new(64, 4096))).unwrap();
+        engine.with(build).unwrap();
+        let service = Doors::start(&socket, engine.clone(), Arc::new(Everybody), 16).unwrap();
+        let endpoint = |host: &str| {
+            let config = EndpointConfig { host: host.to_owned(), ..EndpointConfig::default() };
+            Endpoint::create(&socket, &config).unwrap()
+        };
+        let session = Session::open(&socket, "alpha").unwrap();
+        let mut shell = Shell::new(Sender::default(), session, endpoint("alpha"), 1, &[]).unwrap();
+        let (link, other) = (Link::Made(1), Link::Made(2));
+        let circuit: CircuitId = "0.100".parse().unwrap();
+        shell.calls.insert(link, Call { number: 1, channel: None });
+        assert!(shell.open(link, circuit).unwrap());
+        let longest = shell.endpoint.loan().unwrap().len();
+        let frames = [(link, 100), (other, 100), (link, longest + 1), (link, 0)];
+        shell.machine.frames.extend(frames.map(|(link, octets)| (link, vec![0; octets].into())));
+        assert!(shell.transmit());
+        let dropped = |shell: &Shell<Sender>, reason| shell.dropped.dropped(reason);
+        let reasons = [DropReason::Closed, DropReason::Oversize, DropReason::Malformed];
+        assert_eq!(reasons.map(|reason| dropped(&shell, reason)), [1; 3]);
+        let mut beta = endpoint("beta");
+        let channel = beta.open(circuit, OpenOptions::default()).unwrap();
+        // One for a call, and one for none any more.
+        let deadline = Instant::now() + Duration::from_secs(10);
+        for counted in [0, 1] {
+            let loan = beta.loan().unwrap();
+            assert!(beta.send(channel, loan, 10).is_ok());
+            while shell.machine.taken + dropped(&shell, DropReason::UnknownCircuit) == counted {
+                shell.turn(Time::ZERO).unwrap();
+                assert!(Instant::now() < deadline);
+                std::thread::yield_now();
+            }
+            shell.by_channel.clear();
+        }
+        assert_eq!((shell.machine.taken, dropped(&shell, DropReason::UnknownCircuit)), (1, 1));
+        drop(service);
+        engine.stop();
     }
 }

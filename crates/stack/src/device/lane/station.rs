@@ -16,7 +16,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use wire::aesa::Aesa;
 use wire::q2931::Octets;
-use wire::{Counters, Time};
+use wire::{Counters, DropReason, Time};
 
 /// Longest sleep, in which nobody notices that it should stop.
 const MAX_WAIT: Duration = Duration::from_millis(100);
@@ -74,9 +74,11 @@ impl Station {
         &self.shell.machine.client
     }
 
-    /// Frames from the LAN that nobody took in time.
-    pub const fn dropped(&self) -> &Counters {
-        &self.shell.machine.dropped
+    /// Frames from the LAN that nobody took in time, or that came on no call; and those to it that no call took.
+    pub fn dropped(&self) -> Counters {
+        let mut dropped = self.shell.dropped;
+        dropped.drop_n(DropReason::QueueFull, self.shell.machine.dropped.dropped(DropReason::QueueFull));
+        dropped
     }
 
     fn now(&self) -> Time {
@@ -131,8 +133,10 @@ impl Station {
             any = true;
             match device.write_whole(&frame) {
                 // A device that is down takes nothing.
-                Err(e) if e.raw_os_error() != Some(Errno::IO.raw_os_error()) => return Err(e),
-                _ => {}
+                Err(e) if e.raw_os_error() == Some(Errno::IO.raw_os_error()) => {
+                    self.shell.dropped.drop_one(DropReason::LinkDown);
+                }
+                written => written?,
             }
         }
         let mut frame = [0; MAX_FRAME_OCTETS];
