@@ -139,6 +139,8 @@ pub struct Attached {
     ending: bool,
     /// It was asked to say when it has caught up: there is more for it.
     pub(crate) held_back: bool,
+    /// It was asked to ring while SDUs wait for a line, a pacer or credits.
+    pub(crate) asked: bool,
     passed: Passed,
     pub(crate) sent: Counters,
     pub(crate) received: Counters,
@@ -180,6 +182,7 @@ impl Attached {
             departs: false,
             ending: false,
             held_back: false,
+            asked: false,
             passed: Passed::default(),
             sent: Counters::default(),
             received: Counters::default(),
@@ -236,6 +239,20 @@ impl Attached {
     pub(crate) fn is_waiting(&mut self) -> bool {
         let taken = self.outbound.taken();
         taken > 0 || self.send.has_ahead(taken) || self.strategy.client_waits(&self.segment)
+    }
+
+    /// Whether its application has pushed something that has not been taken.
+    pub(crate) fn has_more(&mut self) -> bool {
+        self.send.has_ahead(self.outbound.taken())
+    }
+
+    /// Asks for the doorbell while what was taken waits: what is for another channel does not. False if there is none.
+    pub(crate) fn ask_for_more(&mut self) -> bool {
+        self.asked = self.channels.has_several() && self.quota() > 0;
+        if self.asked {
+            events::ask(&self.segment);
+        }
+        self.asked
     }
 
     /// Asks for the doorbell. False, and not asked, if there is something to do already.

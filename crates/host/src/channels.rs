@@ -123,6 +123,11 @@ impl Channels {
         !self.places.is_empty()
     }
 
+    /// Whether more than one may be open.
+    pub(crate) fn has_several(&self) -> bool {
+        self.places.len() - self.free.len() > 1
+    }
+
     /// Those that are open, to change.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Channel> {
         self.places.iter_mut().filter_map(|place| place.open.as_mut())

@@ -153,9 +153,9 @@ impl Endpoints {
         let Some(endpoint) = self.find(id) else { return false };
         endpoint.strategy.counts.doorbells = endpoint.strategy.counts.doorbells.wrapping_add(1);
         // One that rests or waits for its tick has not asked for this; its application has caught up, perhaps.
-        let held_back = std::mem::take(&mut endpoint.held_back);
+        let (held_back, asked) = (std::mem::take(&mut endpoint.held_back), std::mem::take(&mut endpoint.asked));
         if endpoint.look != Looked::Armed {
-            return held_back;
+            return held_back || (asked && endpoint.has_more());
         }
         let reason = held_back || endpoint.is_waiting();
         // As `activate` does, but one that is armed waits for no time, and whoever rings has taken the request for it away: to write
@@ -352,6 +352,16 @@ impl Endpoints {
         });
         self.active = active;
         quiet
+    }
+
+    /// Before a sleep in which SDUs wait for a line, a pacer or credits: asks their applications to ring once they send something
+    /// else. False if none is asked.
+    pub(crate) fn ask_senders(&mut self) -> bool {
+        let mut asked = false;
+        for at in 0..self.active.len() {
+            asked |= self.find(self.active[at]).is_some_and(Attached::ask_for_more);
+        }
+        asked
     }
 
     /// When the first SDU that waits for its pacer may go on.

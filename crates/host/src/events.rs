@@ -197,8 +197,13 @@ impl Strategy {
 
 /// Asks the client for its doorbell. Look once more afterwards: something may have come just before.
 pub(crate) fn arm(segment: &Segment) {
-    word(segment, HOST_SLEEPS).store(1, Ordering::Relaxed);
+    ask(segment);
     fence(Ordering::SeqCst);
+}
+
+/// The same, before a fence of the caller's.
+pub(crate) fn ask(segment: &Segment) {
+    word(segment, HOST_SLEEPS).store(1, Ordering::Relaxed);
 }
 
 /// No doorbell for now.

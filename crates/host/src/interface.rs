@@ -249,10 +249,10 @@ impl HostInterface {
     pub(crate) fn set_pressed(&mut self, circuits: HashSet<u32>) -> bool {
         let changed = self.endpoints.set_pressed(circuits);
         let any = !changed.is_empty();
-        for key in changed {
-            if let Some(sender) = self.circuits.get(key).and_then(|circuit| circuit.sender) {
-                self.endpoints.review_pressed(sender.endpoint);
-            }
+        // Each once, and not for each of its circuits: a review looks at all of these.
+        let senders = changed.into_iter().filter_map(|key| self.circuits.get(key)?.sender);
+        for endpoint in senders.map(|sender| sender.endpoint).collect::<BTreeSet<_>>() {
+            self.endpoints.review_pressed(endpoint);
         }
         any
     }
@@ -264,10 +264,10 @@ impl HostInterface {
         !self.endpoints.gets_on(now) && !self.keeping.gets_on(now) && self.endpoints.is_quiet()
     }
 
-    /// Before a sleep: asks applications that are waited for to ring once they have room. True if any was asked: look once
-    /// more, since it may have made room just before.
+    /// Before a sleep: asks applications that are waited for to ring once they have room, or send on another channel than one
+    /// that waits. True if any was asked: look once more, since it may have done so just before.
     pub fn prepare_sleep(&mut self) -> bool {
-        let held = self.ask_those_held_up() | self.endpoints.ask_borrowers();
+        let held = self.ask_those_held_up() | self.endpoints.ask_borrowers() | self.endpoints.ask_senders();
         self.endpoints.ask_those_behind() | held
     }
 

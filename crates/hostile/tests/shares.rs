@@ -91,6 +91,28 @@ fn a_paced_circuit_does_not_hold_up_a_best_effort_circuit_of_its_endpoint() {
 }
 
 #[test]
+fn what_is_sent_while_another_channel_waits_and_the_host_sleeps_leaves_at_once() {
+    let ground = Ground::build()
+        .host("alpha")
+        .host("beta")
+        .link("alpha", "beta", LinkConfig::default())
+        .circuit("alpha 0.100", "beta 0.100", Contract::default())
+        .circuit("alpha 0.200", "beta 0.200", cbr(0.5))
+        .up();
+    let (mut sender, best_effort) = ground.open("alpha", 100);
+    let paced = sender.open(circuit(200), endpoint::OpenOptions::default()).unwrap();
+    let (mut receiver, _) = ground.open("beta", 100);
+    // A cell each two seconds, and the host's thread asleep between them.
+    sender.send_copy(paced, &[1; 9180]).unwrap();
+    for n in 0..8 {
+        std::thread::sleep(Duration::from_millis(50));
+        sender.send_copy(best_effort, &[2; 40]).unwrap();
+        let got = receiver.receive(Some(Duration::from_millis(500))).unwrap();
+        assert!(got.is_some(), "SDU {n} waits for the pacer of another channel");
+    }
+}
+
+#[test]
 fn a_contract_is_kept_on_a_frame_link() {
     let ground = Ground::build()
         .host("alpha")

@@ -223,6 +223,25 @@ fn nobody_rests_for_ever_for_an_application_that_takes_nothing() {
 }
 
 #[test]
+fn a_sender_is_told_once_who_is_behind_however_many_circuits_it_has() {
+    let mut host = HostInterface::new(1);
+    let segment = Arc::new(Segment::anonymous(GEOMETRY).unwrap());
+    let id = host.attach(Attached::new(segment, Events::default(), DataPath::Shared, None)).unwrap();
+    let circuits: Vec<CircuitId> = (32..1032).map(|vci| CircuitId::new(0, vci).unwrap()).collect();
+    for circuit in &circuits {
+        host.add_circuit(*circuit, CircuitConfig::default());
+        host.open(id, *circuit, Aal::Aal5).unwrap();
+    }
+    let behind = || circuits.iter().map(|circuit| circuit.key()).collect();
+    let begun = processor_time();
+    for _ in 0..10 {
+        assert!(host.set_pressed(behind()) && host.set_pressed(std::collections::HashSet::new()));
+    }
+    let each = (processor_time() - begun) / 20;
+    assert!(each < Duration::from_millis(2), "{each:?}");
+}
+
+#[test]
 fn at_rest_there_are_no_wake_ups() {
     let mut network = Network::new(FramePool::new(64, 65_536));
     let mut clients = Vec::new();
