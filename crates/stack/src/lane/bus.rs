@@ -124,9 +124,8 @@ impl Unknown {
 
     /// Releases the call of a client that does not answer the forward call.
     pub fn handle_timeout(&mut self, now: Time) {
-        if let Some(silent) = self.forward.handle_timeout(now, &mut self.out) {
-            self.expel(&[silent]);
-        }
+        let silent = self.forward.handle_timeout(now, &mut self.out);
+        self.expel(&silent);
     }
 
     /// When to come back.

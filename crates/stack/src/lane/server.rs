@@ -302,9 +302,8 @@ impl Server {
             self.out.act(Action::Release(link));
             self.handle_released(link);
         }
-        if let Some(silent) = self.distribute.handle_timeout(now, &mut self.out) {
-            self.expel(&[silent]);
-        }
+        let silent = self.distribute.handle_timeout(now, &mut self.out);
+        self.expel(&silent);
     }
 
     /// When to come back.

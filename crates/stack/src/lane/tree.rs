@@ -134,26 +134,30 @@ impl Tree {
             out.forget(link);
         }
         (self.is_up, self.answer) = (false, None);
-        let lost = self.parties.iter().filter(|(_, party)| !party.is_waiting()).map(|(to, _)| *to).collect();
-        self.parties.retain(|_, party| party.is_waiting());
+        let lost = self.lose();
         self.ask(out);
         lost
     }
 
-    /// Gives up a first party that does not answer, and calls another; gives it.
-    pub(super) fn handle_timeout(&mut self, now: Time, out: &mut Outbox) -> Option<Aesa> {
-        let link = self.link.filter(|_| !self.is_up)?;
+    /// Gives up a first party that does not answer, and calls another; gives whom that has lost.
+    pub(super) fn handle_timeout(&mut self, now: Time, out: &mut Outbox) -> Vec<Aesa> {
+        let Some(link) = self.link.filter(|_| !self.is_up) else { return Vec::new() };
         if *self.answer.get_or_insert(now + ANSWER) > now {
-            return None;
+            return Vec::new();
         }
-        let (first, _) = self.parties.iter().find(|(_, party)| !party.is_waiting())?;
-        let first = *first;
-        self.parties.remove(&first);
-        self.silent = Some(first.without_selector());
+        let lost = self.lose();
+        self.silent = lost.first().map(|first| first.without_selector());
         self.release(link, out);
         self.ask(out);
         self.answer = self.link.map(|_| now + ANSWER);
-        Some(first)
+        lost
+    }
+
+    /// The parties that were asked or have joined; they are forgotten.
+    fn lose(&mut self) -> Vec<Aesa> {
+        let lost = self.parties.iter().filter(|(_, party)| !party.is_waiting()).map(|(to, _)| *to).collect();
+        self.parties.retain(|_, party| party.is_waiting());
+        lost
     }
 
     /// When to come back.

@@ -359,6 +359,8 @@ mod tests {
         };
         let session = Session::open(&socket, "alpha").unwrap();
         let mut shell = Shell::new(Sender::default(), session, endpoint("alpha"), 1, &[]).unwrap();
+        // This service has no signalling to look at.
+        shell.looked = Some(Time::from_millis(1000));
         let (link, other) = (Link::Made(1), Link::Made(2));
         let circuit: CircuitId = "0.100".parse().unwrap();
         shell.calls.insert(link, Call { number: 1, channel: None });
