@@ -17,6 +17,8 @@ use std::sync::atomic::{AtomicU8, Ordering, fence};
 pub(crate) const MOST_CELLS: usize = 1536;
 /// Handles of memory that are kept for later parcels, at most.
 const SPARE: usize = 64;
+/// SDUs whose slots and buffers are given back in one round, but for the rest of a parcel.
+const ROUND_LANDED: u32 = 1024;
 
 /// Whoever has this reads SDUs of a parcel where they are, though the parcel itself is gone.
 #[derive(Debug)]
@@ -144,8 +146,8 @@ impl Outbound {
         self.aboard.loads.push_back(Load { memory, channel, cells, first, pdus });
     }
 
-    /// Gives back slots and buffers of parcels that have been read. Gives how many SDUs they had, and whether a channel may send
-    /// more: what a borrower reads has left the network.
+    /// Gives back slots and buffers of parcels that have been read, a piece at a time. Gives how many SDUs they had, and whether a
+    /// channel may send more: what a borrower reads has left the network. If there were any, there may be more of them.
     pub(crate) fn land(&mut self, ring: &mut Consumer) -> (u32, bool) {
         let before = self.aboard.pdus;
         let lends = self.aboard.loads.front().is_some_and(|load| load.memory.lent.is_some());
@@ -155,8 +157,10 @@ impl Outbound {
 
     /// Those of an endpoint that may have several channels, whose SDUs are read in any order.
     fn land_any(&mut self, ring: &mut Consumer) -> bool {
-        let (mut at, before) = (0, self.aboard.loads.len());
-        while let Some(load) = self.aboard.loads.get(at) {
+        let (mut at, before, pdus) = (0, self.aboard.loads.len(), self.aboard.pdus);
+        while pdus - self.aboard.pdus < ROUND_LANDED
+            && let Some(load) = self.aboard.loads.get(at)
+        {
             if is_in_network(&load.memory) {
                 at += 1;
             } else if let Some(load) = self.aboard.loads.swap_remove_back(at) {
@@ -170,7 +174,7 @@ impl Outbound {
     /// Those of a lending endpoint: its one channel's SDUs leave the network in order, and a borrower is done with them in order.
     /// So nothing behind the first that is out has to be looked at, however many are.
     fn land_in_order(&mut self, ring: &mut Consumer) -> bool {
-        let before = self.aboard.left;
+        let (before, pdus) = (self.aboard.left, self.aboard.pdus);
         while let Some(load) = self.aboard.loads.get(self.aboard.left).filter(|load| !is_in_network(&load.memory)) {
             let (channel, cells) = (load.channel, load.cells);
             self.leave(channel, cells);
@@ -178,6 +182,7 @@ impl Outbound {
         }
         let landed = self.aboard.left > before;
         while self.aboard.left > 0
+            && pdus - self.aboard.pdus < ROUND_LANDED
             && self.aboard.loads.front().is_some_and(|load| !load.memory.is_borrowed())
             && let Some(load) = self.aboard.loads.pop_front()
         {

@@ -290,3 +290,25 @@ fn what_a_borrower_reads_has_left_the_network_and_comes_back_once_it_is_done_wit
     assert_eq!(given_back(&mut producer, &mut ring), [0, 1, 2]);
     assert!(outbound.is_empty() && !outbound.is_aboard());
 }
+
+#[test]
+fn what_has_been_read_is_given_back_in_pieces() {
+    let geometry = Geometry { send_ring: 4096, receive_ring: 2, free_ring: 2, buffers: 8, buffer_octets: 64 };
+    for lends in [false, true] {
+        let segment = Arc::new(Segment::anonymous(geometry).unwrap());
+        let lent = lends.then(|| Arc::new(crate::lent::Lent::of_nothing(geometry)));
+        let (mut producer, mut ring) = (Producer::new(&segment, Which::Send), Consumer::new(&segment, Which::Send));
+        let mut outbound = Outbound::new(4096, false);
+        (0..3000).for_each(|buffer| assert!(producer.push(Head::of_buffer(buffer))));
+        while outbound.take(&mut ring, |_| Ok(())).is_some() {}
+        for _ in 0..1000 {
+            let memory = outbound.memory(&segment, lent.as_ref());
+            outbound.load(0, memory, (3, 6));
+        }
+        // A parcel is given back whole.
+        let freed: Vec<u32> = (0..3).map(|_| outbound.land(&mut ring).0).collect();
+        assert_eq!(freed, [1026, 1026, 948]);
+        assert_eq!(outbound.land(&mut ring), (0, false));
+        assert!(!outbound.is_aboard());
+    }
+}
