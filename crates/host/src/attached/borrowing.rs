@@ -19,7 +19,7 @@ const LOOKS_FOR_LOANS: usize = 16;
 struct Load {
     /// While it is here, the sender's slots and buffers are not its own again.
     held: Option<Arc<Held>>,
-    /// How many are out.
+    /// How many are out; one more while the parcel is being delivered, since the free ring may be read meanwhile.
     out: u32,
 }
 
@@ -54,9 +54,9 @@ impl Region {
         Region { number, lent, loads: Vec::new(), free: Vec::new() }
     }
 
-    /// A load that is out with nothing yet.
+    /// A load whose parcel is being delivered: it does not end before [`Region::end_one`].
     fn load(&mut self, held: Arc<Held>) -> u32 {
-        let load = Load { held: Some(held), out: 0 };
+        let load = Load { held: Some(held), out: 1 };
         match self.free.pop() {
             Some(at) => {
                 self.loads[at as usize] = load;
@@ -69,18 +69,19 @@ impl Region {
         }
     }
 
-    /// Ends a load of which nothing is out.
-    fn unload_if_back(&mut self, load: u32) {
+    /// One SDU of a load is back, or its parcel has been delivered. With the last of these the load ends.
+    fn end_one(&mut self, load: u32) {
         let at = &mut self.loads[load as usize];
-        if at.out == 0 && at.held.take().is_some() {
+        at.out -= 1;
+        if at.out == 0 {
+            at.held = None;
             self.free.push(load);
         }
     }
 
     fn take_back(&mut self, buffer: u16) -> bool {
         let Some(load) = self.lent.take_back(buffer) else { return false };
-        self.loads[load as usize].out -= 1;
-        self.unload_if_back(load);
+        self.end_one(load);
         true
     }
 
@@ -193,7 +194,7 @@ impl Attached {
     #[inline]
     pub(crate) fn finish_loan(&mut self, loan: Option<LoanOf>) {
         if let (Some(LoanOf { region, load }), Some(borrowing)) = (loan, &mut self.borrowing) {
-            borrowing.regions[region].unload_if_back(load);
+            borrowing.regions[region].end_one(load);
         }
     }
 
@@ -244,6 +245,7 @@ mod tests {
             region.loads[load as usize].out += 1;
             borrowing.out += 1;
         }
+        region.end_one(load);
         load
     }
 
@@ -264,6 +266,24 @@ mod tests {
             assert!(!borrowing.take_back(back(0, 0)), "it is not out");
         }
         assert_eq!(borrowing.regions[0].loads.len(), 1);
+    }
+
+    #[test]
+    fn a_load_does_not_end_while_its_parcel_is_being_delivered() {
+        let (mut borrowing, lent, held) = (Borrowing::default(), lent(), Arc::new(Held));
+        let at = borrowing.region_of(&lent).unwrap();
+        let region = &mut borrowing.regions[at];
+        let load = region.load(held.clone());
+        for buffer in 0..2 {
+            lent.give_out(buffer, load);
+            region.loads[load as usize].out += 1;
+        }
+        assert!((0..2).all(|buffer| region.take_back(buffer)));
+        assert_eq!(Arc::strong_count(&held), 2);
+        // The next parcel's load is another one.
+        assert_ne!(region.load(Arc::new(Held)), load);
+        region.end_one(load);
+        assert_eq!(Arc::strong_count(&held), 1);
     }
 
     #[test]
