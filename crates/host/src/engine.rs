@@ -15,6 +15,7 @@ mod pressure;
 use crate::channels::EndpointId;
 use crate::doorbell::Doorbell;
 use crate::interface::{HostInterface, OpenError};
+use crate::lent::Lent;
 pub use crate::rounds::processor_time;
 use berth::{Berth, Loan};
 use board::Board;
@@ -47,6 +48,8 @@ pub struct Core {
     berths: Vec<Arc<Berth>>,
     /// The hosts of all shards.
     hosts: Vec<NodeId>,
+    /// Lenders that had ended when their borrowers' hosts were told last.
+    ended_lenders: u64,
     epoch: Instant,
     /// Each has a slice of a round in turn.
     jobs: VecDeque<(&'static str, Job)>,
@@ -133,6 +136,7 @@ impl Core {
         let begun = processor_time();
         work(self);
         self.find_hosts();
+        self.forget_ended_loans();
         let took = processor_time().saturating_sub(begun);
         if let Some(part) = self.parts.first_mut().and_then(Option::as_mut) {
             part.stats.commands += 1;
@@ -199,28 +203,27 @@ impl Core {
             part.keep_doorbells(|h, e| (h, e) != (host, endpoint));
         }
         let Some(node) = self.network.node_mut::<HostInterface>(host) else { return false };
-        let lends = node.lends(endpoint);
         if at_once {
             node.release_endpoint(endpoint);
         } else {
             node.depart(endpoint);
         }
-        let departs = node.departs(endpoint);
-        self.forget_ended_loans(lends);
-        departs
+        node.departs(endpoint)
     }
 
     /// Closes a channel. `None`: there is no such host.
     pub fn close(&mut self, host: NodeId, id: EndpointId, channel: ChannelId) -> Option<Result<(), OpenError>> {
         let node = self.network.node_mut::<HostInterface>(host)?;
-        let (lends, closed) = (node.lends(id), node.close(id, channel));
-        self.forget_ended_loans(lends);
-        Some(closed)
+        Some(node.close(id, channel))
     }
 
-    /// Who lent memory has ended: what is out of it is given up at whatever host it is.
-    fn forget_ended_loans(&mut self, any: bool) {
-        for host in if any { &self.hosts[..] } else { &[] } {
+    /// Whatever has ended a lender, its endpoint, channel or circuit: a host where it is borrowed may rest, and is told.
+    fn forget_ended_loans(&mut self) {
+        let ended = Lent::ended();
+        if std::mem::replace(&mut self.ended_lenders, ended) == ended {
+            return;
+        }
+        for host in &self.hosts {
             if let Some(host) = self.network.node_mut::<HostInterface>(*host) {
                 host.forget_ended_loans();
             }
@@ -367,6 +370,7 @@ pub fn start(mut network: Network) -> std::io::Result<EngineHandle> {
             parts,
             berths,
             hosts: Vec::new(),
+            ended_lenders: 0,
             epoch,
             jobs: VecDeque::new(),
             threads: threads.collect(),

@@ -35,7 +35,11 @@ impl HostInterface {
         if receives == Some(false) {
             return Err(OpenError::CannotBorrow(channel.0));
         }
-        if endpoint.borrow(channel) { Ok(()) } else { Err(OpenError::NoChannel(channel.0)) }
+        if !endpoint.borrow(channel) {
+            return Err(OpenError::NoChannel(channel.0));
+        }
+        self.endpoints.note_borrower(id);
+        Ok(())
     }
 
     /// A descriptor of the memory of a region that a receiving endpoint was told of, and the sizes of its parts.
@@ -44,11 +48,14 @@ impl HostInterface {
         Some((lent.geometry, lent.memory()?))
     }
 
-    /// Lenders have ended: what of their memory is out is theirs again.
+    /// Lenders may have ended: what of their memory is out is theirs again, and nobody keeps it.
     pub fn forget_ended_loans(&mut self) {
         self.endpoints.forget_ended_loans();
     }
 }
+
+#[cfg(test)]
+mod rounds;
 
 #[cfg(test)]
 mod tests {

@@ -44,6 +44,9 @@ impl Quotient {
     }
 }
 
+/// See [`Lent::ended`].
+static ENDED: AtomicU64 = AtomicU64::new(0);
+
 /// A lending endpoint's segment.
 #[derive(Debug)]
 pub struct Lent {
@@ -84,7 +87,14 @@ impl Lent {
     }
 
     pub(crate) fn end(&self) {
-        self.ended.store(true, Ordering::Release);
+        if !self.ended.swap(true, Ordering::AcqRel) {
+            ENDED.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    /// Lenders that have ended, ever, in the whole process: while the number stays, nobody has to look for more of them.
+    pub(crate) fn ended() -> u64 {
+        ENDED.load(Ordering::Acquire)
     }
 
     pub(crate) fn has_ended(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use super::credit::Credit;
 use super::{Circuit, User};
-use crate::attached::{Attached, Buffer, LoanOf, Place};
+use crate::attached::{Attached, Buffer, Loan, Place};
 use net::{Parcel, SduAt};
 use sar::SduMeta;
 use std::sync::atomic::AtomicU8;
@@ -24,9 +24,9 @@ impl Circuit {
     /// Delivers the SDUs of a parcel, or drops and counts them.
     pub(crate) fn receive_parcel(&mut self, user: User, endpoint: &mut Attached, parcel: &Parcel) {
         let sdus = parcel.sdus();
-        let loan = endpoint.begin_loan(user.channel, parcel);
+        let mut loan = endpoint.begin_loan(user.channel, parcel);
         for (n, sdu) in sdus.iter().enumerate() {
-            if !self.lend_sdu(user, endpoint, loan, sdu) {
+            if !self.lend_sdu(user, endpoint, &mut loan, sdu) {
                 self.receive_sdu(user, endpoint, parcel, sdu, ahead(parcel, sdus, n));
             }
         }
@@ -41,13 +41,13 @@ impl Circuit {
         parcel: &Parcel,
     ) -> usize {
         let sdus = parcel.sdus();
-        let loan = endpoint.begin_loan(user.channel, parcel);
+        let mut loan = endpoint.begin_loan(user.channel, parcel);
         let mut done = 0;
         for sdu in sdus {
             if !endpoint.has_room() {
                 break;
             }
-            if !self.lend_sdu(user, endpoint, loan, sdu) {
+            if !self.lend_sdu(user, endpoint, &mut loan, sdu) {
                 if !self.prepare_buffer(endpoint) {
                     break;
                 }
@@ -61,7 +61,7 @@ impl Circuit {
 
     /// Delivers an SDU where its sender has it. False if it is to be copied.
     #[inline]
-    fn lend_sdu(&mut self, user: User, endpoint: &mut Attached, loan: Option<LoanOf>, sdu: &SduAt) -> bool {
+    fn lend_sdu(&mut self, user: User, endpoint: &mut Attached, loan: &mut Option<Loan<'_>>, sdu: &SduAt) -> bool {
         let Some(loan) = loan else { return false };
         let octets = usize::from(sdu.octets);
         if octets > self.config.max_sdu_octets {

@@ -3,12 +3,19 @@
 use super::Endpoints;
 use crate::channels::EndpointId;
 use crate::events::machine::LINGER;
+use crate::lent::Lent;
+use std::collections::BTreeSet;
 use wire::Time;
 
 /// See the module's head.
 #[derive(Debug, Default)]
 pub(super) struct Borrowers {
+    /// Those of which something is out.
     list: Vec<EndpointId>,
+    /// Those that may borrow: they can have a lender's memory though nothing is out.
+    able: BTreeSet<EndpointId>,
+    /// As [`Lent::ended`] when their lenders were looked at last.
+    ended: u64,
     /// When one of them was last given something, or gave something back.
     progress: Time,
 }
@@ -33,15 +40,21 @@ impl Borrowers {
 }
 
 impl Endpoints {
+    /// A channel of an endpoint borrows.
+    pub(crate) fn note_borrower(&mut self, id: EndpointId) {
+        self.borrowers.able.insert(id);
+    }
+
     /// Takes back what applications are done with. True if anything was.
     pub(crate) fn take_back_loans(&mut self, now: Time) -> bool {
+        let mut back = self.forget_ended_loans();
         if self.borrowers.is_empty() {
-            return false;
+            return back;
         }
-        let (mut list, mut back) = (std::mem::take(&mut self.borrowers.list), false);
+        let mut list = std::mem::take(&mut self.borrowers.list);
         list.retain(|id| {
             self.find(*id).is_some_and(|endpoint| {
-                back |= endpoint.forget_ended_loans() | endpoint.take_back_loans();
+                back |= endpoint.take_back_loans();
                 endpoint.has_borrowed()
             })
         });
@@ -52,12 +65,28 @@ impl Endpoints {
         back
     }
 
-    /// Lenders have ended: what of their memory is out is theirs again.
-    pub(crate) fn forget_ended_loans(&mut self) {
-        for at in 0..self.borrowers.list.len() {
-            if let Some(endpoint) = self.find(self.borrowers.list[at]) {
-                endpoint.forget_ended_loans();
+    /// Lenders may have ended: what of their memory is out is theirs again, and nobody keeps it. True if anything was out.
+    pub(crate) fn forget_ended_loans(&mut self) -> bool {
+        let Endpoints { list, borrowers: Borrowers { able, ended, .. }, .. } = self;
+        if able.is_empty() || std::mem::replace(ended, Lent::ended()) == *ended {
+            return false;
+        }
+        let mut back = false;
+        for id in &*able {
+            if let Ok(at) = list.binary_search_by_key(id, |(i, _)| *i) {
+                back |= list[at].1.forget_ended_loans();
             }
+        }
+        back
+    }
+
+    /// An endpoint's application reads nothing any more: all that it has borrowed goes back.
+    pub(crate) fn end_borrowing(&mut self, id: EndpointId) {
+        let Endpoints { list, borrowers: Borrowers { able, .. }, .. } = self;
+        if able.remove(&id)
+            && let Ok(at) = list.binary_search_by_key(&id, |(i, _)| *i)
+        {
+            list[at].1.end_borrowing();
         }
     }
 

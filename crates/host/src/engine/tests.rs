@@ -43,6 +43,7 @@ impl Pair {
             fabric: Fabric::new(),
             berths: Vec::new(),
             hosts: Vec::new(),
+            ended_lenders: 0,
             epoch,
             jobs: VecDeque::new(),
             threads: Vec::new(),

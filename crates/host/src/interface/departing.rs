@@ -86,9 +86,7 @@ impl HostInterface {
             }
             circuit.oam.take_if(|u| u.endpoint == id);
         }
-        if let Some(endpoint) = self.endpoints.find(id) {
-            endpoint.end_borrowing();
-        }
+        self.endpoints.end_borrowing(id);
     }
 
     /// Drops what an endpoint has to send, counted at it and at its circuits; `most` descriptors at most. True if there are more.
