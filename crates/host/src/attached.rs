@@ -15,7 +15,7 @@ use crate::lent::Lent;
 use crate::outbound::{Leaving, Outbound, Outgoing};
 use crate::path::Path;
 use borrowing::Borrowing;
-pub(crate) use borrowing::Loan;
+pub(crate) use borrowing::{Loan, Remains};
 use endpoint::layout::{Descriptor, Geometry, Head, INLINE_OCTETS};
 use endpoint::recycle::Recycle;
 use endpoint::ring::{Consumer, Producer, Which};

@@ -60,6 +60,31 @@ pub(crate) struct Loan<'p> {
     of: Option<LoanOf>,
 }
 
+/// Regions of which nothing is out any more. Their loads are ended in pieces: there may be one for each slot of a ring.
+#[derive(Debug, Default)]
+pub(crate) struct Remains(Vec<Region>);
+
+impl Remains {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Ends `most` loads at most. A thread of its own frees the memory that they were in.
+    pub(crate) fn end(&mut self, mut most: usize) {
+        let mut left = self.0.len();
+        while most > 0 && left > 0 {
+            let loads = &mut self.0[left - 1].loads;
+            let ended = loads.len().min(most);
+            loads.truncate(loads.len() - ended);
+            left -= usize::from(loads.is_empty());
+            most -= ended.max(1);
+        }
+        if left < self.0.len() {
+            crate::reaper::dispose(self.0.split_off(left));
+        }
+    }
+}
+
 impl Region {
     fn new(number: u16, lent: Arc<Lent>) -> Self {
         Region { number, lent, loads: Vec::new(), free: Vec::new(), out: 0 }
@@ -141,10 +166,11 @@ impl Borrowing {
     }
 
     /// Forgets the regions of lenders that have ended. True if anything was out.
-    fn forget_ended(&mut self) -> bool {
+    fn forget_ended(&mut self, remains: &mut Remains) -> bool {
         let before = self.out;
         for region in self.regions.extract_if(.., |region| region.lent.has_ended()) {
             self.out -= region.out;
+            remains.0.push(region);
         }
         self.out < before
     }
@@ -242,13 +268,15 @@ impl Attached {
     }
 
     /// All that is out goes back: nobody reads it any more. The rest of the endpoint may end later, and elsewhere.
-    pub(crate) fn end_borrowing(&mut self) {
-        self.borrowing = None;
+    pub(crate) fn end_borrowing(&mut self, remains: &mut Remains) {
+        if let Some(mut borrowing) = self.borrowing.take() {
+            remains.0.append(&mut borrowing.regions);
+        }
     }
 
     /// Lenders that have ended have their memory back. True if anything of it was out.
-    pub(crate) fn forget_ended_loans(&mut self) -> bool {
-        self.borrowing.as_mut().is_some_and(|borrowing| borrowing.forget_ended())
+    pub(crate) fn forget_ended_loans(&mut self, remains: &mut Remains) -> bool {
+        self.borrowing.as_mut().is_some_and(|borrowing| borrowing.forget_ended(remains))
     }
 }
 
@@ -311,15 +339,16 @@ mod tests {
 
     #[test]
     fn of_a_lender_that_has_ended_nothing_is_out_and_another_lenders_stays() {
-        let (mut borrowing, gone, stays) = (Borrowing::default(), lent(), lent());
+        let (mut borrowing, gone, stays, mut remains) = (Borrowing::default(), lent(), lent(), Remains::default());
         let held = Arc::new(Held);
         give_out(&mut borrowing, &gone, &held, 3);
         give_out(&mut borrowing, &stays, &Arc::new(Held), 2);
-        assert!(!borrowing.forget_ended());
+        assert!(!borrowing.forget_ended(&mut remains) && remains.is_empty());
         gone.end();
-        assert!(borrowing.forget_ended());
+        assert!(borrowing.forget_ended(&mut remains));
+        remains.end(1);
         assert_eq!((borrowing.out, borrowing.regions.len(), Arc::strong_count(&held)), (2, 1, 1));
-        assert!(!borrowing.forget_ended(), "once");
+        assert!(!borrowing.forget_ended(&mut remains) && remains.is_empty(), "once");
         assert!(borrowing.take_back(back(0, 1)), "what comes back late is no mistake");
         assert_eq!(borrowing.out, 2);
         assert!(!borrowing.take_back(back(2, 0)), "there is no such region");
@@ -330,7 +359,7 @@ mod tests {
 
     #[test]
     fn a_look_for_ended_lenders_takes_no_longer_for_all_that_is_out() {
-        let mut borrowing = Borrowing::default();
+        let (mut borrowing, mut remains) = (Borrowing::default(), Remains::default());
         let lent = Arc::new(Lent::of_nothing(Geometry { buffers: 60_000, ..Geometry::default() }));
         let held = Arc::new(Held);
         for buffer in 0..60_000 {
@@ -340,9 +369,31 @@ mod tests {
         }
         let begun = crate::rounds::processor_time();
         for _ in 0..1000 {
-            assert!(!borrowing.forget_ended());
+            assert!(!borrowing.forget_ended(&mut remains));
         }
         let took = crate::rounds::processor_time() - begun;
         assert!(took < std::time::Duration::from_millis(5), "{took:?}");
+    }
+
+    #[test]
+    fn loads_of_ended_regions_end_in_pieces() {
+        let (mut borrowing, mut remains) = (Borrowing::default(), Remains::default());
+        let held = Arc::new(Held);
+        for loads in [30, 1, 9] {
+            let lent = lent();
+            for buffer in 0..loads {
+                let of = begin(&mut borrowing, &lent, &held);
+                borrowing.give_out(of, buffer);
+                borrowing.finish(of);
+            }
+            lent.end();
+        }
+        assert!(borrowing.forget_ended(&mut remains));
+        for left in [25, 10, 0] {
+            assert!(!remains.is_empty());
+            remains.end(15);
+            assert_eq!(Arc::strong_count(&held) - 1, left);
+        }
+        assert!(remains.is_empty());
     }
 }

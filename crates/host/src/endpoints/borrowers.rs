@@ -1,11 +1,15 @@
 //! Endpoints whose applications read SDUs where their senders have them: what these are done with is taken back.
 
 use super::Endpoints;
+use crate::attached::Remains;
 use crate::channels::EndpointId;
 use crate::events::machine::LINGER;
 use crate::lent::Lent;
 use std::collections::BTreeSet;
 use wire::Time;
+
+/// Loads of regions of which nothing is out any more that one round ends.
+const ROUND_LOADS: usize = 1024;
 
 /// See the module's head.
 #[derive(Debug, Default)]
@@ -16,6 +20,8 @@ pub(super) struct Borrowers {
     able: BTreeSet<EndpointId>,
     /// As [`Lent::ended`] when their lenders were looked at last.
     ended: u64,
+    /// What is out no more.
+    remains: Remains,
     /// When one of them was last given something, or gave something back.
     progress: Time,
 }
@@ -29,8 +35,9 @@ impl Borrowers {
         }
     }
 
+    /// Whether nothing is out, and nothing that was has to be ended.
     pub(super) fn is_empty(&self) -> bool {
-        self.list.is_empty()
+        self.list.is_empty() && self.remains.is_empty()
     }
 
     /// Whether applications give back what they have: they are looked at without being asked to ring.
@@ -45,11 +52,15 @@ impl Endpoints {
         self.borrowers.able.insert(id);
     }
 
-    /// Takes back what applications are done with. True if anything was.
+    /// Takes back what applications are done with, and ends a piece of what is out no more. True if there was anything.
     pub(crate) fn take_back_loans(&mut self, now: Time) -> bool {
         let mut back = self.forget_ended_loans();
         if self.borrowers.is_empty() {
             return back;
+        }
+        if !self.borrowers.remains.is_empty() {
+            self.borrowers.remains.end(ROUND_LOADS);
+            back = true;
         }
         let mut list = std::mem::take(&mut self.borrowers.list);
         list.retain(|id| {
@@ -67,26 +78,26 @@ impl Endpoints {
 
     /// Lenders may have ended: what of their memory is out is theirs again, and nobody keeps it. True if anything was out.
     pub(crate) fn forget_ended_loans(&mut self) -> bool {
-        let Endpoints { list, borrowers: Borrowers { able, ended, .. }, .. } = self;
+        let Endpoints { list, borrowers: Borrowers { able, ended, remains, .. }, .. } = self;
         if able.is_empty() || std::mem::replace(ended, Lent::ended()) == *ended {
             return false;
         }
         let mut back = false;
         for id in &*able {
             if let Ok(at) = list.binary_search_by_key(id, |(i, _)| *i) {
-                back |= list[at].1.forget_ended_loans();
+                back |= list[at].1.forget_ended_loans(remains);
             }
         }
         back
     }
 
-    /// An endpoint's application reads nothing any more: all that it has borrowed goes back.
+    /// An endpoint's application reads nothing any more: all that it has borrowed goes back, a piece in a round.
     pub(crate) fn end_borrowing(&mut self, id: EndpointId) {
-        let Endpoints { list, borrowers: Borrowers { able, .. }, .. } = self;
+        let Endpoints { list, borrowers: Borrowers { able, remains, .. }, .. } = self;
         if able.remove(&id)
             && let Ok(at) = list.binary_search_by_key(&id, |(i, _)| *i)
         {
-            list[at].1.end_borrowing();
+            list[at].1.end_borrowing(remains);
         }
     }
 

@@ -217,3 +217,27 @@ fn what_comes_back_falsely_while_its_parcel_is_delivered_ends_no_other_ones_loan
     let [status] = &world.host(1).endpoints()[..] else { panic!("one endpoint") };
     assert_eq!(status.received.dropped(DropReason::BadDescriptor), 1);
 }
+
+#[test]
+fn what_an_ended_borrower_had_goes_back_in_pieces_and_the_hosts_do_not_rest_before() {
+    const SDUS: u32 = 3000;
+    let mut world = World::new();
+    let borrowing = Geometry { receive_ring: 8192, free_ring: 8192, buffer_octets: 64, ..SMALL };
+    let borrower = world.borrower(borrowing);
+    let lending = Geometry { send_ring: 4096, buffers: 4096, buffer_octets: 64, ..SMALL };
+    let mut lender = world.lender(lending);
+    for buffer in 0..SDUS {
+        // Each in a parcel of its own.
+        lender.send(64, buffer);
+        while world.round() {}
+    }
+    assert_eq!(lender.local.send.consumed(), 0);
+    world.host(1).detach(borrower.id);
+    let mut before = 0;
+    while world.round() {
+        let now = lender.local.send.consumed();
+        assert!(now - before <= 1024, "{} in one round", now - before);
+        before = now;
+    }
+    assert_eq!(before, SDUS);
+}
