@@ -117,6 +117,8 @@ pub struct Consumer {
     tail_seen: u32,
     /// The last descriptor that was read had a body.
     bodies: bool,
+    /// The producer's index is not read any more.
+    frozen: bool,
 }
 
 /// Which of a segment's rings.
@@ -248,7 +250,7 @@ impl Producer {
 impl Consumer {
     /// The consuming side of a fresh ring. There must be one only.
     pub fn new(segment: &Arc<Segment>, which: Which) -> Self {
-        Consumer { place: place(segment, which), head: 0, published: 0, tail_seen: 0, bodies: false }
+        Consumer { place: place(segment, which), head: 0, published: 0, tail_seen: 0, bodies: false, frozen: false }
     }
 
     /// Takes up this side's own index again as it was published: another process that shares this side has moved it.
@@ -267,6 +269,9 @@ impl Consumer {
     /// Reads the producer's index: how many descriptors wait by it.
     #[inline(never)]
     fn look(&mut self) -> u32 {
+        if self.frozen {
+            return self.waiting_seen();
+        }
         let tail = self.place.tail().load(Ordering::Acquire);
         let (n, seen) = (tail.wrapping_sub(self.head), self.waiting_seen());
         // A forged index tells of nothing new; the next look may find an honest one.
@@ -285,10 +290,18 @@ impl Consumer {
         self.tail_seen = tail;
     }
 
-    /// How many wait by the producer's index of this moment.
+    /// How many wait by the producer's index of this moment, or of the moment of [`Consumer::freeze`].
     pub fn waiting_now(&mut self) -> u32 {
-        self.tail_seen = self.head;
+        if !self.frozen {
+            self.tail_seen = self.head;
+        }
         self.waiting()
+    }
+
+    /// Reads the producer's index for the last time: descriptors that are pushed later are never taken.
+    pub fn freeze(&mut self) {
+        self.look();
+        self.frozen = true;
     }
 
     /// A copy of the oldest descriptor, which stays in the ring.

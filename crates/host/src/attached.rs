@@ -278,18 +278,22 @@ impl Attached {
     /// Moves up to `most` descriptors from the ring into the queues of their channels; counts those without a channel, and those
     /// whose channel is closed, whatever is open at its place by now.
     pub(crate) fn take_up(&mut self, most: usize) {
+        let mut refused = 0;
         for _ in 0..if self.departs { 0 } else { most } {
             let channels = &self.channels;
-            match self.outbound.take(&mut self.send, |channel| channels.check_sends(channel)) {
-                None => return,
-                Some(Ok(_)) => self.passed.taken += 1,
-                Some(Err(reason)) => {
-                    self.passed.taken += 1;
-                    self.send.publish();
-                    self.sent.drop_one(reason);
-                    self.strategy.note_taken(1);
-                }
+            let Some(taken) = self.outbound.take(&mut self.send, |channel| channels.check_sends(channel)) else {
+                break;
+            };
+            self.passed.taken += 1;
+            if let Err(reason) = taken {
+                self.sent.drop_one(reason);
+                refused += 1;
             }
+        }
+        // Once for all of them: the application may write to the same line all the time.
+        if refused > 0 {
+            self.send.publish();
+            self.strategy.note_taken(refused);
         }
     }
 

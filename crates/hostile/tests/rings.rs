@@ -1,12 +1,13 @@
 //! The longest rings, full: an endpoint with them ends, closes a channel, or loses its circuit, without a long round of the engine's
 //! thread.
 
-use endpoint::control::Request;
+use endpoint::control::{Request, Response};
 use endpoint::layout::Geometry;
 use endpoint::{DataPath, Events};
 use host::engine::Core;
 use hostile::{Field, Ground, Raw, between, cbr};
 use net::LinkConfig;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use traffic::Contract;
 
@@ -91,8 +92,8 @@ fn the_end_of_an_endpoint_with_hundreds_of_channels_and_a_full_ring_makes_no_lon
     assert!(best.0 < BOUND, "{best:?}");
 }
 
-/// Removes the circuit of an endpoint whose ring waits in its channel's queue, lets the endpoint do something, and adds it again.
-fn remove_circuit(ground: &Ground, raw: Raw, then: impl FnOnce(Raw)) {
+/// Takes the whole ring up into its channel's queue.
+fn take_up(ground: &Ground, raw: &Raw) {
     raw.ring();
     let waiting = |core: &mut Core| core.host("alpha").unwrap().1.endpoints().iter().map(|one| one.waiting).max();
     let within = Instant::now() + Duration::from_secs(5);
@@ -100,6 +101,61 @@ fn remove_circuit(ground: &Ground, raw: Raw, then: impl FnOnce(Raw)) {
     while ground.engine().with(waiting).unwrap() < Some(LONGEST as usize - 100) {
         assert!(Instant::now() < within, "the ring is not taken up");
     }
+}
+
+/// Waits until all of the ring's slots have come back.
+fn until_empty(raw: &mut Raw) {
+    let within = Instant::now() + Duration::from_secs(5);
+    while raw.send.consumed() != LONGEST {
+        assert!(Instant::now() < within, "{} slots have come back", raw.send.consumed());
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_channel_that_is_closed_with_a_full_queue_makes_no_long_round() {
+    let best = longest_round(200, 0, |ground, mut raw| {
+        take_up(ground, &raw);
+        ground.engine().with(|core| core.clear_longest()).unwrap();
+        let channel = raw.channel;
+        assert_eq!(raw.ask(&Request::Close { channel }), Response::Closed);
+        until_empty(&mut raw);
+    });
+    assert!(best.0 < BOUND, "{best:?}");
+}
+
+#[test]
+fn an_endpoint_that_ends_while_its_application_moves_the_rings_index_on_makes_no_long_round() {
+    let best = longest_round(200, 0, |ground, mut raw| {
+        let channel = raw.channel;
+        raw.ask(&Request::Close { channel });
+        until_empty(&mut raw);
+        ground.engine().with(|core| core.clear_longest()).unwrap();
+        let (segment, at) = (raw.segment.clone(), GEOMETRY.send_at());
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            // Descriptors of the closed channel, without end.
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let head = segment.word32(at).load(Ordering::Acquire);
+                    segment.word32(at + 64).store(head.wrapping_add(LONGEST), Ordering::Release);
+                }
+            });
+            drop(raw);
+            let within = Instant::now() + Duration::from_secs(5);
+            while !ground.engine().with(|core| core.host("alpha").unwrap().1.endpoints().is_empty()).unwrap() {
+                assert!(Instant::now() < within, "the endpoint does not end");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+    });
+    assert!(best.0 < BOUND, "{best:?}");
+}
+
+/// Removes the circuit of an endpoint whose ring waits in its channel's queue, lets the endpoint do something, and adds it again.
+fn remove_circuit(ground: &Ground, raw: Raw, then: impl FnOnce(Raw)) {
+    take_up(ground, &raw);
     let circuit = between("alpha 0.200", "beta 0.200", cbr(50.0));
     let again = circuit.clone();
     ground.engine().with(|core| core.clear_longest()).unwrap();
@@ -113,11 +169,7 @@ fn remove_circuit(ground: &Ground, raw: Raw, then: impl FnOnce(Raw)) {
 fn a_circuit_that_is_removed_makes_no_long_round_when_its_senders_ring_is_full() {
     let best = longest_round(200, 0, |ground, raw| {
         remove_circuit(ground, raw, |mut raw| {
-            let within = Instant::now() + Duration::from_secs(5);
-            while raw.send.consumed() != LONGEST {
-                assert!(Instant::now() < within, "{} slots have come back", raw.send.consumed());
-                std::thread::yield_now();
-            }
+            until_empty(&mut raw);
         });
     });
     assert!(best.0 < BOUND, "{best:?}");

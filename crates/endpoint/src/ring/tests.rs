@@ -116,6 +116,22 @@ fn an_index_that_goes_back_or_too_far_tells_of_nothing_new() {
 }
 
 #[test]
+fn a_frozen_ring_ends_where_the_producer_was() {
+    let s = segment();
+    let (mut p, mut c) = (Producer::new(&s, Which::Send), Consumer::new(&s, Which::Send));
+    assert!(p.push(Head::of_buffer(0)) && p.push(Head::of_buffer(1)));
+    c.freeze();
+    assert!(p.push(Head::of_buffer(2)));
+    assert_eq!((c.waiting_now(), c.has_ahead(2)), (2, false));
+    for expected in [Some(0), Some(1), None] {
+        assert_eq!(c.pop().map(|d| d.head.buffer), expected);
+        s.word32(s.geometry().send_at() + 64).store(c.head().wrapping_add(4), Ordering::Release);
+    }
+    c.freeze();
+    assert_eq!((c.waiting_now(), c.waiting()), (0, 0), "once for all");
+}
+
+#[test]
 fn what_was_pushed_unseen_is_there_once_it_is_published() {
     let s = segment();
     let (mut p, mut c) = (Producer::new(&s, Which::Receive), Consumer::new(&s, Which::Receive));

@@ -6,15 +6,13 @@ use crate::channels::Channel;
 use endpoint::ChannelId;
 use wire::{CircuitId, DropReason};
 
-/// What of an endpoint's SDUs will not leave.
+/// What becomes of an ending endpoint's SDUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unloading {
-    /// Its application goes, and they leave without it.
-    Nothing,
-    /// Those of a channel that will be closed.
-    Channel(ChannelId),
-    /// Its application gives it up.
-    All,
+    /// Its application has gone: they are still sent.
+    Send,
+    /// Its application gives it up: they are dropped.
+    Drop,
 }
 
 impl Attached {
@@ -24,7 +22,8 @@ impl Attached {
             return false;
         }
         self.end_lending();
-        // Who has a copy of the memory may go on to write into it: it is not read any more.
+        // Who has a copy of the memory may go on to push: those descriptors are not read.
+        self.send.freeze();
         self.take_up(self.geometry().send_ring as usize);
         self.strategy.forget_bell();
         self.departs = true;
@@ -103,18 +102,19 @@ impl Attached {
         self.has_given_up()
     }
 
-    /// Before it ends, or a channel of it: takes up `most` descriptors at most, and drops as many of those that will not
-    /// leave, but for SDUs that are leaving. Says of which circuit how many were dropped. True if there may be more.
+    /// Before it ends: takes up `most` descriptors at most, and drops as many of those that will not leave, but for SDUs that
+    /// are leaving. Says of which circuit how many were dropped. True if there may be more. The first call decides where the
+    /// ring ends, so the application cannot prolong this by pushing more.
     pub(crate) fn unload(&mut self, what: Unloading, most: usize, mut dropped: impl FnMut(CircuitId, u64)) -> bool {
         if self.asleep || self.departs {
             return false;
         }
+        self.send.freeze();
         let before = self.passed.taken;
         self.take_up(most);
         let channels: Vec<u32> = match what {
-            Unloading::Nothing => Vec::new(),
-            Unloading::Channel(id) => self.channels.find(id).map(|_| u32::from(id.place())).into_iter().collect(),
-            Unloading::All => self.outbound.busy().collect(),
+            Unloading::Send => Vec::new(),
+            Unloading::Drop => self.outbound.busy().collect(),
         };
         let mut left = (most - self.drop_given_up(most)) as u64;
         for channel in channels {
@@ -174,15 +174,17 @@ impl Attached {
         dropped
     }
 
-    /// Ends a channel: what was pushed for it and has not begun to leave is dropped; an SDU in its middle ends in a way
-    /// that its receiver understands. Gives how many were dropped, and whether a cell has to leave for that.
-    pub(crate) fn close(&mut self, id: ChannelId, channel: &Channel) -> (u64, bool) {
-        // All that was pushed before is counted here; what is pushed from now on finds no channel.
-        self.take_up(self.geometry().send_ring as usize);
+    /// Ends a channel: takes up `most` descriptors at most, and drops as many of the channel's; the others of its queue are
+    /// given up ([`Attached::drop_given_up`]). What is still in the ring finds no channel, and is dropped then. An SDU in its
+    /// middle ends in a way that its receiver understands. Gives how many were dropped or given up, and whether a cell has to
+    /// leave for that.
+    pub(crate) fn close(&mut self, id: ChannelId, channel: &Channel, most: usize) -> (u64, bool) {
+        self.take_up(most);
         self.channels.close(id);
         self.end_lending();
         let number = u32::from(id.place());
-        let mut dropped = self.drop_queued(number, u64::MAX);
+        let mut dropped = self.drop_queued(number, most as u64);
+        dropped += u64::from(self.outbound.give_up(number));
         self.abort(|leaving| leaving.circuit == channel.circuit && leaving.aal == channel.aal);
         let ends = self.outbound.leaving(number).is_some_and(|leaving| leaving.aborted);
         if !ends && self.outbound.leaving(number).is_some() {
@@ -194,3 +196,6 @@ impl Attached {
         (dropped, ends)
     }
 }
+
+#[cfg(test)]
+mod tests;

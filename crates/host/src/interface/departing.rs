@@ -16,7 +16,7 @@ pub(crate) const GRACE: Duration = Duration::from_millis(500);
 /// How long the cell that ends a PDU in its middle may take after that.
 const LAST_CELL: Duration = Duration::from_millis(100);
 /// Descriptors that are taken up or dropped in one round because something ends.
-const PIECE: usize = 1024;
+pub(super) const PIECE: usize = 1024;
 
 /// How long an endpoint departs at most.
 pub(crate) const LONGEST: Duration = GRACE.saturating_add(LAST_CELL);
@@ -99,7 +99,7 @@ impl HostInterface {
         })
     }
 
-    /// Drops a piece of what waited for circuits that are no more. True if there was any.
+    /// Drops a piece of what waited for circuits or channels that are no more. True if there was any.
     pub(crate) fn drop_given_up(&mut self) -> bool {
         let (any, mut left) = (!self.given_up.is_empty(), PIECE);
         while let Some(id) = self.given_up.first().copied() {
@@ -114,7 +114,7 @@ impl HostInterface {
         any
     }
 
-    /// Before an endpoint ends, or a channel of it: takes up a piece of its ring, and drops as much of what will not leave.
+    /// Before an endpoint ends: takes up a piece of its ring, and drops as much of what will not leave.
     /// True if there may be more. A ring may be so long that all of it at once would hold up others.
     pub(crate) fn unload(&mut self, id: EndpointId, what: Unloading) -> bool {
         let Some(endpoint) = self.endpoints.find(id) else { return false };

@@ -1,6 +1,7 @@
 //! Circuits that are opened, closed, and given away: who has one, and which way.
 
 use super::HostInterface;
+use super::departing::PIECE;
 use crate::channels::{Channel, EndpointId};
 use crate::circuit::{Cut, User};
 use endpoint::{Aal, ChannelId, Direction, OpenOptions};
@@ -100,7 +101,10 @@ impl HostInterface {
     pub fn close(&mut self, id: EndpointId, channel: ChannelId) -> Result<(), OpenError> {
         let endpoint = self.endpoints.find(id).ok_or(OpenError::NoEndpoint)?;
         let open = *endpoint.channels.find(channel).ok_or(OpenError::NoChannel(channel.0))?;
-        let (dropped, ends) = endpoint.close(channel, &open);
+        let (dropped, ends) = endpoint.close(channel, &open, PIECE);
+        if endpoint.has_given_up() {
+            self.given_up.insert(id);
+        }
         if let Some(circuit) = self.circuits.get_mut(open.circuit.key()) {
             circuit.sent.drop_n(DropReason::Closed, dropped);
             if ends {

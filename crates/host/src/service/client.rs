@@ -211,7 +211,6 @@ impl Client {
         self.open = stays;
         for open in revoked {
             let (Some(channel), Some((_, node, id))) = (open.channel, self.endpoint.clone()) else { return false };
-            unload(shop.engine, node, id, Unloading::Channel(channel));
             let closed = shop.engine.with(move |core| core.close(node, id, channel));
             if closed.is_err() {
                 return false;
@@ -427,7 +426,6 @@ impl Client {
             }
             Request::Close { channel } => {
                 let (_, node, id) = self.endpoint.clone().ok_or("create the endpoint first")?;
-                unload(engine, node, id, Unloading::Channel(channel));
                 let closed = engine.with(move |core| core.close(node, id, channel));
                 closed?.ok_or("the host is gone")?.map_err(not_opened)?;
                 self.account.give_back(ledger, Kind::Channels, 1);
@@ -545,7 +543,7 @@ impl Client {
         }
         let mut until = None;
         if let Some((_, node, id)) = self.endpoint.take() {
-            unload(shop.engine, node, id, if at_once { Unloading::All } else { Unloading::Nothing });
+            unload(shop.engine, node, id, if at_once { Unloading::Drop } else { Unloading::Send });
             // If the engine has stopped, the endpoint has ended with it.
             let departs = shop.engine.with(move |core| core.remove_endpoint(node, id, at_once)).unwrap_or(false);
             until = departs.then(|| Instant::now() + crate::interface::LONGEST_DEPARTURE);
