@@ -8,7 +8,6 @@ mod aside;
 mod client;
 mod handler;
 mod opened;
-mod unloading;
 
 pub use handler::{Everybody, Handler, Reply, Takes};
 pub use opened::Opened;
@@ -131,7 +130,7 @@ fn serve(
         };
         fds.extend(clients.iter().map(|c| PollFd::new(&c.line, wanted(c))));
         // Who has not come to an end, and whose turn has not come for want of time: what told of it may not tell again.
-        let waits = |c: &Client| c.mapping.is_some() || c.passed_over;
+        let waits = |c: &Client| c.mapping.is_some() || c.is_ending() || c.passed_over;
         let goes_on = clients.iter().any(waits);
         match poll(&mut fds, goes_on.then_some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
             Ok(_) | Err(Errno::INTR) => {}
@@ -143,7 +142,8 @@ fn serve(
         drop(fds);
         if ready[0] {
             for client in &mut clients {
-                client.end(&mut shop, false);
+                client.go();
+                while client.end_step(&mut shop) {}
             }
             return;
         }
@@ -172,31 +172,34 @@ fn serve(
             // A line that tells of something while nothing is asked of it has ended.
             let has_ended = ready[place] && client.pending.is_some() && !client.line.is_behind();
             let calls = ready[place] || waits(client) || (has_answers && client.pending.is_some());
+            place += 1;
             let of_user = spent.entry(client.peer.uid).or_default();
             client.passed_over = calls && *of_user >= SHARE;
             passed_over |= client.passed_over;
-            let mut turn = |client: &mut Client, shop: &mut Shop<'_>| {
-                let begin = Instant::now();
-                let stays = client.turn(shop, begin + (SHARE - *of_user));
-                *of_user += begin.elapsed();
-                stays
-            };
-            let stays = !has_ended
+            if !calls && !has_news && !review {
+                return true;
+            }
+            let begin = Instant::now();
+            let until = begin + SHARE.saturating_sub(*of_user);
+            let mut stays = !client.is_gone()
+                && !has_ended
                 && (!has_news || client.hears(&shop))
-                && (!calls || client.passed_over || turn(client, &mut shop))
-                && (!review || client.review(&mut shop));
-            place += 1;
+                && (!calls || client.passed_over || client.turn(&mut shop, until));
+            stays &= !review || client.review(&mut shop);
             if client.greeted && !was_greeted {
                 doors.admit(client.peer.uid);
             }
             if !stays {
-                client.end(&mut shop, false);
-                client.account.end(&mut shop.ledger);
+                client.go();
+                // All that ends takes time of its user's.
+                stays = client.passed_over || client.end_until(&mut shop, until);
             }
+            *of_user += begin.elapsed();
             stays
         });
-        if passed_over {
-            clients.sort_by_key(|client| !client.passed_over);
+        // Circuits that are not allowed any more are closed first.
+        if review || passed_over {
+            clients.sort_by_key(|client| (client.revoked.is_empty(), !client.passed_over));
         }
         let mut greeted = clients.iter().filter(|c| c.greeted).count();
         for _ in 0..if ready[1] { TURN } else { 0 } {
@@ -217,6 +220,8 @@ fn serve(
                         endpoint: None,
                         direct: None,
                         open: Vec::new(),
+                        revoked: Vec::new(),
+                        ending: None,
                         max_connections,
                         session: (sessions, false),
                         waits: false,

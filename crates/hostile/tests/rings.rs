@@ -1,12 +1,15 @@
 //! The longest rings, full: an endpoint with them ends, closes a channel, or loses its circuit, without a long round of the engine's
 //! thread.
 
+use endpoint::Connection;
 use endpoint::control::{Request, Response};
 use endpoint::layout::Geometry;
 use endpoint::{DataPath, Events};
 use host::engine::Core;
-use hostile::{Field, Ground, Raw, between, cbr};
+use hostile::{Field, Ground, Raw, as_user, between, cbr};
 use net::LinkConfig;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use traffic::Contract;
@@ -21,6 +24,8 @@ const ATTEMPTS: usize = 6;
 /// Until an endpoint has ended whose application has gone.
 const DEPARTED: Duration = Duration::from_millis(700);
 const CHANNELS: u16 = 400;
+/// What another user's connection takes at most while rings end.
+const WAITS: Duration = Duration::from_millis(25);
 
 fn ground() -> Ground {
     let mut build = Ground::build().host("alpha").host("beta").link("alpha", "beta", LinkConfig::default());
@@ -128,7 +133,8 @@ fn a_channel_that_is_closed_with_a_full_queue_makes_no_long_round() {
 fn an_endpoint_that_ends_while_its_application_moves_the_rings_index_on_makes_no_long_round() {
     let best = longest_round(200, 0, |ground, mut raw| {
         let channel = raw.channel;
-        raw.ask(&Request::Close { channel });
+        assert_eq!(raw.ask(&Request::Close { channel }), Response::Closed);
+        raw.ring();
         until_empty(&mut raw);
         ground.engine().with(|core| core.clear_longest()).unwrap();
         let (segment, at) = (raw.segment.clone(), GEOMETRY.send_at());
@@ -151,6 +157,50 @@ fn an_endpoint_that_ends_while_its_application_moves_the_rings_index_on_makes_no
         });
     });
     assert!(best.0 < BOUND, "{best:?}");
+}
+
+#[test]
+fn full_rings_that_end_together_keep_no_other_user_waiting() {
+    const ALICE: u32 = 60_002;
+    const ENDPOINTS: u16 = 32;
+    let geometry = Geometry { receive_ring: 64, free_ring: 64, ..GEOMETRY };
+    let ground = ground();
+    let open = |path, mode| std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    open(ground.socket(), 0o666);
+    open(ground.socket().parent().unwrap(), 0o755);
+    let connect = || Connection::open(ground.socket()).unwrap();
+    let Some(_alice) = as_user(ALICE, connect) else { return };
+    let slowest = || {
+        let (begin, mut slowest) = (Instant::now(), Duration::ZERO);
+        while begin.elapsed() < Duration::from_millis(300) {
+            let begin = Instant::now();
+            drop(connect());
+            slowest = slowest.max(begin.elapsed());
+        }
+        slowest
+    };
+    let mut best = Duration::MAX;
+    for _ in 0..ATTEMPTS {
+        let fill = |vci| {
+            let mut raw = Raw::with(ground.socket(), "alpha", vci, (geometry, Events::Interrupt, DataPath::Shared));
+            let message = raw.message();
+            (0..LONGEST).for_each(|_| assert!(raw.send.push(message)));
+            raw
+        };
+        let raws: Vec<Raw> = (1000..1000 + ENDPOINTS).map(fill).collect();
+        let took = std::thread::scope(|scope| {
+            let alice = scope.spawn(|| as_user(ALICE, slowest));
+            std::thread::sleep(Duration::from_millis(20));
+            drop(raws);
+            alice.join().unwrap().expect("root becomes anybody")
+        });
+        best = best.min(took);
+        if best < WAITS {
+            break;
+        }
+        std::thread::sleep(DEPARTED);
+    }
+    assert!(best < WAITS, "{best:?}");
 }
 
 /// Removes the circuit of an endpoint whose ring waits in its channel's queue, lets the endpoint do something, and adds it again.

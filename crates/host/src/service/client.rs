@@ -1,11 +1,11 @@
 //! What one connection asks, and what it has: an endpoint or a side of a direct circuit, circuits, a session.
 
+mod ending;
 mod mapping;
 
 use super::aside::{Desk, Pending};
 use super::handler::{Handler, Reply, Takes};
-use super::unloading::unload;
-use crate::attached::{AttachError, Attached, Unloading};
+use crate::attached::{AttachError, Attached};
 use crate::channels::EndpointId;
 use crate::direct::{Broker, Claim, DirectError, Offer};
 use crate::doors::{KEEP_BELL, Line, MAKE_PAGES, Packet, SEAL_MEMORY};
@@ -14,6 +14,7 @@ use crate::events::Bell;
 use crate::interface::OpenError;
 use crate::lent::Lent;
 use crate::quota::{Account, Exceeded, Kind, Ledger};
+use ending::Ending;
 use endpoint::control::{MAX_PACKET_OCTETS, Refusal, Request, Response};
 use endpoint::negotiate::{MEMORY_ANSWERS, OLDEST, REMAP, VERSION, agree_features, agree_version};
 use endpoint::sealed;
@@ -103,6 +104,10 @@ pub(super) struct Client {
     pub(super) direct: Option<Claim>,
     /// The circuits that it has open, with the hosts that they are at.
     pub(super) open: Vec<OpenCircuit>,
+    /// Those that it may not have open any more and that are not closed yet: nothing else is served meanwhile.
+    pub(super) revoked: Vec<OpenCircuit>,
+    /// What it has opened is ending; nothing else is served meanwhile.
+    pub(super) ending: Option<Ending>,
     pub(super) max_connections: Option<usize>,
     /// Its number, and whether it has asked something that belongs to a session.
     pub(super) session: (u64, bool),
@@ -127,7 +132,7 @@ pub(super) struct OpenCircuit {
 impl Client {
     /// Whether nothing is served until something else has come to its end.
     pub(super) fn is_occupied(&self) -> bool {
-        self.mapping.is_some() || self.pending.is_some()
+        self.mapping.is_some() || self.pending.is_some() || self.is_ending()
     }
 
     /// Serves what waits, and begins nothing after `until`. False if the connection has ended.
@@ -135,6 +140,9 @@ impl Client {
         for served in 0..TURN {
             if served > 0 && Instant::now() >= until {
                 return true;
+            }
+            if self.is_ending() {
+                return self.end_until(shop, until);
             }
             if self.line.flush().is_err() {
                 return false;
@@ -191,7 +199,8 @@ impl Client {
         true
     }
 
-    /// Looks again at what it may do. A circuit that it may not have open any more is closed; false if the connection ends.
+    /// Looks again at what it may do. A circuit that it may not have open any more is closed in a turn of its own; false if
+    /// the connection ends.
     pub(super) fn review(&mut self, shop: &mut Shop<'_>) -> bool {
         if !self.greeted {
             return true;
@@ -209,16 +218,10 @@ impl Client {
         let may_stay = |open: &OpenCircuit| handler.may_open(peer, &open.host, open.circuit).is_ok();
         let (stays, revoked): (Vec<_>, Vec<_>) = std::mem::take(&mut self.open).into_iter().partition(may_stay);
         self.open = stays;
-        for open in revoked {
-            let (Some(channel), Some((_, node, id))) = (open.channel, self.endpoint.clone()) else { return false };
-            let closed = shop.engine.with(move |core| core.close(node, id, channel));
-            if closed.is_err() {
-                return false;
-            }
-            self.account.give_back(&mut shop.ledger, Kind::Channels, 1);
-            self.account.give_back(&mut shop.ledger, Kind::Bandwidth, open.reserved);
-        }
-        true
+        // A direct circuit ends with its connection.
+        let stays = revoked.iter().all(|open| open.channel.is_some());
+        self.revoked.extend(revoked);
+        stays
     }
 
     /// There is news for sessions. False if the connection ends.
@@ -406,8 +409,9 @@ impl Client {
             // Once its pages are mapped: `register`.
             Request::Register { .. } => return Err("create the endpoint first".into()),
             Request::Release => {
-                self.end(shop, true);
-                Response::Released
+                // Answered once it has ended.
+                self.release();
+                return Ok(());
             }
             Request::SetEvents { events } => {
                 let (_, node, id) = self.endpoint.clone().ok_or("create the endpoint first")?;
@@ -530,27 +534,6 @@ impl Client {
                 return Ok(());
             }
         }
-    }
-
-    /// Ends what the connection has opened. `at_once`: the host leaves the application's memory alone from then on; else
-    /// what is in the send ring is still sent.
-    pub(super) fn end(&mut self, shop: &mut Shop<'_>, at_once: bool) {
-        if std::mem::take(&mut self.session.1) {
-            shop.handler.end_session(self.session.0);
-        }
-        if let Some(claim) = self.direct.take() {
-            shop.broker.end(claim, shop.engine);
-        }
-        let mut until = None;
-        if let Some((_, node, id)) = self.endpoint.take() {
-            unload(shop.engine, node, id, if at_once { Unloading::Drop } else { Unloading::Send });
-            // If the engine has stopped, the endpoint has ended with it.
-            let departs = shop.engine.with(move |core| core.remove_endpoint(node, id, at_once)).unwrap_or(false);
-            until = departs.then(|| Instant::now() + crate::interface::LONGEST_DEPARTURE);
-        }
-        crate::reaper::dispose((self.segment.take(), self.made.take(), self.mapping.take()));
-        self.open.clear();
-        self.account.close(&mut shop.ledger, until);
     }
 }
 

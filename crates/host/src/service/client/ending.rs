@@ -1,0 +1,109 @@
+//! How what a connection has opened ends: in steps, as far as its user has time in a round, so that its user's other requests and other users are served meanwhile.
+
+use super::{Client, OpenCircuit, Shop};
+use crate::HostInterface;
+use crate::attached::Unloading;
+use crate::quota::Kind;
+use endpoint::control::Response;
+use std::time::Instant;
+
+/// What a connection has opened is ending.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::service) struct Ending {
+    /// Its application gave it up: nothing of it is sent any more.
+    at_once: bool,
+    /// The connection has ended. Otherwise an answer is due.
+    gone: bool,
+}
+
+impl Client {
+    /// Whether something of it has to end before anything else is served.
+    pub(in crate::service) fn is_ending(&self) -> bool {
+        self.ending.is_some() || !self.revoked.is_empty()
+    }
+
+    /// Whether its connection has ended.
+    pub(in crate::service) fn is_gone(&self) -> bool {
+        self.ending.is_some_and(|ending| ending.gone)
+    }
+
+    /// The connection has ended. What is in the send ring is still sent.
+    pub(in crate::service) fn go(&mut self) {
+        let at_once = self.ending.is_some_and(|ending| ending.at_once);
+        self.ending = Some(Ending { at_once, gone: true });
+        self.pending = None;
+    }
+
+    /// The application gives up what it has opened: the host leaves its memory alone from the answer on.
+    pub(super) fn release(&mut self) {
+        self.ending = Some(Ending { at_once: true, gone: false });
+    }
+
+    /// Does what has to end, a step at least and none after `until`. False if the connection has ended, and with it all that it
+    /// had.
+    pub(in crate::service) fn end_until(&mut self, shop: &mut Shop<'_>, until: Instant) -> bool {
+        while self.is_ending() {
+            if !self.end_step(shop) {
+                return false;
+            }
+            if Instant::now() >= until {
+                break;
+            }
+        }
+        true
+    }
+
+    /// Does one step of what has to end. False if the connection has ended, and with it all that it had.
+    pub(in crate::service) fn end_step(&mut self, shop: &mut Shop<'_>) -> bool {
+        if let Some(open) = self.revoked.pop() {
+            self.close_revoked(open, shop);
+            return true;
+        }
+        let Some(Ending { at_once, gone }) = self.ending else { return true };
+        if std::mem::take(&mut self.session.1) {
+            shop.handler.end_session(self.session.0);
+        }
+        if let Some(claim) = self.direct.take() {
+            shop.broker.end(claim, shop.engine);
+        }
+        if self.unload(at_once, shop) {
+            return true;
+        }
+        self.end(at_once, shop);
+        self.ending = None;
+        if gone {
+            self.account.end(&mut shop.ledger);
+        }
+        !gone && self.send(&Response::Released).is_ok()
+    }
+
+    /// Takes a piece of the endpoint's ring up, so that no round is long because the ring is. False if there is no more.
+    fn unload(&self, at_once: bool, shop: &Shop<'_>) -> bool {
+        let Some((_, node, id)) = self.endpoint else { return false };
+        let what = if at_once { Unloading::Drop } else { Unloading::Send };
+        let unload = move |host: &mut HostInterface| host.unload(id, what);
+        // If the engine has stopped, the endpoint has ended with it.
+        shop.engine.with(move |core| core.network.node_mut(node).is_some_and(unload)).unwrap_or(false)
+    }
+
+    /// Ends the endpoint, and gives back what the connection has taken.
+    fn end(&mut self, at_once: bool, shop: &mut Shop<'_>) {
+        let mut until = None;
+        if let Some((_, node, id)) = self.endpoint.take() {
+            let departs = shop.engine.with(move |core| core.remove_endpoint(node, id, at_once)).unwrap_or(false);
+            until = departs.then(|| Instant::now() + crate::interface::LONGEST_DEPARTURE);
+        }
+        crate::reaper::dispose((self.segment.take(), self.made.take(), self.mapping.take()));
+        self.open.clear();
+        self.account.close(&mut shop.ledger, until);
+    }
+
+    fn close_revoked(&mut self, open: OpenCircuit, shop: &mut Shop<'_>) {
+        let (Some(channel), Some((_, node, id))) = (open.channel, self.endpoint.as_ref()) else { return };
+        let (node, id) = (*node, *id);
+        // It may be closed already, with its circuit.
+        let _ = shop.engine.with(move |core| core.close(node, id, channel));
+        self.account.give_back(&mut shop.ledger, Kind::Channels, 1);
+        self.account.give_back(&mut shop.ledger, Kind::Bandwidth, open.reserved);
+    }
+}
