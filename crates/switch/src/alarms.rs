@@ -10,7 +10,7 @@ use crate::oam::{AlarmKind, EndPoint, Event, PointConfig, Timers};
 use crate::{Plane, Switch};
 use std::collections::{BTreeMap, VecDeque};
 use wire::oam::{Defect, DefectType, Flow, Function};
-use wire::{Cell, CellHeader, CircuitId, DropReason, Label, Time, Vpi};
+use wire::{Cell, CellHeader, CircuitId, DropReason, Label, Time, Vci, Vpi};
 
 /// Path ends with a state at one port, at most: 256 of some 300 octets each.
 const MAX_PATH_ENDS: usize = 256;
@@ -207,7 +207,7 @@ impl Switch {
             let header = match circuit.out_label() {
                 Label::Vc(circuit) => Flow::F5EndToEnd.header(CellHeader { circuit, ..CellHeader::default() }),
                 Label::Vp(vpi) => {
-                    let circuit = CircuitId { vpi, vci: wire::Vci::F4_END_TO_END };
+                    let circuit = CircuitId { vpi, vci: Vci::F4_END_TO_END };
                     CellHeader { circuit, ..CellHeader::default() }
                 }
             };
@@ -250,7 +250,7 @@ impl Switch {
             // Performance monitoring and continuity check need every user cell, and the channels' cells pass one by one.
             Function::Activation(activation) if activation.message.is_request() => {
                 let denied = Cell::new(header, Function::Activation(activation.answered(false)).emit());
-                self.plane.reply(port, denied);
+                self.reply(port, denied, now);
                 return Ok(());
             }
             _ => return Err(DropReason::NotOpen),
@@ -261,15 +261,32 @@ impl Switch {
         if waited_for { Ok(()) } else { Err(DropReason::NotOpen) }
     }
 
+    /// Sends a cell of the switch's own back, or counts it. The far end counts it among the cells of its circuit, so it needs a
+    /// credit of a circuit with credits.
+    pub(crate) fn reply(&mut self, port: u16, cell: Cell, now: Time) {
+        let (input, word) = (usize::from(port), cell.header_word());
+        let id = match cell.circuit().vci {
+            Vci::F4_SEGMENT | Vci::F4_END_TO_END => self.leaving.path(input, word >> 20),
+            _ => self.leaving.find(input, word),
+        };
+        let with_credit = Some(id).filter(|id| self.plane.circuits[*id as usize].is(flag::CREDIT));
+        let able = with_credit.is_none_or(|id| self.plane.has_credit(id));
+        let state = &mut self.plane.ports[input];
+        state.count_made(1);
+        if !able || !state.push_reply(cell) {
+            state.counters.sent.drop_one(DropReason::ManagementFull);
+        } else if let Some(id) = with_credit {
+            self.plane.spend_credit(id, now);
+        }
+    }
+
     /// Sends what a path's end has to say, tells its channels of its alarm or of the end of it, and forgets an end at rest.
     fn pump_path(&mut self, key: PathKey, now: Time) {
         let (port, vpi, segment) = key;
         let Some(point) = self.alarms.paths.get_mut(&key) else { return };
         let flow = if segment { Flow::F4Segment } else { Flow::F4EndToEnd };
-        let header = CellHeader { circuit: CircuitId { vpi, vci: wire::Vci(0) }, ..CellHeader::default() };
-        while let Some(function) = point.poll_transmit(now) {
-            self.plane.reply(port, Cell::new(flow.header(header), function.emit()));
-        }
+        let header = CellHeader { circuit: CircuitId { vpi, vci: Vci(0) }, ..CellHeader::default() };
+        let replies: Vec<Function> = std::iter::from_fn(|| point.poll_transmit(now)).collect();
         let mut events = Vec::new();
         while let Some(Event { alarm, began, at }) = point.poll_event() {
             let (path, kind, defect) = (Some(vpi), alarm.kind, alarm.defect);
@@ -280,6 +297,9 @@ impl Switch {
         // One that has an entry among the timers stays until that fires: no two entries for one place, however often it comes and goes.
         if point.is_at_rest() && point.armed.is_none() {
             self.alarms.paths.remove(&key);
+        }
+        for function in replies {
+            self.reply(port, Cell::new(flow.header(header), function.emit()), now);
         }
         events.into_iter().for_each(|event| self.alarms.note(event));
         let of_flow = |segment| self.alarms.paths.get(&(port, vpi, segment)).and_then(EndPoint::incoming_defect);
@@ -303,14 +323,5 @@ impl Plane {
             return self.roots[circuit.side as usize].get(leaf as usize).copied();
         }
         (leaf == 0).then_some(id)
-    }
-
-    /// Sends a cell of the switch's own back, or counts it.
-    pub(crate) fn reply(&mut self, port: u16, cell: Cell) {
-        let state = &mut self.ports[usize::from(port)];
-        state.count_made(1);
-        if !state.push_reply(cell) {
-            state.counters.sent.drop_one(DropReason::ManagementFull);
-        }
     }
 }

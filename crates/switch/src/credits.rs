@@ -169,6 +169,20 @@ impl Plane {
         self.notice_limit(side);
     }
 
+    /// A cell of a circuit with credits came in and ended here: its sender has spent a credit for it, which is free again.
+    pub(crate) fn return_credit(&mut self, id: u32) {
+        let side = self.circuits[id as usize].side;
+        let receiver = &mut self.credits.get(side).receiver;
+        receiver.received(1);
+        receiver.forwarded(1);
+        self.notice_limit(side);
+    }
+
+    /// Whether a circuit with credits may send a cell.
+    pub(crate) fn has_credit(&mut self, id: u32) -> bool {
+        self.credits.get(self.circuits[id as usize].side).sender.room() > 0
+    }
+
     /// Uses one credit for a cell of the switch's own; false if there is none.
     pub(crate) fn spend_credit(&mut self, id: u32, now: Time) -> bool {
         let side = self.circuits[id as usize].side;

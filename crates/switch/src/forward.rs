@@ -126,16 +126,24 @@ impl Switch {
                 indicated = Some(on);
                 (Some(back), true)
             }
-            Fate::Ends(reason) => return self.plane.ports[input].count_ended(Err(reason)),
+            Fate::Ends(reason) => return self.end_special(port, id, Err(reason)),
         };
         if let Some(reply) = reply {
-            self.plane.reply(port, reply);
+            self.reply(port, reply, now);
         }
         if !passes {
-            return self.plane.ports[input].count_ended(Ok(()));
+            return self.end_special(port, id, Ok(()));
         }
         let cell = indicated.as_ref().unwrap_or(cell);
         self.plane.forward(id, std::slice::from_ref(cell), now, outputs);
+    }
+
+    /// A cell of circuit `id`, 0 for none, has ended here.
+    fn end_special(&mut self, port: u16, id: u32, outcome: Result<(), DropReason>) {
+        if self.plane.circuits[id as usize].is(flag::CREDIT) {
+            self.plane.return_credit(id);
+        }
+        self.plane.ports[usize::from(port)].count_ended(outcome);
     }
 }
 

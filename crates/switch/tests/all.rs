@@ -4,6 +4,7 @@ mod agree;
 mod alarms;
 mod behaviour;
 mod credit_mesh;
+mod credit_oam;
 mod forged;
 mod guarantees;
 mod lookup;
