@@ -268,8 +268,8 @@ impl Switch {
     /// unassigned cells (VCI 0, no payload), which nobody takes.
     pub fn blank_channel(&mut self, from: (u16, Label), vci: Vci) {
         let id = self.index.get(from.0.into(), from.1);
-        let Plane { circuits, store, .. } = &mut self.plane;
-        let circuit = &circuits[id as usize];
+        let Plane { circuits, store, ports, .. } = &mut self.plane;
+        let circuit = &mut circuits[id as usize];
         if id == 0 || circuit.is(circuit::flag::ROOT) {
             return;
         }
@@ -277,7 +277,15 @@ impl Switch {
         for _ in 0..circuit.queued {
             let (cell, next) = store.get(at);
             if cell.circuit().vci == vci {
+                let was_management = circuit.is_management(cell.header_word());
                 store.blank(at);
+                // A cell of an F4 flow leaves as one of data; circuits with credits do not tell them apart.
+                let is_management = circuit.is_management(store.get(at).0.header_word());
+                if was_management && !is_management && !circuit.is(circuit::flag::CREDIT) {
+                    let port = &mut ports[usize::from(circuit.port)];
+                    port.management.leave(circuit);
+                    port.used += 1;
+                }
             }
             at = next;
         }

@@ -316,3 +316,28 @@ fn monitoring_through_a_full_queue_finds_exactly_the_cells_that_the_queue_had_no
     assert_eq!((found.misinserted, found.monitoring_lost, found.errored_blocks), (0, 0, 0));
     assert_eq!(arrived, u64::from(number) - dropped);
 }
+
+#[test]
+fn f4_cells_whose_channel_becomes_another_circuits_leave_the_room_for_management_cells_and_take_that_of_data() {
+    let path = Label::Vp(Vpi::new(5).unwrap());
+    let mut switch = switch([path], cells());
+    let cell = |vci, payload_type| {
+        let circuit = CircuitId::new(5, vci).unwrap();
+        Cell::new(CellHeader { circuit, payload_type, ..CellHeader::default() }, Function::ContinuityCheck.emit())
+    };
+    let user = PayloadType::User { congestion: false, end: false };
+    for vci in [Vci::F4_SEGMENT, Vci::F4_END_TO_END] {
+        // A segment's cells end here; those with a payload type of their own stay management cells.
+        let (oam, f5) = (cell(vci.get(), user), cell(vci.get(), PayloadType::OamEndToEnd));
+        switch.handle_cells(0, &[cell(100, user), oam, oam, f5, cell(101, user)], Time::ZERO, &mut ());
+        let queued = switch.queued_at(1);
+        switch.blank_channel((0, path), vci);
+        assert_eq!(take(&mut switch, 100).len(), queued);
+        assert!(switch.sums().add_up());
+    }
+    assert_eq!(switch.queued_at(1), 0);
+    // All room is there again, and no more than before.
+    let data: Vec<Cell> = (0..2 * QUEUE).map(|_| cell(100, user)).collect();
+    switch.handle_cells(0, &data, Time::ZERO, &mut ());
+    assert_eq!(take(&mut switch, 1000).len(), QUEUE as usize);
+}

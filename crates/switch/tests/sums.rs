@@ -8,7 +8,7 @@ use wire::credit::{self, Entry, Kind};
 use wire::oam::{
     Activation, BlockCode, Defect, DefectType, Directions, Flow, Function, Location, Loopback, Message, Subject,
 };
-use wire::{Cell, CellHeader, CircuitId, DropReason, Label, PayloadType, Time, Vpi};
+use wire::{Cell, CellHeader, CircuitId, DropReason, Label, PayloadType, Time, Vci, Vpi};
 
 const CONFIG: SwitchConfig = SwitchConfig {
     ports: 4,
@@ -128,7 +128,7 @@ impl World {
     }
 
     fn step(&mut self) {
-        match self.random.below(20) {
+        match self.random.below(21) {
             0..8 => {
                 let (port, n) = (self.port(), self.random.below(60));
                 let alike = self.random.one_in(3).then(|| self.cell());
@@ -175,6 +175,12 @@ impl World {
                 } else {
                     self.switch.set_signal(port, on, self.now);
                 }
+            }
+            19 => {
+                // A channel of the path becomes another circuit's, those of its F4 flows too.
+                let vci = [3, 4, 100, 101][self.random.below(4) as usize];
+                let port = self.port();
+                self.switch.blank_channel((port, Label::Vp(Vpi::new(3).unwrap())), Vci(vci));
             }
             _ => {
                 let ports = CONFIG.ports + self.random.below(u64::from(MOST_PORTS - CONFIG.ports) + 1) as u16;
