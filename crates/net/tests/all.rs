@@ -6,6 +6,7 @@ mod contracts;
 mod converting;
 mod cycles;
 mod frame_runs;
+mod gateway;
 mod links;
 mod management;
 mod myrinet;

@@ -2,9 +2,10 @@
 //!
 //! Frames that come in are segmented whole, and the cell switch takes their cells at once, under the labels of that moment.
 //! Cells that leave are reassembled, a circuit at a time, into frames of the pool. Unfinished PDUs of one port hold at most
-//! half as many frames as are free for all; where one more is wanted, the PDU that has been silent longest gives its own up,
-//! and is dropped when its end comes.
+//! half as many frames as are free for all. Where one more is wanted, one that begins is refused or an older one gives its frame
+//! up ([`super::holders`]); either is dropped when its end comes.
 
+use super::holders::{Holders, NOWHERE};
 use super::interleaved::Interleaved;
 use super::route::{REASSEMBLY_TIMEOUT, put_frame, send_frame};
 use crate::frame::{AAL0_FRAME_OCTETS, Aal, Frame, FramePool, translate};
@@ -58,11 +59,13 @@ pub(super) struct Leaving {
     pub(super) label: Label,
     /// The element's number of its route.
     pub(super) route: u32,
+    /// The port that it comes in at.
+    from: u16,
     aal: Aal,
     aal5: Option<Box<Aal5>>,
     aal34: Option<Box<Interleaved>>,
-    /// When its last cell came.
-    last: Time,
+    /// Its place among those that hold frames.
+    place: u32,
     /// It is in the queue of deadlines.
     timed: bool,
 }
@@ -79,8 +82,8 @@ struct Aal5 {
 }
 
 impl Leaving {
-    pub(super) fn new(label: Label, route: u32, aal: Aal) -> Self {
-        Leaving { label, route, aal, aal5: None, aal34: None, last: Time::ZERO, timed: false }
+    pub(super) fn new(label: Label, route: u32, from: u16, aal: Aal) -> Self {
+        Leaving { label, route, from, aal, aal5: None, aal34: None, place: NOWHERE, timed: false }
     }
 
     /// Frames of unfinished PDUs.
@@ -89,12 +92,19 @@ impl Leaving {
         usize::from(aal5) + self.aal34.as_ref().map_or(0, |aal34| aal34.held())
     }
 
-    /// Gives all frames of unfinished PDUs back; how many there were. Reassembly goes on without them: each such PDU is dropped
-    /// when its last cell comes, or none does in time.
-    fn give_up(&mut self, pool: &mut FramePool) -> usize {
+    /// Gives all frames of unfinished PDUs back.
+    fn give_up(&mut self, pool: &mut FramePool) {
         let of_aal5 = self.aal5.as_mut().and_then(|aal5| aal5.frame.take());
         let of_aal34 = self.aal34.iter_mut().flat_map(|aal34| aal34.take_frames());
-        of_aal5.into_iter().chain(of_aal34).map(|frame| pool.release(frame)).count()
+        of_aal5.into_iter().chain(of_aal34).for_each(|frame| pool.release(frame));
+    }
+
+    /// Gives the frame of one unfinished PDU back. Reassembly goes on without: the PDU is dropped when its last cell comes, or
+    /// none does in time.
+    fn give_up_oldest(&mut self, pool: &mut FramePool) {
+        let of_aal5 = self.aal5.as_mut().and_then(|aal5| aal5.frame.take());
+        let frame = of_aal5.or_else(|| self.aal34.as_mut().and_then(|aal34| aal34.take_oldest()));
+        frame.into_iter().for_each(|frame| pool.release(frame));
     }
 
     /// PDUs that have begun here, cells that belong to none among them, and PDUs that have not ended.
@@ -117,10 +127,42 @@ pub(super) struct Gateway {
     free: Vec<u32>,
     /// Circuits whose PDUs may time out, by the time of which they were put here: all wait equally long.
     timers: VecDeque<(Time, u32)>,
-    /// Frames of unfinished PDUs.
-    held: usize,
-    /// Those whose route is gone, to be given back.
+    /// Circuits that hold frames of unfinished PDUs.
+    holders: Holders,
+    /// Those whose route is gone, to be given back, and their frames.
     orphans: Vec<Leaving>,
+    orphaned: usize,
+}
+
+/// A circuit whose cells are being taken, as its PDUs ask for frames.
+#[derive(Debug)]
+struct Seat<'a> {
+    gateway: &'a mut Gateway,
+    place: &'a mut u32,
+    /// The circuit's number, and the port that it comes in at.
+    of: (u32, u16),
+    now: Time,
+}
+
+impl Seat<'_> {
+    /// Whether a PDU that begins may take a frame, while the circuit holds `held`. One whose end is at hand (`is_whole`) does not
+    /// hold it, and takes none from others.
+    fn admit(&mut self, held: usize, pool: &mut FramePool, is_whole: impl FnOnce() -> bool) -> bool {
+        let Gateway { leaving, holders, orphaned, .. } = &mut *self.gateway;
+        *self.place = holders.note(*self.place, self.of, held, self.now);
+        if holders.frames() + *orphaned >= (pool.free() / 2).max(1) {
+            if is_whole() {
+                return true;
+            }
+            // The circuit's own PDUs are not among those that have been silent.
+            let victim = holders.victim(self.of.1, self.now).and_then(|at| leaving[at as usize].as_mut());
+            let Some(victim) = victim else { return false };
+            victim.give_up_oldest(pool);
+            victim.place = holders.lessen(victim.place, victim.held());
+        }
+        *self.place = holders.note(*self.place, self.of, held + 1, self.now);
+        true
+    }
 }
 
 impl Gateway {
@@ -138,7 +180,9 @@ impl Gateway {
     }
 
     pub(super) fn remove(&mut self, at: u32) {
-        if let Some(leaving) = self.leaving.get_mut(at as usize).and_then(Option::take) {
+        if let Some(mut leaving) = self.leaving.get_mut(at as usize).and_then(Option::take) {
+            leaving.place = self.holders.lessen(leaving.place, 0);
+            self.orphaned += leaving.held();
             self.orphans.push(*leaving);
             self.free.push(at);
         }
@@ -146,7 +190,7 @@ impl Gateway {
 
     /// Takes over what the removed routes of another port have left.
     pub(super) fn adopt(&mut self, other: &mut Gateway) {
-        self.held += std::mem::take(&mut other.held);
+        self.orphaned += std::mem::take(&mut other.orphaned);
         self.orphans.append(&mut other.orphans);
     }
 
@@ -156,22 +200,10 @@ impl Gateway {
         let mut lost = 0;
         for mut orphan in std::mem::take(&mut self.orphans) {
             lost += orphan.pdus().1;
-            self.held = self.held.saturating_sub(orphan.give_up(pool));
+            orphan.give_up(pool);
         }
+        self.orphaned = 0;
         lost
-    }
-
-    /// Sees to it that circuit `at` may take one more frame: one that has been silent for longer gives way.
-    fn make_room(&mut self, at: u32, pool: &mut FramePool) {
-        let free = pool.buffers() - pool.in_use();
-        if self.held < (free / 2).max(1) {
-            return;
-        }
-        let others = self.leaving.iter_mut().enumerate().filter_map(|(i, leaving)| Some((i as u32, leaving.as_mut()?)));
-        let held = others.filter(|(i, leaving)| *i != at && leaving.held() > 0);
-        if let Some((_, oldest)) = held.min_by_key(|(_, leaving)| leaving.last) {
-            self.held = self.held.saturating_sub(oldest.give_up(pool));
-        }
     }
 
     /// Takes cells of the circuit `at`, under the label that they leave by; sends what they complete at `port`. At most as
@@ -186,8 +218,23 @@ impl Gateway {
         counters: (&mut Counters, &mut Counters),
     ) -> u64 {
         let (sent, received) = counters;
-        let Some(leaving) = self.leaving.get_mut(at as usize).and_then(Option::as_mut) else { return 0 };
-        leaving.last = now;
+        // Out of the list meanwhile: its PDUs may take frames from those of others.
+        let Some(mut leaving) = self.leaving.get_mut(at as usize).and_then(Option::take) else { return 0 };
+        let alone = self.push_to(&mut leaving, at, cells, (port, now), io, (sent, received));
+        self.leaving[at as usize] = Some(leaving);
+        alone
+    }
+
+    fn push_to(
+        &mut self,
+        leaving: &mut Leaving,
+        at: u32,
+        cells: &[Cell],
+        (port, now): (usize, Time),
+        io: &mut NodeIo<'_>,
+        (sent, received): (&mut Counters, &mut Counters),
+    ) -> u64 {
+        let of = (at, leaving.from);
         match (leaving.aal, leaving.label) {
             (Aal::Aal0, _) => {
                 cells.iter().for_each(|cell| send_cell(cell, port, io, sent));
@@ -198,26 +245,21 @@ impl Gateway {
                 received.drop_n(DropReason::WrongAal, cells.len() as u64);
                 return cells.len() as u64;
             }
-            (Aal::Aal5 | Aal::Aal34, Label::Vc(_)) => {}
-        }
-        // A PDU may begin with each call, so there is room for one more.
-        if leaving.held() == 0 {
-            self.make_room(at, io.pool_mut());
-        }
-        let Some(leaving) = self.leaving[at as usize].as_mut() else { return 0 };
-        let before = leaving.held();
-        match leaving.aal {
-            Aal::Aal34 => {
+            (Aal::Aal34, Label::Vc(_)) => {
                 let aal34 = leaving.aal34.get_or_insert_with(|| Interleaved::new(io.pool()));
-                aal34.push(cells, io, port, now, (sent, received));
+                let mut seat = Seat { gateway: self, place: &mut leaving.place, of, now };
+                let admit = |held, pool: &mut FramePool| seat.admit(held, pool, || false);
+                aal34.push(cells, io, (port, now), admit, (sent, received));
             }
-            Aal::Aal0 | Aal::Aal5 => {
+            (Aal::Aal5, Label::Vc(_)) => {
                 let aal5 = leaving.aal5.get_or_insert_with(|| Aal5::new(io.pool()));
-                aal5.push(cells, io, port, now, (sent, received));
+                let mut seat = Seat { gateway: self, place: &mut leaving.place, of, now };
+                aal5.push(cells, io, port, &mut seat, (sent, received));
             }
         }
-        self.held = (self.held + leaving.held()).saturating_sub(before);
-        if leaving.held() > 0 && !leaving.timed {
+        let held = leaving.held();
+        leaving.place = self.holders.note(leaving.place, of, held, now);
+        if held > 0 && !leaving.timed {
             leaving.timed = true;
             self.timers.push_back((now + REASSEMBLY_TIMEOUT, at));
         }
@@ -243,16 +285,13 @@ impl Gateway {
                 lost(route, reason);
                 if let Some(frame) = aal5.frame.take() {
                     pool.release(frame);
-                    self.held = self.held.saturating_sub(1);
                 }
             }
             let mut counters = Counters::default();
             while let Some(ended) = leaving.aal34.as_mut().and_then(|a| a.handle_timeout(now, &mut counters)) {
-                if let Some(frame) = ended {
-                    pool.release(frame);
-                    self.held = self.held.saturating_sub(1);
-                }
+                ended.into_iter().for_each(|frame| pool.release(frame));
             }
+            leaving.place = self.holders.lessen(leaving.place, leaving.held());
             for (reason, n) in counters.drops() {
                 (0..n).for_each(|_| lost(route, reason));
             }
@@ -283,13 +322,17 @@ impl Aal5 {
         mut cells: &[Cell],
         io: &mut NodeIo<'_>,
         port: usize,
-        now: Time,
+        seat: &mut Seat<'_>,
         (sent, received): (&mut Counters, &mut Counters),
     ) {
+        let now = seat.now;
         while let Some(first) = cells.first() {
             if self.frame.is_none() && self.reassembler.needs_buffer() {
                 let octets = io.pool().buffer_octets();
-                self.frame = io.pool_mut().allocate(first.circuit(), Aal::Aal5, SduMeta::default(), octets);
+                let is_whole = || cells.iter().any(|cell| ends_pdu(cell.header_word()));
+                if seat.admit(0, io.pool_mut(), is_whole) {
+                    self.frame = io.pool_mut().allocate(first.circuit(), Aal::Aal5, SduMeta::default(), octets);
+                }
             }
             let begins = self.reassembler.needs_buffer();
             let step = match self.frame.as_ref().and_then(|frame| io.pool_mut().octets_mut(frame)) {

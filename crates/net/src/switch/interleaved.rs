@@ -20,14 +20,20 @@ pub(crate) struct Interleaved {
 }
 
 /// The frames as the reassembler writes them.
-struct Frames<'a> {
+struct Frames<'a, A> {
     frames: &'a mut [Option<Frame>],
     pool: &'a mut FramePool,
+    /// Whether there may be a frame more than so many.
+    admit: A,
     circuit: CircuitId,
 }
 
-impl Storage for Frames<'_> {
+impl<A: FnMut(usize, &mut FramePool) -> bool> Storage for Frames<'_, A> {
     fn reserve(&mut self, slot: usize, _mid: u16, octets: usize) -> bool {
+        let held = self.frames.iter().flatten().count();
+        if !(self.admit)(held, self.pool) {
+            return false;
+        }
         self.frames[slot] = self.pool.allocate(self.circuit, Aal::Aal34, SduMeta::default(), octets);
         self.frames[slot].is_some()
     }
@@ -48,9 +54,15 @@ impl Interleaved {
         Box::new(Interleaved { reassembler: Reassembler::new(config), frames, ended: 0 })
     }
 
-    /// The frames of unfinished PDUs, which go on without.
+    /// The frames of unfinished PDUs.
     pub(crate) fn take_frames(&mut self) -> impl Iterator<Item = Frame> {
         self.frames.iter_mut().filter_map(Option::take)
+    }
+
+    /// The frame of the PDU that has been silent longest, of those that have theirs; the PDU goes without.
+    pub(crate) fn take_oldest(&mut self) -> Option<Frame> {
+        let frames = &mut self.frames;
+        self.reassembler.open_slots().find_map(|slot| frames[slot].take())
     }
 
     /// PDUs that have begun, cells that belong to none among them, and PDUs that have not ended.
@@ -64,17 +76,19 @@ impl Interleaved {
         self.frames.iter().flatten().count()
     }
 
-    /// Takes cells; frames that they complete are sent at `port`.
+    /// Takes cells; frames that they complete are sent at `port`. `admit` says whether a PDU that begins may take a frame, beside as
+    /// many as this circuit holds.
     pub(crate) fn push(
         &mut self,
         mut cells: &[Cell],
         io: &mut NodeIo<'_>,
-        port: usize,
-        now: Time,
+        (port, now): (usize, Time),
+        mut admit: impl FnMut(usize, &mut FramePool) -> bool,
         (sent, received): (&mut Counters, &mut Counters),
     ) {
         while let Some(first) = cells.first() {
-            let mut frames = Frames { frames: &mut self.frames, pool: io.pool_mut(), circuit: first.circuit() };
+            let circuit = first.circuit();
+            let mut frames = Frames { frames: &mut self.frames, pool: io.pool_mut(), admit: &mut admit, circuit };
             let step = self.reassembler.push(cells, &mut frames, now);
             cells = &cells[step.cells_used..];
             if let Some(drops) = self.reassembler.take_cell_drops() {

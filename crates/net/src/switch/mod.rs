@@ -7,6 +7,7 @@
 
 mod frames;
 mod gateway;
+mod holders;
 mod interleaved;
 mod parcels;
 mod route;

@@ -61,7 +61,7 @@ impl Switch {
         if leaving.get(key(out_label)).is_none() && state.link.is_some() {
             self.set_ups.note(SetUp::Out(out_port, out_label));
         }
-        let at = state.gateway.add(Leaving::new(out_label, index, options.aal));
+        let at = state.gateway.add(Leaving::new(out_label, index, port, options.aal));
         let table = if out_label.is_path() { &mut state.out_vps } else { &mut state.out_vcs };
         table.insert(key(out_label), at);
         Ok(())

@@ -344,6 +344,12 @@ impl Reassembler {
         Taken::Quietly
     }
 
+    /// Slots of open PDUs, the longest silent first.
+    pub fn open_slots(&self) -> impl Iterator<Item = usize> + '_ {
+        let slot = |at: u16| self.slots.get(usize::from(at)).map(|_| at);
+        std::iter::successors(slot(self.oldest), move |at| slot(self.slots[usize::from(*at)].newer)).map(usize::from)
+    }
+
     /// When the PDU that has waited longest will be given up.
     pub fn poll_timeout(&self) -> Option<Time> {
         let oldest = self.slots.get(usize::from(self.oldest))?;
