@@ -287,6 +287,9 @@ impl Lines {
     }
 }
 
+/// Work after which a round ends, in cells put on lines or otherwise handled: a tenth of a millisecond and more.
+pub(crate) const ROUND_WORK: usize = 16_384;
+
 /// A node's ports during one [`Node::run`]; also what a socket shell gets of an external link end, as port 0.
 #[derive(Debug)]
 pub struct NodeIo<'a> {
@@ -435,6 +438,11 @@ impl NodeIo<'_> {
     /// together have done enough.
     pub fn count_work(&mut self, cells: usize) {
         self.lines.work += cells;
+    }
+
+    /// What nodes have done in this round so far, in cells.
+    pub(crate) fn work(&self) -> usize {
+        self.lines.work
     }
 
     /// Counts what a node dropped instead of sending it at `port`.

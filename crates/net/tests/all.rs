@@ -18,4 +18,5 @@ mod signal;
 mod switch;
 mod topology;
 mod virtual_time;
+mod visits;
 mod windows;

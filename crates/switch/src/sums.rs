@@ -34,6 +34,16 @@ impl Sums {
 }
 
 impl Switch {
+    /// Cells of point-to-multipoint circuits for leaves beyond the first, so far. It wraps.
+    pub fn copied(&self) -> u64 {
+        self.plane.copied
+    }
+
+    /// Whether there are point-to-multipoint circuits.
+    pub fn copies(&self) -> bool {
+        self.plane.roots.len() > self.plane.free_roots.len()
+    }
+
     /// What became of all cells. It looks at each circuit: for tests.
     pub fn sums(&self) -> Sums {
         let plane = &self.plane;

@@ -11,6 +11,8 @@ pub(crate) struct FrameRun {
     pub(crate) circuit: CircuitId,
     pub(crate) aal: Aal,
     pub(crate) frames: usize,
+    /// The cells that they are.
+    pub(crate) cells: usize,
 }
 
 /// Frames that were to pass a node: cells, PDUs and octets of those that were sent, and of those that found no room.
@@ -114,14 +116,22 @@ impl NodeIo<'_> {
         }
     }
 
-    /// The oldest frames at `port` that are of one circuit and one layer, `most` at most.
-    pub(crate) fn frame_run(&self, port: usize, most: usize) -> Option<FrameRun> {
+    /// The oldest frames at `port` that are of one circuit and one layer: one, or as many as are `most_cells` together, `most` at
+    /// most.
+    pub(crate) fn frame_run(&self, port: usize, most: usize, most_cells: usize) -> Option<FrameRun> {
         let Some(Line::Frames(lane)) = self.lines.get(self.port(port).input) else { return None };
         let frames = lane.readable();
         let first = frames.first()?;
         let same = |frame: &&Frame| (frame.circuit, frame.aal) == (first.circuit, first.aal);
-        let frames = frames.iter().take(most).take_while(same).count();
-        Some(FrameRun { circuit: first.circuit, aal: first.aal, frames })
+        let mut run = FrameRun { circuit: first.circuit, aal: first.aal, frames: 0, cells: 0 };
+        for frame in frames.iter().take(most).take_while(same) {
+            let cells = run.cells + frame.cells() as usize;
+            if run.frames > 0 && cells > most_cells {
+                break;
+            }
+            (run.frames, run.cells) = (run.frames + 1, cells);
+        }
+        Some(run)
     }
 
     /// Passes the oldest `n` frames at `from`, a [`FrameRun`] or less of it, on at `to` under another label. What finds no room is

@@ -1,11 +1,8 @@
 //! The round over a shard's links, elements and shells.
 
 use super::Shard;
-use crate::node::NodeIo;
+use crate::node::{NodeIo, ROUND_WORK};
 use wire::Time;
-
-/// Work after which a round ends, in cells put on lines: a tenth of a millisecond and more.
-const ROUND_WORK: usize = 16_384;
 
 /// Units of circuits that have gone that a visit drops at a port, at most.
 const SIFTED_UNITS: usize = 4096;

@@ -1,6 +1,7 @@
 //! Frames that come in at a port, and cells that leave by one whose link carries frames.
 
 use super::route::Branch;
+use super::visit::{Mark, Visit};
 use super::{Links, Switch, gateway};
 use crate::frame::{Aal, Frame, counted};
 use crate::line::Carries;
@@ -8,8 +9,6 @@ use crate::node::{FrameRun, NodeIo};
 use wire::oam::Flow as OamFlow;
 use wire::{Cell, Counters, DropReason, Time};
 
-/// Frames of one port that one run handles at most.
-const FRAMES_PER_RUN: usize = 64;
 /// Cells that a gateway takes from the cell switch at once, at most.
 const GATEWAY_CELLS: usize = 256;
 
@@ -20,24 +19,32 @@ fn leaves_whole(cells: &switch::Switch, branch: &Branch, io: &NodeIo<'_>) -> boo
 }
 
 impl Switch {
-    /// Takes frames that came in at `port`. True if there were any.
-    pub(super) fn take_frames(&mut self, port: usize, io: &mut NodeIo<'_>, now: Time) -> bool {
-        let mut left = FRAMES_PER_RUN;
+    /// Takes frames that came in at `port`, `left` at most. Gives how many more it might take.
+    pub(super) fn take_frames(
+        &mut self,
+        port: usize,
+        io: &mut NodeIo<'_>,
+        now: Time,
+        visit: Visit,
+        mut left: usize,
+    ) -> usize {
         while left > 0
-            && let Some(run) = io.frame_run(port, left)
+            && !visit.is_over(io)
+            && let Some(run) = io.frame_run(port, left, visit.left(io))
         {
             left -= run.frames;
+            let mark = Mark::now(io, &self.cells);
             self.ports[port].sums.came += run.frames as u64;
-            if self.pass_whole(port, run, io) {
-                continue;
+            if !self.pass_whole(port, run, io) {
+                for _ in 0..run.frames {
+                    let Some(frame) = io.take_frame(port) else { break };
+                    self.take_frame(port, &frame, io, now);
+                    io.pool_mut().release(frame);
+                }
             }
-            for _ in 0..run.frames {
-                let Some(frame) = io.take_frame(port) else { break };
-                self.take_frame(port, &frame, io, now);
-                io.pool_mut().release(frame);
-            }
+            mark.count(run.cells, io, &self.cells);
         }
-        left < FRAMES_PER_RUN
+        left
     }
 
     /// Passes frames of one circuit on as they are, if that is all that is to be done with them. False, and nothing has been done, if

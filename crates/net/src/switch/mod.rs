@@ -14,6 +14,7 @@ mod route;
 mod routing;
 mod sums;
 mod table;
+mod visit;
 
 pub use route::{BranchInfo, RouteError, RouteInfo, RouteOptions, RouteTable};
 pub use wire::Label;
@@ -28,11 +29,10 @@ use std::time::Duration;
 use sums::PortSums;
 use switch::Arrival;
 use table::KeyTable;
+use visit::{Turn, Visit};
 use wire::oam::Location;
 use wire::{Cell, CircuitId, Counters, DropReason, Time};
 
-/// Cells of one port that one run handles at most.
-const CELLS_PER_RUN: usize = 2048;
 /// What listing circuits that are sent AIS, and sending it, is worth in cells that are passed on: half a round.
 const LISTED_WORK: usize = 8192;
 /// Cells that all circuits with credits may have queued: 32 MiB. A window each way of each such circuit is taken from it.
@@ -115,6 +115,9 @@ pub struct Switch {
     scratch: Vec<Cell>,
     /// Cells or frames wait for a link.
     awaits_room: bool,
+    /// Where the next visit begins to take, and to send.
+    takes_next: Turn,
+    sends_next: usize,
     set_ups: SetUps,
 }
 
@@ -134,6 +137,8 @@ impl Switch {
             free,
             scratch,
             awaits_room: false,
+            takes_next: Turn::default(),
+            sends_next: 0,
             set_ups: SetUps::default(),
         }
     }
@@ -269,29 +274,16 @@ impl Node for Switch {
                 any |= self.send_frames(port, io, now);
             }
         }
-        for port in 0..ports {
-            let carries = io.carries(port);
-            let state = &mut self.ports[port];
-            let up = io.is_up(port);
-            state.in_service = state.link.is_some() && (state.in_service || up);
-            let dark = state.in_service && !up;
-            if dark != state.dark {
-                state.dark = dark;
-                self.cells.set_signal(port as u16, !dark, now);
-            }
-            match carries {
-                Some(Carries::Cells) => any |= self.take_cells(port, io, now),
-                Some(Carries::Frames) => any |= self.take_frames(port, io, now),
-                None => {}
-            }
-        }
+        any |= self.take_all(ports, io, now);
         // A link that has just gone down may have more circuits than one slice.
         if self.cells.list_indications(now) {
             io.count_work(LISTED_WORK);
             any = true;
         }
         self.awaits_room = false;
-        for port in 0..ports {
+        let (visit, begin) = (Visit::begin(io), std::mem::take(&mut self.sends_next));
+        let mut over = false;
+        for port in (0..ports).map(|n| (begin + n) % ports) {
             let state = &mut self.ports[port];
             let lost = state.gateway.release_orphans(io.pool_mut());
             if lost > 0 {
@@ -306,7 +298,10 @@ impl Node for Switch {
                     }
                 });
             }
-            if self.cells.has_output(port as u16) {
+            if self.cells.has_output(port as u16) && !over && visit.is_over(io) {
+                (over, any, self.sends_next) = (true, true, port);
+            }
+            if self.cells.has_output(port as u16) && !over {
                 match io.carries(port) {
                     Some(Carries::Frames) => any |= self.send_frames(port, io, now),
                     Some(Carries::Cells) => loop {

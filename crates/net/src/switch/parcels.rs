@@ -1,28 +1,45 @@
 //! Cells that come in, and parcels in their places among them ([`crate::parcel`]).
 
-use super::{CELLS_PER_RUN, Links, Switch};
+use super::visit::{Mark, Visit};
+use super::{Links, Switch};
 use crate::node::NodeIo;
 use crate::parcel::Parcel;
 use wire::{CircuitId, Time};
 
 impl Switch {
-    /// Takes cells that came in at `port`, and parcels in their places among them. True if there were any.
-    pub(super) fn take_cells(&mut self, port: usize, io: &mut NodeIo<'_>, now: Time) -> bool {
-        let mut left = CELLS_PER_RUN;
-        loop {
+    /// Takes cells that came in at `port`, `left` at most, and parcels in their places among them. Gives how many more it might
+    /// take.
+    pub(super) fn take_cells(
+        &mut self,
+        port: usize,
+        io: &mut NodeIo<'_>,
+        now: Time,
+        visit: Visit,
+        mut left: usize,
+    ) -> usize {
+        while left > 0 && !visit.is_over(io) {
+            let mark = Mark::now(io, &self.cells);
+            let most = left.min(visit.at_once(io, &self.cells));
+            let mut taken = 0;
             io.forward(port, |cells, out| {
-                let n = cells.len().min(left);
-                if n > 0 {
-                    self.cells.handle_cells(port as u16, &cells[..n], now, &mut Links::Beside(out));
-                    left -= n;
+                taken = cells.len().min(most);
+                if taken > 0 {
+                    self.cells.handle_cells(port as u16, &cells[..taken], now, &mut Links::Beside(out));
                 }
-                n
+                taken
             });
-            let parcel = if left > 0 { io.take_parcel(port) } else { None };
-            let Some(parcel) = parcel else { return left < CELLS_PER_RUN };
-            left = left.saturating_sub(parcel.cells());
+            mark.count(taken, io, &self.cells);
+            left -= taken;
+            if taken == most {
+                continue;
+            }
+            let Some(parcel) = io.take_parcel(port) else { break };
+            let (mark, cells) = (Mark::now(io, &self.cells), parcel.cells());
+            left = left.saturating_sub(cells);
             self.pass_parcel(port, parcel, io, now);
+            mark.count(cells, io, &self.cells);
         }
+        left
     }
 
     /// Passes a parcel on, or the cells that it stands for.
