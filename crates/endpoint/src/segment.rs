@@ -240,13 +240,13 @@ impl Drop for Segment {
 /// Brings a line into the nearest cache, if there is a way to ask for it.
 #[inline(always)]
 pub(crate) fn prefetch<T>(line: &T) {
-    #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: a prefetch has no effect but on the cache, whatever the address.
     unsafe {
         use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(line).cast());
     }
-    #[cfg(not(all(target_arch = "x86_64", not(miri), not(loom))))]
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     let _ = line;
 }
 
