@@ -99,8 +99,8 @@ impl Leaving {
         of_aal5.into_iter().chain(of_aal34).for_each(|frame| pool.release(frame));
     }
 
-    /// Gives the frame of one unfinished PDU back. Reassembly goes on without: the PDU is dropped when its last cell comes, or
-    /// none does in time.
+    /// Gives the frame of one unfinished PDU back to the pool. The reassembler still follows the PDU's cells, and drops the PDU
+    /// at its last cell or at its time-out.
     fn give_up_oldest(&mut self, pool: &mut FramePool) {
         let of_aal5 = self.aal5.as_mut().and_then(|aal5| aal5.frame.take());
         let frame = of_aal5.or_else(|| self.aal34.as_mut().and_then(|aal34| aal34.take_oldest()));
