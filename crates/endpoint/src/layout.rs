@@ -185,7 +185,27 @@ impl Geometry {
 
     /// Where buffer `index` begins, if there is one of that number.
     pub const fn buffer_at(&self, index: u32) -> Option<usize> {
-        if index < self.buffers { Some(self.buffers_at() + index as usize * self.buffer_octets as usize) } else { None }
+        Buffers::of(self).at(index)
+    }
+}
+
+/// Where a segment's buffers are, for who asks for each SDU: to add up the sizes of all rings takes longer than the rest.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Buffers {
+    at: usize,
+    count: u32,
+    octets: u32,
+}
+
+impl Buffers {
+    pub(crate) const fn of(geometry: &Geometry) -> Self {
+        Buffers { at: geometry.buffers_at(), count: geometry.buffers, octets: geometry.buffer_octets }
+    }
+
+    /// [`Geometry::buffer_at`].
+    #[inline]
+    pub(crate) const fn at(&self, index: u32) -> Option<usize> {
+        if index < self.count { Some(self.at + index as usize * self.octets as usize) } else { None }
     }
 }
 

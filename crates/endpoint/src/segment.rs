@@ -4,7 +4,7 @@
 //! words go by atomics, buffers by copies through raw pointers, and every offset is checked against the geometry that
 //! this side keeps for itself.
 
-use crate::layout::{Geometry, GeometryError, HEAD_OCTETS, HOST_PROCESSOR, HOST_SLEEPS, MAGIC, VERSION};
+use crate::layout::{Buffers, Geometry, GeometryError, HEAD_OCTETS, HOST_PROCESSOR, HOST_SLEEPS, MAGIC, VERSION};
 use crate::waiting::is_elsewhere;
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::io::Errno;
@@ -47,8 +47,8 @@ pub struct Segment {
     geometry: Geometry,
     /// Of the mapping, ...
     octets: usize,
-    /// ... and where its buffers begin: as the geometry says, which takes some arithmetic.
-    buffers_at: usize,
+    /// ... and where its buffers are.
+    buffers: Buffers,
 }
 
 // SAFETY: the mapping belongs to this value alone until it is dropped, and all access goes by atomics or by raw copies
@@ -112,7 +112,7 @@ impl Segment {
         };
         let base = base.map_err(|source| SegmentError::System { octets, source })?.cast();
         let base = NonNull::new(base).ok_or(SegmentError::System { octets, source: rustix::io::Errno::NOMEM })?;
-        Ok(Segment { base, geometry, octets, buffers_at: geometry.buffers_at() })
+        Ok(Segment { base, geometry, octets, buffers: Buffers::of(&geometry) })
     }
 
     fn write_head(&self) {
@@ -132,8 +132,7 @@ impl Segment {
     /// Where buffer `index` begins, if there is one of that number.
     #[inline]
     pub fn buffer_at(&self, index: u32) -> Option<usize> {
-        let at = self.buffers_at + index as usize * self.geometry.buffer_octets as usize;
-        (index < self.geometry.buffers).then_some(at)
+        self.buffers.at(index)
     }
 
     #[inline]

@@ -237,8 +237,7 @@ impl Attached {
 
     /// Whether there is something to send or somebody to be let on.
     pub(crate) fn is_waiting(&mut self) -> bool {
-        let taken = self.outbound.taken();
-        taken > 0 || self.send.has_ahead(taken) || self.strategy.client_waits(&self.segment)
+        !self.outbound.is_empty() || self.has_more() || self.strategy.client_waits(&self.segment)
     }
 
     /// Whether its application has pushed something that has not been taken.

@@ -8,7 +8,7 @@
 use super::{Endpoint, Error, Received};
 use crate::ChannelId;
 use crate::control::{Request, Response};
-use crate::layout::{Geometry, Head, Lent};
+use crate::layout::{Buffers, Geometry, Head, Lent};
 use crate::negotiate::LEND;
 use crate::shared::ReadOnly;
 use crate::view::{Changed, Guarantee, Octets};
@@ -24,8 +24,7 @@ struct Region {
     channel: u32,
     memory: ReadOnly,
     geometry: Geometry,
-    /// Where its buffers begin, which takes longer to say than the rest of looking at an SDU.
-    buffers_at: usize,
+    buffers: Buffers,
 }
 
 /// What an endpoint has borrowed.
@@ -55,11 +54,8 @@ impl Borrowed {
     #[inline]
     fn view(&self, head: &Head) -> Option<Octets<'_>> {
         let lent = Lent::from_buffer(head.buffer)?;
-        let Region { memory, geometry, buffers_at, .. } = self.find(lent)?;
-        if u32::from(lent.buffer) >= geometry.buffers || head.octets > geometry.buffer_octets {
-            return None;
-        }
-        let at = buffers_at + usize::from(lent.buffer) * geometry.buffer_octets as usize;
+        let Region { memory, geometry, buffers, .. } = self.find(lent)?;
+        let at = buffers.at(lent.buffer.into()).filter(|_| head.octets <= geometry.buffer_octets)?;
         let octets = head.octets as usize;
         Some(Octets::Shared(memory.octets(at, octets), memory.words(at, octets)))
     }
@@ -171,7 +167,7 @@ impl Endpoint {
         };
         let geometry = geometry.checked().map_err(crate::segment::SegmentError::from)?;
         let memory = ReadOnly::open(&fd, geometry.octets())?;
-        Ok(Region { number, channel, memory, geometry, buffers_at: geometry.buffers_at() })
+        Ok(Region { number, channel, memory, geometry, buffers: Buffers::of(&geometry) })
     }
 
     /// Copies the lent SDU that has been taken; its buffer goes back at once. What cannot be read is an empty SDU.
@@ -290,7 +286,7 @@ mod tests {
         make_pages(&fd).unwrap();
         seal(&fd).unwrap();
         let memory = ReadOnly::open(&fd, geometry.octets()).unwrap();
-        let region = Region { number: 7, channel: 0, memory, geometry, buffers_at: geometry.buffers_at() };
+        let region = Region { number: 7, channel: 0, memory, geometry, buffers: Buffers::of(&geometry) };
         let borrowed = Borrowed { regions: vec![region], ..Borrowed::default() };
         let view = |region, buffer, octets| {
             let buffer = Lent { region, buffer }.to_buffer().unwrap();

@@ -88,6 +88,16 @@ impl World {
         Arc::downgrade(endpoint.lends.as_ref().unwrap())
     }
 
+    /// An SDU in the lender's buffer 5 is the first that the borrower has, and gives back.
+    fn lend_and_give_back(&mut self, lender: &mut Application, borrower: &mut Application) {
+        lender.send(3000, 5);
+        self.settle();
+        let got = borrower.local.receive.pop().unwrap().head.buffer;
+        assert_eq!(layout::Lent::from_buffer(got), Some(layout::Lent { region: 0, buffer: 5 }));
+        borrower.give_back(got);
+        self.settle();
+    }
+
     /// True if there was anything to do.
     fn round(&mut self) -> bool {
         self.now += Duration::from_micros(1);
@@ -147,12 +157,7 @@ fn a_borrower_that_has_given_all_back_keeps_no_memory_of_a_lender_however_that_e
         let mut borrower = world.borrower(SMALL);
         let mut lender = world.lender(SMALL);
         let memory = world.memory(&lender);
-        lender.send(3000, 5);
-        world.settle();
-        let got = borrower.local.receive.pop().unwrap().head.buffer;
-        assert_eq!(layout::Lent::from_buffer(got), Some(layout::Lent { region: 0, buffer: 5 }));
-        borrower.give_back(got);
-        world.settle();
+        world.lend_and_give_back(&mut lender, &mut borrower);
         assert!(world.host(1).borrowed(borrower.id, 0).is_some());
         end(&mut world, lender.id, endpoint::ChannelId(lender.channel));
         world.host(1);
@@ -170,11 +175,7 @@ fn an_engine_tells_hosts_at_rest_that_a_circuit_with_a_lender_is_removed() {
     let mut borrower = world.borrower(SMALL);
     let mut lender = world.lender(SMALL);
     let memory = world.memory(&lender);
-    lender.send(3000, 5);
-    world.settle();
-    let got = borrower.local.receive.pop().unwrap().head.buffer;
-    borrower.give_back(got);
-    world.settle();
+    world.lend_and_give_back(&mut lender, &mut borrower);
     // The borrower's host has nothing to look at.
     world.host(1).set_events(borrower.id, Events::Interrupt).unwrap();
     world.settle();
