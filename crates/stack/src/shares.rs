@@ -1,81 +1,85 @@
-//! Who has how much of a table that all circuits share: what each circuit has, in order, and which circuit has most.
+//! Who has how much of a table that all circuits, or all stations, share: what each has, in order, and which has most.
 //!
-//! In: entries that begin and end. Out: the circuit that yields one where the table is full. All of it is logarithmic in
+//! In: entries that begin and end. Out: the owner that yields one where the table is full. All of it is logarithmic in
 //! the table, so that a full table costs a round no more than an empty one.
+
+mod queue;
+
+pub(crate) use queue::{Queue, Queued};
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The entries of each circuit. `K` orders them, as by the time at which they were last used.
+/// The entries of each owner `O`: a circuit, a station. `K` orders them, as by the time at which they were last used.
 #[derive(Debug)]
-pub(crate) struct Shares<K> {
-    of: BTreeMap<u32, BTreeSet<K>>,
-    sizes: BTreeSet<(usize, u32)>,
+pub(crate) struct Shares<O, K> {
+    of: BTreeMap<O, BTreeSet<K>>,
+    sizes: BTreeSet<(usize, O)>,
 }
 
-impl<K> Default for Shares<K> {
+impl<O, K> Default for Shares<O, K> {
     fn default() -> Self {
         Shares { of: BTreeMap::new(), sizes: BTreeSet::new() }
     }
 }
 
-impl<K: Ord + Copy> Shares<K> {
-    /// A circuit has one entry more.
-    pub(crate) fn insert(&mut self, circuit: u32, entry: K) {
-        let entries = self.of.entry(circuit).or_default();
+impl<O: Ord + Copy, K: Ord + Copy> Shares<O, K> {
+    /// An owner has one entry more.
+    pub(crate) fn insert(&mut self, owner: O, entry: K) {
+        let entries = self.of.entry(owner).or_default();
         let before = entries.len();
         entries.insert(entry);
         let after = entries.len();
-        self.resize(circuit, before, after);
+        self.resize(owner, before, after);
     }
 
-    /// A circuit has one entry less.
-    pub(crate) fn remove(&mut self, circuit: u32, entry: K) {
-        let Some(entries) = self.of.get_mut(&circuit) else { return };
+    /// An owner has one entry less.
+    pub(crate) fn remove(&mut self, owner: O, entry: K) {
+        let Some(entries) = self.of.get_mut(&owner) else { return };
         let before = entries.len();
         entries.remove(&entry);
         let after = entries.len();
         if after == 0 {
-            self.of.remove(&circuit);
+            self.of.remove(&owner);
         }
-        self.resize(circuit, before, after);
+        self.resize(owner, before, after);
     }
 
-    fn resize(&mut self, circuit: u32, before: usize, after: usize) {
+    fn resize(&mut self, owner: O, before: usize, after: usize) {
         if before != after {
-            self.sizes.remove(&(before, circuit));
+            self.sizes.remove(&(before, owner));
             if after > 0 {
-                self.sizes.insert((after, circuit));
+                self.sizes.insert((after, owner));
             }
         }
     }
 
-    /// Forgets a circuit; gives what it had.
-    pub(crate) fn forget(&mut self, circuit: u32) -> BTreeSet<K> {
-        let entries = self.of.remove(&circuit).unwrap_or_default();
-        self.sizes.remove(&(entries.len(), circuit));
+    /// Forgets an owner; gives what it had.
+    pub(crate) fn forget(&mut self, owner: O) -> BTreeSet<K> {
+        let entries = self.of.remove(&owner).unwrap_or_default();
+        self.sizes.remove(&(entries.len(), owner));
         entries
     }
 
-    /// How many circuits have entries.
+    /// How many owners have entries.
     pub(crate) fn len(&self) -> usize {
         self.of.len()
     }
 
-    /// How many entries a circuit has.
-    pub(crate) fn count(&self, circuit: u32) -> usize {
-        self.of.get(&circuit).map_or(0, BTreeSet::len)
+    /// How many entries an owner has.
+    pub(crate) fn count(&self, owner: O) -> usize {
+        self.of.get(&owner).map_or(0, BTreeSet::len)
     }
 
-    /// What a circuit has, in order.
-    pub(crate) fn entries(&self, circuit: u32) -> impl DoubleEndedIterator<Item = K> + '_ {
-        self.of.get(&circuit).into_iter().flatten().copied()
+    /// What an owner has, in order.
+    pub(crate) fn entries(&self, owner: O) -> impl DoubleEndedIterator<Item = K> + '_ {
+        self.of.get(&owner).into_iter().flatten().copied()
     }
 
-    /// The circuit that yields an entry to one of `circuit`: the one that has most, if that are at least two more, so that
-    /// no two circuits push out each other's entries in turns.
-    pub(crate) fn who_yields(&self, circuit: u32) -> Option<u32> {
-        let own = self.count(circuit);
-        self.sizes.last().filter(|(most, _)| *most >= own + 2).map(|(_, circuit)| *circuit)
+    /// The owner that yields an entry to one of `owner`: the one that has most, if that are at least two more, so that
+    /// no two push out each other's entries in turns.
+    pub(crate) fn who_yields(&self, owner: O) -> Option<O> {
+        let own = self.count(owner);
+        self.sizes.last().filter(|(most, _)| *most >= own + 2).map(|(_, owner)| *owner)
     }
 }
 

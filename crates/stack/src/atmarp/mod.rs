@@ -1,7 +1,6 @@
 //! Address resolution in a logical IP subnet (RFC 2225 section 8): a [`Client`], a [`Server`], and [`Inverse`], which asks who
 //! is at the far end of one circuit. State machines: packets and `now` in; packets, answers and deadlines out.
 
-mod answers;
 mod backoff;
 mod client;
 mod inverse;

@@ -7,9 +7,8 @@
 //!
 //! Each packet costs the logarithm of the table: deadlines and each circuit's entries are in order.
 
-use super::answers::{Answers, Queued};
 use super::{Backoff, SERVER_AGEING, same_station};
-use crate::shares::Shares;
+use crate::shares::{Queue, Queued, Shares};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -66,14 +65,14 @@ pub struct Server {
     /// When each entry ages, or has not answered.
     due: BTreeSet<(Time, Ipv4Addr)>,
     /// The entries of each circuit, open or not; first those not heard of for the longest time.
-    shares: Shares<(Time, Ipv4Addr)>,
+    shares: Shares<u32, (Time, Ipv4Addr)>,
     circuits: BTreeMap<u32, Circuit>,
     /// When each circuit is asked on which nobody is known.
     unknown: BTreeSet<(Time, u32)>,
     /// Circuits that are gone and have entries.
     closed: BTreeSet<u32>,
     max_entries: usize,
-    out: Answers,
+    out: Queue<u32, Packet>,
     /// Nothing is asked before: there was no room.
     pause: Time,
     /// Requests that were served, and what was refused.
@@ -94,7 +93,7 @@ impl Server {
             unknown: BTreeSet::new(),
             closed: BTreeSet::new(),
             max_entries,
-            out: Answers::new(max_entries.clamp(16, 1024)),
+            out: Queue::new(max_entries.clamp(16, 1024)),
             pause: Time::ZERO,
             counters: Counters::default(),
             duplicates: 0,
@@ -162,7 +161,7 @@ impl Server {
     /// Asks who is on a circuit; false if there is no room for the question now.
     fn ask(&mut self, circuit: u32, now: Time) -> bool {
         let packet = Packet { operation: Operation::InverseRequest, sender: self.own, target: End::default() };
-        let queued = self.out.push(circuit, packet);
+        let queued = self.out.push(circuit, || packet);
         match queued {
             Queued::Taken => {}
             Queued::Displaced => self.counters.drop_one(DropReason::QueueFull),
@@ -190,11 +189,11 @@ impl Server {
         if self.shares.count(circuit) > 0 {
             self.closed.insert(circuit);
         }
-        self.counters.drop_n(DropReason::Closed, self.out.forget(circuit));
+        self.counters.drop_n(DropReason::Closed, self.out.forget(|of, _| *of == circuit));
     }
 
     fn say(&mut self, circuit: u32, packet: Packet) {
-        if self.out.push(circuit, packet) != Queued::Taken {
+        if self.out.push(circuit, || packet) != Queued::Taken {
             self.counters.drop_one(DropReason::QueueFull);
         }
     }

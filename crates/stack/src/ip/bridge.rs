@@ -22,7 +22,7 @@ pub(crate) struct Bridge {
     /// All entries, first those not heard of for the longest time.
     order: BTreeSet<(Time, [u8; OCTETS])>,
     /// Those of each circuit, in the same order.
-    shares: Shares<(Time, [u8; OCTETS])>,
+    shares: Shares<u32, (Time, [u8; OCTETS])>,
 }
 
 impl Bridge {
