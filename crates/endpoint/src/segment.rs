@@ -5,12 +5,11 @@
 //! this side keeps for itself.
 
 use crate::layout::{Buffers, Geometry, GeometryError, HEAD_OCTETS, HOST_PROCESSOR, HOST_SLEEPS, MAGIC, VERSION};
-use crate::waiting::is_elsewhere;
+use crate::waiting::{is_elsewhere, timespec};
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 use rustix::thread::futex;
-use rustix::time::Timespec;
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -159,7 +158,7 @@ impl Segment {
     /// Sleeps until somebody wakes this word, if it still is `seen`; for `most`, or for no reason. False if the system
     /// cannot.
     pub fn await_change(&self, at: usize, seen: u32, most: Duration) -> bool {
-        let most = Timespec { tv_sec: most.as_secs() as i64, tv_nsec: most.subsec_nanos().into() };
+        let most = timespec(most);
         let slept = futex::wait(self.word32(at), futex::Flags::empty(), seen, Some(&most));
         matches!(slept, Ok(()) | Err(Errno::AGAIN | Errno::INTR | Errno::TIMEDOUT))
     }

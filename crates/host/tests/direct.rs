@@ -16,7 +16,13 @@ const SECONDS_10: Option<Duration> = Some(Duration::from_secs(10));
 #[test]
 fn both_sides_meet_and_each_hears_the_other() {
     let lan = Lan::new();
-    let (mut a, mut b) = lan.both(100);
+    // One waits for as long as can be said.
+    let config = DirectConfig { patience: Some(Duration::MAX), ..patient() };
+    let (mut a, mut b) = std::thread::scope(|scope| {
+        let a = scope.spawn(|| lan.open("alpha", 100, config).unwrap());
+        let b = lan.open("beta", 100, patient()).unwrap();
+        (a.join().unwrap(), b)
+    });
     for octets in [1, 40, 41, 1088, 1089, 65_536, 1 << 20] {
         let mut loan = a.sender.loan(octets).expect("blocks");
         for (i, octet) in loan[..octets].iter_mut().enumerate() {

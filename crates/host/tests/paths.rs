@@ -230,6 +230,28 @@ fn memory_held_until_acknowledged_is_sent_again_as_it_was_and_written_afterwards
 }
 
 #[test]
+fn a_wait_for_as_long_as_can_be_said_ends_with_what_it_waits_for() {
+    let lan = lan(Carries::Cells);
+    let long = Some(Duration::MAX);
+    let (mut a, to_b) = lan.endpoint("alpha", DataPath::Shared, 100, 1);
+    let (mut b, _) = lan.endpoint("beta", DataPath::Shared, 100, 0);
+    for events in [endpoint::Events::Interrupt, endpoint::Events::Polling] {
+        b.set_events(events).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // Longer than it dozes.
+                std::thread::sleep(Duration::from_millis(30));
+                assert!(a.wait_send(long).unwrap());
+                let loan = a.loan().expect("a buffer");
+                a.send(to_b, loan, 100).map_err(|(e, _)| e).unwrap();
+                assert!(a.wait_sent(long).unwrap());
+            });
+            assert_eq!(b.receive(long).unwrap().expect("an SDU").len(), 100);
+        });
+    }
+}
+
+#[test]
 fn nobody_waits_for_a_host_that_is_gone() {
     let mut lan = lan(Carries::Cells);
     let (mut a, to_b) = lan.endpoint("alpha", DataPath::SingleCopy, SLOW, 4);

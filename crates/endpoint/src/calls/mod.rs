@@ -17,6 +17,7 @@ pub use program::{Order, Report};
 pub use sap::{Sap, SapError};
 
 use crate::client::{Connection, Endpoint, Error};
+use crate::waiting::deadline;
 use crate::{ChannelId, OpenOptions};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -336,7 +337,7 @@ impl Session {
 
     /// Takes events in until there is what is wanted, or time is up.
     fn fill(&mut self, patience: Option<Duration>, there: impl Fn(&Self) -> bool) -> Result<(), Error> {
-        let deadline = patience.map(|patience| Instant::now() + patience);
+        let deadline = deadline(patience);
         while !there(self) {
             if !self.queue.is_empty() || !self.waits {
                 self.send_steps(true)?;

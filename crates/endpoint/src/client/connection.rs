@@ -4,7 +4,8 @@ use super::Error;
 use crate::control::{Request, Response};
 use crate::sealed;
 use crate::seqpacket::Packets;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use crate::waiting::{deadline, timespec};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use serde::Serialize;
@@ -130,10 +131,10 @@ impl Connection {
 
     /// Waits until an answer begins, or the service has gone; false if time is up.
     pub(crate) fn await_answer(&self, patience: Option<Duration>) -> Result<bool, Error> {
-        let deadline = patience.map(|p| Instant::now() + p);
+        let deadline = deadline(patience);
         loop {
             let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
-            let spec = left.map(|d| Timespec { tv_sec: d.as_secs() as i64, tv_nsec: d.subsec_nanos().into() });
+            let spec = left.map(timespec);
             match poll(&mut [PollFd::new(&self.packets, PollFlags::IN)], spec.as_ref()) {
                 Ok(n) => return Ok(n > 0),
                 Err(Errno::INTR) => {}

@@ -7,8 +7,8 @@
 use super::{Endpoint, Error, Received};
 use crate::control::{BELL_OCTETS, Events};
 use crate::layout::{ANY_NEWS, BY_FUTEX, CLIENT_SLEEPS, HOST_RESTS, HOST_SLEEPS, Lent, NEWS_OF_ROOM, NEWS_OF_SDUS};
-use crate::waiting::{DOZE, Next, Waiting};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use crate::waiting::{DOZE, Next, Waiting, timespec};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
@@ -235,7 +235,7 @@ impl Endpoint {
 
     /// Sleeps on bell and connection. Whether the service has gone.
     fn sleep(&self, left: Option<Duration>) -> Result<bool, Error> {
-        let spec = left.map(|d| Timespec { tv_sec: d.as_secs() as i64, tv_nsec: d.subsec_nanos().into() });
+        let spec = left.map(timespec);
         let control = self.connection.control();
         let mut fds = [PollFd::new(&control, PollFlags::IN), PollFd::new(&self.bell, PollFlags::IN)];
         match poll(&mut fds, spec.as_ref()) {

@@ -4,7 +4,7 @@ use super::layout::{CONSUMED_LINE, PROCESSOR_WORD, WAKES_WORD};
 use super::memory::{Ours, Theirs};
 use super::ring::{ReadLines as _, Sleeper, WriteLines as _};
 use super::spin::Spin;
-use crate::waiting::{DOZE, Next, is_elsewhere, processor};
+use crate::waiting::{DOZE, Next, is_elsewhere, processor, timespec};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -70,7 +70,7 @@ pub(crate) fn drain(bell: &OwnedFd) {
 impl Link {
     /// Looks at bell and service for up to `timeout` (`None`: as long as it takes). Whether the bell has been rung.
     fn sleep(&self, bell: &OwnedFd, timeout: Option<Duration>) -> Result<bool, Gone> {
-        let spec = timeout.map(|d| Timespec { tv_sec: d.as_secs() as i64, tv_nsec: d.subsec_nanos().into() });
+        let spec = timeout.map(timespec);
         let mut fds = [PollFd::new(bell, PollFlags::IN), PollFd::new(bell, PollFlags::empty())];
         let n = match &self.control {
             Some(control) => {

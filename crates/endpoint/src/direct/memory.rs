@@ -6,12 +6,12 @@
 
 use super::layout::{DirectGeometry, DirectGeometryError, Head, LINE_OCTETS};
 use super::ring::{ReadLines, WriteLines};
+use crate::waiting::timespec;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 use rustix::thread::futex;
-use rustix::time::Timespec;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -248,7 +248,7 @@ impl Theirs {
 
     /// Sleeps until that count is no longer `seen`, or for `most`, or for no reason. False if the system cannot.
     pub(crate) fn await_wake(&self, line: usize, word: usize, seen: u32, most: Duration) -> bool {
-        let most = Timespec { tv_sec: most.as_secs() as i64, tv_nsec: most.subsec_nanos().into() };
+        let most = timespec(most);
         let slept = futex::wait(self.0.half(line, word), futex::Flags::empty(), seen, Some(&most));
         matches!(slept, Ok(()) | Err(Errno::AGAIN | Errno::INTR | Errno::TIMEDOUT))
     }
