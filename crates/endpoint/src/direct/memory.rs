@@ -8,7 +8,7 @@ use super::layout::{DirectGeometry, DirectGeometryError, Head, LINE_OCTETS};
 use super::ring::{ReadLines, WriteLines};
 use crate::waiting::timespec;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
+use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags, SeekFrom};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 use rustix::thread::futex;
@@ -56,7 +56,9 @@ pub fn verify(fd: impl AsFd, geometry: &DirectGeometry) -> Result<(), MemoryErro
     if stat.st_size as u64 != octets as u64 {
         return Err(MemoryError::NotAsAgreed("another size"));
     }
-    if (stat.st_blocks as u64).saturating_mul(512) < octets as u64 {
+    // The file may have pages beyond its end, so how many it has says nothing of those before it.
+    let whole = rustix::fs::seek(&fd, SeekFrom::Hole(0)) == Ok(octets as u64);
+    if !whole || (stat.st_blocks as u64).saturating_mul(512) < octets as u64 {
         return Err(MemoryError::NotAsAgreed("pages are missing"));
     }
     if rustix::fs::fstatfs(&fd).map_err(system)?.f_type as u64 != TMPFS_MAGIC {
@@ -305,22 +307,27 @@ mod tests {
 
     #[test]
     fn memory_that_could_fault_or_change_its_size_is_refused() {
-        let octets = SMALL.octets() as u64;
-        let make = |allocate: bool, seals: SealFlags| {
+        let octets = SMALL.octets();
+        let make = |written: usize, beyond: bool, seals: SealFlags| {
             let fd = rustix::fs::memfd_create("test", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
-            rustix::fs::ftruncate(&fd, octets).unwrap();
-            if allocate {
-                rustix::fs::fallocate(&fd, FallocateFlags::empty(), 0, octets).unwrap();
+            rustix::fs::ftruncate(&fd, octets as u64).unwrap();
+            if beyond {
+                rustix::fs::fallocate(&fd, FallocateFlags::KEEP_SIZE, octets as u64, octets as u64).unwrap();
             }
+            assert_eq!(rustix::io::pwrite(&fd, &vec![0; written], 0), Ok(written));
             rustix::fs::fcntl_add_seals(&fd, seals).unwrap();
             fd
         };
-        assert!(verify(make(true, SEALS), &SMALL).is_ok());
-        assert!(verify(make(false, SEALS), &SMALL).is_err());
-        for missing in [SealFlags::SHRINK, SealFlags::GROW, SealFlags::FUTURE_WRITE, SealFlags::SEAL] {
-            assert!(verify(make(true, SEALS.difference(missing)), &SMALL).is_err());
+        assert!(verify(make(octets, false, SEALS), &SMALL).is_ok());
+        for beyond in [false, true] {
+            for written in [0, octets - 4096] {
+                assert!(verify(make(written, beyond, SEALS), &SMALL).is_err(), "{written} {beyond}");
+            }
         }
-        assert!(verify(make(true, SEALS), &DirectGeometry { blocks: 400, ..SMALL }).is_err());
+        for missing in [SealFlags::SHRINK, SealFlags::GROW, SealFlags::FUTURE_WRITE, SealFlags::SEAL] {
+            assert!(verify(make(octets, false, SEALS.difference(missing)), &SMALL).is_err());
+        }
+        assert!(verify(make(octets, false, SEALS), &DirectGeometry { blocks: 400, ..SMALL }).is_err());
         assert!(verify(tempfile_like(), &SMALL).is_err());
     }
 
