@@ -11,14 +11,14 @@ pub use crate::view::{Changed, Guarantee};
 use rustix::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wire::{Counters, DropReason};
 
 /// Messages between two looks whether the sender sleeps for want of room.
 const TELL_EVERY: u32 = 16;
 /// A sender with fewer blocks gets each back at once.
 const FEW_BLOCKS: u32 = 8;
-/// Lines that make no sense are passed over, so many in one call at most.
+/// Lines that make no sense are passed over, so many in one look at most.
 const MOST_NONSENSE: usize = 64;
 
 /// Receives. One thread at a time.
@@ -63,6 +63,13 @@ impl Receiver {
     // for all stores before them, those into the other side's lines too.
     #[inline(always)]
     pub fn try_receive(&mut self) -> Option<Message<'_>> {
+        let (line, at) = self.next()?;
+        Some(Message::new(self, line, at))
+    }
+
+    /// The next line that makes sense, and where its message is.
+    #[inline(always)]
+    fn next(&mut self) -> Option<(Line, usize)> {
         self.give_back_held();
         for _ in 0..MOST_NONSENSE {
             let Some(line) = self.ring.pop() else {
@@ -81,7 +88,7 @@ impl Receiver {
                 first => self.geometry.message_at(first, line.octets),
             };
             match at {
-                Some(at) if line.octets != 0 => return Some(Message::new(self, line, at)),
+                Some(at) if line.octets != 0 => return Some((line, at)),
                 _ => self.counters.drop_one(DropReason::BadDescriptor),
             }
         }
@@ -123,14 +130,43 @@ impl Receiver {
     /// The other side or the service has gone, and all that came before has been received.
     #[inline(always)]
     pub fn receive(&mut self, timeout: Option<Duration>) -> Result<Option<Message<'_>>, Gone> {
-        if self.ring.has_line() || self.wait(timeout)? { Ok(self.try_receive()) } else { Ok(None) }
+        let mut begun = None;
+        while self.ring.has_line() || self.wait(timeout, &mut begun)? {
+            if let Some((line, at)) = self.next() {
+                return Ok(Some(Message::new(self, line, at)));
+            }
+            match self.is_over(timeout, &mut begun) {
+                Ok(false) => {}
+                // What came before that is there after it.
+                over => {
+                    return match self.try_receive() {
+                        Some(message) => Ok(Some(message)),
+                        None => over.map(|_| None),
+                    };
+                }
+            }
+        }
+        Ok(None)
     }
 
-    /// Waits for a line; false if `timeout` passes first.
-    fn wait(&mut self, timeout: Option<Duration>) -> Result<bool, Gone> {
+    /// After lines that made no sense: whether time is up for those that may follow, which can be as many as the sender likes.
+    #[cold]
+    fn is_over(&self, timeout: Option<Duration>, begun: &mut Option<Instant>) -> Result<bool, Gone> {
+        self.link.alive()?;
+        let begun = begun.get_or_insert_with(Instant::now);
+        Ok(timeout.is_some_and(|timeout| begun.elapsed() >= timeout))
+    }
+
+    /// Waits for a line; false if `timeout` passes first. Notes when the first wait has begun.
+    fn wait(&mut self, timeout: Option<Duration>, begun: &mut Option<Instant>) -> Result<bool, Gone> {
+        let left = match begun {
+            Some(begun) => timeout.map(|timeout| timeout.saturating_sub(begun.elapsed())),
+            None => timeout,
+        };
+        begun.get_or_insert_with(Instant::now);
         self.tell();
         let Receiver { link, ring, sleeper, spin, .. } = self;
-        link.wait(&link.messages, sleeper, *spin, timeout, Rest::Doze, || ring.has_line())
+        link.wait(&link.messages, sleeper, *spin, left, Rest::Doze, || ring.has_line())
     }
 
     /// Whether the other side is still there.

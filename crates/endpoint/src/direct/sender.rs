@@ -57,6 +57,13 @@ impl Sender {
         &self.link
     }
 
+    /// Sends a line of 0 octets, and wakes who sleeps.
+    #[cfg(test)]
+    pub(super) fn send_nonsense(&mut self) {
+        self.ring.push(0, INLINE, 0, &[]);
+        self.ring_bell();
+    }
+
     /// Longest message.
     pub fn max_octets(&self) -> usize {
         self.geometry.max_message_octets()

@@ -209,6 +209,68 @@ fn lines_that_make_no_sense_are_counted_and_passed_over() {
 }
 
 #[test]
+fn lines_that_make_no_sense_neither_end_a_wait_nor_make_it_longer() {
+    let config = DirectConfig { geometry: SMALL, spin: Spin::none(), patience: None };
+    let (mut a, mut b) = Direct::pair(&config).unwrap();
+    // One that is there, and none after it.
+    a.sender.send_nonsense();
+    let (begin, wait) = (Instant::now(), Duration::from_millis(200));
+    assert!(b.receiver.receive(Some(wait)).unwrap().is_none());
+    assert!(begin.elapsed() >= wait, "over after {:?}", begin.elapsed());
+    // One in the middle of a wait, and a message some time after it.
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            a.sender.send_nonsense();
+            std::thread::sleep(Duration::from_millis(50));
+            a.sender.send_copy(b"sense").unwrap();
+        });
+        let message = b.receiver.receive(SECONDS_10).unwrap().expect("what came after it");
+        assert_eq!(message.private(), Some(&b"sense"[..]));
+    });
+    assert_eq!(b.receiver.counters().dropped(DropReason::BadDescriptor), 2);
+    // As many as can be, for as long as it takes.
+    let over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                a.sender.send_nonsense();
+            }
+        });
+        for wait in [Duration::ZERO, Duration::from_millis(20)] {
+            assert!(b.receiver.receive(Some(wait)).unwrap().is_none());
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn a_wait_for_as_long_as_can_be_said_ends_with_what_it_waits_for() {
+    for spin in [Spin::none(), Spin::forever()] {
+        let config = DirectConfig { geometry: SMALL, spin, patience: None };
+        let (mut a, mut b) = Direct::pair(&config).unwrap();
+        (0..8).for_each(|i| a.sender.send_copy(&[i]).unwrap());
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                assert_eq!(a.sender.wait_room(1, Some(Duration::MAX)), Ok(true));
+                // Longer than it dozes.
+                std::thread::sleep(Duration::from_millis(30));
+                a.sender.send_copy(b"last").unwrap();
+                assert!(matches!(a.receiver.receive(Some(Duration::MAX)), Err(Gone::Peer)));
+            });
+            std::thread::sleep(Duration::from_millis(30));
+            for i in 0..8 {
+                assert_eq!(b.receiver.try_receive().unwrap().private(), Some(&[i][..]));
+            }
+            let message = b.receiver.receive(Some(Duration::MAX)).unwrap().expect("the last one");
+            assert_eq!(message.private(), Some(&b"last"[..]));
+            drop(message);
+            std::thread::sleep(Duration::from_millis(30));
+            drop(b);
+        });
+    }
+}
+
+#[test]
 fn a_block_that_comes_back_twice_or_never_was_away_is_counted() {
     let (mut a, b) = pair(SMALL);
     let evil = b_view(&b);
