@@ -322,6 +322,11 @@ impl Endpoint {
         Ok(())
     }
 
+    /// Whether a descriptor of `channel` can be pushed now: there is a place, and it has not its share on the way.
+    pub(crate) fn may_push(&mut self, channel: ChannelId) -> bool {
+        self.send_space() > 0 && self.shares.admits(channel.0)
+    }
+
     /// Lets the host see what was enqueued, and wakes it if it sleeps.
     #[inline]
     pub fn flush(&mut self) {

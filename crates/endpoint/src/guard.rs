@@ -241,20 +241,22 @@ impl Endpoint {
     pub fn send_guarded(&mut self, channel: ChannelId, memory: &mut Guarded, octets: usize) -> Result<(), SendError> {
         let octets = octets.min(memory.len() + 1);
         let address = memory.memory.address();
-        if self.send_space() == 0 {
-            return Err(SendError::Full);
-        }
+        self.check_guarded(channel, memory, octets)?;
+        let mut protected = Ok(());
         if let Some((keeper, _)) = &memory.keeper {
             // Before it is pushed: until then the keeper lets no write through.
             keeper.until.store(self.send.pushed().wrapping_add(1), Ordering::Release);
-            keeper.protect(true).map_err(|_| SendError::Full)?;
+            protected = keeper.protect(true).map_err(|_| SendError::Full);
         }
-        match self.push_own(channel, address, octets, memory.len()) {
+        match protected.and_then(|()| self.push_own(channel, address, octets, memory.len())) {
             Ok(()) => self.given.sending.push_back(crate::own::Sent::Borrowed),
             Err(e) => {
                 if let Some((keeper, _)) = &memory.keeper {
                     keeper.until.store(self.send.pushed(), Ordering::Release);
-                    let _ = keeper.protect(false);
+                    // An earlier SDU from this memory may be on its way yet, or held: then the first write waits for that.
+                    if keeper.is_free() {
+                        let _ = keeper.protect(false);
+                    }
                 }
                 return Err(e);
             }
@@ -270,14 +272,21 @@ impl Endpoint {
     /// meanwhile is what was sent first. A hold that was there before ends.
     ///
     /// # Errors
-    /// The ring is full, or the length cannot be; then nothing is held.
+    /// The ring is full, or the length cannot be; then no more is held than before.
     pub fn send_held(&mut self, channel: ChannelId, memory: &mut Guarded, octets: usize) -> Result<Hold, SendError> {
+        self.check_guarded(channel, memory, octets)?;
         memory.holds += 1;
         let hold = Hold { held: memory.held.clone(), number: memory.holds };
         // Before it is pushed, as the guard.
         memory.held.0.store(hold.number, Ordering::Release);
         self.send_guarded(channel, memory, octets)?;
         Ok(hold)
+    }
+
+    /// Whether so many octets of guarded memory can be sent now. Of memory that is on its way nothing is touched before that.
+    fn check_guarded(&mut self, channel: ChannelId, memory: &Guarded, octets: usize) -> Result<(), SendError> {
+        self.check_own(octets, memory.len())?;
+        if self.may_push(channel) { Ok(()) } else { Err(SendError::Full) }
     }
 
     fn control(&self) -> impl AsFd + '_ {

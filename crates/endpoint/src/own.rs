@@ -282,7 +282,7 @@ impl Endpoint {
         self.push(Descriptor { address, ..head.into() })
     }
 
-    fn check_own(&self, octets: usize, most: usize) -> Result<(), SendError> {
+    pub(crate) fn check_own(&self, octets: usize, most: usize) -> Result<(), SendError> {
         if self.path() != DataPath::SingleCopy {
             return Err(SendError::OtherPath);
         }

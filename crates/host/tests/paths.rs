@@ -172,6 +172,9 @@ fn a_write_to_guarded_memory_waits_until_the_host_has_taken_the_sdu() {
         // The host takes nothing before that is over: the send does not wait for it, and reading does not.
         let held = Held::new(&lan.engine);
         a.send_guarded(to_b, &mut guarded, 10_000).unwrap();
+        // One that is refused leaves it alone.
+        assert!(a.send_guarded(to_b, &mut guarded, 0).is_err());
+        assert!(a.send_guarded(to_b, &mut guarded, 10_001).is_err());
         assert_eq!(guarded[9_999], 1);
         let (waits, over) = (guarded.waits(), Arc::new(AtomicBool::new(false)));
         let ends = over.clone();
@@ -206,12 +209,14 @@ fn memory_held_until_acknowledged_is_sent_again_as_it_was_and_written_afterwards
     let mut guarded = a.guarded(10_000).unwrap();
     guarded.fill(1);
     let hold = a.send_held(to_b, &mut guarded, 10_000).unwrap();
-    a.wait_sent(None).unwrap();
+    a.wait_sent(Some(Duration::MAX)).unwrap();
     assert_eq!(&b.receive(TIMEOUT).unwrap().expect("the first")[..], &[1; 10_000]);
     // As if it had been lost: once more, from where it is.
     a.send_guarded(to_b, &mut guarded, 10_000).unwrap();
     assert_eq!(&b.receive(TIMEOUT).unwrap().expect("the same again")[..], &[1; 10_000]);
     a.wait_sent(None).unwrap();
+    // One that is refused holds nothing, and ends no hold.
+    assert!(a.send_held(to_b, &mut guarded, 0).is_err());
     let wait = Duration::from_millis(80);
     let begin = Instant::now();
     let acknowledges = std::thread::spawn(move || {
