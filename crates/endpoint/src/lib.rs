@@ -12,6 +12,8 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 
 #[cfg(not(loom))]
+mod bare;
+#[cfg(not(loom))]
 pub mod calls;
 #[cfg(not(loom))]
 pub mod client;

@@ -14,7 +14,11 @@ use endpoint::seqpacket::Packets;
 use lan::{Lan, circuit};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use rustix::fd::AsFd;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sockopt};
+use std::io::{IoSlice, Write as _};
+use std::mem::MaybeUninit;
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::Ordering;
@@ -135,8 +139,8 @@ fn a_peer_killed_at_any_instant_is_noticed_and_leaves_nothing_behind() {
     }
 }
 
-/// Opens a circuit with memory of its own making, and then writes into it what no library would.
-fn hostile(socket: &Path, vci: u16, seed: u64) {
+/// Opens a circuit with memory of its own making: the connection, that memory, and what the service has passed.
+fn open_by_hand(socket: &Path, vci: u16) -> (Packets, Ours, Vec<OwnedFd>) {
     let packets = Packets::connect(socket).unwrap();
     let next = || packets.receive::<Response>().unwrap().unwrap();
     packets.send(&Request::hello(), &[]).unwrap();
@@ -150,6 +154,12 @@ fn hostile(socket: &Path, vci: u16, seed: u64) {
     };
     packets.send(&request, &[memory.as_fd()]).unwrap();
     let (_, fds) = next();
+    (packets, evil, fds)
+}
+
+/// Opens a circuit by hand, and then writes into its memory what no library would.
+fn hostile(socket: &Path, vci: u16, seed: u64) {
+    let (_packets, evil, fds) = open_by_hand(socket, vci);
     let mut random = StdRng::seed_from_u64(seed);
     let theirs = Theirs::open(&fds[0], &SMALL).unwrap();
     let lines = SMALL.octets() / layout::LINE_OCTETS;
@@ -193,6 +203,74 @@ fn hostile(socket: &Path, vci: u16, seed: u64) {
                 let _ = rustix::io::ioctl_fionbio(bell, step % 2000 == 0);
             }
         }
+    }
+}
+
+/// A socket whose last close takes half a minute.
+fn lingering() -> (OwnedFd, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (far, _) = listener.accept().unwrap();
+    socket.set_nonblocking(true).unwrap();
+    while (&socket).write(&[0; 65_536]).is_ok() {}
+    let socket = OwnedFd::from(socket);
+    sockopt::set_socket_linger(&socket, Some(Duration::from_secs(30))).unwrap();
+    (socket, far)
+}
+
+/// Passes a descriptor along with an octet.
+fn pass(bell: &OwnedFd, passed: OwnedFd) {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let (mut rights, fds) = (SendAncillaryBuffer::new(&mut space), [passed.as_fd()]);
+    assert!(rights.push(SendAncillaryMessage::ScmRights(&fds)));
+    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    rustix::net::sendmsg(bell, &[IoSlice::new(&[7])], &mut rights, flags).unwrap();
+}
+
+/// How long it takes.
+fn timed<T>(what: impl FnOnce() -> T) -> (T, Duration) {
+    let begin = Instant::now();
+    let done = what();
+    (done, begin.elapsed())
+}
+
+#[test]
+fn descriptors_that_take_long_to_close_do_not_come_through_a_bell() {
+    let lan = Lan::new();
+    let at_once = Duration::from_secs(5);
+    // Found when its victim waits, by either half; or only when it ends.
+    for way in 0..3 {
+        let (mut victim, (packets, _evil, fds)) = std::thread::scope(|scope| {
+            let peer = scope.spawn(|| open_by_hand(&lan.socket, 100));
+            (Direct::open(&lan.socket, "alpha", circuit(100), &config()).unwrap(), peer.join().unwrap())
+        });
+        let mut far = Vec::new();
+        // In front of it, what an honest peer sends.
+        let [messages, room] = &fds[1..] else { panic!("{fds:?}") };
+        for bell in [messages, room] {
+            assert_eq!(rustix::net::send(bell, &[1; 100], SendFlags::NOSIGNAL), Ok(100));
+            let (slow, its_far) = lingering();
+            pass(bell, slow);
+            far.push(its_far);
+        }
+        if way < 2 {
+            let wait = Some(Duration::from_millis(100));
+            let (waited, took) = timed(|| match way {
+                0 => (0..3).map(|_| victim.receiver.receive(wait).map(|_| ())).find(Result::is_err),
+                _ => {
+                    let wait = || victim.sender.wait_room(SMALL.max_message_octets() + 1, wait).map(|_| ());
+                    std::iter::repeat_with(wait).take(3).find(Result::is_err)
+                }
+            });
+            assert!(took < at_once, "way {way}: it has waited for {took:?}");
+            assert_eq!(waited, Some(Err(Gone::Peer)), "way {way}: the circuit is over");
+        }
+        let ((), took) = timed(|| drop(victim));
+        assert!(took < at_once, "way {way}: to end has taken {took:?}");
+        // Who closes the sockets waits no longer than their other ends are there.
+        drop((far, fds, packets));
+        lan.until_free("alpha", 100);
+        lan.until_free("beta", 100);
     }
 }
 

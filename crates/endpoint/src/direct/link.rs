@@ -4,11 +4,12 @@ use super::layout::{CONSUMED_LINE, PROCESSOR_WORD, WAKES_WORD};
 use super::memory::{Ours, Theirs};
 use super::ring::{ReadLines as _, Sleeper, WriteLines as _};
 use super::spin::Spin;
+use crate::bare::Bare;
 use crate::waiting::{DOZE, Next, is_elsewhere, processor, timespec};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::net::RecvFlags;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -49,27 +50,27 @@ pub(crate) struct Link {
     pub(crate) ours: Ours,
     pub(crate) theirs: Theirs,
     /// Rung when a message was sent; one end of a pair of stream sockets. Each end is a file of its own, so that nothing
-    /// the other side does to it can make us block.
-    pub(crate) messages: OwnedFd,
+    /// the other side does to it, or passes through it, can make us block.
+    pub(crate) messages: Bare,
     /// Rung when there is room again.
-    pub(crate) room: OwnedFd,
+    pub(crate) room: Bare,
     /// The connection to the service: its end is the circuit's end.
     pub(crate) control: Option<OwnedFd>,
 }
 
 /// Rings the bell at the other end. One that is full has been rung often enough; one without an end needs no bell.
-pub(crate) fn ring(bell: &OwnedFd) {
-    let _ = rustix::net::send(bell, &[1], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+pub(crate) fn ring(bell: &Bare) {
+    let _ = bell.send(&[1]);
 }
 
-/// Takes what the bell holds.
-pub(crate) fn drain(bell: &OwnedFd) {
-    let _ = rustix::net::recv(bell, &mut [0u8; 256][..], RecvFlags::DONTWAIT);
+/// Takes what the bell holds. One that holds more than octets ends: whoever waits for it hears of that.
+pub(crate) fn drain(bell: &Bare) {
+    let _ = bell.receive(&mut [0; 256], RecvFlags::DONTWAIT);
 }
 
 impl Link {
     /// Looks at bell and service for up to `timeout` (`None`: as long as it takes). Whether the bell has been rung.
-    fn sleep(&self, bell: &OwnedFd, timeout: Option<Duration>) -> Result<bool, Gone> {
+    fn sleep(&self, bell: &Bare, timeout: Option<Duration>) -> Result<bool, Gone> {
         let spec = timeout.map(timespec);
         let mut fds = [PollFd::new(bell, PollFlags::IN), PollFd::new(bell, PollFlags::empty())];
         let n = match &self.control {
@@ -151,7 +152,7 @@ impl Link {
     /// What came before an end is still `ready` after it.
     pub(crate) fn wait(
         &self,
-        bell: &OwnedFd,
+        bell: &Bare,
         sleeper: &mut Sleeper<Ours>,
         spin: Spin,
         timeout: Option<Duration>,

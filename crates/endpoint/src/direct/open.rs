@@ -6,6 +6,7 @@ use super::memory::{MemoryError, Ours, Theirs};
 use super::receiver::Receiver;
 use super::sender::Sender;
 use super::spin::Spin;
+use crate::bare::Bare;
 use crate::client::{Connection, Error};
 use crate::control::{DIRECT, Request, Response};
 use rustix::fd::OwnedFd;
@@ -66,6 +67,7 @@ impl Direct {
         else {
             return Err(Error::Protocol(format!("{answer:?} without its file descriptors")));
         };
+        let [messages, room] = [messages, room].map(Bare::from);
         let theirs = Theirs::open(&memory, geometry)?;
         let link = Link { ours, theirs, messages, room, control: Some(connection.into()) };
         Ok(Self::over(link, &config.geometry, geometry, config.spin))
@@ -81,7 +83,8 @@ impl Direct {
         let [(a, a_memory), (b, b_memory)] = [Ours::create(&geometry)?, Ours::create(&geometry)?];
         let (theirs_of_a, theirs_of_b) = (Theirs::open(&b_memory, &geometry)?, Theirs::open(&a_memory, &geometry)?);
         let [(a_messages, b_messages), (a_room, b_room)] = [bells()?, bells()?];
-        let side = |ours, theirs, messages, room| {
+        let side = |ours, theirs, messages: OwnedFd, room: OwnedFd| {
+            let (messages, room) = (messages.into(), room.into());
             Self::over(Link { ours, theirs, messages, room, control: None }, &geometry, &geometry, config.spin)
         };
         Ok((side(a, theirs_of_a, a_messages, a_room), side(b, theirs_of_b, b_messages, b_room)))
