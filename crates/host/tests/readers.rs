@@ -8,7 +8,8 @@ use endpoint::seqpacket::Packets;
 use endpoint::window::{PAGE, ReaderView, Window};
 use family::{OCTETS, PAGES, PATIENCE, alone, endpoint, endpoint_to_windows, pattern, seen};
 use lan::{Held, Lan};
-use rustix::net::{AddressFamily, SocketFlags, SocketType};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use std::fs::read_to_string;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
@@ -191,6 +192,159 @@ fn a_program_that_does_not_take_the_window_is_given_up_and_one_that_gets_somethi
     assert_eq!(ReaderView::take(&theirs).unwrap_err(), rustix::io::Errno::INVAL);
     window.write(0, &[1; PAGE]);
     assert_eq!((window.failures(), seen_first(&window)), (0, 1));
+}
+
+fn socket_pair() -> (Packets, Packets) {
+    let kind = (AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC);
+    let (ours, theirs) = rustix::net::socketpair(kind.0, kind.1, kind.2, None).unwrap();
+    (Packets::from(ours), Packets::from(theirs))
+}
+
+/// A reader made by hand, which maps nothing.
+struct Liar {
+    orders: OwnedFd,
+    reports: OwnedFd,
+}
+
+/// The order that says that all pages are there.
+const READY: u32 = 8;
+const MOVES: u32 = 1;
+
+impl Liar {
+    /// Takes the window that comes over `socket`, and answers orders well until all pages are there, that one as it is told.
+    fn take(socket: &Packets, ready: u32) -> Self {
+        let (_, passed) = socket.receive::<serde_json::Value>().unwrap().unwrap();
+        let [_, orders, reports] = <[OwnedFd; 3]>::try_from(passed).unwrap();
+        let liar = Liar { orders, reports };
+        assert!(liar.answer(0, 0));
+        while let Some([number, kind]) = liar.next_order() {
+            if kind & READY != 0 {
+                liar.answer(number, ready);
+                break;
+            }
+            assert!(liar.answer(number, 0));
+        }
+        liar
+    }
+
+    /// The number and the kind of the next order.
+    fn next_order(&self) -> Option<[u32; 2]> {
+        let mut octets = [0; 20];
+        let all = rustix::net::recv(&self.orders, &mut octets[..], RecvFlags::empty()).ok()?.1;
+        (all == 20).then(|| [0, 1].map(|at| u32::from_ne_bytes(octets.as_chunks().0[at])))
+    }
+
+    fn answer(&self, number: u32, code: u32) -> bool {
+        let octets = [number.to_ne_bytes(), code.to_ne_bytes()].concat();
+        rustix::net::send(&self.orders, &octets, SendFlags::NOSIGNAL).is_ok()
+    }
+}
+
+#[test]
+fn a_reader_that_answers_nonsense_or_ahead_or_reports_is_forgotten_and_stops_and_copies_nothing() {
+    let _alone = alone();
+    let lan = Lan::new();
+    let ((mut a, to_b), (mut b, _)) = (endpoint(&lan, "alpha"), endpoint(&lan, "beta"));
+    let window = a.window(OCTETS, 8 * OCTETS).unwrap();
+    let mut ends = Vec::new();
+    let mut admit = |behaves: fn(Liar)| {
+        let (ours, theirs) = socket_pair();
+        let reader = std::thread::spawn(move || behaves(Liar::take(&theirs, 0)));
+        window.admit_reader(&ours).unwrap();
+        ends.push(reader);
+    };
+    // No number of an error.
+    admit(|liar| {
+        let [number, _] = liar.next_order().unwrap();
+        assert!(liar.answer(number, 5000) && liar.next_order().is_none());
+    });
+    // To another order.
+    admit(|liar| {
+        let [number, _] = liar.next_order().unwrap();
+        assert!(liar.answer(number.wrapping_sub(1), 0) && liar.next_order().is_none());
+    });
+    // Ahead of orders, of which it takes none.
+    admit(|liar| {
+        let mut number = liar.next_order().unwrap()[0];
+        while liar.answer(number, 0) {
+            number = number.wrapping_add(1);
+        }
+    });
+    // A page in a row that leaves.
+    admit(|liar| {
+        for page in (0..PAGES as u32).cycle() {
+            let reported =
+                rustix::net::send(&liar.reports, &page.to_ne_bytes(), SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+            assert!(reported.is_err(), "it takes reports");
+            if page == 0 && !liar.next_order().is_some_and(|[number, _]| liar.answer(number, 0)) {
+                return;
+            }
+        }
+    });
+    // One that means well.
+    let honest = Reader::of(&window);
+    for round in 0..500u32 {
+        let sdu = pattern(2 * PAGE, round as u8);
+        let at = round as usize % (PAGES - 2) * PAGE;
+        assert_eq!(window.overwrite(at, &sdu), sdu.len());
+        a.send_window(to_b, &window, at, sdu.len()).unwrap();
+        assert!(b.receive(PATIENCE).unwrap().unwrap()[..] == sdu);
+    }
+    assert!(honest.sees(&window) && honest.end().success());
+    assert_eq!((window.failures(), window.counts().copied), (0, 0));
+    drop(window);
+    ends.into_iter().for_each(|reader| reader.join().unwrap());
+}
+
+#[test]
+fn places_at_a_window_are_free_again_once_those_who_had_them_have_gone() {
+    let _alone = alone();
+    let lan = Lan::new();
+    let (mut a, _) = endpoint(&lan, "alpha");
+    let window = a.window(PAGE, PAGE).unwrap();
+    for round in 0..20 {
+        window.write(0, &[round; PAGE]);
+        // One that is not ready in the end, one that ends, and a view here.
+        let (ours, theirs) = socket_pair();
+        let liar = std::thread::spawn(move || Liar::take(&theirs, 5000));
+        assert_eq!(window.admit_reader(&ours), Err(Errno::PROTO), "round {round}");
+        let _liar = liar.join().unwrap();
+        let (ours, theirs) = socket_pair();
+        let reader = std::thread::spawn(move || ReaderView::take(&theirs).unwrap().unwrap());
+        window.admit_reader(&ours).unwrap();
+        let (reader, view, mut octets) = (reader.join().unwrap(), window.view().unwrap(), [[0; PAGE]; 2]);
+        reader.read(0, &mut octets[0]);
+        view.read(0, &mut octets[1]);
+        assert_eq!(octets, [[round; PAGE]; 2]);
+        drop(reader);
+        // The window itself and this view have two of eight.
+        assert_eq!(std::iter::from_fn(|| window.view()).take(10).collect::<Vec<_>>().len(), 6);
+    }
+    assert_eq!(window.failures(), 0);
+}
+
+#[test]
+fn a_reader_takes_no_window_of_which_pages_are_missing() {
+    // The owner is made by hand: it says that all pages are there after so many of them, in this order.
+    for (mapped, taken) in [(&[][..], false), (&[0][..], false), (&[1, 1][..], false), (&[1, 0][..], true)] {
+        let (ours, theirs) = socket_pair();
+        let reader = std::thread::spawn(move || ReaderView::take(&theirs).map(|view| view.is_some()));
+        let memory = rustix::fs::memfd_create("frames", rustix::fs::MemfdFlags::ALLOW_SEALING).unwrap();
+        rustix::fs::ftruncate(&memory, 4 * PAGE as u64).unwrap();
+        rustix::fs::fcntl_add_seals(&memory, rustix::fs::SealFlags::SHRINK).unwrap();
+        let pair = || rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
+        let ((orders, their_orders), (_reports, their_reports)) = (pair().unwrap(), pair().unwrap());
+        let admission = serde_json::json!({ "octets": 2 * PAGE, "frames": 4 * PAGE });
+        ours.send(&admission, &[memory.as_fd(), their_orders.as_fd(), their_reports.as_fd()]).unwrap();
+        drop((their_orders, their_reports));
+        let orders_of_pages = mapped.iter().map(|page| [MOVES, *page, 1, page + 2]);
+        for (number, order) in (1u32..).zip(orders_of_pages.chain([[READY, 0, 0, 0]])) {
+            let octets: Vec<u8> = std::iter::once(number).chain(order).flat_map(u32::to_ne_bytes).collect();
+            rustix::net::send(&orders, &octets, SendFlags::NOSIGNAL).unwrap();
+        }
+        let said = reader.join().unwrap();
+        assert_eq!(said, if taken { Ok(true) } else { Err(Errno::PROTO) }, "{mapped:?}");
+    }
 }
 
 fn seen_first(window: &Window) -> u8 {

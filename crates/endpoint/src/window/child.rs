@@ -7,8 +7,12 @@
 //! protected when a call returns is replaced or protected in both.
 //!
 //! A child that ends, or closes its sockets, is no longer waited for. One that stops without an answer is a failure of the window.
+//!
+//! Another program, which reads only ([`super::reader`]), takes the same orders. It is not trusted: whatever it does but answer each order
+//! in time, it is forgotten, and the window goes on without it.
 
-use super::{MAX_VIEWS, PAGE, State, Window, load, store};
+use super::{PAGE, State, Window, load, store};
+use crate::bare::Bare;
 use crate::shared::SharedMemory;
 use crate::uffd::WriteFaults;
 use remap::spaces::Process;
@@ -16,7 +20,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, MremapFlags, ProtFlags};
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType};
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
@@ -51,17 +55,16 @@ pub(super) struct Order {
     pub(super) writable: bool,
 }
 
-/// Sends numbers as one packet.
-pub(super) fn send(socket: &OwnedFd, numbers: &[u32]) -> Result<(), Errno> {
+/// Sends numbers together. Waits for nobody: who takes each before the next is sent always has room.
+pub(super) fn send(socket: &Bare, numbers: &[u32]) -> Result<(), Errno> {
     let octets: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
-    rustix::io::retry_on_intr(|| rustix::net::send(socket, &octets, SendFlags::NOSIGNAL)).map(|_| ())
+    socket.send(&octets)
 }
 
-/// Receives a packet of so many numbers.
-pub(super) fn receive<const N: usize>(socket: &OwnedFd) -> Result<[u32; N], Errno> {
+/// Receives so many numbers that were sent together.
+pub(super) fn receive<const N: usize>(socket: &Bare) -> Result<[u32; N], Errno> {
     let mut octets = [0u8; 32];
-    let (n, _) = rustix::io::retry_on_intr(|| rustix::net::recv(socket, &mut octets[..], RecvFlags::empty()))?;
-    match n {
+    match socket.receive(&mut octets[..4 * N], RecvFlags::empty())? {
         0 => Err(Errno::PIPE),
         n if n == 4 * N => {
             let words = octets.as_chunks::<4>().0;
@@ -71,38 +74,80 @@ pub(super) fn receive<const N: usize>(socket: &OwnedFd) -> Result<[u32; N], Errn
     }
 }
 
-/// A child, as the owner sees it.
+/// The next order: its number, its kind, and page, pages and frame.
+pub(super) fn next_order(orders: &Bare) -> Result<[u32; 5], Errno> {
+    receive(orders)
+}
+
+/// Answers an order: its number, and 0 or why it could not be carried out.
+pub(super) fn answer(orders: &Bare, number: u32, done: Result<(), Errno>) -> Result<(), Errno> {
+    send(orders, &[number, done.err().map_or(0, |e| e.raw_os_error() as u32)])
+}
+
+/// A child or a reader, as the owner sees it.
 #[derive(Debug)]
-pub(super) struct Remote(OwnedFd);
+pub(super) struct Remote {
+    orders: Bare,
+    reports: Arc<Bare>,
+    /// The number of the last order. Number 0 is answered without one: all is ready to take orders.
+    number: u32,
+    /// It writes nothing, and is not trusted.
+    reads_only: bool,
+}
 
 impl Remote {
-    fn answer(&self) -> Result<(), Errno> {
-        let mut fds = [PollFd::new(&self.0, PollFlags::IN)];
+    pub(super) fn new(orders: OwnedFd, reports: OwnedFd, reads_only: bool) -> Self {
+        Remote { orders: orders.into(), reports: Arc::new(reports.into()), number: 0, reads_only }
+    }
+
+    pub(super) fn reads_only(&self) -> bool {
+        self.reads_only
+    }
+
+    /// Whether its process has ended, or closed its sockets.
+    pub(super) fn has_ended(&self) -> bool {
+        let mut fds = [PollFd::new(&*self.reports, PollFlags::empty())];
+        poll(&mut fds, Some(&Timespec::default())).is_ok_and(|n| n > 0)
+    }
+
+    fn await_answer(&self) -> Result<(), Errno> {
+        let mut fds = [PollFd::new(&self.orders, PollFlags::IN)];
         let mut look = || rustix::io::retry_on_intr(|| poll(&mut fds, Some(&PATIENCE)));
         // Several looks in place of a long one: if all processes were stopped meanwhile, the child has its time after that.
         match (0..LOOKS).map(|_| look()).find(|found| *found != Ok(0)).unwrap_or(Ok(0))? {
             0 => Err(Errno::TIMEDOUT),
-            _ => match receive::<1>(&self.0)? {
-                [0] => Ok(()),
-                [code] => Err(Errno::from_raw_os_error(code as i32)),
+            _ => match receive(&self.orders)? {
+                [number, _] if number != self.number => Err(Errno::PROTO),
+                [_, 0] => Ok(()),
+                // What the system numbers errors by.
+                [_, code @ 1..=4095] => Err(Errno::from_raw_os_error(code as i32)),
+                _ => Err(Errno::PROTO),
             },
         }
     }
 
-    fn order(&self, numbers: [u32; 4]) -> Result<(), Errno> {
-        send(&self.0, &numbers)?;
-        self.answer()
+    fn order(&mut self, [kind, page, pages, frame]: [u32; 4]) -> Result<(), Errno> {
+        self.number = self.number.wrapping_add(1);
+        send(&self.orders, &[self.number, kind, page, pages, frame])?;
+        self.await_answer()
     }
 
     /// Has an order carried out.
-    pub(super) fn carry_out(&self, order: Order) -> Result<(), Errno> {
+    pub(super) fn carry_out(&mut self, order: Order) -> Result<(), Errno> {
         let kind = if order.moves { MOVES } else { 0 } | if order.writable { WRITABLE } else { 0 };
         self.order([kind, order.page, order.pages, order.frame])
     }
 
     /// Lets whoever waits in a page try again.
-    pub(super) fn wake(&self, page: u32) -> Result<(), Errno> {
+    pub(super) fn wake(&mut self, page: u32) -> Result<(), Errno> {
         self.order([WAKE, page, 1, 0])
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        // Whoever serves it hears that it is forgotten.
+        self.reports.end();
     }
 }
 
@@ -144,7 +189,7 @@ pub struct Seat<'a> {
 }
 
 pub(super) fn pair() -> Result<[OwnedFd; 2], Errno> {
-    rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).map(|(a, b)| [a, b])
+    rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).map(|(a, b)| [a, b])
 }
 
 impl Window {
@@ -166,7 +211,7 @@ impl Seat<'_> {
     pub fn keep(self) -> Result<(), Errno> {
         let Seat { window, frames, orders: [orders, theirs], reports: [reports, their_reports] } = self;
         drop((frames, theirs, their_reports));
-        share(window, orders, reports)
+        share(window, Remote::new(orders, reports, false))
     }
 
     /// In the child: gives it the window. The parent's own [`Window`] is of no use here.
@@ -183,8 +228,9 @@ impl Seat<'_> {
             unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), octets, ProtFlags::empty(), MapFlags::PRIVATE) }?;
         let start = start.expose_provenance() as u64;
         let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let (orders, reports) = (orders.into(), reports.into());
         let follower = Arc::new(Follower { frames, start, octets, faults, orders, reports, stop });
-        send(&follower.orders, &[0])?;
+        answer(&follower.orders, 0, Ok(()))?;
         while !follower.follow()? {}
         let own = follower.clone();
         let thread = std::thread::Builder::new().name("window".into()).spawn(move || own.run());
@@ -193,26 +239,34 @@ impl Seat<'_> {
 }
 
 /// Gives the window's pages to who has taken a place at it, and serves it from now on. Waits until it is there.
-pub(super) fn share(window: &Window, orders: OwnedFd, reports: OwnedFd) -> Result<(), Errno> {
-    let remote = Remote(orders);
-    remote.answer()?;
-    let mut state = window.settled();
-    let State { spaces, real, views, .. } = &mut *state;
-    if *views >= MAX_VIEWS {
-        return Err(Errno::MFILE);
+pub(super) fn share(window: &Window, remote: Remote) -> Result<(), Errno> {
+    remote.await_answer()?;
+    let (reports, reads_only) = (remote.reports.clone(), remote.reads_only);
+    let mut state = window.with_room();
+    let process = state.real.add_remote(window.octets, remote).ok_or(Errno::MFILE)?;
+    let shared = give_pages(window, &mut state, process).and_then(|()| match &window.keeper {
+        Some(keeper) => keeper.serve(process, reports, reads_only),
+        // Nothing is protected, and nobody reports.
+        None => Ok(()),
+    });
+    if shared.is_err() {
+        state.real.forget(process);
+        state.clear_gone();
     }
-    let process = Process(*views);
-    *views += 1;
-    real.add_remote(window.octets, remote);
+    shared
+}
+
+/// Puts all pages of a window where they belong in a child or a reader.
+fn give_pages(window: &Window, state: &mut State, process: Process) -> Result<(), Errno> {
+    let State { spaces, real, .. } = state;
     let failures = real.failures();
     spaces.share((Process(0), 0), window.octets, (process, 0), real).map_err(|_| Errno::NOMEM)?;
     real.flush();
+    let failed = real.failures() != failures;
     match real.remote(process) {
-        Some(remote) if real.failures() == failures => remote.order([READY, 0, 0, 0])?,
-        _ => return Err(Errno::PIPE),
+        Some(remote) if !failed => remote.order([READY, 0, 0, 0]),
+        _ => Err(Errno::PIPE),
     }
-    // Without a keeper nothing is protected, and nobody reports.
-    window.keeper.as_ref().map_or(Ok(()), |keeper| keeper.serve(process, reports))
 }
 
 /// What a child's thread does.
@@ -222,17 +276,17 @@ struct Follower {
     start: u64,
     octets: usize,
     faults: WriteFaults,
-    orders: OwnedFd,
-    reports: OwnedFd,
+    orders: Bare,
+    reports: Bare,
     stop: OwnedFd,
 }
 
 impl Follower {
     /// Carries out the next order, and says so; true if it was the one that says that all pages are there.
     fn follow(&self) -> Result<bool, Errno> {
-        let [kind, page, pages, frame] = receive(&self.orders)?;
+        let [number, kind, page, pages, frame] = next_order(&self.orders)?;
         let done = self.carry_out(kind, [page, pages, frame].map(|n| n as usize * PAGE));
-        send(&self.orders, &[done.err().map_or(0, |e| e.raw_os_error() as u32)])?;
+        answer(&self.orders, number, done)?;
         Ok(kind & READY != 0)
     }
 
@@ -276,8 +330,11 @@ impl Follower {
             let ordered = !fds[0].revents().is_empty();
             while let Some(address) = self.faults.next() {
                 let page = (address - self.start) / PAGE as u64;
-                // A failure shows below.
-                let _ = send(&self.reports, &[page as u32]);
+                if send(&self.reports, &[page as u32]).is_err() {
+                    // The owner is behind with these, or gone, which shows below: who waits there faults again.
+                    self.faults.wake(self.start + page * PAGE as u64, PAGE as u64);
+                    break;
+                }
             }
             if ordered && self.follow().is_err() {
                 // The owner is gone, and sends nothing any more.
@@ -327,6 +384,6 @@ impl Drop for ChildView {
 }
 
 /// Takes reports of a child: pages that it waits to write. `Err` when it has gone.
-pub(super) fn next_report(reports: &OwnedFd) -> Result<u32, Errno> {
+pub(super) fn next_report(reports: &Bare) -> Result<u32, Errno> {
     receive::<1>(reports).map(|[page]| page)
 }

@@ -1,6 +1,7 @@
 //! The thread that answers writes to pages that are leaving.
 
 use super::{State, child};
+use crate::bare::Bare;
 use crate::client::Endpoint;
 use crate::segment::Segment;
 use crate::uffd::WriteFaults;
@@ -19,7 +20,7 @@ const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000 };
 #[derive(Debug)]
 pub(super) struct Keeper {
     answers: Arc<Answers>,
-    /// One for this process, and one for each child.
+    /// One for this process, and one for each child and each reader.
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -49,13 +50,15 @@ impl Keeper {
         let answers = self.answers.clone();
         let thread = std::thread::Builder::new().name("window".into()).spawn(move || run(&answers));
         let thread = thread.map_err(|_| Errno::AGAIN)?;
-        self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        threads.retain(|thread| !thread.is_finished());
+        threads.push(thread);
         Ok(())
     }
 
-    /// Answers a child's writes from now on, until it ends.
-    pub(super) fn serve(&self, process: Process, reports: OwnedFd) -> Result<(), Errno> {
-        self.spawn(move |answers| answers.serve(process, &reports))
+    /// Answers a child's writes from now on, until it ends or is forgotten. A reader writes nothing: it may only end.
+    pub(super) fn serve(&self, process: Process, reports: Arc<Bare>, reads_only: bool) -> Result<(), Errno> {
+        self.spawn(move |answers| answers.serve(process, &reports, reads_only))
     }
 
     pub(super) fn taken(&self) -> u32 {
@@ -109,9 +112,10 @@ impl Answers {
     }
 
     /// Answers a child until it ends.
-    fn serve(&self, process: Process, reports: &OwnedFd) {
+    fn serve(&self, process: Process, reports: &Bare, reads_only: bool) {
+        let asks = if reads_only { PollFlags::empty() } else { PollFlags::IN };
         loop {
-            let mut fds = [PollFd::new(reports, PollFlags::IN), PollFd::new(&self.stop, PollFlags::IN)];
+            let mut fds = [PollFd::new(reports, asks), PollFd::new(&self.stop, PollFlags::IN)];
             match poll(&mut fds, None) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(_) => return,
@@ -122,12 +126,12 @@ impl Answers {
             if fds[0].revents().is_empty() {
                 continue;
             }
-            let Ok(page) = child::next_report(reports) else {
-                let mut guard = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-                let State { spaces, real, .. } = &mut *guard;
-                real.forget(process);
-                spaces.exit(process, real);
-                return real.flush();
+            let report = if reads_only { Err(Errno::PIPE) } else { child::next_report(reports) };
+            let Ok(page) = report else {
+                let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+                state.real.forget(process);
+                state.clear_gone();
+                return state.real.flush();
             };
             self.answer(Waiting::There(process, u64::from(page) * super::PAGE as u64));
         }
@@ -165,7 +169,7 @@ impl Answers {
         }
     }
 
-    fn wake(&self, waiting: Waiting, state: &State) {
+    fn wake(&self, waiting: Waiting, state: &mut State) {
         let page = super::PAGE as u64;
         match waiting {
             Waiting::Here(address) => self.faults.wake(address & !(page - 1), page),

@@ -41,8 +41,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub const PAGE: usize = 4096;
 /// Most octets of an SDU.
 const MAX_OCTETS: usize = 65_535;
-/// Places at which a window can be seen.
-const MAX_VIEWS: u16 = 8;
+/// Places at which a window can be seen at a time.
+const MAX_VIEWS: usize = 8;
 /// Pages whose mapping is put off, at most.
 const MAX_PUT_OFF: usize = 1024;
 
@@ -55,7 +55,6 @@ struct State {
     leaving: VecDeque<(u32, u64)>,
     /// What is posted, by where it begins in the pool.
     holds: BTreeMap<usize, Hold>,
-    views: u16,
     /// Batches that are open: mappings wait for the last one's end.
     batches: u32,
 }
@@ -65,6 +64,13 @@ impl State {
     fn flush_received(&mut self) {
         if self.batches == 0 || self.real.waiting() >= MAX_PUT_OFF {
             self.real.flush();
+        }
+    }
+
+    /// What views that have gone had is nobody's any more.
+    fn clear_gone(&mut self) {
+        while let Some(process) = self.real.next_gone() {
+            self.spaces.exit(process, &mut self.real);
         }
     }
 
@@ -107,7 +113,7 @@ pub struct Batch<'a> {
 #[derive(Debug)]
 pub struct View<'a> {
     window: &'a Window,
-    number: u16,
+    process: Process,
 }
 
 impl Window {
@@ -117,13 +123,14 @@ impl Window {
 
     /// Its memory, which any thread may write at any time; a write to a page that is leaving waits for a copy of the page.
     pub fn octets(&self) -> &[AtomicU8] {
-        self.octets_of(0)
+        self.octets_of(Process(0))
     }
 
-    fn octets_of(&self, view: u16) -> &[AtomicU8] {
+    fn octets_of(&self, view: Process) -> &[AtomicU8] {
         let start = self.state().real.start(view);
-        // SAFETY: the view's place is mapped with this many octets as long as the window lives: pages are exchanged under the system's
-        // own lock, never taken away. An atomic has its octet's layout and may change under a shared reference.
+        // SAFETY: the view's place is mapped with this many octets as long as the window lives, or the view if it is another one, which
+        // lends them for no longer: pages are exchanged under the system's own lock, never taken away. An atomic has its octet's layout
+        // and may change under a shared reference.
         unsafe {
             std::slice::from_raw_parts(std::ptr::with_exposed_provenance::<AtomicU8>(start as usize), self.octets)
         }
@@ -171,18 +178,16 @@ impl Window {
         Alignment { page: PAGE, offset: 0 }
     }
 
-    /// The window at another place as well. `None`: there are enough, or the system has no room.
+    /// The window at another place as well, until that is dropped. `None`: there are enough, or the system has no room.
     pub fn view(&self) -> Option<View<'_>> {
-        let mut state = self.settled();
-        let State { spaces, real, views, .. } = &mut *state;
-        if *views >= MAX_VIEWS || !real.reserve(self.octets) {
-            return None;
-        }
-        let number = *views;
-        *views += 1;
-        let shared = spaces.share((Process(0), 0), self.octets, (Process(number), 0), real);
+        let mut state = self.with_room();
+        let State { spaces, real, .. } = &mut *state;
+        let process = real.reserve(self.octets)?;
+        let shared = spaces.share((Process(0), 0), self.octets, (process, 0), real);
         real.flush();
-        shared.is_ok().then_some(View { window: self, number })
+        drop(state);
+        let view = View { window: self, process };
+        shared.is_ok().then_some(view)
     }
 
     /// How an SDU is kept from changing on its way: a writer gets a copy, or sending blocks.
@@ -227,6 +232,15 @@ impl Window {
         if let Some(keeper) = &self.keeper {
             state.settle(keeper.taken());
         }
+        state.clear_gone();
+        state
+    }
+
+    /// With a place for another view, if one can be had.
+    fn with_room(&self) -> MutexGuard<'_, State> {
+        let mut state = self.settled();
+        state.real.make_room();
+        state.clear_gone();
         state
     }
 }
@@ -247,10 +261,18 @@ impl Drop for Batch<'_> {
     }
 }
 
+impl Drop for View<'_> {
+    fn drop(&mut self) {
+        let mut state = self.window.state();
+        state.real.forget(self.process);
+        state.clear_gone();
+    }
+}
+
 impl View<'_> {
     /// Its memory.
     pub fn octets(&self) -> &[AtomicU8] {
-        self.window.octets_of(self.number)
+        self.window.octets_of(self.process)
     }
 
     /// Reads octets. Panics if they are not inside.
@@ -294,7 +316,7 @@ impl Endpoint {
             format!("{what} is forbidden here ({e}): sending waits until the host has taken the SDU (Linux 5.19 or newer is needed)")
         });
         let mut spaces = Spaces::new(frames.into(), PAGE, remap::Overlap::Copy);
-        if !real.reserve(octets) || spaces.grow(Process(0), 0, octets, &mut real).is_err() {
+        if real.reserve(octets) != Some(Process(0)) || spaces.grow(Process(0), 0, octets, &mut real).is_err() {
             return Err(Error::System(Errno::NOMEM));
         }
         real.flush();
@@ -302,7 +324,7 @@ impl Endpoint {
             return Err(Error::System(Errno::NOMEM));
         }
         let faults = real.faults();
-        let state = State { spaces, real, leaving: VecDeque::new(), holds: BTreeMap::new(), views: 1, batches: 0 };
+        let state = State { spaces, real, leaving: VecDeque::new(), holds: BTreeMap::new(), batches: 0 };
         let state = Arc::new(Mutex::new(state));
         let keeper =
             faults.map(|faults| Keeper::start(faults, state.clone(), self)).transpose().map_err(Error::System)?;

@@ -6,19 +6,25 @@
 //! them on other frames as the owner orders, as a child's does ([`super::child`]). In: orders, each answered when it has been carried
 //! out. Out: answers. It writes nothing, so nothing has to be protected there, and no page is copied because of it.
 
-use super::child::{self, Frames, MOVES, READY};
+use super::child::{self, Frames, MOVES, READY, Remote};
 use super::{PAGE, Window, load};
+use crate::bare::Bare;
 use crate::seqpacket::{PacketError, Packets};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::SealFlags;
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MremapFlags, ProtFlags};
+use rustix::net::Shutdown;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 use std::thread::JoinHandle;
+
+/// Most frames of a window: a descriptor names them by 16 bits.
+const MAX_FRAMES: usize = u16::MAX as usize;
 
 /// What goes along with the descriptors: of the frames, of the socket for orders, of the one whose end tells that the reader has gone.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
@@ -40,17 +46,20 @@ fn errno(e: PacketError) -> Errno {
 impl Window {
     /// Gives another program the window to read: the one that calls [`ReaderView::take`] at the other end of `socket`. Waits until it
     /// has. It can read all of the window's frames, also those that SDUs are received into. Until it ends, each call that replaces
-    /// pages waits for it, and what was said of children holds ([`Window::seat`]).
+    /// pages waits for it, ten seconds for an order at most. One that does not answer then, or not as it should, is forgotten: its pages
+    /// stay what they are.
     ///
     /// # Errors
     /// The window has as many views as it can, or the program does not answer.
     pub fn admit_reader(&self, socket: &Packets) -> Result<(), Errno> {
         let ([orders, their_orders], [reports, their_reports]) = (child::pair()?, child::pair()?);
+        // It has nothing to report, and no descriptor to pass.
+        rustix::net::shutdown(&reports, Shutdown::Read)?;
         let admission = Admission { octets: self.octets as u64, frames: self.pool.len() as u64 };
         let passed = [self.file.as_fd(), their_orders.as_fd(), their_reports.as_fd()];
         socket.send(&admission, &passed).map_err(errno)?;
         drop((their_orders, their_reports));
-        child::share(self, orders, reports)
+        child::share(self, Remote::new(orders, reports, true))
     }
 }
 
@@ -67,9 +76,9 @@ struct Follower {
     frames: Frames,
     start: u64,
     octets: usize,
-    orders: OwnedFd,
+    orders: Bare,
     /// Says by its end that this has ended.
-    _reports: OwnedFd,
+    _reports: Bare,
     stop: OwnedFd,
 }
 
@@ -81,8 +90,10 @@ impl ReaderView {
     pub fn take(socket: &Packets) -> Result<Option<Self>, Errno> {
         let Some((admission, passed)) = socket.receive::<Admission>().map_err(errno)? else { return Ok(None) };
         let [memory, orders, reports] = <[OwnedFd; 3]>::try_from(passed).map_err(|_| Errno::PROTO)?;
-        let size =
-            |octets: u64| usize::try_from(octets).ok().filter(|octets| octets.is_multiple_of(PAGE) && *octets > 0);
+        let size = |octets: u64| {
+            let octets = usize::try_from(octets).ok()?;
+            (octets.is_multiple_of(PAGE) && (1..=MAX_FRAMES).contains(&(octets / PAGE))).then_some(octets)
+        };
         let (octets, whole) = size(admission.octets).zip(size(admission.frames)).ok_or(Errno::PROTO)?;
         // Memory that shrinks would end who reads it.
         let seals = rustix::fs::fcntl_get_seals(&memory)?;
@@ -97,9 +108,10 @@ impl ReaderView {
         };
         let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let start = start.expose_provenance() as u64;
+        let (orders, reports) = (orders.into(), reports.into());
         let follower = Arc::new(Follower { frames, start, octets, orders, _reports: reports, stop });
-        child::send(&follower.orders, &[0])?;
-        while !follower.follow()? {}
+        child::answer(&follower.orders, 0, Ok(()))?;
+        follower.take_pages()?;
         let own = follower.clone();
         let thread = std::thread::Builder::new().name("window".into()).spawn(move || own.run());
         Ok(Some(ReaderView { follower, thread: Some(thread.map_err(|_| Errno::AGAIN)?) }))
@@ -131,12 +143,25 @@ impl ReaderView {
 }
 
 impl Follower {
-    /// Carries out the next order, and says so; true if it was the one that says that all pages are there.
-    fn follow(&self) -> Result<bool, Errno> {
-        let [kind, page, pages, frame] = child::receive(&self.orders)?;
+    /// Carries out orders until one says that all pages are there, and they are: who reads where none is ends the process.
+    fn take_pages(&self) -> Result<(), Errno> {
+        let mut there = vec![false; self.octets / PAGE];
+        loop {
+            let (kind, mapped) = self.follow()?;
+            there[mapped].fill(true);
+            if kind & READY != 0 {
+                return there.iter().all(|there| *there).then_some(()).ok_or(Errno::PROTO);
+            }
+        }
+    }
+
+    /// Carries out the next order, and says so; gives its kind, and which pages it has mapped.
+    fn follow(&self) -> Result<(u32, Range<usize>), Errno> {
+        let [number, kind, page, pages, frame] = child::next_order(&self.orders)?;
         let done = self.carry_out(kind, [page, pages, frame].map(|n| n as usize * PAGE));
-        child::send(&self.orders, &[done.err().map_or(0, |e| e.raw_os_error() as u32)])?;
-        Ok(kind & READY != 0)
+        child::answer(&self.orders, number, done)?;
+        let has_mapped = done.is_ok() && kind & MOVES != 0;
+        Ok((kind, if has_mapped { page as usize..page as usize + pages as usize } else { 0..0 }))
     }
 
     fn carry_out(&self, kind: u32, [at, octets, frame]: [usize; 3]) -> Result<(), Errno> {

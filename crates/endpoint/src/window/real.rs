@@ -4,14 +4,15 @@
 //! `mremap` from the pool's: the memory is sealed against mappings of its file. The system exchanges a mapping under its own lock, so
 //! a thread that reads there sees the old page or the new one.
 
-use super::PAGE;
 use super::child::{self, Remote};
+use super::{MAX_VIEWS, PAGE};
 use crate::shared::SharedMemory;
 use crate::uffd::WriteFaults;
 use remap::Frame;
 use remap::spaces::{Place, Process, Tables};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, MremapFlags, ProtFlags};
+use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
@@ -30,26 +31,39 @@ struct Order {
 #[derive(Debug)]
 enum Whose {
     Ours,
-    Childs(Remote),
-    /// A child's that has gone.
-    Nobodys,
+    /// A child's or a reader's.
+    Theirs(Remote),
 }
 
 #[derive(Debug)]
 struct View {
     whose: Whose,
-    /// 0 of a child's.
+    /// 0 of one that is not ours.
     start: u64,
     octets: usize,
     /// By page: frame, and whether it may be written.
     pages: Vec<Option<(Frame, bool)>>,
 }
 
+impl Drop for View {
+    fn drop(&mut self) {
+        if matches!(self.whose, Whose::Ours) {
+            // SAFETY: a view's own place, all of it; whoever had slices of it has dropped the view or the window.
+            let _ = unsafe { rustix::mm::munmap(place(self.start), self.octets) };
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Real {
     pool: Arc<SharedMemory>,
     faults: Option<Arc<WriteFaults>>,
-    views: Vec<View>,
+    /// By number.
+    views: BTreeMap<u16, View>,
+    /// The number given last. None is given again soon: who was to serve a view that has gone finds none by its number.
+    number: u16,
+    /// Views that have gone, and that address spaces still know.
+    gone: Vec<Process>,
     orders: Vec<Order>,
     failures: u64,
     mappings: u64,
@@ -64,7 +78,16 @@ impl Real {
     pub(super) fn new(pool: Arc<SharedMemory>) -> Result<Self, Errno> {
         // SAFETY: the pool's own mapping; the advice changes nothing in this process.
         unsafe { rustix::mm::madvise(place(pool.address()), pool.len(), Advice::LinuxDontFork) }?;
-        Ok(Real { pool, faults: None, views: Vec::new(), orders: Vec::new(), failures: 0, mappings: 0 })
+        Ok(Real {
+            pool,
+            faults: None,
+            views: BTreeMap::new(),
+            number: u16::MAX,
+            gone: Vec::new(),
+            orders: Vec::new(),
+            failures: 0,
+            mappings: 0,
+        })
     }
 
     /// From now on pages can be protected.
@@ -91,47 +114,72 @@ impl Real {
         self.orders.len()
     }
 
-    /// A place for another view; false if there is none.
-    pub(super) fn reserve(&mut self, octets: usize) -> bool {
+    /// A place for another view; `None` if there is none. The first is view 0.
+    pub(super) fn reserve(&mut self, octets: usize) -> Option<Process> {
         // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing of this process.
         let start =
             unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), octets, ProtFlags::empty(), MapFlags::PRIVATE) };
-        let Ok(start) = start else { return false };
-        let start = start.expose_provenance() as u64;
-        self.views.push(View { whose: Whose::Ours, start, octets, pages: vec![None; octets / PAGE] });
-        true
+        self.add(Whose::Ours, start.ok()?.expose_provenance() as u64, octets)
     }
 
-    /// Another view, in a child.
-    pub(super) fn add_remote(&mut self, octets: usize, remote: Remote) {
-        let pages = vec![None; octets / PAGE];
-        self.views.push(View { whose: Whose::Childs(remote), start: 0, octets, pages });
+    /// Another view, in a child or a reader; `None` if there are enough.
+    pub(super) fn add_remote(&mut self, octets: usize, remote: Remote) -> Option<Process> {
+        self.add(Whose::Theirs(remote), 0, octets)
     }
 
-    /// The child whose view it is, unless it has gone.
-    pub(super) fn remote(&self, process: Process) -> Option<&Remote> {
-        match &self.views.get(usize::from(process.0))?.whose {
-            Whose::Childs(remote) => Some(remote),
-            Whose::Ours | Whose::Nobodys => None,
+    fn add(&mut self, whose: Whose, start: u64, octets: usize) -> Option<Process> {
+        let view = View { whose, start, octets, pages: vec![None; octets / PAGE] };
+        if self.views.len() >= MAX_VIEWS {
+            return None;
+        }
+        self.number = self.number.wrapping_add(1);
+        while self.views.contains_key(&self.number) {
+            self.number = self.number.wrapping_add(1);
+        }
+        self.views.insert(self.number, view);
+        Some(Process(self.number))
+    }
+
+    /// The child or reader whose view it is, unless it has gone.
+    pub(super) fn remote(&mut self, process: Process) -> Option<&mut Remote> {
+        match &mut self.views.get_mut(&process.0)?.whose {
+            Whose::Theirs(remote) => Some(remote),
+            Whose::Ours => None,
         }
     }
 
-    /// A child has gone: nobody waits for it any more.
+    /// A view has gone: nobody waits for it any more, and another can have its place.
     pub(super) fn forget(&mut self, process: Process) {
-        if let Some(view) = self.views.get_mut(usize::from(process.0)) {
-            view.whose = Whose::Nobodys;
+        if self.views.remove(&process.0).is_some() {
+            self.orders.retain(|order| order.view != process.0);
+            self.gone.push(process);
         }
     }
 
-    pub(super) fn start(&self, view: u16) -> u64 {
-        self.views[usize::from(view)].start
+    /// Where there is no place for another view, forgets those whose child or reader has ended and was not missed yet.
+    pub(super) fn make_room(&mut self) {
+        if self.views.len() < MAX_VIEWS {
+            return;
+        }
+        let ended = |view: &View| matches!(&view.whose, Whose::Theirs(remote) if remote.has_ended());
+        let ended: Vec<u16> = self.views.iter().filter(|(_, view)| ended(view)).map(|(number, _)| *number).collect();
+        ended.into_iter().for_each(|number| self.forget(Process(number)));
+    }
+
+    /// A view that has gone since this was asked last.
+    pub(super) fn next_gone(&mut self) -> Option<Process> {
+        self.gone.pop()
+    }
+
+    pub(super) fn start(&self, process: Process) -> u64 {
+        self.views[&process.0].start
     }
 
     /// Which page of which view an address is.
     pub(super) fn find(&self, address: u64) -> Option<(Process, u64)> {
         let ours = |view: &View| matches!(view.whose, Whose::Ours);
         let inside = |view: &View| address.checked_sub(view.start).filter(|at| ours(view) && *at < view.octets as u64);
-        self.views.iter().enumerate().find_map(|(n, view)| Some((Process(n as u16), inside(view)?)))
+        self.views.iter().find_map(|(number, view)| Some((Process(*number), inside(view)?)))
     }
 
     /// Carries the orders out.
@@ -148,11 +196,14 @@ impl Real {
             };
             let pages = rest.iter().enumerate().take_while(|(n, next)| follows((*n, next))).count();
             self.mappings += u64::from(first.moves);
+            let process = Process(first.view);
             match self.carry_out(first, pages * PAGE) {
-                // Its own memory has gone with it.
-                Err(Errno::PIPE | Errno::CONNRESET) => self.forget(Process(first.view)),
-                Err(_) => self.failures += 1,
                 Ok(()) => {}
+                // Its own memory has gone with it.
+                Err(Errno::PIPE | Errno::CONNRESET) => self.forget(process),
+                // It harms nobody but itself.
+                Err(_) if self.remote(process).is_some_and(|remote| remote.reads_only()) => self.forget(process),
+                Err(_) => self.failures += 1,
             }
             rest = &rest[pages..];
         }
@@ -160,12 +211,13 @@ impl Real {
         self.orders.clear();
     }
 
-    fn carry_out(&self, order: Order, octets: usize) -> Result<(), Errno> {
+    fn carry_out(&mut self, order: Order, octets: usize) -> Result<(), Errno> {
         let Order { view, address, frame, moves, writable } = order;
-        match &self.views[usize::from(view)].whose {
-            Whose::Ours => {}
-            Whose::Nobodys => return Ok(()),
-            Whose::Childs(remote) => {
+        match self.views.get_mut(&view).map(|view| &mut view.whose) {
+            Some(Whose::Ours) => {}
+            // It has gone.
+            None => return Ok(()),
+            Some(Whose::Theirs(remote)) => {
                 let [page, pages] = [address as usize, octets].map(|octets| (octets / PAGE) as u32);
                 return remote.carry_out(child::Order { page, pages, frame: frame.0, moves, writable });
             }
@@ -190,16 +242,13 @@ impl Real {
 
     /// Unmaps all views. Nobody has a reference to them any more.
     pub(super) fn release(&mut self) {
-        for view in self.views.drain(..).filter(|view| matches!(view.whose, Whose::Ours)) {
-            // SAFETY: a view's own place, all of it; the window that lent slices of it is being dropped.
-            let _ = unsafe { rustix::mm::munmap(place(view.start), view.octets) };
-        }
+        self.views.clear();
     }
 }
 
 impl Tables for Real {
     fn map(&mut self, process: Process, page: u64, frame: Frame, writable: bool) {
-        let Some(view) = self.views.get_mut(usize::from(process.0)) else { return };
+        let Some(view) = self.views.get_mut(&process.0) else { return };
         let Some(entry) = view.pages.get_mut(page as usize) else { return };
         let before = entry.replace((frame, writable));
         let moves = before.is_none_or(|(was, _)| was != frame);
