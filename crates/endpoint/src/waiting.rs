@@ -30,12 +30,12 @@ const IMPATIENT_SLEEPS: u8 = 16;
 const IMPATIENT_SLEEPS_BESIDE: u8 = 255;
 
 /// A time as the system takes it: no longer than it can count.
-pub(crate) fn timespec(time: Duration) -> Timespec {
+pub fn timespec(time: Duration) -> Timespec {
     Timespec { tv_sec: time.as_secs().min(u32::MAX.into()) as i64, tv_nsec: time.subsec_nanos().into() }
 }
 
 /// When a wait of that length that begins now ends; `None`: never.
-pub(crate) fn deadline(patience: Option<Duration>) -> Option<Instant> {
+pub fn deadline(patience: Option<Duration>) -> Option<Instant> {
     patience.and_then(|patience| Instant::now().checked_add(patience))
 }
 

@@ -11,14 +11,11 @@ use endpoint::direct::ring::{ReadLines, WriteLines};
 use endpoint::direct::{Direct, DirectConfig, DirectGeometry, Gone, layout};
 use endpoint::negotiate;
 use endpoint::seqpacket::Packets;
-use lan::{Lan, circuit};
+use lan::{Lan, circuit, lingering, pass};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sockopt};
-use std::io::{IoSlice, Write as _};
-use std::mem::MaybeUninit;
-use std::net::{TcpListener, TcpStream};
+use rustix::net::SendFlags;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::Ordering;
@@ -206,27 +203,6 @@ fn hostile(socket: &Path, vci: u16, seed: u64) {
     }
 }
 
-/// A socket whose last close takes half a minute.
-fn lingering() -> (OwnedFd, TcpStream) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    let (far, _) = listener.accept().unwrap();
-    socket.set_nonblocking(true).unwrap();
-    while (&socket).write(&[0; 65_536]).is_ok() {}
-    let socket = OwnedFd::from(socket);
-    sockopt::set_socket_linger(&socket, Some(Duration::from_secs(30))).unwrap();
-    (socket, far)
-}
-
-/// Passes a descriptor along with an octet.
-fn pass(bell: &OwnedFd, passed: OwnedFd) {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let (mut rights, fds) = (SendAncillaryBuffer::new(&mut space), [passed.as_fd()]);
-    assert!(rights.push(SendAncillaryMessage::ScmRights(&fds)));
-    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-    rustix::net::sendmsg(bell, &[IoSlice::new(&[7])], &mut rights, flags).unwrap();
-}
-
 /// How long it takes.
 fn timed<T>(what: impl FnOnce() -> T) -> (T, Duration) {
     let begin = Instant::now();
@@ -250,7 +226,7 @@ fn descriptors_that_take_long_to_close_do_not_come_through_a_bell() {
         for bell in [messages, room] {
             assert_eq!(rustix::net::send(bell, &[1; 100], SendFlags::NOSIGNAL), Ok(100));
             let (slow, its_far) = lingering();
-            pass(bell, slow);
+            pass(bell, &[7], slow);
             far.push(its_far);
         }
         if way < 2 {

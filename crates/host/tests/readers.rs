@@ -14,6 +14,7 @@ use std::fs::read_to_string;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// Says that this program is to be the reader.
 const READER: &str = "CELLWAY_TEST_READER";
@@ -294,6 +295,36 @@ fn a_reader_that_answers_nonsense_or_ahead_or_reports_is_forgotten_and_stops_and
     assert_eq!((window.failures(), window.counts().copied), (0, 0));
     drop(window);
     ends.into_iter().for_each(|reader| reader.join().unwrap());
+}
+
+#[test]
+fn descriptors_that_take_long_to_close_do_not_come_from_a_reader() {
+    let _alone = alone();
+    let lan = Lan::new();
+    let (mut a, to_b) = endpoint(&lan, "alpha");
+    // Found with an answer; or only when the window ends.
+    for answers in [true, false] {
+        let window = a.window(OCTETS, OCTETS).unwrap();
+        let (ours, theirs) = socket_pair();
+        let reader = std::thread::spawn(move || Liar::take(&theirs, 0));
+        window.admit_reader(&ours).unwrap();
+        let liar = reader.join().unwrap();
+        let (slow, far) = lan::lingering();
+        let octets = [1u32.to_ne_bytes(), [0; 4]].concat();
+        lan::pass(&liar.orders, &octets, slow);
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        assert_eq!(rustix::net::send(&liar.reports, &octets, flags), Err(Errno::PIPE), "then nor can descriptors");
+        let begin = Instant::now();
+        if answers {
+            assert_eq!(window.overwrite(0, &[1; PAGE]), PAGE);
+            a.send_window(to_b, &window, 0, PAGE).unwrap();
+            assert_eq!(window.overwrite(0, &[2; PAGE]), PAGE);
+            assert_eq!(window.failures(), 0);
+        }
+        drop(window);
+        assert!(begin.elapsed() < Duration::from_secs(5), "it has taken {:?}", begin.elapsed());
+        drop(far);
+    }
 }
 
 #[test]

@@ -9,7 +9,11 @@ use host::engine::{self, EngineHandle};
 use host::service::{Handler, Service};
 use net::topology::{Attachment, CircuitDescription, CircuitEnd, LinkDescription};
 use net::{Carries, End, FramePool, LinkConfig, Network};
-use std::os::fd::OwnedFd;
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sockopt};
+use std::io::{IoSlice, Write as _};
+use std::mem::MaybeUninit;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -179,6 +183,27 @@ impl Held {
         drop(self.release);
         self.engine.join().unwrap()
     }
+}
+
+/// A socket whose last close takes half a minute.
+pub fn lingering() -> (OwnedFd, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (far, _) = listener.accept().unwrap();
+    socket.set_nonblocking(true).unwrap();
+    while (&socket).write(&[0; 65_536]).is_ok() {}
+    let socket = OwnedFd::from(socket);
+    sockopt::set_socket_linger(&socket, Some(Duration::from_secs(30))).unwrap();
+    (socket, far)
+}
+
+/// Passes a descriptor along with octets.
+pub fn pass(socket: &OwnedFd, octets: &[u8], passed: OwnedFd) {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let (mut rights, fds) = (SendAncillaryBuffer::new(&mut space), [passed.as_fd()]);
+    assert!(rights.push(SendAncillaryMessage::ScmRights(&fds)));
+    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    rustix::net::sendmsg(socket, &[IoSlice::new(octets)], &mut rights, flags).unwrap();
 }
 
 pub fn until(what: &str, mut so: impl FnMut() -> bool) {
