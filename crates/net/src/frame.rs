@@ -128,6 +128,7 @@ const BEFORE_TCP: usize = 60;
 /// The buffers of all frames of a network: so many of so many octets, allocated once.
 #[derive(Debug)]
 pub struct FramePool {
+    /// As long as the buffers that have been taken: an allocator may write all that it is to give as zeros.
     memory: Vec<u8>,
     buffer_octets: usize,
     /// Where the first buffer begins.
@@ -139,12 +140,12 @@ pub struct FramePool {
 }
 
 impl FramePool {
-    /// `buffers` of `buffer_octets` each (at least 52, so that AAL0 fits). Memory that is never written is never touched.
+    /// `buffers` of `buffer_octets` each (at least 52, so that AAL0 fits). Memory of buffers that are never taken is never touched.
     pub fn new(buffers: usize, buffer_octets: usize) -> Self {
         let buffers = buffers.min(NO_BUFFER as usize - 1);
         let buffer_octets = buffer_octets.max(AAL0_FRAME_OCTETS);
         let stride = buffer_octets.next_multiple_of(LINE) + if buffer_octets < PAGE { 0 } else { COLOUR };
-        let memory = vec![0; buffers * stride + LINE];
+        let memory = Vec::with_capacity(buffers * stride + LINE);
         FramePool {
             first: (LINE * 2 - BEFORE_TCP).wrapping_sub(memory.as_ptr() as usize) % LINE,
             memory,
@@ -187,7 +188,18 @@ impl FramePool {
         }
         let buffer = self.free.pop()?;
         self.shares[buffer as usize] = 1;
+        let end = self.first + (buffer as usize + 1) * self.stride;
+        if end > self.memory.len() {
+            self.make(end);
+        }
         Some(Frame { circuit, aal, meta, buffer, octets: octets as u32, at: Time::ZERO })
+    }
+
+    /// Makes the memory of a buffer that is taken for the first time. Those are taken in their order, and there is room: the
+    /// others stay where they are.
+    #[cold]
+    fn make(&mut self, end: usize) {
+        self.memory.resize(end, 0);
     }
 
     /// [`FramePool::allocate`] and fill.
@@ -271,6 +283,20 @@ mod tests {
         sets.sort_unstable();
         sets.dedup();
         assert_eq!(sets.len(), 64);
+    }
+
+    #[test]
+    fn memory_is_made_for_buffers_that_have_been_taken_and_does_not_move() {
+        let mut pool = FramePool::new(256, 65_536);
+        let (begin, room) = (pool.memory.as_ptr(), pool.memory.capacity());
+        assert_eq!(pool.memory.len(), 0);
+        for frames in [2, 1, 256] {
+            let taken: Vec<Frame> =
+                (0..frames).map(|_| pool.allocate(circuit(), Aal::Aal5, SduMeta::default(), 65_536).unwrap()).collect();
+            assert_eq!(pool.memory.len(), pool.first + frames.max(2) * pool.stride);
+            taken.into_iter().rev().for_each(|frame| pool.release(frame));
+        }
+        assert_eq!((pool.memory.as_ptr(), pool.memory.capacity()), (begin, room));
     }
 
     #[test]
