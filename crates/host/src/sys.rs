@@ -70,11 +70,6 @@ impl Child {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
     }
-
-    /// Lets it end by itself, and be waited for by whoever this process leaves it to.
-    pub(crate) fn forget(mut self) {
-        self.0 = 0;
-    }
 }
 
 impl Drop for Child {

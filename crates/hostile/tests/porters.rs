@@ -7,11 +7,13 @@ use endpoint::{DataPath, Events};
 use host::service::Handler;
 use hostile::{Field, Ground, Raw, as_user};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::net::{SendFlags, Shutdown};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, Shutdown, sockopt};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use std::fs::Permissions;
-use std::io::Write;
+use std::io::{IoSlice, Write};
+use std::mem::MaybeUninit;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -93,6 +95,13 @@ fn greet(ground: &Ground) -> Packets {
     let answer = packets.receive::<Response>().unwrap().expect("an answer").0;
     assert!(matches!(answer, Response::Welcome { .. }), "{answer:?}");
     packets
+}
+
+/// Lets every user reach the socket.
+fn open_to_all(ground: &Ground) {
+    let open = |path: &std::path::Path, mode| std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    open(ground.socket(), 0o666);
+    open(ground.socket().parent().unwrap(), 0o755);
 }
 
 fn endpoints(ground: &Ground) -> usize {
@@ -214,8 +223,7 @@ fn places_of_hundreds_of_connections_that_end_at_once_come_back_however_late_the
         .map(|n| {
             let packets = Packets::connect(ground.socket()).unwrap();
             packets.send(&Request::hello(), &[]).unwrap();
-            rustix::net::sockopt::set_socket_timeout(packets.as_fd(), rustix::net::sockopt::Timeout::Recv, Some(SOON))
-                .unwrap();
+            sockopt::set_socket_timeout(packets.as_fd(), sockopt::Timeout::Recv, Some(SOON)).unwrap();
             let answer = packets.receive::<Response>().unwrap();
             assert!(matches!(answer, Some((Response::Welcome { .. }, _))), "connection {n}: {answer:?}");
             packets
@@ -246,11 +254,82 @@ fn a_user_who_has_all_connections_of_the_service_keeps_no_other_user_out() {
     const ALICE: u32 = 60_002;
     let _alone = alone();
     let ground = Ground::two_circuits();
-    let open = |path: &std::path::Path, mode| std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
-    open(ground.socket(), 0o666);
-    open(ground.socket().parent().unwrap(), 0o755);
+    open_to_all(&ground);
     let all: Vec<Packets> = (0..1024).map(|_| greet(&ground)).collect();
     let alice = || (0..8).map(|_| greet(&ground)).collect::<Vec<_>>();
     let Some(others) = as_user(ALICE, alice) else { return };
     drop((all, others));
+}
+
+#[test]
+fn connections_with_descriptors_inside_for_a_porter_that_is_stuck_fill_the_gate_with_no_processes() {
+    const EVE: u32 = 60_003;
+    const MANY: usize = 1000;
+    let _alone = alone();
+    let ground = Ground::two_circuits();
+    open_to_all(&ground);
+    let Some(_first) = as_user(EVE, || greet(&ground)) else { return };
+    // As a descriptor would hold it up whose end takes time.
+    signal(porter(), Signal::STOP);
+    let crowd = || {
+        let inside = rustix::event::eventfd(0, rustix::event::EventfdFlags::empty()).unwrap();
+        let (begin, mut sent) = (Instant::now(), 0);
+        while sent < MANY && begin.elapsed() < SOON {
+            let packets = Packets::connect(ground.socket()).unwrap();
+            // The gate may have ended it already.
+            sent += usize::from(packets.send(&"inside", &[inside.as_fd()]).is_ok());
+        }
+        sent
+    };
+    let others = || {
+        let begin = Instant::now();
+        drop(greet(&ground));
+        begin.elapsed()
+    };
+    let worst = std::thread::scope(|scope| {
+        let attack = scope.spawn(|| as_user(EVE, crowd));
+        let mut worst = Duration::ZERO;
+        while !attack.is_finished() {
+            worst = worst.max(others());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(attack.join().unwrap(), Some(MANY), "so many have descriptors inside");
+        worst.max(others())
+    });
+    assert!(worst < Duration::from_millis(500), "a connection of another user took {worst:?}");
+    // Those that have ended and that nobody has waited for count too.
+    let many = children(gate(), "cellway-porter").len();
+    assert!(many <= 16, "the gate has {many} processes");
+    until("all have ended but the porters", || children(gate(), "cellway-porter").len() <= 2);
+}
+
+#[test]
+fn more_descriptors_in_a_packet_than_anybody_has_a_use_for_do_not_keep_their_own_users_next_connection_waiting() {
+    let _alone = alone();
+    let ground = Ground::two_circuits();
+    let _first = greet(&ground);
+    // The last close of this one takes two seconds. Meanwhile the far end keeps the data from being taken.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let slow = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (_far, _) = listener.accept().unwrap();
+    slow.set_nonblocking(true).unwrap();
+    while (&slow).write(&[0; 65_536]).is_ok() {}
+    sockopt::set_socket_linger(&slow, Some(Duration::from_secs(2))).unwrap();
+    let porter = porter();
+    // The porter is the last to have it.
+    signal(porter, Signal::STOP);
+    let packets = Packets::connect(ground.socket()).unwrap();
+    let other = rustix::event::eventfd(0, rustix::event::EventfdFlags::empty()).unwrap();
+    let mut fds = [other.as_fd(); 20];
+    fds[19] = slow.as_fd();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(20))];
+    let mut rights = SendAncillaryBuffer::new(&mut space);
+    assert!(rights.push(SendAncillaryMessage::ScmRights(&fds)));
+    rustix::net::sendmsg(packets.as_fd(), &[IoSlice::new(&hello())], &mut rights, SendFlags::NOSIGNAL).unwrap();
+    drop(slow);
+    signal(porter, Signal::CONT);
+    std::thread::sleep(Duration::from_millis(50));
+    let begin = Instant::now();
+    drop(greet(&ground));
+    assert!(begin.elapsed() < Duration::from_millis(1500), "{:?}", begin.elapsed());
 }

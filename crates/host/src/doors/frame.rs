@@ -22,8 +22,10 @@ pub(crate) const KEEP_BELL: u8 = 1;
 pub(crate) const SEAL_MEMORY: u8 = 2;
 /// To the porter: the first descriptor is memory whose pages are all to be made then, before it is sealed.
 pub(crate) const MAKE_PAGES: u8 = 4;
-/// Most file descriptors of one packet.
+/// Most file descriptors of one packet that is passed on.
 pub(super) const MAX_FDS: usize = 4;
+/// Most that the system lets one packet bring. There is room for all: the system would close the others in the thread that receives.
+const SCM_MAX_FD: usize = 253;
 
 /// One packet.
 #[derive(Debug, Default)]
@@ -70,7 +72,7 @@ pub(super) fn receive(from: impl AsFd, head: usize) -> Got {
     let mut octets = vec![0; HEAD + MAX_PACKET_OCTETS];
     // The first error may be that the other side left something unread; what it sent is there all the same.
     for _ in 0..2 {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SCM_MAX_FD))];
         let mut rights = RecvAncillaryBuffer::new(&mut space);
         let mut parts = [IoSliceMut::new(&mut octets)];
         let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;

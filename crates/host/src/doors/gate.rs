@@ -1,14 +1,15 @@
 //! The gate: a process that accepts connections for the service and gives each to its user's porter.
 //!
 //! It never receives from a connection and closes one only after another process has it too, or when nothing waits in it
-//! that could hold it up. A porter that takes no more connections is killed, and another one begins.
+//! that could hold it up. Connections with descriptors inside that no porter can have are closed by processes that do nothing
+//! else. A porter that takes no more connections is killed, and another one begins.
 
 use super::board::{Board, SLOTS};
 use super::{Arrival, frame, porter};
 use crate::sys::{self, Child};
 use endpoint::seqpacket::Packets;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::{AsFd, AsRawFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -21,15 +22,17 @@ const MAX_USERS: usize = 512;
 const IDLE: Duration = Duration::from_secs(5);
 /// Porters of one user that were killed and have not ended: something of the user's holds them in the kernel.
 const MAX_STUCK: usize = 4;
-/// Connections of such a user that are kept open rather than closed here.
-const MAX_HELD: usize = 256;
+/// Processes that close connections, at most one of a user ...
+const MAX_DISPOSERS: usize = 16;
+/// ... as long as no more connections than this wait for one: then one more has all of them.
+const MAX_HELD: usize = 1024;
 /// The system had no descriptor, or no memory: it is asked again after this.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Connections of a user that wait for a slot.
 const MAX_WAITING: usize = 128;
 /// A porter that has taken no connection for so long, while one waits that there is no room for on the way, is stuck.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How often such a porter is looked at.
+/// How often such a porter is looked at, and whether a process has closed what it was given.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// How often a user's connections are looked at that nobody tells of.
 const TICK: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
@@ -55,7 +58,10 @@ struct Porter {
 #[derive(Default)]
 struct Stuck {
     children: Vec<(u32, Child)>,
+    /// Connections with descriptors inside, which wait for a process to close them.
     held: Vec<(u32, OwnedFd)>,
+    /// Processes that close connections, and whose.
+    disposers: Vec<(Option<u32>, Child)>,
 }
 
 /// What a user's place depends on where all are taken.
@@ -90,9 +96,9 @@ pub(super) fn run(listener: &OwnedFd, service: &OwnedFd) {
         fds.extend(porters.iter().map(|p| PollFd::new(&p.channel, of_porter(p))));
         let tick = match paused {
             Some(_) => Some(Timespec { tv_sec: 0, tv_nsec: PAUSE.as_nanos() as i64 }),
+            None if porters.iter().any(|p| p.full.is_some()) || stuck.closes() => Some(LOOK),
             // Without users there is nothing to look after.
             None if porters.is_empty() && stuck.children.is_empty() => None,
-            None if porters.iter().any(|p| p.full.is_some()) => Some(LOOK),
             None => Some(TICK),
         };
         let _ = poll(&mut fds, tick.as_ref());
@@ -146,6 +152,8 @@ pub(super) fn run(listener: &OwnedFd, service: &OwnedFd) {
     for porter in &mut porters {
         porter.child.end(Duration::from_millis(200));
     }
+    // The connections among these end with this process, which nothing holds up then.
+    std::mem::forget((porters, stuck));
 }
 
 fn is_writable(fd: &OwnedFd) -> bool {
@@ -296,16 +304,29 @@ impl Stuck {
         self.children.iter().filter(|(user, _)| *user == uid).count()
     }
 
+    /// Whether connections are being closed, or are to be.
+    fn closes(&self) -> bool {
+        !self.held.is_empty() || !self.disposers.is_empty()
+    }
+
     fn look_again(&mut self) {
         self.children.retain_mut(|(_, child)| !child.has_ended());
-        let children = &self.children;
-        let (held, free) = std::mem::take(&mut self.held)
-            .into_iter()
-            .partition(|(uid, _)| children.iter().any(|(user, _)| user == uid));
-        self.held = held;
-        let free: Vec<(u32, OwnedFd)> = free;
-        for (_, client) in free {
-            dispose(client);
+        self.disposers.retain_mut(|(_, child)| !child.has_ended());
+        if self.held.len() >= MAX_HELD {
+            return self.dispose(None);
+        }
+        let mut users: Vec<u32> = self.held.iter().map(|(uid, _)| *uid).collect();
+        users.sort_unstable();
+        users.dedup();
+        users.retain(|uid| {
+            let is_stuck = self.children.iter().any(|(user, _)| user == uid);
+            !is_stuck && !self.disposers.iter().any(|(user, _)| *user == Some(*uid))
+        });
+        for uid in users {
+            if self.disposers.len() >= MAX_DISPOSERS {
+                break;
+            }
+            self.dispose(Some(uid));
         }
     }
 
@@ -313,24 +334,26 @@ impl Stuck {
     fn dismiss(&mut self, uid: u32, client: OwnedFd) {
         // From here on nothing more can be put into it.
         let _ = rustix::net::shutdown(&client, rustix::net::Shutdown::Both);
-        let holds = sys::holds_descriptors(client.as_fd());
-        let held = self.held.iter().filter(|(user, _)| *user == uid).count();
-        if holds && held < MAX_HELD {
+        if sys::holds_descriptors(client.as_fd()) {
             self.held.push((uid, client));
-        } else if holds {
-            dispose(client);
         }
     }
-}
 
-/// Closes a connection with descriptors inside in a process of its own.
-fn dispose(client: OwnedFd) {
-    let begun: Result<Child, Errno> = sys::fork_child(c"cellway-porter", &[client.as_raw_fd()], || {
-        // The copy that this process has is the last one soon: its end may take time.
-        std::thread::sleep(Duration::from_millis(20));
-    });
-    if let Ok(child) = begun {
-        child.forget();
+    /// Closes what is held of a user, or of all, in a process of its own. If there is none to be had, it is held on.
+    fn dispose(&mut self, of: Option<u32>) {
+        let Ok((ours, theirs)) = frame::pair() else { return };
+        let is_meant = |(uid, _): &(u32, OwnedFd)| of.is_none_or(|of| of == *uid);
+        let meant = self.held.iter().filter(|held| is_meant(held)).map(|(_, client)| client);
+        let keep: Vec<RawFd> = meant.chain([&theirs]).map(AsRawFd::as_raw_fd).collect();
+        let begun = sys::fork_child(c"cellway-porter", &keep, || {
+            // Once the other end has gone, so have the gate's copies: the end of those that this process has may take time.
+            while poll(&mut [PollFd::new(&theirs, PollFlags::IN)], None) == Err(Errno::INTR) {}
+        });
+        if let Ok(child) = begun {
+            self.held.retain(|held| !is_meant(held));
+            drop(ours);
+            self.disposers.push((of, child));
+        }
     }
 }
 

@@ -9,7 +9,7 @@
 use super::board::{Bells, Board, SLOTS, serve};
 use super::carrier::{self, Carriers};
 use super::closer::Closer;
-use super::frame::{self, Frame, Got, HAS_BELL, HEAD, KEEP_BELL, MAKE_PAGES, REFUSED_FD, SEAL_MEMORY};
+use super::frame::{self, Frame, Got, HAS_BELL, HEAD, KEEP_BELL, MAKE_PAGES, MAX_FDS, REFUSED_FD, SEAL_MEMORY};
 use super::slot::{Places, Slot};
 use crate::sys;
 use endpoint::control::{Refusal, Response};
@@ -281,6 +281,11 @@ impl Guest {
             }
         }
         let manages = frame.octets.trim_ascii_start().starts_with(b"{\"manage\"");
+        let surplus = frame.fds.split_off(frame.fds.len().min(MAX_FDS));
+        if !surplus.is_empty() {
+            frame.head[0] |= REFUSED_FD;
+            yard.closer.close(surplus);
+        }
         for fd in std::mem::take(&mut frame.fds) {
             let is_socket = sockopt::socket_domain(&fd) == Ok(AddressFamily::UNIX)
                 && sockopt::socket_type(&fd) == Ok(SocketType::STREAM);
