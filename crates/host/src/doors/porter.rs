@@ -29,7 +29,7 @@ const MAX_SILENT: usize = 32;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Packets of one connection in one turn.
 const TURN: usize = 16;
-/// Until the next look whether a client has taken its answers, of which nothing tells.
+/// Until the next look whether a client has taken its answers, or the system has room for one, of which nothing tells.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// One connection.
@@ -41,7 +41,8 @@ struct Guest {
     line: OwnedFd,
     inward: Option<Frame>,
     outward: Option<Frame>,
-    /// `outward` holds memory, and waits until the client has taken all before it: one who takes nothing holds little.
+    /// `outward` waits for what nothing tells of: it holds memory, and the client has not taken all before it (one who takes nothing
+    /// holds little), or the system had no room for it.
     withheld: bool,
     /// Memory that has been passed to the client, and what is to be done with it: [`MAKE_PAGES`], [`SEAL_MEMORY`].
     unfinished: Vec<(OwnedFd, u8)>,
@@ -240,6 +241,12 @@ impl Guest {
                 self.outward = Some(frame);
                 Passed::Full
             }
+            // No memory, or too many descriptors of this user's are on their way.
+            Err(Errno::TOOMANYREFS | Errno::NOBUFS | Errno::NOMEM) => {
+                drop(fds);
+                (self.outward, self.withheld) = (Some(frame), true);
+                Passed::Full
+            }
             // A client that has gone is seen where it is read.
             _ => Passed::Yes,
         }
@@ -336,5 +343,70 @@ impl Guest {
             // Descriptors may still wait inside it.
             yard.closer.close(client);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+    use std::os::fd::AsRawFd;
+
+    /// Descriptors that may be on their way.
+    const FEW: u64 = 256;
+
+    /// In a process with few of them: an answer with a descriptor waits until the system has room, and comes then.
+    fn pass_while_many_are_on_their_way() {
+        let mut sets = capabilities(None).unwrap();
+        sets.effective -= CapabilitySet::SYS_RESOURCE | CapabilitySet::SYS_ADMIN;
+        set_capabilities(None, sets).unwrap();
+        let limit = getrlimit(Resource::Nofile);
+        setrlimit(Resource::Nofile, Rlimit { current: Some(FEW), ..limit }).unwrap();
+        let [(gate, _gate), (line, service), (socket, client), (from, to)] =
+            std::array::from_fn(|_| frame::pair().unwrap());
+        for _ in 0..=FEW / 4 {
+            frame::send(&from, &[b"many"], &[from.as_fd(); 4]).unwrap();
+        }
+        let yard = Yard {
+            bells: Arc::new(Mutex::new(vec![None; SLOTS as usize])),
+            carriers: Carriers::default(),
+            closer: Closer::default(),
+        };
+        let mut guest = Guest {
+            slot: Arc::new(Slot::new(0, Places::new(Arc::new(gate)))),
+            client: Some(socket),
+            line,
+            inward: None,
+            outward: None,
+            withheld: false,
+            unfinished: Vec::new(),
+            silent_since: None,
+        };
+        let fd = rustix::event::eventfd(0, rustix::event::EventfdFlags::empty()).unwrap();
+        guest.outward = Some(Frame { head: [0; HEAD], octets: b"answer".into(), fds: vec![fd] });
+        for _ in 0..2 {
+            assert!(matches!(guest.pass_outward(&yard), Passed::Full) && guest.withheld);
+        }
+        while let Got::Frame(_) = frame::receive(&to, 0) {}
+        assert!(matches!(guest.pass_outward(&yard), Passed::Yes) && !guest.withheld);
+        let Got::Frame(frame) = frame::receive(&client, 0) else { panic!("nothing has come") };
+        assert_eq!((&frame.octets[..], frame.fds.len()), (&b"answer"[..], 1));
+        drop(service);
+    }
+
+    #[test]
+    fn an_answer_whose_descriptors_the_system_has_no_room_for_waits_until_it_has() {
+        let (ours, theirs) = frame::pair().unwrap();
+        let mut child = sys::fork_child(c"test", &[theirs.as_raw_fd()], || {
+            pass_while_many_are_on_their_way();
+            frame::send(&theirs, &[b"done"], &[]).unwrap();
+        })
+        .unwrap();
+        drop(theirs);
+        let mut fds = [PollFd::new(&ours, PollFlags::IN)];
+        let _ = poll(&mut fds, Some(&Timespec { tv_sec: 20, tv_nsec: 0 }));
+        assert!(matches!(frame::receive(&ours, 0), Got::Frame(_)), "it has not done so");
+        child.end(Duration::from_secs(1));
     }
 }
