@@ -16,8 +16,11 @@ const ENDPOINTS: u64 = 6;
 const OCTETS: u64 = 8 << 20;
 const CHANNELS: u64 = 8;
 
-/// Everybody has rights at alpha and beta, none at gamma, and these bounds.
-struct Bounded;
+/// Everybody has rights at alpha and beta, none at gamma, and these bounds with so many channels, each of which reserves a cell each
+/// second.
+struct Bounded {
+    channels: u64,
+}
 
 impl Handler for Bounded {
     fn admit(&self, _: Peer) -> Result<(), String> {
@@ -29,11 +32,15 @@ impl Handler for Bounded {
     fn may_attach(&self, _: Peer, host: &str) -> Result<(), String> {
         if host == "gamma" { Err("no circuit of gamma's is yours".into()) } else { Ok(()) }
     }
+    fn reserved(&self, _: &str, _: CircuitId) -> u64 {
+        1
+    }
     fn limits(&self, _: Peer) -> Limits {
         Limits::UNLIMITED
             .with(Kind::Endpoints, ENDPOINTS)
             .with(Kind::Octets, OCTETS)
-            .with(Kind::Channels, CHANNELS)
+            .with(Kind::Channels, self.channels)
+            .with(Kind::Bandwidth, self.channels)
             .with(Kind::Polling, 0)
     }
     fn manage(&self, _: Peer, _: serde_json::Value, _: Vec<OwnedFd>) -> Result<String, String> {
@@ -42,11 +49,16 @@ impl Handler for Bounded {
 }
 
 fn ground() -> Ground {
-    let mut build = Ground::build().handler(Arc::new(Bounded)).host("alpha").host("beta").host("gamma").link(
-        "alpha",
-        "beta",
-        LinkConfig::default(),
-    );
+    with_channels(CHANNELS)
+}
+
+fn with_channels(channels: u64) -> Ground {
+    let mut build = Ground::build()
+        .handler(Arc::new(Bounded { channels }))
+        .host("alpha")
+        .host("beta")
+        .host("gamma")
+        .link("alpha", "beta", LinkConfig::default());
     for vci in 100..120 {
         build = build.circuit(&format!("alpha 0.{vci}"), &format!("beta 0.{vci}"), Contract::default());
     }
@@ -101,6 +113,31 @@ fn a_user_has_so_much_memory_and_so_many_circuits() {
         assert!(endpoint.open(circuit(100), OpenOptions::default()).unwrap_err().to_string().contains("open already"));
     }
     endpoint.open(circuit(119), OpenOptions::default()).unwrap();
+}
+
+#[test]
+fn a_circuit_that_is_removed_while_it_is_open_is_not_counted_any_more() {
+    for closes in [true, false] {
+        let ground = with_channels(2);
+        let mut endpoint = ground.endpoint(&small("alpha")).unwrap();
+        for n in 1..=10 {
+            let opened = endpoint.open(circuit(100), OpenOptions::default());
+            let channel = opened.unwrap_or_else(|e| panic!("opened {n} times, closes: {closes}: {e}"));
+            let again = |core: &mut host::engine::Core| {
+                let described = hostile::between("alpha 0.100", "beta 0.100", Contract::default());
+                core.fabric.remove_circuit(&mut core.network, &described).unwrap();
+                core.fabric.add_circuit(&mut core.network, &described).unwrap();
+            };
+            ground.engine().with(again).unwrap();
+            if closes {
+                endpoint.close(channel).expect_err("it has ended with its circuit");
+            }
+        }
+        // Those that are there count.
+        let _both = [101, 102].map(|vci| endpoint.open(circuit(vci), OpenOptions::default()).unwrap());
+        let why = endpoint.open(circuit(103), OpenOptions::default()).unwrap_err().to_string();
+        assert!(why.contains("max_"), "{why}");
+    }
 }
 
 #[test]

@@ -128,6 +128,14 @@ impl HostInterface {
         Ok(())
     }
 
+    /// Whether channels are open. A circuit that is removed ends its own.
+    pub(crate) fn are_open(&mut self, id: EndpointId, channels: &[Option<ChannelId>]) -> Vec<bool> {
+        let endpoint = self.endpoints.find(id);
+        let find = |channel: ChannelId| endpoint.as_ref()?.channels.find(channel);
+        let is_open = |channel: &Option<ChannelId>| channel.and_then(find).is_some();
+        channels.iter().map(is_open).collect()
+    }
+
     /// Takes a circuit's end for a side that has it directly: what still arrives on it is counted and dropped.
     pub(crate) fn claim(&mut self, circuit: CircuitId, cut: Arc<OwnedFd>) -> Result<EndpointId, OpenError> {
         let c = self.circuits.get_mut(circuit.key()).ok_or(OpenError::NoCircuit(circuit))?;

@@ -334,10 +334,14 @@ impl Client {
                 let circuit: CircuitId = vpi_vci.parse().map_err(|e| format!("circuit {vpi_vci}: {e}"))?;
                 handler.may_open(self.peer, &host, circuit).map_err(not_allowed)?;
                 let reserved = handler.reserved(&host, circuit);
-                self.account.take(ledger, Kind::Channels, 1).map_err(too_many)?;
                 let beside = if reserved > 0 { handler.reserved_beside(self.peer) } else { 0 };
-                let bandwidth = self.account.take_beside(ledger, Kind::Bandwidth, reserved, beside);
-                bandwidth.inspect_err(|_| self.account.give_back(ledger, Kind::Channels, 1)).map_err(too_many)?;
+                let mut taken = self.take_open(ledger, reserved, beside);
+                // Where the list would grow too: it is no longer than twice the circuits that are open.
+                if taken.is_err() || self.open.len() == self.open.capacity() {
+                    self.give_back_gone(engine, ledger);
+                    taken = taken.or_else(|_| self.take_open(ledger, reserved, beside));
+                }
+                taken.map_err(too_many)?;
                 let opened = engine.with(move |core| {
                     let host = core.network.node_mut::<crate::HostInterface>(node).ok_or("the host is gone")?;
                     host.wake(id);
@@ -430,13 +434,13 @@ impl Client {
             }
             Request::Close { channel } => {
                 let (_, node, id) = self.endpoint.clone().ok_or("create the endpoint first")?;
-                let closed = engine.with(move |core| core.close(node, id, channel));
-                closed?.ok_or("the host is gone")?.map_err(not_opened)?;
-                self.account.give_back(ledger, Kind::Channels, 1);
+                let closed = engine.with(move |core| core.close(node, id, channel))?.ok_or("the host is gone")?;
+                // It may have ended before, with its circuit.
                 if let Some(place) = self.open.iter().position(|open| open.channel == Some(channel)) {
                     let open = self.open.swap_remove(place);
-                    self.account.give_back(ledger, Kind::Bandwidth, open.reserved);
+                    self.give_back_open(&open, ledger);
                 }
+                closed.map_err(not_opened)?;
                 Response::Closed
             }
             Request::Manage(request) => {
@@ -460,6 +464,13 @@ impl Client {
             }
         };
         self.send(&answer).map_err(Into::into)
+    }
+
+    /// Takes what an open circuit costs.
+    fn take_open(&mut self, ledger: &mut Ledger, reserved: u64, beside: u64) -> Result<(), Exceeded> {
+        self.account.take(ledger, Kind::Channels, 1)?;
+        let bandwidth = self.account.take_beside(ledger, Kind::Bandwidth, reserved, beside);
+        bandwidth.inspect_err(|_| self.account.give_back(ledger, Kind::Channels, 1))
     }
 
     /// Gives the answer, the descriptors that go with it, and what the connection's porter is to do with them.

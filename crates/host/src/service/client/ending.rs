@@ -3,7 +3,8 @@
 use super::{Client, OpenCircuit, Shop};
 use crate::HostInterface;
 use crate::attached::Unloading;
-use crate::quota::Kind;
+use crate::engine::EngineHandle;
+use crate::quota::{Kind, Ledger};
 use endpoint::control::Response;
 use std::time::Instant;
 
@@ -103,7 +104,27 @@ impl Client {
         let (node, id) = (*node, *id);
         // It may be closed already, with its circuit.
         let _ = shop.engine.with(move |core| core.close(node, id, channel));
-        self.account.give_back(&mut shop.ledger, Kind::Channels, 1);
-        self.account.give_back(&mut shop.ledger, Kind::Bandwidth, open.reserved);
+        self.give_back_open(&open, &mut shop.ledger);
+    }
+
+    /// Gives back what an open circuit cost.
+    pub(super) fn give_back_open(&mut self, open: &OpenCircuit, ledger: &mut Ledger) {
+        self.account.give_back(ledger, Kind::Channels, 1);
+        self.account.give_back(ledger, Kind::Bandwidth, open.reserved);
+    }
+
+    /// Gives back what those cost whose channels have ended with their circuits, of which nothing tells the service.
+    pub(super) fn give_back_gone(&mut self, engine: &EngineHandle, ledger: &mut Ledger) {
+        let Some((_, node, id)) = self.endpoint.as_ref().filter(|_| !self.open.is_empty()) else { return };
+        let (node, id) = (*node, *id);
+        let channels: Vec<_> = self.open.iter().map(|open| open.channel).collect();
+        let find = move |host: &mut HostInterface| host.are_open(id, &channels);
+        let Ok(Some(are_open)) = engine.with(move |core| core.network.node_mut(node).map(find)) else { return };
+        let (open, gone): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.open).into_iter().zip(are_open).partition(|(_, is_open)| *is_open);
+        self.open.extend(open.into_iter().map(|(open, _)| open));
+        for (open, _) in gone {
+            self.give_back_open(&open, ledger);
+        }
     }
 }
