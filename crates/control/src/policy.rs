@@ -35,7 +35,7 @@ pub struct Allow {
     pub max_octets: u64,
     /// Circuits that are open at once.
     pub max_channels: u64,
-    /// Endpoints with the strategy `polling`. Each keeps the engine's thread awake.
+    /// Endpoints with the strategy `polling` or a clock of more than 4000 Hz. Each keeps the engine's thread awake.
     pub max_polling: u64,
     /// What the contracts of the circuits that they have open, and of the calls that they begin in both directions, may reserve
     /// together, as a rate of circuits; without, no bound.

@@ -12,6 +12,9 @@ pub const HYBRID_QUOTA: u32 = 32;
 /// Fastest clock: faster ones cost more than polling.
 pub const MAX_HERTZ: u32 = 100_000;
 
+/// Fastest clock between whose ticks the host's thread sleeps. All clocks up to this one tick at multiples of its period.
+pub const ASLEEP_HERTZ: u32 = 4000;
+
 /// How the two sides learn that something has arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -40,6 +43,18 @@ pub enum Events {
 impl Default for Events {
     fn default() -> Self {
         Events::Hybrid { quota: HYBRID_QUOTA }
+    }
+}
+
+impl Events {
+    /// Whether the host's thread does not sleep while an endpoint has it: `polling`, and clocks beyond [`ASLEEP_HERTZ`].
+    pub fn keeps_awake(&self) -> bool {
+        match self {
+            Events::Polling => true,
+            Events::Clocked { hertz } => *hertz > ASLEEP_HERTZ,
+            // The host looks each millisecond at least, and more often only where it is awake anyway.
+            Events::Interrupt | Events::Hybrid { .. } | Events::Soft { .. } => false,
+        }
     }
 }
 

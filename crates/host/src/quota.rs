@@ -18,7 +18,7 @@ pub enum Kind {
     Octets,
     /// Open channels.
     Channels,
-    /// Endpoints whose strategy is `polling`: the engine's thread does not sleep while there is one.
+    /// Endpoints whose strategy is `polling`, or a clock of more than 4000 Hz: the engine's thread does not sleep while there is one.
     Polling,
     /// Cells each second that the contracts of open circuits reserve.
     Bandwidth,
@@ -38,7 +38,7 @@ impl Kind {
             Kind::Endpoints => "endpoints",
             Kind::Octets => "octets of memory",
             Kind::Channels => "open circuits",
-            Kind::Polling => "polling endpoints",
+            Kind::Polling => "polling endpoints (those with clocks of more than 4000 Hz count)",
             Kind::Bandwidth => "cells/s of contracts",
             Kind::Calls => "calls",
         }

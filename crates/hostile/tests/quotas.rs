@@ -149,6 +149,13 @@ fn a_user_without_the_right_to_poll_keeps_no_thread_awake() {
     let why = endpoint.set_events(Events::Polling).unwrap_err().to_string();
     assert!(why.contains("max_polling"), "{why}");
     endpoint.set_events(Events::Clocked { hertz: 100 }).unwrap();
+    // Clocks for which the thread would not sleep, or hardly.
+    let fast = Events::Clocked { hertz: 20_000 };
+    let why = refused(ground.endpoint(&EndpointConfig { events: fast, ..small("alpha") }));
+    assert!(why.contains("max_polling") && why.contains("4000 Hz"), "{why}");
+    let why = endpoint.set_events(fast).unwrap_err().to_string();
+    assert!(why.contains("max_polling"), "{why}");
+    endpoint.set_events(Events::Clocked { hertz: 4000 }).unwrap();
 }
 
 /// Whoever takes all that the service gives, again and again, holds up nobody.

@@ -4,6 +4,7 @@
 //! this one. No clock, no system call: the engine drives it on this machine's clock, the laboratory in virtual time.
 
 use endpoint::Events;
+use endpoint::events::ASLEEP_HERTZ;
 use endpoint::waiting::YIELDS;
 use std::time::Duration;
 use wire::Time;
@@ -187,10 +188,13 @@ fn period(hertz: u32) -> Duration {
     Duration::from_nanos(1_000_000_000 / u64::from(hertz.max(1)))
 }
 
-/// The clock's next tick after `now`. All clocks of a rate tick together: one alarm serves all circuits.
+/// The clock's next tick after `now`. All clocks of a rate tick together: one alarm serves all circuits. Those between whose ticks
+/// the thread sleeps tick at multiples of the shortest such period: different ones together do not keep it awake.
 fn next_tick(now: Time, hertz: u32) -> Time {
     let nanos = period(hertz).as_nanos() as u64;
-    Time::from_nanos((now.as_nanos() / nanos + 1) * nanos)
+    let tick = (now.as_nanos() / nanos + 1) * nanos;
+    let shortest = period(ASLEEP_HERTZ).as_nanos() as u64;
+    Time::from_nanos(if nanos < shortest { tick } else { tick.next_multiple_of(shortest) })
 }
 
 #[cfg(test)]
@@ -221,6 +225,22 @@ mod tests {
         m.handle_wake();
         assert_eq!((m.quota(false), m.quota(true)), (8, 0));
         assert_eq!(m.handle_look(NOTHING, us(2000)), Next::At(us(3000)));
+    }
+
+    #[test]
+    fn different_clocks_tick_together_four_thousand_times_a_second_at_most_and_each_as_often_as_it_is_to() {
+        let mut all = std::collections::BTreeSet::new();
+        for hertz in [1, 50, 999, 1000, 1001, 2999, 3000, 3001, 3998, 3999, 4000] {
+            let mut now = Time::ZERO;
+            for _ in 0..hertz {
+                now = next_tick(now, hertz);
+                all.insert(now.as_nanos());
+            }
+            assert!((us(999_990)..us(1_000_250)).contains(&now), "{hertz} Hz: a second ends at {now:?}");
+        }
+        assert!(all.len() <= 4001, "{} ticks", all.len());
+        // A faster one keeps its thread awake, and its times.
+        assert_eq!(next_tick(us(110), 10_000), us(200));
     }
 
     #[test]

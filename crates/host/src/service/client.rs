@@ -318,7 +318,7 @@ impl Client {
                     return Err("a bell is an end of a pair of UNIX stream sockets".into());
                 }
                 handler.may_attach(self.peer, &host).map_err(not_allowed)?;
-                let polling = u64::from(events == Events::Polling);
+                let polling = u64::from(events.keeps_awake());
                 let octets = geometry.checked()?.octets() as u64;
                 for (kind, amount) in [(Kind::Endpoints, 1), (Kind::Octets, octets), (Kind::Polling, polling)] {
                     let taken = self.account.take(ledger, kind, amount);
@@ -419,7 +419,7 @@ impl Client {
             }
             Request::SetEvents { events } => {
                 let (_, node, id) = self.endpoint.clone().ok_or("create the endpoint first")?;
-                let (polled, polls) = (self.account.has(Kind::Polling), u64::from(events == Events::Polling));
+                let (polled, polls) = (self.account.has(Kind::Polling), u64::from(events.keeps_awake()));
                 self.account.take(ledger, Kind::Polling, polls.saturating_sub(polled)).map_err(too_many)?;
                 let set = engine.with(move |core| {
                     let host = core.network.node_mut::<crate::HostInterface>(node).ok_or("the host is gone")?;
