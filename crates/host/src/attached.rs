@@ -416,6 +416,9 @@ impl Attached {
     pub(crate) fn done(&mut self, channel: u32) {
         if let Some(leaving) = self.outbound.done(channel, &mut self.send) {
             self.path.end(&leaving.source);
+            if leaving.aborted {
+                self.channels.vacate(channel);
+            }
         }
         self.strategy.note_taken(1);
     }

@@ -36,6 +36,8 @@ impl Channel {
 struct Place {
     open: Option<Channel>,
     generation: u16,
+    /// Its channel is closed, and something of it has not left.
+    held: bool,
 }
 
 /// See the module's head.
@@ -52,7 +54,7 @@ impl Channels {
             Some(at) => at,
             None if self.places.len() >= MAX_PLACES => return None,
             None => {
-                self.places.push(Place { open: None, generation: 0 });
+                self.places.push(Place { open: None, generation: 0, held: false });
                 (self.places.len() - 1) as u16
             }
         };
@@ -81,18 +83,28 @@ impl Channels {
         self.places.get(place as usize)?.open.as_ref()
     }
 
-    /// Ends the channel of a number.
-    pub(crate) fn close(&mut self, id: ChannelId) -> Option<Channel> {
-        self.find(id).copied().inspect(|_| self.free_place(id.place()))
+    /// Ends the channel of a number. Where something of it is `leaving`, no other opens at its place before
+    /// [`Channels::vacate`].
+    pub(crate) fn close(&mut self, id: ChannelId, leaving: bool) -> Option<Channel> {
+        self.find(id).copied().inspect(|_| self.free_place(id.place(), leaving))
     }
 
-    fn free_place(&mut self, at: u16) {
+    fn free_place(&mut self, at: u16, held: bool) {
         let place = &mut self.places[usize::from(at)];
         place.open = None;
         // A place that has had all its generations stays empty.
         if let Some(next) = place.generation.checked_add(1) {
-            place.generation = next;
-            self.free.push(at);
+            (place.generation, place.held) = (next, held);
+            if !held {
+                self.free.push(at);
+            }
+        }
+    }
+
+    /// All has left of the channel that was closed at a place.
+    pub(crate) fn vacate(&mut self, place: u32) {
+        if self.places.get_mut(place as usize).is_some_and(|place| std::mem::take(&mut place.held)) {
+            self.free.push(place as u16);
         }
     }
 
@@ -100,7 +112,7 @@ impl Channels {
     pub(crate) fn forget(&mut self, circuit: CircuitId) {
         for at in 0..self.places.len() {
             if self.places[at].open.is_some_and(|open| open.circuit == circuit) {
-                self.free_place(at as u16);
+                self.free_place(at as u16, false);
             }
         }
     }
@@ -153,7 +165,7 @@ mod tests {
         let first = channels.open(channel(32)).unwrap();
         let other = channels.open(channel(33)).unwrap();
         assert_eq!((first.0, other.0), (0, 1), "as they always were");
-        assert!(channels.close(first).is_some() && channels.close(first).is_none());
+        assert!(channels.close(first, false).is_some() && channels.close(first, false).is_none());
         let second = channels.open(channel(34)).unwrap();
         assert_eq!((second.place(), second.generation()), (0, 1));
         assert!(channels.find(first).is_none());
@@ -168,12 +180,25 @@ mod tests {
     }
 
     #[test]
+    fn a_place_whose_channel_has_not_left_is_no_others_until_it_has() {
+        let mut channels = Channels::default();
+        let first = channels.open(channel(32)).unwrap();
+        assert!(channels.close(first, true).is_some() && channels.find(first).is_none());
+        assert_eq!(channels.check_sends(first), Err(DropReason::Closed));
+        assert_eq!(channels.open(channel(33)), Some(ChannelId::new(1, 0)));
+        // Once, however often that is said.
+        (0..2).for_each(|_| channels.vacate(0));
+        assert_eq!(channels.open(channel(34)), Some(ChannelId::new(0, 1)));
+        assert_eq!(channels.open(channel(35)), Some(ChannelId::new(2, 0)));
+    }
+
+    #[test]
     fn a_place_whose_generations_are_used_up_stays_empty() {
         let mut channels = Channels::default();
         let mut last = None;
         for _ in 0..=u16::MAX {
             last = channels.open(channel(32));
-            channels.close(last.unwrap());
+            channels.close(last.unwrap(), false);
         }
         assert_eq!(last, Some(ChannelId::new(0, u16::MAX)));
         assert_eq!(channels.open(channel(32)), Some(ChannelId::new(1, 0)));

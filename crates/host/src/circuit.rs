@@ -70,6 +70,14 @@ pub(crate) struct User {
     pub(crate) aal: Aal,
 }
 
+/// Who had a circuit before and goes before others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Leaver {
+    pub(crate) endpoint: EndpointId,
+    /// Of its channel that was closed in the middle of a PDU. None: its application has gone, and all its channels leave.
+    pub(crate) place: Option<u32>,
+}
+
 /// What `status` shows of a circuit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CircuitStatus {
@@ -134,8 +142,8 @@ pub(crate) struct Circuit {
     pub(crate) sender: Option<User>,
     pub(crate) receiver: Option<User>,
     pub(crate) oam: Option<User>,
-    /// Endpoints that had it before and whose applications have gone: what they left goes first, in this order.
-    pub(crate) departing: Vec<EndpointId>,
+    /// Those who had it before and have not left it: what they have to send goes first, in this order.
+    pub(crate) departing: Vec<Leaver>,
     /// A side that has the circuit directly: it ends with the circuit.
     pub(crate) direct: Cut,
     pub(crate) pacer: Option<Box<Pacer>>,
@@ -185,6 +193,12 @@ impl Circuit {
     pub(crate) fn change_contract(&mut self, contract: traffic::Contract) {
         self.config.contract = contract;
         self.pacer = Pacer::of_contract(&contract).map(Box::new);
+    }
+
+    /// Whether the channel at this place of an endpoint waits behind somebody who had the circuit before.
+    pub(crate) fn waits_behind(&self, id: EndpointId, place: u32) -> bool {
+        let first = self.departing.first();
+        first.is_some_and(|first| first.endpoint != id || first.place.is_some_and(|leaves| leaves != place))
     }
 
     /// Who of an endpoint's channels has a turn first: nrt-VBR may send above its reserved rate for its burst only.

@@ -109,7 +109,8 @@ impl HostInterface {
         let users = circuit.sender.iter().chain(&circuit.oam).map(|user| user.endpoint);
         // Whose application has gone has no name at the circuit any more, if it sent OAM cells only.
         let gone = self.departing.iter().map(|departing| departing.id);
-        for endpoint in users.chain(circuit.departing.iter().copied()).chain(gone) {
+        let leavers = circuit.departing.iter().map(|leaver| leaver.endpoint);
+        for endpoint in users.chain(leavers).chain(gone) {
             if let Some(endpoint) = self.endpoints.find(endpoint) {
                 endpoint.outbound.handle_credit();
             }

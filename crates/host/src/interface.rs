@@ -117,7 +117,8 @@ impl HostInterface {
     pub fn remove_circuit(&mut self, id: CircuitId) -> bool {
         let Some(mut circuit) = self.circuits.remove(id.key()) else { return false };
         let users = [circuit.sender, circuit.receiver, circuit.oam].into_iter().flatten().map(|user| user.endpoint);
-        for user in users.chain(std::mem::take(&mut circuit.departing)) {
+        let leavers = std::mem::take(&mut circuit.departing);
+        for user in users.chain(leavers.iter().map(|leaver| leaver.endpoint)) {
             let Some(endpoint) = self.endpoints.find(user) else { continue };
             endpoint.forget_circuit(id);
             if endpoint.has_given_up() {
@@ -169,7 +170,7 @@ impl HostInterface {
         for key in self.keys_of(id) {
             let Some(circuit) = self.circuits.get_mut(key) else { continue };
             circuit.sender.take_if(|u| u.endpoint == id);
-            circuit.departing.retain(|departing| *departing != id);
+            circuit.departing.retain(|leaver| leaver.endpoint != id);
         }
         self.departing.retain(|departing| departing.id != id);
         self.given_up.remove(&id);

@@ -2,7 +2,7 @@
 
 use crate::attached::{Attached, Bounds, Run};
 use crate::channels::EndpointId;
-use crate::circuit::Credits;
+use crate::circuit::{Credits, Leaver};
 use crate::circuits::Circuits;
 use crate::events::machine::REST;
 use crate::interface::HostInterface;
@@ -142,7 +142,7 @@ fn run_turn(
 ) -> Option<usize> {
     let open = endpoint.channels.at(channel).filter(|open| open.aal == Aal::Aal5);
     let Some(circuit) = open.and_then(|open| circuits.get_mut(open.circuit.key())) else { return Some(0) };
-    let waits = circuit.points.is_some() || circuit.departing.first().is_some_and(|first| *first != id);
+    let waits = circuit.points.is_some() || circuit.waits_behind(id, channel);
     let port = usize::from(circuit.config.port);
     let granted = circuit.credit.as_ref().map_or(usize::MAX, |credit| credit.sender.room() as usize);
     let parcels = io.parcel_room(port);
@@ -221,7 +221,7 @@ fn channel_turn(
         };
         endpoint.outbound.set_class(channel, circuit.class());
         let Some(leaving) = endpoint.outbound.leaving(channel) else { break };
-        if leaving.channel.aal != Aal::Oam && circuit.departing.first().is_some_and(|first| *first != id) {
+        if leaving.channel.aal != Aal::Oam && circuit.waits_behind(id, channel) {
             // Who had the circuit before is in the middle of a PDU.
             break;
         }
@@ -271,8 +271,8 @@ fn channel_turn(
                 circuit.sent.pass([0, 1, octets]);
                 endpoint.sent.pass([0, 1, octets]);
             }
-            if aborted && !endpoint.is_departing() {
-                circuit.departing.retain(|departing| *departing != id);
+            if aborted {
+                circuit.departing.retain(|leaver| *leaver != Leaver { endpoint: id, place: Some(channel) });
             }
             endpoint.done(channel);
         }

@@ -2,7 +2,6 @@
 //! dropped and counted.
 
 use super::Attached;
-use crate::channels::Channel;
 use endpoint::ChannelId;
 use wire::{CircuitId, DropReason};
 
@@ -52,9 +51,9 @@ impl Attached {
     pub(crate) fn end(&mut self) -> bool {
         self.ending = true;
         self.land();
-        self.abort(|_| true);
         let busy: Vec<u32> = self.outbound.busy().collect();
         for channel in busy {
+            self.abort(channel);
             if let Some(unseen) = self.outbound.take_back(channel) {
                 self.path.end(&unseen.source);
             }
@@ -62,13 +61,9 @@ impl Attached {
         self.is_ending()
     }
 
-    /// Gives up the SDUs that are leaving on some channels, as far as their receivers have seen a beginning.
-    fn abort(&mut self, concerns: impl Fn(&Channel) -> bool) {
-        let busy: Vec<u32> = self.outbound.busy().collect();
-        for channel in busy {
-            let Some(leaving) = self.outbound.leaving(channel).filter(|leaving| concerns(&leaving.channel)) else {
-                continue;
-            };
+    /// Gives up the SDU that is leaving on a channel, as far as its receiver has seen a beginning.
+    fn abort(&mut self, channel: u32) {
+        if let Some(leaving) = self.outbound.leaving(channel) {
             leaving.aborted = leaving.aborted || leaving.cells.abort();
         }
     }
@@ -176,22 +171,22 @@ impl Attached {
 
     /// Ends a channel: takes up `most` descriptors at most, and drops as many of the channel's; the others of its queue are
     /// given up ([`Attached::drop_given_up`]). What is still in the ring finds no channel, and is dropped then. An SDU in its
-    /// middle ends in a way that its receiver understands. Gives how many were dropped or given up, and whether a cell has to
-    /// leave for that.
-    pub(crate) fn close(&mut self, id: ChannelId, channel: &Channel, most: usize) -> (u64, bool) {
+    /// middle ends in a way that its receiver understands, and nobody else has the channel's place before. Gives how many were
+    /// dropped or given up, and whether a cell has to leave for that.
+    pub(crate) fn close(&mut self, id: ChannelId, most: usize) -> (u64, bool) {
         self.take_up(most);
-        self.channels.close(id);
         self.end_lending();
         let number = u32::from(id.place());
         let mut dropped = self.drop_queued(number, most as u64);
         dropped += u64::from(self.outbound.give_up(number));
-        self.abort(|leaving| leaving.circuit == channel.circuit && leaving.aal == channel.aal);
+        self.abort(number);
         let ends = self.outbound.leaving(number).is_some_and(|leaving| leaving.aborted);
         if !ends && self.outbound.leaving(number).is_some() {
             self.sent.drop_one(DropReason::Closed);
             self.done(number);
             dropped += 1;
         }
+        self.channels.close(id, ends);
         self.send.publish();
         (dropped, ends)
     }

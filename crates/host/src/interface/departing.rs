@@ -8,6 +8,7 @@
 use super::HostInterface;
 use crate::attached::Unloading;
 use crate::channels::EndpointId;
+use crate::circuit::Leaver;
 use std::time::Duration;
 use wire::{DropReason, Time};
 
@@ -42,7 +43,7 @@ impl HostInterface {
         for key in self.keys_of(id) {
             let Some(circuit) = self.circuits.get_mut(key) else { continue };
             if circuit.sender.take_if(|u| u.endpoint == id).is_some() {
-                circuit.departing.push(id);
+                circuit.departing.push(Leaver { endpoint: id, place: None });
             }
         }
         self.departing.push(Departing { id, until: None, ends: false });

@@ -3,7 +3,7 @@
 use super::HostInterface;
 use super::departing::PIECE;
 use crate::channels::{Channel, EndpointId};
-use crate::circuit::{Cut, User};
+use crate::circuit::{Cut, Leaver, User};
 use endpoint::{Aal, ChannelId, Direction, OpenOptions};
 use rustix::fd::OwnedFd;
 use std::sync::Arc;
@@ -101,7 +101,7 @@ impl HostInterface {
     pub fn close(&mut self, id: EndpointId, channel: ChannelId) -> Result<(), OpenError> {
         let endpoint = self.endpoints.find(id).ok_or(OpenError::NoEndpoint)?;
         let open = *endpoint.channels.find(channel).ok_or(OpenError::NoChannel(channel.0))?;
-        let (dropped, ends) = endpoint.close(channel, &open, PIECE);
+        let (dropped, ends) = endpoint.close(channel, PIECE);
         if endpoint.has_given_up() {
             self.given_up.insert(id);
         }
@@ -109,7 +109,7 @@ impl HostInterface {
             circuit.sent.drop_n(DropReason::Closed, dropped);
             if ends {
                 // Who opens the circuit next comes after the cell that ends the PDU.
-                circuit.departing.push(id);
+                circuit.departing.push(Leaver { endpoint: id, place: Some(channel.place().into()) });
                 endpoint.lingering.insert(open.circuit.key());
             }
             match open.aal {

@@ -132,6 +132,49 @@ fn whoever_waits_for_credit_on_a_circuit_goes_on_with_it() {
 }
 
 #[test]
+fn who_opens_a_circuit_again_that_it_closed_in_the_middle_of_an_sdu_comes_after_the_cell_that_ends_that() {
+    let mut stage = Stage::new();
+    let other = CircuitId::new(0, 101).unwrap();
+    stage.host().add_circuit(other, CircuitConfig::default());
+    let (mut client, first, id) = stage.endpoint(Aal::Aal5);
+    stage.run();
+    stage.grant(3);
+    push(&mut client, first, 0, 200);
+    assert_eq!(stage.run().len(), 3);
+    stage.host().close(id, first).unwrap();
+    // Another circuit might have the place of the one that leaves.
+    let beside = stage.host().open(id, other, Aal::Aal5).unwrap();
+    let again = stage.host().open(id, circuit(), Aal::Aal5).unwrap();
+    push(&mut client, again, 1, 200);
+    // What was pushed is taken up, before there is credit.
+    stage.host().close(id, beside).unwrap();
+    stage.grant(20);
+    let ends: Vec<bool> = stage.run().iter().map(|cell| cell.header_word() & 2 != 0).collect();
+    assert_eq!(ends, [true, false, false, false, false, true]);
+    assert_eq!(stage.host().mismatch(), None);
+}
+
+#[test]
+fn an_endpoint_that_opens_and_closes_a_circuit_without_credit_does_not_run_out_of_channels() {
+    let mut stage = Stage::new();
+    let (mut client, mut channel, id) = stage.endpoint(Aal::Aal5);
+    stage.run();
+    stage.grant(3);
+    for _ in 0..100 {
+        push(&mut client, channel, 0, 200);
+        stage.run();
+        stage.host().close(id, channel).unwrap();
+        channel = stage.host().open(id, circuit(), Aal::Aal5).unwrap();
+        assert!(channel.place() <= 1, "the place of what has not left, and one more");
+    }
+    stage.grant(20);
+    push(&mut client, channel, 1, 200);
+    assert_eq!(stage.run().len(), 1 + 5);
+    assert_eq!(stage.host().open(id, circuit(), Aal::Oam).unwrap().place(), 0);
+    assert_eq!(stage.host().mismatch(), None);
+}
+
+#[test]
 fn sdus_that_leave_whole_use_up_their_credit_and_are_counted() {
     let mut stage = Stage::new();
     let (mut client, channel, _) = stage.endpoint(Aal::Aal5);

@@ -66,6 +66,15 @@ impl Stage {
         Application { id, channel, local }
     }
 
+    /// One more circuit, for an application that has some.
+    fn reopen(&mut self, application: &mut Application, vci: u16) {
+        application.channel = self.host(0).open(application.id, CircuitId::new(0, vci).unwrap(), Aal::Aal5).unwrap();
+    }
+
+    fn close(&mut self, application: &Application) {
+        self.host(0).close(application.id, application.channel).unwrap();
+    }
+
     /// A round each millisecond; the test takes what comes to it, or leaves it where it is. How many cells it took.
     fn pass(&mut self, time: Duration, takes: bool) -> usize {
         let (end, mut taken) = (self.now + time, 0);
@@ -228,6 +237,24 @@ fn what_waits_for_a_circuit_that_is_removed_is_counted_at_its_endpoint_and_its_s
         }
         assert_eq!(stage.host(0).mismatch(), None);
     }
+}
+
+#[test]
+fn a_channel_that_closes_behind_one_that_was_closed_in_the_middle_of_an_sdu_leaves_its_own_circuit_to_others() {
+    let mut stage = Stage::new(1, 64);
+    (100..102).for_each(|vci| stage.add(vci, paced()));
+    let mut first = stage.open(0, 100);
+    push(&mut first, 2);
+    stage.pass(3 * STEP, true);
+    // Before the cell that ends the SDU has left.
+    stage.close(&first);
+    stage.reopen(&mut first, 101);
+    stage.close(&first);
+    let mut next = stage.open(0, 101);
+    push(&mut next, 1);
+    stage.pass(Duration::from_millis(100), true);
+    assert_eq!((stage.sent(101), stage.sent(100)), ((1, 0), (0, 2)));
+    assert_eq!(stage.host(0).mismatch(), None);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Ends in pieces: how much of a ring and of a queue one piece takes, and that all is counted.
 
 use super::*;
+use crate::channels::Channel;
 use endpoint::layout::{Descriptor, Head};
 use endpoint::ring::{Producer, Which};
 use endpoint::segment::Segment;
@@ -12,7 +13,7 @@ const SLOTS: u32 = 64;
 const PIECE: usize = 8;
 
 /// An endpoint with a channel and a full send ring.
-fn full() -> (Attached, ChannelId, Channel, Producer) {
+fn full() -> (Attached, ChannelId, Producer) {
     let geometry = Geometry { send_ring: SLOTS, receive_ring: 2, free_ring: 2, buffers: 1, buffer_octets: 64 };
     let segment = Arc::new(Segment::anonymous(geometry).unwrap());
     let mut producer = Producer::new(&segment, Which::Send);
@@ -21,7 +22,7 @@ fn full() -> (Attached, ChannelId, Channel, Producer) {
     let id = endpoint.channels.open(channel).unwrap();
     let message = Head { channel: id.0, octets: 40, ..Head::of_buffer(Descriptor::INLINE) };
     (0..SLOTS).for_each(|_| assert!(producer.push(message)));
-    (endpoint, id, channel, producer)
+    (endpoint, id, producer)
 }
 
 fn dropped(endpoint: &Attached) -> u64 {
@@ -41,7 +42,7 @@ fn push_on(endpoint: &Attached) {
 fn an_application_that_goes_on_pushing_does_not_prolong_its_end() {
     for what in [Unloading::Send, Unloading::Drop] {
         let (mut endpoint, id, ..) = full();
-        endpoint.channels.close(id);
+        endpoint.channels.close(id, false);
         let mut pieces = 1;
         while endpoint.unload(what, PIECE, |_, _| ()) {
             push_on(&endpoint);
@@ -72,9 +73,9 @@ fn what_is_pushed_after_the_first_piece_never_leaves() {
 
 #[test]
 fn a_channel_with_a_long_queue_closes_at_once_and_its_queue_is_dropped_in_pieces() {
-    let (mut endpoint, id, channel, mut producer) = full();
+    let (mut endpoint, id, mut producer) = full();
     endpoint.take_up(SLOTS as usize);
-    assert_eq!(endpoint.close(id, &channel, PIECE), (u64::from(SLOTS), false));
+    assert_eq!(endpoint.close(id, PIECE), (u64::from(SLOTS), false));
     for n in 1..SLOTS as usize / PIECE {
         assert_eq!(dropped(&endpoint), (n * PIECE) as u64);
         assert!(endpoint.has_given_up());
@@ -86,8 +87,8 @@ fn a_channel_with_a_long_queue_closes_at_once_and_its_queue_is_dropped_in_pieces
 
 #[test]
 fn a_channel_that_closes_takes_up_one_piece_and_the_others_find_no_channel() {
-    let (mut endpoint, id, channel, mut producer) = full();
-    assert_eq!(endpoint.close(id, &channel, PIECE), (PIECE as u64, false));
+    let (mut endpoint, id, mut producer) = full();
+    assert_eq!(endpoint.close(id, PIECE), (PIECE as u64, false));
     assert_eq!((endpoint.passed.taken, dropped(&endpoint)), (PIECE as u64, PIECE as u64));
     endpoint.take_up(SLOTS as usize);
     assert_eq!((producer.consumed(), dropped(&endpoint)), (SLOTS, u64::from(SLOTS)));
