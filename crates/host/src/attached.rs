@@ -412,6 +412,17 @@ impl Attached {
         open.is_some_and(|open| open.aal == Aal::Aal5 && open.circuit == circuit && open.direction.sends())
     }
 
+    /// A circuit has another contract: what waits for the one before is looked at again.
+    pub(crate) fn handle_contract(&mut self, circuit: CircuitId) {
+        let busy: Vec<u32> = self.outbound.busy().collect();
+        for channel in busy {
+            let leaving = self.outbound.leaving(channel).map(|leaving| leaving.channel.circuit);
+            if leaving.or_else(|| Some(self.channels.at(channel)?.circuit)) == Some(circuit) {
+                self.outbound.end_pause(channel);
+            }
+        }
+    }
+
     /// A channel's oldest descriptor is done with: its slot and buffer are the client's again, once [`Attached::show`] says so.
     pub(crate) fn done(&mut self, channel: u32) {
         if let Some(leaving) = self.outbound.done(channel, &mut self.send) {

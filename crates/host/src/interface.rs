@@ -133,6 +133,19 @@ impl HostInterface {
         true
     }
 
+    /// A circuit has another contract: who waits for what the one before allowed asks again.
+    fn handle_contract(&mut self, id: CircuitId) {
+        let Some(circuit) = self.circuits.get(id.key()) else { return };
+        let users = [circuit.sender, circuit.oam].into_iter().flatten().map(|user| user.endpoint);
+        let leavers = circuit.departing.iter().map(|leaver| leaver.endpoint);
+        let gone = self.departing.iter().map(|departing| departing.id);
+        for user in users.chain(leavers).chain(gone) {
+            if let Some(endpoint) = self.endpoints.find(user) {
+                endpoint.handle_contract(id);
+            }
+        }
+    }
+
     /// Takes an endpoint in.
     ///
     /// # Errors
@@ -362,6 +375,7 @@ impl CircuitTable for HostInterface {
             return Err("flow does not change while the circuit exists: remove it and add it again".into());
         }
         here.change_contract(options.contract);
+        self.handle_contract(circuit);
         Ok(())
     }
 

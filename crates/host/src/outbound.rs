@@ -79,8 +79,8 @@ enum State {
     Idle,
     /// Among those that take turns.
     Ready,
-    /// Until its pacer's time.
-    Paced,
+    /// Until its pacer's time: the entries for other times are void.
+    Paced(Time),
     /// Until its circuit is granted credit.
     Waiting,
 }
@@ -105,7 +105,18 @@ struct Lane {
     /// Cells of SDUs that have left in parcels and have not been read.
     aboard: usize,
     state: State,
+    /// It is listed among those that wait for credit, whether it still does or not.
+    listed: bool,
     class: Class,
+}
+
+impl Lane {
+    /// With nothing to send it waits for nothing: the channel that has something next begins anew.
+    fn settle(&mut self) {
+        if self.queued == 0 && matches!(self.state, State::Paced(_) | State::Waiting) {
+            self.state = State::Idle;
+        }
+    }
 }
 
 /// See the module's head.
@@ -116,8 +127,9 @@ pub(crate) struct Outbound {
     lanes: Vec<Lane>,
     /// By class.
     ready: [VecDeque<u32>; 2],
+    /// Channels that wait for their pacers, and some that did: twice as many as there are lanes at most.
     paced: BinaryHeap<Reverse<(Time, u32)>>,
-    /// Channels that wait for credit, and some that did.
+    /// Channels that wait for credit, and some that did: each once.
     waiting: Vec<u32>,
     /// Channels of which an SDU is leaving.
     leaving: u32,
@@ -281,9 +293,7 @@ impl Outbound {
         lane.queued -= 1;
         let leaving = lane.leaving.take();
         self.leaving -= u32::from(leaving.is_some());
-        if lane.queued == 0 && lane.state == State::Waiting {
-            lane.state = State::Idle;
-        }
+        lane.settle();
         self.free.push(at);
         self.give_back(ring, position, (channel, buffer));
         leaving
@@ -319,9 +329,7 @@ impl Outbound {
             lane.first = next;
         }
         lane.queued -= 1;
-        if lane.queued == 0 && lane.state == State::Waiting {
-            lane.state = State::Idle;
-        }
+        lane.settle();
         self.free.push(at);
         self.give_back(ring, position, (channel, buffer));
         true
@@ -362,22 +370,43 @@ impl Outbound {
 
     /// The channel waits for its pacer.
     pub(crate) fn wait_until(&mut self, channel: u32, time: Time) {
-        self.lanes[channel as usize].state = State::Paced;
-        self.paced.push(Reverse((time, channel)));
+        self.lanes[channel as usize].state = State::Paced(time);
+        if self.paced.len() < 2 * self.lanes.len() {
+            return self.paced.push(Reverse((time, channel)));
+        }
+        // Most are void.
+        self.paced.clear();
+        self.paced.extend(self.lanes.iter().zip(0..).filter_map(|(lane, channel)| match lane.state {
+            State::Paced(time) => Some(Reverse((time, channel))),
+            _ => None,
+        }));
+    }
+
+    /// The channel waits for its pacer no more, if it did: that may say something else by now.
+    pub(crate) fn end_pause(&mut self, channel: u32) {
+        if let Some(lane) = self.lanes.get_mut(channel as usize)
+            && matches!(lane.state, State::Paced(_))
+        {
+            lane.state = State::Ready;
+            self.ready[lane.class as usize].push_back(channel);
+        }
     }
 
     /// The channel waits for credit.
     pub(crate) fn wait_for_credit(&mut self, channel: u32) {
-        self.lanes[channel as usize].state = State::Waiting;
-        self.waiting.push(channel);
+        let lane = &mut self.lanes[channel as usize];
+        lane.state = State::Waiting;
+        if !std::mem::replace(&mut lane.listed, true) {
+            self.waiting.push(channel);
+        }
     }
 
     /// A circuit was granted credit: those that wait for some take turns again.
     pub(crate) fn handle_credit(&mut self) {
         for channel in self.waiting.drain(..) {
-            if let Some(lane) = self.lanes.get_mut(channel as usize)
-                && lane.state == State::Waiting
-            {
+            let lane = &mut self.lanes[channel as usize];
+            lane.listed = false;
+            if lane.state == State::Waiting {
                 lane.state = State::Ready;
                 self.ready[lane.class as usize].push_back(channel);
             }
@@ -395,7 +424,7 @@ impl Outbound {
         {
             self.paced.pop();
             if let Some(lane) = self.lanes.get_mut(channel as usize)
-                && lane.state == State::Paced
+                && lane.state == State::Paced(time)
             {
                 lane.state = State::Ready;
                 self.ready[lane.class as usize].push_back(channel);

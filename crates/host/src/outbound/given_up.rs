@@ -1,7 +1,7 @@
 //! What waited for a channel whose circuit is no more: taken out of the channel's queue at once, and dropped in pieces, since a ring
 //! may be so long that all of it in one round would hold up others.
 
-use super::{NONE, Outbound, State};
+use super::{NONE, Outbound};
 use endpoint::layout::{Descriptor, Head};
 use endpoint::ring::Consumer;
 
@@ -30,9 +30,7 @@ impl Outbound {
         let first = if kept > 0 { self.entries[lane.first as usize].next } else { lane.first };
         let (last, queued) = (lane.last, lane.queued - kept);
         (lane.last, lane.queued) = (lane.first, kept);
-        if kept == 0 && lane.state == State::Waiting {
-            lane.state = State::Idle;
-        }
+        lane.settle();
         match self.given_up.queued {
             0 => self.given_up.first = first,
             _ => self.entries[self.given_up.last as usize].next = first,

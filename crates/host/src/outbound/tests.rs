@@ -229,6 +229,40 @@ fn a_channel_that_has_lost_its_last_descriptor_while_it_waited_for_credit_is_rea
 }
 
 #[test]
+fn channels_that_wait_and_lose_what_they_wait_with_again_and_again_are_listed_no_more_often_than_there_are_lanes() {
+    let mut bench = bench();
+    for n in 1..=1000 {
+        push(&mut bench, &[(0, 1), (1, 2)]);
+        let (_, ring, outbound) = &mut bench;
+        assert_eq!([(); 3].map(|()| outbound.next_ready(Class::Rest)), [Some(0), Some(1), None]);
+        outbound.wait_for_credit(0);
+        // For one time or another: several circuits had the place.
+        outbound.wait_until(1, Time::from_micros(5 + n % 3));
+        (0..2).for_each(|channel| assert!(outbound.done(channel, ring).is_none()));
+        ring.publish();
+    }
+    let (_, _, outbound) = &mut bench;
+    assert!(outbound.waiting.len() <= 2 && outbound.paced.len() <= 4, "{outbound:?}");
+    outbound.handle_credit();
+    outbound.handle_due(Time::from_micros(10));
+    assert_eq!((outbound.next_ready(Class::Rest), outbound.poll_timeout()), (None, None));
+    // Another one has the place, and waits for a later time.
+    push(&mut bench, &[(1, 1)]);
+    let (_, ring, outbound) = &mut bench;
+    assert_eq!(outbound.next_ready(Class::Rest), Some(1));
+    outbound.wait_until(1, Time::from_micros(20));
+    outbound.done(1, ring);
+    push(&mut bench, &[(1, 2)]);
+    let outbound = &mut bench.2;
+    assert_eq!(outbound.next_ready(Class::Rest), Some(1));
+    outbound.wait_until(1, Time::from_micros(30));
+    outbound.handle_due(Time::from_micros(20));
+    assert_eq!(outbound.next_ready(Class::Rest), None, "it waits for its own time");
+    outbound.handle_due(Time::from_micros(30));
+    assert_eq!(outbound.next_ready(Class::Rest), Some(1));
+}
+
+#[test]
 fn whoever_lets_go_of_the_last_parcel_of_an_endpoint_that_is_gone_does_not_free_its_memory() {
     let thread_time = || {
         let at = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);

@@ -4,6 +4,7 @@ use endpoint::layout::Head;
 use endpoint::segment::Segment;
 use endpoint::{Aal, ChannelId, DataPath, Events, Geometry, Local};
 use host::{Attached, CircuitConfig, EndpointId, HostInterface};
+use net::topology::{CircuitOptions, CircuitTable, OamOptions};
 use net::{End, FramePool, LinkConfig, LinkId, Network, NodeId};
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,6 +33,11 @@ struct Application {
 
 fn paced() -> Contract {
     Contract { category: Category::Cbr, pcr: CellRate::from_cells_per_s(1000.0), ..Contract::default() }
+}
+
+/// A cell a second.
+fn slow() -> Contract {
+    Contract { pcr: CellRate::from_cells_per_s(1.0), ..paced() }
 }
 
 impl Stage {
@@ -104,8 +110,17 @@ impl Stage {
 }
 
 fn push(application: &mut Application, sdus: u32) {
+    push_long(application, sdus, OCTETS);
+}
+
+/// SDUs of one cell.
+fn push_cells(application: &mut Application, sdus: u32) {
+    push_long(application, sdus, 40);
+}
+
+fn push_long(application: &mut Application, sdus: u32, octets: u32) {
     for buffer in 0..sdus {
-        let descriptor = Head { channel: application.channel.0, octets: OCTETS, ..Head::of_buffer(buffer) };
+        let descriptor = Head { channel: application.channel.0, octets, ..Head::of_buffer(buffer) };
         assert!(application.local.send.push(descriptor));
     }
 }
@@ -255,6 +270,39 @@ fn a_channel_that_closes_behind_one_that_was_closed_in_the_middle_of_an_sdu_leav
     stage.pass(Duration::from_millis(100), true);
     assert_eq!((stage.sent(101), stage.sent(100)), ((1, 0), (0, 2)));
     assert_eq!(stage.host(0).mismatch(), None);
+}
+
+#[test]
+fn a_channel_at_the_place_of_one_that_was_closed_does_not_wait_for_the_pacer_of_that() {
+    let mut stage = Stage::new(1, 64);
+    stage.add(100, slow());
+    stage.add(101, Contract::default());
+    let mut application = stage.open(0, 100);
+    // More than a cell a second, and the first has left.
+    push_cells(&mut application, 2);
+    stage.pass(2 * STEP, true);
+    assert_eq!(stage.sent(100), (1, 0));
+    stage.close(&application);
+    stage.reopen(&mut application, 101);
+    push(&mut application, 1);
+    stage.pass(STEP, true);
+    assert_eq!((stage.sent(101), stage.sent(100)), ((1, 0), (1, 1)));
+    assert_eq!(stage.host(0).mismatch(), None);
+}
+
+#[test]
+fn what_waits_for_its_pacer_leaves_as_another_contract_says() {
+    let mut stage = Stage::new(1, 64);
+    stage.add(100, slow());
+    let mut application = stage.open(0, 100);
+    push_cells(&mut application, 3);
+    stage.pass(2 * STEP, true);
+    assert_eq!(stage.sent(100), (1, 0));
+    let (aal, oam) = (net::Aal::Aal5, OamOptions::default());
+    let faster = CircuitOptions { contract: paced(), aal, sends: true, receives: true, oam };
+    stage.host(0).change_circuit(0, CircuitId::new(0, 100).unwrap(), &faster).unwrap();
+    stage.pass(3 * STEP, true);
+    assert_eq!(stage.sent(100), (3, 0));
 }
 
 #[test]
