@@ -2,13 +2,14 @@
 
 mod lan;
 
-use endpoint::{Aal, ChannelId, DataPath, Endpoint, EndpointConfig, Geometry, OpenOptions};
+use endpoint::{Aal, ChannelId, DataPath, Direction, Endpoint, EndpointConfig, Geometry, OpenOptions};
+use host::CircuitConfig;
 use lan::{Lan, circuit, until};
 use net::Carries;
 use sar::SduMeta;
 use sar::aal34::Interleaver;
 use std::time::Duration;
-use wire::aal34::{Segment, SegmentType};
+use wire::aal34::SegmentType;
 use wire::{Cell, DropReason};
 
 const TIMEOUT: Option<Duration> = Some(Duration::from_secs(10));
@@ -62,7 +63,7 @@ fn the_cells_are_i_363_3s_with_tags_and_numbers_that_go_on() {
         for i in 0..n {
             let message = b.receive(TIMEOUT).unwrap().expect("a cell");
             let cell = sar::aal0::to_cell(&message, circuit(101)).unwrap();
-            let (segment, body) = Segment::parse(&cell.payload).unwrap();
+            let (segment, body) = wire::aal34::Segment::parse(&cell.payload).unwrap();
             let segment_type = match (i, n) {
                 (0, 1) => SegmentType::Single,
                 (0, _) => SegmentType::Begin,
@@ -143,6 +144,37 @@ fn pdus_of_several_mids_arrive_beside_each_other_and_what_fails_has_its_reason()
         for expected in &sdus {
             assert!(b.receive(TIMEOUT).unwrap().expect("an SDU")[..] == expected[..]);
         }
+    }
+}
+
+#[test]
+fn a_circuit_that_another_opens_for_sending_delivers_the_pdu_that_is_arriving() {
+    let lan = Lan::new();
+    // However long this test takes.
+    let patient = || CircuitConfig { reassembly_timeout: Some(Duration::from_secs(60)), ..CircuitConfig::default() };
+    lan.engine.with(move |core| core.host("beta").unwrap().1.add_circuit(circuit(102), patient())).unwrap();
+    let (mut a, to_b) = open(&lan, "alpha", 102, Aal::Aal0, DataPath::Shared);
+    let one_way = |direction| OpenOptions { aal: Aal::Aal34, direction };
+    let at_beta = |buffer_octets| {
+        let geometry = Geometry { send_ring: 4, receive_ring: 4, free_ring: 4, buffers: 4, buffer_octets };
+        let config = EndpointConfig { host: "beta".into(), geometry, ..Default::default() };
+        Endpoint::create(&lan.socket, &config).unwrap()
+    };
+    let (mut receiver, mut sender) = (at_beta(1024), at_beta(64));
+    receiver.open(circuit(102), one_way(Direction::Receive)).unwrap();
+    let sdus = [sdu(500)];
+    let cells = interleaved(&sdus);
+    let (begin, end) = cells.split_at(cells.len() / 2);
+    push(&mut a, to_b, begin);
+    until("half of it is there", || lan.received("beta", 102).cells == begin.len() as u64);
+    sender.open(circuit(102), one_way(Direction::Send)).unwrap();
+    push(&mut a, to_b, end);
+    assert!(receiver.receive(TIMEOUT).unwrap().expect("an SDU")[..] == sdus[0][..]);
+    // Each buffer is where it should be, then and after as many PDUs as there are buffers.
+    for _ in 0..4 {
+        assert_eq!(lan.engine.with(|core| core.host("beta").unwrap().1.mismatch()).unwrap(), None);
+        push(&mut a, to_b, &cells);
+        assert!(receiver.receive(TIMEOUT).unwrap().expect("an SDU")[..] == sdus[0][..]);
     }
 }
 

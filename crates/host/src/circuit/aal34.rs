@@ -68,10 +68,10 @@ impl Storage for Parts<'_> {
 }
 
 impl Aal34 {
-    fn new(circuit: CircuitId, config: ReassemblyConfig) -> Option<Box<Self>> {
+    fn new(circuit: CircuitId) -> Option<Box<Self>> {
         let sender = Sender::new(circuit, MID).ok()?;
         let parts = vec![Part::Nowhere; MAX_OPEN].into_boxed_slice();
-        Some(Box::new(Aal34 { sender, reassembler: Reassembler::new(config), parts }))
+        Some(Box::new(Aal34 { sender, reassembler: idle(), parts }))
     }
 
     fn give_back(part: Part, endpoint: &mut Attached) {
@@ -85,17 +85,27 @@ impl Aal34 {
     }
 }
 
+/// That of a circuit which nobody receives.
+fn idle() -> Reassembler {
+    Reassembler::new(ReassemblyConfig { max_open: MAX_OPEN, ..ReassemblyConfig::default() })
+}
+
 impl Circuit {
-    /// Before an application whose buffers have `buffer_octets` octets sends or receives AAL3/4 on it.
-    pub(crate) fn open_aal34(&mut self, buffer_octets: usize) {
+    /// Before an application sends AAL3/4 on it, or receives it into buffers of `receives` octets. Tags and numbers of the sender
+    /// go on, and so do the PDUs of a receiver who has it already.
+    pub(crate) fn open_aal34(&mut self, receives: Option<usize>) {
+        let aal34 = match &mut self.aal34 {
+            Some(aal34) => aal34,
+            none => match Aal34::new(self.id) {
+                Some(new) => none.insert(new),
+                None => return,
+            },
+        };
+        let Some(buffer_octets) = receives else { return };
         let max_sdu_octets = self.config.max_sdu_octets.min(MAX_SDU_OCTETS).min(buffer_octets);
         let timeout = self.config.reassembly_timeout.or(ReassemblyConfig::default().timeout);
-        let config = ReassemblyConfig { max_open: MAX_OPEN, max_sdu_octets, timeout };
-        match &mut self.aal34 {
-            // Tags and numbers of the sender go on.
-            Some(aal34) => aal34.reassembler = Reassembler::new(config),
-            none => *none = Aal34::new(self.id, config),
-        }
+        // The receiver before has given up what was arriving ([`Circuit::close_aal34`]).
+        aal34.reassembler = Reassembler::new(ReassemblyConfig { max_open: MAX_OPEN, max_sdu_octets, timeout });
     }
 
     /// PDUs that are arriving.
@@ -113,7 +123,7 @@ impl Circuit {
     /// Gives up the PDUs that are arriving.
     pub(crate) fn close_aal34(&mut self, endpoint: Option<&mut Attached>) {
         let Some(aal34) = &mut self.aal34 else { return };
-        aal34.reassembler = Reassembler::new(ReassemblyConfig { max_open: MAX_OPEN, ..ReassemblyConfig::default() });
+        aal34.reassembler = idle();
         let parts = aal34.parts.iter_mut().map(std::mem::take);
         match endpoint {
             Some(endpoint) => parts.for_each(|part| Aal34::give_back(part, endpoint)),

@@ -77,7 +77,7 @@ impl HostInterface {
         let opened = endpoint.channels.open(Channel { lossless, ..Channel::new(circuit, aal, direction) });
         let number = opened.ok_or(OpenError::TooManyChannels)?;
         if aal == Aal::Aal34 {
-            c.open_aal34(endpoint.buffer_octets());
+            c.open_aal34(direction.receives().then(|| endpoint.buffer_octets()));
         }
         let user = Some(User { endpoint: id, channel: number.0, aal });
         if aal == Aal::Oam {
