@@ -2,13 +2,16 @@
 
 mod lan;
 
-use endpoint::{Aal, ChannelId, DataPath, Direction, Endpoint, EndpointConfig, Geometry, OpenOptions};
-use host::CircuitConfig;
+use endpoint::segment::Segment;
+use endpoint::{Aal, ChannelId, DataPath, Direction, Endpoint, EndpointConfig, Events, Geometry, OpenOptions};
+use host::{Attached, CircuitConfig, HostInterface};
 use lan::{Lan, circuit, until};
 use net::Carries;
 use sar::SduMeta;
 use sar::aal34::Interleaver;
+use std::sync::Arc;
 use std::time::Duration;
+use traffic::{Contract, Flow};
 use wire::aal34::SegmentType;
 use wire::{Cell, DropReason};
 
@@ -176,6 +179,19 @@ fn a_circuit_that_another_opens_for_sending_delivers_the_pdu_that_is_arriving() 
         push(&mut a, to_b, &cells);
         assert!(receiver.receive(TIMEOUT).unwrap().expect("an SDU")[..] == sdus[0][..]);
     }
+}
+
+#[test]
+fn a_circuit_with_credits_is_not_opened_with_it() {
+    let mut host = HostInterface::new(1);
+    let contract = Contract { flow: Flow::Credit, ..Contract::default() };
+    host.add_circuit(circuit(102), CircuitConfig { contract, ..CircuitConfig::default() });
+    let segment = Arc::new(Segment::anonymous(Geometry::default()).unwrap());
+    let id = host.attach(Attached::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
+    let refused = host.open(id, circuit(102), Aal::Aal34).unwrap_err().to_string();
+    assert_eq!(refused, "circuit 0.102 has flow = \"credit\", which is for circuits of aal5 and aal0");
+    // It has taken no channel.
+    assert_eq!(host.open(id, circuit(102), Aal::Aal5), Ok(ChannelId(0)));
 }
 
 #[test]

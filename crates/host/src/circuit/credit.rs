@@ -164,6 +164,7 @@ impl Circuit {
                     used += self.receive_of_pdu(user, endpoint, &rest[..n], now);
                 }
             }
+            // Nobody opens such a circuit with AAL3/4.
             Aal::Aal0 | Aal::Aal34 | Aal::Oam => {
                 for cell in cells {
                     if !endpoint.has_room() || !endpoint.has_buffer() {

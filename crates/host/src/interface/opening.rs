@@ -21,6 +21,9 @@ pub enum OpenError {
     /// One opener at a time.
     #[error("circuit {0} is open already, by endpoint {1}")]
     InUse(CircuitId, u64),
+    /// Who holds cells back does not put PDUs of AAL3/4 together.
+    #[error("circuit {0} has flow = \"credit\", which is for circuits of aal5 and aal0")]
+    Credit(CircuitId),
     /// The channel is not open.
     #[error("no channel {0} is open on this endpoint")]
     NoChannel(u32),
@@ -74,6 +77,9 @@ impl HostInterface {
             return Err(OpenError::InUse(circuit, user.endpoint.0));
         }
         let lossless = c.credit.is_some();
+        if lossless && aal == Aal::Aal34 {
+            return Err(OpenError::Credit(circuit));
+        }
         let opened = endpoint.channels.open(Channel { lossless, ..Channel::new(circuit, aal, direction) });
         let number = opened.ok_or(OpenError::TooManyChannels)?;
         if aal == Aal::Aal34 {

@@ -62,7 +62,8 @@ fn not_opened(e: OpenError) -> Refused {
         | OpenError::NoChannel(_)
         | OpenError::Lends
         | OpenError::CannotLend
-        | OpenError::CannotBorrow(_) => Refusal::Other,
+        | OpenError::CannotBorrow(_)
+        | OpenError::Credit(_) => Refusal::Other,
     };
     Refused::new(kind, e)
 }
