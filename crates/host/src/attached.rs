@@ -98,6 +98,10 @@ pub struct Attached {
     most: usize,
     /// The free ring has not been looked at in this run.
     look_at_free: bool,
+    /// Descriptors of the free ring that were refused ...
+    refused: usize,
+    /// ... since this round.
+    round: Time,
     /// Octets of what was delivered and cannot be seen yet.
     unseen: usize,
     pub(crate) channels: Channels,
@@ -159,6 +163,8 @@ impl Attached {
             used: vec![0; (geometry.buffers as usize).div_ceil(64)].into(),
             most,
             look_at_free: true,
+            refused: 0,
+            round: Time::ZERO,
             unseen: 0,
             channels: Channels::default(),
             lingering: BTreeSet::new(),

@@ -53,6 +53,8 @@ struct Region {
 #[derive(Debug, Default)]
 pub(crate) struct Own {
     regions: Vec<Option<Region>>,
+    /// Where those begin that are not stale, in order, and their places: no two of them overlap.
+    order: Vec<(u64, usize)>,
 }
 
 impl Own {
@@ -75,6 +77,7 @@ impl Own {
         let there = self.regions.iter().flatten();
         let (regions, octets) = there.fold((0, 0), |(n, sum), r| (n + 1, sum + r.memory.len()));
         if regions >= MAX_REGIONS || octets + memory.len() > MAX_OCTETS {
+            self.sort();
             return Err("an endpoint registers 64 regions and 1 GiB at most: register fewer and larger ones");
         }
         let region = Some(Region { address, memory: Arc::new(Mapped(Some(memory))), posted: false, stale: false });
@@ -82,17 +85,24 @@ impl Own {
             Some(slot) => *slot = region,
             None => self.regions.push(region),
         }
+        self.sort();
         Ok(())
+    }
+
+    fn sort(&mut self) {
+        let slots = self.regions.iter().enumerate();
+        let there = slots.filter_map(|(at, slot)| Some((slot.as_ref().filter(|region| !region.stale)?.address, at)));
+        self.order = there.collect();
+        self.order.sort_unstable();
     }
 
     /// Where these octets of the application's are, if the host may touch them.
     pub(crate) fn find(&self, address: u64, octets: usize) -> Option<At> {
-        let inside = |slot: &Option<Region>| {
-            let region = slot.as_ref().filter(|r| !r.stale)?;
-            let at = usize::try_from(address.checked_sub(region.address)?).ok()?;
-            at.checked_add(octets).is_some_and(|end| end <= region.memory.len()).then_some(at)
-        };
-        self.regions.iter().enumerate().find_map(|(region, slot)| Some(At { region, at: inside(slot)? }))
+        let behind = self.order.partition_point(|(begin, _)| *begin <= address);
+        let (begin, region) = *self.order.get(behind.checked_sub(1)?)?;
+        let at = usize::try_from(address - begin).ok()?;
+        let there = self.regions.get(region)?.as_ref()?.memory.len();
+        at.checked_add(octets).is_some_and(|end| end <= there).then_some(At { region, at })
     }
 
     /// The same, for memory to receive into: a region stays from then on.
@@ -118,6 +128,47 @@ impl Own {
     pub(crate) fn write(&self, at: At, sdu: &[u8]) {
         if let Some((memory, at)) = self.region(at) {
             crate::sys::copy_in(sdu, memory.octets(at, sdu.len()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::ops::Range;
+
+    const PAGE: u64 = 4096;
+
+    proptest! {
+        #[test]
+        fn memory_is_found_in_the_last_region_that_was_registered_there(
+            regions in prop::collection::vec((0u64..12, 1u64..4, any::<bool>()), 1..12),
+        ) {
+            let mut own = Own::default();
+            // By page: the pages of the region that has it.
+            let mut there: Vec<Option<Range<u64>>> = vec![None; 16];
+            for (first, pages, posts) in regions {
+                let (memory, _) = SharedMemory::create((pages * PAGE) as usize).unwrap();
+                own.register(first * PAGE, memory).unwrap();
+                let new = first..first + pages;
+                let hit = |range: &mut Range<u64>| range.start < new.end && new.start < range.end;
+                there.iter_mut().for_each(|page| _ = page.take_if(hit));
+                new.clone().for_each(|page| there[page as usize] = Some(new.clone()));
+                if posts {
+                    prop_assert!(own.find_posted(first * PAGE, 1).is_some());
+                }
+                for page in 0..16 {
+                    for (before, octets) in [(0, 1), (0, PAGE), (1, 2), (0, 2 * PAGE), (0, 3 * PAGE)] {
+                        let address = (page * PAGE).saturating_sub(before);
+                        let range = there[(address / PAGE) as usize].clone();
+                        let expected = range.filter(|range| address + octets <= range.end * PAGE);
+                        let found = own.find(address, octets as usize);
+                        let at = found.map(|found| found.at as u64);
+                        prop_assert_eq!(at, expected.map(|range| address - range.start * PAGE));
+                    }
+                }
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use endpoint::Connection;
 use endpoint::control::{Request, Response};
-use endpoint::layout::Geometry;
+use endpoint::layout::{Descriptor, Geometry, Head};
 use endpoint::{DataPath, Events};
 use host::engine::Core;
 use hostile::{Field, Ground, Raw, as_user, between, cbr};
@@ -201,6 +201,57 @@ fn full_rings_that_end_together_keep_no_other_user_waiting() {
         std::thread::sleep(DEPARTED);
     }
     assert!(best < WAITS, "{best:?}");
+}
+
+/// The shortest of the longest rounds in which PDUs of two cells come on four circuits for one endpoint, which has given `senseless`
+/// descriptors to receive into.
+fn longest_round_without_buffers(ground: &Ground, senseless: u32) -> Duration {
+    const CIRCUITS: std::ops::Range<u16> = 100..104;
+    const PDUS: u32 = 4096;
+    let mut best = Duration::MAX;
+    for _ in 0..ATTEMPTS {
+        let own = (GEOMETRY, Events::Interrupt, DataPath::SingleCopy);
+        let mut eve = Raw::with(ground.socket(), "beta", CIRCUITS.start, own);
+        CIRCUITS.skip(1).for_each(|vci| _ = eve.open(vci));
+        for region in 0..64 {
+            let octets = 4096;
+            eve.packets.send(&Request::Memory { octets }, &[]).unwrap();
+            assert!(matches!(eve.packets.receive::<Response>().unwrap().unwrap().0, Response::Memory));
+            let address = (region + 1) << 40;
+            assert!(matches!(eve.ask(&Request::Register { address, octets }), Response::Registered));
+        }
+        // Nothing is there.
+        let nowhere = Descriptor { address: 1 << 50, ..Head::of_buffer(Descriptor::OWN).into() };
+        (0..senseless).for_each(|_| assert!(eve.free.push(nowhere)));
+        let what = (GEOMETRY, Events::Interrupt, DataPath::Shared);
+        let mut senders: Vec<Raw> = CIRCUITS.map(|vci| Raw::with(ground.socket(), "alpha", vci, what)).collect();
+        for sender in &mut senders {
+            // Marked ones pass a link as cells.
+            let head = Head { channel: sender.channel.0, octets: 64, clp: true, ..Head::of_buffer(0) };
+            (0..PDUS).for_each(|_| assert!(sender.send.push(head)));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+        ground.engine().with(|core| core.clear_longest()).unwrap();
+        senders.iter().for_each(Raw::ring);
+        let within = Instant::now() + Duration::from_secs(5);
+        while senders.iter_mut().any(|sender| sender.send.consumed() != PDUS) {
+            assert!(Instant::now() < within, "not all have left");
+            std::thread::yield_now();
+        }
+        best = best.min(ground.engine().with(|core| core.stats().longest_round).unwrap());
+    }
+    best
+}
+
+#[test]
+fn a_free_ring_full_of_nonsense_makes_no_long_round_for_what_comes() {
+    let mut build = Ground::build().host("alpha").host("beta").link("alpha", "beta", LinkConfig::default());
+    for vci in 100..104 {
+        build = build.circuit(&format!("alpha 0.{vci}"), &format!("beta 0.{vci}"), Contract::default());
+    }
+    let ground = build.up();
+    let [without, with] = [0, LONGEST].map(|senseless| longest_round_without_buffers(&ground, senseless));
+    assert!(with < without + BOUND, "{with:?}, and {without:?} without any");
 }
 
 /// Removes the circuit of an endpoint whose ring waits in its channel's queue, lets the endpoint do something, and adds it again.

@@ -7,10 +7,13 @@ use endpoint::DataPath;
 use endpoint::layout::{self, BODY_OCTETS, Descriptor, Head, INLINE_OCTETS};
 use sar::SduMeta;
 use std::sync::atomic::AtomicU8;
-use wire::DropReason;
+use wire::{DropReason, Time};
 
 /// Buffers that are taken from the free ring for each one that is used, at most.
 const FREED_AT_ONCE: usize = 64;
+/// Descriptors of the free ring that lead to no buffer and are taken in one round, at most: what an application gives without sense
+/// costs a round the same whether one SDU comes for it or thousands.
+const REFUSED_IN_A_ROUND: usize = 64;
 /// Octets of SDUs, each with its descriptor, that are delivered before the application is let see them: a run is shown once,
 /// but no application waits for more than this.
 const SHOWN_AT_ONCE: usize = 8192;
@@ -71,7 +74,7 @@ impl Attached {
     pub(super) fn collect_free(&mut self) -> bool {
         // A hostile client could fill the ring with nonsense: a bounded look.
         let mut left = FREED_AT_ONCE;
-        while left > 0 {
+        while left > 0 && self.refused < REFUSED_IN_A_ROUND {
             let Some(d) = self.free.peek() else { break };
             left -= 1;
             self.free.advance_unseen();
@@ -92,11 +95,21 @@ impl Attached {
             };
             match free {
                 Some(free) => self.stash(free),
-                None => self.received.drop_one(DropReason::BadDescriptor),
+                None => {
+                    self.refused += 1;
+                    self.received.drop_one(DropReason::BadDescriptor);
+                }
             }
         }
         self.free.publish();
         left == 0
+    }
+
+    /// A round at this time gives it something, or takes something back: the first says that as many descriptors may be refused again.
+    pub(crate) fn note_round(&mut self, now: Time) {
+        if self.round != now {
+            (self.round, self.refused) = (now, 0);
+        }
     }
 
     /// The memory of a buffer, to reassemble into.
@@ -305,6 +318,32 @@ mod tests {
         }
         assert_eq!((host.stash.len(), host.passed.freed, host.passed.surplus), (20, 25, 5));
         assert_eq!(host.mismatch(0), None);
+    }
+
+    #[test]
+    fn a_round_refuses_few_descriptors_of_the_free_ring_however_much_it_is_given() {
+        const SENSELESS: u32 = 4000;
+        let geometry = Geometry { send_ring: 4, receive_ring: 4, free_ring: 4096, buffers: 4, buffer_octets: 128 };
+        let segment = Arc::new(Segment::anonymous(geometry).unwrap());
+        let mut client = Local::new(&segment);
+        let mut host = Attached::new(segment, Events::Polling, DataPath::SingleCopy, None);
+        (0..SENSELESS).for_each(|_| assert!(client.free.push(Head::of_buffer(Descriptor::OWN))));
+        assert!(client.free.push(Head::of_buffer(3)));
+        let (mut round, mut before) = (0, 0);
+        while before < SENSELESS.into() {
+            round += 1;
+            for _ in 0..100 {
+                host.note_round(Time::from_micros(round));
+                assert!(host.take_buffer().is_none_or(|buffer| buffer == Buffer::Segment(3)));
+                host.show();
+            }
+            let refused = host.received.dropped(DropReason::BadDescriptor);
+            assert!((1..=REFUSED_IN_A_ROUND as u64).contains(&(refused - before)), "round {round}");
+            before = refused;
+        }
+        host.note_round(Time::from_micros(round + 1));
+        // What had sense is there.
+        assert_eq!((host.take_buffer(), host.passed.freed), (None, 1));
     }
 
     #[test]

@@ -65,6 +65,7 @@ impl Endpoints {
         let mut list = std::mem::take(&mut self.borrowers.list);
         list.retain(|id| {
             self.find(*id).is_some_and(|endpoint| {
+                endpoint.note_round(now);
                 back |= endpoint.take_back_loans();
                 endpoint.has_borrowed()
             })

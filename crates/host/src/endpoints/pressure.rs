@@ -154,6 +154,7 @@ impl Endpoints {
         }
         let Some(endpoint) = self.find(id) else { return };
         endpoint.show();
+        endpoint.note_round(now);
         if !endpoint.strategy.has_news() {
             return;
         }
