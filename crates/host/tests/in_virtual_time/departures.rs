@@ -2,7 +2,7 @@
 
 use endpoint::layout::Head;
 use endpoint::segment::Segment;
-use endpoint::{Aal, ChannelId, DataPath, Events, Geometry, Local};
+use endpoint::{Aal, ChannelId, DataPath, Direction, Events, Geometry, Local, OpenOptions};
 use host::{Attached, CircuitConfig, EndpointId, HostInterface};
 use net::topology::{CircuitOptions, CircuitTable, OamOptions};
 use net::{End, FramePool, LinkConfig, LinkId, Network, NodeId};
@@ -270,6 +270,24 @@ fn a_channel_that_closes_behind_one_that_was_closed_in_the_middle_of_an_sdu_leav
     stage.pass(Duration::from_millis(100), true);
     assert_eq!((stage.sent(101), stage.sent(100)), ((1, 0), (0, 2)));
     assert_eq!(stage.host(0).mismatch(), None);
+}
+
+#[test]
+fn a_channel_that_receives_and_closes_does_not_cut_the_sdu_that_leaves_on_another_of_its_circuit() {
+    let mut stage = Stage::new(2, 64);
+    (100..102).for_each(|vci| stage.add(vci, paced()));
+    let (mut both, circuit) = (stage.open(0, 101), CircuitId::new(0, 100).unwrap());
+    let _receiver = stage.open(1, 100);
+    let [receives, sends] = [Direction::Receive, Direction::Send]
+        .map(|direction| stage.host(0).open_with(both.id, circuit, OpenOptions { aal: Aal::Aal5, direction }).unwrap());
+    both.channel = sends;
+    push(&mut both, 1);
+    stage.pass(3 * STEP, true);
+    stage.host(0).close(both.id, receives).unwrap();
+    stage.pass(20 * STEP, true);
+    assert_eq!(stage.sent(100), (1, 0));
+    let received = stage.host(1).circuit_counts(circuit).unwrap().received;
+    assert_eq!((received.pdus, received.dropped_total()), (1, 0));
 }
 
 #[test]
