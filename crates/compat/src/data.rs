@@ -4,7 +4,7 @@
 //! this protocol over the segment's word `CLIENT_SLEEPS`. The word is `NEWS_OF_SDUS` ("armed") or zero ("rung"). Armed, the
 //! ring was empty and the pair holds no bell; the host rings with its next push, once, and the word is zero. Rung, the pair
 //! holds one bell. To go back from rung to armed is to *settle*: arm, look at the ring again, and only if it is still empty
-//! take the one bell out.
+//! take the one bell out. A bell that takes long to come is owed: it is taken by whoever settles after it has come.
 //!
 //! Settling costs system calls, so it is left until somebody could see the difference: before a call that waits, before a
 //! `poll` or `select` (which `exports` announces), or after each receive once the descriptor is in an epoll set.
@@ -420,7 +420,7 @@ impl Live {
                 if let Some(copied) = copied {
                     self.waits.handle_received();
                     if shared.watched.load(Ordering::Relaxed) && ring.waiting() == 0 {
-                        self.settle(fd, ring);
+                        self.settle(shared, fd, ring);
                     }
                     if shared.stamped.load(Ordering::Relaxed) {
                         shared.stamp.store(crate::system::now_nanos(), Ordering::Relaxed);
@@ -435,7 +435,7 @@ impl Live {
                     .look(|| self.segment.host_is_elsewhere(), || !matches!(self.segment_is_empty(shared), Ok(true)));
                 continue;
             }
-            if !self.settle(fd, ring) {
+            if !self.settle(shared, fd, ring) {
                 continue;
             }
             return if self.gone.load(Ordering::Relaxed) { Ok((0, false)) } else { Err(Pause::Wait) };
@@ -483,32 +483,46 @@ impl Live {
     }
 
     /// From rung to armed, if the ring is empty; false if something waits.
-    fn settle(&self, fd: RawFd, ring: &mut Consumer) -> bool {
+    fn settle(&self, shared: &Shared, fd: RawFd, ring: &mut Consumer) -> bool {
         let sleeps = self.segment.word32(CLIENT_SLEEPS);
-        if sleeps.load(Ordering::SeqCst) == NEWS_OF_SDUS {
-            return true;
+        loop {
+            if sleeps.load(Ordering::SeqCst) == NEWS_OF_SDUS {
+                if shared.bells_owed.load(Ordering::Relaxed) == 0 || !self.holds_bell(fd) {
+                    return true;
+                }
+                // Unless the host rings at this moment, this is as if it had rung with the bell that is late.
+                if sleeps.compare_exchange(NEWS_OF_SDUS, 0, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
+                    shared.bells_owed.fetch_sub(1, Ordering::Relaxed);
+                }
+            }
+            // The host may be resting until this program has caught up: now it has.
+            let rests = self.segment.word32(HOST_RESTS);
+            if rests.load(Ordering::Relaxed) != 0 && rests.swap(0, Ordering::AcqRel) != 0 {
+                let _ = rustix::io::write(&self.wake_host.0, &1u64.to_ne_bytes());
+            }
+            sleeps.store(NEWS_OF_SDUS, Ordering::SeqCst);
+            fence(Ordering::SeqCst);
+            ring.catch_up();
+            if ring.waiting() > 0 {
+                if sleeps.compare_exchange(NEWS_OF_SDUS, 0, Ordering::SeqCst, Ordering::SeqCst).is_err() {
+                    // The host has rung again meanwhile: one of two bells.
+                    self.take_bell(shared, fd);
+                }
+                return false;
+            }
+            self.take_bell(shared, fd);
         }
-        // The host may be resting until this program has caught up: now it has.
-        let rests = self.segment.word32(HOST_RESTS);
-        if rests.load(Ordering::Relaxed) != 0 && rests.swap(0, Ordering::AcqRel) != 0 {
-            let _ = rustix::io::write(&self.wake_host.0, &1u64.to_ne_bytes());
-        }
-        sleeps.store(NEWS_OF_SDUS, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
-        ring.catch_up();
-        if ring.waiting() == 0 {
-            self.take_bell(fd);
-            return true;
-        }
-        if sleeps.compare_exchange(NEWS_OF_SDUS, 0, Ordering::SeqCst, Ordering::SeqCst).is_err() {
-            // The host has rung again meanwhile: one of two bells.
-            self.take_bell(fd);
-        }
-        false
+    }
+
+    /// Whether a bell is in the pair.
+    fn holds_bell(&self, fd: RawFd) -> bool {
+        let mut bell = [0; BELL_OCTETS];
+        let looked = rustix::net::recv(borrow(fd), &mut bell[..], RecvFlags::DONTWAIT | RecvFlags::PEEK);
+        matches!(looked, Ok((1.., _)))
     }
 
     /// Takes one bell out of the pair. It has been rung, or is being rung at this moment.
-    fn take_bell(&self, fd: RawFd) {
+    fn take_bell(&self, shared: &Shared, fd: RawFd) {
         let begin = Instant::now();
         let mut bell = [0; BELL_OCTETS];
         loop {
@@ -516,7 +530,10 @@ impl Live {
                 Ok((1.., _)) => return,
                 Err(Errno::AGAIN) if begin.elapsed() < BELL_PATIENCE => std::thread::yield_now(),
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return,
+                Err(Errno::AGAIN) => {
+                    shared.bells_owed.fetch_add(1, Ordering::Relaxed);
+                    return;
+                }
                 Ok(_) | Err(_) => return self.gone.store(true, Ordering::Relaxed),
             }
         }
@@ -547,7 +564,7 @@ impl Live {
             let (ring, _) = self.receive.get(&mut turn);
             ring.catch_up();
             if ring.waiting() == 0 {
-                self.settle(fd, ring);
+                self.settle(shared, fd, ring);
             }
         }
     }

@@ -149,7 +149,7 @@ pub(crate) struct Estate {
 }
 
 /// Says that a page is one, and how it is laid out.
-const MAGIC: u64 = u64::from_le_bytes(*b"CWSOCK03");
+const MAGIC: u64 = u64::from_le_bytes(*b"CWSOCK04");
 
 /// The page.
 #[repr(C)]
@@ -161,6 +161,9 @@ pub(crate) struct Shared {
     pub(crate) send: Lock<()>,
     /// Whose turn it is to receive.
     pub(crate) receive: Lock<()>,
+    /// Bells that were promised and had not come when somebody gave up waiting for them: they may be there one day. Changed in turns
+    /// to receive.
+    pub(crate) bells_owed: AtomicU32,
     /// Processes that have the socket.
     pub(crate) owners: AtomicU32,
     /// Cells leave with their loss priority set.

@@ -4,6 +4,7 @@
 use interop::guest::Guest;
 use interop::up::Up;
 use interop::{have, program};
+use std::time::Duration;
 
 /// Two interfaces that are joined, as the guest's two ends of ATM over TCP are.
 const NETWORK: &str = r#"
@@ -88,4 +89,34 @@ fn what_was_sent_arrives_though_the_sender_is_gone_at_once() {
         let said = [output.stdout, output.stderr].concat();
         assert!(output.status.success(), "{way}: {} {}", output.status, String::from_utf8_lossy(&said));
     }
+}
+
+/// The processes that a process has started, and those that these have.
+fn offspring(of: u32) -> Vec<u32> {
+    let numbers = std::fs::read_dir("/proc").unwrap().flatten();
+    let numbers: Vec<u32> = numbers.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    let parent = |id: &u32| -> Option<u32> {
+        let line = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+        line.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
+    };
+    let children = numbers.into_iter().filter(|id| parent(id) == Some(of));
+    children.flat_map(|id| [vec![id], offspring(id)].concat()).collect()
+}
+
+/// The library gives up waiting for a bell, and takes it once it has come.
+#[test]
+fn a_bell_that_comes_late_makes_nothing_readable_and_keeps_nobody_awake() {
+    if !have(&[("cc", "gcc")]) {
+        return;
+    }
+    let up = Up::new(NETWORK);
+    program::compile("late.c", &up.path("late"), &["-lpthread"]).unwrap();
+    // There is a process that rings for this user as long as there is a connection.
+    let _receive = up.start_command("receive beta 0.101 got");
+    up.wait_for_endpoints(1, Duration::from_secs(30));
+    let ringers: Vec<String> = offspring(up.id()).iter().map(u32::to_string).collect();
+    assert!(!ringers.is_empty());
+    let output = up.command(&format!("run -- ./late 100 {}", ringers.join(" "))).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && said == "done\n", "{said} {}", String::from_utf8_lossy(&output.stderr));
 }
