@@ -76,6 +76,14 @@ static struct qos ubr(int aal)
 	return q;
 }
 
+/* The same for short SDUs, which want little memory. */
+static struct qos brief(void)
+{
+	struct qos q = ubr(AAL5);
+	q.tx.max_sdu = q.rx.max_sdu = 200;
+	return q;
+}
+
 static struct address at(int itf, int vpi, int vci)
 {
 	return (struct address) { .family = PVC, .itf = itf, .vpi = vpi, .vci = vci };
@@ -927,8 +935,8 @@ static void many(void)
 	static int a[150], b[150];
 	long sum = 0;
 	for (int i = 0; i < 150; i++) {
-		a[i] = opened(0, 1000 + i, ubr(AAL5));
-		b[i] = opened(1, 1000 + i, ubr(AAL5));
+		a[i] = opened(0, 1000 + i, brief());
+		b[i] = opened(1, 1000 + i, brief());
 	}
 	for (int i = 0; i < 150; i++)
 		write(a[i], big, i + 1);
@@ -940,6 +948,43 @@ static void many(void)
 	for (int i = 0; i < 150; i++) {
 		close(a[i]);
 		close(b[i]);
+	}
+}
+
+/* One socket that another program inherits and sixty that it does not, with few descriptors too. */
+static void one_of_many(void)
+{
+	for (int few = 0; few < 2; few++) {
+		int a, b, status;
+		pid_t child, heir;
+		char number[16];
+		struct rlimit limit;
+		if ((child = fork()) == 0) {
+			getrlimit(RLIMIT_NOFILE, &limit);
+			if (few) {
+				limit.rlim_cur = 200;
+				setrlimit(RLIMIT_NOFILE, &limit);
+			}
+			for (int i = 0; i < 60; i++)
+				fcntl(opened(0, 1000 + i, brief()), F_SETFD, FD_CLOEXEC);
+			a = opened(0, 100, brief());
+			b = opened(1, 100, brief());
+			fcntl(a, F_SETFD, FD_CLOEXEC);
+			snprintf(number, sizeof(number), "%d", b);
+			write(a, "inherited", 9);
+			await(b);
+			if ((heir = fork()) == 0) {
+				execl("/proc/self/exe", "sockets", number, NULL);
+				_exit(1);
+			}
+			waitpid(heir, &status, 0);
+			say("one of many: the other program ends", WEXITSTATUS(status));
+			await(a);
+			say("one of many: its answer", read(a, into, 100));
+			exit(0);
+		}
+		waitpid(child, &status, 0);
+		say("one of many", status);
 	}
 }
 
@@ -1282,6 +1327,7 @@ int main(int argc, char **argv)
 	waiting();
 	signals_and_threads();
 	many();
+	one_of_many();
 	copies();
 	unusual();
 	requests();

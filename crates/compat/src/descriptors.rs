@@ -13,6 +13,8 @@ pub(crate) const MAX_FDS: usize = 1 << 16;
 
 /// Below are the program's, where it may have 1024.
 const USUAL_FIRST: u64 = 512;
+/// Below are the program's, however few it may have.
+pub(crate) const LEAST_FIRST: RawFd = 16;
 
 static HIDDEN: [AtomicU64; MAX_FDS / 64] = [const { AtomicU64::new(0) }; MAX_FDS / 64];
 
@@ -79,10 +81,10 @@ impl<T: AsFd> Hidden<T> {
     }
 }
 
-/// Hidden descriptors have this number or a higher one: the same in a program that inherits them.
-pub(crate) fn first() -> RawFd {
+/// Descriptors that are hidden now get this number or a higher one. Where the limit has been another, others are below.
+fn first() -> RawFd {
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    (limit / 2).clamp(16, USUAL_FIRST) as RawFd
+    (limit / 2).clamp(LEAST_FIRST as u64, USUAL_FIRST) as RawFd
 }
 
 /// Lets the process have as many descriptors as it may, or as are served. False if it has them already.

@@ -4,12 +4,8 @@ use crate::descriptors::{self, borrow};
 use crate::socket::Socket;
 use crate::{real, service, shared, table};
 use libc::{c_char, c_int};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::RawFd;
 use rustix::fs::FileType;
-
-/// Hidden descriptors of an inherited socket are among as many numbers, the lowest that were free.
-const LOOKED_AT: RawFd = 256;
 
 extern "C" fn before_fork() {
     for socket in table::descriptors(0, RawFd::MAX).filter_map(table::get) {
@@ -29,35 +25,27 @@ extern "C" fn begin() {
     // SAFETY: the handlers stay as long as the process: this library is never unloaded, being preloaded. A failure for
     // want of memory leaves forks as they are: still, data is shared, and only counted less well.
     unsafe { libc::pthread_atfork(Some(before_fork), None, Some(in_child)) };
-    if may_have_inherited() {
-        inherit();
-    }
+    inherit();
 }
 
-/// Whether there is a descriptor where this library puts its own. One system call, for each program that starts.
-fn may_have_inherited() -> bool {
-    let first = descriptors::first();
-    let numbers: Vec<_> = (first..first + LOOKED_AT).map(borrow).collect();
-    let mut fds: Vec<_> = numbers.iter().map(|fd| PollFd::new(fd, PollFlags::empty())).collect();
-    // What is not open says so.
-    poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok()
-        && fds.iter().any(|fd| !fd.revents().contains(PollFlags::NVAL))
-}
-
-/// Takes over the sockets of the program that called `exec`.
+/// Takes over the sockets of the program that called `exec`. Each program that starts looks through its descriptors for that: one
+/// folder, and the names of those that may be a socket's page.
 fn inherit() {
     let Ok(folder) = std::fs::read_dir("/proc/self/fd") else { return };
     let numbers = folder.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<RawFd>().ok());
     let numbers: Vec<RawFd> = numbers.collect();
     let is_page = |fd: &RawFd| {
-        let name = std::fs::read_link(format!("/proc/self/fd/{fd}")).unwrap_or_default();
-        *fd >= descriptors::first() && name.to_string_lossy().starts_with(&format!("/memfd:{}", shared::NAME))
+        let name = || std::fs::read_link(format!("/proc/self/fd/{fd}")).unwrap_or_default();
+        *fd >= descriptors::LEAST_FIRST && name().to_string_lossy().starts_with(&format!("/memfd:{}", shared::NAME))
     };
     let (pages, others): (Vec<RawFd>, Vec<RawFd>) = numbers.into_iter().partition(is_page);
     for page in pages {
         let is_end = |fd: RawFd, inode| {
             let found = rustix::fs::fstat(borrow(fd));
-            found.is_ok_and(|s| s.st_ino == inode && FileType::from_raw_mode(s.st_mode) == FileType::Socket)
+            let is_it =
+                |s: rustix::fs::Stat| s.st_ino == inode && FileType::from_raw_mode(s.st_mode) == FileType::Socket;
+            // This library's own copy of a connection by which calls are presented is none that the program uses.
+            !descriptors::is_hidden(fd) && found.is_ok_and(is_it)
         };
         let mut ends = Vec::new();
         let find = |inode| {
