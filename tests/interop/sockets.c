@@ -951,6 +951,20 @@ static void many(void)
 	}
 }
 
+/* Two hundred circuits one after the other, and signals all the time. */
+static void interrupted(void)
+{
+	struct sigaction action = { .sa_handler = nothing };
+	struct itimerval often = { { 0, 200 }, { 0, 200 } }, off = { 0 };
+	long opened = 0;
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &often, NULL);
+	for (int i = 0; i < 200; i++)
+		opened += try_bind(brief(), at(0, 0, 100)) == 0;
+	setitimer(ITIMER_REAL, &off, NULL);
+	say("circuits opened though signals interrupt", opened);
+}
+
 /* One socket that another program inherits and sixty that it does not, with few descriptors too. */
 static void one_of_many(void)
 {
@@ -1327,6 +1341,7 @@ int main(int argc, char **argv)
 	waiting();
 	signals_and_threads();
 	many();
+	interrupted();
 	one_of_many();
 	copies();
 	unusual();

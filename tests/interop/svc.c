@@ -3,8 +3,10 @@
  *
  * usage: svc server (wait | poll | exec)    answers one call, sends back what comes, and says how it ended
  *        svc client ADDRESS NOBODY           calls, not waiting in connect, and ends the call itself; failures before that
- *        svc root ADDRESS ADDRESS            sends to one party, to two, and to the second
+ *        svc root ADDRESS ADDRESS [timed]    sends to one party, to two, and to the second; with a timer, which interrupts requests
  *        svc leaf                            says what comes
+ *        svc timed COUNT                     answers so many calls while a timer interrupts it, then is interrupted and cancelled in accept
+ *        svc calls ADDRESS COUNT             calls so often, and says something each time
  *        svc served FD                       of `server exec`
  * Addresses are 40 hexadecimal digits.
  */
@@ -12,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -19,7 +22,9 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { FAMILY = 20, LEVEL = 264, QOS = 0x42020054, SAP = 0x42030028, PVC = 0x4204000c, MULTIPOINT = 0x42050004 };
@@ -53,6 +58,9 @@ static void result(const char *what, int value)
 	fflush(stdout);
 }
 
+/* The longest SDU of its sockets: short ones want little memory. */
+static int longest = 4000;
+
 /* A socket for UBR, of the low layer protocol LLC and a high layer of the user's; one way only where `receives` is not set. */
 static int made(int sends, int receives, int high)
 {
@@ -61,7 +69,7 @@ static int made(int sends, int receives, int high)
 	qos[0] = sends;
 	qos[40] = receives;
 	qos[80] = 5;
-	*(int *)(qos + 20) = *(int *)(qos + 60) = 4000;
+	*(int *)(qos + 20) = *(int *)(qos + 60) = longest;
 	if (high) {
 		memcpy(sap, "\002\004TEST", 6);
 		sap[10] = 0x0c;
@@ -75,6 +83,31 @@ static int call(int fd, const char *digits)
 {
 	struct address to = parsed(digits);
 	return connect(fd, (struct sockaddr *)&to, sizeof to);
+}
+
+static volatile int rung;
+
+static void ring(int signal)
+{
+	(void)signal;
+	rung++;
+}
+
+/* A signal each so many microseconds, or none any more. */
+static void timer(int period_us, int flags)
+{
+	struct sigaction action = { .sa_handler = ring, .sa_flags = flags };
+	struct itimerval each = { { 0, period_us }, { 0, period_us } };
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &each, NULL);
+}
+
+/* A fifth of a second, whatever interrupts it. */
+static void pause_shortly(void)
+{
+	struct timespec left = { 0, 200000000 };
+	while (nanosleep(&left, &left))
+		;
 }
 
 static void echo(int fd)
@@ -196,7 +229,7 @@ static int client(const char *to, const char *nobody)
 	return 0;
 }
 
-static int root(const char *first, const char *second)
+static int root(const char *first, const char *second, int timed)
 {
 	struct address party = parsed(second);
 	int many = 1;
@@ -207,20 +240,25 @@ static int root(const char *first, const char *second)
 	result("listen", listen(fd, 1));
 	result("connect", call(fd, first));
 	write(fd, "to the first", 12);
+	if (timed)
+		timer(200, SA_RESTART);
 	int number = ioctl(fd, ADD_PARTY, &party);
 	printf("party %d\n", number);
 	write(fd, "to both", 7);
 	party = parsed("4700000000000000000000000000000000000000");
+	for (int i = 0; timed && i < 30; i++)
+		if (ioctl(fd, ADD_PARTY, &party) >= 0 || errno != EHOSTUNREACH)
+			result("add nobody again", -1);
 	result("add nobody", ioctl(fd, ADD_PARTY, &party));
 	int wrong = 77;
 	result("drop nobody", ioctl(fd, DROP_PARTY, &wrong));
 	/* What is under way in a switch when a party goes is lost. */
-	usleep(200000);
+	pause_shortly();
 	int zero = 0;
 	result("drop", ioctl(fd, DROP_PARTY, &zero));
-	usleep(200000);
+	pause_shortly();
 	write(fd, "to the second", 13);
-	usleep(200000);
+	pause_shortly();
 	close(fd);
 	return 0;
 }
@@ -244,15 +282,82 @@ static int leaf(void)
 	return 0;
 }
 
+static void *accept_once(void *listener)
+{
+	result("accept in a thread", accept(*(int *)listener, NULL, NULL));
+	return NULL;
+}
+
+static int timed(int count)
+{
+	struct address name = parsed(NULL);
+	char sdu[100];
+	pthread_t thread;
+	void *end;
+	longest = sizeof sdu;
+	int fd = made(0, 1, 1);
+
+	/* Nobody calls before it listens: the timer rings many times in the first accept. */
+	timer(200, SA_RESTART);
+	result("bind", bind(fd, (struct sockaddr *)&name, sizeof name));
+	result("listen", listen(fd, 5));
+	for (int i = 0; i < count; i++) {
+		int new = accept(fd, NULL, NULL);
+		if (new < 0)
+			result("accept", new);
+		ssize_t n = read(new, sdu, sizeof sdu);
+		printf("got %.*s\n", (int)(n < 0 ? 0 : n), sdu);
+		while (read(new, sdu, sizeof sdu) > 0)
+			;
+		close(new);
+	}
+	printf("interrupted %d\n", rung > count);
+	timer(20000, 0);
+	result("accept", accept(fd, NULL, NULL));
+	timer(0, 0);
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	result("accept", accept(fd, NULL, NULL));
+	fcntl(fd, F_SETFL, 0);
+	pthread_create(&thread, NULL, accept_once, &fd);
+	pause_shortly();
+	pthread_cancel(thread);
+	pthread_join(thread, &end);
+	printf("cancelled %d\n", end == PTHREAD_CANCELED);
+	result("close", close(fd));
+	fd = made(0, 1, 1);
+	result("bind", bind(fd, (struct sockaddr *)&name, sizeof name));
+	result("listen", listen(fd, 5));
+	return 0;
+}
+
+static int calls(const char *to, int count)
+{
+	char sdu[100];
+	longest = sizeof sdu;
+	for (int i = 0; i < count; i++) {
+		int fd = made(1, 0, 1);
+		result("connect", call(fd, to));
+		snprintf(sdu, sizeof sdu, "number %d", i);
+		if (write(fd, sdu, strlen(sdu)) < 0)
+			result("write", -1);
+		close(fd);
+	}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
+	if (argc == 3 && !strcmp(argv[1], "timed"))
+		return timed(atoi(argv[2]));
+	if (argc == 4 && !strcmp(argv[1], "calls"))
+		return calls(argv[2], atoi(argv[3]));
 	if (argc == 3 && !strcmp(argv[1], "server"))
 		return server(argv[0], argv[2]);
 	if (argc == 3 && !strcmp(argv[1], "served"))
 		return echo(atoi(argv[2])), 0;
 	if (argc == 4 && !strcmp(argv[1], "client"))
 		return client(argv[2], argv[3]);
-	if (argc == 4 && !strcmp(argv[1], "root"))
-		return root(argv[2], argv[3]);
+	if (argc >= 4 && !strcmp(argv[1], "root"))
+		return root(argv[2], argv[3], argc == 5);
 	return leaf();
 }

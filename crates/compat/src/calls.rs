@@ -6,7 +6,10 @@
 //! in each process that has it. A thread waits for the answer to a `connect` that is not to block.
 
 use crate::abi::{Address, CALLED_OCTETS, Called};
+use crate::data::Pause;
+use crate::descriptors;
 use crate::qos::Qos;
+use crate::real;
 use crate::sap;
 use crate::service::{Failed, Session, complain, environment};
 use crate::shared::{Settings, Stage};
@@ -20,7 +23,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
 use serde_json::Value;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wire::CircuitId;
 use wire::aesa::Aesa;
 use wire::q2931::CauseValue;
@@ -235,43 +238,37 @@ fn await_answer(session: &Session, patience: Option<Duration>) -> Result<bool, E
     Ok(poll(&mut [PollFd::new(session, PollFlags::IN)], limit.as_ref())? > 0)
 }
 
-/// The answer that a socket's connection has been asking for, and asks for the next one. `None`: the service has gone.
+/// The answer that a socket's connection has been asking for, if it is there, and asks for the next one. `None`: the service has gone.
 ///
 /// # Errors
-/// `EAGAIN`, `EINTR`.
-pub(crate) fn next_answer(socket: &Socket, session: &Session, waits: bool) -> Result<Option<Answer>, Errno> {
-    loop {
-        let patience = if waits && is_blocking(session) { None } else { Some(Duration::ZERO) };
-        if !await_answer(session, patience)? {
-            return Err(Errno::AGAIN);
-        }
-        // Processes that share the socket take turns.
-        let _turn = socket.shared().receive.lock()?;
-        if !await_answer(session, Some(Duration::ZERO))? {
-            continue;
-        }
-        let answer = session.answer().and_then(|answer| session.begin(&Request::Next).map(|()| answer));
-        return Ok(told(answer).ok());
+/// `EDEADLK` in a signal handler.
+pub(crate) fn next_answer(socket: &Socket, session: &Session) -> Result<Option<Answer>, Pause> {
+    // Processes that share the socket take turns.
+    let _turn = socket.shared().receive.lock()?;
+    if !session.has_answer_by(Instant::now())? {
+        return Err(Pause::Wait);
     }
+    let answer = session.answer().and_then(|answer| session.begin(&Request::Next).map(|()| answer));
+    Ok(told(answer).ok())
 }
 
 fn is_blocking(fd: impl AsFd) -> bool {
     rustix::fs::fcntl_getfl(fd).is_ok_and(|flags| !flags.contains(OFlags::NONBLOCK))
 }
 
-/// `accept`: the next call, answered, as a socket of its own.
+/// `accept`: the next call that waits, answered, as a socket of its own.
 ///
 /// # Errors
-/// As the kernel: `EINVAL` if the socket does not listen, `EAGAIN`, `EINTR`, `EUNATCH`: the service has gone.
-pub(crate) fn accept(socket: &Socket, flags: SocketFlags) -> Result<(OwnedFd, Socket), Errno> {
+/// As the kernel: `EINVAL` if the socket does not listen, `EUNATCH`: the service has gone.
+pub(crate) fn accept(socket: &Socket, flags: SocketFlags) -> Result<(OwnedFd, Socket), Pause> {
     let Some(session) = socket.listener.get() else {
         // Without a signalling daemon the kernel says so before all else; with one it would wait for ever.
         told(session().and_then(|session| hosts(&session)))?;
-        return Err(Errno::INVAL);
+        return Err(Errno::INVAL.into());
     };
     loop {
-        let answer = next_answer(socket, session, true)?.ok_or(Errno::UNATCH)?;
-        let Answer::Events(events) = answer else { return Err(Errno::PROTO) };
+        let answer = next_answer(socket, session)?.ok_or(Errno::UNATCH)?;
+        let Answer::Events(events) = answer else { return Err(Errno::PROTO.into()) };
         for event in events {
             let Event::Incoming { call, from, to, sap, traffic, .. } = event else { continue };
             let address = |text: Option<String>| Called::of(text.and_then(|text| text.parse().ok()));
@@ -285,9 +282,20 @@ pub(crate) fn accept(socket: &Socket, flags: SocketFlags) -> Result<(OwnedFd, So
                 }
                 // The caller has given up meanwhile: the next one.
                 Err(Failed { errno: Errno::IO | Errno::NODEV | Errno::CONNRESET, .. }) => {}
-                Err(e) => return told(Err(e)),
+                Err(e) => return Ok(told(Err(e))?),
             }
         }
+    }
+}
+
+/// Waits until a call may be there for `accept`, which has no time limit in the kernel. A thread may be cancelled in it.
+///
+/// # Errors
+/// `EAGAIN`: the descriptor does not block. `EINTR`.
+pub(crate) fn wait_for_call(socket: &Socket) -> Result<(), Errno> {
+    match real::wait_readable(socket.near(), 0) {
+        Err(Errno::AGAIN) if is_blocking(descriptors::borrow(socket.near())) => Ok(()),
+        waited => waited.map(drop),
     }
 }
 
@@ -417,16 +425,16 @@ pub(crate) fn connect(fd: RawFd, socket: &Held, name: &[u8]) -> Result<(), Errno
     settings.remote = name;
     settings.error = 0;
     let asked = *settings;
-    if is_blocking(crate::descriptors::borrow(socket.near())) {
+    if is_blocking(descriptors::borrow(socket.near())) {
         drop(settings);
         // A signal gives the call up, as in the kernel.
         return told(set_up(socket, &asked, true));
     }
     settings.stage = Stage::CALLING;
     drop(settings);
-    fill(crate::descriptors::borrow(socket.near()));
+    fill(descriptors::borrow(socket.near()));
     let held = table::get(fd).ok_or(Errno::BADF)?;
-    let waiting = std::thread::Builder::new().name("cellway-call".into()).spawn(move || wait_for_call(&held, &asked));
+    let waiting = std::thread::Builder::new().name("cellway-call".into()).spawn(move || wait_for_answer(&held, &asked));
     match waiting {
         Ok(_) => Err(Errno::INPROGRESS),
         Err(_) => {
@@ -437,7 +445,7 @@ pub(crate) fn connect(fd: RawFd, socket: &Held, name: &[u8]) -> Result<(), Errno
 }
 
 /// The thread of a `connect` that does not block. Signals are for the program's own threads.
-fn wait_for_call(held: &Held, asked: &Settings) {
+fn wait_for_answer(held: &Held, asked: &Settings) {
     crate::system::block_signals();
     let Err(errno) = told(set_up(held, asked, false)) else { return };
     if let Ok(mut settings) = held.shared().settings.lock() {

@@ -545,17 +545,10 @@ impl Live {
     /// # Errors
     /// As `recv` on a socket.
     pub(crate) fn wait_readable(&self, fd: RawFd, flags: c_int) -> Result<(), Errno> {
-        let mut bell = 0u8;
-        let flags = flags & libc::MSG_DONTWAIT | libc::MSG_PEEK;
-        // SAFETY: one octet of this function's own.
-        match real::result(|| unsafe { real::recv(fd, (&raw mut bell).cast(), 1, flags) }) {
-            Ok(1..) => Ok(()),
-            Ok(_) | Err(Errno::CONNRESET) => {
-                self.gone.store(true, Ordering::Relaxed);
-                Ok(())
-            }
-            Err(e) => Err(e),
+        if !real::wait_readable(fd, flags)? {
+            self.gone.store(true, Ordering::Relaxed);
         }
+        Ok(())
     }
 
     /// Before the program waits on the descriptor in a way of its own: makes it readable only if an SDU waits.

@@ -29,6 +29,21 @@ pub(crate) fn result(call: impl FnOnce() -> ssize_t) -> Result<usize, Errno> {
     result
 }
 
+/// Waits until a socket can be read, as long as flags and socket say. False: nothing more comes. A thread may be cancelled in it.
+///
+/// # Errors
+/// As `recv`.
+pub(crate) fn wait_readable(fd: c_int, flags: c_int) -> Result<bool, Errno> {
+    let mut octet = 0u8;
+    let flags = flags & libc::MSG_DONTWAIT | libc::MSG_PEEK;
+    // SAFETY: one octet of this function's own.
+    match result(|| unsafe { recv(fd, (&raw mut octet).cast(), 1, flags) }) {
+        Ok(octets) => Ok(octets > 0),
+        Err(Errno::CONNRESET) => Ok(false),
+        Err(e) => Err(e),
+    }
+}
+
 type Strings = *const *const c_char;
 
 fn resolve(cell: &AtomicPtr<c_void>, name: &CStr) -> *mut c_void {

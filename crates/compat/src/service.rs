@@ -4,12 +4,14 @@ use crate::descriptors::Hidden;
 use endpoint::control::{Refusal, Request, Response};
 use endpoint::seqpacket::Packets;
 use endpoint::{ChannelId, Connection, DataPath, Direction, Events, Geometry, OpenOptions, calls};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 use std::path::PathBuf;
 use std::sync::OnceLock;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 use wire::CircuitId;
 
 /// Where the service is.
@@ -21,7 +23,7 @@ const QUIET_VARIABLE: &str = "CELLWAY_QUIET";
 /// A circuit that a process has just left is free a moment later.
 const IN_USE_TRIES: u32 = 20;
 /// An answer that takes longer does not come.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = if cfg!(test) { Duration::from_millis(100) } else { Duration::from_secs(10) };
 
 /// What the environment says.
 #[derive(Debug)]
@@ -120,6 +122,14 @@ pub(crate) struct Created {
 #[derive(Debug)]
 pub(crate) struct Session {
     packets: Hidden<Packets>,
+    /// An answer did not come in time. It may still come, and what is asked after it would get the wrong one.
+    late: AtomicBool,
+}
+
+impl From<Hidden<Packets>> for Session {
+    fn from(packets: Hidden<Packets>) -> Self {
+        Session { packets, late: AtomicBool::new(false) }
+    }
 }
 
 impl Session {
@@ -138,8 +148,7 @@ impl Session {
             let why = format!("the service at {} is run by user {uid}, who is not trusted", path.display());
             return Err(Failed::new(Errno::PERM, why));
         }
-        rustix::net::sockopt::set_socket_timeout(&packets, rustix::net::sockopt::Timeout::Recv, Some(PATIENCE))?;
-        let session = Session { packets: Hidden::new(&packets)? };
+        let session = Session::from(Hidden::new(&packets)?);
         match session.ask(&greeting(), &[])?.0 {
             Response::Welcome { .. } => Ok(session),
             other => Err(unexpected(&other)),
@@ -148,7 +157,7 @@ impl Session {
 
     /// A connection that was opened before an `exec`.
     pub(crate) fn inherit(fd: OwnedFd) -> Result<Self, Errno> {
-        Ok(Session { packets: Hidden::here(fd)? })
+        Ok(Hidden::here(fd)?.into())
     }
 
     /// The number of its descriptor.
@@ -157,13 +166,43 @@ impl Session {
     }
 
     fn ask(&self, request: &Request, fds: &[BorrowedFd<'_>]) -> Result<(Response, Vec<OwnedFd>), Failed> {
-        let failed = |e: endpoint::seqpacket::PacketError| Failed::new(Errno::NODEV, e);
-        self.packets.0.send(request, fds).map_err(failed)?;
-        match self.packets.0.receive::<Response>().map_err(failed)? {
-            Some((Response::Refused { reason, kind }, _)) => Err(Failed::refused(kind, reason)),
-            Some(answer) => Ok(answer),
-            None => Err(Failed::new(Errno::NODEV, "the service does not answer")),
+        self.send(request, fds)?;
+        match self.receive()? {
+            (Response::Refused { reason, kind }, _) => Err(Failed::refused(kind, reason)),
+            answer => Ok(answer),
         }
+    }
+
+    fn send(&self, request: &Request, fds: &[BorrowedFd<'_>]) -> Result<(), Failed> {
+        if self.late.load(Ordering::Relaxed) {
+            return Err(Failed::new(Errno::NODEV, "the service has not answered what was asked before"));
+        }
+        self.packets.0.send(request, fds).map_err(|e| Failed::new(Errno::NODEV, e))
+    }
+
+    /// The next packet of an answer. Signals do not end it: they are the program's.
+    fn receive(&self) -> Result<(Response, Vec<OwnedFd>), Failed> {
+        let deadline = Instant::now() + PATIENCE;
+        while self.has_answer_by(deadline)? {
+            // `None`: another process that has this connection has taken it.
+            if let Some(packet) = self.packets.0.receive().map_err(|e| Failed::new(Errno::NODEV, e))? {
+                return Ok(packet);
+            }
+        }
+        self.late.store(true, Ordering::Relaxed);
+        Err(Failed::new(Errno::NODEV, "the service does not answer"))
+    }
+
+    /// Waits until an answer begins, or the service has gone. False if that has not come by the deadline. Signals do not end it.
+    ///
+    /// # Errors
+    /// No memory is left.
+    pub(crate) fn has_answer_by(&self, deadline: Instant) -> Result<bool, Errno> {
+        rustix::io::retry_on_intr(|| {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let limit = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+            poll(&mut [PollFd::new(self, PollFlags::IN)], Some(&limit)).map(|ready| ready > 0)
+        })
     }
 
     /// Makes an endpoint whose bell is one end of a pair of sockets.
@@ -215,7 +254,7 @@ impl Session {
     /// The service has gone.
     pub(crate) fn begin(&self, request: &calls::Request) -> Result<(), Failed> {
         let request = Request::Manage(serde_json::json!({ "calls": request }));
-        self.packets.0.send(&request, &[]).map_err(|e| Failed::new(Errno::NODEV, e))
+        self.send(&request, &[])
     }
 
     /// The answer to the oldest request about calls that has none yet. It must be there, or come soon.
@@ -227,11 +266,9 @@ impl Session {
     }
 
     fn answer_text(&self) -> Result<String, Failed> {
-        let gone = || Failed::new(Errno::NODEV, "the service does not answer");
         let mut whole = String::new();
         loop {
-            let packet = self.packets.0.receive::<Response>().map_err(|e| Failed::new(Errno::NODEV, e))?;
-            match packet.ok_or_else(gone)?.0 {
+            match self.receive()?.0 {
                 Response::Managed { text, last } => {
                     whole.push_str(&text);
                     if last {
@@ -287,4 +324,23 @@ pub(crate) fn status() -> Result<serde_json::Value, Failed> {
     let failed = |e: endpoint::Error| Failed::new(Errno::NODEV, e);
     let connection = Connection::open(&environment().socket).map_err(failed)?;
     connection.manage(serde_json::Value::String("status".into())).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+    #[test]
+    fn an_answer_that_comes_too_late_is_not_taken_for_the_next_one() {
+        let (ours, service) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+        let (session, service) = (Session::inherit(ours).unwrap(), Packets::from(service));
+        let answer = |text: &str| service.send(&Response::Managed { text: text.into(), last: true }, &[]).unwrap();
+        answer("{}");
+        assert!(session.list_calls().is_ok());
+        assert_eq!(session.list_calls().unwrap_err().errno, Errno::NODEV);
+        answer("{}");
+        assert_eq!(session.list_calls().unwrap_err().errno, Errno::NODEV);
+    }
 }

@@ -6,6 +6,7 @@
 
 use crate::abi::{ATM_AAL5, Address, CALLED_OCTETS, Called, SAP_OCTETS, SOCKADDR_OCTETS, part};
 use crate::calls;
+use crate::data::Pause;
 use crate::qos::{QOS_OCTETS, Qos};
 use crate::sap;
 use crate::service::{Failed, Session, complain, environment};
@@ -180,17 +181,16 @@ fn interface(socket: &Socket) -> Result<(i16, &'static String), Errno> {
     Ok((itf, host.ok_or(Errno::NODEV)?))
 }
 
-/// The next order; `None`: the service has gone.
+/// The next order that waits; `None`: the service has gone.
 ///
 /// # Errors
-/// `EAGAIN`, `EINTR`.
-pub(crate) fn receive(socket: &Socket, flags: c_int) -> Result<Option<Message>, Errno> {
+/// `ENOTCONN`, `EPROTO`.
+pub(crate) fn receive(socket: &Socket) -> Result<Option<Message>, Pause> {
     let session = socket.listener.get().ok_or(Errno::NOTCONN)?;
     let (itf, _) = interface(socket)?;
-    let waits = flags & libc::MSG_DONTWAIT == 0;
     loop {
-        let Some(answer) = calls::next_answer(socket, session, waits)? else { return Ok(None) };
-        let Answer::Events(events) = answer else { return Err(Errno::PROTO) };
+        let Some(answer) = calls::next_answer(socket, session)? else { return Ok(None) };
+        let Answer::Events(events) = answer else { return Err(Errno::PROTO.into()) };
         let order = events.into_iter().find_map(|event| match event {
             Event::Order(order) => Some(order),
             _ => None,

@@ -56,7 +56,8 @@ impl Packets {
     /// No service there, or no right to it.
     pub fn connect(path: &Path) -> Result<Self, Errno> {
         let fd = socket(SocketFlags::CLOEXEC)?;
-        rustix::net::connect(&fd, &SocketAddrUnix::new(path)?)?;
+        let address = SocketAddrUnix::new(path)?;
+        rustix::io::retry_on_intr(|| rustix::net::connect(&fd, &address))?;
         Ok(Packets(fd))
     }
 
@@ -95,7 +96,7 @@ impl Packets {
         }
     }
 
-    /// Sends a message with file descriptors.
+    /// Sends a message with file descriptors. A signal does not end it.
     ///
     /// # Errors
     /// The other side is gone, or does not read.
@@ -109,14 +110,15 @@ impl Packets {
         if !fds.is_empty() {
             rights.push(SendAncillaryMessage::ScmRights(fds));
         }
-        match rustix::net::sendmsg(&self.0, &[IoSlice::new(&octets)], &mut rights, SendFlags::NOSIGNAL) {
+        let parts = [IoSlice::new(&octets)];
+        match rustix::io::retry_on_intr(|| rustix::net::sendmsg(&self.0, &parts, &mut rights, SendFlags::NOSIGNAL)) {
             Ok(_) => Ok(()),
             Err(Errno::PIPE | Errno::CONNRESET) => Err(PacketError::Closed),
             Err(e) => Err(e.into()),
         }
     }
 
-    /// Receives a message and its file descriptors; `None` if the socket does not block and none waits.
+    /// Receives a message and its file descriptors; `None` if the socket does not block and none waits. A signal does not end it.
     ///
     /// # Errors
     /// The other side is gone, or sent something else.
@@ -125,9 +127,10 @@ impl Packets {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
         let mut rights = RecvAncillaryBuffer::new(&mut space);
         let mut parts = [IoSliceMut::new(&mut octets)];
-        let n = match rustix::net::recvmsg(&self.0, &mut parts, &mut rights, RecvFlags::CMSG_CLOEXEC) {
+        let flags = RecvFlags::CMSG_CLOEXEC;
+        let n = match rustix::io::retry_on_intr(|| rustix::net::recvmsg(&self.0, &mut parts, &mut rights, flags)) {
             Ok(message) => message.bytes,
-            Err(Errno::AGAIN | Errno::INTR) => return Ok(None),
+            Err(Errno::AGAIN) => return Ok(None),
             Err(Errno::CONNRESET) => return Err(PacketError::Closed),
             Err(e) => return Err(e.into()),
         };

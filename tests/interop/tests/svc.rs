@@ -94,7 +94,7 @@ fn listening(peer: &mut Peer) {
 
 fn compiled() -> (Up, [String; 3]) {
     let (up, addresses) = up();
-    program::compile("svc.c", &up.path("svc"), &[]).unwrap();
+    program::compile("svc.c", &up.path("svc"), &["-lpthread"]).unwrap();
     (up, addresses)
 }
 
@@ -148,29 +148,51 @@ fn sockets_for_calls_answer_as_the_kernels_do_and_carry_what_is_sent() {
 }
 
 #[test]
-fn a_root_of_many_adds_and_drops_parties_by_ioctl() {
+fn a_root_of_many_adds_and_drops_parties_by_ioctl_though_signals_interrupt_it() {
     if !have(&[("cc", "gcc")]) {
         return;
     }
     let (up, [_, beta, gamma]) = compiled();
-    let mut leaves = ["beta", "gamma"].map(|host| start(&up, host, "./svc leaf"));
-    leaves.iter_mut().for_each(listening);
-    let root = lines(start(&up, "alpha", &format!("./svc root {beta} {gamma}")));
-    assert_eq!(
-        root,
-        [
-            "add without many EINVAL",
-            "listen EINVAL",
-            "connect ok",
-            "party 1",
-            "add nobody EHOSTUNREACH",
-            "drop nobody EINVAL",
-            "drop ok"
-        ]
-    );
-    let [first, second] = leaves.map(lines);
-    assert_eq!(first, ["listen ok", "accept ok", "got to the first", "got to both", "end ok"]);
-    assert_eq!(second, ["listen ok", "accept ok", "got to both", "got to the second", "end ok"]);
+    for timed in ["", " timed"] {
+        let mut leaves = ["beta", "gamma"].map(|host| start(&up, host, "./svc leaf"));
+        leaves.iter_mut().for_each(listening);
+        let root = lines(start(&up, "alpha", &format!("./svc root {beta} {gamma}{timed}")));
+        assert_eq!(
+            root,
+            [
+                "add without many EINVAL",
+                "listen EINVAL",
+                "connect ok",
+                "party 1",
+                "add nobody EHOSTUNREACH",
+                "drop nobody EINVAL",
+                "drop ok"
+            ],
+            "{timed}"
+        );
+        let [first, second] = leaves.map(lines);
+        assert_eq!(first, ["listen ok", "accept ok", "got to the first", "got to both", "end ok"]);
+        assert_eq!(second, ["listen ok", "accept ok", "got to both", "got to the second", "end ok"]);
+        quiet(&up);
+    }
+}
+
+#[test]
+fn signals_lose_no_incoming_call_and_end_accept_as_they_do_in_the_kernel() {
+    const CALLS: usize = 12;
+    if !have(&[("cc", "gcc")]) {
+        return;
+    }
+    let (up, [_, beta, _]) = compiled();
+    let mut server = start(&up, "beta", &format!("./svc timed {CALLS}"));
+    listening(&mut server);
+    let client = lines(start(&up, "alpha", &format!("./svc calls {beta} {CALLS}")));
+    assert_eq!(client, vec!["connect ok"; CALLS]);
+    let mut wanted = vec!["bind ok".to_owned(), "listen ok".to_owned()];
+    wanted.extend((0..CALLS).map(|n| format!("got number {n}")));
+    let end = ["interrupted 1", "accept EINTR", "accept EAGAIN", "cancelled 1", "close ok", "bind ok", "listen ok"];
+    wanted.extend(end.map(str::to_owned));
+    assert_eq!(lines(server), wanted);
     quiet(&up);
 }
 

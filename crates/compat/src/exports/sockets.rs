@@ -1,8 +1,10 @@
 //! Sockets: making, connecting, options, `ioctl`.
 
+use super::transfer::done;
 use super::{number, status};
 use crate::abi::{AF_ATMPVC, AF_ATMSVC};
 use crate::socket::Socket;
+use crate::table::Held;
 use crate::{calls, ioctl as requests, memory, options, real, table};
 use libc::{c_int, c_ulong, c_void, sockaddr, socklen_t};
 use rustix::fd::{IntoRawFd, OwnedFd};
@@ -102,7 +104,7 @@ unsafe extern "C-unwind" fn listen(fd: c_int, backlog: c_int) -> c_int {
 }
 
 unsafe fn accept_ours(
-    socket: &Socket,
+    socket: Held,
     address: *mut sockaddr,
     octets: *mut socklen_t,
     flags: c_int,
@@ -113,12 +115,15 @@ unsafe fn accept_ours(
     if flags & !(libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC) != 0 {
         return Err(Errno::INVAL);
     }
-    let (end, new) = calls::accept(socket, SocketFlags::from_bits_truncate(flags as u32))?;
-    if !address.is_null() {
-        // SAFETY: as the program says to accept.
-        unsafe { options::name(&new, true, address.cast(), octets) }?;
-    }
-    place(end, new)
+    let flags = SocketFlags::from_bits_truncate(flags as u32);
+    done(socket, calls::wait_for_call, |socket| {
+        let (end, new) = calls::accept(socket, flags)?;
+        if !address.is_null() {
+            // SAFETY: as the program says to accept.
+            unsafe { options::name(&new, true, address.cast(), octets) }?;
+        }
+        Ok(place(end, new)?)
+    })
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
@@ -126,7 +131,7 @@ unsafe extern "C-unwind" fn accept(fd: c_int, address: *mut sockaddr, octets: *m
     // SAFETY: as for `bind`.
     unsafe {
         match table::get(fd) {
-            Some(socket) => number(accept_ours(&socket, address, octets, 0)),
+            Some(socket) => number(accept_ours(socket, address, octets, 0)),
             None => real::accept(fd, address, octets),
         }
     }
@@ -137,7 +142,7 @@ unsafe extern "C-unwind" fn accept4(fd: c_int, address: *mut sockaddr, octets: *
     // SAFETY: as for `bind`.
     unsafe {
         match table::get(fd) {
-            Some(socket) => number(accept_ours(&socket, address, octets, flags)),
+            Some(socket) => number(accept_ours(socket, address, octets, flags)),
             None => real::accept4(fd, address, octets, flags),
         }
     }

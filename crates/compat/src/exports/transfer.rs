@@ -4,7 +4,7 @@
 //! where the end of the thread finds it.
 
 use super::{number, size};
-use crate::data::{Live, Pause};
+use crate::data::Pause;
 use crate::memory::{self, Parts, part};
 use crate::socket::Socket;
 use crate::system::now_nanos;
@@ -14,30 +14,27 @@ use libc::{c_int, c_uint, c_void, iovec, mmsghdr, msghdr, size_t, sockaddr, sock
 use rustix::io::Errno;
 use std::mem::ManuallyDrop;
 
-/// Does something on a connected socket, again after each wait.
-fn done<T: Copy>(
+/// Does something on a socket, again after each wait.
+pub(super) fn done<T: Copy>(
     socket: Held,
-    wait: fn(&Live, c_int, c_int) -> Result<(), Errno>,
-    flags: c_int,
-    once: impl Fn(&Socket, &Live) -> Result<T, Pause>,
+    wait: impl Fn(&Socket) -> Result<(), Errno>,
+    once: impl Fn(&Socket) -> Result<T, Pause>,
 ) -> Result<T, Errno> {
     let socket = ManuallyDrop::new(socket);
-    let result = socket.live().and_then(|live| {
-        loop {
-            match once(&socket, live) {
-                Ok(done) => break Ok(done),
-                Err(Pause::Failed(e)) => break Err(e),
-                Err(Pause::Wait) => {
-                    table::waits(Some(&socket));
-                    let waited = wait(live, socket.near(), flags);
-                    table::waits(None);
-                    if let Err(e) = waited {
-                        break Err(e);
-                    }
+    let result = loop {
+        match once(&socket) {
+            Ok(done) => break Ok(done),
+            Err(Pause::Failed(e)) => break Err(e),
+            Err(Pause::Wait) => {
+                table::waits(Some(&socket));
+                let waited = wait(&socket);
+                table::waits(None);
+                if let Err(e) = waited {
+                    break Err(e);
                 }
             }
         }
-    });
+    };
     drop(ManuallyDrop::into_inner(socket));
     result
 }
@@ -49,8 +46,8 @@ pub(super) unsafe fn send_ours(socket: Held, parts: Result<Parts<'_>, Errno>, fl
         return unsafe { send_message_of_signalling(&socket, parts?) };
     }
     // SAFETY: the program's buffers, by the caller.
-    let once = |socket: &Socket, live: &Live| unsafe { live.send(socket.shared(), socket.near(), parts?) };
-    let sent = done(socket, Live::wait_writable, flags, once);
+    let once = |socket: &Socket| unsafe { socket.live()?.send(socket.shared(), socket.near(), parts?) };
+    let sent = done(socket, |socket| socket.live()?.wait_writable(socket.near(), flags), once);
     if sent == Err(Errno::PIPE) {
         // SAFETY: a signal to this thread, as the kernel sends it.
         unsafe { libc::raise(libc::SIGPIPE) };
@@ -69,13 +66,9 @@ unsafe fn send_message_of_signalling(socket: &Socket, parts: Parts<'_>) -> Resul
     signalling::send(socket, &message).map(|()| message.len())
 }
 
-/// Gives one message to a program that signals: nothing at the end.
-unsafe fn receive_message_of_signalling(
-    socket: &Socket,
-    parts: Parts<'_>,
-    flags: c_int,
-) -> Result<(usize, bool), Errno> {
-    let Some(message) = signalling::receive(socket, flags)? else { return Ok((0, false)) };
+/// Gives one message that waits to a program that signals: nothing at the end.
+unsafe fn receive_message_of_signalling(socket: &Socket, parts: Parts<'_>) -> Result<(usize, bool), Pause> {
+    let Some(message) = signalling::receive(socket)? else { return Ok((0, false)) };
     let octets = parts.octets().min(message.len());
     // SAFETY: the program's buffers, by the caller.
     unsafe { parts.scatter(octets, |at, part| part.copy_from_slice(&message[at..at + part.len()])) };
@@ -88,10 +81,13 @@ pub(super) unsafe fn receive_ours(
     flags: c_int,
 ) -> Result<(usize, bool), Errno> {
     if signalling::is_control(&socket) {
+        let wait = |socket: &Socket| real::wait_readable(socket.near(), flags).map(drop);
         // SAFETY: the program's buffers, by the caller.
-        return unsafe { receive_message_of_signalling(&socket, parts?, flags) };
+        return done(socket, wait, |socket| unsafe { receive_message_of_signalling(socket, parts?) });
     }
-    done(socket, Live::wait_readable, flags, |socket, live| {
+    let wait = |socket: &Socket| socket.live()?.wait_readable(socket.near(), flags);
+    done(socket, wait, |socket| {
+        let live = socket.live()?;
         if flags & !(libc::MSG_DONTWAIT | libc::MSG_PEEK | libc::MSG_CMSG_CLOEXEC) != 0 {
             return Err(Errno::OPNOTSUPP.into());
         }
