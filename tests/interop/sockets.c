@@ -495,6 +495,25 @@ static void transfer(void)
 	say("recvmmsg", recvmmsg(b, many, 2, 0, NULL));
 	say("its length", many[1].msg_len);
 	say("recvmmsg of more than there are", recvmmsg(b, many, 3, MSG_DONTWAIT, NULL));
+	for (int i = 0; i < 3; i++)
+		many[i].msg_hdr = (struct msghdr) { .msg_iov = three, .msg_iovlen = 3 };
+	sendmmsg(a, many, 3, 0);
+	usleep(100000);
+	for (int i = 0; i < 3; i++)
+		many[i].msg_hdr = (struct msghdr) { .msg_iov = two, .msg_iovlen = 2 };
+	struct timespec limit = { 0, 1000000000 };
+	say("recvmmsg with a time limit of nonsense", recvmmsg(b, many, 3, 0, &limit));
+	limit.tv_nsec = 0;
+	say("recvmmsg with no time", recvmmsg(b, many, 3, 0, &limit));
+	limit.tv_sec = 20;
+	say("recvmmsg with a time limit", recvmmsg(b, many, 2, 0, &limit));
+	say("some of it is left", limit.tv_sec < 20 && (limit.tv_sec > 0 || limit.tv_nsec > 0));
+	say("send with MSG_OOB", send(a, "oob", 3, MSG_OOB));
+	await(b);
+	say("recv with MSG_ERRQUEUE", recv(b, into, 3, MSG_ERRQUEUE | MSG_DONTWAIT));
+	m = (struct msghdr) { .msg_iov = two, .msg_iovlen = 2 };
+	say("recvmsg with MSG_CMSG_CLOEXEC", recvmsg(b, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT));
+	recv(b, into, 10, MSG_DONTWAIT);
 	say("recv without waiting", recv(b, into, 10, MSG_DONTWAIT));
 	say("recv to nowhere without waiting", recv(b, NULL, 10, MSG_DONTWAIT));
 	fcntl(b, F_SETFL, O_NONBLOCK);
@@ -1246,6 +1265,22 @@ static void requests(void)
 	ok("calls: bind with QoS", bind(svc, (struct sockaddr *)&called, sizeof(called)));
 	ok("calls: connect with QoS", connect(svc, (struct sockaddr *)&called, sizeof(called)));
 	ok("calls: listen", listen(svc, 1));
+	ok("calls: accept", accept(svc, NULL, NULL));
+	ok("calls: accept with flags of nonsense", accept4(svc, NULL, NULL, 1));
+	ok("calls: shutdown", shutdown(svc, SHUT_RDWR));
+	ok("calls: recv of nothing", recv(svc, text, 0, 0));
+	ok("calls: recv with MSG_OOB", recv(svc, text, 10, MSG_OOB));
+	ok("calls: sendto", sendto(svc, text, 10, 0, (struct sockaddr *)&called, sizeof(called)));
+	ok("calls: FIONREAD", ioctl(svc, FIONREAD, numbers));
+	ok("calls: TIOCOUTQ", ioctl(svc, TIOCOUTQ, numbers));
+	ok("calls: get address", (n = 12, getsockopt(svc, LEVEL, ADDRESS, text, &n)));
+	ok("calls: bind with 12 octets", bind(svc, (struct sockaddr *)&called, 12));
+	ok("calls: bind to nowhere", bind(svc, NULL, sizeof(called)));
+	ok("calls: bind of no octets", bind(svc, (struct sockaddr *)&called, 0));
+	ok("calls: connect to nowhere", connect(svc, NULL, sizeof(called)));
+	struct pollfd polled = { .fd = svc, .events = POLLIN | POLLOUT };
+	say("calls: poll", poll(&polled, 1, 0));
+	printf("  its events %x\n", polled.revents);
 	ok("calls: getsockname", (n = 44, getsockname(svc, (struct sockaddr *)&called, &n)));
 	unsigned char part[44];
 	memset(part, 0x55, sizeof(part));

@@ -20,7 +20,7 @@ ends = ["alpha 0.101", "beta 0.101"]
 "#;
 
 /// Fewer cases than this, and the program has not run to its end.
-const LEAST_CASES: usize = 540;
+const LEAST_CASES: usize = 580;
 
 #[test]
 fn every_call_answers_as_the_kernel_does() {

@@ -13,6 +13,7 @@ use crate::{ancillary, real, signalling, table};
 use libc::{c_int, c_uint, c_void, iovec, mmsghdr, msghdr, size_t, sockaddr, socklen_t, ssize_t, timespec};
 use rustix::io::Errno;
 use std::mem::ManuallyDrop;
+use std::time::{Duration, Instant};
 
 /// Does something on a socket, again after each wait.
 pub(super) fn done<T: Copy>(
@@ -88,7 +89,7 @@ pub(super) unsafe fn receive_ours(
     let wait = |socket: &Socket| socket.live()?.wait_readable(socket.near(), flags);
     done(socket, wait, |socket| {
         let live = socket.live()?;
-        if flags & !(libc::MSG_DONTWAIT | libc::MSG_PEEK | libc::MSG_CMSG_CLOEXEC) != 0 {
+        if flags & !(libc::MSG_DONTWAIT | libc::MSG_PEEK) != 0 {
             return Err(Errno::OPNOTSUPP.into());
         }
         // SAFETY: the program's buffers, by the caller.
@@ -246,23 +247,54 @@ unsafe extern "C-unwind" fn recvmmsg(
         // SAFETY: as for `read`.
         return unsafe { real::recvmmsg(fd, messages, count, flags, timeout) };
     }
+    // SAFETY: as the program says to recvmmsg.
+    let end = match unsafe { end_of(timeout) } {
+        Ok(end) => end,
+        Err(e) => return number(Err(e)),
+    };
     let wait_for_one = flags & libc::MSG_WAITFORONE != 0;
     let mut flags = flags & !libc::MSG_WAITFORONE;
-    each_message(messages, count, |message| {
+    let one = |message| {
         // SAFETY: one of the program's messages.
         let octets = unsafe { receive_message(table::get(fd).ok_or(Errno::BADF)?, fd, message, flags) };
         if wait_for_one {
             flags |= libc::MSG_DONTWAIT;
         }
         octets
-    })
+    };
+    // The time limit is looked at after each message, and not while one is waited for.
+    let goes_on = || {
+        let Some(end) = end else { return true };
+        let left = end.saturating_duration_since(Instant::now());
+        let left = timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+        // SAFETY: as above.
+        let _ = unsafe { memory::put(timeout, left) };
+        left.tv_sec > 0 || left.tv_nsec > 0
+    };
+    each_message(messages, count, one, goes_on)
 }
 
-/// One message after another until one fails: how many, or the first one's failure.
+/// When the time is over that a program gives; `None`: never.
+///
+/// # Safety
+/// A pointer that is not null is to a time.
+unsafe fn end_of(time: *const timespec) -> Result<Option<Instant>, Errno> {
+    if time.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: as the caller says.
+    let timespec { tv_sec, tv_nsec } = unsafe { memory::get(time) }?;
+    let seconds = u64::try_from(tv_sec).map_err(|_| Errno::INVAL)?;
+    let nanos = u32::try_from(tv_nsec).ok().filter(|nanos| *nanos < 1_000_000_000).ok_or(Errno::INVAL)?;
+    Ok(Instant::now().checked_add(Duration::new(seconds, nanos)))
+}
+
+/// One message after another as long as none fails and it `goes_on` after each: how many, or the first one's failure.
 fn each_message(
     messages: *mut mmsghdr,
     count: c_uint,
     mut one: impl FnMut(*mut msghdr) -> Result<usize, Errno>,
+    goes_on: impl Fn() -> bool,
 ) -> c_int {
     for i in 0..count {
         // SAFETY: the program gave as many messages.
@@ -277,6 +309,9 @@ fn each_message(
             Ok(octets) => unsafe { (*message).msg_len = octets as c_uint },
             Err(e) if i == 0 => return number(Err(e)),
             Err(_) => return i as c_int,
+        }
+        if !goes_on() {
+            return i as c_int + 1;
         }
     }
     count as c_int
@@ -368,10 +403,9 @@ unsafe extern "C-unwind" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C-unwind" fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int {
     if table::contains(fd) {
-        return each_message(messages, count, |message| {
-            // SAFETY: one of the program's messages.
-            unsafe { send_message(table::get(fd).ok_or(Errno::BADF)?, message, flags) }
-        });
+        // SAFETY: one of the program's messages.
+        let one = |message: *mut msghdr| unsafe { send_message(table::get(fd).ok_or(Errno::BADF)?, message, flags) };
+        return each_message(messages, count, one, || true);
     }
     // SAFETY: as for `read`.
     unsafe { real::sendmmsg(fd, messages, count, flags) }
