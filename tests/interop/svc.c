@@ -6,6 +6,7 @@
  *        svc root ADDRESS ADDRESS [timed]    sends to one party, to two, and to the second; with a timer, which interrupts requests
  *        svc leaf                            says what comes
  *        svc timed COUNT                     answers so many calls while a timer interrupts it, then is interrupted and cancelled in accept
+ *        svc full                            has no descriptor left when it is called, and then has some
  *        svc calls ADDRESS COUNT             calls so often, and says something each time
  *        svc served FD                       of `server exec`
  * Addresses are 40 hexadecimal digits.
@@ -21,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -330,6 +332,31 @@ static int timed(int count)
 	return 0;
 }
 
+static int full(void)
+{
+	struct address name = parsed(NULL);
+	char sdu[100];
+	longest = sizeof sdu;
+	int fd = made(0, 1, 1), others[1000], count = 0;
+	struct pollfd polled = { .fd = fd, .events = POLLIN };
+
+	result("bind", bind(fd, (struct sockaddr *)&name, sizeof name));
+	result("listen", listen(fd, 5));
+	poll(&polled, 1, 30000);
+	setrlimit(RLIMIT_NOFILE, &(struct rlimit) { 900, 900 });
+	while (count < 1000 && (others[count] = dup(0)) >= 0)
+		count++;
+	result("accept without a descriptor", accept(fd, NULL, NULL));
+	result("accept without a descriptor", accept(fd, NULL, NULL));
+	while (count > 0)
+		close(others[--count]);
+	int new = accept(fd, NULL, NULL);
+	result("accept", new);
+	ssize_t n = read(new, sdu, sizeof sdu);
+	printf("got %.*s\n", (int)(n < 0 ? 0 : n), sdu);
+	return 0;
+}
+
 static int calls(const char *to, int count)
 {
 	char sdu[100];
@@ -349,6 +376,8 @@ int main(int argc, char **argv)
 {
 	if (argc == 3 && !strcmp(argv[1], "timed"))
 		return timed(atoi(argv[2]));
+	if (argc == 2 && !strcmp(argv[1], "full"))
+		return full();
 	if (argc == 4 && !strcmp(argv[1], "calls"))
 		return calls(argv[2], atoi(argv[3]));
 	if (argc == 3 && !strcmp(argv[1], "server"))

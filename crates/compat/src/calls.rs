@@ -6,8 +6,8 @@
 //! in each process that has it. A thread waits for the answer to a `connect` that is not to block.
 
 use crate::abi::{Address, CALLED_OCTETS, Called};
-use crate::data::Pause;
-use crate::descriptors;
+use crate::data::{Live, Pause};
+use crate::descriptors::{self, Hidden};
 use crate::qos::Qos;
 use crate::real;
 use crate::sap;
@@ -122,8 +122,11 @@ pub(crate) fn listed() -> Vec<Listed> {
 }
 
 fn session() -> Result<Session, Failed> {
-    // Without a signalling daemon the kernel says this.
-    Session::open().map_err(|e| Failed { errno: Errno::UNATCH, why: e.why })
+    Session::open().map_err(|e| match e.errno {
+        Errno::MFILE | Errno::NFILE => e,
+        // Without a signalling daemon the kernel says this.
+        _ => Failed { errno: Errno::UNATCH, ..e },
+    })
 }
 
 fn told<T>(result: Result<T, Failed>) -> Result<T, Errno> {
@@ -259,7 +262,7 @@ fn is_blocking(fd: impl AsFd) -> bool {
 /// `accept`: the next call that waits, answered, as a socket of its own.
 ///
 /// # Errors
-/// As the kernel: `EINVAL` if the socket does not listen, `EUNATCH`: the service has gone.
+/// As the kernel: `EINVAL` if the socket does not listen, `EUNATCH`: the service has gone, `EMFILE`.
 pub(crate) fn accept(socket: &Socket, flags: SocketFlags) -> Result<(OwnedFd, Socket), Pause> {
     let Some(session) = socket.listener.get() else {
         // Without a signalling daemon the kernel says so before all else; with one it would wait for ever.
@@ -267,23 +270,27 @@ pub(crate) fn accept(socket: &Socket, flags: SocketFlags) -> Result<(OwnedFd, So
         return Err(Errno::INVAL.into());
     };
     loop {
+        if !session.has_answer_by(Instant::now())? {
+            return Err(Pause::Wait);
+        }
+        // Before the call is taken: it stays for a later `accept` if there are no descriptors for it.
+        let prepared = told(prepare(socket, flags))?;
         let answer = next_answer(socket, session)?.ok_or(Errno::UNATCH)?;
         let Answer::Events(events) = answer else { return Err(Errno::PROTO.into()) };
-        for event in events {
-            let Event::Incoming { call, from, to, sap, traffic, .. } = event else { continue };
-            let address = |text: Option<String>| Called::of(text.and_then(|text| text.parse().ok()));
-            match answer_call(socket, flags, call, &traffic) {
-                Ok((end, new)) => {
-                    let mut settings = new.shared().settings.lock()?;
-                    (settings.local, settings.remote) = (address(to), address(from));
-                    settings.sap = sap::emit(&sap.parse().unwrap_or_default());
-                    drop(settings);
-                    return Ok((end, new));
-                }
-                // The caller has given up meanwhile: the next one.
-                Err(Failed { errno: Errno::IO | Errno::NODEV | Errno::CONNRESET, .. }) => {}
-                Err(e) => return Ok(told(Err(e))?),
+        // One, as was asked for.
+        let Some(Event::Incoming { call, from, to, sap, traffic, .. }) = events.into_iter().next() else { continue };
+        let address = |text: Option<String>| Called::of(text.and_then(|text| text.parse().ok()));
+        match answer_call(prepared, call, &traffic) {
+            Ok((end, new)) => {
+                let mut settings = new.shared().settings.lock()?;
+                (settings.local, settings.remote) = (address(to), address(from));
+                settings.sap = sap::emit(&sap.parse().unwrap_or_default());
+                drop(settings);
+                return Ok((end, new));
             }
+            // The caller has given up meanwhile: the next one.
+            Err(Failed { errno: Errno::IO | Errno::NODEV | Errno::CONNRESET, .. }) => {}
+            Err(e) => return Ok(told(Err(e))?),
         }
     }
 }
@@ -299,18 +306,28 @@ pub(crate) fn wait_for_call(socket: &Socket) -> Result<(), Errno> {
     }
 }
 
+/// A connection for a call that is to be answered, and its socket.
+struct Prepared {
+    session: Session,
+    end: OwnedFd,
+    new: Socket,
+}
+
+/// Has all that a call needs before it is known which.
+fn prepare(listener: &Socket, flags: SocketFlags) -> Result<Prepared, Failed> {
+    let session = session()?;
+    let (end, new) = Socket::create(listener.family, listener.kind, crate::abi::ATM_AAL5.into(), flags)?;
+    // These will be free when its circuit is opened.
+    (0..Live::DESCRIPTORS).map(|_| Hidden::new(&end)).collect::<Result<Vec<Hidden>, Errno>>()?;
+    Ok(Prepared { session, end, new })
+}
+
 /// Has a call that was presented: its circuit is open before the caller hears of the answer.
-fn answer_call(
-    listener: &Socket,
-    flags: SocketFlags,
-    call: u64,
-    [forward, backward]: &[Traffic; 2],
-) -> Result<(OwnedFd, Socket), Failed> {
-    let session = Session::open()?;
+fn answer_call(prepared: Prepared, call: u64, [forward, backward]: &[Traffic; 2]) -> Result<(OwnedFd, Socket), Failed> {
+    let Prepared { session, end, new } = prepared;
     let Answer::Taken { host, circuit } = session.call(&Request::Take { call })? else {
         return Err(Errno::PROTO.into());
     };
-    let (end, new) = Socket::create(listener.family, listener.kind, crate::abi::ATM_AAL5.into(), flags)?;
     let mut qos = Qos::of_ways(backward, forward);
     qos.settle()?;
     let itf = environment().hosts.iter().position(|name| *name == host).unwrap_or_default();

@@ -133,6 +133,9 @@ fn blocks(fd: RawFd) -> bool {
 }
 
 impl Live {
+    /// Descriptors that opening a circuit takes, beside the connection's.
+    pub(crate) const DESCRIPTORS: usize = 4;
+
     /// Opens a circuit of `host` whose bell is `bell`.
     ///
     /// # Errors

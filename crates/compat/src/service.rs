@@ -136,12 +136,13 @@ impl Session {
     /// Connects and greets.
     ///
     /// # Errors
-    /// No service (`ENODEV`), or one that says no.
+    /// No service (`ENODEV`), or one that says no; no descriptor is left.
     pub(crate) fn open() -> Result<Self, Failed> {
         let path = &environment().socket;
         let no_service = |e: Errno| {
             let why = format!("no service at {}: {e} (is `cellway up` running?)", path.display());
-            Failed::new(Errno::NODEV, why)
+            let ours = matches!(e, Errno::MFILE | Errno::NFILE);
+            Failed::new(if ours { e } else { Errno::NODEV }, why)
         };
         let packets = Packets::connect(path).map_err(no_service)?;
         if let Some(uid) = packets.untrusted_server()? {

@@ -197,6 +197,20 @@ fn signals_lose_no_incoming_call_and_end_accept_as_they_do_in_the_kernel() {
 }
 
 #[test]
+fn a_call_that_there_is_no_descriptor_for_waits_until_there_is_one() {
+    if !have(&[("cc", "gcc")]) {
+        return;
+    }
+    let (up, [_, beta, _]) = compiled();
+    let mut server = start(&up, "beta", "./svc full");
+    listening(&mut server);
+    assert_eq!(lines(start(&up, "alpha", &format!("./svc calls {beta} 1"))), ["connect ok"]);
+    let without = "accept without a descriptor EMFILE";
+    assert_eq!(lines(server), ["bind ok", "listen ok", without, without, "accept ok", "got number 0"]);
+    quiet(&up);
+}
+
+#[test]
 fn receive_of_a_call_ends_with_its_call_and_has_all_that_was_sent() {
     let (up, [_, beta, _]) = up();
     for octets in [5, 100_000] {
