@@ -8,14 +8,14 @@ use adapter::desk::{Desk, Layout, device};
 use net::desk::Shape;
 use net::random::Random;
 use net::{
-    Aal, CircuitNotice, End, FaultConfig, FramePool, Label, LinkConfig, LinkId, Network, NodeId, RouteOptions,
-    RouteTable,
+    Aal, CircuitNotice, End, FaultConfig, FramePool, Label, LinkConfig, LinkId, Network, Node, NodeId, NodeIo,
+    RouteOptions, RouteTable,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
 use traffic::{Category, Contract};
-use wire::video::Part;
-use wire::{Cell, CellHeader, CellRate, CircuitId, Counters, PayloadType, Time};
+use wire::video::{Part, pattern};
+use wire::{Cell, CellHeader, CellRate, CircuitId, Counters, DropReason, PayloadType, Time};
 
 fn vc(vci: u16) -> CircuitId {
     CircuitId::new(0, vci).unwrap()
@@ -96,7 +96,7 @@ fn camera(size: [u16; 2], frames_per_s: f64) -> Camera {
 }
 
 fn display(deadline: Duration) -> Display {
-    Display::new(DisplaySettings { deadline, file: None })
+    Display::new(DisplaySettings { deadline, ..DisplaySettings::default() })
 }
 
 /// Sends single cells on one circuit as fast as they can go.
@@ -287,6 +287,185 @@ fn a_display_survives_any_cells_and_shows_no_frame_that_is_not_whole() {
     assert!(seen.shown + seen.damaged > 0 && seen.shown < 2000, "{seen:?}");
 }
 
+fn processor_time() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+}
+
+/// An SDU of a cell: a part with so many octets of the image.
+fn one_cell(part: Part, image: &[u8]) -> Cell {
+    let sdu = [&part.emit()[..], image].concat();
+    let mut cell = [Cell::default()];
+    let mut segmentation = sar::Segmentation::new(vc(100), sdu.len(), sar::SduMeta::default()).unwrap();
+    assert_eq!((segmentation.fill(&sdu, &mut cell), segmentation.is_done()), (1, true));
+    cell[0]
+}
+
+#[test]
+fn a_part_costs_what_it_has_and_not_what_it_says_of_its_frame() {
+    let parts = |part, parts| Part { size: [2048, 2048], part, parts, ..Part::default() };
+    let frames = |range: std::ops::Range<u32>| range.map(|frame| Part { frame, ..parts(0, 1) });
+    let cells: Vec<Cell> = frames(0..4096).map(|part| one_cell(part, &[1])).collect();
+    let mut screen = display(Duration::from_millis(40));
+    screen.set_circuit(vc(100), true);
+    let begin = processor_time();
+    screen.handle_cells(&cells, Time::ZERO);
+    let used = processor_time() - begin;
+    assert!(used < Duration::from_millis(20), "{used:?} of processor for 4096 cells");
+    assert_eq!((screen.seen().broken, screen.seen().shown), (4095, 0));
+    // The last part of a frame that is whole costs no more than the others.
+    let octets = 2048 * 2048;
+    let mut screen = display(Duration::from_millis(40));
+    screen.set_circuit(vc(100), true);
+    let mut longest = Duration::ZERO;
+    let mut cells = vec![Cell::default(); 1366];
+    for (n, at) in (0..octets).step_by(65_000).enumerate() {
+        let image: Vec<u8> = (at..octets.min(at + 65_000)).map(|at| pattern(7, at % 2048, at / 2048)).collect();
+        let part = Part { is_pattern: true, frame: 7, offset: at as u32, ..parts(n as u16, 65) };
+        let sdu = [&part.emit()[..], &image].concat();
+        let mut segmentation = sar::Segmentation::new(vc(100), sdu.len(), sar::SduMeta::default()).unwrap();
+        let filled = segmentation.fill(&sdu, &mut cells);
+        let begin = processor_time();
+        screen.handle_cells(&cells[..filled], Time::ZERO);
+        longest = longest.max(processor_time() - begin);
+    }
+    assert_eq!((screen.seen().shown, screen.seen().damaged), (1, 0));
+    assert!(longest < Duration::from_millis(10), "{longest:?} of processor for a part");
+}
+
+/// Counts the most cells that it was given at once.
+struct Most(usize);
+
+impl Device for Most {
+    fn kind(&self) -> &'static str {
+        "most"
+    }
+    fn set_circuit(&mut self, _: CircuitId, _: bool) {}
+    fn handle_cells(&mut self, cells: &[Cell], _: Time) {
+        self.0 = self.0.max(cells.len());
+    }
+    fn poll_cells(&mut self, _: &mut [Cell], _: Time) -> usize {
+        0
+    }
+    fn poll_timeout(&self) -> Option<Time> {
+        None
+    }
+    fn status(&self) -> String {
+        self.0.to_string()
+    }
+    fn counters(&self) -> Vec<(&'static str, Counters)> {
+        Vec::new()
+    }
+}
+
+/// Puts cells on its link.
+struct Spring(usize);
+
+impl Node for Spring {
+    fn run(&mut self, io: &mut NodeIo<'_>, _: Time) -> bool {
+        let n = io.cells_out(0).len().min(self.0);
+        io.commit(0, n);
+        self.0 -= n;
+        n > 0
+    }
+    fn poll_timeout(&self) -> Option<Time> {
+        None
+    }
+    fn as_any_mut(&mut self) -> &mut dyn std::any::Any {
+        self
+    }
+}
+
+#[test]
+fn a_device_takes_a_bounded_number_of_cells_in_a_round_and_all_in_the_end() {
+    let mut network = Network::new(FramePool::new(4, 256));
+    let spring = network.add_node("spring", Box::new(Spring(10_000)));
+    let link = network.connect(End::Port(spring, 0), End::External, LinkConfig::default()).unwrap();
+    assert!(network.attach(link, Box::new(Shell::new(Most(0)))));
+    while network.run(Time::ZERO) {}
+    assert_eq!(network.link_info(link).unwrap().from_a.delivered.cells, 10_000);
+    assert_eq!(network.link_info(link).unwrap().from_a.unread, 0);
+    let (_, device) = network.externals().next().unwrap();
+    assert_eq!(device.status(), "most: 1024");
+}
+
+fn soon(what: &str, mut done: impl FnMut() -> bool) {
+    let end = std::time::Instant::now() + Duration::from_secs(20);
+    while !done() {
+        assert!(std::time::Instant::now() < end, "{what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Cells of an SDU.
+fn sdu_cells(sdu: &[u8]) -> Vec<Cell> {
+    let mut cells = vec![Cell::default(); wire::aal5::cells(sdu.len())];
+    let mut segmentation = sar::Segmentation::new(vc(100), sdu.len(), sar::SduMeta::default()).unwrap();
+    assert_eq!(segmentation.fill(sdu, &mut cells), cells.len());
+    cells
+}
+
+#[test]
+fn a_file_has_as_many_records_as_its_bound_has_room_for_and_the_others_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("to");
+    let rate = CellRate::from_cells_per_s(1000.0).unwrap();
+    let settings = StoreSettings { play: None, record: Some(path.clone()), rate, max_octets: 65_536 };
+    let mut store = Store::open(&settings).unwrap();
+    store.set_circuit(vc(100), true);
+    // One record does not fit between two that do.
+    for n in 0..128 {
+        store.handle_cells(&sdu_cells(&[n as u8; 8192]), Time::ZERO);
+        let stored = store.counters()[1].1.octets;
+        soon("what was taken is written", || std::fs::metadata(&path).unwrap().len() == stored);
+    }
+    let stored = store.counters()[1].1;
+    assert_eq!((stored.pdus, stored.octets, stored.dropped(DropReason::NoBuffer)), (8, 65_536, 120));
+    let written = std::fs::read(&path).unwrap();
+    assert!(written.chunks(8192).enumerate().all(|(n, record)| record == [n as u8; 8192]));
+    // A display's: the head of the film counts.
+    let film = folder.path().join("film");
+    let settings = DisplaySettings { file: Some(film.clone()), max_octets: 50, ..DisplaySettings::default() };
+    let mut screen = Display::open(&settings).unwrap();
+    screen.set_circuit(vc(100), true);
+    for frame in 0..4 {
+        screen.handle_cells(&[one_cell(Part { frame, size: [1, 1], parts: 1, ..Part::default() }, &[9])], Time::ZERO);
+    }
+    let head = b"YUV4MPEG2 W1 H1 F1:100 Ip A1:1 Cmono\n";
+    soon("the film is written", || std::fs::read(&film).unwrap() == [&head[..], b"FRAME\n\x09"].concat());
+    assert_eq!(screen.counters()[0].1.dropped(DropReason::NoBuffer), 3);
+}
+
+#[test]
+fn a_record_that_is_not_written_whole_leaves_nothing_of_it() {
+    const INNER: &str = "CELLWAY_SHORT_FILES";
+    if std::env::var_os(INNER).is_none() {
+        // In a process whose files are no longer than 20480 octets, and which hears of it by an error and no signal.
+        let mut inner = std::process::Command::new("sh");
+        inner.args(["-c", "trap '' XFSZ; ulimit -f 40; exec \"$@\"", "sh"]).arg(std::env::current_exe().unwrap());
+        inner.args(["--exact", "desk_devices::a_record_that_is_not_written_whole_leaves_nothing_of_it", "--nocapture"]);
+        let output = inner.env(INNER, "1").output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            output.status.success() && said.contains("1 passed"),
+            "{said}{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("to");
+    let rate = CellRate::from_cells_per_s(1000.0).unwrap();
+    let mut store = Store::new(rate, Vec::new(), Some(Writer::create(&path).unwrap()));
+    store.set_circuit(vc(100), true);
+    for (n, octets) in [8192, 8192, 8192, 4000].into_iter().enumerate() {
+        store.handle_cells(&sdu_cells(&vec![n as u8; octets]), Time::ZERO);
+    }
+    let whole = [vec![0; 8192], vec![1; 8192], vec![3; 4000]].concat();
+    soon("the records that fit are there and nothing else", || std::fs::read(&path).unwrap() == whole);
+    assert!(store.status().ends_with("1 writes failed"), "{}", store.status());
+}
+
 #[test]
 fn a_file_goes_from_a_store_to_a_store_and_frames_of_a_file_are_stored_as_a_film() {
     let folder = tempfile::tempdir().unwrap();
@@ -298,8 +477,9 @@ fn a_file_goes_from_a_store_to_a_store_and_frames_of_a_file_are_stored_as_a_film
     std::fs::write(path("film"), &film).unwrap();
     let rate = CellRate::from_payload_bits_per_s(50e6).unwrap();
     let mut world = World::new(Shape::Shuffle, 8, Config::default());
-    let from = StoreSettings { play: Some(path("from")), record: None, rate };
-    let to = StoreSettings { play: None, record: Some(path("to")), rate };
+    let max_octets = device::MAX_RECORDED_OCTETS;
+    let from = StoreSettings { play: Some(path("from")), record: None, rate, max_octets };
+    let to = StoreSettings { play: None, record: Some(path("to")), rate, max_octets };
     world.attach(0, Store::open(&from).unwrap(), LinkConfig::default());
     world.attach(5, Store::open(&to).unwrap(), LinkConfig::default());
     let filmed = CameraSettings { size: [32, 24], file: Some(path("film")), ..CameraSettings::default() };
@@ -335,7 +515,7 @@ fn a_file_goes_from_a_store_to_a_store_and_frames_of_a_file_are_stored_as_a_film
     }
     whole("film.y4m", &film_file);
 
-    let missing = device::Settings::Store(StoreSettings { play: Some(path("no")), record: None, rate });
+    let missing = device::Settings::Store(StoreSettings { play: Some(path("no")), record: None, rate, max_octets });
     assert!(make(&missing).err().unwrap().to_string().contains("No such file"));
     let short = CameraSettings { file: Some(path("film")), ..CameraSettings::default() };
     assert!(make(&device::Settings::Camera(short)).err().unwrap().to_string().contains("shorter than a frame"));

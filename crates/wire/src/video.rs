@@ -117,11 +117,27 @@ pub fn pattern(frame: u32, x: usize, y: usize) -> u8 {
     (x.wrapping_add(frame.wrapping_mul(2)) ^ y.wrapping_add(frame)) as u8
 }
 
+/// Whether a part's octets of the image are those of the camera's pattern.
+pub fn is_pattern(part: &Part, mut octets: &[u8]) -> bool {
+    // A frame without width has no octets.
+    let width = usize::from(part.size[0]).max(1);
+    let (mut x, mut y) = (part.offset as usize % width, part.offset as usize / width);
+    while !octets.is_empty() {
+        let (line, rest) = octets.split_at(octets.len().min(width - x));
+        if !line.iter().zip(x..).all(|(grey, x)| *grey == pattern(part.frame, x, y)) {
+            return false;
+        }
+        (octets, x, y) = (rest, 0, y + 1);
+    }
+    true
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::vec;
+    use std::vec::Vec;
 
     proptest! {
         #[test]
@@ -137,6 +153,21 @@ mod tests {
             };
             let sdu = [&part.emit()[..], &vec![7; octets]].concat();
             prop_assert_eq!(Part::parse(&sdu).unwrap(), (part, &sdu[HEAD_OCTETS..]));
+        }
+
+        #[test]
+        fn a_part_is_of_the_pattern_if_each_of_its_octets_is(
+            size in (1u16..40, 1u16..40), frame: u32, range: (u16, u16), wrong in proptest::option::of(any::<u16>()),
+        ) {
+            let (width, all) = (usize::from(size.0), usize::from(size.0) * usize::from(size.1));
+            let from = usize::from(range.0) % all;
+            let to = from + 1 + usize::from(range.1) % (all - from);
+            let mut octets: Vec<u8> = (from..to).map(|at| pattern(frame, at % width, at / width)).collect();
+            if let Some(at) = wrong {
+                octets[usize::from(at) % (to - from)] ^= 1;
+            }
+            let part = Part { frame, size: [size.0, size.1], offset: from as u32, ..Part::default() };
+            prop_assert_eq!(is_pattern(&part, &octets), wrong.is_none());
         }
 
         #[test]

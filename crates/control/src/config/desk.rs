@@ -5,7 +5,7 @@ use super::word;
 use crate::fault::{Fault, Faults};
 use adapter::apic::{self, Switches};
 use adapter::desk::Layout;
-use adapter::desk::device::{CameraSettings, DisplaySettings, Settings, StoreSettings};
+use adapter::desk::device::{CameraSettings, DisplaySettings, MAX_RECORDED_OCTETS, Settings, StoreSettings};
 use net::LinkConfig;
 use net::desk::{LINKS, Shape};
 use net::topology::{Attachment, LinkDescription, parse_link_rate};
@@ -64,6 +64,9 @@ pub struct DeskDevice {
     /// Of a store: a file that it writes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record: Option<PathBuf>,
+    /// Of a display and a store: octets of the file that it writes at most; what is beyond is dropped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_octets: Option<u64>,
     /// Of a store: how fast it sends on each circuit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<String>,
@@ -171,13 +174,14 @@ impl DeskDevice {
     fn describe(&self, folder: &Path, faults: &mut Faults) -> Option<Settings> {
         let kinds = [("camera", 0), ("display", 1), ("store", 2)];
         let kind = word(faults, "kind", &self.kind, &kinds)?;
-        let foreign: [(&str, bool, &[i32]); 7] = [
+        let foreign: [(&str, bool, &[i32]); 8] = [
             ("size", self.size.is_some(), &[0]),
             ("frames_per_s", self.frames_per_s.is_some(), &[0]),
             ("file", self.file.is_some(), &[0, 1]),
             ("deadline_ms", self.deadline_ms.is_some(), &[1]),
             ("play", self.play.is_some(), &[2]),
             ("record", self.record.is_some(), &[2]),
+            ("max_octets", self.max_octets.is_some(), &[1, 2]),
             ("rate", self.rate.is_some(), &[2]),
         ];
         for (key, given, kinds) in foreign {
@@ -221,7 +225,7 @@ impl DeskDevice {
             faults.add("deadline_ms", format!("deadline_ms = {given}: write 0.001 to 60000"));
             return None;
         }
-        Some(DisplaySettings { deadline: Duration::from_secs_f64(given / 1e3), file })
+        Some(DisplaySettings { deadline: Duration::from_secs_f64(given / 1e3), file, max_octets: self.max_octets() })
     }
 
     fn store(&self, [play, record]: [Option<PathBuf>; 2], faults: &mut Faults) -> Option<StoreSettings> {
@@ -234,7 +238,11 @@ impl DeskDevice {
         if rate.is_none() && text == "unlimited" {
             faults.add("rate", "a store sends at a rate: write 20 Mbit/s, for example");
         }
-        Some(StoreSettings { play, record, rate: rate? })
+        Some(StoreSettings { play, record, rate: rate?, max_octets: self.max_octets() })
+    }
+
+    fn max_octets(&self) -> u64 {
+        self.max_octets.unwrap_or(MAX_RECORDED_OCTETS)
     }
 }
 
@@ -272,6 +280,7 @@ mod tests {
             ("\"display\"", "\"radio\"", "write camera, display or store"),
             ("deadline_ms = 20", "rate = \"20 Mbit/s\"", "a display has no `rate`"),
             ("deadline_ms = 20", "deadline_ms = 0", "write 0.001 to 60000"),
+            ("size = [320, 240]", "max_octets = 1000", "a camera has no `max_octets`"),
             ("size = [320, 240]", "size = [0, 240]", "a frame has 1 to"),
             ("size = [320, 240]", "frames_per_s = 0", "write 0.1 to 600"),
             ("\"display\", chip = 3, deadline_ms = 20", "\"store\", chip = 3", "add `play` or `record`"),

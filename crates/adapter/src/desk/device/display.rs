@@ -7,10 +7,10 @@
 //! display have one clock where they are in one process.
 
 use super::incoming::Incoming;
-use super::{Device, DeviceError, Writer, counted};
+use super::{Device, DeviceError, MAX_RECORDED_OCTETS, Writer, counted};
 use core::time::Duration;
 use std::path::PathBuf;
-use wire::video::{Part, pattern};
+use wire::video::{Part, is_pattern};
 use wire::{Cell, CircuitId, Counters, DropReason, Time};
 
 /// Circuits that a display shows at most.
@@ -23,12 +23,14 @@ pub struct DisplaySettings {
     pub deadline: Duration,
     /// Where frames are stored: those of the first circuit that has a whole one.
     pub file: Option<PathBuf>,
+    /// Octets of that file at most.
+    pub max_octets: u64,
 }
 
 impl Default for DisplaySettings {
     /// The time of a frame, at 25 a second.
     fn default() -> Self {
-        DisplaySettings { deadline: Duration::from_millis(40), file: None }
+        DisplaySettings { deadline: Duration::from_millis(40), file: None, max_octets: MAX_RECORDED_OCTETS }
     }
 }
 
@@ -55,10 +57,16 @@ pub struct Seen {
     pub sum: Duration,
 }
 
+/// What a frame begins with in a file.
+const FRAME: &[u8] = b"FRAME\n";
+
 /// A circuit's frame.
 #[derive(Debug)]
 struct Screen {
+    /// What of the frame has come, as the file has it; of frames that no file gets, nothing.
     image: Vec<u8>,
+    /// All of it is the pattern that it is said to be.
+    is_own: bool,
     /// The part that came last, and how many octets of its frame there are.
     last: Option<Part>,
     octets: usize,
@@ -92,7 +100,7 @@ impl Display {
     pub fn open(settings: &DisplaySettings) -> Result<Self, DeviceError> {
         let writer = settings.file.as_deref().map(Writer::create).transpose()?;
         let mut display = Display::new(settings.clone());
-        display.shown.writer = writer;
+        display.shown.writer = writer.map(|writer| writer.at_most(settings.max_octets));
         Ok(display)
     }
 
@@ -112,10 +120,14 @@ impl Display {
 }
 
 impl Shown {
-    fn show(&mut self, circuit: CircuitId, image: &[u8], part: Part, now: Time) {
-        let width = usize::from(part.size[0]);
-        let own = |(at, grey): (usize, &u8)| *grey == pattern(part.frame, at % width, at / width);
-        if part.is_pattern && !image.iter().enumerate().all(own) {
+    /// Whether frames of a circuit may be stored.
+    fn keeps(&self, circuit: CircuitId) -> bool {
+        self.writer.is_some() && self.stored.is_none_or(|(own, _)| own == circuit)
+    }
+
+    /// A frame is whole, with its last part.
+    fn show(&mut self, circuit: CircuitId, screen: &mut Screen, part: Part, now: Time) {
+        if !screen.is_own {
             self.seen.damaged += 1;
             return;
         }
@@ -132,7 +144,7 @@ impl Shown {
             let head = format!("YUV4MPEG2 W{width} H{height} F{}:100 Ip A1:1 Cmono\n", part.rate_centi.max(1));
             self.stored = writer.write(&[head.as_bytes()]).then_some((circuit, size));
         }
-        if self.stored == Some((circuit, size)) && !writer.write(&[b"FRAME\n", image]) {
+        if self.stored == Some((circuit, size)) && !writer.exchange(&mut screen.image) {
             self.lost.drop_one(DropReason::NoBuffer);
         }
     }
@@ -140,11 +152,12 @@ impl Shown {
 
 impl Screen {
     fn new() -> Self {
-        Screen { image: Vec::new(), last: None, octets: 0, whole: true }
+        Screen { image: Vec::new(), is_own: true, last: None, octets: 0, whole: true }
     }
 
-    /// A part has come: the frame's last one, if all are there.
-    fn handle_part(&mut self, sdu: &[u8], seen: &mut Seen) -> Option<Part> {
+    /// A part has come: the frame's last one, if all are there. What that costs is in proportion to the part, whatever it
+    /// says of its frame.
+    fn handle_part(&mut self, sdu: &[u8], keeps: bool, seen: &mut Seen) -> Option<Part> {
         let Ok((part, image)) = Part::parse(sdu) else {
             seen.refused += 1;
             return None;
@@ -157,9 +170,9 @@ impl Screen {
                 // A camera that begins anew counts from 0.
                 seen.missing += u64::from(between).min(if between > 1 << 16 { 0 } else { u64::MAX });
             }
-            (self.octets, self.whole) = (0, false);
+            (self.octets, self.whole, self.is_own) = (0, false, true);
             self.image.clear();
-            self.image.resize(part.frame_octets(), 0);
+            self.image.extend_from_slice(FRAME);
         }
         let before = follows.map_or(0, |last| last.part + 1);
         let fits = part.part == before && part.offset as usize == self.octets;
@@ -172,9 +185,12 @@ impl Screen {
             self.octets = usize::MAX;
             return None;
         }
-        let at = part.offset as usize;
-        self.image[at..at + image.len()].copy_from_slice(image);
-        (self.octets, self.last) = (at + image.len(), Some(part));
+        // Parts come in their order, within their frame.
+        if keeps {
+            self.image.extend_from_slice(image);
+        }
+        self.is_own &= !part.is_pattern || is_pattern(&part, image);
+        (self.octets, self.last) = (self.octets + image.len(), Some(part));
         self.whole = part.part + 1 == part.parts && self.octets == part.frame_octets();
         self.whole.then_some(part)
     }
@@ -194,8 +210,8 @@ impl Device for Display {
         let unknown = screens.handle_cells(cells, now, |circuit, screen, sdu| match sdu {
             Err(reason) => shown.lost.drop_one(reason),
             Ok(sdu) => {
-                if let Some(part) = screen.handle_part(sdu, &mut shown.seen) {
-                    shown.show(circuit, &screen.image, part, now);
+                if let Some(part) = screen.handle_part(sdu, shown.keeps(circuit), &mut shown.seen) {
+                    shown.show(circuit, screen, part, now);
                 }
             }
         });

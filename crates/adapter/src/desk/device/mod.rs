@@ -16,12 +16,14 @@ mod writer;
 pub use camera::{Camera, CameraSettings};
 pub use display::{Display, DisplaySettings, Seen};
 pub use store::{Store, StoreSettings};
-pub use writer::Writer;
+pub use writer::{MAX_RECORDED_OCTETS, Writer};
 
 use net::{CircuitNotice, External, NodeIo};
 use std::path::PathBuf;
 use wire::{Cell, CircuitId, Counters, Time};
 
+/// Cells that a device takes in one round at most.
+const CELLS_A_RUN: usize = 1024;
 /// Octets of a file that a device plays at most.
 pub const MAX_FILE_OCTETS: u64 = 64 << 20;
 
@@ -107,8 +109,8 @@ impl<D: Device> Shell<D> {
 impl<D: Device> External for Shell<D> {
     fn run(&mut self, io: &mut NodeIo<'_>, now: Time) -> bool {
         let cells = io.cells_in(0);
-        let came = cells.len();
-        self.device.handle_cells(cells, now);
+        let came = cells.len().min(CELLS_A_RUN);
+        self.device.handle_cells(&cells[..came], now);
         io.consume(0, came);
         let sent = self.device.poll_cells(io.cells_out(0), now);
         if sent > 0 {

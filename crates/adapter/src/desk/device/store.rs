@@ -20,6 +20,8 @@ pub struct StoreSettings {
     pub play: Option<PathBuf>,
     /// Where what comes is written.
     pub record: Option<PathBuf>,
+    /// Octets of that at most.
+    pub max_octets: u64,
     /// Cells a second on each circuit.
     pub rate: CellRate,
 }
@@ -45,7 +47,7 @@ impl Store {
     pub fn open(settings: &StoreSettings) -> Result<Self, DeviceError> {
         let film = settings.play.as_ref().map_or_else(|| Ok(Vec::new()), |path| read(path))?;
         let writer = settings.record.as_deref().map(Writer::create).transpose()?;
-        Ok(Store::new(settings.rate, film, writer))
+        Ok(Store::new(settings.rate, film, writer.map(|writer| writer.at_most(settings.max_octets))))
     }
 
     /// A store that sends some octets, and writes what comes.
