@@ -209,9 +209,16 @@ fn hostile(operations: u64, seed: u64) -> [u64; 4] {
     happened
 }
 
-fn as_good_as_new(adapter: &mut Eni155p, now: Time) {
+fn as_good_as_new(adapter: &mut Eni155p, mut now: Time) {
     adapter.reset();
     adapter.set_signal(true);
+    // The ends of PDUs that the reset cut: one for each channel at most.
+    let mut ends = 0;
+    while adapter.ends_pdus() {
+        now = adapter.next_transmit().unwrap().max(now);
+        ends += adapter.fill(&mut [Cell::default(); 8], now);
+    }
+    assert!(ends <= r::CHANNELS);
     let mut memory = Flat::new(0, 1 << 20);
     let mut driver = Eni::probe(&mut Direct { adapter, now }, 0, 4).unwrap();
     driver.open(&mut Direct { adapter, now }, 40, Aal::Aal5, 16 << 10, None).unwrap();

@@ -150,7 +150,7 @@ pub struct Received {
 /// What the driver has counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Statistics {
-    /// PDUs with a wrong CRC, or a length that contradicts its cells.
+    /// PDUs with a wrong CRC, that their sender has given up, or with a length that contradicts their cells.
     pub bad: u64,
     /// PDUs that the adapter had no room for.
     pub trashed: u64,
@@ -464,7 +464,9 @@ impl Eni {
             Aal::Aal5 if cells == 0 => (0, 0),
             Aal::Aal5 => (12 * cells, bus.read(ring(position + 12 * cells - 1)) & 0xffff),
         };
-        let bad = descriptor & r::RX_CRC_ERR != 0 || circuit.aal == Aal::Aal5 && octets + 8 > 4 * words;
+        // Length 0 is a PDU that its sender has given up.
+        let fits = octets > 0 && octets + 8 <= 4 * words;
+        let bad = descriptor & r::RX_CRC_ERR != 0 || circuit.aal == Aal::Aal5 && !fits;
         let octets = if bad { 0 } else { octets };
         match (bad, words) {
             (_, 0) => self.statistics.trashed += 1,

@@ -12,6 +12,8 @@ use wire::DropReason;
 
 /// Octets moved in one go.
 const PORTION: u32 = 4096;
+/// What a portion costs beside its octets: as much as so many of them.
+const PORTION_COST: usize = 128;
 
 /// A direction's queue, and its entry in hand.
 #[derive(Debug, Clone, Copy, Default)]
@@ -64,15 +66,21 @@ impl Eni155p {
         may_run && (waits(&self.rx_queue) || waits(&self.tx_queue))
     }
 
-    /// Moves up to about `octets` octets, both directions in turn; gives whether entries still wait. Each entry counts as
-    /// some octets as well, so that this ends.
+    /// Moves up to about `octets` octets, both directions in turn; gives whether entries still wait.
     pub fn run_dma(&mut self, memory: &mut impl HostMemory, octets: usize) -> bool {
-        let mut budget = octets;
-        while budget > 0 && self.dma_waits() {
-            let moved = self.receive_portion(memory) + self.transmit_portion(memory);
-            budget = budget.saturating_sub(moved as usize + 16);
-        }
+        self.move_portions(memory, octets);
         self.dma_waits()
+    }
+
+    /// The same; gives how many octets of the bus's time it took. Each portion counts as some octets more than it moves, so
+    /// that this ends.
+    pub fn move_portions(&mut self, memory: &mut impl HostMemory, octets: usize) -> usize {
+        let mut taken = 0;
+        while taken < octets && self.dma_waits() {
+            let moved = self.receive_portion(memory) + self.transmit_portion(memory);
+            taken += moved as usize + PORTION_COST;
+        }
+        taken
     }
 
     /// A failed entry: the rest of it is passed over.
@@ -208,16 +216,21 @@ impl Eni155p {
     }
 }
 
-/// A word at a time, octets in the other order.
+/// A portion with the octets of its words in the other order.
 fn write_swapped(memory: &mut impl HostMemory, address: u32, part: &[u8]) -> Result<(), crate::Unmapped> {
-    for (i, word) in part.chunks_exact(4).enumerate() {
-        let word = [word[3], word[2], word[1], word[0]];
-        memory.write(address.wrapping_add(4 * i as u32).into(), &word)?;
+    let mut swapped = [0; PORTION as usize];
+    // No caller writes more than a portion, or less than words.
+    let places = swapped.as_chunks_mut::<4>().0.iter_mut().zip(part.as_chunks::<4>().0);
+    let mut octets = 0;
+    for (place, word) in places {
+        *place = *word;
+        place.reverse();
+        octets += 4;
     }
-    Ok(())
+    memory.write(address.into(), &swapped[..octets])
 }
 
-/// A word at a time, octets in the other order. A tail of fewer than four octets cannot be: words are words, unless the
+/// The same when reading. A tail of fewer than four octets cannot be: words are words, unless the
 /// pointer is not on one, and then the rest of the word comes as it is.
 fn read_swapped(memory: &mut impl HostMemory, address: u32, part: &mut [u8]) -> Result<(), crate::Unmapped> {
     memory.read(address.into(), part)?;

@@ -15,6 +15,7 @@
 //! and in the mode that asks for them. The bridge's slave swap bits (0x20, 0x40) are storage.
 
 mod dma;
+mod ended;
 mod ram;
 mod receive;
 pub mod registers;
@@ -131,6 +132,8 @@ pub struct Eni155p {
     checksum: sar::Checksum,
     line: Option<Pacer>,
     line_loop: VecDeque<Cell>,
+    /// Ends of PDUs that were taken from their channels.
+    aborts: VecDeque<Cell>,
     received: Counters,
     sent: Counters,
     dma_errors: Counters,
@@ -166,6 +169,7 @@ impl Eni155p {
             checksum: sar::Kernel::chosen().checksum(),
             line,
             line_loop: VecDeque::with_capacity(LINE_LOOP_CELLS),
+            aborts: VecDeque::with_capacity(r::CHANNELS),
             received: Counters::default(),
             sent: Counters::default(),
             dma_errors: Counters::default(),
@@ -173,8 +177,10 @@ impl Eni155p {
         }
     }
 
-    /// A reset of the bus: all as after power is switched on, but for signal and counters.
+    /// A reset of the bus: all as after power is switched on, but for signal and counters. A PDU that has begun to leave
+    /// is ended.
     pub fn reset(&mut self) {
+        self.end_channels();
         self.bridge.reset();
         self.ram.clear();
         self.phy.reset();
@@ -186,8 +192,7 @@ impl Eni155p {
         (self.control, self.enable, self.status, self.hold_off) = (0, 0, 0, None);
         (self.trashed_by_mode, self.trashed_by_overflow, self.service_write, self.dma_address) = (0, 0, 0, 0);
         (self.rx_queue, self.tx_queue) = (Queue::default(), Queue::default());
-        self.channels = [const { Channel::new() }; r::CHANNELS];
-        self.ready = 0;
+        self.end_channels();
         self.line_loop.clear();
     }
 
@@ -420,6 +425,11 @@ impl Eni155p {
         }
     }
 
+    /// Cells have come for which nobody is there.
+    pub fn drop_cells(&mut self, n: usize) {
+        self.received.drop_n(DropReason::LinkDown, n as u64);
+    }
+
     /// A cell comes from a wire, with its HEC.
     pub fn handle_octets(&mut self, octets: &[u8; wire::cell::CELL_OCTETS]) {
         match self.phy.receive(octets) {
@@ -443,7 +453,8 @@ impl Eni155p {
         &self.received
     }
 
-    /// What went to the line (or round a loop-back): cells, PDUs, their cells' octets; bad descriptors.
+    /// What went to the line (or round a loop-back): cells, PDUs, their cells' octets; bad descriptors, and PDUs that a reset
+    /// or a new place took from their channel.
     pub const fn sent(&self) -> &Counters {
         &self.sent
     }

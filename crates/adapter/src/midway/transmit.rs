@@ -12,11 +12,11 @@ use wire::cell::PAYLOAD_OCTETS;
 use wire::crc::Crc32;
 use wire::{Cell, CellHeader, DropReason, Time};
 
-const CELL_WORDS: u32 = PAYLOAD_OCTETS as u32 / 4;
+pub(super) const CELL_WORDS: u32 = PAYLOAD_OCTETS as u32 / 4;
 /// Words of a segmentation descriptor.
-const DESCRIPTOR_WORDS: u32 = 2;
+pub(super) const DESCRIPTOR_WORDS: u32 = 2;
 /// A cell's "last of its PDU" bit in the header word.
-const END_BIT: u32 = 2;
+pub(super) const END_BIT: u32 = 2;
 
 // The set of those that are ready is an octet.
 const _: () = assert!(r::CHANNELS == u8::BITS as usize);
@@ -42,12 +42,12 @@ impl Shaper {
 
 /// A PDU on its way out.
 #[derive(Debug, Clone, Copy)]
-struct Pdu {
-    aal5: bool,
-    cells: u32,
-    sent: u32,
-    header_word: u32,
-    crc: Crc32,
+pub(super) struct Pdu {
+    pub(super) aal5: bool,
+    pub(super) cells: u32,
+    pub(super) sent: u32,
+    pub(super) header_word: u32,
+    pub(super) crc: Crc32,
 }
 
 /// A transmit channel.
@@ -60,7 +60,7 @@ pub(super) struct Channel {
     pub(super) start: u32,
     /// The octet where DMA goes on.
     pub(super) write_octet: u32,
-    pdu: Option<Pdu>,
+    pub(super) pdu: Option<Pdu>,
     /// Words of the PDU being sent that have left.
     passed: u32,
     rate: (u32, u32),
@@ -89,6 +89,13 @@ impl Channel {
         self.pdu.is_some() || self.read != self.start
     }
 
+    /// A cell takes its time of the channel's rate.
+    pub(super) fn count_cell(&mut self) {
+        if let Some(shaper) = &mut self.shaper {
+            shaper.next = shaper.next + shaper.interval;
+        }
+    }
+
     /// What the read pointer's register shows: the next word to leave.
     pub(super) const fn next_word(&self) -> u32 {
         self.read.wrapping_add(self.passed)
@@ -102,6 +109,7 @@ impl Eni155p {
     }
 
     pub(super) fn place(&mut self, channel: usize, value: u32) {
+        self.end_pdus(channel);
         // The shaper stays: who places a channel anew gains no cell.
         let Channel { shaper, rate, .. } = self.channels[channel];
         self.channels[channel] = Channel { place: value & 0x3fff, shaper, rate, ..Channel::new() };
@@ -142,7 +150,20 @@ impl Eni155p {
                 self.phy.count_transmitted(1);
                 continue;
             }
-            if self.control & r::TX_ENABLE == 0 || self.line.is_some_and(|line| line.allowed(now, 1) == 0) {
+            if self.line.is_some_and(|line| line.allowed(now, 1) == 0) {
+                break;
+            }
+            if let Some(abort) = self.aborts.pop_front() {
+                out[filled] = abort;
+                filled += 1;
+                if let Some(line) = &mut self.line {
+                    line.sent(1, now);
+                }
+                self.sent.cells = self.sent.cells.wrapping_add(1);
+                self.phy.count_transmitted(1);
+                continue;
+            }
+            if self.control & r::TX_ENABLE == 0 {
                 break;
             }
             let Some(channel) = self.due(now) else { break };
@@ -218,6 +239,10 @@ impl Eni155p {
         if self.phy.loop_back() == Loop::Line && !self.line_loop.is_empty() {
             return Some(Time::ZERO);
         }
+        let line = self.line.as_ref().map_or(Time::ZERO, traffic::Pacer::next_time);
+        if !self.aborts.is_empty() {
+            return Some(line);
+        }
         if self.control & r::TX_ENABLE == 0 {
             return None;
         }
@@ -226,7 +251,7 @@ impl Eni155p {
             // The rate of a PDU that has not begun stands in its descriptor: look.
             _ => Time::ZERO,
         });
-        due.min().map(|due| due.max(self.line.as_ref().map_or(Time::ZERO, traffic::Pacer::next_time)))
+        due.min().map(|due| due.max(line))
     }
 
     /// The channel whose turn it is among those that may send a cell at `now`.
