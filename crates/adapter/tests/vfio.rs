@@ -20,7 +20,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use wire::Time;
+use wire::{Cell, CellHeader, DropReason, Time};
 
 const MEMORY: u64 = 0x10_0000;
 const BUFFERS: u64 = 8;
@@ -279,12 +279,11 @@ fn a_client_that_goes_leaves_a_fresh_adapter_and_the_other_circuit_undisturbed()
     let mut one = world.guest(0);
     for round in 0..5 {
         let mut two = world.guest(1);
-        // A PDU that the last client did not finish takes the next one with it.
-        two.send(&sdu(9188, 99));
         two.send(&sdu(9188, round));
         while let got = one.receive()
             && got != sdu(9188, round)
         {
+            // The last client's, if all of it had left.
             assert_eq!(got, sdu(9188, 99));
         }
         // Gone in the middle of whatever it was doing: nothing is said.
@@ -323,6 +322,153 @@ fn memory_that_is_unmapped_is_out_of_reach() {
     one.send(&sdu(500, 1));
     assert_eq!(two.receive(), vec![0; 500], "nothing was written to memory that is no longer the adapter's");
     assert_eq!(two.driver.statistics.dma_errors, 1);
+}
+
+#[test]
+fn all_memory_is_unmapped_by_the_flag_of_linux() {
+    const INVALID: u32 = 22;
+    const UNSUPPORTED: u32 = 95;
+    let world = World::new();
+    let (mut one, mut two) = (world.guest(0), world.guest(1));
+    let octets = 2 * BUFFERS * BUFFER_OCTETS;
+    let request = |flags: u32, address: u64, size: u64| {
+        [&words(&[24, flags])[..], &address.to_ne_bytes(), &size.to_ne_bytes()].concat()
+    };
+    for (flags, address, size, error) in [
+        // A bitmap of what was written; addresses of the client's that become invalid for a while.
+        (1, MEMORY, octets, UNSUPPORTED),
+        (4, MEMORY, octets, UNSUPPORTED),
+        (3, 0, 0, UNSUPPORTED),
+        (6, 0, 0, UNSUPPORTED),
+        (2, MEMORY, octets, INVALID),
+        (2, 0, octets, INVALID),
+    ] {
+        let answer = two.client.call(command::DMA_UNMAP, &[&request(flags, address, size)], &[]);
+        assert_eq!(answer, Err(error), "{flags} {address:#x} {size:#x}");
+    }
+    one.send(&sdu(500, 1));
+    assert_eq!(two.receive(), sdu(500, 1), "what was refused has changed nothing");
+    two.client.call(command::DMA_UNMAP, &[&request(2, 0, 0)], &[]).unwrap();
+    one.send(&sdu(500, 2));
+    two.receive();
+    assert_eq!(two.driver.statistics.dma_errors, 1);
+}
+
+#[test]
+fn memory_in_a_file_that_is_none_is_refused_and_the_session_goes_on() {
+    const UNSUPPORTED: u32 = 95;
+    let world = World::new();
+    let mut guest = world.guest(0);
+    let (pipe, _far) = rustix::pipe::pipe().unwrap();
+    // A file whose octets somebody makes when they are asked for, as those of FUSE are.
+    let made = OwnedFd::from(std::fs::File::open("/proc/self/environ").unwrap());
+    for file in [pipe, made] {
+        let request = map_request(0x8000_0000, 4096);
+        assert_eq!(guest.client.call(command::DMA_MAP, &[&request], &[&file]), Err(UNSUPPORTED));
+    }
+    assert_ne!(guest.client.read(r::REGISTERS_AT) & r::ID_ASIC, 0);
+}
+
+#[test]
+fn what_dma_moves_takes_the_time_that_the_bus_takes() {
+    const ENTRIES: u32 = 400;
+    const ENTRY_OCTETS: u64 = 1 << 20;
+    let world = World::new();
+    let mut guest = world.guest(0);
+    let client = &mut guest.client;
+    let file = memfd_create("long", MemfdFlags::CLOEXEC).unwrap();
+    ftruncate(&file, ENTRY_OCTETS).unwrap();
+    client.call(command::DMA_MAP, &[&map_request(0x8000_0000, ENTRY_OCTETS)], &[&file]).unwrap();
+    let read = client.read(r::REGISTERS_AT + 4 * r::DMA_RD_RX);
+    // From the ring of VCI 40, which the driver has opened: bursts of 16 words.
+    for n in 0..ENTRIES {
+        let at = r::RAM_AT + r::RX_QUEUE + 8 * ((read + n) % r::DMA_ENTRIES);
+        client.write(at, (ENTRY_OCTETS as u32 / 64) << 16 | 40 << 6 | 6);
+        client.write(at + 4, 0x8000_0000);
+    }
+    let begin = Instant::now();
+    client.write(r::REGISTERS_AT + 4 * r::DMA_WR_RX, (read + ENTRIES) % r::DMA_ENTRIES);
+    let mut moved = 0;
+    while moved < 20 {
+        std::thread::sleep(Duration::from_millis(5));
+        moved = client.read(r::REGISTERS_AT + 4 * r::DMA_RD_RX).wrapping_sub(read) % r::DMA_ENTRIES;
+        // 7.5 ns for an octet, and what a late thread makes up for.
+        let most = 2 + begin.elapsed().as_nanos() as u64 / (ENTRY_OCTETS * 7);
+        assert!(u64::from(moved) <= most, "{moved} entries of 1 MiB in {:?}", begin.elapsed());
+        assert!(begin.elapsed() < PATIENCE, "DMA stands still");
+    }
+}
+
+/// Puts cells of VCI 40 on its link while it is up.
+struct Spring;
+
+impl Node for Spring {
+    fn run(&mut self, io: &mut NodeIo<'_>, _: Time) -> bool {
+        let room = io.cells_out(0);
+        let n = room.len().min(64);
+        room[..n].fill(Cell::new(CellHeader::from_word(40 << 4), [0; 48]));
+        if !io.is_up(0) || n == 0 {
+            return false;
+        }
+        io.commit(0, n);
+        true
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        None
+    }
+
+    fn rests(&self) -> bool {
+        false
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn std::any::Any {
+        self
+    }
+}
+
+#[test]
+fn cells_under_way_to_a_client_that_goes_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("eni.sock");
+    let mut network = Network::new(FramePool::new(4, 256));
+    let node = network.add_node("spring", Box::new(Spring));
+    let link = network.connect(End::Port(node, 0), End::External, LinkConfig::default()).unwrap();
+    let server = Server::listen(&path, Config::default()).unwrap();
+    assert!(network.attach(link, Box::new(Apart::start(server).unwrap())));
+    let begin = Instant::now();
+    let round = |network: &mut Network| {
+        assert!(begin.elapsed() < PATIENCE, "it does not come to an end");
+        let now = Time::ZERO + begin.elapsed();
+        network.handle_ready(link, true, true, now);
+        network.run(now);
+        let delivered = network.link_info(link).unwrap().from_a.delivered.cells;
+        (network.link_info(link).unwrap().up, delivered)
+    };
+    for _ in 0..20 {
+        let client = UnixStream::connect(&path).unwrap();
+        let (_, before) = round(&mut network);
+        // In the middle of a stream.
+        while round(&mut network).1 < before + 5000 {}
+        drop(client);
+        while round(&mut network).0 {}
+    }
+    let (_, delivered) = round(&mut network);
+    loop {
+        round(&mut network);
+        let (_, adapter) = network.externals().next().unwrap();
+        let counters = adapter.counters();
+        let of = |wanted: &str| counters.iter().find(|(name, _)| *name == wanted).unwrap().1;
+        assert_eq!(of("passed").cells, delivered);
+        let dropped = of("received").dropped(DropReason::LinkDown);
+        let sum = of("line_received").cells + dropped;
+        assert!(sum <= delivered, "{sum} of {delivered}");
+        if sum == delivered {
+            assert!(dropped > 0, "nothing was under way to a client that had gone");
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use wire::{Cell, CellHeader, Counters, Time};
@@ -27,6 +27,8 @@ const TURN: usize = 16;
 const LINE_OCTETS: usize = 64 * 1024;
 /// A packet of one octet says: the line brings a signal (1), brings none (0), or look at what is reported (2).
 const NEWS: u8 = 2;
+/// Or: nothing comes behind this until somebody is there again.
+const DOWN: u8 = 3;
 /// What is reported is at most so old.
 const REPORT: Duration = Duration::from_millis(5);
 
@@ -34,6 +36,8 @@ const REPORT: Duration = Duration::from_millis(5);
 #[derive(Debug, Default)]
 struct Shared {
     up: AtomicBool,
+    /// How often it was up and is no more.
+    downs: AtomicU64,
     report: Mutex<Report>,
 }
 
@@ -129,6 +133,14 @@ impl Line {
 pub struct Apart {
     line: Line,
     shared: Arc<Shared>,
+    /// How often the adapter has said [`DOWN`].
+    downs: u64,
+    /// The network has taken all that was passed on to it: a link that goes down takes with it what lies there.
+    drained: bool,
+    /// The network has seen it up: what is passed on before is lost on a link that is down.
+    seen_up: bool,
+    /// Cells that have been passed to the adapter's thread.
+    passed: Counters,
     /// As the adapter was told last.
     signal: Option<bool>,
     path: PathBuf,
@@ -146,9 +158,19 @@ impl Apart {
         report_on(&server, &report);
         let thread = std::thread::Builder::new().name("adapter".into());
         thread.spawn(move || {
-            Life { server, line: theirs, shared: report, reported: Instant::now(), changed: false, news: false }.run()
+            let (reported, changed) = (Instant::now(), false);
+            Life { server, line: theirs, shared: report, reported, changed, news: false, downs: 0 }.run()
         })?;
-        Ok(Apart { line, shared, signal: None, path })
+        Ok(Apart {
+            line,
+            shared,
+            downs: 0,
+            drained: true,
+            seen_up: false,
+            passed: Counters::default(),
+            signal: None,
+            path,
+        })
     }
 
     fn pass_on(&mut self, io: &mut NodeIo<'_>) -> bool {
@@ -162,7 +184,7 @@ impl Apart {
             room[..n].copy_from_slice(&self.line.waiting[..n]);
             io.commit(0, n);
             self.line.waiting.drain(..n);
-            any = true;
+            (any, self.drained) = (true, false);
         }
         any
     }
@@ -194,8 +216,11 @@ impl External for Apart {
 
     fn handle_readable(&mut self, io: &mut NodeIo<'_>, _: Time) {
         if self.wants_read() {
-            self.line.receive(|_| {});
-            self.pass_on(io);
+            let downs = &mut self.downs;
+            self.line.receive(|news| *downs += u64::from(news == DOWN));
+            if self.seen_up {
+                self.pass_on(io);
+            }
         }
     }
 
@@ -205,6 +230,7 @@ impl External for Apart {
 
     fn run(&mut self, io: &mut NodeIo<'_>, _: Time) -> bool {
         let mut any = self.pass_on(io);
+        self.drained |= io.is_drained(0);
         while !self.line.blocked && !self.line.ended {
             let cells = io.cells_in(0);
             if cells.is_empty() {
@@ -212,8 +238,10 @@ impl External for Apart {
             }
             let n = self.line.put_cells(cells);
             io.consume(0, n);
+            self.passed.cells += n as u64;
             any |= n > 0;
         }
+        self.seen_up = self.is_up();
         any
     }
 
@@ -221,8 +249,11 @@ impl External for Apart {
         None
     }
 
+    /// While the adapter is, and until what it sent before has been taken.
     fn is_up(&self) -> bool {
-        self.shared.up.load(Ordering::Acquire) && !self.line.ended
+        let on_the_line = || self.shared.downs.load(Ordering::Acquire) != self.downs;
+        let here = || !self.line.waiting.is_empty() || !self.drained;
+        (self.shared.up.load(Ordering::Acquire) || on_the_line() || here()) && !self.line.ended
     }
 
     fn set_signal(&mut self, signal: bool) {
@@ -232,7 +263,9 @@ impl External for Apart {
     }
 
     fn counters(&self) -> Vec<(&'static str, Counters)> {
-        self.shared.report().counters.clone()
+        let mut counters = self.shared.report().counters.clone();
+        counters.push(("passed", self.passed));
+        counters
     }
 
     fn status(&self) -> String {
@@ -255,6 +288,8 @@ struct Life {
     changed: bool,
     /// The network's thread is to look at what is reported.
     news: bool,
+    /// How often [`DOWN`] is to be said.
+    downs: u64,
 }
 
 impl Life {
@@ -282,17 +317,27 @@ impl Life {
                 unsent.start += self.line.put_cells(&room[unsent.clone()]);
             }
             self.server.settle(now);
-            self.report();
+            self.report(!unsent.is_empty());
         }
     }
 
-    /// Says what has become of the adapter, at once if a client has come or gone.
-    fn report(&mut self) {
-        let up = self.server.is_up();
+    /// Says what has become of the adapter, at once if a client has come or gone, and what it sent has left.
+    fn report(&mut self, unsent: bool) {
+        let up = self.server.is_up() || unsent;
         if self.shared.up.load(Ordering::Relaxed) != up || (self.changed && self.reported.elapsed() >= REPORT) {
             report_on(&self.server, &self.shared);
             (self.reported, self.changed) = (Instant::now(), false);
-            self.news |= self.shared.up.swap(up, Ordering::AcqRel) != up;
+            let before = self.shared.up.load(Ordering::Relaxed);
+            if before && !up {
+                // Before it is seen that it is not up.
+                self.shared.downs.fetch_add(1, Ordering::Release);
+                self.downs += 1;
+            }
+            self.shared.up.store(up, Ordering::Release);
+            self.news |= before != up;
+        }
+        while self.downs > 0 && !self.line.blocked && self.line.put(&[DOWN]) {
+            self.downs -= 1;
         }
         if self.news && !self.line.blocked {
             self.news = !self.line.put(&[NEWS]);

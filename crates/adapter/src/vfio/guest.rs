@@ -2,15 +2,28 @@
 //!
 //! It is reached by `pread` and `pwrite`, not by mapping: a client that cuts its file short makes an access fail, where a
 //! mapping would make it a signal. One system call moves up to a portion of DMA.
+//!
+//! Files are those of a memory: of a memfd or of tmpfs. An access to any other may take as long as who has it likes, and
+//! what is on hugetlbfs cannot be written by a call. Ranges of one file share a descriptor.
 
 use super::protocol::{MAP_READ, MAP_WRITE};
 use crate::memory::{HostMemory, Unmapped};
 use rustix::fd::OwnedFd;
+use rustix::fs::{OFlags, fcntl_get_seals, fcntl_getfl, fstat, fstatfs};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
 
 /// Ranges at most.
 pub const MAX_RANGES: usize = 4096;
+/// Files at most: a machine has a few.
+pub const MAX_FILES: usize = 64;
+
+/// A file system in memory with ordinary pages.
+const TMPFS_MAGIC: u64 = 0x0102_1994;
+
+/// A file as it was opened: device and inode, and whether for reading and for writing.
+type FileKey = (u64, u64, u32);
 
 #[derive(Debug)]
 struct Range {
@@ -18,20 +31,24 @@ struct Range {
     flags: u32,
     offset: u64,
     /// None: DMA cannot reach it. Clients announce such ranges too (ROMs, other devices' windows).
-    file: Option<OwnedFd>,
+    file: Option<Arc<OwnedFd>>,
 }
 
 /// All ranges, by where they begin.
 #[derive(Debug, Default)]
 pub struct GuestMemory {
     ranges: BTreeMap<u64, Range>,
+    /// Files of ranges, and of ranges that have gone since there were [`MAX_FILES`].
+    files: BTreeMap<FileKey, Weak<OwnedFd>>,
+    refused: bool,
 }
 
 impl GuestMemory {
     /// Adds a range.
     ///
     /// # Errors
-    /// The number of the system's error: it is empty, wraps around, overlaps another, or is one too many.
+    /// The number of the system's error: it is empty, wraps around, overlaps another, is one too many, or its file is no
+    /// memory or one too many.
     pub fn map(
         &mut self,
         flags: u32,
@@ -52,8 +69,33 @@ impl GuestMemory {
         if self.ranges.len() >= MAX_RANGES {
             return Err(Errno::NOSPC);
         }
+        let file = file.map(|file| self.hold(file)).transpose()?;
         self.ranges.insert(address, Range { size, flags, offset, file });
         Ok(())
+    }
+
+    /// The descriptor by which a file is held.
+    fn hold(&mut self, file: OwnedFd) -> Result<Arc<OwnedFd>, Errno> {
+        // The system asks no file system for the seals, which only files of a memory have.
+        let is_memory = || fstatfs(&file).is_ok_and(|system| system.f_type as u64 == TMPFS_MAGIC);
+        if fcntl_get_seals(&file).is_err() || !is_memory() {
+            self.refused = true;
+            return Err(Errno::NOTSUP);
+        }
+        let (stat, mode) = (fstat(&file)?, fcntl_getfl(&file)? & OFlags::ACCMODE);
+        let key = (stat.st_dev, stat.st_ino, mode.bits());
+        if let Some(held) = self.files.get(&key).and_then(Weak::upgrade) {
+            return Ok(held);
+        }
+        if self.files.len() >= MAX_FILES {
+            self.files.retain(|_, held| held.strong_count() > 0);
+        }
+        if self.files.len() >= MAX_FILES {
+            return Err(Errno::NOSPC);
+        }
+        let file = Arc::new(file);
+        self.files.insert(key, Arc::downgrade(&file));
+        Ok(file)
     }
 
     /// Removes all ranges inside `address..address + size`.
@@ -90,6 +132,11 @@ impl GuestMemory {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
+    }
+
+    /// Whether a range was refused because its file is no memory.
+    pub fn refused(&self) -> bool {
+        self.refused
     }
 
     /// How many ranges DMA can reach.
@@ -198,6 +245,47 @@ mod tests {
         ftruncate(&fd, 10).unwrap();
         assert_eq!(memory.read(0, &mut [0; 10]), Ok(()));
         assert!(memory.read(0, &mut [0; 11]).is_err());
+    }
+
+    #[test]
+    fn ranges_of_one_file_share_a_descriptor_and_there_are_few_files() {
+        const NAME: &str = "guest-of-many-ranges";
+        let held = || {
+            let all = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+            all.filter_map(|fd| std::fs::read_link(fd.path()).ok())
+                .filter(|to| to.to_string_lossy().contains(NAME))
+                .count()
+        };
+        let mut memory = GuestMemory::default();
+        let files: Vec<OwnedFd> = (0..MAX_FILES).map(|_| memfd_create(NAME, MemfdFlags::CLOEXEC).unwrap()).collect();
+        for n in 0..MAX_RANGES {
+            let file = files[n % MAX_FILES].try_clone().unwrap();
+            memory.map(3, 0, n as u64 * 4096, 4096, Some(file)).unwrap();
+        }
+        assert_eq!((memory.len(), held()), (MAX_RANGES, 2 * MAX_FILES));
+        memory.unmap(0, 4096).unwrap();
+        let other = || memfd_create(NAME, MemfdFlags::CLOEXEC).unwrap();
+        assert_eq!(memory.map(3, 0, 0, 4096, Some(other())), Err(Errno::NOSPC));
+        // One to be read only is another than the same to be written.
+        let path = format!("/proc/self/fd/{}", rustix::fd::AsRawFd::as_raw_fd(&files[0]));
+        let reads = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, rustix::fs::Mode::empty()).unwrap();
+        assert_eq!(memory.map(1, 0, 0, 4096, Some(reads.try_clone().unwrap())), Err(Errno::NOSPC));
+        // Files whose ranges have all gone make room.
+        memory.clear();
+        assert_eq!(held(), MAX_FILES + 1);
+        memory.map(1, 0, 0, 4096, Some(reads)).unwrap();
+        memory.map(3, 0, 4096, 4096, Some(other())).unwrap();
+        assert_eq!(held(), MAX_FILES + 2);
+    }
+
+    #[test]
+    fn memory_is_in_files_of_memory() {
+        let mut memory = GuestMemory::default();
+        assert!(!memory.refused());
+        let made = OwnedFd::from(std::fs::File::open("/proc/self/environ").unwrap());
+        assert_eq!(memory.map(3, 0, 0, 4096, Some(made)), Err(Errno::NOTSUP));
+        assert!(memory.refused() && memory.is_empty());
+        memory.map(3, 0, 0, 4096, Some(file(4096))).unwrap();
     }
 
     #[test]

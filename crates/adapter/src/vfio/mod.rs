@@ -10,6 +10,7 @@
 //! | [`guest`] | the guest's memory: ranges of bus addresses, each a part of a file |
 //! | [`session`] | what one client has set up; requests to answers |
 //! | [`server`] | the socket: clients that come, go, crash and come back |
+//! | `bus` | the time that DMA takes |
 //! | [`apart`] | the server on a thread of its own, so that a slow client holds up no network |
 //!
 //! A client can do to the adapter what it likes and to nobody else anything: a message that is none ends its connection,
@@ -17,6 +18,7 @@
 //! file, so that a file cut short under us is an error and no signal.
 
 pub mod apart;
+mod bus;
 pub mod guest;
 pub mod protocol;
 pub mod server;

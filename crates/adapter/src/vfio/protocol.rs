@@ -21,8 +21,8 @@ pub const FLAG_ERROR: u32 = 1 << 5;
 pub const MAP_READ: u32 = 1;
 /// DMA may write a range.
 pub const MAP_WRITE: u32 = 2;
-/// Unmap everything.
-pub const UNMAP_ALL: u32 = 4;
+/// Unmap everything: `VFIO_DMA_UNMAP_FLAG_ALL` of Linux's `vfio.h`.
+pub const UNMAP_ALL: u32 = 2;
 
 /// Interrupts: no data follows.
 pub const IRQ_NONE: u32 = 1;
@@ -147,11 +147,11 @@ pub enum Request<'a> {
     },
     /// It is gone.
     DmaUnmap {
-        /// [`UNMAP_ALL`].
+        /// [`UNMAP_ALL`], or none.
         flags: u32,
-        /// Where it began.
+        /// Where it began; 0 for everything.
         address: u64,
-        /// How long it was.
+        /// How long it was; 0 for everything.
         size: u64,
     },
     /// What the device is.

@@ -4,6 +4,7 @@
 //! adapter reset. What cannot go on now goes on at the next call. A client's descriptors may make a call take long: beside
 //! others, a server has a thread of its own ([`super::apart`]).
 
+use super::bus::Bus;
 use super::protocol::{HEADER_OCTETS, Header, MAX_MESSAGE_OCTETS};
 use super::session::{Session, Violation};
 use crate::midway::{Config, Eni155p};
@@ -168,6 +169,7 @@ pub struct Server {
     listener: OwnedFd,
     client: Option<Client>,
     adapter: Eni155p,
+    bus: Bus,
     /// The link had no room for the adapter's next cell.
     blocked: bool,
     last_gone: Option<String>,
@@ -202,6 +204,7 @@ impl Server {
             listener,
             client: None,
             adapter: Eni155p::new(config),
+            bus: Bus::default(),
             blocked: false,
             last_gone: None,
             rests_until: None,
@@ -254,22 +257,22 @@ impl Server {
 
     /// Takes cells from the line; without a client they are nobody's.
     pub(super) fn take_cells(&mut self, cells: &[Cell]) {
-        if self.client.is_some() && !cells.is_empty() {
+        if self.client.is_none() {
+            self.adapter.drop_cells(cells.len());
+        } else if !cells.is_empty() {
             self.adapter.handle_cells(cells);
         }
     }
 
-    /// Cells for the line, as many as are due and there is room for.
+    /// Cells for the line, as many as are due and there is room for. Without a client they end what the last one had begun.
     pub(super) fn give_cells(&mut self, room: &mut [Cell], now: Time) -> usize {
-        if self.client.is_some() { self.adapter.fill(room, now) } else { 0 }
+        self.adapter.fill(room, now)
     }
 
     /// When to run next while the line takes nothing.
     pub(super) fn blocked_timeout(&self) -> Option<Time> {
-        if self.client.is_none() {
-            return self.rests_until;
-        }
-        if self.adapter.dma_waits() { Some(Time::ZERO) } else { self.adapter.hold_off_end() }
+        let dma = self.adapter.dma_waits().then(|| self.bus.free());
+        self.rests_until.into_iter().chain(dma).chain(self.adapter.hold_off_end()).min()
     }
 
     /// What the client has said.
@@ -304,14 +307,16 @@ impl Server {
         if self.rests_until.is_some_and(|end| end <= now) {
             self.accept(now);
         }
+        let mut bus = self.bus;
         self.with_client(|client, adapter| {
-            if adapter.dma_waits() {
-                adapter.run_dma(&mut client.session.memory, DMA_OCTETS);
+            if adapter.dma_waits() && bus.free() <= now {
+                bus.take(adapter.move_portions(&mut client.session.memory, DMA_OCTETS), now);
             }
             adapter.handle_timeout(now);
             client.session.update_interrupt(adapter.interrupt(now));
             client.flush()
         });
+        self.bus = bus;
     }
 }
 
@@ -345,18 +350,14 @@ impl External for Server {
     }
 
     fn run(&mut self, io: &mut NodeIo<'_>, now: Time) -> bool {
-        if self.client.is_none() {
-            self.settle(now);
-            return false;
-        }
-        let mut any = self.adapter.dma_waits();
+        let mut any = self.adapter.dma_waits() && self.bus.free() <= now;
         loop {
             let cells = io.cells_in(0);
             let n = cells.len();
             if n == 0 {
                 break;
             }
-            self.adapter.handle_cells(cells);
+            self.take_cells(cells);
             io.consume(0, n);
             any = true;
         }
@@ -372,12 +373,13 @@ impl External for Server {
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        let line_waits = self.client.is_none() || self.blocked || self.adapter.dma_waits();
-        if line_waits { self.blocked_timeout() } else { self.adapter.poll_timeout() }
+        let line = self.adapter.next_transmit().filter(|_| !self.blocked);
+        self.blocked_timeout().into_iter().chain(line).min()
     }
 
+    /// While a client is there, and until what it had begun has ended.
     fn is_up(&self) -> bool {
-        self.client.is_some()
+        self.client.is_some() || self.adapter.ends_pdus()
     }
 
     fn set_signal(&mut self, signal: bool) {
@@ -411,6 +413,9 @@ impl External for Server {
                 }
                 if client.session.memory.reachable() == 0 {
                     text += "; no memory of the guest's is shared";
+                }
+                if client.session.memory.refused() {
+                    text += "; memory was refused: share it from a memfd or a file of tmpfs";
                 }
                 text
             }

@@ -110,10 +110,12 @@ impl Session {
                 header.reply(&[], replies);
             }
             Request::DmaUnmap { flags, address, size } => {
-                if flags & p::UNMAP_ALL != 0 {
-                    self.memory.clear();
-                } else {
-                    self.memory.unmap(address, size)?;
+                match (flags, address, size) {
+                    (0, ..) => self.memory.unmap(address, size)?,
+                    (p::UNMAP_ALL, 0, 0) => self.memory.clear(),
+                    (p::UNMAP_ALL, ..) => return Err(Errno::INVAL),
+                    // A bitmap of what was written, addresses that become invalid for a while: there are none.
+                    _ => return Err(Errno::NOTSUP),
                 }
                 header.reply(&[&payload[..payload.len().min(24)]], replies);
             }
