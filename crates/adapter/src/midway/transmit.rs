@@ -92,7 +92,7 @@ impl Channel {
     /// A cell takes its time of the channel's rate.
     pub(super) fn count_cell(&mut self) {
         if let Some(shaper) = &mut self.shaper {
-            shaper.next = shaper.next + shaper.interval;
+            shaper.next += shaper.interval;
         }
     }
 
