@@ -10,6 +10,7 @@ mod desk_devices;
 mod desk_sums;
 mod device;
 mod eni;
+mod eni_ended;
 mod hostile;
 mod iocc;
 mod jit;

@@ -1,6 +1,5 @@
 //! Two ENI155P back to back, each with its driver, in virtual time.
 
-use adapter::Unmapped;
 use adapter::driver::Bus;
 use adapter::driver::eni::{Aal, BUFFER_OCTETS, Direct, DriverError, Eni, Rate, Statistics};
 use adapter::memory::{Flat, HostMemory};
@@ -10,34 +9,34 @@ use adapter::tonga::Board;
 use std::time::Duration;
 use wire::{Cell, DropReason, Time};
 
-const MEMORY: u64 = 0x1000_0000;
-const BUFFERS: u64 = 16;
+pub(super) const MEMORY: u64 = 0x1000_0000;
+pub(super) const BUFFERS: u64 = 16;
 
-struct Side {
-    adapter: Eni155p,
+pub(super) struct Side {
+    pub(super) adapter: Eni155p,
     memory: Flat,
-    driver: Eni,
+    pub(super) driver: Eni,
 }
 
 impl Side {
-    fn new(config: Config) -> Self {
+    pub(super) fn new(config: Config) -> Self {
         let mut adapter = Eni155p::new(config);
         let mut bus = Direct { adapter: &mut adapter, now: Time::ZERO };
         let driver = Eni::probe(&mut bus, MEMORY, BUFFERS).unwrap();
         Side { adapter, memory: Flat::new(MEMORY, (2 * BUFFERS * BUFFER_OCTETS) as usize), driver }
     }
 
-    fn with<R>(&mut self, now: Time, f: impl FnOnce(&mut Eni, &mut Direct<'_>, &mut Flat) -> R) -> R {
+    pub(super) fn with<R>(&mut self, now: Time, f: impl FnOnce(&mut Eni, &mut Direct<'_>, &mut Flat) -> R) -> R {
         let result = f(&mut self.driver, &mut Direct { adapter: &mut self.adapter, now }, &mut self.memory);
         self.settle(now);
         result
     }
 
-    fn open(&mut self, vci: u32, aal: Aal, ring: u32, rate: Option<Rate>) -> Result<(), DriverError> {
+    pub(super) fn open(&mut self, vci: u32, aal: Aal, ring: u32, rate: Option<Rate>) -> Result<(), DriverError> {
         self.with(Time::ZERO, |driver, bus, _| driver.open(bus, vci, aal, ring, rate))
     }
 
-    fn send(&mut self, vci: u32, sdu: &[u8], now: Time) -> Result<(), DriverError> {
+    pub(super) fn send(&mut self, vci: u32, sdu: &[u8], now: Time) -> Result<(), DriverError> {
         self.with(now, |driver, bus, memory| driver.send(bus, memory, vci, sdu))
     }
 
@@ -52,7 +51,7 @@ impl Side {
         }
     }
 
-    fn received(&mut self) -> Option<(u32, Vec<u8>)> {
+    pub(super) fn received(&mut self) -> Option<(u32, Vec<u8>)> {
         let got = self.driver.poll_received()?;
         let sdu = self.memory.slice(got.address, got.octets).unwrap().to_vec();
         self.driver.release(got);
@@ -60,20 +59,20 @@ impl Side {
     }
 }
 
-struct Pair {
-    sides: [Side; 2],
+pub(super) struct Pair {
+    pub(super) sides: [Side; 2],
     now: Time,
     /// Cells that passed from the first side to the second, and when.
     log: Vec<(Time, Cell)>,
 }
 
 impl Pair {
-    fn new(config: Config) -> Self {
+    pub(super) fn new(config: Config) -> Self {
         Pair { sides: [Side::new(config), Side::new(config)], now: Time::ZERO, log: Vec::new() }
     }
 
     /// Carries cells until nobody has any.
-    fn run(&mut self) {
+    pub(super) fn run(&mut self) {
         let mut cells = [Cell::default(); 16];
         while let Some(next) = self.sides.iter().filter_map(|side| side.adapter.next_transmit()).min() {
             self.now = self.now.max(next);
@@ -90,7 +89,7 @@ impl Pair {
     }
 }
 
-fn sdu(octets: usize, seed: u8) -> Vec<u8> {
+pub(super) fn sdu(octets: usize, seed: u8) -> Vec<u8> {
     (0..octets).map(|i| (i as u8).wrapping_mul(31) ^ (i >> 8) as u8 ^ seed).collect()
 }
 
@@ -99,7 +98,7 @@ fn troubles(driver: &Eni) -> Statistics {
     Statistics { copied: 0, sent: 0, ..driver.statistics }
 }
 
-fn unpaced() -> Config {
+pub(super) fn unpaced() -> Config {
     Config { pace: Pace::Unpaced, ..Config::default() }
 }
 
@@ -640,113 +639,6 @@ fn a_channel_that_is_placed_anew_or_reset_has_nothing_left_to_send() {
         assert_eq!(side.adapter.fill(&mut [Cell::default(); 16], Time::ZERO), 0);
         assert_eq!(side.adapter.sent().dropped(DropReason::BadDescriptor), 0);
         assert_eq!(side.adapter.sent().dropped(DropReason::Closed), 1, "the PDU that waited");
-    }
-}
-
-/// What takes a PDU from its channel.
-#[derive(Debug, Clone, Copy)]
-enum Cut {
-    Bus,
-    Midway,
-    Place(u32),
-}
-
-#[test]
-fn a_pdu_that_is_cut_by_a_reset_or_a_new_place_is_ended_and_the_next_one_arrives_whole() {
-    for cut in [Cut::Bus, Cut::Midway, Cut::Place(0)] {
-        let mut pair = Pair::new(unpaced());
-        for side in &mut pair.sides {
-            side.open(100, Aal::Aal5, 64 << 10, None).unwrap();
-        }
-        // One whose half leaves, and two that wait behind it.
-        for seed in 0..3 {
-            pair.sides[0].send(100, &sdu(9188, seed), Time::ZERO).unwrap();
-        }
-        let mut cells = [Cell::default(); 96];
-        assert_eq!(pair.sides[0].adapter.fill(&mut cells, Time::ZERO), 96);
-        pair.sides[1].adapter.handle_cells(&cells);
-        let side = &mut pair.sides[0];
-        match cut {
-            Cut::Bus => side.adapter.reset(),
-            Cut::Midway => side.with(Time::ZERO, |_, bus, _| bus.write(r::REGISTERS_AT + 4 * r::RES_ID_MCON, 0)),
-            Cut::Place(at) => {
-                side.with(Time::ZERO, |_, bus, _| bus.write(r::REGISTERS_AT + 4 * r::TX_PLACE, at));
-            }
-        }
-        assert_eq!(side.adapter.sent().dropped(DropReason::Closed), 3, "{cut:?}");
-        assert!(side.adapter.ends_pdus());
-        *side = Side { adapter: side.adapter.clone(), ..Side::new(unpaced()) };
-        side.driver = Eni::probe(&mut Direct { adapter: &mut side.adapter, now: Time::ZERO }, MEMORY, BUFFERS).unwrap();
-        side.open(100, Aal::Aal5, 64 << 10, None).unwrap();
-        pair.sides[0].send(100, &sdu(9188, 7), Time::ZERO).unwrap();
-        pair.run();
-        assert_eq!(pair.sides[1].received(), Some((100, sdu(9188, 7))), "{cut:?}");
-        assert_eq!(pair.sides[1].received(), None);
-        // Its CRC holds and its length is none.
-        let adapter = &pair.sides[0].adapter;
-        assert_eq!((adapter.sent().dropped_total(), adapter.sent().pdus), (3, 1));
-        assert_eq!(adapter.sent().cells, 96 + 1 + 192);
-        let receiver = &pair.sides[1];
-        assert_eq!((receiver.adapter.received().dropped_total(), receiver.driver.statistics.bad), (0, 1));
-    }
-}
-
-#[test]
-fn the_end_of_a_cut_pdu_waits_for_the_line_and_takes_its_channels_time() {
-    let mut side = Side::new(Config::default());
-    // One each 20.48 us.
-    side.open(50, Aal::Aal5, 16 << 10, Some(Rate { prescaler: 1, rate: 31 })).unwrap();
-    let mut now = Time::ZERO;
-    let mut cells = [Cell::default(); 4];
-    let mut left = 0;
-    while now < Time::from_millis(10) {
-        if side.adapter.next_transmit().is_none() {
-            side.send(50, &sdu(200, 1), now).unwrap();
-        }
-        left += side.adapter.fill(&mut cells, now);
-        let place = side.with(now, |_, bus, _| bus.read(r::REGISTERS_AT + 4 * r::TX_PLACE));
-        side.with(now, |_, bus, _| bus.write(r::REGISTERS_AT + 4 * r::TX_PLACE, place));
-        now += Duration::from_micros(1);
-    }
-    assert!((480..=490).contains(&left), "{left} cells in 10 ms");
-}
-
-/// Memory that counts how often it is written.
-struct Written(Flat, usize);
-
-impl HostMemory for Written {
-    fn read(&mut self, address: u64, data: &mut [u8]) -> Result<(), Unmapped> {
-        self.0.read(address, data)
-    }
-
-    fn write(&mut self, address: u64, data: &[u8]) -> Result<(), Unmapped> {
-        self.1 += 1;
-        self.0.write(address, data)
-    }
-}
-
-#[test]
-fn a_portion_is_one_write_whether_or_not_the_bridge_swaps_its_octets() {
-    for swap in [0, adapter::tonga::SWAP_DMA] {
-        let mut adapter = Eni155p::new(unpaced());
-        adapter.config_write(4, &[6, 0]);
-        adapter.config_write(adapter::tonga::CONTROL, &[swap]);
-        let mut write = |at: u32, value: u32| adapter.bar_write(at, &value.to_le_bytes(), Time::ZERO);
-        for n in 0..1024 {
-            write(r::RAM_AT + (64 << 10) + 4 * n, n);
-        }
-        // VCI 40 has 8 kB at 64 kB.
-        write(r::RAM_AT + r::VCI_TABLE + 16 * 40, 2 << 30 | 64 << 18 | 3 << 15);
-        write(r::RAM_AT + r::RX_QUEUE, 1024 << 16 | 40 << 6);
-        write(r::RAM_AT + r::RX_QUEUE + 4, MEMORY as u32);
-        write(r::REGISTERS_AT + 4 * r::MC_S, r::DMA_ENABLE);
-        write(r::REGISTERS_AT + 4 * r::DMA_WR_RX, 1);
-        let mut memory = Written(Flat::new(MEMORY, 4096), 0);
-        while adapter.run_dma(&mut memory, 1 << 16) {}
-        assert_eq!(memory.1, 1);
-        let words: Vec<u32> = (0..1024).map(|n| if swap == 0 { n } else { u32::swap_bytes(n) }).collect();
-        let octets: Vec<u8> = words.into_iter().flat_map(u32::to_le_bytes).collect();
-        assert_eq!(memory.0.slice(MEMORY, 4096).unwrap(), octets);
     }
 }
 
