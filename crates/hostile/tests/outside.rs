@@ -52,6 +52,44 @@ fn a_description_that_names_a_fifo_or_a_device_is_refused_and_keeps_no_command_w
 }
 
 #[test]
+fn files_of_devices_and_namespaces_that_are_fifos_or_have_no_end_are_refused_and_keep_no_command_waiting() {
+    let field = Program::up(NETWORK);
+    let folder = field.socket().parent().unwrap().to_path_buf();
+    fifo(&folder.join("fifo"));
+    let desk = |device: &str| {
+        format!(
+            "{NETWORK}[desk.den]\nchips = 2\ndevices = {{ eye = {{ chip = 0, {device} }} }}\n[[link]]\nends = [\"alpha:1\", \"den:1\"]\n"
+        )
+    };
+    let interface = "[interface.ip0]\nhost = \"ip0\"\naddress = \"10.9.0.1/24\"\nnamespace = \"FILE\"\n[[link]]\nends = [\"alpha:1\", \"ip0\"]\ncarries = \"frames\"\n";
+    let uses = [
+        desk("kind = \"store\", play = \"FILE\""),
+        desk("kind = \"store\", record = \"FILE\""),
+        desk("kind = \"camera\", file = \"FILE\""),
+        desk("kind = \"display\", file = \"FILE\""),
+    ];
+    let fifo = folder.join("fifo").display().to_string();
+    let texts = uses.iter().flat_map(|text| ["/dev/zero", &fifo].map(|file| text.replace("FILE", file)));
+    for text in texts.chain([format!("{NETWORK}{}", interface.replace("FILE", &fifo))]) {
+        let connection = Connection::open(field.socket()).unwrap();
+        let apply = json!({ "apply": { "text": text, "name": "net.toml", "folder": folder, "dry_run": false } });
+        let (says, said) = channel();
+        // An apply that never ends must not keep the test from it.
+        std::thread::spawn(move || says.send(connection.manage(apply)));
+        std::thread::sleep(Duration::from_millis(20));
+        let begin = Instant::now();
+        field.run("status --json");
+        assert!(begin.elapsed() < SOON, "a command beside it took {:?}: {text}", begin.elapsed());
+        let applied = said.recv_timeout(SOON).unwrap_or_else(|_| panic!("no answer: {text}"));
+        let refused = applied.expect_err("it is refused").to_string();
+        assert!(
+            refused.contains("regular file") || refused.contains("namespace") || refused.contains("No such device"),
+            "{refused}"
+        );
+    }
+}
+
+#[test]
 fn a_daemon_whose_description_has_become_a_fifo_serves_and_ends() {
     let up = Up::new(NETWORK);
     let description = up.path("net.toml");

@@ -4,7 +4,7 @@
 //! moves, or that of a file of frames without heads, one behind the other, which begins anew at its end.
 
 use super::outgoing::Outgoing;
-use super::{Device, DeviceError, counted, read};
+use super::{Device, DeviceError, counted, file};
 use core::time::Duration;
 use std::path::PathBuf;
 use wire::video::{HEAD_OCTETS, Part, pattern};
@@ -84,7 +84,7 @@ impl Camera {
     /// # Errors
     /// [`DeviceError`].
     pub fn open(settings: &CameraSettings) -> Result<Self, DeviceError> {
-        let film = settings.file.as_ref().map_or_else(|| Ok(Vec::new()), |path| read(path))?;
+        let film = settings.file.as_ref().map_or_else(|| Ok(Vec::new()), |path| file::read(path))?;
         match &settings.file {
             Some(path) if film.len() < settings.frame_octets() => Err(DeviceError::NoFrame(path.clone())),
             _ => Ok(Camera::new(settings.clone(), film)),

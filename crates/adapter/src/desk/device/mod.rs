@@ -8,6 +8,7 @@
 
 pub mod camera;
 pub mod display;
+mod file;
 mod incoming;
 mod outgoing;
 pub mod store;
@@ -144,14 +145,4 @@ fn counted(cells: u64, pdus: u64, octets: u64) -> Counters {
     let mut counters = Counters::default();
     (counters.cells, counters.pdus, counters.octets) = (cells, pdus, octets);
     counters
-}
-
-/// A file, whole, if it is not too long.
-fn read(path: &std::path::Path) -> Result<Vec<u8>, DeviceError> {
-    let fault = |cause| DeviceError::File { path: path.to_owned(), cause };
-    let length = std::fs::metadata(path).map_err(fault)?.len();
-    if length > MAX_FILE_OCTETS {
-        return Err(DeviceError::TooLong(path.to_owned()));
-    }
-    std::fs::read(path).map_err(fault)
 }

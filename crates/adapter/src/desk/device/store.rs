@@ -5,7 +5,7 @@
 
 use super::incoming::Incoming;
 use super::outgoing::{MAX_CIRCUITS, Outgoing};
-use super::{Device, DeviceError, Writer, counted, read};
+use super::{Device, DeviceError, Writer, counted, file};
 use core::time::Duration;
 use std::path::PathBuf;
 use wire::{Cell, CellRate, CircuitId, Counters, DropReason, Time};
@@ -45,7 +45,7 @@ impl Store {
     /// # Errors
     /// [`DeviceError`].
     pub fn open(settings: &StoreSettings) -> Result<Self, DeviceError> {
-        let film = settings.play.as_ref().map_or_else(|| Ok(Vec::new()), |path| read(path))?;
+        let film = settings.play.as_ref().map_or_else(|| Ok(Vec::new()), |path| file::read(path))?;
         let writer = settings.record.as_deref().map(Writer::create).transpose()?;
         Ok(Store::new(settings.rate, film, writer.map(|writer| writer.at_most(settings.max_octets))))
     }

@@ -2,7 +2,7 @@
 //!
 //! Each buffer is a record. The file has whole records only, as many as its bound has room for.
 
-use super::DeviceError;
+use super::{DeviceError, file};
 use std::fs::File;
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::Path;
@@ -34,8 +34,7 @@ impl Writer {
     /// # Errors
     /// The file or the thread cannot be made.
     pub fn create(path: &Path) -> Result<Self, DeviceError> {
-        let fault = |cause| DeviceError::File { path: path.to_owned(), cause };
-        let mut file = File::create(path).map_err(fault)?;
+        let mut file = file::create(path)?;
         let (full, to_write) = sync_channel::<Vec<u8>>(BUFFERS);
         let (back, empty) = sync_channel(BUFFERS);
         for _ in 0..BUFFERS {
@@ -57,7 +56,7 @@ impl Writer {
                 let _ = back.try_send(record);
             }
         };
-        std::thread::Builder::new().name("device file".into()).spawn(write).map_err(fault)?;
+        std::thread::Builder::new().name("device file".into()).spawn(write).map_err(file::fault(path))?;
         Ok(Writer { full, empty, failures, octets, most: MAX_RECORDED_OCTETS, lost: 0 })
     }
 

@@ -2,9 +2,9 @@
 
 use super::sys::leave_nothing;
 use crate::ip::{VNET_OCTETS, VnetHeader};
+use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-use std::fs::File;
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -134,7 +134,9 @@ fn named(e: io::Error) -> io::Error {
 
 fn enter(namespace: &Path) -> io::Result<()> {
     let said = |e: io::Error| io::Error::new(e.kind(), format!("network namespace {}: {e}", namespace.display()));
-    let file = File::open(namespace).map_err(said)?;
+    // What is no namespace is refused, a FIFO without waiting for who writes to it.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = open(namespace, flags, Mode::empty()).map_err(|e| said(e.into()))?;
     move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).map_err(|e| said(e.into()))
 }
 
