@@ -227,7 +227,8 @@ impl Target for Live<'_> {
                 Step::SetLink { link: link.clone(), up: had }
             }
             Step::Follow { link, other, had } => {
-                let other_id = other.as_ref().map(|other| self.link(other)).transpose()?;
+                // A link that is not there is down; whoever makes it has those follow it that shall.
+                let other_id = other.as_ref().map(|other| self.links.find(other).unwrap_or(LinkId::GONE));
                 let id = self.link(link)?;
                 self.network.follow(id, other_id);
                 Step::Follow { link: link.clone(), other: had.clone(), had: other.clone() }

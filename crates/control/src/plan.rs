@@ -101,7 +101,7 @@ pub struct Impossible(pub Vec<Problem>);
 /// Steps by the phase in which they are done.
 #[derive(Debug, Default)]
 struct Phases {
-    phases: [Vec<(u64, ObjectId, Step)>; 14],
+    phases: [Vec<(u64, ObjectId, Step)>; 15],
 }
 
 impl Phases {
@@ -113,17 +113,19 @@ impl Phases {
 const GROW: usize = 0;
 const REMOVE_CHANNELS: usize = 1;
 const REMOVE_PATHS: usize = 2;
-const REMOVE_LINKS: usize = 3;
-const REMOVE_STATIONS: usize = 4;
-const LESS: usize = 5;
-const CHANGE_LINKS: usize = 6;
-const MORE: usize = 7;
-const ADD_STATIONS: usize = 8;
-const ADD_LINKS: usize = 9;
-const LINK_SETTINGS: usize = 10;
-const ADD_PATHS: usize = 11;
-const ADD_CHANNELS: usize = 12;
-const SHRINK: usize = 13;
+/// What follows a link that goes; undone once all links are back.
+const FOLLOWERS: usize = 3;
+const REMOVE_LINKS: usize = 4;
+const REMOVE_STATIONS: usize = 5;
+const LESS: usize = 6;
+const CHANGE_LINKS: usize = 7;
+const MORE: usize = 8;
+const ADD_STATIONS: usize = 9;
+const ADD_LINKS: usize = 10;
+const LINK_SETTINGS: usize = 11;
+const ADD_PATHS: usize = 12;
+const ADD_CHANNELS: usize = 13;
+const SHRINK: usize = 14;
 
 impl Plan {
     /// The plan for some changes of what `have` is, over links whose ways `model` knows. Nothing is checked yet.
@@ -277,6 +279,7 @@ impl Planner<'_> {
                 self.line(Verb::Change, "circuit", &circuit.name(), "made again over other links".into(), true);
             }
         }
+        self.follow_anew(&mut phases);
         for mut phase in phases.phases {
             phase.sort_by_key(|(order, ..)| *order);
             for (_, id, step) in phase {
@@ -459,6 +462,38 @@ impl Planner<'_> {
             what.join(", "),
             rebuilt || had.shell != wanted.shell || !wanted.enabled,
         );
+    }
+
+    /// Whoever follows a link that goes or is made anew follows what is there under its name then; if all is undone, what was there.
+    fn follow_anew(&mut self, phases: &mut Phases) {
+        let step = |(_, id, step): &(u64, ObjectId, Step)| match step {
+            Step::RemoveLink(_) | Step::AddLink { .. } => Some(id.clone()),
+            _ => None,
+        };
+        let [gone, new] = [REMOVE_LINKS, ADD_LINKS]
+            .map(|phase| phases.phases[phase].iter().filter_map(step).collect::<BTreeSet<_>>());
+        if gone.is_empty() && new.is_empty() {
+            return;
+        }
+        for (id, object) in self.have {
+            let Spec::Link(link) = &object.spec else { continue };
+            let Some(other) = &link.follows else { continue };
+            let follow = || Step::Follow { link: id.clone(), other: Some(other.clone()), had: Some(other.clone()) };
+            if gone.contains(other) {
+                phases.add(FOLLOWERS, 0, id, follow());
+            }
+            let wanted = self.changes.get(id).map(|change| change.wanted.as_ref().map(|object| &object.spec));
+            let stays = match wanted {
+                None => true,
+                Some(Some(Spec::Link(wanted))) => wanted.follows == link.follows && !new.contains(id),
+                Some(_) => false,
+            };
+            if stays && new.contains(other) {
+                phases.add(LINK_SETTINGS, object.order, id, follow());
+                let what = format!("follows {}, which is made anew", self.link_name(other));
+                self.line(Verb::Change, "link", &self.link_name(id), what, false);
+            }
+        }
     }
 
     fn change_switch(

@@ -87,7 +87,7 @@ pub enum Step {
         /// Whether it may.
         up: bool,
     },
-    /// A link is down while another is, or no more.
+    /// A link is down while another is or is not there, or no more. To be done anew when the other one is made anew.
     Follow {
         /// Which.
         link: ObjectId,

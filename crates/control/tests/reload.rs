@@ -2,7 +2,7 @@
 
 use control::audit::Who;
 use control::config::{Config, parse};
-use control::daemon::Daemon;
+use control::daemon::{Daemon, Options};
 use control::manage::MAX_DESCRIPTION_OCTETS;
 use control::status::{CircuitStatus, Status, collect};
 use endpoint::{Connection, Endpoint, EndpointConfig, OpenOptions, sealed};
@@ -97,6 +97,87 @@ fn a_reload_that_fails_leaves_every_circuit_as_it_was() {
     assert_eq!((outcome.summary.interrupted, outcome.unchanged_circuits), (402, 400));
     net.passes(&mut pair);
     assert_eq!(net.circuits().len(), 900);
+}
+
+/// A link that may be up when another one is: that is made anew, goes and comes back, and is put back after a change that failed.
+#[test]
+fn a_link_follows_another_that_is_made_anew() {
+    let text = |follows: &str, queue: u32, more: &str| {
+        format!(
+            "{STATIONS}[[link]]\nends = [\"alpha:2\", \"beta:2\"]\nqueue_cells = {queue}\n\
+            [[link]]\nends = [\"alpha:3\", \"beta:3\"]\nfollows = \"{follows}\"\n{more}"
+        )
+    };
+    let followed = "alpha:2 - beta:2";
+    let net = Net::up(&text(followed, 1000, ""));
+    let controller = net.daemon.controller();
+    let up = |name: &str| {
+        let links = collect(controller).unwrap().links;
+        links.iter().find(|link| link.name == name).map(|link| link.up)
+    };
+    let follower_is = |up_now: bool, why: &str| {
+        let deadline = std::time::Instant::now() + Duration::from_secs(30);
+        while up("alpha:3 - beta:3") != Some(up_now) {
+            assert!(std::time::Instant::now() < deadline, "{why}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    // It follows, and what it follows is the link that is there.
+    let follows = |why: &str| {
+        assert_eq!(up(followed), Some(true), "{why}");
+        follower_is(true, why);
+        controller.set_link(followed, false, &Who::Operator).unwrap();
+        follower_is(false, why);
+        controller.set_link(followed, true, &Who::Operator).unwrap();
+        follower_is(true, why);
+    };
+    follows("as it was made");
+    let outcome = net.daemon.reload(config(&text(followed, 2000, ""))).unwrap();
+    assert_eq!(outcome.summary.changed, 2, "{:?}", outcome.lines);
+    follows("another queue of the link that it follows");
+    controller.remove(&controller.find_link(followed).unwrap(), &Who::Operator).unwrap();
+    follower_is(false, "the link that it follows is removed");
+    net.daemon.reload(config(&text(followed, 2000, ""))).unwrap();
+    follows("the link that it follows is there again");
+    // A step that fails after the link was made anew: another one listens at the socket, once a far end has gone.
+    let port = |udp: &str| {
+        format!(
+            "[outside.far]\n[[link]]\nends = [\"s1:6\", \"far\"]\nudp = {{ local = \"{udp}\", peer = \"127.0.0.1:9\" }}\n"
+        )
+    };
+    net.daemon.reload(config(&text(followed, 2000, &port("127.0.0.1:0")))).unwrap();
+    let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let fails = port(&taken.local_addr().unwrap().to_string());
+    for (follows_now, queue) in [(followed, 3000), ("alpha - s1:0", 3000), ("alpha - s1:0", 2000)] {
+        let refused = net.daemon.reload(config(&text(follows_now, queue, &fails))).unwrap_err();
+        let refused = format!("{refused:#}");
+        assert!(refused.contains("everything is as it was"), "{refused}");
+        follows("a reload that failed after the link was made anew");
+    }
+}
+
+/// What a command has removed is gone after a restart, too: what follows it is down, and up once it is there again.
+#[test]
+fn a_link_whose_followed_link_is_not_there_is_down() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = format!("{STATIONS}[[link]]\nends = [\"alpha:3\", \"beta:3\"]\nfollows = \"alpha - s1:0\"\n");
+    let start = || {
+        let options = Options { state: Some(folder.path().join("state")), ..Options::default() };
+        Daemon::start_with(config(&text), &folder.path().join("socket"), &options).unwrap()
+    };
+    let is_up = |daemon: &Daemon| {
+        let links = collect(daemon.controller()).unwrap().links;
+        links.iter().find(|link| link.name == "alpha:3 - beta:3").unwrap().up
+    };
+    let daemon = start();
+    assert!(is_up(&daemon));
+    let followed = daemon.controller().find_link("alpha - s1:0").unwrap();
+    daemon.controller().remove(&followed, &Who::Operator).unwrap();
+    drop(daemon);
+    let daemon = start();
+    assert!(!is_up(&daemon));
+    daemon.reload(config(&text)).unwrap();
+    assert!(is_up(&daemon));
 }
 
 #[test]

@@ -19,6 +19,11 @@ pub struct LinkId {
     pub(crate) generation: u32,
 }
 
+impl LinkId {
+    /// Of a link that is not there, and never will be.
+    pub const GONE: LinkId = LinkId { index: u32::MAX, generation: u32::MAX };
+}
+
 /// What is at an end of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum End {
