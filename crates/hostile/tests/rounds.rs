@@ -3,14 +3,14 @@
 
 use control::config::parse;
 use control::daemon::Daemon;
-use endpoint::{Connection, Endpoint, EndpointConfig, OpenOptions, sealed};
+use endpoint::{ChannelId, Connection, Endpoint, EndpointConfig, OpenOptions, sealed};
 use host::engine::Core;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wire::CircuitId;
 
 /// The program's. That of the C library puts all small pieces together that have been given back when it is next asked for a large
@@ -50,9 +50,13 @@ struct Net {
 
 impl Net {
     fn up(circuits: u32, bound: Duration) -> Self {
+        Net::of(&description(circuits, 0, 64, 0..0), circuits, bound)
+    }
+
+    fn of(text: &str, circuits: u32, bound: Duration) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let socket = folder.path().join("socket");
-        let config = parse(&description(circuits, 0, 64, 0..0), "net.toml").expect("a description");
+        let config = parse(text, "net.toml").expect("a description");
         let before = resident(std::process::id());
         let daemon = Daemon::start(config, &socket).expect("a network");
         Net { circuits, bound, daemon, before, socket, _folder: folder }
@@ -224,4 +228,56 @@ fn no_command_takes_long(circuits: u32, bound: Duration) {
         // The service has ended it before it answers the next one's greeting.
         drop(manage(socket, json!("overview")));
     });
+}
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn open(socket: &Path, host: &str, vci: u16) -> (Endpoint, ChannelId) {
+    let config = EndpointConfig { host: host.into(), ..EndpointConfig::default() };
+    let mut endpoint = Endpoint::create(socket, &config).expect("an endpoint");
+    let circuit = CircuitId::new(0, vci).expect("a VCI");
+    let channel = endpoint.open(circuit, OpenOptions::default()).expect("the circuit");
+    (endpoint, channel)
+}
+
+#[test]
+fn a_capture_between_two_shards_that_is_far_behind_is_put_in_order_elsewhere() {
+    rustix::thread::disable_transparent_huge_pages(true).expect("a system that takes them away");
+    let text = "[engine]\nshards = 2\n[host.alpha]\nshard = 0\n[host.beta]\nshard = 1\n[[link]]\nends = [\"alpha\", \"beta\"]\n\
+        [[circuit]]\nends = [\"alpha 0.100\", \"beta 0.100\"]\n[[circuit]]\nends = [\"alpha 0.101\", \"beta 0.101\"]\n";
+    let net = Net::of(text, 2, BOUND);
+    let attempts = (0..ATTEMPTS).map(|_| {
+        let (mut ours, theirs) = UnixStream::pair().expect("a pair of sockets");
+        let request = json!({ "capture_start": { "link": "alpha - beta", "circuits": [], "buffer_mib": 32 } });
+        let started = Connection::open(&net.socket).and_then(|c| c.manage_with(request, &[theirs.as_fd()]));
+        started.expect("a capture");
+        drop(theirs);
+        // Nobody reads, so that what passes waits where it was seen.
+        let mut senders = [open(&net.socket, "alpha", 100), open(&net.socket, "beta", 101)];
+        for _ in 0..1500 {
+            for (sender, channel) in &mut senders {
+                let begin = Instant::now();
+                while sender.send_copy(*channel, &[7; 9180]).is_err() {
+                    assert!(begin.elapsed() < PATIENCE, "the sender stands still");
+                    std::thread::sleep(Duration::from_micros(100));
+                }
+            }
+        }
+        std::thread::sleep(Duration::from_millis(50));
+        net.longest();
+        ours.shutdown(std::net::Shutdown::Write).expect("a socket");
+        let (mut octets, mut piece) = (0, vec![0; 1 << 20]);
+        loop {
+            match std::io::Read::read(&mut ours, &mut piece).expect("the stream") {
+                0 => break,
+                n => octets += n,
+            }
+        }
+        assert!(octets > 300_000 * 61, "{octets} octets of a capture");
+        drop(senders);
+        net.longest()
+    });
+    let best = attempts.into_iter().min().expect("an attempt");
+    println!("a capture between two shards: {best:?}");
+    assert!(best.0 < BOUND, "a round of {best:?}");
 }

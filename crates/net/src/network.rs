@@ -448,16 +448,32 @@ impl Network {
     }
 
     /// Swaps what the tap has seen with `buffer`, which is emptied first. False if there is no tap.
+    ///
+    /// Of a link between two shards this puts together what either has seen, which takes long where that is much; whoever has
+    /// others wait for the network takes [`Network::drain_taps`].
     pub fn drain_tap(&mut self, id: LinkId, buffer: &mut TapBuffer) -> bool {
+        let mut both = [std::mem::take(buffer), TapBuffer::default()];
+        let there = self.drain_taps(id, &mut both);
+        let [mut first, mut second] = both;
+        if there {
+            first.merge(&mut second);
+        }
+        *buffer = first;
+        there
+    }
+
+    /// Swaps what the tap has seen with `buffers`, which are emptied first: of a link between two shards what was seen at its first
+    /// end, and at its second; of others all in the first. [`tap::merged`] brings them in order. False if there is no tap.
+    ///
+    /// [`tap::merged`]: crate::tap::merged
+    pub fn drain_taps(&mut self, id: LinkId, buffers: &mut [TapBuffer; 2]) -> bool {
         let Some([a, b]) = self.shards_of(id) else { return false };
+        let [first, second] = buffers;
         let Some(tap) = self.here_mut(a).and_then(|shard| shard.tap(id)) else { return false };
-        tap.swap(buffer);
-        if a != b
-            && let Some(tap) = self.here_mut(b).and_then(|shard| shard.tap(id))
-        {
-            let mut beyond = TapBuffer::default();
-            tap.swap(&mut beyond);
-            buffer.merge(&mut beyond);
+        tap.swap(first);
+        match self.here_mut(b).filter(|_| a != b).and_then(|shard| shard.tap(id)) {
+            Some(tap) => tap.swap(second),
+            None => second.clear(),
         }
         true
     }

@@ -172,6 +172,16 @@ impl TapBuffer {
     }
 }
 
+/// The records of two buffers by their times; of equal times those of the first come first.
+pub fn merged([first, second]: &[TapBuffer; 2]) -> impl Iterator<Item = TapRecord<'_>> {
+    let (mut first, mut second) = (first.records().peekable(), second.records().peekable());
+    std::iter::from_fn(move || match (first.peek(), second.peek()) {
+        (Some(one), Some(other)) if other.at < one.at => second.next(),
+        (Some(_), _) => first.next(),
+        (None, _) => second.next(),
+    })
+}
+
 /// A tap at work on one link.
 #[derive(Debug)]
 pub(crate) struct Tap {
@@ -310,6 +320,9 @@ mod tests {
         other.see_cells(&[cell(14)], Side::B, Time::from_nanos(20));
         see_frame(&mut other, b"other", Side::B, 25);
         other.see_cells(&[cell(15), cell(16)], Side::B, Time::from_nanos(30));
+        let both = [std::mem::take(&mut one.buffer), std::mem::take(&mut other.buffer)];
+        let in_order: Vec<u64> = merged(&both).map(|record| record.at.as_nanos()).collect();
+        [one.buffer, other.buffer] = both;
         one.buffer.merge(&mut other.buffer);
         let cells = |at, from, numbers: &[u8]| numbers.iter().map(|n| (at, from, vec![*n])).collect::<Vec<_>>();
         let expected = [
@@ -322,6 +335,7 @@ mod tests {
             cells(30, Side::B, &[15, 16]),
         ];
         assert_eq!(seen(&one.buffer), expected.concat());
+        assert!(seen(&one.buffer).iter().map(|(at, ..)| *at).eq(in_order));
         assert_eq!((one.buffer.len(), other.buffer.len(), other.buffer.is_empty()), (11, 0, true));
     }
 

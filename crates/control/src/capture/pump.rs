@@ -69,7 +69,8 @@ pub fn start(engine: EngineHandle, link: LinkId, config: &TapConfig, to: UnixStr
     // As much as the system gives: each time that it is full costs a turn of the recorder's thread.
     let _ = sockopt::set_socket_send_buffer_size(&to, PIECE_OCTETS);
     let few = config.records / 8;
-    let spare = TapBuffer::new(config);
+    // A link between two shards has a tap in each.
+    let spare = [TapBuffer::new(config), TapBuffer::new(config)];
     let bell = Arc::new(Bell::new()?);
     let reader = Waker::from(bell.clone());
     if !engine.with(move |core| core.network.set_tap_reader(link, reader)).map_err(io::Error::other)? {
@@ -81,8 +82,8 @@ pub fn start(engine: EngineHandle, link: LinkId, config: &TapConfig, to: UnixStr
         let _ = pump(&engine, link, &to, &bell, few, spare);
         // The memory goes here, not on the engine's thread.
         let _ = engine.with(move |core| {
-            let mut rest = TapBuffer::default();
-            core.network.drain_tap(link, &mut rest);
+            let mut rest = [TapBuffer::default(), TapBuffer::default()];
+            core.network.drain_taps(link, &mut rest);
             core.network.set_tap(link, None);
             rest
         });
@@ -143,7 +144,7 @@ fn pump(
     to: &UnixStream,
     bell: &Bell,
     few: usize,
-    mut buffer: TapBuffer,
+    mut buffers: [TapBuffer; 2],
 ) -> io::Result<()> {
     let mut out = BufWriter::with_capacity(PIECE_OCTETS, Patient { to, engine, link, bell, end: None });
     let mut pace = PACE;
@@ -153,15 +154,15 @@ fn pump(
         bell.check()?;
         // Before the tap is drained: what comes after that rings anew.
         bell.silence();
-        let drained = engine.with(move |core| core.network.drain_tap(link, &mut buffer).then_some(buffer));
-        buffer = drained.ok().flatten().ok_or(ErrorKind::NotFound)?;
-        if over || !buffer.is_empty() || buffer.dropped() > 0 {
-            stream::write(&buffer, &mut out)?;
+        let drained = engine.with(move |core| core.network.drain_taps(link, &mut buffers).then_some(buffers));
+        buffers = drained.ok().flatten().ok_or(ErrorKind::NotFound)?;
+        if over || buffers.iter().any(|buffer| !buffer.is_empty() || buffer.dropped() > 0) {
+            stream::write(&buffers, &mut out)?;
         }
         if over {
             return Ok(());
         }
-        pace = if buffer.len() > few { Duration::ZERO } else { PACE };
+        pace = if buffers.iter().any(|buffer| buffer.len() > few) { Duration::ZERO } else { PACE };
     }
 }
 

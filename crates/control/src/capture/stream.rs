@@ -10,7 +10,7 @@
 //! | 17..21 | | octets of the SDU, which follow | - |
 
 use anyhow::{Result, bail};
-use net::tap::Tapped;
+use net::tap::{self, Tapped};
 use net::{Aal, Side, TapBuffer, TapRecord};
 use sar::SduMeta;
 use std::io::{self, ErrorKind, Read, Write};
@@ -26,9 +26,9 @@ const SECOND_END: u8 = 128;
 /// Nothing that a link carries is longer.
 const MAX_OCTETS: usize = 1 << 16;
 
-/// Writes what a tap has seen between two drains, and the mark.
-pub fn write(buffer: &TapBuffer, out: &mut impl Write) -> io::Result<()> {
-    for record in buffer.records() {
+/// Writes what the taps of a link have seen between two drains, and the mark.
+pub fn write(buffers: &[TapBuffer; 2], out: &mut impl Write) -> io::Result<()> {
+    for record in tap::merged(buffers) {
         let side = if record.from == Side::B { SECOND_END } else { 0 };
         let mut head = [0; 21];
         head[1..9].copy_from_slice(&record.at.as_nanos().to_le_bytes());
@@ -55,7 +55,8 @@ pub fn write(buffer: &TapBuffer, out: &mut impl Write) -> io::Result<()> {
         }
     }
     out.write_all(&[MARK])?;
-    out.write_all(&buffer.dropped().to_le_bytes())?;
+    let missed: u64 = buffers.iter().map(TapBuffer::dropped).sum();
+    out.write_all(&missed.to_le_bytes())?;
     out.flush()
 }
 
