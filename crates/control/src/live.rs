@@ -11,13 +11,12 @@ use host::HostInterface;
 use net::topology::{Bounds, CircuitDescription, Fabric, TopologyError};
 use net::{LinkId, Network};
 use std::collections::{HashMap, VecDeque};
-use std::time::Duration;
 use wire::Time;
 
-/// How often a desk with cells under way is visited: its slots are too short to visit it for each.
-const DESK_GRAIN: Duration = Duration::from_micros(10);
 /// Circuits of a link of which its far end is told at once.
 const TOLD: usize = 64;
+/// Circuits of a desk that get their ways in new chips at once.
+const LAID: usize = 2;
 
 /// The links of a network by what control calls them.
 #[derive(Debug, Default)]
@@ -25,6 +24,8 @@ pub struct Links {
     ids: HashMap<ObjectId, LinkId>,
     /// Links whose far ends are new, and the circuit from which on they are to be told of those that end there.
     telling: VecDeque<(LinkId, u32)>,
+    /// Desks whose chips are new, and whose circuits are to have their ways there.
+    laying: Vec<String>,
 }
 
 impl Links {
@@ -85,7 +86,7 @@ impl Live<'_> {
             (Bounds::Switch(config), Some(Made::Switch(switch))) => {
                 self.fabric.add_element(self.network, name, config, *switch).map(drop)?;
             }
-            (Bounds::Switch(_), _) => return Err(StepError::Shell(format!("nothing was made for switch {name}"))),
+            (Bounds::Switch(_), _) => return Err(nothing_made(name)),
             (Bounds::Outside, _) => self.fabric.add_outside(name)?,
         }
         self.place(name);
@@ -130,6 +131,10 @@ impl Live<'_> {
         }
         Ok(())
     }
+}
+
+fn nothing_made(station: &str) -> StepError {
+    StepError::Shell(format!("nothing was made for station {station}"))
 }
 
 impl Target for Live<'_> {
@@ -180,16 +185,19 @@ impl Target for Live<'_> {
                 net.set_layout((**layout).clone());
                 Step::ChangeMyrinet { name: name.clone(), layout: had }
             }
-            Step::AddDesk { name, layout } => {
-                let desk = Desk::new((**layout).clone()).map_err(|e| StepError::Shell(e.to_string()))?;
-                self.fabric.add_element(self.network, name, DESK_BOUNDS, desk.with_grain(DESK_GRAIN))?;
+            Step::AddDesk { name, .. } => {
+                let Some(Made::Desk(desk)) = made else { return Err(nothing_made(name)) };
+                self.fabric.add_element(self.network, name, DESK_BOUNDS, *desk)?;
                 self.place(name);
                 Step::RemoveStation(name.clone())
             }
-            Step::ChangeDesk { name, layout } => {
+            Step::ChangeDesk { name, .. } => {
+                let Some(Made::Desk(made)) = made else { return Err(nothing_made(name)) };
                 let desk = self.desk(name)?;
                 let had = Box::new(desk.layout().clone());
-                desk.set_layout((**layout).clone()).map_err(|e| StepError::Shell(e.to_string()))?;
+                let former = desk.become_like(*made);
+                self.dropped.push(Box::new(former));
+                self.links.laying.push(name.clone());
                 Step::ChangeDesk { name: name.clone(), layout: had }
             }
             Step::AddLink { link, description, restored } => {
@@ -258,6 +266,12 @@ impl Target for Live<'_> {
     }
 
     fn advance(&mut self) -> bool {
+        if let Some(name) = self.links.laying.last().cloned() {
+            if !self.desk(&name).is_ok_and(|desk| desk.install_routes(LAID)) {
+                self.links.laying.pop();
+            }
+            return true;
+        }
         let Some((link, from)) = self.links.telling.pop_front() else { return false };
         if let Some(next) = self.fabric.tell_link(self.network, link, from, TOLD) {
             self.links.telling.push_front((link, next));

@@ -1,13 +1,17 @@
-//! What steps need: the sockets and devices that are outside at links, and switches, made. Making one may take long, so this is
+//! What steps need: the sockets and devices that are outside at links, switches and desks, made. Making one may take long, so this is
 //! no work for the network's thread.
 
 use crate::config::{self, Shell};
 use crate::step::{Made, Need};
+use adapter::desk::Desk;
 use anyhow::{Context as _, Result, anyhow};
 use net::Switch;
 use net::external::External;
 use stack::device::tun::Line;
+use std::time::Duration;
 
+/// How often a desk with cells under way is visited: its slots are too short to visit it for each.
+const DESK_GRAIN: Duration = Duration::from_micros(10);
 /// Stations that an ATMARP server knows at most.
 pub const MAX_STATIONS: usize = 4096;
 
@@ -22,6 +26,11 @@ pub fn make(need: &Need) -> Result<Made> {
             let mut switch = Box::new(Switch::new(*config).named(name));
             switch.touch();
             Made::Switch(switch)
+        }
+        Need::Desk(layout) => {
+            let mut desk = Box::new(Desk::new((**layout).clone())?.with_grain(DESK_GRAIN));
+            desk.touch();
+            Made::Desk(desk)
         }
     })
 }

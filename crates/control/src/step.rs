@@ -3,7 +3,7 @@
 
 use crate::config::Shell;
 use crate::objects::ObjectId;
-use adapter::desk::Layout as DeskLayout;
+use adapter::desk::{Desk, Layout as DeskLayout};
 use adapter::myrinet::{Layout, MAX_HOSTS};
 use net::external::External;
 use net::topology::{Bounds, CircuitDescription, CircuitEnd, LinkDescription, LinkKey, Placed, Router, TopologyError};
@@ -145,6 +145,8 @@ pub enum Need {
         /// Its bounds.
         config: SwitchConfig,
     },
+    /// A desk: its chips are made.
+    Desk(Box<DeskLayout>),
 }
 
 /// A [`Need`], made.
@@ -153,6 +155,8 @@ pub enum Made {
     Shell(Box<dyn External>),
     /// A switch without routes.
     Switch(Box<Switch>),
+    /// A desk without circuits.
+    Desk(Box<Desk>),
 }
 
 impl Step {
@@ -162,6 +166,9 @@ impl Step {
             Step::AddStation { name, bounds: Bounds::Switch(config), .. } => {
                 let need = Need::Switch { name: name.clone(), config: *config };
                 Some((ObjectId::Station(name.clone()), need))
+            }
+            Step::AddDesk { name, layout } | Step::ChangeDesk { name, layout } => {
+                Some((ObjectId::Station(name.clone()), Need::Desk(layout.clone())))
             }
             // An adapter that lives on with another cable is not made again; only the target knows.
             Step::Attach { shell: Some(shell), .. } if matches!(**shell, Shell::Adapter(_)) => None,

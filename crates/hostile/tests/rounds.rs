@@ -241,6 +241,32 @@ fn open(socket: &Path, host: &str, vci: u16) -> (Endpoint, ChannelId) {
 }
 
 #[test]
+fn a_desk_is_made_and_changed_in_short_rounds() {
+    rustix::thread::disable_transparent_huge_pages(true).expect("a system that takes them away");
+    let text = |bypass: bool| {
+        let mut text = format!(
+            "[host.alpha]\n[host.beta]\n[desk.den]\nchips = 64\nbypass = {bypass}\n[[link]]\nends = [\"alpha\", \"den:0\"]\n[[link]]\nends = [\"beta\", \"den:63\"]\n"
+        );
+        for vci in 100..600 {
+            let _ = writeln!(text, "[[circuit]]\nends = [\"alpha 0.{vci}\", \"beta 0.{vci}\"]");
+        }
+        text
+    };
+    let net = Net::of(&text(true), 500, BOUND);
+    net.measure("apply, chips of a desk", |socket| {
+        apply(socket, &text(false), false);
+        apply(socket, &text(true), false);
+    });
+    let status: serde_json::Value = serde_json::from_str(&manage(&net.socket, json!("status"))).expect("status");
+    let desk = &status["desks"][0];
+    assert_eq!((&desk["circuit_routes"], &desk["lost_routes"]), (&json!(1000), &json!(0)), "{desk}");
+    net.measure("apply, a desk less and more", |socket| {
+        apply(socket, "[host.alpha]\n[host.beta]\n", false);
+        apply(socket, &text(true), false);
+    });
+}
+
+#[test]
 fn a_capture_between_two_shards_that_is_far_behind_is_put_in_order_elsewhere() {
     rustix::thread::disable_transparent_huge_pages(true).expect("a system that takes them away");
     let text = "[engine]\nshards = 2\n[host.alpha]\nshard = 0\n[host.beta]\nshard = 1\n[[link]]\nends = [\"alpha\", \"beta\"]\n\

@@ -255,15 +255,30 @@ impl Apic {
         if on {
             return;
         }
+        let former = self.lose_all();
+        self.host = Host::new(&self.config, self.clock.slot());
+        self.host.former = former;
+    }
+
+    /// Cuts power for good.
+    pub(crate) fn end(&mut self) {
+        self.power = false;
+        self.lose_all();
+    }
+
+    fn lose_all(&mut self) -> Counters {
         self.framers.iter_mut().for_each(InputFramer::clear);
         while let Some((port, _, place)) = self.missing.pop_front() {
             self.store.free_unwanted(place);
             self.framers[port.index()].counters.drop_one(DropReason::LinkDown);
         }
         self.dispatcher.clear(&mut self.store);
-        let former = self.host.lose_all(DropReason::LinkDown);
-        self.host = Host::new(&self.config, self.clock.slot());
-        self.host.former = former;
+        self.host.lose_all(DropReason::LinkDown)
+    }
+
+    /// Makes the part of its table that most labels have, rather than when the first one comes.
+    pub(crate) fn touch(&mut self) {
+        self.table.touch();
     }
 
     /// Whether it has power.

@@ -114,6 +114,13 @@ impl Table {
         }
     }
 
+    /// Makes the pages of VPI 0.
+    pub(super) fn touch(&mut self) {
+        for port in Port::ALL {
+            let _ = self.place(port, CircuitId::default());
+        }
+    }
+
     fn place(&mut self, port: Port, label: CircuitId) -> Option<&mut u32> {
         let vcis = self.vcis as usize;
         let page = self.pages[port.index()].get_mut(usize::from(label.vpi.get()))?;

@@ -68,8 +68,6 @@ pub struct Desk {
     /// How often a desk that carries cells is visited.
     grain: Duration,
     behind: bool,
-    /// Circuits that a change of the layout left without a way.
-    lost_routes: u64,
     /// What became of the cells of chips that a change of the layout replaced.
     former: Sums,
     /// Cells that came in and left by the element's ports.
@@ -97,7 +95,6 @@ impl Desk {
             reached: Time::ZERO,
             grain: Duration::ZERO,
             behind: false,
-            lost_routes: 0,
             former: Sums::default(),
             entered: 0,
             left: 0,
@@ -114,12 +111,12 @@ impl Desk {
         Desk { grain, ..self }
     }
 
+    /// Has its chips' tables made rather than when circuits come.
+    pub fn touch(&mut self) {
+        self.chips.iter_mut().for_each(Apic::touch);
+    }
+
     fn make_chips(&mut self) {
-        for chip in &mut self.chips {
-            // What it holds is lost with it, and counted.
-            chip.set_power(false);
-            self.former.add(&chip.sums());
-        }
         self.chips = (0..self.layout.chips).map(|_| Apic::new(self.layout.chip)).collect();
         let plan = self.plan;
         self.joined = (0..self.layout.chips).map(|chip| Port::ALL.map(|port| joined(&plan, chip, port))).collect();
@@ -153,17 +150,37 @@ impl Desk {
     /// # Errors
     /// [`LayoutError`], and nothing has changed.
     pub fn set_layout(&mut self, layout: Layout) -> Result<(), LayoutError> {
-        let plan = layout.plan()?;
-        let power_only = layout.differs_in_power_only(&self.layout);
-        self.layout = layout;
+        drop(self.become_like(Desk::new(layout)?));
+        self.install_routes(usize::MAX);
+        Ok(())
+    }
+
+    /// The same for whoever has others wait for the network: `other` is of the layout and has no circuits, and what comes back is to be
+    /// dropped elsewhere. Circuits have their ways again after [`Desk::install_routes`]; whoever names one before that finds it.
+    pub fn become_like(&mut self, mut other: Desk) -> Desk {
+        let power_only = other.layout.differs_in_power_only(&self.layout);
+        core::mem::swap(&mut self.layout, &mut other.layout);
         if power_only {
             self.set_powers();
-            return Ok(());
+            return other;
         }
-        self.plan = plan;
-        self.make_chips();
-        self.lost_routes += self.routes.install(&self.plan, &mut self.chips) as u64;
-        Ok(())
+        for chip in &mut self.chips {
+            // What it holds is lost with it, and counted.
+            chip.end();
+            self.former.add(&chip.sums());
+        }
+        core::mem::swap(&mut self.plan, &mut other.plan);
+        core::mem::swap(&mut self.chips, &mut other.chips);
+        core::mem::swap(&mut self.joined, &mut other.joined);
+        core::mem::swap(&mut self.agenda, &mut other.agenda);
+        core::mem::swap(&mut self.ports, &mut other.ports);
+        other.routes = self.routes.leave_chips();
+        other
+    }
+
+    /// Gives some circuits their ways in other chips. False if all have theirs.
+    pub fn install_routes(&mut self, most: usize) -> bool {
+        self.routes.install_some(&self.plan, &mut self.chips, most)
     }
 
     /// Cells that wait at a chip's ports go in, as many as the chip takes now.

@@ -52,7 +52,7 @@ impl Desk {
             layout: self.layout.clone(),
             chips: self.chips.iter().map(chip).collect(),
             routes: self.routes.len(),
-            lost_routes: self.lost_routes,
+            lost_routes: self.routes.lost(),
             former_received: self.former.received,
             former_sent: self.former.sent,
             stood: self.clock.stood(),

@@ -4,7 +4,7 @@
 use crate::apic::{Apic, Connection, ConnectionError, Port};
 use net::desk::{LINKS, Place, Plan};
 use net::{Label, RouteError};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use wire::{CircuitId, Vci, Vpi};
 
 /// The first label of a link between chips; those below are reserved (I.361).
@@ -47,12 +47,44 @@ struct Route {
     made: BTreeMap<Input, Connection>,
 }
 
+/// What comes in at a port of the element under a label.
+type Key = (u16, CircuitId);
+
+/// The labels of a link between chips that are in use.
+#[derive(Debug, Default)]
+struct Used {
+    labels: BTreeSet<u16>,
+    /// All below are in use, from the first one on.
+    free_from: u16,
+}
+
+impl Used {
+    /// The lowest free one below `end`.
+    fn take(&mut self, end: u32) -> Option<u16> {
+        let first = u32::from(self.free_from.max(FIRST_VCI));
+        let vci = (first..end).map(|vci| vci as u16).find(|vci| !self.labels.contains(vci))?;
+        self.labels.insert(vci);
+        // The last of all is never passed: it is found to be taken.
+        self.free_from = vci.saturating_add(1);
+        Some(vci)
+    }
+
+    fn release(&mut self, vci: u16) {
+        self.labels.remove(&vci);
+        self.free_from = self.free_from.min(vci);
+    }
+}
+
 /// See the module's head.
 #[derive(Debug, Default)]
 pub(super) struct Routes {
-    routes: HashMap<(u16, CircuitId), Route>,
+    routes: BTreeMap<Key, Route>,
+    /// Those of the chips before, which have no connections in these yet.
+    former: BTreeMap<Key, Route>,
     /// Labels of each link between chips that are in use.
-    used: BTreeMap<Place, BTreeSet<u16>>,
+    used: BTreeMap<Place, Used>,
+    /// Those that had no way in other chips.
+    lost: u64,
 }
 
 fn channel(label: Label) -> Result<CircuitId, RouteError> {
@@ -75,6 +107,7 @@ impl Routes {
         for port in [from.0, to.0] {
             at(plan, port).ok_or(RouteError::NoPort(port))?;
         }
+        self.install(plan, chips, key);
         let mut wanted = self.routes.get(&key).cloned().unwrap_or_default();
         if wanted.branches.iter().any(|(port, _)| *port == branch.0) {
             return Err(RouteError::Exists(branch.0));
@@ -93,6 +126,7 @@ impl Routes {
         low_latency: bool,
     ) -> Result<(), RouteError> {
         let key = (from.0, channel(from.1)?);
+        self.install(plan, chips, key);
         let Some(route) = self.routes.get(&key) else { return Ok(()) };
         let wanted = Route { low_latency, ..route.clone() };
         self.change(plan, chips, key, wanted)
@@ -108,6 +142,7 @@ impl Routes {
         out: Option<u16>,
     ) -> bool {
         let Ok(circuit) = channel(label) else { return false };
+        self.install(plan, chips, (port, circuit));
         let Some(route) = self.routes.get(&(port, circuit)) else { return false };
         let mut wanted = route.clone();
         wanted.branches.retain(|(port, _)| out.is_some_and(|out| *port != out));
@@ -116,18 +151,29 @@ impl Routes {
         removed && self.change(plan, chips, (port, circuit), wanted).is_ok()
     }
 
-    /// All connections anew, in other chips.
-    pub(super) fn install(&mut self, plan: &Plan, chips: &mut [Apic]) -> usize {
-        let all: Vec<_> = self.routes.drain().collect();
-        self.used.clear();
-        let mut lost = 0;
-        for (key, route) in all {
-            let branches = route.branches.iter().filter(|(port, _)| at(plan, *port).is_some()).copied().collect();
-            let wanted = Route { branches, low_latency: route.low_latency, ..Route::default() };
-            let fits = at(plan, key.0).is_some() && self.change(plan, chips, key, wanted).is_ok();
-            lost += usize::from(!fits);
+    /// The chips are others: they get the connections anew by [`Routes::install_some`]. Gives what is of no use any more, to be dropped.
+    pub(super) fn leave_chips(&mut self) -> Routes {
+        let mut routes = std::mem::take(&mut self.routes);
+        self.former.append(&mut routes);
+        Routes { used: std::mem::take(&mut self.used), ..Routes::default() }
+    }
+
+    /// Some connections anew, in other chips. False if there were none left to be made.
+    pub(super) fn install_some(&mut self, plan: &Plan, chips: &mut [Apic], most: usize) -> bool {
+        for n in 0..most {
+            let Some(key) = self.former.first_key_value().map(|(key, _)| *key) else { return n > 0 };
+            self.install(plan, chips, key);
         }
-        lost
+        true
+    }
+
+    /// The connections of a route anew, if other chips have them not yet.
+    fn install(&mut self, plan: &Plan, chips: &mut [Apic], key: Key) {
+        let Some(route) = self.former.remove(&key) else { return };
+        let branches = route.branches.iter().filter(|(port, _)| at(plan, *port).is_some()).copied().collect();
+        let wanted = Route { branches, low_latency: route.low_latency, ..Route::default() };
+        let fits = at(plan, key.0).is_some() && self.change(plan, chips, key, wanted).is_ok();
+        self.lost += u64::from(!fits);
     }
 
     /// The chips that a route passes.
@@ -139,21 +185,21 @@ impl Routes {
     }
 
     pub(super) fn has(&self, port: u16, label: Label) -> bool {
-        channel(label).is_ok_and(|circuit| self.routes.contains_key(&(port, circuit)))
+        let there = |key| self.routes.contains_key(&key) || self.former.contains_key(&key);
+        channel(label).is_ok_and(|circuit| there((port, circuit)))
     }
 
     pub(super) fn len(&self) -> usize {
-        self.routes.len()
+        self.routes.len() + self.former.len()
+    }
+
+    /// Those that had no way in other chips.
+    pub(super) fn lost(&self) -> u64 {
+        self.lost
     }
 
     /// Makes a route what is wanted, chip by chip. On an error all is as before.
-    fn change(
-        &mut self,
-        plan: &Plan,
-        chips: &mut [Apic],
-        key: (u16, CircuitId),
-        mut wanted: Route,
-    ) -> Result<(), RouteError> {
+    fn change(&mut self, plan: &Plan, chips: &mut [Apic], key: Key, mut wanted: Route) -> Result<(), RouteError> {
         let had = self.routes.get(&key).cloned().unwrap_or_default();
         let laid = self.lay(plan, chips, key, &mut wanted);
         let made = laid.and_then(|()| make(chips, &had.made, &wanted.made).map_err(refused));
@@ -171,7 +217,7 @@ impl Routes {
     }
 
     /// The labels and connections of a route's tree; links that it has keep their labels.
-    fn lay(&mut self, plan: &Plan, chips: &[Apic], key: (u16, CircuitId), route: &mut Route) -> Result<(), RouteError> {
+    fn lay(&mut self, plan: &Plan, chips: &[Apic], key: Key, route: &mut Route) -> Result<(), RouteError> {
         let before = core::mem::take(&mut route.labels);
         route.made.clear();
         let source = at(plan, key.0).ok_or(RouteError::NoPort(key.0))?;
@@ -199,9 +245,7 @@ impl Routes {
 
     fn take_label(&mut self, place: Place, chips: &[Apic]) -> Option<CircuitId> {
         let most = chips.get(place.chip)?.config().vcis.min(1 << 16);
-        let used = self.used.entry(place).or_default();
-        let vci = (u32::from(FIRST_VCI)..most).map(|vci| vci as u16).find(|vci| !used.contains(vci))?;
-        used.insert(vci);
+        let vci = self.used.entry(place).or_default().take(most)?;
         Some(CircuitId { vpi: Vpi::default(), vci: Vci(vci) })
     }
 
@@ -209,7 +253,7 @@ impl Routes {
     fn release(&mut self, some: &BTreeMap<Place, CircuitId>, others: &BTreeMap<Place, CircuitId>) {
         for (place, label) in some.iter().filter(|(place, _)| !others.contains_key(place)) {
             if let Some(used) = self.used.get_mut(place) {
-                used.remove(&label.vci.get());
+                used.release(label.vci.get());
             }
         }
     }
