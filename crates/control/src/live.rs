@@ -219,7 +219,8 @@ impl Target for Live<'_> {
                 if self.fabric.router().circuit_count_over(key) > 0 {
                     return Err(TopologyError::LinkInUse(link.to_string()).into());
                 }
-                self.fabric.remove_link(self.network, id)?;
+                let (_, removed) = self.fabric.take_link(self.network, id)?;
+                self.dropped.extend(removed.map(|link| Box::new(link) as Box<dyn Send>));
                 self.links.ids.remove(link);
                 Step::AddLink { link: link.clone(), description, restored: Some((key, ports)) }
             }

@@ -230,6 +230,15 @@ fn no_command_takes_long(circuits: u32, bound: Duration) {
     });
 }
 
+/// A description of two hosts with a link of a rate and a queue of cells, and what else there is.
+fn queue(rate: u32, more: &str) -> String {
+    format!(
+        "[host.alpha]\n[host.beta]\n[[link]]\nends = [\"alpha\", \"beta\"]\nrate = \"{rate} cell/s\"\nqueue_cells = {QUEUE}\n{more}"
+    )
+}
+
+/// The most that a description may ask for.
+const QUEUE: usize = 1 << 20;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn open(socket: &Path, host: &str, vci: u16) -> (Endpoint, ChannelId) {
@@ -238,6 +247,46 @@ fn open(socket: &Path, host: &str, vci: u16) -> (Endpoint, ChannelId) {
     let circuit = CircuitId::new(0, vci).expect("a VCI");
     let channel = endpoint.open(circuit, OpenOptions::default()).expect("the circuit");
     (endpoint, channel)
+}
+
+#[test]
+fn a_long_queue_costs_nothing_until_it_is_used_and_changes_of_a_full_one_take_no_long_round() {
+    rustix::thread::disable_transparent_huge_pages(true).expect("a system that takes them away");
+    let circuit = "[[circuit]]\nends = [\"alpha 0.100\", \"beta 0.100\"]\n";
+    let link = |ends: &str| format!("{circuit}[[link]]\nends = [{ends}]\nrate = \"OC-3c\"\nqueue_cells = {QUEUE}\n");
+    let net = Net::of(&queue(1000, circuit), 1, BOUND);
+    net.measure("apply, links with long queues more and less", |socket| {
+        apply(
+            socket,
+            &queue(1000, &(link("\"alpha:7\", \"beta:7\"") + &link("\"alpha:8\", \"beta:8\"").replace(circuit, ""))),
+            false,
+        );
+        apply(socket, &queue(1000, circuit), false);
+    });
+    let (mut sender, channel) = open(&net.socket, "alpha", 100);
+    let queued = || {
+        let status: serde_json::Value = serde_json::from_str(&manage(&net.socket, json!("status"))).expect("status");
+        status["links"][0]["from_a"]["queued"].as_u64().expect("a number") as usize
+    };
+    let begin = Instant::now();
+    while queued() < QUEUE - 1000 {
+        assert!(begin.elapsed() < PATIENCE, "the queue does not fill: {} cells", queued());
+        for _ in 0..100 {
+            if sender.send_copy(channel, &[7; 9180]).is_err() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+    }
+    net.measure("apply, another rate of a link whose queue is full", |socket| {
+        apply(socket, &queue(2000, circuit), false);
+        apply(socket, &queue(1000, circuit), false);
+    });
+    assert!(queued() > QUEUE / 2);
+    // It can be emptied once: by the shortest of no more than this attempt.
+    net.longest();
+    apply(&net.socket, "[host.alpha]\n[host.beta]\n", false);
+    let longest = net.longest();
+    assert!(longest.0 < 4 * BOUND, "the end of a link whose queue is full: {longest:?}");
 }
 
 #[test]

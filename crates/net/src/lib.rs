@@ -39,7 +39,7 @@ pub use external::{CircuitNotice, External, PeerCircuit};
 pub use fault::{FaultConfig, Outage};
 pub use frame::{Aal, Frame, FramePool};
 pub use line::{Carries, LineCounters, Side};
-pub use network::{CallShare, ConnectError, End, LinkConfig, LinkId, LinkInfo, Network, NodeId};
+pub use network::{CallShare, ConnectError, End, LinkConfig, LinkId, LinkInfo, Network, NodeId, RemovedLink};
 pub use node::{LinkNature, Node, NodeIo, Outputs};
 pub use parcel::{Parcel, SduAt, SduMemory};
 pub use ring::Ring;

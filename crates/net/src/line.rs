@@ -13,10 +13,8 @@ use crate::frame::{FramePool, LONG_FRAME_CELLS};
 use crate::parcel::{Parcel, Parcels};
 use crate::ring::Ring;
 use sieve::Sieve;
-use std::collections::VecDeque;
 use std::time::Duration;
 use timed::{Timed, flight_limit};
-use traffic::CellClock;
 use unit::Unit;
 use wire::{CellRate, Counters, DropReason, Time};
 
@@ -120,16 +118,8 @@ impl<T: Unit> Lane<T> {
     ) -> Self {
         let timed = (rate.is_some() || !delay.is_zero() || faults.is_some()).then(|| {
             let flight_limit = flight_limit(queue, rate, delay + faults.map_or(Duration::ZERO, |f| f.reorder_by));
-            Box::new(Timed {
-                clock: rate.map(CellClock::new),
-                delay,
-                faults: faults.map(|f| Faults::new(f, direction)),
-                queue: Ring::new(queue.max(1)),
-                queued_cells: 0,
-                flight: VecDeque::with_capacity(flight_limit + 1),
-                flight_limit,
-                duplicated: 0,
-            })
+            let faults = faults.map(|f| Faults::new(f, direction));
+            Box::new(Timed::new(queue, rate, delay, faults, flight_limit))
         });
         Lane {
             arrived: Ring::new(queue.max(1)),
@@ -156,14 +146,10 @@ impl<T: Unit> Lane<T> {
     /// Another rate and delay from now on. What waits leaves at the new rate; what is on the line arrives when it would have,
     /// and before all that leaves later.
     pub(crate) fn set_rate(&mut self, queue: usize, rate: Option<CellRate>, delay: Duration, now: Time) {
-        let clock = rate.map(CellClock::new);
         let flight_limit = flight_limit(queue, rate, delay);
         let Some(timed) = &mut self.timed else {
             if rate.is_some() || !delay.is_zero() {
-                let (queue, flight) = (Ring::new(queue.max(1)), VecDeque::with_capacity(flight_limit + 1));
-                let timed =
-                    Timed { clock, delay, faults: None, queue, queued_cells: 0, flight, flight_limit, duplicated: 0 };
-                self.timed = Some(Box::new(timed));
+                self.timed = Some(Box::new(Timed::new(queue, rate, delay, None, flight_limit)));
                 // Nothing was between the two ends until now.
                 let sent = self.sent;
                 (self.delivered.cells, self.delivered.pdus, self.delivered.octets) =
@@ -171,15 +157,9 @@ impl<T: Unit> Lane<T> {
             }
             return;
         };
-        (timed.clock, timed.delay) = (clock, delay);
+        timed.delay = delay;
         timed.flight_limit = timed.flight_limit.max(flight_limit);
-        let waiting: Vec<T> = std::iter::from_fn(|| timed.queue.pop()).collect();
-        for mut unit in waiting {
-            let left = timed.clock.as_mut().map_or(now, |clock| clock.send(unit.cell_times(), now));
-            unit.set_at(left);
-            // As many as were there: there is room.
-            let _ = timed.queue.push(unit);
-        }
+        timed.set_rate(rate, now);
     }
 
     /// Whether what is put on it arrives later than at once.
@@ -413,6 +393,7 @@ impl<T: Unit> Lane<T> {
         while timed.flight.len() < timed.flight_limit && timed.queue.front().is_some_and(|u| u.at() <= now) {
             let Some(unit) = timed.queue.pop() else { break };
             timed.queued_cells -= unit.cell_times();
+            timed.handle_taken(1);
             moved = true;
             match timed.pass(unit, now) {
                 Ok(unit) if self.arrived.room() > 0 => {
@@ -434,10 +415,11 @@ impl<T: Unit> Lane<T> {
         let Some(timed) = self.timed.as_mut().filter(|timed| timed.faults.is_none() && timed.flight.is_empty()) else {
             return false;
         };
-        let Timed { delay, queue, queued_cells, .. } = &mut **timed;
-        let (delay, mut moved) = (*delay, false);
+        let (delay, mut moved) = (timed.delay, false);
         loop {
-            let waiting = queue.readable().iter().take(self.arrived.room());
+            let settled = timed.settled();
+            let Timed { queue, queued_cells, .. } = &mut **timed;
+            let waiting = queue.readable().iter().take(self.arrived.room().min(settled));
             let due = waiting.take_while(|unit| unit.at() + delay <= now).count();
             if due == 0 {
                 return moved;
@@ -446,10 +428,11 @@ impl<T: Unit> Lane<T> {
             let units = &queue.readable()[..due];
             *queued_cells -= units.iter().map(T::cell_times).sum::<u64>();
             T::count_all(units, &mut self.delivered);
-            queue.move_to(&mut self.arrived, due, |unit, slot| {
+            let taken = queue.move_to(&mut self.arrived, due, |unit, slot| {
                 unit.pass_to(slot);
                 slot.set_at(slot.at() + delay);
             });
+            timed.handle_taken(taken);
         }
     }
 
@@ -490,6 +473,11 @@ impl<T: Unit> Lane<T> {
         self.up
     }
 
+    /// Lets go of parcels that are on it, and whose data are others'.
+    pub(crate) fn drop_parcels(&mut self) {
+        self.parcels.clear().for_each(drop);
+    }
+
     /// Empties the line; how much was on it.
     pub(crate) fn clear(&mut self, pool: &mut FramePool) -> u64 {
         self.end_sieve();
@@ -508,10 +496,7 @@ impl<T: Unit> Lane<T> {
             discard(unit);
         }
         if let Some(timed) = &mut self.timed {
-            while let Some(unit) = timed.queue.pop() {
-                discard(unit);
-            }
-            timed.queued_cells = 0;
+            timed.clear_queue(&mut discard);
             timed.flight.drain(..).for_each(discard);
         }
         n

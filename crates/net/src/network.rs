@@ -10,6 +10,7 @@ use crate::line::{Carries, LineCounters, Side};
 pub use crate::link::{CallShare, ConnectError, End, LinkConfig, LinkId, LinkInfo, NodeId};
 use crate::node::{LinkNature, Node, NodeIo};
 use crate::ready::Bits;
+pub use crate::shard::RemovedLink;
 use crate::shard::{NewLink, Shard};
 use crate::tap::{TapBuffer, TapConfig};
 use std::any::Any;
@@ -303,15 +304,21 @@ impl Network {
 
     /// Removes a link; what is on it is lost. False if it is gone already.
     pub fn remove_link(&mut self, id: LinkId) -> bool {
-        let Some(place) = self.place(id) else { return false };
-        self.halves(id, |shard| shard.drop_link(id, place.crossing));
+        self.take_link(id).is_some()
+    }
+
+    /// [`Network::remove_link`] for who drops what it was made of elsewhere: that takes long if much was on it.
+    pub fn take_link(&mut self, id: LinkId) -> Option<RemovedLink> {
+        let place = self.place(id)?;
+        let mut removed = RemovedLink::default();
+        self.halves(id, |shard| shard.drop_link(id, place.crossing, &mut removed));
         if let Some(node) = place.crossing {
             self.free_node(node);
         }
         let slot = &mut self.links[id.index as usize];
         slot.generation = slot.generation.wrapping_add(1);
         slot.content = None;
-        true
+        Some(removed)
     }
 
     fn place(&self, id: LinkId) -> Option<LinkPlace> {

@@ -1,11 +1,20 @@
 //! A single-threaded ring whose contents are seen as contiguous slices: the queue of every link.
 //!
 //! A ring that has become empty begins at its first slot again: one that is emptied often uses few cache lines, however many it has.
+//! The slots of a long one are written for the first time when items first come that far: making it costs no more than a short one.
+
+/// Slots of a new ring that are written at once.
+const FIRST_SLOTS: usize = 4096;
+/// As many more are whenever the queue reaches the end of those that are.
+const MORE_SLOTS: usize = 1024;
 
 /// A queue of at most `limit` items. Its memory is allocated once.
 #[derive(Debug, Default)]
 pub struct Ring<T> {
-    slots: Box<[T]>,
+    /// Those that were written once; there is memory for all.
+    slots: Vec<T>,
+    /// The place of a position among the slots; one less than there are, when all are written.
+    mask: usize,
     head: usize,
     tail: usize,
     limit: usize,
@@ -15,7 +24,17 @@ impl<T: Default> Ring<T> {
     /// A ring for at most `limit` items; memory for the next power of two.
     pub fn new(limit: usize) -> Self {
         let capacity = limit.max(1).next_power_of_two();
-        Ring { slots: (0..capacity).map(|_| T::default()).collect(), head: 0, tail: 0, limit }
+        let mut slots = Vec::with_capacity(capacity);
+        slots.resize_with(capacity.min(FIRST_SLOTS), T::default);
+        Ring { slots, mask: capacity - 1, head: 0, tail: 0, limit }
+    }
+
+    /// More slots are written: there is room for an item, and none is.
+    #[cold]
+    #[inline(never)]
+    fn reach_on(&mut self) {
+        let reached = (self.slots.len() + MORE_SLOTS).min(self.mask + 1);
+        self.slots.resize_with(reached, T::default);
     }
 
     /// Items in it.
@@ -39,7 +58,7 @@ impl<T: Default> Ring<T> {
     }
 
     fn index(&self, position: usize) -> usize {
-        position & self.slots.len().wrapping_sub(1)
+        position & self.mask
     }
 
     /// The oldest items, as many as lie side by side; empty only if the ring is.
@@ -51,8 +70,11 @@ impl<T: Default> Ring<T> {
 
     /// Free slots, as many as lie side by side; empty only if the ring is full. What is in them is stale.
     pub fn writable(&mut self) -> &mut [T] {
-        let start = self.index(self.tail);
-        let n = self.room().min(self.slots.len() - start.min(self.slots.len()));
+        let (start, room) = (self.index(self.tail), self.room());
+        if start == self.slots.len() && room > 0 {
+            self.reach_on();
+        }
+        let n = room.min(self.slots.len() - start.min(self.slots.len()));
         self.slots.get_mut(start..start + n).unwrap_or_default()
     }
 
@@ -107,6 +129,15 @@ impl<T: Default> Ring<T> {
             return None;
         }
         let i = self.index(self.head);
+        self.slots.get_mut(i)
+    }
+
+    /// An item, to change; the oldest is the first.
+    pub fn get_mut(&mut self, place: usize) -> Option<&mut T> {
+        if place >= self.len() {
+            return None;
+        }
+        let i = self.index(self.head.wrapping_add(place));
         self.slots.get_mut(i)
     }
 
@@ -173,6 +204,36 @@ mod tests {
         assert_eq!((from.len(), from.front(), to.room()), (1, Some(&10), 0));
         let all: Vec<u32> = std::iter::from_fn(|| to.pop()).collect();
         assert_eq!(all, [95, 96, 104, 105, 106, 107, 108, 109]);
+    }
+
+    #[test]
+    fn a_long_ring_writes_its_slots_when_items_come_that_far() {
+        let mut ring = Ring::new(3 * FIRST_SLOTS);
+        assert_eq!((ring.slots.len(), ring.writable().len()), (FIRST_SLOTS, FIRST_SLOTS));
+        let memory = ring.slots.as_ptr();
+        let mut given = 0;
+        // Items that are taken at once come no farther.
+        for _ in 0..10 * FIRST_SLOTS {
+            assert_eq!(ring.push(given), Ok(()));
+            assert_eq!(ring.pop(), Some(given));
+            given += 1;
+        }
+        assert_eq!(ring.slots.len(), FIRST_SLOTS);
+        // Filled three times over, half of it taken in between: round the end of its memory, too.
+        let mut taken = given;
+        for _ in 0..3 {
+            while ring.push(given).is_ok() {
+                given += 1;
+            }
+            assert_eq!((ring.len(), ring.room()), (3 * FIRST_SLOTS, 0));
+            assert!(ring.writable().is_empty());
+            for _ in 0..ring.len() / 2 {
+                assert_eq!(ring.pop(), Some(taken));
+                taken += 1;
+            }
+        }
+        assert_eq!((ring.slots.len(), ring.slots.as_ptr()), (4 * FIRST_SLOTS, memory));
+        assert!(std::iter::from_fn(|| ring.pop()).eq(taken..given));
     }
 
     #[test]

@@ -58,6 +58,18 @@ pub(crate) struct NewLink {
     pub(crate) half: Option<(Side, NodeId, Crossing)>,
 }
 
+/// What a link was made of ([`crate::Network::take_link`]). Dropping it takes long if much was on the link.
+#[derive(Default)]
+pub struct RemovedLink {
+    parts: Vec<Box<dyn Send>>,
+}
+
+impl std::fmt::Debug for RemovedLink {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RemovedLink").field("parts", &self.parts.len()).finish()
+    }
+}
+
 /// A part of a network that one thread runs. [`crate::Network::lend`] gives it away.
 pub struct Shard {
     number: usize,
@@ -305,22 +317,27 @@ impl Shard {
         self.wake(node.index);
     }
 
-    /// Removes a link; what is on it is lost. What stood for its other end goes with it.
-    pub(crate) fn drop_link(&mut self, id: LinkId, crossing: Option<NodeId>) {
+    /// Removes a link; what is on it is lost. What stood for its other end goes with it. All of that is added to `removed`.
+    pub(crate) fn drop_link(&mut self, id: LinkId, crossing: Option<NodeId>, removed: &mut RemovedLink) {
         let Some(link) =
             self.links.get_mut(id.index as usize).and_then(|l| l.take_if(|l| l.generation == id.generation))
         else {
             return;
         };
         link.up.store(false, Ordering::Relaxed);
+        let parts = &mut removed.parts;
         for line in &mut self.lines.lines[id.index as usize * 2..][..2] {
-            match line.take() {
-                Some(Line::Cells(mut lane)) => lane.clear(&mut self.lines.pool),
-                Some(Line::Frames(mut lane)) => lane.clear(&mut self.lines.pool),
-                None => 0,
-            };
+            let Some(mut line) = line.take() else { continue };
+            match &mut line {
+                Line::Cells(lane) => lane.drop_parcels(),
+                // Its frames have buffers of this shard's.
+                Line::Frames(lane) => drop(lane.clear(&mut self.lines.pool)),
+            }
+            parts.push(Box::new(line));
         }
-        self.lines.taps[id.index as usize] = None;
+        if let Some(tap) = self.lines.taps[id.index as usize].take() {
+            parts.push(tap);
+        }
         for line in [id.index * 2, id.index * 2 + 1] {
             self.lines.readers[line as usize] = NONE;
             self.lines.moved.remove(line);
@@ -328,14 +345,17 @@ impl Shard {
             self.line_deadlines.set(line, None);
         }
         self.followers.retain(|link| *link != id);
-        self.externals.retain(|(link, _)| *link != id);
+        if let Some(place) = self.externals.iter().position(|(link, _)| *link == id) {
+            parts.push(Box::new(self.externals.remove(place).1));
+        }
         let away = link.half.map(|side| 1 - side as usize);
         for (_, what) in link.ends.into_iter().enumerate().filter(|(end, _)| away != Some(*end)) {
             self.plug(what, Port::UNCONNECTED, None);
         }
+        parts.push(Box::new(link));
         if let Some(node) = crossing {
             self.crossings.iter_mut().for_each(|peer| peer.retain(|index| *index != node.index));
-            self.take_node(node);
+            parts.extend(self.take_node(node).map(|(_, node)| Box::new(node) as Box<dyn Send>));
         }
     }
 

@@ -134,3 +134,37 @@ fn frames_of_a_promised_rate_wait_behind_one_long_frame_more_than_others_and_no_
     let (mut network, link) = link(Carries::Frames, None);
     assert_eq!(fill_as(&mut network, link, 40, true, Time::ZERO), 200);
 }
+
+#[test]
+fn what_waits_leaves_at_another_rate_however_much_it_is_and_before_what_comes_later() {
+    let (mut network, link) = link(Carries::Cells, None);
+    let delivered = |network: &Network| network.link_info(link).unwrap().from_a.delivered.cells;
+    assert_eq!(fill(&mut network, link, 0, Time::ZERO), 200);
+    network.run(Time::from_millis(10));
+    assert_eq!(delivered(&network), 10);
+    // One each 10 ms; what comes later waits behind the 190 that are there.
+    let (rate, none) = (CellRate::from_cells_per_s(100.0), Duration::ZERO);
+    assert!(network.set_link_rate(link, rate, none, Time::from_millis(10)));
+    assert_eq!(fill(&mut network, link, 0, Time::from_millis(10)), 10);
+    for n in 1..=100 {
+        network.run(Time::from_millis(9 + 10 * n));
+        assert_eq!(delivered(&network), 9 + n, "just before the time of cell {n}");
+        network.run(Time::from_millis(10 + 10 * n));
+        assert_eq!(delivered(&network), 10 + n, "at the time of cell {n}");
+    }
+    // Another one while some have no moments of that yet; many at once.
+    let changed = Time::from_millis(1010);
+    assert!(network.set_link_rate(link, CellRate::from_cells_per_s(1000.0), none, changed));
+    assert_eq!(network.poll_timeout(), Some(Time::from_millis(1011)));
+    network.run(Time::from_millis(1100));
+    assert_eq!(delivered(&network), 200);
+    network.run(Time::from_millis(1109));
+    assert_eq!(delivered(&network), 209);
+    network.run(Time::from_millis(1110));
+    assert_eq!((delivered(&network), network.poll_timeout()), (210, None));
+    // Without a rate all of it leaves at once, and in order with what comes.
+    assert_eq!(fill(&mut network, link, 0, Time::from_millis(1110)), 200);
+    assert!(network.set_link_rate(link, None, none, Time::from_millis(1120)));
+    network.run(Time::from_millis(1120));
+    assert_eq!(delivered(&network), 410);
+}

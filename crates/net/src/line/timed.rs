@@ -18,9 +18,25 @@ pub(super) struct Timed<T> {
     pub(super) queue: Ring<T>,
     /// What the queue takes on the line, in cell times.
     pub(super) queued_cells: u64,
+    /// What of the queue has the moments of the rate before, after a change.
+    stale: Option<Stale>,
     pub(super) flight: VecDeque<T>,
     pub(super) flight_limit: usize,
     pub(super) duplicated: u64,
+}
+
+/// Units that get their moments of another rate at once.
+const RETIMED: usize = 64;
+
+/// What waited when the rate changed: the oldest have their moments by the new rate, at least one of them; those behind get them as
+/// they come forward.
+#[derive(Debug)]
+struct Stale {
+    retimed: usize,
+    left: usize,
+    /// Of the new rate, at the last unit that has its moment.
+    clock: Option<CellClock>,
+    changed: Time,
 }
 
 /// Room for the line's bandwidth-delay product; a cap keeps a typing error from taking all memory.
@@ -30,6 +46,74 @@ pub(super) fn flight_limit(queue: usize, rate: Option<CellRate>, delay: Duration
 }
 
 impl<T: Unit> Timed<T> {
+    pub(super) fn new(
+        queue: usize,
+        rate: Option<CellRate>,
+        delay: Duration,
+        faults: Option<Faults>,
+        flight_limit: usize,
+    ) -> Self {
+        Timed {
+            clock: rate.map(CellClock::new),
+            delay,
+            faults,
+            queue: Ring::new(queue.max(1)),
+            queued_cells: 0,
+            stale: None,
+            flight: VecDeque::with_capacity(flight_limit + 1),
+            flight_limit,
+            duplicated: 0,
+        }
+    }
+
+    /// Another rate: what waits leaves at it.
+    pub(super) fn set_rate(&mut self, rate: Option<CellRate>, now: Time) {
+        self.clock = rate.map(CellClock::new);
+        let (clock, left) = (self.clock, self.queue.len());
+        self.stale = Some(Stale { retimed: 0, left, clock, changed: now });
+        self.retime();
+        if let Some(clock) = self.clock.as_mut().filter(|_| left > 0) {
+            clock.send(self.queued_cells, now);
+        }
+    }
+
+    fn retime(&mut self) {
+        let Some(stale) = &mut self.stale else { return };
+        let more = stale.left.min(RETIMED);
+        for _ in 0..more {
+            let Some(unit) = self.queue.get_mut(stale.retimed) else { break };
+            let leaves = stale.clock.as_mut().map(|clock| clock.send(unit.cell_times(), stale.changed));
+            unit.set_at(leaves.unwrap_or(stale.changed));
+            stale.retimed += 1;
+        }
+        stale.left -= more;
+        if stale.left == 0 {
+            self.stale = None;
+        }
+    }
+
+    /// Of the oldest units in the queue, how many have their moments.
+    pub(super) fn settled(&self) -> usize {
+        self.stale.as_ref().map_or(usize::MAX, |stale| stale.retimed)
+    }
+
+    /// The oldest `n` of the queue were taken, no more than are settled.
+    pub(super) fn handle_taken(&mut self, n: usize) {
+        let Some(stale) = &mut self.stale else { return };
+        stale.retimed = stale.retimed.saturating_sub(n);
+        if stale.retimed == 0 {
+            self.retime();
+        }
+    }
+
+    /// Empties the queue; `f` gets each unit.
+    pub(super) fn clear_queue(&mut self, mut f: impl FnMut(T)) {
+        while let Some(unit) = self.queue.pop() {
+            f(unit);
+        }
+        (self.queued_cells, self.stale) = (0, None);
+    }
+
     /// Cell times of what waits at the sender, with one for the unit that is leaving.
     pub(super) fn waiting(&self) -> u64 {
         self.queue.front().map_or(0, |leaving| self.queued_cells - leaving.cell_times() + 1)

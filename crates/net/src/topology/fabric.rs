@@ -7,7 +7,7 @@ use super::router::{Placed, Router, SwitchRoute, Way};
 use super::{CircuitDescription, CircuitEnd, CircuitOptions, LinkDescription, LinkKey, Station, TopologyError};
 use crate::external::CircuitNotice;
 use crate::line::Side;
-use crate::network::{End, LinkConfig, LinkId, Network, NodeId};
+use crate::network::{End, LinkConfig, LinkId, Network, NodeId, RemovedLink};
 use crate::node::Node;
 use crate::switch::{RouteOptions, RouteTable, Switch, SwitchConfig};
 use calls::CallTable;
@@ -273,6 +273,18 @@ impl<H: CircuitTable + 'static> Fabric<H> {
     /// # Errors
     /// There is no such link.
     pub fn remove_link(&mut self, network: &mut Network, id: LinkId) -> Result<Vec<CircuitDescription>, TopologyError> {
+        self.take_link(network, id).map(|(gone, _)| gone)
+    }
+
+    /// The same, and what the link was made of: for who drops that elsewhere ([`Network::take_link`]).
+    ///
+    /// # Errors
+    /// There is no such link.
+    pub fn take_link(
+        &mut self,
+        network: &mut Network,
+        id: LinkId,
+    ) -> Result<(Vec<CircuitDescription>, Option<RemovedLink>), TopologyError> {
         let key = *self.link_keys.get(&id).ok_or_else(|| TopologyError::NoLink(format!("{id:?}")))?;
         let gone: Vec<_> = self.router.circuits_over(key).into_iter().cloned().collect();
         for circuit in &gone {
@@ -282,8 +294,7 @@ impl<H: CircuitTable + 'static> Fabric<H> {
         self.forget_calls(network, key);
         self.link_ids.remove(&key);
         self.link_keys.remove(&id);
-        network.remove_link(id);
-        Ok(gone)
+        Ok((gone, network.take_link(id)))
     }
 
     /// Changes a link's rate and delay while cells pass; gives what it had.
