@@ -2,6 +2,7 @@
 
 use crate::up::{Net, within};
 use serde_json::Value;
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -92,4 +93,85 @@ fn an_adapter_loses_its_signal_with_its_cable_and_not_its_guest() {
     net.apply("[host.alpha]\n");
     within(WAIT, "no adapter", || net.adapter().is_null());
     assert!(!net.folder.path().join("eni0.sock").exists());
+}
+
+/// Asks an adapter as a virtual machine does: a header of vfio-user (number, command, octets, flags, error), and the version where that is
+/// what is asked. Whether an answer comes.
+fn answers(mut machine: &UnixStream, command: u16) -> bool {
+    const VERSION: u16 = 1;
+    let version: &[u8] = if command == VERSION { &[0; 4] } else { &[] };
+    let [head, octets, rest] = [&command.to_ne_bytes()[..], &(16 + version.len() as u32).to_ne_bytes(), &[0; 8]];
+    let asked = machine.write_all(&[&[1, 0], head, octets, rest, version].concat());
+    asked.is_ok() && machine.read(&mut [0; 1024]).is_ok_and(|octets| octets >= 16)
+}
+
+#[test]
+fn an_adapter_stays_with_its_guest_when_another_cannot_be_made_and_two_exchange_their_sockets() {
+    const GREETING: u16 = 1;
+    const RESET: u16 = 13;
+    let description = |sockets: [&str; 2], more: &str| {
+        let [a, b] = sockets;
+        format!(
+            "[adapter.eni0]\nhost = \"guest0\"\nsocket = \"{a}\"\n{more}[adapter.eni1]\nhost = \"guest1\"\nsocket = \"{b}\"\n\
+             [switch.s1]\n[[link]]\nends = [\"guest0\", \"s1:0\"]\n[[link]]\nends = [\"guest1\", \"s1:1\"]\n"
+        )
+    };
+    let net = Net::up(WAIT, &description(["a.sock", "b.sock"], ""));
+    let attach = |socket: &str| {
+        let machine = UnixStream::connect(net.folder.path().join(socket)).unwrap();
+        machine.set_read_timeout(Some(WAIT)).unwrap();
+        assert!(answers(&machine, GREETING), "{socket}");
+        machine
+    };
+    let adapters = || {
+        let mut adapters = net.done(&["status"])["adapters"].as_array_mut().map(std::mem::take).unwrap();
+        adapters.sort_by_key(|adapter| adapter["name"].to_string());
+        let name = |path: &Value| path.as_str().unwrap().rsplit('/').next().unwrap().to_owned();
+        adapters.iter().map(|a| (name(&a["socket"]), a["attached"] == true, a["signal"] == true)).collect::<Vec<_>>()
+    };
+    let is = |a: (&str, bool), b: (&str, bool)| [a, b].map(|(socket, attached)| (socket.to_owned(), attached, true));
+    let apply = |description: &str| {
+        let file = net.folder.path().join("next.toml");
+        std::fs::write(&file, description).unwrap();
+        net.run(&["apply", file.to_str().unwrap()])
+    };
+    let machines = [attach("a.sock"), attach("b.sock")];
+    within(WAIT, "both are attached", || adapters() == is(("a.sock", true), ("b.sock", true)));
+    // A socket that cannot be, alone and after one that can, and beside a link that cannot be made.
+    for sockets in [["/nowhere/x.sock", "b.sock"], ["c.sock", "/nowhere/x.sock"]] {
+        let refused = apply(&description(sockets, ""));
+        assert!(!refused.status.success(), "{sockets:?}");
+        assert_eq!(adapters(), is(("a.sock", true), ("b.sock", true)), "{sockets:?}");
+        assert!(machines.iter().all(|machine| answers(machine, RESET)), "{sockets:?}");
+    }
+    // What takes another step, which fails: adapters that have been replaced by then are there again.
+    let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let far = |local: &str| {
+        format!(
+            "[outside.far]\n[[link]]\nends = [\"s1:7\", \"far\"]\nudp = {{ local = \"{local}\", peer = \"127.0.0.1:9\" }}\n"
+        )
+    };
+    let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    assert!(apply(&(description(["a.sock", "b.sock"], "") + &far(&free))).status.success());
+    let fails = description(["b.sock", "a.sock"], "ram = \"2 MB\"\n") + &far(&taken.local_addr().unwrap().to_string());
+    assert!(!apply(&fails).status.success());
+    within(WAIT, "both are attached still", || adapters() == is(("a.sock", true), ("b.sock", true)));
+    assert!(machines.iter().all(|machine| answers(machine, RESET)));
+
+    // The sockets change hands, and their guests come anew.
+    let applied = apply(&description(["b.sock", "a.sock"], ""));
+    assert!(applied.status.success(), "{}", String::from_utf8_lossy(&applied.stdout));
+    assert!(machines.iter().all(|machine| !answers(machine, RESET)));
+    assert_eq!(adapters(), is(("b.sock", false), ("a.sock", false)));
+    let machine = attach("b.sock");
+    within(WAIT, "the first one is attached", || adapters() == is(("b.sock", true), ("a.sock", false)));
+    // Another card at the same socket.
+    assert!(apply(&description(["b.sock", "a.sock"], "ram = \"2 MB\"\n")).status.success());
+    assert!(!answers(&machine, RESET));
+    let _machines = [attach("a.sock"), attach("b.sock")];
+    within(WAIT, "both are attached anew", || adapters() == is(("b.sock", true), ("a.sock", true)));
+    assert!(apply("[switch.s1]\n").status.success());
+    let left = std::fs::read_dir(net.folder.path()).unwrap().flatten().map(|file| file.file_name());
+    let left: Vec<_> = left.filter(|name| name.to_string_lossy().contains("sock")).collect();
+    assert!(left.is_empty(), "{left:?}");
 }

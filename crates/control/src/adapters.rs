@@ -1,10 +1,14 @@
 //! The virtual adapters of a running network, each on a thread of its own, at the link that is its cable. A cable may be pulled and plugged in
-//! elsewhere: the adapter, and the guest that drives it, live on meanwhile and see a loss of signal.
+//! elsewhere: the adapter, and the guest that drives it, live on meanwhile and see a loss of signal. So does one in whose place another
+//! one is put, until that change is done or undone.
+//!
+//! Adapters are made, get their places and are dropped by who asks for that; the engine's thread moves cables.
 
 use crate::config::Served;
 use adapter::vfio::apart::Apart;
+use adapter::vfio::place::Place;
 use adapter::vfio::server::Server;
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Result};
 use host::HostInterface;
 use host::engine::Core;
 use net::external::External;
@@ -17,6 +21,31 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 struct Plugged {
     served: Served,
     link: LinkId,
+    place: Place,
+    /// Another one of its name has its cable. It goes once the change is done.
+    replaced: bool,
+}
+
+/// What is put at a link.
+pub enum Plug {
+    /// The adapter that there is.
+    Standing,
+    /// A new one.
+    New(Box<Apart>),
+}
+
+/// Why an adapter cannot be put at a link.
+#[derive(Debug, thiserror::Error)]
+pub enum Refused {
+    /// Its cable is elsewhere.
+    #[error("an adapter has one line: the cable of {0} is in {1}")]
+    InUse(String, String),
+    /// The link is inside.
+    #[error("the link has no outside end")]
+    Inside,
+    /// A thread that has heard its socket hears it until it is closed: in another shard it is made anew.
+    #[error("the adapter has to be made anew there")]
+    Anew,
 }
 
 /// All adapters. The engine's thread asks; nothing here waits for it.
@@ -26,6 +55,26 @@ pub struct Adapters(Mutex<Vec<Plugged>>);
 impl Adapters {
     fn all(&self) -> MutexGuard<'_, Vec<Plugged>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes an adapter, if it is not there already or is to be made `anew`. Where the socket of one that is there is to be, it is
+    /// beside that until [`Adapters::settle`].
+    ///
+    /// # Errors
+    /// Its socket cannot be made.
+    pub fn make(&self, served: &Served, anew: bool) -> Result<Plug> {
+        let (stands, ours) = {
+            let all = self.all();
+            let any = |is: &dyn Fn(&Served) -> bool| all.iter().any(|plugged| is(&plugged.served));
+            (any(&|other| other == served), any(&|other| other.socket == served.socket))
+        };
+        if stands && !anew {
+            return Ok(Plug::Standing);
+        }
+        let listen = if ours { Server::listen_beside } else { Server::listen };
+        let made = || anyhow::Ok(Apart::start(listen(&served.socket, served.config)?)?);
+        let made = made().with_context(|| format!("adapter {}", served.name))?;
+        Ok(Plug::New(Box::new(made)))
     }
 
     /// Pulls the cable, if an adapter is at this link: the link can be removed then, the adapter stays.
@@ -38,71 +87,109 @@ impl Adapters {
         }
     }
 
-    /// Puts an adapter at a link: the one that is there, if nothing but its cable has changed, or a new one.
+    /// Whether an adapter can be put at a link.
     ///
     /// # Errors
-    /// Its socket cannot be made; or its cable is in another link.
-    pub fn plug(
+    /// Why not.
+    pub fn check(
         &self,
-        network: &mut Network,
+        network: &Network,
         fabric: &Fabric<HostInterface>,
         served: &Served,
         link: LinkId,
-    ) -> Result<()> {
-        let mut all = self.all();
-        let old = all.iter().position(|plugged| plugged.served.name == served.name).map(|place| all.swap_remove(place));
-        let server = match old {
-            Some(old) if old.link != link && fabric.link_name(old.link).is_some() => {
-                let name = fabric.link_name(old.link).unwrap_or_default();
-                all.push(old);
-                bail!("an adapter has one line: the cable of {} is in {name}", served.name);
-            }
-            Some(old) => {
-                // A thread that has heard its socket hears it until it is closed: in another shard it is made anew.
-                let same_shard = network.shards_of(old.link) == network.shards_of(link);
-                let server = network.detach(old.link);
-                if old.link != link {
-                    network.remove_link(old.link);
-                }
-                server.filter(|_| same_shard && old.served == *served)
-            }
-            None => None,
-        };
-        let server: Box<dyn External> = match server {
-            Some(server) => server,
-            None => {
-                let server = Server::listen(&served.socket, served.config);
-                let server = server.with_context(|| format!("adapter {}", served.name))?;
-                Box::new(Apart::start(server).with_context(|| format!("adapter {}", served.name))?)
-            }
-        };
-        if !network.attach(link, server) {
-            return Err(anyhow!("the link has no outside end"));
+        plug: &Plug,
+    ) -> Result<(), Refused> {
+        let all = self.all();
+        let of_name = all.iter().filter(|plugged| plugged.served.name == served.name && plugged.link != link);
+        if let Some(other) = of_name.filter_map(|plugged| fabric.link_name(plugged.link)).next() {
+            return Err(Refused::InUse(served.name.clone(), other));
         }
-        all.push(Plugged { served: served.clone(), link });
-        Ok(())
+        if !network.link_info(link).is_some_and(|info| info.ends.contains(&End::External)) {
+            return Err(Refused::Inside);
+        }
+        match plug {
+            Plug::Standing if standing(&all, network, served, link).is_none() => Err(Refused::Anew),
+            _ => Ok(()),
+        }
     }
 
-    /// Ends the adapters that are wanted no more.
-    pub fn keep(&self, network: &mut Network, wanted: impl Fn(&Served) -> bool) {
+    /// Puts at a link, where nothing is, an adapter that can be there ([`Adapters::check`]). Others of its name are replaced by it.
+    pub fn plug(&self, network: &mut Network, served: &Served, link: LinkId, plug: Plug) {
+        let mut all = self.all();
+        match plug {
+            Plug::New(made) => {
+                let place = made.place().clone();
+                network.attach(link, made);
+                all.push(Plugged { served: served.clone(), link, place, replaced: false });
+            }
+            Plug::Standing => {
+                let Some(plugged) = standing(&all, network, served, link).and_then(|place| all.get_mut(place)) else {
+                    return;
+                };
+                if let Some(server) = network.detach(plugged.link) {
+                    network.remove_link(plugged.link);
+                    network.attach(link, server);
+                    plugged.link = link;
+                }
+            }
+        }
+        let of_name = all.iter_mut().filter(|plugged| plugged.served.name == served.name);
+        of_name.for_each(|plugged| plugged.replaced = plugged.link != link);
+    }
+
+    /// Whether adapters wait for a change to be done that has put others in their places.
+    pub fn any_replaced(&self) -> bool {
+        self.all().iter().any(|plugged| plugged.replaced)
+    }
+
+    /// A change is done: the sockets of new adapters take their places.
+    ///
+    /// # Errors
+    /// The system refuses it; the others have theirs.
+    pub fn settle(&self) -> Result<()> {
+        // The engine's thread takes the lock, too: the file system is not asked meanwhile.
+        let places: Vec<(LinkId, Place)> = {
+            let all = self.all();
+            all.iter().filter(|p| !p.replaced).map(|p| (p.link, p.place.clone())).collect()
+        };
+        let mut refused = Ok(());
+        for (link, mut place) in places {
+            match place.take() {
+                Ok(()) => self.all().iter_mut().filter(|p| p.link == link).for_each(|p| p.place = place.clone()),
+                Err(e) => refused = Err(e).with_context(|| format!("the socket {}", place.path().display())),
+            }
+        }
+        refused
+    }
+
+    /// Ends the adapters that were replaced or are wanted no more. Gives them, to be dropped elsewhere.
+    pub fn keep(&self, network: &mut Network, wanted: impl Fn(&Served) -> bool) -> Vec<Box<dyn External>> {
+        let mut ended = Vec::new();
         self.all().retain(|plugged| {
-            let stays = wanted(&plugged.served);
+            let stays = wanted(&plugged.served) && !plugged.replaced;
             if !stays {
-                network.detach(plugged.link);
+                ended.extend(network.detach(plugged.link));
                 if network.link_info(plugged.link).is_some_and(|link| link.ends.contains(&End::Nowhere)) {
                     network.remove_link(plugged.link);
                 }
             }
             stays
         });
+        ended
     }
 
     /// Hands each to `f`, with the link that it is at and what serves it.
     pub fn for_each(&self, core: &Core, mut f: impl FnMut(&Served, LinkId, &dyn External)) {
-        for Plugged { served, link } in self.all().iter() {
+        for Plugged { served, link, .. } in self.all().iter().filter(|plugged| !plugged.replaced) {
             if let Some((_, server)) = core.network.externals().find(|(id, _)| id == link) {
                 f(served, *link, server);
             }
         }
     }
+}
+
+/// The adapter that is as it is described, and that the shard of a link can have.
+fn standing(all: &[Plugged], network: &Network, served: &Served, link: LinkId) -> Option<usize> {
+    let shard = network.shards_of(link);
+    all.iter().position(|plugged| plugged.served == *served && network.shards_of(plugged.link) == shard)
 }

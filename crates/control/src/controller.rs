@@ -158,12 +158,16 @@ impl Controller {
         });
         let outcome = self.carry_out(&mut intent, prepared, who);
         self.arrange_calls(&intent);
-        match outcome {
-            Ok(_) => self.keep_adapters(served)?,
-            // It was there before, so it can be there again.
-            Err(_) if had != place => _ = had.place(&self.engine),
-            Err(_) => {}
+        if outcome.is_err() {
+            if had != place {
+                // It was there before, so it can be there again.
+                let _ = had.place(&self.engine);
+            }
+            let before = intent.config().served().map(|served| served.name.clone()).collect();
+            let _ = self.keep_adapters(before);
+            return outcome;
         }
+        self.keep_adapters(served)?;
         outcome
     }
 
@@ -195,7 +199,10 @@ impl Controller {
     /// Ends the adapters that the description does not have any more; one whose cable alone was removed stays.
     fn keep_adapters(&self, served: Vec<String>) -> Result<()> {
         let adapters = self.adapters.clone();
-        Ok(self.engine.with(move |core| adapters.keep(&mut core.network, |here| served.contains(&here.name)))?)
+        let ended =
+            self.engine.with(move |core| adapters.keep(&mut core.network, |here| served.contains(&here.name)))?;
+        drop(ended);
+        Ok(())
     }
 
     /// One object more, by command. `outside`: a name for what is at its far end.
@@ -351,12 +358,27 @@ impl Controller {
     }
 
     fn execute(&self, plan: Plan) -> Result<()> {
+        let done = self.perform(plan);
+        if done.is_ok()
+            && let Err(e) = self.adapters.settle()
+        {
+            tracing::error!("{e:#}");
+        }
+        if self.adapters.any_replaced() {
+            let adapters = self.adapters.clone();
+            // They are dropped here, not on the engine's thread.
+            drop(self.engine.with(move |core| adapters.keep(&mut core.network, |_| true)));
+        }
+        done
+    }
+
+    fn perform(&self, plan: Plan) -> Result<()> {
         if plan.steps.is_empty() {
             return Ok(());
         }
         let mut execution = Execution::new(plan);
         for (object, need, may_wait) in execution.needs() {
-            match shells::make(&need) {
+            match shells::make(&need, &self.adapters) {
                 Ok(made) => execution.prepare(object, made),
                 // It is made when its turn comes.
                 Err(_) if may_wait => {}
@@ -394,7 +416,9 @@ impl Controller {
             execution = back;
             match progress {
                 Progress::More => {}
-                Progress::Make(need) => execution.give(shells::make(&need).map_err(|e| format!("{e:#}"))),
+                Progress::Make(need) => {
+                    execution.give(shells::make(&need, &self.adapters).map_err(|e| format!("{e:#}")))
+                }
                 Progress::Done => return Ok(()),
                 Progress::Undone(failure) => {
                     return Err(anyhow!(failure)).context("a step failed, and everything is as it was");

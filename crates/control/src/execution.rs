@@ -1,8 +1,9 @@
 //! A plan being carried out: a state machine that performs a few steps at a time, and undoes them all if one fails.
 //!
-//! In: a [`Target`] between two rounds, and what it asks for ([`Progress::Make`]): far ends of links and switches, which are made
-//! elsewhere since making one may take long. Out: the target as the plan wants it, or as it was.
+//! In: a [`Target`] between two rounds, and what it asks for ([`Progress::Make`]): far ends of links, switches and desks, which are
+//! made elsewhere since making one may take long. Out: the target as the plan wants it, or as it was.
 
+use crate::config::Shell;
 use crate::objects::ObjectId;
 use crate::plan::Plan;
 use crate::step::{Made, Need, Step, StepError, Target};
@@ -42,6 +43,8 @@ pub struct Execution {
     ready: HashMap<ObjectId, Made>,
     /// What was there has been taken away for the step that comes next.
     cleared: bool,
+    /// What the step that comes next needs has to be made though it is there.
+    anew: bool,
     failure: Option<Failure>,
 }
 
@@ -50,7 +53,7 @@ impl Execution {
     pub fn new(plan: Plan) -> Self {
         let left: VecDeque<_> = plan.steps.into_iter().zip(plan.subjects).collect();
         let (done, undo) = (Vec::with_capacity(left.len()), Vec::with_capacity(left.len()));
-        Execution { left, done, undo, made: None, ready: HashMap::new(), cleared: false, failure: None }
+        Execution { left, done, undo, made: None, ready: HashMap::new(), cleared: false, anew: false, failure: None }
     }
 
     /// What the plan needs, each with its object, and whether something of the plan has to go before it can be made: a socket
@@ -58,7 +61,14 @@ impl Execution {
     /// touched.
     pub fn needs(&self) -> Vec<(ObjectId, Need, bool)> {
         let goes = self.left.iter().any(|(step, _)| matches!(step, Step::Attach { had: Some(_), .. }));
-        self.left.iter().filter_map(|(step, _)| step.need()).map(|(object, need)| (object, need, goes)).collect()
+        // An adapter's socket is made beside the one that goes.
+        let waits = |need: &Need| goes && !matches!(need, Need::Shell(shell) if matches!(**shell, Shell::Adapter(_)));
+        let needs = self.left.iter().filter_map(|(step, _)| step.need());
+        let with_its_turn = |(object, need)| {
+            let waits = waits(&need);
+            (object, need, waits)
+        };
+        needs.map(with_its_turn).collect()
     }
 
     /// What was made before the first step.
@@ -96,9 +106,9 @@ impl Execution {
                 Progress::More
             }
             Ok(None) => {
-                let need = step.need();
+                let need = self.needed(&step);
                 self.left.push_front((step, subject));
-                need.map_or(Progress::More, |(_, need)| Progress::Make(need))
+                need.map_or(Progress::More, Progress::Make)
             }
             Err(cause) => {
                 self.failure = Some(Failure { subject, cause });
@@ -114,14 +124,22 @@ impl Execution {
         match self.perform(&step, target) {
             Ok(Some(_)) => {}
             Ok(None) => {
-                let need = step.need();
+                let need = self.needed(&step);
                 self.undo.push(step);
-                return need.map_or(Progress::More, |(_, need)| Progress::Make(need));
+                return need.map_or(Progress::More, Progress::Make);
             }
             // Only what is outside can fail here: a port that somebody else has taken meanwhile. The rest goes back all the same.
             Err(cause) => tracing::error!("cannot put back: {cause}"),
         }
         Progress::More
+    }
+
+    fn needed(&mut self, step: &Step) -> Option<Need> {
+        let anew = std::mem::take(&mut self.anew);
+        step.need().map(|(_, need)| match need {
+            Need::Shell(shell) if anew => Need::Anew(shell),
+            need => need,
+        })
     }
 
     /// Performs a step, if what it needs has been made: `None` if not.
@@ -143,7 +161,13 @@ impl Execution {
             }
             Some(Ok(made)) => {
                 self.cleared = false;
-                target.perform(step, Some(made)).map(Some)
+                match target.perform(step, Some(made)) {
+                    Err(StepError::Anew) => {
+                        self.anew = true;
+                        Ok(None)
+                    }
+                    done => done.map(Some),
+                }
             }
             Some(Err(cause)) => {
                 if std::mem::take(&mut self.cleared) && self.failure.is_none() {

@@ -1,6 +1,6 @@
 //! Steps performed on a running network, between two of its rounds.
 
-use crate::adapters::Adapters;
+use crate::adapters::{Adapters, Refused};
 use crate::config::Shell;
 use crate::objects::ObjectId;
 use crate::placement::Placement;
@@ -110,26 +110,40 @@ impl Live<'_> {
 
     /// Puts at a link what is to be outside there.
     fn attach(&mut self, link: LinkId, shell: Option<&Shell>, made: Option<Made>) -> Result<(), StepError> {
-        if let Some(Shell::Adapter(served)) = shell {
-            let plugged = self.adapters.plug(self.network, self.fabric, served, link);
-            plugged.map_err(|e| StepError::Shell(format!("{e:#}")))?;
-            self.links.telling.push_back((link, 0));
-            return Ok(());
+        match (shell, made) {
+            (None, _) => {
+                self.clear(link);
+                return Ok(());
+            }
+            (Some(Shell::Adapter(served)), Some(Made::Adapter(plug))) => {
+                if let Err(refused) = self.adapters.check(self.network, self.fabric, served, link, &plug) {
+                    self.dropped.push(Box::new(plug));
+                    return Err(match refused {
+                        Refused::Anew => StepError::Anew,
+                        refused => StepError::Shell(refused.to_string()),
+                    });
+                }
+                self.clear(link);
+                self.adapters.plug(self.network, served, link, plug);
+            }
+            (Some(_), Some(Made::Shell(made))) => {
+                self.clear(link);
+                if !self.network.attach(link, made) {
+                    return Err(StepError::Shell("the link has no outside end".into()));
+                }
+            }
+            _ => return Err(StepError::Shell("nothing was made for the far end of the link".into())),
         }
+        self.links.telling.push_back((link, 0));
+        Ok(())
+    }
+
+    /// Takes off a link what is outside there.
+    fn clear(&mut self, link: LinkId) {
         self.adapters.unplug(self.network, link);
         if let Some(old) = self.network.detach(link) {
             self.dropped.push(Box::new(old));
         }
-        if shell.is_some() {
-            let Some(Made::Shell(made)) = made else {
-                return Err(StepError::Shell("nothing was made for the far end of the link".into()));
-            };
-            if !self.network.attach(link, made) {
-                return Err(StepError::Shell("the link has no outside end".into()));
-            }
-            self.links.telling.push_back((link, 0));
-        }
-        Ok(())
     }
 }
 

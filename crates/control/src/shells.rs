@@ -1,6 +1,7 @@
 //! What steps need: the sockets and devices that are outside at links, switches and desks, made. Making one may take long, so this is
 //! no work for the network's thread.
 
+use crate::adapters::Adapters;
 use crate::config::{self, Shell};
 use crate::step::{Made, Need};
 use adapter::desk::Desk;
@@ -19,9 +20,12 @@ pub const MAX_STATIONS: usize = 4096;
 ///
 /// # Errors
 /// The system refuses a socket or a device, or a certificate cannot be used.
-pub fn make(need: &Need) -> Result<Made> {
+pub fn make(need: &Need, adapters: &Adapters) -> Result<Made> {
     Ok(match need {
-        Need::Shell(shell) => Made::Shell(outside(shell)?),
+        Need::Shell(shell) | Need::Anew(shell) => match &**shell {
+            Shell::Adapter(served) => Made::Adapter(adapters.make(served, matches!(need, Need::Anew(_)))?),
+            shell => Made::Shell(outside(shell)?),
+        },
         Need::Switch { name, config } => {
             let mut switch = Box::new(Switch::new(*config).named(name));
             switch.touch();

@@ -1,6 +1,7 @@
 //! The steps of a plan, and what performs them: a [`Model`], which has no network and is for trying, or a running network
 //! ([`crate::live`]). Performing a step gives the step that undoes it.
 
+use crate::adapters::Plug;
 use crate::config::Shell;
 use crate::objects::ObjectId;
 use adapter::desk::{Desk, Layout as DeskLayout};
@@ -131,6 +132,9 @@ pub enum StepError {
     /// What is outside at a link cannot be made.
     #[error("{0}")]
     Shell(String),
+    /// What is there cannot be at that link: it is to be made anew.
+    #[error("what is there has to be made anew")]
+    Anew,
 }
 
 /// What a step needs that is made elsewhere than on the network's thread, since making it takes long.
@@ -138,6 +142,8 @@ pub enum StepError {
 pub enum Need {
     /// What is outside at a link.
     Shell(Box<Shell>),
+    /// The same, though it is there: it cannot be as it is.
+    Anew(Box<Shell>),
     /// A switch: its tables are allocated, and the first pages of them touched.
     Switch {
         /// Its name.
@@ -153,6 +159,8 @@ pub enum Need {
 pub enum Made {
     /// What is outside at a link.
     Shell(Box<dyn External>),
+    /// An adapter, new or as it is there.
+    Adapter(Plug),
     /// A switch without routes.
     Switch(Box<Switch>),
     /// A desk without circuits.
@@ -170,8 +178,6 @@ impl Step {
             Step::AddDesk { name, layout } | Step::ChangeDesk { name, layout } => {
                 Some((ObjectId::Station(name.clone()), Need::Desk(layout.clone())))
             }
-            // An adapter that lives on with another cable is not made again; only the target knows.
-            Step::Attach { shell: Some(shell), .. } if matches!(**shell, Shell::Adapter(_)) => None,
             Step::Attach { link, shell: Some(shell), .. } => Some((link.clone(), Need::Shell(shell.clone()))),
             _ => None,
         }

@@ -125,7 +125,7 @@ impl World {
             self.network.run(self.now);
             match progress {
                 Progress::More => {}
-                Progress::Make(need) => execution.give(Ok(control::shells::make(&need).unwrap())),
+                Progress::Make(need) => execution.give(Ok(control::shells::make(&need, &self.adapters).unwrap())),
                 Progress::Done => {
                     self.applied = wanted.clone();
                     return true;

@@ -168,7 +168,7 @@ impl World {
             self.pass(1, true);
             match progress {
                 Progress::More => {}
-                Progress::Make(need) => execution.give(Ok(control::shells::make(&need).unwrap())),
+                Progress::Make(need) => execution.give(Ok(control::shells::make(&need, &self.adapters).unwrap())),
                 Progress::Done => {
                     self.dropped = self.intent.commit(prepared, &Who::Operator).dropped;
                     assert_eq!(self.keeper.wait(Duration::from_secs(60)), None);

@@ -12,7 +12,9 @@ use rustix::net::sockopt;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -52,7 +54,26 @@ fn lingering() -> (OwnedFd, TcpStream) {
     (socket.into(), far)
 }
 
+/// A path in a folder on which the system goes through ten thousands of names: whoever asks for it takes milliseconds each time.
+fn long_way(folder: &Path) {
+    std::fs::create_dir(folder.join("d")).unwrap();
+    for n in 0..LINKS {
+        let next = if n + 1 < LINKS { format!("way{}", n + 1) } else { ".".to_owned() };
+        symlink("d/../".repeat(800) + &next, folder.join(format!("way{n}"))).unwrap();
+    }
+}
+
+/// Symbolic links that the system follows in one path.
+const LINKS: usize = 38;
+
 fn description(tcp: u16, udp: u16, rate: u32) -> String {
+    // Each second time there is an adapter more.
+    let more = match rate % 2 {
+        0 => "",
+        _ => {
+            "[adapter.eni1]\nhost = \"guest1\"\nsocket = \"way0/eni1.sock\"\n[[link]]\nends = [\"guest1\", \"s1:5\"]\n"
+        }
+    };
     format!(
         "[engine]\nshards = 2\n[adapter.eni0]\nhost = \"guest\"\nsocket = \"eni0.sock\"\n[host.alpha]\nshard = 0\n[host.beta]\nshard = 1\n\
          [switch.s1]\nshard = 0\n[outside.far]\n[outside.away]\n\
@@ -60,7 +81,7 @@ fn description(tcp: u16, udp: u16, rate: u32) -> String {
          [[link]]\nends = [\"s1:3\", \"far\"]\ntcp = \"listen 127.0.0.1:{tcp}\"\n\
          [[link]]\nends = [\"s1:4\", \"away\"]\nudp = {{ local = \"127.0.0.1:{udp}\", peer = \"127.0.0.1:9\" }}\n\
          [[circuit]]\nends = [\"alpha 0.100\", \"beta 0.100\"]\n[[circuit]]\nends = [\"alpha 0.101\", \"beta 0.101\"]\npcr = \"{rate} cell/s\"\n\
-         [[circuit]]\nends = [\"alpha 0.102\", \"guest 0.102\"]\n[[circuit]]\nends = [\"beta 0.103\", \"far 0.103\"]\n[[circuit]]\nends = [\"beta 0.104\", \"away 0.104\"]\n"
+         [[circuit]]\nends = [\"alpha 0.102\", \"guest 0.102\"]\n[[circuit]]\nends = [\"beta 0.103\", \"far 0.103\"]\n[[circuit]]\nends = [\"beta 0.104\", \"away 0.104\"]\n{more}"
     )
 }
 
@@ -102,6 +123,7 @@ fn annoy(field: &Program, slow: &OwnedFd, n: u32) {
 fn the_threads_that_carry_cells_wait_in_no_system_call_but_those_of_a_list() {
     let (tcp, udp) = (free_port(), free_port());
     let field = Program::up(&description(tcp, udp, 1000));
+    long_way(field.socket().parent().unwrap());
     let tasks = format!("/proc/{}/task", field.id());
     let all = std::fs::read_dir(&tasks).unwrap().flatten().map(|task| task.path());
     let is_engine = |name: &str| name.trim() == "engine" || name.starts_with("engine ");
@@ -168,4 +190,38 @@ fn the_threads_that_carry_cells_wait_in_no_system_call_but_those_of_a_list() {
     assert!(seen.values().sum::<u64>() > 100, "too few looks: {seen:?}");
     let other: Vec<_> = seen.keys().filter(|n| ALLOWED.iter().all(|(allowed, _)| *allowed != **n)).collect();
     assert!(other.is_empty(), "calls that are on no list: {other:?}; all: {seen:?}");
+}
+
+/// The engine's thread stays on one processor; a thread for an adapter is where the system likes.
+#[test]
+fn an_adapters_thread_may_run_on_all_processors_of_the_program() {
+    let adapter = |n: u32| {
+        format!(
+            "[adapter.eni{n}]\nhost = \"guest{n}\"\nsocket = \"eni{n}.sock\"\n[[link]]\nends = [\"guest{n}\", \"s1:{n}\"]\n"
+        )
+    };
+    let pinned = "[engine]\nprocessor = 0\n[switch.s1]\n";
+    let field = Program::up(&(pinned.to_owned() + &adapter(0)));
+    let tasks = format!("/proc/{}/task", field.id());
+    let processors = |name: &str| {
+        let all = std::fs::read_dir(&tasks).unwrap().flatten().map(|task| task.path());
+        let of_name =
+            all.filter(|task| std::fs::read_to_string(task.join("comm")).is_ok_and(|comm| comm.trim() == name));
+        let allowed = |task: std::path::PathBuf| {
+            let status = std::fs::read_to_string(task.join("status")).unwrap_or_default();
+            status.lines().find(|line| line.starts_with("Cpus_allowed_list")).map(str::to_owned)
+        };
+        of_name.filter_map(allowed).collect::<Vec<_>>()
+    };
+    let ours = std::fs::read_to_string("/proc/self/status").unwrap();
+    let ours = ours.lines().find(|line| line.starts_with("Cpus_allowed_list")).unwrap();
+    assert_eq!(processors("engine"), ["Cpus_allowed_list:\t0"]);
+    assert_eq!(processors("adapter"), [ours]);
+    field.reload(&(pinned.to_owned() + &adapter(0) + &adapter(1)));
+    let begin = Instant::now();
+    while processors("adapter").len() < 2 {
+        assert!(begin.elapsed() < Duration::from_secs(30), "no second adapter");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(processors("adapter"), [ours, ours]);
 }

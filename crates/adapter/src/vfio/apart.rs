@@ -4,6 +4,7 @@
 //! block for ever. Only the adapter's thread touches it; the network's thread has one end of a socket pair that nobody
 //! outside can reach, over which cells travel in batches. A guest that makes its adapter wait waits alone.
 
+use super::place::Place;
 use super::server::Server;
 use net::NodeIo;
 use net::external::External;
@@ -11,7 +12,6 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -143,18 +143,19 @@ pub struct Apart {
     passed: Counters,
     /// As the adapter was told last.
     signal: Option<bool>,
-    path: PathBuf,
+    place: Place,
 }
 
 impl Apart {
-    /// Lets a server run on a thread of its own, which ends when this is dropped, or whatever it is at lets go of it.
+    /// Lets a server run on a thread of its own, which ends when this is dropped, or whatever it is at lets go of it. The thread
+    /// may run where the caller may; making and dropping this take as long as the path's file system likes.
     ///
     /// # Errors
     /// No thread, or no descriptor.
     pub fn start(server: Server) -> std::io::Result<Self> {
         let (line, theirs) = Line::pair()?;
         let shared = Arc::new(Shared::default());
-        let (report, path) = (shared.clone(), server.path().to_path_buf());
+        let (report, place) = (shared.clone(), server.place().clone());
         report_on(&server, &report);
         let thread = std::thread::Builder::new().name("adapter".into());
         thread.spawn(move || {
@@ -169,8 +170,13 @@ impl Apart {
             seen_up: false,
             passed: Counters::default(),
             signal: None,
-            path,
+            place,
         })
+    }
+
+    /// Where its server listens.
+    pub fn place(&self) -> &Place {
+        &self.place
     }
 
     fn pass_on(&mut self, io: &mut NodeIo<'_>) -> bool {
@@ -193,7 +199,7 @@ impl Apart {
 impl Drop for Apart {
     fn drop(&mut self) {
         // At once, for whoever listens there next; the thread may be held up.
-        let _ = rustix::fs::unlink(&self.path);
+        self.place.remove();
     }
 }
 

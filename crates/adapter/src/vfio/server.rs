@@ -5,6 +5,7 @@
 //! others, a server has a thread of its own ([`super::apart`]).
 
 use super::bus::Bus;
+use super::place::Place;
 use super::protocol::{HEADER_OCTETS, Header, MAX_MESSAGE_OCTETS};
 use super::session::{Session, Violation};
 use crate::midway::{Config, Eni155p};
@@ -165,7 +166,7 @@ impl Client {
 /// An adapter that waits for a client at a socket, or has one.
 #[derive(Debug)]
 pub struct Server {
-    path: PathBuf,
+    place: Place,
     listener: OwnedFd,
     client: Option<Client>,
     adapter: Eni155p,
@@ -185,6 +186,19 @@ impl Server {
     /// # Errors
     /// Another server is there, or the path cannot be made.
     pub fn listen(path: &Path, config: Config) -> Result<Self, StartError> {
+        Server::listen_at(Place::new(path), config)
+    }
+
+    /// The same where another server of the caller's is yet: clients come once its [`Place`] was taken.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn listen_beside(path: &Path, config: Config) -> Result<Self, StartError> {
+        Server::listen_at(Place::beside(path), config)
+    }
+
+    fn listen_at(mut place: Place, config: Config) -> Result<Self, StartError> {
+        let path = place.now();
         let system = |source| StartError::System { path: path.to_path_buf(), source };
         let address = SocketAddrUnix::new(path).map_err(system)?;
         let socket = |flags| rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None);
@@ -199,8 +213,9 @@ impl Server {
         rustix::net::bind(&listener, &address).map_err(system)?;
         rustix::fs::chmod(path, rustix::fs::Mode::from_raw_mode(0o600)).map_err(system)?;
         rustix::net::listen(&listener, 4).map_err(system)?;
+        place.handle_made();
         Ok(Server {
-            path: path.to_path_buf(),
+            place,
             listener,
             client: None,
             adapter: Eni155p::new(config),
@@ -214,7 +229,12 @@ impl Server {
 
     /// Where it listens.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.place.path()
+    }
+
+    /// The same, with the file that it is.
+    pub fn place(&self) -> &Place {
+        &self.place
     }
 
     /// The path is not removed when this ends.
@@ -231,14 +251,14 @@ impl Server {
         self.rests_until = None;
         match rustix::net::accept_with(&self.listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
             Ok(stream) => {
-                tracing::info!(socket = %self.path.display(), "a client attached to the adapter");
+                tracing::info!(socket = %self.path().display(), "a client attached to the adapter");
                 self.client = Some(Client::new(stream));
                 self.last_gone = None;
             }
             Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => {}
             // A lack of descriptors or memory: the client stays where it is, and would be heard of at once again.
             Err(error) => {
-                tracing::warn!(socket = %self.path.display(), %error, "a client cannot attach to the adapter yet");
+                tracing::warn!(socket = %self.path().display(), %error, "a client cannot attach to the adapter yet");
                 self.rests_until = Some(now + ACCEPT_PAUSE);
             }
         }
@@ -248,7 +268,7 @@ impl Server {
     fn with_client(&mut self, f: impl FnOnce(&mut Client, &mut Eni155p) -> Result<(), Gone>) {
         let Some(client) = &mut self.client else { return };
         if let Err(gone) = f(client, &mut self.adapter) {
-            tracing::info!(socket = %self.path.display(), reason = %gone, "a client has gone");
+            tracing::info!(socket = %self.path().display(), reason = %gone, "a client has gone");
             self.last_gone = Some(gone.to_string());
             self.client = None;
             self.adapter.reset();
@@ -323,7 +343,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         if !self.left_path {
-            let _ = rustix::fs::unlink(&self.path);
+            self.place.remove();
         }
     }
 }
@@ -419,8 +439,8 @@ impl External for Server {
                 }
                 text
             }
-            (None, Some(reason)) => format!("waits at {}; the last client: {reason}", self.path.display()),
-            (None, None) => format!("waits at {}", self.path.display()),
+            (None, Some(reason)) => format!("waits at {}; the last client: {reason}", self.path().display()),
+            (None, None) => format!("waits at {}", self.path().display()),
         }
     }
 }
