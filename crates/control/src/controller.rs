@@ -34,6 +34,9 @@ const PEERS_SHARE: Duration = Duration::from_millis(20);
 /// Requests of one peer before the others' turn.
 const PEERS_TURN: usize = 4;
 
+/// Whether who asks for a change may have it made by the rules of a description; an error says why not.
+pub type May<'a> = &'a dyn Fn(&Config) -> Result<(), String>;
+
 /// Keeps a network as it should be.
 pub struct Controller {
     engine: EngineHandle,
@@ -88,6 +91,13 @@ impl Controller {
         self.intent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The same for who may change something. A right that another change took away meanwhile is gone.
+    fn intent_for(&self, may: May<'_>) -> Result<MutexGuard<'_, Intent>> {
+        let intent = self.intent();
+        may(intent.config()).map_err(|e| anyhow!(e))?;
+        Ok(intent)
+    }
+
     /// What runs the network.
     pub fn engine(&self) -> &EngineHandle {
         &self.engine
@@ -130,8 +140,8 @@ impl Controller {
     ///
     /// # Errors
     /// All that cannot be; or a step failed, and everything is as it was.
-    pub fn apply(&self, wanted: Config, who: &Who, dry_run: bool) -> Result<Outcome> {
-        let mut intent = self.intent();
+    pub fn apply(&self, wanted: Config, who: &Who, may: May<'_>, dry_run: bool) -> Result<Outcome> {
+        let mut intent = self.intent_for(may)?;
         self.forget_ended(&mut intent)?;
         let served: Vec<String> = wanted.served().map(|served| served.name.clone()).collect();
         let (had, place) = (intent.config().file.engine.clone(), wanted.file.engine.clone());
@@ -215,8 +225,9 @@ impl Controller {
         outside: Option<String>,
         written: Option<Written>,
         who: &Who,
+        may: May<'_>,
     ) -> Result<(ObjectId, Outcome)> {
-        let mut intent = self.intent();
+        let mut intent = self.intent_for(may)?;
         let (id, prepared) = intent.prepare_added(spec, outside, written)?;
         let outcome = self.carry_out(&mut intent, prepared, who)?;
         self.arrange_calls(&intent);
@@ -227,8 +238,8 @@ impl Controller {
     ///
     /// # Errors
     /// Why it cannot be; everything is as it was.
-    pub fn remove(&self, id: &ObjectId, who: &Who) -> Result<Vec<String>> {
-        let mut intent = self.intent();
+    pub fn remove(&self, id: &ObjectId, who: &Who, may: May<'_>) -> Result<Vec<String>> {
+        let mut intent = self.intent_for(may)?;
         let (ids, prepared) = intent.prepare_removed(id)?;
         self.carry_out(&mut intent, prepared, who)?;
         self.arrange_calls(&intent);
@@ -243,9 +254,9 @@ impl Controller {
     ///
     /// # Errors
     /// There is none of this name.
-    pub fn set_link(&self, name: &str, up: bool, who: &Who) -> Result<String> {
+    pub fn set_link(&self, name: &str, up: bool, who: &Who, may: May<'_>) -> Result<String> {
         let id = self.find_link(name)?;
-        let mut intent = self.intent();
+        let mut intent = self.intent_for(may)?;
         let prepared = intent.prepare_up(&id, up)?;
         self.carry_out(&mut intent, prepared, who)?;
         Ok(intent.link_name(&id))

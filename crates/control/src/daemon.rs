@@ -82,7 +82,8 @@ impl Daemon {
         let keeper = options.state.as_deref().map(Keeper::of).transpose()?.unwrap_or_default();
         let controller = Arc::new(Controller::new(engine.clone(), keeper)?);
         let source = config.clone();
-        let outcome = controller.apply(config, &Who::Operator, false).map_err(|e| explained(&source, e))?;
+        let outcome =
+            controller.apply(config, &Who::Operator, &|_| Ok(()), false).map_err(|e| explained(&source, e))?;
         outcome
             .dropped
             .iter()
@@ -116,7 +117,7 @@ impl Daemon {
     /// All that cannot be; everything is as it was.
     pub fn reload(&self, wanted: Config) -> Result<Outcome> {
         let source = wanted.clone();
-        let applied = self.controller.apply(wanted, &Who::Operator, false);
+        let applied = self.controller.apply(wanted, &Who::Operator, &|_| Ok(()), false);
         let outcome = applied.map_err(|e| explained(&source, e))?;
         for name in &outcome.dropped {
             tracing::warn!("removed, for it does not fit the description any more: {name}");

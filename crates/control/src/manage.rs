@@ -10,7 +10,7 @@ use crate::capture::pump::Capture;
 use crate::capture::{self, pump};
 pub use crate::config::MAX_DESCRIPTION_OCTETS;
 use crate::config::{Config, Shell};
-use crate::controller::Controller;
+use crate::controller::{Controller, May};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::intent::Outcome;
 use crate::objects::{LinkSpec, Spec};
@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use wire::CircuitId;
 use wire::aesa::Aesa;
@@ -59,7 +59,8 @@ impl Manager {
         let _ = self.applied.set(Box::new(f));
     }
 
-    fn serve(&self, request: Request, peer: &Peer, fds: Vec<OwnedFd>) -> Result<String> {
+    /// Carries a request out. `may`: whether that is still allowed; changes ask again when it is their turn.
+    fn serve(&self, request: Request, peer: &Peer, may: May<'_>, fds: Vec<OwnedFd>) -> Result<String> {
         let who = &Who::User(peer.uid);
         let done = || answer(&Done { done: true, not_kept: None });
         let not_kept = || self.controller.not_kept(DISK_PATIENCE);
@@ -72,12 +73,12 @@ impl Manager {
             Request::Links => answer(&status::links(controller)?),
             Request::AddCircuit(circuit) => {
                 let spec = Spec::Circuit(circuit.describe()?);
-                controller.add(spec, None, Some(Written::Circuit(circuit)), who)?;
+                controller.add(spec, None, Some(Written::Circuit(circuit)), who, may)?;
                 answer(&Done { done: true, not_kept: not_kept() })
             }
             Request::RemoveCircuit { ends } => {
                 let ends = ends.iter().map(|e| e.parse()).collect::<Result<Vec<_>, _>>()?;
-                controller.remove(&controller.find_circuit(&ends)?, who)?;
+                controller.remove(&controller.find_circuit(&ends)?, who, may)?;
                 answer(&Done { done: true, not_kept: not_kept() })
             }
             Request::AddLink(link) => {
@@ -99,15 +100,15 @@ impl Manager {
                 let spec =
                     LinkSpec { description, shell, follows: None, enabled: true, signalling: link.signalling.clone() };
                 let spec = Spec::Link(Box::new(spec));
-                let (id, _) = controller.add(spec, far, Some(Written::Link(link)), who)?;
+                let (id, _) = controller.add(spec, far, Some(Written::Link(link)), who, may)?;
                 answer(&LinkAdded { link: controller.link_name(&id), not_kept: not_kept() })
             }
             Request::RemoveLink { name } => {
-                let removed_circuits = controller.remove(&controller.find_link(&name)?, who)?;
+                let removed_circuits = controller.remove(&controller.find_link(&name)?, who, may)?;
                 answer(&LinkRemoved { removed_circuits, not_kept: not_kept() })
             }
             Request::SetLink { name, up } => {
-                let link = controller.set_link(&name, up, who)?;
+                let link = controller.set_link(&name, up, who, may)?;
                 answer(&LinkSet { link, enabled: up, not_kept: not_kept() })
             }
             Request::Myrinets => answer(&status::myrinet::all(controller, true)?),
@@ -122,13 +123,13 @@ impl Manager {
             }
             Request::Calls(endpoint::calls::Request::List) => self.calls(peer),
             Request::Calls(_) => Err(anyhow!("calls belong to a session")),
-            Request::Apply { text, name, folder, dry_run } => self.apply(&text, &name, &folder, dry_run, who),
+            Request::Apply { text, name, folder, dry_run } => self.apply(&text, &name, &folder, dry_run, (who, may)),
             Request::ApplyFile { name, folder, dry_run } => {
                 let none = || anyhow!("the description comes as a memory file: pass its descriptor along");
                 let text = sealed::read(fds.first().ok_or_else(none)?, MAX_DESCRIPTION_OCTETS);
                 let text = String::from_utf8(text.with_context(|| name.clone())?);
                 let text = text.map_err(|_| anyhow!("{name} is not UTF-8: save it as such"))?;
-                self.apply(&text, &name, &folder, dry_run, who)
+                self.apply(&text, &name, &folder, dry_run, (who, may))
             }
             Request::CaptureStart { link, circuits, buffer_mib } => {
                 let circuits = circuits.iter().map(|c| c.parse()).collect::<Result<Vec<CircuitId>, _>>()?;
@@ -145,28 +146,43 @@ impl Manager {
                     core.network.set_tap(id, Some(tap));
                     Ok(id)
                 })??;
-                let epoch = self.epoch_unix_nanos()?;
-                match pump::start(engine.named("capture"), id, &config, to) {
-                    Ok(capture) => {
-                        let mut captures = self.captures.lock().unwrap_or_else(PoisonError::into_inner);
-                        captures.retain(|(_, capture)| !capture.is_over());
-                        captures.push((*peer, capture));
-                    }
+                let begun = || -> Result<u64> {
+                    let epoch = self.epoch_unix_nanos()?;
+                    // Whoever takes the right away either is seen here, or finds the capture in the list.
+                    let mut captures = self.captures();
+                    controller.with_config(may).map_err(|e| anyhow!(e))?;
+                    let capture = pump::start(engine.named("capture"), id, &config, to)?;
+                    captures.retain(|(_, capture)| !capture.is_over());
+                    captures.push((*peer, capture));
+                    Ok(epoch)
+                };
+                match begun() {
+                    Ok(epoch) => answer(&Capturing { link: name, epoch_unix_nanos: epoch }),
                     Err(e) => {
                         engine.with(move |core| core.network.set_tap(id, None))?;
-                        return Err(e.into());
+                        Err(e)
                     }
                 }
-                answer(&Capturing { link: name, epoch_unix_nanos: epoch })
             }
         }
     }
 
+    fn captures(&self) -> MutexGuard<'_, Vec<(Peer, Capture)>> {
+        self.captures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Makes the network what a description says; what is wrong with that is an answer too.
-    fn apply(&self, text: &str, name: &str, folder: &Path, dry_run: bool, who: &Who) -> Result<String> {
+    fn apply(
+        &self,
+        text: &str,
+        name: &str,
+        folder: &Path,
+        dry_run: bool,
+        (who, may): (&Who, May<'_>),
+    ) -> Result<String> {
         let applied = description::read(text, name, folder).map_err(Into::into).and_then(|wanted| {
             let source = wanted.clone();
-            let outcome = self.controller.apply(wanted, who, dry_run);
+            let outcome = self.controller.apply(wanted, who, may, dry_run);
             outcome.map_err(|e| description::explained(&source, e))
         });
         // Rights that are gone do not wait for the disk.
@@ -320,8 +336,8 @@ impl Handler for Manager {
     }
 
     fn review(&self) {
+        let mut captures = self.captures();
         let rules = self.controller.with_config(|config| config.rules.clone());
-        let mut captures = self.captures.lock().unwrap_or_else(PoisonError::into_inner);
         captures.retain(|(peer, capture)| {
             let stays = policy::may_act(&rules, peer, self.owner, Role::Manage).is_ok();
             if !stays {
@@ -362,6 +378,8 @@ impl Handler for Manager {
         };
         self.controller.with_config(may)?;
         let request = understood?;
-        self.serve(request, &peer, fds).map_err(|e| format!("{e:#}"))
+        let needs = request.needs();
+        let may = |config: &Config| policy::may_act(&config.rules, &peer, self.owner, needs);
+        self.serve(request, &peer, &may, fds).map_err(|e| format!("{e:#}"))
     }
 }

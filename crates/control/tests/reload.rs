@@ -3,14 +3,19 @@
 use control::audit::Who;
 use control::config::{Config, parse};
 use control::daemon::{Daemon, Options};
-use control::manage::MAX_DESCRIPTION_OCTETS;
+use control::manage::{MAX_DESCRIPTION_OCTETS, Manager};
 use control::status::{CircuitStatus, Status, collect};
+use endpoint::seqpacket::{Groups, Peer};
 use endpoint::{Connection, Endpoint, EndpointConfig, OpenOptions, sealed};
+use host::service::Handler;
+use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::{TcpStream, UdpSocket};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::time::Duration;
 use wire::CircuitId;
 
@@ -126,16 +131,16 @@ fn a_link_follows_another_that_is_made_anew() {
     let follows = |why: &str| {
         assert_eq!(up(followed), Some(true), "{why}");
         follower_is(true, why);
-        controller.set_link(followed, false, &Who::Operator).unwrap();
+        controller.set_link(followed, false, &Who::Operator, &|_| Ok(())).unwrap();
         follower_is(false, why);
-        controller.set_link(followed, true, &Who::Operator).unwrap();
+        controller.set_link(followed, true, &Who::Operator, &|_| Ok(())).unwrap();
         follower_is(true, why);
     };
     follows("as it was made");
     let outcome = net.daemon.reload(config(&text(followed, 2000, ""))).unwrap();
     assert_eq!(outcome.summary.changed, 2, "{:?}", outcome.lines);
     follows("another queue of the link that it follows");
-    controller.remove(&controller.find_link(followed).unwrap(), &Who::Operator).unwrap();
+    controller.remove(&controller.find_link(followed).unwrap(), &Who::Operator, &|_| Ok(())).unwrap();
     follower_is(false, "the link that it follows is removed");
     net.daemon.reload(config(&text(followed, 2000, ""))).unwrap();
     follows("the link that it follows is there again");
@@ -172,7 +177,7 @@ fn a_link_whose_followed_link_is_not_there_is_down() {
     let daemon = start();
     assert!(is_up(&daemon));
     let followed = daemon.controller().find_link("alpha - s1:0").unwrap();
-    daemon.controller().remove(&followed, &Who::Operator).unwrap();
+    daemon.controller().remove(&followed, &Who::Operator, &|_| Ok(())).unwrap();
     drop(daemon);
     let daemon = start();
     assert!(!is_up(&daemon));
@@ -298,7 +303,7 @@ fn what_peers_have_opened_survives_a_reload() {
     assert!(owners.iter().any(|(_, owner, _)| matches!(owner, control::objects::Owner::Peer(_))));
     drop(open);
     let (who, without) = (Who::Operator, format!("{STATIONS}{}", circuits(100..101)));
-    net.daemon.controller().apply(config(&without), &who, false).unwrap();
+    net.daemon.controller().apply(config(&without), &who, &|_| Ok(()), false).unwrap();
     assert!(!of_peer(), "with its link, a peer's circuit goes");
 }
 
@@ -339,4 +344,79 @@ fn circuits_of_a_peer_that_has_gone_are_closed_and_openings_beyond_the_bound_are
         net.circuits().iter().map(|circuit| circuit.name.clone()).eq(["peer 3.100 - beta 3.100"])
     });
     assert_eq!(refused(), 6);
+}
+
+/// A user who neither is root nor runs the network.
+const MANAGER: u32 = 1001;
+
+/// Runs something in a thread that waits for what somebody else holds: gives it back once it sleeps.
+fn until_it_waits<'s, T: Send + 's>(
+    scope: &'s std::thread::Scope<'s, '_>,
+    work: impl FnOnce() -> T + Send + 's,
+) -> std::thread::ScopedJoinHandle<'s, T> {
+    let (told, known) = std::sync::mpsc::channel();
+    let handle = scope.spawn(move || {
+        told.send(std::fs::read_link("/proc/thread-self").unwrap()).unwrap();
+        work()
+    });
+    let stat = PathBuf::from("/proc").join(known.recv().unwrap()).join("stat");
+    let sleeps = || std::fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") S "));
+    let mut looks = 0;
+    while looks < 10 {
+        looks = if sleeps() { looks + 1 } else { 0 };
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    handle
+}
+
+#[test]
+fn what_was_asked_for_by_a_right_that_a_reload_took_away_meanwhile_is_refused() {
+    let rule = format!("[[allow]]\nusers = [{MANAGER}]\nrole = \"manage\"\n");
+    let text = format!("{STATIONS}{}", circuits(100..104));
+    let net = Net::up(&format!("{text}{rule}"));
+    let controller = net.daemon.controller();
+    let manager = Manager::new(controller.clone());
+    let peer = Peer { pid: 1, uid: MANAGER, gid: MANAGER, groups: Groups::new(&[]) };
+    let requests = [
+        json!({ "apply": { "text": STATIONS, "name": "net.toml", "folder": "/", "dry_run": false } }),
+        json!({ "apply": { "text": STATIONS, "name": "net.toml", "folder": "/", "dry_run": true } }),
+        json!({ "add_circuit": { "ends": ["alpha 0.200", "beta 0.200"] } }),
+        json!({ "remove_circuit": { "ends": ["alpha 0.100", "beta 0.100"] } }),
+        json!({ "add_link": { "ends": ["alpha", "s1:5"] } }),
+        json!({ "remove_link": { "name": "alpha:0 - s1:0" } }),
+        json!({ "set_link": { "name": "s1:1 - beta:0", "up": false } }),
+        json!({ "capture_start": { "link": "s1:1 - beta:0", "circuits": [], "buffer_mib": 1 } }),
+    ];
+    let before = net.circuits();
+    let recorders = Mutex::new(Vec::new());
+    let ask = |request: &Value| {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        recorders.lock().unwrap().push(ours);
+        manager.manage(peer, request.clone(), vec![OwnedFd::from(theirs)])
+    };
+    let ask = &ask;
+    let answers: Vec<(Value, Result<String, String>)> = std::thread::scope(|scope| {
+        // Who waits first is next: the reload, and then the requests, which were allowed when they came.
+        let (reload, asked) = controller.with_intent(|_| {
+            let reload = until_it_waits(scope, || net.daemon.reload(config(&text)));
+            let asked: Vec<_> = requests.iter().map(|request| until_it_waits(scope, move || ask(request))).collect();
+            (reload, asked)
+        });
+        assert_eq!(reload.join().unwrap().unwrap().summary.interrupted, 0);
+        requests.iter().cloned().zip(asked.into_iter().map(|asked| asked.join().unwrap())).collect()
+    });
+    for (request, answer) in answers {
+        let why = answer.expect_err(&format!("{request}"));
+        assert!(why.contains("not manage"), "{request}: {why}");
+    }
+    assert_eq!(net.circuits(), before);
+    let tapped = controller.engine().with(|core| {
+        let link = core.fabric.find_link("s1:1 - beta:0").unwrap();
+        core.network.has_tap(link)
+    });
+    assert!(!tapped.unwrap());
+    // By a rule that is there, the same is done.
+    net.daemon.reload(config(&format!("{text}{rule}"))).unwrap();
+    ask(&requests[7]).unwrap();
+    ask(&requests[2]).unwrap();
 }

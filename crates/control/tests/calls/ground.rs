@@ -80,7 +80,7 @@ impl Ground {
     }
 
     pub(crate) fn try_apply(&self, text: &str) -> anyhow::Result<()> {
-        self.daemon.controller().apply(parse(text, "net.toml")?, &Who::Operator, false).map(drop)
+        self.daemon.controller().apply(parse(text, "net.toml")?, &Who::Operator, &|_| Ok(()), false).map(drop)
     }
 
     pub(crate) fn apply(&self, text: &str) {
