@@ -216,6 +216,26 @@ fn what_is_revoked_closes_what_is_open_and_leaves_another_users_circuit_alone() 
 }
 
 #[test]
+fn what_is_revoked_ends_though_the_socket_has_gone() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("left out: only root can become another user");
+        return;
+    }
+    let shared = Shared::up(&rule(OTHER, "circuits = [\"0.100\"]"));
+    let mut receives = Daemon(shared.of(OTHER, &["receive", "beta", "0.100"]).spawn().unwrap());
+    shared.within("the circuit is open", || {
+        let text = shared.try_as(0, &["--json", "status"]).unwrap();
+        let all: serde_json::Value = serde_json::from_str(&text).unwrap();
+        all["endpoints"].as_array().unwrap().iter().any(|endpoint| endpoint["channels"] == 1)
+    });
+    std::fs::remove_file(shared.folder.path().join("s")).unwrap();
+    std::fs::write(shared.folder.path().join("net.toml"), NETWORK).unwrap();
+    let pid = rustix::process::Pid::from_child(&shared.daemon.0);
+    rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
+    shared.within("the circuit has ended", || receives.0.try_wait().unwrap().is_some());
+}
+
+#[test]
 fn a_user_has_the_bandwidth_and_the_endpoints_of_the_rule_and_another_has_their_own() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("left out: only root can become another user");

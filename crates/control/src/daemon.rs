@@ -4,11 +4,12 @@ use crate::audit::Who;
 use crate::config::Config;
 use crate::controller::Controller;
 use crate::description::explained;
+use crate::door;
 use crate::intent::Outcome;
 use crate::keeper::Keeper;
 use crate::manage::Manager;
 use crate::metrics::server::Server;
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result};
 use host::engine::{self, EngineHandle};
 use host::service::{Handler, Opened, Service};
 use net::Network;
@@ -69,7 +70,7 @@ impl Daemon {
     /// # Errors
     /// As above.
     pub fn start_with(config: Config, socket: &Path, options: &Options) -> Result<Self> {
-        prepare_folder(socket)?;
+        door::prepare_folder(socket)?;
         // Before there is a network: the doors share the memory that there is now.
         let opened = Opened::at(socket)?;
         let network = Network::sharded(config.file.engine.shards, FRAMES, 65_536);
@@ -91,13 +92,13 @@ impl Daemon {
         let manager = Arc::new(Manager::new(controller.clone()));
         let handler: Arc<dyn Handler> = manager.clone();
         let service = opened.serve(&engine, handler, MAX_CONNECTIONS)?;
-        let (door, rules, reviewer) = (socket.to_path_buf(), Arc::downgrade(&controller), service.reviewer());
+        let (path, rules, reviewer) = (socket.to_path_buf(), Arc::downgrade(&controller), service.reviewer());
         manager.after_apply(move || {
-            let Some(controller) = rules.upgrade() else { return };
-            if let Err(e) = open_door(&controller, &door) {
-                tracing::error!("{e:#}");
-            }
             reviewer.review();
+            let Some(controller) = rules.upgrade() else { return };
+            if let Err(e) = open_door(&controller, &path) {
+                tracing::error!("the description's rules are in force, but {e:#}");
+            }
         });
         open_door(&controller, socket)?;
         let address = options.metrics.as_ref();
@@ -123,8 +124,11 @@ impl Daemon {
             tracing::warn!("removed, for it does not fit the description any more: {name}");
         }
         if let Some(service) = &self.service {
-            open_door(&self.controller, service.path())?;
+            // Rights that are gone end whatever has become of the socket.
             service.reviewer().review();
+            if let Err(e) = open_door(&self.controller, service.path()) {
+                tracing::error!("applied, but {e:#}");
+            }
         }
         Ok(outcome)
     }
@@ -157,39 +161,6 @@ impl Daemon {
 
 /// Whoever a rule may name must reach the socket; the policy decides who gets in. Without rules, only its owner does.
 fn open_door(controller: &Controller, socket: &Path) -> Result<()> {
-    use std::os::unix::fs::PermissionsExt;
     let mode = if controller.with_config(|config| config.rules.is_empty()) { 0o600 } else { 0o666 };
-    std::fs::set_permissions(socket, std::fs::Permissions::from_mode(mode))
-        .with_context(|| format!("the rights of {}", socket.display()))
-}
-
-/// The socket's folder, for its user alone if it is made here. One that others own or may write could be exchanged under
-/// our feet, and the socket in it for theirs.
-fn prepare_folder(socket: &Path) -> Result<()> {
-    use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-    let Some(folder) = socket.parent().filter(|f| !f.as_os_str().is_empty()) else { return Ok(()) };
-    if let Ok(found) = std::fs::symlink_metadata(folder) {
-        if found.uid() != rustix::process::geteuid().as_raw() && found.uid() != 0 {
-            return Err(anyhow!(
-                "{} belongs to user {}: choose another place with --socket",
-                folder.display(),
-                found.uid()
-            ));
-        }
-        let mode = std::fs::metadata(folder).map_or(0o777, |found| found.mode());
-        // In a sticky folder, such as /tmp, nobody exchanges another user's file.
-        if mode & 0o022 != 0 && mode & 0o1000 == 0 {
-            return Err(anyhow!(
-                "others may write in {} (mode {:o}): take that right away (chmod go-w), or choose another place with --socket",
-                folder.display(),
-                mode & 0o7777
-            ));
-        }
-        return Ok(());
-    }
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)
-        .with_context(|| format!("making {} for the socket", folder.display()))
+    door::set_mode(socket, mode)
 }

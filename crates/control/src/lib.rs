@@ -15,6 +15,7 @@ pub mod controller;
 pub mod daemon;
 pub mod description;
 pub mod diagnostic;
+mod door;
 pub mod execution;
 pub mod fault;
 mod hops;

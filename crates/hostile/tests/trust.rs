@@ -119,6 +119,55 @@ fn a_daemon_puts_its_socket_where_nobody_else_can_exchange_it() {
     }
 }
 
+#[test]
+fn what_has_taken_the_place_of_the_socket_keeps_its_rights() {
+    let folder = tempfile::tempdir().unwrap();
+    let (socket, secret) = (folder.path().join("socket"), folder.path().join("secret"));
+    std::fs::write(&secret, "secret").unwrap();
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let config = |rules: &str| parse(&format!("[host.alpha]\n{rules}"), "net.toml").unwrap();
+    let rule = format!("[[allow]]\nusers = [{STRANGER}]\ncircuits = [\"*\"]\n");
+    let daemon = Daemon::start(config(""), &socket).unwrap();
+    daemon.reload(config(&rule)).unwrap();
+    assert_eq!(mode(&socket), 0o666);
+    daemon.reload(config("")).unwrap();
+    assert_eq!(mode(&socket), 0o600);
+    for taken in ["a symbolic link", "a file"] {
+        std::fs::remove_file(&socket).unwrap();
+        if taken == "a file" {
+            std::fs::rename(&secret, &socket).unwrap();
+        } else {
+            std::os::unix::fs::symlink(&secret, &socket).unwrap();
+        }
+        std::fs::set_permissions(&socket, Permissions::from_mode(0o600)).unwrap();
+        daemon.reload(config(&rule)).unwrap();
+        assert_eq!(mode(&socket), 0o600, "{taken}");
+        daemon.reload(config("")).unwrap();
+    }
+}
+
+#[test]
+fn a_folder_for_the_socket_is_looked_at_where_it_leads() {
+    let start = |socket: &Path| Daemon::start(parse("[host.alpha]\n", "net.toml").unwrap(), socket);
+    let outer = tempfile::tempdir().unwrap();
+    let (real, link) = (outer.path().join("real"), outer.path().join("link"));
+    std::os::unix::fs::symlink(&real, &link).unwrap();
+    assert!(start(&link.join("socket")).is_err(), "it leads nowhere");
+    std::fs::create_dir(&real).unwrap();
+    for (mode, may) in [(0o700, true), (0o777, false)] {
+        std::fs::set_permissions(&real, Permissions::from_mode(mode)).unwrap();
+        assert_eq!(start(&link.join("socket")).is_ok(), may, "{mode:o}");
+    }
+    std::fs::write(outer.path().join("file"), "").unwrap();
+    assert!(start(&outer.path().join("file").join("socket")).is_err());
+    if rustix::process::geteuid().is_root() {
+        std::fs::set_permissions(&real, Permissions::from_mode(0o700)).unwrap();
+        std::os::unix::fs::lchown(&link, Some(STRANGER), None).unwrap();
+        let refused = start(&link.join("socket")).map(drop).unwrap_err().to_string();
+        assert!(refused.contains("belongs to user 65534"), "{refused}");
+    }
+}
+
 /// The stranger has no right to anything.
 struct NoStranger;
 
