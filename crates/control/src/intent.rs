@@ -152,9 +152,10 @@ impl Intent {
             commands.forget_removed();
         } else if let Some(kept) = self.keeper.before().cloned() {
             // A restart: what commands had added and removed is so again.
-            let (kept, lost) = Commands::restore(kept, &file);
-            lost.iter().for_each(|lost| tracing::warn!("not restored: {lost}"));
-            commands = kept;
+            commands = Commands::restore(kept);
+        }
+        for wrong in commands.take_up(&file) {
+            tracing::warn!("not restored, and tried again when a description is read: {wrong}");
         }
         commands.yield_to(&file);
         let mut reconciled = self.reconcile(&file, &commands);
@@ -167,7 +168,7 @@ impl Intent {
             reconciled = self.reconcile(&file, &commands);
         }
         let (mut prepared, dropped) = reconciled?;
-        dropped.iter().for_each(|id| commands.remove(id, false));
+        dropped.iter().for_each(|id| commands.set_aside(id));
         prepared.dropped = dropped;
         prepared.next = Next::Description { config: Box::new(wanted), file, commands };
         Ok(prepared)
@@ -215,6 +216,10 @@ impl Intent {
     /// Why it cannot be.
     pub fn prepare_removed(&mut self, id: &ObjectId) -> Result<(Vec<ObjectId>, Prepared)> {
         let mut ids = vec![id.clone()];
+        if self.commands.waits(id) {
+            let prepared = self.check(Vec::new()).map_err(Impossible)?;
+            return Ok((ids.clone(), Prepared { verb: "remove", next: Next::Removed(ids), ..prepared }));
+        }
         if let ObjectId::Link(..) = id {
             let key = self.model.link(id)?;
             ids.extend(self.model.router.circuits_over(key).into_iter().map(ObjectId::circuit));
@@ -334,15 +339,19 @@ impl Intent {
         prepared.outcome(self.revision)
     }
 
-    /// The object of a link's name, or of its ends as they were written.
+    /// The object of a link's name, or of its ends as they were written. Some of commands may wait until they can be.
     pub fn find_link(&self, name: &str) -> Option<&ObjectId> {
-        self.model.find_link(self.model.router.find_link(name)?)
+        let there = self.model.router.find_link(name).and_then(|key| self.model.find_link(key));
+        there.or_else(|| self.commands.find_waiting(name).filter(|id| matches!(id, ObjectId::Link(..))))
     }
 
-    /// The circuit of these ends.
+    /// The circuit of these ends, which may wait as links do.
     pub fn find_circuit(&self, ends: &[CircuitEnd]) -> Option<ObjectId> {
-        let placed = self.model.router.find_circuit(ends.first()?)?;
-        (placed.description.ends == ends).then(|| ObjectId::circuit(&placed.description))
+        if let Some(placed) = self.model.router.find_circuit(ends.first()?) {
+            return (placed.description.ends == ends).then(|| ObjectId::circuit(&placed.description));
+        }
+        let name = ends.iter().map(ToString::to_string).collect::<Vec<_>>().join(" - ");
+        self.commands.find_waiting(&name).filter(|id| matches!(id, ObjectId::Circuit(_))).cloned()
     }
 
     /// A link's name in output.

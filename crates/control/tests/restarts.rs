@@ -554,6 +554,79 @@ fn what_a_command_added_in_the_place_of_the_description_s_is_so_again_until_that
     assert!(!life.world.objects()[&id].contains("Cbr"));
 }
 
+/// Files of a certificate that is its own authority.
+fn certificates(folder: &Path) -> [std::path::PathBuf; 2] {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let params = rcgen::CertificateParams::new(["far.example".to_owned()]).unwrap();
+    let paths = ["own.pem", "key.pem"].map(|name| folder.join(name));
+    std::fs::write(&paths[0], params.self_signed(&key).unwrap().pem()).unwrap();
+    std::fs::write(&paths[1], key.serialize_pem()).unwrap();
+    paths
+}
+
+#[test]
+fn what_commands_added_and_cannot_be_understood_at_a_restart_waits_until_it_can() {
+    let mut life = Life::begin(1);
+    let text = format!("[switch.s1]\n[switch.s2]\n{WITNESS}[host.a]\n[[link]]\nends = [\"a\", \"s1:2\"]\n");
+    assert_eq!(life.describe(&text, Mishap::None), Some(Came::Done));
+    let folder = tempfile::tempdir().unwrap();
+    let [own, key] = certificates(folder.path());
+    let away = folder.path().join("away.pem");
+    let written = format!(
+        "ends = [\"s1:3\", \"far\"]\ntcp = \"connect 127.0.0.1:9\"\n\
+         tls = {{ certificate = {own:?}, key = {key:?}, trust = {own:?}, name = \"far.example\" }}\n"
+    );
+    let link: Link = toml::from_str(&written).unwrap();
+    let (description, shell) = link.describe(Path::new("")).unwrap();
+    let spec = LinkSpec { description, shell, follows: None, enabled: true, signalling: None };
+    let (spec, written) = (Spec::Link(Box::new(spec)), Written::Link(Box::new(link)));
+    let added = life.world.intent.prepare_added(spec, Some("far".into()), Some(written)).unwrap().1;
+    assert_eq!(life.world.carry_out(added, Mishap::None), Came::Done);
+    let circuit: Circuit = toml::from_str("ends = [\"a 0.40\", \"far 0.40\"]").unwrap();
+    let (spec, written) = (Spec::Circuit(circuit.describe().unwrap()), Written::Circuit(Box::new(circuit)));
+    let added = life.world.intent.prepare_added(spec, None, Some(written)).unwrap().1;
+    assert_eq!(life.world.carry_out(added, Mishap::None), Came::Done);
+    let (all, kept) = (life.world.objects(), life.world.intent.commands().kept());
+    assert_eq!(kept.added.len(), 2);
+
+    let again = |life: &mut Life| {
+        life.world = World::start(life.folder.path());
+        assert_eq!(life.describe(&text, Mishap::None), Some(Came::Done));
+    };
+    for twice in [false, true] {
+        std::fs::rename(&key, &away).unwrap();
+        again(&mut life);
+        if twice {
+            again(&mut life);
+        }
+        assert_eq!(life.world.objects().len(), all.len() - 3, "neither the link nor what is at it");
+        assert_eq!(life.world.intent.commands().kept(), kept);
+        std::fs::rename(&away, &key).unwrap();
+        if twice {
+            // The same description, read again.
+            assert_eq!(life.describe(&text, Mishap::None), Some(Came::Done));
+        } else {
+            again(&mut life);
+        }
+        assert_eq!(life.world.objects(), all);
+    }
+    // What waits goes by a command.
+    std::fs::rename(&key, &away).unwrap();
+    again(&mut life);
+    let ends = ["a 0.40", "far 0.40"].map(|end| end.parse().unwrap());
+    let intent = &life.world.intent;
+    let waits = [intent.find_link("s1:3 - far").unwrap().clone(), intent.find_circuit(&ends).unwrap()];
+    for id in waits {
+        let (gone, prepared) = life.world.intent.prepare_removed(&id).unwrap();
+        assert_eq!(gone, [id]);
+        assert_eq!(life.world.carry_out(prepared, Mishap::None), Came::Done);
+    }
+    assert_eq!(life.world.intent.commands().kept(), Kept::default());
+    std::fs::rename(&away, &key).unwrap();
+    again(&mut life);
+    assert_eq!(life.world.objects().len(), all.len() - 3);
+}
+
 #[test]
 fn random_changes_failures_and_restarts_end_in_what_is_wanted_or_in_what_was_in_the_long_run() {
     if let Some(seed) = std::env::var("CELLWAY_SEED").ok().and_then(|seed| seed.parse().ok()) {

@@ -16,6 +16,8 @@ pub struct Commands {
     added: Objects,
     /// Links and circuits that were added, as they were written.
     written: BTreeMap<ObjectId, (u64, Written)>,
+    /// What was added and cannot be now, such as a link whose certificates are not there, in the order of the commands.
+    waiting: Vec<(u64, ObjectId, Written)>,
     removed: BTreeSet<ObjectId>,
     down: BTreeSet<ObjectId>,
     order: u64,
@@ -29,6 +31,16 @@ pub enum Written {
     Circuit(Box<Circuit>),
     /// A link.
     Link(Box<Link>),
+}
+
+impl Written {
+    /// What it is called as long as it is not understood.
+    fn id(&self) -> ObjectId {
+        match self {
+            Written::Circuit(circuit) => ObjectId::Circuit(circuit.ends.join(" - ")),
+            Written::Link(link) => ObjectId::Link(link.ends.join(" - "), 0),
+        }
+    }
 }
 
 /// What is kept of commands.
@@ -79,6 +91,7 @@ impl Commands {
     /// Adds an object, with the written form of what a state folder is to keep.
     pub fn insert(&mut self, id: ObjectId, object: Object, written: Option<Written>) {
         self.order = self.order.max(object.order + 1 - FIRST_ORDER);
+        self.waiting.retain(|(_, waits, _)| *waits != id);
         self.written.remove(&id);
         if let Some(written) = written {
             self.written.insert(id.clone(), (object.order, written));
@@ -95,10 +108,35 @@ impl Commands {
     pub fn remove(&mut self, id: &ObjectId, of_file: bool) {
         self.added.remove(id);
         self.written.remove(id);
+        self.waiting.retain(|(_, waits, _)| waits != id);
         self.down.remove(id);
         if of_file {
             self.removed.insert(id.clone());
         }
+    }
+
+    /// What was added does not fit. While something else waits that it may need, it waits too; otherwise it is removed.
+    pub fn set_aside(&mut self, id: &ObjectId) {
+        let written = self.written.remove(id).filter(|_| !self.waiting.is_empty());
+        let Some((order, written)) = written else { return self.remove(id, false) };
+        self.added.remove(id);
+        self.waiting.push((order, id.clone(), written));
+    }
+
+    /// What was added and cannot be now, by its name or its ends as they were written.
+    pub fn find_waiting(&self, wanted: &str) -> Option<&ObjectId> {
+        let plain = |text: &str| text.split_whitespace().collect::<String>();
+        let named = |id: &ObjectId, written: &Written| {
+            let (ObjectId::Link(name, _) | ObjectId::Circuit(name)) = id else { return false };
+            let (ObjectId::Link(ends, _) | ObjectId::Circuit(ends)) = written.id() else { return false };
+            [name, &ends].into_iter().any(|name| plain(name) == plain(wanted))
+        };
+        self.waiting.iter().find(|(_, id, written)| named(id, written)).map(|(_, id, _)| id)
+    }
+
+    /// Whether an object waits.
+    pub fn waits(&self, id: &ObjectId) -> bool {
+        self.waiting.iter().any(|(_, waits, _)| waits == id)
     }
 
     /// Takes a link down, or up again.
@@ -122,35 +160,53 @@ impl Commands {
         let stays = |id: &ObjectId| !file.contains_key(id) || removed.contains(id);
         self.added.retain(|id, _| stays(id));
         self.written.retain(|id, _| stays(id));
+        self.waiting.retain(|(_, id, _)| stays(id));
     }
 
     /// What a state folder is to keep.
     pub fn kept(&self) -> Kept {
-        let mut added: Vec<(&ObjectId, &(u64, Written))> = self.written.iter().collect();
-        added.sort_by_key(|(_, (order, _))| *order);
+        let waiting = self.waiting.iter().map(|(order, id, written)| (*order, id, written));
+        let mut added: Vec<(u64, &ObjectId, &Written)> =
+            self.written.iter().map(|(id, (order, written))| (*order, id, written)).chain(waiting).collect();
+        added.sort_by_key(|(order, ..)| *order);
         Kept {
-            ids: added.iter().map(|(id, _)| (*id).clone()).collect(),
-            added: added.into_iter().map(|(_, (_, written))| written.clone()).collect(),
+            ids: added.iter().map(|(_, id, _)| (*id).clone()).collect(),
+            added: added.into_iter().map(|(_, _, written)| written.clone()).collect(),
             removed: self.removed.iter().cloned().collect(),
             down: self.down.iter().cloned().collect(),
         }
     }
 
-    /// What was kept, again; and what of it cannot be understood any more.
-    pub fn restore(kept: Kept, file: &Objects) -> (Self, Vec<String>) {
+    /// What was kept, again. What was added waits until it is taken up.
+    pub fn restore(kept: Kept) -> Self {
         let mut commands = Commands { removed: kept.removed.into_iter().collect(), ..Self::default() };
         commands.down = kept.down.into_iter().collect();
-        let mut lost = Vec::new();
         let mut ids = kept.ids.into_iter();
         for written in kept.added {
-            if let Err(e) = commands.add_written(written, ids.next(), file) {
-                lost.push(format!("{e:#}"));
-            }
+            let id = ids.next().unwrap_or_else(|| written.id());
+            commands.waiting.push((FIRST_ORDER + commands.order, id, written));
+            commands.order += 1;
         }
-        (commands, lost)
+        commands
     }
 
-    fn add_written(&mut self, written: Written, called: Option<ObjectId>, file: &Objects) -> Result<()> {
+    /// Adds what waits, as far as it can be understood; says what cannot, and goes on waiting.
+    pub fn take_up(&mut self, file: &Objects) -> Vec<String> {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        waiting.sort_by_key(|(order, ..)| *order);
+        let mut wrong = Vec::new();
+        let mut still = Vec::new();
+        for (order, id, written) in waiting {
+            if let Err(e) = self.add_written(written.clone(), id.clone(), file) {
+                wrong.push(format!("{id}: {e:#}"));
+                still.push((order, id, written));
+            }
+        }
+        self.waiting = still;
+        wrong
+    }
+
+    fn add_written(&mut self, written: Written, called: ObjectId, file: &Objects) -> Result<()> {
         match &written {
             Written::Circuit(circuit) => {
                 let description = circuit.describe()?;
@@ -166,7 +222,7 @@ impl Commands {
                 }
                 let taken = |id: &ObjectId| file.contains_key(id) || self.added.contains_key(id);
                 let alike = (0..).map(|nth| ObjectId::link(&description, nth));
-                let id = called.into_iter().chain(alike).find(|id| !taken(id));
+                let id = std::iter::once(called).chain(alike).find(|id| !taken(id));
                 let Some(id) = id else { return Ok(()) };
                 let (enabled, signalling) = (!self.down.contains(&id), link.signalling.clone());
                 let spec = LinkSpec { description, shell, follows: None, enabled, signalling };
