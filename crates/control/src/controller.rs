@@ -183,7 +183,7 @@ impl Controller {
 
     /// Tells calls of the links that there are. Links and switches that are gone take their calls with them.
     fn arrange_calls(&self, intent: &Intent) {
-        match layout(intent) {
+        match layout(intent, []) {
             Ok(layout) => self.calls.arrange(layout),
             // A description is checked before it is applied.
             Err(e) => tracing::error!("calls: {e:#}"),
@@ -229,6 +229,11 @@ impl Controller {
     ) -> Result<(ObjectId, Outcome)> {
         let mut intent = self.intent_for(may)?;
         let (id, prepared) = intent.prepare_added(spec, outside, written)?;
+        // Where calls go is told of all links together: one that cannot be would keep the others from being told.
+        if let Err(e) = layout(&intent, prepared.wanted()) {
+            intent.abandon(prepared);
+            return Err(e);
+        }
         let outcome = self.carry_out(&mut intent, prepared, who)?;
         self.arrange_calls(&intent);
         Ok((id, outcome))
@@ -444,11 +449,15 @@ fn reserved_at(circuit: &CircuitDescription, end: &CircuitEnd) -> Option<wire::C
     if first { circuit.contract.reserved() } else { circuit.contract_back().reserved() }
 }
 
-/// What the links with signalling come to for calls.
-fn layout(intent: &Intent) -> Result<calls::layout::Layout> {
+/// What the links with signalling come to for calls, those included that are about to be.
+fn layout<'a>(
+    intent: &'a Intent,
+    more: impl IntoIterator<Item = (&'a ObjectId, &'a Spec)>,
+) -> Result<calls::layout::Layout> {
     let (router, file) = (&intent.model().router, &intent.config().file);
-    let links = intent.applied().iter().filter_map(|(id, object)| {
-        let Spec::Link(link) = &object.spec else { return None };
+    let there = intent.applied().iter().map(|(id, object)| (id, &object.spec));
+    let links = there.chain(more).filter_map(|(id, spec)| {
+        let Spec::Link(link) = spec else { return None };
         let signalling = link.signalling.as_ref()?;
         let (description, ports) = router.link(intent.model().link(id).ok()?)?;
         let end = |at: usize| {

@@ -4,7 +4,7 @@
 //! ([`Intent::commit`]) or given up ([`Intent::abandon`]). One change is under way at a time.
 
 use crate::audit::Who;
-use crate::config::{Config, Shell};
+use crate::config::{self, Config, Shell};
 use crate::keeper::Keeper;
 use crate::objects::{Change, LinkSpec, Object, ObjectId, Objects, Owner, Spec, difference};
 use crate::plan::{Impossible, Line, Plan, Problem, Summary, gives_way, roll_back};
@@ -67,6 +67,11 @@ impl Prepared {
             subjects: std::mem::take(&mut self.plan.subjects),
             ..Plan::default()
         }
+    }
+
+    /// What is to be that is not so, by name.
+    pub fn wanted(&self) -> impl Iterator<Item = (&ObjectId, &Spec)> {
+        self.changes.iter().filter_map(|change| Some((&change.id, &change.wanted.as_ref()?.spec)))
     }
 
     fn outcome(&mut self, revision: u64) -> Outcome {
@@ -158,6 +163,8 @@ impl Intent {
             tracing::warn!("not restored, and tried again when a description is read: {wrong}");
         }
         commands.yield_to(&file);
+        let misfits = misfits(&wanted, &commands);
+        misfits.iter().for_each(|id| commands.set_aside(id));
         let mut reconciled = self.reconcile(&file, &commands);
         if reconciled.is_err() && !self.restored {
             // The description may be another one than that from which commands removed something.
@@ -167,8 +174,9 @@ impl Intent {
             }
             reconciled = self.reconcile(&file, &commands);
         }
-        let (mut prepared, dropped) = reconciled?;
+        let (mut prepared, mut dropped) = reconciled?;
         dropped.iter().for_each(|id| commands.set_aside(id));
+        dropped.splice(0..0, misfits);
         prepared.dropped = dropped;
         prepared.next = Next::Description { config: Box::new(wanted), file, commands };
         Ok(prepared)
@@ -187,6 +195,11 @@ impl Intent {
         let id = match &spec {
             Spec::Circuit(circuit) => ObjectId::circuit(circuit),
             Spec::Link(link) => {
+                let mut taken = config::signalling_stations(&self.config);
+                let others = links_of(&self.commands).into_iter().filter(|(_, other)| other.signalling.is_some());
+                taken.extend(others.flat_map(|(_, other)| &other.description.ends).map(|end| end.station.clone()));
+                let LinkSpec { description, shell, signalling, .. } = &**link;
+                config::added(&self.config, description, shell.as_ref(), signalling.as_ref(), &mut taken)?;
                 let ids = (0..).map(|nth| ObjectId::link(&link.description, nth));
                 let free = ids.into_iter().find(|id| !self.applied.contains_key(id) && !self.file.contains_key(id));
                 free.ok_or_else(|| anyhow!("too many links of these ends"))?
@@ -436,6 +449,28 @@ impl Intent {
         roll_back(&mut self.model, undo);
         Ok(needed)
     }
+}
+
+/// Links of commands, in their order.
+fn links_of(commands: &Commands) -> Vec<(&ObjectId, &LinkSpec)> {
+    let mut links: Vec<(u64, &ObjectId, &LinkSpec)> = commands
+        .added()
+        .filter_map(|(id, object)| match &object.spec {
+            Spec::Link(link) => Some((object.order, id, &**link)),
+            _ => None,
+        })
+        .collect();
+    links.sort_by_key(|(order, ..)| *order);
+    links.into_iter().map(|(_, id, link)| (id, link)).collect()
+}
+
+/// Links of commands that do not fit a description: what calls go by is of all links together.
+fn misfits(wanted: &Config, commands: &Commands) -> Vec<ObjectId> {
+    let mut taken = config::signalling_stations(wanted);
+    let mut fits = |link: &LinkSpec| {
+        config::added(wanted, &link.description, link.shell.as_ref(), link.signalling.as_ref(), &mut taken).is_ok()
+    };
+    links_of(commands).into_iter().filter(|(_, link)| !fits(link)).map(|(id, _)| id.clone()).collect()
 }
 
 /// Links of commands and peers to something outside that has a link of the description's: it has one only.

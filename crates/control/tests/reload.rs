@@ -420,3 +420,47 @@ fn what_was_asked_for_by_a_right_that_a_reload_took_away_meanwhile_is_refused() 
     ask(&requests[7]).unwrap();
     ask(&requests[2]).unwrap();
 }
+
+#[test]
+fn a_link_that_a_command_adds_is_held_to_what_one_of_a_description_is() {
+    let signals = |ends: [&str; 2]| json!({ "ends": ends, "signalling": { "version": "uni40" } });
+    let text = "[host.alpha]\n[host.beta]\n[host.gamma]\n[switch.s1]\nports = 8\nprefix = \"47000580ffe100000000000001\"\n\
+                [switch.s2]\n[switch.s3]\nports = 8\nprefix = \"47000580ffe100000000000003\"\n[desk.d]\nchips = 4\n\
+                [[link]]\nends = [\"alpha\", \"s1:0\"]\nsignalling = { version = \"uni40\" }\n";
+    let net = Net::up(text);
+    let connection = Connection::open(&net.socket).unwrap();
+    let add = |link: Value| connection.manage(json!({ "add_link": link })).map_err(|e| e.to_string());
+    let interfaces = || {
+        let mut all: Vec<String> =
+            net.daemon.controller().calls().report().interfaces.into_iter().map(|i| i.station).collect();
+        all.sort();
+        all
+    };
+    for (link, says) in [
+        (signals(["beta", "s2:0"]), "needs the prefix"),
+        (signals(["alpha", "s1:1"]), "one link with signalling"),
+        (signals(["beta", "gamma"]), "no network side"),
+        (signals(["beta", "d:0"]), "a desk does not signal"),
+        (signals(["beta", "s1:8"]), "ports 0 to 7"),
+        (json!({ "ends": ["beta", "d:9"] }), "no port 9"),
+        (json!({ "ends": ["beta", "s1:1"], "follows": "alpha - s1:0" }), "follows"),
+        (json!({ "ends": ["s1:1", "far"], "atmtcp": "listen 127.0.0.1:0", "real": "nobody" }), "no host of this name"),
+    ] {
+        let why = add(link.clone()).expect_err(&format!("{link}"));
+        assert!(why.contains(says), "{link}: {why}");
+    }
+    assert_eq!(interfaces(), ["alpha", "s1"]);
+    // One that can be has calls, at a switch without others too.
+    add(signals(["beta", "s1:1"])).unwrap();
+    add(signals(["gamma", "s3:0"])).unwrap();
+    let deadline = std::time::Instant::now() + Duration::from_secs(30);
+    while net.daemon.controller().calls().report().interfaces.iter().any(|interface| !interface.up) {
+        assert!(std::time::Instant::now() < deadline, "signalling does not come up");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(interfaces(), ["alpha", "beta", "gamma", "s1", "s1", "s3"]);
+    // A description without the prefix has no room for calls there; the others' go on.
+    let outcome = net.daemon.reload(config(&text.replace("prefix = \"47000580ffe100000000000003\"\n", ""))).unwrap();
+    assert_eq!(outcome.dropped, ["link gamma - s3:0"]);
+    assert_eq!(interfaces(), ["alpha", "beta", "s1", "s1"]);
+}

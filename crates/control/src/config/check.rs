@@ -2,13 +2,14 @@
 //! found; what only follows from something else that is wrong is not told.
 
 use super::document::{Document, Written, nearest};
+use super::fits::{self, SignallingEnd};
 use super::shell::Shell;
 use super::signalling;
-use super::{Adapter, Config, parse_address};
+use super::{Adapter, Config, Switch, parse_address};
 use crate::fault::{Faults, Part};
 use crate::names::written as ends_of;
 use net::Carries;
-use net::topology::{Attachment, Description, LinkDescription, Station};
+use net::topology::{Description, LinkDescription, Station};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -25,7 +26,7 @@ struct Check<'a> {
     /// Names of what is there but could not be understood.
     unclear: Vec<String>,
     /// Ends of links with signalling.
-    signalling: Vec<(Attachment, Station)>,
+    signalling: Vec<SignallingEnd>,
 }
 
 /// Understands what sections say; with what is wrong so far, and with them.
@@ -159,29 +160,11 @@ impl Check<'_> {
             let mut place = None;
             if let Some((mut description, shell)) = meant {
                 let known = self.know(&description.ends.each_ref().map(|end| end.station.as_str()), &mut faults);
-                if let Some(host) = &link.real
-                    && self.config.description.stations.get(host) != Some(&Station::Host)
-                {
-                    faults.add("real", format!("real = \"{host}\": there is no host of this name"));
-                }
-                for (n, end) in description.ends.iter().enumerate() {
-                    if self.written.file.myrinet.contains_key(&end.station) {
-                        let says = "cables of a Myrinet are in its section, and so are the hosts that it joins";
-                        faults.add(("ends", n), says);
-                    }
-                    if let Some(desk) = self.written.file.desk.get(&end.station) {
-                        faults.take(("ends", n), desk.check_port(end.port).map_err(anyhow::Error::msg));
-                        if description.config.carries != Carries::Cells {
-                            faults.add("carries", "a link to a desk carries cells: leave `carries` out");
-                        }
-                    }
-                }
+                let signalling = link.signalling.as_ref().filter(|_| known);
+                let stations = &self.config.description.stations;
+                let (file, real) = (&self.written.file, link.real.as_deref());
+                self.signalling.extend(fits::link(stations, file, &description, real, signalling, &mut faults));
                 if known {
-                    if let Some(signalling) = &link.signalling {
-                        let stations = [0, 1].map(|n| self.config.description.stations[&description.ends[n].station]);
-                        faults.take("signalling", signalling.check(stations, &description.config));
-                        self.signalling.extend(description.ends.iter().cloned().zip(stations));
-                    }
                     let leads_out = link.atmtcp.is_some() || link.tcp.is_some() || link.udp.is_some();
                     let shell = self.line_of(&mut description, shell, leads_out, &mut faults);
                     let at = self.config.description.links.len();
@@ -346,10 +329,11 @@ impl Check<'_> {
     /// What belongs together for calls, beyond one link.
     fn calls(&mut self) {
         let file = &self.written.file;
-        let switch = |name: &str| file.switch.get(name).map(|switch| (switch.prefix.is_some(), switch.ports));
         let ends = self.signalling.iter().map(|(end, station)| (end, *station));
         let mut wrong: Vec<(Vec<Part>, Faults)> = Vec::new();
-        if let Err((station, says)) = signalling::check_ends(ends, switch) {
+        if let Err((station, says)) =
+            signalling::check_ends(ends, |name| file.switch.get(name).map(Switch::has_signalling))
+        {
             let section = if file.switch.contains_key(&station) { "switch" } else { "host" };
             let mut faults = Faults::default();
             faults.add(crate::fault::Path::default(), says);
@@ -359,6 +343,11 @@ impl Check<'_> {
             let mut faults = Faults::default();
             if let Some(prefix) = &switch.prefix {
                 faults.take("prefix", signalling::parse_prefix(prefix));
+                if switch.ports == u16::MAX {
+                    let most = u16::MAX - 1;
+                    let says = format!("a switch with a prefix has a port more, for signalling: write {most} at most");
+                    faults.add("ports", says);
+                }
             }
             wrong.push((vec!["switch".into(), name.into()], faults));
         }

@@ -82,6 +82,11 @@ pub struct Switch {
 }
 
 impl Switch {
+    /// Whether there can be calls through it: then a port behind the others is for signalling.
+    pub fn has_signalling(&self) -> bool {
+        self.prefix.is_some()
+    }
+
     /// The bounds as the network takes them.
     pub fn config(&self) -> net::SwitchConfig {
         net::SwitchConfig { ports: self.ports, max_routes: self.max_routes }

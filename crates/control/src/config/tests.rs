@@ -33,6 +33,19 @@ fn errors_name_file_line_and_cure() {
 }
 
 #[test]
+fn a_switch_with_signalling_has_room_for_one_port_more() {
+    let with = |ports: u16| format!("[switch.s1]\nports = {ports}\nprefix = \"47000580ffe100000000000001\"\n");
+    let e = error(&with(u16::MAX));
+    assert!(e.starts_with("net.toml:2:9: ") && e.contains("write 65534 at most"), "{e}");
+    let refused = crate::description::read(&with(u16::MAX), "net.toml", Path::new(""));
+    assert!(refused.is_err());
+    parse(&with(u16::MAX - 1), "net.toml").unwrap();
+    parse("[switch.s1]\nports = 65535\n", "net.toml").unwrap();
+    let e = error(&format!("{}[host.a]\n[[link]]\nends = [\"a\", \"s1:8\"]\n", with(8)));
+    assert!(e.contains("`s1` has the ports 0 to 7"), "{e}");
+}
+
+#[test]
 fn contracts_are_of_each_direction_and_what_is_wrong_names_key_value_and_cure() {
     const GFR: &str = "category = \"gfr\"\nconformance = \"gfr.2\"\npcr = \"10000 cell/s\"\nmcr = \"1000 cell/s\"\nmfs = 32\nmbs = 64\n";
     let with = |text: &str| GOOD.replace("category = \"cbr\"\npcr = \"20 Mbit/s\"\n", text);

@@ -23,9 +23,10 @@ pub fn objects(config: &Config) -> Objects {
                 Spec::Desk(Box::new(config.desks.get(name).cloned().unwrap_or_default()))
             }
             Station::Switch => {
-                let mut switch = config.file.switch.get(name).map_or_else(Default::default, Switch::config);
-                // Its signalling has the port behind the last one.
-                switch.ports += u16::from(signals(config, name));
+                let written = config.file.switch.get(name);
+                let mut switch = written.map_or_else(Default::default, Switch::config);
+                // Signalling has the port behind the last one, whoever adds links with it. One that has none left is refused.
+                switch.ports = switch.ports.saturating_add(written.is_some_and(Switch::has_signalling).into());
                 Spec::Switch(switch)
             }
             Station::Outside => Spec::Outside,
@@ -44,13 +45,6 @@ pub fn objects(config: &Config) -> Objects {
         add(ObjectId::circuit(circuit), Spec::Circuit(circuit.clone()));
     }
     objects
-}
-
-/// Whether a station has a link with signalling.
-fn signals(config: &Config, station: &str) -> bool {
-    config.file.link.iter().zip(&config.description.links).any(|(link, description)| {
-        link.signalling.is_some() && description.ends.iter().any(|end| end.station == station)
-    })
 }
 
 /// The names of links: those that are written alike are numbered.

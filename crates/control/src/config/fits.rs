@@ -1,0 +1,94 @@
+//! Whether a link fits the stations and sections of a description, whoever adds it.
+
+use super::signalling::{Signalling, check_ends};
+use super::{Adapter, Config, File, Shell, Switch};
+use crate::fault::Faults;
+use net::Carries;
+use net::topology::{Attachment, LinkDescription, Station};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// An end of a link with signalling.
+pub(super) type SignallingEnd = (Attachment, Station);
+
+/// What is wrong with one link beside stations that there are. Gives its ends if it has signalling.
+pub(super) fn link(
+    stations: &BTreeMap<String, Station>,
+    file: &File,
+    description: &LinkDescription,
+    real: Option<&str>,
+    signalling: Option<&Signalling>,
+    faults: &mut Faults,
+) -> Vec<SignallingEnd> {
+    if let Some(host) = real
+        && stations.get(host) != Some(&Station::Host)
+    {
+        faults.add("real", format!("real = \"{host}\": there is no host of this name"));
+    }
+    for (n, end) in description.ends.iter().enumerate() {
+        if let Some(switch) = file.switch.get(&end.station).filter(|switch| switch.has_signalling())
+            && end.port == Some(switch.ports)
+        {
+            // The one behind them is for signalling.
+            let last = switch.ports.saturating_sub(1);
+            faults.add(("ends", n), format!("`{}` has the ports 0 to {last}", end.station));
+        }
+        if file.myrinet.contains_key(&end.station) {
+            faults.add(("ends", n), "cables of a Myrinet are in its section, and so are the hosts that it joins");
+        }
+        if let Some(desk) = file.desk.get(&end.station) {
+            faults.take(("ends", n), desk.check_port(end.port).map_err(anyhow::Error::msg));
+            if description.config.carries != Carries::Cells {
+                faults.add("carries", "a link to a desk carries cells: leave `carries` out");
+            }
+            if signalling.is_some() {
+                faults.add("signalling", "a desk does not signal: leave `signalling` out");
+            }
+        }
+    }
+    let Some(signalling) = signalling else { return Vec::new() };
+    // What commands name and nobody else is outside.
+    let kind = |end: &Attachment| stations.get(&end.station).copied().unwrap_or(Station::Outside);
+    let kinds = description.ends.each_ref().map(kind);
+    faults.take("signalling", signalling.check(kinds, &description.config));
+    description.ends.iter().cloned().zip(kinds).collect()
+}
+
+/// What is wrong with a link that a command adds to a description's. `taken`: stations at links with signalling that there are.
+/// It is one more of them, if it has signalling.
+///
+/// # Errors
+/// All that is wrong.
+pub fn added(
+    config: &Config,
+    description: &LinkDescription,
+    shell: Option<&Shell>,
+    signalling: Option<&Signalling>,
+    taken: &mut BTreeSet<String>,
+) -> Result<(), Faults> {
+    let mut faults = Faults::default();
+    let real = match shell {
+        Some(Shell::AtmTcp { real, .. }) => real.as_deref(),
+        _ => None,
+    };
+    let (stations, file) = (&config.description.stations, &config.file);
+    let own = link(stations, file, description, real, signalling, &mut faults);
+    if let (Some(Shell::Adapter(_)), Some(calls)) = (shell, &description.config.calls) {
+        faults.take("signalling", Adapter::check_labels(calls));
+    }
+    // Each host that has a link is there once more.
+    let others = own.iter().filter(|(end, _)| taken.contains(&end.station));
+    let ends = others.chain(&own).map(|(end, station)| (end, *station));
+    if let Err((station, says)) = check_ends(ends, |name| file.switch.get(name).map(Switch::has_signalling)) {
+        faults.add("signalling", format!("{station}: {says}"));
+    }
+    faults.or(Some(()))?;
+    taken.extend(own.into_iter().map(|(end, _)| end.station));
+    Ok(())
+}
+
+/// The stations at a description's links with signalling.
+pub fn signalling_stations(config: &Config) -> BTreeSet<String> {
+    let links = config.file.link.iter().zip(&config.description.links);
+    let ends = links.filter(|(link, _)| link.signalling.is_some()).flat_map(|(_, description)| &description.ends);
+    ends.map(|end| end.station.clone()).collect()
+}
