@@ -11,6 +11,7 @@ mod document;
 mod engine;
 mod file;
 mod fits;
+mod hints;
 mod interface;
 mod link;
 mod myrinet;

@@ -1,8 +1,9 @@
 //! A description as a whole: names that there are, ends that fit, one line to each adapter and interface. All that is wrong is
 //! found; what only follows from something else that is wrong is not told.
 
-use super::document::{Document, Written, nearest};
+use super::document::{Document, Written};
 use super::fits::{self, SignallingEnd};
+use super::hints::Hints;
 use super::shell::Shell;
 use super::signalling;
 use super::{Adapter, Config, Switch, parse_address};
@@ -219,7 +220,7 @@ impl Check<'_> {
                 if *host == name || station == Some(&Station::Outside) {
                     known = false;
                     faults.add(("hosts", n), format!("`{host}` is no host or switch of this network"));
-                } else if let Some(says) = unknown(&self.config.description, host) {
+                } else if let Some(says) = unknown(&self.config.description, host, &mut self.document.hints) {
                     known = false;
                     faults.add(("hosts", n), says);
                 }
@@ -389,7 +390,7 @@ impl Check<'_> {
                 Err(wrong) => faults = wrong,
             }
             if let Some(host) = &allow.host
-                && let Some(says) = unknown(&self.config.description, host)
+                && let Some(says) = unknown(&self.config.description, host, &mut self.document.hints)
             {
                 faults.add("host", says);
             }
@@ -398,14 +399,17 @@ impl Check<'_> {
     }
 
     /// Whether all these stations are there; the faults are those of `ends`.
-    fn know(&self, stations: &[&str], faults: &mut Faults) -> bool {
+    fn know(&mut self, stations: &[&str], faults: &mut Faults) -> bool {
         let mut all = true;
         for (n, station) in stations.iter().enumerate() {
-            if let Some(says) = unknown(&self.config.description, station) {
-                all = false;
-                if !self.left_out(station) {
-                    faults.add(("ends", n), says);
-                }
+            if self.config.description.stations.contains_key(*station) {
+                continue;
+            }
+            all = false;
+            if !self.left_out(station)
+                && let Some(says) = unknown(&self.config.description, station, &mut self.document.hints)
+            {
+                faults.add(("ends", n), says);
             }
         }
         all
@@ -418,12 +422,11 @@ impl Check<'_> {
 }
 
 /// What is wrong with the name of a station that is not there.
-fn unknown(description: &Description, station: &str) -> Option<String> {
+fn unknown(description: &Description, station: &str, hints: &mut Hints) -> Option<String> {
     if description.stations.contains_key(station) {
         return None;
     }
-    let near = nearest(station, description.stations.keys().map(String::as_str));
-    let hint = if near.is_empty() { String::new() } else { format!(" (is it `{near}`?)") };
+    let hint = hints.station(station, description.stations.keys().map(String::as_str));
     Some(format!(
         "there is no station `{station}`{hint}: add [host.{station}], [switch.{station}] or [outside.{station}]"
     ))

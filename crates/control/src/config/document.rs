@@ -1,6 +1,7 @@
 //! A TOML text as sections whose parts know where they are written. What is wrong does not end the reading: syntax goes on at
 //! the next line that can be understood, and a key that cannot be used is left out of its table and the rest is used.
 
+use super::hints::Hints;
 use super::{Adapter, Circuit, Desk, Engine, File, Host, Interface, Link, Myrinet, Outside, Switch};
 use crate::diagnostic::{Diagnostic, Source};
 use crate::fault::Part;
@@ -23,6 +24,7 @@ pub(super) struct Document<'a> {
     pub(super) source: &'a Source,
     root: Spanned<DeTable<'a>>,
     pub(super) wrong: Vec<Diagnostic>,
+    pub(super) hints: Hints,
 }
 
 /// The whole, with what was left out because it was wrong.
@@ -40,7 +42,7 @@ impl<'a> Document<'a> {
     pub(super) fn parse(source: &'a Source) -> Self {
         let (root, errors) = DeTable::parse_recoverable(&source.text);
         let wrong = errors.iter().map(|e| source.wrong(e.span().unwrap_or(0..0), e.message().trim()));
-        Document { source, wrong: wrong.collect(), root }
+        Document { source, wrong: wrong.collect(), root, hints: Hints::default() }
     }
 
     /// Where a part is written; of one that is not there, where the part is that it would be in.
@@ -120,8 +122,8 @@ impl<'a> Document<'a> {
                 "circuit" => (file.circuit, written.places[1]) = self.listed::<Circuit>(&key, &mut written.left_out),
                 "allow" => (file.allow, written.places[2]) = self.listed::<Allow>(&key, &mut written.left_out),
                 _ => {
-                    let near = nearest(&key, SECTIONS);
-                    self.wrong.push(self.source.wrong(span, format!("unknown section `{key}` (is it `{near}`?)")));
+                    let hint = self.hints.word(&key, SECTIONS);
+                    self.wrong.push(self.source.wrong(span, format!("unknown section `{key}`{hint}")));
                 }
             }
         }
@@ -185,7 +187,8 @@ impl<'a> Document<'a> {
             // What is missing in the table itself is missing at its name, and nothing can be left out for it.
             let span = e.span().filter(|span| missing.is_none() || *span != value.span());
             let place = span.clone().unwrap_or_else(|| self.locate(&way));
-            self.wrong.push(self.source.wrong(place, said(message)));
+            let says = said(message, &mut self.hints);
+            self.wrong.push(self.source.wrong(place, says));
             let key = take_out(&mut value, span?.start)?;
             left_out.push(way.iter().cloned().chain([(&key).into()]).collect());
             gone.push(key);
@@ -205,37 +208,16 @@ fn take_out(value: &mut Spanned<DeValue<'_>>, octet: usize) -> Option<String> {
 }
 
 /// Serde's message, with the nearest of the words that could have been meant.
-fn said(message: &str) -> String {
+fn said(message: &str, hints: &mut Hints) -> String {
     let mut quoted = message.split('`').skip(1).step_by(2);
     let unknown = ["unknown field", "unknown variant"].iter().any(|start| message.starts_with(start));
     match quoted.next() {
         Some(word) if unknown => {
             let known: Vec<&str> = quoted.collect();
-            let near = nearest(word, known.iter().copied());
+            let hint = hints.word(word, known.iter().copied());
             let expected = known.join(", ");
-            format!("unknown key `{word}` (is it `{near}`?): the keys here are {expected}")
+            format!("unknown key `{word}`{hint}: the keys here are {expected}")
         }
         _ => message.to_owned(),
     }
-}
-
-/// The nearest of some words.
-pub(super) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> &'a str {
-    known.into_iter().min_by_key(|known| distance(known, word)).unwrap_or_default()
-}
-
-/// Levenshtein's.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replace = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = replace.min(row[j] + 1).min(row[j + 1] + 1);
-        }
-    }
-    row[b.len()]
 }

@@ -33,6 +33,22 @@ fn errors_name_file_line_and_cure() {
 }
 
 #[test]
+fn what_is_wrong_with_tens_of_thousands_of_names_is_told_in_little_time() {
+    let mut text = String::new();
+    (0..10_000).for_each(|n| text.push_str(&format!("[host.station{n:05}]\n")));
+    (0..20_000).for_each(|n| text.push_str(&format!("[[link]]\nends = [\"stattion{n:05}\", \"statoin{n:05}\"]\n")));
+    let long = ["a", "b"].map(|letter| letter.repeat(1 << 20));
+    text.push_str(&format!("[outside.{}]\n[[link]]\nends = [\"{}\", \"station00001\"]\n", long[0], long[1]));
+    let begin = host::engine::processor_time();
+    let wrong = understand(&text, "net.toml", Path::new("")).1;
+    let took = host::engine::processor_time().saturating_sub(begin);
+    assert_eq!(wrong.len(), 40_001);
+    assert!(wrong[0].message.contains("is it `station00000`?"), "{}", wrong[0].message);
+    // While each name was compared with all there are, it took minutes.
+    assert!(took < std::time::Duration::from_secs(4), "{took:?}");
+}
+
+#[test]
 fn a_switch_with_signalling_has_room_for_one_port_more() {
     let with = |ports: u16| format!("[switch.s1]\nports = {ports}\nprefix = \"47000580ffe100000000000001\"\n");
     let e = error(&with(u16::MAX));
