@@ -236,6 +236,46 @@ fn what_is_revoked_ends_though_the_socket_has_gone() {
 }
 
 #[test]
+fn a_list_of_calls_shows_who_may_watch_all_and_others_what_is_theirs() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("left out: only root can become another user");
+        return;
+    }
+    let (caller, watcher, other) = (OTHER, OTHER - 1, OTHER - 2);
+    let mut rules = "[host.gamma]\n[host.delta]\n[switch.s1]\nprefix = \"47000580ffe100000000000001\"\n".to_owned();
+    for (port, host) in ["gamma", "delta"].into_iter().enumerate() {
+        rules += &format!("[[link]]\nends = [\"{host}\", \"s1:{port}\"]\nsignalling = {{ version = \"uni40\" }}\n");
+    }
+    rules += &rule(caller, "host = \"gamma\"\ncalls = [\"*\"]");
+    rules += &rule(watcher, "role = \"watch\"");
+    rules += &rule(other, "circuits = [\"0.100\"]");
+    let shared = Shared::up(&rules);
+    let list = |user| -> serde_json::Value {
+        serde_json::from_str(&shared.try_as(user, &["--json", "call", "list"]).unwrap()).unwrap()
+    };
+    let length = |list: &serde_json::Value, key: &str| list[key].as_array().unwrap().len();
+    let address = || shared.try_as(0, &["address", "delta"]).ok()?.split_whitespace().nth(1).map(str::to_owned);
+    shared.within("delta has an address", || address().is_some_and(|address| address.starts_with("47")));
+    let _listens = Daemon(shared.of(0, &["listen", "delta"]).spawn().unwrap());
+    let address = address().unwrap();
+    let _calls = Daemon(shared.of(caller, &["call", "gamma", &address]).spawn().unwrap());
+    shared.within("the call is up", || {
+        let all = list(0);
+        length(&all, "calls") == 2 && length(&all, "through") == 1
+    });
+    let all = list(watcher);
+    assert_eq!(["interfaces", "calls", "through"].map(|key| length(&all, key)), [4, 2, 1], "{all}");
+    let own = list(caller);
+    assert_eq!(["interfaces", "calls", "through"].map(|key| length(&own, key)), [1, 1, 0], "{own}");
+    let interface = &own["interfaces"][0];
+    assert_eq!((&interface["station"], &interface["up"]), (&"gamma".into(), &true.into()));
+    assert_eq!(["calls", "labels", "received", "sent"].map(|key| interface[key].as_u64()), [Some(0); 4], "{own}");
+    assert_eq!(shared.try_as(caller, &["address"]).unwrap().lines().count(), 1);
+    let nothing = list(other);
+    assert_eq!(["interfaces", "calls", "through"].map(|key| length(&nothing, key)), [0; 3], "{nothing}");
+}
+
+#[test]
 fn a_user_has_the_bandwidth_and_the_endpoints_of_the_rule_and_another_has_their_own() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("left out: only root can become another user");

@@ -198,7 +198,8 @@ impl Manager {
         }
     }
 
-    /// Whether somebody may ask this. Whoever is admitted may ask for the list of calls, which shows others their own only.
+    /// Whether somebody may ask this. Whoever is admitted may ask for the list of calls: without a role it shows
+    /// their own only.
     fn may_ask(&self, config: &Config, peer: &Peer, request: &Request) -> Result<(), String> {
         match request {
             Request::Calls(_) => Ok(()),

@@ -496,7 +496,7 @@ fn what_a_call_that_is_refused_costs_depends_on_its_users_own_calls() {
     let traffic = Traffic::default();
     let wanted = Wanted { sap: Sap::ANY, forward: &traffic, backward: &traffic, multipoint: false };
     // Nothing leaves before the end of this, and nobody else does anything.
-    let best = calls.with(|exchange, now| {
+    let (best, listed) = calls.with(|exchange, now| {
         let mut call = |session, user| exchange.call(session, user, "alpha", to, wanted, now);
         (0..OTHERS).for_each(|_| drop(call(SESSION - 1, User::unlimited(0)).unwrap()));
         call(SESSION, eve).unwrap();
@@ -505,10 +505,18 @@ fn what_a_call_that_is_refused_costs_depends_on_its_users_own_calls() {
             (0..64).for_each(|_| assert!(call(SESSION, eve).is_err()));
             begin.elapsed()
         };
-        (0..4).map(|_| refused()).min()
+        let best = (0..4).map(|_| refused()).min();
+        let listed = || {
+            let begin = Instant::now();
+            (0..64).for_each(|_| assert_eq!(exchange.report_of(EVE, |_| true, now).calls.len(), 1));
+            begin.elapsed()
+        };
+        (best, (0..4).map(|_| listed()).min())
     });
     calls.with(|exchange, now| [SESSION, SESSION - 1].map(|session| exchange.end_session(session, now)));
     until("they are gone", || calls.report().interfaces.iter().all(|interface| interface.calls == 0));
     // When the calls of all were counted for each, it took a millisecond and more.
     assert!(best < Some(Duration::from_micros(400)), "64 refused calls took {best:?}");
+    // While a list was made of all calls, each took as long.
+    assert!(listed < Some(Duration::from_millis(10)), "64 lists took {listed:?}");
 }

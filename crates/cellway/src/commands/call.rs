@@ -202,7 +202,10 @@ pub(crate) fn run_address(context: &Context, address: &Address) -> Result<()> {
     let hosts: Vec<_> =
         hosts.filter(|interface| address.host.as_ref().is_none_or(|host| *host == interface.station)).collect();
     if let Some(host) = address.host.as_ref().filter(|_| hosts.is_empty()) {
-        bail!("host {host} has no signalling (give its link signalling = {{ version = \"uni31\" }})");
+        bail!(
+            "host {host} has no signalling, or you may not call there (give its link signalling = {{ version = \"uni31\" }}, \
+             or an [[allow]] of the description calls)"
+        );
     }
     let of = |i: &control::calls::report::InterfaceStatus| {
         let (host, addresses) = (i.station.clone(), i.addresses.clone());

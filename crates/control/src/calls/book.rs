@@ -159,8 +159,7 @@ impl Book {
     /// What the calls of a user have that are there and were answered, or are to be: `places` says how many places a call has in call
     /// control.
     pub(super) fn live(&self, uid: u32, places: impl Fn(usize, CallId) -> u64) -> Has {
-        let calls = self.by_user.get(&uid).into_iter().flatten().filter_map(|number| self.calls.get(number));
-        let calls = calls.filter(|call| call.stage != Stage::Offered);
+        let calls = self.calls_of_user(uid).map(|(_, call)| call).filter(|call| call.stage != Stage::Offered);
         calls.fold(Has::default(), |has, call| Has {
             places: has.places + call.id.map_or(1, |id| places(call.interface, id).max(1)),
             reserved: has.reserved.saturating_add(call.reserved),
@@ -216,6 +215,12 @@ impl Book {
     /// The calls of a session.
     pub(super) fn calls_of(&self, session: u64) -> Vec<u64> {
         self.sessions.get(&session).map(|session| session.calls.iter().copied().collect()).unwrap_or_default()
+    }
+
+    /// The calls of a user.
+    pub(super) fn calls_of_user(&self, uid: u32) -> impl Iterator<Item = (u64, &Call)> {
+        let numbers = self.by_user.get(&uid).into_iter().flatten();
+        numbers.filter_map(|number| Some((*number, &**self.calls.get(number)?)))
     }
 
     pub(super) fn find(&mut self, interface: usize, id: CallId) -> Option<(u64, &mut Call)> {

@@ -1,6 +1,7 @@
 //! What is told of calls: those of applications, those through switches, addresses, and the last that failed.
 
-use super::exchange::{Exchange, Role, circuit_of};
+use super::book::Call;
+use super::exchange::{Exchange, Interface, Role, circuit_of};
 use super::setup;
 use crate::hops::{FEW, HopStatus};
 use net::Label;
@@ -139,22 +140,7 @@ impl Exchange {
     pub fn report(&self, now: Time) -> CallsStatus {
         let seconds = |since: Time| now.since(since).as_secs_f64();
         let text = |address: &Option<wire::aesa::Aesa>| address.map(|address| address.to_string());
-        let calls = self.book.calls.iter().map(|(number, call)| CallStatus {
-            call: *number,
-            host: self
-                .interfaces
-                .get(call.interface)
-                .and_then(Option::as_ref)
-                .map(|i| i.config.station.clone())
-                .unwrap_or_default(),
-            outgoing: call.outgoing,
-            state: call.stage.name().to_owned(),
-            from: text(&call.from),
-            to: text(&call.to),
-            circuit: call.circuit.map(|circuit| circuit.to_string()),
-            user: call.uid,
-            seconds: seconds(call.began),
-        });
+        let calls = self.book.calls.iter().map(|(number, call)| self.report_call(*number, call, now));
         let through = self.switches.iter().flatten().flat_map(|switch| {
             switch.node.calls().into_iter().map(|call| {
                 let place = |port: usize, end: usize| {
@@ -190,6 +176,39 @@ impl Exchange {
         }
     }
 
+    /// What a user is told who may not look at everything: the user's own calls, and the hosts where `may` lets them be called.
+    /// Others' calls cost nothing here.
+    pub fn report_of(&self, uid: u32, may: impl Fn(&str) -> bool, now: Time) -> CallsStatus {
+        let hosts = self.interfaces.iter().flatten().filter(|i| i.config.host.is_some() && may(&i.config.station));
+        let interface = |interface: &Interface| InterfaceStatus {
+            up: match &interface.role {
+                Role::Host(port) => port.is_up(),
+                Role::Program(program) => program.is_there(),
+                Role::Switch(..) => false,
+            },
+            addresses: texts(&interface.addresses),
+            ..shape(interface)
+        };
+        let calls = self.book.calls_of_user(uid).map(|(number, call)| self.report_call(number, call, now));
+        CallsStatus { interfaces: hosts.map(interface).collect(), calls: calls.collect(), ..CallsStatus::default() }
+    }
+
+    fn report_call(&self, number: u64, call: &Call, now: Time) -> CallStatus {
+        let text = |address: Option<Aesa>| address.map(|address| address.to_string());
+        let interface = self.interfaces.get(call.interface).and_then(Option::as_ref);
+        CallStatus {
+            call: number,
+            host: interface.map(|i| i.config.station.clone()).unwrap_or_default(),
+            outgoing: call.outgoing,
+            state: call.stage.name().to_owned(),
+            from: text(call.from),
+            to: text(call.to),
+            circuit: call.circuit.map(|circuit| circuit.to_string()),
+            user: call.uid,
+            seconds: now.since(call.began).as_secs_f64(),
+        }
+    }
+
     /// The circuits of calls through switches, each direction apart, with its call's place among those of [`Self::report`].
     pub(super) fn hops(&self) -> Vec<(usize, SwitchHop, Contract)> {
         let few = self.switches.iter().flatten().map(|switch| switch.node.len()).sum::<usize>() <= FEW;
@@ -217,16 +236,9 @@ impl Exchange {
         let interfaces = self.interfaces.iter().enumerate().filter_map(|(at, interface)| {
             let interface = interface.as_ref()?;
             let blank = InterfaceStatus {
-                station: interface.config.station.clone(),
-                port: interface.config.port,
-                version: version_name(interface.config.call.version).to_owned(),
-                side: if interface.config.call.side == Side::User { "user" } else { "network" }.to_owned(),
-                program: interface.config.program,
-                esi: interface.config.host.map(|host| host.esi.iter().map(|octet| format!("{octet:02x}")).collect()),
                 refused_registrations: interface.ilmi.as_ref().map_or(0, uni::ilmi::Ilmi::refused),
-                ..InterfaceStatus::default()
+                ..shape(interface)
             };
-            let texts = |all: &[Aesa]| all.iter().map(ToString::to_string).collect();
             let (port, addresses) = match &interface.role {
                 Role::Program(program) => {
                     let calls = self.book.calls.values().filter(|call| call.interface == at);
@@ -266,6 +278,24 @@ impl Exchange {
         });
         interfaces.collect()
     }
+}
+
+/// What an interface is, without what it has done.
+fn shape(interface: &Interface) -> InterfaceStatus {
+    let config = &interface.config;
+    InterfaceStatus {
+        station: config.station.clone(),
+        port: config.port,
+        version: version_name(config.call.version).to_owned(),
+        side: if config.call.side == Side::User { "user" } else { "network" }.to_owned(),
+        program: config.program,
+        esi: config.host.map(|host| host.esi.iter().map(|octet| format!("{octet:02x}")).collect()),
+        ..InterfaceStatus::default()
+    }
+}
+
+fn texts(all: &[Aesa]) -> Vec<String> {
+    all.iter().map(ToString::to_string).collect()
 }
 
 fn version_name(version: Version) -> &'static str {

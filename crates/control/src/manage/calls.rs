@@ -118,14 +118,17 @@ impl Manager {
         answer(&answered).map(Some)
     }
 
-    /// All calls; others than the owner see their own, and where they can be called.
+    /// All calls for who may watch; others see their own, and the hosts where they can be called.
     pub(super) fn calls(&self, peer: &Peer) -> Result<String> {
-        let mut all = self.controller.calls().report();
-        if !policy::owns(peer, self.owner) {
-            all.calls.retain(|call| call.user == peer.uid);
-            (all.through, all.failures) = Default::default();
+        let service = self.controller.calls();
+        // Before the lock of calls: whoever changes the network takes them in this order.
+        let rules = self.controller.with_config(|config| config.rules.clone());
+        if policy::may_act(&rules, peer, self.owner, Role::Watch).is_ok() {
+            return answer(&service.report());
         }
-        answer(&all)
+        let may = |host: &str| policy::may_call(&rules, peer, self.owner, host, None).is_ok();
+        let told = service.look(|exchange| exchange.report_of(peer.uid, may, service.now()));
+        answer(&told)
     }
 
     /// Many steps of a session. `None`: it has to wait.
