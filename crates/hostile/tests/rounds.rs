@@ -8,6 +8,7 @@ use host::engine::Core;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::os::fd::AsFd;
+use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -355,4 +356,34 @@ fn a_capture_between_two_shards_that_is_far_behind_is_put_in_order_elsewhere() {
     let best = attempts.into_iter().min().expect("an attempt");
     println!("a capture between two shards: {best:?}");
     assert!(best.0 < BOUND, "a round of {best:?}");
+}
+
+/// A path in a folder on which the system goes through ten thousands of names: whoever asks for it takes milliseconds each time.
+fn long_way(folder: &Path) {
+    std::fs::create_dir(folder.join("d")).unwrap();
+    for n in 0..LINKS {
+        let next = if n + 1 < LINKS { format!("way{}", n + 1) } else { ".".to_owned() };
+        symlink("d/../".repeat(800) + &next, folder.join(format!("way{n}"))).unwrap();
+    }
+}
+
+/// Symbolic links that the system follows in one path.
+const LINKS: usize = 38;
+
+#[test]
+fn an_adapter_whose_socket_takes_long_to_reach_is_made_and_ended_in_short_rounds() {
+    let folder = tempfile::tempdir().expect("a folder");
+    long_way(folder.path());
+    let socket = folder.path().join("way0/eni0.sock");
+    let none = "[switch.s1]\n";
+    let one = format!(
+        "{none}[adapter.eni0]\nhost = \"guest\"\nsocket = {socket:?}\n[[link]]\nends = [\"guest\", \"s1:0\"]\n"
+    );
+    let net = Net::of(none, 0, BOUND);
+    net.measure("apply, an adapter more and less", |to| {
+        apply(to, &one, false);
+        assert!(socket.exists());
+        apply(to, none, false);
+        assert!(!socket.exists());
+    });
 }

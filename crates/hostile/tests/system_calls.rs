@@ -12,9 +12,7 @@ use rustix::net::sockopt;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::{TcpListener, TcpStream, UdpSocket};
-use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -54,25 +52,11 @@ fn lingering() -> (OwnedFd, TcpStream) {
     (socket.into(), far)
 }
 
-/// A path in a folder on which the system goes through ten thousands of names: whoever asks for it takes milliseconds each time.
-fn long_way(folder: &Path) {
-    std::fs::create_dir(folder.join("d")).unwrap();
-    for n in 0..LINKS {
-        let next = if n + 1 < LINKS { format!("way{}", n + 1) } else { ".".to_owned() };
-        symlink("d/../".repeat(800) + &next, folder.join(format!("way{n}"))).unwrap();
-    }
-}
-
-/// Symbolic links that the system follows in one path.
-const LINKS: usize = 38;
-
 fn description(tcp: u16, udp: u16, rate: u32) -> String {
     // Each second time there is an adapter more.
     let more = match rate % 2 {
         0 => "",
-        _ => {
-            "[adapter.eni1]\nhost = \"guest1\"\nsocket = \"way0/eni1.sock\"\n[[link]]\nends = [\"guest1\", \"s1:5\"]\n"
-        }
+        _ => "[adapter.eni1]\nhost = \"guest1\"\nsocket = \"eni1.sock\"\n[[link]]\nends = [\"guest1\", \"s1:5\"]\n",
     };
     format!(
         "[engine]\nshards = 2\n[adapter.eni0]\nhost = \"guest\"\nsocket = \"eni0.sock\"\n[host.alpha]\nshard = 0\n[host.beta]\nshard = 1\n\
@@ -123,7 +107,6 @@ fn annoy(field: &Program, slow: &OwnedFd, n: u32) {
 fn the_threads_that_carry_cells_wait_in_no_system_call_but_those_of_a_list() {
     let (tcp, udp) = (free_port(), free_port());
     let field = Program::up(&description(tcp, udp, 1000));
-    long_way(field.socket().parent().unwrap());
     let tasks = format!("/proc/{}/task", field.id());
     let all = std::fs::read_dir(&tasks).unwrap().flatten().map(|task| task.path());
     let is_engine = |name: &str| name.trim() == "engine" || name.starts_with("engine ");
