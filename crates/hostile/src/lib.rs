@@ -13,6 +13,7 @@
 
 mod field;
 mod ground;
+mod lingering;
 mod program;
 mod raw;
 mod stalling;
@@ -22,6 +23,7 @@ mod watch;
 
 pub use field::{Field, circuit};
 pub use ground::{Builder, Ground, assert_all_is_accounted_for, between, cbr, frames, rated};
+pub use lingering::lingering;
 pub use program::Program;
 pub use raw::{Raw, mappings};
 pub use stalling::Stalling;

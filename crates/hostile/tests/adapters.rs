@@ -4,13 +4,12 @@ use adapter::driver::Bus;
 use adapter::driver::eni::{Aal, Eni};
 use adapter::vfio::protocol::{HEADER_OCTETS, command};
 use endpoint::SendError;
-use hostile::{Attack, Class, Field, Program, Trial};
+use hostile::{Attack, Class, Field, Program, Trial, lingering};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{FallocateFlags, MemfdFlags, OFlags};
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sockopt};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 use std::io::{IoSlice, Read, Write};
 use std::mem::MaybeUninit;
-use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
@@ -171,13 +170,8 @@ fn a_guests_descriptors_that_take_long_to_close_hold_up_its_adapter_only() {
         let mut kept = Vec::new();
         let begin = Instant::now();
         while attack.goes_on() && begin.elapsed() < Duration::from_secs(2) {
-            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-            let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-            kept.push(listener.accept().unwrap().0);
-            socket.set_nonblocking(true).unwrap();
-            while (&socket).write(&[0; 65_536]).is_ok() {}
-            let socket = OwnedFd::from(socket);
-            sockopt::set_socket_linger(&socket, Some(Duration::from_secs(1))).unwrap();
+            let (socket, far) = lingering(Duration::from_secs(1));
+            kept.push(far);
             let Ok(stream) = UnixStream::connect(field.socket().parent().unwrap().join("eni0.sock")) else { continue };
             stream.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
             let mut machine = Machine { stream, id: 0 };

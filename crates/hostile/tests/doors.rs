@@ -4,14 +4,12 @@ use endpoint::control::{Request, Response};
 use endpoint::layout::{ANY_NEWS, CLIENT_SLEEPS, CLIENT_WAITS, Descriptor, Head};
 use endpoint::seqpacket::Packets;
 use endpoint::{Connection, DataPath, Events};
-use hostile::{Attack, Class, Field, Ground, Raw, Stalling, Trial};
+use hostile::{Attack, Class, Field, Ground, Raw, Stalling, Trial, lingering};
 use net::LinkConfig;
 use rustix::event::epoll;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::OFlags;
-use rustix::net::sockopt;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -179,21 +177,9 @@ fn watch_once(fd: &OwnedFd) -> OwnedFd {
     watcher
 }
 
-/// A socket whose last close takes two seconds.
-fn lingering() -> (OwnedFd, TcpStream) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    let (far, _) = listener.accept().unwrap();
-    socket.set_nonblocking(true).unwrap();
-    while (&socket).write(&[0; 65_536]).is_ok() {}
-    let socket = OwnedFd::from(socket);
-    sockopt::set_socket_linger(&socket, Some(Duration::from_secs(2))).unwrap();
-    (socket, far)
-}
-
 /// One kind of attack by descriptors whose close takes time: each is passed, and closed by whoever had it last.
 fn pass_lingering(socket: &Path, way: u32) {
-    let (slow, far) = lingering();
+    let (slow, far) = lingering(Duration::from_secs(2));
     pass(socket, way, slow.as_fd());
     drop(slow);
     // Until now this end has kept the data from being taken.

@@ -1,9 +1,9 @@
 //! What is outside the program and takes its time: files that give nothing, or too much, in the place of those that a description
 //! names, and in the description's own; names of hosts. Who asks for them waits alone.
 
-use endpoint::Connection;
 use endpoint::control::{Request, Response};
 use endpoint::seqpacket::{Packets, Peer};
+use endpoint::{Connection, Error};
 use host::service::{Handler, Takes};
 use hostile::{Field, Ground, Program};
 use interop::up::Up;
@@ -25,6 +25,20 @@ fn fifo(path: &Path) {
     mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
 }
 
+/// What the service says of a description. Meanwhile another command is answered.
+fn apply_beside_a_command(field: &Program, folder: &Path, text: &str) -> Result<Value, Error> {
+    let connection = Connection::open(field.socket()).unwrap();
+    let apply = json!({ "apply": { "text": text, "name": "net.toml", "folder": folder, "dry_run": false } });
+    let (says, said) = channel();
+    // An apply that never ends must not keep the test from it.
+    std::thread::spawn(move || says.send(connection.manage(apply)));
+    std::thread::sleep(Duration::from_millis(100));
+    let begin = Instant::now();
+    field.run("status --json");
+    assert!(begin.elapsed() < SOON, "a command beside it took {:?}: {text}", begin.elapsed());
+    said.recv_timeout(SOON).unwrap_or_else(|_| panic!("no answer: {text}"))
+}
+
 #[test]
 fn a_description_that_names_a_fifo_or_a_device_is_refused_and_keeps_no_command_waiting() {
     let field = Program::up(NETWORK);
@@ -37,17 +51,8 @@ fn a_description_that_names_a_fifo_or_a_device_is_refused_and_keeps_no_command_w
         )
     };
     for text in [secured("fifo.pem"), secured("/dev/zero")] {
-        let connection = Connection::open(field.socket()).unwrap();
-        let apply = json!({ "apply": { "text": text, "name": "net.toml", "folder": folder, "dry_run": false } });
-        std::thread::scope(|scope| {
-            let applying = scope.spawn(|| connection.manage(apply));
-            std::thread::sleep(Duration::from_millis(100));
-            let begin = Instant::now();
-            field.run("status --json");
-            assert!(begin.elapsed() < SOON, "a command beside it took {:?}", begin.elapsed());
-            let applied = applying.join().unwrap().expect("an answer");
-            assert!(applied.to_string().contains("problems"), "{applied}");
-        });
+        let applied = apply_beside_a_command(&field, &folder, &text).expect("an answer");
+        assert!(applied.to_string().contains("problems"), "{applied}");
     }
 }
 
@@ -71,17 +76,7 @@ fn files_of_devices_and_namespaces_that_are_fifos_or_have_no_end_are_refused_and
     let fifo = folder.join("fifo").display().to_string();
     let texts = uses.iter().flat_map(|text| ["/dev/zero", &fifo].map(|file| text.replace("FILE", file)));
     for text in texts.chain([format!("{NETWORK}{}", interface.replace("FILE", &fifo))]) {
-        let connection = Connection::open(field.socket()).unwrap();
-        let apply = json!({ "apply": { "text": text, "name": "net.toml", "folder": folder, "dry_run": false } });
-        let (says, said) = channel();
-        // An apply that never ends must not keep the test from it.
-        std::thread::spawn(move || says.send(connection.manage(apply)));
-        std::thread::sleep(Duration::from_millis(20));
-        let begin = Instant::now();
-        field.run("status --json");
-        assert!(begin.elapsed() < SOON, "a command beside it took {:?}: {text}", begin.elapsed());
-        let applied = said.recv_timeout(SOON).unwrap_or_else(|_| panic!("no answer: {text}"));
-        let refused = applied.expect_err("it is refused").to_string();
+        let refused = apply_beside_a_command(&field, &folder, &text).expect_err("it is refused").to_string();
         assert!(
             refused.contains("regular file") || refused.contains("namespace") || refused.contains("No such device"),
             "{refused}"

@@ -5,7 +5,7 @@ use endpoint::control::{Request, Response};
 use endpoint::seqpacket::{Packets, Peer};
 use endpoint::{DataPath, Events};
 use host::service::Handler;
-use hostile::{Field, Ground, Raw, as_user};
+use hostile::{Field, Ground, Raw, as_user, lingering};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, Shutdown, sockopt};
 use rustix::process::{Pid, Signal, kill_process};
@@ -13,7 +13,6 @@ use serde_json::json;
 use std::fs::Permissions;
 use std::io::{IoSlice, Write};
 use std::mem::MaybeUninit;
-use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -308,13 +307,7 @@ fn more_descriptors_in_a_packet_than_anybody_has_a_use_for_do_not_keep_their_own
     let _alone = alone();
     let ground = Ground::two_circuits();
     let _first = greet(&ground);
-    // The last close of this one takes two seconds. Meanwhile the far end keeps the data from being taken.
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let slow = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    let (_far, _) = listener.accept().unwrap();
-    slow.set_nonblocking(true).unwrap();
-    while (&slow).write(&[0; 65_536]).is_ok() {}
-    sockopt::set_socket_linger(&slow, Some(Duration::from_secs(2))).unwrap();
+    let (slow, _far) = lingering(Duration::from_secs(2));
     let porter = porter();
     // The porter is the last to have it.
     signal(porter, Signal::STOP);

@@ -6,9 +6,8 @@
 use endpoint::control::Request;
 use endpoint::seqpacket::Packets;
 use endpoint::{EndpointConfig, Events, OpenOptions};
-use hostile::{Field, Program, Raw, circuit};
+use hostile::{Field, Program, Raw, circuit, lingering};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::net::sockopt;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -40,17 +39,6 @@ const ALLOWED: [(u64, &str); 18] = [
     (28, "madvise"),
     (324, "membarrier"),
 ];
-
-/// A socket whose last close takes seconds, and its far end.
-fn lingering() -> (OwnedFd, TcpStream) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    let (far, _) = listener.accept().unwrap();
-    socket.set_nonblocking(true).unwrap();
-    while (&socket).write(&[0; 65_536]).is_ok() {}
-    sockopt::set_socket_linger(&socket, Some(Duration::from_secs(2))).unwrap();
-    (socket.into(), far)
-}
 
 fn description(tcp: u16, udp: u16, rate: u32) -> String {
     // Each second time there is an adapter more.
@@ -124,7 +112,7 @@ fn the_threads_that_carry_cells_wait_in_no_system_call_but_those_of_a_list() {
             let kept: Vec<_> = (0..)
                 .take_while(|_| goes_on())
                 .map(|n| {
-                    let (slow, far) = lingering();
+                    let (slow, far) = lingering(Duration::from_secs(2));
                     annoy(field, &slow, n);
                     std::thread::sleep(Duration::from_millis(10));
                     far
