@@ -105,16 +105,7 @@ impl HostInterface {
 
     /// A circuit was granted credit: who sends on it may go on.
     fn handle_granted(&mut self, id: CircuitId) {
-        let Some(circuit) = self.circuits.get(id.key()) else { return };
-        let users = circuit.sender.iter().chain(&circuit.oam).map(|user| user.endpoint);
-        // Whose application has gone has no name at the circuit any more, if it sent OAM cells only.
-        let gone = self.departing.iter().map(|departing| departing.id);
-        let leavers = circuit.departing.iter().map(|leaver| leaver.endpoint);
-        for endpoint in users.chain(leavers).chain(gone) {
-            if let Some(endpoint) = self.endpoints.find(endpoint) {
-                endpoint.outbound.handle_credit();
-            }
-        }
+        self.for_each_sender(id, |endpoint| endpoint.outbound.handle_credit());
     }
 
     /// Lets timers fire that are due.

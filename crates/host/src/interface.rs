@@ -133,15 +133,16 @@ impl HostInterface {
         true
     }
 
-    /// A circuit has another contract: who waits for what the one before allowed asks again.
-    fn handle_contract(&mut self, id: CircuitId) {
+    /// Hands each endpoint to `f` that may have something to send on a circuit.
+    pub(crate) fn for_each_sender(&mut self, id: CircuitId, mut f: impl FnMut(&mut Attached)) {
         let Some(circuit) = self.circuits.get(id.key()) else { return };
-        let users = [circuit.sender, circuit.oam].into_iter().flatten().map(|user| user.endpoint);
+        let users = circuit.sender.iter().chain(&circuit.oam).map(|user| user.endpoint);
         let leavers = circuit.departing.iter().map(|leaver| leaver.endpoint);
+        // Whose application has gone has no name at the circuit any more, if it sent OAM cells only.
         let gone = self.departing.iter().map(|departing| departing.id);
-        for user in users.chain(leavers).chain(gone) {
-            if let Some(endpoint) = self.endpoints.find(user) {
-                endpoint.handle_contract(id);
+        for endpoint in users.chain(leavers).chain(gone) {
+            if let Some(endpoint) = self.endpoints.find(endpoint) {
+                f(endpoint);
             }
         }
     }
@@ -375,7 +376,8 @@ impl CircuitTable for HostInterface {
             return Err("flow does not change while the circuit exists: remove it and add it again".into());
         }
         here.change_contract(options.contract);
-        self.handle_contract(circuit);
+        // Who waits for what the contract before allowed asks again.
+        self.for_each_sender(circuit, |endpoint| endpoint.handle_contract(circuit));
         Ok(())
     }
 
