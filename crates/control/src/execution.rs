@@ -63,12 +63,12 @@ impl Execution {
         let goes = self.left.iter().any(|(step, _)| matches!(step, Step::Attach { had: Some(_), .. }));
         // An adapter's socket is made beside the one that goes.
         let waits = |need: &Need| goes && !matches!(need, Need::Shell(shell) if matches!(**shell, Shell::Adapter(_)));
-        let needs = self.left.iter().filter_map(|(step, _)| step.need());
-        let with_its_turn = |(object, need)| {
+        let mut needs = Vec::new();
+        for (object, need) in self.left.iter().filter_map(|(step, _)| step.need()) {
             let waits = waits(&need);
-            (object, need, waits)
-        };
-        needs.map(with_its_turn).collect()
+            needs.push((object, need, waits));
+        }
+        needs
     }
 
     /// What was made before the first step.

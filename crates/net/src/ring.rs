@@ -29,7 +29,7 @@ impl<T: Default> Ring<T> {
         Ring { slots, mask: capacity - 1, head: 0, tail: 0, limit }
     }
 
-    /// More slots are written: there is room for an item, and none is.
+    /// Writes more slots: the ring has room for an item, and no slot for it yet.
     #[cold]
     #[inline(never)]
     fn reach_on(&mut self) {

@@ -139,7 +139,6 @@ impl Exchange {
     /// All that is told.
     pub fn report(&self, now: Time) -> CallsStatus {
         let seconds = |since: Time| now.since(since).as_secs_f64();
-        let text = |address: &Option<wire::aesa::Aesa>| address.map(|address| address.to_string());
         let calls = self.book.calls.iter().map(|(number, call)| self.report_call(*number, call, now));
         let through = self.switches.iter().flatten().flat_map(|switch| {
             switch.node.calls().into_iter().map(|call| {
@@ -152,7 +151,7 @@ impl Exchange {
                     switch: switch.name.clone(),
                     from: place(call.incoming, 0),
                     to: call.outgoing.map(|port| place(port, 1)),
-                    called: text(&call.called),
+                    called: text(call.called),
                     category: call.contracts[0].category.name().to_owned(),
                     counters: Vec::new(),
                 }
@@ -164,7 +163,7 @@ impl Exchange {
         let failures = last.map(|(switch, failure)| FailureStatus {
             switch: (*switch).to_owned(),
             seconds: seconds(failure.at),
-            called: text(&failure.called),
+            called: text(failure.called),
             cause: failure.cause.value.0,
             text: failure.cause.value.text().unwrap_or_default().to_owned(),
         });
@@ -194,7 +193,6 @@ impl Exchange {
     }
 
     fn report_call(&self, number: u64, call: &Call, now: Time) -> CallStatus {
-        let text = |address: Option<Aesa>| address.map(|address| address.to_string());
         let interface = self.interfaces.get(call.interface).and_then(Option::as_ref);
         CallStatus {
             call: number,
@@ -292,6 +290,10 @@ fn shape(interface: &Interface) -> InterfaceStatus {
         esi: config.host.map(|host| host.esi.iter().map(|octet| format!("{octet:02x}")).collect()),
         ..InterfaceStatus::default()
     }
+}
+
+fn text(address: Option<Aesa>) -> Option<String> {
+    address.map(|address| address.to_string())
 }
 
 fn texts(all: &[Aesa]) -> Vec<String> {

@@ -8,8 +8,8 @@
 //!
 //! A child that ends, or closes its sockets, is no longer waited for. One that stops without an answer is a failure of the window.
 //!
-//! Another program, which reads only ([`super::reader`]), takes the same orders. It is not trusted: whatever it does but answer each order
-//! in time, it is forgotten, and the window goes on without it.
+//! Another program, which reads only ([`super::reader`]), takes the same orders. It is not trusted: the owner gives it up once it does
+//! anything but answer each order in time, and orders nothing more there.
 
 use super::{PAGE, State, Window, load, store};
 use crate::bare::Bare;
