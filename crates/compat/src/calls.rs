@@ -17,7 +17,8 @@ use crate::socket::{Socket, no_calls};
 use crate::system::fill;
 use crate::table::{self, Held};
 use endpoint::calls::{Answer, Event, Request, Sap, Traffic};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use endpoint::times::timespec;
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, OwnedFd, RawFd};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -237,7 +238,7 @@ fn present(settings: &Settings) -> Result<Session, Failed> {
 
 /// Waits until a connection has an answer. True if there is one.
 fn await_answer(session: &Session, patience: Option<Duration>) -> Result<bool, Errno> {
-    let limit = patience.map(|p| Timespec { tv_sec: p.as_secs() as i64, tv_nsec: p.subsec_nanos().into() });
+    let limit = patience.map(timespec);
     Ok(poll(&mut [PollFd::new(session, PollFlags::IN)], limit.as_ref())? > 0)
 }
 

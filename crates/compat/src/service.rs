@@ -3,8 +3,9 @@
 use crate::descriptors::Hidden;
 use endpoint::control::{Refusal, Request, Response};
 use endpoint::seqpacket::Packets;
+use endpoint::times::timespec;
 use endpoint::{ChannelId, Connection, DataPath, Direction, Events, Geometry, OpenOptions, calls};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::FileType;
 use rustix::io::Errno;
@@ -201,8 +202,7 @@ impl Session {
     pub(crate) fn has_answer_by(&self, deadline: Instant) -> Result<bool, Errno> {
         rustix::io::retry_on_intr(|| {
             let left = deadline.saturating_duration_since(Instant::now());
-            let limit = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
-            poll(&mut [PollFd::new(self, PollFlags::IN)], Some(&limit)).map(|ready| ready > 0)
+            poll(&mut [PollFd::new(self, PollFlags::IN)], Some(&timespec(left))).map(|ready| ready > 0)
         })
     }
 

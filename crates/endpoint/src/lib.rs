@@ -45,6 +45,7 @@ pub mod seqpacket;
 #[allow(unsafe_code)]
 pub mod shared;
 mod sync;
+pub mod times;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 mod uffd;

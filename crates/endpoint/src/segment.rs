@@ -5,7 +5,8 @@
 //! this side keeps for itself.
 
 use crate::layout::{Buffers, Geometry, GeometryError, HEAD_OCTETS, HOST_PROCESSOR, HOST_SLEEPS, MAGIC, VERSION};
-use crate::waiting::{is_elsewhere, timespec};
+use crate::times::timespec;
+use crate::waiting::is_elsewhere;
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};

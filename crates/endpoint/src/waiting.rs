@@ -7,8 +7,7 @@
 //! Pure arithmetic: the callers look, yield and sleep.
 
 use crate::control::Events;
-use rustix::time::Timespec;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A thread that waits gives its processor away so often before it sleeps.
 pub const YIELDS: u32 = 8;
@@ -28,16 +27,6 @@ pub const LONG_YIELD: Duration = Duration::from_micros(50);
 const IMPATIENT_SLEEPS: u8 = 16;
 /// ... and where it gave its processor to somebody who needs it.
 const IMPATIENT_SLEEPS_BESIDE: u8 = 255;
-
-/// A time as the system takes it: no longer than it can count.
-pub fn timespec(time: Duration) -> Timespec {
-    Timespec { tv_sec: time.as_secs().min(u32::MAX.into()) as i64, tv_nsec: time.subsec_nanos().into() }
-}
-
-/// When a wait of that length that begins now ends; `None`: never.
-pub fn deadline(patience: Option<Duration>) -> Option<Instant> {
-    patience.and_then(|patience| Instant::now().checked_add(patience))
-}
 
 /// What a thread that found nothing does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,14 +131,6 @@ pub fn is_elsewhere(theirs: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn no_time_is_too_long_to_wait() {
-        assert!(timespec(Duration::MAX).tv_sec > 0);
-        assert_eq!(deadline(Some(Duration::MAX)), None);
-        assert!(deadline(Some(Duration::from_secs(1))).is_some());
-        assert_eq!(timespec(Duration::new(3, 5)), Timespec { tv_sec: 3, tv_nsec: 5 });
-    }
 
     fn steps(mut waiting: Waiting, elsewhere: bool, most: usize) -> Vec<Next> {
         let mut all = Vec::new();

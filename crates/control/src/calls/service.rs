@@ -9,10 +9,11 @@ use super::layout::Layout;
 use super::report::CallsStatus;
 use super::tables::{self, Installed};
 use crate::hops;
+use endpoint::times::timespec;
 use host::engine::EngineHandle;
 use net::CircuitCounters;
 use net::topology::SwitchHop;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -381,7 +382,7 @@ fn run(shared: &Shared) {
 }
 
 fn sleep(shared: &Shared, timeout: Option<Duration>) {
-    let spec = timeout.map(|t| Timespec { tv_sec: t.as_secs() as i64, tv_nsec: t.subsec_nanos().into() });
+    let spec = timeout.map(timespec);
     // An error is EINTR: the next round looks at everything.
     let _ = poll(&mut [PollFd::new(&shared.bell.0, PollFlags::IN)], spec.as_ref());
     let _ = rustix::io::read(&shared.bell.0, &mut [0; 8]);

@@ -6,7 +6,8 @@ use super::{CONTENT_TYPE, encode};
 use crate::controller::Controller;
 use crate::status;
 use anyhow::{Context as _, Result};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use endpoint::times::timespec;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use std::fmt::Display;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -100,7 +101,7 @@ fn serve(listener: &TcpListener, stop: &OwnedFd, mut source: Source) {
             visitors.timeout().into_iter().chain(rests_until).min().map(|at| at.saturating_duration_since(now));
         // Rounded up, or this would turn until the moment has come.
         let timeout = timeout.map(|t| t + Duration::from_millis(1));
-        let timeout = timeout.map(|t| Timespec { tv_sec: t.as_secs() as i64, tv_nsec: t.subsec_nanos().into() });
+        let timeout = timeout.map(timespec);
         // An error is EINTR: nobody is ready then.
         let _ = poll(&mut fds, timeout.as_ref());
         let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();

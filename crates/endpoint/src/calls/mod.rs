@@ -17,7 +17,7 @@ pub use program::{Order, Report};
 pub use sap::{Sap, SapError};
 
 use crate::client::{Connection, Endpoint, Error};
-use crate::waiting::deadline;
+use crate::times::deadline;
 use crate::{ChannelId, OpenOptions};
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -4,7 +4,7 @@ use super::Error;
 use crate::control::{Request, Response};
 use crate::sealed;
 use crate::seqpacket::Packets;
-use crate::waiting::{deadline, timespec};
+use crate::times::{deadline, timespec};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;

@@ -7,7 +7,8 @@
 use super::{Endpoint, Error, Received};
 use crate::control::{BELL_OCTETS, Events};
 use crate::layout::{ANY_NEWS, BY_FUTEX, CLIENT_SLEEPS, HOST_RESTS, HOST_SLEEPS, Lent, NEWS_OF_ROOM, NEWS_OF_SDUS};
-use crate::waiting::{DOZE, Next, Waiting, timespec};
+use crate::times::timespec;
+use crate::waiting::{DOZE, Next, Waiting};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;

@@ -6,7 +6,7 @@
 
 use super::layout::{DirectGeometry, DirectGeometryError, Head, LINE_OCTETS};
 use super::ring::{ReadLines, WriteLines};
-use crate::waiting::timespec;
+use crate::times::timespec;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags, SeekFrom};
 use rustix::io::Errno;

@@ -14,7 +14,8 @@ use super::slot::{Places, Slot};
 use crate::sys;
 use endpoint::control::{Refusal, Response};
 use endpoint::shared;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use endpoint::times::timespec;
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType, sockopt};
@@ -85,7 +86,7 @@ pub(super) fn run(gate: OwnedFd, board: Board) {
         let silent = guests.iter().filter_map(|g| g.silent_since).min();
         let left = silent.map(|since| (since + PATIENCE).saturating_duration_since(Instant::now()));
         let left = left.into_iter().chain(guests.iter().any(|guest| guest.withheld).then_some(LOOK_AGAIN)).min();
-        let spec = left.map(|d| Timespec { tv_sec: d.as_secs() as i64, tv_nsec: d.subsec_nanos().into() });
+        let spec = left.map(timespec);
         let _ = poll(&mut fds, spec.as_ref());
         let ready: Vec<PollFlags> = fds.iter().map(PollFd::revents).collect();
         drop(fds);
@@ -349,6 +350,7 @@ impl Guest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::event::Timespec;
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
     use std::os::fd::AsRawFd;

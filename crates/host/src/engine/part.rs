@@ -6,6 +6,7 @@ use crate::doorbell::Doorbells;
 use crate::endpoints::Pressure;
 use crate::events::machine::LINGER;
 use crate::interface::HostInterface;
+use endpoint::times::timespec;
 use endpoint::waiting;
 use net::topology::Fabric;
 use net::{External, LinkId, NodeId, Shard};
@@ -201,7 +202,6 @@ impl Part {
     /// Waits for doorbells, commands and sockets.
     fn wait(&mut self, shard: &mut Shard, timeout: Option<Duration>) {
         let far = timeout.is_none_or(|d| d.is_zero() || d > FAR);
-        let spec = |d: Duration| Timespec { tv_sec: d.as_secs() as i64, tv_nsec: d.subsec_nanos().into() };
         let mut links = Vec::new();
         let ready: Vec<PollFlags> = {
             let mut fds = Vec::new();
@@ -223,12 +223,12 @@ impl Part {
             }
             if links.is_empty() && far {
                 drop(fds);
-                let whole = timeout.map(|d| spec(Duration::from_millis(d.as_millis() as u64)));
+                let whole = timeout.map(|d| timespec(Duration::from_millis(d.as_millis() as u64)));
                 return self.hear(shard, whole.as_ref());
             }
             fds.insert(0, PollFd::new(&self.bells, PollFlags::IN));
             // An error here is EINTR or lack of memory; either way the next round looks at everything.
-            let _ = poll(&mut fds, timeout.map(spec).as_ref());
+            let _ = poll(&mut fds, timeout.map(timespec).as_ref());
             fds.iter().map(PollFd::revents).collect()
         };
         self.handle_heard();
