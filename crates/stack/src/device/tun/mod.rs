@@ -24,6 +24,8 @@ use crate::ip::Config;
 const TURN: usize = 64;
 /// Octets of packets likewise: what is read in a turn is written while it is still in the second-level cache.
 const TURN_OCTETS: usize = 128 * 1024;
+/// Where packets are long: two of the longest. While more are read, who receives them has nothing to do, and sleeps.
+const LONG_TURN_OCTETS: usize = 64 * 1024;
 
 /// What a device on circuits is to be.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The passage between a device and circuits, in both directions. In: packets of the device, SDUs. Out: SDUs in a carrier's
 //! buffers, packets to the device. What work a packet has left over is done here, unless its peer does it.
 
-use super::{Device, TURN, TURN_OCTETS};
+use super::{Device, LONG_TURN_OCTETS, TURN, TURN_OCTETS};
 use crate::ip::{Cut, Fragments, IpInterface, Join, MAX_MESSAGE_OCTETS, Verdict, VnetHeader, too_big};
 use std::io::{self, ErrorKind};
 use std::time::Duration;
@@ -15,6 +15,16 @@ const SOON: Duration = Duration::from_micros(200);
 const LONG: usize = 16 * 1024;
 /// The device has been taken down.
 const EIO: i32 = 5;
+
+/// Whether packets of so many octets together are long.
+fn are_long(packets: usize, octets: usize) -> bool {
+    packets > 0 && octets >= LONG * packets
+}
+
+/// The octets at which a turn ends, after these packets of it.
+fn most_octets(packets: usize, octets: usize) -> usize {
+    if are_long(packets, octets) { LONG_TURN_OCTETS } else { TURN_OCTETS }
+}
 
 /// Where SDUs go: an endpoint, or a link.
 pub(super) trait Carrier {
@@ -146,19 +156,19 @@ impl<B: std::fmt::Debug> Passage<B> {
     pub(super) fn turn(&mut self, carrier: &mut impl Carrier<Buffer = B>, now: Time) -> io::Result<bool> {
         let mut any = self.speak(carrier);
         let (mut packets, mut octets) = (0, 0);
-        while packets < self.burst && octets < TURN_OCTETS {
+        while packets < self.burst && octets < most_octets(packets, octets) {
             any |= self.advance(carrier);
             if self.outgoing.is_some() {
                 return Ok(any);
             }
             let Some(read) = self.read(carrier, now)? else {
                 self.burst = packets.max(1);
-                self.has_long = octets >= LONG * self.burst;
+                self.has_long = are_long(self.burst, octets);
                 return Ok(any);
             };
             (packets, octets, any) = (packets + 1, octets + read, true);
         }
-        self.has_long = octets >= LONG * packets;
+        self.has_long = are_long(packets, octets);
         if now.since(self.filled) < SOON {
             self.burst = (self.burst * 2).min(TURN);
         }
@@ -349,5 +359,28 @@ impl<B: std::fmt::Debug> Passage<B> {
             carrier.give_back(buffer);
         }
         waiting
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many packets of so many octets a turn takes that begins with these.
+    fn packets_of_a_turn(begins_with: &[usize], octets_of_each: usize) -> usize {
+        let (mut packets, mut octets) = (0, 0);
+        let mut lengths = begins_with.iter().copied().chain(std::iter::repeat(octets_of_each));
+        while packets < TURN && octets < most_octets(packets, octets) {
+            (packets, octets) = (packets + 1, octets + lengths.next().unwrap());
+        }
+        packets
+    }
+
+    #[test]
+    fn a_turn_is_two_of_the_longest_packets_and_many_short_ones() {
+        let turns = [65_226, LONG, LONG - 1, 9180, 1500, 40].map(|octets| packets_of_a_turn(&[], octets));
+        assert_eq!(turns, [2, 4, 9, 15, TURN, TURN]);
+        // An acknowledgement or two before it do not matter; a stream of them is short packets.
+        assert_eq!((packets_of_a_turn(&[40], 65_226), packets_of_a_turn(&[40; 60], 65_226)), (3, 62));
     }
 }
