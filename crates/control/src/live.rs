@@ -187,16 +187,18 @@ impl Target for Live<'_> {
                 let had = self.fabric.change_switch(self.network, name, *config)?;
                 Step::ChangeSwitch { name: name.clone(), config: had }
             }
-            Step::AddMyrinet { name, layout } => {
-                let net = Myrinet::new((**layout).clone());
-                self.fabric.add_element(self.network, name, MYRINET_BOUNDS, net)?;
+            Step::AddMyrinet { name, .. } => {
+                let Some(Made::Myrinet(net)) = made else { return Err(nothing_made(name)) };
+                self.fabric.add_element(self.network, name, MYRINET_BOUNDS, *net)?;
                 self.place(name);
                 Step::RemoveStation(name.clone())
             }
-            Step::ChangeMyrinet { name, layout } => {
+            Step::ChangeMyrinet { name, .. } => {
+                let Some(Made::Myrinet(made)) = made else { return Err(nothing_made(name)) };
                 let net = self.myrinet(name)?;
                 let had = Box::new(net.layout().clone());
-                net.set_layout((**layout).clone());
+                let former = net.become_like(*made);
+                self.dropped.push(Box::new(former));
                 Step::ChangeMyrinet { name: name.clone(), layout: had }
             }
             Step::AddDesk { name, .. } => {

@@ -1,10 +1,11 @@
-//! What steps need: the sockets and devices that are outside at links, switches and desks, made. Making one may take long, so this is
-//! no work for the network's thread.
+//! What steps need: the sockets and devices that are outside at links, switches, Myrinets and desks, made. Making one may take
+//! long, so this is no work for the network's thread.
 
 use crate::adapters::Adapters;
 use crate::config::{self, Shell};
 use crate::step::{Made, Need};
 use adapter::desk::Desk;
+use adapter::myrinet::Myrinet;
 use anyhow::{Context as _, Result, anyhow};
 use net::Switch;
 use net::external::External;
@@ -31,6 +32,7 @@ pub fn make(need: &Need, adapters: &Adapters) -> Result<Made> {
             switch.touch();
             Made::Switch(switch)
         }
+        Need::Myrinet(layout) => Made::Myrinet(Box::new(Myrinet::new((**layout).clone()))),
         Need::Desk(layout) => {
             let mut desk = Box::new(Desk::new((**layout).clone())?.with_grain(DESK_GRAIN));
             desk.touch();

@@ -5,7 +5,7 @@ use crate::adapters::Plug;
 use crate::config::Shell;
 use crate::objects::ObjectId;
 use adapter::desk::{Desk, Layout as DeskLayout};
-use adapter::myrinet::{Layout, MAX_HOSTS};
+use adapter::myrinet::{Layout, MAX_HOSTS, Myrinet};
 use net::external::External;
 use net::topology::{Bounds, CircuitDescription, CircuitEnd, LinkDescription, LinkKey, Placed, Router, TopologyError};
 use net::{LinkConfig, Switch, SwitchConfig};
@@ -151,6 +151,8 @@ pub enum Need {
         /// Its bounds.
         config: SwitchConfig,
     },
+    /// A Myrinet: its hosts' interfaces and their memory are made.
+    Myrinet(Box<Layout>),
     /// A desk: its chips are made.
     Desk(Box<DeskLayout>),
 }
@@ -163,6 +165,8 @@ pub enum Made {
     Adapter(Plug),
     /// A switch without routes.
     Switch(Box<Switch>),
+    /// A Myrinet without circuits.
+    Myrinet(Box<Myrinet>),
     /// A desk without circuits.
     Desk(Box<Desk>),
 }
@@ -174,6 +178,9 @@ impl Step {
             Step::AddStation { name, bounds: Bounds::Switch(config), .. } => {
                 let need = Need::Switch { name: name.clone(), config: *config };
                 Some((ObjectId::Station(name.clone()), need))
+            }
+            Step::AddMyrinet { name, layout } | Step::ChangeMyrinet { name, layout } => {
+                Some((ObjectId::Station(name.clone()), Need::Myrinet(layout.clone())))
             }
             Step::AddDesk { name, layout } | Step::ChangeDesk { name, layout } => {
                 Some((ObjectId::Station(name.clone()), Need::Desk(layout.clone())))

@@ -317,6 +317,40 @@ fn a_desk_is_made_and_changed_in_short_rounds() {
 }
 
 #[test]
+fn a_myrinet_is_made_and_changed_in_short_rounds() {
+    rustix::thread::disable_transparent_huge_pages(true).expect("a system that takes them away");
+    const HOSTS: usize = 60;
+    let text = |switching: &str| {
+        let mut text = String::from("[host.alpha]\n[host.beta]\n");
+        let mut cables = String::new();
+        for n in 0..HOSTS {
+            let _ = writeln!(text, "[host.h{n}]");
+            let _ = writeln!(cables, "{{ ends = [\"h{n}\", \"m{}:{}\"] }},", n / 12, n % 12);
+        }
+        for n in 0..HOSTS / 12 {
+            let _ = writeln!(cables, "{{ ends = [\"m{n}:12\", \"hub:{n}\"] }},");
+        }
+        let hosts: Vec<String> = (0..HOSTS).map(|n| format!("h{n}")).collect();
+        let switches: Vec<String> = (0..HOSTS / 12).map(|n| format!("m{n} = 16")).collect();
+        let _ = writeln!(
+            text,
+            "[myrinet.ssn]\nhosts = {hosts:?}\nswitches = {{ {}, hub = 8 }}\ncables = [\n{cables}]\nswitching = \"{switching}\"",
+            switches.join(", ")
+        );
+        text
+    };
+    let net = Net::of(&text("cut-through"), 0, BOUND);
+    net.measure("apply, switches of a Myrinet", |socket| {
+        apply(socket, &text("store-and-forward"), false);
+        apply(socket, &text("cut-through"), false);
+    });
+    net.measure("apply, a Myrinet less and more", |socket| {
+        apply(socket, "[host.alpha]\n[host.beta]\n", false);
+        apply(socket, &text("cut-through"), false);
+    });
+}
+
+#[test]
 fn a_capture_between_two_shards_that_is_far_behind_is_put_in_order_elsewhere() {
     rustix::thread::disable_transparent_huge_pages(true).expect("a system that takes them away");
     let text = "[engine]\nshards = 2\n[host.alpha]\nshard = 0\n[host.beta]\nshard = 1\n[[link]]\nends = [\"alpha\", \"beta\"]\n\

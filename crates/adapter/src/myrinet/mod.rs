@@ -37,9 +37,9 @@ use table::{Regrouped, Table};
 use wire::Time;
 
 /// Interfaces that a run looks at, at most: a fraction of a millisecond.
-const VISITS: u64 = 16_384;
-/// Of the Myrinet's time, what it goes on at once.
-const STEP: Duration = Duration::from_micros(20);
+const VISITS: u64 = 1024;
+/// Of the Myrinet's time, what it goes on at once. Where many hosts are busy something happens every tenth of a microsecond.
+const STEP: Duration = Duration::from_micros(2);
 /// How often a Myrinet that carries PDUs is visited, and one that only maps.
 const GRAINS: [Duration; 2] = [Duration::from_micros(5), Duration::from_micros(500)];
 /// After a PDU has left or come, others may be at interfaces on their way to hosts: longer than the longest takes that is not stopped.
@@ -99,7 +99,36 @@ impl Myrinet {
     /// Makes it another, whose circuits are the same. Where cables alone differ, they are pulled and plugged, and PDUs on others go on.
     /// Else all begins anew, and what was under way is lost.
     pub fn set_layout(&mut self, layout: Layout) {
-        if layout.differs_in_cables_only(&self.layout) {
+        if !self.set_cables(&layout) {
+            self.become_like(Myrinet::new(layout));
+        }
+    }
+
+    /// The same for whoever has others wait for the network: `other` is of the layout and has no circuits, and what comes back is to be
+    /// dropped elsewhere.
+    pub fn become_like(&mut self, mut other: Myrinet) -> Myrinet {
+        if self.set_cables(&other.layout) {
+            return other;
+        }
+        self.interrupted += self.ports.iter().map(|port| port.under_way() as u64).sum::<u64>();
+        self.former.add(&self.network.sums().ended());
+        for (port, station) in self.ports.iter_mut().zip(self.network.stations()) {
+            port.forget(station.lanai.sums());
+        }
+        core::mem::swap(&mut self.layout, &mut other.layout);
+        core::mem::swap(&mut self.network, &mut other.network);
+        core::mem::swap(&mut self.places, &mut other.places);
+        self.ports.resize_with(self.layout.hosts.len(), Port::default);
+        (self.ready, self.behind) = (false, false);
+        self.generator.abandon();
+        self.table.groups().into_iter().for_each(|group| self.regroup(&group));
+        other
+    }
+
+    /// Pulls and plugs cables, if nothing else differs.
+    fn set_cables(&mut self, layout: &Layout) -> bool {
+        let cables_only = layout.differs_in_cables_only(&self.layout);
+        if cables_only {
             let (old, new) = (&self.layout.cables, &layout.cables);
             for cable in old.iter().filter(|cable| !new.contains(cable)) {
                 self.places.pull(&mut self.network.fabric, cable);
@@ -107,19 +136,9 @@ impl Myrinet {
             for cable in new.iter().filter(|cable| !old.contains(cable)) {
                 let _ = self.places.plug(&mut self.network.fabric, cable);
             }
-            self.layout = layout;
-            return;
+            self.layout = layout.clone();
         }
-        self.interrupted += self.ports.iter().map(|port| port.under_way() as u64).sum::<u64>();
-        self.former.add(&self.network.sums().ended());
-        for (port, station) in self.ports.iter_mut().zip(self.network.stations()) {
-            port.forget(station.lanai.sums());
-        }
-        (self.network, self.places) = layout.build();
-        self.ports.resize_with(layout.hosts.len(), Port::default);
-        (self.layout, self.ready, self.behind) = (layout, false, false);
-        self.generator.abandon();
-        self.table.groups().into_iter().for_each(|group| self.regroup(&group));
+        cables_only
     }
 
     /// Begins to generate traffic; what became of it is in [`Myrinet::report`].
