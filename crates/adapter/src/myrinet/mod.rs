@@ -99,15 +99,22 @@ impl Myrinet {
     /// Makes it another, whose circuits are the same. Where cables alone differ, they are pulled and plugged, and PDUs on others go on.
     /// Else all begins anew, and what was under way is lost.
     pub fn set_layout(&mut self, layout: Layout) {
-        if !self.set_cables(&layout) {
-            self.become_like(Myrinet::new(layout));
-        }
+        drop(self.become_like(Myrinet::new(layout)));
     }
 
     /// The same for whoever has others wait for the network: `other` is of the layout and has no circuits, and what comes back is to be
     /// dropped elsewhere.
     pub fn become_like(&mut self, mut other: Myrinet) -> Myrinet {
-        if self.set_cables(&other.layout) {
+        let cables_only = other.layout.differs_in_cables_only(&self.layout);
+        core::mem::swap(&mut self.layout, &mut other.layout);
+        if cables_only {
+            let (old, new) = (&other.layout.cables, &self.layout.cables);
+            for cable in old.iter().filter(|cable| !new.contains(cable)) {
+                self.places.pull(&mut self.network.fabric, cable);
+            }
+            for cable in new.iter().filter(|cable| !old.contains(cable)) {
+                let _ = self.places.plug(&mut self.network.fabric, cable);
+            }
             return other;
         }
         self.interrupted += self.ports.iter().map(|port| port.under_way() as u64).sum::<u64>();
@@ -115,7 +122,6 @@ impl Myrinet {
         for (port, station) in self.ports.iter_mut().zip(self.network.stations()) {
             port.forget(station.lanai.sums());
         }
-        core::mem::swap(&mut self.layout, &mut other.layout);
         core::mem::swap(&mut self.network, &mut other.network);
         core::mem::swap(&mut self.places, &mut other.places);
         self.ports.resize_with(self.layout.hosts.len(), Port::default);
@@ -123,22 +129,6 @@ impl Myrinet {
         self.generator.abandon();
         self.table.groups().into_iter().for_each(|group| self.regroup(&group));
         other
-    }
-
-    /// Pulls and plugs cables, if nothing else differs.
-    fn set_cables(&mut self, layout: &Layout) -> bool {
-        let cables_only = layout.differs_in_cables_only(&self.layout);
-        if cables_only {
-            let (old, new) = (&self.layout.cables, &layout.cables);
-            for cable in old.iter().filter(|cable| !new.contains(cable)) {
-                self.places.pull(&mut self.network.fabric, cable);
-            }
-            for cable in new.iter().filter(|cable| !old.contains(cable)) {
-                let _ = self.places.plug(&mut self.network.fabric, cable);
-            }
-            self.layout = layout.clone();
-        }
-        cables_only
     }
 
     /// Begins to generate traffic; what became of it is in [`Myrinet::report`].
