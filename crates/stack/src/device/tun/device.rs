@@ -1,9 +1,11 @@
 //! The device itself: made, read, written. Packets go with a virtio header before them if there can be work left over.
+//!
+//! Each packet is one system call, made directly: the C library's may be cancelled, which each call prepares for.
 
 use super::sys::leave_nothing;
 use crate::ip::{VNET_OCTETS, VnetHeader};
 use rustix::fs::{Mode, OFlags, open};
-use rustix::io::Errno;
+use rustix::io::{Errno, read, readv, write, writev};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
 use std::net::Ipv4Addr;
@@ -96,9 +98,9 @@ impl Device {
         let mut header = [0; VNET_OCTETS];
         let octets = if self.has_header {
             let mut parts = [IoSliceMut::new(&mut header), IoSliceMut::new(packet)];
-            self.device.recv_vectored(&mut parts).map_err(named)?.saturating_sub(VNET_OCTETS)
+            readv(self, &mut parts).map_err(named)?.saturating_sub(VNET_OCTETS)
         } else {
-            self.device.recv(packet).map_err(named)?
+            read(self, packet).map_err(named)?
         };
         Ok((header, octets))
     }
@@ -108,11 +110,12 @@ impl Device {
     /// # Errors
     /// As the system says.
     pub fn write(&self, header: &[u8; VNET_OCTETS], packet: &[u8]) -> io::Result<()> {
-        if self.has_header {
-            self.device.send_vectored(&[IoSlice::new(header), IoSlice::new(packet)]).map_err(named).map(|_| ())
+        let written = if self.has_header {
+            writev(self, &[IoSlice::new(header), IoSlice::new(packet)])
         } else {
-            self.device.send(packet).map_err(named).map(|_| ())
-        }
+            write(self, packet)
+        };
+        written.map_err(named).map(|_| ())
     }
 
     /// As [`Device::write`], with nothing left over.
@@ -125,11 +128,11 @@ impl Device {
 }
 
 /// A device that somebody has deleted, alone or with its namespace, says `EBADFD`, which tells nobody anything.
-fn named(e: io::Error) -> io::Error {
-    if e.raw_os_error() == Some(Errno::BADFD.raw_os_error()) {
-        return io::Error::new(ErrorKind::NotConnected, "the device has been deleted");
+fn named(e: Errno) -> io::Error {
+    match e {
+        Errno::BADFD => io::Error::new(ErrorKind::NotConnected, "the device has been deleted"),
+        e => e.into(),
     }
-    e
 }
 
 fn enter(namespace: &Path) -> io::Result<()> {
