@@ -85,18 +85,7 @@ impl<T: Unit> Lane<T> {
             return (arrived + timed.queue.len() + timed.flight.len()) as u64;
         }
         let has_gone = |unit: &T| labels.iter().any(|label| label.holds(unit.circuit()));
-        let mut gone = 0;
-        for _ in 0..timed.queue.len() {
-            let Some(unit) = timed.queue.pop() else { break };
-            if has_gone(&unit) {
-                timed.queued_cells -= unit.cell_times();
-                unit.discard(pool);
-                gone += 1;
-            } else {
-                // It has just made room.
-                let _ = timed.queue.push(unit);
-            }
-        }
+        let mut gone = timed.discard_queued(has_gone, pool);
         timed.flight.retain_mut(|unit| {
             let goes = has_gone(unit);
             if goes {
@@ -201,5 +190,47 @@ impl<T: Unit> Lane<T> {
     pub(super) fn is_parcel_clean(&self) -> bool {
         let (Some(sieve), Some(parcel)) = (&self.sieve, self.parcels.front()) else { return true };
         !sieve.holds_back(parcel.circuit, sieve.passed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::FaultConfig;
+    use std::time::Duration;
+    use wire::{Cell, CellHeader, CellRate, PayloadType, Time};
+
+    fn put(lane: &mut Lane<Cell>, vci: u16, number: u16, pool: &mut FramePool) {
+        let payload_type = PayloadType::User { congestion: false, end: false };
+        let circuit = CircuitId::new(0, vci).unwrap();
+        let mut cell = Cell::new(CellHeader { circuit, payload_type, clp: false }, [0; PAYLOAD_OCTETS]);
+        cell.payload[..2].copy_from_slice(&number.to_be_bytes());
+        assert!(lane.put(cell, Time::ZERO, pool).is_ok());
+    }
+
+    #[test]
+    fn what_is_left_of_a_queue_leaves_at_another_rate_whatever_is_dropped_out_of_it() {
+        const WAITING: u16 = 200;
+        let rate = |cells_per_s| CellRate::from_cells_per_s(cells_per_s);
+        let (faults, none) = (FaultConfig::default(), Duration::ZERO);
+        let mut pool = FramePool::new(16, 65_536);
+        // Among those that have their moments of the new rate at once, among those behind, and of both.
+        for gone in [0..1, 0..64, 10..20, 60..70, 64..200, 100..140, 1..199, 0..200] {
+            let mut lane = Lane::<Cell>::new(512, rate(100.0), none, Some(&faults), 0);
+            (0..WAITING).for_each(|n| put(&mut lane, if gone.contains(&n) { 40 } else { 41 }, n, &mut pool));
+            lane.set_rate(512, rate(100_000.0), none, Time::ZERO);
+            (WAITING..300).for_each(|n| put(&mut lane, 41, n, &mut pool));
+            let label = Label::Vc(CircuitId::new(0, 40).unwrap());
+            assert_eq!(lane.under_way(&[label], &mut pool), 0);
+            // 10 us for each; what came later leaves after all that waited.
+            for (micros, until) in [(2005, WAITING), (3005, 300)] {
+                lane.run(Time::from_nanos(1000 * micros), &mut pool);
+                let number = |cell: &Cell| u16::from_be_bytes([cell.payload[0], cell.payload[1]]);
+                let arrived: Vec<u16> = lane.arrived.readable().iter().map(number).collect();
+                let expected: Vec<u16> = (0..until).filter(|n| !gone.contains(n)).collect();
+                assert_eq!(arrived, expected, "{gone:?} dropped, after {micros} us");
+            }
+            assert!(lane.poll_timeout().is_none() && lane.counters().add_up(crate::Carries::Cells));
+        }
     }
 }

@@ -106,6 +106,30 @@ impl<T: Unit> Timed<T> {
         }
     }
 
+    /// Discards what `goes` out of the queue; gives how many. What is left keeps its order.
+    pub(super) fn discard_queued(&mut self, goes: impl Fn(&T) -> bool, pool: &mut FramePool) -> u64 {
+        let settled = self.stale.as_ref().map_or(0, |stale| stale.retimed);
+        let waited = self.stale.as_ref().map_or(0, |stale| stale.retimed + stale.left);
+        let mut gone = 0;
+        for place in 0..self.queue.len() {
+            let Some(unit) = self.queue.pop() else { break };
+            if !goes(&unit) {
+                // It has just made room.
+                let _ = self.queue.push(unit);
+                continue;
+            }
+            self.queued_cells -= unit.cell_times();
+            unit.discard(pool);
+            gone += 1;
+            if let Some(stale) = self.stale.as_mut().filter(|_| place < waited) {
+                *(if place < settled { &mut stale.retimed } else { &mut stale.left }) -= 1;
+            }
+        }
+        // The oldest may be one that has no moment yet.
+        self.handle_taken(0);
+        gone
+    }
+
     /// Empties the queue; `f` gets each unit.
     pub(super) fn clear_queue(&mut self, mut f: impl FnMut(T)) {
         while let Some(unit) = self.queue.pop() {
