@@ -481,6 +481,9 @@ fn requests_that_make_no_sense_are_answered_by_errors_and_the_session_goes_on() 
     let client = &mut guest.client;
     assert_eq!(client.call(command::DMA_MAP, &[&map_request(MEMORY + 4096, 4096)], &[]), Err(EXISTS));
     assert_eq!(client.call(command::DMA_MAP, &[&[0; 8]], &[]), Err(INVALID));
+    for (address, size) in [(0x8000_0000, 1), (0x8000_0800, 4096), (0x8000_0000, 4097)] {
+        assert_eq!(client.call(command::DMA_MAP, &[&map_request(address, size)], &[]), Err(INVALID), "{size}");
+    }
     assert_eq!(client.call(command::GET_REGION_INFO, &[&words(&[32, 0, 9, 0]), &[0; 16]], &[]), Err(INVALID));
     for (region, offset, count) in
         [(0, (4 << 20) - 3, 4), (7, 256, 1), (1, 0, 1), (9, 0, 0), (0, u64::MAX, 4), (0, 0, 1 << 20)]

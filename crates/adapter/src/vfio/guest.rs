@@ -16,6 +16,8 @@ use std::sync::{Arc, Weak};
 
 /// Ranges at most.
 pub const MAX_RANGES: usize = 4096;
+/// Ranges are of whole pages, as those of a machine's memory: what DMA moves at once lies in two at most.
+const PAGE: u64 = 4096;
 /// Files at most: a machine has a few.
 pub const MAX_FILES: usize = 64;
 
@@ -47,8 +49,8 @@ impl GuestMemory {
     /// Adds a range.
     ///
     /// # Errors
-    /// The number of the system's error: it is empty, wraps around, overlaps another, is one too many, or its file is no
-    /// memory or one too many.
+    /// The number of the system's error: it is empty or not of whole pages, wraps around, overlaps another, is one too many,
+    /// or its file is no memory or one too many.
     pub fn map(
         &mut self,
         flags: u32,
@@ -59,7 +61,7 @@ impl GuestMemory {
     ) -> Result<(), Errno> {
         let end = address.checked_add(size).ok_or(Errno::INVAL)?;
         offset.checked_add(size).filter(|end| i64::try_from(*end).is_ok()).ok_or(Errno::INVAL)?;
-        if size == 0 {
+        if size == 0 || !size.is_multiple_of(PAGE) || !address.is_multiple_of(PAGE) {
             return Err(Errno::INVAL);
         }
         let below = self.ranges.range(..end).next_back();
@@ -289,16 +291,37 @@ mod tests {
     }
 
     #[test]
+    fn ranges_are_of_whole_pages_so_that_a_portion_of_dma_lies_in_two_at_most() {
+        let mut memory = GuestMemory::default();
+        let held = file(4096);
+        for (address, size) in [(0, 1), (1, 1), (0x800, 0x1000), (0x1000, 0x1001), (0x1000, 0xfff), (0xfff, 0x2000)] {
+            let refused = memory.map(3, 0, address, size, Some(held.try_clone().unwrap()));
+            assert_eq!(refused, Err(Errno::INVAL), "{size:#x} octets at {address:#x}");
+        }
+        for n in 0..16 {
+            memory.map(3, 0, n * PAGE, PAGE, Some(held.try_clone().unwrap())).unwrap();
+        }
+        for address in (0..15 * PAGE).step_by(511) {
+            let mut parts = 0;
+            let count = |_: &OwnedFd, _, _| {
+                parts += 1;
+                Ok(())
+            };
+            memory.parts(MAP_READ, address, PAGE as usize, count).unwrap();
+            assert!(parts <= 2, "{parts} at {address:#x}");
+        }
+    }
+
+    #[test]
     fn ranges_do_not_overlap_and_go_as_they_came() {
         let mut memory = GuestMemory::default();
         memory.map(3, 0, 0x1000, 0x1000, None).unwrap();
         for (address, size, error) in [
-            (0x0, 0x1001, Errno::EXIST),
-            (0x1fff, 1, Errno::EXIST),
-            (0x1400, 0x10, Errno::EXIST),
-            (0x800, 0x4000, Errno::EXIST),
+            (0x0, 0x2000, Errno::EXIST),
+            (0x1000, 0x1000, Errno::EXIST),
+            (0x0, 0x4000, Errno::EXIST),
             (0x3000, 0, Errno::INVAL),
-            (u64::MAX, 2, Errno::INVAL),
+            (u64::MAX - 0xfff, 0x2000, Errno::INVAL),
         ] {
             assert_eq!(memory.map(3, 0, address, size, None), Err(error), "{address:#x}");
         }
