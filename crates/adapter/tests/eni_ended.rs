@@ -47,12 +47,15 @@ fn a_pdu_that_is_cut_by_a_reset_or_a_new_place_is_ended_and_the_next_one_arrives
         pair.run();
         assert_eq!(pair.sides[1].received(), Some((100, sdu(9188, 7))), "{cut:?}");
         assert_eq!(pair.sides[1].received(), None);
-        // Its CRC holds and its length is none.
+        // Its CRC holds and its length is none, so that it counts once: as what its sender has closed, and its receiver as given up.
         let adapter = &pair.sides[0].adapter;
         assert_eq!((adapter.sent().dropped_total(), adapter.sent().pdus), (3, 1));
         assert_eq!(adapter.sent().cells, 96 + 1 + 192);
         let receiver = &pair.sides[1];
-        assert_eq!((receiver.adapter.received().dropped_total(), receiver.driver.statistics.bad), (0, 1));
+        let received = receiver.adapter.received();
+        assert_eq!((received.dropped_total(), received.dropped(DropReason::Aborted)), (1, 1), "{cut:?}");
+        assert_eq!((received.pdus, received.octets), (1, 192 * 48));
+        assert_eq!((received.cells, receiver.driver.statistics.bad), (96 + 1 + 192, 1));
     }
 }
 

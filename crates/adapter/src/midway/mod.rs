@@ -448,7 +448,8 @@ impl Eni155p {
         &self.phy
     }
 
-    /// What came from the line: cells kept, PDUs whole and their cells' octets; cells dropped, and PDUs of a wrong CRC.
+    /// What came from the line: cells kept, PDUs whole and their cells' octets; cells dropped, and PDUs of a wrong CRC or of
+    /// length 0, which their sender gave up.
     pub const fn received(&self) -> &Counters {
         &self.received
     }

@@ -12,6 +12,8 @@ use wire::crc::Crc32;
 use wire::{Cell, DropReason, PayloadType};
 
 const CELL_WORDS: u32 = PAYLOAD_OCTETS as u32 / 4;
+/// Where a PDU's length stands in its last cell, before the CRC.
+const LENGTH_AT: usize = PAYLOAD_OCTETS - 6;
 const IN_SERVICE: u32 = 1;
 const PTI_MODE: u32 = 1 << 29;
 const RAW: u32 = 1;
@@ -148,6 +150,7 @@ impl Eni155p {
         entry.descriptor = ring.wrap(at + 2 + CELL_WORDS);
         self.finish(vci, entry, ring, at, descriptor_flags(cell) | 1);
         self.received.cells = self.received.cells.wrapping_add(1);
+        self.received.pdus = self.received.pdus.wrapping_add(1);
         self.received.octets = self.received.octets.wrapping_add(PAYLOAD_OCTETS as u64);
     }
 
@@ -198,11 +201,15 @@ impl Eni155p {
         match was {
             state::BEGUN => {
                 let good = Crc32::from_register(self.ram.word(entry.at + 12)).is_good();
-                if good {
-                    let octets = u64::from(entry.cells) * PAYLOAD_OCTETS as u64;
-                    self.received.octets = self.received.octets.wrapping_add(octets);
-                } else {
-                    self.received.drop_one(DropReason::Crc);
+                match cell.payload[LENGTH_AT..] {
+                    _ if !good => self.received.drop_one(DropReason::Crc),
+                    // Its sender gave it up. The host sees the length too.
+                    [0, 0, ..] => self.received.drop_one(DropReason::Aborted),
+                    _ => {
+                        let octets = u64::from(entry.cells) * PAYLOAD_OCTETS as u64;
+                        self.received.octets = self.received.octets.wrapping_add(octets);
+                        self.received.pdus = self.received.pdus.wrapping_add(1);
+                    }
                 }
                 let flags = descriptor_flags(cell) | if good { 0 } else { r::RX_CRC_ERR };
                 entry.descriptor = entry.write;
@@ -222,9 +229,6 @@ impl Eni155p {
     fn finish(&mut self, vci: u32, entry: Entry, ring: Ring, at: u32, descriptor: u32) {
         ring.set_word(&mut self.ram, at, r::RX_IDENT | descriptor);
         self.store(&entry);
-        if descriptor & (r::RX_T | r::RX_CRC_ERR) == 0 {
-            self.received.pdus = self.received.pdus.wrapping_add(1);
-        }
         // The entry may have changed under a ring that a host put over the table: read it again.
         let word0 = self.ram.word(entry.at);
         if word0 & IN_SERVICE == 0 {
