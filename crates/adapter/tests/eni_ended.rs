@@ -60,6 +60,49 @@ fn a_pdu_that_is_cut_by_a_reset_or_a_new_place_is_ended_and_the_next_one_arrives
 }
 
 #[test]
+fn a_pdu_is_ended_where_its_cells_went_whatever_loop_back_there_is_when_it_is_cut() {
+    const OFF: u32 = 0;
+    const DIAGNOSTIC: u32 = 2;
+    let mct = r::PHY_AT + 4 * u32::from(adapter::suni::MCT);
+    let turn = |side: &mut Side, to: u32| side.with(Time::ZERO, |_, bus, _| bus.write(mct, to));
+    // The loop-back for the first cells and for those after them, and when the PDU is cut.
+    for (first, then, at_last) in [
+        (OFF, OFF, DIAGNOSTIC),
+        (OFF, DIAGNOSTIC, DIAGNOSTIC),
+        (DIAGNOSTIC, OFF, DIAGNOSTIC),
+        (DIAGNOSTIC, DIAGNOSTIC, OFF),
+        (DIAGNOSTIC, DIAGNOSTIC, DIAGNOSTIC),
+    ] {
+        let mut pair = Pair::new(unpaced());
+        for side in &mut pair.sides {
+            side.open(100, Aal::Aal5, 64 << 10, None).unwrap();
+        }
+        pair.sides[0].send(100, &sdu(9188, 1), Time::ZERO).unwrap();
+        let mut left = 0;
+        for way in [first, then] {
+            turn(&mut pair.sides[0], way);
+            let mut cells = [Cell::default(); 48];
+            let n = pair.sides[0].adapter.fill(&mut cells, Time::ZERO);
+            pair.sides[1].adapter.handle_cells(&cells[..n]);
+            left += n;
+        }
+        let what = format!("by {first}, by {then}, at last {at_last}");
+        assert_eq!(left, [first, then].iter().filter(|way| **way == OFF).count() * 48, "{what}");
+        let side = &mut pair.sides[0];
+        turn(side, at_last);
+        side.with(Time::ZERO, |_, bus, _| bus.write(r::REGISTERS_AT + 4 * r::RES_ID_MCON, 0));
+        assert_eq!(side.adapter.ends_pdus(), left > 0, "{what}");
+        turn(side, OFF);
+        side.driver = Eni::probe(&mut Direct { adapter: &mut side.adapter, now: Time::ZERO }, MEMORY, BUFFERS).unwrap();
+        side.open(100, Aal::Aal5, 64 << 10, None).unwrap();
+        side.send(100, &sdu(9188, 7), Time::ZERO).unwrap();
+        pair.run();
+        assert_eq!(pair.sides[1].received(), Some((100, sdu(9188, 7))), "{what}");
+        assert_eq!(pair.sides[1].adapter.received().dropped_total(), u64::from(left > 0), "{what}");
+    }
+}
+
+#[test]
 fn the_end_of_a_cut_pdu_waits_for_the_line_and_takes_its_channels_time() {
     let mut side = Side::new(Config::default());
     // One each 20.48 us.

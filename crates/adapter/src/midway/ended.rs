@@ -7,7 +7,6 @@
 use super::Eni155p;
 use super::registers as r;
 use super::transmit::{CELL_WORDS, Channel, DESCRIPTOR_WORDS, END_BIT};
-use crate::suni::Loop;
 use wire::cell::PAYLOAD_OCTETS;
 use wire::{Cell, CellHeader, DropReason};
 
@@ -20,8 +19,7 @@ impl Eni155p {
         if let Some(pdu) = channel.pdu.take() {
             (at, lost) = (at + DESCRIPTOR_WORDS + CELL_WORDS * pdu.cells, 1);
             // A receiver that is this adapter itself is reset too, or told nothing else either.
-            let outside = self.phy.loop_back() != Loop::Diagnostic;
-            if pdu.aal5 && pdu.sent > 0 && outside && self.aborts.len() < r::CHANNELS {
+            if pdu.aal5 && pdu.outside && self.aborts.len() < r::CHANNELS {
                 let mut cell = Cell::new(CellHeader::from_word(pdu.header_word | END_BIT), [0; PAYLOAD_OCTETS]);
                 let (data, checksum) = cell.payload.split_at_mut(PAYLOAD_OCTETS - 4);
                 checksum.copy_from_slice(&(self.checksum)(pdu.crc, data).finish().to_be_bytes());

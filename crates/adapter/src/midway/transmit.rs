@@ -46,6 +46,8 @@ pub(super) struct Pdu {
     pub(super) aal5: bool,
     pub(super) cells: u32,
     pub(super) sent: u32,
+    /// Cells of it have left for the line, not only for this adapter's own receiver.
+    pub(super) outside: bool,
     pub(super) header_word: u32,
     pub(super) crc: Crc32,
 }
@@ -231,6 +233,7 @@ impl Eni155p {
             }
         }
         pdu.sent += out.len() as u32;
+        pdu.outside |= !out.is_empty();
         channel.passed += CELL_WORDS * out.len() as u32;
     }
 
@@ -301,6 +304,7 @@ impl Eni155p {
             aal5: word0 & r::TX_AAL5 != 0,
             cells,
             sent: 0,
+            outside: false,
             // VCI, PTI and CLP stand where the header has them; no VPI, no flow control.
             header_word: word1 & 0x3fff,
             crc: Crc32::new(),
@@ -312,6 +316,7 @@ impl Eni155p {
     fn segment(&mut self, number: usize, out: &mut Cell, now: Time) {
         let ring = self.channel_ring(number);
         let late = self.tolerance + CONTENTION;
+        let outside = self.phy.loop_back() != Loop::Diagnostic;
         let channel = &mut self.channels[number];
         let (Some(ring), Some(mut pdu)) = (ring, channel.pdu) else { return };
         if let Some(shaper) = &mut channel.shaper {
@@ -331,6 +336,7 @@ impl Eni155p {
         }
         channel.passed += CELL_WORDS;
         pdu.sent += 1;
+        pdu.outside |= outside;
         channel.pdu = Some(pdu);
         if last {
             channel.read = ring.wrap(channel.next_word());
