@@ -3,11 +3,12 @@
 //! Whoever receives a descriptor (`SCM_RIGHTS`) in no buffer for it, or closes a socket in whose queue one lies, closes that descriptor,
 //! and to close one can take as long as its maker likes (`SO_LINGER`, FUSE). So octets are looked at before they are taken, which says
 //! whether a descriptor lies among them and closes none. If one does, the connection is over: nothing more is taken from it or goes in,
-//! and the socket is closed by a thread that does nothing else.
+//! and the socket is closed by a thread that does nothing else. An octet that comes out of band (`MSG_OOB`) lies among the others: else a
+//! look passes it over, and to take what is behind it frees it.
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{Errno, retry_on_intr};
-use rustix::net::{RecvAncillaryBuffer, RecvFlags, ReturnFlags, SendFlags, Shutdown};
+use rustix::net::{RecvAncillaryBuffer, RecvFlags, ReturnFlags, SendFlags, Shutdown, sockopt};
 use rustix::process::{Pid, getpid};
 use std::io::IoSliceMut;
 use std::sync::OnceLock;
@@ -24,6 +25,8 @@ pub(crate) struct Bare {
 
 impl From<OwnedFd> for Bare {
     fn from(socket: OwnedFd) -> Self {
+        // Every socket takes it.
+        let _ = sockopt::set_socket_oobinline(&socket, true);
         Bare { socket: Some(socket), process: getpid() }
     }
 }
@@ -126,11 +129,22 @@ mod tests {
     }
 
     fn pass(socket: &OwnedFd, octets: &[u8], fd: BorrowedFd<'_>) -> Result<usize, Errno> {
+        pass_by(socket, octets, fd, SendFlags::empty())
+    }
+
+    fn pass_by(socket: &OwnedFd, octets: &[u8], fd: BorrowedFd<'_>, flags: SendFlags) -> Result<usize, Errno> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut rights = SendAncillaryBuffer::new(&mut space);
         let fds = [fd];
         assert!(rights.push(SendAncillaryMessage::ScmRights(&fds)));
-        rustix::net::sendmsg(socket, &[IoSlice::new(octets)], &mut rights, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)
+        let flags = flags | SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        rustix::net::sendmsg(socket, &[IoSlice::new(octets)], &mut rights, flags)
+    }
+
+    /// Whether nobody has closed the other end of a pipe.
+    fn is_open(end: &OwnedFd) -> bool {
+        let mut fds = [PollFd::new(end, PollFlags::empty())];
+        poll(&mut fds, Some(&Timespec::default())) == Ok(0)
     }
 
     #[test]
@@ -154,16 +168,33 @@ mod tests {
         assert_eq!(pass(&peer, b"x", end.as_fd()), Err(Errno::PIPE));
         assert_eq!(bare.send(b"x"), Err(Errno::PIPE));
         // What was passed is closed with the socket, elsewhere.
-        let is_open = || {
-            let mut fds = [PollFd::new(&end, PollFlags::empty())];
-            poll(&mut fds, Some(&Timespec::default())) == Ok(0)
-        };
-        assert!(is_open(), "it lies in the queue");
+        assert!(is_open(&end), "it lies in the queue");
         drop(bare);
         let begin = std::time::Instant::now();
-        while is_open() {
+        while is_open(&end) {
             assert!(begin.elapsed().as_secs() < 20, "it is never closed");
             std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn an_octet_out_of_band_comes_among_the_others_and_so_does_its_descriptor() {
+        let mut octets = [0; 16];
+        for behind in [&b""[..], b"behind"] {
+            let (bare, peer) = pair();
+            let (passed, end) = rustix::pipe::pipe().unwrap();
+            rustix::net::send(&peer, b"x", SendFlags::OOB).unwrap();
+            assert_eq!(bare.receive(&mut octets, RecvFlags::DONTWAIT), Ok(1), "none that poll tells of is left");
+            rustix::net::send(&peer, b"before", SendFlags::empty()).unwrap();
+            pass_by(&peer, b"x", passed.as_fd(), SendFlags::OOB).unwrap();
+            drop(passed);
+            rustix::net::send(&peer, behind, SendFlags::empty()).unwrap();
+            let before = bare.receive(&mut octets, RecvFlags::DONTWAIT);
+            assert!(matches!(before, Ok(6) | Err(Errno::PROTO)), "{before:?}");
+            for _ in 0..2 {
+                assert_eq!(bare.receive(&mut octets, RecvFlags::DONTWAIT), Err(Errno::PROTO));
+                assert!(is_open(&end), "it lies in the queue");
+            }
         }
     }
 

@@ -11,7 +11,7 @@ use endpoint::direct::ring::{ReadLines, WriteLines};
 use endpoint::direct::{Direct, DirectConfig, DirectGeometry, Gone, layout};
 use endpoint::negotiate;
 use endpoint::seqpacket::Packets;
-use lan::{Lan, circuit, lingering, pass};
+use lan::{Lan, circuit, lingering, pass_by};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rustix::fd::{AsFd, OwnedFd};
@@ -214,8 +214,8 @@ fn timed<T>(what: impl FnOnce() -> T) -> (T, Duration) {
 fn descriptors_that_take_long_to_close_do_not_come_through_a_bell() {
     let lan = Lan::new();
     let at_once = Duration::from_secs(5);
-    // Found when its victim waits, by either half; or only when it ends.
-    for way in 0..3 {
+    // Found when its victim waits, by either half; or only when it ends. In turn with the other octets, and out of band.
+    for (way, by) in (0..3).flat_map(|way| [(way, SendFlags::empty()), (way, SendFlags::OOB)]) {
         let (mut victim, (packets, _evil, fds)) = std::thread::scope(|scope| {
             let peer = scope.spawn(|| open_by_hand(&lan.socket, 100));
             (Direct::open(&lan.socket, "alpha", circuit(100), &config()).unwrap(), peer.join().unwrap())
@@ -226,7 +226,7 @@ fn descriptors_that_take_long_to_close_do_not_come_through_a_bell() {
         for bell in [messages, room] {
             assert_eq!(rustix::net::send(bell, &[1; 100], SendFlags::NOSIGNAL), Ok(100));
             let (slow, its_far) = lingering();
-            pass(bell, &[7], slow);
+            pass_by(bell, &[7], slow, by);
             far.push(its_far);
         }
         if way < 2 {
@@ -238,11 +238,11 @@ fn descriptors_that_take_long_to_close_do_not_come_through_a_bell() {
                     std::iter::repeat_with(wait).take(3).find(Result::is_err)
                 }
             });
-            assert!(took < at_once, "way {way}: it has waited for {took:?}");
-            assert_eq!(waited, Some(Err(Gone::Peer)), "way {way}: the circuit is over");
+            assert!(took < at_once, "way {way} by {by:?}: it has waited for {took:?}");
+            assert_eq!(waited, Some(Err(Gone::Peer)), "way {way} by {by:?}: the circuit is over");
         }
         let ((), took) = timed(|| drop(victim));
-        assert!(took < at_once, "way {way}: to end has taken {took:?}");
+        assert!(took < at_once, "way {way} by {by:?}: to end has taken {took:?}");
         // Who closes the sockets waits no longer than their other ends are there.
         drop((far, fds, packets));
         lan.until_free("alpha", 100);

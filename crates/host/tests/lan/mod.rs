@@ -199,10 +199,15 @@ pub fn lingering() -> (OwnedFd, TcpStream) {
 
 /// Passes a descriptor along with octets.
 pub fn pass(socket: &OwnedFd, octets: &[u8], passed: OwnedFd) {
+    pass_by(socket, octets, passed, SendFlags::empty());
+}
+
+/// The same, by a flag.
+pub fn pass_by(socket: &OwnedFd, octets: &[u8], passed: OwnedFd, by: SendFlags) {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let (mut rights, fds) = (SendAncillaryBuffer::new(&mut space), [passed.as_fd()]);
     assert!(rights.push(SendAncillaryMessage::ScmRights(&fds)));
-    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    let flags = by | SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
     rustix::net::sendmsg(socket, &[IoSlice::new(octets)], &mut rights, flags).unwrap();
 }
 
