@@ -25,6 +25,8 @@ pub(crate) struct Offer {
     pub(crate) layout: u32,
     pub(crate) geometry: DirectGeometry,
     pub(crate) memory: OwnedFd,
+    /// The porter has seen all pages of the memory, which was sealed by then.
+    pub(crate) is_whole: bool,
 }
 
 /// An end that is claimed.
@@ -82,6 +84,9 @@ impl Broker {
             return Err(DirectError::Layout(offer.layout));
         }
         memory::verify(&offer.memory, &offer.geometry)?;
+        if !offer.is_whole {
+            return Err(memory::MemoryError::NotAsAgreed("pages are missing").into());
+        }
         let (cut, line) = (line.end(), line.also());
         let Offer { host, circuit, geometry, memory, .. } = offer;
         let here = CircuitEnd::new(host, circuit);

@@ -1,6 +1,6 @@
-# Receives from its standard input, a socket, into a page that never comes: whoever receives there too waits for ever.
-# Says "ready" when it has faulted on the page, with the socket's lock.
-import ctypes, fcntl, mmap, os, platform, socket, struct, sys, threading
+# Reads from its standard input, a socket or a file, into a page that never comes: whoever reads there too waits for ever.
+# Says "ready" when it has faulted on the page, with the lock of the socket, or of the place in the file.
+import ctypes, fcntl, mmap, os, platform, struct, sys, threading
 
 NUMBERS = {"x86_64": 323, "aarch64": 282}
 UFFDIO_API, UFFDIO_REGISTER, UFFD_API, MISSING = 0xC018AA3F, 0xC020AA00, 0xAA, 1
@@ -18,4 +18,4 @@ def tell():
     print("ready", flush=True)
 
 threading.Thread(target=tell).start()
-socket.socket(fileno=0).recv_into(page)
+os.readv(0, [page])

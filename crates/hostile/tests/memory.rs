@@ -1,14 +1,21 @@
 //! Memory that an attacker shares with the host, and what it does to the file behind it.
 
 use endpoint::control::{Request, Response};
+use endpoint::direct::memory::Ours;
+use endpoint::direct::{DirectGeometry, layout};
+use endpoint::seqpacket::Packets;
 use endpoint::{Connection, DataPath, Events, Geometry};
-use hostile::{Attack, Class, Field, Ground, Raw, Trial};
-use rustix::fd::OwnedFd;
-use rustix::fs::{FallocateFlags, SealFlags};
+use hostile::{Attack, Class, Field, Ground, Raw, Trial, as_user, circuit};
+use rustix::fd::{AsFd, AsRawFd, OwnedFd};
+use rustix::fs::{FallocateFlags, Mode, OFlags, SealFlags};
 use rustix::io::Errno;
+use rustix::net::sockopt;
+use std::fs::Permissions;
+use std::io::Read as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Says to this program that it is another user's, and where the service is.
@@ -200,4 +207,51 @@ fn only_the_services_own_user_has_a_segment_that_is_not_sealed() {
     let output = other.output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && said.contains("1 passed"), "{said}");
+}
+
+/// A connection to the service that has been greeted, if the answer comes soon.
+fn greet(socket: &Path) -> Option<Packets> {
+    let packets = Packets::connect(socket).unwrap();
+    sockopt::set_socket_timeout(packets.as_fd(), sockopt::Timeout::Recv, Some(Duration::from_secs(2))).unwrap();
+    packets.send(&Request::hello(), &[]).unwrap();
+    let answer = packets.receive::<Response>().ok()??.0;
+    matches!(answer, Response::Welcome { .. }).then_some(packets)
+}
+
+#[test]
+fn memory_of_a_direct_circuit_whose_place_in_the_file_somebody_holds_for_ever_holds_up_no_other_user() {
+    const EVE: u32 = 60_004;
+    let ground = ground();
+    let open = |path: &Path, mode| std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    open(ground.socket(), 0o666);
+    open(ground.socket().parent().unwrap(), 0o755);
+    let geometry = DirectGeometry { ring: 16, returns: 64, blocks: 32, block_octets: 192 };
+    let (_ours, memory) = Ours::create(&geometry).unwrap();
+    // Opened by its name its place in the file is locked while somebody reads, which it is not as it was made.
+    let path = format!("/proc/self/fd/{}", memory.as_raw_fd());
+    let memory = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).unwrap();
+    let mut holder = Command::new("python3");
+    holder.args(["-c", include_str!("hold.py")]).stdin(memory.try_clone().unwrap());
+    let mut holder = match holder.stdout(Stdio::piped()).stderr(Stdio::null()).spawn() {
+        Ok(holder) => holder,
+        Err(e) => return println!("skipped: python3: {e}"),
+    };
+    let has_begun = holder.stdout.as_mut().unwrap().read_exact(&mut [0; 6]).is_ok();
+    let offer = || {
+        let packets = greet(ground.socket()).expect("it has said nothing yet");
+        let (host, vpi_vci) = ("alpha".into(), circuit(200).to_string());
+        packets
+            .send(&Request::OpenDirect { host, vpi_vci, layout: layout::VERSION, geometry }, &[memory.as_fd()])
+            .unwrap();
+        packets
+    };
+    let offered = if has_begun { as_user(EVE, offer) } else { None };
+    std::thread::sleep(Duration::from_millis(100));
+    let other = greet(ground.socket());
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    if offered.is_none() {
+        return println!("skipped: this user has no userfaultfd, or cannot become another one");
+    }
+    assert!(other.is_some(), "another user waits for the service");
 }

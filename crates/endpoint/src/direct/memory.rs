@@ -2,7 +2,8 @@
 //!
 //! Each side makes its own memory and seals it against every *further* writable mapping before anybody else sees it: the
 //! other side cannot write it, whatever it tries. Sealed against shrinking, and with all its pages there, it cannot fault
-//! under a reader either. The service checks both before it passes the memory on, and [`Theirs::open`] checks again.
+//! under a reader either. The service checks both before it passes the memory on, and [`Theirs::open`] checks again what can be seen
+//! without waiting for who else holds the file: not the pages ([`is_whole`]), of which sealed memory loses none.
 
 use super::layout::{DirectGeometry, DirectGeometryError, Head, LINE_OCTETS};
 use super::ring::{ReadLines, WriteLines};
@@ -41,7 +42,18 @@ pub enum MemoryError {
     NotAsAgreed(&'static str),
 }
 
-/// Holds a descriptor against what was agreed: memory, of this size, sealed, all there.
+/// Whether memory is sealed and has all its pages. Takes its time, and may wait for whoever else holds the file: the place in it
+/// (`lseek`) is one for all who have the descriptor.
+pub fn is_whole(fd: impl AsFd) -> bool {
+    // Sealed before it is looked at: what is there then stays there.
+    let is_sealed = rustix::fs::fcntl_get_seals(&fd).is_ok_and(|seals| seals.contains(SEALS));
+    // The file may have pages beyond its end, so how many it has says nothing of those before it.
+    is_sealed
+        && rustix::fs::fstat(&fd).is_ok_and(|stat| Ok(stat.st_size as u64) == rustix::fs::seek(&fd, SeekFrom::Hole(0)))
+}
+
+/// Holds a descriptor against what was agreed: memory, of this size, sealed. Waits for nobody; whether all pages are there
+/// [`is_whole`] says.
 ///
 /// # Errors
 /// It is something else.
@@ -55,11 +67,6 @@ pub fn verify(fd: impl AsFd, geometry: &DirectGeometry) -> Result<(), MemoryErro
     let stat = rustix::fs::fstat(&fd).map_err(system)?;
     if stat.st_size as u64 != octets as u64 {
         return Err(MemoryError::NotAsAgreed("another size"));
-    }
-    // The file may have pages beyond its end, so how many it has says nothing of those before it.
-    let whole = rustix::fs::seek(&fd, SeekFrom::Hole(0)) == Ok(octets as u64);
-    if !whole || (stat.st_blocks as u64).saturating_mul(512) < octets as u64 {
-        return Err(MemoryError::NotAsAgreed("pages are missing"));
     }
     if rustix::fs::fstatfs(&fd).map_err(system)?.f_type as u64 != TMPFS_MAGIC {
         return Err(MemoryError::NotAsAgreed("not of ordinary pages"));
@@ -223,7 +230,7 @@ impl WriteLines for Ours {
 }
 
 impl Theirs {
-    /// Maps the other side's memory, if it is as agreed.
+    /// Maps the other side's memory, if it is as agreed. That its pages are there who passed it on has seen.
     ///
     /// # Errors
     /// It is not, or there is no memory.
@@ -318,17 +325,21 @@ mod tests {
             rustix::fs::fcntl_add_seals(&fd, seals).unwrap();
             fd
         };
-        assert!(verify(make(octets, false, SEALS), &SMALL).is_ok());
+        let memory = make(octets, false, SEALS);
+        assert!(verify(&memory, &SMALL).is_ok());
+        assert_eq!(rustix::fs::seek(&memory, SeekFrom::Current(0)), Ok(0), "its place in the file is others' too");
+        assert!(is_whole(&memory));
         for beyond in [false, true] {
             for written in [0, octets - 4096] {
-                assert!(verify(make(written, beyond, SEALS), &SMALL).is_err(), "{written} {beyond}");
+                assert!(!is_whole(make(written, beyond, SEALS)), "{written} {beyond}");
             }
         }
         for missing in [SealFlags::SHRINK, SealFlags::GROW, SealFlags::FUTURE_WRITE, SealFlags::SEAL] {
-            assert!(verify(make(octets, false, SEALS.difference(missing)), &SMALL).is_err());
+            let memory = make(octets, false, SEALS.difference(missing));
+            assert!(verify(&memory, &SMALL).is_err() && !is_whole(&memory));
         }
         assert!(verify(make(octets, false, SEALS), &DirectGeometry { blocks: 400, ..SMALL }).is_err());
-        assert!(verify(tempfile_like(), &SMALL).is_err());
+        assert!(verify(tempfile_like(), &SMALL).is_err() && !is_whole(tempfile_like()));
     }
 
     fn tempfile_like() -> OwnedFd {

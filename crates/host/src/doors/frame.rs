@@ -16,6 +16,8 @@ pub(super) const HEAD: usize = 4;
 pub(super) const HAS_BELL: u8 = 1;
 /// From the porter: a descriptor came that nobody may have.
 pub(super) const REFUSED_FD: u8 = 2;
+/// From the porter: each descriptor is memory that is sealed, and all of whose pages are there.
+pub(super) const IS_WHOLE: u8 = 4;
 /// To the porter: the last descriptor is its, to be the bell.
 pub(crate) const KEEP_BELL: u8 = 1;
 /// To the porter: the first descriptor is memory, to be sealed once the client has mapped it: when it says the next thing.

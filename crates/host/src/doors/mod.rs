@@ -26,7 +26,7 @@ pub(crate) use frame::{KEEP_BELL, MAKE_PAGES, SEAL_MEMORY};
 use crate::sys::{self, Child};
 use endpoint::control::Response;
 use endpoint::seqpacket::{Groups, PacketError, Peer};
-use frame::{Frame, Got, HAS_BELL, HEAD, REFUSED_FD};
+use frame::{Frame, Got, HAS_BELL, HEAD, IS_WHOLE, REFUSED_FD};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -142,11 +142,14 @@ pub(crate) struct Line {
     out: VecDeque<Frame>,
 }
 
-/// A packet from a client: its text, the memory files that came along, and whether another descriptor was refused.
+/// A packet from a client: its text, the memory files that came along, whether another descriptor was refused, and whether the files
+/// are sealed with all their pages.
+#[derive(Default)]
 pub(crate) struct Packet {
     pub(crate) octets: Vec<u8>,
     pub(crate) fds: Vec<OwnedFd>,
     pub(crate) refused_fd: bool,
+    pub(crate) is_whole: bool,
 }
 
 /// Further descriptors of the memory files of a packet. Memory ends with its last descriptor, which takes as long as a client has
@@ -181,7 +184,8 @@ impl Line {
             Got::Frame(Frame { head, octets, fds }) => {
                 self.has_bell = head[0] & HAS_BELL != 0;
                 self.refused_fd = head[0] & REFUSED_FD != 0;
-                Ok(Some(Packet { octets, fds, refused_fd: self.refused_fd }))
+                let is_whole = head[0] & IS_WHOLE != 0;
+                Ok(Some(Packet { octets, fds, refused_fd: self.refused_fd, is_whole }))
             }
         }
     }

@@ -2,17 +2,21 @@
 //!
 //! It passes packets between each client and the service, unread but for their first word. Of the descriptors that come
 //! along it passes on memory files, keeps sockets as bells, carries octets for captures, and closes all others. It seals the
-//! memory that the service shares with a client once the client has mapped it. Closing a descriptor may take as long as the
-//! client likes, and threads of the porter's do it ([`super::closer`]). Sealing memory that the client is busy with may, too:
-//! then this user waits, and nobody else.
+//! memory that the service shares with a client once the client has mapped it, and sees for the service whether memory that a
+//! client shares has all its pages. Closing a descriptor may take as long as the client likes, and threads of the porter's do it
+//! ([`super::closer`]). Sealing memory that the client is busy with, and looking at it, may, too: then this user waits, and
+//! nobody else.
 
 use super::board::{Bells, Board, SLOTS, serve};
 use super::carrier::{self, Carriers};
 use super::closer::Closer;
-use super::frame::{self, Frame, Got, HAS_BELL, HEAD, KEEP_BELL, MAKE_PAGES, MAX_FDS, REFUSED_FD, SEAL_MEMORY};
+use super::frame::{
+    self, Frame, Got, HAS_BELL, HEAD, IS_WHOLE, KEEP_BELL, MAKE_PAGES, MAX_FDS, REFUSED_FD, SEAL_MEMORY,
+};
 use super::slot::{Places, Slot};
 use crate::sys;
 use endpoint::control::{Refusal, Response};
+use endpoint::direct::memory::is_whole;
 use endpoint::shared;
 use endpoint::times::timespec;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -310,6 +314,9 @@ impl Guest {
                 frame.head[0] |= REFUSED_FD;
                 yard.closer.close(fd);
             }
+        }
+        if !frame.fds.is_empty() && frame.fds.iter().all(is_whole) {
+            frame.head[0] |= IS_WHOLE;
         }
         if self.bell_slot(yard, |bell| bell.is_some()) {
             frame.head[0] |= HAS_BELL;

@@ -188,8 +188,7 @@ impl Client {
                 }
             };
             let _kept = packet.keep();
-            let Packet { fds, refused_fd, .. } = packet;
-            let served = self.serve(request, fds, refused_fd, shop);
+            let served = self.serve(request, packet, shop);
             if self.answer_refusal(served).is_err() {
                 return false;
             }
@@ -255,13 +254,8 @@ impl Client {
         }
     }
 
-    fn serve(
-        &mut self,
-        request: Request,
-        fds: Vec<OwnedFd>,
-        refused_fd: bool,
-        shop: &mut Shop<'_>,
-    ) -> Result<(), Refused> {
+    fn serve(&mut self, request: Request, packet: Packet, shop: &mut Shop<'_>) -> Result<(), Refused> {
+        let Packet { fds, refused_fd, is_whole, .. } = packet;
         let Shop { engine, handler, desk, broker, ledger } = shop;
         let too_many = |e: Exceeded| Refused::new(Refusal::Limit, e);
         let not_allowed = |reason: String| Refused::new(Refusal::NotAllowed, reason);
@@ -305,7 +299,7 @@ impl Client {
                 self.account.take(ledger, Kind::Octets, octets).map_err(too_many)?;
                 let channel = self.account.take(ledger, Kind::Channels, 1).map_err(too_many);
                 let open = OpenCircuit { host: host.clone(), circuit, channel: None, reserved: 0 };
-                let offer = Offer { host, circuit, layout, geometry, memory };
+                let offer = Offer { host, circuit, layout, geometry, memory, is_whole };
                 let offered = channel.and_then(|()| broker.offer(offer, &self.line, engine).map_err(not_direct));
                 self.direct = Some(offered.inspect_err(|_| self.account.close(ledger, None))?);
                 self.open.push(open);

@@ -3,6 +3,7 @@
 //! so that no client waits for another one's memory.
 
 use super::{Client, Refused, Shop};
+use crate::doors::Packet;
 use crate::quota::{Kind, Ledger};
 use endpoint::control::{Refusal, Request, Response};
 use endpoint::segment::Segment;
@@ -87,7 +88,7 @@ impl Client {
             }
             Mapping { memory, then, .. } => {
                 crate::reaper::dispose(memory);
-                self.serve(then, Vec::new(), false, shop)
+                self.serve(then, Packet::default(), shop)
             }
         }
     }
