@@ -82,19 +82,29 @@ impl Drop for Child {
     }
 }
 
-/// Starts a process of this program's that runs `life` and ends. Of this process's descriptors it has `keep` only.
+/// Starts a process of this program's that runs `life` and ends. Of this process's descriptors it has `keep` only, by the time that
+/// this returns: what is closed here later has its last close here, or where it was passed to, and not in that process.
 pub(crate) fn fork_child(name: &std::ffi::CStr, keep: &[RawFd], life: impl FnOnce()) -> Result<Child, Errno> {
+    let (told, tell) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    let keep = [keep, &[tell.as_raw_fd()]].concat();
     // SAFETY: the child runs `life` and nothing else, and ends by `_exit`, so that nothing of the parent's is ended twice.
     // Where the parent has other threads, the child may use the allocator (glibc and musl make it usable after a fork) and takes
     // no lock of the parent's: it neither logs, nor prints, nor reads the environment.
     match unsafe { libc::fork() } {
         -1 => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::AGAIN)),
         0 => {
-            become_separate(name, keep);
+            become_separate(name, &keep);
+            let _ = rustix::io::write(&tell, &[0]);
+            drop(tell);
             let life = std::panic::AssertUnwindSafe(life);
             exit(i32::from(std::panic::catch_unwind(life).is_err()))
         }
-        child => Ok(Child(child)),
+        child => {
+            drop(tell);
+            // Nothing that it closes is the last of its kind, so it waits for nobody.
+            let _ = rustix::io::retry_on_intr(|| rustix::io::read(&told, &mut [0; 1]));
+            Ok(Child(child))
+        }
     }
 }
 
@@ -322,6 +332,22 @@ mod tests {
             let copied: Vec<u8> = to.iter().map(|octet| octet.load(std::sync::atomic::Ordering::Relaxed)).collect();
             let expected: Vec<u8> = (0..1500).map(|i| if i < n.min(room) { i as u8 } else { 0xff }).collect();
             assert_eq!(copied, expected, "{n} octets to {room}, {ahead} ahead");
+        }
+    }
+
+    #[test]
+    fn a_process_that_was_started_has_none_of_the_descriptors_but_its_own() {
+        for round in 0..50 {
+            let (_others, inside) = std::os::unix::net::UnixStream::pair().unwrap();
+            let (own, end) = std::os::unix::net::UnixStream::pair().unwrap();
+            let life = || _ = rustix::io::read(&own, &mut [0; 1]);
+            let child = fork_child(c"test", &[own.as_raw_fd()], life).unwrap();
+            let name = |fd: RawFd| std::fs::read_link(format!("/proc/self/fd/{fd}")).unwrap();
+            let folder = std::fs::read_dir(format!("/proc/{}/fd", child.0)).unwrap().flatten();
+            let has: Vec<_> = folder.filter_map(|entry| std::fs::read_link(entry.path()).ok()).collect();
+            assert!(has.contains(&name(own.as_raw_fd())), "round {round}: {has:?}");
+            assert!(!has.contains(&name(inside.as_raw_fd())), "round {round}: {has:?}");
+            drop(end);
         }
     }
 

@@ -5,11 +5,12 @@
 //! else. A porter that takes no more connections is killed, and another one begins.
 
 use super::board::{Board, SLOTS};
+use super::stuck::Stuck;
 use super::{Arrival, frame, porter};
 use crate::sys::{self, Child};
 use endpoint::seqpacket::Packets;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -22,10 +23,6 @@ const MAX_USERS: usize = 512;
 const IDLE: Duration = Duration::from_secs(5);
 /// Porters of one user that were killed and have not ended: something of the user's holds them in the kernel.
 const MAX_STUCK: usize = 4;
-/// Processes that close connections, at most one of a user ...
-const MAX_DISPOSERS: usize = 16;
-/// ... as long as no more connections than this wait for one: then one more has all of them.
-const MAX_HELD: usize = 1024;
 /// The system had no descriptor, or no memory: it is asked again after this.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Connections of a user that wait for a slot.
@@ -52,16 +49,6 @@ struct Porter {
     idle_since: Option<Instant>,
     /// The service has admitted a connection of the user's.
     admitted: bool,
-}
-
-/// Something of a user's that could not be ended.
-#[derive(Default)]
-struct Stuck {
-    children: Vec<(u32, Child)>,
-    /// Connections with descriptors inside, which wait for a process to close them.
-    held: Vec<(u32, OwnedFd)>,
-    /// Processes that close connections, and whose.
-    disposers: Vec<(Option<u32>, Child)>,
 }
 
 /// What a user's place depends on where all are taken.
@@ -98,7 +85,7 @@ pub(super) fn run(listener: &OwnedFd, service: &OwnedFd) {
             Some(_) => Some(Timespec { tv_sec: 0, tv_nsec: PAUSE.as_nanos() as i64 }),
             None if porters.iter().any(|p| p.full.is_some()) || stuck.closes() => Some(LOOK),
             // Without users there is nothing to look after.
-            None if porters.is_empty() && stuck.children.is_empty() => None,
+            None if porters.is_empty() && !stuck.has_children() => None,
             None => Some(TICK),
         };
         let _ = poll(&mut fds, tick.as_ref());
@@ -117,7 +104,7 @@ pub(super) fn run(listener: &OwnedFd, service: &OwnedFd) {
                 (ready[place].is_empty() || porter.hear(ready[place])) && !porter.is_stuck() && !porter.is_over();
             place += 1;
             if !lives {
-                stuck.end(porter);
+                porter.end(&mut stuck);
             }
             lives
         });
@@ -174,7 +161,7 @@ fn admit(client: OwnedFd, service: &OwnedFd, porters: &mut Vec<Porter>, stuck: &
                 if porters.len() >= MAX_USERS
                     && let Some(at) = who_yields(porters.iter().map(Porter::standing))
                 {
-                    stuck.end(&mut porters.swap_remove(at));
+                    porters.swap_remove(at).end(stuck);
                 }
                 let may = porters.len() < MAX_USERS && stuck.count(peer.uid) < MAX_STUCK;
                 let begun = if may { Porter::begin(peer.uid, number) } else { None };
@@ -200,8 +187,7 @@ fn admit(client: OwnedFd, service: &OwnedFd, porters: &mut Vec<Porter>, stuck: &
                 return porter.keep_waiting(client, stuck);
             }
             Err(_) => {
-                let mut porter = porters.swap_remove(at);
-                stuck.end(&mut porter);
+                porters.swap_remove(at).end(stuck);
                 continue;
             }
         }
@@ -286,74 +272,11 @@ impl Porter {
     fn is_over(&self) -> bool {
         self.idle_since.is_some_and(|since| since.elapsed() >= IDLE)
     }
-}
 
-impl Stuck {
-    /// Kills a porter; one that cannot die now is remembered.
-    fn end(&mut self, porter: &mut Porter) {
-        for client in std::mem::take(&mut porter.waiting) {
-            self.dismiss(porter.uid, client);
-        }
-        porter.child.kill();
-        let child = std::mem::replace(&mut porter.child, Child::none());
-        self.children.push((porter.uid, child));
-        self.look_again();
-    }
-
-    fn count(&self, uid: u32) -> usize {
-        self.children.iter().filter(|(user, _)| *user == uid).count()
-    }
-
-    /// Whether connections are being closed, or are to be.
-    fn closes(&self) -> bool {
-        !self.held.is_empty() || !self.disposers.is_empty()
-    }
-
-    fn look_again(&mut self) {
-        self.children.retain_mut(|(_, child)| !child.has_ended());
-        self.disposers.retain_mut(|(_, child)| !child.has_ended());
-        if self.held.len() >= MAX_HELD {
-            return self.dispose(None);
-        }
-        let mut users: Vec<u32> = self.held.iter().map(|(uid, _)| *uid).collect();
-        users.sort_unstable();
-        users.dedup();
-        users.retain(|uid| {
-            let is_stuck = self.children.iter().any(|(user, _)| user == uid);
-            !is_stuck && !self.disposers.iter().any(|(user, _)| *user == Some(*uid))
-        });
-        for uid in users {
-            if self.disposers.len() >= MAX_DISPOSERS {
-                break;
-            }
-            self.dispose(Some(uid));
-        }
-    }
-
-    /// Ends a connection that no porter can have.
-    fn dismiss(&mut self, uid: u32, client: OwnedFd) {
-        // From here on nothing more can be put into it.
-        let _ = rustix::net::shutdown(&client, rustix::net::Shutdown::Both);
-        if sys::holds_descriptors(client.as_fd()) {
-            self.held.push((uid, client));
-        }
-    }
-
-    /// Closes what is held of a user, or of all, in a process of its own. If there is none to be had, it is held on.
-    fn dispose(&mut self, of: Option<u32>) {
-        let Ok((ours, theirs)) = frame::pair() else { return };
-        let is_meant = |(uid, _): &(u32, OwnedFd)| of.is_none_or(|of| of == *uid);
-        let meant = self.held.iter().filter(|held| is_meant(held)).map(|(_, client)| client);
-        let keep: Vec<RawFd> = meant.chain([&theirs]).map(AsRawFd::as_raw_fd).collect();
-        let begun = sys::fork_child(c"cellway-porter", &keep, || {
-            // Once the other end has gone, so have the gate's copies: the end of those that this process has may take time.
-            while poll(&mut [PollFd::new(&theirs, PollFlags::IN)], None) == Err(Errno::INTR) {}
-        });
-        if let Ok(child) = begun {
-            self.held.retain(|held| !is_meant(held));
-            drop(ours);
-            self.disposers.push((of, child));
-        }
+    /// Kills it, and ends the connections that wait for it.
+    fn end(&mut self, stuck: &mut Stuck) {
+        let child = std::mem::replace(&mut self.child, Child::none());
+        stuck.end(self.uid, std::mem::take(&mut self.waiting), child);
     }
 }
 

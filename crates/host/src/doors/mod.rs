@@ -19,6 +19,7 @@ mod frame;
 mod gate;
 mod porter;
 mod slot;
+mod stuck;
 
 pub use board::Board;
 pub(crate) use frame::{KEEP_BELL, MAKE_PAGES, SEAL_MEMORY};
