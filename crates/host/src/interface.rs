@@ -139,7 +139,7 @@ impl HostInterface {
         let users = circuit.sender.iter().chain(&circuit.oam).map(|user| user.endpoint);
         let leavers = circuit.departing.iter().map(|leaver| leaver.endpoint);
         // Whose application has gone has no name at the circuit any more, if it sent OAM cells only.
-        let gone = self.departing.iter().map(|departing| departing.id);
+        let gone = self.departing.iter().filter(|departing| departing.may_send_on(id)).map(|departing| departing.id);
         for endpoint in users.chain(leavers).chain(gone) {
             if let Some(endpoint) = self.endpoints.find(endpoint) {
                 f(endpoint);

@@ -10,7 +10,7 @@ use crate::attached::Unloading;
 use crate::channels::EndpointId;
 use crate::circuit::Leaver;
 use std::time::Duration;
-use wire::{DropReason, Time};
+use wire::{CircuitId, DropReason, Time};
 
 /// How long what is left may take to leave.
 pub(crate) const GRACE: Duration = Duration::from_millis(500);
@@ -30,6 +30,15 @@ pub(crate) struct Departing {
     pub(crate) until: Option<Time>,
     /// Its time is over, and the end of a PDU is on its way.
     ends: bool,
+    /// The circuits that it had open or had not left when its application went, sorted: it gets no others.
+    keys: Vec<u32>,
+}
+
+impl Departing {
+    /// Whether it may have something to send on a circuit.
+    pub(super) fn may_send_on(&self, circuit: CircuitId) -> bool {
+        self.keys.binary_search(&circuit.key()).is_ok()
+    }
 }
 
 impl HostInterface {
@@ -40,13 +49,15 @@ impl HostInterface {
             return self.detach(id);
         }
         self.end_receivers(id);
-        for key in self.keys_of(id) {
+        let mut keys = self.keys_of(id);
+        keys.sort_unstable();
+        for key in keys.iter().copied() {
             let Some(circuit) = self.circuits.get_mut(key) else { continue };
             if circuit.sender.take_if(|u| u.endpoint == id).is_some() {
                 circuit.departing.push(Leaver { endpoint: id, place: None });
             }
         }
-        self.departing.push(Departing { id, until: None, ends: false });
+        self.departing.push(Departing { id, until: None, ends: false, keys });
         true
     }
 
@@ -183,11 +194,11 @@ impl HostInterface {
 mod tests {
     use super::*;
     use crate::{Attached, CircuitConfig};
-    use endpoint::layout::Geometry;
+    use endpoint::layout::{Descriptor, Geometry, Head};
+    use endpoint::ring::{Producer, Which};
     use endpoint::segment::Segment;
     use endpoint::{Aal, DataPath, Events};
     use std::sync::Arc;
-    use wire::CircuitId;
 
     #[test]
     fn what_an_endpoints_end_costs_depends_on_its_own_circuits_only() {
@@ -212,5 +223,27 @@ mod tests {
             host.circuits.visited() - before
         };
         assert_eq!(visited(20_000), visited(10));
+    }
+
+    #[test]
+    fn a_contract_that_changes_visits_of_those_that_depart_who_had_its_circuit_only() {
+        let visited = |others: u16| {
+            let mut host = HostInterface::new(64);
+            let circuit = |n| CircuitId::new(0, 100 + n).unwrap();
+            for n in 0..=others {
+                host.add_circuit(circuit(n), CircuitConfig::default());
+                let segment = Arc::new(Segment::anonymous(Geometry::default()).unwrap());
+                let mut ring = Producer::new(&segment, Which::Send);
+                let id = host.attach(Attached::new(segment, Events::Interrupt, DataPath::Shared, None)).unwrap();
+                let channel = host.open(id, circuit(n), Aal::Aal5).unwrap();
+                assert!(ring.push(Head { channel: channel.0, octets: 40, ..Head::of_buffer(Descriptor::INLINE) }));
+                assert!(host.depart(id) && host.departs(id));
+            }
+            let mut visits = 0;
+            host.for_each_sender(circuit(0), |_| visits += 1);
+            visits
+        };
+        assert!(visited(0) > 0);
+        assert_eq!(visited(20), visited(0));
     }
 }
