@@ -74,6 +74,8 @@ pub(crate) enum DirectError {
 #[derive(Debug, Default)]
 pub(crate) struct Broker {
     waiting: Vec<Waiting>,
+    /// Answers that have not gone yet.
+    late: Vec<(Claim, Line)>,
 }
 
 impl Broker {
@@ -103,15 +105,45 @@ impl Broker {
             return Err(memory::MemoryError::from(e).into());
         }
         let first = self.waiting.swap_remove(at);
-        if let Err(e) = meet(first, waiting) {
+        if let Err(e) = self.meet(first, waiting) {
             release(claim, engine);
             return Err(e);
         }
         Ok(claim)
     }
 
+    /// Gives each side the other's memory and its ends of the bells.
+    fn meet(&mut self, first: Waiting, second: Waiting) -> Result<(), DirectError> {
+        let [(messages, their_messages), (room, their_room)] = [bells()?, bells()?];
+        let opened = |w: &Waiting| Response::DirectOpened { geometry: w.geometry };
+        let (to_first, to_second) = (opened(&second), opened(&first));
+        let to_first = (first.claim, first.line, to_first, vec![second.memory, messages, room]);
+        let to_second = (second.claim, second.line, to_second, vec![first.memory, their_messages, their_room]);
+        for (claim, mut line, opened, fds) in [to_first, to_second] {
+            match line.send(&opened, fds, 0) {
+                Ok(()) if line.is_behind() => self.late.push((claim, line)),
+                Ok(()) => {}
+                // It has gone; the other will hear of it by its bells.
+                Err(e) => tracing::debug!("service: a side of a direct circuit: {e}"),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether answers wait to be sent again by [`Broker::go_on`], though nothing tells of it.
+    pub(crate) fn is_late(&self) -> bool {
+        !self.late.is_empty()
+    }
+
+    /// Sends what has not gone yet, as far as it can.
+    pub(crate) fn go_on(&mut self) {
+        // One that has gone is seen where it is read.
+        self.late.retain_mut(|(_, line)| line.flush().is_ok() && line.is_behind());
+    }
+
     /// The side's connection has ended.
     pub(crate) fn end(&mut self, claim: Claim, engine: &EngineHandle) {
+        self.late.retain(|(of, _)| *of != claim);
         if let Some(at) = self.waiting.iter().position(|w| w.claim == claim) {
             // Its memory may be the last of it.
             crate::reaper::dispose(self.waiting.swap_remove(at));
@@ -148,19 +180,4 @@ fn claim(core: &mut Core, here: &CircuitEnd, cut: Arc<OwnedFd>) -> Result<(Claim
     let (node, host) = core.host(&here.station).ok_or_else(|| DirectError::NoHost(here.station.clone()))?;
     let id = host.claim(circuit, cut)?;
     Ok((Claim { node, id }, there))
-}
-
-/// Gives each side the other's memory and its ends of the bells.
-fn meet(mut first: Waiting, mut second: Waiting) -> Result<(), DirectError> {
-    let [(messages, their_messages), (room, their_room)] = [bells()?, bells()?];
-    let opened = |w: &Waiting| Response::DirectOpened { geometry: w.geometry };
-    let (to_first, to_second) = (opened(&second), opened(&first));
-    if let Err(e) = first.line.send(&to_first, vec![second.memory, messages, room], 0) {
-        // It has gone; the second will hear of it by its bells.
-        tracing::debug!("service: the first side of a direct circuit: {e}");
-    }
-    if let Err(e) = second.line.send(&to_second, vec![first.memory, their_messages, their_room], 0) {
-        tracing::debug!("service: the second side of a direct circuit: {e}");
-    }
-    Ok(())
 }

@@ -30,6 +30,9 @@ use std::time::{Duration, Instant};
 /// The time of the service's thread that one user takes, with all connections, before the others' turn. One request may take longer.
 const SHARE: Duration = Duration::from_millis(2);
 
+/// Until what the system had no room for is sent again, of which nothing tells.
+const LOOK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+
 /// Connections that each user may have even where all of the service's are taken.
 const OWN_CONNECTIONS: usize = 16;
 
@@ -124,6 +127,7 @@ fn serve(
         fds.extend(news.map(|news| PollFd::from_borrowed_fd(news, PollFlags::IN)));
         // A client that does not take its answers is asked nothing more.
         let wanted = |c: &Client| match (c.line.is_behind(), c.is_occupied()) {
+            _ if c.line.is_withheld() => PollFlags::empty(),
             (true, _) => PollFlags::OUT,
             (false, true) => PollFlags::empty(),
             (false, false) => PollFlags::IN,
@@ -132,7 +136,12 @@ fn serve(
         // Who has not come to an end, and whose turn has not come for want of time: what told of it may not tell again.
         let waits = |c: &Client| c.mapping.is_some() || c.is_ending() || c.passed_over;
         let goes_on = clients.iter().any(waits);
-        match poll(&mut fds, goes_on.then_some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
+        let looks_again = shop.broker.is_late() || clients.iter().any(|c| c.line.is_withheld());
+        let most = match goes_on {
+            true => Some(Timespec { tv_sec: 0, tv_nsec: 0 }),
+            false => looks_again.then_some(LOOK_AGAIN),
+        };
+        match poll(&mut fds, most.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(e) => {
                 panic!("service: waiting for clients: {e}");
@@ -165,13 +174,15 @@ fn serve(
                 let _ = rustix::io::read(news, &mut [0; 8]);
             }
         }
+        shop.broker.go_on();
         let mut spent: HashMap<u32, Duration> = HashMap::new();
         let mut passed_over = false;
         clients.retain_mut(|client| {
             let was_greeted = client.greeted;
             // A line that tells of something while nothing is asked of it has ended.
             let has_ended = ready[place] && client.pending.is_some() && !client.line.is_behind();
-            let calls = ready[place] || waits(client) || (has_answers && client.pending.is_some());
+            let calls =
+                ready[place] || waits(client) || client.line.is_withheld() || (has_answers && client.pending.is_some());
             place += 1;
             let of_user = spent.entry(client.peer.uid).or_default();
             client.passed_over = calls && *of_user >= SHARE;

@@ -69,6 +69,12 @@ pub(super) fn send(to: impl AsFd, parts: &[&[u8]], fds: &[BorrowedFd<'_>]) -> Re
     }
 }
 
+/// Whether nothing was sent since the system had no memory, or too many descriptors of this user's were on their way. Nothing tells when
+/// it has room.
+pub(super) fn is_out_of_room(e: Errno) -> bool {
+    matches!(e, Errno::TOOMANYREFS | Errno::NOBUFS | Errno::NOMEM)
+}
+
 /// Receives without waiting; the first `head` octets are the head.
 pub(super) fn receive(from: impl AsFd, head: usize) -> Got {
     let mut octets = vec![0; HEAD + MAX_PACKET_OCTETS];
@@ -100,4 +106,55 @@ pub(super) fn receive(from: impl AsFd, head: usize) -> Got {
         return Got::Frame(frame);
     }
     Got::End
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::sys;
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+    use std::os::fd::AsRawFd;
+    use std::sync::{Mutex, PoisonError};
+    use std::time::{Duration, Instant};
+
+    /// Descriptors that may be on their way.
+    const FEW: u64 = 256;
+
+    /// Those of all of a user's processes are counted together.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+    /// Runs a test in a process of its own in which so many descriptors are on their way that the system lets none be sent, until the
+    /// test makes room.
+    pub(in crate::doors) fn while_many_are_on_their_way(test: impl FnOnce(&dyn Fn())) {
+        let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let (ours, theirs) = pair().unwrap();
+        let mut child = sys::fork_child(c"test", &[theirs.as_raw_fd()], || {
+            let mut sets = capabilities(None).unwrap();
+            sets.effective -= CapabilitySet::SYS_RESOURCE | CapabilitySet::SYS_ADMIN;
+            set_capabilities(None, sets).unwrap();
+            let limit = getrlimit(Resource::Nofile);
+            setrlimit(Resource::Nofile, Rlimit { current: Some(FEW), ..limit }).unwrap();
+            let (from, to) = pair().unwrap();
+            while send(&from, &[b"many"], &[from.as_fd(); 4]) != Err(Errno::TOOMANYREFS) {}
+            test(&|| while let Got::Frame(_) = receive(&to, 0) {});
+            send(&theirs, &[b"done"], &[]).unwrap();
+        })
+        .unwrap();
+        drop(theirs);
+        let mut fds = [PollFd::new(&ours, PollFlags::IN)];
+        let _ = poll(&mut fds, Some(&Timespec { tv_sec: 20, tv_nsec: 0 }));
+        assert!(matches!(receive(&ours, 0), Got::Frame(_)), "it has not done so");
+        child.end(Duration::from_secs(1));
+    }
+
+    /// Waits until something has gone: others of this user's may have some on their way too.
+    pub(in crate::doors) fn until(mut has_gone: impl FnMut() -> bool) {
+        let begin = Instant::now();
+        while !has_gone() {
+            assert!(begin.elapsed() < Duration::from_secs(10), "there is no room");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
 }

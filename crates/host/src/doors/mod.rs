@@ -118,7 +118,7 @@ impl Doors {
         };
         let Arrival { pid, uid, gid, groups, slot, .. } = arrival;
         let peer = Peer { pid, uid, gid, groups: Groups::new(&groups) };
-        let line = Line { end: Arc::new(end), slot, board, has_bell: false, refused_fd: false, out: VecDeque::new() };
+        let line = Line::new(Arc::new(end), slot, board);
         Ok(Some(Visitor { line, peer }))
     }
 }
@@ -141,6 +141,8 @@ pub(crate) struct Line {
     refused_fd: bool,
     /// Answers that the porter has not taken yet.
     out: VecDeque<Frame>,
+    /// The system had no room for the first of them, and nothing tells when it has.
+    is_withheld: bool,
 }
 
 /// A packet from a client: its text, the memory files that came along, whether another descriptor was refused, and whether the files
@@ -174,6 +176,11 @@ impl Drop for Kept {
 }
 
 impl Line {
+    fn new(end: Arc<OwnedFd>, slot: u32, board: Arc<Board>) -> Self {
+        let out = VecDeque::new();
+        Line { end, slot, board, has_bell: false, refused_fd: false, out, is_withheld: false }
+    }
+
     /// The next packet; `None` if none has come.
     ///
     /// # Errors
@@ -225,11 +232,17 @@ impl Line {
         !self.out.is_empty()
     }
 
+    /// Whether they wait for the system, and are to be sent again though nothing tells of it.
+    pub(crate) fn is_withheld(&self) -> bool {
+        self.is_withheld
+    }
+
     /// Sends what waits, as far as it can.
     ///
     /// # Errors
     /// The client has gone.
     pub(crate) fn flush(&mut self) -> Result<(), PacketError> {
+        self.is_withheld = false;
         while let Some(frame) = self.out.front() {
             let fds: Vec<_> = frame.fds.iter().map(OwnedFd::as_fd).collect();
             match frame::send(&*self.end, &[&frame.head, &frame.octets], &fds) {
@@ -241,6 +254,10 @@ impl Line {
                     }
                 }
                 Err(Errno::AGAIN) => return Ok(()),
+                Err(e) if frame::is_out_of_room(e) => {
+                    self.is_withheld = true;
+                    return Ok(());
+                }
                 Err(Errno::PIPE | Errno::CONNRESET) => return Err(PacketError::Closed),
                 Err(e) => return Err(e.into()),
             }
@@ -250,14 +267,7 @@ impl Line {
 
     /// Another handle of the same connection, for answers from elsewhere.
     pub(crate) fn also(&self) -> Line {
-        Line {
-            end: self.end.clone(),
-            slot: self.slot,
-            board: self.board.clone(),
-            has_bell: false,
-            refused_fd: false,
-            out: VecDeque::new(),
-        }
+        Line::new(self.end.clone(), self.slot, self.board.clone())
     }
 
     /// The connection itself, to be cut.
@@ -298,5 +308,24 @@ mod tests {
         arrive(2, fd.as_fd());
         assert!(doors.next().expect("the gate is there").is_none());
         assert_eq!(doors.next().expect("the gate is there").expect("the next one").peer.uid, 1);
+    }
+
+    #[test]
+    fn an_answer_whose_descriptors_the_system_has_no_room_for_waits_and_the_connection_goes_on() {
+        frame::tests::while_many_are_on_their_way(|make_room| {
+            let (end, porter) = frame::pair().unwrap();
+            let mut line = Line::new(Arc::new(end), 0, Arc::new(Board::create().unwrap().0));
+            let fd = rustix::event::eventfd(0, rustix::event::EventfdFlags::empty()).unwrap();
+            line.send(&Response::Memory, vec![fd], 0).expect("the connection goes on");
+            for _ in 0..2 {
+                assert!(line.is_behind() && line.is_withheld());
+                line.flush().expect("the connection goes on");
+            }
+            make_room();
+            frame::tests::until(|| line.flush().is_ok() && !line.is_behind());
+            assert!(!line.is_withheld());
+            let Got::Frame(frame) = frame::receive(&porter, HEAD) else { panic!("nothing has come") };
+            assert_eq!(frame.fds.len(), 1);
+        });
     }
 }

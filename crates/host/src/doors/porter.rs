@@ -34,7 +34,7 @@ const MAX_SILENT: usize = 32;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Packets of one connection in one turn.
 const TURN: usize = 16;
-/// Until the next look whether a client has taken its answers, or the system has room for one, of which nothing tells.
+/// Until the next look whether a client has taken its answers, or the system has room for a packet, of which nothing tells.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// One connection.
@@ -49,6 +49,8 @@ struct Guest {
     /// `outward` waits for what nothing tells of: it holds memory, and the client has not taken all before it (one who takes nothing
     /// holds little), or the system had no room for it.
     withheld: bool,
+    /// `inward` waits for what nothing tells of: the system had no room for its descriptors.
+    withheld_inward: bool,
     /// Memory that has been passed to the client, and what is to be done with it: [`MAKE_PAGES`], [`SEAL_MEMORY`].
     unfinished: Vec<(OwnedFd, u8)>,
     silent_since: Option<Instant>,
@@ -89,7 +91,7 @@ pub(super) fn run(gate: OwnedFd, board: Board) {
         }
         let silent = guests.iter().filter_map(|g| g.silent_since).min();
         let left = silent.map(|since| (since + PATIENCE).saturating_duration_since(Instant::now()));
-        let left = left.into_iter().chain(guests.iter().any(|guest| guest.withheld).then_some(LOOK_AGAIN)).min();
+        let left = left.into_iter().chain(guests.iter().any(Guest::is_withheld).then_some(LOOK_AGAIN)).min();
         let spec = left.map(timespec);
         let _ = poll(&mut fds, spec.as_ref());
         let ready: Vec<PollFlags> = fds.iter().map(PollFd::revents).collect();
@@ -143,6 +145,7 @@ fn welcome(gate: &OwnedFd, places: &Arc<Places>, guests: &mut Vec<Guest>, yard: 
             inward: None,
             outward: None,
             withheld: false,
+            withheld_inward: false,
             unfinished: Vec::new(),
             silent_since,
         });
@@ -172,9 +175,14 @@ impl Guest {
             flags.set(PollFlags::OUT, writes);
             flags
         };
-        let line = flags(self.outward.is_none(), self.inward.is_some());
+        let line = flags(self.outward.is_none(), self.inward.is_some() && !self.withheld_inward);
         let client = flags(self.inward.is_none(), self.outward.is_some() && !self.withheld);
         (line, if self.client.is_some() { client } else { PollFlags::empty() })
+    }
+
+    /// Whether it is to be looked at again though nothing tells of it.
+    fn is_withheld(&self) -> bool {
+        self.withheld || self.withheld_inward
     }
 
     fn watch<'a>(&'a self, fds: &mut Vec<PollFd<'a>>) {
@@ -189,7 +197,7 @@ impl Guest {
 
     /// Passes on what there is. False if the connection is over.
     fn turn(&mut self, line: PollFlags, client: PollFlags, yard: &Yard) -> bool {
-        if line.is_empty() && client.is_empty() && !self.withheld {
+        if line.is_empty() && client.is_empty() && !self.is_withheld() {
             return true;
         }
         for _ in 0..TURN {
@@ -246,8 +254,7 @@ impl Guest {
                 self.outward = Some(frame);
                 Passed::Full
             }
-            // No memory, or too many descriptors of this user's are on their way.
-            Err(Errno::TOOMANYREFS | Errno::NOBUFS | Errno::NOMEM) => {
+            Err(e) if frame::is_out_of_room(e) => {
                 drop(fds);
                 (self.outward, self.withheld) = (Some(frame), true);
                 Passed::Full
@@ -259,6 +266,7 @@ impl Guest {
 
     /// From the client to the service. Gone: the client is.
     fn pass_inward(&mut self, yard: &Yard) -> Passed {
+        self.withheld_inward = false;
         let frame = match self.inward.take() {
             Some(frame) => frame,
             None => {
@@ -277,6 +285,11 @@ impl Guest {
             Err(Errno::AGAIN) => {
                 drop(fds);
                 self.inward = Some(frame);
+                Passed::Full
+            }
+            Err(e) if frame::is_out_of_room(e) => {
+                drop(fds);
+                (self.inward, self.withheld_inward) = (Some(frame), true);
                 Passed::Full
             }
             Err(_) => Passed::Gone,
@@ -339,6 +352,7 @@ impl Guest {
         let _ = rustix::net::shutdown(&self.line, rustix::net::Shutdown::Write);
         self.silent_since = None;
         self.inward = None;
+        self.withheld_inward = false;
         // Nobody takes it any more, and the service may wait until there is room for what comes after it.
         self.outward = None;
         self.withheld = false;
@@ -357,65 +371,53 @@ impl Guest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::event::Timespec;
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
-    use std::os::fd::AsRawFd;
 
-    /// Descriptors that may be on their way.
-    const FEW: u64 = 256;
-
-    /// In a process with few of them: an answer with a descriptor waits until the system has room, and comes then.
-    fn pass_while_many_are_on_their_way() {
-        let mut sets = capabilities(None).unwrap();
-        sets.effective -= CapabilitySet::SYS_RESOURCE | CapabilitySet::SYS_ADMIN;
-        set_capabilities(None, sets).unwrap();
-        let limit = getrlimit(Resource::Nofile);
-        setrlimit(Resource::Nofile, Rlimit { current: Some(FEW), ..limit }).unwrap();
-        let [(gate, _gate), (line, service), (socket, client), (from, to)] =
-            std::array::from_fn(|_| frame::pair().unwrap());
-        for _ in 0..=FEW / 4 {
-            frame::send(&from, &[b"many"], &[from.as_fd(); 4]).unwrap();
-        }
-        let yard = Yard {
-            bells: Arc::new(Mutex::new(vec![None; SLOTS as usize])),
-            carriers: Carriers::default(),
-            closer: Closer::default(),
-        };
-        let mut guest = Guest {
-            slot: Arc::new(Slot::new(0, Places::new(Arc::new(gate)))),
-            client: Some(socket),
-            line,
-            inward: None,
-            outward: None,
-            withheld: false,
-            unfinished: Vec::new(),
-            silent_since: None,
-        };
-        let fd = rustix::event::eventfd(0, rustix::event::EventfdFlags::empty()).unwrap();
-        guest.outward = Some(Frame { head: [0; HEAD], octets: b"answer".into(), fds: vec![fd] });
-        for _ in 0..2 {
-            assert!(matches!(guest.pass_outward(&yard), Passed::Full) && guest.withheld);
-        }
-        while let Got::Frame(_) = frame::receive(&to, 0) {}
-        assert!(matches!(guest.pass_outward(&yard), Passed::Yes) && !guest.withheld);
-        let Got::Frame(frame) = frame::receive(&client, 0) else { panic!("nothing has come") };
-        assert_eq!((&frame.octets[..], frame.fds.len()), (&b"answer"[..], 1));
-        drop(service);
+    /// A packet with a descriptor, one way or the other, waits for room and comes then.
+    fn pass_while_many_are_on_their_way(is_question: bool) {
+        frame::tests::while_many_are_on_their_way(|make_room| {
+            let [(gate, _gate), (line, service), (socket, client)] = std::array::from_fn(|_| frame::pair().unwrap());
+            let yard = Yard {
+                bells: Arc::new(Mutex::new(vec![None; SLOTS as usize])),
+                carriers: Carriers::default(),
+                closer: Closer::default(),
+            };
+            let fd = rustix::event::eventfd(0, rustix::event::EventfdFlags::empty()).unwrap();
+            let packet = Frame { head: [0; HEAD], octets: b"packet".into(), fds: vec![fd] };
+            let (inward, outward) = if is_question { (Some(packet), None) } else { (None, Some(packet)) };
+            let mut guest = Guest {
+                slot: Arc::new(Slot::new(0, Places::new(Arc::new(gate)))),
+                client: Some(socket),
+                line,
+                inward,
+                outward,
+                withheld: false,
+                withheld_inward: false,
+                unfinished: Vec::new(),
+                silent_since: None,
+            };
+            let pass =
+                |guest: &mut Guest| if is_question { guest.pass_inward(&yard) } else { guest.pass_outward(&yard) };
+            for _ in 0..2 {
+                assert!(matches!(pass(&mut guest), Passed::Full) && guest.is_withheld());
+                let (line, client) = guest.wanted();
+                assert!(!line.union(client).contains(PollFlags::OUT), "what would tell at once");
+            }
+            make_room();
+            frame::tests::until(|| matches!(pass(&mut guest), Passed::Yes));
+            assert!(!guest.is_withheld());
+            let (from, head) = if is_question { (service, HEAD) } else { (client, 0) };
+            let Got::Frame(frame) = frame::receive(&from, head) else { panic!("nothing has come") };
+            assert_eq!((&frame.octets[..], frame.fds.len()), (&b"packet"[..], 1));
+        });
     }
 
     #[test]
     fn an_answer_whose_descriptors_the_system_has_no_room_for_waits_until_it_has() {
-        let (ours, theirs) = frame::pair().unwrap();
-        let mut child = sys::fork_child(c"test", &[theirs.as_raw_fd()], || {
-            pass_while_many_are_on_their_way();
-            frame::send(&theirs, &[b"done"], &[]).unwrap();
-        })
-        .unwrap();
-        drop(theirs);
-        let mut fds = [PollFd::new(&ours, PollFlags::IN)];
-        let _ = poll(&mut fds, Some(&Timespec { tv_sec: 20, tv_nsec: 0 }));
-        assert!(matches!(frame::receive(&ours, 0), Got::Frame(_)), "it has not done so");
-        child.end(Duration::from_secs(1));
+        pass_while_many_are_on_their_way(false);
+    }
+
+    #[test]
+    fn a_question_whose_descriptors_the_system_has_no_room_for_waits_until_it_has() {
+        pass_while_many_are_on_their_way(true);
     }
 }
