@@ -39,7 +39,7 @@ pub struct Execution {
     done: Vec<(Step, ObjectId)>,
     undo: Vec<Step>,
     made: Option<Result<Made, String>>,
-    /// What was made before the first step.
+    /// What was made before the first step, for what the plan wants and not for what was there.
     ready: HashMap<ObjectId, Made>,
     /// What was there has been taken away for the step that comes next.
     cleared: bool,
@@ -150,7 +150,8 @@ impl Execution {
             _ => None,
         };
         let clear = |had| Step::Attach { link: object.clone(), shell: None, had };
-        match self.made.take().or_else(|| self.ready.remove(&object).map(Ok)) {
+        let ready = if self.failure.is_none() && self.made.is_none() { self.ready.remove(&object) } else { None };
+        match self.made.take().or(ready.map(Ok)) {
             None => {
                 // A socket listens where the one before it did: that one goes first.
                 if had.is_some() && !self.cleared {

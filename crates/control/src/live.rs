@@ -132,7 +132,10 @@ impl Live<'_> {
                     return Err(StepError::Shell("the link has no outside end".into()));
                 }
             }
-            _ => return Err(StepError::Shell("nothing was made for the far end of the link".into())),
+            (Some(_), made) => {
+                self.dropped.extend(made.map(|made| Box::new(made) as Box<dyn Send>));
+                return Err(StepError::Shell("nothing was made for the far end of the link".into()));
+            }
         }
         self.links.telling.push_back((link, 0));
         Ok(())

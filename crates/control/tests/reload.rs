@@ -11,7 +11,7 @@ use host::service::Handler;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::net::{TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -102,6 +102,29 @@ fn a_reload_that_fails_leaves_every_circuit_as_it_was() {
     assert_eq!((outcome.summary.interrupted, outcome.unchanged_circuits), (402, 400));
     net.passes(&mut pair);
     assert_eq!(net.circuits().len(), 900);
+}
+
+/// A link that was to become another one has its old far end again, though the new one had been made already.
+#[test]
+fn a_reload_that_fails_puts_back_the_far_ends_that_links_had() {
+    let sockets: [UdpSocket; 3] = std::array::from_fn(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
+    let [had, new, taken] = sockets.each_ref().map(|socket| socket.local_addr().unwrap());
+    let [of_had, of_new, _taken] = sockets;
+    drop((of_had, of_new));
+    let udp = |ends: &str, queue: u32, local: SocketAddr| {
+        format!(
+            "[[link]]\nends = [{ends}]\nqueue_cells = {queue}\nudp = {{ local = \"{local}\", peer = \"127.0.0.1:9\" }}\n"
+        )
+    };
+    let text = |links: String| format!("[outside.far]\n[outside.other]\n{STATIONS}{links}");
+    let ends = ["\"s1:5\", \"far\"", "\"s1:6\", \"other\""];
+    let net = Net::up(&text(udp(ends[0], 100, had)));
+    // The first link here cannot be; that is found when the second one has gone.
+    let after = text(udp(ends[1], 100, taken) + &udp(ends[0], 200, new));
+    let refused = format!("{:#}", net.daemon.reload(config(&after)).unwrap_err());
+    assert!(refused.contains("everything is as it was"), "{refused}");
+    assert!(UdpSocket::bind(had).is_err(), "the link is not where it was");
+    UdpSocket::bind(new).expect("what was made for the change is there still");
 }
 
 /// A link that may be up when another one is: that is made anew, goes and comes back, and is put back after a change that failed.
