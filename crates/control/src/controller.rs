@@ -10,7 +10,7 @@ use crate::execution::{Execution, Progress};
 use crate::intent::{Intent, Outcome, Prepared};
 use crate::keeper::Keeper;
 use crate::live::{Links, Live};
-use crate::objects::{ObjectId, Owner, Spec};
+use crate::objects::{Object, ObjectId, Owner, Spec};
 use crate::placement::{self, Placement};
 use crate::plan::Plan;
 use crate::shells;
@@ -146,7 +146,6 @@ impl Controller {
         let served: Vec<String> = wanted.served().map(|served| served.name.clone()).collect();
         let (had, place) = (intent.config().file.engine.clone(), wanted.file.engine.clone());
         let placement = placement::of(&wanted);
-        let ports: HashMap<String, u16> = wanted.file.switch.iter().map(|(name, s)| (name.clone(), s.ports)).collect();
         let prepared = intent.prepare_description(wanted)?;
         if dry_run {
             return Ok(intent.abandon(prepared));
@@ -159,13 +158,8 @@ impl Controller {
         }
         *self.placement() = Arc::new(placement);
         // The signalling of switches moves with the number of their ports.
-        self.calls.withdraw(|name| {
-            let had = match intent.applied().get(&ObjectId::Station(name.to_owned())).map(|object| &object.spec) {
-                Some(Spec::Switch(config)) => Some(config.ports),
-                _ => None,
-            };
-            had != ports.get(name).copied()
-        });
+        let moved = moved_switches(&intent, &prepared);
+        self.calls.withdraw(|name| moved.contains(name));
         let outcome = self.carry_out(&mut intent, prepared, who);
         self.arrange_calls(&intent);
         if outcome.is_err() {
@@ -442,6 +436,19 @@ impl Controller {
             }
         }
     }
+}
+
+/// The switches that a change gives another number of ports, or takes away.
+fn moved_switches(intent: &Intent, prepared: &Prepared) -> HashSet<String> {
+    let ports = |object: Option<&Object>| match object.map(|object| &object.spec) {
+        Some(Spec::Switch(config)) => Some(config.ports),
+        _ => None,
+    };
+    let changes = prepared.changes().iter().filter_map(|change| match &change.id {
+        ObjectId::Station(name) => Some((name, ports(intent.applied().get(&change.id)), ports(change.wanted.as_ref()))),
+        _ => None,
+    });
+    changes.filter(|(_, had, wanted)| had.is_some() && had != wanted).map(|(name, ..)| name.clone()).collect()
 }
 
 fn reserved_at(circuit: &CircuitDescription, end: &CircuitEnd) -> Option<wire::CellRate> {

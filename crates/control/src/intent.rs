@@ -74,6 +74,11 @@ impl Prepared {
         self.changes.iter().filter_map(|change| Some((&change.id, &change.wanted.as_ref()?.spec)))
     }
 
+    /// What becomes of objects that do not stay as they are.
+    pub fn changes(&self) -> &[Change] {
+        &self.changes
+    }
+
     fn outcome(&mut self, revision: u64) -> Outcome {
         Outcome {
             revision,

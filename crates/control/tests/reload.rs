@@ -8,6 +8,7 @@ use control::status::{CircuitStatus, Status, collect};
 use endpoint::seqpacket::{Groups, Peer};
 use endpoint::{Connection, Endpoint, EndpointConfig, OpenOptions, sealed};
 use host::service::Handler;
+use net::End;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -486,4 +487,40 @@ fn a_link_that_a_command_adds_is_held_to_what_one_of_a_description_is() {
     let outcome = net.daemon.reload(config(&text.replace("prefix = \"47000580ffe100000000000003\"\n", ""))).unwrap();
     assert_eq!(outcome.dropped, ["link gamma - s3:0"]);
     assert_eq!(interfaces(), ["alpha", "beta", "s1", "s1"]);
+}
+
+/// A switch with signalling, and hosts whose links to it have no ports: the first two signal.
+fn star(ports: u32, hosts: std::ops::Range<u32>) -> String {
+    let mut text = format!("[switch.s1]\nports = {ports}\nprefix = \"47000580ffe100000000000001\"\n");
+    for n in hosts {
+        let signalling = if n < 2 { "signalling = { version = \"uni40\" }\n" } else { "" };
+        let _ = write!(text, "[host.h{n}]\n[[link]]\nends = [\"h{n}\", \"s1\"]\n{signalling}");
+    }
+    text
+}
+
+#[test]
+fn a_reload_leaves_the_signalling_of_a_switch_alone_unless_its_ports_change() {
+    let net = Net::up(&star(8, 0..2));
+    // The host behind the port for signalling, and that port.
+    let signalling = || {
+        let found = net.daemon.engine.with(|core| {
+            let host = core.network.node_named("s1 signalling").unwrap();
+            let link = core.network.links().find(|link| link.ends[1] == End::Port(host, 0)).unwrap();
+            let End::Port(_, port) = link.ends[0] else { panic!("{:?}", link.ends) };
+            (host, link.id, port)
+        });
+        found.unwrap()
+    };
+    let was = signalling();
+    assert_eq!(was.2, 8);
+    let circuit = "[[circuit]]\nends = [\"h0 0.100\", \"h1 0.100\"]\n";
+    net.daemon.reload(config(&format!("{}{circuit}", star(8, 0..2)))).unwrap();
+    assert_eq!(signalling(), was);
+    // One port more, and a link where the signalling was.
+    let link = "[host.last]\n[[link]]\nends = [\"last\", \"s1:8\"]\n";
+    net.daemon.reload(config(&format!("{}{link}", star(9, 0..2)))).unwrap();
+    assert_eq!(signalling().2, 9);
+    net.daemon.reload(config(&star(8, 0..2))).unwrap();
+    assert_eq!(signalling().2, 8);
 }
