@@ -155,7 +155,7 @@ impl Manager {
                 match begun() {
                     Ok(epoch) => answer(&Capturing { link: name, epoch_unix_nanos: epoch }),
                     Err(e) => {
-                        engine.with(move |core| core.network.set_tap(id, None))?;
+                        pump::end(engine, id)?;
                         Err(e)
                     }
                 }

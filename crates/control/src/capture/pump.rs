@@ -8,7 +8,7 @@
 
 use super::stream;
 use anyhow::{Context as _, Result};
-use host::engine::EngineHandle;
+use host::engine::{EngineHandle, Stopped};
 use net::{LinkId, TapBuffer, TapConfig};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
@@ -80,15 +80,24 @@ pub fn start(engine: EngineHandle, link: LinkId, config: &TapConfig, to: UnixStr
     std::thread::Builder::new().name("capture".into()).spawn(move || {
         // An end that is not the recorder's wish: the link or the network is gone, which the recorder sees by the closed socket.
         let _ = pump(&engine, link, &to, &bell, few, spare);
-        // The memory goes here, not on the engine's thread.
-        let _ = engine.with(move |core| {
-            let mut rest = [TapBuffer::default(), TapBuffer::default()];
-            core.network.drain_taps(link, &mut rest);
-            core.network.set_tap(link, None);
-            rest
-        });
+        let _ = end(&engine, link);
     })?;
     Ok(capture)
+}
+
+/// Takes a link's tap off.
+///
+/// # Errors
+/// The engine has stopped.
+pub fn end(engine: &EngineHandle, link: LinkId) -> Result<(), Stopped> {
+    let rest = engine.with(move |core| {
+        let mut rest = [TapBuffer::default(), TapBuffer::default()];
+        core.network.drain_taps(link, &mut rest);
+        core.network.set_tap(link, None);
+        rest
+    });
+    // The memory goes here, not on the engine's thread.
+    rest.map(drop)
 }
 
 /// Rings when the tap has something, or is gone, or its user may not record any more.
@@ -154,8 +163,13 @@ fn pump(
         bell.check()?;
         // Before the tap is drained: what comes after that rings anew.
         bell.silence();
-        let drained = engine.with(move |core| core.network.drain_taps(link, &mut buffers).then_some(buffers));
-        buffers = drained.ok().flatten().ok_or(ErrorKind::NotFound)?;
+        // They come back from a link that has gone, too: their memory goes here, not on the engine's thread.
+        let drained = engine.with(move |core| (core.network.drain_taps(link, &mut buffers), buffers));
+        let (is_there, drained) = drained.map_err(io::Error::other)?;
+        if !is_there {
+            return Err(ErrorKind::NotFound.into());
+        }
+        buffers = drained;
         if over || buffers.iter().any(|buffer| !buffer.is_empty() || buffer.dropped() > 0) {
             stream::write(&buffers, &mut out)?;
         }
