@@ -441,7 +441,7 @@ impl Controller {
 /// The switches that a change gives another number of ports, or takes away.
 fn moved_switches(intent: &Intent, prepared: &Prepared) -> HashSet<String> {
     let ports = |object: Option<&Object>| match object.map(|object| &object.spec) {
-        Some(Spec::Switch(config)) => Some(config.ports),
+        Some(Spec::Switch(config)) => Some((config.ports, config.kept_ports)),
         _ => None,
     };
     let changes = prepared.changes().iter().filter_map(|change| match &change.id {

@@ -506,16 +506,23 @@ impl Planner<'_> {
     ) {
         let ObjectId::Station(name) = id else { return };
         // What becomes larger may be needed at once; what becomes smaller may have to be left first.
-        let both =
-            SwitchConfig { ports: had.ports.max(wanted.ports), max_routes: had.max_routes.max(wanted.max_routes) };
+        let ports = had.ports.max(wanted.ports);
+        let both = SwitchConfig {
+            ports,
+            kept_ports: ports - had.link_ports().max(wanted.link_ports()),
+            max_routes: had.max_routes.max(wanted.max_routes),
+        };
         for (phase, from, to) in [(GROW, had, both), (SHRINK, both, wanted)] {
             if from != to {
                 phases.add(phase, order, id, Step::ChangeSwitch { name: name.clone(), config: to });
             }
         }
         let mut what = Vec::new();
-        if had.ports != wanted.ports {
-            what.push(format!("ports {} to {}", had.ports, wanted.ports));
+        if had.link_ports() != wanted.link_ports() {
+            what.push(format!("ports {} to {}", had.link_ports(), wanted.link_ports()));
+        }
+        if had.kept_ports != wanted.kept_ports {
+            what.push(if wanted.kept_ports > 0 { "with signalling" } else { "without signalling" }.into());
         }
         if had.max_routes != wanted.max_routes {
             what.push(format!("max_routes {} to {}", had.max_routes, wanted.max_routes));

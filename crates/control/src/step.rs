@@ -117,11 +117,11 @@ pub enum Step {
 }
 
 /// A Myrinet's bounds as the router knows them: a port for each host that it may have.
-pub const MYRINET_BOUNDS: SwitchConfig = SwitchConfig { ports: MAX_HOSTS as u16, max_routes: 65_536 };
+pub const MYRINET_BOUNDS: SwitchConfig = SwitchConfig { ports: MAX_HOSTS as u16, kept_ports: 0, max_routes: 65_536 };
 
 /// A desk's bounds as the router knows them: a port for each chip that it may have, and for the ends of a chain.
 pub const DESK_BOUNDS: SwitchConfig =
-    SwitchConfig { ports: (net::desk::MAX_CHIPS + net::desk::LINKS) as u16, max_routes: 65_536 };
+    SwitchConfig { ports: (net::desk::MAX_CHIPS + net::desk::LINKS) as u16, kept_ports: 0, max_routes: 65_536 };
 
 /// Why a step cannot be done.
 #[derive(Debug, thiserror::Error)]

@@ -157,7 +157,11 @@ fn change(wanted: &mut Objects, random: &mut Random) {
         }
         1 => {
             let name = SWITCHES[random.below(3) as usize];
-            let config = SwitchConfig { ports: 2 + random.below(5) as u16, max_routes: 2 + random.below(20) as usize };
+            let config = SwitchConfig {
+                ports: 2 + random.below(5) as u16,
+                kept_ports: 0,
+                max_routes: 2 + random.below(20) as usize,
+            };
             wanted.insert(ObjectId::Station(name.into()), object(Spec::Switch(config), order));
         }
         2 | 3 => {

@@ -3,6 +3,7 @@
 use control::audit::Who;
 use control::config::{Config, parse};
 use control::daemon::{Daemon, Options};
+use control::description::rehearse;
 use control::manage::{MAX_DESCRIPTION_OCTETS, Manager};
 use control::status::{CircuitStatus, Status, collect};
 use endpoint::seqpacket::{Groups, Peer};
@@ -523,4 +524,21 @@ fn a_reload_leaves_the_signalling_of_a_switch_alone_unless_its_ports_change() {
     assert_eq!(signalling().2, 9);
     net.daemon.reload(config(&star(8, 0..2))).unwrap();
     assert_eq!(signalling().2, 8);
+}
+
+#[test]
+fn a_link_without_a_port_never_has_the_one_for_signalling() {
+    const FULL: &str = "s1 has the ports 0 to 1, and no port 2";
+    let refused = rehearse(&config(&star(2, 0..3))).unwrap_err().to_string();
+    assert!(refused.contains(FULL), "{refused}");
+    let net = Net::up(&format!("{}[host.last]\n", star(2, 0..2)));
+    let connection = Connection::open(&net.socket).unwrap();
+    let refused = connection.manage(json!({ "add_link": { "ends": ["last", "s1"] } })).unwrap_err().to_string();
+    assert!(refused.contains(FULL), "{refused}");
+    // Where there is no signalling yet, its port must not have a link either.
+    let silent = |text: String| text.replace("prefix = \"47000580ffe100000000000001\"\n", "");
+    let net = Net::up(&silent(star(3, 2..5)));
+    let refused = net.daemon.reload(config(&star(2, 4..5))).unwrap_err().to_string();
+    assert!(refused.contains("s1 has ports: 2 is less than it uses, 3"), "{refused}");
+    net.daemon.reload(config(&star(3, 4..5))).unwrap();
 }

@@ -24,7 +24,7 @@ fn vc(n: u16) -> Label {
 fn bench() -> Bench {
     let mut network = Network::new(FramePool::new(64, 2048));
     let switches = ["s1", "s2"].map(|name| {
-        let switch = Switch::new(SwitchConfig { ports: 4, max_routes: 3000 }).named(name);
+        let switch = Switch::new(SwitchConfig { ports: 4, kept_ports: 0, max_routes: 3000 }).named(name);
         network.add_node(name, Box::new(switch))
     });
     let [s1, s2] = switches;

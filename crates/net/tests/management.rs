@@ -14,7 +14,8 @@ fn id(vci: u16) -> CircuitId {
 fn oam_of_each_circuit_passes_a_frame_link_that_frames_fill_for_ever() {
     const CIRCUITS: u16 = 200;
     let mut network = Network::new(FramePool::new(256, 4096));
-    let switch = network.add_node("s1", Box::new(Switch::new(SwitchConfig { ports: 3, max_routes: 1000 })));
+    let switch =
+        network.add_node("s1", Box::new(Switch::new(SwitchConfig { ports: 3, kept_ports: 0, max_routes: 1000 })));
     let frames = LinkConfig { carries: Carries::Frames, ..LinkConfig::default() };
     let slow = LinkConfig { rate: CellRate::from_cells_per_s(10_000.0), queue_cells: 8, ..frames.clone() };
     let data = network.connect(End::External, End::Port(switch, 0), frames).unwrap();

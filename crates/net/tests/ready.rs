@@ -13,7 +13,7 @@ fn circuit() -> CircuitId {
 fn row(network: &mut Network, switches: usize, config: &LinkConfig) -> (Vec<NodeId>, [LinkId; 2]) {
     let nodes: Vec<NodeId> = (0..switches)
         .map(|n| {
-            let mut switch = Switch::new(SwitchConfig { ports: 2, max_routes: 4 });
+            let mut switch = Switch::new(SwitchConfig { ports: 2, kept_ports: 0, max_routes: 4 });
             switch.add_route((0, Label::Vc(circuit())), (1, Label::Vc(circuit())), RouteOptions::default()).unwrap();
             network.add_node(&format!("s{n}"), Box::new(switch))
         })
@@ -47,7 +47,10 @@ fn a_round_visits_the_nodes_that_have_something_to_do() {
     let config = LinkConfig { queue_cells: 16, ..LinkConfig::default() };
     let (_, [into, out]) = row(&mut network, 3, &config);
     for n in 0..1000 {
-        network.add_node(&format!("idle{n}"), Box::new(Switch::new(SwitchConfig { ports: 2, max_routes: 4 })));
+        network.add_node(
+            &format!("idle{n}"),
+            Box::new(Switch::new(SwitchConfig { ports: 2, kept_ports: 0, max_routes: 4 })),
+        );
     }
     while network.run(Time::ZERO) {}
     let before = network.visits();

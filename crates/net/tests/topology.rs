@@ -305,17 +305,18 @@ fn a_link_that_becomes_slower_loses_nothing_of_what_is_on_it() {
 #[test]
 fn a_switch_keeps_no_fewer_ports_and_routes_than_it_uses() {
     let mut w = world();
-    let mut change = |ports, max_routes| {
-        let config = net::SwitchConfig { ports, max_routes };
+    let mut change = |ports, kept_ports, max_routes| {
+        let config = net::SwitchConfig { ports, kept_ports, max_routes };
         w.fabric.change_switch(&mut w.network, "s2", config).map_err(|e| e.to_string())
     };
-    assert!(change(5, 100).unwrap_err().contains("ports"));
-    assert!(change(6, 3).unwrap_err().contains("max_routes"));
-    change(6, 4).unwrap();
+    assert!(change(5, 0, 100).unwrap_err().contains("ports"));
+    assert!(change(6, 1, 100).unwrap_err().contains("5 is less than it uses, 6"));
+    assert!(change(6, 0, 3).unwrap_err().contains("max_routes"));
+    change(7, 1, 4).unwrap();
     let more = w.fabric.add_circuit(&mut w.network, &circuit(&["alpha 0.102", "beta 0.102"])).unwrap_err();
     assert!(matches!(more, TopologyError::NoRoutes { bound: 4, needed: 2, .. }), "{more}");
     assert_eq!(w.routes("s1"), 4, "nothing of it is left");
-    w.fabric.change_switch(&mut w.network, "s2", net::SwitchConfig { ports: 8, max_routes: 6 }).unwrap();
+    w.fabric.change_switch(&mut w.network, "s2", net::SwitchConfig { ports: 8, kept_ports: 0, max_routes: 6 }).unwrap();
     w.fabric.add_circuit(&mut w.network, &circuit(&["alpha 0.102", "beta 0.102"])).unwrap();
 }
 

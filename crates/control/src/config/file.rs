@@ -89,7 +89,7 @@ impl Switch {
 
     /// The bounds as the network takes them.
     pub fn config(&self) -> net::SwitchConfig {
-        net::SwitchConfig { ports: self.ports, max_routes: self.max_routes }
+        net::SwitchConfig { ports: self.ports, kept_ports: 0, max_routes: self.max_routes }
     }
 }
 

@@ -42,7 +42,7 @@ impl Bench {
         let mut network = Network::new(FramePool::new(16, 2048));
         let hosts = ["alpha", "beta"].map(|n| network.add_node(n, Box::new(HostInterface::new(4).named(n))));
         let switches = ["s1", "s2", "s3"].map(|name| {
-            let config = SwitchConfig { ports: 3, max_routes: 100 };
+            let config = SwitchConfig { ports: 3, kept_ports: 0, max_routes: 100 };
             network.add_node(name, Box::new(Switch::new(config).named(name)))
         });
         let [s1, s2, s3] = switches;

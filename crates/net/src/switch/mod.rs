@@ -45,17 +45,24 @@ const OUTSIDE_BATCH: Duration = Duration::from_millis(10);
 pub struct SwitchConfig {
     /// Ports 0 to `ports` - 1.
     pub ports: u16,
+    /// The last of them, which no link of a topology has: whoever keeps them connects them itself.
+    pub kept_ports: u16,
     /// Routes in all.
     pub max_routes: usize,
 }
 
 impl Default for SwitchConfig {
     fn default() -> Self {
-        SwitchConfig { ports: 64, max_routes: 65_536 }
+        SwitchConfig { ports: 64, kept_ports: 0, max_routes: 65_536 }
     }
 }
 
 impl SwitchConfig {
+    /// Ports for links of a topology.
+    pub fn link_ports(self) -> u16 {
+        self.ports.saturating_sub(self.kept_ports)
+    }
+
     fn of_cells(self) -> switch::SwitchConfig {
         // A route may become point-to-multipoint, whose leaves count too.
         let circuits = u32::try_from(self.max_routes.saturating_mul(2)).unwrap_or(u32::MAX / 2);

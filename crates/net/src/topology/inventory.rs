@@ -136,8 +136,8 @@ impl Inventory {
         let Bounds::Switch(had) = state.bounds else { return Err(TopologyError::NoBounds(name.to_owned())) };
         let ports = state.ports.keys().next_back().map_or(0, |last| usize::from(*last) + 1);
         let below = |what, bound, used| TopologyError::BelowUse { station: name.to_owned(), what, bound, used };
-        if usize::from(wanted.ports) < ports {
-            return Err(below("ports", wanted.ports.into(), ports));
+        if usize::from(wanted.link_ports()) < ports {
+            return Err(below("ports", wanted.link_ports().into(), ports));
         }
         if wanted.max_routes < state.routes {
             return Err(below("max_routes", wanted.max_routes, state.routes));
@@ -157,9 +157,9 @@ impl Inventory {
             gap.unwrap_or(station.ports.len() as u16)
         });
         if let Bounds::Switch(config) = station.bounds
-            && port >= config.ports
+            && port >= config.link_ports()
         {
-            let (switch, last) = (attachment.station.clone(), config.ports.saturating_sub(1));
+            let (switch, last) = (attachment.station.clone(), config.link_ports().saturating_sub(1));
             return Err(TopologyError::NoPort { switch, port, last });
         }
         if station.ports.contains_key(&port) {
