@@ -16,6 +16,7 @@ use crate::plan::Plan;
 use crate::shells;
 use crate::sources::commands::Written;
 use crate::sources::peers::{Real, TooManyCircuits};
+use crate::sources::waiting::{Understood, Waiting};
 use anyhow::{Context as _, Result, anyhow};
 use host::engine::{Core, EngineHandle, processor_time};
 use net::LinkId;
@@ -136,17 +137,48 @@ impl Controller {
         all.map(|(id, object)| (id.clone(), object.owner.clone(), object.revision)).collect()
     }
 
+    /// Links of commands that wait for the next description.
+    pub fn waiting_links(&self) -> Waiting {
+        self.intent().waiting_links()
+    }
+
     /// Makes the network what a description says, with what commands and peers have added as far as it fits.
     ///
     /// # Errors
     /// All that cannot be; or a step failed, and everything is as it was.
     pub fn apply(&self, wanted: Config, who: &Who, may: May<'_>, dry_run: bool) -> Result<Outcome> {
-        let mut intent = self.intent_for(may)?;
+        let intent = self.intent_for(may)?;
+        let waiting = intent.waiting_links();
+        if waiting.is_empty() {
+            return self.apply_to(intent, wanted, &Understood::default(), who, dry_run);
+        }
+        // What these name may take long to find out: nobody waits for that.
+        drop(intent);
+        let links = Understood::of(waiting);
+        self.apply_to(self.intent_for(may)?, wanted, &links, who, dry_run)
+    }
+
+    /// The same where it is known what the links that wait mean.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn apply_with(&self, wanted: Config, links: &Understood, who: &Who) -> Result<Outcome> {
+        self.apply_to(self.intent(), wanted, links, who, false)
+    }
+
+    fn apply_to(
+        &self,
+        mut intent: MutexGuard<'_, Intent>,
+        wanted: Config,
+        links: &Understood,
+        who: &Who,
+        dry_run: bool,
+    ) -> Result<Outcome> {
         self.forget_ended(&mut intent)?;
         let served: Vec<String> = wanted.served().map(|served| served.name.clone()).collect();
         let (had, place) = (intent.config().file.engine.clone(), wanted.file.engine.clone());
         let placement = placement::of(&wanted);
-        let prepared = intent.prepare_description(wanted)?;
+        let prepared = intent.prepare_description(wanted, links)?;
         if dry_run {
             return Ok(intent.abandon(prepared));
         }

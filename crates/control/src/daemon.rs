@@ -9,6 +9,7 @@ use crate::intent::Outcome;
 use crate::keeper::Keeper;
 use crate::manage::Manager;
 use crate::metrics::server::Server;
+use crate::sources::waiting::Understood;
 use anyhow::{Context as _, Result};
 use host::engine::{self, EngineHandle};
 use host::service::{Handler, Opened, Service};
@@ -118,8 +119,20 @@ impl Daemon {
     /// All that cannot be; everything is as it was.
     pub fn reload(&self, wanted: Config) -> Result<Outcome> {
         let source = wanted.clone();
-        let applied = self.controller.apply(wanted, &Who::Operator, &|_| Ok(()), false);
-        let outcome = applied.map_err(|e| explained(&source, e))?;
+        self.reloaded(&source, self.controller.apply(wanted, &Who::Operator, &|_| Ok(()), false))
+    }
+
+    /// The same where it is known what the links of commands mean that wait ([`Controller::waiting_links`]).
+    ///
+    /// # Errors
+    /// As above.
+    pub fn reload_with(&self, wanted: Config, links: &Understood) -> Result<Outcome> {
+        let source = wanted.clone();
+        self.reloaded(&source, self.controller.apply_with(wanted, links, &Who::Operator))
+    }
+
+    fn reloaded(&self, source: &Config, applied: Result<Outcome>) -> Result<Outcome> {
+        let outcome = applied.map_err(|e| explained(source, e))?;
         for name in &outcome.dropped {
             tracing::warn!("removed, for it does not fit the description any more: {name}");
         }

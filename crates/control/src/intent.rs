@@ -10,6 +10,7 @@ use crate::objects::{Change, LinkSpec, Object, ObjectId, Objects, Owner, Spec, d
 use crate::plan::{Impossible, Line, Plan, Problem, Summary, gives_way, roll_back};
 use crate::sources::commands::{Commands, Written};
 use crate::sources::peers::{Peers, Real};
+use crate::sources::waiting::{Understood, Waiting};
 use crate::sources::{self, file};
 use crate::step::{Model, Step};
 use anyhow::{Result, anyhow, bail};
@@ -151,11 +152,19 @@ impl Intent {
         }
     }
 
-    /// Another description, with what commands and peers have added as far as it fits.
+    /// Links of commands that wait for the next description.
+    pub fn waiting_links(&self) -> Waiting {
+        match self.keeper.before().filter(|_| !self.restored) {
+            Some(kept) => Commands::restore(kept.clone()).waiting_links(),
+            None => self.commands.waiting_links(),
+        }
+    }
+
+    /// Another description, with what commands and peers have added as far as it fits. `links`: what those that wait mean.
     ///
     /// # Errors
     /// All that cannot be.
-    pub fn prepare_description(&mut self, wanted: Config) -> Result<Prepared, Impossible> {
+    pub fn prepare_description(&mut self, wanted: Config, links: &Understood) -> Result<Prepared, Impossible> {
         let file = file::objects(&wanted);
         let mut commands = self.commands.clone();
         if self.restored {
@@ -164,7 +173,7 @@ impl Intent {
             // A restart: what commands had added and removed is so again.
             commands = Commands::restore(kept);
         }
-        for wrong in commands.take_up(&file) {
+        for wrong in commands.take_up(&file, links) {
             tracing::warn!("not restored, and tried again when a description is read: {wrong}");
         }
         commands.yield_to(&file);

@@ -16,6 +16,7 @@ use control::keeper::Keeper;
 use control::live::{Links, Live};
 use control::objects::{LinkSpec, ObjectId, Spec};
 use control::sources::commands::{Kept, Written};
+use control::sources::waiting::Understood;
 use endpoint::layout::{Descriptor, Geometry, Head};
 use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Events, Local};
@@ -353,7 +354,8 @@ impl Life {
 
     /// Applies a description; `None` if it cannot be.
     fn describe(&mut self, text: &str, mishap: Mishap) -> Option<Came> {
-        let prepared = self.world.intent.prepare_description(Self::config(text)).ok()?;
+        let links = Understood::of(self.world.intent.waiting_links());
+        let prepared = self.world.intent.prepare_description(Self::config(text), &links).ok()?;
         let came = self.world.carry_out(prepared, mishap);
         if came == Came::Done {
             self.file = text.to_owned();
@@ -497,7 +499,7 @@ fn sequence(seed: u64) {
     life.world.nothing_is_lost(seed);
     // All of it can go again, and leaves nothing.
     let nothing = Config::default();
-    let prepared = life.world.intent.prepare_description(nothing).unwrap();
+    let prepared = life.world.intent.prepare_description(nothing, &Understood::default()).unwrap();
     life.world.witness = None;
     assert_eq!(life.world.carry_out(prepared, Mishap::None), Came::Done, "seed {seed}");
     let left = life.world.fingerprint();
@@ -610,6 +612,12 @@ fn what_commands_added_and_cannot_be_understood_at_a_restart_waits_until_it_can(
         }
         assert_eq!(life.world.objects(), all);
     }
+    // A description is applied without a look at what they name: somebody else has looked, or they wait on.
+    life.world = World::start(life.folder.path());
+    let prepared = life.world.intent.prepare_description(Life::config(&text), &Understood::default()).unwrap();
+    assert_eq!(life.world.carry_out(prepared, Mishap::None), Came::Done);
+    assert_eq!(life.world.objects().len(), all.len() - 3);
+    assert_eq!(life.world.intent.commands().kept(), kept);
     // What waits goes by a command.
     std::fs::rename(&key, &away).unwrap();
     again(&mut life);

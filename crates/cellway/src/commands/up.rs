@@ -12,6 +12,7 @@ use control::description::load;
 use control::diagnostic::Diagnostics;
 use control::metrics::MAX_ROWS;
 use control::protocol;
+use control::sources::waiting::{Understood, Waiting};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -86,7 +87,8 @@ pub(crate) fn run(context: &Context, up: &Up) -> Result<()> {
         }
         let may_begin = reading.as_ref().is_none_or(|reading| reading.begun.elapsed() >= PATIENCE);
         if may_begin && hangup.swap(false, Ordering::Relaxed) {
-            reading = Reading::begin(&up.file).inspect_err(|e| tracing::error!("not applied: {e}")).ok();
+            let begun = Reading::begin(&up.file, daemon.controller().waiting_links());
+            reading = begun.inspect_err(|e| tracing::error!("not applied: {e}")).ok();
         }
         if let Some(read) = reading.as_ref().and_then(Reading::take) {
             reading = None;
@@ -98,21 +100,21 @@ pub(crate) fn run(context: &Context, up: &Up) -> Result<()> {
     Ok(())
 }
 
-/// A description that is read again, on a thread of its own: whatever the file is by now, a FIFO or a file of a disk that stalls,
-/// peers are served and signals are heard meanwhile.
+/// A description that is read again, and links of commands that wait for it, on a thread of its own: whatever the file is by now, a
+/// FIFO or a file of a disk that stalls, and whoever is asked for names, peers are served and signals are heard meanwhile.
 struct Reading {
     begun: Instant,
-    read: Receiver<Result<Config>>,
+    read: Receiver<Result<(Config, Understood)>>,
 }
 
 impl Reading {
-    fn begin(file: &Path) -> std::io::Result<Self> {
+    fn begin(file: &Path, waiting: Waiting) -> std::io::Result<Self> {
         let (done, read) = sync_channel(1);
         let file = file.to_path_buf();
         std::thread::Builder::new().name("description".into()).spawn(move || {
             // Nobody waits for it any more if the program ends, or if another one has begun. A panic over what it says leaves the network
             // as it is.
-            if let Some(read) = host::panics::caught(|| load(&file)) {
+            if let Some(read) = host::panics::caught(|| load(&file).map(|config| (config, Understood::of(waiting)))) {
                 let _ = done.send(read);
             }
         })?;
@@ -120,7 +122,7 @@ impl Reading {
     }
 
     /// What it is, once it is read.
-    fn take(&self) -> Option<Result<Config>> {
+    fn take(&self) -> Option<Result<(Config, Understood)>> {
         match self.read.try_recv() {
             Ok(read) => Some(read),
             Err(TryRecvError::Empty) => None,
@@ -130,8 +132,8 @@ impl Reading {
 }
 
 /// Applies what was read, and says what has become of it.
-fn apply(daemon: &Daemon, read: Result<Config>, file: &Path) {
-    match read.and_then(|config| daemon.reload(config)) {
+fn apply(daemon: &Daemon, read: Result<(Config, Understood)>, file: &Path) {
+    match read.and_then(|(config, links)| daemon.reload_with(config, &links)) {
         Ok(a) => tracing::info!(
             "applied {}: {} added, {} changed, {} removed; circuits {} interrupted, {} unchanged",
             file.display(),

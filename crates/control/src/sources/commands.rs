@@ -2,10 +2,10 @@
 
 use crate::config::{Circuit, Link};
 use crate::objects::{LinkSpec, Object, ObjectId, Objects, Owner, Spec};
-use anyhow::Result;
+use crate::sources::waiting::{Understood, Waiting};
+use anyhow::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 /// After everything that a description has.
 const FIRST_ORDER: u64 = 1 << 32;
@@ -190,14 +190,24 @@ impl Commands {
         commands
     }
 
-    /// Adds what waits, as far as it can be understood; says what cannot, and goes on waiting.
-    pub fn take_up(&mut self, file: &Objects) -> Vec<String> {
+    /// Links that wait.
+    pub fn waiting_links(&self) -> Waiting {
+        let links = self.waiting.iter().filter_map(|(order, _, written)| match written {
+            Written::Link(link) => Some((*order, (**link).clone())),
+            Written::Circuit(_) => None,
+        });
+        links.collect()
+    }
+
+    /// Adds what waits, as far as it can be understood; says what cannot, and goes on waiting. `links`: what those that wait mean.
+    pub fn take_up(&mut self, file: &Objects, links: &Understood) -> Vec<String> {
         let mut waiting = std::mem::take(&mut self.waiting);
         waiting.sort_by_key(|(order, ..)| *order);
         let mut wrong = Vec::new();
         let mut still = Vec::new();
         for (order, id, written) in waiting {
-            if let Err(e) = self.add_written(written.clone(), id.clone(), file) {
+            let place = (order, id.clone());
+            if let Err(e) = self.add_written(written.clone(), place, file, links) {
                 wrong.push(format!("{id}: {e:#}"));
                 still.push((order, id, written));
             }
@@ -206,14 +216,20 @@ impl Commands {
         wrong
     }
 
-    fn add_written(&mut self, written: Written, called: ObjectId, file: &Objects) -> Result<()> {
+    fn add_written(
+        &mut self,
+        written: Written,
+        (order, called): (u64, ObjectId),
+        file: &Objects,
+        links: &Understood,
+    ) -> Result<()> {
         match &written {
             Written::Circuit(circuit) => {
                 let description = circuit.describe()?;
                 self.add(ObjectId::circuit(&description), Spec::Circuit(description), Some(written));
             }
             Written::Link(link) => {
-                let (description, shell) = link.describe(Path::new(""))?;
+                let (description, shell) = links.meaning(order, link).map_err(Error::msg)?;
                 for end in &description.ends {
                     let id = ObjectId::Station(end.station.clone());
                     if shell.is_some() && !file.contains_key(&id) && !self.added.contains_key(&id) {

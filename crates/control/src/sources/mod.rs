@@ -3,6 +3,7 @@
 pub mod commands;
 pub mod file;
 pub mod peers;
+pub mod waiting;
 
 use crate::objects::{ObjectId, Objects, Spec};
 
