@@ -16,6 +16,7 @@ use crate::step::{Model, Step};
 use anyhow::{Result, anyhow, bail};
 use net::PeerCircuit;
 use net::topology::CircuitEnd;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What a change came to.
@@ -177,8 +178,8 @@ impl Intent {
             tracing::warn!("not restored, and tried again when a description is read: {wrong}");
         }
         commands.yield_to(&file);
-        let misfits = misfits(&wanted, &commands);
-        misfits.iter().for_each(|id| commands.set_aside(id));
+        let mut unfit = misfits(&wanted, &file, &commands);
+        unfit.iter().for_each(|id| commands.set_aside(id));
         let mut reconciled = self.reconcile(&file, &commands);
         if reconciled.is_err() && !self.restored {
             // The description may be another one than that from which commands removed something.
@@ -186,11 +187,15 @@ impl Intent {
                 tracing::warn!("{id} is there again, though a command removed it: the description needs it");
                 commands.bring_back(&id);
             }
+            // What commands added in its place may not fit beside it.
+            let more = misfits(&wanted, &file, &commands);
+            more.iter().for_each(|id| commands.set_aside(id));
+            unfit.extend(more);
             reconciled = self.reconcile(&file, &commands);
         }
         let (mut prepared, mut dropped) = reconciled?;
         dropped.iter().for_each(|id| commands.set_aside(id));
-        dropped.splice(0..0, misfits);
+        dropped.splice(0..0, unfit);
         prepared.dropped = dropped;
         prepared.next = Next::Description { config: Box::new(wanted), file, commands };
         Ok(prepared)
@@ -209,7 +214,7 @@ impl Intent {
         let id = match &spec {
             Spec::Circuit(circuit) => ObjectId::circuit(circuit),
             Spec::Link(link) => {
-                let mut taken = config::signalling_stations(&self.config);
+                let mut taken = signalling_stations(&self.file, &self.commands);
                 let others = links_of(&self.commands).into_iter().filter(|(_, other)| other.signalling.is_some());
                 taken.extend(others.flat_map(|(_, other)| &other.description.ends).map(|end| end.station.clone()));
                 let LinkSpec { description, shell, signalling, .. } = &**link;
@@ -478,9 +483,19 @@ fn links_of(commands: &Commands) -> Vec<(&ObjectId, &LinkSpec)> {
     links.into_iter().map(|(_, id, link)| (id, link)).collect()
 }
 
+/// The stations at a description's links with signalling, without the links that commands removed.
+fn signalling_stations(file: &Objects, commands: &Commands) -> BTreeSet<String> {
+    let stay = file.iter().filter(|(id, _)| !commands.is_removed(id));
+    let links = stay.filter_map(|(_, object)| match &object.spec {
+        Spec::Link(link) if link.signalling.is_some() => Some(link),
+        _ => None,
+    });
+    links.flat_map(|link| &link.description.ends).map(|end| end.station.clone()).collect()
+}
+
 /// Links of commands that do not fit a description: what calls go by is of all links together.
-fn misfits(wanted: &Config, commands: &Commands) -> Vec<ObjectId> {
-    let mut taken = config::signalling_stations(wanted);
+fn misfits(wanted: &Config, file: &Objects, commands: &Commands) -> Vec<ObjectId> {
+    let mut taken = signalling_stations(file, commands);
     let mut fits = |link: &LinkSpec| {
         config::added(wanted, &link.description, link.shell.as_ref(), link.signalling.as_ref(), &mut taken).is_ok()
     };
@@ -498,7 +513,7 @@ fn doubly_linked(candidate: &Objects) -> Vec<ObjectId> {
     let outside = |name: &String| {
         candidate.get(&ObjectId::Station(name.clone())).is_some_and(|object| object.spec == Spec::Outside)
     };
-    let of_file: std::collections::BTreeSet<&String> =
+    let of_file: BTreeSet<&String> =
         links(|owner| *owner == Owner::File).flat_map(|(_, ends)| ends).filter(|name| outside(name)).collect();
     let taken = |ends: [&String; 2]| ends.iter().any(|name| of_file.contains(name));
     links(gives_way).filter(|(_, ends)| taken(*ends)).map(|(id, _)| id.clone()).collect()

@@ -85,10 +85,3 @@ pub fn added(
     taken.extend(own.into_iter().map(|(end, _)| end.station));
     Ok(())
 }
-
-/// The stations at a description's links with signalling.
-pub fn signalling_stations(config: &Config) -> BTreeSet<String> {
-    let links = config.file.link.iter().zip(&config.description.links);
-    let ends = links.filter(|(link, _)| link.signalling.is_some()).flat_map(|(_, description)| &description.ends);
-    ends.map(|end| end.station.clone()).collect()
-}

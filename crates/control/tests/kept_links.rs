@@ -1,0 +1,70 @@
+//! Links that commands removed and added in the place of a description's, then and after a restart.
+
+use control::config::{Config, parse_in};
+use control::daemon::{Daemon, Options};
+use control::status::collect;
+use endpoint::Connection;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+/// A network with a state folder.
+struct Net {
+    text: String,
+    daemon: Option<Daemon>,
+    folder: TempDir,
+}
+
+impl Net {
+    fn up(text: &str) -> Self {
+        let mut net = Net { text: text.to_owned(), daemon: None, folder: tempfile::tempdir().unwrap() };
+        net.restart();
+        net
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.path().join("socket")
+    }
+
+    fn restart(&mut self) {
+        self.daemon = None;
+        let options = Options { state: Some(self.folder.path().join("state")), metrics: None };
+        self.daemon = Some(Daemon::start_with(self.config(), &self.socket(), &options).unwrap());
+    }
+
+    fn config(&self) -> Config {
+        parse_in(&self.text, "net.toml", self.folder.path()).unwrap()
+    }
+
+    fn ask(&self, request: Value) -> Value {
+        Connection::open(&self.socket()).unwrap().manage(request).unwrap()
+    }
+
+    fn daemon(&self) -> &Daemon {
+        self.daemon.as_ref().unwrap()
+    }
+}
+
+#[test]
+fn a_host_whose_link_with_signalling_a_command_removed_signals_at_another() {
+    let mut net = Net::up(
+        "[host.alpha]\n[switch.s1]\nprefix = \"47000580ffe100000000000001\"\n\
+         [switch.s2]\nprefix = \"47000580ffe100000000000002\"\n\
+         [[link]]\nends = [\"alpha\", \"s1:0\"]\nsignalling = { version = \"uni40\" }\n",
+    );
+    let signal = |net: &Net| {
+        let interfaces = net.daemon().controller().calls().report().interfaces.into_iter();
+        let mut stations: Vec<String> = interfaces.map(|interface| interface.station).collect();
+        stations.sort();
+        stations
+    };
+    net.ask(json!({ "remove_link": { "name": "alpha - s1:0" } }));
+    net.ask(json!({ "add_link": { "ends": ["alpha", "s2:0"], "signalling": { "version": "uni40" } } }));
+    assert_eq!(signal(&net), ["alpha", "s2"]);
+    net.restart();
+    assert_eq!(signal(&net), ["alpha", "s2"]);
+    // The description, read again, has its own back, and a host has one.
+    let outcome = net.daemon().reload(net.config()).unwrap();
+    assert_eq!(outcome.dropped, ["link alpha - s2:0"]);
+    assert_eq!(signal(&net), ["alpha", "s1"]);
+}
