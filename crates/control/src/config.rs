@@ -37,7 +37,7 @@ pub use circuit::{Circuit, Oam};
 pub use desk::{Desk, DeskDevice};
 pub use engine::Engine;
 pub use file::{File, Host, Outside, Switch};
-pub use fits::added;
+pub use fits::{added, far_end};
 pub use interface::{Device, Interface, parse_address};
 pub use link::{Link, LinkFaults};
 pub use myrinet::{Myrinet, MyrinetCable};

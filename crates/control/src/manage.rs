@@ -9,7 +9,7 @@ use crate::calls::exchange::Channel;
 use crate::capture::pump::Capture;
 use crate::capture::{self, pump};
 pub use crate::config::MAX_DESCRIPTION_OCTETS;
-use crate::config::{Config, Shell};
+use crate::config::{self, Config};
 use crate::controller::{Controller, May};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::intent::Outcome;
@@ -24,7 +24,7 @@ use endpoint::sealed;
 use endpoint::seqpacket::Peer;
 use host::quota::{Amounts, Limits};
 use host::service::{Handler, Reply, Takes};
-use net::{Carries, TapConfig};
+use net::TapConfig;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -85,14 +85,9 @@ impl Manager {
                 if link.follows.is_some() {
                     return Err(anyhow!("`follows` is for links of a description: apply one with this link in it"));
                 }
-                let (description, mut shell) = link.describe(Path::new(""))?;
-                let at = |host: &str| description.ends.iter().any(|end| end.station == host);
-                let guests = controller.with_config(|config| config.served().find(|served| at(&served.host)).cloned());
-                if guests.is_some() && (shell.is_some() || description.config.carries != Carries::Cells) {
-                    return Err(anyhow!("a link to an adapter carries cells, and neither atmtcp, tcp nor udp"));
-                }
+                let (description, shell) = link.describe(Path::new(""))?;
                 let far = shell.as_ref().and_then(|_| description.ends.get(1)).map(|end| end.station.clone());
-                shell = shell.or(guests.map(Shell::Adapter));
+                let shell = controller.with_config(|config| config::far_end(config.served(), &description, shell))?;
                 let spec =
                     LinkSpec { description, shell, follows: None, enabled: true, signalling: link.signalling.clone() };
                 let spec = Spec::Link(Box::new(spec));

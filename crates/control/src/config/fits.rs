@@ -1,8 +1,9 @@
 //! Whether a link fits the stations and sections of a description, whoever adds it.
 
 use super::signalling::{Signalling, check_ends};
-use super::{Adapter, Config, File, Shell, Switch};
+use super::{Adapter, Config, File, Served, Shell, Switch};
 use crate::fault::Faults;
+use anyhow::{Result, bail};
 use net::Carries;
 use net::topology::{Attachment, LinkDescription, Station};
 use std::collections::{BTreeMap, BTreeSet};
@@ -84,4 +85,22 @@ pub fn added(
     faults.or(Some(()))?;
     taken.extend(own.into_iter().map(|(end, _)| end.station));
     Ok(())
+}
+
+/// What is outside at a link that a command adds: what it says itself, or the adapter whose cable it is. `served`: the adapters that
+/// there are.
+///
+/// # Errors
+/// It says something else, or does not carry what an adapter takes.
+pub fn far_end<'a>(
+    served: impl IntoIterator<Item = &'a Served>,
+    description: &LinkDescription,
+    shell: Option<Shell>,
+) -> Result<Option<Shell>> {
+    let at = |host: &str| description.ends.iter().any(|end| end.station == host);
+    let Some(served) = served.into_iter().find(|served| at(&served.host)) else { return Ok(shell) };
+    if shell.is_some() || description.config.carries != Carries::Cells {
+        bail!("a link to an adapter carries cells, and neither atmtcp, tcp nor udp");
+    }
+    Ok(Some(Shell::Adapter(served.clone())))
 }

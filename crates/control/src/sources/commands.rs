@@ -1,6 +1,6 @@
 //! Commands as a source: what they added, removed and took down. This is what a state folder keeps ([`crate::state`]).
 
-use crate::config::{Circuit, Link};
+use crate::config::{self, Circuit, Link, Served, Shell};
 use crate::objects::{LinkSpec, Object, ObjectId, Objects, Owner, Spec};
 use crate::sources::waiting::{Understood, Waiting};
 use anyhow::{Error, Result};
@@ -236,6 +236,7 @@ impl Commands {
                         self.add(id, Spec::Outside, None);
                     }
                 }
+                let shell = config::far_end(served(file), &description, shell)?;
                 let taken = |id: &ObjectId| file.contains_key(id) || self.added.contains_key(id);
                 let alike = (0..).map(|nth| ObjectId::link(&description, nth));
                 let id = std::iter::once(called).chain(alike).find(|id| !taken(id));
@@ -247,4 +248,15 @@ impl Commands {
         }
         Ok(())
     }
+}
+
+/// The virtual adapters of a description.
+fn served(file: &Objects) -> impl Iterator<Item = &Served> {
+    file.values().filter_map(|object| match &object.spec {
+        Spec::Link(link) => match &link.shell {
+            Some(Shell::Adapter(served)) => Some(served),
+            _ => None,
+        },
+        _ => None,
+    })
 }
