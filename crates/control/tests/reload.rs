@@ -12,7 +12,7 @@ use host::service::Handler;
 use net::End;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -524,6 +524,37 @@ fn a_reload_leaves_the_signalling_of_a_switch_alone_unless_its_ports_change() {
     assert_eq!(signalling().2, 9);
     net.daemon.reload(config(&star(8, 0..2))).unwrap();
     assert_eq!(signalling().2, 8);
+}
+
+#[test]
+fn whatever_a_reload_puts_at_a_link_with_signalling_is_told_of_its_channels() {
+    let ports: [u16; 2] = std::array::from_fn(|_| {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.local_addr().unwrap().port()
+    });
+    let text = |port: u16, queue: u32| {
+        let link = "[outside.far]\n[[link]]\nends = [\"s1:5\", \"far\"]\nsignalling = { version = \"uni31\" }\n";
+        format!("{}{link}atmtcp = \"listen 127.0.0.1:{port}\"\nqueue_cells = {queue}\n", star(8, 0..2))
+    };
+    let is_told = |port: u16| {
+        let mut peer = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        peer.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        let (mut heard, mut piece) = (Vec::<u8>::new(), [0; 256]);
+        let deadline = std::time::Instant::now() + Duration::from_secs(30);
+        while !heard.windows(5).any(|text| text == b"O 0.5") {
+            assert!(std::time::Instant::now() < deadline, "the peer is not told of the channel of signalling");
+            let octets = peer.read(&mut piece).expect("the peer says something");
+            assert!(octets > 0, "the connection has ended");
+            heard.extend(&piece[..octets]);
+        }
+    };
+    let net = Net::up(&text(ports[0], 100));
+    is_told(ports[0]);
+    // Another link at the same port, and then another end of that link.
+    net.daemon.reload(config(&text(ports[0], 200))).unwrap();
+    is_told(ports[0]);
+    net.daemon.reload(config(&text(ports[1], 200))).unwrap();
+    is_told(ports[1]);
 }
 
 #[test]

@@ -266,6 +266,20 @@ impl Shared {
         for at in stale {
             self.uninstall(inner, at);
         }
+        let outside = inner.lines.iter().filter(|(_, line)| line.installed.leads_outside());
+        let outside: Vec<(usize, Installed)> = outside.map(|(at, line)| (*at, line.installed.clone())).collect();
+        for part in outside.chunks(CARRIED) {
+            let mut part = part.to_vec();
+            let told = self.engine.with(move |core| {
+                part.iter_mut().for_each(|(_, installed)| tables::tell_again(core, installed));
+                part
+            });
+            for (at, installed) in told.unwrap_or_default() {
+                if let Some(line) = inner.lines.get_mut(&at) {
+                    line.installed = installed;
+                }
+            }
+        }
         for (at, station, port, control, program) in wanted {
             if inner.lines.contains_key(&at) {
                 continue;

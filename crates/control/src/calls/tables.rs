@@ -32,6 +32,13 @@ pub struct Installed {
     outside: Option<LinkId>,
 }
 
+impl Installed {
+    /// Whether its link leads outside.
+    pub fn leads_outside(&self) -> bool {
+        self.outside.is_some()
+    }
+}
+
 /// The circuit of a port's channel at the control port.
 fn at_control(port: u16, channel: Channel) -> Option<CircuitId> {
     let vci = Vci::FIRST_USER.get().checked_add(port.checked_mul(2)?)?;
@@ -60,9 +67,7 @@ pub fn install(
         Some(control) => control_host(core, station, node, control)?,
         None => node,
     };
-    let at_link = |link: &net::LinkInfo<'_>| link.ends.contains(&End::Port(node, port));
-    let link = core.network.links().find(|link| at_link(link)).filter(|link| link.ends.contains(&End::External));
-    let outside = link.map(|link| link.id);
+    let outside = outside_link(core, node, port);
     let mut circuits = [CircuitId::default(); 2];
     for (circuit, channel) in circuits.iter_mut().zip(Channel::ALL) {
         *circuit = match control {
@@ -109,6 +114,24 @@ pub fn install(
         tell(core, &installed, channel.circuit(), Some(Contract::default()));
     }
     Ok((installed, numbers))
+}
+
+/// The link at a port, if it leads outside.
+fn outside_link(core: &Core, node: NodeId, port: u16) -> Option<LinkId> {
+    let at_link = |link: &net::LinkInfo<'_>| link.ends.contains(&End::Port(node, port));
+    let link = core.network.links().find(|link| at_link(link)).filter(|link| link.ends.contains(&End::External));
+    link.map(|link| link.id)
+}
+
+/// Tells what is outside at an interface of its channels once more: after a change the link, or what is there, may be another one.
+pub fn tell_again(core: &mut Core, installed: &mut Installed) {
+    let Some(link) = installed.outside else { return };
+    if core.network.link_info(link).is_none() {
+        installed.outside = outside_link(core, installed.node, installed.port);
+    }
+    for channel in Channel::ALL {
+        tell(core, installed, channel.circuit(), Some(Contract::default()));
+    }
 }
 
 /// The host behind a switch's control port.
