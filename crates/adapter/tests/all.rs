@@ -7,6 +7,7 @@ mod apic_host;
 mod crossings;
 mod desk;
 mod desk_devices;
+mod desk_layouts;
 mod desk_sums;
 mod device;
 mod eni;

@@ -15,8 +15,8 @@ use wire::Time;
 
 /// Circuits of a link of which its far end is told at once.
 const TOLD: usize = 64;
-/// Circuits of a desk that get their ways in new chips at once.
-const LAID: usize = 2;
+/// Links between new chips of a desk that circuits get their ways over at once.
+const LAID: usize = 128;
 
 /// The links of a network by what control calls them.
 #[derive(Debug, Default)]

@@ -11,12 +11,14 @@
 //! A circuit of constant or real-time rate, or of low latency, takes the bypass in each chip.
 
 mod agenda;
+mod connections;
 pub mod device;
 mod layout;
 mod ports;
 mod report;
 mod routes;
 mod sums;
+mod unlaid;
 
 pub use layout::{Layout, LayoutError};
 pub use report::{ChipReport, Report};
@@ -178,7 +180,7 @@ impl Desk {
         other
     }
 
-    /// Gives some circuits their ways in other chips. False if all have theirs.
+    /// Gives circuits their ways in other chips, over about so many links between these. False if there were none left to do.
     pub fn install_routes(&mut self, most: usize) -> bool {
         self.routes.install_some(&self.plan, &mut self.chips, most)
     }

@@ -1,7 +1,9 @@
 //! The connections of circuits: a circuit from one port to others is a tree of chips, with a label of its own on each
 //! link between them.
 
-use crate::apic::{Apic, Connection, ConnectionError, Port};
+use super::connections::{At, Connections, Input, make};
+use super::unlaid::{Age, Key, Unlaid};
+use crate::apic::{Apic, Connection, Port};
 use net::desk::{LINKS, Place, Plan};
 use net::{Label, RouteError};
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,13 +11,6 @@ use wire::{CircuitId, Vci, Vpi};
 
 /// The first label of a link between chips; those below are reserved (I.361).
 const FIRST_VCI: u16 = 32;
-
-/// Where an element's port is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct At {
-    pub(super) chip: usize,
-    pub(super) port: Port,
-}
 
 /// A link as a port of its chip.
 pub(super) fn link_port(link: usize) -> Port {
@@ -33,22 +28,49 @@ pub(super) fn at(plan: &Plan, port: u16) -> Option<At> {
     Some(At { chip, port: link_port(link) })
 }
 
-/// What comes in by a port of a chip under a label.
-type Input = (At, CircuitId);
+/// Of links between chips.
+type Labels = BTreeMap<Place, CircuitId>;
+/// A port and a label that a route leaves by.
+type Branch = (u16, CircuitId);
 
 #[derive(Debug, Clone, Default)]
 struct Route {
-    /// Ports and labels that it leaves by.
-    branches: Vec<(u16, CircuitId)>,
+    branches: Vec<Branch>,
     low_latency: bool,
     /// Its label on each link between chips that it passes.
-    labels: BTreeMap<Place, CircuitId>,
-    /// Its connections.
-    made: BTreeMap<Input, Connection>,
+    labels: Labels,
+    /// Its connections. A branch whose port the chips do not have has none.
+    made: Connections,
 }
 
-/// What comes in at a port of the element under a label.
-type Key = (u16, CircuitId);
+impl Route {
+    /// Takes one branch, or all; whether there was one.
+    fn leave_out(&mut self, out: Option<u16>) -> bool {
+        let before = self.branches.len();
+        self.branches.retain(|(port, _)| out.is_some_and(|out| *port != out));
+        self.branches.len() < before
+    }
+}
+
+/// What a branch adds to a route.
+#[derive(Debug, Default)]
+struct Growth {
+    labels: Labels,
+    /// The connection that it has where the branch begins, if there is one.
+    had: Connections,
+    /// That one with an output more, and the new ones behind it.
+    wanted: Connections,
+}
+
+impl Growth {
+    /// A copy more of what comes in somewhere.
+    fn leave(&mut self, input: Input, port: Port, label: CircuitId, low_latency: bool) {
+        let had = self.had.get(&input).copied();
+        let new = || had.unwrap_or(Connection { low_latency, ..Connection::default() });
+        let connection = self.wanted.entry(input).or_insert_with(new);
+        *connection = connection.and(port, label);
+    }
+}
 
 /// The labels of a link between chips that are in use.
 #[derive(Debug, Default)]
@@ -79,12 +101,14 @@ impl Used {
 #[derive(Debug, Default)]
 pub(super) struct Routes {
     routes: BTreeMap<Key, Route>,
-    /// Those of the chips before, which have no connections in these yet.
-    former: BTreeMap<Key, Route>,
+    /// Those that have no connections in these chips.
+    unlaid: Unlaid<Route>,
     /// Labels of each link between chips that are in use.
     used: BTreeMap<Place, Used>,
-    /// Those that had no way in other chips.
+    /// Those that other chips had no room for, ever.
     lost: u64,
+    /// Links and ends that routes were led over, ever: what they cost.
+    laid: u64,
 }
 
 fn channel(label: Label) -> Result<CircuitId, RouteError> {
@@ -108,13 +132,44 @@ impl Routes {
             at(plan, port).ok_or(RouteError::NoPort(port))?;
         }
         self.install(plan, chips, key);
-        let mut wanted = self.routes.get(&key).cloned().unwrap_or_default();
-        if wanted.branches.iter().any(|(port, _)| *port == branch.0) {
+        if self.unlaid.has(&key) {
+            return Err(RouteError::Refused(NO_WAY));
+        }
+        let known = self.routes.get(&key);
+        if known.is_some_and(|route| route.branches.iter().any(|(port, _)| *port == branch.0)) {
             return Err(RouteError::Exists(branch.0));
         }
-        wanted.branches.push(branch);
-        wanted.low_latency = low_latency;
-        self.change(plan, chips, key, wanted)
+        if let Some(route) = known.filter(|route| route.low_latency != low_latency) {
+            let mut wanted = Route { low_latency, ..route.clone() };
+            wanted.branches.push(branch);
+            return self.change(plan, chips, key, wanted);
+        }
+        let mut route = self.routes.remove(&key).unwrap_or_else(|| Route { low_latency, ..Route::default() });
+        let added = self.add_branch(plan, chips, key, &mut route, branch);
+        if !route.branches.is_empty() {
+            self.routes.insert(key, route);
+        }
+        added
+    }
+
+    /// Leads a route to one port more. On an error all is as before.
+    fn add_branch(
+        &mut self,
+        plan: &Plan,
+        chips: &mut [Apic],
+        key: Key,
+        route: &mut Route,
+        branch: Branch,
+    ) -> Result<(), RouteError> {
+        let growth = self.grow(plan, chips, key, route, &Labels::new(), branch)?;
+        if let Err(error) = make(chips, &growth.had, &growth.wanted) {
+            self.release(&growth.labels, &Labels::new());
+            return Err(error);
+        }
+        route.branches.push(branch);
+        route.labels.extend(growth.labels);
+        route.made.extend(growth.wanted);
+        Ok(())
     }
 
     /// Whether its cells take the bypass.
@@ -127,7 +182,11 @@ impl Routes {
     ) -> Result<(), RouteError> {
         let key = (from.0, channel(from.1)?);
         self.install(plan, chips, key);
-        let Some(route) = self.routes.get(&key) else { return Ok(()) };
+        if let Some(route) = self.unlaid.get_mut(&key) {
+            route.low_latency = low_latency;
+        }
+        // It is asked for each branch, and the first one changes all.
+        let Some(route) = self.routes.get(&key).filter(|route| route.low_latency != low_latency) else { return Ok(()) };
         let wanted = Route { low_latency, ..route.clone() };
         self.change(plan, chips, key, wanted)
     }
@@ -142,38 +201,52 @@ impl Routes {
         out: Option<u16>,
     ) -> bool {
         let Ok(circuit) = channel(label) else { return false };
-        self.install(plan, chips, (port, circuit));
-        let Some(route) = self.routes.get(&(port, circuit)) else { return false };
-        let mut wanted = route.clone();
-        wanted.branches.retain(|(port, _)| out.is_some_and(|out| *port != out));
-        let removed = wanted.branches.len() < route.branches.len();
+        let key = (port, circuit);
+        if let Some(route) = self.unlaid.get_mut(&key) {
+            let removed = route.leave_out(out);
+            if route.branches.is_empty() {
+                self.unlaid.remove(&key);
+            }
+            return removed;
+        }
+        let Some(mut wanted) = self.routes.get(&key).cloned() else { return false };
         // Less of what there is always fits.
-        removed && self.change(plan, chips, (port, circuit), wanted).is_ok()
+        wanted.leave_out(out) && self.change(plan, chips, key, wanted).is_ok()
     }
 
     /// The chips are others: they get the connections anew by [`Routes::install_some`]. Gives what is of no use any more, to be dropped.
     pub(super) fn leave_chips(&mut self) -> Routes {
-        let mut routes = std::mem::take(&mut self.routes);
-        self.former.append(&mut routes);
+        self.unlaid.leave(std::mem::take(&mut self.routes));
         Routes { used: std::mem::take(&mut self.used), ..Routes::default() }
     }
 
-    /// Some connections anew, in other chips. False if there were none left to be made.
+    /// Leads routes over other chips: over about `most` links, the last route whole. False if there were none left to be led.
     pub(super) fn install_some(&mut self, plan: &Plan, chips: &mut [Apic], most: usize) -> bool {
-        for n in 0..most {
-            let Some(key) = self.former.first_key_value().map(|(key, _)| *key) else { return n > 0 };
-            self.install(plan, chips, key);
+        let begun = self.laid;
+        while self.laid - begun < most as u64 {
+            let Some((key, age, route)) = self.unlaid.pop() else { return self.laid > begun };
+            self.install_one(plan, chips, key, age, route);
         }
         true
     }
 
     /// The connections of a route anew, if other chips have them not yet.
     fn install(&mut self, plan: &Plan, chips: &mut [Apic], key: Key) {
-        let Some(route) = self.former.remove(&key) else { return };
-        let branches = route.branches.iter().filter(|(port, _)| at(plan, *port).is_some()).copied().collect();
-        let wanted = Route { branches, low_latency: route.low_latency, ..Route::default() };
-        let fits = at(plan, key.0).is_some() && self.change(plan, chips, key, wanted).is_ok();
-        self.lost += u64::from(!fits);
+        if let Some((age, route)) = self.unlaid.take(key) {
+            self.install_one(plan, chips, key, age, route);
+        }
+    }
+
+    /// The connections of a route of other chips. Without room for it, or without its ports, it stays as it is until the chips are others.
+    fn install_one(&mut self, plan: &Plan, chips: &mut [Apic], key: Key, age: Age, route: Route) {
+        self.laid += 1;
+        let wanted = Route { labels: Labels::new(), made: Connections::new(), ..route };
+        let has_ports = at(plan, key.0).is_some() && wanted.branches.iter().any(|(port, _)| at(plan, *port).is_some());
+        let left = Route { branches: wanted.branches.clone(), low_latency: wanted.low_latency, ..Route::default() };
+        if !has_ports || self.change(plan, chips, key, wanted).is_err() {
+            self.unlaid.strand(key, age, left);
+            self.lost += u64::from(age == 0);
+        }
     }
 
     /// The chips that a route passes.
@@ -185,15 +258,16 @@ impl Routes {
     }
 
     pub(super) fn has(&self, port: u16, label: Label) -> bool {
-        let there = |key| self.routes.contains_key(&key) || self.former.contains_key(&key);
+        let there = |key| self.routes.contains_key(&key) || self.unlaid.has(&key);
         channel(label).is_ok_and(|circuit| there((port, circuit)))
     }
 
+    /// Those that have a way, or are to have one.
     pub(super) fn len(&self) -> usize {
-        self.routes.len() + self.former.len()
+        self.routes.len() + self.unlaid.left()
     }
 
-    /// Those that had no way in other chips.
+    /// Those that other chips had no room for, ever.
     pub(super) fn lost(&self) -> u64 {
         self.lost
     }
@@ -202,7 +276,7 @@ impl Routes {
     fn change(&mut self, plan: &Plan, chips: &mut [Apic], key: Key, mut wanted: Route) -> Result<(), RouteError> {
         let had = self.routes.get(&key).cloned().unwrap_or_default();
         let laid = self.lay(plan, chips, key, &mut wanted);
-        let made = laid.and_then(|()| make(chips, &had.made, &wanted.made).map_err(refused));
+        let made = laid.and_then(|()| make(chips, &had.made, &wanted.made));
         if let Err(error) = made {
             self.release(&wanted.labels, &had.labels);
             return Err(error);
@@ -220,27 +294,55 @@ impl Routes {
     fn lay(&mut self, plan: &Plan, chips: &[Apic], key: Key, route: &mut Route) -> Result<(), RouteError> {
         let before = core::mem::take(&mut route.labels);
         route.made.clear();
-        let source = at(plan, key.0).ok_or(RouteError::NoPort(key.0))?;
-        for (port, label) in route.branches.clone() {
-            let end = at(plan, port).ok_or(RouteError::NoPort(port))?;
-            let mut input: Input = (source, key.1);
-            for link in plan.path(source.chip, end.chip) {
-                let place = Place { chip: input.0.chip, link };
-                let known = route.labels.get(&place).or_else(|| before.get(&place)).copied();
-                let label = match known {
-                    Some(label) => label,
-                    None => self.take_label(place, chips).ok_or(RouteError::Refused(NO_LABEL))?,
-                };
-                route.labels.insert(place, label);
-                leave(route, input, link_port(link), label);
-                // A path has no open ends.
-                let Some(next) = plan.next(place) else { return Err(RouteError::NoPort(port)) };
-                input = (At { chip: next.chip, port: link_port(next.link) }, label);
-            }
-            leave(route, input, end.port, label);
+        for branch in route.branches.clone().into_iter().filter(|(port, _)| at(plan, *port).is_some()) {
+            let growth = self.grow(plan, chips, key, route, &before, branch)?;
+            route.labels.extend(growth.labels);
+            route.made.extend(growth.wanted);
         }
         // Those of links that it no longer passes are given back by whoever called.
         Ok(())
+    }
+
+    /// What a branch adds to a route. The ways from one chip are a tree: it begins behind the last link that the route has on its
+    /// way. Links that had a label `before` keep it. On an error no label is taken.
+    fn grow(
+        &mut self,
+        plan: &Plan,
+        chips: &[Apic],
+        key: Key,
+        route: &Route,
+        before: &Labels,
+        (port, label): Branch,
+    ) -> Result<Growth, RouteError> {
+        let source = at(plan, key.0).ok_or(RouteError::NoPort(key.0))?;
+        let end = at(plan, port).ok_or(RouteError::NoPort(port))?;
+        // Links, and where they lead.
+        let (mut way, mut chip) = (Vec::new(), source.chip);
+        for link in plan.path(source.chip, end.chip) {
+            let place = Place { chip, link };
+            // A path has no open ends.
+            let next = plan.next(place).ok_or(RouteError::NoPort(port))?;
+            way.push((place, At { chip: next.chip, port: link_port(next.link) }));
+            chip = next.chip;
+        }
+        let known =
+            way.iter().enumerate().rev().find_map(|(n, (place, to))| Some((n + 1, (*to, *route.labels.get(place)?))));
+        let (first, mut input) = known.unwrap_or((0, (source, key.1)));
+        let mut growth = Growth::default();
+        growth.had.extend(route.made.get(&input).map(|connection| (input, *connection)));
+        self.laid += (way.len() - first + 1) as u64;
+        for (place, to) in &way[first..] {
+            let label = before.get(place).copied().or_else(|| self.take_label(*place, chips));
+            let Some(label) = label else {
+                self.release(&growth.labels, before);
+                return Err(RouteError::Refused(NO_LABEL));
+            };
+            growth.labels.insert(*place, label);
+            growth.leave(input, link_port(place.link), label, route.low_latency);
+            input = (*to, label);
+        }
+        growth.leave(input, end.port, label, route.low_latency);
+        Ok(growth)
     }
 
     fn take_label(&mut self, place: Place, chips: &[Apic]) -> Option<CircuitId> {
@@ -250,7 +352,7 @@ impl Routes {
     }
 
     /// Frees the labels of some links that are not among others.
-    fn release(&mut self, some: &BTreeMap<Place, CircuitId>, others: &BTreeMap<Place, CircuitId>) {
+    fn release(&mut self, some: &Labels, others: &Labels) {
         for (place, label) in some.iter().filter(|(place, _)| !others.contains_key(place)) {
             if let Some(used) = self.used.get_mut(place) {
                 used.release(label.vci.get());
@@ -260,65 +362,4 @@ impl Routes {
 }
 
 const NO_LABEL: &str = "a link between chips has no label left";
-
-/// A copy more of what comes in somewhere.
-fn leave(route: &mut Route, input: Input, port: Port, label: CircuitId) {
-    let low_latency = route.low_latency;
-    let connection = route.made.entry(input).or_insert(Connection { low_latency, ..Connection::default() });
-    *connection = connection.and(port, label);
-}
-
-/// Connections of chips, from what they are to what they shall be; on an error they are as before.
-fn make(
-    chips: &mut [Apic],
-    had: &BTreeMap<Input, Connection>,
-    wanted: &BTreeMap<Input, Connection>,
-) -> Result<(), ConnectionError> {
-    let mut done = Vec::new();
-    for (input, connection) in wanted {
-        let before = had.get(input);
-        if before == Some(connection) {
-            continue;
-        }
-        let (At { chip, port }, label) = *input;
-        let made = match before {
-            Some(_) => chips[chip].reconnect(port, label, *connection),
-            None => chips[chip].connect(port, label, *connection),
-        };
-        if let Err(error) = made {
-            for (At { chip, port }, label) in done {
-                match had.get(&(At { chip, port }, label)) {
-                    // Room for what was there is there again.
-                    Some(before) => drop(chips[chip].reconnect(port, label, *before)),
-                    None => drop(chips[chip].disconnect(port, label)),
-                }
-            }
-            return Err(error);
-        }
-        done.push(*input);
-    }
-    for (At { chip, port }, label) in had.keys().filter(|input| !wanted.contains_key(input)) {
-        chips[*chip].disconnect(*port, *label);
-    }
-    // What waits for an output that the route has no more would leave under a label that another may have.
-    for (input, connection) in had {
-        let kept = wanted.get(input).map_or([None; 3], |wanted| wanted.outputs);
-        let chip = &mut chips[input.0.chip];
-        for (port, (label, kept)) in Port::ALL.into_iter().zip(connection.outputs.into_iter().zip(kept)) {
-            if let Some(label) = label.filter(|label| kept != Some(*label)) {
-                chip.drop_waiting(port, label);
-            }
-        }
-    }
-    Ok(())
-}
-
-fn refused(error: ConnectionError) -> RouteError {
-    RouteError::Refused(match error {
-        ConnectionError::Label(_) => "a chip's table ends before this label: take a VPI below 16, a VCI below 4096",
-        ConnectionError::InUse(_) => "the label has a connection already",
-        ConnectionError::TableFull(_) => "a chip's table has no entry left",
-        ConnectionError::CacheFull(_) => "a chip has no place left for low-latency connections",
-        ConnectionError::Unknown(_) => "a connection is gone",
-    })
-}
+const NO_WAY: &str = "the chips have no room for what the circuit has already";
