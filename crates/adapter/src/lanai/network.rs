@@ -1,5 +1,6 @@
 //! Interfaces on a fabric, in virtual time: each host with its own memory.
 
+use super::program::Groups;
 use super::{Config, Event, Lanai, LanaiSums};
 use crate::memory::Flat;
 use net::myrinet::mapper::Settings;
@@ -30,6 +31,8 @@ pub struct Network {
     /// The fabric, to plug and pull cables.
     pub fabric: Fabric,
     stations: Vec<Station>,
+    /// What all interfaces know.
+    groups: Groups,
     now: Time,
     visits: u64,
 }
@@ -37,7 +40,7 @@ pub struct Network {
 impl Network {
     /// Over a fabric, without interfaces.
     pub fn new(fabric: Fabric) -> Self {
-        Network { now: fabric.now(), fabric, stations: Vec::new(), visits: 0 }
+        Network { now: fabric.now(), fabric, stations: Vec::new(), groups: Groups::default(), visits: 0 }
     }
 
     /// Puts an interface into a host with so many octets of memory; gives its number here.
@@ -73,6 +76,20 @@ impl Network {
         }
     }
 
+    /// Sets a group's members at all interfaces, in the order of its cycle; without members it is none. 0 is no group.
+    pub fn set_group(&mut self, group: u16, members: Vec<Address>) {
+        if members.is_empty() {
+            self.groups.remove(&group);
+        } else {
+            self.groups.insert(group, members);
+        }
+    }
+
+    /// Has the groups of another network, which has those of this one from now on.
+    pub(crate) fn swap_groups(&mut self, other: &mut Network) {
+        core::mem::swap(&mut self.groups, &mut other.groups);
+    }
+
     /// The moment that the run has come to.
     pub fn now(&self) -> Time {
         self.now
@@ -100,7 +117,7 @@ impl Network {
                 if !station.on {
                     continue;
                 }
-                station.lanai.run(&mut station.memory, self.now);
+                station.lanai.run_among(&self.groups, &mut station.memory, self.now);
                 while self.fabric.room(station.host) > 0
                     && let Some((octets, id)) = station.lanai.poll_packet()
                 {

@@ -210,13 +210,16 @@ impl Part {
     }
 }
 
+/// The members of groups, in the order of the cycle.
+pub(super) type Groups = HashMap<u16, Vec<Address>>;
+
 /// The interface.
 #[derive(Debug)]
 pub struct Lanai {
     config: Config,
     mapping: Mapping,
     users: [User; INTERFACES],
-    groups: HashMap<u16, Vec<Address>>,
+    groups: Groups,
     work: VecDeque<Work>,
     working: Option<(Time, Work)>,
     transfers: VecDeque<(usize, Transfer)>,
@@ -243,7 +246,7 @@ impl Lanai {
             config,
             mapping: Mapping::new(address, settings, now),
             users: Default::default(),
-            groups: HashMap::new(),
+            groups: Groups::default(),
             work: VecDeque::new(),
             working: None,
             transfers: VecDeque::new(),
@@ -348,7 +351,8 @@ impl Lanai {
         Ok(())
     }
 
-    /// Sets a group's members in the order of its cycle; 0 is no group.
+    /// Sets a group's members in the order of its cycle; 0 is no group. What all interfaces of a network know of it
+    /// ([`super::network::Network::set_group`]) does not count here any more.
     pub fn set_group(&mut self, group: u16, members: &[Address]) {
         self.groups.insert(group, members.to_vec());
     }
@@ -393,15 +397,20 @@ impl Lanai {
 
     /// Does what is due.
     pub fn run(&mut self, memory: &mut impl HostMemory, now: Time) {
+        self.run_among(&Groups::default(), memory, now);
+    }
+
+    /// The same among interfaces that all know some groups.
+    pub(super) fn run_among(&mut self, groups: &Groups, memory: &mut impl HostMemory, now: Time) {
         if self.mapping.poll_timeout().is_some_and(|at| at <= now) {
             self.mapping.handle_timeout(now);
         }
         loop {
             if let Some((_, transfer)) = self.transferring.take_if(|(at, _)| *at <= now) {
-                self.transferred(transfer, memory);
+                self.transferred(transfer, groups, memory);
             }
             if let Some((_, work)) = self.working.take_if(|(at, _)| *at <= now) {
-                self.worked(work, now);
+                self.worked(work, groups, now);
             }
             let before = (self.working.is_some(), self.transferring.is_some());
             self.begin_transfer(now);
@@ -501,24 +510,24 @@ impl Lanai {
         Some(Work::Fetch(user))
     }
 
-    fn worked(&mut self, work: Work, now: Time) {
+    fn worked(&mut self, work: Work, groups: &Groups, now: Time) {
         match work {
-            Work::Fetch(user) => self.fetch(user),
+            Work::Fetch(user) => self.fetch(user, groups),
             Work::Start(id) => {
                 let packets = self.outgoing.get_mut(&id).map(|outgoing| core::mem::take(&mut outgoing.packets));
                 self.ready.extend(packets.into_iter().flatten().map(|octets| (Some(id), octets)));
             }
-            Work::Look(octets) => self.look(&octets, now),
+            Work::Look(octets) => self.look(&octets, groups, now),
             Work::Tell(event) => self.events.push_back(event),
         }
     }
 
-    fn transferred(&mut self, transfer: Transfer, memory: &mut impl HostMemory) {
+    fn transferred(&mut self, transfer: Transfer, groups: &Groups, memory: &mut impl HostMemory) {
         match transfer {
             Transfer::Fetch { id, sending } => {
                 let mut octets = vec![0; sending.octets];
                 if memory.read(sending.address, &mut octets).is_ok() {
-                    return self.fetched(id, &sending, &octets);
+                    return self.fetched(id, &sending, &octets, groups);
                 }
                 self.part_failed(id, sending.of(), DropReason::BadDescriptor);
             }

@@ -148,12 +148,8 @@ impl Generator {
         if job.to.iter().any(|to| station.lanai.mapping().route(Layout::address(*to)).is_none()) {
             return Err(Refused::NoRoute);
         }
-        let members: Vec<_> = [job.from].iter().chain(&job.to).map(|host| Layout::address(*host)).collect();
-        for number in 0..hosts {
-            if let Some(station) = network.station(number) {
-                station.lanai.set_group(GROUP, if job.to.len() > 1 { &members } else { &[] });
-            }
-        }
+        let members = [job.from].into_iter().chain(job.to.iter().copied()).map(Layout::address);
+        network.set_group(GROUP, if job.to.len() > 1 { members.collect() } else { Vec::new() });
         let now = network.now();
         self.generated = Some(Generated { job, ..Generated::default() });
         self.running = Some(Running { begun: now, last: now, waiting: true, ..Running::default() });

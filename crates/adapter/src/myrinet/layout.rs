@@ -4,6 +4,7 @@ use crate::lanai::network::Network;
 use crate::lanai::{self, Posted};
 use net::myrinet::mapper::Settings;
 use net::myrinet::{End, Fabric, FabricError, HostId, SWITCH_PORTS, SwitchId};
+use std::collections::BTreeMap;
 use wire::myrinet::mapping::Address;
 use wire::myrinet::tag::TAG_OCTETS;
 
@@ -29,7 +30,7 @@ pub const CIRCUITS: usize = 1;
 pub const GENERATOR: usize = 2;
 
 /// Where a cable ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Plug {
     /// At a host, by its place in the list.
     Host(usize),
@@ -115,6 +116,13 @@ impl Layout {
     /// Whether a layout is the same but for its cables: those can be pulled and plugged while packets pass.
     pub fn differs_in_cables_only(&self, other: &Layout) -> bool {
         Layout { cables: Vec::new(), ..self.clone() } == Layout { cables: Vec::new(), ..other.clone() }
+    }
+
+    /// Its cables that another layout does not have.
+    pub(super) fn cables_without(&self, other: &Layout) -> impl Iterator<Item = &Cable> {
+        // At each plug is one.
+        let others: BTreeMap<Plug, Cable> = other.cables.iter().map(|cable| (cable.ends[0], *cable)).collect();
+        self.cables.iter().filter(move |cable| others.get(&cable.ends[0]) != Some(cable))
     }
 
     /// What is wrong with it: with the whole (`None`), or with a cable by its place.

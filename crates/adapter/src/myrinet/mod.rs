@@ -108,11 +108,10 @@ impl Myrinet {
         let cables_only = other.layout.differs_in_cables_only(&self.layout);
         core::mem::swap(&mut self.layout, &mut other.layout);
         if cables_only {
-            let (old, new) = (&other.layout.cables, &self.layout.cables);
-            for cable in old.iter().filter(|cable| !new.contains(cable)) {
+            for cable in other.layout.cables_without(&self.layout) {
                 self.places.pull(&mut self.network.fabric, cable);
             }
-            for cable in new.iter().filter(|cable| !old.contains(cable)) {
+            for cable in self.layout.cables_without(&other.layout) {
                 let _ = self.places.plug(&mut self.network.fabric, cable);
             }
             return other;
@@ -123,11 +122,12 @@ impl Myrinet {
             port.forget(station.lanai.sums());
         }
         core::mem::swap(&mut self.network, &mut other.network);
+        // A port has the same address in both.
+        self.network.swap_groups(&mut other.network);
         core::mem::swap(&mut self.places, &mut other.places);
         self.ports.resize_with(self.layout.hosts.len(), Port::default);
         (self.ready, self.behind) = (false, false);
         self.generator.abandon();
-        self.table.groups().into_iter().for_each(|group| self.regroup(&group));
         other
     }
 
@@ -139,13 +139,9 @@ impl Myrinet {
         self.generator.begin(job, &mut self.network, self.layout.hosts.len())
     }
 
-    fn regroup(&mut self, Regrouped { group, members }: &Regrouped) {
-        let addresses: Vec<_> = members.iter().map(|port| Layout::address((*port).into())).collect();
-        for number in 0..self.network.stations().len() {
-            if let Some(station) = self.network.station(number) {
-                station.lanai.set_group(*group, &addresses);
-            }
-        }
+    fn regroup(&mut self, Regrouped { group, members }: Regrouped) {
+        let addresses = members.into_iter().map(|port| Layout::address(port.into()));
+        self.network.set_group(group, addresses.collect());
     }
 
     /// Goes on to a moment of its own time, or as far as a run may; whether it has come there.
@@ -252,7 +248,7 @@ impl RouteTable for Myrinet {
     fn add_route(&mut self, from: (u16, Label), to: (u16, Label), _: RouteOptions) -> Result<(), RouteError> {
         let is_new = !self.table.has(from);
         if let Some(change) = self.table.add(self.layout.hosts.len(), from, to)? {
-            self.regroup(&change);
+            self.regroup(change);
         }
         if is_new {
             self.set_ups.note(SetUp::In(from.0, from.1));
@@ -268,7 +264,7 @@ impl RouteTable for Myrinet {
     fn remove_route(&mut self, port: u16, label: Label, out_port: Option<u16>) -> bool {
         let (removed, change) = self.table.remove((port, label), out_port);
         if let Some(change) = change {
-            self.regroup(&change);
+            self.regroup(change);
         }
         removed
     }

@@ -141,11 +141,6 @@ impl Table {
     pub(super) fn len(&self) -> usize {
         self.routes.len()
     }
-
-    /// All groups.
-    pub(super) fn groups(&self) -> Vec<Regrouped> {
-        self.routes.iter().filter_map(|((port, _), route)| regrouped(*port, route)).collect()
-    }
 }
 
 fn regrouped(sender: u16, route: &Route) -> Option<Regrouped> {

@@ -1,6 +1,6 @@
 //! The way in: a packet is looked at, finds its buffer, and goes on to the next member of its group.
 
-use super::{INTERFACES, Lanai, OPEN, Open, Outgoing, Transfer, Work, packet};
+use super::{Groups, INTERFACES, Lanai, OPEN, Open, Outgoing, Transfer, Work, packet};
 use crate::lanai::config::MulticastBy;
 use core::time::Duration;
 use wire::myrinet::message::Head;
@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_millis(200);
 
 impl Lanai {
     /// Looks at a packet that has come.
-    pub(super) fn look(&mut self, octets: &[u8], now: Time) {
+    pub(super) fn look(&mut self, octets: &[u8], groups: &Groups, now: Time) {
         let drop = |own: &mut Self, reason| {
             own.receive_buffers -= 1;
             own.monitor.packets_received.drop_one(reason);
@@ -29,7 +29,7 @@ impl Lanai {
         }
         let Ok((head, part)) = Head::parse(packet.payload()) else { return drop(self, DropReason::Malformed) };
         if head.group != 0 && self.config.switches.multicast == MulticastBy::Cycle {
-            self.pass_on(&packet, &head);
+            self.pass_on(&packet, &head, groups);
         }
         let user = usize::from(head.to_interface);
         let placed =
@@ -109,8 +109,8 @@ impl Lanai {
     }
 
     /// A group's packet goes to the next member, until that is its sender.
-    fn pass_on(&mut self, packet_in: &Packet<'_>, head: &Head) {
-        let next = self.receivers(head.group);
+    fn pass_on(&mut self, packet_in: &Packet<'_>, head: &Head, groups: &Groups) {
+        let next = self.receivers(head.group, groups);
         let Some(to) = next.first().filter(|to| **to != head.from) else { return };
         self.begun.made += 1;
         let Some(route) = self.mapping.route(*to) else {

@@ -1,6 +1,6 @@
 //! The way out: parts of messages become packets, in the order in which each user queued them.
 
-use super::{Lanai, Outgoing, Part, PartOf, Source, Transfer, Work, packet};
+use super::{Groups, Lanai, Outgoing, Part, PartOf, Source, Transfer, Work, packet};
 use crate::lanai::config::MulticastBy;
 use crate::lanai::{Destination, Event};
 use std::collections::VecDeque;
@@ -10,7 +10,7 @@ use wire::myrinet::mapping::Address;
 use wire::myrinet::message::Head;
 
 impl Lanai {
-    pub(super) fn fetch(&mut self, user: usize) {
+    pub(super) fn fetch(&mut self, user: usize, groups: &Groups) {
         let (address, most) = (self.mapping.address(), self.config.buffer);
         let Some(sending) = self.users[user].queue.front_mut() else { return };
         let octets = ((sending.octets - sending.done) as usize).min(most);
@@ -44,18 +44,18 @@ impl Lanai {
                 let part = Part { head, to, address, octets, last };
                 self.transfers.push_back((octets, Transfer::Fetch { id, sending: part }));
             }
-            Err(message) => self.fetched(id, &Part { head, to, address: 0, octets, last }, &message),
+            Err(message) => self.fetched(id, &Part { head, to, address: 0, octets, last }, &message, groups),
         }
     }
 
     /// A part is in the SRAM: a packet for each receiver.
-    pub(super) fn fetched(&mut self, id: u64, part: &Part, octets: &[u8]) {
+    pub(super) fn fetched(&mut self, id: u64, part: &Part, octets: &[u8], groups: &Groups) {
         let of = part.of();
         let kind = if of.user == 0 { Kind::IP } else { Kind::MESSAGE };
         let head = part.head.emit();
         let to: Vec<Address> = match part.to {
             Destination::Host(to, _) => vec![to],
-            Destination::Group(group) => self.receivers(group),
+            Destination::Group(group) => self.receivers(group, groups),
         };
         let routes = to.iter().filter_map(|to| self.mapping.route(*to));
         let packets: VecDeque<Vec<u8>> = routes.map(|route| packet(route, kind, &head, octets)).collect();
@@ -127,8 +127,9 @@ impl Lanai {
     }
 
     /// Whom this interface sends a group's packets to: the next on the cycle, or all others.
-    pub(super) fn receivers(&self, group: u16) -> Vec<Address> {
-        let (own, members) = (self.mapping.address(), self.groups.get(&group).map_or(&[][..], |m| m));
+    pub(super) fn receivers(&self, group: u16, groups: &Groups) -> Vec<Address> {
+        let known = self.groups.get(&group).or_else(|| groups.get(&group));
+        let (own, members) = (self.mapping.address(), known.map_or(&[][..], |m| m));
         let Some(at) = members.iter().position(|member| *member == own) else { return Vec::new() };
         let mut others = members.iter().cycle().skip(at + 1).take(members.len().saturating_sub(1)).copied();
         match self.config.switches.multicast {
