@@ -240,6 +240,31 @@ fn circuits_go_on_after_hosts_and_switches_have_become_others() {
 }
 
 #[test]
+fn a_myrinet_that_has_become_another_carries_nothing_and_is_visited_as_seldom_as_a_new_one() {
+    let visits = |world: &mut World| {
+        let (until, mut visits) = (world.now + Duration::from_millis(100), 0);
+        loop {
+            while world.network.run(world.now) {}
+            let Some(at) = world.network.poll_timeout().filter(|at| *at <= until) else { return visits };
+            world.now = world.now.max(at);
+            visits += 1;
+        }
+    };
+    let mut new = World::new(layout(4));
+    new.run(Duration::from_millis(5));
+    let mut changed = World::new(layout(3));
+    changed.route((0, 40), (1, 40));
+    changed.run(Duration::from_millis(500));
+    assert!(changed.send(0, 40, &sdu(40, 0)));
+    changed.run(Duration::from_micros(100));
+    assert_eq!(changed.received(1), [(vc(40), sdu(40, 0))]);
+    changed.myrinet().set_layout(layout(4));
+    changed.run(Duration::from_millis(5));
+    let [new, changed] = [visits(&mut new), visits(&mut changed)];
+    assert!(changed <= new + 10, "{changed} visits, and {new} of a new one");
+}
+
+#[test]
 fn the_generator_tells_what_arrived_and_how_long_it_took() {
     let mut world = World::new(layout(4));
     let job = Job { from: 0, to: vec![1], octets: 8192, count: 100, ..Job::default() };

@@ -126,7 +126,7 @@ impl Myrinet {
         self.network.swap_groups(&mut other.network);
         core::mem::swap(&mut self.places, &mut other.places);
         self.ports.resize_with(self.layout.hosts.len(), Port::default);
-        (self.ready, self.behind) = (false, false);
+        (self.ready, self.behind, self.carries_until) = (false, false, Time::ZERO);
         self.generator.abandon();
         other
     }
