@@ -317,8 +317,9 @@ impl Routes {
         let source = at(plan, key.0).ok_or(RouteError::NoPort(key.0))?;
         let end = at(plan, port).ok_or(RouteError::NoPort(port))?;
         // Links, and where they lead.
-        let (mut way, mut chip) = (Vec::new(), source.chip);
-        for link in plan.path(source.chip, end.chip) {
+        let path = plan.path(source.chip, end.chip);
+        let (mut way, mut chip) = (Vec::with_capacity(path.len()), source.chip);
+        for link in path {
             let place = Place { chip, link };
             // A path has no open ends.
             let next = plan.next(place).ok_or(RouteError::NoPort(port))?;
@@ -363,3 +364,30 @@ impl Routes {
 
 const NO_LABEL: &str = "a link between chips has no label left";
 const NO_WAY: &str = "the chips have no room for what the circuit has already";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::apic::Config;
+    use net::desk::Shape;
+
+    #[test]
+    fn a_tree_costs_its_links_and_ends_whether_it_grows_or_is_laid_anew() {
+        let label = Label::Vc(CircuitId { vpi: Vpi::default(), vci: Vci(40) });
+        for shape in [Shape::Chain, Shape::Ring, Shape::Shuffle] {
+            let plan = Plan::new(shape, 256).unwrap();
+            let chips = || (0..256).map(|_| Apic::new(Config::default())).collect::<Vec<_>>();
+            let (mut routes, mut first, mut second) = (Routes::default(), chips(), chips());
+            for to in 1..256 {
+                routes.add(&plan, &mut first, (0, label), (to, label), false).unwrap();
+            }
+            assert_eq!(routes.laid, 255 + 255, "{shape:?}");
+            let grown = routes.routes.clone();
+            routes.leave_chips();
+            assert!(routes.install_some(&plan, &mut second, 1));
+            assert_eq!(routes.laid, 2 * (255 + 255) + 1, "{shape:?}");
+            let anew = routes.routes.values().map(|route| (&route.labels, &route.made));
+            assert!(anew.eq(grown.values().map(|route| (&route.labels, &route.made))), "{shape:?}");
+        }
+    }
+}
