@@ -129,6 +129,29 @@ fn a_reload_that_fails_puts_back_the_far_ends_that_links_had() {
     UdpSocket::bind(new).expect("what was made for the change is there still");
 }
 
+/// Chips that have room for few circuits of a constant rate would replace those that have room for all.
+#[test]
+fn a_reload_that_fails_leaves_each_circuit_of_a_desk_its_way() {
+    let text = |cached: u32, last: u32| {
+        let mut text = format!(
+            "[host.alpha]\n[host.beta]\n[desk.den]\nchips = 4\ncached_connections = {cached}\n\
+             [[link]]\nends = [\"alpha\", \"den:0\"]\n[[link]]\nends = [\"beta\", \"den:3\"]\n"
+        );
+        for vci in 100..=last {
+            let circuit = "category = \"cbr\"\npcr = \"100 cell/s\"";
+            let _ = writeln!(text, "[[circuit]]\nends = [\"alpha 0.{vci}\", \"beta 0.{vci}\"]\n{circuit}");
+        }
+        text
+    };
+    let net = Net::up(&text(64, 129));
+    let mut pairs = [100, 101, 128, 129].map(|vci| [net.open("alpha", vci), net.open("beta", vci)]);
+    let refused = format!("{:#}", net.daemon.reload(config(&text(2, 130))).unwrap_err());
+    assert!(refused.contains("low-latency"), "{refused}");
+    pairs.iter_mut().for_each(|pair| net.passes(pair));
+    let desk = &collect(net.daemon.controller()).unwrap().desks[0];
+    assert_eq!(desk.circuit_routes, 60);
+}
+
 /// A link that may be up when another one is: that is made anew, goes and comes back, and is put back after a change that failed.
 #[test]
 fn a_link_follows_another_that_is_made_anew() {

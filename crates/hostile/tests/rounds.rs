@@ -317,9 +317,36 @@ fn a_desk_is_made_and_changed_in_short_rounds() {
 }
 
 #[test]
+fn circuits_from_one_chip_of_a_desk_to_all_others_are_laid_anew_in_short_rounds() {
+    rustix::thread::disable_transparent_huge_pages(true).expect("a system that takes them away");
+    const CHIPS: usize = 256;
+    let mut stations = String::new();
+    for n in 0..CHIPS {
+        let _ = writeln!(stations, "[host.h{n}]\n[[link]]\nends = [\"h{n}\", \"den:{n}\"]");
+    }
+    let ends = |vci: u16| (0..CHIPS).map(|n| format!("h{n} 0.{vci}")).collect::<Vec<_>>();
+    let text = |bypass: bool, vcis: std::ops::Range<u16>| {
+        let mut text = format!("{stations}[desk.den]\nchips = {CHIPS}\nbypass = {bypass}\n");
+        for vci in vcis {
+            let _ = writeln!(text, "[[circuit]]\nends = {:?}", ends(vci));
+        }
+        text
+    };
+    let net = Net::of(&text(true, 100..110), 10, BOUND_OF_MANY);
+    net.measure("apply, chips of a desk with circuits to 255", |socket| {
+        apply(socket, &text(false, 100..110), false);
+        apply(socket, &text(true, 100..110), false);
+    });
+    let status: serde_json::Value = serde_json::from_str(&manage(&net.socket, json!("status"))).expect("status");
+    let desk = &status["desks"][0];
+    assert_eq!((&desk["circuit_routes"], &desk["lost_routes"]), (&json!(10), &json!(0)), "{desk}");
+}
+
+#[test]
 fn a_myrinet_is_made_and_changed_in_short_rounds() {
     rustix::thread::disable_transparent_huge_pages(true).expect("a system that takes them away");
     const HOSTS: usize = 60;
+    const MULTIPOINT: usize = 500;
     let text = |switching: &str| {
         let mut text = String::from("[host.alpha]\n[host.beta]\n");
         let mut cables = String::new();
@@ -337,9 +364,14 @@ fn a_myrinet_is_made_and_changed_in_short_rounds() {
             "[myrinet.ssn]\nhosts = {hosts:?}\nswitches = {{ {}, hub = 8 }}\ncables = [\n{cables}]\nswitching = \"{switching}\"",
             switches.join(", ")
         );
+        // Each to some: all interfaces know whom.
+        for n in 0..MULTIPOINT {
+            let ends = [0, 1, 7, 13, 29].map(|step| format!("h{} 0.{}", (n + step) % HOSTS, 100 + n));
+            let _ = writeln!(text, "[[circuit]]\nends = {ends:?}");
+        }
         text
     };
-    let net = Net::of(&text("cut-through"), 0, BOUND);
+    let net = Net::of(&text("cut-through"), MULTIPOINT as u32, BOUND);
     net.measure("apply, switches of a Myrinet", |socket| {
         apply(socket, &text("store-and-forward"), false);
         apply(socket, &text("cut-through"), false);
