@@ -332,7 +332,8 @@ fn circuits_from_one_chip_of_a_desk_to_all_others_are_laid_anew_in_short_rounds(
         }
         text
     };
-    let net = Net::of(&text(true, 100..110), 10, BOUND_OF_MANY);
+    // A circuit is laid whole: 255 links and as many ends.
+    let net = Net::of(&text(true, 100..110), 10, BOUND_OF_MANY * 3 / 2);
     net.measure("apply, chips of a desk with circuits to 255", |socket| {
         apply(socket, &text(false, 100..110), false);
         apply(socket, &text(true, 100..110), false);
