@@ -51,6 +51,15 @@ struct Porter {
     admitted: bool,
 }
 
+/// What the service is to hear of connections: in turn, and once there is room.
+struct News<'a> {
+    service: &'a OwnedFd,
+    /// What has not gone yet, with the connections' ends and the boards of their porters.
+    late: VecDeque<(Vec<u8>, [OwnedFd; 2])>,
+    /// The system had no room, of which nothing tells when it has: until then nothing is tried.
+    paused: Option<Instant>,
+}
+
 /// What a user's place depends on where all are taken.
 #[derive(Debug, Clone, Copy)]
 struct Standing {
@@ -71,22 +80,27 @@ fn who_yields(porters: impl Iterator<Item = Standing>) -> Option<usize> {
 pub(super) fn run(listener: &OwnedFd, service: &OwnedFd) {
     let mut porters: Vec<Porter> = Vec::new();
     let mut stuck = Stuck::default();
+    let mut news = News::new(service);
     let mut number = 0;
-    let mut paused: Option<Instant> = None;
     loop {
-        paused = paused.filter(|until| *until > Instant::now());
-        let busy = paused.is_some() || !is_writable(service);
+        news.go_on();
+        let pauses = news.pauses();
+        let busy = pauses || !is_writable(service);
         let events = if busy { PollFlags::empty() } else { PollFlags::IN };
-        let wanted = if paused.is_none() && busy { PollFlags::OUT } else { PollFlags::empty() };
+        let wanted = if !pauses && busy { PollFlags::OUT } else { PollFlags::empty() };
         let mut fds = vec![PollFd::new(service, wanted | PollFlags::IN), PollFd::new(listener, events)];
         let of_porter = |p: &Porter| if p.full.is_some() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
         fds.extend(porters.iter().map(|p| PollFd::new(&p.channel, of_porter(p))));
-        let tick = match paused {
-            Some(_) => Some(Timespec { tv_sec: 0, tv_nsec: PAUSE.as_nanos() as i64 }),
-            None if porters.iter().any(|p| p.full.is_some()) || stuck.closes() => Some(LOOK),
+        let looks = porters.iter().any(|p| p.full.is_some()) || stuck.closes();
+        let tick = if pauses {
+            Some(Timespec { tv_sec: 0, tv_nsec: PAUSE.as_nanos() as i64 })
+        } else if looks {
+            Some(LOOK)
+        } else if porters.is_empty() && !stuck.has_children() {
             // Without users there is nothing to look after.
-            None if porters.is_empty() && !stuck.has_children() => None,
-            None => Some(TICK),
+            None
+        } else {
+            Some(TICK)
         };
         let _ = poll(&mut fds, tick.as_ref());
         let ready: Vec<PollFlags> = fds.iter().map(PollFd::revents).collect();
@@ -111,23 +125,24 @@ pub(super) fn run(listener: &OwnedFd, service: &OwnedFd) {
         stuck.look_again();
         for at in 0..porters.len() {
             // A porter that was replaced meanwhile has moved.
-            while let Some(porter) = porters.get_mut(at).filter(|p| !p.free.is_empty() && p.full.is_none())
+            while let Some(porter) =
+                porters.get_mut(at).filter(|p| !news.pauses() && !p.free.is_empty() && p.full.is_none())
                 && let Some(client) = porter.waiting.pop_front()
             {
-                admit(client, service, &mut porters, &mut stuck, &mut number);
+                admit(client, &mut news, &mut porters, &mut stuck, &mut number);
             }
         }
         if !ready[1].is_empty() && !busy {
             for _ in 0..TURN {
                 match Packets::accept(listener) {
-                    Ok(Some(client)) => admit(client.into(), service, &mut porters, &mut stuck, &mut number),
+                    Ok(Some(client)) => admit(client.into(), &mut news, &mut porters, &mut stuck, &mut number),
                     Ok(None) => break,
                     Err(_) => {
-                        paused = Some(Instant::now() + PAUSE);
+                        news.pause();
                         break;
                     }
                 }
-                if !is_writable(service) {
+                if news.pauses() || !is_writable(service) {
                     break;
                 }
             }
@@ -149,7 +164,7 @@ fn is_writable(fd: &OwnedFd) -> bool {
 }
 
 /// Gives a connection to its user's porter, and tells the service.
-fn admit(client: OwnedFd, service: &OwnedFd, porters: &mut Vec<Porter>, stuck: &mut Stuck, number: &mut u64) {
+fn admit(client: OwnedFd, news: &mut News<'_>, porters: &mut Vec<Porter>, stuck: &mut Stuck, number: &mut u64) {
     let client = Packets::from(client);
     let Ok(peer) = client.peer() else { return stuck.dismiss(u32::MAX, client.into()) };
     let groups = sys::peer_groups(&client);
@@ -180,8 +195,13 @@ fn admit(client: OwnedFd, service: &OwnedFd, porters: &mut Vec<Porter>, stuck: &
         let word = slot.unwrap_or(porter::NO_SLOT).to_ne_bytes();
         match frame::send(&porter.channel, &[&word], &[client.as_fd(), ours.as_fd()]) {
             Ok(()) => {}
-            // It has not taken those before, or the system has too many descriptors on their way.
-            Err(Errno::AGAIN | Errno::TOOMANYREFS | Errno::NOBUFS | Errno::NOMEM) => {
+            Err(e) if frame::is_out_of_room(e) => {
+                porter.free.extend(slot);
+                news.pause();
+                return porter.keep_waiting(client, stuck);
+            }
+            // It has not taken those before.
+            Err(Errno::AGAIN) => {
                 porter.free.extend(slot);
                 porter.full = Some((Instant::now(), sys::untaken(&porter.channel)));
                 return porter.keep_waiting(client, stuck);
@@ -195,12 +215,47 @@ fn admit(client: OwnedFd, service: &OwnedFd, porters: &mut Vec<Porter>, stuck: &
         if let Some(slot) = slot {
             let arrival = Arrival { pid: peer.pid, uid: peer.uid, gid: peer.gid, groups, porter: porter.number, slot };
             let text = serde_json::to_vec(&arrival).unwrap_or_default();
-            // If the service does not take it, the porter sees its end gone, and ends the connection.
-            let _ = frame::send(service, &[&text], &[theirs.as_fd(), porter.board.as_fd()]);
+            // If the service does not get it, the porter sees its end gone, and ends the connection.
+            if let Ok(board) = porter.board.try_clone() {
+                news.tell(text, [theirs, board]);
+            }
         }
         return;
     }
     stuck.dismiss(peer.uid, client);
+}
+
+impl<'a> News<'a> {
+    fn new(service: &'a OwnedFd) -> Self {
+        News { service, late: VecDeque::new(), paused: None }
+    }
+
+    /// Tells of a connection, at once if there is room.
+    fn tell(&mut self, text: Vec<u8>, fds: [OwnedFd; 2]) {
+        self.late.push_back((text, fds));
+        self.go_on();
+    }
+
+    /// Nothing more is tried for a while.
+    fn pause(&mut self) {
+        self.paused = Some(Instant::now() + PAUSE);
+    }
+
+    /// Whether no more connections are taken now, since the system has no room, or had none a moment ago.
+    fn pauses(&self) -> bool {
+        !self.late.is_empty() || self.paused.is_some_and(|until| until > Instant::now())
+    }
+
+    /// Tells of what waits, as far as there is room.
+    fn go_on(&mut self) {
+        while let Some((text, [end, board])) = self.late.front() {
+            match frame::send(self.service, &[text], &[end.as_fd(), board.as_fd()]) {
+                Err(e) if e == Errno::AGAIN || frame::is_out_of_room(e) => return,
+                // It has gone there, or there is no service any more.
+                _ => drop(self.late.pop_front()),
+            }
+        }
+    }
 }
 
 impl Porter {
@@ -283,6 +338,24 @@ impl Porter {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_connection_of_which_the_system_has_no_room_to_tell_waits_and_the_service_hears_of_it() {
+        frame::tests::while_many_are_on_their_way(|make_room| {
+            let (service, gate) = frame::pair().unwrap();
+            let mut news = News::new(&gate);
+            let fds = frame::pair().unwrap();
+            news.tell(b"arrival".into(), [fds.0, fds.1]);
+            assert!(news.pauses());
+            make_room();
+            frame::tests::until(|| {
+                news.go_on();
+                !news.pauses()
+            });
+            let frame::Got::Frame(frame) = frame::receive(&service, 0) else { panic!("nothing has come") };
+            assert_eq!((&frame.octets[..], frame.fds.len()), (&b"arrival"[..], 2));
+        });
+    }
 
     #[test]
     fn who_has_nobody_yields_first_then_who_was_not_admitted_and_never_who_was() {
