@@ -113,8 +113,8 @@ pub(super) mod tests {
     use super::*;
     use crate::sys;
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+    use rustix::process::{Resource, Rlimit, Uid, getrlimit, setrlimit};
+    use rustix::thread::{CapabilitySet, capabilities, set_capabilities, set_thread_uid};
     use std::os::fd::AsRawFd;
     use std::sync::{Mutex, PoisonError};
     use std::time::{Duration, Instant};
@@ -131,6 +131,9 @@ pub(super) mod tests {
         let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let (ours, theirs) = pair().unwrap();
         let mut child = sys::fork_child(c"test", &[theirs.as_raw_fd()], || {
+            // A user of whom there is nobody else, where that may be had.
+            let number = 1 << 20 | std::process::id();
+            let _ = set_thread_uid(Uid::from_raw(number));
             let mut sets = capabilities(None).unwrap();
             sets.effective -= CapabilitySet::SYS_RESOURCE | CapabilitySet::SYS_ADMIN;
             set_capabilities(None, sets).unwrap();
