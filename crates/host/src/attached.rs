@@ -9,6 +9,7 @@ mod sums;
 pub(crate) use ending::Unloading;
 
 use crate::channels::Channels;
+use crate::engine::effort::Carried;
 use crate::events::poll_list::Slot;
 use crate::events::{self, Bell, Strategy};
 use crate::lent::Lent;
@@ -137,6 +138,8 @@ pub struct Attached {
     stuck: Option<u32>,
     /// Its memory is not to be touched yet: its application could make that slow.
     pub(crate) asleep: bool,
+    /// SDUs since that was asked last.
+    carried: Carried,
     /// Its application has gone: no more descriptors are taken.
     departs: bool,
     /// No more SDUs begin to leave.
@@ -185,6 +188,7 @@ impl Attached {
             kept: 0,
             stuck: None,
             asleep: false,
+            carried: Carried::default(),
             departs: false,
             ending: false,
             held_back: false,
@@ -234,6 +238,17 @@ impl Attached {
         if self.strategy.client_waits(&self.segment) && self.send.waiting_now() <= self.geometry().send_ring / 2 {
             self.strategy.let_on(&self.segment);
         }
+    }
+
+    /// SDUs that were carried since this was asked last.
+    #[inline]
+    pub(crate) fn take_carried(&mut self) -> Carried {
+        std::mem::take(&mut self.carried)
+    }
+
+    /// An SDU found the receive ring full.
+    pub(crate) fn note_turned_away(&mut self) {
+        self.carried.turned_away += 1;
     }
 
     /// Whether SDUs wait for a line or their pacers.
@@ -290,6 +305,7 @@ impl Attached {
                 break;
             };
             self.passed.taken += 1;
+            self.carried.taken += 1;
             if let Err(reason) = taken {
                 self.sent.drop_one(reason);
                 refused += 1;

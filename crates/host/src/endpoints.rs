@@ -8,6 +8,7 @@ mod pressure;
 
 use crate::attached::{Attached, Looked};
 use crate::channels::EndpointId;
+use crate::engine::effort::Carried;
 use crate::events::disarm;
 use crate::events::machine::{Look, Next, REST, SOFT_BACKUP};
 use crate::events::poll_list::PollList;
@@ -65,6 +66,8 @@ pub(crate) struct Endpoints {
     elsewhere: Pressure,
     /// An endpoint of this host has rested to its end or to its next tick.
     rested: bool,
+    /// SDUs that were carried since that was asked last.
+    carried: Carried,
     turn: usize,
     /// Which the thread runs on, counted from 1; 0: unknown.
     processor: u32,
@@ -352,6 +355,22 @@ impl Endpoints {
         });
         self.active = active;
         quiet
+    }
+
+    /// Whether one of them keeps the thread awake whatever happens.
+    pub(crate) fn polls(&mut self) -> bool {
+        (0..self.active.len()).any(|at| self.at(at).is_some_and(|(_, e)| e.strategy.kind() == Events::Polling))
+    }
+
+    /// What an endpoint has taken in or given away.
+    #[inline]
+    pub(crate) fn note_carried(&mut self, carried: Carried) {
+        self.carried.add(carried);
+    }
+
+    /// SDUs that were carried since this was asked last.
+    pub(crate) fn take_carried(&mut self) -> Carried {
+        std::mem::take(&mut self.carried)
     }
 
     /// Before a sleep in which SDUs wait for a line, a pacer or credits: asks their applications to ring once they send something

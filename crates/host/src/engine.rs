@@ -9,6 +9,7 @@
 
 mod berth;
 mod board;
+pub(crate) mod effort;
 mod part;
 mod pressure;
 
@@ -123,6 +124,17 @@ impl Core {
             part.stats.longest_command = Duration::ZERO;
             part.meter.clear();
         }
+    }
+
+    /// Most of a processor that each thread uses while so much of what it carries is turned away by applications whose rings are
+    /// full that the rest needs no more: a share from 0.1 to 1, which is no limit. It is 0.5 until it is set.
+    pub fn limit_cycles(&mut self, share: f64) {
+        self.parts.iter_mut().flatten().for_each(|part| part.effort.set_limit(share));
+    }
+
+    /// That of each shard's thread.
+    pub fn cycle_limits(&self) -> Vec<f64> {
+        self.parts.iter().flatten().map(|part| part.effort.limit()).collect()
     }
 
     /// The threads that run the shards, in their order.

@@ -10,6 +10,7 @@ use crate::channels::EndpointId;
 use crate::circuit::{Circuit, CircuitConfig, Credits, Keeping};
 use crate::circuits::Circuits;
 use crate::endpoints::{Endpoints, Pressure};
+use crate::engine::effort::Carried;
 use crate::intake::Intake;
 use crate::outward::send_cell;
 use departing::Departing;
@@ -252,6 +253,16 @@ impl HostInterface {
 
     pub(crate) fn handle_pressure(&mut self, everywhere: Pressure, now: Time) {
         self.endpoints.handle_pressure(everywhere, now);
+    }
+
+    /// SDUs that were carried since this was asked last.
+    pub(crate) fn take_carried(&mut self) -> Carried {
+        self.endpoints.take_carried()
+    }
+
+    /// Whether an endpoint keeps the host's thread awake whatever happens.
+    pub(crate) fn polls(&mut self) -> bool {
+        self.endpoints.polls()
     }
 
     /// The circuits on which applications receive that are behind.

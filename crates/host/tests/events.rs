@@ -232,3 +232,42 @@ fn a_circuit_with_credits_loses_nothing_however_its_ends_wait_and_whoever_is_slo
         }
     }
 }
+
+#[test]
+fn a_thread_keeps_to_its_cycle_limit_while_all_is_turned_away_and_hears_others_at_once() {
+    let lan = lan();
+    lan.engine.with(|core| core.limit_cycles(0.25)).unwrap();
+    let (mut flood, to_full) = lan.endpoint("alpha", Events::Interrupt, 100);
+    let (_full, _) = lan.endpoint("beta", Events::Interrupt, 100);
+    let (mut a, to_b) = lan.endpoint("alpha", Events::Interrupt, 101);
+    let (mut b, _) = lan.endpoint("beta", Events::Interrupt, 101);
+    let busy = || lan.engine.with(|_| engine::processor_time()).unwrap();
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let flooding = scope.spawn(|| {
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                if flood.send_copy(to_full, b"in vain") == Err(SendError::Full) {
+                    std::thread::yield_now();
+                }
+            }
+        });
+        // Until its ring is full.
+        std::thread::sleep(Duration::from_millis(20));
+        let (begun, before) = (Instant::now(), busy());
+        let mut worst = Duration::ZERO;
+        for _ in 0..30 {
+            std::thread::sleep(Duration::from_millis(10));
+            let sent = Instant::now();
+            send(&mut a, to_b, b"for somebody");
+            assert!(b.receive(TIMEOUT).unwrap().is_some());
+            worst = worst.max(sent.elapsed());
+        }
+        let share = (busy() - before).div_duration_f64(begun.elapsed());
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        flooding.join().unwrap();
+        println!("share {share}, worst {worst:?}");
+        assert!(share < 0.4, "{share} of a processor");
+        // Two busy threads on a busy machine.
+        assert!(worst < Duration::from_millis(100), "{worst:?}");
+    });
+}

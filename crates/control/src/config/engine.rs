@@ -16,6 +16,9 @@ pub struct Engine {
     /// The processor that each stays on, from 0: a number, or for several shards a list; without, the system moves them as it likes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processor: Option<Places>,
+    /// Most of a processor that each uses, in per cent, while so much of what it carries is turned away by applications whose rings
+    /// are full that the rest needs no more: 10 to 100, which is no limit.
+    pub cycle_limit_percent: u8,
 }
 
 /// Processors of the engine's threads.
@@ -39,7 +42,7 @@ impl Places {
 
 impl Default for Engine {
     fn default() -> Self {
-        Engine { shards: 1, processor: None }
+        Engine { shards: 1, processor: None, cycle_limit_percent: 50 }
     }
 }
 
@@ -60,6 +63,12 @@ impl Engine {
             let given = places.numbers().len();
             faults.add("processor", format!("{given} processors for {shards} shards: write a list with one for each"));
         }
+        let percent = self.cycle_limit_percent;
+        if !(10..=100).contains(&percent) {
+            let says =
+                format!("cycle_limit_percent = {percent}: a share of a processor from 10 to 100, which is no limit");
+            faults.add("cycle_limit_percent", says);
+        }
     }
 
     /// What is wrong with the shard that a station is to be in.
@@ -72,7 +81,7 @@ impl Engine {
     }
 
     /// Puts the threads of a running engine where they are to be: each on one of the processors that the calling thread may
-    /// use, or on all of them.
+    /// use, or on all of them. Tells them their limit.
     ///
     /// # Errors
     /// There is no such processor for us, or the engine was started with another number of shards.
@@ -90,7 +99,9 @@ impl Engine {
             Some(wanted) => all.only(*wanted).with_context(|| format!("[engine] processor = {wanted}")),
         };
         let its = (0..runs).map(its).collect::<Result<Vec<_>>>()?;
-        threads.into_iter().zip(its).try_for_each(|(thread, its)| its.keep(thread))
+        threads.into_iter().zip(its).try_for_each(|(thread, its)| its.keep(thread))?;
+        let limit = f64::from(self.cycle_limit_percent) / 100.0;
+        Ok(engine.with(move |core| core.limit_cycles(limit))?)
     }
 }
 
@@ -105,7 +116,7 @@ mod tests {
             [one] => Some(Places::One(*one)),
             each => Some(Places::Each(each.to_vec())),
         };
-        Engine { shards: processors.len().max(1), processor }
+        Engine { shards: processors.len().max(1), processor, ..Engine::default() }
     }
 
     #[test]
@@ -120,8 +131,18 @@ mod tests {
         assert!(refused.contains("processor = 100000") && refused.contains(&last.to_string()), "{refused}");
         at(&[]).place(&engine).unwrap();
         assert_eq!(processors(), all);
-        let refused = Engine { shards: 3, processor: None }.place(&engine).unwrap_err().to_string();
+        let refused = Engine { shards: 3, ..Engine::default() }.place(&engine).unwrap_err().to_string();
         assert!(refused.contains("shards = 3") && refused.contains("started with 1"), "{refused}");
+        engine.stop();
+    }
+
+    #[test]
+    fn the_limit_of_a_description_that_says_none_is_the_engine_s() {
+        let engine = host::engine::start(Network::sharded(2, 1, 64)).unwrap();
+        let limits = || engine.with(|core| core.cycle_limits()).unwrap();
+        assert_eq!(limits(), [f64::from(Engine::default().cycle_limit_percent) / 100.0; 2]);
+        Engine { shards: 2, cycle_limit_percent: 30, ..Engine::default() }.place(&engine).unwrap();
+        assert_eq!(limits(), [0.3; 2]);
         engine.stop();
     }
 
@@ -147,8 +168,15 @@ mod tests {
         let wrong = said("[engine]\nshards = 2\n[host.a]\nshard = 2\n[switch.s]\nshard = 7\n");
         assert!(wrong.contains("shard = 2: `[engine] shards` is 2, so the last shard is 1"), "{wrong}");
         assert!(wrong.contains("shard = 7"), "{wrong}");
+        let wrong = said("[engine]\ncycle_limit_percent = 9\n");
+        assert!(wrong.contains("cycle_limit_percent = 9: a share of a processor from 10 to 100"), "{wrong}");
+        assert!(said("[engine]\ncycle_limit_percent = 101\n").contains("cycle_limit_percent = 101"));
         let wrong = said("[engine]\nprocessor = \"first\"\n");
         assert!(wrong.contains("one for each shard"), "{wrong}");
         crate::config::parse("[engine]\nshards = 2\nprocessor = [0, 0]\n[host.a]\nshard = 1\n", "net.toml").unwrap();
+        for percent in [10, 100] {
+            let text = format!("[engine]\ncycle_limit_percent = {percent}\n");
+            assert_eq!(crate::config::parse(&text, "net.toml").unwrap().file.engine.cycle_limit_percent, percent);
+        }
     }
 }

@@ -132,6 +132,8 @@ pub struct BenchEvents {
     pub run_seconds: f64,
     /// Whether the system let the host go before the application.
     pub host_goes_first: bool,
+    /// Most of a processor that the host uses on SDUs of which most are turned away, in per cent; 100: no limit.
+    pub cycle_limit_percent: u8,
     /// By strategy: what is done at the highest load, as a share of the most.
     pub kept_at_highest_load: BTreeMap<String, f64>,
     /// The same of the model.

@@ -149,7 +149,10 @@ impl Endpoints {
     /// An SDU was delivered to it, perhaps: the end of a run. `lossless`: the circuit's credits hold its senders back, and nobody
     /// else has to make way.
     pub(crate) fn handle_delivered(&mut self, id: EndpointId, lossless: bool, now: Time) {
-        if self.find(id).is_some_and(|endpoint| endpoint.has_borrowed()) {
+        let Some(endpoint) = self.find(id) else { return };
+        let (borrows, carried) = (endpoint.has_borrowed(), endpoint.take_carried());
+        self.note_carried(carried);
+        if borrows {
             self.borrowers.note(id, now);
         }
         let Some(endpoint) = self.find(id) else { return };

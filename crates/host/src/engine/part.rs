@@ -1,6 +1,7 @@
 //! What the thread of a shard has, beside the shard: its hosts, their doorbells, its sockets, and when it may sleep.
 
 use super::board::{Board, Seen};
+use super::effort::{Carried, Effort};
 use crate::channels::EndpointId;
 use crate::doorbell::Doorbells;
 use crate::endpoints::Pressure;
@@ -67,6 +68,7 @@ pub(super) struct Part {
     /// What the clock said last, if nothing that takes time has been done since.
     at: Option<Time>,
     idle: u32,
+    pub(super) effort: Effort,
     /// When a round did something last.
     worked: Time,
     pub(super) stats: super::EngineStats,
@@ -95,6 +97,7 @@ impl Part {
             heard: Time::ZERO,
             at: None,
             idle: 0,
+            effort: Effort::default(),
             worked: Time::ZERO,
             stats: super::EngineStats::default(),
             meter: crate::rounds::Rounds::new(super::processor_time),
@@ -126,6 +129,10 @@ impl Part {
     /// something to do besides.
     pub(super) fn turn(&mut self, shard: &mut Shard, names: Names<'_>, at_work: bool) {
         self.publish_processor(shard);
+        if !at_work && self.give_way(shard) {
+            self.idle = 0;
+            return self.unmute(shard);
+        }
         let Rounds { worked, settled } = self.rounds(shard, names);
         if settled && !at_work && self.sleep(shard, names) {
             self.idle = 0;
@@ -312,6 +319,11 @@ impl Part {
         if left.is_some_and(|d| d < TOO_NEAR) || !self.prepare_sleep(shard, names, &mut now) {
             return false;
         }
+        self.fall_asleep(shard, left, now)
+    }
+
+    /// Waits for whoever calls. False if somebody has called before.
+    fn fall_asleep(&mut self, shard: &mut Shard, timeout: Option<Duration>, now: Time) -> bool {
         // From here on whoever calls wakes this thread; who has called before is seen.
         if !shard.bell().prepare_sleep() {
             return false;
@@ -321,11 +333,37 @@ impl Part {
             return false;
         }
         self.meter.pause(now);
-        self.wait(shard, left);
+        self.wait(shard, timeout);
         shard.bell().awake();
         self.stats.sleeps += 1;
         self.stats.slept += self.heard.since(now);
         true
+    }
+
+    /// Sleeps for a moment if the thread has used more than its share while what it carried was turned away ([`super::effort`]).
+    /// True if it has slept: what has rung meanwhile is to be seen to before the next sleep.
+    fn give_way(&mut self, shard: &mut Shard) -> bool {
+        let now = self.at.unwrap_or_else(|| self.now());
+        if !self.effort.is_due(now) {
+            return false;
+        }
+        let Some(owed) = self.effort.owes(now, super::processor_time()) else { return false };
+        let (mut carried, mut polls) = (Carried::default(), false);
+        for id in &self.hosts {
+            let Some(host) = shard.peek_node::<HostInterface>(*id) else { continue };
+            carried.add(host.take_carried());
+            polls |= host.polls();
+        }
+        if polls || !self.effort.is_in_vain(carried) {
+            return false;
+        }
+        let left = shard.poll_timeout().map(|time| time.since(now));
+        let timeout = left.into_iter().chain(self.doorbells.timeout()).fold(owed, Duration::min);
+        let slept = self.fall_asleep(shard, Some(timeout), now);
+        if slept {
+            self.effort.begin(self.heard, super::processor_time());
+        }
+        slept
     }
 
     /// Applications that are waited for are asked to ring. False if one of them has made room meanwhile. `now` is kept up.

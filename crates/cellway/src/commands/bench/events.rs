@@ -29,6 +29,9 @@ const SDU_OCTETS: usize = 40;
 /// Loads, in parts of the saturating one.
 const LOADS: [f64; 10] = [0.05, 0.2, 0.4, 0.6, 0.8, 1.0, 1.5, 2.5, 5.0, 10.0];
 
+/// In per cent of a processor: a host that does whatever comes, as the laboratory's model does.
+const NO_LIMIT: u8 = 100;
+
 /// What to measure.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
@@ -54,6 +57,10 @@ pub(crate) struct Options {
     /// Only strategies whose name contains this, such as "interrupt" or "clocked"
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
+    /// Most of a processor, in per cent, that the host uses on SDUs of which most find the application's ring full; 100 is no
+    /// limit, and shows what becomes of an application that interrupts leave nothing
+    #[arg(long, default_value_t = 50, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(10..=100))]
+    cycle_limit: u8,
 }
 
 impl Options {
@@ -87,6 +94,7 @@ pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
     let json = json!({
         "bench": "events", "sdu_octets": SDU_OCTETS, "application_us": options.work_us,
         "runs": options.runs, "run_seconds": options.millis as f64 / 1e3, "host_goes_first": share,
+        "cycle_limit_percent": options.cycle_limit,
         "kept_at_highest_load": kept(&strategies, &rows), "kept_at_highest_load_modelled": kept(&strategies, &modelled),
         "published": "seed 004, section 3.2: clocked interrupts reach the throughput of interrupts, and more under load; both \
             are better than polling by a process; round trips under load 4/11/25 ms (500 Hz) and 5/12/18 ms (interrupts)",
@@ -145,7 +153,7 @@ type Measured = (Vec<Value>, Vec<Value>, Vec<Value>, bool);
 
 fn measure(folder: &Path, options: &Options, strategies: &[Events]) -> Result<Measured> {
     let socket = folder.join("events.sock");
-    let config = config::parse(&scale::network(), "the benchmark's network")?;
+    let config = config::parse(&scale::limited(options.cycle_limit), "the benchmark's network")?;
     let daemon = Daemon::start(config, &socket)?;
     let places = Places::find()?;
     let length = Duration::from_millis(options.millis.clamp(20, 10_000));
@@ -189,7 +197,7 @@ pub(crate) fn sweep(
     length: Duration,
 ) -> Result<Vec<Vec<Value>>> {
     let socket = folder.join("events.sock");
-    let daemon = Daemon::start(config::parse(&scale::network(), "the benchmark's network")?, &socket)?;
+    let daemon = Daemon::start(config::parse(&scale::limited(NO_LIMIT), "the benchmark's network")?, &socket)?;
     let places = Places::find()?;
     let work = Duration::from_micros(3);
     let bench = Bench { engine: &daemon.engine, socket: &socket, places, length, work };

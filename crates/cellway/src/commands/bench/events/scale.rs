@@ -20,10 +20,12 @@ const REPEATS: usize = 9;
 const FILES: usize = 10;
 
 /// Two hosts on a link, with circuit 0.100.
-pub(super) fn network() -> String {
-    "[host.alpha]\nmax_endpoints = 1100\n[host.beta]\nmax_endpoints = 1100\n[[link]]\nends=[\"alpha\",\"beta\"]\n\
-     [[circuit]]\nends=[\"alpha 0.100\",\"beta 0.100\"]\n"
-        .into()
+const NETWORK: &str = "[host.alpha]\nmax_endpoints = 1100\n[host.beta]\nmax_endpoints = 1100\n\
+    [[link]]\nends=[\"alpha\",\"beta\"]\n[[circuit]]\nends=[\"alpha 0.100\",\"beta 0.100\"]\n";
+
+/// The same, with a limit of what a host uses on SDUs that are turned away.
+pub(super) fn limited(cycle_limit_percent: u8) -> String {
+    format!("[engine]\ncycle_limit_percent = {cycle_limit_percent}\n{NETWORK}")
 }
 
 /// Octets of this process's memory that are in use.
@@ -90,7 +92,7 @@ pub(super) fn measure(folder: &Path) -> Result<Vec<Value>> {
 
 fn endpoints(folder: &Path) -> Result<Vec<Value>> {
     let socket = folder.join("scale.sock");
-    let daemon = Daemon::start(config::parse(&network(), "the benchmark's network")?, &socket)?;
+    let daemon = Daemon::start(config::parse(NETWORK, "the benchmark's network")?, &socket)?;
     let limit = getrlimit(Resource::Nofile);
     let most = limit.maximum.unwrap_or(u64::MAX);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(most.min(1 << 16)), maximum: limit.maximum });
@@ -120,7 +122,7 @@ fn endpoints(folder: &Path) -> Result<Vec<Value>> {
 
 fn circuits(folder: &Path) -> Result<Vec<Value>> {
     let socket = folder.join("circuits.sock");
-    let daemon = Daemon::start(config::parse(&network(), "the benchmark's network")?, &socket)?;
+    let daemon = Daemon::start(config::parse(NETWORK, "the benchmark's network")?, &socket)?;
     let mut rows = Vec::new();
     let before = resident()?;
     let mut there = 1;
