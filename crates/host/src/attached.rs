@@ -140,6 +140,8 @@ pub struct Attached {
     pub(crate) asleep: bool,
     /// SDUs since that was asked last.
     carried: Carried,
+    /// When one found the receive ring full last, as that was seen.
+    turned_away: Option<Time>,
     /// Its application has gone: no more descriptors are taken.
     departs: bool,
     /// No more SDUs begin to leave.
@@ -189,6 +191,7 @@ impl Attached {
             stuck: None,
             asleep: false,
             carried: Carried::default(),
+            turned_away: None,
             departs: false,
             ending: false,
             held_back: false,
@@ -240,10 +243,13 @@ impl Attached {
         }
     }
 
-    /// SDUs that were carried since this was asked last.
+    /// SDUs that came for it since this was asked last.
     #[inline]
-    pub(crate) fn take_carried(&mut self) -> Carried {
-        std::mem::take(&mut self.carried)
+    pub(crate) fn take_carried(&mut self, now: Time) -> Carried {
+        if self.carried.turned_away > 0 {
+            self.turned_away = Some(now);
+        }
+        std::mem::take(&mut self.carried).of(self.turned_away, now)
     }
 
     /// An SDU found the receive ring full.
@@ -305,7 +311,6 @@ impl Attached {
                 break;
             };
             self.passed.taken += 1;
-            self.carried.taken += 1;
             if let Err(reason) = taken {
                 self.sent.drop_one(reason);
                 refused += 1;

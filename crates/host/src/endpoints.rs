@@ -66,7 +66,7 @@ pub(crate) struct Endpoints {
     elsewhere: Pressure,
     /// An endpoint of this host has rested to its end or to its next tick.
     rested: bool,
-    /// SDUs that were carried since that was asked last.
+    /// SDUs that came for them since that was asked last.
     carried: Carried,
     turn: usize,
     /// Which the thread runs on, counted from 1; 0: unknown.
@@ -362,13 +362,7 @@ impl Endpoints {
         (0..self.active.len()).any(|at| self.at(at).is_some_and(|(_, e)| e.strategy.kind() == Events::Polling))
     }
 
-    /// What an endpoint has taken in or given away.
-    #[inline]
-    pub(crate) fn note_carried(&mut self, carried: Carried) {
-        self.carried.add(carried);
-    }
-
-    /// SDUs that were carried since this was asked last.
+    /// SDUs that came for them since this was asked last.
     pub(crate) fn take_carried(&mut self) -> Carried {
         std::mem::take(&mut self.carried)
     }

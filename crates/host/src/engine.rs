@@ -126,8 +126,8 @@ impl Core {
         }
     }
 
-    /// Most of a processor that each thread uses while so much of what it carries is turned away by applications whose rings are
-    /// full that the rest needs no more: a share from 0.1 to 1, which is no limit. It is 0.5 until it is set.
+    /// Most of a processor that each thread uses while it carries nothing but SDUs of which so many are turned away by applications
+    /// whose rings are full that the rest needs no more: a share from 0.1 to 1, which is no limit. It is 0.5 until it is set.
     pub fn limit_cycles(&mut self, share: f64) {
         self.parts.iter_mut().flatten().for_each(|part| part.effort.set_limit(share));
     }

@@ -255,7 +255,7 @@ impl HostInterface {
         self.endpoints.handle_pressure(everywhere, now);
     }
 
-    /// SDUs that were carried since this was asked last.
+    /// SDUs that came for its applications since this was asked last.
     pub(crate) fn take_carried(&mut self) -> Carried {
         self.endpoints.take_carried()
     }

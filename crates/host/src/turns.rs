@@ -52,8 +52,6 @@ impl HostInterface {
         // What waits in the queues of channels for the line or for pacers is no part of the quota: others are behind it.
         if endpoint.quota() > 0 {
             endpoint.take_up(TURN_DESCRIPTORS);
-            let carried = endpoint.take_carried();
-            self.endpoints.note_carried(carried);
         }
         landed
     }

@@ -77,6 +77,8 @@ pub struct Shard {
     links: Vec<Option<Link>>,
     pub(crate) lines: Lines,
     externals: Vec<(LinkId, Box<dyn External>)>,
+    /// How often a shell has done something.
+    outside_work: u64,
     /// When nodes that are not to be visited before want to be; and lines.
     node_deadlines: Deadlines,
     line_deadlines: Deadlines,
@@ -118,6 +120,7 @@ impl Shard {
             links: Vec::new(),
             lines,
             externals: Vec::new(),
+            outside_work: 0,
             node_deadlines: Deadlines::default(),
             line_deadlines: Deadlines::default(),
             followers: Vec::new(),
@@ -194,6 +197,11 @@ impl Shard {
     /// Whether a link leads from here to another shard.
     pub fn crosses(&self) -> bool {
         self.crossings.iter().any(|peer| !peer.is_empty())
+    }
+
+    /// How often the shell of an external link has done something.
+    pub fn outside_work(&self) -> u64 {
+        self.outside_work
     }
 
     /// [`crate::Network::nodes`] of this shard.

@@ -16,8 +16,8 @@ pub struct Engine {
     /// The processor that each stays on, from 0: a number, or for several shards a list; without, the system moves them as it likes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processor: Option<Places>,
-    /// Most of a processor that each uses, in per cent, while so much of what it carries is turned away by applications whose rings
-    /// are full that the rest needs no more: 10 to 100, which is no limit.
+    /// Most of a processor that each uses, in per cent, while it carries nothing but SDUs of which so many are turned away by
+    /// applications whose rings are full that the rest needs no more: 10 to 100, which is no limit.
     pub cycle_limit_percent: u8,
 }
 

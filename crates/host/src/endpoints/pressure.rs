@@ -150,8 +150,8 @@ impl Endpoints {
     /// else has to make way.
     pub(crate) fn handle_delivered(&mut self, id: EndpointId, lossless: bool, now: Time) {
         let Some(endpoint) = self.find(id) else { return };
-        let (borrows, carried) = (endpoint.has_borrowed(), endpoint.take_carried());
-        self.note_carried(carried);
+        let (borrows, carried) = (endpoint.has_borrowed(), endpoint.take_carried(now));
+        self.carried.add(carried);
         if borrows {
             self.borrowers.note(id, now);
         }

@@ -6,8 +6,10 @@
 //! its cycle limit (Mogul and Ramakrishnan, *Eliminating receive livelock in an interrupt-driven kernel*, 1997, section 7): it
 //! sleeps once it has used its share of a window. Whoever has something else for it wakes it as from any sleep.
 //!
-//! With a limit of one half that is so while half of all SDUs or more are turned away. So the other half of its time is enough
-//! for those that are not, and no receiver gets less for it.
+//! Nobody pays for others: the limit holds only while the thread has nothing else to do. In the same window no SDU has come to an
+//! application whose ring was not full lately, and nothing has passed a link that leaves the thread. It also
+//! holds only while so much is turned away that the rest of its time is enough for what is not: with a limit of one half while
+//! that is one half or more. So who is flooded gets no less for it.
 
 use std::time::Duration;
 use wire::Time;
@@ -17,28 +19,41 @@ const WINDOW: Duration = Duration::from_micros(400);
 /// Of a processor; without another being set.
 const LIMIT: f64 = 0.5;
 
-/// SDUs that hosts have carried.
+/// A ring that was full so lately is full whenever nothing is taken from it.
+const LATELY: Duration = Duration::from_millis(1);
+
+/// SDUs that came for applications.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Carried {
-    /// Taken from applications, ...
-    pub(crate) taken: u64,
-    /// ... given to applications, ...
+    /// Given to those whose receive rings were full lately, ...
     pub(crate) given: u64,
-    /// ... and dropped because a receive ring was full.
+    /// ... dropped because one was full, ...
     pub(crate) turned_away: u64,
+    /// ... and given to others.
+    pub(crate) others: u64,
 }
 
 impl Carried {
-    pub(crate) fn add(&mut self, other: Carried) {
-        self.taken += other.taken;
-        self.given += other.given;
-        self.turned_away += other.turned_away;
+    pub(crate) fn add(&mut self, more: Carried) {
+        self.given += more.given;
+        self.turned_away += more.turned_away;
+        self.others += more.others;
     }
 
-    /// What share of it was turned away. What leaves for elsewhere was taken and is not turned away here.
+    /// The same, come for an application whose ring was full then.
+    pub(crate) fn of(self, full: Option<Time>, now: Time) -> Self {
+        match full.is_some_and(|full| now.since(full) < LATELY) {
+            true => self,
+            false => Carried { given: 0, others: self.others + self.given, ..self },
+        }
+    }
+
+    /// What share of it was turned away; none if others got something.
     fn in_vain(self) -> f64 {
-        let all = self.taken.max(self.given + self.turned_away);
-        self.turned_away as f64 / all.max(1) as f64
+        match self.others {
+            0 => self.turned_away as f64 / (self.given + self.turned_away).max(1) as f64,
+            _ => 0.0,
+        }
     }
 }
 
@@ -83,7 +98,7 @@ impl Effort {
         (!owed.is_zero()).then_some(owed)
     }
 
-    /// Whether so much of what was carried is turned away that the limit holds.
+    /// Whether so much of what was carried was turned away, and nothing was for anybody else, that the limit holds.
     pub(super) fn is_in_vain(&self, carried: Carried) -> bool {
         carried.in_vain() >= 1.0 - self.limit
     }
@@ -133,20 +148,27 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_holds_while_what_is_not_turned_away_needs_no_more() {
-        const HALF: Carried = Carried { taken: 80, given: 40, turned_away: 40 };
+    fn the_limit_holds_while_what_is_not_turned_away_needs_no_more_and_nobody_else_gets_anything() {
+        const HALF: Carried = Carried { given: 40, turned_away: 40, others: 0 };
         let mut effort = Effort::default();
         assert!(effort.is_in_vain(HALF));
-        assert!(effort.is_in_vain(Carried { taken: 0, ..HALF }), "they come from elsewhere");
         assert!(!effort.is_in_vain(Carried::default()), "of those that no host sees");
         assert!(!effort.is_in_vain(Carried { turned_away: 39, ..HALF }));
         assert!(!effort.is_in_vain(Carried { given: 41, ..HALF }), "somebody takes what he is given");
-        assert!(!effort.is_in_vain(Carried { taken: 81, ..HALF }), "some of it goes elsewhere");
+        assert!(!effort.is_in_vain(Carried { others: 1, ..HALF }), "somebody else waits for something");
         effort.set_limit(0.25);
-        let three_quarters = Carried { taken: 80, given: 20, turned_away: 60 };
+        let three_quarters = Carried { given: 20, turned_away: 60, others: 0 };
         assert!(effort.is_in_vain(three_quarters) && !effort.is_in_vain(Carried { given: 21, ..three_quarters }));
         let mut sum = HALF;
-        sum.add(Carried { taken: 1, given: 2, turned_away: 3 });
-        assert_eq!(sum, Carried { taken: 81, given: 42, turned_away: 43 });
+        sum.add(Carried { given: 1, turned_away: 2, others: 3 });
+        assert_eq!(sum, Carried { given: 41, turned_away: 42, others: 3 });
+    }
+
+    #[test]
+    fn who_was_full_a_millisecond_ago_is_somebody_else() {
+        let came = Carried { given: 3, turned_away: 2, others: 0 };
+        assert_eq!(came.of(Some(at(500)), at(1499)), came);
+        let others = Carried { given: 0, turned_away: 2, others: 3 };
+        assert_eq!((came.of(Some(at(500)), at(1500)), came.of(None, at(1500))), (others, others));
     }
 }

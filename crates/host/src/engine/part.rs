@@ -69,6 +69,10 @@ pub(super) struct Part {
     at: Option<Time>,
     idle: u32,
     pub(super) effort: Effort,
+    /// What shells had done when the effort was looked at last.
+    outside_work: u64,
+    /// There are hosts and switches only: whoever gets something is seen at a host.
+    hosts_only: bool,
     /// When a round did something last.
     worked: Time,
     pub(super) stats: super::EngineStats,
@@ -98,6 +102,8 @@ impl Part {
             at: None,
             idle: 0,
             effort: Effort::default(),
+            outside_work: 0,
+            hosts_only: false,
             worked: Time::ZERO,
             stats: super::EngineStats::default(),
             meter: crate::rounds::Rounds::new(super::processor_time),
@@ -162,7 +168,11 @@ impl Part {
     /// Looks again which nodes are hosts: after each command, which may have added or removed some.
     pub(super) fn find_hosts(&mut self, shard: &mut Shard) {
         let mut hosts: Vec<NodeId> = shard.nodes().map(|(id, _)| id).collect();
+        let mut is_switch = |id: &NodeId| shard.peek_node::<net::switch::Switch>(*id).is_some();
+        let switches = hosts.iter().filter(|id| is_switch(id)).count();
+        let all = hosts.len();
         hosts.retain(|id| shard.peek_node::<HostInterface>(*id).is_some());
+        self.hosts_only = hosts.len() + switches == all;
         // A node's number is not used again, so the same numbers are the same hosts.
         if hosts != self.hosts {
             let here: HashSet<NodeId> = hosts.iter().copied().collect();
@@ -340,14 +350,17 @@ impl Part {
         true
     }
 
-    /// Sleeps for a moment if the thread has used more than its share while what it carried was turned away ([`super::effort`]).
-    /// True if it has slept: what has rung meanwhile is to be seen to before the next sleep.
+    /// Sleeps for a moment if the thread has used more than its share while what it carried was turned away, and it carried nothing
+    /// for anybody else ([`super::effort`]). True if it has slept: what has rung meanwhile is to be seen to before the next sleep.
     fn give_way(&mut self, shard: &mut Shard) -> bool {
         let now = self.at.unwrap_or_else(|| self.now());
         if !self.effort.is_due(now) {
             return false;
         }
-        let Some(owed) = self.effort.owes(now, super::processor_time()) else { return false };
+        let owed = self.effort.owes(now, super::processor_time());
+        let outside_work = shard.outside_work();
+        let alone = std::mem::replace(&mut self.outside_work, outside_work) == outside_work;
+        let Some(owed) = owed.filter(|_| alone && self.hosts_only && !shard.crosses()) else { return false };
         let (mut carried, mut polls) = (Carried::default(), false);
         for id in &self.hosts {
             let Some(host) = shard.peek_node::<HostInterface>(*id) else { continue };

@@ -60,6 +60,7 @@ impl Shard {
 
     /// [`crate::Network::handle_ready`].
     pub fn handle_ready(&mut self, id: LinkId, readable: bool, writable: bool, now: Time) {
+        self.outside_work += 1;
         self.with_external(id, now, |external, io| {
             if readable {
                 external.handle_readable(io, now);

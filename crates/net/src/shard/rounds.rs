@@ -18,7 +18,9 @@ impl Shard {
         busy |= self.run_nodes(now);
         for i in 0..self.externals.len() {
             let id = self.externals[i].0;
-            busy |= self.with_external(id, now, |external, io| external.run(io, now)).unwrap_or_default();
+            let worked = self.with_external(id, now, |external, io| external.run(io, now)).unwrap_or_default();
+            self.outside_work += u64::from(worked);
+            busy |= worked;
         }
         for i in 0..self.followers.len() {
             busy |= self.refresh(self.followers[i]);
