@@ -9,7 +9,7 @@ mod sums;
 pub(crate) use ending::Unloading;
 
 use crate::channels::Channels;
-use crate::engine::effort::Carried;
+use crate::effort::Carried;
 use crate::events::poll_list::Slot;
 use crate::events::{self, Bell, Strategy};
 use crate::lent::Lent;

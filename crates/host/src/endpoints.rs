@@ -8,7 +8,7 @@ mod pressure;
 
 use crate::attached::{Attached, Looked};
 use crate::channels::EndpointId;
-use crate::engine::effort::Carried;
+use crate::effort::Carried;
 use crate::events::disarm;
 use crate::events::machine::{Look, Next, REST, SOFT_BACKUP};
 use crate::events::poll_list::PollList;

@@ -9,7 +9,6 @@
 
 mod berth;
 mod board;
-pub(crate) mod effort;
 mod part;
 mod pressure;
 

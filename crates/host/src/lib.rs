@@ -18,6 +18,7 @@ mod credit;
 mod direct;
 mod doorbell;
 mod doors;
+mod effort;
 mod endpoints;
 pub mod engine;
 pub mod events;

@@ -1,9 +1,9 @@
 //! What the thread of a shard has, beside the shard: its hosts, their doorbells, its sockets, and when it may sleep.
 
 use super::board::{Board, Seen};
-use super::effort::{Carried, Effort};
 use crate::channels::EndpointId;
 use crate::doorbell::Doorbells;
+use crate::effort::{Carried, Effort};
 use crate::endpoints::Pressure;
 use crate::events::machine::LINGER;
 use crate::interface::HostInterface;
@@ -351,7 +351,7 @@ impl Part {
     }
 
     /// Sleeps for a moment if the thread has used more than its share while what it carried was turned away, and it carried nothing
-    /// for anybody else ([`super::effort`]). True if it has slept: what has rung meanwhile is to be seen to before the next sleep.
+    /// for anybody else ([`crate::effort`]). True if it has slept: what has rung meanwhile is to be seen to before the next sleep.
     fn give_way(&mut self, shard: &mut Shard) -> bool {
         let now = self.at.unwrap_or_else(|| self.now());
         if !self.effort.is_due(now) {

@@ -59,7 +59,7 @@ impl Carried {
 
 /// How a thread gets on.
 #[derive(Debug)]
-pub(super) struct Effort {
+pub(crate) struct Effort {
     limit: f64,
     since: Time,
     /// The thread's processor time then.
@@ -74,23 +74,23 @@ impl Default for Effort {
 
 impl Effort {
     /// Shares of a processor from a tenth; 1: no limit.
-    pub(super) fn set_limit(&mut self, limit: f64) {
+    pub(crate) fn set_limit(&mut self, limit: f64) {
         self.limit = limit.clamp(0.1, 1.0);
     }
 
-    pub(super) fn limit(&self) -> f64 {
+    pub(crate) fn limit(&self) -> f64 {
         self.limit
     }
 
     /// Whether it is time for [`Effort::owes`].
     #[inline]
-    pub(super) fn is_due(&self, now: Time) -> bool {
+    pub(crate) fn is_due(&self, now: Time) -> bool {
         self.limit < 1.0 && now.since(self.since) >= WINDOW
     }
 
     /// For how long the thread would have to sleep now, so as to have used no more than its limit since the last time. `busy`:
     /// its processor time ever.
-    pub(super) fn owes(&mut self, now: Time, busy: Duration) -> Option<Duration> {
+    pub(crate) fn owes(&mut self, now: Time, busy: Duration) -> Option<Duration> {
         let (all, used) = (now.since(self.since), busy.saturating_sub(self.busy));
         self.begin(now, busy);
         // However late it looks, and coarse the clock of its time is: no longer than after one window of nothing but work.
@@ -99,12 +99,12 @@ impl Effort {
     }
 
     /// Whether so much of what was carried was turned away, and nothing was for anybody else, that the limit holds.
-    pub(super) fn is_in_vain(&self, carried: Carried) -> bool {
+    pub(crate) fn is_in_vain(&self, carried: Carried) -> bool {
         carried.in_vain() >= 1.0 - self.limit
     }
 
     /// Measures from now on.
-    pub(super) fn begin(&mut self, now: Time, busy: Duration) {
+    pub(crate) fn begin(&mut self, now: Time, busy: Duration) {
         (self.since, self.busy) = (now, busy);
     }
 }
