@@ -138,8 +138,8 @@ pub struct Attached {
     stuck: Option<u32>,
     /// Its memory is not to be touched yet: its application could make that slow.
     pub(crate) asleep: bool,
-    /// SDUs since that was asked last.
-    carried: Carried,
+    /// SDUs given and turned away when that was asked last.
+    carried: (u64, u64),
     /// When one found the receive ring full last, as that was seen.
     turned_away: Option<Time>,
     /// Its application has gone: no more descriptors are taken.
@@ -190,7 +190,7 @@ impl Attached {
             kept: 0,
             stuck: None,
             asleep: false,
-            carried: Carried::default(),
+            carried: (0, 0),
             turned_away: None,
             departs: false,
             ending: false,
@@ -246,15 +246,19 @@ impl Attached {
     /// SDUs that came for it since this was asked last.
     #[inline]
     pub(crate) fn take_carried(&mut self, now: Time) -> Carried {
-        if self.carried.turned_away > 0 {
+        let (given, turned_away) = (self.passed.pushed, self.received.dropped(DropReason::RingFull));
+        let before = std::mem::replace(&mut self.carried, (given, turned_away));
+        let turned_away = turned_away.wrapping_sub(before.1);
+        if turned_away > 0 {
             self.turned_away = Some(now);
         }
-        std::mem::take(&mut self.carried).of(self.turned_away, now)
+        let carried = Carried { given: given.wrapping_sub(before.0), turned_away, others: 0 };
+        carried.of(self.turned_away, now)
     }
 
-    /// An SDU found the receive ring full.
-    pub(crate) fn note_turned_away(&mut self) {
-        self.carried.turned_away += 1;
+    /// Whether it keeps the host's thread awake whatever happens.
+    pub(crate) fn polls(&self) -> bool {
+        self.strategy.kind() == Events::Polling
     }
 
     /// Whether SDUs wait for a line or their pacers.

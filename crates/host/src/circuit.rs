@@ -286,7 +286,6 @@ impl Circuit {
                 self.reassembler.push(&cells[..1], &mut payload, now)
             } else {
                 // The more an application is behind, the more of its processor it would cost to check what it cannot be given.
-                endpoint.note_turned_away();
                 self.reassembler.skip_for(DropReason::RingFull, &cells[..1], now)
             };
             match step.event {

@@ -349,9 +349,8 @@ impl Endpoints {
     pub(crate) fn is_quiet(&mut self) -> bool {
         let active = std::mem::take(&mut self.active);
         let quiet = active.iter().all(|id| {
-            let polls = |e: &Attached| e.strategy.kind() == Events::Polling;
             let waits = |e: &Attached| e.look == Looked::Always && e.is_leaving();
-            self.find(*id).is_none_or(|e| waits(e) && !polls(e))
+            self.find(*id).is_none_or(|e| waits(e) && !e.polls())
         });
         self.active = active;
         quiet
@@ -359,7 +358,7 @@ impl Endpoints {
 
     /// Whether one of them keeps the thread awake whatever happens.
     pub(crate) fn polls(&mut self) -> bool {
-        (0..self.active.len()).any(|at| self.at(at).is_some_and(|(_, e)| e.strategy.kind() == Events::Polling))
+        (0..self.active.len()).any(|at| self.at(at).is_some_and(|(_, e)| e.polls()))
     }
 
     /// SDUs that came for them since this was asked last.

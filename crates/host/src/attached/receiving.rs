@@ -201,14 +201,12 @@ impl Attached {
     fn note_delivered(&mut self, pushed: bool, buffer: Option<Buffer>, octets: usize) -> Result<(), DropReason> {
         if !pushed {
             self.received.drop_one(DropReason::RingFull);
-            self.note_turned_away();
             if let Some(buffer) = buffer {
                 self.keep_buffer(buffer);
             }
             return Err(DropReason::RingFull);
         }
         self.passed.pushed += 1;
-        self.carried.given += 1;
         self.passed.with_buffer += u64::from(buffer.is_some());
         if buffer.is_some() {
             self.path.crossings.delivered = self.path.crossings.delivered.wrapping_add(octets as u64);

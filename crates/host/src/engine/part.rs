@@ -9,6 +9,7 @@ use crate::events::machine::LINGER;
 use crate::interface::HostInterface;
 use endpoint::times::timespec;
 use endpoint::waiting;
+use net::switch::Switch;
 use net::topology::Fabric;
 use net::{External, LinkId, NodeId, Shard};
 use rustix::event::epoll::{self, EventFlags};
@@ -167,12 +168,10 @@ impl Part {
 
     /// Looks again which nodes are hosts: after each command, which may have added or removed some.
     pub(super) fn find_hosts(&mut self, shard: &mut Shard) {
-        let mut hosts: Vec<NodeId> = shard.nodes().map(|(id, _)| id).collect();
-        let mut is_switch = |id: &NodeId| shard.peek_node::<net::switch::Switch>(*id).is_some();
-        let switches = hosts.iter().filter(|id| is_switch(id)).count();
-        let all = hosts.len();
-        hosts.retain(|id| shard.peek_node::<HostInterface>(*id).is_some());
-        self.hosts_only = hosts.len() + switches == all;
+        let nodes: Vec<NodeId> = shard.nodes().map(|(id, _)| id).collect();
+        let (hosts, others): (Vec<_>, Vec<_>) =
+            nodes.into_iter().partition(|id| shard.peek_node::<HostInterface>(*id).is_some());
+        self.hosts_only = others.into_iter().all(|id| shard.peek_node::<Switch>(id).is_some());
         // A node's number is not used again, so the same numbers are the same hosts.
         if hosts != self.hosts {
             let here: HashSet<NodeId> = hosts.iter().copied().collect();
@@ -324,12 +323,17 @@ impl Part {
         if lingers || !self.is_quiet(shard) {
             return false;
         }
-        let left = shard.poll_timeout().map(|t| t.since(now));
-        let left = left.into_iter().chain(self.doorbells.timeout()).min();
+        let left = self.until_due(shard, now);
         if left.is_some_and(|d| d < TOO_NEAR) || !self.prepare_sleep(shard, names, &mut now) {
             return false;
         }
         self.fall_asleep(shard, left, now)
+    }
+
+    /// How long nothing is due that nobody calls for.
+    fn until_due(&self, shard: &Shard, now: Time) -> Option<Duration> {
+        let left = shard.poll_timeout().map(|time| time.since(now));
+        left.into_iter().chain(self.doorbells.timeout()).min()
     }
 
     /// Waits for whoever calls. False if somebody has called before.
@@ -361,18 +365,17 @@ impl Part {
         let outside_work = shard.outside_work();
         let alone = std::mem::replace(&mut self.outside_work, outside_work) == outside_work;
         let Some(owed) = owed.filter(|_| alone && self.hosts_only && !shard.crosses()) else { return false };
-        let (mut carried, mut polls) = (Carried::default(), false);
+        let mut carried = Carried::default();
         for id in &self.hosts {
-            let Some(host) = shard.peek_node::<HostInterface>(*id) else { continue };
-            carried.add(host.take_carried());
-            polls |= host.polls();
+            let host = shard.peek_node::<HostInterface>(*id);
+            carried.add(host.map(HostInterface::take_carried).unwrap_or_default());
         }
-        if polls || !self.effort.is_in_vain(carried) {
+        let mut polls = |id: &NodeId| shard.peek_node::<HostInterface>(*id).is_some_and(HostInterface::polls);
+        if !self.effort.is_in_vain(carried) || self.hosts.iter().any(&mut polls) {
             return false;
         }
-        let left = shard.poll_timeout().map(|time| time.since(now));
-        let timeout = left.into_iter().chain(self.doorbells.timeout()).fold(owed, Duration::min);
-        let slept = self.fall_asleep(shard, Some(timeout), now);
+        let left = self.until_due(shard, now).map_or(owed, |left| left.min(owed));
+        let slept = self.fall_asleep(shard, Some(left), now);
         if slept {
             self.effort.begin(self.heard, super::processor_time());
         }

@@ -59,7 +59,7 @@ pub(crate) struct Options {
     only: Option<String>,
     /// Most of a processor, in per cent, that the host uses on SDUs of which most find the application's ring full; 100 is no
     /// limit, and shows what becomes of an application that interrupts leave nothing
-    #[arg(long, default_value_t = 50, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(10..=100))]
+    #[arg(long, default_value_t = config::Engine::default().cycle_limit_percent, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(10..=100))]
     cycle_limit: u8,
 }
 
