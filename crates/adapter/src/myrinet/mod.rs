@@ -37,7 +37,7 @@ use table::{Regrouped, Table};
 use wire::Time;
 
 /// Interfaces that a run looks at, at most: a fraction of a millisecond.
-const VISITS: u64 = 1024;
+const VISITS: u64 = 384;
 /// Of the Myrinet's time, what it goes on at once. Where many hosts are busy something happens every tenth of a microsecond.
 const STEP: Duration = Duration::from_micros(2);
 /// How often a Myrinet that carries PDUs is visited, and one that only maps.

@@ -13,12 +13,15 @@
 //!
 //! A scout that is lost or late is sent anew, [`Settings::tries`] times in all. Then the next run begins after [`Settings::period`].
 
+use super::probe::{Path, Probe, Question};
 use super::routes::{Map, MapPort, Routes};
 use core::time::Duration;
 use std::collections::VecDeque;
 use wire::Time;
-use wire::myrinet::mapping::{Address, Body, Entries, Message, emit_entry, entry_octets};
-use wire::myrinet::{MAX_HOPS, MAX_PAYLOAD_OCTETS, Turn, reversed, turns};
+use wire::myrinet::mapping::{Address, Body, Message};
+use wire::myrinet::{MAX_HOPS, Turn, turns};
+
+pub use super::probe::Transmit;
 
 /// Farthest port of the largest switch from any other.
 const FARTHEST: i32 = 15;
@@ -50,15 +53,6 @@ impl Default for Settings {
     }
 }
 
-/// A message to send.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Transmit {
-    /// Its route.
-    pub route: Vec<Turn>,
-    /// The payload of a packet of type mapping.
-    pub payload: Vec<u8>,
-}
-
 /// What a batch of messages is to find out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
@@ -75,14 +69,6 @@ enum Stage {
 }
 
 #[derive(Debug)]
-struct Probe {
-    transmit: Transmit,
-    /// The port that is asked about; in a comparison the port that it would be.
-    port: MapPort,
-    answer: Option<Address>,
-}
-
-#[derive(Debug)]
 struct Run {
     stage: Stage,
     probes: Vec<Probe>,
@@ -93,7 +79,7 @@ struct Run {
     deadline: Option<Time>,
     map: Map,
     /// Each switch's route from the mapper, and its ports that are known.
-    found: Vec<(Vec<Turn>, Vec<i32>)>,
+    found: Vec<(Path, Vec<i32>)>,
     /// Ports behind which a switch is.
     behind: VecDeque<MapPort>,
     next: usize,
@@ -173,12 +159,15 @@ impl Mapping {
         }
         let run = self.run.as_mut()?;
         while let Some(probe) = run.probes.get(run.sent) {
+            let number = run.base + run.sent as u64;
             run.sent += 1;
             if run.sent == run.probes.len() {
                 run.deadline = Some(now + self.settings.patience);
             }
-            if probe.answer.is_none() {
-                return Some(probe.transmit.clone());
+            if probe.answer.is_none()
+                && let Some(transmit) = probe.transmit(self.address, number, &run.routes)
+            {
+                return Some(transmit);
             }
         }
         None
@@ -257,15 +246,8 @@ impl Mapping {
 
     fn answer(&mut self, back: &[u8], number: u64, body: Body<'_>) {
         let Some(route) = turns(back).filter(|_| self.outbox.len() < self.settings.limit) else { return };
-        let transmit = self.message(route.collect(), number, body);
-        self.outbox.push_back(transmit);
-    }
-
-    fn message(&self, route: Vec<Turn>, number: u64, body: Body<'_>) -> Transmit {
         let message = Message { from: self.address, number, body };
-        let mut payload = vec![0; message.buffer_len()];
-        message.emit(&mut payload);
-        Transmit { route, payload }
+        self.outbox.push_back(Transmit::new(route.collect(), &message));
     }
 
     fn answered(&mut self, number: u64, from: Address, now: Time) {
@@ -295,24 +277,17 @@ impl Mapping {
             next: 0,
             routes: Routes::default(),
         });
-        let asked = [(false, Vec::new(), (0, 0)), (true, vec![Turn::default()], (0, 1))];
-        self.ask(Stage::Beginning, asked.into());
+        let there_and_back = Path::default().and(&[Turn::default()]).map(Question::Loop);
+        let loops = there_and_back.map(|question| Probe::new(question, (0, 1)));
+        let probes = [Probe::new(Question::Scout(Path::default()), (0, 0))].into_iter().chain(loops).collect();
+        self.ask(Stage::Beginning, probes);
     }
 
-    /// Sends a batch: loops, or scouts with the way back in them.
-    fn ask(&mut self, stage: Stage, asked: Vec<(bool, Vec<Turn>, MapPort)>) {
+    /// Sends a batch.
+    fn ask(&mut self, stage: Stage, probes: Vec<Probe>) {
         let base = self.number;
-        self.number += asked.len() as u64;
-        let mut probes = Vec::with_capacity(asked.len());
-        for ((is_loop, route, port), number) in asked.into_iter().zip(base..) {
-            let back: Vec<u8> = way_back(&route).iter().map(|turn| turn.octet()).collect();
-            let body = if is_loop { Body::Loop } else { Body::Scout { back: &back } };
-            probes.push(Probe { transmit: self.message(route, number, body), port, answer: None });
-        }
-        self.send(stage, probes, base);
-    }
-
-    fn send(&mut self, stage: Stage, probes: Vec<Probe>, base: u64) {
+        // Tables of routes have a number each, if there are none too.
+        self.number += probes.len().max(usize::from(stage == Stage::Tell)) as u64;
         if let Some(run) = &mut self.run {
             (run.stage, run.probes, run.base) = (stage, probes, base);
             (run.sent, run.round, run.deadline) = (0, 0, None);
@@ -332,7 +307,7 @@ impl Mapping {
                 run.map.hosts.push((address, switch.then_some((0, 0))));
                 if switch {
                     run.map.switches = 1;
-                    run.found.push((Vec::new(), vec![0]));
+                    run.found.push((Path::default(), vec![0]));
                 } else if let Some(host) = host {
                     run.map.hosts.push((host, None));
                 }
@@ -346,8 +321,7 @@ impl Mapping {
                 }
                 let asked = run.unknown(switch).filter_map(|port| {
                     let there = run.route_to((switch, port))?;
-                    let back = way_back(&there);
-                    Some((true, join(&there, Turn::default(), &back)?, (switch, port)))
+                    Some(Probe::new(join(there, Turn::default(), &there.back())?, (switch, port)))
                 });
                 let asked = asked.collect();
                 return self.ask_or_go_on(Stage::Switches(switch), asked, now);
@@ -393,11 +367,11 @@ impl Mapping {
             let Some(there) = run.route_to(port) else { continue };
             let mut asked = Vec::new();
             for (switch, (route, _)) in run.found.iter().enumerate() {
-                let back = way_back(route);
+                let back = route.back();
                 for at in run.unknown(switch).filter(|at| (switch, *at) != port) {
                     // In by port `at` of the known switch, out by its port 0.
-                    let way = turn(-at).and_then(|out| join(&there, out, &back));
-                    asked.extend(way.map(|way| (true, way, (switch, at))));
+                    let way = turn(-at).and_then(|out| join(there, out, &back));
+                    asked.extend(way.map(|way| Probe::new(way, (switch, at))));
                 }
             }
             return self.ask_or_go_on(Stage::Compare(port), asked, now);
@@ -405,54 +379,24 @@ impl Mapping {
         if run.next < run.found.len() {
             let switch = run.next;
             run.next += 1;
-            let asked =
-                run.unknown(switch).filter_map(|port| Some((false, run.route_to((switch, port))?, (switch, port))));
+            let asked = run.unknown(switch).filter_map(|port| {
+                let there = run.route_to((switch, port))?;
+                Some(Probe::new(Question::Scout(there), (switch, port)))
+            });
             let asked = asked.collect();
             return self.ask_or_go_on(Stage::Hosts(switch), asked, now);
         }
         run.map.hosts.sort_unstable();
         run.map.hosts.dedup_by_key(|(address, _)| *address);
         run.routes = run.map.routes();
-        self.tell(now);
+        let asked = run.routes.of(self.address).map(|(to, _)| Probe::new(Question::Routes(to), (0, 0)));
+        let asked = asked.collect();
+        self.ask_or_go_on(Stage::Tell, asked, now);
     }
 
-    fn ask_or_go_on(&mut self, stage: Stage, asked: Vec<(bool, Vec<Turn>, MapPort)>, now: Time) {
+    fn ask_or_go_on(&mut self, stage: Stage, asked: Vec<Probe>, now: Time) {
         let none = asked.is_empty();
         self.ask(stage, asked);
-        if none {
-            self.stage_over(now);
-        }
-    }
-
-    /// Tells each host its routes.
-    fn tell(&mut self, now: Time) {
-        let Some(run) = self.run.take() else { return };
-        let (base, mut probes) = (self.number, Vec::new());
-        for (to, there) in run.routes.of(self.address) {
-            let mut octets = Vec::new();
-            for (other, route) in run.routes.of(to) {
-                let route: Vec<u8> = route.iter().map(|turn| turn.octet()).collect();
-                let at = octets.len();
-                if at + entry_octets(route.len()) > MAX_PAYLOAD_OCTETS - 64 {
-                    break;
-                }
-                octets.resize(at + entry_octets(route.len()), 0);
-                emit_entry(other, &route, &mut octets[at..]);
-            }
-            let back: Vec<u8> = run
-                .routes
-                .of(to)
-                .find(|(other, _)| *other == self.address)
-                .map_or(Vec::new(), |(_, back)| back.iter().map(|turn| turn.octet()).collect());
-            let Ok(entries) = Entries::new_checked(&octets) else { continue };
-            let body = Body::Routes { back: &back, entries };
-            let transmit = self.message(there.to_vec(), base + probes.len() as u64, body);
-            probes.push(Probe { transmit, port: (0, 0), answer: None });
-        }
-        self.number += probes.len().max(1) as u64;
-        self.run = Some(run);
-        let none = probes.is_empty();
-        self.send(Stage::Tell, probes, base);
         if none {
             self.stage_over(now);
         }
@@ -461,9 +405,8 @@ impl Mapping {
 
 impl Run {
     /// The route to what is behind a port; `None` if it is too long for a loop there and back.
-    fn route_to(&self, (switch, port): MapPort) -> Option<Vec<Turn>> {
-        let mut route = self.found.get(switch)?.0.clone();
-        route.push(turn(port)?);
+    fn route_to(&self, (switch, port): MapPort) -> Option<Path> {
+        let route = self.found.get(switch)?.0.and(&[turn(port)?])?;
         (2 * route.len() < MAX_HOPS).then_some(route)
     }
 
@@ -479,13 +422,7 @@ fn turn(ports: i32) -> Option<Turn> {
     Turn::new(i8::try_from(ports).ok()?)
 }
 
-fn way_back(route: &[Turn]) -> Vec<Turn> {
-    let mut back = vec![Turn::default(); route.len()];
-    reversed(route, &mut back);
-    back
-}
-
-fn join(there: &[Turn], turn: Turn, back: &[Turn]) -> Option<Vec<Turn>> {
-    let route: Vec<Turn> = there.iter().chain([&turn]).chain(back).copied().collect();
-    (route.len() <= MAX_HOPS).then_some(route)
+/// The loop by `there`, a turn, and `back`; `None` if it is too long.
+fn join(there: Path, turn: Turn, back: &[Turn]) -> Option<Question> {
+    there.and(&[turn])?.and(back).map(Question::Loop)
 }

@@ -38,6 +38,7 @@ mod config;
 mod engine;
 mod fault;
 pub mod mapper;
+mod probe;
 pub mod random;
 pub mod routes;
 mod slack;

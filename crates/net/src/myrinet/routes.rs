@@ -5,6 +5,7 @@
 //! Channels can then be numbered so that each route takes them in one order, so no circle of packets can wait for each other.
 
 use super::{End, Fabric, HostId};
+use core::ops::Range;
 use std::collections::{HashMap, VecDeque};
 use wire::myrinet::mapping::Address;
 use wire::myrinet::{MAX_HOPS, Turn};
@@ -28,7 +29,9 @@ pub struct Map {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Routes {
     hosts: Vec<Address>,
-    table: Vec<Option<Vec<Turn>>>,
+    /// Where in `turns` each route is.
+    table: Vec<Option<Range<usize>>>,
+    turns: Vec<Turn>,
 }
 
 impl Map {
@@ -151,10 +154,11 @@ impl Map {
         let levels = self.levels(&neighbours);
         let is_up = |from: usize, to: usize| (levels[to], to) < (levels[from], from);
         let mut table = Vec::with_capacity(self.hosts.len() * self.hosts.len());
+        let (mut turns, mut ports): (Vec<Turn>, Vec<i32>) = Default::default();
         for (n, (_, at)) in self.hosts.iter().enumerate() {
             let Some((start, port)) = at.filter(|(switch, _)| *switch < self.switches) else {
                 // Two hosts at one cable need no route.
-                table.extend(self.hosts.iter().enumerate().map(|(m, to)| (m != n && to.1.is_none()).then(Vec::new)));
+                table.extend(self.hosts.iter().enumerate().map(|(m, to)| (m != n && to.1.is_none()).then_some(0..0)));
                 continue;
             };
             // States are a switch, and whether the route has gone down; each with the state before it and the cable between.
@@ -183,22 +187,28 @@ impl Map {
             }
             for (m, (_, to)) in self.hosts.iter().enumerate() {
                 let route = to.filter(|(switch, _)| m != n && *switch < self.switches).and_then(|(switch, last)| {
-                    let mut ports = vec![last];
                     let mut state = Some(reached[switch]).filter(|state| *state != usize::MAX)?;
+                    ports.clear();
+                    ports.push(last);
                     while let Some((previous, near, far)) = before[state] {
                         ports.extend([far, near]);
                         state = previous;
                     }
                     ports.push(port);
-                    ports.reverse();
-                    let turn = |pair: &[i32]| Turn::new(i8::try_from(pair[1] - pair[0]).ok()?);
-                    let route: Option<Vec<Turn>> = ports.chunks_exact(2).map(turn).collect();
-                    route.filter(|route| route.len() <= MAX_HOPS)
+                    // From the last switch to the first.
+                    let pairs = ports.rchunks_exact(2).filter(|_| ports.len() / 2 <= MAX_HOPS);
+                    let begin = turns.len();
+                    turns.extend(pairs.map_while(|pair| Turn::new(i8::try_from(pair[0] - pair[1]).ok()?)));
+                    let is_whole = turns.len() - begin == ports.len() / 2;
+                    if !is_whole {
+                        turns.truncate(begin);
+                    }
+                    is_whole.then_some(begin..turns.len())
                 });
                 table.push(route);
             }
         }
-        Routes { hosts: self.hosts.iter().map(|(address, _)| *address).collect(), table }
+        Routes { hosts: self.hosts.iter().map(|(address, _)| *address).collect(), table, turns }
     }
 
     /// Whether no circle of channels can wait for each other when packets take these routes: the order of channels, each
@@ -208,7 +218,7 @@ impl Map {
         let mut after: HashMap<MapPort, Vec<MapPort>> = HashMap::new();
         for (n, (_, at)) in self.hosts.iter().enumerate() {
             for m in 0..self.hosts.len() {
-                let Some(route) = routes.table.get(n * self.hosts.len() + m).and_then(Option::as_ref) else { continue };
+                let Some(route) = routes.between(n, m) else { continue };
                 let (mut at, mut last) = (*at, None);
                 for turn in route {
                     let Some((switch, port)) = at else { break };
@@ -254,12 +264,22 @@ impl Routes {
     /// The route between two hosts of the map, by their numbers there.
     pub fn between(&self, from: usize, to: usize) -> Option<&[Turn]> {
         let row = self.table.get(from.checked_mul(self.hosts.len())?..)?;
-        (to < self.hosts.len()).then(|| row.get(to)?.as_deref())?
+        let at = row.get(to).filter(|_| to < self.hosts.len())?.clone()?;
+        self.turns.get(at)
+    }
+
+    /// The route between the hosts with these addresses.
+    pub fn route(&self, from: Address, to: Address) -> Option<&[Turn]> {
+        self.between(self.number(from)?, self.number(to)?)
+    }
+
+    fn number(&self, of: Address) -> Option<usize> {
+        self.hosts.iter().position(|host| *host == of)
     }
 
     /// The routes of the host with this address: where each leads, and how.
     pub fn of(&self, from: Address) -> impl Iterator<Item = (Address, &[Turn])> {
-        let row = self.hosts.iter().position(|host| *host == from);
+        let row = self.number(from);
         let to = move |m: usize| Some((*self.hosts.get(m)?, self.between(row?, m)?));
         (0..self.hosts.len()).filter_map(to)
     }
