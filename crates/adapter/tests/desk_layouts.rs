@@ -174,3 +174,25 @@ fn branches_come_and_go_one_by_one_in_any_shape_and_the_others_stay() {
         }
     }
 }
+
+#[test]
+fn chips_lose_their_power_a_few_at_once_and_a_change_in_between_begins_anew() {
+    let mut world = World::new(layout(40, 64));
+    let off = |n: usize| Desk::new(Layout { off: (0..n).collect(), ..layout(40, 64) }).unwrap();
+    let powered = |world: &mut World| world.desk().report().chips.iter().filter(|chip| chip.power).count();
+    drop(world.desk().become_like(off(40)));
+    assert_eq!(powered(&mut world), 40);
+    assert!(world.desk().settle(128));
+    assert_eq!(powered(&mut world), 24, "eight links cost as much as a chip");
+    // Half of what is off already shall have power again.
+    drop(world.desk().become_like(off(8)));
+    assert!((0..3).all(|_| world.desk().settle(128)) && !world.desk().settle(128));
+    assert_eq!(powered(&mut world), 32);
+    // Chips that are new have it when they come.
+    drop(world.desk().become_like(off(40)));
+    let chips = Layout { off: [3].into(), ..layout(30, 32) };
+    drop(world.desk().become_like(Desk::new(chips).unwrap()));
+    assert_eq!(powered(&mut world), 29);
+    assert!(!world.desk().settle(128));
+    assert_eq!(powered(&mut world), 29);
+}

@@ -287,7 +287,7 @@ impl Target for Live<'_> {
 
     fn advance(&mut self) -> bool {
         if let Some(name) = self.links.laying.last().cloned() {
-            if !self.desk(&name).is_ok_and(|desk| desk.install_routes(LAID)) {
+            if !self.desk(&name).is_ok_and(|desk| desk.settle(LAID)) {
                 self.links.laying.pop();
             }
             return true;

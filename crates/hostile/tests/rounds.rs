@@ -302,7 +302,8 @@ fn a_desk_is_made_and_changed_in_short_rounds() {
         }
         text
     };
-    let net = Net::of(&text(true), 500, BOUND);
+    // 500 circuits through 64 chips.
+    let net = Net::of(&text(true), 500, BOUND_OF_MANY);
     net.measure("apply, chips of a desk", |socket| {
         apply(socket, &text(false), false);
         apply(socket, &text(true), false);
@@ -337,6 +338,12 @@ fn circuits_from_one_chip_of_a_desk_to_all_others_are_laid_anew_in_short_rounds(
     net.measure("apply, chips of a desk with circuits to 255", |socket| {
         apply(socket, &text(false, 100..110), false);
         apply(socket, &text(true, 100..110), false);
+    });
+    let on = text(true, 100..110);
+    let off = on.replace("chips = 256", &format!("chips = 256\noff = {:?}", (0..CHIPS).collect::<Vec<_>>()));
+    net.measure("apply, power of all chips of a desk", |socket| {
+        apply(socket, &off, false);
+        apply(socket, &on, false);
     });
     let status: serde_json::Value = serde_json::from_str(&manage(&net.socket, json!("status"))).expect("status");
     let desk = &status["desks"][0];

@@ -260,12 +260,6 @@ impl Apic {
         self.host.former = former;
     }
 
-    /// Cuts power for good.
-    pub(crate) fn end(&mut self) {
-        self.power = false;
-        self.lose_all();
-    }
-
     fn lose_all(&mut self) -> Counters {
         self.framers.iter_mut().for_each(InputFramer::clear);
         while let Some((port, _, place)) = self.missing.pop_front() {

@@ -1,7 +1,7 @@
 //! Whether each cell is accounted for: what came in or was made, and where it went.
 
 use super::{Apic, Port};
-use wire::Counters;
+use wire::{Counters, DropReason};
 
 /// What became of all cells of a chip. Counters wrap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -31,6 +31,13 @@ impl Sums {
         let dropped = [self.received.dropped_total(), self.sent.dropped_total()];
         let went = [self.sent.cells, self.ended, self.waiting, self.queued].into_iter().chain(dropped);
         came == went.fold(0, u64::wrapping_add) && self.queued == self.queued_of_outputs
+    }
+
+    /// The same when the chip is no more: what it held is lost with it.
+    pub(crate) fn ended(mut self) -> Self {
+        self.received.drop_n(DropReason::LinkDown, self.waiting);
+        self.sent.drop_n(DropReason::LinkDown, self.queued);
+        Sums { waiting: 0, queued: 0, queued_of_outputs: 0, ..self }
     }
 
     /// With those of another chip.

@@ -41,6 +41,8 @@ use wire::{CircuitId, DropReason, Time};
 const SLOTS_A_RUN: usize = 16_384;
 /// A route's slots cost about as much as so many cells put on a line.
 const SLOTS_A_CELL: usize = 2;
+/// A chip loses its power in the time in which a circuit gets its way over so many links.
+const LINKS_A_CHIP: usize = 8;
 
 /// What is at a port of a chip.
 #[derive(Debug, Clone, Copy)]
@@ -59,6 +61,8 @@ pub struct Desk {
     chips: Vec<Apic>,
     /// What is at the ports of each chip.
     joined: Vec<[Joined; 3]>,
+    /// Of chips from this one on the power is yet to be what the layout says.
+    powered: usize,
     routes: Routes,
     agenda: Agenda,
     ports: Ports,
@@ -89,6 +93,7 @@ impl Desk {
             plan,
             chips: Vec::new(),
             joined: Vec::new(),
+            powered: 0,
             routes: Routes::default(),
             agenda: Agenda::default(),
             ports: Ports::default(),
@@ -124,16 +129,20 @@ impl Desk {
         self.joined = (0..self.layout.chips).map(|chip| Port::ALL.map(|port| joined(&plan, chip, port))).collect();
         self.agenda = Agenda::new(self.layout.chips);
         self.ports = Ports::new(self.layout.ports());
-        self.set_powers();
+        self.set_powers(usize::MAX);
     }
 
-    fn set_powers(&mut self) {
-        for (n, chip) in self.chips.iter_mut().enumerate() {
-            let on = !self.layout.off.contains(&n);
+    /// Of so many chips at most, one after another. False if all have it as the layout says.
+    fn set_powers(&mut self, most: usize) -> bool {
+        let left = self.powered..self.chips.len();
+        for n in left.clone().take(most) {
+            let (chip, on) = (&mut self.chips[n], !self.layout.off.contains(&n));
             if chip.has_power() != on {
                 chip.set_power(on);
             }
+            self.powered += 1;
         }
+        !left.is_empty()
     }
 
     /// What it is made of.
@@ -153,36 +162,34 @@ impl Desk {
     /// [`LayoutError`], and nothing has changed.
     pub fn set_layout(&mut self, layout: Layout) -> Result<(), LayoutError> {
         drop(self.become_like(Desk::new(layout)?));
-        self.install_routes(usize::MAX);
+        while self.settle(usize::MAX) {}
         Ok(())
     }
 
     /// The same for whoever has others wait for the network: `other` is of the layout and has no circuits, and what comes back is to be
-    /// dropped elsewhere. Circuits have their ways again after [`Desk::install_routes`]; whoever names one before that finds it.
+    /// dropped elsewhere. Chips have their power and circuits their ways after [`Desk::settle`]; whoever names a circuit before that finds it.
     pub fn become_like(&mut self, mut other: Desk) -> Desk {
         let power_only = other.layout.differs_in_power_only(&self.layout);
         core::mem::swap(&mut self.layout, &mut other.layout);
         if power_only {
-            self.set_powers();
+            self.powered = 0;
             return other;
         }
-        for chip in &mut self.chips {
-            // What it holds is lost with it, and counted.
-            chip.end();
-            self.former.add(&chip.sums());
-        }
+        self.chips.iter().for_each(|chip| self.former.add(&chip.sums().ended()));
         core::mem::swap(&mut self.plan, &mut other.plan);
         core::mem::swap(&mut self.chips, &mut other.chips);
         core::mem::swap(&mut self.joined, &mut other.joined);
+        core::mem::swap(&mut self.powered, &mut other.powered);
         core::mem::swap(&mut self.agenda, &mut other.agenda);
         core::mem::swap(&mut self.ports, &mut other.ports);
         other.routes = self.routes.leave_chips();
         other
     }
 
-    /// Gives circuits their ways in other chips, over about so many links between these. False if there were none left to do.
-    pub fn install_routes(&mut self, most: usize) -> bool {
-        self.routes.install_some(&self.plan, &mut self.chips, most)
+    /// What a change of the layout leaves to be done: chips get their power, or lose it, and circuits their ways in other chips. As much
+    /// as leading circuits over about `most` links. False if nothing was left.
+    pub fn settle(&mut self, most: usize) -> bool {
+        self.set_powers(most.div_ceil(LINKS_A_CHIP)) || self.routes.install_some(&self.plan, &mut self.chips, most)
     }
 
     /// Cells that wait at a chip's ports go in, as many as the chip takes now.

@@ -316,23 +316,23 @@ impl Routes {
     ) -> Result<Growth, RouteError> {
         let source = at(plan, key.0).ok_or(RouteError::NoPort(key.0))?;
         let end = at(plan, port).ok_or(RouteError::NoPort(port))?;
-        // Links, and where they lead.
-        let path = plan.path(source.chip, end.chip);
-        let (mut way, mut chip) = (Vec::with_capacity(path.len()), source.chip);
-        for link in path {
-            let place = Place { chip, link };
-            // A path has no open ends.
-            let next = plan.next(place).ok_or(RouteError::NoPort(port))?;
-            way.push((place, At { chip: next.chip, port: link_port(next.link) }));
-            chip = next.chip;
+        // Links, and where they lead, from the end back to what the route has already.
+        let (mut way, mut chip, mut input) = (Vec::new(), end.chip, (source, key.1));
+        while let Some(place) = plan.last(source.chip, chip) {
+            // It leads there, and is no open end.
+            let Place { link, .. } = plan.next(place).ok_or(RouteError::NoPort(port))?;
+            let to = At { chip, port: link_port(link) };
+            if let Some(label) = route.labels.get(&place) {
+                input = (to, *label);
+                break;
+            }
+            way.push((place, to));
+            chip = place.chip;
         }
-        let known =
-            way.iter().enumerate().rev().find_map(|(n, (place, to))| Some((n + 1, (*to, *route.labels.get(place)?))));
-        let (first, mut input) = known.unwrap_or((0, (source, key.1)));
         let mut growth = Growth::default();
         growth.had.extend(route.made.get(&input).map(|connection| (input, *connection)));
-        self.laid += (way.len() - first + 1) as u64;
-        for (place, to) in &way[first..] {
+        self.laid += (way.len() + 1) as u64;
+        for (place, to) in way.iter().rev() {
             let label = before.get(place).copied().or_else(|| self.take_label(*place, chips));
             let Some(label) = label else {
                 self.release(&growth.labels, before);
