@@ -462,3 +462,29 @@ fn an_adapter_whose_socket_takes_long_to_reach_is_made_and_ended_in_short_rounds
         assert!(!socket.exists());
     });
 }
+
+#[test]
+fn circuits_from_one_host_to_all_others_come_and_go_in_short_rounds() {
+    rustix::thread::disable_transparent_huge_pages(true).expect("a system that takes them away");
+    const HOSTS: usize = 256;
+    let mut text = format!("[switch.hub]\nports = {HOSTS}\n");
+    for n in 0..HOSTS {
+        let _ = writeln!(text, "[host.h{n}]\n[[link]]\nends = [\"h{n}\", \"hub:{n}\"]");
+    }
+    let with = |vcis: std::ops::Range<u16>| {
+        let mut text = text.clone();
+        for vci in vcis {
+            let ends: Vec<String> = (0..HOSTS).map(|n| format!("h{n} 0.{vci}")).collect();
+            // The delay to each end is added up.
+            let contract = "category = \"cbr\"\npcr = \"10 cell/s\"\nmax_ctd_us = 1000000";
+            let _ = writeln!(text, "[[circuit]]\nends = {ends:?}\n{contract}");
+        }
+        text
+    };
+    // A circuit is laid whole.
+    let net = Net::of(&with(100..103), 3, BOUND_OF_MANY * 3);
+    net.measure("apply, circuits to 255", |socket| {
+        apply(socket, &with(100..110), false);
+        apply(socket, &with(100..103), false);
+    });
+}

@@ -396,15 +396,9 @@ impl<H: CircuitTable + 'static> Fabric<H> {
     fn routes_of<'a>(&'a self, placed: &'a Placed) -> Vec<(SwitchRoute<'a>, RouteOptions)> {
         let circuit = &placed.description;
         let routes = self.router.routes(&placed.way, circuit.is_both_ways());
-        // Branches of one hop follow each other.
-        let mut known = None;
+        let [back, away] = [false, true].map(|away| self.router.variations(&placed.way, away));
         let options = |route: SwitchRoute<'a>| {
-            let at = (route.hop, route.away);
-            let variation = match known {
-                Some((known, variation)) if known == at => variation,
-                _ => self.router.variation_at(&placed.way, route.hop, route.away),
-            };
-            known = Some((at, variation));
+            let variation = if route.away { away[route.hop] } else { back[route.hop] };
             let contract = circuit.contract_of(route.away).delayed_by(variation + ROUNDING);
             (route, RouteOptions { aal: circuit.aal, contract })
         };
@@ -480,11 +474,10 @@ impl<H: CircuitTable + 'static> Fabric<H> {
         for hop in &way.hops {
             let Some(link) = self.link_ids.get(&hop.link) else { continue };
             for side in [Side::A, Side::B] {
-                let Some((station, _)) = self.router.end(hop, side) else { continue };
-                let Some(end) = circuit.ends.iter().find(|end| end.station == station && !end.path) else { continue };
-                if self.router.station(station) == Some(Station::Outside) {
-                    ends.push((*link, end.circuit));
-                }
+                let outside = |(station, _): &(&str, u16)| self.router.station(station) == Some(Station::Outside);
+                let Some((station, _)) = self.router.end(hop, side).filter(outside) else { continue };
+                let end = circuit.ends.iter().find(|end| end.station == station && !end.path);
+                ends.extend(end.map(|end| (*link, end.circuit)));
             }
         }
         ends

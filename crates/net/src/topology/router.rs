@@ -459,21 +459,17 @@ impl Router {
         Some((link.station(side), link.ports[side as usize]))
     }
 
-    /// The port of a station at which a circuit ends.
-    pub fn port_of_end(&self, way: &Way, station: &str) -> Option<u16> {
-        let ends = way.hops.iter().flat_map(|hop| [self.end(hop, Side::A), self.end(hop, Side::B)]);
-        ends.flatten().find(|(name, _)| *name == station).map(|(_, port)| port)
-    }
-
     /// The ends of a circuit at which a host has it, with the port there.
     pub fn hosted<'a>(&'a self, placed: &'a Placed) -> impl Iterator<Item = (&'a CircuitEnd, CircuitId, u16)> + 'a {
         let here = |end: &&CircuitEnd| !end.path && self.station(&end.station) == Some(Station::Host);
-        placed
-            .description
-            .ends
-            .iter()
-            .filter(here)
-            .map(|end| (end, end.circuit, self.port_of_end(&placed.way, &end.station).unwrap_or_default()))
+        let mut ports = BTreeMap::new();
+        for hop in &placed.way.hops {
+            for (station, port) in [Side::A, Side::B].into_iter().filter_map(|side| self.end(hop, side)) {
+                ports.entry(station).or_insert(port);
+            }
+        }
+        let port = move |end: &CircuitEnd| ports.get(end.station.as_str()).copied().unwrap_or_default();
+        placed.description.ends.iter().filter(here).map(move |end| (end, end.circuit, port(end)))
     }
 }
 

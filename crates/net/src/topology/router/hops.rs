@@ -5,6 +5,7 @@ use crate::frame::LONG_FRAME_CELLS;
 use crate::line::{Carries, Side};
 use crate::topology::inventory::{Bounds, LinkState, other};
 use crate::topology::{CircuitDescription, LinkKey, TopologyError};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use traffic::{Admission, Contract};
 
@@ -57,28 +58,37 @@ impl Router {
         }
     }
 
-    /// The hop before one on the way from the root.
-    fn hop_before(&self, way: &Way, at: usize) -> Option<usize> {
-        let (station, _) = self.end(&way.hops[at], way.hops[at].from)?;
-        (0..at).rev().find(|i| {
-            let hop = &way.hops[*i];
-            self.end(hop, other(hop.from)).is_some_and(|(name, _)| name == station)
-        })
+    /// The hop before each one on the way from the root.
+    fn hops_before(&self, way: &Way) -> Vec<Option<usize>> {
+        // The last hop that leads to a station.
+        let mut into = BTreeMap::new();
+        let before = way.hops.iter().enumerate().map(|(at, hop)| {
+            let near = self.end(hop, hop.from).and_then(|(station, _)| into.get(station).copied());
+            if let Some((station, _)) = self.end(hop, other(hop.from)) {
+                into.insert(station, at);
+            }
+            near
+        });
+        before.collect()
     }
 
-    /// The hops from the root to the far end of one.
-    fn path_to(&self, way: &Way, last: usize) -> Vec<usize> {
-        let mut path: Vec<usize> = std::iter::successors(Some(last), |at| self.hop_before(way, *at)).collect();
-        path.reverse();
-        path
-    }
-
-    /// By how much the delays of cells may differ where they come in at the far end of a hop, or at its near end on the way back.
-    pub(in crate::topology) fn variation_at(&self, way: &Way, at: usize, away: bool) -> Duration {
-        // Only a circuit both ways, whose hops are one after another, has a way back.
-        let hops = if away { self.path_to(way, at) } else { (at..way.hops.len()).collect() };
-        let links = hops.into_iter().filter_map(|hop| self.inventory.links.get(&way.hops[hop].link));
-        links.map(|link| self.delay_of(link).variation).sum()
+    /// By how much the delays of cells may differ where they come in at the far end of each hop, or at its near end on the way back.
+    pub(in crate::topology) fn variations(&self, way: &Way, away: bool) -> Vec<Duration> {
+        let mut variations: Vec<Duration> = way.hops.iter().map(|hop| self.link_variation(hop.link)).collect();
+        if away {
+            for (at, before) in self.hops_before(way).into_iter().enumerate() {
+                let before = before.map_or(Duration::ZERO, |before| variations[before]);
+                variations[at] += before;
+            }
+        } else {
+            // Only a circuit both ways, whose hops are one after another, has a way back.
+            let mut sum = Duration::ZERO;
+            for variation in variations.iter_mut().rev() {
+                sum += *variation;
+                *variation = sum;
+            }
+        }
+        variations
     }
 
     /// What each switch on the way has to do: from each hop into it to each hop out of it, and back if both ways.
@@ -87,16 +97,20 @@ impl Router {
         if way.inside {
             return routes;
         }
+        // The hops that leave each station.
+        let mut leaving: BTreeMap<&str, Vec<(usize, &Hop, u16)>> = BTreeMap::new();
+        for (nth, out) in way.hops.iter().enumerate() {
+            if let Some((station, port)) = self.end(out, out.from) {
+                leaving.entry(station).or_default().push((nth, out, port));
+            }
+        }
         for (nth, into) in way.hops.iter().enumerate() {
             let Some((switch, port)) = self.end(into, other(into.from)) else { continue };
-            for (out_nth, out) in way.hops.iter().enumerate() {
-                let Some((_, out_port)) = self.end(out, out.from).filter(|(name, _)| *name == switch) else {
-                    continue;
-                };
-                let (from, to) = ((port, into.label), (out_port, out.label));
+            for (out_nth, out, out_port) in leaving.get(switch).into_iter().flatten() {
+                let (from, to) = ((port, into.label), (*out_port, out.label));
                 routes.push(SwitchRoute { switch, from, to, away: true, hop: nth });
                 if both_ways {
-                    routes.push(SwitchRoute { switch, from: to, to: from, away: false, hop: out_nth });
+                    routes.push(SwitchRoute { switch, from: to, to: from, away: false, hop: *out_nth });
                 }
             }
         }
@@ -176,13 +190,18 @@ impl Router {
         if circuit.is_both_ways() {
             directions.push((false, circuit.contract_back()));
         }
+        directions.retain(|(_, contract)| contract.max_ctd.is_some() || contract.max_cdv.is_some());
+        if directions.is_empty() {
+            return Ok(());
+        }
+        let before = self.hops_before(way);
+        let mut is_last = vec![true; before.len()];
+        before.iter().flatten().for_each(|at| is_last[*at] = false);
         for (away, contract) in directions {
-            if contract.max_ctd.is_none() && contract.max_cdv.is_none() {
-                continue;
-            }
-            let is_last = |at: &usize| !(0..way.hops.len()).any(|next| self.hop_before(way, next) == Some(*at));
-            for last in (0..way.hops.len()).filter(is_last) {
-                self.check_path(way, &self.path_to(way, last), away, &contract)?;
+            for last in (0..before.len()).filter(|at| is_last[*at]) {
+                let mut path: Vec<usize> = std::iter::successors(Some(last), |at| before[*at]).collect();
+                path.reverse();
+                self.check_path(way, &path, away, &contract)?;
             }
         }
         Ok(())

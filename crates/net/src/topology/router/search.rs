@@ -5,7 +5,7 @@ use crate::line::Side;
 use crate::switch::Label;
 use crate::topology::inventory::{Bounds, other};
 use crate::topology::{CircuitDescription, CircuitEnd, LinkKey, Station, TopologyError};
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 impl Router {
     pub(super) fn access(&self, end: &CircuitEnd) -> Result<Access, TopologyError> {
@@ -145,6 +145,11 @@ impl Router {
         };
         let far = |link: LinkKey, from: Side| self.link_state(link).map(|state| state.station(other(from)));
         let mut found: Vec<Option<(LinkKey, Side)>> = vec![None; leaves.len()];
+        let stations: BTreeSet<&str> = leaves.iter().map(|leaf| leaf.station.as_str()).collect();
+        let is_passable = |station: &str| {
+            // Circuits pass through switches, but not through one beyond their own ends.
+            self.station(station) == Some(Station::Switch) && station != root.station && !stations.contains(station)
+        };
         let mut reached: HashMap<&str, (LinkKey, Side)> = HashMap::new();
         let mut queue: VecDeque<&str> = VecDeque::new();
         // By which links the leaves can be entered, and from where.
@@ -166,50 +171,44 @@ impl Router {
         }
         for (link, side) in self.links_of(root) {
             let next = far(link, side)?;
-            let passable = self.is_passable(next, root, leaves);
-            if passable && !reached.contains_key(next) && usable(link, side, Some(root.label)) {
+            if is_passable(next) && !reached.contains_key(next) && usable(link, side, Some(root.label)) {
                 reached.insert(next, (link, side));
                 queue.push_back(next);
             }
         }
+        let mut missing = found.iter().filter(|way| way.is_none()).count();
         while let Some(station) = queue.pop_front() {
             for (i, link, from) in entries.remove(station).unwrap_or_default() {
                 if found[i].is_none() && usable(link, from, Some(leaves[i].label)) {
                     found[i] = Some((link, from));
+                    missing -= 1;
                 }
             }
-            if found.iter().all(Option::is_some) {
+            if missing == 0 {
                 break;
             }
             let trunks = self.inventory.stations.get(station).into_iter().flat_map(|state| state.trunks.values());
             for (link, side) in trunks {
                 let next = far(*link, *side)?;
-                if !reached.contains_key(next) && self.is_passable(next, root, leaves) && usable(*link, *side, None) {
+                if !reached.contains_key(next) && is_passable(next) && usable(*link, *side, None) {
                     reached.insert(next, (*link, *side));
                     queue.push_back(next);
                 }
             }
         }
         let mut hops: Vec<(LinkKey, Side)> = Vec::new();
+        let mut taken = BTreeSet::new();
         for (leaf, last) in leaves.iter().zip(found) {
             let no_way = || TopologyError::NoWay { from: root.station.clone(), to: leaf.station.clone() };
-            let mut path = vec![last.ok_or_else(no_way)?];
-            while let Some((link, from)) = path.last() {
-                let Some(before) = reached.get(self.link_state(*link)?.station(*from)) else { break };
-                path.push(*before);
+            let (mut path, mut next) = (Vec::new(), Some(last.ok_or_else(no_way)?));
+            // Back to what leads to others already: it is a tree.
+            while let Some(hop) = next.filter(|hop| taken.insert(*hop)) {
+                path.push(hop);
+                next = reached.get(self.link_state(hop.0)?.station(hop.1)).copied();
             }
-            path.reverse();
-            path.retain(|hop| !hops.contains(hop));
-            hops.extend(path);
+            hops.extend(path.into_iter().rev());
         }
         Ok(hops)
-    }
-
-    /// Circuits pass through switches, but not through one beyond their own ends.
-    fn is_passable(&self, station: &str, root: &Access, leaves: &[Access]) -> bool {
-        self.station(station) == Some(Station::Switch)
-            && station != root.station
-            && leaves.iter().all(|leaf| leaf.station != station)
     }
 
     /// The ends' own labels on their links; between switches the root's label if it is free, else the first free one.
@@ -220,12 +219,13 @@ impl Router {
         hops: &[(LinkKey, Side)],
     ) -> Result<Way, TopologyError> {
         let mut way = Vec::with_capacity(hops.len());
+        let mut at: BTreeMap<&str, Vec<&Access>> = BTreeMap::new();
+        leaves.iter().for_each(|leaf| at.entry(&leaf.station).or_default().push(leaf));
         for (key, from) in hops {
             let Some(link) = self.inventory.links.get_mut(key) else { continue };
             let at_root = (link.station(*from) == root.station).then_some(root.label);
-            let leaf = leaves
-                .iter()
-                .find(|leaf| leaf.station == link.station(other(*from)) && leaf.link.is_none_or(|fixed| fixed == *key));
+            let here = at.get(link.station(other(*from))).into_iter().flatten();
+            let leaf = here.copied().find(|leaf| leaf.link.is_none_or(|fixed| fixed == *key));
             let label = match (at_root, leaf) {
                 (Some(label), Some(leaf)) if label != leaf.label => {
                     return Err(TopologyError::NoTranslation {
