@@ -15,8 +15,8 @@ use wire::Time;
 
 /// Circuits of a link of which its far end is told at once.
 const TOLD: usize = 64;
-/// Links between new chips of a desk that circuits get their ways over at once.
-const LAID: usize = 128;
+/// What a desk settles at once after its layout has changed: as much as leading circuits over so many links between its chips.
+const SETTLED: usize = 128;
 
 /// The links of a network by what control calls them.
 #[derive(Debug, Default)]
@@ -24,8 +24,8 @@ pub struct Links {
     ids: HashMap<ObjectId, LinkId>,
     /// Links whose far ends are new, and the circuit from which on they are to be told of those that end there.
     telling: VecDeque<(LinkId, u32)>,
-    /// Desks whose chips are new, and whose circuits are to have their ways there.
-    laying: Vec<String>,
+    /// Desks whose layout has changed: chips are to have their power, and circuits their ways.
+    settling: Vec<String>,
 }
 
 impl Links {
@@ -216,7 +216,7 @@ impl Target for Live<'_> {
                 let had = Box::new(desk.layout().clone());
                 let former = desk.become_like(*made);
                 self.dropped.push(Box::new(former));
-                self.links.laying.push(name.clone());
+                self.links.settling.push(name.clone());
                 Step::ChangeDesk { name: name.clone(), layout: had }
             }
             Step::AddLink { link, description, restored } => {
@@ -286,9 +286,9 @@ impl Target for Live<'_> {
     }
 
     fn advance(&mut self) -> bool {
-        if let Some(name) = self.links.laying.last().cloned() {
-            if !self.desk(&name).is_ok_and(|desk| desk.settle(LAID)) {
-                self.links.laying.pop();
+        if let Some(name) = self.links.settling.last().cloned() {
+            if !self.desk(&name).is_ok_and(|desk| desk.settle(SETTLED)) {
+                self.links.settling.pop();
             }
             return true;
         }
