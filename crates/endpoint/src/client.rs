@@ -1,11 +1,13 @@
 //! The application's side: connect, create, open, then `loan` / `send` / `receive`.
 //!
-//! A file each: the connection, the buffers in the application's hands, the channels' shares, waiting, errors.
+//! A file each: the connection, the buffers in the application's hands, the application's own memory, the channels' shares, waiting,
+//! errors.
 
 mod buffers;
 mod connection;
 mod error;
 mod lent;
+mod own;
 mod shares;
 mod wait;
 

@@ -11,8 +11,8 @@ pub use crate::events::Events;
 pub use crate::negotiate::{DIRECT, VERSION};
 
 use crate::ChannelId;
-use crate::direct::DirectGeometry;
 use crate::layout::Geometry;
+use crate::layout::direct::DirectGeometry;
 use crate::negotiate;
 use serde::{Deserialize, Serialize};
 use wire::CircuitId;

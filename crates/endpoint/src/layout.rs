@@ -43,6 +43,8 @@
 //! An SDU on pages: octets 0..8 are where the application has the region, 8..10 where in its first page the SDU begins, 10..44 the
 //! numbers of its pages in the region, 16 bits each, in order.
 
+pub mod direct;
+
 use serde::{Deserialize, Serialize};
 
 /// What the segment begins with.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use syn::punctuated::Punctuated;
 use syn::visit::Visit;
 
 /// A module's path from the crate's root: empty for the root itself.
@@ -259,13 +260,29 @@ fn attributes(item: &syn::Item) -> &[syn::Attribute] {
     }
 }
 
+/// Whether an item is only in builds for tests: those of `test` and of `loom`.
 fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| {
-        let syn::Meta::List(list) = &attribute.meta else { return false };
-        let words = list.tokens.to_string();
-        let mut words = words.split(|c: char| !c.is_alphanumeric());
-        list.path.is_ident("cfg") && words.any(|word| word == "test" || word == "loom")
+        attribute.path().is_ident("cfg") && attribute.parse_args().is_ok_and(|meta: syn::Meta| !may_be(&meta, true))
     })
+}
+
+/// Whether a condition may be `wanted` in a build that is not for tests. Of other conditions than those nothing is known.
+fn may_be(condition: &syn::Meta, wanted: bool) -> bool {
+    let syn::Meta::List(list) = condition else {
+        let for_tests = ["test", "loom"].iter().any(|word| condition.path().is_ident(word));
+        return !(wanted && for_tests);
+    };
+    let parts = Punctuated::<syn::Meta, syn::Token![,]>::parse_terminated;
+    let Ok(parts) = list.parse_args_with(parts) else { return true };
+    let mut parts = parts.iter();
+    if list.path.is_ident("not") {
+        parts.all(|part| may_be(part, !wanted))
+    } else if list.path.is_ident(if wanted { "all" } else { "any" }) {
+        parts.all(|part| may_be(part, wanted))
+    } else {
+        parts.any(|part| may_be(part, wanted))
+    }
 }
 
 /// Sets of modules each of which reaches the others by imports, of more than one module (Tarjan's components).

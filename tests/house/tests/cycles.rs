@@ -86,6 +86,26 @@ fn a_circle_is_found_through_what_is_imported_and_what_is_written_out() {
     ] {
         assert_eq!(circle(text), 1, "{what}");
     }
+    // What is not for tests counts under whatever condition, and what is only for tests does not.
+    let under = |cfg: &str| {
+        circle(&format!(
+            "#[cfg({cfg})] mod a {{ use crate::b::B; pub struct A; }} mod b {{ #[cfg({cfg})] use crate::a::A; pub struct B; }}"
+        ))
+    };
+    for cfg in [
+        "not(loom)",
+        "not(test)",
+        "unix",
+        "any(test, unix)",
+        "not(all(test, loom))",
+        "feature = \"test\"",
+        "all(unix, not(any(test, loom)))",
+    ] {
+        assert_eq!(under(cfg), 1, "{cfg}");
+    }
+    for cfg in ["test", "loom", "all(test, unix)", "any(test, loom)", "not(not(test))", "all(loom, not(test))"] {
+        assert_eq!(under(cfg), 0, "{cfg}");
+    }
     // For tests, and between a module and those beneath it, there is nothing to order.
     assert_eq!(
         circle(

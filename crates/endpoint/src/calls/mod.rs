@@ -11,10 +11,12 @@ mod message;
 mod program;
 mod sap;
 mod steps;
+mod traffic;
 
-pub use message::{Answer, Event, MAX_STEPS, Outcome, Request, Step, Traffic};
+pub use message::{Answer, Event, MAX_STEPS, Outcome, Request, Step};
 pub use program::{Order, Report};
 pub use sap::{Sap, SapError};
+pub use traffic::Traffic;
 
 use crate::client::{Connection, Endpoint, Error};
 use crate::times::deadline;

@@ -44,7 +44,6 @@
 //! A module each: the layout in [`layout`], the rings in [`ring`], the record of blocks in [`pool`], mappings in
 //! [`memory`], how long to look before sleeping in [`spin`].
 
-pub mod layout;
 #[cfg(not(loom))]
 mod link;
 #[cfg(all(test, loom))]
@@ -64,6 +63,7 @@ mod open;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
+pub use crate::layout::direct as layout;
 pub use layout::DirectGeometry;
 #[cfg(not(loom))]
 pub use link::Gone;
