@@ -32,7 +32,7 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::Path;
 
-pub use adapter::{Adapter, Served};
+pub use adapter::{Adapter, Served, parse_mac};
 pub use circuit::{Circuit, Oam};
 pub use desk::{Desk, DeskDevice};
 pub use engine::Engine;

@@ -66,6 +66,9 @@ fn outside(shell: &Shell) -> Result<Box<dyn External>> {
 
 fn interface(device: &config::Device) -> Result<Line> {
     let mut line = Line::new(&device.settings, device.peers.clone(), device.atmarp_server)?;
+    for (mac, circuit) in &device.stations {
+        line.ip().set_station(*mac, Some(circuit.key()));
+    }
     for (network, prefix, via) in &device.routes {
         line.ip().add_route(*network, *prefix, *via);
     }

@@ -8,7 +8,7 @@ use crate::output;
 use crate::target::Target;
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::{Args, Subcommand, ValueEnum};
-use control::config::parse_address;
+use control::config::{parse_address, parse_mac};
 use control::protocol::Request;
 use control::results::{Listening, Pinged, Serving, Transferred};
 use control::status::Status;
@@ -59,6 +59,10 @@ pub(crate) struct Where {
     #[arg(long = "route", value_name = "NETWORK/PREFIX=ADDRESS")]
     routes: Vec<String>,
     /// Be the ATMARP server of the subnet (RFC 2225)
+    /// Where Ethernet is bridged: the MAC address of a station at a circuit's far end, which no frame moves to another
+    /// circuit: CIRCUIT=MAC (may be repeated)
+    #[arg(long = "station", value_name = "CIRCUIT=MAC")]
+    stations: Vec<String>,
     #[arg(long, conflicts_with = "atmarp_server")]
     serve_atmarp: bool,
     /// Register with the ATMARP server at the far end of this circuit, and ask it
@@ -170,6 +174,7 @@ impl Where {
             ("--number", self.number.is_some()),
             ("--number-of", !self.numbers.is_empty()),
         ];
+            ("--station", !self.stations.is_empty()),
         if let Some((name, _)) = of_circuits.iter().find(|(_, given)| *given) {
             bail!("{name} is for circuits of the description: leave it out where an ATMARP server's address is given");
         }
@@ -207,6 +212,15 @@ impl Where {
             ip.set_number(channel(circuit)?, parse_number(digits).map_err(|e| anyhow!("--number-of {number}: {e}"))?);
         }
         for route in &self.routes {
+        if !self.stations.is_empty() && !self.encapsulation.encapsulation().is_bridged() {
+            bail!("--station is for bridged Ethernet: give --encapsulation llc-bridged or the like");
+        }
+        for station in &self.stations {
+            let form = || anyhow!("--station {station}: write CIRCUIT=MAC, such as 0.100=02:00:00:00:00:09");
+            let (circuit, mac) = station.split_once('=').ok_or_else(form)?;
+            let mac = parse_mac(mac).map_err(|_| form())?;
+            ip.set_station(mac, Some(channel(circuit.parse().map_err(|_| form())?)?));
+        }
             let form = || anyhow!("--route {route}: write NETWORK/PREFIX=ADDRESS");
             let (network, via) = route.split_once('=').ok_or_else(form)?;
             let (network, prefix) = parse_address(network).map_err(|_| form())?;

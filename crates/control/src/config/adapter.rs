@@ -93,7 +93,8 @@ impl Adapter {
         let ram = word(&mut faults, "ram", &self.ram, &[("512 kB", RamSize::Kb512), ("2 MB", RamSize::Mb2)]);
         let paces = [("line", Pace::Line { tolerance: TOLERANCE }), ("unpaced", Pace::Unpaced)];
         let pace = word(&mut faults, "pace", &self.pace, &paces);
-        let esi = faults.take("esi", self.esi.as_deref().map_or_else(|| Ok(esi_of(name)), parse_esi));
+        let esi = faults
+            .take("esi", self.esi.as_deref().map_or_else(|| Ok(esi_of(name)), |text| parse_mac(text).context("esi")));
         let config = || Some(Config { board: board?, ram: ram?, esi: esi?, pace: pace? });
         let served = config().map(|config| Served {
             name: name.to_owned(),
@@ -105,7 +106,11 @@ impl Adapter {
     }
 }
 
-fn parse_esi(text: &str) -> Result<[u8; 6]> {
+/// Six octets of an end system identifier or a MAC address: `02:20:ea:00:00:01`.
+///
+/// # Errors
+/// It is written otherwise.
+pub fn parse_mac(text: &str) -> Result<[u8; 6]> {
     let octet = |pair: &str| {
         let digits = pair.len() == 2 && pair.bytes().all(|digit| digit.is_ascii_hexdigit());
         u8::from_str_radix(pair, 16).ok().filter(|_| digits)
@@ -113,8 +118,7 @@ fn parse_esi(text: &str) -> Result<[u8; 6]> {
     let octets: Option<Vec<u8>> = text.split(':').map(octet).collect();
     octets
         .and_then(|octets| octets.try_into().ok())
-        .ok_or_else(|| anyhow!("write six octets in hexadecimal, such as 02:20:ea:00:00:01"))
-        .with_context(|| format!("esi = \"{text}\""))
+        .ok_or_else(|| anyhow!("\"{text}\": write six octets in hexadecimal, such as 02:20:ea:00:00:01"))
 }
 
 /// A locally administered identifier, the same for the same name (FNV-1a).
@@ -131,9 +135,9 @@ mod tests {
 
     #[test]
     fn identifiers_are_read_or_made_of_the_name() {
-        assert_eq!(parse_esi("02:20:ea:00:0F:01").unwrap(), [2, 0x20, 0xea, 0, 15, 1]);
+        assert_eq!(parse_mac("02:20:ea:00:0F:01").unwrap(), [2, 0x20, 0xea, 0, 15, 1]);
         for bad in ["", "02:20:ea:00:00", "02:20:ea:00:00:01:02", "2:20:ea:00:00:01", "02:20:ea:00:00:+1"] {
-            assert!(parse_esi(bad).is_err(), "{bad}");
+            assert!(parse_mac(bad).is_err(), "{bad}");
         }
         assert_eq!(esi_of("eni0"), esi_of("eni0"));
         assert_ne!(esi_of("eni0"), esi_of("eni1"));

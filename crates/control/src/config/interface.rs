@@ -1,5 +1,6 @@
 //! `[interface.NAME]`: IP over ATM on a TUN or TAP device that the network's own process serves.
 
+use super::adapter::parse_mac;
 use super::word;
 use crate::fault::{Faults, Path as Place};
 use anyhow::{Context as _, Result, anyhow};
@@ -40,6 +41,9 @@ pub struct Interface {
     /// Addresses at the far ends of circuits that do not say them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub peers: BTreeMap<String, Ipv4Addr>,
+    /// Where Ethernet is bridged: MAC addresses, and the circuit at whose far end each is, whatever frames say.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub stations: BTreeMap<String, String>,
     /// Packets to a network go to the peer of this address.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub routes: BTreeMap<String, Ipv4Addr>,
@@ -67,6 +71,8 @@ pub struct Device {
     pub settings: Settings,
     /// Addresses at the far ends of circuits.
     pub peers: BTreeMap<CircuitId, Ipv4Addr>,
+    /// MAC addresses at the far ends of circuits.
+    pub stations: BTreeMap<[u8; 6], CircuitId>,
     /// Networks with their prefixes, and the peer that packets to them go to.
     pub routes: Vec<(Ipv4Addr, u8, Ipv4Addr)>,
     /// Whether it is the ATMARP server.
@@ -103,6 +109,14 @@ impl Interface {
                 peers.insert(on, *peer);
             }
         }
+        let mut stations = BTreeMap::new();
+        for (mac, on) in &self.stations {
+            let station = parse_mac(mac).and_then(|mac| Ok((mac, circuit(on)?)));
+            stations.extend(faults.take(("stations", mac), station.context("stations")));
+        }
+        if !bridged && !stations.is_empty() {
+            faults.add("stations", "stations are where Ethernet is bridged: give a bridged encapsulation");
+        }
         let mut routes = Vec::new();
         for (network, via) in &self.routes {
             let parsed = parse_address(network).context("routes");
@@ -116,7 +130,8 @@ impl Interface {
         let made = address.zip(encapsulation).map(|((address, prefix), encapsulation)| {
             let ip = Config { mtu, encapsulation, offload: self.offload, ..Config::new(address) };
             let settings = Settings { namespace, ..Settings::new(device, prefix, ip) };
-            Device { name: name.into(), settings, peers, routes, serve_atmarp: self.serve_atmarp, atmarp_server }
+            let (name, serve_atmarp) = (name.to_owned(), self.serve_atmarp);
+            Device { name, settings, peers, stations, routes, serve_atmarp, atmarp_server }
         });
         faults.or(made)
     }
@@ -159,6 +174,10 @@ mod tests {
         let bridged =
             interface("address = \"10.0.0.1/24\"\nencapsulation = \"llc-bridged\"\nnamespace = \"red\"").unwrap();
         assert_eq!(bridged.settings.ip.mtu, 1500);
+        let station = "address = \"10.0.0.1/24\"\nencapsulation = \"llc-bridged\"\n\
+            stations = { \"02:00:00:00:00:09\" = \"0.101\" }";
+        let stations = interface(station).unwrap().stations;
+        assert_eq!(stations.into_iter().collect::<Vec<_>>(), [([2, 0, 0, 0, 0, 9], "0.101".parse().unwrap())]);
         assert_eq!(bridged.settings.namespace, Some("/run/netns/red".into()));
         let path = interface("address = \"10.0.0.1/24\"\nnamespace = \"/proc/7/ns/net\"").unwrap();
         assert_eq!(path.settings.namespace, Some("/proc/7/ns/net".into()));
@@ -172,6 +191,11 @@ mod tests {
             ("address = \"10.0.0.1/24\"\nmtu = 100", "576"),
             ("address = \"10.0.0.1/24\"\ndevice = \"a-name-that-is-too-long\"", "15 letters"),
             ("address = \"10.0.0.1/24\"\npeers = { \"x\" = \"10.0.0.2\" }", "circuit \"x\""),
+            (
+                "address = \"10.0.0.1/24\"\nencapsulation = \"vc-bridged\"\nstations = { \"02:0:1\" = \"0.101\" }",
+                "six octets",
+            ),
+            ("address = \"10.0.0.1/24\"\nstations = { \"02:00:00:00:00:09\" = \"0.101\" }", "bridged"),
             ("address = \"10.0.0.1/24\"\nroutes = { \"10.1.0.0\" = \"10.0.0.2\" }", "routes"),
             ("address = \"10.0.0.1/24\"\nserve_atmarp = true\natmarp_server = \"0.100\"", "server"),
         ] {

@@ -24,7 +24,7 @@ pub use join::Join;
 pub use offload::{Cut, VNET_OCTETS, VnetHeader};
 
 use crate::atmarp::{Client, Inverse, Server};
-use bridge::Bridge;
+use bridge::{Bridge, Side};
 use index::Index;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
@@ -211,6 +211,12 @@ impl IpInterface {
         if let Some(c) = self.circuits.get_mut(&circuit) {
             c.mtu = mtu.min(self.config.mtu);
         }
+    }
+
+    /// Where Ethernet is bridged: a station is at the far end of a circuit, or, with `None`, the device has its address. No frame
+    /// moves it.
+    pub fn set_station(&mut self, address: [u8; 6], circuit: Option<u32>) {
+        self.bridge.fix(address, circuit.map_or(Side::Device, Side::Circuit));
     }
 
     /// Packets to a network go to the peer `via`. The longest prefix counts; 0.0.0.0/0 is everything.

@@ -1,5 +1,6 @@
 //! Packets into SDUs, in place, and packets as parts of SDUs (RFC 2684).
 
+use super::bridge::Side;
 use super::{CELLWAY, Content, Delivery, IpInterface, MAX_SDU_OCTETS, OFFER, VNET_OCTETS, VnetHeader, ethertype_of};
 use wire::atmarp::Packet;
 use wire::llc::{Protocol, ROUTED_OCTETS};
@@ -50,7 +51,10 @@ impl IpInterface {
                 plain(packet)
             }
             Ok(Content::Frame(frame)) => {
-                self.bridge.learn(frame, circuit, now);
+                if !self.bridge.learn(frame, Side::Circuit(circuit), now) {
+                    self.received.drop_one(DropReason::NotPermitted);
+                    return None;
+                }
                 plain(frame)
             }
             Ok(Content::Arp(packet)) => {

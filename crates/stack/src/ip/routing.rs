@@ -1,6 +1,7 @@
 //! Where a packet goes: to the circuit of its destination, of the router that leads there, or to the only one; if the address is being
 //! asked for, it waits. In: a packet or frame. Out: a [`Verdict`], and whether work may be left to whoever is at that circuit's far end.
 
+use super::bridge::Side;
 use super::{IpInterface, MAX_SDU_OCTETS, VNET_OCTETS, Verdict};
 use crate::atmarp::Resolution;
 use std::net::Ipv4Addr;
@@ -96,15 +97,19 @@ impl IpInterface {
             self.sent.drop_one(DropReason::Oversize);
             return Verdict::Dropped;
         }
-        match (self.bridge.circuit(frame, now), self.circuits.len()) {
-            (Some(circuit), _) => Verdict::To(circuit),
-            (None, 0) => {
-                self.sent.drop_one(DropReason::UnknownCircuit);
-                Verdict::Dropped
+        self.bridge.learn(frame, Side::Device, now);
+        let to = match (self.bridge.side(frame, now), self.circuits.len()) {
+            // A station that a circuit was named for is nowhere while there is no such circuit.
+            (Some(Side::Circuit(circuit)), _) => {
+                Some(circuit).filter(|c| self.circuits.contains_key(c)).map(Verdict::To)
             }
-            (None, 1) => self.circuit_after(None).map_or(Verdict::Dropped, Verdict::To),
-            (None, _) => Verdict::All,
-        }
+            (Some(Side::Device) | None, 0 | 1) => self.circuit_after(None).map(Verdict::To),
+            (Some(Side::Device) | None, _) => Some(Verdict::All),
+        };
+        to.unwrap_or_else(|| {
+            self.sent.drop_one(DropReason::UnknownCircuit);
+            Verdict::Dropped
+        })
     }
 
     /// Whether a circuit ends at the packet's own destination, in this subnet: then the AAL5 CRC covers it all the way, and

@@ -306,6 +306,38 @@ fn frames_go_to_whom_they_are_for_and_to_all_while_nobody_knows() {
     assert_eq!(all, [1, 2, 3]);
 }
 
+#[test]
+fn a_frame_under_anothers_address_takes_nothing_over_and_one_under_the_devices_own_is_dropped() {
+    let config = Config { encapsulation: Encapsulation::VcBridged { fcs: false }, ..Config::new(A) };
+    let mut i = IpInterface::new(config);
+    (1..=3).for_each(|c| i.add_circuit(c, None, Time::ZERO));
+    let mac = |n: u8| [2, 0, 0, 0, 0, n];
+    let frame = |to: u8, from: u8| [mac(to), mac(from), [8, 0, 0, 0, 0, 0]].concat();
+    let sdu = |from: u8| [vec![0; 2], frame(1, from)].concat();
+    let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
+    i.set_station(mac(1), None);
+    i.set_station(mac(9), Some(3));
+    assert!(i.handle_pdu(1, &sdu(7), at(0)).is_some());
+    assert!(i.handle_pdu(2, &sdu(7), at(19)).is_some());
+    assert_eq!(i.route(&frame(7, 1), at(19)), Verdict::To(1));
+    assert!(i.handle_pdu(2, &sdu(7), at(20)).is_some());
+    assert_eq!(i.route(&frame(7, 1), at(20)), Verdict::To(2));
+    // The device's own, a station's behind it, and one that the configuration has put somewhere.
+    assert_eq!(i.route(&frame(7, 5), at(20)), Verdict::To(2));
+    assert_eq!([1, 5].map(|from| i.handle_pdu(2, &sdu(from), at(21)).is_some()), [false; 2]);
+    assert_eq!(i.received.dropped(DropReason::NotPermitted), 2);
+    assert!(i.handle_pdu(2, &sdu(9), at(21)).is_some());
+    assert_eq!(i.route(&frame(9, 1), at(1000)), Verdict::To(3));
+    i.remove_circuit(3);
+    assert_eq!(i.route(&frame(9, 1), at(1000)), Verdict::Dropped);
+    assert_eq!(i.sent.dropped(DropReason::UnknownCircuit), 1);
+    // What a circuit owned is free at once when that is gone.
+    assert!(i.handle_pdu(2, &sdu(8), at(1000)).is_some());
+    i.remove_circuit(2);
+    assert!(i.handle_pdu(1, &sdu(8), at(1000)).is_some());
+    assert_eq!(i.route(&frame(8, 1), at(1000)), Verdict::To(1));
+}
+
 proptest! {
     #[test]
     fn no_octets_panic(pdus in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..80), 0..200), serve: bool) {

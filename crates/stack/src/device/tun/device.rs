@@ -39,6 +39,7 @@ pub struct DeviceSettings {
 pub struct Device {
     device: SyncDevice,
     has_header: bool,
+    mac: Option<[u8; 6]>,
 }
 
 impl std::fmt::Debug for Device {
@@ -83,6 +84,11 @@ impl Device {
     /// As the system says.
     pub fn set_mac(&self, mac: [u8; 6]) -> io::Result<()> {
         self.device.set_mac_address(mac)
+    }
+
+    /// The MAC address that a TAP device was made with.
+    pub fn mac(&self) -> Option<[u8; 6]> {
+        self.mac
     }
 
     /// Whether packets go with a header: those that are written may be long, and, of a device made so, those that are read.
@@ -169,5 +175,7 @@ fn build(settings: &DeviceSettings) -> io::Result<Device> {
         io::Error::new(e.kind(), format!("device {name}: {e}{cure}"))
     })?;
     let has_header = device.tcp_gso();
-    Ok(Device { device, has_header })
+    // The system is asked by the device's name, in the namespace that this thread is in.
+    let mac = ethernet.then(|| device.mac_address()).transpose()?;
+    Ok(Device { device, has_header, mac })
 }

@@ -99,8 +99,11 @@ pub(super) struct Passage<B> {
 
 impl<B: std::fmt::Debug> Passage<B> {
     /// A device that does not block, and its interface.
-    pub(super) fn new(device: Device, ip: IpInterface) -> io::Result<Self> {
+    pub(super) fn new(device: Device, mut ip: IpInterface) -> io::Result<Self> {
         device.set_nonblocking()?;
+        if let Some(mac) = device.mac() {
+            ip.set_station(mac, None);
+        }
         let ethernet_octets = if ip.config().encapsulation.is_bridged() { 14 } else { 0 };
         let join = device.has_header().then(|| Join::new(ethernet_octets));
         Ok(Passage {
