@@ -220,7 +220,7 @@ impl Jit {
 
     fn enqueue(&mut self, queue: usize, descriptor: Descriptor, pieces: Option<Pieces>) -> bool {
         let whole = |pieces: &Pieces| {
-            pieces.iter().map(|(_, octets)| u64::from(*octets)).sum::<u64>() == descriptor.octets.into()
+            pieces.iter().map(|(_, octets)| u64::from(*octets)).sum::<u64>() == u64::from(descriptor.octets)
         };
         let fits = (1..=65_535).contains(&descriptor.octets) && pieces.as_ref().is_none_or(whole);
         let Some(queue) = self.queues.get_mut(queue).filter(|q| fits && q.waiting.len() < self.config.queue) else {

@@ -6,6 +6,7 @@ mod client;
 mod commands;
 mod context;
 mod log;
+mod outfile;
 mod output;
 mod target;
 

@@ -6,9 +6,9 @@
 
 use crate::config::Served;
 use adapter::vfio::apart::Apart;
-use adapter::vfio::place::Place;
 use adapter::vfio::server::Server;
 use anyhow::{Context as _, Result};
+use endpoint::place::Place;
 use host::HostInterface;
 use host::engine::Core;
 use net::external::External;

@@ -18,6 +18,7 @@ use crate::engine::EngineHandle;
 use crate::quota::{Account, Ledger};
 use aside::Desk;
 use client::{Client, Shop, TURN};
+use endpoint::place::{Place, PlaceError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -42,6 +43,9 @@ pub enum StartError {
     /// Somebody answers there.
     #[error("a service already listens at {0} (stop it, or choose another place with --socket)")]
     Running(PathBuf),
+    /// Nothing can listen there.
+    #[error(transparent)]
+    Place(PlaceError),
     /// The system.
     #[error("cannot listen at {path}: {source}")]
     System {
@@ -55,7 +59,7 @@ pub enum StartError {
 /// A running service; stops when dropped.
 #[derive(Debug)]
 pub struct Service {
-    path: PathBuf,
+    place: Place,
     stop: OwnedFd,
     reviewer: Reviewer,
     thread: Option<JoinHandle<()>>,
@@ -93,7 +97,7 @@ impl Service {
 
     /// Where it listens.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.place.path()
     }
 }
 
@@ -103,7 +107,7 @@ impl Drop for Service {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        let _ = rustix::fs::unlink(&self.path);
+        self.place.remove();
     }
 }
 

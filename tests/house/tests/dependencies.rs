@@ -32,7 +32,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("remap", &["wire"]),
     ("endpoint", &["wire", "remap"]),
     ("host", &["wire", "sar", "traffic", "switch", "net", "remap", "endpoint"]),
-    ("adapter", &["wire", "sar", "traffic", "net", "remap"]),
+    ("adapter", &["wire", "sar", "traffic", "net", "remap", "endpoint"]),
     ("stack", &["wire", "sar", "traffic", "net", "endpoint"]),
     ("uni", &["wire", "traffic"]),
     (

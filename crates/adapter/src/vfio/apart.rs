@@ -4,8 +4,8 @@
 //! block for ever. Only the adapter's thread touches it; the network's thread has one end of a socket pair that nobody
 //! outside can reach, over which cells travel in batches. A guest that makes its adapter wait waits alone.
 
-use super::place::Place;
 use super::server::Server;
+use endpoint::place::Place;
 use net::NodeIo;
 use net::external::External;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

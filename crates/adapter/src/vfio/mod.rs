@@ -11,7 +11,6 @@
 //! | [`session`] | what one client has set up; requests to answers |
 //! | [`server`] | the socket: clients that come, go, crash and come back |
 //! | `bus` | the time that DMA takes |
-//! | [`place`] | the file of its socket |
 //! | [`apart`] | the server on a thread of its own, so that a slow client holds up no network |
 //!
 //! A client can do to the adapter what it likes and to nobody else anything: a message that is none ends its connection,
@@ -21,7 +20,6 @@
 pub mod apart;
 mod bus;
 pub mod guest;
-pub mod place;
 pub mod protocol;
 pub mod server;
 pub mod session;

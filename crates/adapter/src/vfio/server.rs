@@ -5,10 +5,10 @@
 //! others, a server has a thread of its own ([`super::apart`]).
 
 use super::bus::Bus;
-use super::place::Place;
 use super::protocol::{HEADER_OCTETS, Header, MAX_MESSAGE_OCTETS};
 use super::session::{Session, Violation};
 use crate::midway::{Config, Eni155p};
+use endpoint::place::Place;
 use net::NodeIo;
 use net::external::External;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -21,9 +21,12 @@ use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use wire::{Cell, Counters, Time};
+
+/// Why there is no server.
+pub use endpoint::place::PlaceError as StartError;
 
 /// Octets of messages that wait at most; more are left in the socket.
 const INPUT_OCTETS: usize = 2 * MAX_MESSAGE_OCTETS;
@@ -37,22 +40,6 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 const DMA_OCTETS: usize = 1 << 16;
 /// File descriptors that may wait for their message.
 const MAX_FDS: usize = 8;
-
-/// Why there is no server.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// Somebody answers there.
-    #[error("something already listens at {0}: stop it, or choose another socket")]
-    InUse(PathBuf),
-    /// The system.
-    #[error("cannot listen at {path}: {source}")]
-    System {
-        /// Where.
-        path: PathBuf,
-        /// What it said.
-        source: Errno,
-    },
-}
 
 /// A connected client.
 #[derive(Debug)]
@@ -198,18 +185,13 @@ impl Server {
     }
 
     fn listen_at(mut place: Place, config: Config) -> Result<Self, StartError> {
+        place.clear(SocketType::STREAM)?;
         let path = place.now();
         let system = |source| StartError::System { path: path.to_path_buf(), source };
         let address = SocketAddrUnix::new(path).map_err(system)?;
-        let socket = |flags| rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None);
-        let probe = socket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK).map_err(system)?;
-        match rustix::net::connect(&probe, &address) {
-            // Or so many wait there that there is no room for one more.
-            Ok(()) | Err(Errno::AGAIN) => return Err(StartError::InUse(path.to_path_buf())),
-            Err(Errno::CONNREFUSED) => rustix::fs::unlink(path).map_err(system)?,
-            Err(_) => {}
-        }
-        let listener = socket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK).map_err(system)?;
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let listener =
+            rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).map_err(system)?;
         rustix::net::bind(&listener, &address).map_err(system)?;
         rustix::fs::chmod(path, rustix::fs::Mode::from_raw_mode(0o600)).map_err(system)?;
         rustix::net::listen(&listener, 4).map_err(system)?;

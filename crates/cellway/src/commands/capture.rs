@@ -5,6 +5,7 @@ mod pcapng;
 
 use crate::client::interruption;
 use crate::context::Context;
+use crate::outfile::OutFile;
 use crate::output;
 use anyhow::{Context as _, Result, bail};
 use atmtcp::Recording;
@@ -38,7 +39,7 @@ const PIECE_OCTETS: usize = 256 * 1024;
 pub(crate) struct Capture {
     /// The link's name, as `cellway link list` shows it
     link: String,
-    /// The file, or - for standard output
+    /// The file, or - for standard output. What is in it stays if the capture is refused
     file: PathBuf,
     /// Only these circuits, as the link names them
     #[arg(long)]
@@ -234,8 +235,7 @@ pub(crate) fn run(context: &Context, capture: &Capture) -> Result<()> {
     let out: Box<dyn Write> = if capture.file.as_os_str() == "-" {
         Box::new(std::io::stdout().lock())
     } else {
-        let file = std::fs::File::create(&capture.file).with_context(|| format!("{}", capture.file.display()))?;
-        Box::new(std::io::BufWriter::new(file))
+        Box::new(io::BufWriter::new(OutFile::open(&capture.file)?))
     };
     let wanted = Wanted { link: &capture.link, circuits: &capture.circuit, buffer_mib: capture.buffer };
     let what = capture.what;

@@ -4,6 +4,7 @@ use crate::commands::bench::memcpy_gbit_s;
 use crate::commands::capture;
 use crate::commands::report;
 use crate::context::Context;
+use crate::outfile::OutFile;
 use crate::output;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
@@ -192,7 +193,7 @@ fn play(stage: &Stage<'_>, file: &Path, folder: &Path) -> Result<Shown> {
     let service = stage.start_ready(&["up", &description.display().to_string()], "up")?;
 
     let capture_path = stage.out.join("capture.pcapng");
-    let capture_out = BufWriter::new(std::fs::File::create(&capture_path)?);
+    let capture_out = BufWriter::new(OutFile::open(&capture_path)?);
     let (stop, told) = UnixStream::pair()?;
     let context = Context { socket: stage.socket.clone(), json: false };
     // IP and OAM, not the file's own circuit: a capture to look at, not a copy of the file.

@@ -4,6 +4,7 @@ use crate::client::{self, Size, ask_for, goes_on, interrupted};
 use crate::commands::ping::statistics_text;
 use crate::commands::transfer::hex;
 use crate::context::Context;
+use crate::outfile::OutFile;
 use crate::output;
 use crate::target::Target;
 use anyhow::{Context as _, Result, anyhow, bail};
@@ -401,7 +402,7 @@ pub(crate) fn run(context: &Context, command: &IpCommand) -> Result<()> {
             report(context, octets, hash, begin.elapsed())
         }
         IpCommand::Receive { at, file, port } => {
-            let mut out = std::fs::File::create(file).with_context(|| format!("{}", file.display()))?;
+            let mut out = OutFile::open(file)?;
             let mut host = in_process(context, at)?;
             // What came before is lost, and a connection's first packet is sent anew after a whole second only: who has
             // started this process waits for this line.
@@ -423,7 +424,7 @@ pub(crate) fn run(context: &Context, command: &IpCommand) -> Result<()> {
                     failed.get_or_insert(e);
                 }
             })?;
-            if let Some(e) = failed {
+            if let Some(e) = failed.or_else(|| out.flush().err()) {
                 return Err(e).with_context(|| format!("{}", file.display()));
             }
             report(context, octets, hash, begin.map_or(Duration::ZERO, |b| b.elapsed()))

@@ -2,6 +2,7 @@
 
 use crate::client::{goes_on, interrupted};
 use crate::context::Context;
+use crate::outfile::OutFile;
 use crate::output;
 use crate::target::{self, Purpose, Role, Target};
 use anyhow::{Context as _, Result, bail};
@@ -47,7 +48,7 @@ pub(crate) struct Receive {
     host: String,
     /// The circuit there, vpi.vci, or the host's address: the first call to it is answered
     circuit: Target,
-    /// The file; standard output if it is not given
+    /// The file; standard output if it is not given. What is in it stays until something comes
     file: Option<PathBuf>,
     /// A stream from `cellway send --reliable`; ends with it
     #[arg(long)]
@@ -158,8 +159,8 @@ pub(crate) fn run_send(context: &Context, send: &Send) -> Result<()> {
 pub(crate) fn run_receive(context: &Context, receive: &Receive) -> Result<()> {
     let stop = interrupted()?;
     let out: Box<dyn Write> = match &receive.file {
-        Some(path) => Box::new(File::create(path).with_context(|| format!("{}", path.display()))?),
-        None => Box::new(std::io::stdout().lock()),
+        Some(path) => Box::new(OutFile::open(path)?),
+        None => Box::new(output::stdout()),
     };
     let mut out = Hashing { inner: out, hash: Sha256::new() };
     let purpose = Purpose { sap: receive.sap, ..Purpose::new(Role::Listens) };
@@ -203,7 +204,9 @@ pub(crate) fn run_receive(context: &Context, receive: &Receive) -> Result<()> {
                 bar.set_position(octets);
             }
             None => {
-                out.flush()?;
+                if pdus > 0 {
+                    out.flush()?;
+                }
                 if held.is_over()? {
                     break;
                 }
@@ -213,7 +216,10 @@ pub(crate) fn run_receive(context: &Context, receive: &Receive) -> Result<()> {
             }
         }
     }
-    out.flush()?;
+    // If nothing has come, what was in the file stays.
+    if pdus > 0 {
+        out.flush()?;
+    }
     bar.finish_and_clear();
     let done = Transferred { pdus: Some(pdus), ..Transferred::new(octets, begin.elapsed(), hex(out.hash)) };
     output::print_beside(context, receive.file.is_none(), &done, || text(&done))

@@ -4,10 +4,12 @@ use super::aside::Desk;
 use super::{Handler, Reviewer, Service, StartError, serve};
 use crate::doors::Doors;
 use crate::engine::EngineHandle;
+use endpoint::place::{Place, PlaceError};
 use endpoint::seqpacket::Packets;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
-use std::path::{Path, PathBuf};
+use rustix::net::SocketType;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -20,7 +22,8 @@ const DOORS_END: Duration = Duration::from_secs(1);
 /// writes, in the engine's rounds too. So they are opened while there is little memory: before a network has circuits.
 #[derive(Debug)]
 pub struct Opened {
-    path: PathBuf,
+    /// A service that has begun removes its socket itself.
+    place: Option<Place>,
     doors: Option<Doors>,
 }
 
@@ -32,17 +35,18 @@ impl Opened {
     pub fn at(path: &Path) -> Result<Self, StartError> {
         let system = |source| StartError::System { path: path.to_path_buf(), source };
         let begun = Instant::now();
-        loop {
-            match Packets::connect(path) {
-                Ok(_) if begun.elapsed() < DOORS_END => std::thread::sleep(DOORS_END / 50),
-                Ok(_) => return Err(StartError::Running(path.to_path_buf())),
-                Err(Errno::CONNREFUSED) => break rustix::fs::unlink(path).map_err(system)?,
-                Err(_) => break,
+        let mut place = Place::new(path);
+        while let Err(taken) = place.clear(SocketType::SEQPACKET) {
+            match taken {
+                PlaceError::InUse(_) if begun.elapsed() < DOORS_END => std::thread::sleep(DOORS_END / 50),
+                PlaceError::InUse(path) => return Err(StartError::Running(path)),
+                other => return Err(StartError::Place(other)),
             }
         }
         crate::sys::raise_descriptors();
         let listener = Packets::listen(path).map_err(system)?;
-        let mut opened = Opened { path: path.to_path_buf(), doors: None };
+        place.handle_made();
+        let mut opened = Opened { place: Some(place), doors: None };
         opened.doors = Some(Doors::open(listener).map_err(system)?);
         Ok(opened)
     }
@@ -57,7 +61,8 @@ impl Opened {
         handler: Arc<dyn Handler>,
         max_connections: usize,
     ) -> Result<Service, StartError> {
-        let system = |source| StartError::System { path: self.path.clone(), source };
+        let path = self.place.as_ref().map(|place| place.path().to_path_buf()).unwrap_or_default();
+        let system = |source| StartError::System { path: path.clone(), source };
         let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(system)?;
         let thread_stop = stop.try_clone().map_err(|_| system(Errno::MFILE))?;
         let again = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(system)?;
@@ -72,16 +77,16 @@ impl Opened {
                     serve(doors, [&thread_stop, &again], &engine, (&*handler, &desk), max_connections)
                 });
             })
-            .map_err(|_| StartError::System { path: self.path.clone(), source: Errno::AGAIN })?;
-        Ok(Service { path: std::mem::take(&mut self.path), stop, reviewer, thread: Some(thread) })
+            .map_err(|_| system(Errno::AGAIN))?;
+        let place = self.place.take().ok_or_else(|| system(Errno::BADF))?;
+        Ok(Service { place, stop, reviewer, thread: Some(thread) })
     }
 }
 
 impl Drop for Opened {
     fn drop(&mut self) {
-        // A service that has begun removes its socket itself.
-        if !self.path.as_os_str().is_empty() {
-            let _ = rustix::fs::unlink(&self.path);
+        if let Some(place) = &self.place {
+            place.remove();
         }
     }
 }

@@ -2,7 +2,7 @@
 //! for what gives nothing, and nothing is read without end.
 
 use super::{DeviceError, MAX_FILE_OCTETS};
-use rustix::fs::{FileType, Mode, OFlags, fstat, ftruncate, open};
+use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -18,11 +18,9 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, DeviceError> {
     Ok(octets)
 }
 
-/// A file to write, made or emptied.
+/// A file to write, made if it is not there.
 pub(super) fn create(path: &Path) -> Result<File, DeviceError> {
-    let file = regular(path, OFlags::WRONLY | OFlags::CREATE).map_err(fault(path))?;
-    ftruncate(&file, 0).map_err(|e| fault(path)(e.into()))?;
-    Ok(file)
+    regular(path, OFlags::WRONLY | OFlags::CREATE).map_err(fault(path))
 }
 
 pub(super) fn fault(path: &Path) -> impl Fn(io::Error) -> DeviceError {

@@ -29,7 +29,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Makes the file, or empties it, and begins to write.
+    /// Makes the file if it is not there, and begins to write. What is in it stays until there is a record.
     ///
     /// # Errors
     /// The file or the thread cannot be made.
@@ -46,6 +46,9 @@ impl Writer {
         let write = move || {
             let mut end = 0;
             while let Ok(record) = to_write.recv() {
+                if end == 0 {
+                    cut(&mut file, end);
+                }
                 if file.write_all(&record).is_ok() {
                     end += record.len() as u64;
                 } else {
@@ -102,7 +105,7 @@ impl Writer {
     }
 }
 
-/// Takes off what a write that failed has left behind the last whole record; of what is no file on a disk, nothing.
+/// Takes off what stands behind the last whole record, as what a write that failed has left; of what is no file on a disk, nothing.
 fn cut(file: &mut File, end: u64) {
     if file.set_len(end).is_ok() {
         let _ = file.seek(SeekFrom::Start(end));

@@ -1,10 +1,11 @@
 //! Recordings at a relay: one that is played as a link, and one that is written of all links, or printed.
 
+use crate::outfile::OutFile;
+use crate::output;
 use anyhow::{Context as _, Result};
 use net::{Aal, External, NodeIo};
 use sar::SduMeta;
 use std::fmt::Write as _;
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -95,7 +96,7 @@ impl External for Player {
 /// What becomes of what the links say.
 pub(super) enum Recorder {
     /// It is written, as `atmtcp write` does.
-    File { name: String, out: BufWriter<File>, records: u64 },
+    File { name: String, out: BufWriter<OutFile>, records: u64 },
     /// PDUs are printed.
     Print,
 }
@@ -103,8 +104,7 @@ pub(super) enum Recorder {
 impl Recorder {
     pub(super) fn to_file(path: &Path) -> Result<Self> {
         let name = path.display().to_string();
-        let file = File::create(path).with_context(|| name.clone())?;
-        Ok(Recorder::File { name, out: BufWriter::new(file), records: 0 })
+        Ok(Recorder::File { name, out: BufWriter::new(OutFile::open(path)?), records: 0 })
     }
 
     /// Takes a frame of a link.
