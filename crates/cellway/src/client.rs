@@ -1,6 +1,7 @@
 //! What the commands that talk to a running service share.
 
 use crate::context::Context;
+use crate::output;
 use anyhow::{Context as _, Result};
 use control::protocol::Request;
 use endpoint::{Aal, ChannelId, Connection, DataPath, Endpoint, EndpointConfig, Geometry, OpenOptions};
@@ -36,9 +37,9 @@ fn warn_of_what_is_not_kept(request: &Request, answer: &str) {
         return;
     }
     if let Ok(Change { not_kept: Some(reason) }) = serde_json::from_str(answer) {
-        eprintln!(
+        output::note(format_args!(
             "cellway: warning: the change is in force, but not kept yet: {reason}; the daemon tries again until it is"
-        );
+        ));
     }
 }
 

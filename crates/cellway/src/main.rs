@@ -1,5 +1,7 @@
 //! The program: the command line. It wires the rooms together, holds no protocol and decides nothing about a network.
 #![forbid(unsafe_code)]
+// They panic where the pipe has no reader any more: `output` has what does not.
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
 mod certificates;
 mod client;
@@ -16,6 +18,7 @@ use commands::{
     relay, run, schema, status, trace, transfer, ttcp, up, vm,
 };
 use context::Context;
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -32,7 +35,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[command(
     name = "cellway",
     version,
-    after_help = "Exit status: 0 done, 1 failed, 2 wrong usage, 3 no service there, 4 something would change (apply --dry-run)."
+    after_help = "Exit status: 0 done, or nobody reads the output any more, 1 failed, 2 wrong usage, 3 no service there, 4 something would change (apply --dry-run)."
 )]
 struct Arguments {
     /// The service's socket
@@ -160,15 +163,17 @@ fn main() -> ExitCode {
         Command::Doctor => doctor::run(&context),
         Command::Demo(demo) => demo::run(&context, &demo),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Arguments::command(), "cellway", &mut std::io::stdout());
-            Ok(())
+            // It panics where it cannot write.
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Arguments::command(), "cellway", &mut script);
+            output::stdout().write_all(&script).map_err(Into::into)
         }
         Command::Schema(options) => schema::run(&options),
-        Command::Man => clap_mangen::Man::new(Arguments::command()).render(&mut std::io::stdout()).map_err(Into::into),
+        Command::Man => clap_mangen::Man::new(Arguments::command()).render(&mut output::stdout()).map_err(Into::into),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(e) if output::is_broken_pipe(&e) => ExitCode::SUCCESS,
+        Err(_) if output::has_no_reader() => ExitCode::SUCCESS,
         Err(e) if e.is::<apply::WouldChange>() => ExitCode::from(4),
         Err(e) => {
             output::print_error(&context, &e);

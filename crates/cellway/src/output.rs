@@ -1,4 +1,9 @@
 //! How results and errors are shown: for people, or as JSON.
+//!
+//! All that this program prints goes through here, and no `println!` is in it: that panics where a pipe has no reader any more. Such
+//! a write to standard output fails, the command ends by that error, and [`has_no_reader`] says that it is none. What is said on
+//! standard error is lost then, and the command goes on. SIGPIPE stays ignored, as Rust has it: the daemon and each client have
+//! sockets that they would die of.
 
 use crate::context::Context;
 use anyhow::{Context as _, Result};
@@ -9,14 +14,54 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::fmt;
+use std::io::{self, ErrorKind, IsTerminal, StdoutLock, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a command prints with `--json`: a type that `cellway schema` shows ([`crate::commands::schema`] lists them).
 pub(crate) trait Printed: Serialize + JsonSchema {}
 
+/// Somebody has closed the pipe that standard output is.
+static CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Standard output.
+pub(crate) struct Stdout(StdoutLock<'static>);
+
+/// Standard output, of which nobody else writes until this is dropped.
+pub(crate) fn stdout() -> Stdout {
+    Stdout(io::stdout().lock())
+}
+
+impl Write for Stdout {
+    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        self.0.write(octets).inspect_err(heed)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush().inspect_err(heed)
+    }
+}
+
+/// A write to standard output has failed.
+pub(crate) fn heed(e: &io::Error) {
+    if e.kind() == ErrorKind::BrokenPipe {
+        CLOSED.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Whether whoever read our output has gone: a command that ends by that has not failed.
+pub(crate) fn has_no_reader() -> bool {
+    CLOSED.load(Ordering::Relaxed)
+}
+
+/// Says a line on standard error, if somebody reads that.
+pub(crate) fn note(line: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
 /// Prints a result: a line of JSON if that is asked for, else `text`.
 pub(crate) fn print(context: &Context, json: &impl Printed, text: impl FnOnce() -> String) -> Result<()> {
-    print_to(&mut std::io::stdout().lock(), context, json, text)
+    print_lines(&shown(context, json, text)?)
 }
 
 /// The same for a command whose data may be on standard output: then the result goes to standard error.
@@ -27,20 +72,14 @@ pub(crate) fn print_beside(
     text: impl FnOnce() -> String,
 ) -> Result<()> {
     if data_is_there {
-        return print_to(&mut std::io::stderr().lock(), context, json, text);
+        note(format_args!("{}", shown(context, json, text)?));
+        return Ok(());
     }
     print(context, json, text)
 }
 
-fn print_to(out: &mut impl Write, context: &Context, json: &impl Printed, text: impl FnOnce() -> String) -> Result<()> {
-    if context.json {
-        let mut line = serde_json::to_vec(json)?;
-        line.push(b'\n');
-        out.write_all(&line)?;
-    } else {
-        writeln!(out, "{}", text().trim_end())?;
-    }
-    Ok(())
+fn shown(context: &Context, json: &impl Printed, text: impl FnOnce() -> String) -> Result<String> {
+    Ok(if context.json { serde_json::to_string(json)? } else { text().trim_end().to_owned() })
 }
 
 /// Prints one of several results of a command, a line of JSON, at once.
@@ -50,7 +89,8 @@ pub(crate) fn say(json: &impl Printed) -> Result<()> {
 
 /// Says on standard error, in a line of JSON, that something has begun whose result comes later on standard output.
 pub(crate) fn announce(json: &impl Printed) -> Result<()> {
-    Ok(writeln!(std::io::stderr().lock(), "{}", serde_json::to_string(json)?)?)
+    note(format_args!("{}", serde_json::to_string(json)?));
+    Ok(())
 }
 
 /// Prints figures that were put together as JSON, as the type that they are of.
@@ -78,7 +118,7 @@ pub(crate) fn print_text<T: Printed>(text: &str) -> Result<()> {
 
 /// Prints lines.
 pub(crate) fn print_lines(text: &str) -> Result<()> {
-    let mut out = std::io::stdout().lock();
+    let mut out = stdout();
     out.write_all(text.as_bytes())?;
     if !text.ends_with('\n') {
         writeln!(out)?;
@@ -93,7 +133,7 @@ pub(crate) fn print_error(context: &Context, e: &anyhow::Error) {
             let problems = Some(wrong.all().to_vec());
             let _ = announce(&Failed { error: wrong.to_string(), problems });
         } else {
-            eprintln!("{}", wrong.rendered(std::io::stderr().is_terminal()));
+            note(format_args!("{}", wrong.rendered(io::stderr().is_terminal())));
         }
         return;
     }
@@ -101,7 +141,7 @@ pub(crate) fn print_error(context: &Context, e: &anyhow::Error) {
     if context.json {
         let _ = announce(&Failed { error: said, problems: None });
     } else {
-        eprintln!("cellway: {said}");
+        note(format_args!("cellway: {said}"));
     }
 }
 
@@ -114,19 +154,9 @@ fn with_causes(e: &anyhow::Error) -> String {
     })
 }
 
-/// Whether whoever read our output has gone: that is no error.
-pub(crate) fn is_broken_pipe(e: &anyhow::Error) -> bool {
-    e.chain().any(|cause| match cause.downcast_ref::<std::io::Error>() {
-        Some(io) => io.kind() == ErrorKind::BrokenPipe,
-        None => {
-            cause.downcast_ref::<serde_json::Error>().and_then(|j| j.io_error_kind()) == Some(ErrorKind::BrokenPipe)
-        }
-    })
-}
-
 /// A progress bar of so many octets, on a terminal only.
 pub(crate) fn progress(octets: Option<u64>) -> indicatif::ProgressBar {
-    if !std::io::stderr().is_terminal() {
+    if !io::stderr().is_terminal() {
         return indicatif::ProgressBar::hidden();
     }
     match octets {

@@ -11,6 +11,7 @@ mod log;
 mod metrics;
 mod myrinet;
 mod operate;
+mod pipes;
 mod policy;
 mod reference;
 mod reload;

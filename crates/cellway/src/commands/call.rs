@@ -93,25 +93,21 @@ fn say(context: &Context, event: &Event) -> Result<()> {
     if context.json {
         return output::say(event);
     }
-    match event {
+    output::print_lines(&match event {
         Event::Incoming { call, from, to, .. } => {
             let unknown = || "unknown".to_owned();
-            println!(
-                "call {call}: from {} to {}",
-                from.clone().unwrap_or_else(unknown),
-                to.clone().unwrap_or_else(unknown)
-            );
+            let (from, to) = (from.clone().unwrap_or_else(unknown), to.clone().unwrap_or_else(unknown));
+            format!("call {call}: from {from} to {to}")
         }
-        Event::Alerting { call } => println!("call {call}: alerting"),
-        Event::Connected { call, host, circuit } => println!("call {call}: circuit {host} {circuit}"),
-        Event::Released { call, cause, text } => println!("call {call}: released, cause {cause} ({text})"),
-        Event::PartyAdded { call, party } => println!("call {call}: party {party} added"),
+        Event::Alerting { call } => format!("call {call}: alerting"),
+        Event::Connected { call, host, circuit } => format!("call {call}: circuit {host} {circuit}"),
+        Event::Released { call, cause, text } => format!("call {call}: released, cause {cause} ({text})"),
+        Event::PartyAdded { call, party } => format!("call {call}: party {party} added"),
         Event::PartyDropped { call, party, cause, text } => {
-            println!("call {call}: party {party} dropped, cause {cause} ({text})");
+            format!("call {call}: party {party} dropped, cause {cause} ({text})")
         }
-        Event::Order(_) => {}
-    }
-    Ok(())
+        Event::Order(_) => return Ok(()),
+    })
 }
 
 /// `cellway call`
@@ -164,7 +160,7 @@ pub(crate) fn run_listen(context: &Context, listen: &Listen) -> Result<()> {
     let (_, addresses) = session.listen(listen.selector, listen.sap)?;
     if !context.json {
         let own = if addresses.is_empty() { "none yet".to_owned() } else { addresses.join(", ") };
-        eprintln!("{}: {own}", listen.host);
+        output::note(format_args!("{}: {own}", listen.host));
     }
     let mut released = 0;
     while goes_on(&stop) && listen.count.is_none_or(|count| released < count) {

@@ -233,7 +233,7 @@ fn take_all(recorder: &mut impl Records, from: &UnixStream) -> Result<u64> {
 pub(crate) fn run(context: &Context, capture: &Capture) -> Result<()> {
     let until = Until { told: interruption()?, moment: capture.end()? };
     let out: Box<dyn Write> = if capture.file.as_os_str() == "-" {
-        Box::new(std::io::stdout().lock())
+        Box::new(output::stdout())
     } else {
         Box::new(io::BufWriter::new(OutFile::open(&capture.file)?))
     };
@@ -243,7 +243,7 @@ pub(crate) fn run(context: &Context, capture: &Capture) -> Result<()> {
         if context.json {
             return output::announce(&CaptureBegun { capturing: name.to_owned(), file: capture.file.clone() });
         }
-        eprintln!("{name}: capturing, until Ctrl-C");
+        output::note(format_args!("{name}: capturing, until Ctrl-C"));
         Ok(())
     };
     let outcome = match capture.format {

@@ -14,7 +14,7 @@ use control::results::demo::{Demo as Shown, DemoCapture, DemoFile, DemoIpPing, D
 use control::results::{Pinged, Transferred};
 use control::status::Status;
 use serde::de::DeserializeOwned;
-use std::io::{BufRead, BufReader, BufWriter, Read, Write};
+use std::io::{BufRead, BufReader, BufWriter, Read};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -61,11 +61,8 @@ struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    fn tell(&self, text: &str) {
-        if !self.quiet {
-            println!("{text}");
-            let _ = std::io::stdout().flush();
-        }
+    fn tell(&self, text: &str) -> Result<()> {
+        if self.quiet { Ok(()) } else { output::print_lines(text) }
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
@@ -144,7 +141,7 @@ fn result<T: DeserializeOwned>(arguments: &[&str], ok: bool, stdout: &[u8], stde
     serde_json::from_slice(stdout).with_context(|| format!("what cellway {} printed", arguments.join(" ")))
 }
 
-fn ttcp_sizes(socket: &Path, tell: &dyn Fn(&str)) -> Result<Vec<DemoThroughput>> {
+fn ttcp_sizes(socket: &Path, tell: &dyn Fn(&str) -> Result<()>) -> Result<Vec<DemoThroughput>> {
     let text = NETWORK.replace("rate = \"OC-3c\"\n", "");
     let daemon = Daemon::start(config::parse(&text, "two-hosts.toml")?, socket)?;
     let mut rows = Vec::new();
@@ -158,7 +155,7 @@ fn ttcp_sizes(socket: &Path, tell: &dyn Fn(&str)) -> Result<Vec<DemoThroughput>>
             Duration::from_millis(350),
         )?;
         let gbit_s = flood.arrived as f64 * pdu_octets as f64 * 8.0 / 1e9 / flood.seconds.max(1e-9);
-        tell(&format!("  {pdu_octets:>6} octets  {gbit_s:>7.2} Gbit/s  memcpy {memcpy:>5.0}"));
+        tell(&format!("  {pdu_octets:>6} octets  {gbit_s:>7.2} Gbit/s  memcpy {memcpy:>5.0}"))?;
         let (sent, arrived, vs_memcpy) = (flood.sent, flood.arrived, gbit_s / memcpy);
         rows.push(DemoThroughput { pdu_octets, gbit_s, memcpy_gbit_s: memcpy, vs_memcpy, sent, arrived });
     }
@@ -187,7 +184,7 @@ pub(crate) fn run(context: &Context, demo: &Demo) -> Result<()> {
 
 fn play(stage: &Stage<'_>, file: &Path, folder: &Path) -> Result<Shown> {
     let size = std::fs::metadata(file).with_context(|| format!("{}", file.display()))?.len();
-    stage.tell("1/6  two hosts, a switch, an OC-3c link and an unlimited one");
+    stage.tell("1/6  two hosts, a switch, an OC-3c link and an unlimited one")?;
     let description = folder.join("two-hosts.toml");
     std::fs::write(&description, NETWORK)?;
     let service = stage.start_ready(&["up", &description.display().to_string()], "up")?;
@@ -212,7 +209,7 @@ fn play(stage: &Stage<'_>, file: &Path, folder: &Path) -> Result<Shown> {
     let status: Status = stage.run(&["status"])?;
     drop(service);
 
-    stage.tell("6/6  ttcp over PDU sizes, both links unlimited, with this machine's memcpy beside it");
+    stage.tell("6/6  ttcp over PDU sizes, both links unlimited, with this machine's memcpy beside it")?;
     let ttcp = ttcp_sizes(&folder.join("ttcp.sock"), &|text| stage.tell(text))?;
     Ok(Shown { file, oam, ip_ping, tcp, capture, status, ttcp, seconds: 0.0 })
 }
@@ -227,7 +224,7 @@ struct Scenes {
 
 fn scenes(stage: &Stage<'_>, file: &Path, size: u64, folder: &Path, data: &wire::CircuitId) -> Result<Scenes> {
     let data = data.to_string();
-    stage.tell(&format!("2/6  {} ({size} octets) from alpha to beta, by two client processes", file.display()));
+    stage.tell(&format!("2/6  {} ({size} octets) from alpha to beta, by two client processes", file.display()))?;
     let copy = folder.join("copy").display().to_string();
     let receive = ["receive", "beta", &data, &copy, "--reliable", "--timeout", "20"];
     let receiving = stage.start(&receive)?;
@@ -237,13 +234,13 @@ fn scenes(stage: &Stage<'_>, file: &Path, size: u64, folder: &Path, data: &wire:
     if sent.sha256 != received.sha256 {
         bail!("SHA-256 differs: sent {}, received {}", sent.sha256, received.sha256);
     }
-    stage.tell(&format!("     SHA-256 {} at both ends", sent.sha256));
+    stage.tell(&format!("     SHA-256 {} at both ends", sent.sha256))?;
 
-    stage.tell("3/6  OAM loopback to the first switch and to the far end");
+    stage.tell("3/6  OAM loopback to the first switch and to the far end")?;
     let segment: Pinged = stage.run(&["ping", "alpha", "0.101", "--segment", "-c", "10", "-i", "20"])?;
     let end_to_end: Pinged = stage.run(&["ping", "alpha", "0.101", "-c", "10", "-i", "20"])?;
 
-    stage.tell("4/6  IP over ATM: ping");
+    stage.tell("4/6  IP over ATM: ping")?;
     // What is sent before the far end of a circuit is open is lost there.
     let serving = stage.start_ready(&["ip", "serve", "beta", "0.101"], "serving")?;
     let octets_56: Pinged = stage.run(&["ip", "ping", "alpha", "0.101", "10.0.0.2", "-c", "10", "-i", "20"])?;
@@ -251,7 +248,7 @@ fn scenes(stage: &Stage<'_>, file: &Path, size: u64, folder: &Path, data: &wire:
         stage.run(&["ip", "ping", "alpha", "0.101", "10.0.0.2", "-c", "5", "-i", "20", "-s", "9000"])?;
     drop(serving);
 
-    stage.tell("5/6  IP over ATM: a TCP transfer");
+    stage.tell("5/6  IP over ATM: a TCP transfer")?;
     let sample = folder.join("sample");
     let head: Vec<u8> = std::fs::read(file)?.into_iter().take(4 << 20).collect();
     std::fs::write(&sample, head)?;

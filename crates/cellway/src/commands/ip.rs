@@ -59,11 +59,11 @@ pub(crate) struct Where {
     /// Packets to a network go to the peer of this address: NETWORK/PREFIX=ADDRESS (may be repeated)
     #[arg(long = "route", value_name = "NETWORK/PREFIX=ADDRESS")]
     routes: Vec<String>,
-    /// Be the ATMARP server of the subnet (RFC 2225)
     /// Where Ethernet is bridged: the MAC address of a station at a circuit's far end, which no frame moves to another
     /// circuit: CIRCUIT=MAC (may be repeated)
     #[arg(long = "station", value_name = "CIRCUIT=MAC")]
     stations: Vec<String>,
+    /// Be the ATMARP server of the subnet (RFC 2225)
     #[arg(long, conflicts_with = "atmarp_server")]
     serve_atmarp: bool,
     /// Register with the ATMARP server at the far end of this circuit, and ask it
@@ -174,8 +174,8 @@ impl Where {
             ("--atmarp-server", self.atmarp_server.is_some()),
             ("--number", self.number.is_some()),
             ("--number-of", !self.numbers.is_empty()),
-        ];
             ("--station", !self.stations.is_empty()),
+        ];
         if let Some((name, _)) = of_circuits.iter().find(|(_, given)| *given) {
             bail!("{name} is for circuits of the description: leave it out where an ATMARP server's address is given");
         }
@@ -212,7 +212,6 @@ impl Where {
             let circuit = circuit.parse().map_err(|_| form())?;
             ip.set_number(channel(circuit)?, parse_number(digits).map_err(|e| anyhow!("--number-of {number}: {e}"))?);
         }
-        for route in &self.routes {
         if !self.stations.is_empty() && !self.encapsulation.encapsulation().is_bridged() {
             bail!("--station is for bridged Ethernet: give --encapsulation llc-bridged or the like");
         }
@@ -222,6 +221,7 @@ impl Where {
             let mac = parse_mac(mac).map_err(|_| form())?;
             ip.set_station(mac, Some(channel(circuit.parse().map_err(|_| form())?)?));
         }
+        for route in &self.routes {
             let form = || anyhow!("--route {route}: write NETWORK/PREFIX=ADDRESS");
             let (network, via) = route.split_once('=').ok_or_else(form)?;
             let (network, prefix) = parse_address(network).map_err(|_| form())?;
@@ -351,16 +351,18 @@ pub(crate) fn run(context: &Context, command: &IpCommand) -> Result<()> {
             if let Some((listener, calls)) = calls {
                 tun = tun.with_calls(listener, calls);
             }
-            eprintln!("{name}: {ip}/{prefix}, MTU {}, on {} {}", at.mtu(), at.host, at.circuit);
+            let mtu = at.mtu();
+            output::note(format_args!("{name}: {ip}/{prefix}, MTU {mtu}, on {} {}", at.host, at.circuit));
             tun.run(|| !goes_on(&stop))?;
             Ok(())
         }
         IpCommand::Ppp { host, circuit, llc } => {
             let (mut endpoint, channel) = client::open(context, host, *circuit, Aal::Aal5, Size::Small)?;
             let encapsulation = if *llc { ppp::Encapsulation::Llc } else { ppp::Encapsulation::Vc };
-            let (input, output) = (std::io::stdin(), std::io::stdout());
-            let counters = pppd::run(&mut endpoint, channel, encapsulation, &input, &output, || !goes_on(&stop))?;
-            eprintln!("{} PPP frames to the circuit, {} from it", counters.sent.pdus, counters.received.pdus);
+            let (input, to_pppd) = (std::io::stdin(), std::io::stdout());
+            let passed = pppd::run(&mut endpoint, channel, encapsulation, &input, &to_pppd, || !goes_on(&stop));
+            let pppd::Passed { sent, received } = passed.inspect_err(output::heed)?;
+            output::note(format_args!("{} PPP frames to the circuit, {} from it", sent.pdus, received.pdus));
             Ok(())
         }
         IpCommand::Serve { at } => {
@@ -371,9 +373,8 @@ pub(crate) fn run(context: &Context, command: &IpCommand) -> Result<()> {
             if context.json {
                 output::say(&Serving { serving: address, host: host_name, circuit })?;
             } else {
-                println!("{address} on {host_name} {circuit} answers, until Ctrl-C");
+                output::print_lines(&format!("{address} on {host_name} {circuit} answers, until Ctrl-C"))?;
             }
-            std::io::stdout().flush()?;
             host.serve_until(|| !goes_on(&stop))?;
             Ok(())
         }
@@ -412,7 +413,7 @@ pub(crate) fn run(context: &Context, command: &IpCommand) -> Result<()> {
             if context.json {
                 output::announce(&Listening { listening, host: place, circuit })?;
             } else {
-                eprintln!("{listening} on {place} {circuit} listens");
+                output::note(format_args!("{listening} on {place} {circuit} listens"));
             }
             let mut hash = Sha256::new();
             let mut begin = None;

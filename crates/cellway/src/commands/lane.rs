@@ -86,7 +86,7 @@ fn run_serve(context: &Context, serve: &Serve) -> Result<()> {
     if context.json {
         output::say(&serving)?;
     } else {
-        println!("LECS {}\nLES  {}\nBUS  {}", serving.lecs, serving.les, serving.bus);
+        output::print_lines(&format!("LECS {}\nLES  {}\nBUS  {}", serving.lecs, serving.les, serving.bus))?;
     }
     Ok(servers.run(|_| !goes_on(&stop))?)
 }
@@ -132,9 +132,9 @@ fn say(json: bool, joined: &LaneJoined) -> Result<()> {
     if json {
         return output::say(joined);
     }
-    match joined.lecid {
-        Some(lecid) => println!("{}: {} is in the LAN, LEC {lecid}", joined.device, joined.mac),
-        None => println!("{}: {} is not in the LAN any more", joined.device, joined.mac),
-    }
-    Ok(())
+    let LaneJoined { device, mac, lecid, .. } = joined;
+    output::print_lines(&match lecid {
+        Some(lecid) => format!("{device}: {mac} is in the LAN, LEC {lecid}"),
+        None => format!("{device}: {mac} is not in the LAN any more"),
+    })
 }

@@ -69,14 +69,12 @@ pub(crate) fn run(context: &Context, ping: &Ping) -> Result<()> {
             if !context.json {
                 match outcome {
                     Outcome::Answer { sequence, rtt } => {
-                        println!(
-                            "{} {}: seq {sequence}, {:.1} us",
-                            ping.host,
-                            ping.circuit,
-                            rtt.as_nanos() as f64 / 1e3
-                        );
+                        let us = rtt.as_nanos() as f64 / 1e3;
+                        output::print_lines(&format!("{} {}: seq {sequence}, {us:.1} us", ping.host, ping.circuit))?;
                     }
-                    Outcome::Lost { sequence } => println!("{} {}: seq {sequence} lost", ping.host, ping.circuit),
+                    Outcome::Lost { sequence } => {
+                        output::print_lines(&format!("{} {}: seq {sequence} lost", ping.host, ping.circuit))?;
+                    }
                 }
             }
         }

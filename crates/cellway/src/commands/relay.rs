@@ -192,7 +192,7 @@ impl Running {
             place.connections += u64::from(up && !place.up);
             place.up = up;
             if place.said != state && place.is_socket {
-                eprintln!("link {n}: {state}");
+                output::note(format_args!("link {n}: {state}"));
             }
             place.said = state;
         }

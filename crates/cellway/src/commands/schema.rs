@@ -1,7 +1,7 @@
 //! `cellway schema`: the management protocol, the description, and what each command prints with `--json`, as JSON
 //! schemas made of the types that the service and the commands use.
 
-use crate::output::Printed;
+use crate::output::{self, Printed};
 use anyhow::{Context as _, Result};
 use clap::Args;
 use control::calls::report::CallsStatus;
@@ -136,7 +136,7 @@ pub(crate) fn run(options: &Schema) -> Result<()> {
         }
         return Ok(());
     }
-    let mut out = std::io::stdout().lock();
+    let mut out = output::stdout();
     serde_json::to_writer_pretty(&mut out, &schema())?;
     writeln!(out)?;
     Ok(())

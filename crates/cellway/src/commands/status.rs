@@ -9,6 +9,7 @@ use clap::Args;
 use control::protocol::Request;
 use control::status::{CircuitRow, LinkStatus, Status as Everything};
 use std::borrow::Cow;
+use std::io::Write as _;
 use std::time::Duration;
 
 /// Shows links, circuits and endpoints.
@@ -207,7 +208,7 @@ pub(crate) fn run(context: &Context, status: &Status) -> Result<()> {
         } else {
             let now = ask_for::<Everything>(context, &Request::Overview)?;
             if status.watch {
-                print!("\x1b[H\x1b[2J");
+                output::stdout().write_all(b"\x1b[H\x1b[2J")?;
             }
             output::print(context, &now, || text(&now))?;
         }

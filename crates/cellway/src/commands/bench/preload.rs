@@ -190,8 +190,7 @@ fn run_apart(case: Case, millis: u64, preload: Option<&std::path::Path>) -> Resu
 pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
     let length = Duration::from_millis(options.millis);
     if let Some(only) = options.only {
-        println!("{}", only.middle_or_least(&mut case(only, length)?));
-        return Ok(());
+        return output::print_lines(&only.middle_or_least(&mut case(only, length)?).to_string());
     }
     let library = library()?;
     let mut took = vec![[Vec::new(), Vec::new()]; CASES.len()];

@@ -40,7 +40,7 @@ pub(super) fn run(context: &Context, options: &Options) -> Result<()> {
         .map(|(name, _)| name.as_str())
         .collect();
     if !doubtful.is_empty() {
-        eprintln!("cellway: uncertain on this machine now: {}", doubtful.join(", "));
+        output::note(format_args!("cellway: uncertain on this machine now: {}", doubtful.join(", ")));
     }
     output::print(context, &Calibrated::from(&profile), || match &options.out {
         Some(path) => path.display().to_string(),

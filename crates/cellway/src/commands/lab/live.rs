@@ -8,6 +8,7 @@ mod paths;
 pub(super) mod profile;
 
 use crate::commands::bench::{self, median};
+use crate::output;
 use ::lab::experiment::{LOADS, Live, Load, Measured, Probe, Waiting};
 use ::lab::model::Profile;
 use anyhow::{Context as _, Result};
@@ -65,7 +66,9 @@ impl Drop for Here {
 impl Live for Here {
     fn profile(&mut self) -> Option<Profile> {
         if self.profile.is_none() && !self.stop.load(Ordering::Relaxed) {
-            self.profile = profile::profile(self, 3).map_err(|e| eprintln!("cellway: not calibrated: {e:#}")).ok();
+            self.profile = profile::profile(self, 3)
+                .map_err(|e| output::note(format_args!("cellway: not calibrated: {e:#}")))
+                .ok();
         }
         self.profile.clone()
     }
@@ -90,7 +93,7 @@ impl Live for Here {
             Ok(measured) => Some(measured),
             Err(e) => {
                 self.no_loads |= matches!(probe, Probe::Load { .. });
-                eprintln!("cellway: not measured: {e:#}");
+                output::note(format_args!("cellway: not measured: {e:#}"));
                 None
             }
         }

@@ -126,7 +126,7 @@ impl Recorder {
                 *records += 1;
             }
             Recorder::Print if control.is_none() => {
-                std::io::stdout().write_all(dump(link, circuit, octets).as_bytes())?;
+                output::stdout().write_all(dump(link, circuit, octets).as_bytes())?;
             }
             Recorder::Print => {}
         }
@@ -136,7 +136,7 @@ impl Recorder {
     pub(super) fn flush(&mut self) -> Result<()> {
         match self {
             Recorder::File { name, out, .. } => out.flush().with_context(|| name.clone()),
-            Recorder::Print => Ok(std::io::stdout().flush()?),
+            Recorder::Print => Ok(output::stdout().flush()?),
         }
     }
 }

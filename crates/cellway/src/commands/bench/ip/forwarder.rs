@@ -2,6 +2,7 @@
 //! writes to the other what it got, virtio header and all.
 
 use crate::commands::bench::pin;
+use crate::output;
 use anyhow::Result;
 use stack::device::tun::{Device, DeviceSettings};
 use std::sync::Arc;
@@ -16,7 +17,7 @@ pub(super) fn join(ends: [&DeviceSettings; 2], processor: Option<usize>) -> Resu
     for (from, to) in [(a.clone(), b.clone()), (b, a)] {
         std::thread::Builder::new().name("forwarder".into()).spawn(move || {
             if let Some(Err(e)) = processor.map(pin) {
-                eprintln!("cellway bench ip: the forwarder: {e:#}");
+                output::note(format_args!("cellway bench ip: the forwarder: {e:#}"));
             }
             let mut packet = vec![0; PACKET_OCTETS];
             // A device that has gone ends its thread; a packet that is not taken is lost.

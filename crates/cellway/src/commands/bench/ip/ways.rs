@@ -2,6 +2,7 @@
 
 use super::forwarder;
 use super::namespace::Namespace;
+use crate::output;
 use anyhow::{Context as _, Result, bail};
 use control::config;
 use control::daemon::Daemon;
@@ -211,7 +212,7 @@ fn tun(
     let stop = stop.clone();
     Ok(std::thread::Builder::new().name(format!("tun{number}{end}")).spawn(move || {
         if let Err(e) = tun.run(|| stop.load(Ordering::Relaxed)) {
-            eprintln!("cellway bench ip: {e}");
+            output::note(format_args!("cellway bench ip: {e}"));
         }
     })?)
 }
