@@ -1,6 +1,8 @@
 //! Licences of everything that is compiled in, and the order of the crates.
 
+use house::named::root;
 use house::satisfiable;
+use house::versions::{Package, false_versions};
 use serde_json::Value;
 use std::process::Command;
 
@@ -73,6 +75,22 @@ fn every_dependency_can_be_used_under_a_permissive_licence() {
         .collect();
     assert!(packages(&metadata).count() > 20, "cargo metadata lists too few packages to be the whole graph");
     assert!(bad.is_empty(), "licences that are not on the list:\n{}", bad.join("\n"));
+}
+
+#[test]
+fn the_rust_version_that_is_stated_is_the_one_that_is_needed() {
+    let metadata = metadata();
+    let packages: Vec<Package> = packages(&metadata)
+        .map(|package| Package {
+            name: package["name"].as_str().unwrap(),
+            rust_version: package["rust_version"].as_str(),
+            is_ours: package["source"].is_null(),
+        })
+        .collect();
+    let texts =
+        ["README.md", "CONTRIBUTING.md"].map(|name| (name, std::fs::read_to_string(root().join(name)).unwrap()));
+    let bad = false_versions(&packages, &texts.each_ref().map(|(name, text)| (*name, text.as_str())));
+    assert!(bad.is_empty(), "{}", bad.join("\n"));
 }
 
 #[test]
