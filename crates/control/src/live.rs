@@ -9,7 +9,7 @@ use adapter::desk::Desk;
 use adapter::myrinet::Myrinet;
 use host::HostInterface;
 use net::topology::{Bounds, CircuitDescription, Fabric, TopologyError};
-use net::{LinkId, Network};
+use net::{LinkId, Network, Room};
 use std::collections::{HashMap, VecDeque};
 use wire::Time;
 
@@ -17,6 +17,8 @@ use wire::Time;
 const TOLD: usize = 64;
 /// What a desk settles at once after its layout has changed: as much as leading circuits over so many links between its chips.
 const SETTLED: usize = 128;
+/// Ports of a switch that come or go at once.
+const RESIZED: usize = 64;
 
 /// The links of a network by what control calls them.
 #[derive(Debug, Default)]
@@ -24,6 +26,8 @@ pub struct Links {
     ids: HashMap<ObjectId, LinkId>,
     /// Links whose far ends are new, and the circuit from which on they are to be told of those that end there.
     telling: VecDeque<(LinkId, u32)>,
+    /// The switch whose ports come or go, and what its tables grow by.
+    resizing: Option<(String, Box<Room>)>,
     /// Desks whose layout has changed: chips are to have their power, and circuits their ways.
     settling: Vec<String>,
 }
@@ -186,9 +190,16 @@ impl Target for Live<'_> {
                 host.set_max_endpoints(*max_endpoints);
                 Step::ChangeHost { name: name.clone(), max_endpoints: had }
             }
-            Step::ChangeSwitch { name, config } => {
-                let had = self.fabric.change_switch(self.network, name, *config)?;
-                Step::ChangeSwitch { name: name.clone(), config: had }
+            Step::ChangeSwitch { name, config, .. } => {
+                let mut room = match made {
+                    Some(Made::Room(room)) => room,
+                    _ => Box::default(),
+                };
+                let changed = self.fabric.change_switch(self.network, name, *config, &mut room);
+                // Also what it has no use for goes when it has settled.
+                self.links.resizing = Some((name.clone(), room));
+                let had = changed?;
+                Step::ChangeSwitch { name: name.clone(), had: *config, config: had }
             }
             Step::AddMyrinet { name, .. } => {
                 let Some(Made::Myrinet(net)) = made else { return Err(nothing_made(name)) };
@@ -286,6 +297,12 @@ impl Target for Live<'_> {
     }
 
     fn advance(&mut self) -> bool {
+        if let Some((name, room)) = &mut self.links.resizing {
+            if !self.fabric.settle_switch(self.network, name, RESIZED, room) {
+                self.dropped.extend(self.links.resizing.take().map(|(_, room)| room as Box<dyn Send>));
+            }
+            return true;
+        }
         if let Some(name) = self.links.settling.last().cloned() {
             if !self.desk(&name).is_ok_and(|desk| desk.settle(SETTLED)) {
                 self.links.settling.pop();

@@ -514,7 +514,7 @@ impl Planner<'_> {
         };
         for (phase, from, to) in [(GROW, had, both), (SHRINK, both, wanted)] {
             if from != to {
-                phases.add(phase, order, id, Step::ChangeSwitch { name: name.clone(), config: to });
+                phases.add(phase, order, id, Step::ChangeSwitch { name: name.clone(), had: from, config: to });
             }
         }
         let mut what = Vec::new();

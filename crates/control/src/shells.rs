@@ -7,8 +7,8 @@ use crate::step::{Made, Need};
 use adapter::desk::Desk;
 use adapter::myrinet::Myrinet;
 use anyhow::{Context as _, Result, anyhow};
-use net::Switch;
 use net::external::External;
+use net::{Room, Switch};
 use stack::device::tun::Line;
 use std::time::Duration;
 
@@ -32,6 +32,7 @@ pub fn make(need: &Need, adapters: &Adapters) -> Result<Made> {
             switch.touch();
             Made::Switch(switch)
         }
+        Need::Room { had, wanted } => Made::Room(Box::new(Room::new(*had, *wanted)?)),
         Need::Myrinet(layout) => Made::Myrinet(Box::new(Myrinet::new((**layout).clone()))),
         Need::Desk(layout) => {
             let mut desk = Box::new(Desk::new((**layout).clone())?.with_grain(DESK_GRAIN));

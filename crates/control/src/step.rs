@@ -8,7 +8,7 @@ use adapter::desk::{Desk, Layout as DeskLayout};
 use adapter::myrinet::{Layout, MAX_HOSTS, Myrinet};
 use net::external::External;
 use net::topology::{Bounds, CircuitDescription, CircuitEnd, LinkDescription, LinkKey, Placed, Router, TopologyError};
-use net::{LinkConfig, Switch, SwitchConfig};
+use net::{LinkConfig, Room, Switch, SwitchConfig};
 use std::collections::HashMap;
 use traffic::Contract;
 
@@ -37,7 +37,9 @@ pub enum Step {
     ChangeSwitch {
         /// Its name.
         name: String,
-        /// Its bounds.
+        /// The bounds that it has.
+        had: SwitchConfig,
+        /// Those that it is to have.
         config: SwitchConfig,
     },
     /// A Myrinet that does not exist.
@@ -151,6 +153,13 @@ pub enum Need {
         /// Its bounds.
         config: SwitchConfig,
     },
+    /// What a switch's tables grow by is allocated.
+    Room {
+        /// The bounds that it has.
+        had: SwitchConfig,
+        /// Those that it is to have.
+        wanted: SwitchConfig,
+    },
     /// A Myrinet: its hosts' interfaces and their memory are made.
     Myrinet(Box<Layout>),
     /// A desk: its chips are made.
@@ -165,6 +174,8 @@ pub enum Made {
     Adapter(Plug),
     /// A switch without routes.
     Switch(Box<Switch>),
+    /// What a switch's tables grow by.
+    Room(Box<Room>),
     /// A Myrinet without circuits.
     Myrinet(Box<Myrinet>),
     /// A desk without circuits.
@@ -178,6 +189,11 @@ impl Step {
             Step::AddStation { name, bounds: Bounds::Switch(config), .. } => {
                 let need = Need::Switch { name: name.clone(), config: *config };
                 Some((ObjectId::Station(name.clone()), need))
+            }
+            Step::ChangeSwitch { name, had, config }
+                if had.ports < config.ports || had.max_routes < config.max_routes =>
+            {
+                Some((ObjectId::Station(name.clone()), Need::Room { had: *had, wanted: *config }))
             }
             Step::AddMyrinet { name, layout } | Step::ChangeMyrinet { name, layout } => {
                 Some((ObjectId::Station(name.clone()), Need::Myrinet(layout.clone())))
@@ -273,8 +289,9 @@ impl Target for Model {
                 router.add_station(name, Bounds::Switch(MYRINET_BOUNDS))?;
                 Step::RemoveStation(name.clone())
             }
-            Step::ChangeSwitch { name, config } => {
-                Step::ChangeSwitch { name: name.clone(), config: router.change_switch(name, *config)? }
+            Step::ChangeSwitch { name, config, .. } => {
+                let had = router.change_switch(name, *config)?;
+                Step::ChangeSwitch { name: name.clone(), had: *config, config: had }
             }
             Step::AddLink { link, description, restored } => {
                 let key = match restored {

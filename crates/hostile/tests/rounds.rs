@@ -1,6 +1,9 @@
 //! Looking and changing cost the network nothing: with two thousand circuits no command makes the engine's thread compute for a
 //! millisecond between two of its rounds, and with twenty thousand it is no more. Measured in the thread's own processor time, so that neighbours do not count.
 
+#[path = "rounds/bounds.rs"]
+mod bounds;
+
 use control::config::parse;
 use control::daemon::Daemon;
 use endpoint::{ChannelId, Connection, Endpoint, EndpointConfig, OpenOptions, sealed};
@@ -157,7 +160,7 @@ fn no_command_takes_long(circuits: u32, bound: Duration) {
     }
     let description = |changed, ports, without| description(circuits, changed, ports, without);
     let (as_it_was, changed) = (description(0, 64, 0..0), description(100, 64, 0..0));
-    let (bounds, fewer) = (description(0, 200, 0..0), description(0, 64, 500..1500));
+    let fewer = description(0, 64, 500..1500);
     net.measure("status", |socket| assert!(manage(socket, json!("status")).len() > 100 * circuits as usize));
     net.measure("overview", |socket| drop(manage(socket, json!("overview"))));
     for request in ["circuits", "circuit_rows", "links"] {
@@ -195,10 +198,13 @@ fn no_command_takes_long(circuits: u32, bound: Duration) {
         apply(socket, &changed, false);
         apply(socket, &as_it_was, false);
     });
-    net.measure("apply, bounds of a switch", |socket| {
-        apply(socket, &bounds, false);
-        apply(socket, &as_it_was, false);
-    });
+    for ports in [66, 200, 65_534] {
+        let bounds = description(0, ports, 0..0);
+        net.measure(&format!("apply, {ports} ports of a switch"), |socket| {
+            apply(socket, &bounds, false);
+            apply(socket, &as_it_was, false);
+        });
+    }
     net.measure("apply, 1000 circuits less and more", |socket| {
         apply(socket, &fewer, false);
         apply(socket, &as_it_was, false);

@@ -46,5 +46,5 @@ pub use ring::Ring;
 pub use set_up::{SetUp, SetUps};
 pub use shard::Shard;
 pub use sparse::SparseCounters;
-pub use switch::{Label, RouteError, RouteOptions, RouteTable, Switch, SwitchConfig};
+pub use switch::{Label, Room, RouteError, RouteOptions, RouteTable, Switch, SwitchConfig};
 pub use tap::{TapBuffer, TapConfig, TapRecord};

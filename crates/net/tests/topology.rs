@@ -116,6 +116,14 @@ impl World {
     fn routes(&mut self, switch: &str) -> usize {
         self.network.node_mut::<Switch>(self.fabric.node(switch).unwrap()).unwrap().routes().count()
     }
+
+    fn bounds(&mut self, switch: &str, config: net::SwitchConfig) -> Result<(), TopologyError> {
+        let had = self.network.node_mut::<Switch>(self.fabric.node(switch).unwrap()).unwrap().config();
+        let mut room = net::Room::new(had, config).unwrap();
+        self.fabric.change_switch(&mut self.network, switch, config, &mut room)?;
+        while self.fabric.settle_switch(&mut self.network, switch, 1, &mut room) {}
+        Ok(())
+    }
 }
 
 #[test]
@@ -307,7 +315,7 @@ fn a_switch_keeps_no_fewer_ports_and_routes_than_it_uses() {
     let mut w = world();
     let mut change = |ports, kept_ports, max_routes| {
         let config = net::SwitchConfig { ports, kept_ports, max_routes };
-        w.fabric.change_switch(&mut w.network, "s2", config).map_err(|e| e.to_string())
+        w.bounds("s2", config).map_err(|e| e.to_string())
     };
     assert!(change(5, 0, 100).unwrap_err().contains("ports"));
     assert!(change(6, 1, 100).unwrap_err().contains("5 is less than it uses, 6"));
@@ -316,7 +324,7 @@ fn a_switch_keeps_no_fewer_ports_and_routes_than_it_uses() {
     let more = w.fabric.add_circuit(&mut w.network, &circuit(&["alpha 0.102", "beta 0.102"])).unwrap_err();
     assert!(matches!(more, TopologyError::NoRoutes { bound: 4, needed: 2, .. }), "{more}");
     assert_eq!(w.routes("s1"), 4, "nothing of it is left");
-    w.fabric.change_switch(&mut w.network, "s2", net::SwitchConfig { ports: 8, kept_ports: 0, max_routes: 6 }).unwrap();
+    w.bounds("s2", net::SwitchConfig { ports: 8, kept_ports: 0, max_routes: 6 }).unwrap();
     w.fabric.add_circuit(&mut w.network, &circuit(&["alpha 0.102", "beta 0.102"])).unwrap();
 }
 

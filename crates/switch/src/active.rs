@@ -3,13 +3,15 @@
 //! A queue is a chain of 64-octet blocks of numbers out of one pool, not a chain through the circuits: whoever serves it
 //! can look ahead and fetch circuits before their turn without touching them one after another.
 
+use crate::table::Table;
+
 /// Numbers in a block.
 const NUMBERS: usize = 15;
 const NONE: u32 = u32::MAX;
 
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
-struct Block {
+pub(crate) struct Block {
     numbers: [u32; NUMBERS],
     next: u32,
 }
@@ -17,21 +19,25 @@ struct Block {
 /// The blocks of all queues.
 #[derive(Debug)]
 pub(crate) struct Pool {
-    blocks: Vec<Block>,
+    blocks: Table<Block>,
     free: u32,
 }
 
 impl Pool {
     /// A pool that holds so many numbers in so many queues without growing.
     pub(crate) fn new(numbers: usize, queues: usize) -> Self {
-        // The first and the last block of each queue may be partly used.
-        Pool { blocks: Vec::with_capacity(numbers / NUMBERS + 2 * queues), free: NONE }
+        Pool { blocks: Table::from(Vec::with_capacity(Pool::blocks_for(numbers, queues))), free: NONE }
     }
 
-    /// Makes it hold so many without growing.
-    pub(crate) fn reserve(&mut self, numbers: usize, queues: usize) {
-        let blocks = numbers / NUMBERS + 2 * queues;
-        self.blocks.reserve_exact(blocks.saturating_sub(self.blocks.len()));
+    /// Blocks for so many numbers in so many queues.
+    pub(crate) fn blocks_for(numbers: usize, queues: usize) -> usize {
+        // The first and the last block of each queue may be partly used.
+        numbers / NUMBERS + 2 * queues
+    }
+
+    /// Makes it hold so many without growing, by a part with blocks for them.
+    pub(crate) fn add_part(&mut self, part: &mut Vec<Block>, numbers: usize, queues: usize) {
+        self.blocks.add_part(part, Pool::blocks_for(numbers, queues));
     }
 
     fn take(&mut self) -> u32 {

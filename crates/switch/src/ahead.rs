@@ -7,7 +7,6 @@
 use crate::Switch;
 use crate::circuit::{flag, is_special};
 use crate::index::{Paths, Place, Rare};
-use crate::prefetch;
 use wire::Cell;
 
 /// Cells of a window, where caches hold the label table; also the longest run.
@@ -104,7 +103,7 @@ impl Switch {
             let n = window_of::<N>(cells, at + 1).len();
             let next = &ahead.windows[(at + 1) % WINDOWS].found[..n];
             if FAR {
-                next.iter().for_each(|id| prefetch::line(&self.plane.circuits, *id as usize));
+                next.iter().for_each(|id| self.plane.circuits.prefetch(*id as usize));
             }
             if contracts {
                 self.fetch_contracts(next);
@@ -152,7 +151,7 @@ impl Switch {
             *found = self.index.channel(*place);
             rare.note(*found);
             all |= *word;
-            prefetch::early(&self.plane.circuits, *found as usize);
+            self.plane.circuits.prefetch_early(*found as usize);
         }
         if rare.any() | (all & 8 != 0) {
             self.find_each(port, &words[..n], &mut found[..n]);
@@ -175,13 +174,13 @@ impl Switch {
             for (word, found) in words.iter().zip(found.iter_mut()) {
                 *found = self.index.channel(paths.place_of(*word));
                 rare.note(*found);
-                prefetch::line(&self.plane.circuits, *found as usize);
+                self.plane.circuits.prefetch(*found as usize);
             }
         } else {
             for (word, found) in words.iter().zip(found.iter_mut()) {
                 *found = self.index.channel(self.index.place_of(port, *word));
                 rare.note(*found);
-                prefetch::line(&self.plane.circuits, *found as usize);
+                self.plane.circuits.prefetch(*found as usize);
             }
         }
         if rare.any() | (all & 8 != 0) {
@@ -207,7 +206,7 @@ impl Switch {
                 *found = SPECIAL;
             } else if *found == 0 {
                 *found = self.index.path(port, word >> 20);
-                prefetch::line(&self.plane.circuits, *found as usize);
+                self.plane.circuits.prefetch(*found as usize);
             }
         }
     }

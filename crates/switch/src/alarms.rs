@@ -69,7 +69,9 @@ impl Alarms {
     /// Forgets ports from this one on.
     pub(crate) fn end_ports(&mut self, first: u16) {
         self.indications.forget_ports(first);
-        self.paths.retain(|(port, ..), _| *port < first);
+        while self.paths.last_key_value().is_some_and(|((port, ..), _)| *port >= first) {
+            self.paths.pop_last();
+        }
     }
 
     fn note(&mut self, event: SwitchEvent) {
@@ -161,7 +163,7 @@ impl Switch {
         let (port, path) = key;
         let Plane { ports, circuits, roots, .. } = &mut self.plane;
         let Some(cause) = self.alarms.indications.get_mut(key) else { return };
-        let (after, most) = cause.begin_slice(ports.len());
+        let (after, most) = cause.begin_slice();
         let after = after.or(path.map(Label::Vp));
         let (mut listed, mut last) = (0, None);
         for (label, id) in self.index.labels_after(port.into(), after) {

@@ -32,6 +32,9 @@ pub enum ChangeError {
     /// There is no such route or leaf.
     #[error("no route of {1} at port {0}")]
     NotFound(u16, Label),
+    /// The system has no memory for other bounds.
+    #[error("there is no memory for such bounds")]
+    NoMemory,
     /// The bound of the configuration on circuits.
     #[error("no more than {0} circuits")]
     Full(u32),

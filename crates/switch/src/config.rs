@@ -51,6 +51,16 @@ impl SwitchConfig {
         self.ports as usize * of_port + self.credit_cells as usize
     }
 
+    /// Numbers of circuits that may wait in queues.
+    pub(crate) fn waiting(&self) -> usize {
+        self.store_cells().min(self.circuits as usize) * 2
+    }
+
+    /// Queues of them.
+    pub(crate) fn queues(&self) -> usize {
+        usize::from(self.ports) * Class::COUNT
+    }
+
     /// Octets of memory at most, in the order: circuits (line), label table (pages with their use),
     /// pages beside these that say where cells leave, label table of circuits with credits, cell store (cells, free places),
     /// queues of waiting circuits, cells of the switch's own. A circuit with a contract has at most 256 octets beside its line,

@@ -6,6 +6,7 @@ use crate::forward::count_cells;
 use crate::police::{Ticks, ticks};
 use crate::profile::{Class, Profile};
 use crate::shape::{Shape, ShapeKind};
+use crate::table::Table;
 use crate::{Plane, Switch, prefetch};
 use traffic::Wheel;
 use wire::{Cell, Time};
@@ -70,7 +71,7 @@ impl Measured {
 /// See the module's head. One cache line, as the circuit's own: all that a cell that leaves by its schedule needs.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
-struct Entry {
+pub(crate) struct Entry {
     times: [Ticks; 2],
     /// When the cell that waits is due.
     due: Ticks,
@@ -93,36 +94,44 @@ struct List {
 
 const EMPTY: List = List { head: NONE, tail: NONE };
 
+/// What there is of contracts at one port.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AtPort {
+    /// Circuits whose next cell is due, by class.
+    due: [List; Class::COUNT],
+    /// Circuits with a contract that leave by it.
+    users: u32,
+}
+
+impl AtPort {
+    pub(crate) const NONE: AtPort = AtPort { due: [EMPTY; Class::COUNT], users: 0 };
+}
+
 /// All of them.
 #[derive(Debug)]
 pub(crate) struct Contracts {
-    entries: Vec<Entry>,
-    tallies: Vec<Tally>,
+    entries: Table<Entry>,
+    tallies: Table<Tally>,
     free: Vec<u32>,
     wheel: Wheel,
-    /// Circuits whose next cell is due, by port and class.
-    due: Vec<[List; Class::COUNT]>,
-    /// Circuits with a contract that leave by each port.
-    users: Vec<u32>,
+    ports: Table<AtPort>,
     shaped: usize,
 }
 
 impl Contracts {
     pub(crate) fn new(ports: usize) -> Self {
         Contracts {
-            entries: Vec::new(),
-            tallies: Vec::new(),
+            entries: Table::default(),
+            tallies: Table::default(),
             free: Vec::new(),
             wheel: Wheel::new(),
-            due: vec![[EMPTY; Class::COUNT]; ports],
-            users: vec![0; ports],
+            ports: Table::from(vec![AtPort::NONE; ports]),
             shaped: 0,
         }
     }
 
-    pub(crate) fn set_ports(&mut self, ports: usize) {
-        self.due.resize(ports, [EMPTY; Class::COUNT]);
-        self.users.resize(ports, 0);
+    pub(crate) fn ports(&mut self) -> &mut Table<AtPort> {
+        &mut self.ports
     }
 
     /// An entry for `circuit`, which leaves by `port` in `class`; there will be `most` at most.
@@ -140,7 +149,7 @@ impl Contracts {
             waits: Waits::Nowhere,
             measured: Measured::default(),
         };
-        self.users[usize::from(port)] += 1;
+        self.ports[usize::from(port)].users += 1;
         self.shaped += usize::from(shape.is_some());
         let at = match self.free.pop() {
             Some(at) => {
@@ -150,7 +159,9 @@ impl Contracts {
             None => {
                 if self.entries.is_empty() {
                     // Not before the first is wanted. What is not used stays untouched, and nothing moves later.
-                    self.reserve(most);
+                    let mut entries = Vec::with_capacity(most);
+                    prefetch::large_pages(&mut entries);
+                    (self.entries, self.tallies) = (Table::from(entries), Table::from(Vec::with_capacity(most)));
                 }
                 self.entries.push(entry);
                 self.tallies.push(Tally::default());
@@ -162,16 +173,11 @@ impl Contracts {
         at
     }
 
-    /// Makes room for `most` entries.
-    fn reserve(&mut self, most: usize) {
-        self.entries.reserve_exact(most.saturating_sub(self.entries.len()));
-        prefetch::large_pages(&mut self.entries);
-    }
-
-    /// There will be `most` at most, and perhaps more than thought before.
-    pub(crate) fn set_most(&mut self, most: usize) {
+    /// There will be `most` at most, and perhaps more than thought before: by parts with room for them.
+    pub(crate) fn set_most(&mut self, most: usize, entries: &mut Vec<Entry>, tallies: &mut Vec<Tally>) {
         if !self.is_empty() {
-            self.reserve(most);
+            self.entries.add_part(entries, most);
+            self.tallies.add_part(tallies, most);
         }
     }
 
@@ -183,7 +189,7 @@ impl Contracts {
             Waits::InWheel => self.wheel.remove(at),
             Waits::Due => self.unlink(at),
         }
-        self.users[usize::from(port)] -= 1;
+        self.ports[usize::from(port)].users -= 1;
         self.shaped -= usize::from(shape.is_some());
         self.entries[at as usize].waits = Waits::Nowhere;
         self.free.push(at);
@@ -198,7 +204,7 @@ impl Contracts {
     /// Asks for an entry's line. A number without an entry is harmless.
     #[inline(always)]
     pub(crate) fn prefetch(&self, at: u32) {
-        prefetch::early(&self.entries, at as usize);
+        self.entries.prefetch_early(at as usize);
     }
 
     /// What was counted of an entry's circuit.
@@ -221,12 +227,12 @@ impl Contracts {
 
     fn unlink(&mut self, at: u32) {
         let Entry { prev, next, port, class, .. } = self.entries[at as usize];
-        let list = &mut self.due[usize::from(port)][usize::from(class)];
+        let list = &mut self.ports[usize::from(port)].due[usize::from(class)];
         match prev {
             NONE => list.head = next,
             prev => self.entries[prev as usize].next = next,
         }
-        let list = &mut self.due[usize::from(port)][usize::from(class)];
+        let list = &mut self.ports[usize::from(port)].due[usize::from(class)];
         match next {
             NONE => list.tail = prev,
             next => self.entries[next as usize].prev = prev,
@@ -235,7 +241,7 @@ impl Contracts {
 
     fn push_due(&mut self, at: u32) {
         let Entry { port, class, .. } = self.entries[at as usize];
-        let list = &mut self.due[usize::from(port)][usize::from(class)];
+        let list = &mut self.ports[usize::from(port)].due[usize::from(class)];
         let tail = std::mem::replace(&mut list.tail, at);
         match tail {
             NONE => list.head = at,
@@ -290,7 +296,7 @@ impl Plane {
     pub(crate) fn serve_due(&mut self, port: usize, class: usize, out: &mut [Cell], now: Time) -> usize {
         let mut sent = 0;
         while sent < out.len() {
-            let at = self.contracts.due[port][class].head;
+            let at = self.contracts.ports[port].due[class].head;
             if at == NONE {
                 break;
             }
@@ -353,6 +359,6 @@ impl Switch {
     /// Circuits with a contract that leave by a port. Where there is one, whoever runs the switch should not take more cells
     /// from it than the link can send soon: order is kept here, not there.
     pub fn contracts_at(&self, port: u16) -> usize {
-        self.plane.contracts.users.get(usize::from(port)).copied().unwrap_or_default() as usize
+        self.plane.contracts.ports.get(usize::from(port)).map_or(0, |port| port.users as usize)
     }
 }

@@ -153,8 +153,9 @@ impl Plane {
         let steps = epoch.wrapping_sub(self.epoch);
         if steps != 0 {
             self.epoch = epoch;
-            for port in &mut self.ports {
-                port.turn_epoch(steps);
+            // A port whose link has never been up holds no room.
+            for port in &self.used_ports {
+                self.ports[usize::from(*port)].turn_epoch(steps);
             }
         }
     }

@@ -16,6 +16,7 @@
 
 use crate::circuit::{Circuit, flag};
 use crate::prefetch;
+use crate::table::Table;
 use wire::Label;
 
 /// Entries of a page.
@@ -26,7 +27,7 @@ type Entry = [u8; 3];
 pub(crate) const PAGE_OCTETS: usize = ENTRIES * size_of::<Entry>();
 /// Entries behind the last page, so that each entry can be read with the octet behind it.
 const SPARE: usize = 1;
-const ROOTS: usize = 32;
+pub(crate) const ROOTS: usize = 32;
 /// Numbers before the mark is set fit into 23 bits.
 const F4_MARK: u32 = 1 << 23;
 /// The highest number.
@@ -99,7 +100,7 @@ pub(crate) struct NoPage;
 /// See the module's head.
 #[derive(Debug)]
 pub(crate) struct Index {
-    roots: Vec<[u32; ROOTS]>,
+    roots: Table<[u32; ROOTS]>,
     /// Pages one after another, page 0 first.
     entries: Vec<Entry>,
     /// The same of [`Outgoing`] entries, or empty.
@@ -154,7 +155,14 @@ impl Index {
         entries.resize(ENTRIES + SPARE, Entry::default());
         let mut used = Vec::with_capacity(max_pages + 1);
         used.push(0);
-        Index { roots: vec![[0; ROOTS]; ports], entries, outgoing: Vec::new(), used, free: Vec::new(), max_pages }
+        Index {
+            roots: Table::from(vec![[0; ROOTS]; ports]),
+            entries,
+            outgoing: Vec::new(),
+            used,
+            free: Vec::new(),
+            max_pages,
+        }
     }
 
     /// The same, with [`Outgoing`] entries.
@@ -172,9 +180,9 @@ impl Index {
         prefetch::first_pages(&mut self.used);
     }
 
-    /// Makes it a table for so many ports. Those that are gone have no entries.
-    pub(crate) fn set_ports(&mut self, ports: usize) {
-        self.roots.resize(ports, [0; ROOTS]);
+    /// Where the tables of its ports begin.
+    pub(crate) fn roots(&mut self) -> &mut Table<[u32; ROOTS]> {
+        &mut self.roots
     }
 
     /// Pages in use.

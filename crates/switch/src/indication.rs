@@ -47,22 +47,20 @@ pub(crate) struct Cause {
     /// When this sweep was due, and when its next slice is.
     began: Time,
     next: Time,
-    /// Circuits that wait at each output, and whether those of this output were too many for another sweep.
-    listed: Vec<u32>,
-    full: Vec<bool>,
+    /// By output: circuits that wait there, and whether those were too many for another sweep.
+    outputs: BTreeMap<u16, (u32, bool)>,
 }
 
 impl Cause {
     /// Begins a slice: the label behind which it begins, and how many labels it has.
-    pub(crate) fn begin_slice(&mut self, ports: usize) -> (Option<Label>, usize) {
-        self.listed.resize(ports, 0);
-        self.full.resize(ports, false);
+    pub(crate) fn begin_slice(&mut self) -> (Option<Label>, usize) {
         if self.cursor.is_none() {
             self.swept = 0;
             // An output that has not sent what the sweep before listed gets nothing more: its list has a bound.
-            for (full, listed) in self.full.iter_mut().zip(&self.listed) {
+            self.outputs.retain(|_, (listed, full)| {
                 *full = *listed > 0;
-            }
+                *full
+            });
         }
         let later = |circuits: u32| (circuits.div_ceil(STEPS) as usize).clamp(LATER_SLICE, LONGEST);
         (self.cursor, self.circuits.map_or(SLICE, later))
@@ -70,18 +68,15 @@ impl Cause {
 
     /// A circuit of the slice, at an output; false if it is not to be listed there.
     pub(crate) fn list(&mut self, output: u16) -> bool {
-        let output = usize::from(output);
         self.swept += 1;
-        if self.full.get(output).is_none_or(|full| *full) {
-            return false;
-        }
-        self.listed[output] += 1;
-        true
+        let (listed, full) = self.outputs.entry(output).or_default();
+        *listed += u32::from(!*full);
+        !*full
     }
 
     /// An output is done with a circuit that was listed there.
     pub(crate) fn unlist(&mut self, output: u16) {
-        if let Some(listed) = self.listed.get_mut(usize::from(output)) {
+        if let Some((listed, _)) = self.outputs.get_mut(&output) {
             *listed = listed.saturating_sub(1);
         }
     }
@@ -119,8 +114,7 @@ impl Indications {
             circuits: None,
             began: now,
             next: now,
-            listed: Vec::new(),
-            full: Vec::new(),
+            outputs: BTreeMap::new(),
         };
         self.causes.insert(key, cause);
         self.due.insert((now, key));
@@ -135,11 +129,9 @@ impl Indications {
 
     /// Forgets ports from this one on.
     pub(crate) fn forget_ports(&mut self, first: u16) {
-        self.causes.retain(|(port, _), cause| {
-            cause.listed.truncate(first.into());
-            *port < first
-        });
-        self.due.retain(|(_, (port, _))| *port < first);
+        for (key, cause) in self.causes.split_off(&(first, None)) {
+            self.due.remove(&(cause.next, key));
+        }
     }
 
     /// One that has not been forgotten yet.
@@ -174,7 +166,7 @@ impl Indications {
             if cause.cursor.take().is_some() {
                 // It ended in the middle of a sweep: the labels so far have had theirs.
                 cause.began = (cause.began + crate::oam::PERIOD).max(now);
-            } else if cause.listed.iter().all(|listed| *listed == 0) {
+            } else if cause.outputs.values().all(|(listed, _)| *listed == 0) {
                 self.causes.remove(&key);
                 continue;
             } else {
@@ -219,7 +211,7 @@ mod tests {
             let now = start + Duration::from_millis(ms);
             causes.begin(key, Defect::default(), now);
             if let Some(due) = causes.poll_slice(now) {
-                let (after, most) = causes.get_mut(due).unwrap().begin_slice(1);
+                let (after, most) = causes.get_mut(due).unwrap().begin_slice();
                 assert_eq!((after, most), (None, SLICE));
                 causes.end_slice(due, Some(Label::Vp(Vpi::MAX_UNI)), now);
                 slices.push(ms);

@@ -59,12 +59,14 @@ mod shape;
 mod single;
 mod store;
 mod sums;
+mod table;
 mod translate;
 mod transmit;
 mod whole;
 
 pub use alarms::{Indication, SwitchEvent};
 pub use arrival::Arrival;
+pub use bounds::Room;
 pub use change::{ChangeError, Failed, Progress, Transaction};
 pub use config::SwitchConfig;
 pub use count::{BranchInfo, CircuitCounters, RouteInfo};
@@ -75,6 +77,7 @@ pub use port::PortCounters;
 pub use profile::{Class, Flow, Profile};
 pub use shape::{Shape, ShapeKind};
 pub use sums::Sums;
+pub use table::{Table, part};
 pub use translate::NOWHERE;
 pub use whole::Whole;
 
@@ -138,17 +141,23 @@ pub struct Switch {
     framed: bool,
     /// Calls of [`Switch::translate`] that begin with circuits' lines: most cells of the one before needed these.
     by_lines: u8,
+    /// Ports that there are to be.
+    wanted_ports: u16,
 }
 
 /// All that cells touch beyond the label table.
 #[derive(Debug)]
 pub(crate) struct Plane {
-    circuits: Vec<Circuit>,
+    circuits: Table<Circuit>,
     max_circuits: usize,
     free_circuit: u32,
     in_use: usize,
     store: Store,
-    ports: Vec<Port>,
+    ports: Table<Port>,
+    /// Those whose link is or has been up, in ascending order: what is done for all ports is done for these.
+    used_ports: Vec<u16>,
+    /// How many circuits come in by each port and leave by it, where there are any.
+    ends: BTreeMap<u16, u32>,
     profiles: Profiles,
     pool: Pool,
     credits: Credits,
@@ -176,6 +185,13 @@ fn max_circuits(circuits: u32) -> usize {
 impl Switch {
     /// A switch without circuits. All links are up; none carries credits.
     pub fn new(config: SwitchConfig) -> Self {
+        let mut switch = Switch::without_links(config);
+        (0..config.ports).for_each(|port| switch.set_up(port, true));
+        switch
+    }
+
+    /// A switch without circuits. All links are down.
+    pub fn without_links(config: SwitchConfig) -> Self {
         let config = SwitchConfig { circuits: max_circuits(config.circuits) as u32, ..config };
         let store = config.store_cells();
         let mut circuits = Vec::with_capacity(config.circuits as usize + 1);
@@ -183,14 +199,16 @@ impl Switch {
         // Number 0 is no circuit: what the label table says where it has no entry.
         circuits.push(Circuit::default());
         let plane = Plane {
-            circuits,
+            circuits: Table::from(circuits),
             max_circuits: max_circuits(config.circuits),
             free_circuit: circuit::NONE,
             in_use: 0,
             store: Store::new(store),
             ports: (0..config.ports).map(|_| Port::new(&config)).collect(),
+            used_ports: Vec::new(),
+            ends: BTreeMap::new(),
             profiles: Profiles::new(config.profiles),
-            pool: Pool::new(store.min(config.circuits as usize) * 2, usize::from(config.ports) * Class::COUNT),
+            pool: Pool::new(config.waiting(), config.queues()),
             credits: Credits::new(config.credit_cells, config.incarnation),
             contracts: Contracts::new(config.ports.into()),
             batch: Batch::default(),
@@ -214,6 +232,7 @@ impl Switch {
             alarms: Alarms::default(),
             framed: false,
             by_lines: 0,
+            wanted_ports: config.ports,
         }
     }
 
@@ -222,7 +241,7 @@ impl Switch {
     /// when it is needed, 2 MiB at a time.
     pub fn touch(&mut self) {
         self.index.touch();
-        prefetch::first_pages(&mut self.plane.circuits);
+        self.plane.circuits.touch();
         self.plane.store.touch();
     }
 
@@ -248,8 +267,12 @@ impl Switch {
     /// circuits with credits, wait.
     pub fn set_up(&mut self, port: u16, up: bool) {
         if let Some(state) = self.plane.ports.get_mut(usize::from(port)) {
-            state.up = up;
-            if !up {
+            state.set_up(up);
+            if up {
+                if let Err(at) = self.plane.used_ports.binary_search(&port) {
+                    self.plane.used_ports.insert(at, port);
+                }
+            } else {
                 self.drop_indications(port);
             }
         }

@@ -80,6 +80,7 @@ pub(crate) struct Turn {
 }
 
 impl Port {
+    /// A port whose link is down.
     pub(crate) fn new(config: &SwitchConfig) -> Self {
         let (limit, control) = (config.queue_cells, config.control_cells);
         Port {
@@ -90,17 +91,25 @@ impl Port {
             management: Room::new(config.management_cells),
             headroom: [0; 2],
             epoch: 0,
-            up: true,
+            up: false,
             credit: false,
             arrival: Arrival::Together,
             last_batch: Time::ZERO,
             ready: 0,
             classes: [Turn::default(); Class::COUNT],
-            control: VecDeque::with_capacity(usize::from(control)),
+            control: VecDeque::new(),
             control_limit: control.into(),
             indications: VecDeque::new(),
             notices: VecDeque::new(),
             counters: PortCounters::default(),
+        }
+    }
+
+    pub(crate) fn set_up(&mut self, up: bool) {
+        self.up = up;
+        if up {
+            // Ports without a link, which may be very many, have no room.
+            self.control.reserve_exact(self.control_limit);
         }
     }
 

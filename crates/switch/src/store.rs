@@ -5,13 +5,16 @@
 //! its port and circuit before; their sum is the store's capacity.
 
 use crate::prefetch;
+use crate::table::Table;
 use wire::{Cell, Time};
 
 /// See the module's head.
 #[derive(Debug)]
 pub(crate) struct Store {
-    cells: Vec<Cell>,
+    cells: Table<Cell>,
+    /// Places that are free again; those that there is no room for here are in one of `more`.
     free: Vec<u32>,
+    more: Vec<Vec<u32>>,
     capacity: usize,
 }
 
@@ -19,25 +22,27 @@ impl Store {
     pub(crate) fn new(capacity: usize) -> Self {
         let mut cells = Vec::with_capacity(capacity);
         prefetch::large_pages(&mut cells);
-        Store { cells, free: Vec::with_capacity(capacity), capacity }
+        Store { cells: Table::from(cells), free: Vec::with_capacity(capacity), more: Vec::new(), capacity }
     }
 
     /// As [`crate::Switch::touch`].
     pub(crate) fn touch(&mut self) {
-        prefetch::first_pages(&mut self.cells);
+        self.cells.touch();
         prefetch::first_pages(&mut self.free);
     }
 
-    /// Lets it hold as many, now or when others have left.
-    pub(crate) fn set_capacity(&mut self, capacity: usize) {
+    /// Lets it hold as many, now or when others have left, by parts with room for them.
+    pub(crate) fn set_capacity(&mut self, capacity: usize, cells: &mut Vec<Cell>, free: &mut Vec<u32>) {
         self.capacity = capacity;
-        self.cells.reserve_exact(capacity.saturating_sub(self.cells.len()));
-        self.free.reserve_exact(capacity.saturating_sub(self.free.len()));
+        self.cells.add_part(cells, capacity);
+        if self.free.capacity() + self.more.iter().map(Vec::capacity).sum::<usize>() < capacity {
+            self.more.push(std::mem::take(free));
+        }
     }
 
     /// Cells it holds.
     pub(crate) fn len(&self) -> usize {
-        self.cells.len() - self.free.len()
+        self.cells.len() - self.free.len() - self.more.iter().map(Vec::len).sum::<usize>()
     }
 
     /// Cells it can hold.
@@ -56,9 +61,12 @@ impl Store {
         Some(at)
     }
 
-    /// A place that was never used: memory that is not needed stays untouched.
+    /// A place that is noted elsewhere, or was never used: memory that is not needed stays untouched.
     #[cold]
     fn first_use(&mut self) -> Option<u32> {
+        if let Some(at) = self.more.iter_mut().find_map(Vec::pop) {
+            return Some(at);
+        }
         if self.cells.len() >= self.capacity {
             return None;
         }
@@ -89,11 +97,23 @@ impl Store {
     /// Gives the place of a cell back.
     #[inline(always)]
     pub(crate) fn free(&mut self, at: u32) {
-        self.free.push(at);
+        if self.free.len() < self.free.capacity() {
+            self.free.push(at);
+        } else {
+            self.free_beyond(at);
+        }
+    }
+
+    #[cold]
+    fn free_beyond(&mut self, at: u32) {
+        match self.more.iter_mut().find(|part| part.len() < part.capacity()) {
+            Some(part) => part.push(at),
+            None => self.free.push(at),
+        }
     }
 
     #[inline(always)]
     pub(crate) fn prefetch(&self, at: u32) {
-        prefetch::line(&self.cells, at as usize);
+        self.cells.prefetch(at as usize);
     }
 }

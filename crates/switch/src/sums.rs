@@ -55,7 +55,7 @@ impl Switch {
             stored: plane.store.len() as u64,
             own: 0,
         };
-        for port in &plane.ports {
+        for port in plane.ports.iter() {
             sums.ports.add(&port.counters);
             sums.queued += u64::from(port.used + port.held + port.management.waiting());
             sums.own += port.control.len() as u64;

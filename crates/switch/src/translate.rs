@@ -6,6 +6,7 @@ use crate::circuit::{Circuit, flag};
 use crate::index::{Outgoing, Paths, Place};
 use crate::police::{Ticks, Verdict, ticks};
 use crate::profile::Profiles;
+use crate::table::Table;
 use wire::{Cell, Time};
 
 /// Where a cell goes that has no circuit, is no user data, or belongs to more than one branch.
@@ -125,7 +126,7 @@ fn rewrite(outgoing: &[Outgoing], cells: &[Cell], places: &[Place], out: &mut [C
 /// Copies the cells of a window under the labels of their circuits, and says by which ports they leave.
 #[inline(never)]
 fn rewrite_by_lines(
-    circuits: &[Circuit],
+    circuits: &Table<Circuit>,
     cells: &[Cell],
     (words, found): (&[u32], &[u32]),
     out: &mut [Cell],
@@ -144,7 +145,7 @@ fn rewrite_by_lines(
 /// As [`rewrite_by_lines`], with policing and counters.
 #[inline(never)]
 fn police(
-    circuits: &mut [Circuit],
+    circuits: &mut Table<Circuit>,
     profiles: &Profiles,
     cells: &[Cell],
     now: Ticks,

@@ -68,7 +68,7 @@ impl Plane {
             }
             let batch = &batch[..n];
             for id in batch {
-                crate::prefetch::line(&self.circuits, *id as usize);
+                self.circuits.prefetch(*id as usize);
             }
             for id in &batch[..n.min(NEAR)] {
                 self.store.prefetch(self.circuits[*id as usize].head);

@@ -328,6 +328,8 @@ fn other_bounds_keep_what_is_queued_and_counted() {
     second.add((3, vc(0, 60)), (8, vc(0, 61)), &short());
     assert_eq!(switch.apply(second.clone()).unwrap_err().error, ChangeError::NoPort(8));
     switch.set_bounds(9, 1).unwrap();
+    // New ports are down.
+    switch.set_up(8, true);
     assert_eq!(switch.apply(second.clone()).unwrap_err().error, ChangeError::Full(1));
     switch.set_bounds(9, 2).unwrap();
     switch.apply(second).unwrap();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::time::Duration;
-use switch::{Bucket, Excess, Flow as Loss, Outputs, Police, Profile, Switch, SwitchConfig, Transaction};
+use switch::{Bucket, Excess, Flow as Loss, Outputs, Police, Profile, Room, Switch, SwitchConfig, Transaction};
 use traffic::Fine;
 use wire::credit::{self, Entry, Kind};
 use wire::oam::{
@@ -184,8 +184,12 @@ impl World {
             }
             _ => {
                 let ports = CONFIG.ports + self.random.below(u64::from(MOST_PORTS - CONFIG.ports) + 1) as u16;
-                if self.switch.set_bounds(ports, CONFIG.circuits).is_ok() {
+                let (had, circuits) = (self.switch.config(), CONFIG.circuits + self.random.below(9) as u32);
+                let mut room = Room::new(&had, &SwitchConfig { ports, circuits, ..had }).unwrap();
+                if self.switch.begin_bounds(ports, circuits, &mut room).is_ok() {
+                    while self.switch.settle(1, &mut room) {}
                     (0..ports).for_each(|port| self.switch.set_credit(port, true));
+                    (had.ports..ports).for_each(|port| self.switch.set_up(port, true));
                 }
             }
         }

@@ -188,6 +188,11 @@ impl Gateway {
         }
     }
 
+    /// Whether removed routes have left something.
+    pub(super) fn has_orphans(&self) -> bool {
+        !self.orphans.is_empty()
+    }
+
     /// Takes over what the removed routes of another port have left.
     pub(super) fn adopt(&mut self, other: &mut Gateway) {
         self.orphaned += std::mem::take(&mut other.orphaned);

@@ -5,6 +5,7 @@
 //! carries cells and the other frames. Inputs never wait: what cannot leave at once is queued by circuit within its bounds,
 //! or dropped and counted. A frame whose route leads to frame ports only is passed on as it is.
 
+mod bounds;
 mod frames;
 mod gateway;
 mod holders;
@@ -16,6 +17,7 @@ mod sums;
 mod table;
 mod visit;
 
+pub use bounds::Room;
 pub use route::{BranchInfo, RouteError, RouteInfo, RouteOptions, RouteTable};
 pub use wire::Label;
 
@@ -27,7 +29,7 @@ use route::{Route, key};
 use std::any::Any;
 use std::time::Duration;
 use sums::PortSums;
-use switch::Arrival;
+use switch::{Arrival, Table};
 use table::KeyTable;
 use visit::{Turn, Visit};
 use wire::oam::Location;
@@ -113,9 +115,9 @@ impl PortState {
 pub struct Switch {
     config: SwitchConfig,
     cells: switch::Switch,
-    ports: Vec<PortState>,
-    /// One more than the highest port that has had a link: beyond it nothing happens.
-    linked: usize,
+    ports: Table<PortState>,
+    /// Ports that have had a link, in ascending order: nothing happens at others.
+    linked: Vec<u16>,
     /// Boxed: a list that grows moves pointers only.
     routes: Vec<Option<Box<Route>>>,
     free: Vec<u32>,
@@ -131,15 +133,14 @@ pub struct Switch {
 impl Switch {
     /// A switch without routes.
     pub fn new(config: SwitchConfig) -> Self {
-        let mut cells = switch::Switch::new(config.of_cells());
-        (0..config.ports).for_each(|port| cells.set_up(port, false));
+        let cells = switch::Switch::without_links(config.of_cells());
         let ports = (0..config.ports).map(|_| PortState::default()).collect();
         let (routes, free, scratch) = (Vec::new(), Vec::new(), Vec::new());
         Switch {
             config,
             cells,
             ports,
-            linked: 0,
+            linked: Vec::new(),
             routes,
             free,
             scratch,
@@ -179,7 +180,7 @@ impl Switch {
 
     /// Whether a VC or a VP of this label is in use at `port`, as input.
     pub fn has_route(&self, port: u16, label: Label) -> bool {
-        port < self.config.ports && self.table(port, label).get(key(label)).is_some()
+        self.has_port(port) && self.table(port, label).get(key(label)).is_some()
     }
 
     /// What a port received and could not give to any route.
@@ -206,33 +207,26 @@ impl Switch {
         self.cells.queued_at(port)
     }
 
-    /// Gives it other bounds. What waits and what was counted stays.
-    ///
-    /// # Errors
-    /// A port or a route beyond them is in use; nothing has changed.
-    pub fn set_config(&mut self, config: SwitchConfig) -> Result<(), RouteError> {
-        if self.routes.len() - self.free.len() > config.max_routes {
-            return Err(RouteError::Full(config.max_routes));
-        }
-        if config == self.config {
-            return Ok(());
-        }
-        let cells = config.of_cells();
-        self.cells.set_bounds(cells.ports, cells.circuits)?;
-        (self.config.ports..config.ports).for_each(|port| self.cells.set_up(port, false));
-        let gone: Vec<PortState> = self.ports.drain(usize::from(config.ports).min(self.ports.len())..).collect();
-        self.ports.resize_with(config.ports.into(), PortState::default);
-        if let Some(first) = self.ports.first_mut() {
-            // Frames of their routes that are gone have not been given back yet.
-            gone.into_iter().for_each(|mut port| first.gateway.adopt(&mut port.gateway));
-        }
-        self.config = config;
-        Ok(())
-    }
-
     /// The bounds that it has.
     pub fn config(&self) -> SwitchConfig {
         self.config
+    }
+
+    /// Where the ports that have had a link begin again behind those below `port`.
+    fn first_from(&self, port: usize) -> usize {
+        self.linked.partition_point(|linked| usize::from(*linked) < port)
+    }
+
+    /// The ports that have had a link, one after the other, from a place of theirs on.
+    fn linked_at(&self, place: usize) -> usize {
+        self.linked[place % self.linked.len()].into()
+    }
+}
+
+/// A port is one of those that are visited from now on.
+fn visit(linked: &mut Vec<u16>, port: u16) {
+    if let Err(at) = linked.binary_search(&port) {
+        linked.insert(at, port);
     }
 }
 
@@ -271,26 +265,28 @@ impl switch::Outputs for Links<'_, '_, '_> {
 impl Node for Switch {
     fn run(&mut self, io: &mut NodeIo<'_>, now: Time) -> bool {
         let mut any = false;
-        let ports = io.ports().min(self.ports.len());
         if self.cells.poll_timeout().is_some_and(|at| at <= now) {
             self.cells.handle_timeout(now);
         }
-        for port in 0..ports {
+        for at in 0..self.linked.len() {
+            let port = self.linked_at(at);
             // Frames that pass whole would take all room of a link again and again, and what waits here would never leave.
             if self.cells.has_output(port as u16) && io.carries(port) == Some(Carries::Frames) {
                 any |= self.send_frames(port, io, now);
             }
         }
-        any |= self.take_all(ports, io, now);
+        any |= self.take_all(io, now);
         // A link that has just gone down may have more circuits than one slice.
         if self.cells.list_indications(now) {
             io.count_work(LISTED_WORK);
             any = true;
         }
         self.awaits_room = false;
-        let (visit, begin) = (Visit::begin(io), std::mem::take(&mut self.sends_next));
+        let (visit, next) = (Visit::begin(io), std::mem::take(&mut self.sends_next));
+        let begin = self.first_from(next);
         let mut over = false;
-        for port in (0..ports).map(|n| (begin + n) % ports) {
+        for at in 0..self.linked.len() {
+            let port = self.linked_at(begin + at);
             let state = &mut self.ports[port];
             let lost = state.gateway.release_orphans(io.pool_mut());
             if lost > 0 {
@@ -337,7 +333,7 @@ impl Node for Switch {
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        let gateways = self.ports.iter().take(self.linked).filter_map(|port| port.gateway.poll_timeout());
+        let gateways = self.linked.iter().filter_map(|port| self.ports[usize::from(*port)].gateway.poll_timeout());
         gateways.chain(self.cells.poll_timeout()).min()
     }
 
@@ -345,7 +341,7 @@ impl Node for Switch {
         if let Some(state) = self.ports.get_mut(port as usize) {
             state.link = link;
             if link.is_some() {
-                self.linked = self.linked.max(usize::from(port) + 1);
+                visit(&mut self.linked, port);
                 // The link's counters begin now, and so does what is compared with them.
                 let counters = self.cells.port_counters(port);
                 state.told = counters.sent;

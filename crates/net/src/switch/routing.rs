@@ -21,7 +21,7 @@ impl Switch {
         (out_port, out_label): (u16, Label),
         options: RouteOptions,
     ) -> Result<(), RouteError> {
-        if port >= self.config.ports || out_port >= self.config.ports {
+        if !self.has_port(port) || !self.has_port(out_port) {
             return Err(RouteError::NoPort(port.max(out_port)));
         }
         if label.is_path() != out_label.is_path() {
@@ -78,7 +78,7 @@ impl Switch {
         to: (u16, Label),
         options: RouteOptions,
     ) -> Result<(), RouteError> {
-        if from.0 >= self.config.ports || to.0 >= self.config.ports {
+        if !self.has_port(from.0) || !self.has_port(to.0) {
             return Err(RouteError::NoPort(from.0.max(to.0)));
         }
         self.cells.change_profile(from, to, &options.profile(self.cells.config().queue_cells))?;
@@ -91,7 +91,7 @@ impl Switch {
 
     /// Ends one branch of a route, or with `out_port` `None` the route. Returns whether it was there.
     pub fn remove_route(&mut self, port: u16, label: Label, out_port: Option<u16>) -> bool {
-        if port >= self.config.ports {
+        if !self.has_port(port) {
             return false;
         }
         let Some(index) = self.table(port, label).get(key(label)) else { return false };

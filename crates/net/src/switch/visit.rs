@@ -69,10 +69,12 @@ impl Mark {
 
 impl Switch {
     /// Takes what came in at all ports, or as much of it as one visit does. True if there was anything.
-    pub(super) fn take_all(&mut self, ports: usize, io: &mut NodeIo<'_>, now: Time) -> bool {
+    pub(super) fn take_all(&mut self, io: &mut NodeIo<'_>, now: Time) -> bool {
         let (visit, turn) = (Visit::begin(io), std::mem::take(&mut self.takes_next));
         let (mut any, mut over, mut rest) = (false, false, turn.left);
-        for port in (0..ports).map(|n| (turn.port + n) % ports) {
+        let begin = self.first_from(turn.port);
+        for at in 0..self.linked.len() {
+            let port = self.linked_at(begin + at);
             self.note_signal(port, io, now);
             let rest = rest.take();
             let Some(carries) = io.carries(port).filter(|_| !over) else { continue };

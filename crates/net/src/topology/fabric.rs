@@ -9,7 +9,7 @@ use crate::external::CircuitNotice;
 use crate::line::Side;
 use crate::network::{End, LinkConfig, LinkId, Network, NodeId, RemovedLink};
 use crate::node::Node;
-use crate::switch::{RouteOptions, RouteTable, Switch, SwitchConfig};
+use crate::switch::{Room, RouteOptions, RouteTable, Switch, SwitchConfig};
 use calls::CallTable;
 use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
@@ -179,7 +179,8 @@ impl<H: CircuitTable + 'static> Fabric<H> {
         self.router.add_station(name, Bounds::Outside)
     }
 
-    /// Gives a switch other bounds; gives those that it had.
+    /// Begins to give a switch other bounds; gives those that it had. [`Fabric::settle_switch`] goes on. `room` is what its tables grow
+    /// by.
     ///
     /// # Errors
     /// It uses more than they allow.
@@ -188,15 +189,22 @@ impl<H: CircuitTable + 'static> Fabric<H> {
         network: &mut Network,
         name: &str,
         config: SwitchConfig,
+        room: &mut Room,
     ) -> Result<SwitchConfig, TopologyError> {
         let had = self.router.change_switch(name, config)?;
         if let Some(switch) = self.node(name).and_then(|id| network.node_mut::<Switch>(id))
-            && let Err(cause) = switch.set_config(config)
+            && let Err(cause) = switch.begin_config(config, room)
         {
             self.router.change_switch(name, had)?;
             return Err(TopologyError::Route { switch: name.to_owned(), cause });
         }
         Ok(had)
+    }
+
+    /// Makes or takes away some of the ports that are to come or go at a switch, `most` at most. False if there are none.
+    pub fn settle_switch(&mut self, network: &mut Network, name: &str, most: usize, room: &mut Room) -> bool {
+        let switch = self.node(name).and_then(|id| network.node_mut::<Switch>(id));
+        switch.is_some_and(|switch| switch.settle(most, room))
     }
 
     /// Removes a station that has no links any more; its node comes back.

@@ -34,6 +34,7 @@ impl Switch {
         self.plane.circuits[line as usize].flags |= flag::LIVE;
         let Circuit { port, profile, .. } = self.plane.circuits[line as usize];
         self.plane.count_promised(port, profile, 1);
+        self.plane.note_end(port, true);
         let side = self.plane.circuits[line as usize].side;
         if self.plane.circuits[line as usize].is(flag::CREDIT) {
             let set = self.leaving.set(change.to.0.into(), change.to.1, line, Outgoing::NONE);
@@ -41,6 +42,7 @@ impl Switch {
             self.plane.notice_check(side);
         }
         if id == 0 {
+            self.plane.note_end(change.from.0, true);
             self.set(change.from, line);
         } else if root == NONE {
             self.plane.join(id, line);
@@ -53,6 +55,7 @@ impl Switch {
 
     fn unlink(&mut self, from: Point) {
         let id = self.index.get(from.0.into(), from.1);
+        self.plane.note_end(from.0, false);
         self.set(from, 0);
         let circuit = self.plane.circuits[id as usize];
         if circuit.is(flag::CREDIT) {
@@ -84,6 +87,7 @@ impl Switch {
             self.plane.retire(leaf);
         }
         if self.plane.roots[circuit.side as usize].is_empty() {
+            self.plane.note_end(from.0, false);
             self.set(from, 0);
             self.plane.end_root(id);
         } else {
@@ -100,7 +104,8 @@ impl Plane {
         }
         if self.free_circuit == NONE && self.circuits.len() > self.max_circuits {
             // Lines of circuits that are gone, whose numbers still wait in queues.
-            for port in 0..self.ports.len() {
+            for at in 0..self.used_ports.len() {
+                let port = usize::from(self.used_ports[at]);
                 for class in 0..self.ports[port].classes.len() {
                     self.forget_gone(port, class);
                 }
@@ -190,6 +195,15 @@ impl Plane {
         self.give_circuit(id);
     }
 
+    /// A circuit comes in or leaves by a port from now on, or no more.
+    fn note_end(&mut self, port: u16, exists: bool) {
+        let ends = self.ends.entry(port).or_default();
+        *ends = if exists { *ends + 1 } else { *ends - 1 };
+        if *ends == 0 {
+            self.ends.remove(&port);
+        }
+    }
+
     /// A branch of this profile leaves by a port, or does no more.
     pub(super) fn count_promised(&mut self, port: u16, profile: u16, sign: i32) {
         if self.profiles.get(profile).is_promised() {
@@ -209,6 +223,7 @@ impl Plane {
             at = next;
         }
         self.missed.remove(&id);
+        self.note_end(circuit.port, false);
         let profile = *self.profiles.get(circuit.profile);
         let port = &mut self.ports[usize::from(circuit.port)];
         *(if circuit.is(flag::CREDIT) { &mut port.held } else { &mut port.used }) -= u32::from(circuit.data_queued());
