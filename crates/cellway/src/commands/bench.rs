@@ -15,7 +15,7 @@ mod sar;
 mod shards;
 mod switch;
 
-pub(crate) use path::{Handover, flood, memcpy_gbit_s};
+pub(crate) use path::{Flood, Handover, flood, memcpy_gbit_s};
 pub(crate) use paths::windows_mbit_s;
 
 use crate::context::Context;
