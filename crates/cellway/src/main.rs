@@ -104,8 +104,7 @@ enum Command {
     /// Play a recording of `atmtcp write` or `cellway capture --format atmtcp` back
     Replay(recording::Replay),
     /// Measure this machine
-    #[command(subcommand)]
-    Bench(bench::BenchCommand),
+    Bench(bench::Bench),
     /// The papers' experiments: published, modelled, measured
     #[command(subcommand)]
     Lab(lab::LabCommand),
@@ -158,7 +157,7 @@ fn main() -> ExitCode {
         Command::Vm(vm) => vm::run(&context, &vm),
         Command::Capture(capture) => capture::run(&context, &capture),
         Command::Replay(replay) => recording::run(&context, &replay),
-        Command::Bench(command) => bench::run(&context, &command),
+        Command::Bench(bench) => bench::run(&context, bench),
         Command::Lab(command) => lab::run(&context, &command),
         Command::Doctor => doctor::run(&context),
         Command::Demo(demo) => demo::run(&context, &demo),

@@ -277,7 +277,14 @@ fn the_demo_ends_well_and_tshark_reads_its_capture() {
     assert!(results["capture"]["records"].as_u64().unwrap() > 50);
     // All that passes is less than the service keeps for a recorder that reads nothing meanwhile.
     assert_eq!((&results["capture"]["missed"], &results["capture"]["incomplete"]), (&0.into(), &0.into()));
-    assert!(std::fs::read_to_string(out.join("report.html")).unwrap().contains("<svg"));
+    let page = std::fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(page.contains("<svg"));
+    // What the page says of the way of these PDUs is what their receiver has counted.
+    assert!(page.contains("by reference, without cells") && page.contains("read in place"));
+    for row in results["ttcp"].as_array().unwrap() {
+        let [arrived, in_place] = ["arrived", "in_place"].map(|key| row[key].as_u64().unwrap());
+        assert!(in_place <= arrived && 2 * in_place > arrived, "{row}");
+    }
 
     let tshark = Command::new("tshark").arg("-r").arg(out.join("capture.pcapng")).arg("-V").output();
     let Ok(tshark) = tshark else {

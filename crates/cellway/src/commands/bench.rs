@@ -15,7 +15,7 @@ mod sar;
 mod shards;
 mod switch;
 
-pub(crate) use path::{Handover, flood, memcpy_gbit_s};
+pub(crate) use path::{Flood, Handover, flood, memcpy_gbit_s};
 pub(crate) use paths::windows_mbit_s;
 
 use crate::context::Context;
@@ -23,9 +23,29 @@ use anyhow::Result;
 use clap::Subcommand;
 use control::processors::Processors;
 
+/// `cellway bench`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Bench {
+    #[command(subcommand)]
+    command: BenchCommand,
+    /// One short run of each case: whether everything works, not how fast it is
+    #[arg(long, global = true)]
+    quick: bool,
+}
+
+/// What a measurement is told.
+trait Options: Sized {
+    /// The same cases, of fewer sizes where they take long, each with one short run.
+    fn quick(self) -> Self;
+
+    fn for_runs(self, quick: bool) -> Self {
+        if quick { self.quick() } else { self }
+    }
+}
+
 /// Measurements.
 #[derive(Debug, Subcommand)]
-pub(crate) enum BenchCommand {
+enum BenchCommand {
     /// Throughput from application to application through the switch, on cell links and on frame links
     Path(path::Options),
     /// Segmentation and reassembly on one core, beside memcpy and two common ways to do it
@@ -55,21 +75,21 @@ pub(crate) enum BenchCommand {
 }
 
 /// `cellway bench`
-pub(crate) fn run(context: &Context, command: &BenchCommand) -> Result<()> {
+pub(crate) fn run(context: &Context, Bench { command, quick }: Bench) -> Result<()> {
     match command {
-        BenchCommand::Path(options) => path::run(context, options),
-        BenchCommand::Sar(options) => sar::run(context, options),
-        BenchCommand::Switch(options) => switch::run(context, options),
-        BenchCommand::Shards(options) => shards::run(context, options),
-        BenchCommand::Adapter(options) => adapter::run(context, options),
-        BenchCommand::Calls(options) => calls::run(context, options),
-        BenchCommand::Contract(options) => contract::run(context, options),
-        BenchCommand::Events(options) => events::run(context, options),
-        BenchCommand::Paths(options) => paths::run(context, options),
-        BenchCommand::Preload(options) => preload::run(context, options),
-        BenchCommand::Endpoint(options) => endpoint::run(context, options),
-        BenchCommand::Lab(options) => lab::run(context, options),
-        BenchCommand::Ip(options) => ip::run(context, options),
+        BenchCommand::Path(options) => path::run(context, &options.for_runs(quick)),
+        BenchCommand::Sar(options) => sar::run(context, &options.for_runs(quick)),
+        BenchCommand::Switch(options) => switch::run(context, &options.for_runs(quick)),
+        BenchCommand::Shards(options) => shards::run(context, &options.for_runs(quick)),
+        BenchCommand::Adapter(options) => adapter::run(context, &options.for_runs(quick)),
+        BenchCommand::Calls(options) => calls::run(context, &options.for_runs(quick)),
+        BenchCommand::Contract(options) => contract::run(context, &options.for_runs(quick)),
+        BenchCommand::Events(options) => events::run(context, &options.for_runs(quick)),
+        BenchCommand::Paths(options) => paths::run(context, &options.for_runs(quick)),
+        BenchCommand::Preload(options) => preload::run(context, &options.for_runs(quick)),
+        BenchCommand::Endpoint(options) => endpoint::run(context, &options.for_runs(quick)),
+        BenchCommand::Lab(options) => lab::run(context, &options.for_runs(quick)),
+        BenchCommand::Ip(options) => ip::run(context, &options.for_runs(quick)),
     }
 }
 

@@ -156,8 +156,9 @@ fn ttcp_sizes(socket: &Path, tell: &dyn Fn(&str) -> Result<()>) -> Result<Vec<De
         )?;
         let gbit_s = flood.arrived as f64 * pdu_octets as f64 * 8.0 / 1e9 / flood.seconds.max(1e-9);
         tell(&format!("  {pdu_octets:>6} octets  {gbit_s:>7.2} Gbit/s  memcpy {memcpy:>5.0}"))?;
-        let (sent, arrived, vs_memcpy) = (flood.sent, flood.arrived, gbit_s / memcpy);
-        rows.push(DemoThroughput { pdu_octets, gbit_s, memcpy_gbit_s: memcpy, vs_memcpy, sent, arrived });
+        let crate::commands::bench::Flood { sent, arrived, in_place, .. } = flood;
+        let vs_memcpy = gbit_s / memcpy;
+        rows.push(DemoThroughput { pdu_octets, gbit_s, memcpy_gbit_s: memcpy, vs_memcpy, sent, arrived, in_place });
     }
     drop(daemon);
     Ok(rows)

@@ -103,10 +103,11 @@ pub(crate) fn html(r: &Demo) -> Result<String> {
             format!("{:.3}", row.vs_memcpy),
             row.sent.to_string(),
             row.arrived.to_string(),
+            row.in_place.to_string(),
         ]
     };
     let sizes = table(
-        &["PDU octets", "Gbit/s", "memcpy Gbit/s", "of memcpy", "sent", "arrived"],
+        &["PDU octets", "Gbit/s", "memcpy Gbit/s", "of memcpy", "sent", "arrived", "read in place"],
         &r.ttcp.iter().map(size).collect::<Vec<_>>(),
     );
     let links = r.status.links.iter().flat_map(|l| {
@@ -133,7 +134,7 @@ pub(crate) fn html(r: &Demo) -> Result<String> {
 <h2>A file, by two client processes</h2><p><code>{path}</code>, {} octets, went from alpha to beta over circuit 0.100 at {:.1} Mbit/s; {} PDUs had to be sent again. The payload rate of OC-3c is 149.76 Mbit/s, of which AAL5 leaves an SDU of 9180 octets 135.0 at most.</p><p>SHA-256 at both ends: <code>{sha}</code></p>
 <h2>Round trips</h2>{pings}
 <h2>TCP over IP over ATM</h2><p>{} octets by the in-process stack (RFC 2684 LLC/SNAP, InATMARP, MTU 9180) at {:.1} Mbit/s; SHA-256 equal.</p>
-<h2>Throughput over PDU size</h2><figure>{figure}<figcaption>Both links unlimited: every octet is copied into the segment, made into cells, switched, and reassembled into the receiver's buffer. What the receiver had no buffer for is not counted.</figcaption></figure>{sizes}
+<h2>Throughput over PDU size</h2><figure>{figure}<figcaption>Both links unlimited and in memory: PDUs pass them and the switch by reference, without cells. The sender lends its buffers. The receiver reads each octet, of PDUs \"read in place\" where the sender wrote it, of others from a copy. What it had no buffer for is not counted.</figcaption></figure>{sizes}
 <h2>What the links counted</h2>{links}
 <h2>The capture</h2><p><code>tshark -r capture.pcapng</code> shows {} records: OAM cells, and AAL5 PDUs down to IP and TCP.</p></html>\n",
         r.seconds,

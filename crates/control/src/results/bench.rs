@@ -114,6 +114,8 @@ pub struct SscopRow {
     pub again: u64,
     /// Most messages that were kept.
     pub held: usize,
+    /// Connections that SSCOP gave up for want of an answer, and that were established anew.
+    pub released: u64,
 }
 
 /// `bench events`.

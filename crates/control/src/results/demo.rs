@@ -92,4 +92,6 @@ pub struct DemoThroughput {
     pub sent: u64,
     /// PDUs that arrived.
     pub arrived: u64,
+    /// Of these, PDUs that the receiver read where the sender had written them.
+    pub in_place: u64,
 }

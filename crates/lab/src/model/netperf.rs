@@ -483,7 +483,10 @@ mod tests {
         assert!(small[1] < 0.7 * small[0], "a slow clock lets a small window wait for its ticks");
         assert!(large[2] > 0.9 * large[0], "a fast clock keeps up with interrupts");
         let large = loaded[2].map(|outcome| outcome.mbit_s);
-        assert!(large[1] > large[0] && large[2] > large[0], "loaded, clocks are better");
+        assert!(
+            large[1] > large[0] && large[2] > large[0],
+            "loaded, clocks are better, the fast one in the first second only"
+        );
         assert_eq!(outcome(METHODS[1], SIZES[0], false), alone[0][1], "the same each time");
     }
 }

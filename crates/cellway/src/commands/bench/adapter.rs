@@ -88,6 +88,12 @@ fn rate(rounds: usize, octets: usize, mut round: impl FnMut() -> Result<()>) -> 
     Ok((rounds * octets * 8) as f64 / (thread_seconds() - begin) / 1e6)
 }
 
+impl super::Options for Options {
+    fn quick(self) -> Self {
+        Options { runs: 1, octets: 100_000, ..self }
+    }
+}
+
 /// `cellway bench adapter`
 pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
     if let Some(octets) = options.sdu.iter().find(|n| !(1..=wire::aal5::MAX_SDU_OCTETS).contains(n)) {

@@ -38,6 +38,12 @@ pub(crate) struct Options {
     /// What to measure
     #[arg(long, value_enum, default_value_t = Part::All)]
     part: Part,
+    /// Set-ups and pings whose round trips are measured, one after another.
+    #[arg(skip = 200u32)]
+    round_trips: u32,
+    /// Seconds of virtual time for which SSCOP carries messages at each loss.
+    #[arg(skip = 600u64)]
+    loss_seconds: u64,
 }
 
 /// Parts of the benchmark.
@@ -59,22 +65,28 @@ impl Options {
     }
 }
 
+impl super::Options for Options {
+    fn quick(self) -> Self {
+        Options { runs: 1, calls: 100, under_way: 16, up: 100, live_up: 100, round_trips: 20, loss_seconds: 20, ..self }
+    }
+}
+
 /// `cellway bench calls`
 pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
     let (mut rows, mut live, mut round_trip, mut sscop) = (Vec::new(), Vec::new(), None, Vec::new());
     if options.has(Part::Virtual) {
         for switches in [1, 5] {
-            for up in [1, 1000, options.up as usize].into_iter().filter(|up| *up <= options.up as usize) {
+            for up in levels(options.up as usize) {
                 rows.push(case(options, switches, up)?);
             }
         }
     }
     if options.has(Part::Live) {
         live = live::rows(options.calls.max(1), options.under_way, options.runs, options.live_up as usize)?;
-        round_trip = Some(live::round_trips()?);
+        round_trip = Some(live::round_trips(options.round_trips)?);
     }
     if options.has(Part::Loss) {
-        sscop = losses()?;
+        sscop = losses(Duration::from_secs(options.loss_seconds))?;
     }
     let json = json!({
         "bench": "calls", "runs": options.runs, "calls": options.calls, "under_way": options.under_way,
@@ -107,20 +119,29 @@ pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
             ));
         }
         if !sscop.is_empty() {
-            let row = |row: &Value| ["loss_percent", "messages_per_s", "again", "held"].map(|key| number(row, key));
-            let head = ["SSCOP, % of PDUs lost", "messages/s", "sent again", "kept at most"];
+            let row = |row: &Value| {
+                ["loss_percent", "messages_per_s", "again", "held", "released"].map(|key| number(row, key))
+            };
+            let head = ["SSCOP, % of PDUs lost", "messages/s", "sent again", "kept at most", "connections released"];
             parts.push(output::table(&head, &sscop.iter().map(row).collect::<Vec<_>>()));
         }
         parts.join("\n")
     })
 }
 
-/// SSCOP over a line with a delay of 5 ms that loses PDUs both ways.
-fn losses() -> Result<Vec<Value>> {
+/// How many calls are up, up to a number and with it.
+fn levels(most: usize) -> Vec<usize> {
+    [1, 1000].into_iter().filter(|up| *up < most).chain([most]).collect()
+}
+
+/// SSCOP over a line with a delay of 5 ms that loses PDUs both ways. At 20 % it gives a connection up every ten minutes or so: one of
+/// nine POLLs within 7 s has to be answered.
+fn losses(length: Duration) -> Result<Vec<Value>> {
     let one = |percent: u64| -> Result<Value> {
-        let figure = loss::run(percent, Duration::from_secs(600), 18)?;
+        let figure = loss::run(percent, length, 18)?;
         Ok(json!({
             "loss_percent": percent, "messages_per_s": figure.messages_per_s, "again": figure.again, "held": figure.held,
+            "released": figure.released,
         }))
     };
     [0, 1, 5, 20].into_iter().map(one).collect()

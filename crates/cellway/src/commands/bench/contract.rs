@@ -41,6 +41,12 @@ pub(crate) struct Options {
     cdvt_us: u64,
 }
 
+impl super::Options for Options {
+    fn quick(self) -> Self {
+        Options { seconds: 0.2, ..self }
+    }
+}
+
 /// `cellway bench contract`
 pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
     let folder = std::env::temp_dir().join(format!("cellway-contract-{}", std::process::id()));

@@ -28,6 +28,8 @@ use wire::CircuitId;
 const SDU_OCTETS: usize = 40;
 /// Loads, in parts of the saturating one.
 const LOADS: [f64; 10] = [0.05, 0.2, 0.4, 0.6, 0.8, 1.0, 1.5, 2.5, 5.0, 10.0];
+/// Those of a short run: little, and too much.
+const FEW_LOADS: [f64; 2] = [0.2, 5.0];
 
 /// In per cent of a processor: a host that does whatever comes, as the laboratory's model does.
 const NO_LIMIT: u8 = 100;
@@ -61,9 +63,15 @@ pub(crate) struct Options {
     /// limit, and shows what becomes of an application that interrupts leave nothing
     #[arg(long, default_value_t = config::Engine::default().cycle_limit_percent, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(10..=100))]
     cycle_limit: u8,
+    #[arg(skip)]
+    quick: bool,
 }
 
 impl Options {
+    fn loads(&self) -> &'static [f64] {
+        if self.quick { &FEW_LOADS } else { &LOADS }
+    }
+
     fn strategies(&self) -> Vec<Events> {
         let mut all = vec![
             Events::Interrupt,
@@ -75,6 +83,12 @@ impl Options {
         ];
         all.retain(|events| self.only.as_deref().is_none_or(|only| events.to_string().contains(only)));
         all
+    }
+}
+
+impl super::Options for Options {
+    fn quick(self) -> Self {
+        Options { runs: 1, millis: 20, quick: true, ..self }
     }
 }
 
@@ -162,14 +176,15 @@ fn measure(folder: &Path, options: &Options, strategies: &[Events]) -> Result<Me
     let first = bench.host_first(true)?;
     let saturating = options.saturating.map_or_else(|| bench.saturating(), Ok)?;
     let runs = options.runs.max(1);
-    let bar = output::progress(Some((runs * strategies.len() * LOADS.len() * 2) as u64));
-    let mut samples = vec![Vec::new(); strategies.len() * LOADS.len() * 2];
+    let loads = options.loads();
+    let bar = output::progress(Some((runs * strategies.len() * loads.len() * 2) as u64));
+    let mut samples = vec![Vec::new(); strategies.len() * loads.len() * 2];
     for _ in 0..runs {
         let mut cases = samples.iter_mut();
         for events in strategies.iter().copied() {
             bench.host_first(events != Events::Polling)?;
             for competitor in [false, true] {
-                for (load, case) in LOADS.into_iter().zip(&mut cases) {
+                for (load, case) in loads.iter().zip(&mut cases) {
                     case.push(bench.case(events, load * saturating, competitor)?);
                     bar.inc(1);
                 }
@@ -183,8 +198,9 @@ fn measure(folder: &Path, options: &Options, strategies: &[Events]) -> Result<Me
     }
     let rows: Vec<Value> = samples.into_iter().filter_map(|mut case| case.drain(runs / 2..).next()).collect();
     bench.host_first(false)?;
-    let scale = if options.no_scale { Vec::new() } else { scale::measure(folder)? };
-    Ok((rows, modelled(strategies), scale, first))
+    let effort = if options.quick { scale::SHORT } else { scale::WHOLE };
+    let scale = if options.no_scale { Vec::new() } else { scale::measure(folder, effort)? };
+    Ok((rows, modelled(strategies, options), scale, first))
 }
 
 /// Runs of strategies over loads (in parts of the saturating one), without a competitor, for the laboratory: each run of each
@@ -216,12 +232,13 @@ pub(crate) fn sweep(
     Ok(samples)
 }
 
-fn modelled(strategies: &[Events]) -> Vec<Value> {
+fn modelled(strategies: &[Events], options: &Options) -> Vec<Value> {
     let costs = overload::Costs::default();
+    let length = Duration::from_millis(if options.quick { 5 } else { 200 });
     let mut rows = Vec::new();
     for events in strategies.iter().copied() {
-        for load in LOADS {
-            let o = overload::run(events, costs, load * 200_000.0, Duration::from_millis(200));
+        for load in options.loads() {
+            let o = overload::run(events, costs, load * 200_000.0, length);
             rows.push(json!({
                 "events": events, "offered_per_s": o.offered, "done_per_s": o.done, "p50_us": o.p50.as_secs_f64() * 1e6,
                 "p99_us": o.p99.as_secs_f64() * 1e6, "host_share": o.host_share, "interrupts_per_s": o.interrupts,

@@ -23,6 +23,12 @@ pub(crate) struct Options {
     cells: u64,
 }
 
+impl super::Options for Options {
+    fn quick(self) -> Self {
+        Options { runs: 1, cells: 10_000, ..self }
+    }
+}
+
 /// `cellway bench lab`
 pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
     let runs = options.runs.max(1);

@@ -154,6 +154,12 @@ struct Samples {
     processors: Vec<f64>,
 }
 
+impl super::Options for Options {
+    fn quick(self) -> Self {
+        Options { runs: 1, millis: 20, ..self }
+    }
+}
+
 /// `cellway bench path`
 pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
     let length = Duration::from_millis(options.millis.clamp(20, 60_000));

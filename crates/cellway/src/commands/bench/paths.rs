@@ -335,6 +335,12 @@ fn send(
     Ok((sent, before))
 }
 
+impl super::Options for Options {
+    fn quick(self) -> Self {
+        Options { runs: 1, millis: 20, ..self }
+    }
+}
+
 /// `cellway bench paths`
 pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
     let length = Duration::from_millis(options.millis.clamp(20, 10_000));

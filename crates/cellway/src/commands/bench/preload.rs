@@ -186,6 +186,12 @@ fn run_apart(case: Case, millis: u64, preload: Option<&std::path::Path>) -> Resu
     text.trim().parse().with_context(|| format!("{} gave {text:?}", case.name()))
 }
 
+impl super::Options for Options {
+    fn quick(self) -> Self {
+        Options { runs: 1, millis: 5, ..self }
+    }
+}
+
 /// `cellway bench preload`
 pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
     let length = Duration::from_millis(options.millis);

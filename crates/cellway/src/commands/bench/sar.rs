@@ -39,6 +39,9 @@ pub(crate) struct Options {
     /// Leave the curve over the number of circuits out
     #[arg(long)]
     no_circuits: bool,
+    /// Where that curve ends.
+    #[arg(skip = usize::MAX)]
+    most_circuits: usize,
     /// Draw the figure into this file (SVG)
     #[arg(long, value_name = "FILE")]
     figure: Option<PathBuf>,
@@ -55,6 +58,12 @@ fn seconds_per_pass(length: Duration, mut pass: impl FnMut()) -> f64 {
         passes += 1;
     }
     (thread_seconds() - busy) / f64::from(passes)
+}
+
+impl super::Options for Options {
+    fn quick(self) -> Self {
+        Options { runs: 1, millis: 1, sdu: vec![40, 1500], no_dram: true, most_circuits: 1024, ..self }
+    }
 }
 
 /// `cellway bench sar`
@@ -76,7 +85,7 @@ pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
     let mut cases: Vec<Case> = sets.iter().flat_map(|set| options.sdu.iter().map(|n| Case::new(*n, *set))).collect();
 
     let bar = output::progress(Some((runs * (cases.len() + 1)) as u64));
-    let mut mixed = circuits::Mixed::new(kernels[0], !options.no_circuits);
+    let mut mixed = circuits::Mixed::new(kernels[0], if options.no_circuits { 0 } else { options.most_circuits });
     for _ in 0..runs {
         for case in &mut cases {
             case.run(&kernels, length)?;

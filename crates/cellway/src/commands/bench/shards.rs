@@ -36,6 +36,12 @@ pub(crate) struct Options {
     sizes: Vec<usize>,
 }
 
+impl super::Options for Options {
+    fn quick(self) -> Self {
+        Options { runs: 1, millis: 20, ..self }
+    }
+}
+
 /// `cellway bench shards`
 pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
     let (runs, length) = (options.runs.max(1), Duration::from_millis(options.millis.clamp(20, 60_000)));

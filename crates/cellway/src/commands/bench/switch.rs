@@ -44,6 +44,12 @@ fn rate(case: &mut Case, work: Work, length: Duration) -> f64 {
     cells as f64 / seconds
 }
 
+impl super::Options for Options {
+    fn quick(self) -> Self {
+        Options { runs: 1, millis: 1, circuits: vec![1000], ports: vec![16], ..self }
+    }
+}
+
 /// `cellway bench switch`
 pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
     let (runs, length) = (options.runs.max(1), Duration::from_millis(options.millis.clamp(1, 10_000)));

@@ -3,7 +3,7 @@
 //! Two drivers: one asks the daemon in this process, which is what signalling itself can do; the other is two applications
 //! by the service's socket, each with a thread.
 
-use super::resident_octets;
+use super::{levels, resident_octets};
 use crate::commands::bench::median;
 use anyhow::{Context as _, Result, anyhow, bail};
 use control::calls::applications::User;
@@ -25,8 +25,6 @@ use wire::{CircuitId, Time};
 pub(super) const GOAL: f64 = 10_000.0;
 /// How long nothing may happen.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Set-ups and pings whose round trips are measured, one after another.
-const ROUND_TRIPS: u32 = 200;
 /// The sessions of the driver in this process: no connection has such numbers.
 const CALLER: u64 = u64::MAX;
 const CALLEE: u64 = u64::MAX - 1;
@@ -302,7 +300,7 @@ pub(super) fn rows(calls: usize, under_way: usize, runs: usize, most: usize) -> 
             if sockets { Box::new(Sockets::new(&ground)?) } else { Box::new(Inside::new(&ground)?) };
         let most = if sockets { most.min(OF_APPLICATIONS) } else { most };
         let (mut up, mut octets) = (0, None);
-        for wanted in [1, 1000, most].into_iter().filter(|up| *up <= most) {
+        for wanted in levels(most) {
             let before = resident_octets();
             load(&mut *driver, wanted - up, under_way, false)?;
             if wanted - up >= 10_000 {
@@ -322,11 +320,11 @@ pub(super) fn rows(calls: usize, under_way: usize, runs: usize, most: usize) -> 
 }
 
 /// The round trip of a set-up through five switches, and five of a segment's loopback, medians in microseconds.
-pub(super) fn round_trips() -> Result<Value> {
+pub(super) fn round_trips(count: u32) -> Result<Value> {
     let ground = Ground::new(5)?;
     let mut driver = Inside::new(&ground)?;
     let mut setups = Vec::new();
-    for _ in 0..ROUND_TRIPS {
+    for _ in 0..count {
         let begin = Instant::now();
         driver.begin(1)?;
         let mut up = 0;
@@ -339,11 +337,11 @@ pub(super) fn round_trips() -> Result<Value> {
         setups.push(begin.elapsed().as_secs_f64() * 1e6);
     }
     let setup = median(&mut setups);
-    let ping = ping_us(&ground)?;
+    let ping = ping_us(&ground, count)?;
     Ok(json!({ "switches": 5, "setup_us": setup, "five_segment_pings_us": 5.0 * ping, "ratio": setup / (5.0 * ping) }))
 }
 
-fn ping_us(ground: &Ground) -> Result<f64> {
+fn ping_us(ground: &Ground, count: u32) -> Result<f64> {
     let circuit = CircuitId::new(0, 100).context("circuit 0.100")?;
     let mut endpoint =
         Endpoint::create(&ground.socket, &EndpointConfig { host: "a".into(), ..EndpointConfig::default() })?;
@@ -353,7 +351,7 @@ fn ping_us(ground: &Ground) -> Result<f64> {
     let config = PingConfig {
         circuit,
         flow: Flow::F5Segment,
-        count: ROUND_TRIPS,
+        count,
         interval: Duration::from_millis(2),
         timeout: Duration::from_secs(1),
         first_tag: 1,

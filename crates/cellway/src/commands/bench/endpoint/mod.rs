@@ -77,6 +77,12 @@ const BATCHES: usize = 20;
 /// The circuit with a contract, whose sender offers as much as it can.
 const CONTRACT: &str = "interface, contract";
 
+impl super::Options for Options {
+    fn quick(self) -> Self {
+        Options { runs: 1, thousands: 1, ..self }
+    }
+}
+
 /// `cellway bench endpoint`
 pub(crate) fn run(context: &Context, options: &Options) -> Result<()> {
     if let Some(folder) = &options.other_process {

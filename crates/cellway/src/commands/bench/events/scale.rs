@@ -14,8 +14,17 @@ use wire::CircuitId;
 
 const ENDPOINTS: [usize; 4] = [1, 10, 100, 1000];
 const CIRCUITS: [usize; 3] = [1, 1000, 100_000];
-const ROUND_TRIPS: usize = 1000;
-const REPEATS: usize = 9;
+/// How many there are at most, and how often what is measured.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Effort {
+    most: usize,
+    round_trips: usize,
+    repeats: usize,
+}
+
+pub(super) const WHOLE: Effort = Effort { most: usize::MAX, round_trips: 1000, repeats: 9 };
+pub(super) const SHORT: Effort = Effort { most: 1000, round_trips: 20, repeats: 1 };
+
 /// Files of an endpoint, both sides in this process.
 const FILES: usize = 10;
 
@@ -46,16 +55,16 @@ fn endpoint(socket: &Path, host: &str) -> Result<Endpoint> {
 }
 
 /// The least of several medians: three threads share the processors in one of several ways, each with other wake-ups.
-fn round_trip(socket: &Path) -> Result<f64> {
+fn round_trip(socket: &Path, effort: Effort) -> Result<f64> {
     let mut least = f64::MAX;
-    for _ in 0..REPEATS {
-        least = least.min(median_round_trip(socket)?);
+    for _ in 0..effort.repeats {
+        least = least.min(median_round_trip(socket, effort.round_trips)?);
     }
     Ok(least)
 }
 
 /// Median round trip of 64 octets between two endpoints of circuit 0.100, in microseconds.
-fn median_round_trip(socket: &Path) -> Result<f64> {
+fn median_round_trip(socket: &Path, round_trips: usize) -> Result<f64> {
     let patience = Some(Duration::from_secs(5));
     let circuit = CircuitId::new(0, 100).context("0.100")?;
     let (mut a, mut b) = (endpoint(socket, "alpha")?, endpoint(socket, "beta")?);
@@ -63,7 +72,7 @@ fn median_round_trip(socket: &Path) -> Result<f64> {
     let to_a = b.open(circuit, OpenOptions::default())?;
     std::thread::scope(|scope| {
         let echo = scope.spawn(move || -> Result<()> {
-            for _ in 0..ROUND_TRIPS {
+            for _ in 0..round_trips {
                 let sdu = b.receive(patience)?.context("nothing came within 5 s")?.to_vec();
                 b.send_copy(to_a, &sdu)?;
             }
@@ -72,8 +81,8 @@ fn median_round_trip(socket: &Path) -> Result<f64> {
             b.receive(Some(Duration::from_millis(50)))?;
             Ok(())
         });
-        let mut times = Vec::with_capacity(ROUND_TRIPS);
-        for _ in 0..ROUND_TRIPS {
+        let mut times = Vec::with_capacity(round_trips);
+        for _ in 0..round_trips {
             let begin = Instant::now();
             a.send_copy(to_b, &[7; 64])?;
             a.receive(patience)?.context("nothing came back within 5 s")?;
@@ -84,13 +93,13 @@ fn median_round_trip(socket: &Path) -> Result<f64> {
     })
 }
 
-pub(super) fn measure(folder: &Path) -> Result<Vec<Value>> {
-    let mut rows = endpoints(folder)?;
-    rows.extend(circuits(folder)?);
+pub(super) fn measure(folder: &Path, effort: Effort) -> Result<Vec<Value>> {
+    let mut rows = endpoints(folder, effort)?;
+    rows.extend(circuits(folder, effort)?);
     Ok(rows)
 }
 
-fn endpoints(folder: &Path) -> Result<Vec<Value>> {
+fn endpoints(folder: &Path, effort: Effort) -> Result<Vec<Value>> {
     let socket = folder.join("scale.sock");
     let daemon = Daemon::start(config::parse(NETWORK, "the benchmark's network")?, &socket)?;
     let limit = getrlimit(Resource::Nofile);
@@ -100,7 +109,7 @@ fn endpoints(folder: &Path) -> Result<Vec<Value>> {
     let mut rows = Vec::new();
     let mut idle = Vec::new();
     let before = resident()?;
-    for n in ENDPOINTS {
+    for n in ENDPOINTS.into_iter().filter(|n| *n <= effort.most) {
         // The two that are measured are two of them.
         if (n + 4) * FILES > files {
             rows.push(json!({ "what": "endpoints", "n": n, "skipped": format!("{files} open files are allowed (ulimit -n)") }));
@@ -112,7 +121,7 @@ fn endpoints(folder: &Path) -> Result<Vec<Value>> {
         let each = (resident()? - before) / idle.len().max(1) as f64;
         let each = if idle.is_empty() { 0.0 } else { each };
         rows.push(json!({
-            "what": "endpoints", "n": n, "octets_each": each, "segment_octets": small().octets(), "rtt_us": round_trip(&socket)?,
+            "what": "endpoints", "n": n, "octets_each": each, "segment_octets": small().octets(), "rtt_us": round_trip(&socket, effort)?,
         }));
     }
     drop(idle);
@@ -120,13 +129,13 @@ fn endpoints(folder: &Path) -> Result<Vec<Value>> {
     Ok(rows)
 }
 
-fn circuits(folder: &Path) -> Result<Vec<Value>> {
+fn circuits(folder: &Path, effort: Effort) -> Result<Vec<Value>> {
     let socket = folder.join("circuits.sock");
     let daemon = Daemon::start(config::parse(NETWORK, "the benchmark's network")?, &socket)?;
     let mut rows = Vec::new();
     let before = resident()?;
     let mut there = 1;
-    for n in CIRCUITS {
+    for n in CIRCUITS.into_iter().filter(|n| *n <= effort.most) {
         let from = there;
         daemon.engine.with(move |core| {
             for name in ["alpha", "beta"] {
@@ -141,7 +150,7 @@ fn circuits(folder: &Path) -> Result<Vec<Value>> {
         there = n;
         // At each of the two hosts.
         let each = if n > 1 { (resident()? - before) / (2 * (n - 1)) as f64 } else { 0.0 };
-        rows.push(json!({ "what": "circuits", "n": n, "octets_each": each, "rtt_us": round_trip(&socket)? }));
+        rows.push(json!({ "what": "circuits", "n": n, "octets_each": each, "rtt_us": round_trip(&socket, effort)? }));
     }
     Ok(rows)
 }

@@ -19,7 +19,7 @@ use clap::Args;
 use control::processors::Processors;
 use control::results::bench::BenchIp;
 use namespace::Namespace;
-use programs::{Length, Programs};
+use programs::{Length, Programs, Transfer};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -67,8 +67,7 @@ pub(crate) struct Options {
     /// Only with offload, or only without
     #[arg(long, value_name = "true|false")]
     offload: Option<bool>,
-    /// One short run of each: whether everything works, not how fast it is
-    #[arg(long)]
+    #[arg(skip)]
     quick: bool,
     /// Draw the figure into this file (SVG)
     #[arg(long, value_name = "FILE")]
@@ -84,6 +83,12 @@ struct Samples {
     /// Microseconds of processor that this process, which carries the packets, had for a megaoctet of TCP.
     cpu_us_per_mb: Vec<f64>,
     octets: u64,
+}
+
+impl super::Options for Options {
+    fn quick(self) -> Self {
+        Options { quick: true, ..self }
+    }
 }
 
 /// `cellway bench ip`
@@ -193,7 +198,8 @@ fn one(
         let server = programs.serve(&namespaces[1], far)?;
         let transfer = programs.tcp(&namespaces[0], far, length, direction == 1)?;
         if transfer.octets == 0 {
-            bail!("no octet of TCP arrived");
+            let Transfer { octets_sent, sent_again, .. } = transfer;
+            bail!("of {octets_sent} octets of TCP none had arrived at the end; {sent_again} segments were sent again");
         }
         rates.push(transfer.gbit_s);
         octets += transfer.octets;

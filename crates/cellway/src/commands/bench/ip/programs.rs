@@ -21,7 +21,11 @@ pub(super) struct Programs {
 /// What iperf3 says of a transfer.
 pub(super) struct Transfer {
     pub(super) gbit_s: f64,
+    /// What had arrived when the sender was done.
     pub(super) octets: u64,
+    pub(super) octets_sent: u64,
+    /// Segments that the sender's TCP sent again; -1 where the system does not say.
+    pub(super) sent_again: i64,
 }
 
 /// How much iperf3 is to transfer.
@@ -141,9 +145,14 @@ impl Programs {
         }
         let output = iperf.output().context("iperf3")?;
         let said: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
-        let sum = &said["end"]["sum_received"];
+        let (sum, sent) = (&said["end"]["sum_received"], &said["end"]["sum_sent"]);
         match (sum["bits_per_second"].as_f64(), sum["bytes"].as_u64()) {
-            (Some(rate), Some(octets)) if output.status.success() => Ok(Transfer { gbit_s: rate / 1e9, octets }),
+            (Some(rate), Some(octets)) if output.status.success() => Ok(Transfer {
+                gbit_s: rate / 1e9,
+                octets,
+                octets_sent: sent["bytes"].as_u64().unwrap_or_default(),
+                sent_again: sent["retransmits"].as_i64().unwrap_or(-1),
+            }),
             _ => bail!(
                 "iperf3 ends with {}: {}",
                 output.status,

@@ -31,7 +31,7 @@ pub(super) fn flood(socket: &Path, vci: u16, pdu_octets: usize, length: Duration
             done.store(true, Ordering::Relaxed);
             let counted = counting.join().unwrap_or_else(|_| bail!("the receiver panicked"));
             let (sent, (arrived, seconds)) = (sent?, counted?);
-            Ok(Flood { sent, arrived, seconds, processors })
+            Ok(Flood { sent, arrived, in_place: arrived, seconds, processors })
         })
     })
 }

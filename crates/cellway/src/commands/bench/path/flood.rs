@@ -89,6 +89,8 @@ pub(crate) struct Flood {
     pub(crate) sent: u64,
     /// ... that arrived, ...
     pub(crate) arrived: u64,
+    /// ... of which the receiver read so many where the sender had written them, ...
+    pub(crate) in_place: u64,
     /// ... and the seconds between the first and the last of those.
     pub(crate) seconds: f64,
     /// Processors that this process had meanwhile, in the mean.
@@ -124,14 +126,20 @@ pub(crate) fn flood_between(
         done.store(true, Ordering::Relaxed);
         let counted = counting.join().unwrap_or_else(|_| bail!("the receiver panicked"));
         let sent = sending?;
-        let (arrived, seconds) = counted?;
-        Ok(Flood { sent, arrived, seconds, processors })
+        let Counted { arrived, in_place, seconds } = counted?;
+        Ok(Flood { sent, arrived, in_place, seconds, processors })
     })
 }
 
+struct Counted {
+    arrived: u64,
+    in_place: u64,
+    seconds: f64,
+}
+
 /// Counts what arrives until the sender is done and no more comes.
-fn count(receiver: &mut Endpoint, pdu_octets: usize, done: &AtomicBool) -> Result<(u64, f64)> {
-    let (mut pdus, mut total) = (0u64, 0u64);
+fn count(receiver: &mut Endpoint, pdu_octets: usize, done: &AtomicBool) -> Result<Counted> {
+    let (mut pdus, mut in_place, mut total) = (0u64, 0u64, 0u64);
     let mut first: Option<Instant> = None;
     let mut last = Instant::now();
     let mut wrong = None;
@@ -142,7 +150,10 @@ fn count(receiver: &mut Endpoint, pdu_octets: usize, done: &AtomicBool) -> Resul
             }
             let octets = match (sdu.private(), sdu.shared_words()) {
                 (Some(octets), _) => sum(octets),
-                (None, words) => sum_words(words.unwrap_or_default()),
+                (None, words) => {
+                    in_place += 1;
+                    sum_words(words.unwrap_or_default())
+                }
             };
             total = total.wrapping_add(octets);
             first.get_or_insert_with(Instant::now);
@@ -160,7 +171,8 @@ fn count(receiver: &mut Endpoint, pdu_octets: usize, done: &AtomicBool) -> Resul
         }
     }
     black_box(total);
-    Ok((pdus, first.map_or(0.0, |first| last.saturating_duration_since(first).as_secs_f64())))
+    let seconds = first.map_or(0.0, |first| last.saturating_duration_since(first).as_secs_f64());
+    Ok(Counted { arrived: pdus, in_place, seconds })
 }
 
 /// Sends as fast as the host takes; gives how many.

@@ -180,12 +180,11 @@ impl Mix {
 }
 
 impl Mixed {
-    pub(super) fn new(kernel: Kernel, curve: bool) -> Self {
+    /// With a curve over numbers of circuits up to `most`.
+    pub(super) fn new(kernel: Kernel, most: usize) -> Self {
         let turns = |circuits, batch| Mix::in_turn(kernel, circuits, batch);
         let mut mixes = vec![turns(64, SOME), turns(64, SOME).on_the_wire(), turns(1024, MANY), turns(1024, SOME)];
-        if curve {
-            mixes.extend(CURVE.into_iter().map(|n| Mix::at_random(kernel, n)));
-        }
+        mixes.extend(CURVE.into_iter().filter(|n| *n <= most).map(|n| Mix::at_random(kernel, n)));
         Mixed(mixes)
     }
 
