@@ -17,6 +17,7 @@ mod iocc;
 mod jit;
 mod jit_host;
 mod lanai;
+mod lanai_mapping;
 mod lanai_sums;
 mod myrinet;
 mod myrinet_sums;

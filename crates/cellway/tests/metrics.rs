@@ -205,7 +205,7 @@ fn of_networks(status: &Value) -> Vec<(String, f64)> {
         all.push((format!("cellway_myrinet_packets_total{{{of}}}"), number(&net["packets"]["pdus"])));
         all.push((format!("cellway_myrinet_packet_octets_total{{{of}}}"), number(&net["packets"]["octets"])));
         all.extend(drops("cellway_myrinet_dropped_total", &of, &net["packets"]));
-        for what in ["overflowed_symbols", "timeouts", "interrupted_pdus"] {
+        for what in ["mapping_packets", "mapping_unfound", "overflowed_symbols", "timeouts", "interrupted_pdus"] {
             all.push((format!("cellway_myrinet_{what}_total{{{of}}}"), number(&net[what])));
         }
         for host in net["hosts"].as_array().unwrap() {
@@ -224,6 +224,7 @@ fn of_networks(status: &Value) -> Vec<(String, f64)> {
                     (format!("{way}_message_octets"), &monitor[way]["octets"]),
                     (format!("{way}_packets"), &packets["pdus"]),
                     (format!("{way}_packet_octets"), &packets["octets"]),
+                    (format!("{way}_mapping_packets"), &monitor[format!("mapping_{way}")]["pdus"]),
                 ];
                 let row = |(what, value): (String, &Value)| {
                     (format!("cellway_myrinet_host_{what}_total{{{of}}}"), number(value))

@@ -74,3 +74,40 @@ fn the_map_follows_a_cable_and_messages_are_sent_over_it() {
     assert_eq!(monitor["map_agrees"], true);
     assert!(monitor["hosts"][0]["monitor"]["sent"]["pdus"].as_u64().unwrap() > 200);
 }
+
+#[test]
+fn a_busy_myrinet_loses_nothing_and_shows_no_malformed_packets() {
+    let net = Net::up(PATIENCE, &example());
+    let monitored = |monitor: &Value, key: &str| monitor[key].as_u64().unwrap();
+    for _ in 0..20 {
+        let run = net.done(&["myrinet", "send", "barbican", "shloomiel", "aldgate", "milanet"]);
+        assert_eq!(run["received"].as_u64(), run["count"].as_u64().map(|count| 3 * count), "{run}");
+    }
+    let monitor = net.done(&["myrinet", "monitor"]);
+    assert_eq!((count(&monitor["packets"]["dropped"]), &monitor["map_agrees"]), (0, &Value::from(true)), "{monitor}");
+    for host in monitor["hosts"].as_array().unwrap() {
+        for counters in ["sent", "received", "packets_sent", "packets_received", "mapping_sent", "mapping_received"] {
+            assert_eq!(count(&host["monitor"][counters]["dropped"]), 0, "{counters}: {host}");
+        }
+    }
+    assert!(monitored(&monitor, "mapping_packets") > 0 && monitored(&monitor, "mapping_unfound") > 0, "{monitor}");
+}
+
+#[test]
+fn a_myrinet_that_maps_each_ten_minutes_is_mapped_at_the_start_and_after_a_change() {
+    let seldom = example().replace("switches = { m1", "map_every_ms = 600000\nswitches = { m1");
+    let net = Net::up(PATIENCE, &seldom);
+    let hosts = || count(&net.done(&["myrinet", "map"])["hosts"]);
+    within(PATIENCE, "a first map", || hosts() == 6);
+    let file = net.folder.path().join("net.toml");
+    // A host's cable, then the mapper's.
+    for cable in ["aldgate\", \"m2", "temple\", \"m5"] {
+        let without: Vec<&str> = seldom.lines().filter(|line| !line.contains(cable)).collect();
+        std::fs::write(&file, without.join("\n")).unwrap();
+        net.done(&["apply", file.to_str().unwrap()]);
+        within(PATIENCE, "a map of five hosts", || hosts() == 5);
+        std::fs::write(&file, &seldom).unwrap();
+        net.done(&["apply", file.to_str().unwrap()]);
+        within(PATIENCE, "a map of six hosts", || hosts() == 6);
+    }
+}

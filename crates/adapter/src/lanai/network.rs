@@ -33,6 +33,8 @@ pub struct Network {
     stations: Vec<Station>,
     /// What all interfaces know.
     groups: Groups,
+    /// Changes of cables that the interfaces know of.
+    changes: u64,
     now: Time,
     visits: u64,
 }
@@ -40,7 +42,8 @@ pub struct Network {
 impl Network {
     /// Over a fabric, without interfaces.
     pub fn new(fabric: Fabric) -> Self {
-        Network { now: fabric.now(), fabric, stations: Vec::new(), groups: Groups::default(), visits: 0 }
+        let (now, changes) = (fabric.now(), fabric.changes());
+        Network { now, fabric, stations: Vec::new(), groups: Groups::default(), changes, visits: 0 }
     }
 
     /// Puts an interface into a host with so many octets of memory; gives its number here.
@@ -109,6 +112,9 @@ impl Network {
     /// Runs to a moment, or until `seen` has seen a user's event and says that it is enough.
     pub fn run(&mut self, until: Time, mut seen: impl FnMut(usize, Event, &mut Station, Time) -> bool) -> bool {
         let mut enough = false;
+        if core::mem::replace(&mut self.changes, self.fabric.changes()) != self.fabric.changes() {
+            self.stations.iter_mut().for_each(|station| station.lanai.handle_change(self.now));
+        }
         loop {
             let mut moved = false;
             self.visits += self.stations.len() as u64;
@@ -200,7 +206,8 @@ impl NetworkSums {
     /// Whether each message and each packet is accounted for.
     pub fn add_up(&self) -> bool {
         let NetworkSums { lanais, fabric, absorbed } = self;
-        lanais.add_up() && fabric.add_up() && fabric.counters.pdus == lanais.came().wrapping_add(*absorbed)
+        let arrived = fabric.counters.pdus.wrapping_add(fabric.mapping.pdus);
+        lanais.add_up() && fabric.add_up() && arrived == lanais.came().wrapping_add(*absorbed)
     }
 
     /// The network is no more: what it held is dropped.

@@ -96,10 +96,14 @@ pub struct Monitor {
     pub sent: Counters,
     /// Messages and octets that came whole; each other message that began to come, once, by reason.
     pub received: Counters,
-    /// Packets and octets that left, of messages, of mapping and passed on; packets that did not, by reason.
+    /// Packets and octets that left, of messages and passed on; packets that did not, by reason.
     pub packets_sent: Counters,
     /// Packets and octets that came and were used; packets that belong to no message, by reason.
     pub packets_received: Counters,
+    /// Packets and octets of mapping that left; packets that did not, by reason.
+    pub mapping_sent: Counters,
+    /// Packets and octets of mapping that came.
+    pub mapping_received: Counters,
     /// Packets that a group's members passed on.
     pub forwarded: u64,
     /// Transfers by the host's engine.
@@ -182,6 +186,8 @@ enum Work {
     Start(u64),
     /// Look at a packet.
     Look(Vec<u8>),
+    /// Give the send engine a packet of mapping.
+    Map(Vec<u8>),
     /// Tell the user.
     Tell(Event),
 }
@@ -234,6 +240,8 @@ pub struct Lanai {
     next: u64,
     number: u32,
     turn: usize,
+    /// The last work was of mapping.
+    mapped: bool,
     events: VecDeque<Event>,
     monitor: Monitor,
     begun: sums::Begun,
@@ -259,6 +267,7 @@ impl Lanai {
             next: 0,
             number: 0,
             turn: 0,
+            mapped: false,
             events: VecDeque::new(),
             monitor: Monitor::default(),
             begun: sums::Begun::default(),
@@ -268,6 +277,11 @@ impl Lanai {
     /// The mapping part of the program: map, routes, mapper.
     pub fn mapping(&self) -> &Mapping {
         &self.mapping
+    }
+
+    /// A cable of the network was plugged or pulled.
+    pub(super) fn handle_change(&mut self, now: Time) {
+        self.mapping.handle_change(now);
     }
 
     /// The monitoring variables.
@@ -443,49 +457,51 @@ impl Lanai {
         self.transferring = Some((now + takes, transfer));
     }
 
-    /// The next work: what has come goes before what is to be sent.
+    /// The next work. Mapping takes turns with what has come and what is to be sent, so that a busy host answers scouts at once.
     fn begin_work(&mut self, now: Time) {
         if self.working.is_some() {
             return;
         }
+        let next = if self.mapped {
+            self.next_of_users().or_else(|| self.next_of_mapping(now))
+        } else {
+            self.next_of_mapping(now).or_else(|| self.next_of_users())
+        };
+        let Some(work) = next else { return };
+        self.mapped = matches!(work, Work::Map(_));
         let costs = self.config.costs;
-        let next = self.work.pop_front().or_else(|| self.next_part());
-        let (work, takes) = match next {
-            None => {
-                if self.ready.len() < self.config.queue
-                    && let Some(transmit) = self.mapping.poll_transmit(now)
-                {
-                    let octets = packet(&transmit.route, Kind::MAPPING, &[], &transmit.payload);
-                    self.begun.made += 1;
-                    self.ready.push_back((None, octets));
-                    // The program is as busy with a scout as with any packet.
-                    let takes = self.config.stretched(costs.start, self.link_engines(), false);
-                    self.monitor.processor_ns += takes.as_nanos() as u64;
-                    self.working = Some((now + takes, Work::Start(u64::MAX)));
-                }
-                return;
-            }
-            Some(work) => {
-                let takes = match &work {
-                    Work::Fetch(user) => {
-                        costs.take
-                            + match self.users[*user].queue.front() {
-                                Some(Sending { source: Source::Memory(address), octets, done, .. }) => {
-                                    costs.prepare * self.pages(*address + u64::from(*done), (*octets - *done) as usize)
-                                }
-                                _ => core::time::Duration::ZERO,
-                            }
+        let takes = match &work {
+            Work::Fetch(user) => {
+                costs.take
+                    + match self.users[*user].queue.front() {
+                        Some(Sending { source: Source::Memory(address), octets, done, .. }) => {
+                            costs.prepare * self.pages(*address + u64::from(*done), (*octets - *done) as usize)
+                        }
+                        _ => core::time::Duration::ZERO,
                     }
-                    Work::Start(_) => costs.start,
-                    Work::Look(octets) => costs.receive + costs.prepare * self.pages(0, octets.len()),
-                    Work::Tell(_) => costs.tell,
-                };
-                (work, takes)
             }
+            Work::Start(_) | Work::Map(_) => costs.start,
+            Work::Look(octets) => costs.receive + costs.prepare * self.pages(0, octets.len()),
+            Work::Tell(_) => costs.tell,
         };
         let takes = self.config.stretched(takes, self.link_engines(), self.transferring.is_some());
         self.monitor.processor_ns += takes.as_nanos() as u64;
         self.working = Some((now + takes, work));
+    }
+
+    /// What has come goes before what is to be sent.
+    fn next_of_users(&mut self) -> Option<Work> {
+        self.work.pop_front().or_else(|| self.next_part())
+    }
+
+    /// The next packet of mapping, if none waits for the send engine.
+    fn next_of_mapping(&mut self, now: Time) -> Option<Work> {
+        if matches!(self.ready.front(), Some((None, _))) {
+            return None;
+        }
+        let transmit = self.mapping.poll_transmit(now)?;
+        self.begun.made += 1;
+        Some(Work::Map(packet(&transmit.route, Kind::MAPPING, &[], &transmit.payload)))
     }
 
     /// Transfers for so many octets: one in the copy block, one for each page elsewhere.
@@ -518,6 +534,8 @@ impl Lanai {
                 self.ready.extend(packets.into_iter().flatten().map(|octets| (Some(id), octets)));
             }
             Work::Look(octets) => self.look(&octets, groups, now),
+            // Before the packets of users: an answer is waited for, and is short.
+            Work::Map(octets) => self.ready.push_front((None, octets)),
             Work::Tell(event) => self.events.push_back(event),
         }
     }

@@ -69,6 +69,8 @@ pub struct Report {
     pub routes: usize,
     /// Packets that arrived, and those that did not, by reason.
     pub fabric: Counters,
+    /// The same of mapping packets, of which most find nothing.
+    pub mapping: Counters,
     /// Symbols that slack buffers had no room for.
     pub overflowed: u64,
     /// Packets that the time-out ended.
@@ -122,8 +124,9 @@ impl Myrinet {
         let mapper = (0..hosts.len()).filter(plugged).max_by_key(|n| hosts[*n].address);
         let drawn = mapper.and_then(|n| Some((n, stations[n].lanai.mapping().map()?.clone())));
         let (overflowed, timeouts) = fabric.losses();
-        let mut packets = self.former.fabric.counters;
+        let (mut packets, mut mapping) = (self.former.fabric.counters, self.former.fabric.mapping);
         packets.add(fabric.counters());
+        mapping.add(fabric.mapping_counters());
         Report {
             drawn,
             plugged: self.plugged(),
@@ -132,6 +135,7 @@ impl Myrinet {
             layout: self.layout.clone(),
             routes: self.table.len(),
             fabric: packets,
+            mapping,
             overflowed,
             timeouts,
             stood: self.clock.stood(),

@@ -229,7 +229,8 @@ fn monitor_text(net: &MyrinetStatus) -> String {
     };
     let lost = drops(&net.packets.dropped);
     let lost = if lost.is_empty() { "none lost".into() } else { format!("lost: {lost}") };
-    format!("{hosts}\n{ports}\n{} packets arrived, {lost}{stood}", net.packets.pdus)
+    let mapping = format!("{} of mapping and {} that found no host", net.mapping_packets, net.mapping_unfound);
+    format!("{hosts}\n{ports}\n{} packets arrived, {lost}; {mapping}{stood}", net.packets.pdus)
 }
 
 fn run_text(run: &MyrinetRun) -> String {

@@ -181,7 +181,7 @@ impl Myrinet {
                 switches: Switches { immediate, copy_block, stop_link, multicast: multicast? },
                 ..lanai::Config::default()
             },
-            mapping: Settings { period, silence: 5 * period, ..Settings::default() },
+            mapping: Settings { period, ..Settings::default() },
         })
     }
 

@@ -76,9 +76,11 @@ impl Snapshot {
             ("myrinet_routes", "Directions of circuits over the Myrinet", |m| m.circuit_routes as f64),
         ];
         all_gauges(encoder, &values, &nets)?;
-        let values: [Of<MyrinetStatus, u64>; 5] = [
+        let values: [Of<MyrinetStatus, u64>; 7] = [
             ("myrinet_packets", "Packets that arrived at hosts", |m| m.packets.pdus),
             ("myrinet_packet_octets", "Octets of those packets", |m| m.packets.octets),
+            ("myrinet_mapping_packets", "Packets of mapping that arrived at hosts", |m| m.mapping_packets),
+            ("myrinet_mapping_unfound", "Packets of mapping that found no host", |m| m.mapping_unfound),
             ("myrinet_overflowed_symbols", "Symbols that a slack buffer had no room for", |m| m.overflowed_symbols),
             ("myrinet_timeouts", "Packets that the time-out ended", |m| m.timeouts),
             ("myrinet_interrupted_pdus", "PDUs that a change of hosts, switches or mechanisms interrupted", |m| {
@@ -178,7 +180,7 @@ fn hosts(encoder: &mut DescriptorEncoder<'_>, nets: &[(Labels, &MyrinetStatus)])
         ("myrinet_host_routes", "Hosts that the host has a route to", |h| h.route_count as f64),
     ];
     all_gauges(encoder, &values, &hosts)?;
-    let values: [Of<MyrinetHostStatus, u64>; 16] = [
+    let values: [Of<MyrinetHostStatus, u64>; 18] = [
         ("myrinet_host_sent_pdus", "PDUs of circuits that the host sent into the Myrinet", |h| h.sent.pdus),
         ("myrinet_host_sent_octets", "Octets of those PDUs", |h| h.sent.octets),
         ("myrinet_host_received_pdus", "PDUs of circuits that came out of the Myrinet", |h| h.received.pdus),
@@ -187,12 +189,12 @@ fn hosts(encoder: &mut DescriptorEncoder<'_>, nets: &[(Labels, &MyrinetStatus)])
         ("myrinet_host_sent_message_octets", "Octets of those messages", |h| h.monitor.sent.octets),
         ("myrinet_host_received_messages", "Messages that came, of all user interfaces", |h| h.monitor.received.pdus),
         ("myrinet_host_received_message_octets", "Octets of those messages", |h| h.monitor.received.octets),
-        ("myrinet_host_sent_packets", "Packets that left: of messages, of mapping, passed on", |h| {
-            h.monitor.packets_sent.pdus
-        }),
+        ("myrinet_host_sent_packets", "Packets that left: of messages, passed on", |h| h.monitor.packets_sent.pdus),
         ("myrinet_host_sent_packet_octets", "Octets of those packets", |h| h.monitor.packets_sent.octets),
         ("myrinet_host_received_packets", "Packets that came and were used", |h| h.monitor.packets_received.pdus),
         ("myrinet_host_received_packet_octets", "Octets of those packets", |h| h.monitor.packets_received.octets),
+        ("myrinet_host_sent_mapping_packets", "Packets of mapping that left", |h| h.monitor.mapping_sent.pdus),
+        ("myrinet_host_received_mapping_packets", "Packets of mapping that came", |h| h.monitor.mapping_received.pdus),
         ("myrinet_host_forwarded_packets", "Packets of groups that the host passed on", |h| h.monitor.forwarded),
         ("myrinet_host_transfers", "Transfers between SRAM and the host's memory", |h| h.monitor.transfers),
         ("myrinet_host_link_stops", "Times that the link was stopped for want of a buffer", |h| h.monitor.link_stops),

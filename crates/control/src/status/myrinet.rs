@@ -25,12 +25,16 @@ pub struct MyrinetStatus {
     pub mapper: Option<String>,
     /// The map that it has drawn.
     pub map: Option<MyrinetMap>,
-    /// Whether that map is what is plugged; a change is in the map with the next run of the mapper.
+    /// Whether that map is what is plugged; a change is in the map when some runs of the mapper in a row have drawn it.
     pub map_agrees: bool,
     /// Directions of circuits over it.
     pub circuit_routes: usize,
-    /// Packets that arrived at hosts, and those that did not, by reason.
+    /// Packets that arrived at hosts, and those that did not, by reason; without those of mapping.
     pub packets: CounterStatus,
+    /// Packets of mapping that arrived at hosts.
+    pub mapping_packets: u64,
+    /// Packets of mapping that found no host: most scouts, whose ports are not there or have no cable.
+    pub mapping_unfound: u64,
     /// Symbols that slack buffers had no room for: 0 unless the marks are too high.
     pub overflowed_symbols: u64,
     /// Packets that the time-out ended.
@@ -76,10 +80,14 @@ pub struct MyrinetMonitor {
     pub sent: CounterStatus,
     /// Messages that came whole; those that did not, by reason.
     pub received: CounterStatus,
-    /// Packets that left, of messages, of mapping and passed on; those that did not, by reason.
+    /// Packets that left, of messages and passed on; those that did not, by reason.
     pub packets_sent: CounterStatus,
     /// Packets that came and were used; those that belong to no message, by reason.
     pub packets_received: CounterStatus,
+    /// Packets of mapping that left; those that did not, by reason.
+    pub mapping_sent: CounterStatus,
+    /// Packets of mapping that came.
+    pub mapping_received: CounterStatus,
     /// Packets of groups that it passed on.
     pub forwarded: u64,
     /// Transfers between its SRAM and the host's memory.
@@ -224,6 +232,8 @@ fn status(name: &str, report: &Report, with_routes: bool) -> MyrinetStatus {
         map_agrees: report.map_agrees(),
         circuit_routes: report.routes,
         packets: (&report.fabric).into(),
+        mapping_packets: report.mapping.pdus,
+        mapping_unfound: report.mapping.dropped_total(),
         overflowed_symbols: report.overflowed,
         timeouts: report.timeouts,
         stood_s: report.stood.as_secs_f64(),
@@ -258,6 +268,8 @@ fn host_status(name: &str, host: &HostReport, layout: &Layout, with_routes: bool
             received: counters(&monitor.received),
             packets_sent: counters(&monitor.packets_sent),
             packets_received: counters(&monitor.packets_received),
+            mapping_sent: counters(&monitor.mapping_sent),
+            mapping_received: counters(&monitor.mapping_received),
             forwarded: monitor.forwarded,
             transfers: monitor.transfers,
             processor_s: monitor.processor_ns as f64 * 1e-9,

@@ -7,7 +7,6 @@ use adapter::HostMemory;
 use adapter::lanai::network::Network;
 use adapter::lanai::{Config, Costs, Destination, Event, MulticastBy, Posted, Refused, Switches};
 use core::time::Duration;
-use net::myrinet::mapper::Settings;
 use net::myrinet::{Config as Links, End, Fabric, HostId, Marks, Outcome, Switching};
 use wire::Time;
 use wire::myrinet::{Kind, Turn, emit, packet_octets};
@@ -151,10 +150,7 @@ fn network(hosts: usize, made: &Made) -> Option<Network> {
         if made.switches > 1 { chain(made.links, made.switches) } else { star(made.links, hosts, 10.0) }?;
     let mut network = Network::new(fabric);
     for (host, address) in ids.iter().zip(1..) {
-        // One run at the beginning, and none in the midst of what is measured.
-        let settings = Settings { period: Duration::from_secs(100), ..Settings::default() };
-        let first = Settings { period: Duration::from_millis(1), ..settings };
-        network.add(*host, address, made.lanai, if address == hosts as u64 { first } else { settings }, 1 << 20);
+        network.add(*host, address, made.lanai, crate::model::networks::MAPPING, 1 << 20);
     }
     network.run(Time::from_millis(200), |_, _, _, _| false);
     let all = network.stations().iter().all(|station| station.lanai.mapping().routes().1.len() == hosts - 1);

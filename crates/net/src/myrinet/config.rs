@@ -47,7 +47,7 @@ pub struct Config {
     pub marks: Marks,
     /// See there.
     pub switching: Switching,
-    /// A packet that has not moved for so long is given up, and its path is free again; zero: never.
+    /// A packet that has not moved for so long is given up, and its path is free again; zero: never. One of mapping after a quarter.
     pub timeout: Duration,
     /// Packets that wait at a host at most.
     pub queue: usize,
@@ -126,8 +126,16 @@ impl Config {
         Time::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
     }
 
+    /// How long a packet may stand; `None`: for ever.
     pub(super) fn patience(&self) -> Option<Tick> {
         let at = Time::ZERO + self.timeout;
         (at > Time::ZERO).then(|| self.tick(at))
+    }
+
+    /// The same of a mapping packet. Loops go down and up again, so they can close a circle with packets of users: such a packet is given
+    /// up before those that it holds up are.
+    pub(super) fn mapping_patience(&self) -> Tick {
+        let timeout = if self.timeout.is_zero() { Config::default().timeout } else { self.timeout };
+        self.tick(Time::ZERO + timeout / 4)
     }
 }

@@ -92,7 +92,7 @@ pub struct PortCounters {
     pub stops: u64,
     /// Symbols that found no room in the slack buffer.
     pub overflowed: u64,
-    /// Packets that the time-out ended here.
+    /// Packets that the time-out ended here; not those of mapping.
     pub timeouts: u64,
 }
 
@@ -122,6 +122,8 @@ pub(super) struct Packet {
     pub(super) references: u32,
     pub(super) lost: Option<DropReason>,
     pub(super) delivered: bool,
+    /// It is of a mapper, or for one.
+    pub(super) maps: bool,
     pub(super) number: u64,
 }
 
@@ -150,6 +152,10 @@ pub(super) struct Engine {
     /// Packets that hosts have queued.
     pub(super) accepted: u64,
     pub(super) counters: Counters,
+    /// Mapping packets, of which most are for ports that are not there.
+    pub(super) mapping: Counters,
+    /// Cables that were plugged or pulled.
+    pub(super) changes: u64,
     pub(super) faults: super::fault::Faults,
 }
 
@@ -189,6 +195,8 @@ impl Engine {
             outcomes: VecDeque::new(),
             accepted: 0,
             counters: Counters::default(),
+            mapping: Counters::default(),
+            changes: 0,
             faults: super::fault::Faults::new(config.errors, config.seed),
         }
     }
@@ -211,7 +219,8 @@ impl Engine {
             return;
         }
         if !packet.delivered {
-            self.counters.drop_one(packet.lost.unwrap_or(DropReason::LinkDown));
+            let counters = if packet.maps { &mut self.mapping } else { &mut self.counters };
+            counters.drop_one(packet.lost.unwrap_or(DropReason::LinkDown));
         }
         let mut octets = core::mem::take(&mut packet.octets);
         octets.clear();
@@ -443,8 +452,9 @@ impl Engine {
         let left = octets.len().saturating_sub(packet.cut as usize);
         octets.truncate(left);
         octets.drain(..(packet.at as usize).min(left));
-        self.counters.pdus = self.counters.pdus.wrapping_add(1);
-        self.counters.octets = self.counters.octets.wrapping_add(octets.len() as u64);
+        let counters = if packet.maps { &mut self.mapping } else { &mut self.counters };
+        counters.pdus = counters.pdus.wrapping_add(1);
+        counters.octets = counters.octets.wrapping_add(octets.len() as u64);
         self.outcomes.push_back((now, node, Outcome::Arrived(octets)));
     }
 
@@ -554,29 +564,36 @@ impl Engine {
         }
     }
 
-    /// Sees to it that a packet that stands is looked at when its time is over.
+    /// Whether an input's first packet is of mapping, and how long it may stand.
+    fn patience(&self, port: u32) -> (bool, Option<Tick>) {
+        let at = &self.ports[port as usize];
+        let maps = at.slack.segments.front().is_some_and(|first| self.packets[first.packet as usize].maps);
+        // One that has an output is ahead of this input, where it waits or moves.
+        let waits = maps && matches!(at.head, Head::Waiting(_));
+        (maps, if waits { Some(self.config.mapping_patience()) } else { self.config.patience() })
+    }
+
+    /// Sees to it that a packet that stands is looked at when its time is over, or that of one of mapping after it.
     fn watch(&mut self, port: u32, now: Tick) {
-        let Some(patience) = self.config.patience() else { return };
+        let (_, Some(patience)) = self.patience(port) else { return };
         let at = &mut self.ports[port as usize];
         if at.stands() && !at.timing {
             at.timing = true;
-            self.put(now + patience, port, 0, What::Timeout);
+            self.put(now + patience.min(self.config.mapping_patience()), port, 0, What::Timeout);
         }
     }
 
     fn time_out(&mut self, port: u32, now: Tick) {
-        let Some(patience) = self.config.patience() else { return };
+        let (maps, patience) = self.patience(port);
         let at = &mut self.ports[port as usize];
         at.timing = false;
-        if !at.stands() {
-            return;
-        }
+        let (true, Some(patience)) = (at.stands(), patience) else { return };
         if now < at.moved + patience {
             at.timing = true;
-            let again = at.moved + patience;
+            let again = (at.moved + patience).min(now + self.config.mapping_patience());
             return self.put(again, port, 0, What::Timeout);
         }
-        at.counters.timeouts += 1;
+        at.counters.timeouts += u64::from(!maps);
         self.catch_up(port, now);
         match self.ports[port as usize].head {
             Head::Waiting(output) => {

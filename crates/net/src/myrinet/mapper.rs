@@ -2,7 +2,7 @@
 //!
 //! In: mapping messages that came, the time. Out: messages to send and their routes, the host's own routes. Every interface answers
 //! scouts. The one with the highest address maps; one that hears of no mapper for a while becomes one, and gives way to a
-//! higher address. A run of the mapper:
+//! higher address. All begin when they are switched on. A run of the mapper:
 //!
 //! 1. It sends a scout to each port of each switch it knows, as if a host were there. An answer is a host.
 //! 2. Where nothing answered, it sends a loop through the supposed switch and back. What comes back is a switch.
@@ -11,12 +11,14 @@
 //!    the same turns reversed, so a loop comes back by no other way.
 //! 4. It computes up*/down* routes and tells each host its own, which the host acknowledges.
 //!
-//! A scout that is lost or late is sent anew, [`Settings::tries`] times in all. Then the next run begins after [`Settings::period`].
+//! A scout that is lost or late is sent anew, [`Settings::tries`] times in all. In a busy network answers are late, so what the map in
+//! force has is asked for longer ([`Settings::known_tries`]), and another map is in force when [`Settings::alike`] runs in a row have
+//! drawn it. These follow one another at once. Else the next run begins after [`Settings::period`], or when a cable has changed.
 
 use super::probe::{Path, Probe, Question};
 use super::routes::{Map, MapPort, Routes};
 use core::time::Duration;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use wire::Time;
 use wire::myrinet::mapping::{Address, Body, Message};
 use wire::myrinet::{MAX_HOPS, Turn, turns};
@@ -35,21 +37,33 @@ pub struct Settings {
     pub patience: Duration,
     /// How often a message is sent that is not answered.
     pub tries: u32,
-    /// How long an interface hears of no mapper before it becomes one; each higher address that it knows makes it a period more.
+    /// The same of one that was answered when the map in force was drawn; each beyond `tries` has twice the time of the one before.
+    pub known_tries: u32,
+    /// Runs in a row that draw another map than the one in force before theirs is in force.
+    pub alike: u32,
+    /// How long a mapper is silent, beyond a period, before another interface becomes one; each higher address that it knows makes it a
+    /// quarter more.
     pub silence: Duration,
     /// Switches and hosts of a map at most.
     pub limit: usize,
 }
 
+impl Settings {
+    /// Those of a description without its own.
+    pub const DEFAULT: Settings = Settings {
+        period: Duration::from_millis(100),
+        patience: Duration::from_millis(1),
+        tries: 3,
+        known_tries: 7,
+        alike: 3,
+        silence: Duration::from_millis(400),
+        limit: 256,
+    };
+}
+
 impl Default for Settings {
     fn default() -> Self {
-        Settings {
-            period: Duration::from_millis(100),
-            patience: Duration::from_millis(1),
-            tries: 3,
-            silence: Duration::from_millis(500),
-            limit: 256,
-        }
+        Settings::DEFAULT
     }
 }
 
@@ -77,6 +91,8 @@ struct Run {
     sent: usize,
     round: u32,
     deadline: Option<Time>,
+    /// Scouts and loops that were answered.
+    answered: HashSet<Question>,
     map: Map,
     /// Each switch's route from the mapper, and its ports that are known.
     found: Vec<(Path, Vec<i32>)>,
@@ -98,7 +114,13 @@ pub struct Mapping {
     number: u64,
     outbox: VecDeque<Transmit>,
     run: Option<Run>,
+    /// The map in force.
     map: Option<Map>,
+    /// What was answered when it was drawn, and in the last run if that has drawn another one.
+    known: [HashSet<Question>; 2],
+    /// What the last run has drawn, and how many in a row have.
+    drawn: Option<Map>,
+    alike: u32,
     /// When the next run begins, or when the mapper has been silent for too long.
     due: Time,
     maps: u64,
@@ -117,7 +139,10 @@ impl Mapping {
             outbox: VecDeque::new(),
             run: None,
             map: None,
-            due: now + settings.period,
+            known: Default::default(),
+            drawn: None,
+            alike: 0,
+            due: now,
             maps: 0,
         }
     }
@@ -142,7 +167,7 @@ impl Mapping {
         self.routes.iter().find(|(address, _)| *address == to).map(|(_, route)| &route[..])
     }
 
-    /// The last map, at the mapper.
+    /// The map in force, at the mapper.
     pub fn map(&self) -> Option<&Map> {
         self.map.as_ref()
     }
@@ -162,9 +187,11 @@ impl Mapping {
             let number = run.base + run.sent as u64;
             run.sent += 1;
             if run.sent == run.probes.len() {
-                run.deadline = Some(now + self.settings.patience);
+                let doubled = (run.round + 1).saturating_sub(self.settings.tries).min(16);
+                run.deadline = Some(now + self.settings.patience.saturating_mul(1 << doubled));
             }
             if probe.answer.is_none()
+                && (probe.known || run.round < self.settings.tries)
                 && let Some(transmit) = probe.transmit(self.address, number, &run.routes)
             {
                 return Some(transmit);
@@ -187,7 +214,8 @@ impl Mapping {
             None if now >= self.due => self.begin(),
             Some(run) if run.deadline.is_some_and(|at| now >= at) => {
                 run.round += 1;
-                if run.round >= self.settings.tries {
+                let is_known = run.probes.iter().any(|probe| probe.known && probe.answer.is_none());
+                if run.round >= if is_known { self.settings.known_tries } else { self.settings.tries } {
                     self.stage_over(now);
                 } else {
                     run.sent = 0;
@@ -196,6 +224,14 @@ impl Mapping {
             }
             _ => {}
         }
+    }
+
+    /// A cable has been plugged or pulled: the mapper maps at once, and others wait no period for it.
+    pub fn handle_change(&mut self, now: Time) {
+        // What a run under way draws is of both sides of the change.
+        self.alike = 0;
+        let wait = if self.mapper == self.address { Duration::ZERO } else { self.silence() };
+        self.due = self.due.min(now + wait);
     }
 
     /// A mapping message has come.
@@ -235,13 +271,19 @@ impl Mapping {
         if from > self.address {
             self.run = None;
             self.mapper = from;
-            let higher = self.routes.iter().filter(|(a, _)| *a > self.address && *a != from).count();
-            let ranks = u32::try_from(higher).unwrap_or(u32::MAX);
-            self.due = now + self.settings.silence + self.settings.period.saturating_mul(ranks);
+            self.due = now + self.settings.period + self.silence();
         } else if self.run.is_none() && self.mapper != self.address {
             // A lower one maps because it knows nothing of this one.
             self.due = now;
         }
+    }
+
+    /// How long a mapper's next run is waited for: those that could map do so one after another.
+    fn silence(&self) -> Duration {
+        let between = |address: Address| address > self.address && address != self.mapper;
+        let higher = self.routes.iter().filter(|(address, _)| between(*address)).count();
+        let ranks = u32::try_from(higher).unwrap_or(u32::MAX);
+        self.settings.silence + (self.settings.silence / 4).saturating_mul(ranks)
     }
 
     fn answer(&mut self, back: &[u8], number: u64, body: Body<'_>) {
@@ -271,6 +313,7 @@ impl Mapping {
             sent: 0,
             round: 0,
             deadline: None,
+            answered: HashSet::new(),
             map: Map::default(),
             found: Vec::new(),
             behind: VecDeque::new(),
@@ -284,7 +327,10 @@ impl Mapping {
     }
 
     /// Sends a batch.
-    fn ask(&mut self, stage: Stage, probes: Vec<Probe>) {
+    fn ask(&mut self, stage: Stage, mut probes: Vec<Probe>) {
+        for probe in &mut probes {
+            probe.known = stage == Stage::Tell || self.known.iter().any(|known| known.contains(&probe.question));
+        }
         let base = self.number;
         // Tables of routes have a number each, if there are none too.
         self.number += probes.len().max(usize::from(stage == Stage::Tell)) as u64;
@@ -299,6 +345,7 @@ impl Mapping {
         let (address, limit) = (self.address, self.settings.limit);
         let Some(run) = &mut self.run else { return };
         let probes = core::mem::take(&mut run.probes);
+        run.answered.extend(probes.iter().filter(|probe| probe.answer.is_some()).map(|probe| probe.question));
         let answers = || probes.iter().filter_map(|probe| Some((probe.port, probe.answer?)));
         match run.stage {
             Stage::Beginning => {
@@ -346,11 +393,10 @@ impl Mapping {
                 let (map, routes) = (core::mem::take(&mut run.map), core::mem::take(&mut run.routes));
                 self.routes = routes.of(address).map(|(to, route)| (to, route.to_vec())).collect();
                 self.version = run.base;
+                self.known = [core::mem::take(&mut run.answered), HashSet::new()];
                 self.map = Some(map);
                 self.maps += 1;
-                self.run = None;
-                self.due = now + self.settings.period;
-                return;
+                return self.run_over(now);
             }
         }
         self.go_on(now);
@@ -388,10 +434,25 @@ impl Mapping {
         }
         run.map.hosts.sort_unstable();
         run.map.hosts.dedup_by_key(|(address, _)| *address);
-        run.routes = run.map.routes();
+        // In this form the same map has the same routes, however it was found.
+        let map = run.map.canonical();
+        self.alike = if self.drawn.as_ref() == Some(&map) { self.alike + 1 } else { 1 };
+        self.drawn = Some(map.clone());
+        let replaces_one = self.map.as_ref().map_or(!self.routes.is_empty(), |in_force| *in_force != map);
+        if replaces_one && self.alike < self.settings.alike {
+            self.known[1] = core::mem::take(&mut run.answered);
+            return self.run_over(now);
+        }
+        (run.routes, run.map) = (map.routes(), map);
         let asked = run.routes.of(self.address).map(|(to, _)| Probe::new(Question::Routes(to), (0, 0)));
         let asked = asked.collect();
         self.ask_or_go_on(Stage::Tell, asked, now);
+    }
+
+    /// The next run follows at once until enough in a row have drawn the same.
+    fn run_over(&mut self, now: Time) {
+        self.run = None;
+        self.due = if self.alike < self.settings.alike { now } else { now + self.settings.period };
     }
 
     fn ask_or_go_on(&mut self, stage: Stage, asked: Vec<Probe>, now: Time) {

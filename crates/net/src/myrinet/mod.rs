@@ -50,7 +50,7 @@ pub use engine::{Outcome, PortCounters};
 pub use sums::FabricSums;
 
 use engine::{Engine, Kind, NONE, Node, Port};
-use wire::myrinet::{MAX_OCTETS, TYPE_OCTETS};
+use wire::myrinet::{Kind as Type, MAX_OCTETS, TYPE_OCTETS, kind};
 use wire::{Counters, Time};
 
 /// Ports of the smallest and the largest switch.
@@ -183,6 +183,7 @@ impl Fabric {
         }
         self.engine.recable(first, second, delay, now);
         self.engine.recable(second, first, delay, now);
+        self.engine.changes += 1;
         Ok(())
     }
 
@@ -198,8 +199,14 @@ impl Fabric {
             let now = self.engine.wheel.now();
             self.engine.recable(port, NONE, 0, now);
             self.engine.recable(far, NONE, 0, now);
+            self.engine.changes += 1;
         }
         Ok(other)
+    }
+
+    /// Cables that were plugged or pulled so far: at each, interfaces map anew ([`mapper::Mapping::handle_change`]).
+    pub fn changes(&self) -> u64 {
+        self.engine.changes
     }
 
     /// The other end of the cable at an end.
@@ -242,7 +249,9 @@ impl Fabric {
         let tick = engine.config.tick(now).max(engine.wheel.now());
         let packet = engine.packet(number);
         engine.accepted = engine.accepted.wrapping_add(1);
-        engine.packets[packet as usize].octets.extend_from_slice(octets);
+        let made = &mut engine.packets[packet as usize];
+        made.octets.extend_from_slice(octets);
+        made.maps = kind(octets) == Some(Type::MAPPING);
         engine.catch_up_to(tick);
         engine.queue(port + 1, packet, tick);
         Ok(())
@@ -299,7 +308,12 @@ impl Fabric {
         self.engine.spare.push(octets);
     }
 
-    /// Packets that arrived, their octets, and those that did not, by reason.
+    /// Mapping packets that arrived, their octets, and those that did not: most scouts find nothing.
+    pub fn mapping_counters(&self) -> &Counters {
+        &self.engine.mapping
+    }
+
+    /// Other packets that arrived, their octets, and those that did not, by reason.
     pub fn counters(&self) -> &Counters {
         &self.engine.counters
     }

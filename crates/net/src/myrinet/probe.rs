@@ -26,7 +26,7 @@ impl Transmit {
 }
 
 /// A route of at most [`MAX_HOPS`] turns.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(super) struct Path {
     hops: u8,
     turns: [Turn; MAX_HOPS],
@@ -57,7 +57,7 @@ impl Path {
     }
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Question {
     /// Whether a host is at the end of a path.
     Scout(Path),
@@ -72,12 +72,14 @@ pub(super) struct Probe {
     pub(super) question: Question,
     /// The port that is asked about; in a comparison the port that it would be.
     pub(super) port: MapPort,
+    /// An answer is expected.
+    pub(super) known: bool,
     pub(super) answer: Option<Address>,
 }
 
 impl Probe {
     pub(super) fn new(question: Question, port: MapPort) -> Self {
-        Probe { question, port, answer: None }
+        Probe { question, port, known: false, answer: None }
     }
 
     /// Its message, from `from`, as number `number`.

@@ -1,5 +1,6 @@
 //! Whether each packet that a host queued is accounted for.
 
+use super::engine::Engine;
 use super::{Fabric, Outcome};
 use wire::Counters;
 
@@ -10,6 +11,8 @@ pub struct FabricSums {
     pub accepted: u64,
     /// Packets that arrived, and those that did not, by reason ([`Fabric::counters`]).
     pub counters: Counters,
+    /// The same of mapping packets ([`Fabric::mapping_counters`]).
+    pub mapping: Counters,
     /// Packets that stand in queues and slack buffers, or are on cables.
     pub held: u64,
 }
@@ -17,14 +20,16 @@ pub struct FabricSums {
 impl FabricSums {
     /// Whether each packet that was accepted has arrived, was dropped for a reason, or is under way.
     pub fn add_up(&self) -> bool {
-        let Self { accepted, counters, held } = self;
-        *accepted == counters.pdus.wrapping_add(counters.dropped_total()).wrapping_add(*held)
+        let Self { accepted, counters, mapping, held } = self;
+        let over = |counters: &Counters| counters.pdus.wrapping_add(counters.dropped_total());
+        *accepted == over(counters).wrapping_add(over(mapping)).wrapping_add(*held)
     }
 
     /// With those of another fabric.
     pub fn add(&mut self, other: &FabricSums) {
         self.accepted = self.accepted.wrapping_add(other.accepted);
         self.counters.add(&other.counters);
+        self.mapping.add(&other.mapping);
         self.held += other.held;
     }
 }
@@ -33,7 +38,8 @@ impl Fabric {
     /// What became of all packets.
     pub fn sums(&self) -> FabricSums {
         let held = self.engine.packets.iter().filter(|packet| packet.references > 0 && !packet.delivered).count();
-        FabricSums { accepted: self.engine.accepted, counters: self.engine.counters, held: held as u64 }
+        let Engine { accepted, counters, mapping, .. } = self.engine;
+        FabricSums { accepted, counters, mapping, held: held as u64 }
     }
 
     /// Packets that have arrived, and whose [`Outcome::Arrived`] nobody has fetched yet.

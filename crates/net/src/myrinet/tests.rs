@@ -116,8 +116,8 @@ fn the_slack_buffer_never_overflows_with_the_marks_chosen_and_does_with_marks_to
     assert!(shared(fixed(30), 25.0, 95).1.0 > 100);
 }
 
-/// A ring of three switches, a host at each; each host sends two switches on, so that the three routes close a circle.
-fn ring(timeout: Duration) -> (Fabric, Vec<HostId>) {
+/// A ring of three switches, a host at each.
+fn cabled_ring(timeout: Duration) -> (Fabric, Vec<HostId>) {
     let mut fabric = Fabric::new(Config { timeout, ..Config::default() });
     let switches: Vec<_> = (0..3).map(|_| fabric.add_switch(4).unwrap()).collect();
     let hosts: Vec<_> = (0..3).map(|_| fabric.add_host()).collect();
@@ -125,6 +125,12 @@ fn ring(timeout: Duration) -> (Fabric, Vec<HostId>) {
         fabric.connect(End::Host(hosts[n]), End::Port(switches[n], 0), 10.0).unwrap();
         fabric.connect(End::Port(switches[n], 2), End::Port(switches[(n + 1) % 3], 1), 10.0).unwrap();
     }
+    (fabric, hosts)
+}
+
+/// The same; each host sends two switches on, so that the three routes close a circle.
+fn ring(timeout: Duration) -> (Fabric, Vec<HostId>) {
+    let (mut fabric, hosts) = cabled_ring(timeout);
     for host in &hosts {
         fabric.send(*host, &packet(&[(0, 2), (1, 2), (1, 0)], 2000), 0, Time::ZERO).unwrap();
     }
@@ -149,6 +155,25 @@ fn routes_in_a_circle_stand_for_ever_and_the_time_out_ends_it() {
     fabric.send(hosts[0], &packet(&[(0, 2), (1, 2), (1, 0)], 2000), 0, Time::from_millis(60)).unwrap();
     fabric.run(Time::from_millis(61));
     assert_eq!(arrivals(&mut fabric).len(), 1);
+}
+
+#[test]
+fn a_packet_of_mapping_in_a_circle_is_given_up_before_those_of_users_and_is_counted_apart() {
+    for timeout in [Duration::ZERO, Duration::from_millis(50)] {
+        let (mut fabric, hosts) = cabled_ring(timeout);
+        let (route, mut of_mapping) = ([2, 1, -1].map(|n| Turn::new(n).unwrap()), [0; packet_octets(3, 2000)]);
+        emit(&route, PacketKind::MAPPING, &[0; 2000], &mut of_mapping);
+        fabric.send(hosts[0], &of_mapping, 0, Time::ZERO).unwrap();
+        for host in &hosts[1..] {
+            fabric.send(*host, &packet(&[(0, 2), (1, 2), (1, 0)], 2000), 0, Time::ZERO).unwrap();
+        }
+        fabric.run(Time::from_millis(10));
+        assert_eq!(arrivals(&mut fabric).len(), 0, "they stand");
+        fabric.run(Time::from_millis(20));
+        let whole = arrivals(&mut fabric).iter().filter(|(_, _, octets)| Packet::new_checked(octets).is_ok()).count();
+        assert_eq!((whole, fabric.losses(), fabric.counters().dropped_total()), (2, (0, 0), 0), "{timeout:?}");
+        assert!(fabric.sums().add_up() && fabric.sums().held == 0);
+    }
 }
 
 #[test]

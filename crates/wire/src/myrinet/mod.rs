@@ -170,6 +170,13 @@ pub fn emit(route: &[Turn], kind: Kind, payload: &[u8], octets: &mut [u8]) -> us
     n
 }
 
+/// The type of a packet of which any part of the route is left; `None` if it is too short to have one.
+pub fn kind(octets: &[u8]) -> Option<Kind> {
+    let hops = octets.iter().take(MAX_HOPS).take_while(|octet| **octet & ROUTE != 0).count();
+    let bits = octets.get(hops..)?.first_chunk::<TYPE_OCTETS>()?;
+    Kind::new(u32::from_be_bytes(*bits))
+}
+
 /// The turns of `octets`, if all are route octets.
 pub fn turns(octets: &[u8]) -> Option<impl DoubleEndedIterator<Item = Turn> + ExactSizeIterator + Clone + '_> {
     let all = octets.len() <= MAX_HOPS && octets.iter().all(|octet| octet & ROUTE != 0);

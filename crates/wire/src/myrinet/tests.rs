@@ -33,6 +33,17 @@ fn a_turn_is_six_bits_with_a_sign_behind_a_one() {
 }
 
 #[test]
+fn the_type_of_a_packet_is_known_with_its_route_a_rest_of_it_and_without() {
+    let route = [Turn::new(3).unwrap(); MAX_HOPS];
+    let whole = packet(&route, Kind::MAPPING, b"payload");
+    for gone in 0..=MAX_HOPS {
+        assert_eq!(kind(&whole[gone..]), Some(Kind::MAPPING));
+    }
+    let too_long = [&[Turn::new(3).unwrap().octet()][..], &whole].concat();
+    assert_eq!((kind(&too_long), kind(&whole[..MAX_HOPS + 3]), kind(&[])), (None, None, None));
+}
+
+#[test]
 fn a_port_beyond_the_switch_is_none() {
     assert_eq!(Turn::between(6, 2).unwrap().output(6, 8), Some(2));
     assert_eq!(Turn::new(-3).unwrap().output(2, 8), None);

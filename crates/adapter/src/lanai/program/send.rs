@@ -82,11 +82,13 @@ impl Lanai {
     pub(super) fn packet_over(&mut self, number: u64, lost: Option<DropReason>) {
         let Some(at) = self.sending.iter().position(|(sending, _)| *sending == number) else { return };
         let octets = self.sending.remove(at).map_or(0, |(_, octets)| octets);
+        let of = number.checked_sub(1);
+        let counters = if of.is_some() { &mut self.monitor.packets_sent } else { &mut self.monitor.mapping_sent };
         match lost {
-            None => self.monitor.packets_sent.pass([0, 1, octets as u64]),
-            Some(reason) => self.monitor.packets_sent.drop_one(reason),
+            None => counters.pass([0, 1, octets as u64]),
+            Some(reason) => counters.drop_one(reason),
         }
-        let Some(id) = number.checked_sub(1) else { return };
+        let Some(id) = of else { return };
         let Some(outgoing) = self.outgoing.get_mut(&id) else { return };
         outgoing.copies -= 1;
         outgoing.left |= lost.is_none();

@@ -45,10 +45,10 @@ impl LanaiSums {
     pub fn add_up(&self) -> bool {
         let over = |counters: &wire::Counters| counters.pdus.wrapping_add(counters.dropped_total());
         let told = self.told.iter().chain(&self.untold).fold(0, |sum: u64, n| sum.wrapping_add(*n));
-        let Monitor { sent, received, packets_sent, .. } = &self.monitor;
+        let Monitor { sent, received, packets_sent, mapping_sent, .. } = &self.monitor;
         self.queued == over(sent).wrapping_add(self.sending)
             && self.sending == self.sending_in_queues
-            && self.made == over(packets_sent).wrapping_add(self.waiting)
+            && self.made == over(packets_sent).wrapping_add(over(mapping_sent)).wrapping_add(self.waiting)
             && self.opened == over(received).wrapping_add(self.open)
             && received.pdus == told
     }
@@ -56,7 +56,8 @@ impl LanaiSums {
     /// Packets that came, whatever became of them.
     pub fn came(&self) -> u64 {
         let counters = &self.monitor.packets_received;
-        counters.pdus.wrapping_add(counters.dropped_total()).wrapping_add(self.looking)
+        let of_users = counters.pdus.wrapping_add(counters.dropped_total());
+        of_users.wrapping_add(self.monitor.mapping_received.pdus).wrapping_add(self.looking)
     }
 
     /// The interface is no more: what it held is dropped.
@@ -99,6 +100,8 @@ impl Monitor {
         self.received.add(&other.received);
         self.packets_sent.add(&other.packets_sent);
         self.packets_received.add(&other.packets_received);
+        self.mapping_sent.add(&other.mapping_sent);
+        self.mapping_received.add(&other.mapping_received);
         self.forwarded += other.forwarded;
         self.transfers += other.transfers;
         self.transfer_octets += other.transfer_octets;
@@ -118,13 +121,14 @@ impl Lanai {
         let in_buffers = self.outgoing.values().filter(|outgoing| outgoing.of.is_some_and(|of| of.last)).count();
         let queues: usize = self.users.iter().map(|user| user.queue.len()).sum();
         let copies: usize = self.outgoing.values().map(|outgoing| outgoing.packets.len()).sum();
+        let mapping = work().filter(|work| matches!(work, Work::Map(_))).count();
         let mut sums = LanaiSums {
             monitor: self.monitor,
             queued: self.begun.queued,
             sending: self.users.iter().map(|user| user.under_way.len() as u64).sum(),
             sending_in_queues: (queues + in_transfer + in_buffers) as u64,
             made: self.begun.made,
-            waiting: (self.ready.len() + copies + self.sending.len()) as u64,
+            waiting: (self.ready.len() + copies + self.sending.len() + mapping) as u64,
             looking: work().filter(|work| matches!(work, Work::Look(_))).count() as u64,
             opened: self.begun.opened,
             open: self.users.iter().map(|user| user.open.len() as u64).sum(),

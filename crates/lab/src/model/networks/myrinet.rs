@@ -14,6 +14,9 @@ use net::myrinet::{Config as Links, End, Fabric};
 use std::collections::{HashMap, VecDeque};
 use wire::{DropReason, Time};
 
+/// What is measured takes some milliseconds: runs follow one another, so that the mapper is at work meanwhile.
+pub const MAPPING: Settings = Settings { period: Duration::from_millis(1), ..Settings::DEFAULT };
+
 /// The user interface that applications have: 0 is the IP driver's.
 const USER: usize = 1;
 /// Where messages are that leave; posted buffers are before.
@@ -48,11 +51,7 @@ impl Myrinet {
         }
         let mut network = Network::new(fabric);
         for (host, address) in ids.iter().zip(1..) {
-            // One run of the mapper at the beginning, and none while something is measured.
-            let settings = Settings { period: Duration::from_secs(100), ..Settings::default() };
-            let first = Settings { period: Duration::from_millis(1), ..settings };
-            let settings = if address == hosts as u64 { first } else { settings };
-            let number = network.add(*host, address, lanai, settings, 2 * OUT as usize);
+            let number = network.add(*host, address, lanai, MAPPING, 2 * OUT as usize);
             let station = network.station(number)?;
             for buffer in 0..buffers.clamp(1, BUFFERS) {
                 let address = (buffer * BUFFER_OCTETS) as u64;
