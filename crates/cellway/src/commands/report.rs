@@ -178,6 +178,7 @@ mod tests {
                 vs_memcpy: 0.01,
                 sent: 1,
                 arrived: 1,
+                in_place: 1,
             }],
             seconds: 1.0,
         });
