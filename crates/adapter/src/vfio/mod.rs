@@ -21,6 +21,7 @@
 pub mod apart;
 mod bus;
 pub mod guest;
+mod passed;
 pub mod place;
 pub mod protocol;
 pub mod server;
