@@ -30,3 +30,4 @@ mod receiver;
 mod reused;
 mod single_copy;
 mod vfio;
+mod vfio_unread;

@@ -176,10 +176,16 @@ fn main() -> ExitCode {
         Err(e) if e.is::<apply::WouldChange>() => ExitCode::from(4),
         Err(e) => {
             output::print_error(&context, &e);
-            match e.downcast_ref::<endpoint::Error>() {
+            match service_error(&e) {
                 Some(endpoint::Error::NoService { .. } | endpoint::Error::ServiceGone) => ExitCode::from(3),
                 _ => ExitCode::FAILURE,
             }
         }
     }
+}
+
+/// What the service, or the way to it, has said, where that is why a command has failed.
+fn service_error(e: &anyhow::Error) -> Option<&endpoint::Error> {
+    let of_io = || e.downcast_ref::<std::io::Error>()?.get_ref()?.downcast_ref();
+    e.downcast_ref().or_else(of_io)
 }

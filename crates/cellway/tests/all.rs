@@ -4,6 +4,7 @@ mod adapters;
 mod classical;
 mod cli;
 mod desk;
+mod ended;
 mod errors;
 mod kept;
 mod lane;

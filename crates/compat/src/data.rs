@@ -386,7 +386,7 @@ impl Live {
     /// once there is something to be put there, which is lost then.
     ///
     /// # Errors
-    /// As the kernel's `recvmsg` on a PVC.
+    /// As the kernel's `recvmsg` on a PVC; `ENETDOWN`: the service has gone.
     ///
     /// # Safety
     /// The parts are writable, and nobody else uses them during the call.
@@ -441,7 +441,14 @@ impl Live {
             if !self.settle(shared, fd, ring) {
                 continue;
             }
-            return if self.gone.load(Ordering::Relaxed) { Ok((0, false)) } else { Err(Pause::Wait) };
+            drop(turn);
+            return match self.gone.load(Ordering::Relaxed) {
+                false => Err(Pause::Wait),
+                // As the kernel says of a call that the other side has released.
+                true if self.session.is_served() => Ok((0, false)),
+                // A program that reads again after nothing came would do so for ever.
+                true => Err(Errno::NETDOWN.into()),
+            };
         }
     }
 

@@ -9,6 +9,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::FileType;
 use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -119,6 +120,14 @@ pub(crate) struct Created {
     pub(crate) wake_host: OwnedFd,
 }
 
+/// Waits until something can be read, or the other side has gone. False if neither has come by the deadline.
+fn answers_by(connection: impl AsFd, deadline: Instant) -> Result<bool, Errno> {
+    rustix::io::retry_on_intr(|| {
+        let left = deadline.saturating_duration_since(Instant::now());
+        poll(&mut [PollFd::new(&connection, PollFlags::IN)], Some(&timespec(left))).map(|ready| ready > 0)
+    })
+}
+
 /// A connection with an endpoint. The endpoint ends with the last copy of it.
 #[derive(Debug)]
 pub(crate) struct Session {
@@ -167,6 +176,24 @@ impl Session {
         self.packets.number()
     }
 
+    /// Whether the service that this connection leads to, or led to, is there and answers. Allocates nothing: it may be a
+    /// signal handler that asks.
+    pub(crate) fn is_served(&self) -> bool {
+        // It is answered whatever the service makes of it.
+        const GREETING: &[u8] = br#"{"hello":{"version":0}}"#;
+        let answers = || {
+            let server = |packets: &Packets| packets.peer().map(|peer| peer.pid);
+            let new = Packets::connect(&environment().socket)?;
+            if server(&new)? != server(&self.packets.0)? {
+                return Ok(false);
+            }
+            rustix::net::send(&new, GREETING, SendFlags::NOSIGNAL)?;
+            let deadline = Instant::now() + PATIENCE;
+            Ok::<bool, Errno>(answers_by(&new, deadline)? && recv(&new, &mut [0; 64][..], RecvFlags::DONTWAIT)?.0 > 0)
+        };
+        answers().unwrap_or(false)
+    }
+
     fn ask(&self, request: &Request, fds: &[BorrowedFd<'_>]) -> Result<(Response, Vec<OwnedFd>), Failed> {
         self.send(request, fds)?;
         match self.receive()? {
@@ -200,10 +227,7 @@ impl Session {
     /// # Errors
     /// No memory is left.
     pub(crate) fn has_answer_by(&self, deadline: Instant) -> Result<bool, Errno> {
-        rustix::io::retry_on_intr(|| {
-            let left = deadline.saturating_duration_since(Instant::now());
-            poll(&mut [PollFd::new(self, PollFlags::IN)], Some(&timespec(left))).map(|ready| ready > 0)
-        })
+        answers_by(self, deadline)
     }
 
     /// Makes an endpoint whose bell is one end of a pair of sockets.

@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let n = epoll::wait(&all, &mut ready, None)?;
         for event in &ready[..n] {
             let data = event.data;
-            circuits[data.u64() as usize].1.disarm();
+            circuits[data.u64() as usize].1.disarm()?;
         }
     }
 }

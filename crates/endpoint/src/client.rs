@@ -22,6 +22,7 @@ use crate::waiting::Patience;
 use rustix::fd::OwnedFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 use wire::CircuitId;
 
 pub(crate) use buffers::Pool;
@@ -85,6 +86,8 @@ pub struct Endpoint {
     patience: Patience,
     /// Descriptors pushed when it waited last (wraps).
     sent_before: u32,
+    /// When it asked last whether the service is still there.
+    asked: Instant,
     path: DataPath,
     /// Memory of the application's own that the host has.
     pub(crate) given: Given,
@@ -127,6 +130,7 @@ impl Endpoint {
             events: config.events,
             patience: Patience::default(),
             sent_before: 0,
+            asked: Instant::now(),
             path: config.path,
             given: Given::default(),
             borrowed: Borrowed::default(),

@@ -3,9 +3,9 @@
 //! The client speaks first ([`Request::Hello`]); each request has one answer, in order. A connection has one endpoint at
 //! most, and what it has opened ends with it. The answer to [`Request::CreateEndpoint`] carries three file descriptors
 //! (`SCM_RIGHTS`): the segment, the eventfd that wakes the host, the bell that wakes the client: a stream socket on which
-//! [`BELL_OCTETS`] come for each ring. The request may carry an end of a pair of UNIX stream sockets instead; then that one is the
-//! bell, and the answer carries two. Long answers to management requests come as sealed memory files
-//! ([`crate::negotiate::MEMORY_ANSWERS`]), or in parts.
+//! [`BELL_OCTETS`] come for each ring. The request may carry an end of a pair of UNIX stream sockets instead; then that one
+//! is the bell, and the answer carries two. A descriptor that is sent into a bell ends the connection. Long answers to
+//! management requests come as sealed memory files ([`crate::negotiate::MEMORY_ANSWERS`]), or in parts.
 
 pub use crate::events::Events;
 pub use crate::negotiate::{DIRECT, VERSION};

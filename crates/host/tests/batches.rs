@@ -65,7 +65,7 @@ fn what_is_enqueued_leaves_when_it_is_flushed_and_by_any_wait_and_with_what_is_s
     enqueue(&mut sender, channel, 20, 1);
     sender.arm();
     assert_eq!(next(&mut receiver, SECONDS_10), Some(20));
-    sender.disarm();
+    sender.disarm().unwrap();
 
     enqueue(&mut sender, channel, 30, 1);
     sender.send_copy(channel, &[31; OCTETS]).unwrap();

@@ -300,8 +300,26 @@ fn when_the_service_goes_its_clients_are_told_and_a_restart_needs_no_cleaning() 
     let mut lan = lan(Carries::Cells);
     let mut a = lan.endpoint("alpha", DataPath::Shared, Events::Interrupt);
     a.open(circuit(100), OpenOptions::default()).unwrap();
+    let [mut patient, mut hasty, mut polling] = [Events::default(), Events::default(), Events::Polling]
+        .map(|events| lan.endpoint("beta", DataPath::Shared, events));
     drop(lan.service.take());
     assert!(matches!(a.receive(TIMEOUT), Err(Error::ServiceGone)));
+    // However they wait: in a poll of their own, for a moment again and again, or not at all.
+    let end = Instant::now() + Duration::from_secs(10);
+    let hears = |wait: &mut dyn FnMut() -> Result<(), Error>| loop {
+        match wait() {
+            Ok(()) => assert!(Instant::now() < end, "nobody tells it"),
+            Err(e) => break assert!(matches!(e, Error::ServiceGone), "{e}"),
+        }
+    };
+    hears(&mut || {
+        patient.arm();
+        patient.disarm()
+    });
+    hears(&mut || hasty.receive(Some(Duration::from_micros(50))).map(|got| assert!(got.is_none())));
+    hears(&mut || hasty.wait_sent(Some(Duration::ZERO)).map(drop));
+    hears(&mut || polling.receive(Some(Duration::ZERO)).map(|got| assert!(got.is_none())));
+    hears(&mut || polling.check());
     // A socket file without a service, as kill -9 leaves it.
     let stale = endpoint::seqpacket::Packets::listen(&lan.socket).unwrap();
     drop(stale);

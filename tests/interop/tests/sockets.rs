@@ -91,6 +91,23 @@ fn what_was_sent_arrives_though_the_sender_is_gone_at_once() {
     }
 }
 
+/// A program that reads again and again hears of the end of the service each time.
+#[test]
+fn a_read_fails_once_the_service_has_gone_however_it_waits() {
+    if !have(&[("cc", "gcc")]) {
+        return;
+    }
+    for way in ["read", "poll", "nonblocking"] {
+        let mut up = Up::new(NETWORK);
+        program::compile("ended.c", &up.path("ended"), &[]).unwrap();
+        let mut reader = up.start_command(&format!("run -- ./ended 100 {way}"));
+        reader.wait_for("open", Duration::from_secs(30)).unwrap();
+        up.kill();
+        let (status, said) = reader.wait(Duration::from_secs(60)).unwrap();
+        assert!(status.success(), "{way}: {said:?}");
+    }
+}
+
 /// The processes that a process has started, and those that these have.
 fn offspring(of: u32) -> Vec<u32> {
     let numbers = std::fs::read_dir("/proc").unwrap().flatten();

@@ -20,6 +20,7 @@
 pub mod apart;
 mod bus;
 pub mod guest;
+mod passed;
 pub mod protocol;
 pub mod server;
 pub mod session;

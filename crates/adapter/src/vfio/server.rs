@@ -5,6 +5,7 @@
 //! others, a server has a thread of its own ([`super::apart`]).
 
 use super::bus::Bus;
+use super::passed;
 use super::protocol::{HEADER_OCTETS, Header, MAX_MESSAGE_OCTETS};
 use super::session::{Session, Violation};
 use crate::midway::{Config, Eni155p};
@@ -40,6 +41,10 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 const DMA_OCTETS: usize = 1 << 16;
 /// File descriptors that may wait for their message.
 const MAX_FDS: usize = 8;
+/// Most that the system lets one message bring. The system would close those without room in this thread.
+const SCM_MAX_FD: usize = 253;
+/// How often descriptors are looked for that lie unread: the client's own end may be among them.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// A connected client.
 #[derive(Debug)]
@@ -63,6 +68,10 @@ struct Client {
 enum Gone {
     #[error("the client closed the connection")]
     Closed,
+    #[error("the client passed a descriptor that is no memory and no eventfd, or many")]
+    Descriptor,
+    #[error("the client passed a descriptor and does not take its answers")]
+    Unread,
     #[error(transparent)]
     System(#[from] Errno),
     #[error(transparent)]
@@ -85,7 +94,7 @@ impl Client {
 
     /// Reads once; false if nothing was there.
     fn read(&mut self) -> Result<bool, Gone> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SCM_MAX_FD))];
         let mut rights = RecvAncillaryBuffer::new(&mut space);
         let mut parts = [IoSliceMut::new(&mut self.input[self.filled..])];
         let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
@@ -95,24 +104,32 @@ impl Client {
             Err(Errno::CONNRESET) => return Err(Gone::Closed),
             Err(error) => return Err(error.into()),
         };
+        self.filled += n;
+        let end = self.before + self.filled as u64;
+        let before = self.fds.len();
+        for message in rights.drain() {
+            if let RecvAncillaryMessage::ScmRights(more) = message {
+                self.fds.extend(more.map(|fd| (end, fd)));
+            }
+        }
         if n == 0 {
             return Err(Gone::Closed);
         }
-        self.filled += n;
-        let end = self.before + self.filled as u64;
-        for message in rights.drain() {
-            if let RecvAncillaryMessage::ScmRights(more) = message {
-                let room = MAX_FDS.saturating_sub(self.fds.len());
-                self.fds.extend(more.take(room).map(|fd| (end, fd)));
-            }
+        if self.fds.len() > MAX_FDS || !self.fds.range(before..).all(|(_, fd)| passed::is_plain(fd)) {
+            return Err(Gone::Descriptor);
         }
         Ok(true)
+    }
+
+    /// Whether it is not read for now, since its answers are to be taken first.
+    fn is_behind(&self) -> bool {
+        self.replies.len() >= OUTPUT_OCTETS
     }
 
     /// Answers whole messages that have been read.
     fn answer(&mut self, adapter: &mut Eni155p, now: Time) -> Result<(), Gone> {
         let mut at = 0;
-        while self.filled - at >= HEADER_OCTETS && self.replies.len() < OUTPUT_OCTETS {
+        while self.filled - at >= HEADER_OCTETS && !self.is_behind() {
             let header = Header::parse(&self.input[at..self.filled]).map_err(Violation::from)?;
             if self.filled - at < header.size {
                 break;
@@ -165,6 +182,8 @@ pub struct Server {
     rests_until: Option<Time>,
     /// The socket's path is another's by now.
     left_path: bool,
+    /// When it is looked for descriptors again that lie unread, while there is a client.
+    looks_at: Time,
 }
 
 impl Server {
@@ -206,6 +225,7 @@ impl Server {
             last_gone: None,
             rests_until: None,
             left_path: false,
+            looks_at: Time::ZERO,
         })
     }
 
@@ -236,6 +256,7 @@ impl Server {
                 tracing::info!(socket = %self.path().display(), "a client attached to the adapter");
                 self.client = Some(Client::new(stream));
                 self.last_gone = None;
+                self.looks_at = now + LOOK;
             }
             Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => {}
             // A lack of descriptors or memory: the client stays where it is, and would be heard of at once again.
@@ -252,8 +273,28 @@ impl Server {
         if let Err(gone) = f(client, &mut self.adapter) {
             tracing::info!(socket = %self.path().display(), reason = %gone, "a client has gone");
             self.last_gone = Some(gone.to_string());
-            self.client = None;
+            if let Some(Client { stream, fds, .. }) = self.client.take() {
+                passed::end(stream, fds.into_iter().map(|(_, fd)| fd));
+            }
             self.adapter.reset();
+        }
+    }
+
+    /// Looks for descriptors that lie unread: in the client's connection, and in those that wait for it to go.
+    fn look(&mut self, now: Time) {
+        if self.client.is_none() || now < self.looks_at {
+            return;
+        }
+        self.looks_at = now + LOOK;
+        self.with_client(|client, _| match client.is_behind() && passed::lie_in(client.stream.as_fd()) {
+            true => Err(Gone::Unread),
+            false => Ok(()),
+        });
+        if passed::lie_in(self.listener.as_fd()) {
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            while let Ok(waiting) = rustix::net::accept_with(&self.listener, flags) {
+                passed::end(waiting, None);
+            }
         }
     }
 
@@ -274,7 +315,8 @@ impl Server {
     /// When to run next while the line takes nothing.
     pub(super) fn blocked_timeout(&self) -> Option<Time> {
         let dma = self.adapter.dma_waits().then(|| self.bus.free());
-        self.rests_until.into_iter().chain(dma).chain(self.adapter.hold_off_end()).min()
+        let look = self.client.is_some().then_some(self.looks_at);
+        self.rests_until.into_iter().chain(look).chain(dma).chain(self.adapter.hold_off_end()).min()
     }
 
     /// What the client has said.
@@ -285,7 +327,7 @@ impl Server {
         for _ in 0..READS {
             let mut more = false;
             self.with_client(|client, adapter| {
-                more = client.replies.len() < OUTPUT_OCTETS && client.read()?;
+                more = !client.is_behind() && client.read()?;
                 client.answer(adapter, now)
             });
             self.settle(now);
@@ -309,6 +351,7 @@ impl Server {
         if self.rests_until.is_some_and(|end| end <= now) {
             self.accept(now);
         }
+        self.look(now);
         let mut bus = self.bus;
         self.with_client(|client, adapter| {
             if adapter.dma_waits() && bus.free() <= now {
@@ -336,7 +379,7 @@ impl External for Server {
     }
 
     fn wants_read(&self) -> bool {
-        self.client.as_ref().map_or(self.rests_until.is_none(), |client| client.replies.len() < OUTPUT_OCTETS)
+        self.client.as_ref().map_or(self.rests_until.is_none(), |client| !client.is_behind())
     }
 
     fn wants_write(&self) -> bool {

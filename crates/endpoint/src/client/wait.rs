@@ -16,7 +16,7 @@ use rustix::net::RecvFlags;
 use std::sync::atomic::{Ordering, fence};
 use std::time::{Duration, Instant};
 
-/// A caller that never sleeps asks so often whether the service is still there.
+/// A caller that never sleeps, or never for long, asks at most so often whether the service is still there.
 const ASK_EVERY: Duration = Duration::from_millis(1);
 /// Steps of a wait between two looks at the clock.
 const STEPS: u32 = 64;
@@ -148,7 +148,8 @@ impl Endpoint {
         loop {
             let now_left = left();
             if now_left.is_some_and(|d| d.is_zero()) {
-                return Ok(ready(self));
+                // Who never waits for long never sleeps on the connection, and would not hear of its end.
+                return if ready(self) { Ok(true) } else { self.check().map(|()| false) };
             }
             if dozes {
                 if self.doze(news, now_left.map_or(DOZE, |d| d.min(DOZE)), ready) {
@@ -158,15 +159,12 @@ impl Endpoint {
                 continue;
             }
             self.arm();
-            if ready(self) {
-                self.disarm();
-                return Ok(true);
-            }
-            let gone = self.sleep(left());
-            self.disarm();
+            let gone = if ready(self) { Ok(false) } else { self.sleep(left()) };
+            let disarmed = self.disarm();
             if ready(self) {
                 return Ok(true);
             }
+            disarmed?;
             if gone? {
                 return Err(Error::ServiceGone);
             }
@@ -182,7 +180,6 @@ impl Endpoint {
         ready: &mut impl FnMut(&mut Self) -> bool,
     ) -> Result<bool, Error> {
         let mut waiting = Waiting::of(self.events);
-        let mut asked = begin;
         let (mut elsewhere, mut yielded) = (self.pool.segment.host_is_elsewhere(), None);
         for step in 1u32.. {
             match waiting.handle_nothing(elsewhere) {
@@ -210,11 +207,10 @@ impl Endpoint {
                 if timeout.is_some_and(|t| now.duration_since(begin) >= t) {
                     return Ok(false);
                 }
-                if now.duration_since(asked) >= ASK_EVERY {
-                    asked = now;
+                if now.duration_since(self.asked) >= ASK_EVERY {
                     self.say_caught_up();
-                    if self.sleep(Some(Duration::ZERO))? {
-                        return if ready(self) { Ok(true) } else { Err(Error::ServiceGone) };
+                    if let Err(gone) = self.check() {
+                        return if ready(self) { Ok(true) } else { Err(gone) };
                     }
                 }
             }
@@ -244,6 +240,22 @@ impl Endpoint {
             Err(Errno::INTR) => Ok(false),
             Err(e) => Err(e.into()),
         }
+    }
+
+    /// Whether the service is still there, for a loop that neither waits here nor sleeps on [`Endpoint::as_fd`]. Asks the
+    /// system once in a millisecond at most.
+    ///
+    /// # Errors
+    /// The service has gone.
+    pub fn check(&mut self) -> Result<(), Error> {
+        let now = Instant::now();
+        if now.duration_since(self.asked) >= ASK_EVERY {
+            self.asked = now;
+            if self.sleep(Some(Duration::ZERO))? {
+                return Err(Error::ServiceGone);
+            }
+        }
+        Ok(())
     }
 
     /// Before this thread stands still: lets the host see what was enqueued and which buffers are its again, and wakes it if it
@@ -285,9 +297,15 @@ impl Endpoint {
     }
 
     /// After such a sleep: no wake-ups for now. Empties the bell; one that is on its way yet ends the next sleep early.
-    pub fn disarm(&mut self) {
+    ///
+    /// # Errors
+    /// The service has gone: from here on each sleep on [`Endpoint::as_fd`] would end at once.
+    pub fn disarm(&mut self) -> Result<(), Error> {
         self.pool.segment.word32(CLIENT_SLEEPS).store(0, Ordering::Relaxed);
-        let _ = rustix::net::recv(&self.bell, &mut [0u8; 8 * BELL_OCTETS][..], RecvFlags::DONTWAIT);
+        match rustix::net::recv(&self.bell, &mut [0u8; 8 * BELL_OCTETS][..], RecvFlags::DONTWAIT) {
+            Ok((1.., _)) | Err(Errno::AGAIN | Errno::INTR) => Ok(()),
+            Ok((0, _)) | Err(_) => Err(Error::ServiceGone),
+        }
     }
 }
 

@@ -65,8 +65,11 @@ pub(crate) fn ring(bell: &Bare) {
 }
 
 /// Takes what the bell holds. One that holds more than octets ends: whoever waits for it hears of that.
-pub(crate) fn drain(bell: &Bare) {
-    let _ = bell.receive(&mut [0; 256], RecvFlags::DONTWAIT);
+pub(crate) fn drain(bell: &Bare) -> Result<(), Gone> {
+    match bell.receive(&mut [0; 256], RecvFlags::DONTWAIT) {
+        Ok(1..) | Err(Errno::AGAIN) => Ok(()),
+        Ok(0) | Err(_) => Err(Gone::Peer),
+    }
 }
 
 impl Link {
@@ -209,7 +212,8 @@ impl Link {
             // Before a sleep rather than after one, when a message waits to be dealt with. What is rung for this sleep comes
             // after it was announced and is not lost.
             if std::mem::take(&mut sleeper.rung) {
-                drain(bell);
+                // Its end is heard by the sleep, after all that has come.
+                let _ = drain(bell);
             }
             sleeper.arm();
             if ready() {

@@ -192,15 +192,19 @@ impl Receiver {
     pub fn arm(&mut self) {
         self.tell();
         if std::mem::take(&mut self.sleeper.rung) {
-            drain(&self.link.messages);
+            // `disarm` tells of its end.
+            let _ = drain(&self.link.messages);
         }
         self.sleeper.arm();
     }
 
     /// After such a wait.
-    pub fn disarm(&mut self) {
+    ///
+    /// # Errors
+    /// The other side has gone: from here on each wait for [`Receiver::as_fd`] would end at once.
+    pub fn disarm(&mut self) -> Result<(), Gone> {
         self.sleeper.disarm();
-        drain(&self.link.messages);
+        drain(&self.link.messages)
     }
 }
 

@@ -8,8 +8,9 @@ use endpoint::control::BELL_OCTETS;
 use endpoint::shared::SharedMemory;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::net::{RecvAncillaryBuffer, RecvFlags, ReturnFlags, SendFlags, recv, recvmsg};
 use rustix::thread::futex;
+use std::io::IoSliceMut;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -127,8 +128,17 @@ fn take_out(bell: &OwnedFd) {
     let mut octets = [0; 4096];
     // All of it, or a client that has begun to wait would not be woken; and bounded, if a client goes on writing.
     for _ in 0..64 {
-        match rustix::net::recv(bell, &mut octets[..], RecvFlags::DONTWAIT) {
-            Ok((1.., _)) => {}
+        // To take an octet with a descriptor would close that one here. The porter ends the connection of who sent it.
+        let looked = recvmsg(
+            bell,
+            &mut [IoSliceMut::new(&mut octets)],
+            &mut RecvAncillaryBuffer::new(&mut []),
+            RecvFlags::DONTWAIT | RecvFlags::PEEK,
+        );
+        match looked {
+            Ok(looked) if looked.bytes > 0 && !looked.flags.contains(ReturnFlags::CTRUNC) => {
+                let _ = recv(bell, &mut octets[..looked.bytes], RecvFlags::DONTWAIT);
+            }
             _ => return,
         }
     }

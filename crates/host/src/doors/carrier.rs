@@ -2,8 +2,9 @@
 
 use super::closer::Closer;
 use super::slot::Slot;
+use crate::sys;
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
 use std::sync::Arc;
@@ -25,10 +26,11 @@ pub(super) fn carry(to: OwnedFd, slot: Arc<Slot>, carriers: &Carriers, closer: &
         closer.close(to);
         return None;
     };
-    let count = carriers.clone();
+    let (count, closer) = (carriers.clone(), closer.clone());
     let thread = std::thread::Builder::new().spawn(move || {
         carry_on(&ours, &to);
-        drop((ours, to));
+        drop(ours);
+        closer.end(to);
         count.fetch_sub(1, Ordering::Relaxed);
         slot.end();
     });
@@ -58,8 +60,13 @@ fn carry_on(from: &OwnedFd, to: &OwnedFd) {
             return;
         }
         if client_talks && client.intersects(PollFlags::IN | PollFlags::HUP) {
-            // Whatever it says ends the capture; it goes on reading until the service has ended it.
+            // Whatever it says ends the capture; it goes on reading until the service has ended it. From here on nothing
+            // more can be put into its socket, where the client's other end might lie, and keep this one open.
             client_talks = false;
+            let _ = rustix::net::shutdown(to, rustix::net::Shutdown::Read);
+            if sys::holds_descriptors(to.as_fd()) {
+                return;
+            }
             let _ = rustix::net::shutdown(from, rustix::net::Shutdown::Write);
         } else if client.contains(PollFlags::HUP) {
             return;

@@ -96,7 +96,8 @@ pub(super) fn receive(from: impl AsFd, head: usize) -> Got {
                 frame.fds.extend(more);
             }
         }
-        if n < head.max(1) {
+        // Descriptors may come with nothing beside them.
+        if n < head || (n == 0 && frame.fds.is_empty()) {
             return Got::End;
         }
         octets.truncate(n);

@@ -31,8 +31,10 @@ const MAX_WAITING: usize = 128;
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How often such a porter is looked at, and whether a process has closed what it was given.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-/// How often a user's connections are looked at that nobody tells of.
+/// How often a user's connections are looked at that nobody tells of ...
 const TICK: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+/// ... and those that wait, whether descriptors lie in them.
+const LOOK_INSIDE: Duration = Duration::from_secs(1);
 
 /// One user's porter.
 struct Porter {
@@ -81,8 +83,12 @@ pub(super) fn run(listener: &OwnedFd, service: &OwnedFd) {
     let mut porters: Vec<Porter> = Vec::new();
     let mut stuck = Stuck::default();
     let mut news = News::new(service);
-    let mut number = 0;
+    let (mut number, mut looked) = (0, Instant::now());
     loop {
+        if looked.elapsed() >= LOOK_INSIDE {
+            looked = Instant::now();
+            porters.iter_mut().for_each(|porter| porter.dismiss_holding(&mut stuck));
+        }
         news.go_on();
         let pauses = news.pauses();
         let busy = pauses || !is_writable(service);
@@ -290,6 +296,17 @@ impl Porter {
             self.waiting.push_back(client);
         } else {
             stuck.dismiss(self.uid, client);
+        }
+    }
+
+    /// Ends those that wait with descriptors inside, which may be the connections whose places they wait for.
+    fn dismiss_holding(&mut self, stuck: &mut Stuck) {
+        for client in std::mem::take(&mut self.waiting) {
+            if sys::holds_descriptors(client.as_fd()) {
+                stuck.dismiss(self.uid, client);
+            } else {
+                self.waiting.push_back(client);
+            }
         }
     }
 

@@ -6,7 +6,8 @@
 //! - the **gate** ([`gate`]), one process, accepts connections, asks the kernel who it is, and hands each to its user's porter;
 //! - a **porter** ([`porter`]), a process for each user, has the connections. It passes packets on to the service over sockets
 //!   of the service's own, with memory files only; it rings the bells that clients have passed ([`board`]), and carries what a
-//!   capture writes. What holds it up holds up its user, and it can be killed at any time;
+//!   capture writes. What holds it up holds up its user, and it can be killed at any time. It ends connections whose clients
+//!   leave descriptors where nobody takes them ([`watch`]);
 //! - the service ([`Doors`]) has one end of a socket pair for each connection, which nobody but a porter can reach.
 //!
 //! All three are bounded: connections of a user by the board's slots, packets on their way by one a direction and connection,
@@ -20,6 +21,7 @@ mod gate;
 mod porter;
 mod slot;
 mod stuck;
+mod watch;
 
 pub use board::Board;
 pub(crate) use frame::{KEEP_BELL, MAKE_PAGES, SEAL_MEMORY};

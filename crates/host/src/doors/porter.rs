@@ -6,6 +6,10 @@
 //! client shares has all its pages. Closing a descriptor may take as long as the client likes, and threads of the porter's do it
 //! ([`super::closer`]). Sealing memory that the client is busy with, and looking at it, may, too: then this user waits, and
 //! nobody else.
+//!
+//! A connection ends when no process has its other end. So no descriptor of a client's stays unread in a socket that the
+//! porter has: it might be that end, or lead to it. Where one lies that is not received at once ([`super::watch`]), its
+//! connection ends.
 
 use super::board::{Bells, Board, SLOTS, serve};
 use super::carrier::{self, Carriers};
@@ -14,6 +18,7 @@ use super::frame::{
     self, Frame, Got, HAS_BELL, HEAD, IS_WHOLE, KEEP_BELL, MAKE_PAGES, MAX_FDS, REFUSED_FD, SEAL_MEMORY,
 };
 use super::slot::{Places, Slot};
+use super::watch::Watch;
 use crate::sys;
 use endpoint::control::{Refusal, Response};
 use endpoint::direct::memory::is_whole;
@@ -22,7 +27,7 @@ use endpoint::times::timespec;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketType, sockopt};
+use rustix::net::{AddressFamily, Shutdown, SocketType, getpeername, shutdown, sockopt};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -61,6 +66,7 @@ struct Yard {
     bells: Bells,
     carriers: Carriers,
     closer: Closer,
+    watch: Watch,
 }
 
 /// What a packet's way out found.
@@ -81,22 +87,28 @@ pub(super) fn run(gate: OwnedFd, board: Board) {
     if std::thread::Builder::new().spawn(move || serve(&board, &ringers)).is_err() {
         return;
     }
-    let yard = Yard { bells, carriers: Carriers::default(), closer: Closer::default() };
+    let Ok(watch) = Watch::new() else { return };
+    let yard = Yard { bells, carriers: Carriers::default(), closer: Closer::default(), watch };
     let mut guests: Vec<Guest> = Vec::new();
     loop {
         let owes = if places.flush() { PollFlags::empty() } else { PollFlags::OUT };
-        let mut fds = vec![PollFd::new(&*gate, PollFlags::IN | owes)];
+        let mut fds = vec![PollFd::new(&*gate, PollFlags::IN | owes), PollFd::new(&yard.watch, yard.watch.wanted())];
         for guest in &guests {
             guest.watch(&mut fds);
         }
         let silent = guests.iter().filter_map(|g| g.silent_since).min();
         let left = silent.map(|since| (since + PATIENCE).saturating_duration_since(Instant::now()));
-        let left = left.into_iter().chain(guests.iter().any(Guest::is_withheld).then_some(LOOK_AGAIN)).min();
+        let left = left.into_iter().chain(guests.iter().any(Guest::is_withheld).then_some(LOOK_AGAIN));
+        let closed = yard.closer.deadline().map(|at| at.saturating_duration_since(Instant::now()));
+        let left = left.chain(closed).chain(yard.watch.timeout()).min();
         let spec = left.map(timespec);
         let _ = poll(&mut fds, spec.as_ref());
         let ready: Vec<PollFlags> = fds.iter().map(PollFd::revents).collect();
         drop(fds);
-        let mut place = 1;
+        if closed.is_some() && yard.closer.deadline().is_some_and(|at| at <= Instant::now()) {
+            return guests.iter().for_each(Guest::cut);
+        }
+        let mut place = 2;
         guests.retain_mut(|guest| {
             let mut next = |is_watched: bool| {
                 place += usize::from(is_watched);
@@ -110,6 +122,11 @@ pub(super) fn run(gate: OwnedFd, board: Board) {
             }
             stays
         });
+        if !ready[1].is_empty() {
+            let slots = yard.watch.take();
+            let heard = guests.iter_mut().filter(|guest| slots.contains(&guest.slot.number()));
+            heard.filter(|guest| guest.holds_unread(&yard)).for_each(|guest| guest.leave(&yard));
+        }
         if !ready[0].is_empty() && !welcome(&gate, &places, &mut guests, &yard) {
             return;
         }
@@ -134,10 +151,14 @@ fn welcome(gate: &OwnedFd, places: &Arc<Places>, guests: &mut Vec<Guest>, yard: 
             let reason = format!("this user has {SLOTS} connections, which is the limit");
             let refused = Response::Refused { reason, kind: Refusal::Limit };
             let _ = frame::send(&client, &[&serde_json::to_vec(&refused).unwrap_or_default()], &[]);
-            yard.closer.close(client);
+            yard.closer.end(client);
             continue;
         };
         let silent_since = Some(Instant::now());
+        if yard.watch.add(&client, number).is_err() {
+            yard.closer.end(client);
+            continue;
+        }
         guests.push(Guest {
             slot,
             client: Some(client),
@@ -234,6 +255,9 @@ impl Guest {
         if wanted & KEEP_BELL != 0
             && let Some(bell) = frame.fds.pop()
         {
+            if yard.watch.add(&bell, self.slot.number()).is_err() {
+                return Passed::Gone;
+            }
             self.set_bell(Some(bell), yard);
         }
         if wanted & (MAKE_PAGES | SEAL_MEMORY) != 0
@@ -241,7 +265,10 @@ impl Guest {
         {
             self.unfinished.push((memory, wanted));
         }
-        let Some(client) = &self.client else { return Passed::Yes };
+        let Some(client) = &self.client else {
+            yard.closer.close(frame.fds);
+            return Passed::Yes;
+        };
         self.withheld = !frame.fds.is_empty() && sys::untaken(client) > 0;
         if self.withheld {
             self.outward = Some(frame);
@@ -259,12 +286,24 @@ impl Guest {
                 (self.outward, self.withheld) = (Some(frame), true);
                 Passed::Full
             }
+            Ok(()) => Passed::Yes,
             // A client that has gone is seen where it is read.
-            _ => Passed::Yes,
+            Err(_) => {
+                drop(fds);
+                yard.closer.close(frame.fds);
+                Passed::Yes
+            }
         }
     }
 
-    /// From the client to the service. Gone: the client is.
+    /// Whether descriptors lie in its sockets that nobody is about to receive.
+    fn holds_unread(&self, yard: &Yard) -> bool {
+        let holds = |socket: &OwnedFd| sys::holds_descriptors(socket.as_fd());
+        let in_bell = self.bell_slot(yard, |bell| bell.clone()).is_some_and(|bell| holds(&bell));
+        in_bell || (self.inward.is_some() && self.client.as_ref().is_some_and(holds))
+    }
+
+    /// From the client to the service. Gone: the client is, or has to.
     fn pass_inward(&mut self, yard: &Yard) -> Passed {
         self.withheld_inward = false;
         let frame = match self.inward.take() {
@@ -282,15 +321,11 @@ impl Guest {
         let fds: Vec<_> = frame.fds.iter().map(OwnedFd::as_fd).collect();
         match frame::send(&self.line, &[&frame.head, &frame.octets], &fds) {
             Ok(()) => Passed::Yes,
-            Err(Errno::AGAIN) => {
+            Err(e) if e == Errno::AGAIN || frame::is_out_of_room(e) => {
                 drop(fds);
-                self.inward = Some(frame);
-                Passed::Full
-            }
-            Err(e) if frame::is_out_of_room(e) => {
-                drop(fds);
-                (self.inward, self.withheld_inward) = (Some(frame), true);
-                Passed::Full
+                (self.inward, self.withheld_inward) = (Some(frame), e != Errno::AGAIN);
+                // From here on its socket is not read.
+                if self.holds_unread(yard) { Passed::Gone } else { Passed::Full }
             }
             Err(_) => Passed::Gone,
         }
@@ -312,8 +347,7 @@ impl Guest {
             yard.closer.close(surplus);
         }
         for fd in std::mem::take(&mut frame.fds) {
-            let is_socket = sockopt::socket_domain(&fd) == Ok(AddressFamily::UNIX)
-                && sockopt::socket_type(&fd) == Ok(SocketType::STREAM);
+            let is_socket = is_end_of_pair(&fd);
             if sys::is_memory_file(&fd) {
                 frame.fds.push(fd);
             } else if is_socket && manages {
@@ -321,7 +355,7 @@ impl Guest {
                     Some(end) => frame.fds.push(end),
                     None => frame.head[0] |= REFUSED_FD,
                 }
-            } else if is_socket {
+            } else if is_socket && yard.watch.add(&fd, self.slot.number()).is_ok() {
                 self.set_bell(Some(fd), yard);
             } else {
                 frame.head[0] |= REFUSED_FD;
@@ -343,18 +377,20 @@ impl Guest {
 
     fn set_bell(&self, bell: Option<OwnedFd>, yard: &Yard) {
         if let Some(old) = self.bell_slot(yard, |slot| std::mem::replace(slot, bell.map(Arc::new))) {
-            yard.closer.close(old);
+            yard.closer.end(old);
         }
     }
 
     /// The client has gone, or has to: the service hears of it, and the slot stays until it has forgotten the connection.
     fn leave(&mut self, yard: &Yard) {
-        let _ = rustix::net::shutdown(&self.line, rustix::net::Shutdown::Write);
+        let _ = shutdown(&self.line, Shutdown::Write);
         self.silent_since = None;
         self.inward = None;
         self.withheld_inward = false;
         // Nobody takes it any more, and the service may wait until there is room for what comes after it.
-        self.outward = None;
+        if let Some(frame) = self.outward.take() {
+            yard.closer.close(frame.fds);
+        }
         self.withheld = false;
         self.end(yard);
     }
@@ -362,10 +398,24 @@ impl Guest {
     fn end(&mut self, yard: &Yard) {
         self.set_bell(None, yard);
         if let Some(client) = self.client.take() {
-            // Descriptors may still wait inside it.
-            yard.closer.close(client);
+            yard.closer.end(client);
         }
     }
+
+    /// Ends it for both sides, whatever the porter has of it.
+    fn cut(&self) {
+        for socket in self.client.iter().chain([&self.line]) {
+            let _ = shutdown(socket, Shutdown::Both);
+        }
+    }
+}
+
+/// Whether a descriptor is an end of a pair of UNIX stream sockets in which no descriptor lies.
+fn is_end_of_pair(fd: &OwnedFd) -> bool {
+    let is_stream =
+        sockopt::socket_domain(fd) == Ok(AddressFamily::UNIX) && sockopt::socket_type(fd) == Ok(SocketType::STREAM);
+    // One without another end can still become a listener, in whose queue connections have queues of their own.
+    is_stream && getpeername(fd).is_ok() && !sys::holds_descriptors(fd.as_fd())
 }
 
 #[cfg(test)]
@@ -380,6 +430,7 @@ mod tests {
                 bells: Arc::new(Mutex::new(vec![None; SLOTS as usize])),
                 carriers: Carriers::default(),
                 closer: Closer::default(),
+                watch: Watch::new().unwrap(),
             };
             let fd = rustix::event::eventfd(0, rustix::event::EventfdFlags::empty()).unwrap();
             let packet = Frame { head: [0; HEAD], octets: b"packet".into(), fds: vec![fd] };

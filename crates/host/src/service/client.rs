@@ -310,7 +310,7 @@ impl Client {
                     return Err("this connection has its endpoint already".into());
                 }
                 if refused_fd || !fds.is_empty() {
-                    return Err("a bell is an end of a pair of UNIX stream sockets".into());
+                    return Err("a bell is an end of a pair of UNIX stream sockets, with no descriptor in it".into());
                 }
                 handler.may_attach(self.peer, &host).map_err(not_allowed)?;
                 let polling = u64::from(events.keeps_awake());

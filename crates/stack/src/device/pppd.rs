@@ -63,7 +63,7 @@ pub fn run(
             Err(e) => return Err(e.into()),
         }
         let (readable, writable) = (!fds[0].revents().is_empty(), fds[1].revents().contains(PollFlags::OUT));
-        endpoint.disarm();
+        endpoint.disarm().map_err(io::Error::other)?;
         if writable {
             match rustix::io::write(output, &to_pppd[..to_pppd.len().min(octets.len())]) {
                 Ok(n) => drop(to_pppd.drain(..n)),

@@ -131,7 +131,7 @@ impl Servers {
         }
         let Servers { lecs, les, bus, .. } = self;
         for endpoint in [&mut lecs.endpoint, &mut les.endpoint, &mut bus.endpoint] {
-            endpoint.disarm();
+            endpoint.disarm().map_err(io::Error::other)?;
         }
         Ok(())
     }

@@ -172,7 +172,6 @@ impl Station {
                 Err(e) => return Err(e.into()),
             }
         }
-        self.shell.endpoint.disarm();
-        Ok(())
+        self.shell.endpoint.disarm().map_err(io::Error::other)
     }
 }

@@ -102,6 +102,8 @@ impl Tun {
         while !stop() {
             if self.turn()? {
                 idle = 0;
+                // The device may have packets without end, of which none waits for the circuit.
+                self.endpoint.check().map_err(io::Error::other)?;
             } else if idle < IDLE_ROUNDS {
                 idle += 1;
                 std::hint::spin_loop();
@@ -153,7 +155,6 @@ impl Tun {
                 Err(e) => return Err(e.into()),
             }
         }
-        self.endpoint.disarm();
-        Ok(())
+        self.endpoint.disarm().map_err(io::Error::other)
     }
 }
