@@ -5,6 +5,7 @@ mod classical;
 mod cli;
 mod desk;
 mod errors;
+mod kept;
 mod lane;
 mod log;
 mod metrics;
