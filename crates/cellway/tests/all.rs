@@ -17,6 +17,7 @@ mod policy;
 mod reference;
 mod reload;
 mod schema;
+mod state_folder;
 mod trace;
 mod ttcp;
 mod up;

@@ -5,6 +5,7 @@
 //! Adapters are made, get their places and are dropped by who asks for that; the engine's thread moves cables.
 
 use crate::config::Served;
+use crate::folder;
 use adapter::vfio::apart::Apart;
 use adapter::vfio::server::Server;
 use anyhow::{Context as _, Result};
@@ -61,7 +62,7 @@ impl Adapters {
     /// beside that until [`Adapters::settle`].
     ///
     /// # Errors
-    /// Its socket cannot be made.
+    /// Its socket cannot be made, or is in a folder that others may change.
     pub fn make(&self, served: &Served, anew: bool) -> Result<Plug> {
         let (stands, ours) = {
             let all = self.all();
@@ -72,7 +73,10 @@ impl Adapters {
             return Ok(Plug::Standing);
         }
         let listen = if ours { Server::listen_beside } else { Server::listen };
-        let made = || anyhow::Ok(Apart::start(listen(&served.socket, served.config)?)?);
+        let made = || {
+            folder::check_of(&served.socket, "choose another place for the adapter's socket")?;
+            anyhow::Ok(Apart::start(listen(&served.socket, served.config)?)?)
+        };
         let made = made().with_context(|| format!("adapter {}", served.name))?;
         Ok(Plug::New(Box::new(made)))
     }

@@ -1,12 +1,10 @@
 //! The log of changes: a JSON line for each, with who asked, what was done, and the revision that it made.
 
 use crate::plan::Line;
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use serde_json::{Value, json};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 /// Lines of one change that are written out; of more, only how many.
@@ -118,13 +116,9 @@ impl Audit {
 pub struct Log(File);
 
 impl Log {
-    /// Appends to a file, which its user alone may read.
-    ///
-    /// # Errors
-    /// It cannot be opened.
-    pub fn open(path: &Path) -> Result<Self> {
-        let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path);
-        Ok(Log(file.with_context(|| format!("the audit log {}", path.display()))?))
+    /// Of a file that is open to be appended to.
+    pub fn new(file: File) -> Self {
+        Log(file)
     }
 
     /// Writes a line, whole or not at all.
@@ -172,7 +166,8 @@ mod tests {
             ..Audit::default().entry(&Who::Operator, "change", revision, &[]).unwrap()
         };
         for round in 0..2u64 {
-            let mut log = Log::open(&path).unwrap();
+            let file = File::options().create(true).append(true).open(&path);
+            let mut log = Log::new(file.unwrap());
             [0, 1].into_iter().for_each(|n| log.append(&entry(2 * round + n, 3 * n)).unwrap());
         }
         let text = std::fs::read_to_string(&path).unwrap();

@@ -38,6 +38,15 @@ const PEERS_TURN: usize = 4;
 /// Whether who asks for a change may have it made by the rules of a description; an error says why not.
 pub type May<'a> = &'a dyn Fn(&Config) -> Result<(), String>;
 
+/// How a description is applied.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Applying {
+    /// Only say what would be done.
+    pub dry_run: bool,
+    /// Also a description that is empty, or has none of the stations that there are.
+    pub allow_empty: bool,
+}
+
 /// Keeps a network as it should be.
 pub struct Controller {
     engine: EngineHandle,
@@ -125,6 +134,11 @@ impl Controller {
         self.keeper.wait(patience)
     }
 
+    /// Nothing is kept any more: the daemon ends, and another one may have the state folder.
+    pub fn end_keeping(&self) {
+        self.keeper.end();
+    }
+
     /// The number of the last change.
     pub fn revision(&self) -> u64 {
         self.intent().revision()
@@ -146,16 +160,16 @@ impl Controller {
     ///
     /// # Errors
     /// All that cannot be; or a step failed, and everything is as it was.
-    pub fn apply(&self, wanted: Config, who: &Who, may: May<'_>, dry_run: bool) -> Result<Outcome> {
+    pub fn apply(&self, wanted: Config, who: &Who, may: May<'_>, how: Applying) -> Result<Outcome> {
         let intent = self.intent_for(may)?;
         let waiting = intent.waiting_links();
         if waiting.is_empty() {
-            return self.apply_to(intent, wanted, &Understood::default(), who, dry_run);
+            return self.apply_to(intent, wanted, &Understood::default(), who, how);
         }
         // What these name may take long to find out: nobody waits for that.
         drop(intent);
         let links = Understood::of(waiting);
-        self.apply_to(self.intent_for(may)?, wanted, &links, who, dry_run)
+        self.apply_to(self.intent_for(may)?, wanted, &links, who, how)
     }
 
     /// The same where it is known what the links that wait mean.
@@ -163,7 +177,7 @@ impl Controller {
     /// # Errors
     /// As above.
     pub fn apply_with(&self, wanted: Config, links: &Understood, who: &Who) -> Result<Outcome> {
-        self.apply_to(self.intent(), wanted, links, who, false)
+        self.apply_to(self.intent(), wanted, links, who, Applying::default())
     }
 
     fn apply_to(
@@ -172,14 +186,17 @@ impl Controller {
         wanted: Config,
         links: &Understood,
         who: &Who,
-        dry_run: bool,
+        how: Applying,
     ) -> Result<Outcome> {
+        if !how.allow_empty {
+            intent.refuse_empty(&wanted)?;
+        }
         self.forget_ended(&mut intent)?;
         let served: Vec<String> = wanted.served().map(|served| served.name.clone()).collect();
         let (had, place) = (intent.config().file.engine.clone(), wanted.file.engine.clone());
         let placement = placement::of(&wanted);
         let prepared = intent.prepare_description(wanted, links)?;
-        if dry_run {
+        if how.dry_run {
             return Ok(intent.abandon(prepared));
         }
         if had != place

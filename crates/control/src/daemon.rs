@@ -2,7 +2,7 @@
 
 use crate::audit::Who;
 use crate::config::Config;
-use crate::controller::Controller;
+use crate::controller::{Applying, Controller};
 use crate::description::explained;
 use crate::door;
 use crate::intent::Outcome;
@@ -10,6 +10,7 @@ use crate::keeper::Keeper;
 use crate::manage::Manager;
 use crate::metrics::server::Server;
 use crate::sources::waiting::Understood;
+use crate::state::StateFolder;
 use anyhow::{Context as _, Result};
 use host::engine::{self, EngineHandle};
 use host::service::{Handler, Opened, Service};
@@ -27,6 +28,8 @@ const MAX_CONNECTIONS: usize = 1024;
 pub struct Options {
     /// Where what commands change is kept for a restart, and the log of changes.
     pub state: Option<PathBuf>,
+    /// What the state folder has and cannot be used is set aside, and does not keep the daemon from starting.
+    pub reset_state: bool,
     /// Where metrics are served.
     pub metrics: Option<Metrics>,
 }
@@ -54,6 +57,8 @@ impl Drop for Daemon {
         self.metrics.take();
         self.service.take();
         self.engine.stop();
+        // Requests that have not ended may have the controller for a moment longer.
+        self.controller.end_keeping();
     }
 }
 
@@ -71,21 +76,30 @@ impl Daemon {
     /// # Errors
     /// As above.
     pub fn start_with(config: Config, socket: &Path, options: &Options) -> Result<Self> {
+        let state = options.state.as_deref().map(StateFolder::open).transpose()?;
         door::prepare_folder(socket)?;
         // Before there is a network: the doors share the memory that there is now.
         let opened = Opened::at(socket)?;
         let network = Network::sharded(config.file.engine.shards, FRAMES, 65_536);
         let engine = engine::start(network).context("starting the engine")?;
-        let started = Daemon::serve(engine.clone(), config, opened, socket, options);
+        let started = Daemon::serve(engine.clone(), config, opened, state, socket, options);
         started.inspect_err(|_| engine.stop())
     }
 
-    fn serve(engine: EngineHandle, config: Config, opened: Opened, socket: &Path, options: &Options) -> Result<Self> {
-        let keeper = options.state.as_deref().map(Keeper::of).transpose()?.unwrap_or_default();
+    fn serve(
+        engine: EngineHandle,
+        config: Config,
+        opened: Opened,
+        state: Option<StateFolder>,
+        socket: &Path,
+        options: &Options,
+    ) -> Result<Self> {
+        let keeper = state.map(|state| Keeper::of(state, options.reset_state)).transpose()?.unwrap_or_default();
         let controller = Arc::new(Controller::new(engine.clone(), keeper)?);
         let source = config.clone();
-        let outcome =
-            controller.apply(config, &Who::Operator, &|_| Ok(()), false).map_err(|e| explained(&source, e))?;
+        // There is nothing yet that an empty description could remove.
+        let how = Applying { allow_empty: true, ..Applying::default() };
+        let outcome = controller.apply(config, &Who::Operator, &|_| Ok(()), how).map_err(|e| explained(&source, e))?;
         outcome
             .dropped
             .iter()
@@ -119,7 +133,7 @@ impl Daemon {
     /// All that cannot be; everything is as it was.
     pub fn reload(&self, wanted: Config) -> Result<Outcome> {
         let source = wanted.clone();
-        self.reloaded(&source, self.controller.apply(wanted, &Who::Operator, &|_| Ok(()), false))
+        self.reloaded(&source, self.controller.apply(wanted, &Who::Operator, &|_| Ok(()), Applying::default()))
     }
 
     /// The same where it is known what the links of commands mean that wait ([`Controller::waiting_links`]).

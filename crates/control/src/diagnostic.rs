@@ -56,6 +56,14 @@ impl Source {
         Source { name: name.into(), text: text.into(), ends, characters: characters.collect() }
     }
 
+    /// Nothing but comments and space.
+    pub fn is_blank(&self) -> bool {
+        self.text
+            .lines()
+            .map(|line| line.trim_start_matches('\u{feff}').trim())
+            .all(|l| l.is_empty() || l.starts_with('#'))
+    }
+
     /// Line and column of an octet. One in the midst of a character counts as its first.
     fn place(&self, at: usize) -> (usize, usize) {
         let mut at = at.min(self.text.len());

@@ -161,6 +161,21 @@ impl Intent {
         }
     }
 
+    /// Refuses a description that is empty, as one is that an editor has emptied to write it anew, or has no station of
+    /// the one before.
+    ///
+    /// # Errors
+    /// It is such a one.
+    pub fn refuse_empty(&self, wanted: &Config) -> Result<()> {
+        let (had, has) = (&self.config.description.stations, &wanted.description.stations);
+        let what = match had.keys().any(|name| has.contains_key(name)) {
+            _ if wanted.source.is_blank() => "is empty".to_owned(),
+            false if !had.is_empty() => format!("has none of the {} stations that there are", had.len()),
+            _ => return Ok(()),
+        };
+        bail!("{} {what}: to remove them all the same, use `cellway apply --allow-empty`", wanted.source.name)
+    }
+
     /// Another description, with what commands and peers have added as far as it fits. `links`: what those that wait mean.
     ///
     /// # Errors

@@ -9,7 +9,6 @@ use crate::sources::commands::Kept;
 use crate::state::StateFolder;
 use anyhow::{Context as _, Result};
 use std::collections::VecDeque;
-use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, WaitTimeoutResult};
 use std::time::Duration;
 
@@ -19,8 +18,6 @@ const RETRY: Duration = Duration::from_secs(5);
 const LAST_PATIENCE: Duration = Duration::from_secs(3);
 /// Entries of the log that wait at most.
 const MAX_ENTRIES: usize = 1024;
-/// The log of changes, in the state folder.
-const LOG: &str = "audit.jsonl";
 
 /// Where something is kept.
 trait Disk {
@@ -123,7 +120,7 @@ impl Shared {
     }
 
     /// The thread's life.
-    fn run(&self, disk: &mut dyn Disk, retry: Duration) {
+    fn run(&self, mut disk: impl Disk, retry: Duration) {
         let mut tray = self.tray();
         loop {
             let is_idle = |tray: &mut Tray| tray.is_empty() && !tray.ends;
@@ -131,7 +128,7 @@ impl Shared {
             let (number, is_last) = (tray.given, tray.ends);
             let work = (tray.state.take(), std::mem::take(&mut tray.entries), std::mem::take(&mut tray.left_out));
             drop(tray);
-            let (back, failure) = attempt(disk, work);
+            let (back, failure) = attempt(&mut disk, work);
             tray = self.tray();
             if let Some(e) = &failure {
                 tracing::error!("not kept: {e}");
@@ -148,13 +145,16 @@ impl Shared {
                 tray = waited.unwrap_or_else(PoisonError::into_inner).0;
             }
         }
-        tray.over = true;
+        drop(tray);
+        // Whoever waits for the end may have the folder then.
+        drop(disk);
+        self.tray().over = true;
         self.tried.notify_all();
     }
 }
 
 /// Writes what it can. Gives what it could not, and why.
-fn attempt(disk: &mut dyn Disk, (state, mut entries, mut left_out): Work) -> (Work, Option<String>) {
+fn attempt(disk: &mut impl Disk, (state, mut entries, mut left_out): Work) -> (Work, Option<String>) {
     let mut failure = None;
     while let Some(entry) = entries.front_mut() {
         entry.left_out += std::mem::take(&mut left_out);
@@ -183,21 +183,20 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Of a folder, which is made if it is not there.
+    /// Of a folder. `reset`: what it has and cannot be used is set aside.
     ///
     /// # Errors
-    /// It cannot be made, the log cannot be opened, or the system has no thread.
-    pub fn of(folder: &Path) -> Result<Self> {
-        let state = StateFolder::open(folder)?;
-        let log = Log::open(&folder.join(LOG))?;
-        let before = state.read();
+    /// What it has cannot be used, the log cannot be opened, or the system has no thread.
+    pub fn of(state: StateFolder, reset: bool) -> Result<Self> {
+        let log = Log::new(state.log()?);
+        let before = state.read(reset)?;
         Keeper::start(before, Files { state, log }, RETRY)
     }
 
-    fn start(before: Option<Kept>, mut disk: impl Disk + Send + 'static, retry: Duration) -> Result<Self> {
+    fn start(before: Option<Kept>, disk: impl Disk + Send + 'static, retry: Duration) -> Result<Self> {
         let shared = Arc::<Shared>::default();
         let of_thread = shared.clone();
-        let thread = std::thread::Builder::new().name("keeper".into()).spawn(move || of_thread.run(&mut disk, retry));
+        let thread = std::thread::Builder::new().name("keeper".into()).spawn(move || of_thread.run(disk, retry));
         thread.context("a thread that keeps the state")?;
         Ok(Keeper { shared: Some(shared), before, audit: Mutex::default() })
     }
@@ -230,17 +229,24 @@ impl Keeper {
             false => tray.failure.clone(),
         }
     }
-}
 
-impl Drop for Keeper {
-    fn drop(&mut self) {
+    /// Writes what waits, for a last time, and gives the folder up. What is recorded later is not kept.
+    pub fn end(&self) {
         let Some(shared) = &self.shared else { return };
         let mut tray = shared.tray();
-        tray.ends = true;
+        if std::mem::replace(&mut tray.ends, true) {
+            return;
+        }
         shared.given.notify_all();
         if shared.wait(tray, LAST_PATIENCE, |tray| !tray.over).1.timed_out() {
             tracing::error!("not kept: the disk takes too long, and the daemon ends");
         }
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 

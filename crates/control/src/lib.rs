@@ -18,6 +18,7 @@ pub mod diagnostic;
 mod door;
 pub mod execution;
 pub mod fault;
+mod folder;
 mod hops;
 pub mod intent;
 pub mod keeper;

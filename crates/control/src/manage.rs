@@ -10,7 +10,7 @@ use crate::capture::pump::Capture;
 use crate::capture::{self, pump};
 pub use crate::config::MAX_DESCRIPTION_OCTETS;
 use crate::config::{self, Config};
-use crate::controller::{Controller, May};
+use crate::controller::{Applying, Controller, May};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::intent::Outcome;
 use crate::objects::{LinkSpec, Spec};
@@ -114,13 +114,15 @@ impl Manager {
             }
             Request::Calls(endpoint::calls::Request::List) => self.calls(peer),
             Request::Calls(_) => Err(anyhow!("calls belong to a session")),
-            Request::Apply { text, name, folder, dry_run } => self.apply(&text, &name, &folder, dry_run, (who, may)),
-            Request::ApplyFile { name, folder, dry_run } => {
+            Request::Apply { text, name, folder, dry_run, allow_empty } => {
+                self.apply(&text, &name, &folder, Applying { dry_run, allow_empty }, (who, may))
+            }
+            Request::ApplyFile { name, folder, dry_run, allow_empty } => {
                 let none = || anyhow!("the description comes as a memory file: pass its descriptor along");
                 let text = sealed::read(fds.first().ok_or_else(none)?, MAX_DESCRIPTION_OCTETS);
                 let text = String::from_utf8(text.with_context(|| name.clone())?);
                 let text = text.map_err(|_| anyhow!("{name} is not UTF-8: save it as such"))?;
-                self.apply(&text, &name, &folder, dry_run, (who, may))
+                self.apply(&text, &name, &folder, Applying { dry_run, allow_empty }, (who, may))
             }
             Request::CaptureStart { link, circuits, buffer_mib } => {
                 let circuits = circuits.iter().map(|c| c.parse()).collect::<Result<Vec<CircuitId>, _>>()?;
@@ -168,14 +170,15 @@ impl Manager {
         text: &str,
         name: &str,
         folder: &Path,
-        dry_run: bool,
+        how: Applying,
         (who, may): (&Who, May<'_>),
     ) -> Result<String> {
         let applied = description::read(text, name, folder).map_err(Into::into).and_then(|wanted| {
             let source = wanted.clone();
-            let outcome = self.controller.apply(wanted, who, may, dry_run);
+            let outcome = self.controller.apply(wanted, who, may, how);
             outcome.map_err(|e| description::explained(&source, e))
         });
+        let dry_run = how.dry_run;
         // Rights that are gone do not wait for the disk.
         if let (false, Some(after)) = (dry_run, self.applied.get()) {
             after();

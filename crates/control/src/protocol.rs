@@ -84,6 +84,9 @@ pub enum Request {
         folder: PathBuf,
         /// Only say what would be done.
         dry_run: bool,
+        /// Also if it is empty, or has none of the stations that there are.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        allow_empty: bool,
     },
     /// The same with the description in a sealed memory file that comes along: for long ones.
     ApplyFile {
@@ -93,6 +96,9 @@ pub enum Request {
         folder: PathBuf,
         /// Only say what would be done.
         dry_run: bool,
+        /// Also if it is empty, or has none of the stations that there are.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        allow_empty: bool,
     },
 }
 

@@ -3,6 +3,7 @@
 
 use crate::adapters::Adapters;
 use crate::config::{self, Shell};
+use crate::folder;
 use crate::step::{Made, Need};
 use adapter::desk::Desk;
 use adapter::myrinet::Myrinet;
@@ -48,7 +49,12 @@ fn outside(shell: &Shell) -> Result<Box<dyn External>> {
         Shell::Adapter(served) => return Err(anyhow!("adapter {} is not made here", served.name)),
         Shell::Interface(device) => Box::new(interface(device).with_context(|| format!("interface {}", device.name))?),
         Shell::Device { name, settings } => {
-            adapter::desk::device::make(settings).with_context(|| format!("device {name}"))?
+            let made = || {
+                let written = settings.written_file();
+                written.map_or(Ok(()), |file| folder::check_of(file, "choose another place for the device's file"))?;
+                anyhow::Ok(adapter::desk::device::make(settings)?)
+            };
+            made().with_context(|| format!("device {name}"))?
         }
         Shell::AtmTcp { role, tls, .. } => {
             let tls = tls.as_ref().map(links::tcp::Tls::new).transpose().context("tls")?;

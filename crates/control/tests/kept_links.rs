@@ -29,7 +29,7 @@ impl Net {
 
     fn restart(&mut self) {
         self.daemon = None;
-        let options = Options { state: Some(self.folder.path().join("state")), metrics: None };
+        let options = Options { state: Some(self.folder.path().join("state")), ..Options::default() };
         self.daemon = Some(Daemon::start_with(self.config(), &self.socket(), &options).unwrap());
     }
 

@@ -2,6 +2,7 @@
 
 use control::audit::Who;
 use control::config::{Config, parse};
+use control::controller::Applying;
 use control::daemon::{Daemon, Options};
 use control::description::rehearse;
 use control::manage::{MAX_DESCRIPTION_OCTETS, Manager};
@@ -351,7 +352,7 @@ fn what_peers_have_opened_survives_a_reload() {
     assert!(owners.iter().any(|(_, owner, _)| matches!(owner, control::objects::Owner::Peer(_))));
     drop(open);
     let (who, without) = (Who::Operator, format!("{STATIONS}{}", circuits(100..101)));
-    net.daemon.controller().apply(config(&without), &who, &|_| Ok(()), false).unwrap();
+    net.daemon.controller().apply(config(&without), &who, &|_| Ok(()), Applying::default()).unwrap();
     assert!(!of_peer(), "with its link, a peer's circuit goes");
 }
 

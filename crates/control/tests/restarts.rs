@@ -17,6 +17,7 @@ use control::live::{Links, Live};
 use control::objects::{LinkSpec, ObjectId, Spec};
 use control::sources::commands::{Kept, Written};
 use control::sources::waiting::Understood;
+use control::state::StateFolder;
 use endpoint::layout::{Descriptor, Geometry, Head};
 use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Events, Local};
@@ -82,7 +83,7 @@ enum Came {
 
 impl World {
     fn start(folder: &Path) -> Self {
-        let keeper = Arc::new(Keeper::of(folder).unwrap());
+        let keeper = Arc::new(Keeper::of(StateFolder::open(folder).unwrap(), false).unwrap());
         World {
             network: Network::new(FramePool::new(8, 2048)),
             fabric: Fabric::new(),
@@ -421,6 +422,12 @@ impl Life {
         Some(came)
     }
 
+    /// The system has closed what a dead daemon had open, and another one starts.
+    fn start_again(&mut self) {
+        self.world.keeper.end();
+        self.world = World::start(self.folder.path());
+    }
+
     /// The daemon has died. It starts again with the description as it is; true if its last write was torn.
     fn restart(&mut self) -> bool {
         self.restarts += 1;
@@ -437,7 +444,7 @@ impl Life {
             // It died while it wrote the next one.
             std::fs::write(self.folder.path().join("state.new"), b"cellway-state 1 99").unwrap();
         }
-        self.world = World::start(self.folder.path());
+        self.start_again();
         self.written = None;
         let file = self.file.clone();
         let kept = self.kept.last().cloned().unwrap_or_default();
@@ -524,7 +531,7 @@ fn what_a_command_removed_is_there_again_where_another_description_needs_it() {
         let prepared = intent.prepare_removed(&id).unwrap().1;
         assert_eq!(life.world.carry_out(prepared, Mishap::None), Came::Done);
     }
-    life.world = World::start(life.folder.path());
+    life.start_again();
     assert_eq!(life.describe(&describe("0.41"), Mishap::None), Some(Came::Done));
     let names: Vec<String> = life.world.intent.applied().keys().map(ToString::to_string).collect();
     let has = |name: &str| names.iter().any(|known| known.ends_with(name));
@@ -549,7 +556,7 @@ fn what_a_command_added_in_the_place_of_the_description_s_is_so_again_until_that
     assert_eq!(life.world.carry_out(added, Mishap::None), Came::Done);
     let objects = life.world.objects();
     assert!(objects[&id].contains("Cbr"));
-    life.world = World::start(life.folder.path());
+    life.start_again();
     assert_eq!(life.describe(&text, Mishap::None), Some(Came::Done));
     assert_eq!(life.world.objects(), objects);
     assert_eq!(life.describe(&text, Mishap::None), Some(Came::Done));
@@ -592,7 +599,7 @@ fn what_commands_added_and_cannot_be_understood_at_a_restart_waits_until_it_can(
     assert_eq!(kept.added.len(), 2);
 
     let again = |life: &mut Life| {
-        life.world = World::start(life.folder.path());
+        life.start_again();
         assert_eq!(life.describe(&text, Mishap::None), Some(Came::Done));
     };
     for twice in [false, true] {
@@ -613,7 +620,7 @@ fn what_commands_added_and_cannot_be_understood_at_a_restart_waits_until_it_can(
         assert_eq!(life.world.objects(), all);
     }
     // A description is applied without a look at what they name: somebody else has looked, or they wait on.
-    life.world = World::start(life.folder.path());
+    life.start_again();
     let prepared = life.world.intent.prepare_description(Life::config(&text), &Understood::default()).unwrap();
     assert_eq!(life.world.carry_out(prepared, Mishap::None), Came::Done);
     assert_eq!(life.world.objects().len(), all.len() - 3);

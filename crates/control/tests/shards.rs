@@ -68,7 +68,8 @@ fn stations_are_in_the_shards_that_the_description_says_and_reloads_go_on_under_
     let (mut c, mut d) = (open(&socket, "gamma", 7), open(&socket, "beta", 101));
     exchange(&mut c, &mut d, 200);
     // Another number of shards takes a restart, and nothing has changed.
-    let refused = daemon.reload(parse("[engine]\nshards = 3\n", "net.toml").unwrap()).unwrap_err().to_string();
+    let refused =
+        daemon.reload(parse(&TWO.replace("shards = 2", "shards = 3"), "net.toml").unwrap()).unwrap_err().to_string();
     assert!(refused.contains("shards = 3") && refused.contains("started with 2"), "{refused}");
     exchange(&mut a, &mut b, 100);
     let status = collect(daemon.controller()).unwrap();

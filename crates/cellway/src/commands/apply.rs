@@ -19,6 +19,9 @@ pub(crate) struct Apply {
     /// Only show what would be done; exit status 4 if anything would
     #[arg(long)]
     dry_run: bool,
+    /// Also apply a description that is empty, or has none of the stations that there are: all of them are removed
+    #[arg(long)]
+    allow_empty: bool,
 }
 
 /// Nothing was wrong, but something would change.
@@ -56,7 +59,8 @@ pub(crate) fn run(context: &Context, apply: &Apply) -> Result<()> {
     let name = apply.file.display().to_string();
     let (text_of_file, folder) = control::config::read(&apply.file)?;
     let source = Source::new(&name, &text_of_file);
-    let request = Request::ApplyFile { name, folder, dry_run: apply.dry_run };
+    let (dry_run, allow_empty) = (apply.dry_run, apply.allow_empty);
+    let request = Request::ApplyFile { name, folder, dry_run, allow_empty };
     let applied: Applied = ask_with_text(context, &request, &text_of_file)?;
     if !applied.problems.is_empty() {
         if context.json {

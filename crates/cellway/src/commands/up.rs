@@ -17,15 +17,17 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
 use std::time::{Duration, Instant};
 
 /// A description that is not read within this time is given up when the next signal comes.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// A daemon that starts and is told to end has so long to be up before.
+const START_PATIENCE: Duration = Duration::from_millis(500);
 
 /// Brings up a network and runs it in the foreground. Ctrl-C ends it and leaves nothing behind; SIGHUP reads the file
 /// again: what did not change goes on undisturbed, what was added by command stays, what was removed by command and is in the file
-/// comes back, and so does an interface's device that was deleted.
+/// comes back, and so does an interface's device that was deleted. A file that has become empty is not applied.
 #[derive(Debug, Args)]
 pub(crate) struct Up {
     /// The description (see `examples/`)
@@ -33,6 +35,9 @@ pub(crate) struct Up {
     /// A folder for what commands add, remove and take down: it is so again after a restart; the log of changes is there too
     #[arg(long, value_name = "FOLDER")]
     state: Option<PathBuf>,
+    /// Set aside a state that is damaged or of another version, under a name that stays, and start without it
+    #[arg(long, requires = "state")]
+    state_reset: bool,
     /// Serve metrics for Prometheus there by HTTP, at /metrics: whoever reaches the address may look
     #[arg(long, value_name = "ADDRESS:PORT")]
     metrics: Option<SocketAddr>,
@@ -56,11 +61,14 @@ pub(crate) fn run(context: &Context, up: &Up) -> Result<()> {
     let stop = client::interrupted()?;
     let hangup = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGHUP, hangup.clone())?;
+    let starting = Starting::begin(stop.clone())?;
     let config = load(&up.file)?;
     let d = &config.description;
     let counts = (d.stations.len(), d.links.len(), d.circuits.len());
     let metrics = up.metrics.map(|address| Metrics { address, max_rows: up.metrics_rows });
-    let daemon = Daemon::start_with(config, &context.socket, &Options { state: up.state.clone(), metrics })?;
+    let options = Options { state: up.state.clone(), reset_state: up.state_reset, metrics };
+    let daemon = Daemon::start_with(config, &context.socket, &options)?;
+    drop(starting);
     tracing::info!(
         "up: {} stations, {} links, {} circuits; socket {}",
         counts.0,
@@ -98,6 +106,28 @@ pub(crate) fn run(context: &Context, up: &Up) -> Result<()> {
     tracing::info!("down");
     drop(daemon);
     Ok(())
+}
+
+/// While this lives the daemon is not up. A signal to end waits a little for that, so that what was made is removed in
+/// order, and then ends the program: the description may be a FIFO, and a disk may stall.
+struct Starting {
+    _is_up: SyncSender<()>,
+}
+
+impl Starting {
+    fn begin(stop: Arc<AtomicBool>) -> Result<Self> {
+        let (is_up, waits) = sync_channel::<()>(0);
+        let waits_in_vain = move |time| waits.recv_timeout(time) == Err(RecvTimeoutError::Timeout);
+        let watch = move || {
+            while waits_in_vain(Duration::from_millis(50)) {
+                if !client::goes_on(&stop) && waits_in_vain(START_PATIENCE) {
+                    signal_hook::low_level::exit(130);
+                }
+            }
+        };
+        std::thread::Builder::new().name("starting".into()).spawn(watch)?;
+        Ok(Starting { _is_up: is_up })
+    }
 }
 
 /// A description that is read again, and links of commands that wait for it, on a thread of its own: whatever the file is by now, a

@@ -45,6 +45,7 @@ impl Written {
 
 /// What is kept of commands.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Kept {
     /// Added, in this order.
     pub added: Vec<Written>,

@@ -4,6 +4,7 @@ use control::audit::Who;
 use control::calls::exchange::Exchange;
 use control::calls::report::CallsStatus;
 use control::config::parse;
+use control::controller::Applying;
 use control::daemon::Daemon;
 use net::{End, Switch};
 use std::path::PathBuf;
@@ -80,7 +81,8 @@ impl Ground {
     }
 
     pub(crate) fn try_apply(&self, text: &str) -> anyhow::Result<()> {
-        self.daemon.controller().apply(parse(text, "net.toml")?, &Who::Operator, &|_| Ok(()), false).map(drop)
+        let how = Applying::default();
+        self.daemon.controller().apply(parse(text, "net.toml")?, &Who::Operator, &|_| Ok(()), how).map(drop)
     }
 
     pub(crate) fn apply(&self, text: &str) {

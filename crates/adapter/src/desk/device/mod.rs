@@ -20,7 +20,7 @@ pub use store::{Store, StoreSettings};
 pub use writer::{MAX_RECORDED_OCTETS, Writer};
 
 use net::{CircuitNotice, External, NodeIo};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use wire::{Cell, CircuitId, Counters, Time};
 
 /// Cells that a device takes in one round at most.
@@ -37,6 +37,17 @@ pub enum Settings {
     Display(DisplaySettings),
     /// See there.
     Store(StoreSettings),
+}
+
+impl Settings {
+    /// The file that it writes.
+    pub fn written_file(&self) -> Option<&Path> {
+        match self {
+            Settings::Camera(_) => None,
+            Settings::Display(display) => display.file.as_deref(),
+            Settings::Store(store) => store.record.as_deref(),
+        }
+    }
 }
 
 /// Why a device cannot be made.
