@@ -25,7 +25,7 @@ pub(crate) struct Options {
 
 impl super::Options for Options {
     fn quick(self) -> Self {
-        Options { runs: 1, cells: 10_000, ..self }
+        Options { runs: 1, cells: 10_000 }
     }
 }
 

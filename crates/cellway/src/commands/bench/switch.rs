@@ -46,7 +46,7 @@ fn rate(case: &mut Case, work: Work, length: Duration) -> f64 {
 
 impl super::Options for Options {
     fn quick(self) -> Self {
-        Options { runs: 1, millis: 1, circuits: vec![1000], ports: vec![16], ..self }
+        Options { runs: 1, millis: 1, circuits: vec![1000], ports: vec![16] }
     }
 }
 
