@@ -11,6 +11,13 @@ fn example() -> String {
     std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/myrinet.toml")).unwrap()
 }
 
+/// The example, once its first map is drawn.
+fn mapped() -> Net {
+    let net = Net::up(PATIENCE, &example());
+    within(PATIENCE, "a first map", || count(&net.done(&["myrinet", "map"])["hosts"]) == 6);
+    net
+}
+
 fn count(value: &Value) -> usize {
     value.as_array().map(Vec::len).or(value.as_object().map(serde_json::Map::len)).unwrap_or(0)
 }
@@ -42,7 +49,7 @@ fn a_file_passes_a_circuit_over_a_myrinet_and_status_says_so() {
 
 #[test]
 fn the_map_follows_a_cable_and_messages_are_sent_over_it() {
-    let net = Net::up(PATIENCE, &example());
+    let net = mapped();
     let hosts = || count(&net.done(&["myrinet", "map"])["hosts"]);
     let map = net.done(&["myrinet", "map"]);
     assert_eq!((&map["switches"], count(&map["hosts"]), count(&map["cables"])), (&Value::from(5), 6, 5));
@@ -77,7 +84,7 @@ fn the_map_follows_a_cable_and_messages_are_sent_over_it() {
 
 #[test]
 fn a_busy_myrinet_loses_nothing_and_shows_no_malformed_packets() {
-    let net = Net::up(PATIENCE, &example());
+    let net = mapped();
     let monitored = |monitor: &Value, key: &str| monitor[key].as_u64().unwrap();
     for _ in 0..20 {
         let run = net.done(&["myrinet", "send", "barbican", "shloomiel", "aldgate", "milanet"]);
