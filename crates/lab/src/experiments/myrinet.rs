@@ -7,6 +7,7 @@ use adapter::HostMemory;
 use adapter::lanai::network::Network;
 use adapter::lanai::{Config, Costs, Destination, Event, MulticastBy, Posted, Refused, Switches};
 use core::time::Duration;
+use net::myrinet::mapper::Settings;
 use net::myrinet::{Config as Links, End, Fabric, HostId, Marks, Outcome, Switching};
 use wire::Time;
 use wire::myrinet::{Kind, Turn, emit, packet_octets};
@@ -150,7 +151,7 @@ fn network(hosts: usize, made: &Made) -> Option<Network> {
         if made.switches > 1 { chain(made.links, made.switches) } else { star(made.links, hosts, 10.0) }?;
     let mut network = Network::new(fabric);
     for (host, address) in ids.iter().zip(1..) {
-        network.add(*host, address, made.lanai, crate::model::networks::MAPPING, 1 << 20);
+        network.add(*host, address, made.lanai, Settings::DEFAULT, 1 << 20);
     }
     network.run(Time::from_millis(200), |_, _, _, _| false);
     let all = network.stations().iter().all(|station| station.lanai.mapping().routes().1.len() == hosts - 1);

@@ -27,6 +27,8 @@ const KNOWN: &[(&str, &str)] = &[
     ("B-41", "3 significant digits of accuracy"),
     ("B-44", "little or no system performance degradation"),
     ("C-13", "TCP with segments of 1024 octets"),
+    // The mapper is at work while some of its messages pass, and asks more ports where there are more switches.
+    ("C-29", "only slightly affected the results"),
     ("C-43", "115 Mbps for more than 1000 bytes"),
     ("C-41", "slightly degrading"),
     ("C-42", "more connections for the multicast group"),

@@ -16,7 +16,7 @@ mod unet;
 pub use apic::Apics;
 pub use flows::{Carried, Flow, Pace, run, run_and_drain};
 pub use ground::{Event, Ground, HostCosts};
-pub use myrinet::{MAPPING, Myrinet};
+pub use myrinet::Myrinet;
 pub use stream::{Protocol, Streamed, stream};
 pub use unet::{Unet, UnetCosts};
 

@@ -8,14 +8,10 @@ use super::{BUFFER_OCTETS, BUFFERS, Copies, Happened, Interconnect, Tally, To, d
 use adapter::HostMemory;
 use adapter::lanai::network::Network;
 use adapter::lanai::{Config, Destination, Event, Lanai, Posted};
-use core::time::Duration;
 use net::myrinet::mapper::Settings;
 use net::myrinet::{Config as Links, End, Fabric};
 use std::collections::{HashMap, VecDeque};
 use wire::{DropReason, Time};
-
-/// What is measured takes some milliseconds: runs follow one another, so that the mapper is at work meanwhile.
-pub const MAPPING: Settings = Settings { period: Duration::from_millis(1), ..Settings::DEFAULT };
 
 /// The user interface that applications have: 0 is the IP driver's.
 const USER: usize = 1;
@@ -51,7 +47,7 @@ impl Myrinet {
         }
         let mut network = Network::new(fabric);
         for (host, address) in ids.iter().zip(1..) {
-            let number = network.add(*host, address, lanai, MAPPING, 2 * OUT as usize);
+            let number = network.add(*host, address, lanai, Settings::DEFAULT, 2 * OUT as usize);
             let station = network.station(number)?;
             for buffer in 0..buffers.clamp(1, BUFFERS) {
                 let address = (buffer * BUFFER_OCTETS) as u64;
