@@ -101,8 +101,9 @@ fn a_second_daemon_on_a_state_folder_is_refused_until_the_first_has_gone_however
 fn what_is_no_regular_file_is_refused_at_once_wherever_one_is_expected() {
     let folder = place();
     let state = folder.path().join("state");
+    type Make<'a> = &'a dyn Fn(&Path);
     let fifo = |path: &Path| mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-    let in_place: [(&str, &dyn Fn(&Path)); 4] = [
+    let in_place: [(&str, Make<'_>); 4] = [
         ("FIFO", &fifo),
         ("folder", &|path| fs::create_dir(path).unwrap()),
         ("link", &|path| symlink("elsewhere", path).unwrap()),
