@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use wire::CircuitId;
 
 /// Where the service listens unless told otherwise: the user's runtime folder, or a folder of the user's in /tmp.
-pub(crate) fn default_socket() -> PathBuf {
+pub fn default_socket() -> PathBuf {
     match std::env::var_os("XDG_RUNTIME_DIR") {
         Some(dir) if !dir.is_empty() => PathBuf::from(dir).join("cellway.sock"),
         _ => PathBuf::from(format!("/tmp/cellway-{}/cellway.sock", rustix::process::getuid().as_raw())),
@@ -21,7 +21,7 @@ pub(crate) fn default_socket() -> PathBuf {
 }
 
 /// Asks the daemon, and reads the answer as what it is.
-pub(crate) fn ask_for<T: serde::de::DeserializeOwned>(context: &Context, request: &Request) -> Result<T> {
+pub fn ask_for<T: serde::de::DeserializeOwned>(context: &Context, request: &Request) -> Result<T> {
     let text = Connection::open(&context.socket)?.manage_text(serde_json::to_value(request)?, &[])?;
     warn_of_what_is_not_kept(request, &text);
     read(&text)
@@ -44,21 +44,17 @@ fn warn_of_what_is_not_kept(request: &Request, answer: &str) {
 }
 
 /// An answer as what it is.
-pub(crate) fn read<'a, T: serde::Deserialize<'a>>(text: &'a str) -> Result<T> {
+pub fn read<'a, T: serde::Deserialize<'a>>(text: &'a str) -> Result<T> {
     serde_json::from_str(text).context("the service's answer is of another version of this program")
 }
 
 /// Asks the daemon; the answer as it came, JSON text.
-pub(crate) fn ask_text(context: &Context, request: &Request) -> Result<String> {
+pub fn ask_text(context: &Context, request: &Request) -> Result<String> {
     Ok(Connection::open(&context.socket)?.manage_text(serde_json::to_value(request)?, &[])?)
 }
 
 /// Asks the daemon something that goes along with a long text, and reads the answer as what it is.
-pub(crate) fn ask_with_text<T: serde::de::DeserializeOwned>(
-    context: &Context,
-    request: &Request,
-    text: &str,
-) -> Result<T> {
+pub fn ask_with_text<T: serde::de::DeserializeOwned>(context: &Context, request: &Request, text: &str) -> Result<T> {
     let memory = endpoint::sealed::write(text.as_bytes()).context("memory for the text")?;
     let connection = Connection::open(&context.socket)?;
     let answer = connection.manage_text(serde_json::to_value(request)?, &[memory.as_fd()])?;
@@ -71,7 +67,7 @@ const CELL_BUFFER_OCTETS: u32 = 64;
 
 /// How big an endpoint is to be.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Size {
+pub enum Size {
     /// Few buffers of the longest SDU.
     Small,
     /// Many, for streams.
@@ -83,20 +79,14 @@ pub(crate) enum Size {
 }
 
 /// An endpoint on `host` with one circuit open.
-pub(crate) fn open(
-    context: &Context,
-    host: &str,
-    circuit: CircuitId,
-    aal: Aal,
-    size: Size,
-) -> Result<(Endpoint, ChannelId)> {
+pub fn open(context: &Context, host: &str, circuit: CircuitId, aal: Aal, size: Size) -> Result<(Endpoint, ChannelId)> {
     let mut endpoint = endpoint(context, host, size)?;
     let channel = endpoint.open(circuit, OpenOptions { aal, ..OpenOptions::default() })?;
     Ok((endpoint, channel))
 }
 
 /// An endpoint on `host`.
-pub(crate) fn endpoint(context: &Context, host: &str, size: Size) -> Result<Endpoint> {
+pub fn endpoint(context: &Context, host: &str, size: Size) -> Result<Endpoint> {
     let geometry = match size {
         Size::Small => Geometry { buffers: 64, ..Geometry::default() },
         Size::Large => {
@@ -127,7 +117,7 @@ pub(crate) fn endpoint(context: &Context, host: &str, size: Size) -> Result<Endp
 }
 
 /// Set by Ctrl-C and by SIGTERM; the commands end in order then.
-pub(crate) fn interrupted() -> Result<Arc<AtomicBool>> {
+pub fn interrupted() -> Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         // A second one ends the process at once.
@@ -138,7 +128,7 @@ pub(crate) fn interrupted() -> Result<Arc<AtomicBool>> {
 }
 
 /// The same for who waits for other things too: can be read once one of the signals has come.
-pub(crate) fn interruption() -> Result<UnixStream> {
+pub fn interruption() -> Result<UnixStream> {
     let _ = interrupted()?;
     let (ours, theirs) = UnixStream::pair()?;
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
@@ -148,6 +138,6 @@ pub(crate) fn interruption() -> Result<UnixStream> {
 }
 
 /// Whether to go on.
-pub(crate) fn goes_on(flag: &AtomicBool) -> bool {
+pub fn goes_on(flag: &AtomicBool) -> bool {
     !flag.load(Ordering::Relaxed)
 }

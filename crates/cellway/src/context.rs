@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 /// The options that all commands share.
 #[derive(Debug, Clone)]
-pub(crate) struct Context {
+pub struct Context {
     /// The service's socket.
-    pub(crate) socket: PathBuf,
+    pub socket: PathBuf,
     /// Whether results are printed as JSON.
-    pub(crate) json: bool,
+    pub json: bool,
 }

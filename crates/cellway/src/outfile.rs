@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// See the module's head.
 #[derive(Debug)]
-pub(crate) struct OutFile {
+pub struct OutFile {
     file: File,
     /// What was in it is gone.
     begun: bool,
@@ -19,7 +19,7 @@ impl OutFile {
     ///
     /// # Errors
     /// It cannot.
-    pub(crate) fn open(path: &Path) -> Result<Self> {
+    pub fn open(path: &Path) -> Result<Self> {
         let mut options = OpenOptions::new();
         let file = options.write(true).create(true).truncate(false).open(path);
         Ok(OutFile { file: file.with_context(|| path.display().to_string())?, begun: false })

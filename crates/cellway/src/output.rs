@@ -16,19 +16,20 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, ErrorKind, IsTerminal, StdoutLock, Write};
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What a command prints with `--json`: a type that `cellway schema` shows ([`crate::commands::schema`] lists them).
-pub(crate) trait Printed: Serialize + JsonSchema {}
+/// What a command prints with `--json`: a type that `cellway schema` shows ([`crate::schema`] lists them).
+pub trait Printed: Serialize + JsonSchema {}
 
 /// Somebody has closed the pipe that standard output is.
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
 /// Standard output.
-pub(crate) struct Stdout(StdoutLock<'static>);
+pub struct Stdout(StdoutLock<'static>);
 
 /// Standard output, of which nobody else writes until this is dropped.
-pub(crate) fn stdout() -> Stdout {
+pub fn stdout() -> Stdout {
     Stdout(io::stdout().lock())
 }
 
@@ -43,29 +44,29 @@ impl Write for Stdout {
 }
 
 /// A write to standard output has failed.
-pub(crate) fn heed(e: &io::Error) {
+pub fn heed(e: &io::Error) {
     if e.kind() == ErrorKind::BrokenPipe {
         CLOSED.store(true, Ordering::Relaxed);
     }
 }
 
 /// Whether whoever read our output has gone: a command that ends by that has not failed.
-pub(crate) fn has_no_reader() -> bool {
+pub fn has_no_reader() -> bool {
     CLOSED.load(Ordering::Relaxed)
 }
 
 /// Says a line on standard error, if somebody reads that.
-pub(crate) fn note(line: fmt::Arguments<'_>) {
+pub fn note(line: fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
 /// Prints a result: a line of JSON if that is asked for, else `text`.
-pub(crate) fn print(context: &Context, json: &impl Printed, text: impl FnOnce() -> String) -> Result<()> {
+pub fn print(context: &Context, json: &impl Printed, text: impl FnOnce() -> String) -> Result<()> {
     print_lines(&shown(context, json, text)?)
 }
 
 /// The same for a command whose data may be on standard output: then the result goes to standard error.
-pub(crate) fn print_beside(
+pub fn print_beside(
     context: &Context,
     data_is_there: bool,
     json: &impl Printed,
@@ -83,18 +84,18 @@ fn shown(context: &Context, json: &impl Printed, text: impl FnOnce() -> String) 
 }
 
 /// Prints one of several results of a command, a line of JSON, at once.
-pub(crate) fn say(json: &impl Printed) -> Result<()> {
+pub fn say(json: &impl Printed) -> Result<()> {
     print_lines(&serde_json::to_string(json)?)
 }
 
 /// Says on standard error, in a line of JSON, that something has begun whose result comes later on standard output.
-pub(crate) fn announce(json: &impl Printed) -> Result<()> {
+pub fn announce(json: &impl Printed) -> Result<()> {
     note(format_args!("{}", serde_json::to_string(json)?));
     Ok(())
 }
 
 /// Prints figures that were put together as JSON, as the type that they are of.
-pub(crate) fn print_as<T: Printed + DeserializeOwned>(
+pub fn print_as<T: Printed + DeserializeOwned>(
     context: &Context,
     json: &Value,
     text: impl FnOnce() -> String,
@@ -107,17 +108,17 @@ pub(crate) fn print_as<T: Printed + DeserializeOwned>(
 }
 
 /// What was dropped, by reason, in one line.
-pub(crate) fn drops(dropped: &BTreeMap<String, u64>) -> String {
+pub fn drops(dropped: &BTreeMap<String, u64>) -> String {
     dropped.iter().map(|(reason, n)| format!("{reason} {n}")).collect::<Vec<_>>().join(", ")
 }
 
 /// Prints an answer as it came, JSON text of a `T`, without making objects of it.
-pub(crate) fn print_text<T: Printed>(text: &str) -> Result<()> {
+pub fn print_text<T: Printed>(text: &str) -> Result<()> {
     print_lines(text)
 }
 
 /// Prints lines.
-pub(crate) fn print_lines(text: &str) -> Result<()> {
+pub fn print_lines(text: &str) -> Result<()> {
     let mut out = stdout();
     out.write_all(text.as_bytes())?;
     if !text.ends_with('\n') {
@@ -127,7 +128,7 @@ pub(crate) fn print_lines(text: &str) -> Result<()> {
 }
 
 /// Prints an error with its causes; what is wrong with a description with its lines.
-pub(crate) fn print_error(context: &Context, e: &anyhow::Error) {
+pub fn print_error(context: &Context, e: &anyhow::Error) {
     if let Some(wrong) = e.downcast_ref::<Diagnostics>() {
         if context.json {
             let problems = Some(wrong.all().to_vec());
@@ -154,8 +155,50 @@ fn with_causes(e: &anyhow::Error) -> String {
     })
 }
 
+/// Nothing was wrong, but something would change.
+#[derive(Debug)]
+pub(crate) struct WouldChange;
+
+impl fmt::Display for WouldChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the network is not what the description says")
+    }
+}
+
+impl std::error::Error for WouldChange {}
+
+/// Says an error, and gives the program's exit status.
+pub fn exit_code(context: &Context, result: Result<()>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) if has_no_reader() => ExitCode::SUCCESS,
+        Err(e) if e.is::<WouldChange>() => ExitCode::from(4),
+        Err(e) => {
+            print_error(context, &e);
+            match service_error(&e) {
+                Some(endpoint::Error::NoService { .. } | endpoint::Error::ServiceGone) => ExitCode::from(3),
+                _ => ExitCode::FAILURE,
+            }
+        }
+    }
+}
+
+/// What the service, or the way to it, has said, where that is why a command has failed.
+fn service_error(e: &anyhow::Error) -> Option<&endpoint::Error> {
+    let of_io = || e.downcast_ref::<std::io::Error>()?.get_ref()?.downcast_ref();
+    e.downcast_ref().or_else(of_io)
+}
+
+/// Completions for a shell.
+pub fn completions(shell: clap_complete::Shell, command: &mut clap::Command, name: &str) -> Result<()> {
+    // It panics where it cannot write.
+    let mut script = Vec::new();
+    clap_complete::generate(shell, command, name, &mut script);
+    Ok(stdout().write_all(&script)?)
+}
+
 /// A progress bar of so many octets, on a terminal only.
-pub(crate) fn progress(octets: Option<u64>) -> indicatif::ProgressBar {
+pub fn progress(octets: Option<u64>) -> indicatif::ProgressBar {
     if !io::stderr().is_terminal() {
         return indicatif::ProgressBar::hidden();
     }
@@ -183,7 +226,7 @@ fn indent(text: &mut String, mut blanks: usize) {
 }
 
 /// A table with its columns aligned: the first left, the others right.
-pub(crate) fn table<R: AsRef<[C]>, C: AsRef<str>>(head: &[&str], rows: &[R]) -> String {
+pub fn table<R: AsRef<[C]>, C: AsRef<str>>(head: &[&str], rows: &[R]) -> String {
     let mut widths: Vec<usize> = head.iter().map(|cell| width(cell)).collect();
     for row in rows {
         for (column, cell) in widths.iter_mut().zip(row.as_ref()) {

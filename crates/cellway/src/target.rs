@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A circuit, or an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Target {
+pub enum Target {
     /// VPI and VCI.
     Circuit(CircuitId),
     /// Who is called, or under which address to be called.
@@ -44,7 +44,7 @@ impl std::fmt::Display for Target {
 
 /// Who begins where the target is an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
+pub enum Role {
     /// This side calls the address.
     Calls,
     /// This side waits to be called under it.
@@ -53,23 +53,23 @@ pub(crate) enum Role {
 
 /// What a target is opened for.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Purpose {
+pub struct Purpose {
     /// Who calls.
-    pub(crate) role: Role,
+    pub role: Role,
     /// The adaptation layer.
-    pub(crate) aal: Aal,
+    pub aal: Aal,
     /// The endpoint's room.
-    pub(crate) size: Size,
+    pub size: Size,
     /// What both ends of a call compare.
-    pub(crate) sap: Sap,
+    pub sap: Sap,
     /// The longest SDU in octets that a call asks for, in either direction. A stock `atmsigd` gives a call only to who listens for
     /// SDUs at least as long there and at most as long back: it wants the listener's own length.
-    pub(crate) sdu_octets: u16,
+    pub sdu_octets: u16,
 }
 
 impl Purpose {
     /// AAL5 and whatever a call's default is.
-    pub(crate) fn new(role: Role) -> Self {
+    pub fn new(role: Role) -> Self {
         let sdu_octets = Traffic::default().sdu_octets;
         Purpose { role, aal: Aal::Aal5, size: Size::Large, sap: Sap::ANY, sdu_octets }
     }
@@ -77,27 +77,22 @@ impl Purpose {
 
 /// A call while it is used, if there is one: it is released with this.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub struct Held {
     session: Option<(Session, u64)>,
     /// The circuit at the host.
-    pub(crate) circuit: CircuitId,
+    pub circuit: CircuitId,
 }
 
 impl Held {
     /// Whether there was a call that has been released.
-    pub(crate) fn is_over(&mut self) -> Result<bool> {
+    pub fn is_over(&mut self) -> Result<bool> {
         let Some((session, call)) = &mut self.session else { return Ok(false) };
         Ok(session.is_released(*call)?.is_some())
     }
 }
 
 /// An endpoint on `host` with the target's circuit open.
-pub(crate) fn open(
-    context: &Context,
-    host: &str,
-    target: Target,
-    purpose: Purpose,
-) -> Result<(Endpoint, ChannelId, Held)> {
+pub fn open(context: &Context, host: &str, target: Target, purpose: Purpose) -> Result<(Endpoint, ChannelId, Held)> {
     let Purpose { role, aal, size, sap, sdu_octets } = purpose;
     let (session, circuit) = match target {
         Target::Circuit(circuit) => (None, circuit),

@@ -249,9 +249,9 @@ fn undescribed(schema: &Value) -> Value {
 }
 
 /// The page of what commands print with `--json`: command and schema.
-pub fn results(commands: &Map<String, Value>) -> String {
+pub fn results(program: &str, commands: &Map<String, Value>) -> String {
     let mut page = format!(
-        "# Reference: what commands print with `--json`\n\n{MADE}\nA result is one JSON value on standard output.\n\
+        "# Reference: what commands of `{program}` print with `--json`\n\n{MADE}\nA result is one JSON value on standard output.\n\
          `call`, `listen` and commands with `--watch` print one for each event.\n\
          Where standard output has the data (`receive` and `capture` without a file), the result is on standard error.\n\
          A value that is not known is `null`; no member is left out.\n"

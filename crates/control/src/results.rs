@@ -1,11 +1,9 @@
 //! What commands of the program print with `--json` where it is no answer of a daemon: transfers, round trips, relays,
 //! guests, captures. Answers of a daemon are in [`crate::protocol`] and [`crate::status`].
 
-pub mod bench;
 pub mod demo;
 pub mod doctor;
 pub mod relay;
-pub mod shards;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -144,55 +142,6 @@ pub struct Ttcp {
     pub pdus_lost: Option<u64>,
     /// PDUs that came otherwise than they were sent, with `--check`; `null` without it, and at the sender.
     pub pdus_changed: Option<u64>,
-    /// What was done instead of copying, with `--windows`.
-    pub windows: Option<TtcpWindows>,
-    /// What the adapter's driver did, with `--adapter`.
-    pub adapter: Option<TtcpAdapter>,
-}
-
-/// What the driver of `ttcp --adapter` has done. PDUs that say begin and end count as well.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct TtcpAdapter {
-    /// Which adapter.
-    pub name: String,
-    /// PDUs whose data came to lie as the driver had guessed that they are wanted.
-    pub pdus_predicted: u64,
-    /// PDUs that all layers were processed for, as their headers were not what the interrupt handler had assumed (`eni155p`), or whose
-    /// data lay elsewhere than the last PDUs had let expect (`jit`).
-    pub pdus_mispredicted: u64,
-    /// PDUs for nobody: with other headers, or for another port.
-    pub pdus_unclaimed: u64,
-    /// PDUs that came to the adapter damaged, or found no memory.
-    pub pdus_dropped: u64,
-    /// Trailers on two pages that are no neighbours, which were copied to two new ones.
-    pub trailers_repaired: u64,
-    /// How often the circuit got another kind of buffers, because of such trailers.
-    pub strategies_changed: u64,
-    /// Pages that became the application's.
-    pub pages_mapped: u64,
-    /// Octets that were copied to the application's pages.
-    pub octets_copied: u64,
-    /// Octets that the adapter wrote to the host's memory.
-    pub octets_by_device: u64,
-    /// Octets that the driver read from the host's memory and wrote there, to copy.
-    pub octets_by_copy: u64,
-    /// Octets that the application read.
-    pub octets_by_application: u64,
-    /// How often each octet that arrived crossed the memory bus of the adapter's host. Headers count as well.
-    pub crossings: f64,
-}
-
-/// What `ttcp --windows` has done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct TtcpWindows {
-    /// Pages that were protected against writing while they left.
-    pub pages_protected: u64,
-    /// Pages that were copied, since they were written meanwhile.
-    pub pages_copied: u64,
-    /// Pages of received PDUs that were mapped.
-    pub pages_mapped: u64,
-    /// Octets of received PDUs that were copied.
-    pub octets_copied: u64,
 }
 
 impl Ttcp {
@@ -210,8 +159,6 @@ impl Ttcp {
             pdus_expected: None,
             pdus_lost: None,
             pdus_changed: None,
-            windows: None,
-            adapter: None,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a page of the documentation names: files below `crates/`, and tests that run.
+//! Where things stand, and what a page of the documentation names: files of a package, and tests that run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,11 +11,27 @@ pub fn root() -> PathBuf {
     fs::canonicalize(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).unwrap()
 }
 
-/// A file of the table: below `crates/`, or a test of other programs.
+/// Folders of packages, besides the laboratory's.
+const ROOMS: [&str; 2] = ["crates", "tests"];
+
+/// The folders of all packages.
+///
+/// # Panics
+/// If a folder cannot be read.
+pub fn packages() -> Vec<PathBuf> {
+    let root = root();
+    let folders = |room: &str| fs::read_dir(root.join(room)).unwrap().map(|entry| entry.unwrap().path());
+    let all = ROOMS.iter().flat_map(|room| folders(room)).chain([root.join("lab")]);
+    all.filter(|folder| folder.join("Cargo.toml").is_file()).collect()
+}
+
+/// A file of the table: of a package by its folder's name, or, as `interop/` and `hostile/`, of its tests.
 pub fn file(root: &Path, named: &str) -> PathBuf {
-    match named.strip_prefix("interop/") {
-        Some(test) => root.join("tests/interop/tests").join(test),
-        None => root.join("crates").join(named),
+    match named.split_once('/') {
+        Some(("interop", test)) => root.join("tests/interop/tests").join(test),
+        Some(("hostile" | "house" | "fuzz-targets", _)) => root.join("tests").join(named),
+        Some(("lab", _)) => root.join(named),
+        _ => root.join("crates").join(named),
     }
 }
 

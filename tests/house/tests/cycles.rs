@@ -1,18 +1,14 @@
 //! No modules of a crate import from each other in a circle: who reads one can begin at the bottom.
 
 use house::modules::{Modules, Name, between_siblings, cycles};
+use house::named::{packages, root};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-fn root() -> PathBuf {
-    std::fs::canonicalize(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).unwrap()
-}
-
 /// The roots of all crates: libraries and programs.
 fn crates() -> Vec<PathBuf> {
-    let folders = std::fs::read_dir(root().join("crates")).unwrap().map(|entry| entry.unwrap().path().join("src"));
-    let tests = ["house", "interop"].map(|name| root().join("tests").join(name).join("src"));
-    let roots = folders.chain(tests).flat_map(|src| ["lib.rs", "main.rs"].map(|name| src.join(name)));
+    let names = ["src/lib.rs", "src/main.rs", "src/program/main.rs"];
+    let roots = packages().into_iter().flat_map(|package| names.map(|name| package.join(name)));
     roots.filter(|file| file.exists()).collect()
 }
 

@@ -41,15 +41,15 @@ const ROOMS: &[(&str, &[&str])] = &[
         "control",
         &["wire", "sar", "traffic", "switch", "net", "links", "remap", "endpoint", "host", "adapter", "stack", "uni"],
     ),
-    (
-        "lab",
-        &["wire", "sar", "traffic", "switch", "net", "links", "remap", "endpoint", "host", "adapter", "stack", "uni"],
-    ),
     ("compat", &["wire", "endpoint"]),
+    (
+        "cellway",
+        &["wire", "sar", "traffic", "switch", "net", "links", "endpoint", "host", "adapter", "stack", "uni", "control"],
+    ),
 ];
 
-/// These see everything: the program, and what tests the whole.
-const ABOVE_ALL: &[&str] = &["cellway", "interop", "house", "fuzz-targets", "hostile"];
+/// These see everything: the laboratory, and what tests the whole.
+const ABOVE_ALL: &[&str] = &["lab", "interop", "house", "fuzz-targets", "hostile"];
 
 fn metadata() -> Value {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());

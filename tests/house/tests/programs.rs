@@ -1,6 +1,6 @@
 //! Every file of tests is in a test program: where a package names its programs, cargo looks for no others.
 
-use house::named::root;
+use house::named::packages;
 use std::fs;
 use std::path::Path;
 
@@ -22,9 +22,8 @@ fn forgotten(package: &Path) -> Vec<String> {
 
 #[test]
 fn no_file_of_tests_is_forgotten() {
-    let crates = fs::read_dir(root().join("crates")).unwrap().map(|entry| entry.unwrap().path());
     let mut merged = 0;
-    for package in crates.chain([root().join("tests/interop")]).filter(|package| package.join("tests").is_dir()) {
+    for package in packages().into_iter().filter(|package| package.join("tests").is_dir()) {
         assert_eq!(forgotten(&package), [""; 0], "{}: tests/all.rs names them, or Cargo.toml", package.display());
         merged += usize::from(package.join("tests/all.rs").is_file());
     }

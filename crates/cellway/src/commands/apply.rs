@@ -2,7 +2,7 @@
 
 use crate::client::ask_with_text;
 use crate::context::Context;
-use crate::output;
+use crate::output::{self, WouldChange};
 use anyhow::Result;
 use clap::Args;
 use control::diagnostic::{Diagnostics, Source};
@@ -23,18 +23,6 @@ pub(crate) struct Apply {
     #[arg(long)]
     allow_empty: bool,
 }
-
-/// Nothing was wrong, but something would change.
-#[derive(Debug)]
-pub(crate) struct WouldChange;
-
-impl std::fmt::Display for WouldChange {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the network is not what the description says")
-    }
-}
-
-impl std::error::Error for WouldChange {}
 
 fn text(applied: &Applied) -> String {
     let mut text: String = applied.changes.iter().map(|line| Line::text(line) + "\n").collect();

@@ -1,6 +1,5 @@
 //! `cellway demo`: a PDU crosses the system, shown. A service and its clients as separate processes, all of this program.
 
-use crate::commands::bench::memcpy_gbit_s;
 use crate::commands::capture;
 use crate::commands::report;
 use crate::context::Context;
@@ -14,6 +13,7 @@ use control::results::demo::{Demo as Shown, DemoCapture, DemoFile, DemoIpPing, D
 use control::results::{Pinged, Transferred};
 use control::status::Status;
 use serde::de::DeserializeOwned;
+use stack::flood::{Flood, Handover, flood, memcpy_gbit_s};
 use std::io::{BufRead, BufReader, BufWriter, Read};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -144,19 +144,14 @@ fn result<T: DeserializeOwned>(arguments: &[&str], ok: bool, stdout: &[u8], stde
 fn ttcp_sizes(socket: &Path, tell: &dyn Fn(&str) -> Result<()>) -> Result<Vec<DemoThroughput>> {
     let text = NETWORK.replace("rate = \"OC-3c\"\n", "");
     let daemon = Daemon::start(config::parse(&text, "two-hosts.toml")?, socket)?;
+    let circuit = "0.100".parse()?;
     let mut rows = Vec::new();
     for pdu_octets in [64, 128, 256, 512, 1024, 2048, 4096, 9188, 16_384, 32_768, 65_535] {
         let memcpy = memcpy_gbit_s(pdu_octets, Duration::from_millis(40));
-        let flood = crate::commands::bench::flood(
-            socket,
-            100,
-            pdu_octets,
-            crate::commands::bench::Handover::Lent,
-            Duration::from_millis(350),
-        )?;
+        let flood = flood(socket, circuit, pdu_octets, Handover::Lent, Duration::from_millis(350))?;
         let gbit_s = flood.arrived as f64 * pdu_octets as f64 * 8.0 / 1e9 / flood.seconds.max(1e-9);
         tell(&format!("  {pdu_octets:>6} octets  {gbit_s:>7.2} Gbit/s  memcpy {memcpy:>5.0}"))?;
-        let crate::commands::bench::Flood { sent, arrived, in_place, .. } = flood;
+        let Flood { sent, arrived, in_place, .. } = flood;
         let vs_memcpy = gbit_s / memcpy;
         rows.push(DemoThroughput { pdu_octets, gbit_s, memcpy_gbit_s: memcpy, vs_memcpy, sent, arrived, in_place });
     }
@@ -179,7 +174,7 @@ pub(crate) fn run(context: &Context, demo: &Demo) -> Result<()> {
     let mut results = result?;
     results.seconds = begin.elapsed().as_secs_f64();
     std::fs::write(out.join("results.json"), serde_json::to_vec_pretty(&results)?)?;
-    std::fs::write(out.join("report.html"), report::html(&results)?)?;
+    std::fs::write(out.join("report.html"), report::html(&results))?;
     output::print(context, &results, || summary(&results, out))
 }
 

@@ -1,7 +1,6 @@
 //! The commands of the program, a file each.
 
 pub(crate) mod apply;
-pub(crate) mod bench;
 pub(crate) mod call;
 pub(crate) mod capture;
 pub(crate) mod circuit;
@@ -9,8 +8,8 @@ pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod desk;
 pub(crate) mod doctor;
+pub(crate) mod elsewhere;
 pub(crate) mod ip;
-pub(crate) mod lab;
 pub(crate) mod lane;
 pub(crate) mod link;
 pub(crate) mod myrinet;
@@ -20,10 +19,10 @@ pub(crate) mod recording;
 pub(crate) mod relay;
 pub(crate) mod report;
 pub(crate) mod run;
-pub(crate) mod schema;
+pub mod schema;
 pub(crate) mod status;
 pub(crate) mod trace;
 pub(crate) mod transfer;
-pub(crate) mod ttcp;
+pub mod ttcp;
 pub(crate) mod up;
 pub(crate) mod vm;

@@ -1,9 +1,9 @@
 //! The demo's report: one HTML page with everything in it.
 
-use anyhow::{Result, anyhow};
+mod figure;
+
 use control::results::Pinged;
 use control::results::demo::{Demo, DemoThroughput};
-use plotters::prelude::*;
 
 const STYLE: &str = "
 :root{color-scheme:light dark;--ink:#1a2330;--paper:#fcfcfa;--soft:#66717f;--line:#d9dde2;--accent:#0b6e99}
@@ -12,7 +12,7 @@ body{font:16px/1.55 system-ui,sans-serif;color:var(--ink);background:var(--paper
 h1{font-size:1.9rem;margin-bottom:.2rem}h2{margin-top:2.4rem;font-size:1.2rem}p.lead,figcaption,small{color:var(--soft)}
 table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}th,td{padding:.35rem .6rem;border-bottom:1px solid var(--line);text-align:right}
 th:first-child,td:first-child{text-align:left}th{font-weight:600}code{font-size:.9em;overflow-wrap:anywhere}
-figure{margin:1rem 0}figure svg{width:100%;height:auto;background:#fff;border-radius:6px}
+figure{margin:1rem 0}figure svg{width:100%;height:auto;border-radius:6px}
 .way{display:flex;flex-wrap:wrap;gap:.4rem;align-items:center;margin:1.2rem 0}.way b{border:1px solid var(--accent);border-radius:6px;padding:.25rem .6rem;font-weight:500}.way i{color:var(--soft)}
 ";
 
@@ -29,58 +29,8 @@ fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     format!("<table><tr>{head}</tr>{rows}</table>")
 }
 
-/// Throughput over PDU size, with memcpy's, on logarithmic axes.
-fn throughput(rows: &[DemoThroughput]) -> Result<String> {
-    let mut svg = String::new();
-    {
-        let root = SVGBackend::with_string(&mut svg, (760, 380)).into_drawing_area();
-        let failed = |e: &dyn std::fmt::Display| anyhow!("drawing the figure: {e}");
-        root.fill(&WHITE).map_err(|e| failed(&e))?;
-        let points = |of: fn(&DemoThroughput) -> f64| -> Vec<(f64, f64)> {
-            rows.iter().map(|r| (r.pdu_octets as f64, of(r).max(1e-3))).collect()
-        };
-        let (here, limit) = (points(|r| r.gbit_s), points(|r| r.memcpy_gbit_s));
-        let top = limit.iter().chain(&here).map(|p| p.1).fold(1.0, f64::max) * 1.5;
-        let bottom = here.iter().map(|p| p.1).fold(top, f64::min) / 2.0;
-        let mut chart = ChartBuilder::on(&root)
-            .margin(12)
-            .x_label_area_size(42)
-            .y_label_area_size(64)
-            .build_cartesian_2d((60f64..70_000f64).log_scale(), (bottom..top).log_scale())
-            .map_err(|e| failed(&e))?;
-        chart
-            .configure_mesh()
-            .x_desc("octets of a PDU")
-            .y_desc("Gbit/s")
-            .light_line_style(WHITE)
-            .x_label_formatter(&|x| format!("{x:.0}"))
-            .y_label_formatter(&|y| if *y >= 1.0 { format!("{y:.0}") } else { format!("{y:.2}") })
-            .draw()
-            .map_err(|e| failed(&e))?;
-        for (label, line, colour) in [
-            ("application to application", here, RGBColor(11, 110, 153)),
-            ("memcpy, one core", limit, RGBColor(150, 150, 150)),
-        ] {
-            chart
-                .draw_series(LineSeries::new(line, colour.stroke_width(2)).point_size(3))
-                .map_err(|e| failed(&e))?
-                .label(label)
-                .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 18, y)], colour.stroke_width(2)));
-        }
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::LowerRight)
-            .border_style(RGBColor(200, 200, 200))
-            .background_style(WHITE)
-            .draw()
-            .map_err(|e| failed(&e))?;
-        root.present().map_err(|e| failed(&e))?;
-    }
-    Ok(svg)
-}
-
 /// The page.
-pub(crate) fn html(r: &Demo) -> Result<String> {
+pub(crate) fn html(r: &Demo) -> String {
     let ping = |name: &str, pinged: &Pinged| {
         let us = pinged.rtt_us.map(|t| [t.min, t.median, t.p99, t.max].map(|us| format!("{us:.1}")));
         let us = us.unwrap_or_default();
@@ -126,8 +76,8 @@ pub(crate) fn html(r: &Demo) -> Result<String> {
     let (file, tcp) = (&r.file, &r.tcp);
     let path = escape(&file.path);
     let sha = &file.sent.sha256;
-    let figure = throughput(&r.ttcp)?;
-    Ok(format!(
+    let figure = figure::throughput(&r.ttcp);
+    format!(
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content=\"width=device-width\"><title>Cellway: a PDU crosses the system</title><style>{STYLE}</style>
 <h1>A PDU crosses the system</h1><p class=lead>What <code>cellway demo</code> did on this machine, in {:.1} s.</p>
 <div class=way><b>application</b><i>shared memory</i><b>alpha</b><i>OC-3c, cells</i><b>switch s1</b><i>unlimited, cells</i><b>beta</b><i>shared memory</i><b>application</b></div>
@@ -144,7 +94,7 @@ pub(crate) fn html(r: &Demo) -> Result<String> {
         tcp.sent.octets,
         tcp.sent.mbit_per_s,
         r.capture.captured.records,
-    ))
+    )
 }
 
 #[cfg(test)]
@@ -182,7 +132,6 @@ mod tests {
             }],
             seconds: 1.0,
         });
-        let page = page.unwrap();
         assert!(page.contains("&lt;b&gt;") && page.contains("<svg") && !page.contains("<script"));
     }
 }

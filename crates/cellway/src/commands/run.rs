@@ -64,7 +64,7 @@ pub(crate) fn run(context: &Context, run: &Run) -> Result<()> {
 }
 
 /// The library: beside this program, or in the `lib` folder beside the program's.
-pub(crate) fn library() -> Result<PathBuf> {
+pub fn library() -> Result<PathBuf> {
     let wanted = std::env::var_os(LIBRARY_VARIABLE).map(PathBuf::from);
     let own = std::env::current_exe().and_then(|p| p.canonicalize()).context("finding this program's folder")?;
     let folder = own.parent().unwrap_or(Path::new("/"));

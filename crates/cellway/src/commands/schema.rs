@@ -1,21 +1,16 @@
 //! `cellway schema`: the management protocol, the description, and what each command prints with `--json`, as JSON
 //! schemas made of the types that the service and the commands use.
 
-use crate::output::{self, Printed};
+use crate::output;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use control::calls::report::CallsStatus;
 use control::config::{File, Whole};
 use control::protocol::{Applied, Checked, Done, LinkAdded, LinkRemoved, LinkSet, Up};
 use control::reference;
-use control::results::bench::{
-    BenchAdapter, BenchCalls, BenchContract, BenchEndpoint, BenchEvents, BenchIp, BenchLab, BenchPath, BenchPaths,
-    BenchPreload, BenchSar, BenchSwitch,
-};
 use control::results::demo::Demo;
 use control::results::doctor::Doctor;
 use control::results::relay::Relayed;
-use control::results::shards::BenchShards;
 use control::results::{
     CaptureBegun, Captured, Failed, Guest, HostAddresses, LaneJoined, LaneServing, Listening, Pinged, Replayed,
     Serving, Traced, Transferred, Ttcp,
@@ -24,21 +19,22 @@ use control::status::myrinet::{MyrinetMap, MyrinetRoutes, MyrinetRun, MyrinetSta
 use control::status::oam::{OamAlarms, OamStatus};
 use control::status::{CircuitStatus, LinkStatus, Status};
 use endpoint::calls::Event;
-use lab::results::{Calibrated, LabList, LabReport, LabRun, LabSensitivity, LabSweep};
 use schemars::schema_for;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Makes a list of types with the commands that print them, and the types such that can be printed.
+/// Makes a list of types with the commands that print them: a function `results` with their schemas; and the types such that can be
+/// printed.
+#[macro_export]
 macro_rules! printed {
     ($($type:ty: $($command:literal),+;)*) => {
-        $(impl Printed for $type {})*
+        $(impl $crate::output::Printed for $type {})*
 
         /// The schema of what each command prints.
-        fn results() -> Map<String, Value> {
-            let mut all = Map::new();
-            $($(all.insert($command.to_owned(), schema_for!($type).into());)+)*
+        fn results() -> serde_json::Map<String, serde_json::Value> {
+            let mut all = serde_json::Map::new();
+            $($(all.insert($command.to_owned(), schemars::schema_for!($type).into());)+)*
             all
         }
     };
@@ -78,25 +74,6 @@ printed! {
     Vec<Replayed>: "replay";
     Doctor: "doctor";
     Demo: "demo";
-    BenchContract: "bench contract";
-    BenchPath: "bench path";
-    BenchSar: "bench sar";
-    BenchShards: "bench shards";
-    BenchSwitch: "bench switch";
-    BenchAdapter: "bench adapter";
-    BenchCalls: "bench calls";
-    BenchEvents: "bench events";
-    BenchPaths: "bench paths";
-    BenchPreload: "bench preload";
-    BenchEndpoint: "bench endpoint";
-    BenchLab: "bench lab";
-    BenchIp: "bench ip";
-    LabList: "lab list";
-    LabRun: "lab run";
-    LabReport: "lab report";
-    LabSweep: "lab sweep";
-    LabSensitivity: "lab sensitivity";
-    Calibrated: "lab calibrate";
     Listening: "(ip receive begins, on standard error)";
     CaptureBegun: "(capture begins, on standard error)";
     Failed: "(a command fails, on standard error)";
@@ -112,7 +89,7 @@ fn schema() -> Value {
 
 /// What to show.
 #[derive(Debug, Args)]
-pub(crate) struct Schema {
+pub struct Schema {
     /// Write the same as pages of reference into this folder instead
     #[arg(long, value_name = "FOLDER")]
     markdown: Option<PathBuf>,
@@ -123,7 +100,7 @@ fn pages() -> [(&'static str, String); 3] {
     [
         ("configuration.md", reference::configuration(&schema_for!(File).into())),
         ("protocol.md", reference::protocol(&control::protocol::schema())),
-        ("results.md", reference::results(&results())),
+        ("results.md", reference::results("cellway", &results())),
     ]
 }
 
@@ -142,30 +119,35 @@ pub(crate) fn run(options: &Schema) -> Result<()> {
     Ok(())
 }
 
-/// Commands that print nothing, print what is no result, or become another program.
-#[cfg(test)]
-const WITHOUT: [&str; 6] = ["ip tun", "ip ppp", "run", "completions", "man", "schema"];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn leaves(command: &clap::Command, path: &str, all: &mut Vec<String>) {
+/// Each command of a program that does something by itself, with the words before it.
+pub fn leaves(program: &clap::Command) -> Vec<String> {
+    fn below(command: &clap::Command, path: &str, all: &mut Vec<String>) {
         let (mut any, name) = (false, |child: &clap::Command| format!("{path} {}", child.get_name()).trim().to_owned());
         for child in command.get_subcommands() {
             any = true;
-            leaves(child, &name(child), all);
+            below(child, &name(child), all);
         }
         if !any || !command.is_subcommand_required_set() && !path.is_empty() {
             all.push(path.to_owned());
         }
     }
+    let mut all = Vec::new();
+    below(program, "", &mut all);
+    all
+}
+
+/// Commands that print nothing, print what is no result, or become another program.
+#[cfg(test)]
+const WITHOUT: [&str; 8] = ["ip tun", "ip ppp", "run", "bench", "lab", "completions", "man", "schema"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
 
     #[test]
     fn every_command_has_a_schema_of_what_it_prints() {
-        let mut commands = Vec::new();
-        leaves(&crate::command(), "", &mut commands);
-        assert!(commands.len() > 40, "{commands:?}");
+        let commands = leaves(&crate::command());
+        assert!(commands.len() > 30, "{commands:?}");
         let results = results();
         for command in &commands {
             let has = results.contains_key(command);

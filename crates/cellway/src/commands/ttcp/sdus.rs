@@ -1,13 +1,10 @@
 //! What ttcp sends, and what it expects of what comes.
 
-use super::{PORT, Ttcp};
-use remap::layers::udp_pdu;
+use super::Transport;
 use std::borrow::Cow;
 
 /// Octets of an SDU's number at its beginning, where SDUs are checked.
 const NUMBER_OCTETS: usize = 8;
-/// Octets of the options that a datagram has where it has some.
-const OPTION_OCTETS: usize = 8;
 /// Printable characters, which the pattern goes through.
 const CHARACTERS: usize = 95;
 
@@ -17,7 +14,7 @@ fn turned(length: usize, turn: usize) -> Vec<u8> {
 }
 
 /// What all PDUs hold that are not checked.
-pub(super) fn pattern(length: usize) -> Vec<u8> {
+pub fn pattern(length: usize) -> Vec<u8> {
     turned(length, 0)
 }
 
@@ -36,47 +33,34 @@ pub(super) fn is_whole(sdu: &[u8], length: usize) -> bool {
 
 /// What is sent, one after the other.
 #[derive(Debug)]
-pub(super) struct Sdus<'a> {
-    ttcp: &'a Ttcp,
+pub struct Sdus {
     plain: Vec<u8>,
+    check: bool,
     number: u64,
     framed: Option<Vec<u8>>,
 }
 
-impl<'a> Sdus<'a> {
-    pub(super) fn new(ttcp: &'a Ttcp) -> Self {
-        Sdus { ttcp, plain: pattern(ttcp.length as usize), number: 0, framed: None }
+impl Sdus {
+    pub(super) fn new(length: usize, check: bool) -> Self {
+        Sdus { plain: pattern(length), check, number: 0, framed: None }
     }
 
-    /// A PDU with these data, as the receiver wants it.
-    pub(super) fn frame<'d>(&self, data: &'d [u8], options: usize) -> Cow<'d, [u8]> {
-        if !self.ttcp.udp {
-            return Cow::Borrowed(data);
-        }
-        let mut pdu = udp_pdu(PORT, options, data);
-        pdu.resize(pdu.len() + self.ttcp.padding as usize, 0);
-        Cow::Owned(pdu)
-    }
-
-    /// The data of the next SDU.
-    pub(super) fn data(&self) -> Cow<'_, [u8]> {
-        match self.ttcp.check {
-            true => Cow::Owned(numbered(self.ttcp.length as usize, self.number)),
-            false => Cow::Borrowed(&self.plain),
-        }
+    /// The data of the next SDU, if each has others.
+    pub fn numbered(&self) -> Option<Vec<u8>> {
+        self.check.then(|| numbered(self.plain.len(), self.number))
     }
 
     /// The next PDU.
-    pub(super) fn pdu(&mut self) -> &[u8] {
-        if !self.ttcp.udp && !self.ttcp.check {
-            return &self.plain;
+    pub fn pdu(&mut self, transport: &(impl Transport + ?Sized)) -> &[u8] {
+        if self.framed.is_none() {
+            let data = self.numbered().map_or(Cow::Borrowed(&*self.plain), Cow::Owned);
+            match transport.frame(&data, Some(self.number + 1)) {
+                Cow::Owned(pdu) => self.framed = Some(pdu),
+                Cow::Borrowed(_) if !self.check => return &self.plain,
+                Cow::Borrowed(_) => self.framed = Some(data.into_owned()),
+            }
         }
-        let pdu = self.framed.take().unwrap_or_else(|| {
-            let number = self.number + 1;
-            let has_options = self.ttcp.ip_options.is_some_and(|one_of| number.is_multiple_of(one_of));
-            self.frame(&self.data(), if has_options { OPTION_OCTETS } else { 0 }).into_owned()
-        });
-        self.framed.insert(pdu)
+        self.framed.as_deref().unwrap_or(&self.plain)
     }
 
     /// The PDU was taken.

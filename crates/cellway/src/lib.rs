@@ -1,0 +1,176 @@
+//! The program `cellway`: a command to a file. It wires the rooms together, holds no protocol and decides nothing about a network.
+//!
+//! A library, so that the laboratory's program has the same options, output, errors and ways to the service: its own commands come
+//! on top ([`context`], [`output`], [`client`], [`target`], [`ttcp`], [`schema`]). Nothing here is for others.
+#![forbid(unsafe_code)]
+// They panic where the pipe has no reader any more: `output` has what does not.
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
+
+mod certificates;
+pub mod client;
+mod commands;
+pub mod context;
+mod log;
+pub mod outfile;
+pub mod output;
+pub mod target;
+
+pub use commands::run::library;
+pub use commands::{schema, ttcp};
+
+use anyhow::Result;
+use clap::{CommandFactory, Parser, Subcommand};
+use commands::{
+    apply, call, capture, circuit, config, demo, doctor, elsewhere, ip, lane, link, myrinet, oam, ping, recording,
+    relay, run, status, trace, transfer, up, vm,
+};
+use context::Context;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// ATM for Linux in user space: hosts, switches and links, and virtual circuits over them.
+///
+/// Begin with `cellway demo`, or with `cellway up examples/two-hosts.toml` in one terminal and, in others,
+/// `cellway receive beta 0.100` and `echo hello | cellway send alpha 0.100`.
+#[derive(Debug, Parser)]
+#[command(
+    name = "cellway",
+    version,
+    after_help = "Exit status: 0 done, or nobody reads the output any more, 1 failed, 2 wrong usage, 3 no service there, 4 something would change (apply --dry-run)."
+)]
+struct Arguments {
+    /// The service's socket
+    #[arg(long, global = true, env = "CELLWAY_SOCKET", value_name = "PATH")]
+    socket: Option<PathBuf>,
+    /// Print results as JSON
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Bring up the network that a description says, and run it until Ctrl-C
+    Up(up::Up),
+    /// Make a running network what a description says
+    Apply(apply::Apply),
+    /// Look at a description without running it
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
+    /// Links, circuits and endpoints, with what passed and what was dropped
+    Status(status::Status),
+    /// List, add and remove circuits
+    #[command(subcommand)]
+    Circuit(circuit::CircuitCommand),
+    /// Call an address and hold the call; `call list` shows calls, interfaces and failures
+    Call(call::Call),
+    /// Answer calls to a host
+    Listen(call::Listen),
+    /// The addresses of hosts
+    Address(call::Address),
+    /// List, add and remove links
+    #[command(subcommand)]
+    Link(link::LinkCommand),
+    /// Myrinets: the map, routes, monitoring variables, and a traffic generator
+    #[command(subcommand)]
+    Myrinet(myrinet::MyrinetCommand),
+    /// Alarms, continuity check and performance monitoring of circuits (I.610)
+    #[command(subcommand)]
+    Oam(oam::OamCommand),
+    /// Send standard input or a file over a circuit
+    Send(transfer::Send),
+    /// Receive from a circuit to standard output or a file
+    Receive(transfer::Receive),
+    /// Measure throughput over a circuit, as the classic ttcp does
+    Ttcp(ttcp::Ttcp),
+    /// OAM loopback: is the circuit there, and how long is the way (I.610)
+    Ping(ping::Ping),
+    /// Name each point of a circuit, with its round trip (OAM loopback)
+    Trace(trace::Trace),
+    /// IP over ATM on a circuit: TUN device, or in-process stack
+    #[command(subcommand)]
+    Ip(ip::IpCommand),
+    /// LAN emulation on calls: the servers of a LAN, and stations
+    #[command(subcommand)]
+    Lane(lane::LaneCommand),
+    /// Run a program that was written for Linux's ATM sockets
+    Run(run::Run),
+    /// Join links of ATM over TCP as Linux's `atmtcp` does, with nothing else running
+    Relay(relay::Relay),
+    /// The QEMU command for a guest with a virtual adapter
+    Vm(vm::Vm),
+    /// Record what passes on a link, for tshark
+    Capture(capture::Capture),
+    /// Play a recording of `atmtcp write` or `cellway capture --format atmtcp` back
+    Replay(recording::Replay),
+    /// Measure this machine; runs `cellway-lab bench`
+    #[command(disable_help_flag = true)]
+    Bench(elsewhere::Words),
+    /// The papers' experiments: published, modelled, measured; runs `cellway-lab`
+    #[command(disable_help_flag = true)]
+    Lab(elsewhere::Words),
+    /// What this machine can and cannot do, and what to do about it
+    Doctor,
+    /// The whole way of a PDU, shown: two hosts, a switch, a file, pings, TCP, a report
+    Demo(demo::Demo),
+    /// Completions for a shell
+    Completions {
+        /// bash, zsh, fish, ...
+        shell: clap_complete::Shell,
+    },
+    /// The management protocol, the description, and what each command prints with --json, as JSON schemas
+    Schema(schema::Schema),
+    /// The manual page
+    Man,
+}
+
+/// The command line.
+#[cfg(test)]
+fn command() -> clap::Command {
+    Arguments::command()
+}
+
+/// The program.
+pub fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let socket = arguments.socket.unwrap_or_else(client::default_socket);
+    let context = Context { socket, json: arguments.json };
+    let result = perform(&context, arguments.command);
+    output::exit_code(&context, result)
+}
+
+fn perform(context: &Context, command: Command) -> Result<()> {
+    match command {
+        Command::Up(up) => up::run(context, &up),
+        Command::Apply(apply) => apply::run(context, &apply),
+        Command::Config(command) => config::run(context, &command),
+        Command::Status(status) => status::run(context, &status),
+        Command::Circuit(command) => circuit::run(context, &command),
+        Command::Call(command) => call::run(context, &command),
+        Command::Listen(command) => call::run_listen(context, &command),
+        Command::Address(command) => call::run_address(context, &command),
+        Command::Link(command) => link::run(context, &command),
+        Command::Myrinet(command) => myrinet::run(context, &command),
+        Command::Oam(command) => oam::run(context, &command),
+        Command::Send(send) => transfer::run_send(context, &send),
+        Command::Receive(receive) => transfer::run_receive(context, &receive),
+        Command::Ttcp(ttcp) => ttcp::run(context, &ttcp),
+        Command::Ping(ping) => ping::run(context, &ping),
+        Command::Trace(trace) => trace::run(context, &trace),
+        Command::Ip(command) => ip::run(context, &command),
+        Command::Lane(command) => lane::run(context, &command),
+        Command::Run(run) => run::run(context, &run),
+        Command::Relay(relay) => relay::run(context, &relay),
+        Command::Vm(vm) => vm::run(context, &vm),
+        Command::Capture(capture) => capture::run(context, &capture),
+        Command::Replay(replay) => recording::run(context, &replay),
+        Command::Bench(words) => elsewhere::run(context, Some("bench"), &words),
+        Command::Lab(words) => elsewhere::run(context, None, &words),
+        Command::Doctor => doctor::run(context),
+        Command::Demo(demo) => demo::run(context, &demo),
+        Command::Completions { shell } => output::completions(shell, &mut Arguments::command(), "cellway"),
+        Command::Schema(options) => schema::run(&options),
+        Command::Man => clap_mangen::Man::new(Arguments::command()).render(&mut output::stdout()).map_err(Into::into),
+    }
+}

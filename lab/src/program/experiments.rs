@@ -1,0 +1,334 @@
+//! `cellway-lab`: the papers' experiments, published, modelled and measured on this machine.
+
+mod calibrate;
+mod data;
+mod figure;
+mod live;
+mod page;
+mod report;
+mod sensitivity;
+mod sweep;
+mod tidy;
+
+use crate::results::{ExperimentRow, LabList, LabRun, Listed};
+use ::lab::evidence;
+use ::lab::experiment::{self, Experiment, Live, Outcome, Published, Row, Verdict};
+use ::lab::experiments;
+use ::lab::model::Profile;
+use anyhow::{Context as _, Result, bail};
+use cellway::client;
+use cellway::context::Context;
+use cellway::output;
+use clap::{Args, Subcommand};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+/// Experiments.
+#[derive(Debug, Subcommand)]
+pub(crate) enum LabCommand {
+    /// The experiments, with what they ask
+    List,
+    /// Run experiments and show each number: published, modelled, measured
+    Run(Run),
+    /// Run them all, or a shard of them, and leave a page, figures, a table and the data
+    Report(report::Options),
+    /// Run one experiment over values of a machine's constant; leaves tidy CSV
+    Sweep(sweep::Options),
+    /// Change every constant that no paper gives, and list the rows that move
+    Sensitivity(sensitivity::Options),
+    /// Measure this machine, as a profile like the ones in machines/
+    Calibrate(calibrate::Options),
+}
+
+/// What all runs have.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Common {
+    /// Same seed, same virtual time, to the octet
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Shorter bursts that show the same; under a minute
+    #[arg(long)]
+    quick: bool,
+    /// Leave out what is measured on this machine
+    #[arg(long)]
+    no_measure: bool,
+    /// A machine's profile. One with the name of a machine of a paper takes its place; any other is this machine's, as
+    /// `calibrate` wrote it. May be given several times
+    #[arg(long, value_name = "FILE")]
+    machine: Vec<PathBuf>,
+}
+
+/// Experiments to run.
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// Their names, or how these begin: seed000, seed003-tables
+    #[arg(required_unless_present = "all")]
+    names: Vec<String>,
+    /// All of them
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// `cellway-lab`
+pub(crate) fn run(context: &Context, command: &LabCommand) -> Result<()> {
+    match command {
+        LabCommand::List => list(context),
+        LabCommand::Run(options) => run_some(context, options),
+        LabCommand::Report(options) => report::run(context, options),
+        LabCommand::Sweep(options) => sweep::run(context, options),
+        LabCommand::Sensitivity(options) => sensitivity::run(context, options),
+        LabCommand::Calibrate(options) => calibrate::run(context, options),
+    }
+}
+
+fn list(context: &Context) -> Result<()> {
+    let of = |e: &&dyn Experiment| Listed { name: e.name().to_owned(), title: e.title().to_owned() };
+    let json = LabList { experiments: experiments::ALL.iter().map(of).collect() };
+    output::print(context, &json, || {
+        let rows: Vec<Vec<String>> =
+            experiments::ALL.iter().map(|e| vec![format!("{:<20}  {}", e.name(), e.title())]).collect();
+        output::table(&["experiment"], &rows)
+    })
+}
+
+fn run_some(context: &Context, options: &Run) -> Result<()> {
+    let chosen = if options.all { experiments::ALL.to_vec() } else { chosen(&options.names)? };
+    let outcomes = perform(&chosen, &options.common)?;
+    let json = LabRun {
+        lab: "run".to_owned(),
+        seed: options.common.seed,
+        quick: options.common.quick,
+        measured_on: (!options.common.no_measure).then(machine),
+        rows: outcomes.iter().flat_map(rows_of).collect(),
+        summary: named(summary(&outcomes)),
+        evidence: evidence::papers(&outcomes)?,
+        cells: outcomes.iter().map(|o| o.cells).sum(),
+        traces: outcomes.iter().map(|o| (o.experiment.clone(), o.happened())).collect(),
+    };
+    output::print(context, &json, || {
+        let on = json.measured_on.as_ref().map_or(String::new(), |on| format!("measured on: {on}\n"));
+        text(&outcomes) + &on
+    })
+}
+
+/// Experiments of these names, or whose names begin so.
+fn chosen(names: &[String]) -> Result<Vec<&'static dyn Experiment>> {
+    let begins = |e: &dyn Experiment, name: &String| e.name().starts_with(name.as_str());
+    if let Some(name) = names.iter().find(|name| !experiments::ALL.iter().any(|e| begins(*e, name))) {
+        bail!("no experiment {name}: see cellway-lab list");
+    }
+    Ok(experiments::ALL.iter().copied().filter(|e| names.iter().any(|name| begins(*e, name))).collect())
+}
+
+/// The processor, how many of them, and how many threads wanted one in the last minute.
+fn machine() -> String {
+    let processor = crate::bench::processor().unwrap_or_else(|| std::env::consts::ARCH.to_owned());
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split(' ').next().unwrap_or_default();
+    format!("{processor}, {cores} cores, load average {load} at the end")
+}
+
+/// The profiles that were given.
+fn machines(common: &Common) -> Result<Vec<Profile>> {
+    let read = |path: &PathBuf| {
+        let text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+        Profile::parse(&text).with_context(|| path.display().to_string())
+    };
+    common.machine.iter().map(read).collect()
+}
+
+/// A machine of this name: one that was given, or one that comes with the program.
+fn machine_named(given: &[Profile], name: &str) -> Result<Profile> {
+    match given.iter().find(|machine| machine.name == name) {
+        Some(machine) => Ok(machine.clone()),
+        None => Ok(Profile::named(name)?),
+    }
+}
+
+/// Runs experiments one after another, with a bar on a terminal.
+fn perform(chosen: &[&'static dyn Experiment], common: &Common) -> Result<Vec<Outcome>> {
+    let bar =
+        if std::io::stderr().is_terminal() { ProgressBar::new(chosen.len() as u64) } else { ProgressBar::hidden() };
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}") {
+        bar.set_style(style);
+    }
+    let historical: Vec<String> = Profile::built_in()?.into_iter().map(|machine| machine.name).collect();
+    let (historical, mut own): (Vec<_>, Vec<_>) =
+        machines(common)?.into_iter().partition(|machine| historical.contains(&machine.name));
+    let profile = own.pop();
+    if common.no_measure && profile.is_some() || !own.is_empty() {
+        bail!(
+            "a profile of this machine is of no use with --no-measure, and one is enough: give machines of the papers by their names"
+        );
+    }
+    let mut here = if common.no_measure { None } else { Some(live::Here::new(common.quick, profile)) };
+    let flag = client::interrupted()?;
+    if let Some(here) = &mut here {
+        here.stop_at(flag.clone());
+    }
+    let mut outcomes = Vec::new();
+    for experiment in chosen {
+        bar.set_message(experiment.name());
+        let live = here.as_mut().map(|h| h as &mut dyn Live);
+        let outcome = experiment::run_on(&historical, *experiment, common.seed, common.quick, live)
+            .with_context(|| format!("experiment {}", experiment.name()))?;
+        if !client::goes_on(&flag) {
+            bar.finish_and_clear();
+            bail!("interrupted: nothing is left behind");
+        }
+        outcomes.push(outcome);
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    Ok(outcomes)
+}
+
+/// The rows of an experiment, each with the experiment's name.
+fn rows_of(outcome: &Outcome) -> Vec<ExperimentRow> {
+    let of = |row: &Row| ExperimentRow { experiment: outcome.experiment.clone(), row: row.clone() };
+    outcome.rows.iter().map(of).collect()
+}
+
+fn named(summary: BTreeMap<&str, usize>) -> BTreeMap<String, usize> {
+    summary.into_iter().map(|(verdict, n)| (verdict.to_owned(), n)).collect()
+}
+
+/// How many rows there are of each kind of evidence.
+fn summary(outcomes: &[Outcome]) -> BTreeMap<&'static str, usize> {
+    let mut counts = BTreeMap::new();
+    for row in outcomes.iter().flat_map(|o| &o.rows) {
+        *counts.entry(row.verdict.name()).or_default() += 1;
+    }
+    counts
+}
+
+/// Six significant digits, four behind the point at most, and not in powers of ten.
+fn digits(x: f64) -> String {
+    let places = if x == 0.0 { 0 } else { (5 - x.abs().log10().floor() as i32).clamp(0, 4) };
+    let text = format!("{x:.*}", places as usize);
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+/// Three significant digits: a measurement has no more.
+fn rough(x: f64) -> String {
+    let unit = if x == 0.0 { 1.0 } else { 10f64.powf(x.abs().log10().floor() - 2.0) };
+    digits((x / unit).round() * unit)
+}
+
+fn published(row: &Row) -> String {
+    match &row.published {
+        Published::Number(n) => digits(*n),
+        Published::Range(a, b) => format!("{} to {}", digits(*a), digits(*b)),
+        Published::Words(words) if words.is_empty() => String::new(),
+        Published::Words(words) => format!("\"{words}\""),
+    }
+}
+
+fn modelled(row: &Row) -> String {
+    row.modelled.map_or(String::new(), digits)
+}
+
+fn measured(row: &Row) -> String {
+    row.measured.map_or(String::new(), |m| format!("{} ({} to {})", rough(m.median), rough(m.least), rough(m.greatest)))
+}
+
+fn deviation(row: &Row) -> String {
+    row.deviation.map_or(String::new(), |d| format!("{:+.1} %", d * 100.0))
+}
+
+/// The kind of evidence; where the printed digits are not met, how near is near enough.
+fn verdict(row: &Row) -> String {
+    let near = row.bound.filter(|_| row.to_the_digit == Some(false) && row.verdict != Verdict::Contradicted);
+    match near {
+        Some(bound) => format!("{}, within {:.0} %", row.verdict.name(), bound * 100.0),
+        None => row.verdict.name().into(),
+    }
+}
+
+fn text(outcomes: &[Outcome]) -> String {
+    let mut text = String::new();
+    for outcome in outcomes {
+        text.push_str(&format!("{}: {}\n", outcome.experiment, outcome.title));
+        let rows: Vec<Vec<String>> = outcome
+            .rows
+            .iter()
+            .map(|row| {
+                let what = if row.unit.is_empty() { row.what.clone() } else { format!("{}, {}", row.what, row.unit) };
+                let words = matches!(&row.published, Published::Words(words) if !words.is_empty());
+                let head = match (words, row.what.as_str()) {
+                    (false, _) => what,
+                    (true, "in words") => published(row),
+                    (true, what) => format!("{what}: {}", published(row)),
+                };
+                let cut: String = head.chars().take(76).collect();
+                let number = if words { String::new() } else { published(row) };
+                vec![
+                    format!("  {:<5} {cut}", row.id),
+                    number,
+                    modelled(row),
+                    measured(row),
+                    deviation(row),
+                    verdict(row),
+                ]
+            })
+            .collect();
+        text.push_str(&output::table(&["", "published", "modelled", "measured", "deviation", "verdict"], &rows));
+        text.push('\n');
+    }
+    let counts: Vec<String> = summary(outcomes).into_iter().map(|(verdict, n)| format!("{n} {verdict}")).collect();
+    text.push_str(&counts.join(", "));
+    text.push('\n');
+    text.push_str(&evidence_text(outcomes));
+    text
+}
+
+/// Predictions against degrees of freedom, by paper.
+fn evidence_text(outcomes: &[Outcome]) -> String {
+    let papers = evidence::papers(outcomes).unwrap_or_default();
+    let total = |of: fn(&evidence::Paper) -> usize| papers.iter().map(of).sum::<usize>();
+    let row = |name: &str, n: [usize; 7]| {
+        std::iter::once(name.to_owned()).chain(n.map(|n| n.to_string())).collect::<Vec<_>>()
+    };
+    let counts = |p: &evidence::Paper| {
+        [p.predictions, p.to_the_digit, p.contradicted, p.freedom(), p.calibrated, p.assumed, p.choices]
+    };
+    let mut rows: Vec<Vec<String>> = papers.iter().map(|p| row(p.name, counts(p))).collect();
+    rows.push(row(
+        "all",
+        [
+            total(|p| p.predictions),
+            total(|p| p.to_the_digit),
+            total(|p| p.contradicted),
+            total(evidence::Paper::freedom),
+            total(|p| p.calibrated),
+            total(|p| p.assumed),
+            total(|p| p.choices),
+        ],
+    ));
+    let head = [
+        "distinct facts",
+        "predicted",
+        "to the digit",
+        "contradicted",
+        "degrees of freedom",
+        "calibrated",
+        "assumed",
+        "choices",
+    ];
+    output::table(&head, &rows)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn numbers_have_four_digits_at_most_behind_the_point() {
+        let all = [0.0, 1607.2, 135.367, 0.38, 3.0, 16.6665, 142_222.2].map(super::digits);
+        assert_eq!([44_974.8, 0.074_61, 98.128, 0.0].map(super::rough), ["45000", "0.0746", "98.1", "0"]);
+        assert_eq!(all, ["0", "1607.2", "135.367", "0.38", "3", "16.6665", "142222"]);
+    }
+}
