@@ -310,7 +310,7 @@ pub enum Load {
 
 /// Who can measure.
 pub trait Live {
-    /// This machine's profile, as `cellway lab calibrate` writes it.
+    /// This machine's profile, as `cellway-lab calibrate` writes it.
     fn profile(&mut self) -> Option<Profile> {
         None
     }

@@ -39,7 +39,7 @@ impl Default for Costs {
 }
 
 impl Costs {
-    /// A machine's, as `cellway lab calibrate` has measured them, for an application that works for `work` on each SDU.
+    /// A machine's, as `cellway-lab calibrate` has measured them, for an application that works for `work` on each SDU.
     ///
     /// # Errors
     /// The profile lacks a constant.

@@ -22,7 +22,7 @@ fn a_constant_changed_by_a_fifth_moves_its_anchor_and_exactly_the_rows_that_the_
         let there = concat!(env!("CARGO_TARGET_TMPDIR"), "/sensitivity.md");
         std::fs::write(there, &made).unwrap();
         panic!(
-            "docs/lab/sensitivity.md is not what the models say: {there} is, as `cellway lab sensitivity` makes it. {other:?}"
+            "docs/lab/sensitivity.md is not what the models say: {there} is, as `cellway-lab sensitivity` makes it. {other:?}"
         );
     }
 }

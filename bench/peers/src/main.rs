@@ -1,4 +1,4 @@
-//! Peers that `cellway bench endpoint` measures beside Cellway.
+//! Peers that `cellway-lab bench endpoint` measures beside Cellway.
 //!
 //! `peers iceoryx2 HERE THERE` starts a second process, pins the two to these processors, and answers lines of its standard
 //! input, `trip OCTETS BATCH BATCHES` or `rate OCTETS BATCH BATCHES`, with nanoseconds of one round trip or of one message:

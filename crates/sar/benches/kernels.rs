@@ -1,5 +1,5 @@
 //! The kernels alone, for those who optimise them further: `cargo bench -p sar`. Ratios to memcpy and to others are in
-//! `cellway bench sar`.
+//! `cellway-lab bench sar`.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use sar::{Delivery, Demux, DemuxConfig, Kernel, Outgoing, Reassembler, ReassemblyConfig, SduMeta, Segmentation};

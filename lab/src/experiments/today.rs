@@ -105,7 +105,7 @@ pub(super) fn mechanisms(run: &mut Run<'_>) {
         let (name, points) = &ways[way];
         run.today(id, &format!("{name}, over a copy on each side, 65535 octets"), "times the rate", None,
             ratio(points[3].1, ways[0].1[3].1))
-            .note("by windows (userfaultfd and mremap); cellway bench paths counts the page faults and TLB shootdowns that this is made of");
+            .note("by windows (userfaultfd and mremap); cellway-lab bench paths counts the page faults and TLB shootdowns that this is made of");
     }
 }
 
@@ -338,7 +338,7 @@ pub(super) fn tables(run: &mut Run<'_>) {
     run.today("D-6", "raw AAL5, copying, both ends on one core", "Mbit/s", None, raw.map(|m| m.map(mbit_s(OCTETS))));
     let with = raw.zip(sum).map(|(raw, sum)| raw.map(|us| us + 2.0 * sum.median).map(mbit_s(OCTETS)));
     run.today("D-7", "the same with a checksum at both ends", "Mbit/s", None, with)
-        .note("the sum of two measurements; between two systems IP over ATM is measured by cellway bench ip");
+        .note("the sum of two measurements; between two systems IP over ATM is measured by cellway-lab bench ip");
 }
 
 /// C and alpha of this machine, and what the formulas make of them.

@@ -33,7 +33,7 @@ fn digits(x: f64) -> String {
 /// The page.
 pub fn page(found: &[Sensitivity], factor: f64) -> String {
     let mut text = format!(
-        "# Which constant decides which row\n\n`cellway lab sensitivity --out docs/lab` has made this page, and a test compares the two. Every constant that no paper\n\
+        "# Which constant decides which row\n\n`cellway-lab sensitivity --out docs/lab` has made this page, and a test compares the two. Every constant that no paper\n\
          gives is multiplied by {factor}, one after another, with it the copies of it that other machines have \"as on\" this one. All\n\
          experiments that use them run again (`--quick`, seed 1).\n\n\
          - In brackets: the per cent that a row changes for a per cent of the constant. A phrase is listed if its evidence changes.\n\

@@ -1,4 +1,4 @@
-//! Each measurement of `cellway bench` measures something, and says what; how fast it is, is not asked here.
+//! Each measurement of `cellway-lab bench` measures something, and says what; how fast it is, is not asked here.
 
 use interop::namespace::available;
 use interop::program::cellway;

@@ -1,4 +1,4 @@
-//! Messages over a signalling link that loses PDUs, in virtual time: what `cellway bench calls` shows of SSCOP.
+//! Messages over a signalling link that loses PDUs, in virtual time: what `cellway-lab bench calls` shows of SSCOP.
 
 use crate::saal::{Event, Saal, State};
 use crate::sscop::{Config, Fault};

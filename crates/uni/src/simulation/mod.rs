@@ -1,4 +1,4 @@
-//! Switches and hosts in virtual time, joined by wires with a delay: what tests and `cellway bench calls` drive.
+//! Switches and hosts in virtual time, joined by wires with a delay: what tests and `cellway-lab bench calls` drive.
 
 pub mod load;
 pub mod loss;
