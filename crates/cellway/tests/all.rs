@@ -19,5 +19,4 @@ mod reload;
 mod schema;
 mod state_folder;
 mod trace;
-mod ttcp;
 mod up;

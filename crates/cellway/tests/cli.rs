@@ -341,78 +341,6 @@ fn who_receives_a_file_by_tcp_says_when_it_listens_and_gets_it() {
 }
 
 #[test]
-fn bench_sar_has_a_row_for_each_kernel_and_peer_and_draws_its_figure() {
-    let folder = tempfile::tempdir().unwrap();
-    let figure = folder.path().join("sar.svg");
-    let out = Command::new(env!("CARGO_BIN_EXE_cellway"))
-        .args(["bench", "sar", "--runs", "1", "--millis", "1", "--sdu", "40,1500", "--no-dram", "--no-circuits"])
-        .args(["--json", "--figure"])
-        .arg(&figure)
-        .output()
-        .unwrap();
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    let json: Value = serde_json::from_slice(&out.stdout).unwrap();
-    let rows = json["rows"].as_array().unwrap();
-    let kernels = json["kernels"].as_array().unwrap();
-    assert_eq!(rows.len(), 2 * (kernels.len() + 2), "two sizes; every kernel, two peers");
-    for row in rows {
-        assert!(row["kernel"].is_string() && row["working_set"] == "l2");
-        let of = |key: &str| row[key].as_f64().unwrap_or_else(|| panic!("{key} is missing"));
-        for key in ["segment_gbit_s", "reassemble_gbit_s", "memcpy_gbit_s", "cells_per_s"] {
-            assert!(of(key) > 0.0, "{key}");
-        }
-        let ratio = of("segment_gbit_s") / of("memcpy_gbit_s");
-        assert!((of("segment_vs_memcpy") / ratio - 1.0).abs() < 0.01, "one run: its ratio is the medians'");
-        assert!(of("reassemble_vs_memcpy") > 0.0 && of("sdu_octets") > 0.0);
-    }
-    assert!(json["interleaved"].as_array().unwrap().iter().all(|r| r["cells_per_s"].as_f64().unwrap() > 0.0));
-    assert!(std::fs::read_to_string(figure).unwrap().starts_with("<svg"));
-
-    let wrong =
-        Command::new(env!("CARGO_BIN_EXE_cellway")).args(["bench", "sar", "--kernel", "abacus"]).output().unwrap();
-    assert!(!wrong.status.success());
-    assert!(String::from_utf8_lossy(&wrong.stderr).contains("portable"), "it says which there are");
-}
-
-#[test]
-fn bench_path_says_its_limit_beside_each_figure() {
-    let output = Command::new(env!("CARGO_BIN_EXE_cellway"))
-        .args(["bench", "path", "--runs", "1", "--millis", "40", "--json"])
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let rows = result["rows"].as_array().unwrap();
-    // Cells with credits on all cores and on one, lent and copied, cells with a contract, cells and frames by best effort, and a direct
-    // circuit, of four sizes each.
-    assert_eq!(rows.len(), 32);
-    for row in rows {
-        for key in ["pdu_octets", "gbit_s", "memcpy_gbit_s", "vs_memcpy", "pdus_per_s"] {
-            assert!(row[key].as_f64().unwrap() > 0.0, "{key} in {row}");
-        }
-    }
-}
-
-#[test]
-fn bench_adapter_measures_the_model_alone_beside_memcpy_and_it_is_no_limit_to_the_line() {
-    let output = Command::new(env!("CARGO_BIN_EXE_cellway"))
-        .args(["bench", "adapter", "--runs", "3", "--octets", "500000", "--sdu", "1500,9188", "--json"])
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let rows = result["rows"].as_array().unwrap();
-    assert_eq!(rows.len(), 2);
-    for row in rows {
-        for key in ["sdu_octets", "loop_back_mbit_s", "memcpy_mbit_s", "vs_memcpy", "pdus_per_s"] {
-            assert!(row[key].as_f64().unwrap() > 0.0, "{key} in {row}");
-        }
-        // In seconds of its thread, so that other load does not matter.
-        assert!(row["vs_line"].as_f64().unwrap() > 1.0, "slower than OC-3c: {row}");
-    }
-}
-
-#[test]
 fn wrong_usage_and_wrong_files_are_told_with_a_cure() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("bad.toml");
@@ -424,8 +352,8 @@ fn wrong_usage_and_wrong_files_are_told_with_a_cure() {
     let usage = cellway(Path::new("/nowhere"), &["ttcp", "alpha", "0.100"]).output().unwrap();
     assert_eq!(usage.status.code(), Some(2));
     for command in [
-        "up", "status", "circuit", "link", "send", "receive", "ttcp", "ping", "ip", "run", "capture", "bench",
-        "doctor", "demo", "vm",
+        "up", "status", "circuit", "link", "send", "receive", "ttcp", "ping", "ip", "run", "capture", "doctor", "demo",
+        "vm",
     ] {
         let help = cellway(Path::new("/nowhere"), &[command, "--help"]).output().unwrap();
         assert!(help.status.success() && help.stdout.len() > 200, "{command} --help teaches little");
@@ -434,48 +362,37 @@ fn wrong_usage_and_wrong_files_are_told_with_a_cure() {
 }
 
 #[test]
-fn the_laboratory_gives_the_same_rows_twice_and_shards_merge_into_the_report() {
+fn commands_of_the_laboratory_run_its_program_where_it_is_and_say_how_to_get_it_where_it_is_not() {
+    use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
-    let run = |arguments: &[&str]| {
-        let output = cellway(&folder.path().join("none.sock"), arguments).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        output.stdout
+    let own = folder.path().join("cellway");
+    std::fs::copy(env!("CARGO_BIN_EXE_cellway"), &own).unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let run = |words: &[&str]| {
+        let mut command = Command::new(&own);
+        command.args(["--socket", "/a/socket"]).args(words).env("PATH", elsewhere.path()).output().unwrap()
     };
-    let common = ["--quick", "--no-measure"];
-    let once = |json: &[&str]| run(&[&["lab", "run", "seed001", "seed002", "--json"], &common[..], json].concat());
-    assert_eq!(once(&[]), once(&["--seed", "1"]));
-    let rows: Value = serde_json::from_slice(&once(&[])).unwrap();
-    let row = &rows["rows"][0];
-    for key in ["id", "published", "modelled", "measured", "deviation", "verdict", "experiment"] {
-        assert!(row.get(key).is_some(), "{key} in {row}");
+    for words in [&["lab", "list"][..], &["bench", "path"]] {
+        let output = run(words);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.code() == Some(1) && said.contains("cellway-lab") && said.contains("make build"),
+            "{said}"
+        );
     }
-
-    let out = folder.path().join("lab");
-    let at = out.to_str().unwrap();
-    let whole = folder.path().join("whole");
-    // All at once: what one process does changes nothing for another.
-    let reports = [["--shard", "3/3"], ["--shard", "1/3"], ["--shard", "2/3"], ["--out", whole.to_str().unwrap()]];
-    let reports = reports.map(|rest| {
-        let out: &[&str] = if rest[0] == "--out" { &[] } else { &["--out", at] };
-        let arguments = [&["lab", "report"], &common[..], &rest[..], out].concat();
-        cellway(&folder.path().join("none.sock"), &arguments).stdout(Stdio::null()).spawn().unwrap()
-    });
-    assert!(reports.into_iter().all(|mut child| child.wait().unwrap().success()));
-    let part = |k: u32| format!("{at}/shard-{k}-of-3.json");
-    run(&["lab", "report", "--out", at, "--merge", &part(2), &part(3), &part(1)]);
-    for file in ["report.json", "rows.csv", "tidy-rows.csv", "tidy-curves.csv", "figure-12.svg"] {
-        let [merged, whole] = [&out, &whole].map(|folder| std::fs::read(folder.join(file)).unwrap());
-        assert!(merged == whole, "{file} of the merged parts is not that of a single run");
-    }
-    let page = std::fs::read_to_string(out.join("report.html")).unwrap();
-    assert!(page.contains("<svg") && page.contains("seed004-livelock") && !page.contains("<script"));
-    let table = std::fs::read_to_string(out.join("rows.csv")).unwrap();
-    assert!(table.lines().count() > 150 && out.join("figure-12.svg").exists());
-    let whole: Value = serde_json::from_slice(&std::fs::read(out.join("report.json")).unwrap()).unwrap();
-    let rows = whole["outcomes"].as_array().unwrap().iter().map(|o| o["rows"].as_array().unwrap().len()).sum::<usize>();
-    assert!(rows > 150, "{rows} rows as JSON");
-    let absent = table.lines().filter(|line| line.contains(",absent,"));
-    for line in absent {
-        assert!(line.split(",absent,").nth(1).is_some_and(|reason| reason.len() > 40), "no reason: {line}");
-    }
+    let script = |folder: &Path, name: &str| {
+        let program = folder.join("cellway-lab");
+        std::fs::write(&program, format!("#!/bin/sh\necho {name} \"$@\"\nexit 7\n")).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    script(elsewhere.path(), "elsewhere");
+    let said = |words: &[&str]| {
+        let output = run(words);
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let expected = |text: &str| (Some(7), format!("{text}\n"));
+    assert_eq!(said(&["lab", "run", "--all"]), expected("elsewhere --socket /a/socket run --all"));
+    // Beside the program it is of the same version.
+    script(folder.path(), "beside");
+    assert_eq!(said(&["--json", "bench", "sar"]), expected("beside --socket /a/socket --json bench sar"));
 }

@@ -190,34 +190,3 @@ fn vpis_of_twelve_bits_pass_a_udp_link_at_the_nni_only() {
     let (status, text) = typed(&a, &["config", "check", file.to_str().unwrap()]);
     assert!(status == Some(1) && text.contains("300"), "{text}");
 }
-
-/// Whoever reads looks at whole pages that were mapped, and at the rest that was copied; a page that is leaving is protected.
-#[test]
-fn ttcp_by_windows_sends_from_pages_and_maps_those_that_it_receives() {
-    let net = Net::up(WAIT, NETWORK);
-    let lengths = ["-l", "9000", "-n", "200", "--windows"];
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cellway"));
-    command
-        .arg("--socket")
-        .arg(net.folder.path().join("s"))
-        .args(["--json", "ttcp", "-r", "beta", "0.100"])
-        .args(lengths);
-    let receiving = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
-    within(WAIT, "the receiver has its channel", || net.done(&["status"])["endpoints"][0]["channels"] == 1);
-    let sent = net.done(&[&["ttcp", "-t", "alpha", "0.100"][..], &lengths].concat());
-    let output = receiving.wait_with_output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    let got: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let number = |value: &Value| value.as_u64().unwrap();
-    // What comes before frames are posted is lost.
-    let pdus = number(&got["pdus"]);
-    assert!(pdus > 0 && pdus + number(&got["pdus_lost"]) == 200, "{got}");
-    let windows = &got["windows"];
-    assert_eq!((number(&windows["pages_mapped"]), number(&got["octets"])), (2 * pdus, 9000 * pdus), "{got}");
-    // Besides, what says begin and end.
-    let copied = number(&windows["octets_copied"]);
-    assert!((808 * pdus..=808 * pdus + 100).contains(&copied), "{got}");
-    assert!(number(&sent["windows"]["pages_protected"]) > 0 && sent["windows"]["pages_copied"] == 0, "{sent}");
-    let refused = typed(&net, &["ttcp", "-t", "alpha", "0.101", "--windows", "--aal", "aal34"]);
-    assert!(refused.0 != Some(0) && refused.1.contains("windows carry AAL5"), "{refused:?}");
-}

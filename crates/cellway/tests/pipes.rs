@@ -68,7 +68,6 @@ fn what_commands_print_ends_them_quietly_where_nobody_reads_it() {
         &["schema"],
         &["doctor"],
         &["doctor", "--json"],
-        &["lab", "list"],
         &["config", "show", file],
         &["config", "check", file],
         &["apply", file],

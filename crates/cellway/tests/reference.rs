@@ -23,7 +23,10 @@ fn pages_of_reference_are_what_the_types_say() {
             std::fs::copy(folder.path().join(name), pages.join(name)).unwrap();
         }
     }
-    assert_eq!(names(&pages), made, "run scripts/reference, and commit what it writes");
+    // `cellway-lab` has a page of its own.
+    let mut all = names(&pages);
+    all.retain(|name| name.as_os_str() != "lab-results.md");
+    assert_eq!(all, made, "run scripts/reference, and commit what it writes");
     for name in made {
         let [is, should] = [&pages, folder.path()].map(|at| std::fs::read_to_string(at.join(&name)).unwrap());
         assert!(is == should, "docs/reference/{} is not what the types say: run scripts/reference", name.display());

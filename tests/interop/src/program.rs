@@ -7,11 +7,21 @@ use std::sync::LazyLock;
 /// The path of `cellway`, beside which is the library that `cellway run` preloads; built, once in a process, if it is not there or
 /// older than its sources.
 pub fn cellway() -> anyhow::Result<PathBuf> {
-    static BUILT: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| build().map_err(|e| format!("{e:#}")));
+    static BUILT: LazyLock<Result<PathBuf, String>> =
+        LazyLock::new(|| build("cellway", "cli", &[&["build", "--package", "compat"]]).map_err(|e| format!("{e:#}")));
     BUILT.clone().map_err(anyhow::Error::msg)
 }
 
-fn build() -> anyhow::Result<PathBuf> {
+/// The path of `cellway-lab`, built as `cellway` is.
+pub fn cellway_lab() -> anyhow::Result<PathBuf> {
+    static BUILT: LazyLock<Result<PathBuf, String>> =
+        LazyLock::new(|| build("cellway-lab", "laboratory", &[]).map_err(|e| format!("{e:#}")));
+    BUILT.clone().map_err(anyhow::Error::msg)
+}
+
+/// Builds a program as the workspace's tests have it: by itself it would have other features of its dependencies, and all would be
+/// built once more. `tests` are those of its package.
+fn build(name: &str, tests: &str, more: &[&[&str]]) -> anyhow::Result<PathBuf> {
     // A test runs in target/PROFILE/deps.
     let test = std::env::current_exe()?;
     let folder = test.ancestors().nth(2).ok_or_else(|| anyhow::anyhow!("{} has no folder", test.display()))?;
@@ -19,14 +29,12 @@ fn build() -> anyhow::Result<PathBuf> {
         Some("debug") | None => "dev",
         Some(name) => name,
     };
-    // The program as the workspace's tests have it: by itself it would have other features of its dependencies, and all would be built
-    // once more.
-    let program = ["test", "--workspace", "--no-run", "--test", "cli"];
-    for what in [&program[..], &["build", "--package", "compat"]] {
+    let program = ["test", "--workspace", "--no-run", "--test", tests];
+    for what in std::iter::once(&program[..]).chain(more.iter().copied()) {
         let built = cargo().args(what).args(["--quiet", "--locked", "--profile", profile]).status()?;
-        anyhow::ensure!(built.success(), "cellway does not build");
+        anyhow::ensure!(built.success(), "{name} does not build");
     }
-    Ok(folder.join("cellway"))
+    Ok(folder.join(name))
 }
 
 /// Cargo, at the root of the project.

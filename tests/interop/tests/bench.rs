@@ -1,12 +1,12 @@
 //! Each measurement of `cellway-lab bench` measures something, and says what; how fast it is, is not asked here.
 
 use interop::namespace::available;
-use interop::program::cellway;
+use interop::program::cellway_lab;
 use serde_json::Value;
 use std::process::Command;
 
 fn said(arguments: &[&str]) -> Vec<u8> {
-    let output = Command::new(cellway().unwrap()).args(arguments).output().unwrap();
+    let output = Command::new(cellway_lab().unwrap()).args(arguments).output().unwrap();
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     output.stdout
 }

@@ -1,8 +1,8 @@
-//! `cellway ttcp` behind an adapter: what docs/data-paths.md promises of prediction.
+//! `cellway-lab ttcp` by windows, and behind an adapter: what docs/data-paths.md promises of prediction.
 
-use crate::up::{Net, within};
+use super::{Net, within};
+use endpoint::{Connection, EndpointConfig, OpenOptions};
 use serde_json::Value;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 const WAIT: Duration = Duration::from_secs(60);
@@ -18,6 +18,8 @@ rate = "20 Mbit/s"
 ends = ["alpha 0.100", "beta 0.100"]
 [[circuit]]
 ends = ["alpha 1.100", "beta 1.100"]
+[[circuit]]
+ends = ["alpha 0.101", "beta 0.101"]
 "#;
 
 fn number(value: &Value) -> u64 {
@@ -26,16 +28,10 @@ fn number(value: &Value) -> u64 {
 
 /// Receives with `receiver` while `sent` runs, and gives what the receiver says.
 fn received(net: &Net, receiver: &[&str], sent: impl FnOnce()) -> Value {
-    let open = || number(&net.done(&["status"])["endpoints"].as_array().map_or(0, Vec::len).into());
-    let before = open();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cellway"));
-    command.arg("--socket").arg(net.folder.path().join("s")).args(["--json", "ttcp", "-r", "beta", "0.100"]);
-    let receiving = command.args(receiver).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
-    within(WAIT, "the receiver has its endpoint", || open() > before);
-    within(WAIT, "the receiver has its channel", || {
-        let status = net.done(&["status"]);
-        status["endpoints"].as_array().unwrap().iter().any(|endpoint| endpoint["channels"] == 1)
-    });
+    let before = net.endpoints().len();
+    let receiving = net.command(&[&["ttcp", "-r", "beta", "0.100"], receiver].concat()).spawn().unwrap();
+    within(WAIT, "the receiver has its endpoint", || net.endpoints().len() > before);
+    within(WAIT, "the receiver has its channel", || net.endpoints().iter().any(|endpoint| endpoint["channels"] == 1));
     sent();
     let output = receiving.wait_with_output().unwrap();
     assert!(output.status.success(), "{output:?}");
@@ -61,17 +57,18 @@ fn checked(got: &Value, count: u64, octets: u64) -> &Value {
 
 #[test]
 fn the_eni155ps_driver_predicts_datagrams_in_the_interrupt_and_those_with_options_are_copied() {
-    let net = Net::up(WAIT, NETWORK);
+    let net = Net::up(NETWORK);
     let common = ["-l", "8192", "-n", "100", "--udp", "--check"];
     let send = |more: &[&str]| drop(net.done(&[&["ttcp", "-t", "alpha", "0.100"], &common[..], more].concat()));
     let receiver = [&common[..], &["--adapter", "eni155p"]].concat();
 
     // Something else on the circuit before: it is for nobody.
     let got = received(&net, &receiver, || {
-        let file = net.folder.path().join("other");
-        std::fs::write(&file, "nothing of UDP").unwrap();
-        let other = net.run(&["send", "alpha", "0.100", file.to_str().unwrap()]);
-        assert!(other.status.success(), "{other:?}");
+        let connection = Connection::open(&net.socket()).unwrap();
+        let mut endpoint = connection.endpoint("alpha", EndpointConfig::default()).unwrap();
+        let channel = endpoint.open("0.100".parse().unwrap(), OpenOptions::default()).unwrap();
+        endpoint.send_copy(channel, b"nothing of UDP").unwrap();
+        endpoint.close(channel).unwrap();
         send(&[]);
     });
     let (adapter, pdus) = (checked(&got, 100, 8192), number(&got["pdus"]));
@@ -91,7 +88,7 @@ fn the_eni155ps_driver_predicts_datagrams_in_the_interrupt_and_those_with_option
 
 #[test]
 fn the_just_in_time_adapters_driver_learns_from_the_last_pdus_and_changes_buffers_because_of_trailers() {
-    let net = Net::up(WAIT, NETWORK);
+    let net = Net::up(NETWORK);
     for padding in ["0", "8"] {
         // With padding the PDU's last octets lie on two pages.
         let common = ["-l", "8152", "-n", "100", "--udp", "--check"];
@@ -108,7 +105,7 @@ fn the_just_in_time_adapters_driver_learns_from_the_last_pdus_and_changes_buffer
 
 #[test]
 fn a_circuit_of_ones_own_needs_no_headers_and_what_does_not_go_together_is_refused() {
-    let net = Net::up(WAIT, NETWORK);
+    let net = Net::up(NETWORK);
     for adapter in ["eni155p", "jit"] {
         let common = ["-l", "16384", "-n", "50", "--check"];
         let got = received(&net, &[&common[..], &["--adapter", adapter]].concat(), || {
@@ -133,7 +130,7 @@ fn a_circuit_of_ones_own_needs_no_headers_and_what_does_not_go_together_is_refus
 /// A sender by windows writes each SDU to a page of which an earlier one may still be leaving.
 #[test]
 fn what_is_checked_comes_as_it_was_sent_by_windows_and_by_copies() {
-    let net = Net::up(WAIT, NETWORK);
+    let net = Net::up(NETWORK);
     for way in [&[][..], &["--windows"]] {
         let common = [&["-l", "9000", "-n", "100", "--check"], way].concat();
         let got = received(&net, &common, || {
@@ -149,4 +146,29 @@ fn what_is_checked_comes_as_it_was_sent_by_windows_and_by_copies() {
         net.done(&["ttcp", "-t", "alpha", "0.100", "-l", "9000", "-n", "3"]);
     });
     assert_eq!((number(&got["pdus"]), number(&got["pdus_changed"])), (3, 3), "{got:#}");
+}
+
+/// Whoever reads looks at whole pages that were mapped, and at the rest that was copied; a page that is leaving is protected.
+#[test]
+fn ttcp_by_windows_sends_from_pages_and_maps_those_that_it_receives() {
+    let net = Net::up(NETWORK);
+    let lengths = ["-l", "9000", "-n", "200", "--windows"];
+    let receiving = net.command(&[&["ttcp", "-r", "beta", "0.100"][..], &lengths].concat()).spawn().unwrap();
+    within(WAIT, "the receiver has its channel", || net.endpoints().iter().any(|endpoint| endpoint["channels"] == 1));
+    let sent = net.done(&[&["ttcp", "-t", "alpha", "0.100"][..], &lengths].concat());
+    let output = receiving.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let got: Value = serde_json::from_slice(&output.stdout).unwrap();
+    // What comes before frames are posted is lost.
+    let pdus = number(&got["pdus"]);
+    assert!(pdus > 0 && pdus + number(&got["pdus_lost"]) == 200, "{got}");
+    let windows = &got["windows"];
+    assert_eq!((number(&windows["pages_mapped"]), number(&got["octets"])), (2 * pdus, 9000 * pdus), "{got}");
+    // Besides, what says begin and end.
+    let copied = number(&windows["octets_copied"]);
+    assert!((808 * pdus..=808 * pdus + 100).contains(&copied), "{got}");
+    assert!(number(&sent["windows"]["pages_protected"]) > 0 && sent["windows"]["pages_copied"] == 0, "{sent}");
+    let refused = net.run(&["ttcp", "-t", "alpha", "0.101", "--windows", "--aal", "aal34"]);
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success() && said.contains("windows carry AAL5"), "{said}");
 }
