@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv};
 use std::path::PathBuf;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 use wire::CircuitId;
 
@@ -128,17 +128,24 @@ fn answers_by(connection: impl AsFd, deadline: Instant) -> Result<bool, Errno> {
     })
 }
 
+/// What [`Session::asked`] says.
+const UNASKED: u8 = 0;
+const SERVED: u8 = 1;
+const NOT_SERVED: u8 = 2;
+
 /// A connection with an endpoint. The endpoint ends with the last copy of it.
 #[derive(Debug)]
 pub(crate) struct Session {
     packets: Hidden<Packets>,
     /// An answer did not come in time. It may still come, and what is asked after it would get the wrong one.
     late: AtomicBool,
+    /// Whether the service was there when the connection had ended.
+    asked: AtomicU8,
 }
 
 impl From<Hidden<Packets>> for Session {
     fn from(packets: Hidden<Packets>) -> Self {
-        Session { packets, late: AtomicBool::new(false) }
+        Session { packets, late: AtomicBool::new(false), asked: AtomicU8::new(UNASKED) }
     }
 }
 
@@ -191,7 +198,12 @@ impl Session {
             let deadline = Instant::now() + PATIENCE;
             Ok::<bool, Errno>(answers_by(&new, deadline)? && recv(&new, &mut [0; 64][..], RecvFlags::DONTWAIT)?.0 > 0)
         };
-        answers().unwrap_or(false)
+        // It is asked once: who reads at the end again and again hears the same each time.
+        if self.asked.load(Ordering::Relaxed) == UNASKED {
+            let answer = if answers().unwrap_or(false) { SERVED } else { NOT_SERVED };
+            self.asked.store(answer, Ordering::Relaxed);
+        }
+        self.asked.load(Ordering::Relaxed) == SERVED
     }
 
     fn ask(&self, request: &Request, fds: &[BorrowedFd<'_>]) -> Result<(Response, Vec<OwnedFd>), Failed> {

@@ -29,6 +29,7 @@ pub mod negotiate;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub mod own;
+pub mod passed;
 pub mod place;
 #[allow(unsafe_code)]
 pub mod recycle;

@@ -1,6 +1,6 @@
 //! System calls that rustix does not have.
 
-use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use rustix::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use rustix::io::Errno;
 use std::sync::atomic::AtomicU8;
 
@@ -172,13 +172,6 @@ pub(crate) fn untaken(socket: impl AsFd) -> usize {
     // SAFETY: as above; of a descriptor that is no socket it is an error or another number of octets.
     let octets = unsafe { rustix::ioctl::ioctl(socket, getter) };
     octets.map_or(0, |octets| usize::try_from(octets).unwrap_or_default())
-}
-
-/// Whether descriptors wait in a UNIX socket, whose end would be theirs; true if the system does not say.
-pub(crate) fn holds_descriptors(fd: BorrowedFd<'_>) -> bool {
-    let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", fd.as_raw_fd())).unwrap_or_default();
-    let count = info.lines().find_map(|line| line.strip_prefix("scm_fds:")).and_then(|n| n.trim().parse::<u32>().ok());
-    count != Some(0)
 }
 
 /// What [`measure_remap`] found, each for one time; medians, and means of page faults.

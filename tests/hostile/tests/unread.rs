@@ -272,6 +272,18 @@ fn a_copy_of_a_connection_in_a_captures_socket_does_not_keep_it_open() {
 }
 
 #[test]
+fn a_copy_of_a_connection_in_a_circle_of_sockets_that_no_process_has_does_not_keep_it_open() {
+    let _alone = alone();
+    let ground = Ground::two_circuits();
+    let innocent = greet(&ground);
+    let raw = Raw::new(ground.socket(), "alpha", 200);
+    let (near, far) = UnixStream::pair().unwrap();
+    pass(&near, b"x", &[raw.packets.as_fd(), near.as_fd(), far.as_fd()]).unwrap();
+    drop((raw, near, far));
+    assert_over(&ground, &innocent, "a circle");
+}
+
+#[test]
 fn connections_in_the_queue_of_one_that_waits_for_a_place_give_theirs_back() {
     let _alone = alone();
     let limit = getrlimit(Resource::Nofile);

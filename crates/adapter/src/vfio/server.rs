@@ -9,6 +9,7 @@ use super::passed;
 use super::protocol::{HEADER_OCTETS, Header, MAX_MESSAGE_OCTETS};
 use super::session::{Session, Violation};
 use crate::midway::{Config, Eni155p};
+use endpoint::passed::{collect_circles, lie_in};
 use endpoint::place::Place;
 use net::NodeIo;
 use net::external::External;
@@ -286,11 +287,12 @@ impl Server {
             return;
         }
         self.looks_at = now + LOOK;
-        self.with_client(|client, _| match client.is_behind() && passed::lie_in(client.stream.as_fd()) {
+        collect_circles();
+        self.with_client(|client, _| match client.is_behind() && lie_in(&client.stream) {
             true => Err(Gone::Unread),
             false => Ok(()),
         });
-        if passed::lie_in(self.listener.as_fd()) {
+        if lie_in(&self.listener) {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             while let Ok(waiting) = rustix::net::accept_with(&self.listener, flags) {
                 passed::end(waiting, None);

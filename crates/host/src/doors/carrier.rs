@@ -2,9 +2,9 @@
 
 use super::closer::Closer;
 use super::slot::Slot;
-use crate::sys;
+use endpoint::passed;
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
 use std::sync::Arc;
@@ -64,7 +64,7 @@ fn carry_on(from: &OwnedFd, to: &OwnedFd) {
             // more can be put into its socket, where the client's other end might lie, and keep this one open.
             client_talks = false;
             let _ = rustix::net::shutdown(to, rustix::net::Shutdown::Read);
-            if sys::holds_descriptors(to.as_fd()) {
+            if passed::lie_in(to) {
                 return;
             }
             let _ = rustix::net::shutdown(from, rustix::net::Shutdown::Write);

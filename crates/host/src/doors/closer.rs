@@ -4,7 +4,7 @@
 //! What is not closed may hold connections open, and even what it waits for itself. So this has a limit, in number and time,
 //! after which the porter ends.
 
-use crate::sys;
+use endpoint::passed;
 use rustix::fd::AsFd;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -44,7 +44,7 @@ impl Closer {
     /// Ends a socket, as soon as nothing can be put into it any more: here, unless descriptors lie in it.
     pub(super) fn end(&self, socket: impl AsFd + Send + 'static) {
         let _ = rustix::net::shutdown(&socket, rustix::net::Shutdown::Both);
-        if sys::holds_descriptors(socket.as_fd()) {
+        if passed::lie_in(&socket) {
             self.close(socket);
         }
     }

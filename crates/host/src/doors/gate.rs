@@ -302,7 +302,7 @@ impl Porter {
     /// Ends those that wait with descriptors inside, which may be the connections whose places they wait for.
     fn dismiss_holding(&mut self, stuck: &mut Stuck) {
         for client in std::mem::take(&mut self.waiting) {
-            if sys::holds_descriptors(client.as_fd()) {
+            if endpoint::passed::lie_in(&client) {
                 stuck.dismiss(self.uid, client);
             } else {
                 self.waiting.push_back(client);

@@ -22,8 +22,8 @@ use super::watch::Watch;
 use crate::sys;
 use endpoint::control::{Refusal, Response};
 use endpoint::direct::memory::is_whole;
-use endpoint::shared;
 use endpoint::times::timespec;
+use endpoint::{passed, shared};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
@@ -41,6 +41,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const TURN: usize = 16;
 /// Until the next look whether a client has taken its answers, or the system has room for a packet, of which nothing tells.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
+/// While there are connections, circles of sockets in which their other ends may lie are collected this often.
+const COLLECT: Duration = Duration::from_secs(1);
 
 /// One connection.
 struct Guest {
@@ -90,6 +92,7 @@ pub(super) fn run(gate: OwnedFd, board: Board) {
     let Ok(watch) = Watch::new() else { return };
     let yard = Yard { bells, carriers: Carriers::default(), closer: Closer::default(), watch };
     let mut guests: Vec<Guest> = Vec::new();
+    let mut collects_at = Instant::now();
     loop {
         let owes = if places.flush() { PollFlags::empty() } else { PollFlags::OUT };
         let mut fds = vec![PollFd::new(&*gate, PollFlags::IN | owes), PollFd::new(&yard.watch, yard.watch.wanted())];
@@ -100,13 +103,19 @@ pub(super) fn run(gate: OwnedFd, board: Board) {
         let left = silent.map(|since| (since + PATIENCE).saturating_duration_since(Instant::now()));
         let left = left.into_iter().chain(guests.iter().any(Guest::is_withheld).then_some(LOOK_AGAIN));
         let closed = yard.closer.deadline().map(|at| at.saturating_duration_since(Instant::now()));
-        let left = left.chain(closed).chain(yard.watch.timeout()).min();
+        let left = left.chain(closed).chain(yard.watch.timeout());
+        let collects_in = collects_at.saturating_duration_since(Instant::now());
+        let left = left.chain((!guests.is_empty()).then_some(collects_in)).min();
         let spec = left.map(timespec);
         let _ = poll(&mut fds, spec.as_ref());
         let ready: Vec<PollFlags> = fds.iter().map(PollFd::revents).collect();
         drop(fds);
         if closed.is_some() && yard.closer.deadline().is_some_and(|at| at <= Instant::now()) {
             return guests.iter().for_each(Guest::cut);
+        }
+        if Instant::now() >= collects_at && !guests.is_empty() {
+            passed::collect_circles();
+            collects_at = Instant::now() + COLLECT;
         }
         let mut place = 2;
         guests.retain_mut(|guest| {
@@ -298,7 +307,7 @@ impl Guest {
 
     /// Whether descriptors lie in its sockets that nobody is about to receive.
     fn holds_unread(&self, yard: &Yard) -> bool {
-        let holds = |socket: &OwnedFd| sys::holds_descriptors(socket.as_fd());
+        let holds = |socket: &OwnedFd| passed::lie_in(socket);
         let in_bell = self.bell_slot(yard, |bell| bell.clone()).is_some_and(|bell| holds(&bell));
         in_bell || (self.inward.is_some() && self.client.as_ref().is_some_and(holds))
     }
@@ -415,7 +424,7 @@ fn is_end_of_pair(fd: &OwnedFd) -> bool {
     let is_stream =
         sockopt::socket_domain(fd) == Ok(AddressFamily::UNIX) && sockopt::socket_type(fd) == Ok(SocketType::STREAM);
     // One without another end can still become a listener, in whose queue connections have queues of their own.
-    is_stream && getpeername(fd).is_ok() && !sys::holds_descriptors(fd.as_fd())
+    is_stream && getpeername(fd).is_ok() && !passed::lie_in(fd)
 }
 
 #[cfg(test)]

@@ -94,7 +94,7 @@ impl Stuck {
     pub(super) fn dismiss(&mut self, uid: u32, client: OwnedFd) {
         // From here on nothing more can be put into it.
         let _ = rustix::net::shutdown(&client, rustix::net::Shutdown::Both);
-        if sys::holds_descriptors(client.as_fd()) {
+        if endpoint::passed::lie_in(&client) {
             self.held.push((uid, client));
         }
     }
