@@ -3,7 +3,7 @@
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 FILE ?=
 
-.PHONY: help build demo lab test test-long quick bench speed clean
+.PHONY: help build demo lab quick test test-peers test-deep bench speed clean
 
 help: ## this list (default)
 	@echo "Cellway: ATM for Linux in user space. Targets:"
@@ -21,14 +21,17 @@ demo: ## a PDU crosses the system: two hosts, a switch (FILE=... is the file to 
 lab: build ## the papers' experiments: published, modelled, measured; a report in out/lab, under a minute
 	$(TARGET_DIR)/release/cellway-lab report --quick
 
-test: ## everything: style, lints, documentation, licences, unit, property, corpus and interop tests
+quick: ## while working: style, lints, documentation, unit tests
+	@scripts/test quick
+
+test: ## unit, property and integration tests; real kernels and stock tools in six tests
 	@scripts/test
 
-test-long: ## random tests with many more cases than `make test` runs: an hour or more
-	@scripts/test long
+test-peers: ## every test with a real kernel, a stock daemon or a tool
+	@scripts/test peers
 
-quick: ## while working: style, lints, unit and property tests
-	@scripts/test fmt clippy test
+test-deep: ## loom, sanitizers, Miri, long random tests, mutants, repetitions under load: hours
+	@scripts/test deep
 
 bench: build ## throughput from application to application, and of the SAR kernels, with this machine's memcpy beside it
 	$(TARGET_DIR)/release/cellway-lab bench path

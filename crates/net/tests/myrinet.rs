@@ -1,6 +1,6 @@
 //! Myrinet at any load in random topologies: nothing is lost, no buffer overflows, no packet waits for ever.
 //!
-//! `make test-long` takes 10 000 of them, `CELLWAY_SEED=N` takes one.
+//! `make test-deep` takes 10 000 of them, `CELLWAY_SEED=N` takes one.
 
 use net::myrinet::random::{Limits, fabric};
 use net::myrinet::routes::Map;

@@ -206,8 +206,18 @@ fn play(stage: &Stage<'_>, file: &Path, folder: &Path) -> Result<Shown> {
     drop(service);
 
     stage.tell("6/6  ttcp over PDU sizes, both links unlimited, with this machine's memcpy beside it")?;
+    if let Some(profile) = profile().filter(|profile| profile != "release") {
+        stage.tell(&format!("     figures of a build by cargo's profile {profile}; an optimised one: make build"))?;
+    }
     let ttcp = ttcp_sizes(&folder.join("ttcp.sock"), &|text| stage.tell(text))?;
-    Ok(Shown { file, oam, ip_ping, tcp, capture, status, ttcp, seconds: 0.0 })
+    Ok(Shown { file, oam, ip_ping, tcp, capture, status, profile: profile(), ttcp, seconds: 0.0 })
+}
+
+/// The folder in cargo's target folder that has this program.
+fn profile() -> Option<String> {
+    let program = std::env::current_exe().ok()?;
+    let folder = program.parent()?.file_name()?.to_str()?;
+    ["release", "demo", "debug"].contains(&folder).then(|| folder.to_owned())
 }
 
 /// What the first five scenes came to.

@@ -77,6 +77,12 @@ pub(crate) fn html(r: &Demo) -> String {
     let path = escape(&file.path);
     let sha = &file.sent.sha256;
     let figure = figure::throughput(&r.ttcp);
+    let build = r.profile.as_ref().filter(|profile| *profile != "release");
+    let build = build.map(|profile| {
+        let profile = escape(profile);
+        format!(" These figures are of a build by cargo's profile <code>{profile}</code>; <code>make build</code> makes an optimised one.")
+    });
+    let build = build.unwrap_or_default();
     format!(
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content=\"width=device-width\"><title>Cellway: a PDU crosses the system</title><style>{STYLE}</style>
 <h1>A PDU crosses the system</h1><p class=lead>What <code>cellway demo</code> did on this machine, in {:.1} s.</p>
@@ -84,7 +90,7 @@ pub(crate) fn html(r: &Demo) -> String {
 <h2>A file, by two client processes</h2><p><code>{path}</code>, {} octets, went from alpha to beta over circuit 0.100 at {:.1} Mbit/s; {} PDUs had to be sent again. The payload rate of OC-3c is 149.76 Mbit/s, of which AAL5 leaves an SDU of 9180 octets 135.0 at most.</p><p>SHA-256 at both ends: <code>{sha}</code></p>
 <h2>Round trips</h2>{pings}
 <h2>TCP over IP over ATM</h2><p>{} octets by the in-process stack (RFC 2684 LLC/SNAP, InATMARP, MTU 9180) at {:.1} Mbit/s; SHA-256 equal.</p>
-<h2>Throughput over PDU size</h2><figure>{figure}<figcaption>Both links unlimited and in memory: PDUs pass them and the switch by reference, without cells. The sender lends its buffers. The receiver reads each octet, of PDUs \"read in place\" where the sender wrote it, of others from a copy. What it had no buffer for is not counted.</figcaption></figure>{sizes}
+<h2>Throughput over PDU size</h2><figure>{figure}<figcaption>Both links unlimited and in memory: PDUs pass them and the switch by reference, without cells. The sender lends its buffers. The receiver reads each octet, of PDUs \"read in place\" where the sender wrote it, of others from a copy. What it had no buffer for is not counted.{build}</figcaption></figure>{sizes}
 <h2>What the links counted</h2>{links}
 <h2>The capture</h2><p><code>tshark -r capture.pcapng</code> shows {} records: OAM cells, and AAL5 PDUs down to IP and TCP.</p></html>\n",
         r.seconds,
@@ -121,6 +127,7 @@ mod tests {
             tcp: DemoTransfer { sent: carried(), received: carried() },
             capture: DemoCapture { captured: Captured::default(), path: "c".into() },
             status,
+            profile: Some("demo".into()),
             ttcp: vec![DemoThroughput {
                 pdu_octets: 64,
                 gbit_s: 1.0,
@@ -132,6 +139,11 @@ mod tests {
             }],
             seconds: 1.0,
         });
-        assert!(page.contains("&lt;b&gt;") && page.contains("<svg") && !page.contains("<script"));
+        assert!(
+            page.contains("&lt;b&gt;")
+                && page.contains("<svg")
+                && page.contains("profile <code>demo")
+                && !page.contains("<script")
+        );
     }
 }

@@ -21,6 +21,9 @@ pub struct Demo {
     pub capture: DemoCapture,
     /// The network after that.
     pub status: Status,
+    /// Cargo's profile of the program, after its folder: `release`, `demo` (only the data path is optimised), `debug`. None if it is
+    /// installed elsewhere.
+    pub profile: Option<String>,
     /// Throughput over the size of the PDU.
     pub ttcp: Vec<DemoThroughput>,
     /// How long the demonstration took.
