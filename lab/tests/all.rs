@@ -6,6 +6,7 @@ mod day;
 mod hosts;
 mod laboratory;
 mod overlay;
+mod receiver;
 mod reused;
 mod scenarios;
 mod sensitivity;

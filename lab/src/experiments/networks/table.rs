@@ -6,7 +6,6 @@ use super::{Found, RECEIVERS, SEGMENTS, TCP_LENGTH, WINDOW};
 use crate::experiment::{Run, Test};
 use crate::model::networks::{Flow, Ground, HostCosts, Myrinet, Protocol, To, run as flows, stream};
 use crate::model::{Profile, ProfileError};
-use adapter::lanai;
 use core::time::Duration;
 
 /// Of a Myrinet's TCP: what fits the interface's buffers.
