@@ -210,7 +210,7 @@ const JUDGEMENTS: [(&str, &str); 14] = [
     ("Flexible architectural model", "a judgement of the text, and no test could decide it"),
     (
         "Allows remote controlling of devices residing on custom bus",
-        "the text says no more; control cells read and write another chip's registers in crates/adapter/tests/apic_control.rs",
+        "the text says no more; control cells read and write another chip's registers in adapters/apic/tests/apic_control.rs",
     ),
     (
         "Allows hardware Coding Decoding Schemes with minimal CPU interference",
