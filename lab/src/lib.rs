@@ -13,6 +13,7 @@ pub mod experiments;
 pub mod model;
 pub mod overlay;
 pub mod overload;
+pub mod receiver;
 pub mod row;
 pub mod seeds;
 pub mod sensitivity;

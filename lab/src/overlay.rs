@@ -4,13 +4,13 @@
 //! In: PDUs of a protocol, cells from the line, the time. Out: PDUs, cells. [`OverlayCards`] is the device, for whatever has packets, such as
 //! the kernel's stack behind a TUN device; [`OverlayHost`] has the real stack in process above it.
 
-use adapter::driver::penn::device::{CallError, PINNED_OCTETS, Place, Switch};
-use adapter::driver::penn::overlay::{Config, Overlay};
-use adapter::driver::penn::{BUFFER_OCTETS, Cards};
-use adapter::iocc::{Memory, PAGE, Process};
-use adapter::penn::Streaming;
-use adapter::penn::reassembler::Card;
-use adapter::penn::segmenter::Segmenter;
+use bus::iocc::{Memory, PAGE, Process};
+use penn::Streaming;
+use penn::driver::device::{CallError, PINNED_OCTETS, Place, Switch};
+use penn::driver::overlay::{Config, Overlay};
+use penn::driver::{BUFFER_OCTETS, Cards};
+use penn::reassembler::Card;
+use penn::segmenter::Segmenter;
 use stack::device::netstack::NetStack;
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -39,11 +39,11 @@ impl OverlayCards {
     /// The device cannot be opened.
     pub fn new(number: u16, tick: Duration) -> Result<Self, CallError> {
         let mut segmenter = Segmenter::new(Streaming::MICRO_CHANNEL);
-        let config = sar::penn::Config::default();
+        let config = penn::reassembly::Config::default();
         // The default is a configuration that the card has.
         let mut reassembler = Card::new(config).map_err(|_| CallError::NoDevice)?;
         let mut memory = Memory::new((PINNED_OCTETS + 2 * BUFFER_OCTETS) / PAGE, 128);
-        let missing = |_| CallError::Driver(adapter::Unmapped { address: AT.into() }.into());
+        let missing = |_| CallError::Driver(bus::Unmapped { address: AT.into() }.into());
         memory.grow(Process::default(), 0, PINNED_OCTETS).map_err(missing)?;
         memory.grow(PROTOCOL, AT, BUFFER_OCTETS).map_err(missing)?;
         let mut switch = Switch::default();

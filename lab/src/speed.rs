@@ -7,17 +7,17 @@ use crate::model::pair::{self, Scenario, Transport};
 use crate::model::pipeline;
 use crate::model::{Profile, ProfileError};
 use crate::{Station, World};
-use adapter::desk::{Desk, Layout};
-use net::desk::Shape;
-use net::myrinet::routes::Map;
-use net::myrinet::{self, End, Fabric, Outcome};
+use apic::desk::Shape;
+use apic::desk::{Desk, Layout};
+use lanai::fabric::routes::Map;
+use lanai::fabric::{self, End, Fabric, Outcome};
+use lanai::packet::{Kind, TYPE_OCTETS, emit, packet_octets};
 use net::{Aal, Carries, FramePool, Label, LinkConfig, Network, Node, NodeIo, RouteOptions, RouteTable};
-use sar::penn::units::Build;
-use sar::penn::{Config, Reassembler};
+use penn::reassembly::units::Build;
+use penn::reassembly::{Config, Reassembler};
 use std::any::Any;
 use std::time::Duration;
 use traffic::Contract;
-use wire::myrinet::{Kind, TYPE_OCTETS, emit, packet_octets};
 use wire::{Cell, CellHeader, CellRate, CircuitId, Time, aal5};
 
 /// Octets of the PDUs: the default MTU of IP over ATM with LLC/SNAP.
@@ -177,7 +177,7 @@ fn lists(cells: u64) -> u64 {
 /// Units of packets that arrived as they were sent.
 fn myrinet(units: u64) -> Option<u64> {
     const OCTETS: usize = 8192;
-    let mut fabric = Fabric::new(myrinet::Config { queue: 4, ..myrinet::Config::default() });
+    let mut fabric = Fabric::new(fabric::Config { queue: 4, ..fabric::Config::default() });
     let switches: Vec<_> = (0..5).filter_map(|_| fabric.add_switch(8).ok()).collect();
     for pair in switches.windows(2) {
         fabric.connect(End::Port(pair[0], 7), End::Port(pair[1], 6), 10.0).ok()?;

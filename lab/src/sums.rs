@@ -3,9 +3,9 @@
 //! [`World::settle`](crate::World::settle) asks for it each time that it returns, so every test of a world does, those
 //! with faults included.
 
-use adapter::desk::Desk;
-use adapter::myrinet::Myrinet;
+use apic::desk::Desk;
 use host::HostInterface;
+use lanai::myrinet::Myrinet;
 use net::{Carries, End, LineCounters, Network, NodeId, Switch};
 
 /// Elements whose counters do not add up, a line each.

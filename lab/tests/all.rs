@@ -7,6 +7,7 @@ mod hosts;
 mod laboratory;
 mod overlay;
 mod program;
+mod receiver;
 mod reused;
 mod scenarios;
 mod sensitivity;

@@ -6,10 +6,10 @@
 
 use crate::config::Served;
 use crate::folder;
-use adapter::vfio::apart::Apart;
-use adapter::vfio::server::Server;
 use anyhow::{Context as _, Result};
 use endpoint::place::Place;
+use eni155p::vfio::apart::Apart;
+use eni155p::vfio::server::Server;
 use host::HostInterface;
 use host::engine::Core;
 use net::external::External;

@@ -1,7 +1,8 @@
 //! Desired state: objects with an owner and a revision. What should be is a set of these; what is, another.
 
 use crate::config::{Host, Shell, Signalling};
-use adapter::{desk::Layout as DeskLayout, myrinet::Layout};
+use apic::desk::Layout as DeskLayout;
+use lanai::myrinet::Layout;
 use net::SwitchConfig;
 use net::topology::{CircuitDescription, LinkDescription};
 use serde::{Deserialize, Serialize};

@@ -5,9 +5,9 @@ use crate::adapters::Adapters;
 use crate::config::{self, Shell};
 use crate::folder;
 use crate::step::{Made, Need};
-use adapter::desk::Desk;
-use adapter::myrinet::Myrinet;
 use anyhow::{Context as _, Result, anyhow};
+use apic::desk::Desk;
+use lanai::myrinet::Myrinet;
 use net::external::External;
 use net::{Room, Switch};
 use stack::device::tun::Line;
@@ -52,7 +52,7 @@ fn outside(shell: &Shell) -> Result<Box<dyn External>> {
             let made = || {
                 let written = settings.written_file();
                 written.map_or(Ok(()), |file| folder::check_of(file, "choose another place for the device's file"))?;
-                anyhow::Ok(adapter::desk::device::make(settings)?)
+                anyhow::Ok(apic::desk::device::make(settings)?)
             };
             made().with_context(|| format!("device {name}"))?
         }

@@ -4,8 +4,8 @@
 use crate::adapters::Plug;
 use crate::config::Shell;
 use crate::objects::ObjectId;
-use adapter::desk::{Desk, Layout as DeskLayout};
-use adapter::myrinet::{Layout, MAX_HOSTS, Myrinet};
+use apic::desk::{Desk, Layout as DeskLayout};
+use lanai::myrinet::{Layout, MAX_HOSTS, Myrinet};
 use net::external::External;
 use net::topology::{Bounds, CircuitDescription, CircuitEnd, LinkDescription, LinkKey, Placed, Router, TopologyError};
 use net::{LinkConfig, Room, Switch, SwitchConfig};
@@ -123,7 +123,7 @@ pub const MYRINET_BOUNDS: SwitchConfig = SwitchConfig { ports: MAX_HOSTS as u16,
 
 /// A desk's bounds as the router knows them: a port for each chip that it may have, and for the ends of a chain.
 pub const DESK_BOUNDS: SwitchConfig =
-    SwitchConfig { ports: (net::desk::MAX_CHIPS + net::desk::LINKS) as u16, kept_ports: 0, max_routes: 65_536 };
+    SwitchConfig { ports: (apic::desk::MAX_CHIPS + apic::desk::LINKS) as u16, kept_ports: 0, max_routes: 65_536 };
 
 /// Why a step cannot be done.
 #[derive(Debug, thiserror::Error)]

@@ -11,14 +11,12 @@
 
 mod bell;
 mod crossing;
-pub mod desk;
 pub mod external;
 pub mod fault;
 pub mod frame;
 mod line;
 mod link;
 mod mailbox;
-pub mod myrinet;
 pub mod network;
 pub mod node;
 pub mod parcel;

@@ -9,8 +9,6 @@ mod frame_runs;
 mod gateway;
 mod links;
 mod management;
-mod myrinet;
-mod myrinet_mapping;
 mod ready;
 mod reused;
 mod shards;

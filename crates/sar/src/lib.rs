@@ -32,7 +32,6 @@ mod batch;
 mod demux;
 mod fault;
 mod kernel;
-pub mod penn;
 mod reassemble;
 mod segment;
 

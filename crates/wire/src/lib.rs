@@ -2,7 +2,7 @@
 //!
 //! In: octets from a peer, never trusted. Out: views and plain structs whose contents are in range. No allocation, no
 //! input or output, no clock. Standards: ITU-T I.361 (cell), I.432 (header error control), I.363 (adaptation layers),
-//! I.610 (OAM), RFC 2684 (encapsulation), RFC 2225 (ATMARP), Q.2110 and Q.2931 (signalling); ANSI/VITA 26 (Myrinet).
+//! I.610 (OAM), RFC 2684 (encapsulation), RFC 2225 (ATMARP), Q.2110 and Q.2931 (signalling).
 //!
 //! # Who may panic
 //! A *view* is made by `new_checked`, which refuses octets that are too short; after that no accessor panics. `parse`
@@ -20,7 +20,6 @@ pub mod aal34;
 pub mod aal5;
 pub mod address;
 pub mod aesa;
-pub mod apic;
 pub mod atmarp;
 pub mod atmtcp;
 pub mod cell;
@@ -35,7 +34,6 @@ mod hex;
 pub mod ilmi;
 pub mod lane;
 pub mod llc;
-pub mod myrinet;
 pub mod oam;
 pub mod octets;
 pub mod q2931;

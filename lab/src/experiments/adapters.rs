@@ -5,9 +5,9 @@ use super::units::line_mbit_s;
 use crate::experiment::{Experiment, Figure, Origin, Run, Test};
 use crate::model::pair::{Scenario, Transport};
 use crate::model::{Profile, ProfileError};
-use adapter::HostMemory;
-use adapter::jit::{Buffer, Config, Descriptor, Event, Jit, Lists};
-use adapter::memory::Flat;
+use bus::HostMemory;
+use bus::memory::Flat;
+use jit::{Buffer, Config, Descriptor, Event, Jit, Lists};
 use wire::{Cell, CircuitId, Time, aal5};
 
 /// The longest PDU.

@@ -8,8 +8,7 @@ use crate::experiment::{Experiment, Figure, MEBIBIT, Origin, Run, Test};
 use crate::model::pair::{Outcome, Scenario, Transport};
 use crate::model::remapping::{self, Arrivals, Guessed, Moved, Work};
 use crate::model::{Profile, ProfileError};
-use adapter::driver::eni::single_copy::Mechanisms;
-use adapter::driver::jit;
+use eni155p::driver::single_copy::Mechanisms;
 use remap::look::Length;
 
 /// All but what an entry of [`CASES`] lacks.
@@ -446,7 +445,7 @@ fn figures(run: &mut Run<'_>, curves: &[Curve]) {
 
 /// The just-in-time adapter's free lists.
 fn lists(run: &mut Run<'_>) {
-    let all = jit::Mechanisms::default();
+    let all = jit::driver::Mechanisms::default();
     let pdus = run.size(200, 40);
     let mut arrive = |mechanisms, work| -> Guessed {
         let guessed = remapping::just_in_time(mechanisms, work, pdus).unwrap_or_default();
@@ -456,15 +455,15 @@ fn lists(run: &mut Run<'_>) {
     let mut of = |mechanisms, interleaved, octets, trailer| {
         arrive(mechanisms, Arrivals { interleaved, octets, trailer, row: 17, ..Arrivals::default() })
     };
-    let blind = of(jit::Mechanisms { guesses: false, ..all }, false, 8192, 0);
+    let blind = of(jit::driver::Mechanisms { guesses: false, ..all }, false, 8192, 0);
     let guessed = of(all, false, 8192, 0);
     let sizes = [64usize, 1024, 4096, 8192, 16_384, 32_768];
-    let batches = sizes.map(|octets| of(jit::Mechanisms { batches: true, ..all }, true, octets, 0));
+    let batches = sizes.map(|octets| of(jit::driver::Mechanisms { batches: true, ..all }, true, octets, 0));
     let singles = sizes.map(|octets| of(all, true, octets, 0));
     // The trailer begins four octets before the third page.
-    let short = 2 * adapter::iocc::PAGE - remapping::HEADERS - 4;
+    let short = 2 * bus::iocc::PAGE - remapping::HEADERS - 4;
     let changed = of(all, true, short, 8);
-    let repaired = of(jit::Mechanisms { changes_strategy: false, ..all }, true, short, 8);
+    let repaired = of(jit::driver::Mechanisms { changes_strategy: false, ..all }, true, short, 8);
     run.words(
         "A-35",
         "If the choice was incorrect, the packet still has to be copied from kernel to user space",
@@ -542,9 +541,9 @@ fn lists(run: &mut Run<'_>) {
 /// Sizes of headers and trailers that nobody knows in advance.
 fn layers(run: &mut Run<'_>) {
     let pdus = run.size(200, 40);
-    let all = jit::Mechanisms { changes_strategy: false, ..jit::Mechanisms::default() };
+    let all = jit::driver::Mechanisms { changes_strategy: false, ..jit::driver::Mechanisms::default() };
     let mut of = |learns_sizes, work| {
-        let mechanisms = jit::Mechanisms { learns_sizes, ..all };
+        let mechanisms = jit::driver::Mechanisms { learns_sizes, ..all };
         let guessed = remapping::just_in_time(mechanisms, work, pdus).unwrap_or_default();
         run.happened(guessed.damaged, guessed.cells);
         guessed
@@ -555,7 +554,7 @@ fn layers(run: &mut Run<'_>) {
     let plain = Arrivals { octets: 8192, row: 17, ..Arrivals::default() };
     let options = shares.map(|options| both(&mut of, Arrivals { options, ..plain }));
     // An application's trailer on two pages, and as many octets behind the datagram, all on the second one.
-    let short = 2 * adapter::iocc::PAGE - remapping::HEADERS - 4;
+    let short = 2 * bus::iocc::PAGE - remapping::HEADERS - 4;
     let behind = both(&mut of, Arrivals { interleaved: true, octets: short, trailer: 8, padding: 8, ..plain });
     let [none, each] = [options[0], options[4]];
     run.words(

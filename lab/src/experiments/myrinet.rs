@@ -3,14 +3,14 @@
 
 use crate::experiment::{Experiment, Figure, Origin, Run, Test};
 use crate::model::{Profile, ProfileError};
-use adapter::HostMemory;
-use adapter::lanai::network::Network;
-use adapter::lanai::{Config, Costs, Destination, Event, MulticastBy, Posted, Refused, Switches};
+use bus::HostMemory;
 use core::time::Duration;
-use net::myrinet::mapper::Settings;
-use net::myrinet::{Config as Links, End, Fabric, HostId, Marks, Outcome, Switching};
+use lanai::fabric::mapper::Settings;
+use lanai::fabric::{Config as Links, End, Fabric, HostId, Marks, Outcome, Switching};
+use lanai::network::Network;
+use lanai::packet::{Kind, Turn, emit, packet_octets};
+use lanai::{Config, Costs, Destination, Event, MulticastBy, Posted, Refused, Switches};
 use wire::Time;
-use wire::myrinet::{Kind, Turn, emit, packet_octets};
 
 /// What a machine's file says of interfaces and links, and how many switches are between two hosts.
 #[derive(Debug, Clone, Copy)]
@@ -179,7 +179,7 @@ fn one_way(made: &Made, octets: u32, pace: Pace, immediate: bool, count: u32) ->
         }
     }
     let to = |number: usize| Destination::Host(2 - number as u64, 1);
-    let send = |lanai: &mut adapter::lanai::Lanai| {
+    let send = |lanai: &mut lanai::Lanai| {
         let sent = if immediate { lanai.send_immediate(1, to(0), &data) } else { lanai.send(1, to(0), 0, octets) };
         sent.is_ok()
     };

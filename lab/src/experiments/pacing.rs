@@ -5,8 +5,8 @@ use super::units::{MEBI, line_mbit_s};
 use crate::experiment::{Experiment, Figure, Origin, Run, Test};
 use crate::model::pair::{Scenario, Transport};
 use crate::model::{Profile, ProfileError};
-use adapter::driver::eni::Rate;
-use adapter::midway::registers::interval_nanos;
+use eni155p::driver::Rate;
+use eni155p::registers::interval_nanos;
 
 const UDP: Transport = Transport::Udp { checksum: false };
 

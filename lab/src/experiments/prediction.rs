@@ -1,13 +1,13 @@
 //! Seed 000, sections 3.1 to 3.5: receive prediction, statistical alignment, trailer repair, checksum omission.
 //!
-//! PDUs come through the just-in-time adapter of [`adapter::jit`] into the buffers of its lists, and are judged by where they
+//! PDUs come through the just-in-time adapter of [`jit`] into the buffers of its lists, and are judged by where they
 //! lie; which checksums may be left out is asked of [`stack::ip`].
 
 use crate::experiment::{Experiment, Figure, Origin, Run, Test};
 use crate::model::{ProfileError, Random};
-use adapter::HostMemory;
-use adapter::jit::{Buffer, Config, Descriptor, Event, Jit, Lists};
-use adapter::memory::Flat;
+use bus::HostMemory;
+use bus::memory::Flat;
+use jit::{Buffer, Config, Descriptor, Event, Jit, Lists};
 use remap::layers::UDP_OCTETS;
 use remap::look::{HEADERS, Look};
 use stack::ip::{self, IpInterface, Verdict};

@@ -4,10 +4,10 @@ use crate::experiment::{Experiment, Figure, Origin, Run, Test};
 use crate::model::write::{self, Driver};
 use crate::model::{ProfileError, pipeline, poll};
 use core::time::Duration;
+use penn::reassembly::timing::Stages;
+use penn::reassembly::units::{Build, Pipeline as Units, Work};
+use penn::reassembly::{Config, Event, Reassembler};
 use sar::aal34;
-use sar::penn::timing::Stages;
-use sar::penn::units::{Build, Pipeline as Units, Work};
-use sar::penn::{Config, Event, Reassembler};
 use wire::aal34::{Segment, SegmentType};
 use wire::{Cell, CellHeader, CellRate, CircuitId, DropReason, Time};
 

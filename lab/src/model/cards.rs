@@ -1,11 +1,11 @@
 //! A host with both cards of seed 001 and their driver, as [`super::poll`] and [`mod@super::write`] put it on modelled machines.
 
-use adapter::driver::penn::{Cards, Penn};
-use adapter::memory::Flat;
-use adapter::penn::reassembler::Card;
-use adapter::penn::segmenter::Segmenter;
+use bus::memory::Flat;
 use core::time::Duration;
-use sar::penn::Config;
+use penn::driver::{Cards, Penn};
+use penn::reassembler::Card;
+use penn::reassembly::Config;
+use penn::segmenter::Segmenter;
 use wire::Time;
 
 /// The cards, the host's memory, the driver, and the file that an application has open.

@@ -9,10 +9,10 @@
 use super::compete::Notice;
 use super::machine::{Level, Machine, Scheduler, Work};
 use super::profile::{Profile, ProfileError};
-use adapter::driver::oc12::division::{Division, Missed};
-use adapter::driver::oc12::{Driver, Header, Io, KERNEL_OCTETS, ReceivePath, Sdu, SendPath};
-use adapter::iocc::{Memory, PAGE, Place, Process};
-use adapter::oc12::{BLOCK_OCTETS, Config, Oc12, RECEIVED};
+use bus::iocc::{Memory, PAGE, Place, Process};
+use oc12::driver::division::{Division, Missed};
+use oc12::driver::{Driver, Header, Io, KERNEL_OCTETS, ReceivePath, Sdu, SendPath};
+use oc12::{BLOCK_OCTETS, Config, Oc12, RECEIVED};
 use smoltcp::iface::SocketHandle;
 use stack::device::netstack::NetStack;
 use stack::ip;
@@ -393,7 +393,7 @@ impl Host {
 
 /// The sum that TCP's checksum begins with.
 fn pseudo_header(pdu: &[u8]) -> u16 {
-    let mut sum = adapter::crossings::InternetSum::default();
+    let mut sum = bus::crossings::InternetSum::default();
     sum.add(&pdu[20..28]);
     sum.add(&[0, 6]);
     sum.add(&((pdu.len() - TCP_AT) as u16).to_be_bytes());

@@ -1,10 +1,10 @@
 //! The Reassembler's units in time under a steady line: what they let through, what they lose, what each has done.
 //!
 //! In: how the card is built, cells and their distance, whether a host drains. Out: rates and counts that
-//! [`sar::penn::units`] arrives at; no number of the paper enters but those that the card is built with.
+//! [`penn::reassembly::units`] arrives at; no number of the paper enters but those that the card is built with.
 
-use sar::penn::units::{Build, Pipeline, Works};
-use sar::penn::{ConfigError, Key, ListId};
+use penn::reassembly::units::{Build, Pipeline, Works};
+use penn::reassembly::{ConfigError, Key, ListId};
 use wire::octets::{Format, emit53};
 use wire::{Cell, CellHeader, CircuitId, PayloadType, Time};
 

@@ -6,11 +6,11 @@
 
 use super::cards::Host;
 use super::machine::{Level, Machine, Work};
-use adapter::driver::penn::{BUFFER_OCTETS, BUFFERS, Control};
-use adapter::penn::Streaming;
-use adapter::penn::segmenter::Segmenter;
 use core::time::Duration;
-use sar::penn::Config;
+use penn::Streaming;
+use penn::driver::{BUFFER_OCTETS, BUFFERS, Control};
+use penn::reassembly::Config;
+use penn::segmenter::Segmenter;
 use std::collections::VecDeque;
 use wire::cell::PAYLOAD_OCTETS;
 use wire::{Cell, CellHeader, CircuitId, Time};

@@ -5,15 +5,15 @@
 //! octet crossed the memory's bus, by the counts of the real drivers and their memory. Every SDU is compared when its application has it.
 //! There is no time here: [`super::pair`] takes what is copied and makes rates of it.
 
-use adapter::crossings::Crosser;
-use adapter::driver::eni::single_copy::{self, SingleCopy};
-use adapter::driver::eni::{Aal, BUFFER_OCTETS, Direct, Eni};
-use adapter::driver::jit::{self, JitHost};
-use adapter::driver::sockets::Whose;
-use adapter::iocc::PAGE;
-use adapter::jit::{Config as JitConfig, Jit};
-use adapter::midway::{Config, Eni155p, Pace, RamSize};
-use adapter::paged::Paged;
+use bus::crossings::Crosser;
+use bus::iocc::PAGE;
+use bus::paged::Paged;
+use bus::sockets::Whose;
+use eni155p::driver::single_copy::{self, SingleCopy};
+use eni155p::driver::{Aal, BUFFER_OCTETS, Direct, Eni};
+use eni155p::{Config, Eni155p, Pace, RamSize};
+use jit::driver::JitHost;
+use jit::{Config as JitConfig, Jit};
 use remap::layers::{Flow, Sizes, UDP, udp_pdu};
 use remap::spaces::{Overlap, Process};
 use sar::{SduMeta, Segmentation};
@@ -274,7 +274,7 @@ pub struct Guessed {
 }
 
 /// Runs so many PDUs of each circuit.
-pub fn just_in_time(mechanisms: jit::Mechanisms, work: Arrivals, pdus: u64) -> Option<Guessed> {
+pub fn just_in_time(mechanisms: jit::driver::Mechanisms, work: Arrivals, pdus: u64) -> Option<Guessed> {
     let mut adapter = Jit::new(JitConfig { cells: 64, ..JitConfig::default() });
     let mut host = JitHost::new(Paged::new(BASE, 1024, Overlap::Copy), 8, work.row);
     host.use_only(mechanisms);
@@ -382,15 +382,15 @@ mod tests {
 
     #[test]
     fn batches_keep_pdus_in_a_row_and_leave_pages_empty_and_guesses_save_the_copy() {
-        let all = jit::Mechanisms::default();
+        let all = jit::driver::Mechanisms::default();
         let work = Arrivals { interleaved: false, octets: 8192, row: 17, ..Arrivals::default() };
         let of = |mechanisms, work| {
             let guessed = just_in_time(mechanisms, work, 40).unwrap();
             assert_eq!(guessed.damaged, 0, "{mechanisms:?} {work:?}");
             guessed
         };
-        let batched = jit::Mechanisms { batches: true, ..all };
-        let (single, blind) = (of(all, work), of(jit::Mechanisms { guesses: false, ..all }, work));
+        let batched = jit::driver::Mechanisms { batches: true, ..all };
+        let (single, blind) = (of(all, work), of(jit::driver::Mechanisms { guesses: false, ..all }, work));
         assert!(blind.hits == 0.0 && single.hits > 0.9 && blind.copied > 10.0 * single.copied, "{single:?} {blind:?}");
         // Buffers in a row go to two circuits in turn: no page of the data is in one frame.
         let work = Arrivals { interleaved: true, ..work };
@@ -400,11 +400,11 @@ mod tests {
         // A trailer of 8 octets on each PDU's last page boundary.
         let work =
             Arrivals { interleaved: true, octets: 2 * PAGE - HEADERS - 4, trailer: 8, row: 8, ..Arrivals::default() };
-        let (changes, repairs) = (of(all, work), of(jit::Mechanisms { changes_strategy: false, ..all }, work));
+        let (changes, repairs) = (of(all, work), of(jit::driver::Mechanisms { changes_strategy: false, ..all }, work));
         assert!(changes.repaired < 0.5 * repairs.repaired && changes.in_a_row > 0.7, "{changes:?} {repairs:?}");
         // Options in each datagram, and octets behind it: sizes that nobody knew in advance.
-        let assumed = jit::Mechanisms { learns_sizes: false, changes_strategy: false, ..all };
-        let learnt = jit::Mechanisms { learns_sizes: true, ..assumed };
+        let assumed = jit::driver::Mechanisms { learns_sizes: false, changes_strategy: false, ..all };
+        let learnt = jit::driver::Mechanisms { learns_sizes: true, ..assumed };
         let options =
             Arrivals { options: 1, ..Arrivals { interleaved: false, octets: 8192, row: 17, ..Arrivals::default() } };
         let (learns, assumes) = (of(learnt, options), of(assumed, options));

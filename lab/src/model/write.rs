@@ -1,20 +1,20 @@
 //! Writes to the Segmenter of seed 001, on a modelled RS/6000: the real driver and the real card, each PDU compared.
 //!
 //! In: a machine, a way to write, octets and writes. Out: a rate, and how many PDUs came out as they went in. Every write
-//! goes through [`adapter::driver::penn`] to [`adapter::penn::segmenter`]; the cells that leave are put on the lists of
-//! [`sar::penn`] and what is read from there is compared with what was written. The machine charges system calls and copies
+//! goes through [`penn::driver`] to [`penn::segmenter`]; the cells that leave are put on the lists of
+//! [`penn::reassembly`] and what is read from there is compared with what was written. The machine charges system calls and copies
 //! to the processor, and a burst of 16 words to the bus, which the I/O channel controller (IOCC) interrupts to load its
 //! buffer; the card sends no cell whose octets have not crossed.
 
 use super::cards::Host;
 use super::machine::{Level, Machine, Work};
 use super::profile::{Profile, ProfileError};
-use adapter::driver::penn::{BUFFER_OCTETS, BUFFERS, Control, Overlap, Ticket, Variant, Written};
-use adapter::memory::{Flat, HostMemory};
-use adapter::penn::segmenter::{Segmenter, register};
-use adapter::penn::{IDLE, Streaming};
+use bus::memory::{Flat, HostMemory};
 use core::time::Duration;
-use sar::penn::{Config, Event, Reassembler};
+use penn::driver::{BUFFER_OCTETS, BUFFERS, Control, Overlap, Ticket, Variant, Written};
+use penn::reassembly::{Config, Event, Reassembler};
+use penn::segmenter::{Segmenter, register};
+use penn::{IDLE, Streaming};
 use wire::{Cell, CellRate, Time};
 
 /// How a write goes.

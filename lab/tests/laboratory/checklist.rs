@@ -90,7 +90,7 @@ fn every_phrase_names_the_test_that_decides_it_and_what_would_have_contradicted_
 
 /// What is configured and no machine's file has: code, its checklist id, the number as the paper prints it.
 fn constants_in_code() -> Vec<(&'static str, &'static str, f64)> {
-    let (stages, config) = (sar::penn::timing::Stages::PUBLISHED, sar::penn::Config::default());
+    let (stages, config) = (penn::reassembly::timing::Stages::PUBLISHED, penn::reassembly::Config::default());
     vec![
         ("Stages::PUBLISHED.lookup", "B-18", stages.lookup.as_nanos() as f64),
         ("Stages::PUBLISHED.lists", "B-20", stages.lists.as_nanos() as f64),

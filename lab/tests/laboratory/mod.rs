@@ -118,7 +118,7 @@ fn a_paced_circuit_carries_its_pace() {
     let neptune = Profile::named("pentium90-neptune").unwrap();
     let free = Scenario::new(&neptune, &neptune, Transport::Raw, 200);
     // A cell each 8 us: 171 cells take 1.368 ms.
-    let pace = Some(adapter::driver::eni::Rate { prescaler: 0, rate: 49 });
+    let pace = Some(eni155p::driver::Rate { prescaler: 0, rate: 49 });
     let paced = pair::run(&Scenario { pace, ..free.clone() }).unwrap();
     let wanted = 8192.0 * 8.0 / (171.0 * 8.0);
     assert!((paced.carried_mbit_s / wanted - 1.0).abs() < 0.02, "{} of {wanted}", paced.carried_mbit_s);

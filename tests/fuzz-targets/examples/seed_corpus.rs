@@ -85,10 +85,10 @@ fn aal34_cells() -> Vec<Cell> {
 }
 
 /// A packet by way of two switches.
-fn myrinet_packet(kind: wire::myrinet::Kind, payload: &[u8]) -> Vec<u8> {
-    let route = [3, -1].map(|ports| wire::myrinet::Turn::new(ports).expect("a short distance"));
-    let mut octets = vec![0; wire::myrinet::packet_octets(route.len(), payload.len())];
-    wire::myrinet::emit(&route, kind, payload, &mut octets);
+fn myrinet_packet(kind: lanai::packet::Kind, payload: &[u8]) -> Vec<u8> {
+    let route = [3, -1].map(|ports| lanai::packet::Turn::new(ports).expect("a short distance"));
+    let mut octets = vec![0; lanai::packet::packet_octets(route.len(), payload.len())];
+    lanai::packet::emit(&route, kind, payload, &mut octets);
     octets
 }
 
@@ -99,14 +99,14 @@ fn myrinet_steps(steps: &[(u8, &[u8])]) -> Vec<u8> {
 
 /// A message of a hundred octets to a user interface, in one part; of a group or not.
 fn myrinet_part(to_interface: u8, group: u16) -> Vec<u8> {
-    use wire::myrinet::message::Head;
+    use lanai::packet::message::Head;
     let head = Head { from: 0x60dd_0002, to_interface, group, number: 7, total: 100, ..Head::default() };
     [&head.emit()[..], &[0x5a; 100]].concat()
 }
 
 /// A scout, and routes to two hosts.
 fn myrinet_messages() -> [Vec<u8>; 2] {
-    use wire::myrinet::mapping::{Body, Entries, Message, emit_entry, entry_octets};
+    use lanai::packet::mapping::{Body, Entries, Message, emit_entry, entry_octets};
     let mut entries = vec![0; entry_octets(1) + entry_octets(2)];
     let n = emit_entry(0x60dd_0001, &[0x83], &mut entries);
     emit_entry(0x60dd_0002, &[0xbf, 0x82], &mut entries[n..]);
@@ -131,8 +131,8 @@ fn main() -> std::io::Result<()> {
     put("cell", "user", &emit53(&three[0], Format::Uni))?;
     put("cell", "idle", &emit53(&Cell::new(CellHeader::from_word(1), [0x6a; 48]), Format::Nni))?;
     let [scout, routes] = myrinet_messages();
-    put("myrinet", "two_switches", &myrinet_packet(wire::myrinet::Kind::IP, &sdu))?;
-    put("myrinet", "scout", &myrinet_packet(wire::myrinet::Kind::MAPPING, &scout))?;
+    put("myrinet", "two_switches", &myrinet_packet(lanai::packet::Kind::IP, &sdu))?;
+    put("myrinet", "scout", &myrinet_packet(lanai::packet::Kind::MAPPING, &scout))?;
     put("myrinet_mapping", "scout", &scout)?;
     put("myrinet_mapping", "routes", &routes)?;
     put(

@@ -1,10 +1,10 @@
 //! Adapters under a guest's accesses.
 
-use adapter::HostMemory;
-use adapter::memory::Flat;
-use adapter::midway::{Config, Eni155p, Pace, registers as r};
-use adapter::vfio::protocol::{HEADER_OCTETS, Header};
-use adapter::vfio::session::Session;
+use bus::HostMemory;
+use bus::memory::Flat;
+use eni155p::vfio::protocol::{HEADER_OCTETS, Header};
+use eni155p::vfio::session::Session;
+use eni155p::{Config, Eni155p, Pace, registers as r};
 use wire::{Cell, CellHeader, Time};
 
 /// Octets as a guest's doings, six each: what, where (two), a value (three) or what is made of it.

@@ -1,9 +1,9 @@
 //! A desk-area network's chips under control cells of anybody, and a display under any cells.
 
-use adapter::apic::{Apic, Config, Connection, Controller, Port};
-use adapter::desk::device::{Device, Display, DisplaySettings};
-use adapter::memory::NoMemory;
-use wire::apic::{Control, Operation, Way};
+use apic::control_cell::{Control, Operation, Way};
+use apic::desk::device::{Device, Display, DisplaySettings};
+use apic::{Apic, Config, Connection, Controller, Port};
+use bus::memory::NoMemory;
 use wire::video::Part;
 use wire::{Cell, CellHeader, CircuitId, PayloadType, Time};
 

@@ -77,7 +77,7 @@ pub(crate) fn mixed_circuits(octets: &[u8]) {
 /// Operations on the shared reassembly memory, each an octet that says which, and what it needs: a cell of 53 octets, or
 /// a slot's header octets and payload with its CRC-10 put right, or a read, or a delete.
 pub(crate) fn penn(octets: &[u8]) {
-    use sar::penn::{Config, Event, ListId, Reassembler};
+    use penn::reassembly::{Config, Event, ListId, Reassembler};
     let config = Config { circuits: 3, pdus: 3, slots: 9, longest_list: 6, open_at_begin_only: false };
     let mut r = Reassembler::new(config).expect("small capacities");
     let (mut rest, mut now) = (octets, Time::ZERO);

@@ -1,7 +1,7 @@
 //! Myrinet: packets as switches and hosts take them, and mapping messages.
 
-use wire::myrinet::mapping::Message;
-use wire::myrinet::{MAX_HOPS, Packet, Turn, advance, emit, packet_octets, reversed, turns};
+use lanai::packet::mapping::Message;
+use lanai::packet::{MAX_HOPS, Packet, Turn, advance, emit, packet_octets, reversed, turns};
 
 /// A packet through as many switches as it names; what a host takes comes back when it is written again.
 pub(crate) fn packet(octets: &[u8]) {
@@ -15,9 +15,9 @@ pub(crate) fn packet(octets: &[u8]) {
         let mut again = vec![0; packet_octets(0, packet.payload().len())];
         emit(&[], packet.kind(), packet.payload(), &mut again);
         assert_eq!(again, rest);
-        if let Ok((head, part)) = wire::myrinet::message::Head::parse(packet.payload()) {
+        if let Ok((head, part)) = lanai::packet::message::Head::parse(packet.payload()) {
             assert_eq!([&head.emit()[..], part].concat(), packet.payload());
-            if let Ok((tag, sdu)) = wire::myrinet::tag::Tag::parse(part) {
+            if let Ok((tag, sdu)) = lanai::packet::tag::Tag::parse(part) {
                 assert_eq!([&tag.emit()[..], sdu].concat(), part);
             }
         }
@@ -30,7 +30,7 @@ pub(crate) fn packet(octets: &[u8]) {
 
 /// A message that is read is the same octets when it is written again, and each of its routes is one.
 pub(crate) fn mapping(octets: &[u8]) {
-    use wire::myrinet::mapping::Body;
+    use lanai::packet::mapping::Body;
     if let Ok(message) = Message::parse(octets) {
         let mut again = vec![0; message.buffer_len()];
         message.emit(&mut again);
@@ -44,10 +44,10 @@ pub(crate) fn mapping(octets: &[u8]) {
 /// An interface whose peers send what they like: it answers mapping messages, keeps to its buffers, and writes only where a user has
 /// posted one. Each step is an octet that says what happens, one of length, and so many octets.
 pub(crate) fn interface(octets: &[u8]) {
-    use adapter::lanai::{Config, Event, Lanai, Posted};
-    use adapter::memory::Flat;
-    use net::myrinet::mapper::Settings;
-    use wire::myrinet::Kind;
+    use bus::memory::Flat;
+    use lanai::fabric::mapper::Settings;
+    use lanai::packet::Kind;
+    use lanai::{Config, Event, Lanai, Posted};
     const POSTED: Posted = Posted { address: 0x1000, octets: 0x800 };
     let mut now = wire::Time::ZERO;
     let mut memory = Flat::new(0, 0x3000);
@@ -74,7 +74,7 @@ pub(crate) fn interface(octets: &[u8]) {
         now += core::time::Duration::from_micros(1 << (step >> 4));
         lanai.run(&mut memory, now);
         while let Some((packet, number)) = lanai.poll_packet() {
-            assert!(packet.len() <= wire::myrinet::MAX_OCTETS);
+            assert!(packet.len() <= lanai::packet::MAX_OCTETS);
             lanai.handle_sent(number);
         }
         while let Some(event) = lanai.poll_event() {

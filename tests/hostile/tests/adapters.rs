@@ -1,9 +1,9 @@
 //! What a guest's machine hands to its virtual adapter, and how slow that may be.
 
-use adapter::driver::Bus;
-use adapter::driver::eni::{Aal, Eni};
-use adapter::vfio::protocol::{HEADER_OCTETS, command};
 use endpoint::SendError;
+use eni155p::driver::Bus;
+use eni155p::driver::{Aal, Eni};
+use eni155p::vfio::protocol::{HEADER_OCTETS, command};
 use hostile::{Attack, Class, Field, Program, Trial, lingering};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{FallocateFlags, MemfdFlags, OFlags};

@@ -12,7 +12,7 @@ pub fn root() -> PathBuf {
 }
 
 /// Folders of packages, besides the laboratory's.
-const ROOMS: [&str; 2] = ["crates", "tests"];
+const ROOMS: [&str; 3] = ["adapters", "crates", "tests"];
 
 /// The folders of all packages.
 ///
@@ -31,7 +31,10 @@ pub fn file(root: &Path, named: &str) -> PathBuf {
         Some(("interop", test)) => root.join("tests/interop/tests").join(test),
         Some(("hostile" | "house" | "fuzz-targets", _)) => root.join("tests").join(named),
         Some(("lab", _)) => root.join(named),
-        _ => root.join("crates").join(named),
+        _ => {
+            let adapter = root.join("adapters").join(named);
+            if adapter.exists() { adapter } else { root.join("crates").join(named) }
+        }
     }
 }
 

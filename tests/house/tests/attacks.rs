@@ -45,9 +45,9 @@ fn each_attack_that_the_page_on_security_names_has_a_test_that_runs() {
 #[test]
 fn an_attack_without_a_test_is_refused() {
     let row = |tests| wrong(&root(), ["A", "an attack", tests]);
-    assert_eq!(row("`adapter/tests/eni.rs` `loop_backs_bring_cells_back`"), None);
-    assert!(row("").is_some() && row("`adapter/tests/eni.rs`").is_some() && row("`no_file_before`").is_some());
-    assert!(row("`adapter/tests/eni.rs` `no_such_test`").is_some() && row("`adapter/tests/none.rs` `x`").is_some());
+    assert_eq!(row("`eni155p/tests/eni.rs` `loop_backs_bring_cells_back`"), None);
+    assert!(row("").is_some() && row("`eni155p/tests/eni.rs`").is_some() && row("`no_file_before`").is_some());
+    assert!(row("`eni155p/tests/eni.rs` `no_such_test`").is_some() && row("`eni155p/tests/none.rs` `x`").is_some());
     let page = "# Page\n\n## Attacks\n\n| class | attack | test |\n|---|---|---|\n| A | an attack | `x` |\n";
     assert_eq!(rows(page), [["A", "an attack", "`x`"]]);
 }

@@ -34,18 +34,24 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("remap", &["wire"]),
     ("endpoint", &["wire", "remap"]),
     ("host", &["wire", "sar", "traffic", "switch", "net", "remap", "endpoint"]),
-    ("adapter", &["wire", "sar", "traffic", "net", "remap", "endpoint"]),
+    ("bus", &["wire", "remap"]),
+    ("eni155p", &["wire", "sar", "traffic", "net", "remap", "endpoint", "bus"]),
+    ("jit", &["wire", "sar", "traffic", "remap", "bus"]),
+    ("penn", &["wire", "traffic", "bus"]),
+    ("oc12", &["wire", "sar", "traffic", "bus", "penn"]),
+    ("apic", &["wire", "sar", "traffic", "net", "bus"]),
+    ("lanai", &["wire", "sar", "net", "bus"]),
     ("stack", &["wire", "sar", "traffic", "net", "endpoint"]),
     ("uni", &["wire", "traffic"]),
     (
         "control",
-        &["wire", "sar", "traffic", "switch", "net", "links", "remap", "endpoint", "host", "adapter", "stack", "uni"],
+        &[
+            "wire", "sar", "traffic", "switch", "net", "links", "remap", "endpoint", "host", "eni155p", "apic",
+            "lanai", "stack", "uni",
+        ],
     ),
     ("compat", &["wire", "endpoint"]),
-    (
-        "cellway",
-        &["wire", "sar", "traffic", "switch", "net", "links", "endpoint", "host", "adapter", "stack", "uni", "control"],
-    ),
+    ("cellway", &["wire", "sar", "traffic", "switch", "net", "links", "endpoint", "host", "stack", "uni", "control"]),
 ];
 
 /// These see everything: the laboratory, and what tests the whole.

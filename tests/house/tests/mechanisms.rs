@@ -63,13 +63,13 @@ fn each_mechanism_of_the_papers_has_code_and_a_test_or_says_what_is_missing() {
 fn a_row_without_a_test_that_runs_is_refused() {
     let root = root();
     let row = |status, test, missing| wrong(&root, &["A-1", "a mechanism", status, "`lab/src/lib.rs`", test, missing]);
-    let here = "`adapter/tests/eni.rs` `loop_backs_bring_cells_back`";
+    let here = "`eni155p/tests/eni.rs` `loop_backs_bring_cells_back`";
     assert_eq!(row("works", here, ""), None);
     assert!(row("works", here, "something that is missing").is_some());
     assert!(row("partly", here, "").is_some());
     assert!(row("works", "", "").is_some());
-    assert!(row("works", "`adapter/tests/eni.rs` `no_such_test`", "").is_some());
-    assert!(row("works", "`adapter/tests/none.rs` `loop_backs_bring_cells_back`", "").is_some());
+    assert!(row("works", "`eni155p/tests/eni.rs` `no_such_test`", "").is_some());
+    assert!(row("works", "`eni155p/tests/none.rs` `loop_backs_bring_cells_back`", "").is_some());
     assert!(row("absent", here, "nothing of it exists").is_some());
     assert!(wrong(&root, &["A-1", "a mechanism", "absent", "", "", "nothing of it exists"]).is_none());
     assert!(has_test("#[test]\nfn a() {}", "a") && !has_test("#[test]\n#[ignore = \"x\"]\nfn a() {}", "a"));

@@ -2,10 +2,10 @@
 
 use super::word;
 use crate::fault::Faults;
-use adapter::midway::registers::CIRCUITS;
-use adapter::midway::{Config, Pace, RamSize};
-use adapter::tonga::Board;
 use anyhow::{Context as _, Result, anyhow, bail};
+use eni155p::registers::CIRCUITS;
+use eni155p::tonga::Board;
+use eni155p::{Config, Pace, RamSize};
 use net::CallShare;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;

@@ -3,11 +3,11 @@
 use super::shell::Shell;
 use super::word;
 use crate::fault::{Fault, Faults};
-use adapter::apic::{self, Switches};
-use adapter::desk::Layout;
-use adapter::desk::device::{CameraSettings, DisplaySettings, MAX_RECORDED_OCTETS, Settings, StoreSettings};
+use apic::Switches;
+use apic::desk::Layout;
+use apic::desk::device::{CameraSettings, DisplaySettings, MAX_RECORDED_OCTETS, Settings, StoreSettings};
+use apic::desk::{LINKS, Shape};
 use net::LinkConfig;
-use net::desk::{LINKS, Shape};
 use net::topology::{Attachment, LinkDescription, parse_link_rate};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use std::time::Duration;
 use wire::video::{HEAD_OCTETS, MAX_FRAME_OCTETS};
 
 /// Devices of one desk at most: as many as chips may be.
-const MAX_DEVICES: usize = net::desk::MAX_CHIPS;
+const MAX_DEVICES: usize = apic::desk::MAX_CHIPS;
 
 /// `[desk.NAME]`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -106,7 +106,7 @@ impl Desk {
         let layout =
             shape.map(|shape| Layout { shape, chips: self.chips, chip, off: self.off.iter().copied().collect() });
         if let Some(Err(problem)) = layout.as_ref().map(Layout::plan) {
-            let key = if matches!(problem, adapter::desk::LayoutError::Off { .. }) { "off" } else { "chips" };
+            let key = if matches!(problem, apic::desk::LayoutError::Off { .. }) { "off" } else { "chips" };
             faults.add(key, problem);
         }
         faults.or(layout)

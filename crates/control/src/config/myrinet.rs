@@ -2,10 +2,10 @@
 
 use super::word;
 use crate::fault::Faults;
-use adapter::lanai::{self, MulticastBy, Switches};
-use adapter::myrinet::{Cable, Layout, Plug};
-use net::myrinet::mapper::Settings;
-use net::myrinet::{Config as Links, Marks, Switching};
+use lanai::fabric::mapper::Settings;
+use lanai::fabric::{Config as Links, Marks, Switching};
+use lanai::myrinet::{Cable, Layout, Plug};
+use lanai::{MulticastBy, Switches};
 use net::topology::{Attachment, LinkDescription};
 use net::{Carries, LinkConfig};
 use serde::{Deserialize, Serialize};
@@ -112,9 +112,9 @@ impl Myrinet {
     }
 
     /// What is wrong with a cable, in the description's names.
-    fn said(&self, cable: usize, problem: &adapter::myrinet::LayoutError) -> String {
-        use adapter::myrinet::LayoutError::Cable;
-        use net::myrinet::FabricError as E;
+    fn said(&self, cable: usize, problem: &lanai::myrinet::LayoutError) -> String {
+        use lanai::fabric::FabricError as E;
+        use lanai::myrinet::LayoutError::Cable;
         let [a, b] = &self.cables[cable].ends;
         match problem {
             Cable(E::Taken(_)) => format!("{a} - {b}: one of the ends has a cable already, or both are one"),

@@ -1,7 +1,7 @@
 //! What is outside at a link.
 
 use super::{Device, Served, Udp};
-use adapter::desk::device::Settings;
+use apic::desk::device::Settings;
 use net::Carries;
 
 /// What is outside at a link.

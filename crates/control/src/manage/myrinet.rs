@@ -1,9 +1,9 @@
 //! Requests about Myrinets.
 
 use crate::protocol::MyrinetSend;
-use adapter::myrinet::{Job, Myrinet, Pace};
 use anyhow::{Result, anyhow};
 use host::engine::EngineHandle;
+use lanai::myrinet::{Job, Myrinet, Pace};
 
 /// Begins to generate traffic.
 pub(super) fn send(engine: &EngineHandle, send: MyrinetSend) -> Result<()> {

@@ -5,8 +5,8 @@ use super::CounterStatus;
 use crate::controller::Controller;
 use crate::intent::Intent;
 use crate::objects::{ObjectId, Spec};
-use adapter::myrinet::{HostReport, Layout, Myrinet, Pace, Report};
 use anyhow::Result;
+use lanai::myrinet::{HostReport, Layout, Myrinet, Pace, Report};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -214,7 +214,7 @@ fn status(name: &str, report: &Report, with_routes: bool) -> MyrinetStatus {
         hosts: map.hosts.iter().filter_map(|(a, at)| Some((named(*a)?, at.map(|at| place(&at))))).collect(),
         cables: map.cables.iter().map(|ends| ends.each_ref().map(place)).collect(),
     });
-    let switch = |(switch, (name, _)): (&adapter::myrinet::SwitchReport, &(String, usize))| MyrinetSwitchStatus {
+    let switch = |(switch, (name, _)): (&lanai::myrinet::SwitchReport, &(String, usize))| MyrinetSwitchStatus {
         name: name.clone(),
         ports: switch.ports.iter().filter_map(|port| port_status(port, layout)).collect(),
     };
@@ -280,7 +280,7 @@ fn host_status(name: &str, host: &HostReport, layout: &Layout, with_routes: bool
     }
 }
 
-fn port_status(port: &adapter::myrinet::PortReport, layout: &Layout) -> Option<MyrinetPortStatus> {
+fn port_status(port: &lanai::myrinet::PortReport, layout: &Layout) -> Option<MyrinetPortStatus> {
     let counters = &port.counters;
     Some(MyrinetPortStatus {
         port: port.port,
@@ -292,7 +292,7 @@ fn port_status(port: &adapter::myrinet::PortReport, layout: &Layout) -> Option<M
     })
 }
 
-fn run_status(run: &adapter::myrinet::Generated, layout: &Layout) -> MyrinetRun {
+fn run_status(run: &lanai::myrinet::Generated, layout: &Layout) -> MyrinetRun {
     let job = &run.job;
     let name = |host: &usize| layout.hosts.get(*host).cloned().unwrap_or_default();
     let took_s = run.took.as_secs_f64();

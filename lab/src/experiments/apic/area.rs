@@ -1,9 +1,9 @@
 //! Desks of chips in virtual time, a device at each port: cells at their times, and what comes.
 
-use adapter::apic::Config;
-use adapter::desk::{Desk, Layout};
+use apic::Config;
+use apic::desk::Shape;
+use apic::desk::{Desk, Layout};
 use core::time::Duration;
-use net::desk::Shape;
 use net::{End, FramePool, Label, LinkConfig, Network, Node, NodeId, NodeIo, RouteOptions, RouteTable};
 use std::any::Any;
 use std::collections::VecDeque;

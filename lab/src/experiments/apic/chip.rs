@@ -1,12 +1,10 @@
 //! One chip and its host's memory in virtual time.
 
-use adapter::HostMemory;
-use adapter::apic::grant::{Area, DONE, Descriptor, Owner};
-use adapter::apic::notify::Interrupt;
-use adapter::apic::{
-    Aal, Apic, COMPLETED, Channel, Config, Connection, Direction, INTERVAL_PARTS, PRODUCED, Port, Ring,
-};
-use adapter::memory::Flat;
+use apic::grant::{Area, DONE, Descriptor, Owner};
+use apic::notify::Interrupt;
+use apic::{Aal, Apic, COMPLETED, Channel, Config, Connection, Direction, INTERVAL_PARTS, PRODUCED, Port, Ring};
+use bus::HostMemory;
+use bus::memory::Flat;
 use wire::{Cell, CellHeader, CircuitId, DropReason, PayloadType, Time};
 
 const OWNER: Owner = Owner(1);

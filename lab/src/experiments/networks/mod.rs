@@ -7,8 +7,8 @@ mod work;
 use crate::experiment::{Experiment, Figure, Origin, Run};
 use crate::model::ProfileError;
 use crate::model::networks::{Kind, Protocol, Streamed};
-use adapter::lanai::MulticastBy;
 use core::time::Duration;
+use lanai::MulticastBy;
 pub(super) use work::chip_of;
 use work::{Gathered, Made, OneWay};
 

@@ -6,7 +6,6 @@ use super::{Found, RECEIVERS, SEGMENTS, TCP_LENGTH, WINDOW};
 use crate::experiment::{Run, Test};
 use crate::model::networks::{Flow, Ground, HostCosts, Myrinet, Protocol, To, run as flows, stream};
 use crate::model::{Profile, ProfileError};
-use adapter::lanai;
 use core::time::Duration;
 
 /// Of a Myrinet's TCP: what fits the interface's buffers.
@@ -211,7 +210,7 @@ const JUDGEMENTS: [(&str, &str); 14] = [
     ("Flexible architectural model", "a judgement of the text, and no test could decide it"),
     (
         "Allows remote controlling of devices residing on custom bus",
-        "the text says no more; control cells read and write another chip's registers in crates/adapter/tests/apic_control.rs",
+        "the text says no more; control cells read and write another chip's registers in adapters/apic/tests/apic_control.rs",
     ),
     (
         "Allows hardware Coding Decoding Schemes with minimal CPU interference",

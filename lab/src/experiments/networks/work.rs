@@ -6,8 +6,6 @@ use crate::model::networks::{
     UnetCosts, run as flows, run_and_drain, stream,
 };
 use crate::model::{Profile, ProfileError};
-use adapter::apic;
-use adapter::lanai;
 use core::time::Duration;
 
 /// What machines' files say.

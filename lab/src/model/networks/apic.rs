@@ -1,15 +1,15 @@
 //! Hosts on a chain of APICs: a chip at each host's memory (Kazantzidis 1997, section 3).
 //!
 //! In: PDUs in a host's memory. Out: PDUs in the memory of others. Chips, descriptors, batches and links are
-//! [`adapter::apic`]'s. A process queues its own buffers, so nothing is copied; it finds what has come in the
+//! [`apic`]'s. A process queues its own buffers, so nothing is copied; it finds what has come in the
 //! notification queue, without an interrupt.
 
 use super::{BUFFER_OCTETS, BUFFERS, Copies, Happened, Interconnect, Tally, To, drops, is_over};
-use adapter::HostMemory;
-use adapter::apic::grant::{Area, DESCRIPTOR_OCTETS, Descriptor, Owner};
-use adapter::apic::notify::Interrupt;
-use adapter::apic::{Aal, Apic, ApicNode, COMPLETED, Channel, Config, Connection, Direction, PRODUCED, Port, Ring};
-use adapter::memory::Flat;
+use apic::grant::{Area, DESCRIPTOR_OCTETS, Descriptor, Owner};
+use apic::notify::Interrupt;
+use apic::{Aal, Apic, ApicNode, COMPLETED, Channel, Config, Connection, Direction, PRODUCED, Port, Ring};
+use bus::HostMemory;
+use bus::memory::Flat;
 use net::{End, FramePool, LinkConfig, Network, NodeId};
 use std::collections::{BTreeMap, VecDeque};
 use wire::{CircuitId, Counters, DropReason, Time};

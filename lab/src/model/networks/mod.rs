@@ -13,14 +13,14 @@ mod stream;
 mod tests;
 mod unet;
 
-pub use apic::Apics;
+pub use self::apic::Apics;
 pub use flows::{Carried, Flow, Pace, run, run_and_drain};
 pub use ground::{Event, Ground, HostCosts};
 pub use myrinet::Myrinet;
 pub use stream::{Protocol, Streamed, stream};
 pub use unet::{Unet, UnetCosts};
 
-use adapter::lanai::MulticastBy;
+use lanai::MulticastBy;
 use net::Network;
 use std::collections::VecDeque;
 use wire::{DropReason, Time};

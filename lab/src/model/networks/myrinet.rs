@@ -1,15 +1,15 @@
 //! Hosts at one Myrinet switch: interfaces with their control program (Kazantzidis 1997, section 4).
 //!
 //! In: PDUs in a host's memory. Out: PDUs in buffers that others have posted. Links, switch and control program are
-//! [`net::myrinet`]'s and [`adapter::lanai`]'s, to the symbol. With the copy block the host copies each message once on
+//! [`lanai::fabric`]'s and [`lanai`]'s, to the symbol. With the copy block the host copies each message once on
 //! either side; short messages are written into the interface.
 
 use super::{BUFFER_OCTETS, BUFFERS, Copies, Happened, Interconnect, Tally, To, drops};
-use adapter::HostMemory;
-use adapter::lanai::network::Network;
-use adapter::lanai::{Config, Destination, Event, Lanai, Posted};
-use net::myrinet::mapper::Settings;
-use net::myrinet::{Config as Links, End, Fabric};
+use bus::HostMemory;
+use lanai::fabric::mapper::Settings;
+use lanai::fabric::{Config as Links, End, Fabric};
+use lanai::network::Network;
+use lanai::{Config, Destination, Event, Lanai, Posted};
 use std::collections::{HashMap, VecDeque};
 use wire::{DropReason, Time};
 
@@ -55,7 +55,7 @@ impl Myrinet {
             }
         }
         network.run(Time::from_millis(200), |_, _, _, _| false);
-        let mapped = |station: &adapter::lanai::network::Station| station.lanai.mapping().routes().1.len() == hosts - 1;
+        let mapped = |station: &lanai::network::Station| station.lanai.mapping().routes().1.len() == hosts - 1;
         if !network.stations().iter().all(mapped) {
             return None;
         }
@@ -156,9 +156,8 @@ impl Interconnect for Myrinet {
 
     fn dropped(&mut self) -> Vec<(DropReason, u64)> {
         let stations = self.network.stations().iter();
-        let of = |monitor: &adapter::lanai::Monitor| {
-            [monitor.sent, monitor.received, monitor.packets_sent, monitor.packets_received]
-        };
+        let of =
+            |monitor: &lanai::Monitor| [monitor.sent, monitor.received, monitor.packets_sent, monitor.packets_received];
         let all: Vec<_> = stations.flat_map(|station| of(station.lanai.monitor())).collect();
         drops(all.iter())
     }

@@ -8,10 +8,10 @@ const COSTS: HostCosts = HostCosts { send: 2e-6, receive: 3e-6, copy: 25e-9 };
 fn all(hosts: usize, buffers: usize) -> [Box<dyn Interconnect>; 3] {
     let us = Duration::from_micros;
     let costs = UnetCosts { pdu: us(7), cell: us(2), switch: us(7), link_bits_per_s: 140e6 };
-    let (lanai, links) = (adapter::lanai::Config::default(), net::myrinet::Config::default());
+    let (lanai, links) = (lanai::Config::default(), lanai::fabric::Config::default());
     [
         Box::new(Unet::new(hosts, costs, buffers).unwrap()),
-        Box::new(Apics::new(hosts, adapter::apic::Config::default(), buffers).unwrap()),
+        Box::new(Apics::new(hosts, ::apic::Config::default(), buffers).unwrap()),
         Box::new(Myrinet::new(hosts, lanai, links, buffers).unwrap()),
     ]
 }
@@ -78,9 +78,9 @@ fn each_side_copies_a_message_as_often_as_its_network_needs_and_short_ones_no_mo
     assert_eq!(apic, [Copies { out: 0, into: 0 }; 4]);
     assert_eq!(myrinet, [Copies { out: 1, into: 1 }; 4]);
     // Without the copy block, only what the host writes into the interface is copied: up to 1 KB.
-    let switches = adapter::lanai::Switches { copy_block: false, ..adapter::lanai::Config::default().switches };
-    let config = adapter::lanai::Config { switches, ..adapter::lanai::Config::default() };
-    let bare = Myrinet::new(2, config, net::myrinet::Config::default(), BUFFERS).unwrap();
+    let switches = lanai::Switches { copy_block: false, ..lanai::Config::default().switches };
+    let config = lanai::Config { switches, ..lanai::Config::default() };
+    let bare = Myrinet::new(2, config, lanai::fabric::Config::default(), BUFFERS).unwrap();
     assert_eq!([16, 1024, 1025].map(|octets| bare.copies(octets).out), [1, 1, 0]);
     assert_eq!(bare.copies(16).into, 0);
 }

@@ -4,14 +4,14 @@
 
 use super::{median, processor, thread_seconds};
 use crate::results::bench::BenchAdapter;
-use ::adapter::driver::Bus;
-use ::adapter::driver::eni::{Aal, BUFFER_OCTETS, Direct, Eni};
-use ::adapter::memory::Flat;
-use ::adapter::midway::{Config, Eni155p, Pace, registers as r};
-use ::adapter::suni;
 use anyhow::{Context as _, Result, bail, ensure};
+use bus::memory::Flat;
 use cellway::context::Context;
 use cellway::output;
+use eni155p::driver::Bus;
+use eni155p::driver::{Aal, BUFFER_OCTETS, Direct, Eni};
+use eni155p::suni;
+use eni155p::{Config, Eni155p, Pace, registers as r};
 use serde_json::{Value, json};
 use std::hint::black_box;
 use wire::{Cell, Time};

@@ -3,11 +3,11 @@
 
 use super::PORT;
 use crate::results::ttcp::TtcpAdapter;
-use adapter::crossings::Crosser;
-use adapter::driver::receiver::{Kind, Receiver};
-use adapter::driver::sockets::Whose;
 use anyhow::{Result, bail};
+use bus::crossings::Crosser;
+use bus::sockets::Whose;
 use endpoint::Endpoint;
+use lab::receiver::{Kind, Receiver};
 use remap::layers::{Flow, UDP};
 use std::time::{Duration, Instant};
 use wire::{Cell, CircuitId, Time};

@@ -2,8 +2,8 @@
 
 use crate::bench::thread_seconds;
 use anyhow::{Context as _, Result, bail};
-use sar::penn::cam::Cam;
-use sar::penn::{Config, Reassembler};
+use penn::reassembly::cam::Cam;
+use penn::reassembly::{Config, Reassembler};
 use std::fs::File;
 use std::hint::black_box;
 use std::io::Write as _;
