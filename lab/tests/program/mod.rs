@@ -9,7 +9,7 @@ mod ttcp;
 use cellway::client;
 use cellway::context::Context;
 use control::daemon::Daemon;
-use control::manage::Request;
+use control::protocol::Request;
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};

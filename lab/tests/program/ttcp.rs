@@ -1,7 +1,9 @@
 //! `cellway-lab ttcp` by windows, and behind an adapter: what docs/data-paths.md promises of prediction.
 
 use super::{Net, within};
-use endpoint::{Connection, EndpointConfig, OpenOptions};
+use cellway::client::{self, Size};
+use cellway::context::Context;
+use endpoint::Aal;
 use serde_json::Value;
 use std::time::Duration;
 
@@ -64,9 +66,9 @@ fn the_eni155ps_driver_predicts_datagrams_in_the_interrupt_and_those_with_option
 
     // Something else on the circuit before: it is for nobody.
     let got = received(&net, &receiver, || {
-        let connection = Connection::open(&net.socket()).unwrap();
-        let mut endpoint = connection.endpoint("alpha", EndpointConfig::default()).unwrap();
-        let channel = endpoint.open("0.100".parse().unwrap(), OpenOptions::default()).unwrap();
+        let context = Context { socket: net.socket(), json: true };
+        let circuit = "0.100".parse().unwrap();
+        let (mut endpoint, channel) = client::open(&context, "alpha", circuit, Aal::Aal5, Size::Small).unwrap();
         endpoint.send_copy(channel, b"nothing of UDP").unwrap();
         endpoint.close(channel).unwrap();
         send(&[]);

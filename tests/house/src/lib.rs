@@ -3,6 +3,7 @@
 
 pub mod modules;
 pub mod named;
+pub mod rooms;
 pub mod versions;
 
 /// Whether a licence expression (SPDX, or the older `MIT/Apache-2.0`) can be met with licences from `allowed`.

@@ -12,7 +12,7 @@ pub fn root() -> PathBuf {
 }
 
 /// Folders of packages, besides the laboratory's.
-const ROOMS: [&str; 3] = ["adapters", "crates", "tests"];
+const FOLDERS: [&str; 3] = ["adapters", "crates", "tests"];
 
 /// The folders of all packages.
 ///
@@ -21,7 +21,7 @@ const ROOMS: [&str; 3] = ["adapters", "crates", "tests"];
 pub fn packages() -> Vec<PathBuf> {
     let root = root();
     let folders = |room: &str| fs::read_dir(root.join(room)).unwrap().map(|entry| entry.unwrap().path());
-    let all = ROOMS.iter().flat_map(|room| folders(room)).chain([root.join("lab")]);
+    let all = FOLDERS.iter().flat_map(|room| folders(room)).chain([root.join("lab")]);
     all.filter(|folder| folder.join("Cargo.toml").is_file()).collect()
 }
 

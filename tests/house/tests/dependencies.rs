@@ -1,6 +1,7 @@
 //! Licences of everything that is compiled in, and the order of the crates.
 
 use house::named::root;
+use house::rooms::{ABOVE_ALL, MARKS, ROOMS, table};
 use house::satisfiable;
 use house::versions::{Package, false_versions};
 use serde_json::Value;
@@ -22,40 +23,6 @@ const ALLOWED: &[&str] = &[
     "Unlicense",
     "Zlib",
 ];
-
-/// Each crate and those of the workspace that it may use. A crate that is not here has not been thought about.
-const ROOMS: &[(&str, &[&str])] = &[
-    ("wire", &[]),
-    ("sar", &["wire"]),
-    ("traffic", &["wire"]),
-    ("switch", &["wire", "traffic"]),
-    ("net", &["wire", "sar", "traffic", "switch"]),
-    ("links", &["wire", "sar", "traffic", "net"]),
-    ("remap", &["wire"]),
-    ("endpoint", &["wire", "remap"]),
-    ("host", &["wire", "sar", "traffic", "switch", "net", "remap", "endpoint"]),
-    ("bus", &["wire", "remap"]),
-    ("eni155p", &["wire", "sar", "traffic", "net", "remap", "endpoint", "bus"]),
-    ("jit", &["wire", "sar", "traffic", "remap", "bus"]),
-    ("penn", &["wire", "traffic", "bus"]),
-    ("oc12", &["wire", "sar", "traffic", "bus", "penn"]),
-    ("apic", &["wire", "sar", "traffic", "net", "bus"]),
-    ("lanai", &["wire", "sar", "net", "bus"]),
-    ("stack", &["wire", "sar", "traffic", "net", "endpoint"]),
-    ("uni", &["wire", "traffic"]),
-    (
-        "control",
-        &[
-            "wire", "sar", "traffic", "switch", "net", "links", "remap", "endpoint", "host", "eni155p", "apic",
-            "lanai", "stack", "uni",
-        ],
-    ),
-    ("compat", &["wire", "endpoint"]),
-    ("cellway", &["wire", "sar", "traffic", "switch", "net", "links", "endpoint", "host", "stack", "uni", "control"]),
-];
-
-/// These see everything: the laboratory, and what tests the whole.
-const ABOVE_ALL: &[&str] = &["lab", "interop", "house", "fuzz-targets", "hostile"];
 
 fn metadata() -> Value {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -100,7 +67,7 @@ fn the_rust_version_that_is_stated_is_the_one_that_is_needed() {
 }
 
 #[test]
-fn a_crate_uses_only_crates_below_it() {
+fn a_crate_uses_only_crates_below_it_and_the_list_names_no_others() {
     let metadata = metadata();
     let own: Vec<&Value> = packages(&metadata).filter(|package| package["source"].is_null()).collect();
     let names: Vec<&str> = own.iter().filter_map(|package| package["name"].as_str()).collect();
@@ -110,18 +77,39 @@ fn a_crate_uses_only_crates_below_it() {
         if ABOVE_ALL.contains(&name) {
             continue;
         }
-        let Some((_, below)) = ROOMS.iter().find(|(room, _)| *room == name) else {
+        let Some(listed) = ROOMS.iter().flat_map(|room| room.crates).find(|listed| listed.name == name) else {
             bad.push(format!("{name} is in no room"));
             continue;
         };
         // A test may look upwards (kind "dev"); what is shipped may not.
         let uses = package["dependencies"].as_array().into_iter().flatten().filter(|used| used["kind"] != "dev");
-        for used in uses.filter_map(|used| used["name"].as_str()).filter(|used| names.contains(used)) {
-            if !below.contains(&used) {
-                bad.push(format!("{name} uses {used}"));
-            }
-        }
+        let uses: Vec<&str> =
+            uses.filter_map(|used| used["name"].as_str()).filter(|used| names.contains(used)).collect();
+        bad.extend(uses.iter().filter(|used| !listed.uses.contains(used)).map(|used| format!("{name} uses {used}")));
+        bad.extend(listed.uses.iter().filter(|used| !uses.contains(used)).map(|used| format!("{name} does not use {used}")));
     }
     assert!(names.contains(&"wire") && names.contains(&"cellway"), "{names:?}");
     assert!(bad.is_empty(), "{}", bad.join("\n"));
+    // From the bottom: of what stands in one room, a crate uses those before it.
+    for room in ROOMS {
+        for (n, listed) in room.crates.iter().enumerate() {
+            let later = room.crates[n..].iter().find(|other| listed.uses.contains(&other.name));
+            assert!(later.is_none(), "{} uses {}, which stands behind it", listed.name, later.unwrap().name);
+        }
+    }
+}
+
+#[test]
+fn pages_on_the_architecture_have_the_tables_of_crates() {
+    for room in ROOMS {
+        let page = root().join(room.page);
+        let text = std::fs::read_to_string(&page).unwrap();
+        let [begin, end] = MARKS.map(|mark| text.find(mark).unwrap_or_else(|| panic!("{}: no {mark}", room.page)));
+        let begin = begin + MARKS[0].len();
+        if std::env::var_os("CELLWAY_WRITE").is_some() {
+            std::fs::write(&page, format!("{}{}{}", &text[..begin], table(room), &text[end..])).unwrap();
+        } else {
+            assert!(text[begin..end] == table(room), "{} has another table: CELLWAY_WRITE=1 cargo test -p house", room.page);
+        }
+    }
 }
