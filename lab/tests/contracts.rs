@@ -3,7 +3,7 @@
 use endpoint::layout::{Descriptor, Head};
 use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Events, Geometry, Local};
-use host::{Attached, HostInterface};
+use host::{HostEndpoint, HostInterface};
 use lab::World;
 use net::random::Random;
 use net::{Carries, FramePool, Label, LinkConfig};
@@ -42,7 +42,7 @@ impl Endpoint {
         let mut local = Local::new(&segment);
         assert!((0..BUFFERS).all(|buffer| local.free.push(Head::of_buffer(buffer))));
         let host = world.host(host);
-        let id = host.attach(Attached::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
+        let id = host.attach(HostEndpoint::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
         let channels = [110, 100].map(|vci| host.open(id, CircuitId::new(0, vci).unwrap(), Aal::Aal5).unwrap().0);
         Endpoint { local, channels, sent: [0; 2], received: [0; 2] }
     }

@@ -78,7 +78,7 @@ impl Daemon {
     pub fn start_with(config: Config, socket: &Path, options: &Options) -> Result<Self> {
         let state = options.state.as_deref().map(StateFolder::open).transpose()?;
         door::prepare_folder(socket)?;
-        // Before there is a network: the doors share the memory that there is now.
+        // Before there is a network: the proxy processes share the memory that there is now.
         let opened = Opened::at(socket)?;
         let network = Network::sharded(config.file.engine.shards, FRAMES, 65_536);
         let engine = engine::start(network).context("starting the engine")?;

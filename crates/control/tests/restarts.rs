@@ -21,7 +21,7 @@ use control::state::StateFolder;
 use endpoint::layout::{Descriptor, Geometry, Head};
 use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Events, Local};
-use host::{Attached, EndpointId, HostInterface};
+use host::{EndpointId, HostEndpoint, HostInterface};
 use net::topology::{Fabric, Router};
 use net::{FramePool, Network, Switch};
 use std::collections::BTreeMap;
@@ -109,7 +109,7 @@ impl World {
             let segment = Arc::new(Segment::anonymous(geometry).unwrap());
             let local = Local::new(&segment);
             let host = self.host(name);
-            let id = host.attach(Attached::new(segment, Events::Interrupt, DataPath::Shared, None)).unwrap();
+            let id = host.attach(HostEndpoint::new(segment, Events::Interrupt, DataPath::Shared, None)).unwrap();
             host.open(id, CircuitId::new(0, vci).unwrap(), Aal::Aal5).unwrap();
             (local, id)
         });

@@ -185,7 +185,7 @@ mod tests {
         let segment = Arc::new(endpoint::segment::Segment::anonymous(endpoint::Geometry::default()).unwrap());
         let mut client = endpoint::Local::new(&segment);
         (0..8).for_each(|buffer| assert!(client.free.push(Head::of_buffer(buffer))));
-        let attached = crate::Attached::new(segment, endpoint::Events::Interrupt, endpoint::DataPath::Shared, None);
+        let attached = crate::HostEndpoint::new(segment, endpoint::Events::Interrupt, endpoint::DataPath::Shared, None);
         let id = host.attach(attached).unwrap();
         for vci in 0..=IDLE {
             let config = CircuitConfig { reassembly_timeout: Some(PATIENCE), ..CircuitConfig::default() };

@@ -7,7 +7,7 @@ use between::{Between, Datagrams, Octets};
 use endpoint::layout::{Descriptor, Head};
 use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Events, Geometry, Local};
-use host::{Attached, HostInterface};
+use host::{HostEndpoint, HostInterface};
 use net::topology::{CircuitDescription, Fabric, LinkDescription};
 use net::{FramePool, LinkConfig, LinkId, Network, SwitchConfig};
 use rand::rngs::StdRng;
@@ -61,7 +61,7 @@ impl Side {
         let mut local = Local::new(&segment);
         assert!((0..BUFFERS).all(|buffer| local.free.push(Head::of_buffer(buffer))));
         let host: &mut HostInterface = network.node_mut(node).unwrap();
-        let id = host.attach(Attached::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
+        let id = host.attach(HostEndpoint::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
         let channel = host.open(id, CircuitId::new(0, 100).unwrap(), Aal::Aal5).unwrap().0;
         Side { network, link, local, channel, sent: 0 }
     }

@@ -10,7 +10,7 @@ use between::{Between, Datagrams, Octets};
 use endpoint::layout::Head;
 use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Events, Geometry, Local};
-use host::{Attached, HostInterface};
+use host::{HostEndpoint, HostInterface};
 use net::topology::{CircuitDescription, Fabric, LinkDescription};
 use net::{LinkConfig, LinkId, Network, NodeId, SwitchConfig};
 use rand::rngs::StdRng;
@@ -87,7 +87,7 @@ impl Island {
         let mut local = Local::new(&segment);
         assert!((0..BUFFERS).all(|buffer| local.free.push(Head::of_buffer(buffer))));
         let host: &mut HostInterface = self.network.node_mut(self.host).unwrap();
-        let id = host.attach(Attached::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
+        let id = host.attach(HostEndpoint::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
         let channel = host.open(id, label, Aal::Aal5).unwrap().0;
         End { local, channel, sent: 0, got: 0 }
     }

@@ -6,7 +6,7 @@
 use endpoint::layout::{Descriptor, Head};
 use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Events, Geometry, Local};
-use host::{Attached, CircuitConfig, EndpointId, HostInterface};
+use host::{CircuitConfig, EndpointId, HostEndpoint, HostInterface};
 use net::{Carries, End, FramePool, LinkConfig, LinkId, Network, NodeId};
 use proptest::prelude::*;
 use rand::rngs::StdRng;
@@ -101,7 +101,7 @@ impl Bench {
             let segment = Arc::new(Segment::anonymous(GEOMETRY).unwrap());
             let mut local = Local::new(&segment);
             (0..GEOMETRY.buffers).for_each(|buffer| _ = local.free.push(Head::of_buffer(buffer)));
-            let id = host.attach(Attached::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
+            let id = host.attach(HostEndpoint::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
             host.open(id, circuit.id, aal).unwrap();
             if circuit.management {
                 host.open(id, circuit.id, Aal::Oam).unwrap();

@@ -3,7 +3,7 @@
 use endpoint::layout::Head;
 use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Events, Geometry, Local};
-use host::{Attached, EndpointId, HostInterface, OamStatus};
+use host::{EndpointId, HostEndpoint, HostInterface, OamStatus};
 use net::topology::{CircuitOptions, CircuitTable, OamOptions};
 use net::{End, FramePool, LinkConfig, LinkId, Network, Node, NodeId, NodeIo};
 use rand::rngs::StdRng;
@@ -123,7 +123,7 @@ impl Application {
         let local = Local::new(&segment);
         let host = bench.host(host);
         let endpoint: EndpointId =
-            host.attach(Attached::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
+            host.attach(HostEndpoint::new(segment, Events::Polling, DataPath::Shared, None)).unwrap();
         let channel = host.open(endpoint, id(circuit), aal).unwrap().0;
         Application { local, channel, next: 0 }
     }

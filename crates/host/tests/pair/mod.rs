@@ -4,7 +4,7 @@
 use endpoint::layout::{Descriptor, Head};
 use endpoint::segment::Segment;
 use endpoint::{Aal, ChannelId, DataPath, Events, Geometry, Local};
-use host::{Attached, EndpointId, HostInterface};
+use host::{EndpointId, HostEndpoint, HostInterface};
 use net::topology::{CircuitDescription, CircuitEnd, Fabric, LinkDescription};
 use net::{FramePool, LinkConfig, LinkId, Network, NodeId, Switch, SwitchConfig, TapConfig};
 use rand::rngs::StdRng;
@@ -225,7 +225,7 @@ impl Application {
         let segment = Arc::new(Segment::anonymous(geometry).unwrap());
         let mut local = Local::new(&segment);
         assert!((TO_SEND..BUFFERS).all(|buffer| local.free.push(Head::of_buffer(buffer))));
-        let id = host.attach(Attached::new(segment, events, DataPath::Shared, None)).unwrap();
+        let id = host.attach(HostEndpoint::new(segment, events, DataPath::Shared, None)).unwrap();
         let away = vec![VecDeque::new(); CIRCUITS.len()];
         Application {
             id,
