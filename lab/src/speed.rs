@@ -11,7 +11,7 @@ use adapter::desk::{Desk, Layout};
 use net::desk::Shape;
 use net::myrinet::routes::Map;
 use net::myrinet::{self, End, Fabric, Outcome};
-use net::{Aal, Carries, FramePool, Label, LinkConfig, Network, Node, NodeIo, RouteOptions, RouteTable};
+use net::{Carries, FrameAal, FramePool, Label, LinkConfig, Network, Node, NodeIo, RouteOptions, RouteTable};
 use sar::penn::units::Build;
 use sar::penn::{Config, Reassembler};
 use std::any::Any;
@@ -127,7 +127,7 @@ fn network(cells: u64, link: &LinkConfig, grain: Option<Duration>) -> u64 {
     world.add_switch("s1");
     world.add_link("alpha", "s1:0", link.clone());
     world.add_link("beta", "s1:1", link.clone());
-    if world.add_circuit(&["alpha 0.100", "beta 0.100"], Aal::Aal5, Contract::default()).is_err() {
+    if world.add_circuit(&["alpha 0.100", "beta 0.100"], FrameAal::Aal5, Contract::default()).is_err() {
         return 0;
     }
     let sdu: Vec<u8> = (0..SDU_OCTETS).map(|i| (i * 31) as u8).collect();

@@ -100,8 +100,8 @@ fn run(carries: Carries, contract: Contract, grain: Duration, rounds: &[Duration
     for (host, port) in [("alpha", "s1:0"), ("beta", "s1:1")] {
         world.add_link(host, port, LinkConfig { carries, rate: Some(CellRate::OC3C), ..LinkConfig::default() });
     }
-    world.add_circuit(&["alpha 0.100", "beta 0.100"], net::Aal::Aal5, Contract::default()).unwrap();
-    world.add_circuit(&["alpha 0.110", "beta 0.110"], net::Aal::Aal5, contract).unwrap();
+    world.add_circuit(&["alpha 0.100", "beta 0.100"], net::FrameAal::Aal5, Contract::default()).unwrap();
+    world.add_circuit(&["alpha 0.110", "beta 0.110"], net::FrameAal::Aal5, contract).unwrap();
     let [mut alpha, mut beta] = ["alpha", "beta"].map(|host| Endpoint::open(&mut world, host));
     let mut begun = [0; 2];
     let (mut passed, mut counted) = (Duration::ZERO, Duration::ZERO);

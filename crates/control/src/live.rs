@@ -8,7 +8,7 @@ use crate::step::{DESK_BOUNDS, MYRINET_BOUNDS, Made, Step, StepError, Target};
 use adapter::desk::Desk;
 use adapter::myrinet::Myrinet;
 use host::HostInterface;
-use net::topology::{Bounds, CircuitDescription, Fabric, TopologyError};
+use net::topology::{CircuitDescription, Fabric, StationKind, TopologyError};
 use net::{LinkId, Network, Room};
 use std::collections::{HashMap, VecDeque};
 use wire::Time;
@@ -79,19 +79,19 @@ impl Live<'_> {
     fn add_station(
         &mut self,
         name: &str,
-        bounds: Bounds,
+        kind: StationKind,
         max_endpoints: usize,
         made: Option<Made>,
     ) -> Result<(), StepError> {
-        match (bounds, made) {
-            (Bounds::Host, _) => {
+        match (kind, made) {
+            (StationKind::Host, _) => {
                 self.fabric.add_host(self.network, name, HostInterface::new(max_endpoints).named(name)).map(drop)?;
             }
-            (Bounds::Switch(config), Some(Made::Switch(switch))) => {
+            (StationKind::Switch(config), Some(Made::Switch(switch))) => {
                 self.fabric.add_element(self.network, name, config, *switch).map(drop)?;
             }
-            (Bounds::Switch(_), _) => return Err(nothing_made(name)),
-            (Bounds::Outside, _) => self.fabric.add_outside(name)?,
+            (StationKind::Switch(_), _) => return Err(nothing_made(name)),
+            (StationKind::Outside, _) => self.fabric.add_outside(name)?,
         }
         self.place(name);
         Ok(())
@@ -161,13 +161,13 @@ fn nothing_made(station: &str) -> StepError {
 impl Target for Live<'_> {
     fn perform(&mut self, step: &Step, made: Option<Made>) -> Result<Step, StepError> {
         Ok(match step {
-            Step::AddStation { name, bounds, max_endpoints } => {
-                self.add_station(name, *bounds, *max_endpoints, made)?;
+            Step::AddStation { name, kind, max_endpoints } => {
+                self.add_station(name, *kind, *max_endpoints, made)?;
                 Step::RemoveStation(name.clone())
             }
             Step::RemoveStation(name) => {
-                let bounds = self.fabric.router().bounds(name);
-                let bounds = bounds.ok_or_else(|| TopologyError::NoStation(name.clone()))?;
+                let kind = self.fabric.router().kind(name);
+                let kind = kind.ok_or_else(|| TopologyError::NoStation(name.clone()))?;
                 if let Some(layout) = self.myrinet(name).ok().map(|net| net.layout().clone()) {
                     let removed = self.fabric.remove_station(self.network, name)?;
                     self.dropped.extend(removed.map(|node| Box::new(node) as Box<dyn Send>));
@@ -182,7 +182,7 @@ impl Target for Live<'_> {
                 if let Some(node) = self.fabric.remove_station(self.network, name)? {
                     self.dropped.push(Box::new(node));
                 }
-                Step::AddStation { name: name.clone(), bounds, max_endpoints }
+                Step::AddStation { name: name.clone(), kind, max_endpoints }
             }
             Step::ChangeHost { name, max_endpoints } => {
                 let host = self.host(name)?;

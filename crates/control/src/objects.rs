@@ -2,7 +2,7 @@
 
 use crate::config::{Host, Shell, Signalling};
 use adapter::{desk::Layout as DeskLayout, myrinet::Layout};
-use net::SwitchConfig;
+use net::SwitchElementConfig;
 use net::topology::{CircuitDescription, LinkDescription};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -78,7 +78,7 @@ pub enum Spec {
     /// A host.
     Host(Host),
     /// A switch.
-    Switch(SwitchConfig),
+    Switch(SwitchElementConfig),
     /// A Myrinet, which circuits pass as they pass a switch.
     Myrinet(Box<Layout>),
     /// A desk-area network, which circuits pass as they pass a switch.

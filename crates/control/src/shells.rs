@@ -9,7 +9,7 @@ use adapter::desk::Desk;
 use adapter::myrinet::Myrinet;
 use anyhow::{Context as _, Result, anyhow};
 use net::external::External;
-use net::{Room, Switch};
+use net::{Room, SwitchElement};
 use stack::device::tun::Line;
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub fn make(need: &Need, adapters: &Adapters) -> Result<Made> {
             shell => Made::Shell(outside(shell)?),
         },
         Need::Switch { name, config } => {
-            let mut switch = Box::new(Switch::new(*config).named(name));
+            let mut switch = Box::new(SwitchElement::new(*config).named(name));
             switch.touch();
             Made::Switch(switch)
         }

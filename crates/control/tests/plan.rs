@@ -14,7 +14,7 @@ use control::plan::{Plan, roll_back};
 use control::step::Model;
 use host::HostInterface;
 use net::topology::{CircuitDescription, Fabric, LinkDescription};
-use net::{FramePool, LinkConfig, Network, Switch, SwitchConfig};
+use net::{FramePool, LinkConfig, Network, SwitchElement, SwitchElementConfig};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use traffic::{Category, Contract};
@@ -53,7 +53,7 @@ impl World {
             if let Some(host) = self.network.node_mut::<HostInterface>(id) {
                 let circuits: Vec<_> = host.circuits().into_iter().map(|c| (c.circuit, c.config)).collect();
                 all.insert(name, format!("{} {circuits:?}", host.max_endpoints()));
-            } else if let Some(switch) = self.network.node_mut::<Switch>(id) {
+            } else if let Some(switch) = self.network.node_mut::<SwitchElement>(id) {
                 let mut routes: Vec<String> = switch
                     .routes()
                     .map(|r| {
@@ -91,7 +91,7 @@ impl World {
     fn model_agrees(&self) {
         let ways = |router: &net::topology::Router| -> BTreeMap<String, Vec<String>> {
             let hop = |hop: &net::topology::Hop| format!("{} {}", router.link_name(hop.link).unwrap(), hop.label);
-            router.circuits().map(|p| (p.description.name(), p.way.hops.iter().map(hop).collect())).collect()
+            router.circuits().map(|p| (p.description.name(), p.route.hops.iter().map(hop).collect())).collect()
         };
         assert_eq!(ways(self.fabric.router()), ways(&self.model.router));
     }
@@ -157,7 +157,7 @@ fn change(wanted: &mut Objects, random: &mut Random) {
         }
         1 => {
             let name = SWITCHES[random.below(3) as usize];
-            let config = SwitchConfig {
+            let config = SwitchElementConfig {
                 ports: 2 + random.below(5) as u16,
                 kept_ports: 0,
                 max_routes: 2 + random.below(20) as usize,

@@ -23,7 +23,7 @@ use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Events, Local};
 use host::{EndpointId, HostEndpoint, HostInterface};
 use net::topology::{Fabric, Router};
-use net::{FramePool, Network, Switch};
+use net::{FramePool, Network, SwitchElement};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -194,7 +194,7 @@ impl World {
             if let Some(host) = self.network.node_mut::<HostInterface>(id) {
                 let circuits: Vec<_> = host.circuits().into_iter().map(|c| (c.circuit, c.config)).collect();
                 all.insert(name, format!("{} {circuits:?}", host.max_endpoints()));
-            } else if let Some(switch) = self.network.node_mut::<Switch>(id) {
+            } else if let Some(switch) = self.network.node_mut::<SwitchElement>(id) {
                 let routes = switch.routes().map(|r| {
                     let mut to: Vec<_> = r.branches.iter().map(|b| (b.port, b.label)).collect();
                     to.sort_unstable();
@@ -236,7 +236,7 @@ impl World {
     /// Cells that wait in a switch, if it is there.
     fn queued(&mut self, switch: &str) -> usize {
         let Some(id) = self.fabric.node(switch) else { return 0 };
-        let switch = self.network.node_mut::<Switch>(id).unwrap();
+        let switch = self.network.node_mut::<SwitchElement>(id).unwrap();
         (0..switch.config().ports).map(|port| switch.queued(port)).sum()
     }
 
@@ -260,8 +260,8 @@ impl World {
 /// Circuits with their ways.
 fn ways(router: &Router) -> BTreeMap<String, String> {
     let hop = |hop: &net::topology::Hop| format!("{} {}", router.link_name(hop.link).unwrap(), hop.label);
-    let way = |p: &net::topology::Placed| {
-        format!("{:?} {:?}", p.description.contract, p.way.hops.iter().map(hop).collect::<Vec<_>>())
+    let way = |p: &net::topology::RoutedCircuit| {
+        format!("{:?} {:?}", p.description.contract, p.route.hops.iter().map(hop).collect::<Vec<_>>())
     };
     router.circuits().map(|p| (p.description.name(), way(p))).collect()
 }

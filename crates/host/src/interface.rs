@@ -16,7 +16,7 @@ use crate::outward::send_cell;
 use departing::Departing;
 pub(crate) use departing::LONGEST as LONGEST_DEPARTURE;
 use net::topology::{CircuitOptions, CircuitTable};
-use net::{Label, LinkNature, Node, NodeIo, SetUp};
+use net::{Label, LabelChange, LinkProperties, Node, NodeIo};
 pub use opening::OpenError;
 pub use status::EndpointStatus;
 use std::any::Any;
@@ -65,7 +65,7 @@ pub struct HostInterface {
     /// What came in at its ports.
     pub(crate) intake: Intake,
     /// What its links are, by port.
-    pub(crate) links: Vec<Option<LinkNature>>,
+    pub(crate) links: Vec<Option<LinkProperties>>,
     /// The last round's moment: a pacer's time before it is not waited for, but for room on the link.
     pub(crate) now: Time,
 }
@@ -367,7 +367,7 @@ impl CircuitTable for HostInterface {
                     "the link at port {port} carries no credits: flow = \"credit\" needs cell links, inside a network or to another Cellway by tcp or by udp with form = \"batch\""
                 ));
             }
-            if options.aal == net::Aal::Aal34 {
+            if options.aal == net::FrameAal::Aal34 {
                 return Err("flow = \"credit\" is for circuits of aal5 and aal0".into());
             }
         }
@@ -477,15 +477,15 @@ impl Node for HostInterface {
             .min()
     }
 
-    fn handle_link(&mut self, port: u16, link: Option<LinkNature>) {
+    fn handle_link(&mut self, port: u16, link: Option<LinkProperties>) {
         let port = usize::from(port);
         self.links.resize(self.links.len().max(port + 1), None);
         self.links[port] = link;
         self.intake.begin(port);
     }
 
-    fn poll_set_up(&mut self) -> Option<SetUp> {
-        self.circuits.poll_set_up()
+    fn poll_label_change(&mut self) -> Option<LabelChange> {
+        self.circuits.poll_label_change()
     }
 
     fn drop_waiting(&mut self, port: u16, label: Label) {

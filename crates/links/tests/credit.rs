@@ -9,7 +9,7 @@ use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Events, Geometry, Local};
 use host::{HostEndpoint, HostInterface};
 use net::topology::{CircuitDescription, Fabric, LinkDescription};
-use net::{FramePool, LinkConfig, LinkId, Network, SwitchConfig};
+use net::{FramePool, LinkConfig, LinkId, Network, SwitchElementConfig};
 use rand::rngs::StdRng;
 use rand::{Rng, RngCore, SeedableRng};
 use std::sync::Arc;
@@ -45,7 +45,7 @@ impl Side {
         let mut fabric: Fabric<HostInterface> = Fabric::new();
         let node = fabric.add_host(&mut network, "here", HostInterface::new(4)).unwrap();
         fabric.add_outside("there").unwrap();
-        fabric.add_switch(&mut network, "s1", SwitchConfig::default()).unwrap();
+        fabric.add_switch(&mut network, "s1", SwitchElementConfig::default()).unwrap();
         let outside = LinkConfig { peer_takes_credits: true, ..LinkConfig::default() };
         let mut add = |fabric: &mut Fabric<HostInterface>, ends: [&str; 2], config| {
             let link = LinkDescription { ends: ends.map(|end| end.parse().unwrap()), config };

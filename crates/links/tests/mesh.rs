@@ -12,7 +12,7 @@ use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Events, Geometry, Local};
 use host::{HostEndpoint, HostInterface};
 use net::topology::{CircuitDescription, Fabric, LinkDescription};
-use net::{LinkConfig, LinkId, Network, NodeId, SwitchConfig};
+use net::{LinkConfig, LinkId, Network, NodeId, SwitchElementConfig};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::sync::Arc;
@@ -41,7 +41,7 @@ impl Island {
         let mut fabric: Fabric<HostInterface> = Fabric::new();
         let host = fabric.add_host(&mut network, "host", HostInterface::new(16)).unwrap();
         let switches = random.random_range(1..=3);
-        let config = SwitchConfig { ports: 16, ..SwitchConfig::default() };
+        let config = SwitchElementConfig { ports: 16, ..SwitchElementConfig::default() };
         for n in 0..switches {
             let switch = fabric.add_switch(&mut network, &format!("s{n}"), config).unwrap();
             assert!(network.move_node(switch, (n + 1) % shards));

@@ -30,7 +30,7 @@ use crate::memory::NoMemory;
 use agenda::Agenda;
 use core::time::Duration;
 use net::desk::{Place, Plan};
-use net::{Label, Node, NodeIo, RouteError, RouteOptions, RouteTable, SetUp, SetUps};
+use net::{Label, LabelChange, LabelChanges, Node, NodeIo, RouteError, RouteOptions, RouteTable};
 use ports::Ports;
 use routes::Routes;
 use std::any::Any;
@@ -79,7 +79,7 @@ pub struct Desk {
     /// Cells that came in and left by the element's ports.
     entered: u64,
     left: u64,
-    set_ups: SetUps,
+    label_changes: LabelChanges,
 }
 
 impl Desk {
@@ -105,7 +105,7 @@ impl Desk {
             former: Sums::default(),
             entered: 0,
             left: 0,
-            set_ups: SetUps::default(),
+            label_changes: LabelChanges::default(),
             layout,
         };
         desk.make_chips();
@@ -327,8 +327,8 @@ impl Node for Desk {
         !self.behind
     }
 
-    fn poll_set_up(&mut self) -> Option<SetUp> {
-        self.set_ups.poll()
+    fn poll_label_change(&mut self) -> Option<LabelChange> {
+        self.label_changes.poll()
     }
 
     fn as_any_mut(&mut self) -> &mut dyn Any {
@@ -347,7 +347,7 @@ impl RouteTable for Desk {
         let is_new = !self.routes.has(from.0, from.1);
         self.routes.add(&self.plan, &mut self.chips, from, to, low_latency)?;
         if is_new {
-            self.set_ups.note(SetUp::In(from.0, from.1));
+            self.label_changes.note(LabelChange::In(from.0, from.1));
         }
         Ok(())
     }

@@ -211,7 +211,7 @@ impl Shared {
             let counted = self.engine.with(move |core| {
                 let one = |hop: SwitchHop| {
                     let node = core.fabric.node(&hop.switch)?;
-                    core.network.peek_node::<net::Switch>(node)?.circuit_counters(hop.from, hop.to)
+                    core.network.peek_node::<net::SwitchElement>(node)?.circuit_counters(hop.from, hop.to)
                 };
                 part.into_iter().map(one).collect::<Vec<_>>()
             });

@@ -3,7 +3,7 @@
 
 use crate::objects::{Change, Object, ObjectId, Objects, Owner, Spec};
 use net::topology::{CircuitDescription, CircuitEnd};
-use net::{Aal, PeerCircuit};
+use net::{FrameAal, PeerCircuit};
 use std::collections::BTreeMap;
 
 /// Circuits that one peer may make.
@@ -46,9 +46,9 @@ impl Peers {
     pub fn handle(&mut self, link: &str, real: &Real, event: &PeerCircuit) -> Result<Option<Change>, TooManyCircuits> {
         let ends = [&real.outside, &real.host].map(|station| CircuitEnd::new(station.clone(), event.circuit));
         let aal = match event.opened.flatten() {
-            Some(0) => Aal::Aal0,
-            Some(3) => Aal::Aal34,
-            _ => Aal::Aal5,
+            Some(0) => FrameAal::Aal0,
+            Some(3) => FrameAal::Aal34,
+            _ => FrameAal::Aal5,
         };
         let circuit = CircuitDescription { ends: ends.to_vec(), aal, ..CircuitDescription::default() };
         let id = ObjectId::circuit(&circuit);

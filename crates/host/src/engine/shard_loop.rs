@@ -9,7 +9,7 @@ use crate::events::machine::LINGER;
 use crate::interface::HostInterface;
 use endpoint::times::timespec;
 use endpoint::waiting;
-use net::switch::Switch;
+use net::switch::SwitchElement;
 use net::topology::Fabric;
 use net::{External, LinkId, NodeId, Shard};
 use rustix::event::epoll::{self, EventFlags};
@@ -171,7 +171,7 @@ impl ShardLoop {
         let nodes: Vec<NodeId> = shard.nodes().map(|(id, _)| id).collect();
         let (hosts, others): (Vec<_>, Vec<_>) =
             nodes.into_iter().partition(|id| shard.peek_node::<HostInterface>(*id).is_some());
-        self.hosts_only = others.into_iter().all(|id| shard.peek_node::<Switch>(id).is_some());
+        self.hosts_only = others.into_iter().all(|id| shard.peek_node::<SwitchElement>(id).is_some());
         // A node's number is not used again, so the same numbers are the same hosts.
         if hosts != self.hosts {
             let here: HashSet<NodeId> = hosts.iter().copied().collect();

@@ -316,7 +316,7 @@ fn what_waits_for_its_pacer_leaves_as_another_contract_says() {
     push_cells(&mut application, 3);
     stage.pass(2 * STEP, true);
     assert_eq!(stage.sent(100), (1, 0));
-    let (aal, oam) = (net::Aal::Aal5, OamOptions::default());
+    let (aal, oam) = (net::FrameAal::Aal5, OamOptions::default());
     let faster = CircuitOptions { contract: paced(), aal, sends: true, receives: true, oam };
     stage.host(0).change_circuit(0, CircuitId::new(0, 100).unwrap(), &faster).unwrap();
     stage.pass(3 * STEP, true);

@@ -71,7 +71,7 @@ impl Bench {
         let rate = LinkConfig { rate: Some(CellRate::OC3C), ..LinkConfig::default() };
         let links =
             [0, 1].map(|n| network.connect(End::Port(hosts[n], 0), End::Port(line, n as u16), rate.clone()).unwrap());
-        let options = CircuitOptions { aal: net::Aal::Aal5, contract, sends: true, receives: true, oam };
+        let options = CircuitOptions { aal: net::FrameAal::Aal5, contract, sends: true, receives: true, oam };
         for host in hosts {
             let host = network.node_mut::<HostInterface>(host).unwrap();
             (0..circuits).for_each(|n| CircuitTable::add_circuit(host, 0, id(n), &options).unwrap());
@@ -369,7 +369,7 @@ fn a_burst_of_alarms_and_the_end_of_them_all_at_once_are_spread_over_rounds() {
     let config = LinkConfig { queue_cells: 4096, ..LinkConfig::default() };
     let link = network.connect(End::Port(node, 0), End::External, config).unwrap();
     let (contract, oam) = (Contract::default(), OamOptions::default());
-    let options = CircuitOptions { aal: net::Aal::Aal5, contract, sends: true, receives: true, oam };
+    let options = CircuitOptions { aal: net::FrameAal::Aal5, contract, sends: true, receives: true, oam };
     let host = network.node_mut::<HostInterface>(node).unwrap();
     (0..CIRCUITS).for_each(|n| CircuitTable::add_circuit(host, 0, id(n), &options).unwrap());
     let defect = Defect { kind: DefectType(7), location: Location::named("elsewhere").unwrap() };

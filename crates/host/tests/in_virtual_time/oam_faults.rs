@@ -146,7 +146,7 @@ fn run(faults: FaultConfig) -> (Truth, Truth) {
     network.connect(End::Port(behind, 1), End::Port(beta, 0), clean()).unwrap();
     let oam = OamOptions { continuity: false, monitoring: Some(128) };
     let contract = traffic::Contract::default();
-    let options = CircuitOptions { aal: net::Aal::Aal5, contract, sends: true, receives: true, oam };
+    let options = CircuitOptions { aal: net::FrameAal::Aal5, contract, sends: true, receives: true, oam };
     for host in [alpha, beta] {
         let host = network.node_mut::<HostInterface>(host).unwrap();
         CircuitTable::add_circuit(host, 0, CIRCUIT, &options).unwrap();

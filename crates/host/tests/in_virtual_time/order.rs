@@ -191,7 +191,7 @@ fn a_circuit_whose_contract_is_taken_back_has_no_turn_before_others_any_more() {
     assert!(reserved[0] > 800, "the rate is kept: {reserved:?}");
     stage.pass(Duration::from_millis(10));
     let options = CircuitOptions {
-        aal: net::Aal::Aal5,
+        aal: net::FrameAal::Aal5,
         contract: Contract::default(),
         sends: true,
         receives: true,

@@ -7,7 +7,7 @@ use crate::atmtcp;
 use crate::connection::{Stream, Tls, prepare};
 use crate::lobby::{Arrival, Seat};
 use net::external::{CircuitNotice, External, PeerCircuit};
-use net::frame::Aal;
+use net::frame::FrameAal;
 use net::node::NodeIo;
 use rustix::net::sockopt;
 use std::io::{self, ErrorKind};
@@ -452,7 +452,7 @@ impl External for Shell {
 
     fn set_circuit(&mut self, circuit: CircuitId, what: Option<CircuitNotice>) {
         let Speech::Frames(machine) = &mut self.speech else { return };
-        machine.set_aal(circuit, what.map_or(Aal::Aal5, |c| c.aal));
+        machine.set_aal(circuit, what.map_or(FrameAal::Aal5, |c| c.aal));
         match what {
             Some(notice) => machine.open(circuit, &atmtcp::qos_text(&notice)),
             None => machine.close(circuit),

@@ -38,14 +38,14 @@ struct Window {
 
 /// The windows under way.
 #[derive(Debug)]
-pub(crate) struct Ahead {
+pub(crate) struct LookupPipeline {
     windows: [Window; WINDOWS],
 }
 
-impl Ahead {
+impl LookupPipeline {
     pub(crate) fn new() -> Box<Self> {
         let window = Window { words: [0; WINDOW], places: [Place::default(); WINDOW], found: [0; WINDOW] };
-        Box::new(Ahead { windows: [window; WINDOWS] })
+        Box::new(LookupPipeline { windows: [window; WINDOWS] })
     }
 }
 
@@ -83,7 +83,7 @@ impl Switch {
         port: usize,
         cells: &[Cell],
         contracts: bool,
-        ahead: &mut Ahead,
+        ahead: &mut LookupPipeline,
         mut work: impl FnMut(&mut Self, usize, &[u32], &[u32]),
     ) {
         let windows = cells.len().div_ceil(N);
@@ -117,7 +117,7 @@ impl Switch {
     /// Finds where the entries of window `at` are, and asks for them. A function of its own, as the other steps are, so that
     /// its loop has all registers.
     #[inline(never)]
-    fn prepare(&self, port: usize, cells: &[Cell], at: usize, ahead: &mut Ahead) {
+    fn prepare(&self, port: usize, cells: &[Cell], at: usize, ahead: &mut LookupPipeline) {
         let cells = window_of::<FAR_WINDOW>(cells, at);
         let Window { words, places, .. } = &mut ahead.windows[at % WINDOWS];
         let mut all = 0;
@@ -143,7 +143,7 @@ impl Switch {
 
     /// Reads those entries, and asks for the circuits' lines.
     #[inline(never)]
-    fn find(&self, port: usize, cells: &[Cell], at: usize, ahead: &mut Ahead) {
+    fn find(&self, port: usize, cells: &[Cell], at: usize, ahead: &mut LookupPipeline) {
         let n = window_of::<FAR_WINDOW>(cells, at).len();
         let Window { words, places, found } = &mut ahead.windows[at % WINDOWS];
         let (mut all, mut rare) = (0, Rare::default());
@@ -160,7 +160,7 @@ impl Switch {
 
     /// Both steps in one, for a label table that caches hold.
     #[inline(never)]
-    fn find_near(&self, port: usize, cells: &[Cell], at: usize, ahead: &mut Ahead) {
+    fn find_near(&self, port: usize, cells: &[Cell], at: usize, ahead: &mut LookupPipeline) {
         let cells = window_of::<WINDOW>(cells, at);
         let Window { words, found, .. } = &mut ahead.windows[at % WINDOWS];
         let mut all = 0;

@@ -9,13 +9,13 @@ impl Network {
     /// Asks the elements that somebody has called which labels they have set up. Comes before anything can be put on a line or taken
     /// off, so that what is sent on the new circuits is told from what was sent before.
     #[inline]
-    pub(super) fn note_set_ups(&mut self) {
+    pub(super) fn note_label_changes(&mut self) {
         if !self.called.is_empty() {
-            self.take_set_ups();
+            self.take_label_changes();
         }
     }
 
-    fn take_set_ups(&mut self) {
+    fn take_label_changes(&mut self) {
         let mut lines: BTreeMap<u32, Vec<Label>> = BTreeMap::new();
         while let Some(node) = self.called.next(0) {
             self.called.remove(node);
@@ -23,7 +23,7 @@ impl Network {
                 continue;
             };
             let Some(Some(shard)) = self.shards.get_mut(shard as usize) else { continue };
-            while let Some((line, label)) = shard.poll_set_up(node) {
+            while let Some((line, label)) = shard.poll_label_change(node) {
                 lines.entry(line).or_default().push(label);
             }
         }

@@ -4,7 +4,7 @@ use wire::Label;
 
 /// A label that a node has set up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SetUp {
+pub enum LabelChange {
     /// What comes in at a port under this label is of a new circuit.
     In(u16, Label),
     /// What leaves by a port under this label is.
@@ -13,16 +13,16 @@ pub enum SetUp {
 
 /// Labels that a node has set up since the network has asked it.
 #[derive(Debug, Default)]
-pub struct SetUps(Vec<SetUp>);
+pub struct LabelChanges(Vec<LabelChange>);
 
-impl SetUps {
+impl LabelChanges {
     /// A label was set up.
-    pub fn note(&mut self, what: SetUp) {
+    pub fn note(&mut self, what: LabelChange) {
         self.0.push(what);
     }
 
-    /// For [`crate::Node::poll_set_up`].
-    pub fn poll(&mut self) -> Option<SetUp> {
+    /// For [`crate::Node::poll_label_change`].
+    pub fn poll(&mut self) -> Option<LabelChange> {
         let next = self.0.pop();
         if self.0.is_empty() {
             // Thousands at once are rare.

@@ -1,7 +1,7 @@
 //! What is on a line of circuits that have gone, where other circuits have their labels by now.
 //!
 //! A label that is set up at the end of a line holds for what is given to the line after that: what is on it already was sent on another
-//! circuit, and may be another user's. The sieve knows which units of which label these are, by their places on the line, and drops
+//! circuit, and may be another user's. The filter knows which units of which label these are, by their places on the line, and drops
 //! them when they are the oldest. A line has one only from such a set-up until all that was on it then has been read.
 
 use super::{Lane, Unit};
@@ -23,8 +23,8 @@ fn key(label: Label) -> u32 {
 
 /// See the module's head. A unit is a cell, a frame, or a parcel.
 #[derive(Debug, Default)]
-pub(super) struct Sieve {
-    /// By label: units of it before this one are of a circuit that has gone. Units are counted from the sieve's beginning.
+pub(super) struct StaleFilter {
+    /// By label: units of it before this one are of a circuit that has gone. Units are counted from the filter's beginning.
     until: HashMap<u32, u64>,
     /// Units that have been taken off the line or dropped.
     passed: u64,
@@ -33,7 +33,7 @@ pub(super) struct Sieve {
     has_paths: bool,
 }
 
-impl Sieve {
+impl StaleFilter {
     /// The `ahead` units that are on the line are of no circuit of this label.
     fn mark(&mut self, label: Label, ahead: u64) {
         if self.until.len() == self.until.capacity() {
@@ -64,10 +64,10 @@ impl Sieve {
     }
 }
 
-/// What [`Lane::sift`] has come to.
+/// What [`Lane::purge_stale`] has come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sifted {
-    /// The line has no sieve any more.
+pub(crate) enum Purged {
+    /// The line has no filter any more.
     Done,
     /// What can be read now may be.
     Clean,
@@ -76,7 +76,7 @@ pub(crate) enum Sifted {
 }
 
 impl<T: Unit> Lane<T> {
-    /// How much of what is on the line has to pass a sieve if these labels are set up at its end. On a line with faults, where order and
+    /// How much of what is on the line has to pass a filter if these labels are set up at its end. On a line with faults, where order and
     /// number change, units of theirs that have not arrived are dropped at once.
     pub(crate) fn under_way(&mut self, labels: &[Label], pool: &mut FramePool) -> u64 {
         let arrived = self.arrived.len() + self.parcels.len();
@@ -101,34 +101,34 @@ impl<T: Unit> Lane<T> {
 
     /// Labels are set up at the line's end, and none of the `ahead` units before it are theirs.
     pub(crate) fn outdate(&mut self, labels: &[Label], ahead: u64) {
-        let sieve = self.sieve.get_or_insert_default();
-        labels.iter().for_each(|label| sieve.mark(*label, ahead));
+        let stale_filter = self.stale_filter.get_or_insert_default();
+        labels.iter().for_each(|label| stale_filter.mark(*label, ahead));
         self.clean = 0;
     }
 
     /// The line has been emptied in the shard where it begins: of what was before its end, so much can come yet.
     pub(crate) fn shorten_sieve(&mut self, beyond: u64) {
         let here = (self.arrived.len() + self.parcels.len()) as u64;
-        if let Some(sieve) = &mut self.sieve {
-            sieve.shorten(here + beyond);
-            if sieve.is_done() {
+        if let Some(stale_filter) = &mut self.stale_filter {
+            stale_filter.shorten(here + beyond);
+            if stale_filter.is_done() {
                 self.end_sieve();
             }
         }
     }
 
-    /// Drops what the sieve holds back of the oldest units, `most` at most, and finds out how many after these may be read.
-    pub(crate) fn sift(&mut self, most: usize, pool: &mut FramePool) -> Sifted {
+    /// Drops what the filter holds back of the oldest units, `most` at most, and finds out how many after these may be read.
+    pub(crate) fn purge_stale(&mut self, most: usize, pool: &mut FramePool) -> Purged {
         let mut left = most;
         while self.clean == 0
-            && let Some(sieve) = &self.sieve
+            && let Some(stale_filter) = &self.stale_filter
         {
             if left == 0 {
-                return Sifted::More;
+                return Purged::More;
             }
-            let at = sieve.passed;
+            let at = stale_filter.passed;
             if let Some(parcel) = self.parcels.front() {
-                if !sieve.holds_back(parcel.circuit, at) {
+                if !stale_filter.holds_back(parcel.circuit, at) {
                     break;
                 }
                 left = left.saturating_sub(parcel.cells());
@@ -141,8 +141,8 @@ impl<T: Unit> Lane<T> {
             let readable = self.arrived.readable();
             let readable = &readable[..readable.len().min(self.parcels.cells_before()).min(left)];
             let Some(first) = readable.first() else { break };
-            if !sieve.holds_back(first.circuit(), at) {
-                let is_clean = |(unit, place): &(&T, u64)| !sieve.holds_back(unit.circuit(), *place);
+            if !stale_filter.holds_back(first.circuit(), at) {
+                let is_clean = |(unit, place): &(&T, u64)| !stale_filter.holds_back(unit.circuit(), *place);
                 self.clean = readable.iter().zip(at..).take_while(is_clean).count();
                 break;
             }
@@ -156,7 +156,7 @@ impl<T: Unit> Lane<T> {
             }
             self.pass(1);
         }
-        if self.sieve.is_some() { Sifted::Clean } else { Sifted::Done }
+        if self.stale_filter.is_some() { Purged::Clean } else { Purged::Done }
     }
 
     fn lose_parcel(&mut self, parcel: &Parcel) {
@@ -174,22 +174,22 @@ impl<T: Unit> Lane<T> {
     }
 
     fn pass(&mut self, n: u64) {
-        if let Some(sieve) = &mut self.sieve {
-            sieve.passed += n;
-            if sieve.is_done() {
+        if let Some(stale_filter) = &mut self.stale_filter {
+            stale_filter.passed += n;
+            if stale_filter.is_done() {
                 self.end_sieve();
             }
         }
     }
 
     pub(super) fn end_sieve(&mut self) {
-        (self.sieve, self.clean) = (None, usize::MAX);
+        (self.stale_filter, self.clean) = (None, usize::MAX);
     }
 
     /// Whether the oldest, a parcel, may be read.
     pub(super) fn is_parcel_clean(&self) -> bool {
-        let (Some(sieve), Some(parcel)) = (&self.sieve, self.parcels.front()) else { return true };
-        !sieve.holds_back(parcel.circuit, sieve.passed)
+        let (Some(stale_filter), Some(parcel)) = (&self.stale_filter, self.parcels.front()) else { return true };
+        !stale_filter.holds_back(parcel.circuit, stale_filter.passed)
     }
 }
 

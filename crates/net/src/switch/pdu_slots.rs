@@ -32,14 +32,14 @@ struct Share {
 
 /// See the module's head. Never longer than there are frames; nothing is allocated once it has been that long.
 #[derive(Debug, Default)]
-pub(super) struct Holders {
+pub(super) struct PduSlots {
     list: Vec<Holder>,
     free: Vec<u32>,
     shares: Vec<Share>,
     frames: usize,
 }
 
-impl Holders {
+impl PduSlots {
     /// Frames that all hold.
     pub(super) fn frames(&self) -> usize {
         self.frames
@@ -146,30 +146,30 @@ mod tests {
 
     #[test]
     fn the_port_with_most_yields_its_longest_silent_and_ports_with_about_the_same_do_not_push_each_other_out() {
-        let (mut holders, mut now) = (Holders::default(), Time::ZERO);
-        let places: Vec<u32> = (0..3).map(|at| holders.note(NOWHERE, (at, 1), 1, now)).collect();
-        assert_eq!(holders.victim(2, now), Some(0), "ties go to the one whose cell came first");
-        holders.note(places[0], (0, 1), 1, now);
-        assert_eq!(holders.victim(2, now), Some(1));
-        assert_eq!(holders.victim(1, now), None, "a port does not push out its own");
-        holders.note(NOWHERE, (7, 2), 2, now);
-        assert_eq!(holders.victim(2, now), None, "two, and the other has three");
-        assert_eq!(holders.victim(3, now), Some(1));
+        let (mut pdu_slots, mut now) = (PduSlots::default(), Time::ZERO);
+        let places: Vec<u32> = (0..3).map(|at| pdu_slots.note(NOWHERE, (at, 1), 1, now)).collect();
+        assert_eq!(pdu_slots.victim(2, now), Some(0), "ties go to the one whose cell came first");
+        pdu_slots.note(places[0], (0, 1), 1, now);
+        assert_eq!(pdu_slots.victim(2, now), Some(1));
+        assert_eq!(pdu_slots.victim(1, now), None, "a port does not push out its own");
+        pdu_slots.note(NOWHERE, (7, 2), 2, now);
+        assert_eq!(pdu_slots.victim(2, now), None, "two, and the other has three");
+        assert_eq!(pdu_slots.victim(3, now), Some(1));
         now += SILENCE;
-        assert_eq!(holders.victim(1, now), Some(1), "one of its own that is silent");
-        holders.note(places[1], (1, 1), 1, now);
-        holders.note(places[2], (2, 1), 1, now);
-        assert_eq!(holders.victim(1, now), Some(0), "the port with fewer keeps its silent one");
-        holders.note(places[0], (0, 1), 1, now);
-        assert_eq!(holders.victim(1, now), None);
-        assert_eq!(holders.victim(2, now), Some(7));
+        assert_eq!(pdu_slots.victim(1, now), Some(1), "one of its own that is silent");
+        pdu_slots.note(places[1], (1, 1), 1, now);
+        pdu_slots.note(places[2], (2, 1), 1, now);
+        assert_eq!(pdu_slots.victim(1, now), Some(0), "the port with fewer keeps its silent one");
+        pdu_slots.note(places[0], (0, 1), 1, now);
+        assert_eq!(pdu_slots.victim(1, now), None);
+        assert_eq!(pdu_slots.victim(2, now), Some(7));
     }
 
     #[test]
     fn random_changes_agree_with_a_plain_list() {
         for seed in 1..20 {
             let mut random = Random::new(seed);
-            let mut holders = Holders::default();
+            let mut pdu_slots = PduSlots::default();
             // By route: its place, its frames, when its last cell came and which one that was.
             let mut plain: BTreeMap<u32, (u32, usize, u64)> = BTreeMap::new();
             let from = |at: u32| (at % 4) as u16;
@@ -179,32 +179,32 @@ mod tests {
                 let (place, frames, last) = match random.below(3) {
                     0 => {
                         let fewer = frames.saturating_sub(random.below(3) as usize);
-                        (holders.lessen(place, fewer), fewer, last)
+                        (pdu_slots.lessen(place, fewer), fewer, last)
                     }
                     _ => {
                         let frames = random.below(4) as usize;
-                        (holders.note(place, (at, from(at)), frames, Time::from_nanos(step)), frames, step)
+                        (pdu_slots.note(place, (at, from(at)), frames, Time::from_nanos(step)), frames, step)
                     }
                 };
                 plain.remove(&at);
                 if frames > 0 {
                     plain.insert(at, (place, frames, last));
                 }
-                assert_eq!(holders.frames(), plain.values().map(|(_, frames, _)| frames).sum::<usize>());
-                assert!(holders.list.len() <= 30 && holders.shares.len() <= 4);
+                assert_eq!(pdu_slots.frames(), plain.values().map(|(_, frames, _)| frames).sum::<usize>());
+                assert!(pdu_slots.list.len() <= 30 && pdu_slots.shares.len() <= 4);
                 let held = |port: u16| -> usize {
                     plain.iter().filter(|(at, _)| from(**at) == port).map(|(_, (_, frames, _))| frames).sum()
                 };
                 for port in 0..4 {
                     let most = (0..4).map(held).max().filter(|most| *most >= held(port) + 2);
-                    let victim = holders.victim(port, Time::from_nanos(step));
+                    let victim = pdu_slots.victim(port, Time::from_nanos(step));
                     assert_eq!(victim.is_some(), most.is_some(), "seed {seed}, step {step}");
                     if let (Some(victim), Some(most)) = (victim, most) {
                         let of_it = plain.iter().filter(|(at, _)| from(**at) == from(victim));
                         assert_eq!(held(from(victim)), most);
                         assert_eq!(of_it.min_by_key(|(_, (.., last))| *last).map(|(at, _)| *at), Some(victim));
                     }
-                    let silent = holders.victim(port, LATER);
+                    let silent = pdu_slots.victim(port, LATER);
                     assert_eq!(silent.is_some(), (0..4).any(|other| held(other) >= held(port).max(1)));
                 }
             }

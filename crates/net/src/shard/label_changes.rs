@@ -1,21 +1,21 @@
 //! Labels that elements have set up, and what is on the lines to them.
 
 use super::Shard;
+use crate::label_change::LabelChange;
 use crate::link::End;
 use crate::node::NONE;
-use crate::set_up::SetUp;
 use wire::Label;
 
 impl Shard {
     /// The next label that an element has set up, with the line on which units of another circuit of that label may be.
-    pub(crate) fn poll_set_up(&mut self, node: u32) -> Option<(u32, Label)> {
+    pub(crate) fn poll_label_change(&mut self, node: u32) -> Option<(u32, Label)> {
         let slot = self.nodes.get_mut(node as usize)?.as_mut()?;
-        while let Some(set_up) = slot.node.poll_set_up() {
+        while let Some(change) = slot.node.poll_label_change() {
             let port = |port: u16| slot.ports.get(usize::from(port));
-            let (line, label) = match set_up {
-                SetUp::In(at, label) => (port(at).map(|port| port.input), label),
+            let (line, label) = match change {
+                LabelChange::In(at, label) => (port(at).map(|port| port.input), label),
                 // What is inside the process has its own label at the far end. Outside, the label is all there is.
-                SetUp::Out(at, label) => {
+                LabelChange::Out(at, label) => {
                     (port(at).map(|port| port.output).filter(|line| leaves(&self.links, *line)), label)
                 }
             };
@@ -35,7 +35,7 @@ impl Shard {
         }
     }
 
-    /// How much on a line whose sender is here has to pass a sieve at its end, which is in another shard.
+    /// How much on a line whose sender is here has to pass a filter at its end, which is in another shard.
     pub(crate) fn under_way(&mut self, line: u32, labels: &[Label]) -> u64 {
         let lines = &mut self.lines;
         let Some(Some(there)) = lines.lines.get_mut(line as usize) else { return 0 };
@@ -48,7 +48,7 @@ impl Shard {
         let ahead = self.under_way(line, labels) + beyond;
         let Some(Some(there)) = self.lines.lines.get_mut(line as usize).filter(|_| ahead > 0) else { return };
         there.outdate(labels, ahead);
-        self.lines.sieves.insert(line);
+        self.lines.stale_filters.insert(line);
         self.lines.note_arrived(line);
     }
 
