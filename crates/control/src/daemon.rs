@@ -6,11 +6,11 @@ use crate::controller::{Applying, Controller};
 use crate::description::explained;
 use crate::door;
 use crate::intent::Outcome;
-use crate::keeper::Keeper;
 use crate::manage::Manager;
 use crate::metrics::server::Server;
 use crate::sources::waiting::Understood;
 use crate::state::StateFolder;
+use crate::state_writer::StateWriter;
 use anyhow::{Context as _, Result};
 use host::engine::{self, EngineHandle};
 use host::service::{Handler, Opened, Service};
@@ -94,8 +94,9 @@ impl Daemon {
         socket: &Path,
         options: &Options,
     ) -> Result<Self> {
-        let keeper = state.map(|state| Keeper::of(state, options.reset_state)).transpose()?.unwrap_or_default();
-        let controller = Arc::new(Controller::new(engine.clone(), keeper)?);
+        let state_writer =
+            state.map(|state| StateWriter::of(state, options.reset_state)).transpose()?.unwrap_or_default();
+        let controller = Arc::new(Controller::new(engine.clone(), state_writer)?);
         let source = config.clone();
         // There is nothing yet that an empty description could remove.
         let how = Applying { allow_empty: true, ..Applying::default() };
@@ -160,7 +161,7 @@ impl Daemon {
         Ok(outcome)
     }
 
-    /// Does what peers of links with `real` have asked for since the last time.
+    /// Does what peers of links with `peer_circuits_to` have asked for since the last time.
     pub fn serve_peers(&self) {
         self.controller.serve_peers();
     }

@@ -5,7 +5,7 @@ mod myrinet;
 pub(crate) mod oam;
 
 use crate::audit::Who;
-use crate::calls::exchange::Channel;
+use crate::calls::call_controller::Channel;
 use crate::capture::pump::Capture;
 use crate::capture::{self, pump};
 pub use crate::config::MAX_DESCRIPTION_OCTETS;

@@ -1,5 +1,5 @@
 //! The steps of a plan, and what performs them: a [`Model`], which has no network and is for trying, or a running network
-//! ([`crate::live`]). Performing a step gives the step that undoes it.
+//! ([`crate::network_target`]). Performing a step gives the step that undoes it.
 
 use crate::adapters::Plug;
 use crate::config::Shell;
@@ -170,7 +170,7 @@ pub enum Need {
 }
 
 /// A [`Need`], made.
-pub enum Made {
+pub enum PreparedResource {
     /// What is outside at a link.
     Shell(Box<dyn External>),
     /// An adapter, new or as it is there.
@@ -216,7 +216,7 @@ pub trait Target {
     ///
     /// # Errors
     /// Why not; nothing has changed.
-    fn perform(&mut self, step: &Step, made: Option<Made>) -> Result<Step, StepError>;
+    fn perform(&mut self, step: &Step, made: Option<PreparedResource>) -> Result<Step, StepError>;
 
     /// Does some of what earlier steps have left to do, a bounded amount. True if there was something.
     fn advance(&mut self) -> bool {
@@ -272,7 +272,7 @@ impl Model {
 }
 
 impl Target for Model {
-    fn perform(&mut self, step: &Step, _: Option<Made>) -> Result<Step, StepError> {
+    fn perform(&mut self, step: &Step, _: Option<PreparedResource>) -> Result<Step, StepError> {
         let router = &mut self.router;
         Ok(match step {
             Step::AddStation { name, kind, .. } => {

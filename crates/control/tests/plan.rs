@@ -8,7 +8,7 @@ use chance::{Failing, Random};
 use control::adapters::Adapters;
 use control::config::Host;
 use control::execution::{Execution, Progress};
-use control::live::{Links, Live};
+use control::network_target::{Links, NetworkTarget};
 use control::objects::{Change, LinkSpec, Object, ObjectId, Objects, Owner, Spec, difference};
 use control::plan::{Plan, roll_back};
 use control::step::Model;
@@ -77,7 +77,7 @@ impl World {
         }
         for placed in self.fabric.router().circuits() {
             let way: Vec<String> = placed
-                .way
+                .route
                 .hops
                 .iter()
                 .map(|hop| format!("{} {}", self.fabric.router().link_name(hop.link).unwrap(), hop.label))
@@ -104,7 +104,7 @@ impl World {
         let mut execution = Execution::new(plan);
         let mut left = fails_at.unwrap_or(usize::MAX);
         loop {
-            let live = Live {
+            let live = NetworkTarget {
                 network: &mut self.network,
                 fabric: &mut self.fabric,
                 links: &mut self.links,

@@ -493,7 +493,10 @@ fn a_link_that_a_command_adds_is_held_to_what_one_of_a_description_is() {
         (signals(["beta", "s1:8"]), "ports 0 to 7"),
         (json!({ "ends": ["beta", "d:9"] }), "no port 9"),
         (json!({ "ends": ["beta", "s1:1"], "follows": "alpha - s1:0" }), "follows"),
-        (json!({ "ends": ["s1:1", "far"], "atmtcp": "listen 127.0.0.1:0", "real": "nobody" }), "no host of this name"),
+        (
+            json!({ "ends": ["s1:1", "far"], "atmtcp": "listen 127.0.0.1:0", "peer_circuits_to": "nobody" }),
+            "no host of this name",
+        ),
     ] {
         let why = add(link.clone()).expect_err(&format!("{link}"));
         assert!(why.contains(says), "{link}: {why}");

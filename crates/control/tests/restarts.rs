@@ -12,12 +12,12 @@ use control::audit::Who;
 use control::config::{Circuit, Config, Link, parse};
 use control::execution::{Execution, Progress};
 use control::intent::{Intent, Prepared};
-use control::keeper::Keeper;
-use control::live::{Links, Live};
+use control::network_target::{Links, NetworkTarget};
 use control::objects::{LinkSpec, ObjectId, Spec};
 use control::sources::commands::{Kept, Written};
 use control::sources::waiting::Understood;
 use control::state::StateFolder;
+use control::state_writer::StateWriter;
 use endpoint::layout::{Descriptor, Geometry, Head};
 use endpoint::segment::Segment;
 use endpoint::{Aal, DataPath, Events, Local};
@@ -56,7 +56,7 @@ struct World {
     links: Links,
     adapters: Adapters,
     intent: Intent,
-    keeper: Arc<Keeper>,
+    state_writer: Arc<StateWriter>,
     witness: Option<Witness>,
     now: Time,
     /// What did not fit into the description that was applied last.
@@ -83,14 +83,14 @@ enum Came {
 
 impl World {
     fn start(folder: &Path) -> Self {
-        let keeper = Arc::new(Keeper::of(StateFolder::open(folder).unwrap(), false).unwrap());
+        let state_writer = Arc::new(StateWriter::of(StateFolder::open(folder).unwrap(), false).unwrap());
         World {
             network: Network::new(FramePool::new(8, 2048)),
             fabric: Fabric::new(),
             links: Links::default(),
             adapters: Adapters::default(),
-            intent: Intent::new(keeper.clone()),
-            keeper,
+            intent: Intent::new(state_writer.clone()),
+            state_writer,
             witness: None,
             now: Time::ZERO,
             dropped: Vec::new(),
@@ -151,7 +151,7 @@ impl World {
             if mishap == Mishap::Crash(slice) {
                 return Came::Died;
             }
-            let live = Live {
+            let live = NetworkTarget {
                 network: &mut self.network,
                 fabric: &mut self.fabric,
                 links: &mut self.links,
@@ -173,7 +173,7 @@ impl World {
                 Progress::Make(need) => execution.give(Ok(control::shells::make(&need, &self.adapters).unwrap())),
                 Progress::Done => {
                     self.dropped = self.intent.commit(prepared, &Who::Operator).dropped;
-                    assert_eq!(self.keeper.wait(Duration::from_secs(60)), None);
+                    assert_eq!(self.state_writer.wait(Duration::from_secs(60)), None);
                     return Came::Done;
                 }
                 Progress::Undone(_) => {
@@ -424,7 +424,7 @@ impl Life {
 
     /// The system has closed what a dead daemon had open, and another one starts.
     fn start_again(&mut self) {
-        self.world.keeper.end();
+        self.world.state_writer.end();
         self.world = World::start(self.folder.path());
     }
 

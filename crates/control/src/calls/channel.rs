@@ -1,7 +1,7 @@
 //! The SDUs of an interface's two channels, by an endpoint whose application is the thread of calls: rings of a fixed size in memory
 //! that it shares with the engine's thread. What does not fit is dropped by the host interface, and counted there.
 
-use super::exchange::Channel;
+use super::call_controller::Channel;
 use endpoint::layout::{
     ANY_NEWS, CLIENT_SLEEPS, Descriptor, Geometry, HOST_RESTS, HOST_SLEEPS, Head, INLINE_OCTETS, NEWS_OF_SDUS,
 };

@@ -2,7 +2,7 @@
 //! follows from them is carried out and sent once.
 
 use super::applications::{Refusal, User};
-use super::exchange::Exchange;
+use super::call_controller::CallController;
 use super::setup::Wanted;
 use endpoint::calls::{Answer, Outcome, Sap, Traffic};
 use wire::Time;
@@ -27,9 +27,9 @@ pub enum Step {
     Release(u64, CauseValue),
 }
 
-impl Exchange {
+impl CallController {
     /// Takes steps of a session; one that was refused already keeps its reason. `None`: the session waits for its next events, and
-    /// [`Exchange::take_reply`] gives the answer then.
+    /// [`CallController::take_reply`] gives the answer then.
     ///
     /// Only a session that `waits`, has nothing to hear, and was refused nothing, waits.
     pub fn steps(

@@ -3,8 +3,8 @@
 //! The signalling of a switch's ports goes to its control port, which has a host of its own behind it: cells are reassembled there by
 //! the engine, for one bounded endpoint for each port. Nothing on the engine's thread reads what is in them.
 
+use super::call_controller::{Change, Channel};
 use super::channel::{HostSide, MAX_SDU_OCTETS};
-use super::exchange::{Change, Channel};
 use endpoint::Aal;
 use host::engine::Core;
 use host::{CircuitConfig, EndpointId, HostInterface};

@@ -163,8 +163,15 @@ impl Check<'_> {
                 let known = self.know(&description.ends.each_ref().map(|end| end.station.as_str()), &mut faults);
                 let signalling = link.signalling.as_ref().filter(|_| known);
                 let stations = &self.config.description.stations;
-                let (file, real) = (&self.written.file, link.real.as_deref());
-                self.signalling.extend(fits::link(stations, file, &description, real, signalling, &mut faults));
+                let (file, peer_circuits_to) = (&self.written.file, link.peer_circuits_to());
+                self.signalling.extend(fits::link(
+                    stations,
+                    file,
+                    &description,
+                    peer_circuits_to,
+                    signalling,
+                    &mut faults,
+                ));
                 if known {
                     let leads_out = link.atmtcp.is_some() || link.tcp.is_some() || link.udp.is_some();
                     let shell = self.line_of(&mut description, shell, leads_out, &mut faults);

@@ -1,7 +1,7 @@
 //! A daemon with hosts and switches that signal.
 
 use control::audit::Who;
-use control::calls::exchange::Exchange;
+use control::calls::call_controller::CallController;
 use control::calls::report::CallsStatus;
 use control::config::parse;
 use control::controller::Applying;
@@ -95,7 +95,7 @@ impl Ground {
     }
 
     /// What call control does at one moment: nothing else is signalled before it is over.
-    pub(crate) fn exchange<R>(&self, does: impl FnOnce(&mut Exchange, Time) -> R) -> R {
+    pub(crate) fn controller<R>(&self, does: impl FnOnce(&mut CallController, Time) -> R) -> R {
         self.daemon.controller().calls().with(does)
     }
 
@@ -132,7 +132,7 @@ impl Ground {
 
     /// The addresses of a host.
     pub(crate) fn addresses<const N: usize>(&self, host: &str) -> [Aesa; N] {
-        let all = self.daemon.controller().calls().with(|exchange, _| exchange.addresses(host)).unwrap();
+        let all = self.daemon.controller().calls().with(|controller, _| controller.addresses(host)).unwrap();
         all.try_into().unwrap_or_else(|all| panic!("{host} has {all:?}"))
     }
 

@@ -126,7 +126,7 @@ pub(super) struct Interface {
 
 /// The signalling of a network.
 #[derive(Debug, Default)]
-pub struct Exchange {
+pub struct CallController {
     pub(super) interfaces: Vec<Option<Interface>>,
     pub(super) switches: Vec<Option<Switch>>,
     pub(super) book: Book,
@@ -134,7 +134,7 @@ pub struct Exchange {
     pub(super) changes: VecDeque<Change>,
 }
 
-impl Exchange {
+impl CallController {
     /// Interfaces by number: where they are.
     pub fn interfaces(&self) -> impl Iterator<Item = (usize, &layout::Interface)> {
         self.interfaces.iter().enumerate().filter_map(|(at, interface)| Some((at, &interface.as_ref()?.config)))

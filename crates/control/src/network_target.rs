@@ -4,7 +4,7 @@ use crate::adapters::{Adapters, Refused};
 use crate::config::Shell;
 use crate::objects::ObjectId;
 use crate::placement::Placement;
-use crate::step::{DESK_BOUNDS, MYRINET_BOUNDS, Made, Step, StepError, Target};
+use crate::step::{DESK_BOUNDS, MYRINET_BOUNDS, PreparedResource, Step, StepError, Target};
 use adapter::desk::Desk;
 use adapter::myrinet::Myrinet;
 use host::HostInterface;
@@ -45,7 +45,7 @@ impl Links {
 }
 
 /// A network, for as long as steps are performed on it.
-pub struct Live<'a> {
+pub struct NetworkTarget<'a> {
     /// Nodes and links.
     pub network: &'a mut Network,
     /// Their names, and the circuits.
@@ -62,7 +62,7 @@ pub struct Live<'a> {
     pub dropped: Vec<Box<dyn Send>>,
 }
 
-impl Live<'_> {
+impl NetworkTarget<'_> {
     fn link(&self, link: &ObjectId) -> Result<LinkId, TopologyError> {
         self.links.find(link).ok_or_else(|| TopologyError::NoLink(link.to_string()))
     }
@@ -81,13 +81,13 @@ impl Live<'_> {
         name: &str,
         kind: StationKind,
         max_endpoints: usize,
-        made: Option<Made>,
+        made: Option<PreparedResource>,
     ) -> Result<(), StepError> {
         match (kind, made) {
             (StationKind::Host, _) => {
                 self.fabric.add_host(self.network, name, HostInterface::new(max_endpoints).named(name)).map(drop)?;
             }
-            (StationKind::Switch(config), Some(Made::Switch(switch))) => {
+            (StationKind::Switch(config), Some(PreparedResource::Switch(switch))) => {
                 self.fabric.add_element(self.network, name, config, *switch).map(drop)?;
             }
             (StationKind::Switch(_), _) => return Err(nothing_made(name)),
@@ -113,13 +113,13 @@ impl Live<'_> {
     }
 
     /// Puts at a link what is to be outside there.
-    fn attach(&mut self, link: LinkId, shell: Option<&Shell>, made: Option<Made>) -> Result<(), StepError> {
+    fn attach(&mut self, link: LinkId, shell: Option<&Shell>, made: Option<PreparedResource>) -> Result<(), StepError> {
         match (shell, made) {
             (None, _) => {
                 self.clear(link);
                 return Ok(());
             }
-            (Some(Shell::Adapter(served)), Some(Made::Adapter(plug))) => {
+            (Some(Shell::Adapter(served)), Some(PreparedResource::Adapter(plug))) => {
                 if let Err(refused) = self.adapters.check(self.network, self.fabric, served, link, &plug) {
                     self.dropped.push(Box::new(plug));
                     return Err(match refused {
@@ -130,7 +130,7 @@ impl Live<'_> {
                 self.clear(link);
                 self.adapters.plug(self.network, served, link, plug);
             }
-            (Some(_), Some(Made::Shell(made))) => {
+            (Some(_), Some(PreparedResource::Shell(made))) => {
                 self.clear(link);
                 if !self.network.attach(link, made) {
                     return Err(StepError::Shell("the link has no outside end".into()));
@@ -158,8 +158,8 @@ fn nothing_made(station: &str) -> StepError {
     StepError::Shell(format!("nothing was made for station {station}"))
 }
 
-impl Target for Live<'_> {
-    fn perform(&mut self, step: &Step, made: Option<Made>) -> Result<Step, StepError> {
+impl Target for NetworkTarget<'_> {
+    fn perform(&mut self, step: &Step, made: Option<PreparedResource>) -> Result<Step, StepError> {
         Ok(match step {
             Step::AddStation { name, kind, max_endpoints } => {
                 self.add_station(name, *kind, *max_endpoints, made)?;
@@ -192,7 +192,7 @@ impl Target for Live<'_> {
             }
             Step::ChangeSwitch { name, config, .. } => {
                 let mut room = match made {
-                    Some(Made::Room(room)) => room,
+                    Some(PreparedResource::Room(room)) => room,
                     _ => Box::default(),
                 };
                 let changed = self.fabric.change_switch(self.network, name, *config, &mut room);
@@ -202,13 +202,13 @@ impl Target for Live<'_> {
                 Step::ChangeSwitch { name: name.clone(), had: *config, config: had }
             }
             Step::AddMyrinet { name, .. } => {
-                let Some(Made::Myrinet(net)) = made else { return Err(nothing_made(name)) };
+                let Some(PreparedResource::Myrinet(net)) = made else { return Err(nothing_made(name)) };
                 self.fabric.add_element(self.network, name, MYRINET_BOUNDS, *net)?;
                 self.place(name);
                 Step::RemoveStation(name.clone())
             }
             Step::ChangeMyrinet { name, .. } => {
-                let Some(Made::Myrinet(made)) = made else { return Err(nothing_made(name)) };
+                let Some(PreparedResource::Myrinet(made)) = made else { return Err(nothing_made(name)) };
                 let net = self.myrinet(name)?;
                 let had = Box::new(net.layout().clone());
                 let former = net.become_like(*made);
@@ -216,13 +216,13 @@ impl Target for Live<'_> {
                 Step::ChangeMyrinet { name: name.clone(), layout: had }
             }
             Step::AddDesk { name, .. } => {
-                let Some(Made::Desk(desk)) = made else { return Err(nothing_made(name)) };
+                let Some(PreparedResource::Desk(desk)) = made else { return Err(nothing_made(name)) };
                 self.fabric.add_element(self.network, name, DESK_BOUNDS, *desk)?;
                 self.place(name);
                 Step::RemoveStation(name.clone())
             }
             Step::ChangeDesk { name, .. } => {
-                let Some(Made::Desk(made)) = made else { return Err(nothing_made(name)) };
+                let Some(PreparedResource::Desk(made)) = made else { return Err(nothing_made(name)) };
                 let desk = self.desk(name)?;
                 let had = Box::new(desk.layout().clone());
                 let former = desk.become_like(*made);

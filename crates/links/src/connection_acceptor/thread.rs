@@ -1,4 +1,4 @@
-//! The lobby's thread: sockets, and nothing that [`super::table`] could decide.
+//! The connection acceptor's thread: sockets, and nothing that [`super::table`] could decide.
 
 use super::table::{HANDSHAKE, Occupant, Rank, Table, origin};
 use super::{Arrival, Offers};
@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 const LOOK: Duration = Duration::from_secs(1);
 /// The number of the thread's own bell.
 const BELL: u64 = 0;
-/// How a process ends whose lobby has panicked, as Rust's programs do after a panic.
+/// How a process ends whose connection acceptor has panicked, as Rust's programs do after a panic.
 const PANICKED: i32 = 101;
 
 /// What a link asks for.
@@ -66,7 +66,7 @@ fn start() -> io::Result<Way> {
     epoll::add(&poll, &bell, epoll::EventData::new_u64(BELL), edge)?;
     let (commands, receiver) = channel();
     let life = move || {
-        let mut lobby = Lobby {
+        let mut acceptor = ConnectionAcceptor {
             poll,
             commands: receiver,
             doors: BTreeMap::new(),
@@ -74,12 +74,12 @@ fn start() -> io::Result<Way> {
             table: Table::default(),
             next: BELL + 1,
         };
-        if std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| lobby.run())).is_err() {
-            tracing::error!("the lobby has panicked; ending");
+        if std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| acceptor.run())).is_err() {
+            tracing::error!("the connection acceptor has panicked; ending");
             std::process::exit(PANICKED);
         }
     };
-    std::thread::Builder::new().name("lobby".into()).spawn(life)?;
+    std::thread::Builder::new().name("acceptor".into()).spawn(life)?;
     Ok(Way { commands, bell })
 }
 
@@ -112,7 +112,7 @@ enum For {
     },
 }
 
-struct Lobby {
+struct ConnectionAcceptor {
     poll: OwnedFd,
     commands: Receiver<Command>,
     doors: BTreeMap<u64, Door>,
@@ -121,7 +121,7 @@ struct Lobby {
     next: u64,
 }
 
-impl Lobby {
+impl ConnectionAcceptor {
     fn run(&mut self) {
         let mut events = [epoll::Event { flags: EventFlags::empty(), data: epoll::EventData::new_u64(0) }; 64];
         loop {

@@ -176,13 +176,13 @@ fn attempt(disk: &mut impl Disk, (state, mut entries, mut left_out): Work) -> (W
 
 /// See the module's head. Without a folder nothing is kept.
 #[derive(Default)]
-pub struct Keeper {
+pub struct StateWriter {
     shared: Option<Arc<Shared>>,
     before: Option<Kept>,
     audit: Mutex<Audit>,
 }
 
-impl Keeper {
+impl StateWriter {
     /// Of a folder. `reset`: what it has and cannot be used is set aside.
     ///
     /// # Errors
@@ -190,15 +190,15 @@ impl Keeper {
     pub fn of(state: StateFolder, reset: bool) -> Result<Self> {
         let log = Log::new(state.log()?);
         let before = state.read(reset)?;
-        Keeper::start(before, Files { state, log }, RETRY)
+        StateWriter::start(before, Files { state, log }, RETRY)
     }
 
     fn start(before: Option<Kept>, disk: impl Disk + Send + 'static, retry: Duration) -> Result<Self> {
         let shared = Arc::<Shared>::default();
         let of_thread = shared.clone();
-        let thread = std::thread::Builder::new().name("keeper".into()).spawn(move || of_thread.run(disk, retry));
+        let thread = std::thread::Builder::new().name("state-writer".into()).spawn(move || of_thread.run(disk, retry));
         thread.context("a thread that keeps the state")?;
-        Ok(Keeper { shared: Some(shared), before, audit: Mutex::default() })
+        Ok(StateWriter { shared: Some(shared), before, audit: Mutex::default() })
     }
 
     /// What was kept before this daemon.
@@ -244,7 +244,7 @@ impl Keeper {
     }
 }
 
-impl Drop for Keeper {
+impl Drop for StateWriter {
     fn drop(&mut self) {
         self.end();
     }
@@ -285,43 +285,43 @@ mod tests {
         Some(Kept { down, ..Kept::default() })
     }
 
-    fn keeper(retry: Duration) -> (Keeper, Sender<bool>, Receiver<String>) {
+    fn state_writer(retry: Duration) -> (StateWriter, Sender<bool>, Receiver<String>) {
         let ((order, orders), (done, seen)) = (channel(), channel());
-        (Keeper::start(None, Told { orders, done }, retry).unwrap(), order, seen)
+        (StateWriter::start(None, Told { orders, done }, retry).unwrap(), order, seen)
     }
 
-    fn change(keeper: &Keeper, n: usize) {
-        keeper.record(|| kept(n), &Who::Operator, "change", n as u64, &[]);
+    fn change(state_writer: &StateWriter, n: usize) {
+        state_writer.record(|| kept(n), &Who::Operator, "change", n as u64, &[]);
     }
 
     #[test]
     fn what_cannot_be_written_is_told_and_tried_again_in_order() {
-        let (keeper, order, seen) = keeper(RETRY);
-        change(&keeper, 1);
+        let (state_writer, order, seen) = state_writer(RETRY);
+        change(&state_writer, 1);
         order.send(false).unwrap();
         order.send(false).unwrap();
-        assert!(keeper.wait(Duration::from_secs(10)).unwrap().contains("no space left"));
+        assert!(state_writer.wait(Duration::from_secs(10)).unwrap().contains("no space left"));
         // The next change is a reason to try at once; of states the newest is written.
-        change(&keeper, 2);
+        change(&state_writer, 2);
         (0..3).for_each(|_| order.send(true).unwrap());
-        assert_eq!(keeper.wait(Duration::from_secs(10)), None);
+        assert_eq!(state_writer.wait(Duration::from_secs(10)), None);
         let all: Vec<String> = seen.try_iter().collect();
         assert_eq!(all, ["entry 1 +0 false", "state 1 false", "entry 1 +0 true", "entry 2 +0 true", "state 2 true"]);
     }
 
     #[test]
     fn a_disk_that_stalls_holds_up_nobody_and_what_does_not_fit_is_counted() {
-        let (keeper, order, seen) = keeper(RETRY);
+        let (state_writer, order, seen) = state_writer(RETRY);
         let begin = Instant::now();
-        change(&keeper, 1);
+        change(&state_writer, 1);
         // The thread has taken the first, and stands in it.
-        while !keeper.shared.as_ref().unwrap().tray().is_empty() {
+        while !state_writer.shared.as_ref().unwrap().tray().is_empty() {
             std::thread::yield_now();
         }
-        (2..=MAX_ENTRIES + 4).for_each(|n| change(&keeper, n));
-        let said = keeper.wait(Duration::from_millis(20)).unwrap();
+        (2..=MAX_ENTRIES + 4).for_each(|n| change(&state_writer, n));
+        let said = state_writer.wait(Duration::from_millis(20)).unwrap();
         assert!(said.contains("more than 0.02 s"), "{said}");
-        drop(keeper);
+        drop(state_writer);
         assert!(begin.elapsed() < LAST_PATIENCE * 3, "{:?}", begin.elapsed());
         // Later it goes on, to the last.
         drop(order);
@@ -333,24 +333,24 @@ mod tests {
 
     #[test]
     fn what_failed_is_tried_again_without_another_change() {
-        let (keeper, order, seen) = keeper(Duration::from_millis(1));
-        change(&keeper, 1);
+        let (state_writer, order, seen) = state_writer(Duration::from_millis(1));
+        change(&state_writer, 1);
         [true, false, false, true].into_iter().for_each(|succeeds| order.send(succeeds).unwrap());
         let all: Vec<String> = seen.iter().take(4).collect();
         assert_eq!(all, ["entry 1 +0 true", "state 1 false", "state 1 false", "state 1 true"]);
         drop(order);
-        drop(keeper);
+        drop(state_writer);
         assert_eq!(seen.iter().count(), 0);
     }
 
     #[test]
     fn what_failed_is_tried_once_more_at_the_end() {
-        let (keeper, order, seen) = keeper(RETRY);
-        change(&keeper, 1);
+        let (state_writer, order, seen) = state_writer(RETRY);
+        change(&state_writer, 1);
         [true, false].into_iter().for_each(|succeeds| order.send(succeeds).unwrap());
-        assert!(keeper.wait(Duration::from_secs(10)).is_some());
+        assert!(state_writer.wait(Duration::from_secs(10)).is_some());
         order.send(true).unwrap();
-        drop(keeper);
+        drop(state_writer);
         let all: Vec<String> = seen.iter().collect();
         assert_eq!(all, ["entry 1 +0 true", "state 1 false", "state 1 true"]);
     }

@@ -32,7 +32,7 @@ pub(crate) struct Arrival {
 /// An arrival, or why there is none, of the attempt with this number (0 where the peer connects).
 type Answer = (u64, Result<Arrival, String>);
 
-/// What a link and the lobby know of each other.
+/// What a link and the connection acceptor know of each other.
 #[derive(Debug)]
 struct Shared {
     /// Rings where an answer waits.
@@ -55,7 +55,7 @@ impl Shared {
     }
 }
 
-/// The lobby's way to a link.
+/// The connection acceptor's way to a link.
 #[derive(Debug)]
 struct Offers {
     shared: Arc<Shared>,
@@ -74,14 +74,14 @@ impl Offers {
     }
 }
 
-/// A link's place in the lobby: the connections that are ready for it come from here.
+/// A link's place in the connection acceptor: the connections that are ready for it come from here.
 #[derive(Debug)]
 pub(crate) struct Seat {
     shared: Arc<Shared>,
     answers: Receiver<Answer>,
     /// Kept so that the address is free again as soon as the seat is dropped.
     listener: Option<Arc<TcpListener>>,
-    /// What the lobby answers by.
+    /// What the connection acceptor answers by.
     offers: Option<Offers>,
 }
 
@@ -104,7 +104,7 @@ impl Seat {
     /// Of a link whose peers connect to `listener`.
     ///
     /// # Errors
-    /// The system has no room for the lobby's thread or for what it waits by.
+    /// The system has no room for the connection acceptor's thread or for what it waits by.
     pub(crate) fn listen(listener: TcpListener, tls: Option<Tls>, judge: Judge) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
         let mut seat = Seat::new()?;
@@ -124,10 +124,10 @@ impl Seat {
         Seat::new()
     }
 
-    /// Lets the lobby do the handshake of a connection that this side has made; the answer has the attempt's number.
+    /// Lets the connection acceptor do the handshake of a connection that this side has made; the answer has the attempt's number.
     ///
     /// # Errors
-    /// The system has no room for the lobby's thread.
+    /// The system has no room for the connection acceptor's thread.
     pub(crate) fn secure(&mut self, socket: TcpStream, peer: SocketAddr, tls: Tls, attempt: u64) -> io::Result<()> {
         let (send, answers) = sync_channel(1);
         self.answers = answers;
@@ -177,7 +177,7 @@ impl Drop for Seat {
     fn drop(&mut self) {
         self.shared.gone.store(true, Ordering::Release);
         if let Some(listener) = &self.listener {
-            // Whoever binds to the address next need not wait for the lobby's thread.
+            // Whoever binds to the address next need not wait for the connection acceptor's thread.
             let _ = rustix::net::shutdown(listener, Shutdown::Both);
             thread::ring();
         }
