@@ -10,7 +10,7 @@ use crate::{Station, World};
 use adapter::desk::{Desk, Layout};
 use net::desk::Shape;
 use net::myrinet::routes::Map;
-use net::myrinet::{self, End, Fabric, Outcome};
+use net::myrinet::{self, End, Fabric, PacketOutcome};
 use net::{Carries, FrameAal, FramePool, Label, LinkConfig, Network, Node, NodeIo, RouteOptions, RouteTable};
 use sar::penn::units::Build;
 use sar::penn::{Config, Reassembler};
@@ -203,7 +203,7 @@ fn myrinet(units: u64) -> Option<u64> {
         now += Duration::from_micros(200);
         fabric.run(now);
         while let Some((_, _, outcome)) = fabric.poll_outcome() {
-            if let Outcome::Arrived(octets) = outcome {
+            if let PacketOutcome::Arrived(octets) = outcome {
                 if octets.get(TYPE_OCTETS..TYPE_OCTETS + OCTETS) != Some(&payload[..]) {
                     return None;
                 }

@@ -7,7 +7,7 @@ use crate::calls;
 use crate::config::Config;
 use crate::config::signalling::{Identity, parse_prefix};
 use crate::execution::{Execution, Progress};
-use crate::intent::{Intent, Outcome, Prepared};
+use crate::intent::{ChangeOutcome, Intent, Prepared};
 use crate::network_target::{Links, NetworkTarget};
 use crate::objects::{Object, ObjectId, Owner, Spec};
 use crate::placement::{self, Placement};
@@ -160,7 +160,7 @@ impl Controller {
     ///
     /// # Errors
     /// All that cannot be; or a step failed, and everything is as it was.
-    pub fn apply(&self, wanted: Config, who: &Who, may: May<'_>, how: Applying) -> Result<Outcome> {
+    pub fn apply(&self, wanted: Config, who: &Who, may: May<'_>, how: Applying) -> Result<ChangeOutcome> {
         let intent = self.intent_for(may)?;
         let waiting = intent.waiting_links();
         if waiting.is_empty() {
@@ -176,7 +176,7 @@ impl Controller {
     ///
     /// # Errors
     /// As above.
-    pub fn apply_with(&self, wanted: Config, links: &Understood, who: &Who) -> Result<Outcome> {
+    pub fn apply_with(&self, wanted: Config, links: &Understood, who: &Who) -> Result<ChangeOutcome> {
         self.apply_to(self.intent(), wanted, links, who, Applying::default())
     }
 
@@ -187,7 +187,7 @@ impl Controller {
         links: &Understood,
         who: &Who,
         how: Applying,
-    ) -> Result<Outcome> {
+    ) -> Result<ChangeOutcome> {
         if !how.allow_empty {
             intent.refuse_empty(&wanted)?;
         }
@@ -269,7 +269,7 @@ impl Controller {
         written: Option<Written>,
         who: &Who,
         may: May<'_>,
-    ) -> Result<(ObjectId, Outcome)> {
+    ) -> Result<(ObjectId, ChangeOutcome)> {
         let mut intent = self.intent_for(may)?;
         let (id, prepared) = intent.prepare_added(spec, outside, written)?;
         // Where calls go is told of all links together: one that cannot be would keep the others from being told.
@@ -398,7 +398,7 @@ impl Controller {
         }
     }
 
-    fn carry_out(&self, intent: &mut Intent, mut prepared: Prepared, who: &Who) -> Result<Outcome> {
+    fn carry_out(&self, intent: &mut Intent, mut prepared: Prepared, who: &Who) -> Result<ChangeOutcome> {
         match self.execute(prepared.work()) {
             Ok(()) => {
                 let outcome = intent.commit(prepared, who);

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 /// What a change came to.
 #[derive(Debug, Clone, Default)]
-pub struct Outcome {
+pub struct ChangeOutcome {
     /// The change's number; without a change, the last one's.
     pub revision: u64,
     /// What was, or would be, done.
@@ -81,8 +81,8 @@ impl Prepared {
         &self.changes
     }
 
-    fn outcome(&mut self, revision: u64) -> Outcome {
-        Outcome {
+    fn outcome(&mut self, revision: u64) -> ChangeOutcome {
+        ChangeOutcome {
             revision,
             summary: self.plan.summary(),
             lines: std::mem::take(&mut self.plan.lines),
@@ -342,7 +342,7 @@ impl Intent {
     }
 
     /// A change has been carried out.
-    pub fn commit(&mut self, mut prepared: Prepared, who: &Who) -> Outcome {
+    pub fn commit(&mut self, mut prepared: Prepared, who: &Who) -> ChangeOutcome {
         if !prepared.changes.is_empty() {
             self.revision += 1;
         }
@@ -378,7 +378,7 @@ impl Intent {
     }
 
     /// A change is not to be, or could not be carried out: all is as it was. Gives what it would have been.
-    pub fn abandon(&mut self, mut prepared: Prepared) -> Outcome {
+    pub fn abandon(&mut self, mut prepared: Prepared) -> ChangeOutcome {
         if let Next::Peer(id) = &prepared.next {
             self.peers.forget(id);
         }

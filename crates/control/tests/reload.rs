@@ -3,7 +3,7 @@
 use control::audit::Who;
 use control::config::{Config, parse};
 use control::controller::Applying;
-use control::daemon::{Daemon, Options};
+use control::daemon::{Daemon, DaemonOptions};
 use control::description::rehearse;
 use control::manage::{MAX_DESCRIPTION_OCTETS, Manager};
 use control::status::{CircuitStatus, Status, collect};
@@ -216,7 +216,7 @@ fn a_link_whose_followed_link_is_not_there_is_down() {
     let folder = tempfile::tempdir().unwrap();
     let text = format!("{STATIONS}[[link]]\nends = [\"alpha:3\", \"beta:3\"]\nfollows = \"alpha - s1:0\"\n");
     let start = || {
-        let options = Options { state: Some(folder.path().join("state")), ..Options::default() };
+        let options = DaemonOptions { state: Some(folder.path().join("state")), ..DaemonOptions::default() };
         Daemon::start_with(config(&text), &folder.path().join("socket"), &options).unwrap()
     };
     let is_up = |daemon: &Daemon| {

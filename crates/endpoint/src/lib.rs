@@ -27,7 +27,6 @@ pub mod events;
 pub mod guard;
 pub mod layout;
 pub mod negotiate;
-pub mod place;
 #[cfg(not(loom))]
 mod raw_stream;
 #[allow(unsafe_code)]
@@ -45,6 +44,7 @@ pub mod seqpacket;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub mod shared;
+pub mod socket_path;
 mod sync;
 pub mod times;
 #[cfg(not(loom))]

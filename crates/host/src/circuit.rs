@@ -7,7 +7,7 @@ mod points;
 mod receive_backlog;
 
 use crate::channels::EndpointId;
-use crate::host_endpoint::{Buffer, HostEndpoint, Place};
+use crate::host_endpoint::{Buffer, HostEndpoint, SduPlace};
 use crate::outbound::Class;
 use aal34::Aal34;
 use credit::Credit;
@@ -296,7 +296,7 @@ impl Circuit {
             };
             match step.event {
                 Event::Complete { sdu_octets, meta } => {
-                    let inline = Place::Inline(&payload[..sdu_octets]);
+                    let inline = SduPlace::Inline(&payload[..sdu_octets]);
                     let delivered = endpoint.deliver(user.channel, sdu_octets, meta, inline);
                     self.count(endpoint, delivered, sdu_octets);
                 }
@@ -317,7 +317,7 @@ impl Circuit {
             (Event::NeedMore, _) => {}
             (Event::Complete { sdu_octets, meta }, Some(buffer)) => {
                 self.buffer = None;
-                let delivered = endpoint.deliver(user.channel, sdu_octets, meta, Place::Buffer(buffer));
+                let delivered = endpoint.deliver(user.channel, sdu_octets, meta, SduPlace::Buffer(buffer));
                 self.count(endpoint, delivered, sdu_octets);
             }
             (Event::Complete { .. }, None) => self.refuse(endpoint, DropReason::NoBuffer),

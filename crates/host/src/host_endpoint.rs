@@ -23,7 +23,7 @@ use endpoint::ring::{Consumer, Producer, Which};
 use endpoint::segment::{Segment, SegmentError};
 use endpoint::{Aal, ChannelId, DataPath, Events};
 pub(crate) use parcels::Bounds;
-pub(crate) use receiving::{Buffer, Place};
+pub(crate) use receiving::{Buffer, SduPlace};
 use sar::{SduMeta, Segmentation, aal34};
 use std::collections::BTreeSet;
 use std::sync::Arc;

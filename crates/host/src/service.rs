@@ -17,7 +17,7 @@ use crate::engine::EngineHandle;
 use crate::proxy::{Connection, Connections};
 use crate::quota::{Account, Ledger};
 use client::{Client, ServiceContext, TURN};
-use endpoint::place::{Place, PlaceError};
+use endpoint::socket_path::{SocketPath, SocketPathError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -45,7 +45,7 @@ pub enum StartError {
     Running(PathBuf),
     /// Nothing can listen there.
     #[error(transparent)]
-    Place(PlaceError),
+    Place(SocketPathError),
     /// The system.
     #[error("cannot listen at {path}: {source}")]
     System {
@@ -59,7 +59,7 @@ pub enum StartError {
 /// A running service; stops when dropped.
 #[derive(Debug)]
 pub struct Service {
-    place: Place,
+    place: SocketPath,
     stop: OwnedFd,
     reviewer: Reviewer,
     thread: Option<JoinHandle<()>>,

@@ -6,7 +6,7 @@
 
 use crate::Switch;
 use crate::circuit::{flag, is_special};
-use crate::index::{Paths, Place, Rare};
+use crate::index::{EntryPlace, Paths, Rare};
 use wire::Cell;
 
 /// Cells of a window, where caches hold the label table; also the longest run.
@@ -32,7 +32,7 @@ pub(crate) const SPECIAL: u32 = u32::MAX;
 #[derive(Debug, Clone, Copy)]
 struct Window {
     words: [u32; WINDOW],
-    places: [Place; WINDOW],
+    places: [EntryPlace; WINDOW],
     found: [u32; WINDOW],
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct LookupPipeline {
 
 impl LookupPipeline {
     pub(crate) fn new() -> Box<Self> {
-        let window = Window { words: [0; WINDOW], places: [Place::default(); WINDOW], found: [0; WINDOW] };
+        let window = Window { words: [0; WINDOW], places: [EntryPlace::default(); WINDOW], found: [0; WINDOW] };
         Box::new(LookupPipeline { windows: [window; WINDOWS] })
     }
 }

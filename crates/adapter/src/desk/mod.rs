@@ -29,7 +29,7 @@ use crate::clock::Clock;
 use crate::memory::NoMemory;
 use agenda::Agenda;
 use core::time::Duration;
-use net::desk::{Place, Plan};
+use net::desk::{ChipPort, Plan};
 use net::{Label, LabelChange, LabelChanges, Node, NodeIo, RouteError, RouteOptions, RouteTable};
 use ports::Ports;
 use routes::Routes;
@@ -286,9 +286,9 @@ fn joined(plan: &Plan, chip: usize, port: Port) -> Joined {
     if port == Port::Memory {
         return Joined::Outer(chip);
     }
-    let place = Place { chip, link: port.index() };
+    let place = ChipPort { chip, link: port.index() };
     match plan.next(place) {
-        Some(Place { chip, link }) => Joined::Chip(chip, routes::link_port(link)),
+        Some(ChipPort { chip, link }) => Joined::Chip(chip, routes::link_port(link)),
         // The ends of a chain are behind the third ports.
         None => Joined::Outer(plan.chips() + place.link),
     }

@@ -68,7 +68,7 @@ impl Check<'_> {
 
     fn wrong_at(&mut self, way: &[Part], says: impl ToString) {
         let mut faults = Faults::default();
-        faults.add(crate::fault::Path::default(), says.to_string());
+        faults.add(crate::fault::PartPath::default(), says.to_string());
         self.wrong(way, faults);
     }
 
@@ -344,7 +344,7 @@ impl Check<'_> {
         {
             let section = if file.switch.contains_key(&station) { "switch" } else { "host" };
             let mut faults = Faults::default();
-            faults.add(crate::fault::Path::default(), says);
+            faults.add(crate::fault::PartPath::default(), says);
             wrong.push((vec![section.into(), (&station).into()], faults));
         }
         for (name, switch) in &file.switch {

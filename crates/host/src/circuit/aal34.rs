@@ -5,7 +5,7 @@
 //! holds needs no buffer. Cells that belong to no PDU are counted where PDUs are, by the same reasons.
 
 use super::{Circuit, User};
-use crate::host_endpoint::{Buffer, HostEndpoint, Place};
+use crate::host_endpoint::{Buffer, HostEndpoint, SduPlace};
 use endpoint::layout::INLINE_OCTETS;
 use sar::SduMeta;
 use sar::aal34::{Event, MAX_SDU_OCTETS, Reassembler, ReassemblyConfig, Segmentation, Sender, Storage};
@@ -168,10 +168,10 @@ impl Circuit {
                     let delivered = match &part {
                         Part::Nowhere => Err(DropReason::NoBuffer),
                         Part::Small(sdu) => {
-                            endpoint.deliver(user.channel, sdu_octets, meta, Place::Inline(&sdu[..sdu_octets]))
+                            endpoint.deliver(user.channel, sdu_octets, meta, SduPlace::Inline(&sdu[..sdu_octets]))
                         }
                         Part::Buffer(buffer) => {
-                            endpoint.deliver(user.channel, sdu_octets, meta, Place::Buffer(*buffer))
+                            endpoint.deliver(user.channel, sdu_octets, meta, SduPlace::Buffer(*buffer))
                         }
                     };
                     self.count(endpoint, delivered, sdu_octets);

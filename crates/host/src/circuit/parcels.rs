@@ -2,7 +2,7 @@
 
 use super::credit::Credit;
 use super::{Circuit, User};
-use crate::host_endpoint::{Buffer, HostEndpoint, Loan, Place};
+use crate::host_endpoint::{Buffer, HostEndpoint, Loan, SduPlace};
 use net::{Parcel, SduAt};
 use sar::SduMeta;
 use std::sync::atomic::AtomicU8;
@@ -120,7 +120,7 @@ impl Circuit {
         let meta = SduMeta { uu: sdu.uu, ..SduMeta::default() };
         let delivered = match buffer {
             Buffer::Segment(index) => endpoint.deliver_buffer(user.channel, octets, meta, index),
-            buffer => endpoint.deliver(user.channel, octets, meta, Place::Buffer(buffer)),
+            buffer => endpoint.deliver(user.channel, octets, meta, SduPlace::Buffer(buffer)),
         };
         self.count(endpoint, delivered, octets);
     }

@@ -154,15 +154,15 @@ impl HostEndpoint {
         channel: u32,
         octets: usize,
         meta: SduMeta,
-        at: Place<'_>,
+        at: SduPlace<'_>,
     ) -> Result<(), DropReason> {
         let (d, buffer) = match at {
-            Place::Buffer(Buffer::Segment(index)) => return self.deliver_buffer(channel, octets, meta, index),
-            Place::Buffer(own @ Buffer::Own { address, .. }) => {
+            SduPlace::Buffer(Buffer::Segment(index)) => return self.deliver_buffer(channel, octets, meta, index),
+            SduPlace::Buffer(own @ Buffer::Own { address, .. }) => {
                 let head = head(channel, octets, meta, Descriptor::OWN);
                 (Descriptor { address, ..head.into() }, Some(own))
             }
-            Place::Inline(sdu) => {
+            SduPlace::Inline(sdu) => {
                 let mut d = Descriptor::from(head(channel, octets, meta, Descriptor::INLINE));
                 d.inline[..sdu.len()].copy_from_slice(sdu);
                 (d, None)
@@ -223,7 +223,7 @@ impl HostEndpoint {
     /// Delivers an SDU that is at hand whole: inside the descriptor, or in a free buffer.
     pub(crate) fn deliver_copy(&mut self, channel: u32, sdu: &[u8], meta: SduMeta) -> Result<(), DropReason> {
         let place = if sdu.len() <= INLINE_OCTETS {
-            Place::Inline(sdu)
+            SduPlace::Inline(sdu)
         } else {
             let Some(buffer) = self.take_buffer() else {
                 self.received.drop_one(DropReason::NoBuffer);
@@ -242,7 +242,7 @@ impl HostEndpoint {
                 }
                 Buffer::Own { at, .. } => self.path.own.write(at, sdu),
             }
-            Place::Buffer(buffer)
+            SduPlace::Buffer(buffer)
         };
         self.deliver(channel, sdu.len(), meta, place)
     }
@@ -256,7 +256,7 @@ fn head(channel: u32, octets: usize, SduMeta { uu, cpi, clp, congestion }: SduMe
 
 /// Where a delivered SDU is.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Place<'a> {
+pub(crate) enum SduPlace<'a> {
     /// In the buffer's memory ([`HostEndpoint::memory`]).
     Buffer(Buffer),
     /// To go into the descriptor.

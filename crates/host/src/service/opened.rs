@@ -4,8 +4,8 @@ use super::worker_pool::WorkerPool;
 use super::{Handler, Reviewer, Service, StartError, serve};
 use crate::engine::EngineHandle;
 use crate::proxy::Connections;
-use endpoint::place::{Place, PlaceError};
 use endpoint::seqpacket::Packets;
+use endpoint::socket_path::{SocketPath, SocketPathError};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 use rustix::net::SocketType;
@@ -23,7 +23,7 @@ const PROXY_END: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Opened {
     /// A service that has begun removes its socket itself.
-    place: Option<Place>,
+    place: Option<SocketPath>,
     connections: Option<Connections>,
 }
 
@@ -35,11 +35,11 @@ impl Opened {
     pub fn at(path: &Path) -> Result<Self, StartError> {
         let system = |source| StartError::System { path: path.to_path_buf(), source };
         let begun = Instant::now();
-        let mut place = Place::new(path);
+        let mut place = SocketPath::new(path);
         while let Err(taken) = place.clear(SocketType::SEQPACKET) {
             match taken {
-                PlaceError::InUse(_) if begun.elapsed() < PROXY_END => std::thread::sleep(PROXY_END / 50),
-                PlaceError::InUse(path) => return Err(StartError::Running(path)),
+                SocketPathError::InUse(_) if begun.elapsed() < PROXY_END => std::thread::sleep(PROXY_END / 50),
+                SocketPathError::InUse(path) => return Err(StartError::Running(path)),
                 other => return Err(StartError::Place(other)),
             }
         }

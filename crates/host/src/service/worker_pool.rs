@@ -105,16 +105,16 @@ impl Drop for Pending {
 }
 
 /// The place of a thread, as long as it has work.
-struct Place {
+struct WorkerSlot {
     users: Users,
     user: u32,
     is_outside: bool,
     is_held: bool,
 }
 
-impl Place {
+impl WorkerSlot {
     fn new(users: &Users, user: u32, is_outside: bool) -> Self {
-        Place { users: users.clone(), user, is_outside, is_held: true }
+        WorkerSlot { users: users.clone(), user, is_outside, is_held: true }
     }
 
     /// The next request for a thread that has carried one out. Without one the place is given back in the same moment: whoever comes then
@@ -132,7 +132,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for WorkerSlot {
     fn drop(&mut self) {
         if self.is_held {
             self.users.with(self.user, |user| user.give_back(self.is_outside));
@@ -180,7 +180,7 @@ impl WorkerPool {
             ));
         }
         let (job, pending) = self.job(peer, request, fds);
-        self.work(Place::new(&self.users, peer.uid, true), job)?;
+        self.work(WorkerSlot::new(&self.users, peer.uid, true), job)?;
         Ok(pending)
     }
 
@@ -199,13 +199,13 @@ impl WorkerPool {
             None
         });
         if let Some(job) = at_once {
-            self.work(Place::new(&self.users, peer.uid, false), job)?;
+            self.work(WorkerSlot::new(&self.users, peer.uid, false), job)?;
         }
         Ok(pending)
     }
 
     /// Starts a thread for a request, and for those that wait for the thread then.
-    fn work(&self, mut place: Place, job: Job) -> Result<(), String> {
+    fn work(&self, mut place: WorkerSlot, job: Job) -> Result<(), String> {
         let (handler, bell) = (self.handler.clone(), self.bell.clone());
         let life = move || {
             let mut work = Some(job);

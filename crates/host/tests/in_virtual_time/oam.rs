@@ -11,7 +11,7 @@ use rand::{Rng, SeedableRng};
 use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
-use switch::oam::{AlarmKind, Outcome, Request};
+use switch::oam::{AlarmKind, Request, RequestOutcome};
 use traffic::Contract;
 use wire::oam::{BlockCode, Defect, DefectType, Flow, Function, Location};
 use wire::{Cell, CellHeader, CellRate, CircuitId, Time};
@@ -221,7 +221,7 @@ fn an_end_asks_the_other_to_begin_and_to_end_and_one_that_nobody_answers_gives_u
         bench.pass(seconds(1.0));
         assert_eq!(
             bench.oam(0, 0).request,
-            (request.activate).then_some((request, Outcome::Confirmed)).or(bench.oam(0, 0).request)
+            (request.activate).then_some((request, RequestOutcome::Confirmed)).or(bench.oam(0, 0).request)
         );
         assert_eq!([bench.oam(0, 0).continuity, bench.oam(1, 0).continuity], [[begun; 2]; 2]);
     }
@@ -234,9 +234,9 @@ fn an_end_asks_the_other_to_begin_and_to_end_and_one_that_nobody_answers_gives_u
     bench.harm(|_| Vec::new());
     bench.host(0).request_oam(id(0), Request::continuity(true)).unwrap();
     bench.pass(seconds(14.0));
-    assert_eq!(bench.oam(0, 0).request.unwrap().1, Outcome::Asking);
+    assert_eq!(bench.oam(0, 0).request.unwrap().1, RequestOutcome::Asking);
     bench.pass(seconds(2.0));
-    assert_eq!(bench.oam(0, 0).request.unwrap().1, Outcome::TimedOut);
+    assert_eq!(bench.oam(0, 0).request.unwrap().1, RequestOutcome::TimedOut);
 }
 
 /// What the line does to the user cells of one block.

@@ -35,15 +35,15 @@ impl Point {
 }
 
 /// A port of a switch and a circuit there.
-type Place = (u16, CircuitId);
+type PortCircuit = (u16, CircuitId);
 
 /// What comes in at a point, for one or several outputs.
 #[derive(Debug)]
 struct Input {
     /// The switch. It goes after its links, and with them all that comes in there.
     node: NodeId,
-    from: Place,
-    to: Vec<(Place, Point)>,
+    from: PortCircuit,
+    to: Vec<(PortCircuit, Point)>,
     contract: Contract,
     /// By how much delays of cells may differ where they come in, as the switch has been told.
     variation: Duration,
@@ -76,7 +76,7 @@ fn options(contract: Contract, variation: Duration) -> RouteOptions {
     RouteOptions { aal: FrameAal::Aal5, contract: contract.delayed_by(variation + ROUNDING) }
 }
 
-fn label((port, circuit): Place) -> (u16, Label) {
+fn label((port, circuit): PortCircuit) -> (u16, Label) {
     (port, Label::Vc(circuit))
 }
 
@@ -186,7 +186,7 @@ impl<H: CircuitTable + 'static> Fabric<H> {
         }
     }
 
-    fn point(&self, switch: &str, (port, circuit): Place) -> Result<Point, TopologyError> {
+    fn point(&self, switch: &str, (port, circuit): PortCircuit) -> Result<Point, TopologyError> {
         let none = || TopologyError::NoLinkAt { station: switch.to_owned(), port };
         let (link, side) = self.router.link_at(switch, port).ok_or_else(none)?;
         Ok(Point { link, side, circuit })
@@ -214,7 +214,7 @@ impl<H: CircuitTable + 'static> Fabric<H> {
                 };
                 known.variation = variation;
                 let (from, node, options) = (known.from, known.node, options(known.contract, variation));
-                let outputs: Vec<Place> = known.to.iter().map(|(place, _)| *place).collect();
+                let outputs: Vec<PortCircuit> = known.to.iter().map(|(place, _)| *place).collect();
                 if let Some(table) = self.table(network, node) {
                     for to in outputs {
                         if let Err(cause) = table.change_route(label(from), label(to), options) {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// Why nothing can listen at a path.
 #[derive(Debug, thiserror::Error)]
-pub enum PlaceError {
+pub enum SocketPathError {
     /// Somebody answers there.
     #[error("something already listens at {0}: stop it, or choose another socket")]
     InUse(PathBuf),
@@ -34,7 +34,7 @@ pub enum PlaceError {
 
 /// See the module's head.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct SocketPath {
     path: PathBuf,
     /// A name in the same folder.
     beside: Option<PathBuf>,
@@ -42,17 +42,17 @@ pub struct Place {
     file: Option<(u64, u64)>,
 }
 
-impl Place {
+impl SocketPath {
     /// At this path.
     pub fn new(path: &Path) -> Self {
-        Place { path: path.to_path_buf(), beside: None, file: None }
+        SocketPath { path: path.to_path_buf(), beside: None, file: None }
     }
 
-    /// Beside the path, until [`Place::take`].
+    /// Beside the path, until [`SocketPath::take`].
     pub fn beside(path: &Path) -> Self {
         let mut beside = path.as_os_str().to_owned();
         beside.push(".next");
-        Place { beside: Some(beside.into()), ..Place::new(path) }
+        SocketPath { beside: Some(beside.into()), ..SocketPath::new(path) }
     }
 
     /// Where it is to be.
@@ -69,9 +69,9 @@ impl Place {
     ///
     /// # Errors
     /// Somebody listens there, or what is there is no socket.
-    pub fn clear(&self, kind: SocketType) -> Result<(), PlaceError> {
+    pub fn clear(&self, kind: SocketType) -> Result<(), SocketPathError> {
         let path = self.now();
-        let system = |source| PlaceError::System { path: path.to_path_buf(), source };
+        let system = |source| SocketPathError::System { path: path.to_path_buf(), source };
         if !is_socket(path)? {
             return Ok(());
         }
@@ -80,7 +80,7 @@ impl Place {
         let probe = rustix::net::socket_with(AddressFamily::UNIX, kind, flags, None).map_err(system)?;
         match rustix::net::connect(&probe, &address) {
             // Or so many wait there that there is no room for one more, or it is one of another kind.
-            Ok(()) | Err(Errno::AGAIN | Errno::PROTOTYPE) => Err(PlaceError::InUse(path.to_path_buf())),
+            Ok(()) | Err(Errno::AGAIN | Errno::PROTOTYPE) => Err(SocketPathError::InUse(path.to_path_buf())),
             Err(Errno::CONNREFUSED) => unlink(path).or_else(unless_gone).map_err(system),
             Err(e) => unless_gone(e).map_err(system),
         }
@@ -95,9 +95,9 @@ impl Place {
     ///
     /// # Errors
     /// As the system says, or what is at the path by now is no socket; then the file is where it was.
-    pub fn take(&mut self) -> Result<(), PlaceError> {
+    pub fn take(&mut self) -> Result<(), SocketPathError> {
         let Some(beside) = &self.beside else { return Ok(()) };
-        let system = |source| PlaceError::System { path: self.path.clone(), source };
+        let system = |source| SocketPathError::System { path: self.path.clone(), source };
         if is_socket(&self.path)? {
             rename(beside, &self.path).map_err(system)?;
         } else {
@@ -118,12 +118,12 @@ impl Place {
 }
 
 /// Whether a socket is at a path; false if nothing is.
-fn is_socket(path: &Path) -> Result<bool, PlaceError> {
+fn is_socket(path: &Path) -> Result<bool, SocketPathError> {
     let kind = match lstat(path) {
         Ok(file) => FileType::from_raw_mode(file.st_mode),
         Err(e) => {
             let path = path.to_path_buf();
-            return unless_gone(e).map(|()| false).map_err(|source| PlaceError::System { path, source });
+            return unless_gone(e).map(|()| false).map_err(|source| SocketPathError::System { path, source });
         }
     };
     let what = match kind {
@@ -134,7 +134,7 @@ fn is_socket(path: &Path) -> Result<bool, PlaceError> {
         FileType::Fifo => "a FIFO",
         _ => "a device",
     };
-    Err(PlaceError::NotASocket { path: path.to_path_buf(), what })
+    Err(SocketPathError::NotASocket { path: path.to_path_buf(), what })
 }
 
 fn unless_gone(e: Errno) -> Result<(), Errno> {
@@ -178,21 +178,21 @@ mod tests {
             let path = put(folder.path(), what);
             let kind = || lstat(&path).unwrap().st_mode;
             let before = kind();
-            let refused = Place::new(&path).clear(SocketType::STREAM).unwrap_err().to_string();
+            let refused = SocketPath::new(&path).clear(SocketType::STREAM).unwrap_err().to_string();
             assert!(refused.contains(what) && refused.contains(path.to_str().unwrap()), "{refused}");
             assert_eq!(kind(), before, "{what}");
         }
         assert_eq!(std::fs::read(at("a-file")).unwrap(), b"the only copy");
         assert!(matches!(
-            Place::new(Path::new("/dev/null")).clear(SocketType::STREAM),
-            Err(PlaceError::NotASocket { what: "a device", .. })
+            SocketPath::new(Path::new("/dev/null")).clear(SocketType::STREAM),
+            Err(SocketPathError::NotASocket { what: "a device", .. })
         ));
         for name in ["listens", "datagrams"] {
-            let refused = Place::new(&at(name)).clear(SocketType::STREAM);
-            assert!(matches!(refused, Err(PlaceError::InUse(_))) && at(name).exists(), "{name}");
+            let refused = SocketPath::new(&at(name)).clear(SocketType::STREAM);
+            assert!(matches!(refused, Err(SocketPathError::InUse(_))) && at(name).exists(), "{name}");
         }
-        assert!(Place::new(&at("none")).clear(SocketType::STREAM).is_ok());
-        Place::new(&at("stale")).clear(SocketType::STREAM).unwrap();
+        assert!(SocketPath::new(&at("none")).clear(SocketType::STREAM).is_ok());
+        SocketPath::new(&at("stale")).clear(SocketType::STREAM).unwrap();
         assert!(!at("stale").exists());
         drop((listens, datagrams));
     }
@@ -202,7 +202,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
         let beside = || {
-            let mut place = Place::beside(&path);
+            let mut place = SocketPath::beside(&path);
             place.clear(SocketType::STREAM).unwrap();
             let listener = UnixListener::bind(place.now()).unwrap();
             place.handle_made();
@@ -210,7 +210,7 @@ mod tests {
         };
         let (mut place, _listener) = beside();
         std::fs::write(&path, "the only copy").unwrap();
-        assert!(matches!(place.take(), Err(PlaceError::NotASocket { what: "a file", .. })));
+        assert!(matches!(place.take(), Err(SocketPathError::NotASocket { what: "a file", .. })));
         place.remove();
         assert!(!place.now().exists());
         assert_eq!(std::fs::read(&path).unwrap(), b"the only copy");
@@ -222,7 +222,7 @@ mod tests {
             assert_eq!(place.file, socket_at(&path));
         }
         std::fs::remove_file(&path).unwrap();
-        let mut place = Place::new(&path);
+        let mut place = SocketPath::new(&path);
         drop(UnixListener::bind(&path).unwrap());
         place.handle_made();
         std::fs::remove_file(&path).unwrap();
